@@ -1,0 +1,290 @@
+//! Congestion controllers: the contract between a transport and whoever decides how much it may have in flight.
+//!
+//! The transport owns loss detection, recovery (PRR), timers and pacing; it tells a controller what happened, in event
+//! structs, and asks it for a [`Plan`]. The same controller runs under the simulator's TCP, its QUIC profile and real
+//! sockets. Adding one is a file in `congestion/` and a line in the registry below.
+use crate::params::{ParamError, ParamSpec, Params};
+use crate::queue::Entry;
+use crate::rate::{Bytes, Rate};
+use crate::rng::Rng;
+use crate::time::{Span, Time};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// What is known of the path when a controller is made.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PathHint {
+    /// Payload of a full-sized packet.
+    pub mss: Bytes,
+    /// Initial window.
+    pub initial_window: Bytes,
+    /// RTT of the handshake, if there was one.
+    pub rtt: Option<Span>,
+    /// Does the transport pace its packets even when the plan asks for no rate (`fq` at the sender)?
+    pub paced: bool,
+}
+
+/// A packet has been handed to the network.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sent {
+    /// When.
+    pub now: Time,
+    /// Its payload.
+    pub bytes: Bytes,
+    /// In flight, this packet included.
+    pub inflight: Bytes,
+    /// Is it a retransmission?
+    pub retransmit: bool,
+    /// Did the flight restart from nothing after the application had been silent?
+    pub after_idle: bool,
+}
+
+/// The delivery rate measured over the flight of the packet acknowledged last (draft-cheng-iccrg-delivery-rate-estimation).
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct RateSample {
+    /// Delivered over the sample.
+    pub delivered: Bytes,
+    /// Length of the sample: the longer of the send and ACK phases.
+    pub interval: Span,
+    /// What had been delivered in all when the sampled packet was sent.
+    pub prior_delivered: Bytes,
+    /// In flight when the sampled packet was sent.
+    pub prior_inflight: Bytes,
+    /// Was the sender limited by its application when the packet was sent?
+    pub app_limited: bool,
+}
+
+/// An acknowledgment that delivered something.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Ack {
+    /// When.
+    pub now: Time,
+    /// Newly delivered by it: acknowledged cumulatively or selectively for the first time.
+    pub acked: Bytes,
+    /// Newly lost by it.
+    pub lost: Bytes,
+    /// Marked CE among the newly delivered.
+    pub marked: Bytes,
+    /// RTT of the packet acknowledged last, if it was sent only once.
+    pub rtt: Option<Span>,
+    /// Smoothed RTT (RFC 6298).
+    pub srtt: Span,
+    /// Lowest RTT of the connection.
+    pub min_rtt: Span,
+    /// In flight before this acknowledgment.
+    pub prior_inflight: Bytes,
+    /// In flight after it.
+    pub inflight: Bytes,
+    /// First byte not yet acknowledged cumulatively, from the connection's start.
+    pub una: Bytes,
+    /// Next byte to be sent for the first time.
+    pub nxt: Bytes,
+    /// Delivered in all over the connection.
+    pub delivered: Bytes,
+    /// Is the transport reducing the window (fast recovery, CWR)? It then paces itself down by PRR; windows must not grow.
+    pub in_reduction: bool,
+    /// Was the window what held the sender back? Windows must not grow otherwise (RFC 9002 §7.8, RFC 7661).
+    pub cwnd_limited: bool,
+    /// The delivery rate sample.
+    pub rate: RateSample,
+}
+
+/// Why a window must shrink.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossKind {
+    /// A loss starts a recovery episode.
+    Loss,
+    /// The peer echoed congestion experienced; at most once in a round trip.
+    Ecn,
+    /// The retransmission timer expired; all in flight is taken for lost.
+    Timeout,
+}
+
+/// A congestion event: once per recovery episode, not per packet.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Loss {
+    /// When.
+    pub now: Time,
+    /// What happened.
+    pub kind: LossKind,
+    /// Taken for lost so far by this event.
+    pub lost: Bytes,
+    /// In flight, the lost not counted.
+    pub inflight: Bytes,
+    /// For a timeout: is it the first in this episode? Thresholds shrink only then.
+    pub first: bool,
+}
+
+/// What a controller allows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Plan {
+    /// Most that may be in flight. After a congestion event: what the window should be when recovery ends.
+    pub cwnd: Bytes,
+    /// Slow-start threshold, for records and for pacing gains; `None` while there is none.
+    pub ssthresh: Option<Bytes>,
+    /// Rate to pace at; `None` when the window alone governs.
+    pub pacing: Option<Rate>,
+    /// Largest burst when paced.
+    pub burst: Bytes,
+}
+
+/// Who brings the data in flight down to the window after a congestion event?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reduction {
+    /// The transport, by proportional rate reduction (RFC 9937).
+    Proportional,
+    /// The controller itself, through its plan at every acknowledgment.
+    Own,
+}
+
+/// A congestion controller. [`crate::contract`] states in tests what every implementation keeps.
+pub trait CongestionController: Sized {
+    /// Its parameters.
+    type Params: Params;
+    /// How its window comes down.
+    const REDUCTION: Reduction = Reduction::Proportional;
+    /// Makes one, when the connection is established. The parameters have been validated.
+    fn new(params: &Self::Params, path: &PathHint, now: Time, rng: Rng) -> Self;
+    /// A packet was sent.
+    fn on_sent(&mut self, _event: &Sent) {}
+    /// Something was delivered.
+    fn on_ack(&mut self, event: &Ack);
+    /// A congestion event.
+    fn on_loss(&mut self, event: &Loss);
+    /// The last congestion event was a mistake (Eifel, F-RTO, D-SACK): restore what it took.
+    fn on_spurious(&mut self, _now: Time) {}
+    /// The time asked for by `next_timer` has come.
+    fn on_timer(&mut self, _now: Time) {}
+    /// When `on_timer` wants to be called.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+    /// What is allowed now.
+    fn plan(&self) -> Plan;
+}
+
+macro_rules! controllers {
+    ($( $module:ident :: $Type:ident, $summary:literal; )*) => {
+        $( pub mod $module; )*
+
+        /// Any registered controller, dispatched statically.
+        #[allow(clippy::large_enum_variant)]
+        pub enum Controller { $( #[doc = $summary] $Type($module::$Type), )* }
+
+        /// A choice of controller, with its parameters.
+        #[derive(Clone, PartialEq, Debug)]
+        pub enum ControllerConfig { $( #[doc = $summary] $Type(<$module::$Type as CongestionController>::Params), )* }
+
+        impl ControllerConfig {
+            /// The registered names, in the registry's order.
+            pub const NAMES: &'static [&'static str] = &[$( stringify!($module) ),*];
+
+            /// Every entry, described.
+            pub fn entries() -> Vec<Entry> {
+                alloc::vec![$( Entry {
+                    name: stringify!($module),
+                    summary: $summary,
+                    params: <<$module::$Type as CongestionController>::Params as Params>::specs(),
+                } ),*]
+            }
+
+            /// The controller called `name`, with default parameters.
+            pub fn named(name: &str) -> Option<ControllerConfig> {
+                match name { $( stringify!($module) => Some(ControllerConfig::$Type(Default::default())), )* _ => None }
+            }
+
+            /// Its name.
+            pub const fn name(&self) -> &'static str {
+                match self { $( ControllerConfig::$Type(_) => stringify!($module), )* }
+            }
+
+            /// Sets a parameter from text.
+            pub fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
+                match self { $( ControllerConfig::$Type(p) => p.set(name, text), )* }
+            }
+
+            /// A parameter as text.
+            pub fn get(&self, name: &str) -> Option<String> {
+                match self { $( ControllerConfig::$Type(p) => p.get(name), )* }
+            }
+
+            /// Its parameters, described.
+            pub fn specs(&self) -> Vec<ParamSpec> {
+                match self {
+                    $( ControllerConfig::$Type(_) => <<$module::$Type as CongestionController>::Params as Params>::specs(), )*
+                }
+            }
+
+            /// Checks the parameters.
+            pub fn validate(&self) -> Result<(), ParamError> {
+                match self { $( ControllerConfig::$Type(p) => p.validate(), )* }
+            }
+
+            /// Makes the controller for a connection.
+            pub fn build(&self, path: &PathHint, now: Time, rng: Rng) -> Controller {
+                match self {
+                    $( ControllerConfig::$Type(p) => Controller::$Type(CongestionController::new(p, path, now, rng)), )*
+                }
+            }
+        }
+
+        impl Controller {
+            /// See [`CongestionController::REDUCTION`].
+            #[inline]
+            pub const fn reduction(&self) -> Reduction {
+                match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::REDUCTION, )* }
+            }
+
+            /// See [`CongestionController::on_sent`].
+            #[inline]
+            pub fn on_sent(&mut self, event: &Sent) {
+                match self { $( Controller::$Type(c) => c.on_sent(event), )* }
+            }
+
+            /// See [`CongestionController::on_ack`].
+            #[inline]
+            pub fn on_ack(&mut self, event: &Ack) {
+                match self { $( Controller::$Type(c) => c.on_ack(event), )* }
+            }
+
+            /// See [`CongestionController::on_loss`].
+            pub fn on_loss(&mut self, event: &Loss) {
+                match self { $( Controller::$Type(c) => c.on_loss(event), )* }
+            }
+
+            /// See [`CongestionController::on_spurious`].
+            pub fn on_spurious(&mut self, now: Time) {
+                match self { $( Controller::$Type(c) => c.on_spurious(now), )* }
+            }
+
+            /// See [`CongestionController::on_timer`].
+            pub fn on_timer(&mut self, now: Time) {
+                match self { $( Controller::$Type(c) => c.on_timer(now), )* }
+            }
+
+            /// See [`CongestionController::next_timer`].
+            #[inline]
+            pub fn next_timer(&self) -> Option<Time> {
+                match self { $( Controller::$Type(c) => c.next_timer(), )* }
+            }
+
+            /// See [`CongestionController::plan`].
+            #[inline]
+            pub fn plan(&self) -> Plan {
+                match self { $( Controller::$Type(c) => c.plan(), )* }
+            }
+        }
+    };
+}
+
+controllers! {
+    new_reno::NewReno, "Additive increase, halving on loss (RFC 5681, 6582; Linux: reno).";
+}
+
+impl core::fmt::Display for ControllerConfig {
+    /// As on the command line: `cubic:hystart=off`, parameters at their defaults left out.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())?;
+        crate::params::write_changed(f, &self.specs(), |name| self.get(name))
+    }
+}

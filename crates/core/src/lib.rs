@@ -1,0 +1,28 @@
+//! Both sides of a bottleneck, as pure algorithms: queue disciplines, congestion controllers and the link between them.
+//!
+//! Nothing here reads a clock, draws entropy or does I/O: time and randomness are arguments, so that one copy of an
+//! algorithm serves the simulator, real packets in user space, and tests that replay recorded decisions.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+#[macro_use]
+pub mod params;
+pub mod congestion;
+pub mod drop_reason;
+pub mod packet;
+pub mod pool;
+pub mod queue;
+pub mod rate;
+pub mod rng;
+pub mod time;
+
+pub use drop_reason::DropReason;
+pub use packet::{Dscp, Ecn, FlowId, PacketMeta};
+pub use pool::{Chain, PacketId, Pool};
+pub use rate::{Bytes, Rate};
+pub use rng::Rng;
+pub use time::{Span, Time};

@@ -1,0 +1,58 @@
+//! What an algorithm may know of a packet: metadata only, never the payload.
+use crate::rate::Bytes;
+use crate::time::Time;
+
+/// A flow as the driver numbers it: for records and observers, not for classification (that is `hash`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct FlowId(pub u32);
+
+/// The ECN field of the IP header (RFC 3168 §5).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Ecn {
+    /// The transport does not take part.
+    #[default]
+    NotEct,
+    /// ECT(1): L4S (RFC 9331).
+    Ect1,
+    /// ECT(0): classic ECN.
+    Ect0,
+    /// Congestion experienced.
+    Ce,
+}
+
+impl Ecn {
+    /// May a queue mark this packet instead of dropping it?
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Ecn::NotEct)
+    }
+}
+
+/// The differentiated services code point, 0–63.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Dscp(pub u8);
+
+/// A packet's metadata.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PacketMeta {
+    /// When it entered the queue that it is in; the driver sets it before `enqueue`.
+    pub arrived: Time,
+    /// The earliest departure that the sender asks for (Linux: `skb->tstamp`); the epoch means at once.
+    pub depart: Time,
+    /// Hash of the flow's 5-tuple (IPv6: of the flow label).
+    pub hash: u32,
+    /// The flow's number with the driver.
+    pub flow: FlowId,
+    /// Length on this link, framing overhead included, bytes.
+    pub len: u32,
+    /// ECN field; a queue marks in place.
+    pub ecn: Ecn,
+    /// Code point.
+    pub dscp: Dscp,
+}
+
+impl PacketMeta {
+    /// Length on this link.
+    pub const fn bytes(&self) -> Bytes {
+        Bytes(self.len as u64)
+    }
+}

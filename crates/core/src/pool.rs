@@ -1,0 +1,232 @@
+//! Storage for everything queued: a slab of metadata with intrusive links, and FIFO chains of ids through it.
+//!
+//! After the slab has grown to a run's peak nothing allocates again. Payloads stay with the driver, in a `Vec` of its
+//! own that [`PacketId::index`] indexes.
+use crate::packet::PacketMeta;
+use crate::rate::Bytes;
+use alloc::vec::Vec;
+use core::mem::size_of;
+use core::num::NonZeroU32;
+
+/// A packet in a [`Pool`]. `Option<PacketId>` is four bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PacketId(NonZeroU32);
+
+impl PacketId {
+    fn from_index(index: usize) -> PacketId {
+        let n = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
+        PacketId(n.expect("a pool holds fewer than 2^32 packets"))
+    }
+
+    /// Position in the pool, and in the driver's payload table.
+    #[inline]
+    pub const fn index(self) -> usize {
+        (self.0.get() - 1) as usize
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    meta: PacketMeta,
+    /// Next in the chain, or next free slot.
+    next: Option<PacketId>,
+    /// Previous in the chain, towards its head.
+    prev: Option<PacketId>,
+}
+
+// One cache line, and room to spare.
+const _: () = assert!(size_of::<Slot>() <= 64);
+
+/// A slab of packet metadata.
+#[derive(Debug, Default)]
+pub struct Pool {
+    slots: Vec<Slot>,
+    free: Option<PacketId>,
+    live: usize,
+}
+
+impl Pool {
+    /// An empty pool.
+    pub fn new() -> Pool {
+        Pool::default()
+    }
+
+    /// Stores a packet; reuses the slot freed last.
+    #[inline]
+    pub fn insert(&mut self, meta: PacketMeta) -> PacketId {
+        self.live += 1;
+        let slot = Slot { meta, next: None, prev: None };
+        if let Some(id) = self.free {
+            let at = &mut self.slots[id.index()];
+            self.free = at.next;
+            *at = slot;
+            id
+        } else {
+            self.slots.push(slot);
+            PacketId::from_index(self.slots.len() - 1)
+        }
+    }
+
+    /// Takes a packet out. It must be in no chain.
+    #[inline]
+    pub fn remove(&mut self, id: PacketId) -> PacketMeta {
+        self.live -= 1;
+        let slot = &mut self.slots[id.index()];
+        slot.next = self.free;
+        self.free = Some(id);
+        slot.meta
+    }
+
+    /// A packet's metadata.
+    #[inline]
+    pub fn meta(&self, id: PacketId) -> &PacketMeta {
+        &self.slots[id.index()].meta
+    }
+
+    /// A packet's metadata, to change.
+    #[inline]
+    pub fn meta_mut(&mut self, id: PacketId) -> &mut PacketMeta {
+        &mut self.slots[id.index()].meta
+    }
+
+    /// Packets stored now.
+    pub const fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Slots there are, used or free: the peak so far.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+/// A FIFO of packets through a pool's links, with its length in packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    head: Option<PacketId>,
+    tail: Option<PacketId>,
+    packets: u32,
+    bytes: u64,
+}
+
+impl Chain {
+    /// An empty chain.
+    pub const fn new() -> Chain {
+        Chain { head: None, tail: None, packets: 0, bytes: 0 }
+    }
+
+    /// Appends at the tail.
+    #[inline]
+    pub fn push_back(&mut self, id: PacketId, pool: &mut Pool) {
+        let slot = &mut pool.slots[id.index()];
+        slot.next = None;
+        slot.prev = self.tail;
+        self.packets += 1;
+        self.bytes += u64::from(slot.meta.len);
+        match self.tail.replace(id) {
+            Some(tail) => pool.slots[tail.index()].next = Some(id),
+            None => self.head = Some(id),
+        }
+    }
+
+    /// Takes the packet at the head.
+    #[inline]
+    pub fn pop_front(&mut self, pool: &mut Pool) -> Option<PacketId> {
+        let id = self.head?;
+        let slot = &mut pool.slots[id.index()];
+        self.packets -= 1;
+        self.bytes -= u64::from(slot.meta.len);
+        self.head = slot.next.take();
+        match self.head {
+            Some(head) => pool.slots[head.index()].prev = None,
+            None => self.tail = None,
+        }
+        Some(id)
+    }
+
+    /// Takes the packet at the tail.
+    #[inline]
+    pub fn pop_back(&mut self, pool: &mut Pool) -> Option<PacketId> {
+        let id = self.tail?;
+        let slot = &mut pool.slots[id.index()];
+        self.packets -= 1;
+        self.bytes -= u64::from(slot.meta.len);
+        self.tail = slot.prev.take();
+        match self.tail {
+            Some(tail) => pool.slots[tail.index()].next = None,
+            None => self.head = None,
+        }
+        Some(id)
+    }
+
+    /// The packet that would be popped next.
+    #[inline]
+    pub const fn front(&self) -> Option<PacketId> {
+        self.head
+    }
+
+    /// The packet that was pushed last.
+    #[inline]
+    pub const fn back(&self) -> Option<PacketId> {
+        self.tail
+    }
+
+    /// Packets in it.
+    #[inline]
+    pub const fn packets(&self) -> u32 {
+        self.packets
+    }
+
+    /// Bytes in it.
+    #[inline]
+    pub const fn bytes(&self) -> Bytes {
+        Bytes(self.bytes)
+    }
+
+    /// Nothing in it?
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.head.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+    use std::vec::Vec;
+
+    #[test]
+    fn an_optional_id_costs_nothing() {
+        assert_eq!(size_of::<Option<PacketId>>(), 4);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_chain_is_a_deque(ops in proptest::collection::vec(0u8..4, 0..200)) {
+            let (mut pool, mut chain, mut model) = (Pool::new(), Chain::new(), VecDeque::new());
+            for (n, op) in ops.into_iter().enumerate() {
+                let taken = match op {
+                    0 | 1 => {
+                        let len = 40 + n as u32;
+                        let id = pool.insert(PacketMeta { len, ..PacketMeta::default() });
+                        chain.push_back(id, &mut pool);
+                        model.push_back((id, len));
+                        continue;
+                    }
+                    2 => (chain.pop_front(&mut pool), model.pop_front()),
+                    _ => (chain.pop_back(&mut pool), model.pop_back()),
+                };
+                assert_eq!(taken.0, taken.1.map(|(id, _)| id));
+                if let (Some(id), Some((_, len))) = taken {
+                    assert_eq!(pool.remove(id).len, len);
+                }
+                assert_eq!(chain.packets() as usize, model.len());
+                assert_eq!(chain.bytes().0, model.iter().map(|&(_, len)| u64::from(len)).sum::<u64>());
+                assert_eq!(pool.live(), model.len());
+            }
+            let rest: Vec<_> = core::iter::from_fn(|| chain.pop_front(&mut pool)).collect();
+            assert_eq!(rest, model.into_iter().map(|(id, _)| id).collect::<Vec<_>>());
+        }
+    }
+}

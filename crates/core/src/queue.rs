@@ -1,0 +1,227 @@
+//! Queue disciplines: the contract that every one keeps, and the registry of them all.
+//!
+//! Adding one is a file in `queue/` and a line in the registry below; names, parameters, help and contract tests follow
+//! from that line.
+use crate::drop_reason::DropReason;
+use crate::packet::FlowId;
+use crate::params::{ParamError, ParamSpec, Params};
+use crate::pool::{PacketId, Pool};
+use crate::rate::{Bytes, Rate};
+use crate::rng::Rng;
+use crate::time::{Span, Time};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// What a discipline is handed on each call.
+pub struct Ctx<'a> {
+    /// The time of this call; never earlier than that of the call before.
+    pub now: Time,
+    /// Where the packets' metadata are.
+    pub pool: &'a mut Pool,
+    /// Packets dropped during this call. They have left the discipline; whoever drives it frees them.
+    pub drops: &'a mut Vec<(PacketId, DropReason)>,
+}
+
+impl Ctx<'_> {
+    /// Reports a packet as dropped; it must be in no chain any more.
+    #[inline]
+    pub fn drop_packet(&mut self, id: PacketId, reason: DropReason) {
+        self.drops.push((id, reason));
+    }
+
+    /// Time that a packet has spent in the queue so far (RFC 8289 §4.2).
+    #[inline]
+    pub fn sojourn(&self, id: PacketId) -> Span {
+        self.now.since(self.pool.meta(id).arrived)
+    }
+}
+
+/// The answer to "what shall I send?".
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// This one; it has left the discipline.
+    Packet(PacketId),
+    /// Nothing now although packets wait: ask again at this time, which is later than now.
+    At(Time),
+    /// Nothing waits.
+    Empty,
+}
+
+/// What waits in a discipline.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: u32,
+    /// Bytes on the link.
+    pub bytes: Bytes,
+}
+
+/// What is known of the link when a discipline is made: for limits in BDPs and for shapers.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LinkHint {
+    /// The link's rate at the start.
+    pub rate: Rate,
+    /// The largest base RTT of the flows that cross it.
+    pub rtt: Span,
+    /// The largest packet, on this link.
+    pub mtu: Bytes,
+}
+
+/// Takes named gauges: a discipline's inner state as series.
+pub trait Observer {
+    /// A quantity of the whole discipline.
+    fn gauge(&mut self, name: &'static str, value: f64);
+    /// A quantity of one flow in it.
+    fn flow_gauge(&mut self, flow: FlowId, name: &'static str, value: f64);
+}
+
+/// A queue discipline. [`crate::contract`] states in tests what every implementation keeps.
+pub trait QueueDiscipline: Sized {
+    /// Its parameters.
+    type Params: Params;
+    /// Makes one. The parameters have been validated.
+    fn new(params: &Self::Params, link: &LinkHint, rng: Rng) -> Self;
+    /// Takes a packet whose `arrived` is now. It may drop it, or others, and may mark CE in place.
+    fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>);
+    /// Chooses the next packet to send; it may drop others and mark this one.
+    fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next;
+    /// When `on_timer` wants to be called next.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+    /// Periodic work: PIE's probability, adaptive RED.
+    fn on_timer(&mut self, _cx: &mut Ctx<'_>) {}
+    /// The link's rate has changed.
+    fn on_rate(&mut self, _rate: Rate, _cx: &mut Ctx<'_>) {}
+    /// What waits now.
+    fn backlog(&self) -> Backlog;
+    /// Shows inner state.
+    fn observe(&self, _out: &mut dyn Observer) {}
+}
+
+/// A line of `narrows list`.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The name in scenario files.
+    pub name: &'static str,
+    /// What it is, in one sentence.
+    pub summary: &'static str,
+    /// Its parameters.
+    pub params: Vec<ParamSpec>,
+}
+
+macro_rules! queues {
+    ($( $module:ident :: $Type:ident, $summary:literal; )*) => {
+        $( pub mod $module; )*
+
+        /// Any registered discipline, dispatched statically.
+        // A link holds one and calls it twice per packet: a box would cost a cache miss, the spare bytes cost nothing.
+        #[allow(clippy::large_enum_variant)]
+        pub enum Queue { $( #[doc = $summary] $Type($module::$Type), )* }
+
+        /// A choice of discipline, with its parameters.
+        #[derive(Clone, PartialEq, Debug)]
+        pub enum QueueConfig { $( #[doc = $summary] $Type(<$module::$Type as QueueDiscipline>::Params), )* }
+
+        impl QueueConfig {
+            /// The registered names, in the registry's order.
+            pub const NAMES: &'static [&'static str] = &[$( stringify!($module) ),*];
+
+            /// Every entry, described.
+            pub fn entries() -> Vec<Entry> {
+                alloc::vec![$( Entry {
+                    name: stringify!($module),
+                    summary: $summary,
+                    params: <<$module::$Type as QueueDiscipline>::Params as Params>::specs(),
+                } ),*]
+            }
+
+            /// The discipline called `name`, with default parameters.
+            pub fn named(name: &str) -> Option<QueueConfig> {
+                match name { $( stringify!($module) => Some(QueueConfig::$Type(Default::default())), )* _ => None }
+            }
+
+            /// Its name.
+            pub const fn name(&self) -> &'static str {
+                match self { $( QueueConfig::$Type(_) => stringify!($module), )* }
+            }
+
+            /// Sets a parameter from text.
+            pub fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
+                match self { $( QueueConfig::$Type(p) => p.set(name, text), )* }
+            }
+
+            /// A parameter as text.
+            pub fn get(&self, name: &str) -> Option<String> {
+                match self { $( QueueConfig::$Type(p) => p.get(name), )* }
+            }
+
+            /// Its parameters, described.
+            pub fn specs(&self) -> Vec<ParamSpec> {
+                match self { $( QueueConfig::$Type(_) => <<$module::$Type as QueueDiscipline>::Params as Params>::specs(), )* }
+            }
+
+            /// Checks the parameters.
+            pub fn validate(&self) -> Result<(), ParamError> {
+                match self { $( QueueConfig::$Type(p) => p.validate(), )* }
+            }
+
+            /// Makes the discipline for a link.
+            pub fn build(&self, link: &LinkHint, rng: Rng) -> Queue {
+                match self { $( QueueConfig::$Type(p) => Queue::$Type(QueueDiscipline::new(p, link, rng)), )* }
+            }
+        }
+
+        impl Queue {
+            /// See [`QueueDiscipline::enqueue`].
+            #[inline]
+            pub fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
+                match self { $( Queue::$Type(q) => q.enqueue(id, cx), )* }
+            }
+
+            /// See [`QueueDiscipline::dequeue`].
+            #[inline]
+            pub fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
+                match self { $( Queue::$Type(q) => q.dequeue(cx), )* }
+            }
+
+            /// See [`QueueDiscipline::next_timer`].
+            pub fn next_timer(&self) -> Option<Time> {
+                match self { $( Queue::$Type(q) => q.next_timer(), )* }
+            }
+
+            /// See [`QueueDiscipline::on_timer`].
+            pub fn on_timer(&mut self, cx: &mut Ctx<'_>) {
+                match self { $( Queue::$Type(q) => q.on_timer(cx), )* }
+            }
+
+            /// See [`QueueDiscipline::on_rate`].
+            pub fn on_rate(&mut self, rate: Rate, cx: &mut Ctx<'_>) {
+                match self { $( Queue::$Type(q) => q.on_rate(rate, cx), )* }
+            }
+
+            /// See [`QueueDiscipline::backlog`].
+            #[inline]
+            pub fn backlog(&self) -> Backlog {
+                match self { $( Queue::$Type(q) => q.backlog(), )* }
+            }
+
+            /// See [`QueueDiscipline::observe`].
+            pub fn observe(&self, out: &mut dyn Observer) {
+                match self { $( Queue::$Type(q) => q.observe(out), )* }
+            }
+        }
+    };
+}
+
+queues! {
+    fifo::Fifo, "Tail drop: one queue with a limit in packets or bytes (Linux: pfifo, bfifo).";
+}
+
+impl core::fmt::Display for QueueConfig {
+    /// As on the command line: `fifo:limit=100p`, parameters at their defaults left out.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())?;
+        crate::params::write_changed(f, &self.specs(), |name| self.get(name))
+    }
+}

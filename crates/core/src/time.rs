@@ -1,0 +1,178 @@
+//! Instants and spans of a run, in integer nanoseconds since its epoch.
+//!
+//! There is no way to ask what time it is: whoever drives an algorithm says so.
+use core::fmt;
+use core::ops::{Add, AddAssign, Div, Mul, Sub};
+
+/// An instant: nanoseconds since the run's epoch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(u64);
+
+/// A length of time in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span(u64);
+
+impl Time {
+    /// The run's epoch.
+    pub const ZERO: Time = Time(0);
+
+    /// The instant `ns` nanoseconds after the epoch.
+    pub const fn from_ns(ns: u64) -> Time {
+        Time(ns)
+    }
+
+    /// Nanoseconds since the epoch.
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds since the epoch.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The span from `earlier` to here; zero when `earlier` is later.
+    pub const fn since(self, earlier: Time) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Span = Span(0);
+
+    /// `n` nanoseconds.
+    pub const fn ns(n: u64) -> Span {
+        Span(n)
+    }
+
+    /// `n` microseconds.
+    pub const fn us(n: u64) -> Span {
+        Span(n * 1_000)
+    }
+
+    /// `n` milliseconds.
+    pub const fn ms(n: u64) -> Span {
+        Span(n * 1_000_000)
+    }
+
+    /// `n` seconds.
+    pub const fn s(n: u64) -> Span {
+        Span(n * 1_000_000_000)
+    }
+
+    /// The nearest whole number of nanoseconds to `s` seconds; zero for negative and NaN.
+    pub fn from_secs_f64(s: f64) -> Span {
+        Span(libm::round(s * 1e9) as u64)
+    }
+
+    /// Length in nanoseconds.
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+
+    /// Length in milliseconds.
+    pub fn as_ms_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// Length in seconds.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// This span less `other`, or zero.
+    pub const fn saturating_sub(self, other: Span) -> Span {
+        Span(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add<Span> for Time {
+    type Output = Time;
+    #[inline]
+    fn add(self, span: Span) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
+}
+
+impl AddAssign<Span> for Time {
+    #[inline]
+    fn add_assign(&mut self, span: Span) {
+        *self = *self + span;
+    }
+}
+
+impl Sub<Span> for Time {
+    type Output = Time;
+    /// Stops at the epoch.
+    #[inline]
+    fn sub(self, span: Span) -> Time {
+        Time(self.0.saturating_sub(span.0))
+    }
+}
+
+impl Add for Span {
+    type Output = Span;
+    #[inline]
+    fn add(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Span {
+    #[inline]
+    fn add_assign(&mut self, other: Span) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Span {
+    type Output = Span;
+    /// Stops at zero.
+    #[inline]
+    fn sub(self, other: Span) -> Span {
+        self.saturating_sub(other)
+    }
+}
+
+impl Mul<u64> for Span {
+    type Output = Span;
+    #[inline]
+    fn mul(self, factor: u64) -> Span {
+        Span(self.0.saturating_mul(factor))
+    }
+}
+
+impl Div<u64> for Span {
+    type Output = Span;
+    #[inline]
+    fn div(self, divisor: u64) -> Span {
+        Span(self.0 / divisor)
+    }
+}
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t={}", Span(self.0))
+    }
+}
+
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Display for Span {
+    /// In the largest unit that needs no fraction: `50ms`, `1500us`, `3s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (n, unit) = match self.0 {
+            0 => (0, "ms"),
+            n if n % 1_000_000_000 == 0 => (n / 1_000_000_000, "s"),
+            n if n % 1_000_000 == 0 => (n / 1_000_000, "ms"),
+            n if n % 1_000 == 0 => (n / 1_000, "us"),
+            n => (n, "ns"),
+        };
+        write!(f, "{n}{unit}")
+    }
+}

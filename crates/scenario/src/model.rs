@@ -1,0 +1,167 @@
+//! A scenario, parsed and validated: hops, and flows with a route over them.
+use crate::traffic::Traffic;
+use crate::transport::Transport;
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::queue::QueueConfig;
+use narrows_core::{Bytes, Rate, Span, Time};
+
+/// A whole experiment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scenario {
+    /// What it shows.
+    pub name: String,
+    /// Length of the run.
+    pub duration: Span,
+    /// Left out of every mean; shorter than the duration.
+    pub warmup: Span,
+    /// Seeds every random stream.
+    pub seed: u64,
+    /// The links.
+    pub hops: Vec<Hop>,
+    /// The traffic.
+    pub flows: Vec<Flow>,
+    /// What is recorded besides the summary.
+    pub record: Record,
+}
+
+/// A queue, the link that it feeds, and the way to the next hop.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hop {
+    /// Unique name.
+    pub name: String,
+    /// How fast it sends.
+    pub rate: RateSpec,
+    /// One-way propagation delay after the queue.
+    pub delay: Span,
+    /// What queues in front of it.
+    pub queue: QueueConfig,
+    /// Framing per packet on this link: counted in rates and in byte limits.
+    pub overhead: Bytes,
+    /// Probability that a packet is lost after it was sent.
+    pub loss: f64,
+    /// When a packet counts as handed over.
+    pub release: Release,
+    /// With `Release::Start`: bytes that may go back to back after idling.
+    pub burst: Bytes,
+}
+
+/// A link's rate over time.
+#[derive(Clone, PartialEq, Debug)]
+pub enum RateSpec {
+    /// Piecewise constant; the first step is at the epoch, times strictly increase.
+    Schedule(Vec<(Time, Rate)>),
+    /// Delivery opportunities of 1500 bytes each (mahimahi's format), repeated for ever.
+    Trace {
+        /// The file as written in the scenario.
+        file: String,
+        /// Offsets of the opportunities from the start of a period, ascending.
+        opportunities: Vec<Span>,
+        /// Length of a period.
+        period: Span,
+    },
+}
+
+impl RateSpec {
+    /// A constant rate.
+    pub fn constant(rate: Rate) -> RateSpec {
+        RateSpec::Schedule(vec![(Time::ZERO, rate)])
+    }
+
+    /// The rate at the start; of a trace, its mean.
+    pub fn initial(&self) -> Rate {
+        match self {
+            RateSpec::Schedule(steps) => steps.first().map_or(Rate::ZERO, |&(_, rate)| rate),
+            RateSpec::Trace { opportunities, period, .. } => {
+                Rate::over(Bytes(1500 * opportunities.len() as u64), *period).unwrap_or(Rate::ZERO)
+            }
+        }
+    }
+}
+
+/// When a packet counts as handed over to the next hop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Release {
+    /// When its last bit has been sent: a wire.
+    #[default]
+    End,
+    /// When its first bit is due: a token-bucket shaper such as Linux's htb or tbf, which sends at once and pays later.
+    Start,
+}
+
+/// One or more flows of the same kind.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Flow {
+    /// Unique name.
+    pub name: String,
+    /// How many of them; the n-th is called `name.n` when there are several.
+    pub count: u32,
+    /// Congestion control; none for UDP.
+    pub controller: Option<ControllerConfig>,
+    /// What is sent.
+    pub traffic: Traffic,
+    /// Base round-trip time, all delays of hops included.
+    pub rtt: Rtt,
+    /// Hops from sender to receiver, by index; at least one.
+    pub route: Vec<usize>,
+    /// Hops that acknowledgments cross.
+    pub back: Vec<usize>,
+    /// When it starts.
+    pub start: Start,
+    /// When it stops; later than its start.
+    pub stop: Time,
+    /// How it is carried.
+    pub transport: Transport,
+}
+
+/// Base round-trip time of a group of flows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Rtt {
+    /// The same for all.
+    Fixed(Span),
+    /// Drawn for each flow, uniformly.
+    Uniform(Span, Span),
+}
+
+/// When flows of a group start.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Start {
+    /// All at once.
+    At(Time),
+    /// Each at its own time, drawn uniformly.
+    Uniform(Time, Time),
+}
+
+/// What is recorded besides the summary.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Record {
+    /// Spacing of the series; a thousandth of the duration when `None`, at least 1 ms.
+    pub interval: Option<Span>,
+    /// Flows with series of their own, the first ones; the others count in the hops' series.
+    pub flows: u32,
+}
+
+impl Default for Record {
+    fn default() -> Record {
+        Record { interval: None, flows: 32 }
+    }
+}
+
+impl Record {
+    /// The spacing of the series in a run of this length.
+    pub fn spacing(&self, duration: Span) -> Span {
+        self.interval.unwrap_or_else(|| (duration / 1000).max(Span::ms(1)))
+    }
+}
+
+impl Scenario {
+    /// Names of all single flows, in the order of their numbers.
+    pub fn flow_names(&self) -> Vec<String> {
+        let group = |flow: &Flow| -> Vec<String> {
+            match flow.count {
+                1 => vec![flow.name.clone()],
+                n => (0..n).map(|i| format!("{}.{i}", flow.name)).collect(),
+            }
+        };
+        self.flows.iter().flat_map(group).collect()
+    }
+}

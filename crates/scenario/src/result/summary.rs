@@ -1,0 +1,166 @@
+//! `summary.json`: the figures of a run, under the names that every tool shares.
+//!
+//! All but the last key, `cost`, are the same on every machine for the same scenario and seed.
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The figures of a run; warm-up left out.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// The scenario's name.
+    pub name: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Length of the run, warm-up included, s.
+    pub duration_s: f64,
+    /// Length of the warm-up, s.
+    pub warmup_s: f64,
+    /// Per hop.
+    pub hops: Vec<HopSummary>,
+    /// Per flow.
+    pub flows: Vec<FlowSummary>,
+    /// Between flows.
+    pub fairness: Fairness,
+    /// What the run took; differs from run to run.
+    pub cost: Cost,
+}
+
+/// A hop's figures.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct HopSummary {
+    /// Its name.
+    pub name: String,
+    /// Its discipline, with the parameters that are not at their defaults: `fq_codel:target=10ms`.
+    pub queue: String,
+    /// Bits sent ÷ bits that the link could have carried.
+    pub utilisation: f64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Packets waiting, time-weighted, the one being sent left out.
+    pub queue_packets: Quantiles,
+    /// From enqueue to dequeue, ms.
+    pub sojourn_ms: Quantiles,
+    /// Packets that arrived.
+    pub offered_packets: u64,
+    /// Packets dropped.
+    pub drops: Drops,
+    /// Drops ÷ offered packets.
+    pub loss_rate: f64,
+    /// Packets marked CE by the queue.
+    pub marks: u64,
+}
+
+/// Mean and quantiles of a distribution.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95 %.
+    pub p95: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Packets dropped at a hop.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Drops {
+    /// In all.
+    pub total: u64,
+    /// By the names of `DropReason`; reasons that did not occur are left out.
+    pub by_reason: BTreeMap<String, u64>,
+}
+
+/// A flow's figures.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FlowSummary {
+    /// Its name: `bulk.3` when its group has several.
+    pub name: String,
+    /// Its congestion control; `none` for UDP.
+    pub controller: String,
+    /// Payload delivered to the receiving application, Mbit/s, over the part of the flow's life after the warm-up.
+    pub goodput_mbit: f64,
+    /// The same with headers and duplicates, as received at the IP layer, Mbit/s.
+    pub throughput_mbit: f64,
+    /// Round-trip times seen by the sender, one sample per acknowledgment, ms; for UDP one-way delay doubled is never
+    /// shown: null.
+    pub rtt_ms: Option<RttQuantiles>,
+    /// Packets sent again.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Packets lost on the way.
+    pub lost_packets: u64,
+    /// Completion times of its transfers, s; null for flows without an end.
+    pub completion_s: Option<Completion>,
+    /// Verdicts of a detector, as shares of time; null without one.
+    pub verdicts: Option<Verdicts>,
+}
+
+/// Round-trip times, ms.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct RttQuantiles {
+    /// Smallest.
+    pub min: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95 %.
+    pub p95: f64,
+    /// 99 %.
+    pub p99: f64,
+}
+
+/// Completion times of transfers, s.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Completion {
+    /// Transfers finished.
+    pub count: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95 %.
+    pub p95: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// Longest.
+    pub max: f64,
+}
+
+/// Shares of the time in which a detector's verdict was right, wrong or withheld.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Verdicts {
+    /// Right.
+    pub right: f64,
+    /// Wrong.
+    pub wrong: f64,
+    /// Undecided.
+    pub undecided: f64,
+}
+
+/// Between flows.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Fairness {
+    /// Jain's index of the flows' goodputs; 1 when all are equal.
+    pub jain: f64,
+}
+
+/// What a run took.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// Packets dequeued at all hops, warm-up included.
+    pub packets: u64,
+    /// Events handled.
+    pub events: u64,
+    /// Wall-clock time, s.
+    pub wall_s: f64,
+    /// Packets ÷ wall-clock time.
+    pub packets_per_s: f64,
+    /// The simulator's own state at its peak, bytes.
+    pub peak_bytes: u64,
+}

@@ -1,0 +1,60 @@
+//! How a flow's data are carried: TCP as Linux has it, or bare UDP.
+use narrows_core::params;
+use narrows_core::params::Packets;
+use narrows_core::{Bytes, Span};
+
+params! {
+    /// TCP's parameters; the defaults are Linux's.
+    pub struct TcpParams {
+        /// Initial window (RFC 6928), packets.
+        pub initial_window: Packets = Packets(10), from Packets(1), to Packets(10_000);
+        /// Full-sized packet at the IP layer, headers included.
+        pub packet: Bytes = Bytes(1500), from Bytes(100), to Bytes(65_535);
+        /// IP and TCP headers with options, in data packets and in acknowledgments.
+        pub header: Bytes = Bytes(52), from Bytes(40), to Bytes(99);
+        /// Negotiate classic ECN (RFC 3168).
+        pub ecn: bool = false;
+        /// Pace as `sch_fq` or Linux's internal pacing would, even when the controller asks for no rate.
+        pub pacing: bool = false;
+        /// Least retransmission timeout, added to the smoothed RTT.
+        pub min_rto: Span = Span::ms(200), from Span::ms(1), to Span::s(120);
+        /// Full-sized packets per acknowledgment.
+        pub ack_every: Packets = Packets(2), from Packets(1), to Packets(64);
+        /// Longest delay of an acknowledgment.
+        pub delayed_ack: Span = Span::ms(40), from Span::ZERO, to Span::ms(500);
+        /// Packets acknowledged at once at the start of a connection.
+        pub quick_acks: Packets = Packets(16), from Packets(0), to Packets(1_000_000);
+        /// Longest time for which the receiver gathers selective acknowledgments (Linux: `tcp_comp_sack_delay_ns`).
+        pub sack_compression: Span = Span::ms(1), from Span::ZERO, to Span::s(1);
+    }
+}
+
+params! {
+    /// UDP's parameters.
+    pub struct UdpParams {
+        /// IP and UDP headers.
+        pub header: Bytes = Bytes(28), from Bytes(0), to Bytes(1000);
+    }
+}
+
+/// How a flow's data are carried.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Transport {
+    /// Reliable, congestion controlled, with Linux's loss recovery.
+    Tcp(TcpParams),
+    /// Datagrams at the application's rate.
+    Udp(UdpParams),
+}
+
+impl Transport {
+    /// The kinds there are.
+    pub const NAMES: &'static [&'static str] = &["tcp", "udp"];
+
+    /// The kind's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Transport::Tcp(_) => "tcp",
+            Transport::Udp(_) => "udp",
+        }
+    }
+}
