@@ -13,6 +13,7 @@ extern crate std;
 pub mod params;
 pub mod congestion;
 pub mod drop_reason;
+pub mod link;
 pub mod packet;
 pub mod pool;
 pub mod queue;
