@@ -64,6 +64,19 @@ impl Unit {
     pub const fn is_bare(self) -> bool {
         matches!(self, Unit::Count | Unit::Number | Unit::Switch)
     }
+
+    /// What may follow the number, in any letter case but for `p` and `bdp`; nothing for kinds without a suffix.
+    pub fn suffixes(self) -> Vec<&'static str> {
+        let names = |units: &[(&'static str, u64)]| units.iter().map(|unit| unit.0).collect();
+        match self {
+            Unit::Span => names(SPAN_UNITS),
+            Unit::Rate => names(RATE_UNITS),
+            Unit::Bytes => names(BYTES_UNITS),
+            Unit::Packets => alloc::vec!["p"],
+            Unit::Limit => ["p", "bdp"].into_iter().chain(BYTES_UNITS.iter().map(|unit| unit.0)).collect(),
+            Unit::Count | Unit::Number | Unit::Switch | Unit::Choice(_) => Vec::new(),
+        }
+    }
 }
 
 impl core::fmt::Display for ParamError {
@@ -113,15 +126,35 @@ pub enum Limit {
     Bdp(f64),
 }
 
+/// A queue's limit, in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bound {
+    /// So many packets.
+    Packets(u32),
+    /// So many bytes on the link.
+    Bytes(Bytes),
+}
+
 impl Limit {
-    /// The limit in numbers, for a link.
-    pub fn resolve(self, link: &crate::queue::LinkHint) -> Limit {
+    /// The limit in numbers, for a link; a fraction of a BDP becomes whole packets, at least one.
+    pub fn resolve(self, link: &crate::queue::LinkHint) -> Bound {
         match self {
             Limit::Bdp(factor) => {
                 let bdp = link.rate.bytes_in(link.rtt).0 as f64 * factor;
-                Limit::Packets(libm::ceil(bdp / link.mtu.0 as f64).clamp(1.0, u32::MAX as f64) as u32)
+                let mtu = link.mtu.0.max(1) as f64;
+                Bound::Packets(libm::ceil(bdp / mtu).clamp(1.0, u32::MAX as f64) as u32)
             }
-            exact => exact,
+            Limit::Packets(packets) => Bound::Packets(packets),
+            Limit::Bytes(bytes) => Bound::Bytes(bytes),
+        }
+    }
+
+    /// Does it admit nothing at all?
+    pub fn is_zero(self) -> bool {
+        match self {
+            Limit::Packets(packets) => packets == 0,
+            Limit::Bytes(bytes) => bytes == Bytes::ZERO,
+            Limit::Bdp(factor) => factor.is_nan() || factor <= 0.0,
         }
     }
 }
@@ -278,19 +311,36 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     }
 }
 
+/// Times, in nanoseconds.
+const SPAN_UNITS: &[(&str, u64)] = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// Rates, in bits per second; decimal, as `tc` has them.
+const RATE_UNITS: &[(&str, u64)] =
+    &[("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("tbit", 1_000_000_000_000)];
+
+/// Sizes, in bytes.
+const BYTES_UNITS: &[(&str, u64)] = &[
+    ("B", 1),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+];
+
 impl ParamValue for Span {
     const UNIT: Unit = Unit::Span;
     fn parse(text: &str) -> Option<Span> {
-        let units = [
-            ("ns", 1),
-            ("us", 1_000),
-            ("µs", 1_000),
-            ("ms", 1_000_000),
-            ("s", 1_000_000_000),
-            ("min", 60_000_000_000),
-            ("h", 3_600_000_000_000),
-        ];
-        scaled(text, &units).map(Span::ns)
+        scaled(text, SPAN_UNITS).map(Span::ns)
     }
     fn show(&self) -> String {
         self.to_string()
@@ -300,12 +350,27 @@ impl ParamValue for Span {
     }
 }
 
+/// A time that can be switched off: `"off"` or `"1ms"`.
+impl ParamValue for Option<Span> {
+    const UNIT: Unit = Unit::Span;
+    fn parse(text: &str) -> Option<Option<Span>> {
+        match text.trim() {
+            "off" => Some(None),
+            text => Span::parse(text).filter(|&span| span > Span::ZERO).map(Some),
+        }
+    }
+    fn show(&self) -> String {
+        self.map_or("off".into(), |span| span.show())
+    }
+    fn allowed() -> String {
+        format!("\"off\" or {}", Span::allowed())
+    }
+}
+
 impl ParamValue for Rate {
     const UNIT: Unit = Unit::Rate;
     fn parse(text: &str) -> Option<Rate> {
-        let units =
-            [("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("tbit", 1_000_000_000_000)];
-        scaled(text, &units).map(Rate::bit)
+        scaled(text, RATE_UNITS).map(Rate::bit)
     }
     fn show(&self) -> String {
         self.to_string()
@@ -318,16 +383,7 @@ impl ParamValue for Rate {
 impl ParamValue for Bytes {
     const UNIT: Unit = Unit::Bytes;
     fn parse(text: &str) -> Option<Bytes> {
-        let units = [
-            ("B", 1),
-            ("KB", 1_000),
-            ("MB", 1_000_000),
-            ("GB", 1_000_000_000),
-            ("KiB", 1 << 10),
-            ("MiB", 1 << 20),
-            ("GiB", 1 << 30),
-        ];
-        scaled(text, &units).map(Bytes)
+        scaled(text, BYTES_UNITS).map(Bytes)
     }
     fn show(&self) -> String {
         self.to_string()
@@ -470,6 +526,9 @@ mod tests {
         assert_eq!(Span::parse("50ms"), Some(Span::ms(50)));
         assert_eq!(Span::parse("0.5s"), Some(Span::ms(500)));
         assert_eq!(Span::parse("50mbit"), None);
+        assert_eq!(Option::<Span>::parse("off"), Some(None));
+        assert_eq!(Option::<Span>::parse("1ms"), Some(Some(Span::ms(1))));
+        assert_eq!(Option::<Span>::parse("0ms"), None);
         assert_eq!(Bytes::parse("45KB"), Some(Bytes(45_000)));
         assert_eq!(Limit::parse("100p"), Some(Limit::Packets(100)));
         assert_eq!(Limit::parse("1.5bdp"), Some(Limit::Bdp(1.5)));
