@@ -6,6 +6,7 @@ use narrows_core::params::{ParamSpec, Params, Unit};
 use narrows_core::queue::{Entry, QueueConfig};
 use narrows_scenario::Traffic;
 use narrows_scenario::transport::{TcpParams, UdpParams};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Widest line of the descriptions.
@@ -78,31 +79,51 @@ impl Kind {
 pub(crate) fn main(args: &List) -> Result<(), Failure> {
     let kinds = Kind::ALL.into_iter().filter(|&kind| args.kind.is_none_or(|only| only == kind));
     if args.json {
-        let lists = kinds.map(|kind| (kind.name().to_owned(), kind.entries().iter().map(json).collect()));
-        return term::print_json(&lists.collect::<serde_json::Map<_, _>>());
+        let lists = kinds.map(|kind| (kind.name(), kind.entries().into_iter().map(json).collect::<Vec<_>>()));
+        return term::print_json(&lists.collect::<BTreeMap<_, _>>());
     }
     let paint = Paint::stdout();
     let texts: Vec<String> = kinds.map(|kind| text(kind, paint)).collect();
     term::print(&texts.join("\n"))
 }
 
-fn json(entry: &Entry) -> serde_json::Value {
-    let param = |spec: &ParamSpec| {
-        let choices = match spec.unit {
+/// An entry as JSON.
+#[derive(serde::Serialize)]
+struct EntryJson {
+    name: &'static str,
+    summary: &'static str,
+    params: Vec<ParamJson>,
+}
+
+/// A parameter as JSON.
+#[derive(serde::Serialize)]
+struct ParamJson {
+    name: &'static str,
+    unit: &'static str,
+    default: String,
+    allowed: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choices: Option<&'static [&'static str]>,
+    doc: String,
+}
+
+fn json(entry: Entry) -> EntryJson {
+    let param = |spec: ParamSpec| ParamJson {
+        name: spec.name,
+        unit: match spec.unit {
+            Unit::Switch => "switch",
+            Unit::Choice(_) => "choice",
+            other => unit(other),
+        },
+        default: spec.default,
+        allowed: spec.allowed,
+        choices: match spec.unit {
             Unit::Choice(words) => Some(words),
             _ => None,
-        };
-        serde_json::json!({
-            "name": spec.name,
-            "unit": unit(spec.unit),
-            "choices": choices,
-            "default": spec.default,
-            "allowed": spec.allowed,
-            "doc": one_line(spec.doc),
-        })
+        },
+        doc: one_line(spec.doc),
     };
-    let params: Vec<_> = entry.params.iter().map(param).collect();
-    serde_json::json!({ "name": entry.name, "summary": entry.summary, "params": params })
+    EntryJson { name: entry.name, summary: entry.summary, params: entry.params.into_iter().map(param).collect() }
 }
 
 fn text(kind: Kind, paint: Paint) -> String {
@@ -113,7 +134,7 @@ fn text(kind: Kind, paint: Paint) -> String {
         let (names, defaults) = (width(|spec| spec.name.len()), width(|spec| spec.default.len()));
         for spec in &entry.params {
             let left = format!("{:names$} = {:defaults$}", spec.name, spec.default);
-            let _ = writeln!(out, "    {left}  {} {}", unit(spec.unit), paint.dim(&bracket(spec)));
+            let _ = writeln!(out, "    {left}  {}{}", unit(spec.unit), paint.dim(&bracket(spec)));
             for line in wrap(&one_line(spec.doc), WIDTH - 8) {
                 let _ = writeln!(out, "        {}", paint.dim(&line));
             }
@@ -126,7 +147,7 @@ fn text(kind: Kind, paint: Paint) -> String {
 fn bracket(spec: &ParamSpec) -> String {
     match spec.unit {
         Unit::Switch => String::new(),
-        _ => format!("({})", spec.allowed),
+        _ => format!(" ({})", spec.allowed),
     }
 }
 

@@ -6,7 +6,10 @@ use clap::Parser;
 use failure::Failure;
 use std::process::ExitCode;
 
+mod batch;
 mod clock;
+mod compare;
+mod diff;
 mod failure;
 mod grid;
 mod interrupt;
@@ -14,6 +17,7 @@ mod list;
 mod output;
 mod progress;
 mod reproduce;
+mod run;
 mod term;
 
 /// Queue disciplines and congestion controllers on a simulated bottleneck.
@@ -26,13 +30,22 @@ struct Cli {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    Compare(compare::Compare),
+    Run(run::Run),
     List(list::List),
+    /// Print the JSON schema of scenario files, for editors
+    Schema,
+    Diff(diff::Diff),
     Reproduce(reproduce::Reproduce),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Compare(args) => compare::main(&args),
+        Command::Run(args) => run::main(&args),
         Command::List(args) => list::main(&args),
+        Command::Schema => term::print_json(&narrows_scenario::schema::json_schema()),
+        Command::Diff(args) => diff::main(&args),
         Command::Reproduce(args) => reproduce::main(&args),
     };
     outcome.map_or_else(|failure: Failure| failure.report(), |()| ExitCode::SUCCESS)
