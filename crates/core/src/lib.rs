@@ -12,6 +12,8 @@ extern crate std;
 #[macro_use]
 pub mod params;
 pub mod congestion;
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
 pub mod drop_reason;
 pub mod packet;
 pub mod pool;
