@@ -94,7 +94,7 @@ impl Compare {
                 overhead: Bytes::ZERO,
                 loss: 0.0,
                 release: Release::End,
-                burst: Bytes(1600),
+                burst: Bytes::ZERO,
             }],
             flows: (0..flows.len()).map(|n| self.flow(flows, n)).collect(),
             record: Record { interval: self.record_interval, ..Record::default() },

@@ -2,10 +2,9 @@
 use crate::failure::Failure;
 use crate::term::{self, Paint};
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::params::{ParamSpec, Params, Unit};
+use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::{Entry, QueueConfig};
-use narrows_scenario::Traffic;
-use narrows_scenario::transport::{TcpParams, UdpParams};
+use narrows_scenario::{Traffic, Transport};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -63,14 +62,7 @@ impl Kind {
             Kind::Queues => QueueConfig::entries(),
             Kind::Controllers => ControllerConfig::entries(),
             Kind::Traffic => Traffic::entries(),
-            Kind::Transports => vec![
-                Entry {
-                    name: "tcp",
-                    summary: "Reliable and congestion controlled, with Linux's loss recovery.",
-                    params: TcpParams::specs(),
-                },
-                Entry { name: "udp", summary: "Datagrams at the application's rate.", params: UdpParams::specs() },
-            ],
+            Kind::Transports => Transport::entries(),
         }
     }
 }
