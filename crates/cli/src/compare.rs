@@ -2,14 +2,10 @@
 use crate::batch::{BatchArgs, Planned};
 use crate::failure::Failure;
 use crate::output::folder_name;
-use crate::term::Paint;
-use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span, Time};
-use narrows_scenario::transport::TcpParams;
-use narrows_scenario::{
-    Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport, shorthand,
-};
+use narrows_scenario::shorthand::{self, FlowGroup};
+use narrows_scenario::{Flow, Hop, RateSpec, Record, Release, Scenario, Start, Transport};
 use std::path::PathBuf;
 
 /// Compare queues on a bottleneck: a table, and a page with pictures
@@ -18,77 +14,100 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub(crate) struct Compare {
     /// Rate of the bottleneck
-    #[arg(long, default_value = "100mbit", value_parser = shorthand::rate)]
-    rate: Rate,
+    #[arg(long, default_value = "100mbit", allow_hyphen_values = true)]
+    rate: String,
     /// Base round-trip time, without queues
-    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = shorthand::span)]
-    rtt: Span,
-    /// Flows by controller: 3xcubic,1xnew_reno
-    #[arg(long, default_value = "1xcubic")]
+    #[arg(long, value_name = "TIME", default_value = "50ms", allow_hyphen_values = true)]
+    rtt: String,
+    /// Flows by controller or by traffic: 3xcubic,1xnew_reno,cbr:rate=5mbit
+    #[arg(long, default_value = "1xcubic", allow_hyphen_values = true)]
     flows: String,
     /// Queues with parameters: fifo:limit=100p,fq_codel:target=10ms,ecn=false [default: every one]
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     queues: Option<String>,
     /// Length of a run
-    #[arg(short = 't', long, value_name = "TIME", default_value = "60s", value_parser = shorthand::span)]
-    duration: Span,
+    #[arg(short = 't', long, value_name = "TIME", default_value = "60s", allow_hyphen_values = true)]
+    duration: String,
     /// Start of a run that counts in no mean [default: 10s, at most a sixth of the duration]
-    #[arg(long, value_name = "TIME", value_parser = shorthand::span)]
-    warmup: Option<Span>,
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    warmup: Option<String>,
     /// Seeds every random choice: when flows start, in which bucket they fall
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
-    /// Let the flows negotiate ECN, so that queues mark instead of dropping
+    /// Let TCP negotiate ECN, so that queues mark instead of dropping
     #[arg(long)]
     ecn: bool,
     /// Spacing of the time series [default: a thousandth of the duration]
-    #[arg(long, value_name = "TIME", value_parser = shorthand::span)]
-    record_interval: Option<Span>,
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    record_interval: Option<String>,
     #[command(flatten)]
     batch: BatchArgs,
 }
 
+/// What the flags say, read.
+struct Setting {
+    rate: Rate,
+    rtt: Span,
+    flows: Vec<FlowGroup>,
+    queues: Vec<QueueConfig>,
+    duration: Span,
+    warmup: Span,
+    record_interval: Option<Span>,
+}
+
 /// Runs the command.
 pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
-    let done = args.batch.execute(args.plan()?)?;
-    let paint = Paint::stdout();
-    done.print(args.batch.json, |summaries| narrows_report::terminal::comparison(summaries, paint.is_on()))
+    let setting = args.setting()?;
+    let mut plan = Vec::new();
+    for queue in &setting.queues {
+        for seed in args.batch.seeds(args.seed)? {
+            plan.push(args.planned(&setting, queue, seed)?);
+        }
+    }
+    args.batch.execute(plan)
 }
 
 impl Compare {
-    /// Every queue with every seed.
-    fn plan(&self) -> Result<Vec<Planned>, Failure> {
-        let flows = shorthand::flows(&self.flows).map_err(|error| flag("--flows", error))?;
+    fn setting(&self) -> Result<Setting, Failure> {
+        let span = |flag: &str, text: &str| shorthand::span(flag, text).map_err(Failure::usage);
+        let optional = |flag: &str, text: &Option<String>| text.as_ref().map(|text| span(flag, text)).transpose();
         let queues = match &self.queues {
-            Some(text) => shorthand::queues(text).map_err(|error| flag("--queues", error))?,
+            Some(text) => shorthand::queues("--queues", text).map_err(Failure::usage)?,
             None => QueueConfig::NAMES.iter().filter_map(|name| QueueConfig::named(name)).collect(),
         };
         if let Some(twice) = (1..queues.len()).find(|&n| queues[..n].contains(&queues[n])) {
-            return Err(flag("--queues", format!("`{}` is given twice", queues[twice])));
+            return Err(Failure::usage(format!("--queues: \"{}\" is given twice", queues[twice])));
         }
-        let seeds = self.batch.seeds(self.seed)?;
-        let plan = queues.iter().flat_map(|queue| seeds.iter().map(|&seed| self.planned(queue, &flows, seed)));
-        plan.collect()
+        let duration = span("--duration", &self.duration)?;
+        Ok(Setting {
+            rate: shorthand::rate("--rate", &self.rate).map_err(Failure::usage)?,
+            rtt: span("--rtt", &self.rtt)?,
+            flows: shorthand::flows("--flows", &self.flows).map_err(Failure::usage)?,
+            queues,
+            duration,
+            warmup: optional("--warmup", &self.warmup)?.unwrap_or((duration / 6).min(Span::s(10))),
+            record_interval: optional("--record-interval", &self.record_interval)?,
+        })
     }
 
-    fn planned(&self, queue: &QueueConfig, flows: &[(u32, ControllerConfig)], seed: u64) -> Result<Planned, Failure> {
+    fn planned(&self, setting: &Setting, queue: &QueueConfig, seed: u64) -> Result<Planned, Failure> {
         let label = queue.to_string();
-        let scenario = self.scenario(queue, flows, seed);
-        scenario.validate().map_err(|error| Failure::usage(format!("with {label}: {error}")))?;
+        let scenario = self.scenario(setting, queue, seed);
+        scenario.validate().map_err(Failure::usage)?;
         let folder = PathBuf::from(folder_name(&label)).join(format!("seed-{seed}"));
         Ok(Planned { folder, label: format!("{label} seed {seed}"), scenario })
     }
 
     /// One hop that holds the queue; all delay in the flows' base RTT.
-    fn scenario(&self, queue: &QueueConfig, flows: &[(u32, ControllerConfig)], seed: u64) -> Scenario {
+    fn scenario(&self, setting: &Setting, queue: &QueueConfig, seed: u64) -> Scenario {
         Scenario {
-            name: format!("{} {} {}", self.rate, self.rtt, self.flows),
-            duration: self.duration,
-            warmup: self.warmup.unwrap_or((self.duration / 6).min(Span::s(10))),
+            name: format!("{} {} {}", setting.rate, setting.rtt, self.flows),
+            duration: setting.duration,
+            warmup: setting.warmup,
             seed,
             hops: vec![Hop {
                 name: "bottleneck".to_owned(),
-                rate: RateSpec::constant(self.rate),
+                rate: RateSpec::constant(setting.rate),
                 delay: Span::ZERO,
                 queue: queue.clone(),
                 overhead: Bytes::ZERO,
@@ -96,35 +115,21 @@ impl Compare {
                 release: Release::End,
                 burst: Bytes::ZERO,
             }],
-            flows: (0..flows.len()).map(|n| self.flow(flows, n)).collect(),
-            record: Record { interval: self.record_interval, ..Record::default() },
+            flows: setting.flows.iter().map(|group| self.flow(setting, group)).collect(),
+            record: Record { interval: setting.record_interval, ..Record::default() },
         }
     }
 
-    /// The n-th group of flows, named after its controller. Each flow starts within the first round trip, so that
-    /// several do not move in lockstep and several seeds are several experiments.
-    fn flow(&self, flows: &[(u32, ControllerConfig)], n: usize) -> Flow {
-        let (count, controller) = &flows[n];
-        let before = flows[..n].iter().filter(|(_, other)| other.name() == controller.name()).count();
-        let name = controller.name().to_owned();
-        Flow {
-            name: if before == 0 { name } else { format!("{name}-{}", before + 1) },
-            count: *count,
-            controller: Some(controller.clone()),
-            traffic: Traffic::Bulk(Default::default()),
-            rtt: Rtt::Fixed(self.rtt),
-            route: vec![0],
-            back: vec![],
-            start: match self.rtt {
-                Span::ZERO => Start::At(Time::ZERO),
-                rtt => Start::Uniform(Time::ZERO, Time::ZERO + rtt),
-            },
-            stop: Time::ZERO + self.duration,
-            transport: Transport::Tcp(TcpParams { ecn: self.ecn, ..TcpParams::default() }),
+    /// Each flow starts within the first round trip, so that several do not move in lockstep and several seeds are
+    /// several experiments.
+    fn flow(&self, setting: &Setting, group: &FlowGroup) -> Flow {
+        let mut flow = group.clone().over(vec![0], setting.rtt, Time::ZERO + setting.duration);
+        if setting.rtt > Span::ZERO {
+            flow.start = Start::Uniform(Time::ZERO, Time::ZERO + setting.rtt);
         }
+        if let Transport::Tcp(tcp) = &mut flow.transport {
+            tcp.ecn |= self.ecn;
+        }
+        flow
     }
-}
-
-fn flag(flag: &str, error: impl std::fmt::Display) -> Failure {
-    Failure::usage(format!("{flag}: {error}"))
 }

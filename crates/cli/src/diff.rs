@@ -1,6 +1,6 @@
 //! `narrows diff`: two results next to each other.
 use crate::failure::Failure;
-use crate::term::{self, Paint};
+use crate::term;
 use std::path::PathBuf;
 
 /// Compare two results, figure by figure
@@ -16,6 +16,6 @@ pub(crate) struct Diff {
 
 /// Runs the command.
 pub(crate) fn main(args: &Diff) -> Result<(), Failure> {
-    let text = narrows_report::diff(&args.before, &args.after, Paint::stdout().is_on()).map_err(Failure::usage)?;
+    let text = narrows_report::diff(&args.before, &args.after, &term::style()).map_err(Failure::usage)?;
     term::print(&text)
 }

@@ -1,7 +1,6 @@
 //! `narrows run`: one scenario file, one result folder.
 use crate::batch::{BatchArgs, Planned};
 use crate::failure::Failure;
-use crate::term::Paint;
 use narrows_scenario::Scenario;
 use std::path::PathBuf;
 
@@ -28,7 +27,5 @@ pub(crate) fn main(args: &Run) -> Result<(), Failure> {
         label: format!("{} seed {seed}", scenario.name),
         scenario: Scenario { seed, ..scenario.clone() },
     };
-    let done = args.batch.execute(seeds.into_iter().map(planned).collect())?;
-    let paint = Paint::stdout();
-    done.print(args.batch.json, |summaries| narrows_report::terminal::run(summaries, paint.is_on()))
+    args.batch.execute(seeds.into_iter().map(planned).collect())
 }

@@ -1,6 +1,6 @@
 //! What goes to the terminal: plain text on stdout, notes on stderr, colour only where a terminal asks for it.
 use crate::failure::Failure;
-use anstyle::{AnsiColor, Style};
+use narrows_report::terminal::Style;
 use std::io::{IsTerminal, Write};
 
 /// Prints to stdout.
@@ -29,6 +29,17 @@ fn dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
+/// How the report's tables are to look on stdout.
+pub(crate) fn style() -> Style {
+    Style { width: width(), colour: Paint::stdout().on }
+}
+
+/// Columns of the terminal that stdout is; `None` where lines may be of any length.
+fn width() -> Option<usize> {
+    let size = terminal_size::terminal_size_of(std::io::stdout());
+    size.map(|(terminal_size::Width(columns), _)| usize::from(columns))
+}
+
 /// Paints text, or leaves it as it is.
 #[derive(Clone, Copy)]
 pub(crate) struct Paint {
@@ -42,32 +53,27 @@ impl Paint {
         Paint { on: std::io::stdout().is_terminal() && !refused && !dumb() }
     }
 
-    /// Is it on?
-    pub(crate) fn is_on(self) -> bool {
-        self.on
-    }
-
     /// A heading.
     pub(crate) fn bold(self, text: &str) -> String {
-        self.paint(Style::new().bold(), text)
+        self.paint(anstyle::Style::new().bold(), text)
     }
 
     /// Something secondary.
     pub(crate) fn dim(self, text: &str) -> String {
-        self.paint(Style::new().dimmed(), text)
+        self.paint(anstyle::Style::new().dimmed(), text)
     }
 
     /// As it should be.
     pub(crate) fn good(self, text: &str) -> String {
-        self.paint(AnsiColor::Green.on_default(), text)
+        self.paint(anstyle::AnsiColor::Green.on_default(), text)
     }
 
     /// Not as it should be.
     pub(crate) fn bad(self, text: &str) -> String {
-        self.paint(AnsiColor::Red.on_default().bold(), text)
+        self.paint(anstyle::AnsiColor::Red.on_default().bold(), text)
     }
 
-    fn paint(self, style: Style, text: &str) -> String {
+    fn paint(self, style: anstyle::Style, text: &str) -> String {
         if self.on { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 }
