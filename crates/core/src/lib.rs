@@ -15,6 +15,7 @@ pub mod congestion;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 pub mod drop_reason;
+pub mod link;
 pub mod packet;
 pub mod pool;
 pub mod queue;
