@@ -8,6 +8,8 @@ mod hop;
 mod reader;
 pub(crate) mod trace;
 
+pub(crate) use flow::{default_controller, default_transport};
+
 use crate::check::{self, Fault, Part};
 use crate::error::ScenarioError;
 use crate::keys::{self, RecordKeys, TopKeys};
