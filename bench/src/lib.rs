@@ -55,7 +55,7 @@ struct Options {
 #[derive(Debug, Serialize)]
 struct Measurements {
     machine: machine::Machine,
-    bare: Option<throughput::Speed>,
+    bare: Option<throughput::Bare>,
     cases: Vec<throughput::Measured>,
     scaling: Option<scaling::Scaling>,
     queues: Vec<disciplines::Measured>,

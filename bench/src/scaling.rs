@@ -2,7 +2,7 @@
 //!
 //! Cores share caches, memory and clock; what they give is measured with the bare loop, on as many threads, and shown
 //! beside the simulator's efficiency. Of two hardware threads on one core nobody gets 90 %.
-use crate::bare::{self, Link};
+use crate::bare::{self, Link, Pipe};
 use crate::clock::timed;
 use crate::throughput::{bottleneck, cubic, queue, run, scenario};
 use crate::{Options, median};
@@ -40,7 +40,8 @@ pub(crate) fn measure(threads: usize, options: &Options) -> Result<Scaling, Stri
     let grid = grid(threads, options.divisor)?;
     let link = Link { rate: Rate::mbit(100), rtt: Span::ms(50), standing: 200 };
     let packets = 2_000_000 / options.divisor;
-    let bare = |threads| timed(|| in_parallel(grid.len(), threads, |_| bare::run(&link, packets).packets)).1;
+    let bare =
+        |threads| timed(|| in_parallel(grid.len(), threads, |_| bare::run(&link, Pipe::Heap, packets).packets)).1;
     let (mut one, mut all, mut efficiency, mut bare_efficiency) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut results: Vec<Vec<Result<u64, String>>> = Vec::new();
     for _ in 0..options.rounds.min(3) {

@@ -1,7 +1,7 @@
 //! The figures as a person reads them.
 use crate::Measurements;
 use crate::scaling::Scaling;
-use crate::throughput::{Aim, Measured, Speed};
+use crate::throughput::{Aim, Bare, Measured, Speed};
 use std::fmt::Write as _;
 
 /// The whole report.
@@ -9,8 +9,9 @@ pub(crate) fn render(measurements: &Measurements) -> String {
     let mut out = String::new();
     let machine = &measurements.machine;
     let _ = writeln!(out, "{}, {} cores; M/s: million packets per second on one core", machine.cpu, machine.cores);
-    if let Some(Speed { median, best }) = measurements.bare {
-        let _ = writeln!(out, "bare loop: {} M/s, best {}", millions(median), millions(best));
+    if let Some(Bare { heap, ring }) = &measurements.bare {
+        let speed = |speed: &Speed| format!("{} M/s, best {}", millions(speed.median), millions(speed.best));
+        let _ = writeln!(out, "bare loop: {}; with a ring for the delay: {}", speed(heap), speed(ring));
     }
     if !measurements.cases.is_empty() {
         let _ = writeln!(out, "\n{}", cases(&measurements.cases));
@@ -35,8 +36,8 @@ pub(crate) fn render(measurements: &Measurements) -> String {
 
 fn cases(cases: &[Measured]) -> String {
     let head = [
-        "case", "scenario", "M/s", "best", "bare", "÷ bare", "ev/pkt", "peak MB", "RSS MB", "allocs", "util", "loss",
-        "aim",
+        "case", "scenario", "M/s", "best", "bare", "÷ bare", "ring", "÷ ring", "ev/pkt", "peak MB", "RSS MB", "allocs",
+        "util", "loss", "aim",
     ];
     let row = |case: &Measured| {
         vec![
@@ -44,8 +45,10 @@ fn cases(cases: &[Measured]) -> String {
             case.what.to_owned(),
             millions(case.packets_per_s.median),
             millions(case.packets_per_s.best),
-            millions(case.bare_packets_per_s.median),
+            millions(case.bare_packets_per_s.heap.median),
             format!("{:.2}", case.of_bare),
+            millions(case.bare_packets_per_s.ring.median),
+            format!("{:.2}", case.of_ring),
             format!("{:.2}", case.events_per_packet),
             megabytes(case.peak_bytes),
             case.peak_resident_bytes.map_or("–".to_owned(), megabytes),

@@ -1,6 +1,6 @@
 //! Packets per second of whole runs, each next to the bare loop of the same link.
 use crate::allocator::{self, Usage};
-use crate::bare::{self, Link};
+use crate::bare::{self, Link, Pipe};
 use crate::clock::timed;
 use crate::{Options, machine, median};
 use narrows_core::congestion::ControllerConfig;
@@ -53,9 +53,12 @@ pub(crate) struct Measured {
     /// Events handled per packet.
     pub(crate) events_per_packet: f64,
     pub(crate) packets_per_s: Speed,
-    pub(crate) bare_packets_per_s: Speed,
-    /// Median of the ratios of neighbouring rounds.
+    /// Beside both bare loops.
+    pub(crate) bare_packets_per_s: Bare,
+    /// Share of the bare loop's speed: median of the ratios of neighbouring rounds.
     pub(crate) of_bare: f64,
+    /// The same of the loop with a ring.
+    pub(crate) of_ring: f64,
     /// Most that the run's thread held at once, by the counting allocator.
     pub(crate) peak_bytes: u64,
     /// Most that was resident, of the whole process, by the kernel.
@@ -72,7 +75,7 @@ pub(crate) struct Measured {
 /// Runs the case and the bare loop in turns.
 pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String> {
     let case = case(name, options.divisor)?;
-    let (mut speeds, mut bare_speeds, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut speeds, mut heap, mut ring) = (Vec::new(), Vec::new(), Vec::new());
     let (mut peak_bytes, mut peak_resident_bytes, mut last) = (0, None, None);
     // The slowest case would otherwise take most of the time; the ratio of neighbours steadies it as well.
     let rounds = if case.scenario.flows[0].count >= 10_000 { options.rounds.min(3) } else { options.rounds };
@@ -83,25 +86,24 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
         peak_resident_bytes = peak_resident_bytes.max(machine::peak_resident());
         peak_bytes = usage.peak_bytes.max(peak_bytes);
         let packets = result.summary.cost.packets;
-        let (counters, bare_wall) = timed(|| bare::run(&case.link, packets));
-        let speed = packets as f64 / wall.as_secs_f64();
-        let bare_speed = counters.packets as f64 / bare_wall.as_secs_f64();
-        speeds.push(speed);
-        bare_speeds.push(bare_speed);
-        ratios.push(speed / bare_speed);
+        speeds.push(packets as f64 / wall.as_secs_f64());
+        heap.push(bare_speed(&case.link, Pipe::Heap, packets));
+        ring.push(bare_speed(&case.link, Pipe::Ring, packets));
         last = Some((result, usage));
     }
     let (RunResult { summary, .. }, Usage { allocations, .. }) = last.ok_or("no rounds")?;
     let hop = summary.hops.first().ok_or("the run has no hop")?;
+    let share = |of: &[f64]| median(speeds.iter().zip(of).map(|(speed, of)| speed / of).collect());
     Ok(Measured {
         name: name.to_owned(),
         what: case.what,
         rounds,
         packets: summary.cost.packets,
         events_per_packet: summary.cost.events as f64 / summary.cost.packets.max(1) as f64,
+        of_bare: share(&heap),
+        of_ring: share(&ring),
         packets_per_s: Speed::of(speeds),
-        bare_packets_per_s: Speed::of(bare_speeds),
-        of_bare: median(ratios),
+        bare_packets_per_s: Bare { heap: Speed::of(heap), ring: Speed::of(ring) },
         peak_bytes,
         peak_resident_bytes,
         allocations,
@@ -111,15 +113,28 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
     })
 }
 
-/// The bare loop of the first case's link, by itself.
-pub(crate) fn bare_alone(options: &Options) -> Speed {
+/// The bare loop by itself.
+#[derive(Debug, Serialize)]
+pub(crate) struct Bare {
+    /// Everything in the heap: the reference of all ratios.
+    pub(crate) heap: Speed,
+    /// The same with a ring for what is on its way.
+    pub(crate) ring: Speed,
+}
+
+/// The bare loop of the first case's link, both ways in turns.
+pub(crate) fn bare_alone(options: &Options) -> Bare {
     let link = Link { rate: Rate::mbit(100), rtt: Span::ms(50), standing: STANDING };
     let packets = 20_000_000 / options.divisor;
-    let speed = |_| {
-        let (counters, wall) = timed(|| bare::run(&link, packets));
-        counters.packets as f64 / wall.as_secs_f64()
-    };
-    Speed::of((0..options.rounds).map(speed).collect())
+    let speed = |pipe| bare_speed(&link, pipe, packets);
+    let (heap, ring) = (0..options.rounds).map(|_| (speed(Pipe::Heap), speed(Pipe::Ring))).unzip();
+    Bare { heap: Speed::of(heap), ring: Speed::of(ring) }
+}
+
+/// Packets per second of one run of the loop.
+fn bare_speed(link: &Link, pipe: Pipe, packets: u64) -> f64 {
+    let (counters, wall) = timed(|| bare::run(link, pipe, packets));
+    counters.packets as f64 / wall.as_secs_f64()
 }
 
 impl Speed {
