@@ -11,6 +11,8 @@ use crate::time::{Span, Time};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+pub mod parts;
+
 /// What is known of the path when a controller is made.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PathHint {
@@ -35,8 +37,8 @@ pub struct Sent {
     pub inflight: Bytes,
     /// Is it a retransmission?
     pub retransmit: bool,
-    /// Did the flight restart from nothing after the application had been silent?
-    pub after_idle: bool,
+    /// Time since the packet before, when nothing was in flight any more (Linux: `CA_EVENT_TX_START`).
+    pub idle: Option<Span>,
 }
 
 /// The delivery rate measured over the flight of the packet acknowledged last (draft-cheng-iccrg-delivery-rate-estimation).
@@ -83,6 +85,9 @@ pub struct Ack {
     pub delivered: Bytes,
     /// Is the transport reducing the window (fast recovery, CWR)? It then paces itself down by PRR; windows must not grow.
     pub in_reduction: bool,
+    /// May this acknowledgment raise a window at all? TCP: one that moves `una`, not one that only selects (RFC 5681 §3.1;
+    /// Linux: `tcp_may_raise_cwnd`, which lets every one through once reordering has been seen). QUIC: every one.
+    pub may_raise: bool,
     /// Was the window what held the sender back? Windows must not grow otherwise (RFC 9002 §7.8, RFC 7661).
     pub cwnd_limited: bool,
     /// The delivery rate sample.
@@ -111,8 +116,28 @@ pub struct Loss {
     pub lost: Bytes,
     /// In flight, the lost not counted.
     pub inflight: Bytes,
+    /// Next byte to be sent for the first time.
+    pub nxt: Bytes,
     /// For a timeout: is it the first in this episode? Thresholds shrink only then.
     pub first: bool,
+}
+
+/// The window has not been used for longer than a retransmission timeout, so that it says little about the path any more
+/// (RFC 2861, RFC 7661). The transport tells so before it sends again, never during a reduction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Underuse {
+    /// Nothing was sent, and nothing is in flight (Linux: `tcp_slow_start_after_idle_check`).
+    Idle {
+        /// Time since the last packet.
+        idle: Span,
+        /// The retransmission timeout.
+        rto: Span,
+    },
+    /// The application sent, but never filled the window (Linux: `tcp_cwnd_application_limited`).
+    Limited {
+        /// The most that was in flight in that time.
+        used: Bytes,
+    },
 }
 
 /// What a controller allows.
@@ -153,6 +178,8 @@ pub trait CongestionController: Sized {
     fn on_loss(&mut self, event: &Loss);
     /// The last congestion event was a mistake (Eifel, F-RTO, D-SACK): restore what it took.
     fn on_spurious(&mut self, _now: Time) {}
+    /// The window has gone unused.
+    fn on_underuse(&mut self, _event: &Underuse) {}
     /// The time asked for by `next_timer` has come.
     fn on_timer(&mut self, _now: Time) {}
     /// When `on_timer` wants to be called.
@@ -257,6 +284,11 @@ macro_rules! controllers {
                 match self { $( Controller::$Type(c) => c.on_spurious(now), )* }
             }
 
+            /// See [`CongestionController::on_underuse`].
+            pub fn on_underuse(&mut self, event: &Underuse) {
+                match self { $( Controller::$Type(c) => c.on_underuse(event), )* }
+            }
+
             /// See [`CongestionController::on_timer`].
             pub fn on_timer(&mut self, now: Time) {
                 match self { $( Controller::$Type(c) => c.on_timer(now), )* }
@@ -274,11 +306,35 @@ macro_rules! controllers {
                 match self { $( Controller::$Type(c) => c.plan(), )* }
             }
         }
+
+        /// The laws of [`crate::contract::congestion`], for every entry of the registry.
+        #[cfg(test)]
+        mod contract {
+            $( mod $module {
+                use crate::congestion::$module::$Type;
+                use crate::contract::congestion::{check_parameters, check_registered, check_run};
+                use proptest::prelude::*;
+
+                #[test]
+                fn parameters() {
+                    check_parameters::<$Type>().unwrap();
+                    check_registered(stringify!($module)).unwrap();
+                }
+
+                proptest! {
+                    #[test]
+                    fn laws(script in prop::collection::vec(any::<u8>(), 0..600)) {
+                        check_run::<$Type>(&script).map_err(TestCaseError::fail)?;
+                    }
+                }
+            } )*
+        }
     };
 }
 
 controllers! {
     new_reno::NewReno, "Additive increase, halving on loss (RFC 5681, 6582; Linux: reno).";
+    cubic::Cubic, "A window that is a cubic function of the time since the last loss (RFC 9438; Linux: cubic).";
 }
 
 impl core::fmt::Display for ControllerConfig {

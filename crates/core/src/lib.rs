@@ -12,7 +12,10 @@ extern crate std;
 #[macro_use]
 pub mod params;
 pub mod congestion;
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
 pub mod drop_reason;
+pub mod link;
 pub mod packet;
 pub mod pool;
 pub mod queue;

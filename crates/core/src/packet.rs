@@ -36,7 +36,8 @@ pub struct Dscp(pub u8);
 pub struct PacketMeta {
     /// When it entered the queue that it is in; the driver sets it before `enqueue`.
     pub arrived: Time,
-    /// The earliest departure that the sender asks for (Linux: `skb->tstamp`); the epoch means at once.
+    /// While it waits: the earliest departure that the sender asks for (Linux: `skb->tstamp`); the epoch means at once.
+    /// Once dequeued: when that was.
     pub depart: Time,
     /// Hash of the flow's 5-tuple (IPv6: of the flow label).
     pub hash: u32,

@@ -113,15 +113,35 @@ pub enum Limit {
     Bdp(f64),
 }
 
+/// A queue's limit, in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bound {
+    /// So many packets.
+    Packets(u32),
+    /// So many bytes on the link.
+    Bytes(Bytes),
+}
+
 impl Limit {
-    /// The limit in numbers, for a link.
-    pub fn resolve(self, link: &crate::queue::LinkHint) -> Limit {
+    /// The limit in numbers, for a link; a fraction of a BDP becomes whole packets, at least one.
+    pub fn resolve(self, link: &crate::queue::LinkHint) -> Bound {
         match self {
             Limit::Bdp(factor) => {
                 let bdp = link.rate.bytes_in(link.rtt).0 as f64 * factor;
-                Limit::Packets(libm::ceil(bdp / link.mtu.0 as f64).clamp(1.0, u32::MAX as f64) as u32)
+                let mtu = link.mtu.0.max(1) as f64;
+                Bound::Packets(libm::ceil(bdp / mtu).clamp(1.0, u32::MAX as f64) as u32)
             }
-            exact => exact,
+            Limit::Packets(packets) => Bound::Packets(packets),
+            Limit::Bytes(bytes) => Bound::Bytes(bytes),
+        }
+    }
+
+    /// Does it admit nothing at all?
+    pub fn is_zero(self) -> bool {
+        match self {
+            Limit::Packets(packets) => packets == 0,
+            Limit::Bytes(bytes) => bytes == Bytes::ZERO,
+            Limit::Bdp(factor) => factor.is_nan() || factor <= 0.0,
         }
     }
 }
@@ -300,6 +320,23 @@ impl ParamValue for Span {
     }
 }
 
+/// A time that can be switched off: `"off"` or `"1ms"`.
+impl ParamValue for Option<Span> {
+    const UNIT: Unit = Unit::Span;
+    fn parse(text: &str) -> Option<Option<Span>> {
+        match text.trim() {
+            "off" => Some(None),
+            text => Span::parse(text).filter(|&span| span > Span::ZERO).map(Some),
+        }
+    }
+    fn show(&self) -> String {
+        self.map_or("off".into(), |span| span.show())
+    }
+    fn allowed() -> String {
+        format!("\"off\" or {}", Span::allowed())
+    }
+}
+
 impl ParamValue for Rate {
     const UNIT: Unit = Unit::Rate;
     fn parse(text: &str) -> Option<Rate> {
@@ -470,6 +507,9 @@ mod tests {
         assert_eq!(Span::parse("50ms"), Some(Span::ms(50)));
         assert_eq!(Span::parse("0.5s"), Some(Span::ms(500)));
         assert_eq!(Span::parse("50mbit"), None);
+        assert_eq!(Option::<Span>::parse("off"), Some(None));
+        assert_eq!(Option::<Span>::parse("1ms"), Some(Some(Span::ms(1))));
+        assert_eq!(Option::<Span>::parse("0ms"), None);
         assert_eq!(Bytes::parse("45KB"), Some(Bytes(45_000)));
         assert_eq!(Limit::parse("100p"), Some(Limit::Packets(100)));
         assert_eq!(Limit::parse("1.5bdp"), Some(Limit::Bdp(1.5)));

@@ -3,7 +3,7 @@
 //! Adding one is a file in `queue/` and a line in the registry below; names, parameters, help and contract tests follow
 //! from that line.
 use crate::drop_reason::DropReason;
-use crate::packet::FlowId;
+use crate::packet::{Ecn, FlowId};
 use crate::params::{ParamError, ParamSpec, Params};
 use crate::pool::{PacketId, Pool};
 use crate::rate::{Bytes, Rate};
@@ -11,6 +11,8 @@ use crate::rng::Rng;
 use crate::time::{Span, Time};
 use alloc::string::String;
 use alloc::vec::Vec;
+
+pub mod parts;
 
 /// What a discipline is handed on each call.
 pub struct Ctx<'a> {
@@ -27,6 +29,17 @@ impl Ctx<'_> {
     #[inline]
     pub fn drop_packet(&mut self, id: PacketId, reason: DropReason) {
         self.drops.push((id, reason));
+    }
+
+    /// Marks a packet CE if its transport takes part in ECN; says whether it does.
+    #[inline]
+    pub fn mark_ce(&mut self, id: PacketId) -> bool {
+        let meta = self.pool.meta_mut(id);
+        let capable = meta.ecn.is_capable();
+        if capable {
+            meta.ecn = Ecn::Ce;
+        }
+        capable
     }
 
     /// Time that a packet has spent in the queue so far (RFC 8289 §4.2).
@@ -216,6 +229,10 @@ macro_rules! queues {
 
 queues! {
     fifo::Fifo, "Tail drop: one queue with a limit in packets or bytes (Linux: pfifo, bfifo).";
+    codel::Codel, "CoDel: drops from the head when the sojourn time stays above a target (RFC 8289).";
+    sfq::Sfq, "Stochastic fair queuing: a round over hashed flows, tail drop from the longest (Linux: sfq).";
+    fq::Fq, "Fair queuing with pacing: exact flows, a limit for each, earliest departure times (Linux: fq).";
+    fq_codel::FqCodel, "Flow queues with new flows first, CoDel on each (RFC 8290; Linux: fq_codel).";
 }
 
 impl core::fmt::Display for QueueConfig {

@@ -1,73 +1,72 @@
 //! New Reno's window (RFC 5681, RFC 6582; Linux `reno`): slow start, one packet per round trip, half on loss.
 //!
 //! Counts in whole packets as Linux does (`tcp_reno_cong_avoid`): growth below a packet is carried, never rounded up.
-use super::{Ack, CongestionController, Loss, LossKind, PathHint, Plan};
-use crate::{Bytes, Rng, Time};
+//! HyStart is not part of Linux's; it can be switched on to see what it is worth.
+use super::parts::hystart::Settings;
+use super::parts::slow_start::{HystartKind, SlowStart};
+use super::parts::window::Window;
+use super::{Ack, CongestionController, Loss, PathHint, Plan, Underuse};
+use crate::{Rng, Time};
 
 params! {
-    /// New Reno has no parameters.
-    pub struct NewRenoParams {}
+    /// New Reno's parameters.
+    pub struct NewRenoParams {
+        /// Leave slow start before the queue overflows.
+        pub hystart: bool = false;
+        /// Which HyStart.
+        pub hystart_kind: HystartKind = HystartKind::PlusPlus;
+    }
 }
 
 /// New Reno.
 pub struct NewReno {
-    mss: u64,
-    /// Window, packets.
-    cwnd: u64,
-    /// Packets acknowledged towards the next step of the window.
-    counted: u64,
-    ssthresh: Option<u64>,
-    prior_cwnd: u64,
+    window: Window,
+    slow_start: SlowStart,
 }
 
 impl CongestionController for NewReno {
     type Params = NewRenoParams;
 
-    fn new(_params: &NewRenoParams, path: &PathHint, _now: Time, _rng: Rng) -> NewReno {
-        let cwnd = path.initial_window.0.div_ceil(path.mss.0);
-        NewReno { mss: path.mss.0, cwnd, counted: 0, ssthresh: None, prior_cwnd: cwnd }
+    fn new(params: &NewRenoParams, path: &PathHint, now: Time, _rng: Rng) -> NewReno {
+        let kind = params.hystart.then_some(params.hystart_kind);
+        let slow_start = SlowStart::new(kind, Settings::default(), path, now);
+        NewReno { window: Window::new(path), slow_start }
     }
 
+    #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        if ack.in_reduction || !ack.cwnd_limited {
+        if let Some(rtt) = ack.rtt {
+            self.slow_start.on_sample(ack, rtt, ack.min_rtt, &mut self.window);
+        }
+        if ack.in_reduction || !ack.may_raise || !ack.cwnd_limited {
             return;
         }
-        let mut acked = ack.acked.0.div_ceil(self.mss);
-        if self.ssthresh.is_none_or(|ssthresh| self.cwnd < ssthresh) {
-            let room = self.ssthresh.map_or(u64::MAX, |ssthresh| ssthresh - self.cwnd);
-            let step = acked.min(room);
-            self.cwnd += step;
-            acked -= step;
+        let mut acked = self.window.packets(ack.acked);
+        if self.window.in_slow_start() {
+            acked = self.slow_start.grow(&mut self.window, acked);
+            if acked == 0 {
+                return;
+            }
         }
-        self.counted += acked;
-        if self.counted >= self.cwnd {
-            self.cwnd += self.counted / self.cwnd;
-            self.counted %= self.cwnd;
-        }
+        self.window.avoid_congestion(self.window.cwnd(), acked);
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        if loss.first {
-            self.prior_cwnd = self.cwnd;
-            self.ssthresh = Some((self.cwnd / 2).max(2));
-        }
-        self.counted = 0;
-        self.cwnd = match loss.kind {
-            LossKind::Timeout => 1,
-            LossKind::Loss | LossKind::Ecn => self.ssthresh.unwrap_or(2),
-        };
+        self.slow_start.on_loss(loss);
+        // RFC 5681 §3.1, equation 4; Linux takes the window where the RFC has the flight.
+        self.window.reduce(loss, (self.window.cwnd() / 2).max(2));
     }
 
     fn on_spurious(&mut self, _now: Time) {
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.window.undo();
     }
 
+    fn on_underuse(&mut self, event: &Underuse) {
+        self.window.decay(event);
+    }
+
+    #[inline]
     fn plan(&self) -> Plan {
-        Plan {
-            cwnd: Bytes(self.cwnd * self.mss),
-            ssthresh: self.ssthresh.map(|packets| Bytes(packets * self.mss)),
-            pacing: None,
-            burst: Bytes(10 * self.mss),
-        }
+        self.window.plan()
     }
 }

@@ -1,0 +1,333 @@
+//! CUBIC (RFC 9438), as Linux has it: after a loss the window follows a cubic function of the time since then.
+//!
+//! It climbs fast to where the last loss was, rests there, then probes ever faster (§4.2). Where New Reno would have more,
+//! it takes that (§4.3). A flow that loses below its last maximum gives room to others (§4.7, fast convergence).
+//! Source: Linux `tcp_cubic.c`, followed decision by decision in its fixed point: packets, jiffies, 1/1024 s, 1/1024ths.
+//! Deviates: exact cube root (Linux's is a table and one Newton step); time since the last loss saturates where Linux's
+//! arithmetic wraps around; no `initial_ssthresh`. Linux deviates from RFC 9438: the increase of §4.3 keeps its slope
+//! beyond the last maximum, and a timeout forgets it.
+use super::parts::hystart::{Detect, Settings};
+use super::parts::slow_start::{HystartKind, SlowStart};
+use super::parts::window::Window;
+use super::{Ack, CongestionController, Loss, LossKind, PathHint, Plan, Sent, Underuse};
+use crate::params::Packets;
+use crate::{Rng, Span, Time};
+
+params! {
+    /// CUBIC's parameters; the defaults are Linux's.
+    pub struct CubicParams {
+        /// What a loss leaves of the window (RFC 9438 §4.6), kept in 1024ths: 717.
+        pub beta: f64 = 0.7, from 0.1, to 0.95;
+        /// How steep the cubic function is, packets per s³ (RFC 9438 §4.2), kept in 1024ths: 410.
+        pub c: f64 = 0.4, from 0.01, to 100.0;
+        /// Release bandwidth when a loss comes below the last maximum (RFC 9438 §4.7).
+        pub fast_convergence: bool = true;
+        /// Never be slower than New Reno would be (RFC 9438 §4.3).
+        pub tcp_friendliness: bool = true;
+        /// Leave slow start before the queue overflows.
+        pub hystart: bool = true;
+        /// Which HyStart.
+        pub hystart_kind: HystartKind = HystartKind::Classic;
+        /// Signs that count for classic HyStart.
+        pub hystart_detect: Detect = Detect::Both;
+        /// Smallest window at which classic HyStart leaves slow start.
+        pub hystart_low_window: Packets = Packets(16), from Packets(2), to Packets(1_000_000);
+        /// Widest gap between acknowledgments of one train for classic HyStart.
+        pub hystart_ack_delta: Span = Span::ms(2), from Span::us(1), to Span::s(1);
+        /// Resolution of the clock that the cubic function reads: Linux's jiffy, here at 250 Hz.
+        pub tick: Span = Span::ms(4), from Span::us(10), to Span::ms(10);
+    }
+}
+
+/// CUBIC.
+pub struct Cubic {
+    law: Law,
+    window: Window,
+    slow_start: SlowStart,
+    clock: Clock,
+    /// The curve since the last congestion event; begins with the first acknowledgment in congestion avoidance.
+    epoch: Option<Epoch>,
+    /// Window at the last congestion event, lower with fast convergence; `None` after a timeout. §4.1: W_max.
+    last_max: Option<u64>,
+    delay_min: Option<Span>,
+    /// Packets to be acknowledged for one more in the window.
+    count: u64,
+    /// Window and tick for which `count` was computed.
+    computed: Option<(u64, u64)>,
+}
+
+/// The parameters in Linux's fixed point.
+struct Law {
+    /// 1024ths.
+    beta: u64,
+    /// 1024ths of a packet per s³ (Linux: `cube_rtt_scale`).
+    c: u64,
+    /// Packets acknowledged per packet of New Reno's growth, in eighths of the window (Linux: `beta_scale`).
+    friendly_scale: u64,
+    fast_convergence: bool,
+    tcp_friendliness: bool,
+}
+
+/// A climb along the cubic function.
+struct Epoch {
+    /// Tick at which it began; moved on when the sender was idle.
+    start: u64,
+    /// Time from the start to the origin point, in 1/1024 s. §4.2: K.
+    k: u64,
+    /// Window at the origin point.
+    origin: u64,
+    /// Window that New Reno would have. §4.3: W_est.
+    friendly: u64,
+    /// Packets acknowledged towards New Reno's next step.
+    acked: u64,
+}
+
+impl Cubic {
+    /// An RTT sample: the lowest one, and HyStart (Linux: `cubictcp_acked`).
+    #[inline]
+    fn on_sample(&mut self, ack: &Ack, rtt: Span, tick: u64) {
+        // Samples in the first second of an epoch may still hold the queue that caused the loss.
+        if self.epoch.as_ref().is_some_and(|epoch| tick.saturating_sub(epoch.start) < self.clock.per_second) {
+            return;
+        }
+        let rtt = rtt.max(Span::us(1));
+        let delay_min = self.delay_min.map_or(rtt, |lowest| lowest.min(rtt));
+        self.delay_min = Some(delay_min);
+        self.slow_start.on_sample(ack, rtt, delay_min, &mut self.window);
+    }
+
+    /// Computes `count` anew when the window has changed or some time has passed (Linux: `bictcp_update`).
+    #[inline]
+    fn update(&mut self, tick: u64, acked: u64) {
+        let cwnd = self.window.cwnd();
+        if let Some(epoch) = &mut self.epoch {
+            epoch.acked = epoch.acked.saturating_add(acked);
+        }
+        let computed_now = match self.computed {
+            Some((at_cwnd, at_tick)) if at_cwnd == cwnd && tick.saturating_sub(at_tick) <= self.clock.hold => return,
+            Some((_, at_tick)) => at_tick == tick,
+            None => false,
+        };
+        // The curve is read at most once per tick, New Reno's window whenever the own one has changed.
+        if self.epoch.is_none() || !computed_now {
+            self.computed = Some((cwnd, tick));
+            self.follow_curve(tick, cwnd, acked);
+        }
+        if self.law.tcp_friendliness {
+            self.keep_up_with_reno(cwnd);
+        }
+        self.count = self.count.max(LEAST_COUNT);
+    }
+
+    /// Sets the pace to reach, in one RTT, the window that the curve has then.
+    fn follow_curve(&mut self, tick: u64, cwnd: u64, acked: u64) {
+        let (law, last_max) = (&self.law, self.last_max);
+        let epoch = self.epoch.get_or_insert_with(|| law.begin_epoch(tick, cwnd, last_max, acked));
+        let ahead = self.delay_min.map_or(0, |delay| self.clock.ticks_up(delay));
+        let elapsed = self.clock.to_1024ths(tick.saturating_sub(epoch.start).saturating_add(ahead));
+        let target = self.law.window_at(epoch, elapsed);
+        self.count = match target.checked_sub(cwnd) {
+            Some(gap) if gap > 0 => cwnd / gap,
+            _ => cwnd.saturating_mul(FLAT_COUNT),
+        };
+        if self.last_max.is_none() {
+            self.count = self.count.min(UNKNOWN_COUNT);
+        }
+    }
+
+    /// Speeds up where New Reno would have a larger window (§4.3).
+    fn keep_up_with_reno(&mut self, cwnd: u64) {
+        let Some(epoch) = &mut self.epoch else { return };
+        let per_step = (cwnd.saturating_mul(self.law.friendly_scale) >> 3).max(1);
+        if epoch.acked > per_step {
+            let steps = (epoch.acked - 1) / per_step;
+            epoch.acked -= steps * per_step;
+            epoch.friendly = epoch.friendly.saturating_add(steps);
+        }
+        if let Some(gap) = epoch.friendly.checked_sub(cwnd).filter(|&gap| gap > 0) {
+            self.count = self.count.min(cwnd / gap);
+        }
+    }
+}
+
+impl CongestionController for Cubic {
+    type Params = CubicParams;
+
+    fn new(p: &CubicParams, path: &PathHint, now: Time, _rng: Rng) -> Cubic {
+        let settings =
+            Settings { detect: p.hystart_detect, low_window: p.hystart_low_window, ack_delta: p.hystart_ack_delta };
+        Cubic {
+            law: Law::new(p),
+            window: Window::new(path),
+            slow_start: SlowStart::new(p.hystart.then_some(p.hystart_kind), settings, path, now),
+            clock: Clock::new(p.tick),
+            epoch: None,
+            last_max: None,
+            delay_min: None,
+            count: 0,
+            computed: None,
+        }
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        // Idle time does not count for the curve (§5.8; Linux: `CA_EVENT_TX_START`).
+        if let (Some(idle), Some(epoch)) = (sent.idle, &mut self.epoch) {
+            let since = self.clock.tick(sent.now - idle);
+            let now = self.clock.tick(sent.now);
+            epoch.start = (epoch.start + (now - since)).min(now);
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        let tick = self.clock.tick(ack.now);
+        if let Some(rtt) = ack.rtt {
+            self.on_sample(ack, rtt, tick);
+        }
+        if ack.in_reduction || !ack.may_raise || !ack.cwnd_limited {
+            return;
+        }
+        let mut acked = self.window.packets(ack.acked);
+        if self.window.in_slow_start() {
+            acked = self.slow_start.grow(&mut self.window, acked);
+            if acked == 0 {
+                return;
+            }
+        }
+        self.update(tick, acked);
+        self.window.avoid_congestion(self.count, acked);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        let cwnd = self.window.cwnd();
+        self.epoch = None;
+        self.last_max = Some(self.law.next_max(cwnd, self.last_max));
+        self.slow_start.on_loss(loss);
+        self.window.reduce(loss, self.law.ssthresh(cwnd));
+        if loss.kind == LossKind::Timeout {
+            // The path may have changed: begin as if nothing were known of it (Linux: `bictcp_reset`).
+            self.last_max = None;
+            self.delay_min = None;
+            self.count = 0;
+            self.computed = None;
+        }
+    }
+
+    fn on_spurious(&mut self, _now: Time) {
+        self.window.undo();
+    }
+
+    fn on_underuse(&mut self, event: &Underuse) {
+        self.window.decay(event);
+    }
+
+    #[inline]
+    fn plan(&self) -> Plan {
+        self.window.plan()
+    }
+}
+
+impl Law {
+    fn new(p: &CubicParams) -> Law {
+        let fixed = |x: f64| libm::round(x * SCALE as f64) as u64;
+        let beta = fixed(p.beta).min(SCALE - 1);
+        Law {
+            beta,
+            c: fixed(p.c).max(1),
+            // §4.3: α = 3 (1 − β) / (1 + β) packets per RTT; here its inverse, in eighths.
+            friendly_scale: 8 * (SCALE + beta) / 3 / (SCALE - beta),
+            fast_convergence: p.fast_convergence,
+            tcp_friendliness: p.tcp_friendliness,
+        }
+    }
+
+    /// What a congestion event leaves (§4.6).
+    fn ssthresh(&self, cwnd: u64) -> u64 {
+        (cwnd.saturating_mul(self.beta) / SCALE).max(2)
+    }
+
+    /// The origin of the next epoch (§4.7).
+    fn next_max(&self, cwnd: u64, last_max: Option<u64>) -> u64 {
+        if self.fast_convergence && last_max.is_some_and(|last| cwnd < last) {
+            cwnd.saturating_mul(SCALE + self.beta) / (2 * SCALE)
+        } else {
+            cwnd
+        }
+    }
+
+    fn begin_epoch(&self, tick: u64, cwnd: u64, last_max: Option<u64>, acked: u64) -> Epoch {
+        let (k, origin) = match last_max {
+            Some(max) if max > cwnd => (self.k(max - cwnd), max),
+            _ => (0, cwnd),
+        };
+        Epoch { start: tick, k, origin, friendly: cwnd, acked }
+    }
+
+    /// §4.2: the cube root of (W_max − cwnd) / C, in 1/1024 s.
+    fn k(&self, gap: u64) -> u64 {
+        let factor = (1u64 << 40) / self.c;
+        libm::cbrt(factor as f64 * gap as f64) as u64
+    }
+
+    /// §4.2: W_cubic(t) = C (t − K)³ + W_max, in whole packets; the cube is cut towards the origin.
+    fn window_at(&self, epoch: &Epoch, elapsed: u64) -> u64 {
+        let offset = u128::from(elapsed.abs_diff(epoch.k).min(LONGEST_OFFSET));
+        let rise = ((u128::from(self.c) * offset * offset * offset) >> 40) as u64;
+        if elapsed < epoch.k { epoch.origin.saturating_sub(rise) } else { epoch.origin.saturating_add(rise) }
+    }
+}
+
+/// Counts ticks without a division per call.
+struct Clock {
+    /// Length of a tick, ns.
+    length: u64,
+    now: u64,
+    /// Start of the next tick, ns.
+    next: u64,
+    per_second: u64,
+    /// Ticks for which a pace stays good (Linux: `HZ / 32`).
+    hold: u64,
+}
+
+impl Clock {
+    fn new(tick: Span) -> Clock {
+        let length = tick.as_ns().max(1);
+        let per_second = NS_PER_S / length;
+        Clock { length, now: 0, next: length, per_second, hold: per_second / 32 }
+    }
+
+    /// The tick of a time; cheap while it is that of the call before.
+    #[inline]
+    fn tick(&mut self, time: Time) -> u64 {
+        let ns = time.as_ns();
+        if ns >= self.next || ns < self.next - self.length {
+            self.now = ns / self.length;
+            self.next = (self.now + 1).saturating_mul(self.length);
+        }
+        self.now
+    }
+
+    /// Ticks of a span, a part counted whole, from whole microseconds (Linux: `usecs_to_jiffies`).
+    fn ticks_up(&self, span: Span) -> u64 {
+        (span.as_ns() / 1000 * 1000).div_ceil(self.length)
+    }
+
+    /// Ticks in 1/1024 s.
+    fn to_1024ths(&self, ticks: u64) -> u64 {
+        let ns = ticks.saturating_mul(self.length);
+        ns / NS_PER_S * SCALE + ns % NS_PER_S * SCALE / NS_PER_S
+    }
+}
+
+/// Fixed point of `beta`, `c` and K. Linux: `BICTCP_BETA_SCALE`, `BICTCP_HZ`.
+const SCALE: u64 = 1024;
+/// Nanoseconds in a second.
+const NS_PER_S: u64 = 1_000_000_000;
+/// At most one packet more per two acknowledged: 1.5 times per RTT (§4.2; Linux `bictcp_update`).
+const LEAST_COUNT: u64 = 2;
+/// Windows per packet where the curve is flat or below the window. Linux `bictcp_update`.
+const FLAT_COUNT: u64 = 100;
+/// While no maximum is known the window grows by 5 % per RTT at least. Linux `bictcp_update`.
+const UNKNOWN_COUNT: u64 = 20;
+/// 1024 s either side of the origin, in 1/1024 s: by then the window is beyond 10⁸ packets.
+const LONGEST_OFFSET: u64 = 1 << 20;

@@ -1,0 +1,507 @@
+//! The laws of congestion controllers.
+//!
+//! A byte string is read as the life of a connection: each byte is something that a transport may see next, and whatever
+//! cannot happen now is passed over, so that every string is legal and strings shrink well. The model below keeps a
+//! transport's books and checks after each event:
+//!
+//! - the window is at least one packet, two after a loss or a mark; a pacing rate is not zero, a burst holds a packet
+//! - the same events give the same plans
+//! - a timer that is asked for lies ahead once it has been served
+//!
+//! and for controllers whose window the transport brings down ([`Reduction::Proportional`]):
+//!
+//! - no growth during a reduction, on acknowledgments that may not raise, or when the window was not what held back
+//! - growth per acknowledgment by what it acknowledged at most, in slow start; by one packet more beyond it
+//! - a loss or mark never raises the window; after a timeout it is what is in flight and a few packets
+//! - disuse never raises it; undoing a reduction brings back no more than there was
+use crate::congestion::{
+    Ack, CongestionController, ControllerConfig, Loss, LossKind, PathHint, Plan, RateSample, Reduction, Sent, Underuse,
+};
+use crate::params::{ParamError, ParamSpec, Params, Unit};
+use crate::{Bytes, Rate, Rng, Span, Time};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Plays a script against every variant of a controller: its defaults, and each switch and choice set to each of its values.
+pub fn check_run<C: CongestionController>(script: &[u8]) -> Result<(), String> {
+    for params in variants::<C::Params>() {
+        check_run_with::<C>(&params, script).map_err(|law| format!("{law}; with {params:?}"))?;
+    }
+    Ok(())
+}
+
+/// Plays a script against a controller with these parameters.
+pub fn check_run_with<C: CongestionController>(params: &C::Params, script: &[u8]) -> Result<(), String> {
+    let mut bytes = script.iter().copied();
+    let mut model = Model::<C>::new(params, bytes.next().unwrap_or(0));
+    let mut step = 0;
+    while let Some(op) = bytes.next() {
+        let amount = u64::from(bytes.next().unwrap_or(1));
+        model.play(op, amount).map_err(|law| format!("step {step} ({op}, {amount}): {law}"))?;
+        step += 1;
+    }
+    Ok(())
+}
+
+/// Parameters: the defaults are valid and survive being written and read; what is absurd is refused.
+pub fn check_parameters<C: CongestionController>() -> Result<(), String> {
+    let mut params = C::Params::default();
+    let say = |e: ParamError| e.to_string();
+    params.validate().map_err(say)?;
+    for spec in C::Params::specs() {
+        let shown = params.get(spec.name).ok_or_else(|| format!("`{}` cannot be read", spec.name))?;
+        ensure(shown == spec.default, || format!("`{}` is {shown}, its default {}", spec.name, spec.default))?;
+        params.set(spec.name, &shown).map_err(say)?;
+        ensure(params == C::Params::default(), || format!("`{}` does not survive {shown}", spec.name))?;
+        for absurd in absurdities(&spec) {
+            ensure(params.set(spec.name, absurd).is_err(), || format!("`{}` takes {absurd:?}", spec.name))?;
+        }
+    }
+    ensure(params.set("no such thing", "1").is_err(), || "an unknown name is taken".into())
+}
+
+/// The registry's entry of this name makes a controller that starts with its path's initial window.
+pub fn check_registered(name: &str) -> Result<(), String> {
+    let config = ControllerConfig::named(name).ok_or_else(|| format!("{name} is not registered"))?;
+    ensure(config.name() == name && config.to_string() == name, || format!("{name} is shown as {config}"))?;
+    config.validate().map_err(|e| e.to_string())?;
+    let path = path(0);
+    let plan = config.build(&path, Time::ZERO, Rng::stream(1, name)).plan();
+    ensure(plan.cwnd == path.initial_window, || format!("starts with {}, not {}", plan.cwnd, path.initial_window))
+}
+
+/// Values that no parameter of this kind may take.
+fn absurdities(spec: &ParamSpec) -> Vec<&'static str> {
+    let mut absurd = vec!["", "potato", "-1", "nan", "inf"];
+    match spec.unit {
+        Unit::Switch | Unit::Choice(_) => absurd.extend(["0", "yes"]),
+        Unit::Span => absurd.extend(["5", "5mbit", "1000000h"]),
+        Unit::Packets | Unit::Limit => absurd.extend(["0p", "5ms"]),
+        Unit::Rate => absurd.extend(["5", "5ms"]),
+        Unit::Bytes => absurd.extend(["5ms"]),
+        Unit::Count | Unit::Number => absurd.extend(["1e300", "5ms"]),
+    }
+    absurd
+}
+
+/// The defaults, and every switch and choice at each value.
+fn variants<P: Params>() -> Vec<P> {
+    let mut all = vec![P::default()];
+    for spec in P::specs() {
+        let values: &[&str] = match spec.unit {
+            Unit::Switch => &["true", "false"],
+            Unit::Choice(words) => words,
+            _ => &[],
+        };
+        // Crossed with what there is: a choice may matter only where a switch is on.
+        for base in all.clone() {
+            for value in values {
+                let mut params = base.clone();
+                if params.set(spec.name, value).is_ok() && !all.contains(&params) {
+                    all.push(params);
+                }
+            }
+        }
+    }
+    all
+}
+
+fn ensure(holds: bool, law: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(law()) }
+}
+
+/// The path of a script, by its first byte.
+fn path(kind: u8) -> PathHint {
+    let initial = [10, 1, 3, 100][usize::from(kind >> 1 & 3)];
+    PathHint {
+        mss: MSS,
+        initial_window: MSS * initial,
+        rtt: (kind & 8 > 0).then_some(Span::ms(20)),
+        paced: kind & 1 > 0,
+    }
+}
+
+/// Payload of a full-sized packet here.
+const MSS: Bytes = Bytes(1000);
+/// Packets beyond what is in flight that a window may hold after a timeout (RFC 5681 §3.1: one; RFC 9002 §7.6.2: two).
+const AFTER_TIMEOUT: u64 = 4;
+
+/// A transport's books, in packets, and two copies of a controller that must agree.
+struct Model<C> {
+    subject: C,
+    twin: C,
+    now: Time,
+    srtt: Span,
+    min_rtt: Option<Span>,
+    una: u64,
+    nxt: u64,
+    /// Acknowledged selectively, lost and not yet retransmitted: parts of `una..nxt`.
+    sacked: u64,
+    lost: u64,
+    delivered: u64,
+    last_sent: Time,
+    /// End of the recovery episode.
+    recovery: Option<u64>,
+    in_timeout: bool,
+    /// The largest window there has been.
+    highest: Bytes,
+}
+
+impl<C: CongestionController> Model<C> {
+    fn new(params: &C::Params, kind: u8) -> Model<C> {
+        let (path, now) = (path(kind), Time::from_ns(u64::from(kind) << 24));
+        let make = || C::new(params, &path, now, Rng::stream(7, "contract"));
+        let subject = make();
+        let highest = subject.plan().cwnd;
+        Model {
+            subject,
+            twin: make(),
+            now,
+            srtt: Span::ms(20),
+            min_rtt: None,
+            una: 0,
+            nxt: 0,
+            sacked: 0,
+            lost: 0,
+            delivered: 0,
+            last_sent: now,
+            recovery: None,
+            in_timeout: false,
+            highest,
+        }
+    }
+
+    fn inflight(&self) -> u64 {
+        self.nxt - self.una - self.sacked - self.lost
+    }
+
+    fn window(&self) -> u64 {
+        self.subject.plan().cwnd.0 / MSS.0
+    }
+
+    /// One byte of a script, with the next as its amount.
+    fn play(&mut self, op: u8, amount: u64) -> Result<(), String> {
+        match op % 16 {
+            0..=3 => self.send(1 + amount % 64)?,
+            4..=6 => self.ack(1 + amount % 4, op, false)?,
+            7 => self.ack(1 + amount, op, false)?,
+            8 => self.ack(1 + amount % 8, op, true)?,
+            9 => self.now += Span::us(100 * amount),
+            10 => self.now += Span::ms(20 * amount),
+            11 => self.lose(1 + amount % 8, LossKind::Loss)?,
+            12 if amount.is_multiple_of(2) => self.lose(0, LossKind::Ecn)?,
+            12 => self.time_out()?,
+            13 => self.undo()?,
+            14 => self.disuse(amount)?,
+            _ => {
+                // A whole round trip of a saturated path, so that windows get far from where they began.
+                for _ in 0..self.window().min(64) {
+                    self.send(2)?;
+                    self.now += Span::us(50 * (1 + amount % 40));
+                    self.ack(2, op, false)?;
+                }
+            }
+        }
+        self.serve_timer()
+    }
+
+    fn both(&mut self, act: impl Fn(&mut C)) -> Result<(Plan, Plan), String> {
+        let before = self.subject.plan();
+        act(&mut self.subject);
+        act(&mut self.twin);
+        let after = self.subject.plan();
+        ensure(after == self.twin.plan(), || format!("the same events give {after:?} and {:?}", self.twin.plan()))?;
+        ensure(self.subject.next_timer() == self.twin.next_timer(), || "the same events give other timers".into())?;
+        ensure(after.cwnd >= MSS, || format!("a window of {}", after.cwnd))?;
+        ensure(after.pacing.is_none_or(|rate| rate > Rate::ZERO), || "a pacing rate of zero".into())?;
+        ensure(after.burst >= MSS, || format!("bursts of {}", after.burst))?;
+        self.highest = self.highest.max(after.cwnd);
+        Ok((before, after))
+    }
+
+    fn send(&mut self, most: u64) -> Result<(), String> {
+        for _ in 0..most {
+            if self.inflight() >= self.window().max(1) {
+                break;
+            }
+            let idle = (self.inflight() == 0).then(|| self.now.since(self.last_sent));
+            let retransmit = self.lost > 0;
+            if retransmit {
+                self.lost -= 1;
+            } else {
+                self.nxt += 1;
+            }
+            self.last_sent = self.now;
+            let sent = Sent { now: self.now, bytes: MSS, inflight: MSS * self.inflight(), retransmit, idle };
+            self.both(|c| c.on_sent(&sent))?;
+        }
+        Ok(())
+    }
+
+    /// Acknowledges packets in flight: cumulatively, with what had been selected before, or selectively.
+    fn ack(&mut self, packets: u64, op: u8, selective: bool) -> Result<(), String> {
+        let prior = self.inflight();
+        let packets = packets.min(prior);
+        if packets == 0 {
+            return Ok(());
+        }
+        // Selection needs something missing below it.
+        let selective = selective && packets < self.nxt - self.una - self.sacked;
+        if selective {
+            self.sacked += packets;
+        } else if self.lost > 0 {
+            self.una += packets;
+        } else {
+            self.una += packets + core::mem::take(&mut self.sacked);
+        }
+        self.delivered += packets;
+        // In the end the whole episode has been acknowledged, lost packets included.
+        let in_reduction = self.recovery.is_some() && !self.in_timeout;
+        if self.recovery.is_some_and(|end| self.una >= end) {
+            self.recovery = None;
+            self.in_timeout = false;
+        }
+        let event = self.ack_event(packets, prior, op, selective, in_reduction);
+        self.check_growth(&event, packets)
+    }
+
+    fn ack_event(&mut self, packets: u64, prior: u64, op: u8, selective: bool, in_reduction: bool) -> Ack {
+        let rtt = (op & 16 == 0).then(|| Span::ms(20) + Span::us(500 * u64::from(op >> 5) * (prior % 32)));
+        self.min_rtt = [self.min_rtt, rtt].into_iter().flatten().min();
+        self.srtt = rtt.map_or(self.srtt, |rtt| (self.srtt * 7 + rtt) / 8);
+        Ack {
+            now: self.now,
+            acked: MSS * packets,
+            lost: Bytes::ZERO,
+            marked: Bytes::ZERO,
+            rtt,
+            srtt: self.srtt,
+            min_rtt: self.min_rtt.unwrap_or(self.srtt),
+            prior_inflight: MSS * prior,
+            inflight: MSS * self.inflight(),
+            una: MSS * self.una,
+            nxt: MSS * self.nxt,
+            delivered: MSS * self.delivered,
+            in_reduction,
+            may_raise: !selective,
+            cwnd_limited: 2 * prior >= self.window(),
+            rate: RateSample {
+                delivered: MSS * prior,
+                interval: self.srtt,
+                prior_delivered: MSS * self.delivered.saturating_sub(prior),
+                prior_inflight: MSS * prior,
+                app_limited: false,
+            },
+        }
+    }
+
+    fn check_growth(&mut self, event: &Ack, packets: u64) -> Result<(), String> {
+        let (before, after) = self.both(|c| c.on_ack(event))?;
+        if C::REDUCTION == Reduction::Own {
+            return Ok(());
+        }
+        let grown = || format!("{} grows to {} on {event:?}", before.cwnd, after.cwnd);
+        if event.in_reduction || !event.may_raise || !event.cwnd_limited {
+            return ensure(after.cwnd <= before.cwnd, grown);
+        }
+        let slow_start = after.ssthresh.is_none_or(|ssthresh| after.cwnd < ssthresh);
+        let most = packets + u64::from(!slow_start);
+        ensure(after.cwnd <= before.cwnd + MSS * most, grown)
+    }
+
+    fn lose(&mut self, packets: u64, kind: LossKind) -> Result<(), String> {
+        let packets = packets.min(self.inflight());
+        if self.recovery.is_some() || self.inflight() == 0 || (kind == LossKind::Loss && packets == 0) {
+            return Ok(());
+        }
+        self.lost += packets;
+        self.recovery = Some(self.nxt);
+        let event = self.loss_event(packets, kind, true);
+        let (before, after) = self.both(|c| c.on_loss(&event))?;
+        ensure(after.cwnd >= MSS * 2, || format!("{} after {kind:?}", after.cwnd))?;
+        let limit = before.cwnd.max(MSS * 2);
+        ensure(C::REDUCTION == Reduction::Own || after.cwnd <= limit, || {
+            format!("{} rises to {} on {kind:?}", before.cwnd, after.cwnd)
+        })
+    }
+
+    fn time_out(&mut self) -> Result<(), String> {
+        if self.nxt == self.una {
+            return Ok(());
+        }
+        let first = self.recovery.is_none();
+        // All but what was sent just now.
+        let (all, recent) = (self.inflight(), self.inflight() % 3);
+        self.lost += all - recent;
+        self.recovery = Some(self.nxt);
+        self.in_timeout = true;
+        let event = self.loss_event(all - recent, LossKind::Timeout, first);
+        let (_, after) = self.both(|c| c.on_loss(&event))?;
+        let limit = MSS * (recent + AFTER_TIMEOUT);
+        ensure(C::REDUCTION == Reduction::Own || after.cwnd <= limit, || format!("{} after a timeout", after.cwnd))
+    }
+
+    fn loss_event(&self, packets: u64, kind: LossKind, first: bool) -> Loss {
+        let inflight = MSS * self.inflight();
+        Loss { now: self.now, kind, lost: MSS * packets, inflight, nxt: MSS * self.nxt, first }
+    }
+
+    fn undo(&mut self) -> Result<(), String> {
+        if self.recovery.is_none() {
+            return Ok(());
+        }
+        // What was taken for lost is in flight after all.
+        self.recovery = None;
+        self.in_timeout = false;
+        self.lost = 0;
+        let (now, highest) = (self.now, self.highest);
+        let (before, after) = self.both(|c| c.on_spurious(now))?;
+        let restored = before.cwnd <= after.cwnd && after.cwnd <= highest;
+        ensure(C::REDUCTION == Reduction::Own || restored, || {
+            format!("{} becomes {} when undone, after at most {highest}", before.cwnd, after.cwnd)
+        })
+    }
+
+    fn disuse(&mut self, amount: u64) -> Result<(), String> {
+        if self.recovery.is_some() {
+            return Ok(());
+        }
+        let event = match self.nxt == self.una {
+            true => Underuse::Idle { idle: Span::ms(20 * amount), rto: Span::ms(220) },
+            false => Underuse::Limited { used: MSS * self.inflight() },
+        };
+        let (before, after) = self.both(|c| c.on_underuse(&event))?;
+        ensure(C::REDUCTION == Reduction::Own || after.cwnd <= before.cwnd, || {
+            format!("{} rises to {} on {event:?}", before.cwnd, after.cwnd)
+        })
+    }
+
+    fn serve_timer(&mut self) -> Result<(), String> {
+        let now = self.now;
+        if self.subject.next_timer().is_some_and(|at| at <= now) {
+            self.both(|c| c.on_timer(now))?;
+            let next = self.subject.next_timer();
+            ensure(next.is_none_or(|at| at > now), || format!("a timer served at {now:?} asks for {next:?}"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(unreachable_pub, reason = "params! declares public structs")]
+mod tests {
+    use super::*;
+
+    params! {
+        /// Which law is broken.
+        pub struct Sin {
+            /// Its number; absurd values are let through.
+            pub sin: u32 = 0;
+        }
+    }
+
+    /// A fixed window of ten packets that keeps every law but one.
+    struct Sinner {
+        sin: u32,
+        cwnd: u64,
+        timer: Option<Time>,
+        noise: u64,
+    }
+
+    std::thread_local! {
+        /// What differs between two copies of one controller.
+        static COPIES: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
+    }
+
+    impl CongestionController for Sinner {
+        type Params = Sin;
+
+        fn new(p: &Sin, _path: &PathHint, _now: Time, _rng: Rng) -> Sinner {
+            let noise = COPIES.replace(COPIES.get() + 1) % 2;
+            Sinner { sin: p.sin, cwnd: 10, timer: None, noise }
+        }
+
+        fn on_ack(&mut self, ack: &Ack) {
+            let packets = ack.acked.0 / MSS.0;
+            self.cwnd += match self.sin {
+                1 if ack.in_reduction => 1,
+                2 if !ack.may_raise => 1,
+                3 if !ack.cwnd_limited => 1,
+                4 if ack.may_raise && ack.cwnd_limited && !ack.in_reduction => packets + 1,
+                5 => self.noise,
+                _ => 0,
+            };
+            if self.sin == 6 {
+                self.timer = Some(ack.now);
+            }
+        }
+
+        fn on_loss(&mut self, loss: &Loss) {
+            self.cwnd = match (self.sin, loss.kind) {
+                (7, LossKind::Timeout) => 10,
+                (_, LossKind::Timeout) => 1,
+                (8, _) => self.cwnd + 1,
+                (9, _) => 1,
+                _ => self.cwnd.max(2),
+            };
+        }
+
+        fn on_spurious(&mut self, _now: Time) {
+            self.cwnd = if self.sin == 10 { self.cwnd * 100 } else { self.cwnd };
+        }
+
+        fn on_underuse(&mut self, _event: &Underuse) {
+            self.cwnd += u64::from(self.sin == 11);
+        }
+
+        fn next_timer(&self) -> Option<Time> {
+            self.timer
+        }
+
+        fn plan(&self) -> Plan {
+            Plan {
+                cwnd: MSS * if self.sin == 12 { 0 } else { self.cwnd },
+                ssthresh: None,
+                pacing: (self.sin == 13).then_some(Rate::ZERO),
+                burst: MSS * u64::from(self.sin != 14),
+            }
+        }
+    }
+
+    #[test]
+    fn every_broken_law_is_found() {
+        let mut rng = Rng::stream(1, "scripts");
+        let scripts: Vec<Vec<u8>> = (0..50).map(|_| (0..600).map(|_| (rng.next_u32() >> 24) as u8).collect()).collect();
+        let found = |sin| scripts.iter().any(|script| check_run_with::<Sinner>(&Sin { sin }, script).is_err());
+        assert!(!found(0), "a fixed window keeps all laws");
+        for sin in 1..=14 {
+            assert!(found(sin), "law {sin} can be broken unseen");
+        }
+    }
+
+    #[test]
+    fn parameters_without_a_range_are_found() {
+        params! {
+            /// Everything goes.
+            pub struct Loose {
+                /// Any number.
+                pub x: f64 = 1.0;
+            }
+        }
+        struct Any;
+        impl CongestionController for Any {
+            type Params = Loose;
+            fn new(_: &Loose, _: &PathHint, _: Time, _: Rng) -> Any {
+                Any
+            }
+            fn on_ack(&mut self, _: &Ack) {}
+            fn on_loss(&mut self, _: &Loss) {}
+            fn plan(&self) -> Plan {
+                Plan { cwnd: MSS, ssthresh: None, pacing: None, burst: MSS }
+            }
+        }
+        assert!(check_parameters::<Any>().is_err());
+    }
+}

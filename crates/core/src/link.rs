@@ -1,0 +1,424 @@
+//! A link: a queue discipline, and the rate at which it is emptied.
+//!
+//! The same link runs in virtual and in real time. Whoever drives it offers packets, calls [`Link::poll`] until it has
+//! nothing more to say, and calls again at the time that it names. Departures are at their exact logical times however
+//! late the call: a driver that wakes late passes the due time as `now`.
+//!
+//! Three ways of emptying a queue:
+//! - a wire: a packet is handed over when its last bit has been sent;
+//! - a token-bucket shaper (Linux htb, tbf): a packet is handed over at once, and paid for afterwards;
+//! - delivery opportunities (mahimahi's traces): 1500 bytes each, unused ones are lost.
+use crate::pool::PacketId;
+use crate::queue::{Ctx, Next, Queue};
+use crate::rate::{Bytes, Rate, TxClock};
+use crate::time::{Span, Time};
+use alloc::vec::Vec;
+
+/// How a link's queue is emptied.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Service {
+    /// At a rate, piecewise constant: (from, rate), times strictly increasing, the first at the epoch. A packet counts as
+    /// sent with its last bit.
+    Wire(Vec<(Time, Rate)>),
+    /// At such a rate, but a packet counts as sent with its first bit; after idling, `burst` bytes may go back to back.
+    Shaper {
+        /// As of a wire.
+        rate: Vec<(Time, Rate)>,
+        /// Bucket size.
+        burst: Bytes,
+    },
+    /// By opportunities of [`OPPORTUNITY`] bytes at these offsets into a period that repeats.
+    Opportunities {
+        /// Ascending offsets.
+        at: Vec<Span>,
+        /// Length of a period, not zero.
+        period: Span,
+    },
+}
+
+/// Bytes that one delivery opportunity of a trace carries (mahimahi's MTU).
+pub const OPPORTUNITY: Bytes = Bytes(1500);
+
+/// What a link does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Poll {
+    /// This packet has been sent: hand it over, and poll again.
+    Sent(PacketId),
+    /// Poll again at this time, which is later than now.
+    Wait(Time),
+    /// Nothing to send: poll again after the next offer.
+    Idle,
+}
+
+/// A queue and what empties it.
+pub struct Link {
+    queue: Queue,
+    service: Server,
+}
+
+enum Server {
+    Wire(Wire),
+    Shaper(Shaper),
+    Opportunities(Opportunities),
+}
+
+impl Link {
+    /// A link whose queue is served in this way.
+    pub fn new(queue: Queue, service: Service) -> Link {
+        let service = match service {
+            Service::Wire(steps) => Server::Wire(Wire { rate: Steps::new(steps), clock: TxClock::default(), sending: None }),
+            Service::Shaper { rate, burst } => Server::Shaper(Shaper {
+                rate: Steps::new(rate),
+                clock: TxClock::default(),
+                burst,
+                paid_until: Time::ZERO,
+            }),
+            Service::Opportunities { at, period } => {
+                Server::Opportunities(Opportunities { at, period, next: 0, credit: 0, granted: None, sending: None })
+            }
+        };
+        Link { queue, service }
+    }
+
+    /// Puts a packet, whose `arrived` is now, into the queue. Returns whether the link must be polled.
+    #[inline]
+    pub fn offer(&mut self, id: PacketId, cx: &mut Ctx<'_>) -> bool {
+        self.queue.enqueue(id, cx);
+        match &self.service {
+            Server::Wire(wire) => wire.sending.is_none(),
+            _ => true,
+        }
+    }
+
+    /// What happens now, or when something will.
+    #[inline]
+    pub fn poll(&mut self, cx: &mut Ctx<'_>) -> Poll {
+        match &mut self.service {
+            Server::Wire(wire) => wire.poll(&mut self.queue, cx),
+            Server::Shaper(shaper) => shaper.poll(&mut self.queue, cx),
+            Server::Opportunities(trace) => trace.poll(&mut self.queue, cx),
+        }
+    }
+
+    /// The discipline.
+    pub const fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// The discipline, to run its timer.
+    pub const fn queue_mut(&mut self) -> &mut Queue {
+        &mut self.queue
+    }
+}
+
+/// The rate as it changes.
+struct Steps {
+    rate: Rate,
+    /// When the current rate ends, with its successor's index.
+    until: Option<(Time, usize)>,
+    steps: Vec<(Time, Rate)>,
+}
+
+impl Steps {
+    fn new(steps: Vec<(Time, Rate)>) -> Steps {
+        let rate = steps.first().map_or(Rate::ZERO, |&(_, rate)| rate);
+        let until = steps.get(1).map(|&(at, _)| (at, 1));
+        Steps { rate, until, steps }
+    }
+
+    /// Moves on to the rate at `now`, and says so to the queue.
+    #[inline]
+    fn advance(&mut self, queue: &mut Queue, clock: &mut TxClock, cx: &mut Ctx<'_>) {
+        while let Some((at, index)) = self.until.filter(|&(at, _)| at <= cx.now) {
+            let _ = at;
+            self.rate = self.steps[index].1;
+            self.until = self.steps.get(index + 1).map(|&(at, _)| (at, index + 1));
+            clock.reset();
+            queue.on_rate(self.rate, cx);
+        }
+    }
+
+    /// When the last bit of a packet that starts now has been sent, over all changes of rate; `None` if never.
+    #[inline]
+    fn finish(&self, clock: &mut TxClock, start: Time, len: u32) -> Option<Time> {
+        let before = *clock;
+        if self.rate > Rate::ZERO {
+            let done = start + clock.advance(self.rate, len);
+            if self.until.is_none_or(|(until, _)| done <= until) {
+                return Some(done);
+            }
+        }
+        *clock = before;
+        self.finish_across_steps(start, len)
+    }
+
+    #[cold]
+    fn finish_across_steps(&self, start: Time, len: u32) -> Option<Time> {
+        // In units of bit·ns/s, so that nothing is rounded until the end.
+        let mut left = u128::from(len) * 8_000_000_000;
+        let (mut at, mut rate, mut until) = (start, self.rate, self.until);
+        loop {
+            let bps = u128::from(rate.as_bps());
+            let Some((end, index)) = until else {
+                return (bps > 0).then(|| at + Span::ns(u64::try_from(left.div_ceil(bps)).unwrap_or(u64::MAX)));
+            };
+            let carried = bps * u128::from(end.since(at).as_ns());
+            if carried >= left {
+                return Some(at + Span::ns((left.div_ceil(bps)) as u64));
+            }
+            left -= carried;
+            (at, rate) = (end, self.steps[index].1);
+            until = self.steps.get(index + 1).map(|&(at, _)| (at, index + 1));
+        }
+    }
+}
+
+/// Hands packets over with their last bit.
+struct Wire {
+    rate: Steps,
+    clock: TxClock,
+    /// The packet on the wire, and when its last bit leaves; no time when the rate is zero for ever.
+    sending: Option<(PacketId, Option<Time>)>,
+}
+
+impl Wire {
+    #[inline]
+    fn poll(&mut self, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
+        if let Some((id, done)) = self.sending {
+            return match done {
+                Some(done) if done <= cx.now => {
+                    self.sending = None;
+                    Poll::Sent(id)
+                }
+                Some(done) => Poll::Wait(done),
+                None => Poll::Idle,
+            };
+        }
+        self.rate.advance(queue, &mut self.clock, cx);
+        match queue.dequeue(cx) {
+            Next::Packet(id) => {
+                let len = departs(id, cx);
+                let done = self.rate.finish(&mut self.clock, cx.now, len);
+                self.sending = Some((id, done));
+                match done {
+                    Some(done) if done <= cx.now => self.poll_again(cx),
+                    Some(done) => Poll::Wait(done),
+                    None => Poll::Idle,
+                }
+            }
+            Next::At(at) => Poll::Wait(at),
+            Next::Empty => Poll::Idle,
+        }
+    }
+
+    /// A packet whose time on the wire rounds to nothing.
+    #[cold]
+    fn poll_again(&mut self, _cx: &mut Ctx<'_>) -> Poll {
+        self.sending.take().map_or(Poll::Idle, |(id, _)| Poll::Sent(id))
+    }
+}
+
+/// Hands packets over at once and charges for them (htb: "dequeue while tokens ≥ 0, charge afterwards").
+struct Shaper {
+    rate: Steps,
+    clock: TxClock,
+    burst: Bytes,
+    /// When the last packet handed over is paid for: the bucket is at zero then.
+    paid_until: Time,
+}
+
+impl Shaper {
+    fn poll(&mut self, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
+        if queue.backlog().packets == 0 {
+            return Poll::Idle;
+        }
+        if self.paid_until > cx.now {
+            return Poll::Wait(self.paid_until);
+        }
+        self.rate.advance(queue, &mut self.clock, cx);
+        if self.rate.rate == Rate::ZERO {
+            return self.rate.until.map_or(Poll::Idle, |(at, _)| Poll::Wait(at));
+        }
+        match queue.dequeue(cx) {
+            Next::Packet(id) => {
+                let depth = self.rate.rate.tx_time(self.burst).unwrap_or(Span::ZERO);
+                let from = self.paid_until.max(cx.now - depth);
+                if let Some(paid) = self.rate.finish(&mut self.clock, from, departs(id, cx)) {
+                    self.paid_until = paid;
+                }
+                Poll::Sent(id)
+            }
+            Next::At(at) => Poll::Wait(at),
+            Next::Empty => Poll::Idle,
+        }
+    }
+}
+
+/// Hands packets over at a trace's opportunities. A packet larger than what is left of one waits for the next with what
+/// it has got.
+struct Opportunities {
+    at: Vec<Span>,
+    period: Span,
+    /// Number of the next opportunity, counted over all periods.
+    next: u64,
+    /// Bytes left of the opportunity granted at `granted`.
+    credit: u64,
+    granted: Option<Time>,
+    /// A packet partly sent, with the bytes still missing.
+    sending: Option<(PacketId, u64)>,
+}
+
+impl Opportunities {
+    fn time_of(&self, number: u64) -> Time {
+        let count = self.at.len() as u64;
+        Time::ZERO + self.period * (number / count) + self.at[(number % count) as usize]
+    }
+
+    /// Skips opportunities that passed while nobody waited.
+    fn skip_to(&mut self, now: Time) {
+        let count = self.at.len() as u64;
+        let period = now.as_ns() / self.period.as_ns();
+        let offset = now - self.period * period;
+        let within = self.at.partition_point(|&at| Time::ZERO + at < offset) as u64;
+        self.next = self.next.max(period * count + within);
+        while self.time_of(self.next) < now {
+            self.next += 1;
+        }
+    }
+
+    fn poll(&mut self, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
+        loop {
+            if self.granted != Some(cx.now) || self.credit == 0 {
+                if self.sending.is_none() && queue.backlog().packets == 0 {
+                    return Poll::Idle;
+                }
+                self.skip_to(cx.now);
+                let due = self.time_of(self.next);
+                if due > cx.now {
+                    return Poll::Wait(due);
+                }
+                self.next += 1;
+                self.granted = Some(cx.now);
+                self.credit = OPPORTUNITY.0;
+            }
+            let (id, missing) = match self.sending.take() {
+                Some(partly) => partly,
+                None => match queue.dequeue(cx) {
+                    Next::Packet(id) => (id, u64::from(departs(id, cx))),
+                    Next::At(at) => return Poll::Wait(at),
+                    Next::Empty => {
+                        self.credit = 0;
+                        return Poll::Idle;
+                    }
+                },
+            };
+            if missing <= self.credit {
+                self.credit -= missing;
+                return Poll::Sent(id);
+            }
+            self.sending = Some((id, missing - self.credit));
+            self.credit = 0;
+        }
+    }
+}
+
+/// Notes the departure of a packet from its queue; its length.
+#[inline]
+fn departs(id: PacketId, cx: &mut Ctx<'_>) -> u32 {
+    let meta = cx.pool.meta_mut(id);
+    meta.depart = cx.now;
+    meta.len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::PacketMeta;
+    use crate::pool::Pool;
+    use crate::queue::{LinkHint, QueueConfig};
+    use crate::{DropReason, Rng};
+    use std::vec;
+
+    struct Bench {
+        link: Link,
+        pool: Pool,
+        drops: Vec<(PacketId, DropReason)>,
+    }
+
+    impl Bench {
+        fn new(service: Service) -> Bench {
+            let hint = LinkHint { rate: Rate::mbit(10), rtt: Span::ms(10), mtu: Bytes(1500) };
+            let queue = QueueConfig::named("fifo").unwrap().build(&hint, Rng::stream(1, "queue"));
+            Bench { link: Link::new(queue, service), pool: Pool::new(), drops: Vec::new() }
+        }
+
+        fn offer(&mut self, at: Time, len: u32) {
+            let id = self.pool.insert(PacketMeta { arrived: at, len, ..PacketMeta::default() });
+            self.link.offer(id, &mut Ctx { now: at, pool: &mut self.pool, drops: &mut self.drops });
+        }
+
+        /// Departures from `now` on, until the link has nothing to say.
+        fn run(&mut self, mut now: Time) -> Vec<u64> {
+            let mut sent = Vec::new();
+            loop {
+                match self.link.poll(&mut Ctx { now, pool: &mut self.pool, drops: &mut self.drops }) {
+                    Poll::Sent(_) => sent.push(now.as_ns()),
+                    Poll::Wait(at) => {
+                        assert!(at > now);
+                        now = at;
+                    }
+                    Poll::Idle => return sent,
+                }
+            }
+        }
+    }
+
+    fn at_ms(ms: u64) -> Time {
+        Time::ZERO + Span::ms(ms)
+    }
+
+    #[test]
+    fn a_wire_hands_over_the_last_bit() {
+        let mut bench = Bench::new(Service::Wire(vec![(Time::ZERO, Rate::mbit(12))]));
+        bench.offer(Time::ZERO, 1500);
+        bench.offer(Time::ZERO, 1500);
+        assert_eq!(bench.run(Time::ZERO), [1_000_000, 2_000_000]);
+    }
+
+    #[test]
+    fn a_packet_takes_its_time_across_changes_of_rate_and_an_outage() {
+        // 12 kbit: 6 at 12 Mbit/s in 0.5 ms, nothing for 1 ms, 6 at 6 Mbit/s in 1 ms.
+        let steps = vec![
+            (Time::ZERO, Rate::mbit(12)),
+            (Time::from_ns(500_000), Rate::ZERO),
+            (Time::from_ns(1_500_000), Rate::mbit(6)),
+        ];
+        let mut bench = Bench::new(Service::Wire(steps));
+        bench.offer(Time::ZERO, 1500);
+        bench.offer(Time::ZERO, 1500);
+        assert_eq!(bench.run(Time::ZERO), [2_500_000, 4_500_000]);
+    }
+
+    #[test]
+    fn a_shaper_sends_first_and_pays_later_with_one_burst_after_idling() {
+        let rate = vec![(Time::ZERO, Rate::mbit(12))];
+        let mut bench = Bench::new(Service::Shaper { rate, burst: Bytes(1600) });
+        for _ in 0..3 {
+            bench.offer(at_ms(10), 1500);
+        }
+        // The bucket of 1600 B pays for the first packet whole: the second may follow at once.
+        assert_eq!(bench.run(at_ms(10)), [10_000_000, 10_000_000, 12_000_000 - 1_066_667]);
+    }
+
+    #[test]
+    fn opportunities_carry_1500_bytes_each_and_pass_unused() {
+        let mut bench = Bench::new(Service::Opportunities { at: vec![Span::ms(1), Span::ms(3)], period: Span::ms(4) });
+        for len in [700, 700, 700] {
+            bench.offer(at_ms(2), len);
+        }
+        // At 3 ms: two packets and 100 bytes of the third, which leaves with the next opportunity, at 5 ms.
+        assert_eq!(bench.run(at_ms(2)), [3_000_000, 3_000_000, 5_000_000]);
+        bench.offer(at_ms(100), 1500);
+        assert_eq!(bench.run(at_ms(100)), [101_000_000]);
+    }
+}

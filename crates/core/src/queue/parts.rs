@@ -1,0 +1,7 @@
+//! What disciplines share: laws and structures that exist once.
+//!
+//! A discipline composes them: `fq_codel` = flow table + deficit round robin + CoDel's law.
+pub mod codel_law;
+pub mod drr;
+pub mod fattest;
+pub mod flow_table;

@@ -1,0 +1,255 @@
+//! Deficit round robin over two lists (RFC 8290 §4.2; Linux `fq_codel`, `fq`; with the second list alone, `sfq`).
+//!
+//! New flows are served before old ones. The flow at the head is served while its deficit is positive; a flow without gets
+//! a quantum and goes to the end of the old list. An emptied new flow passes through the old list once, so that a flow of
+//! short bursts cannot keep coming back as new. Lists are intrusive: a flow costs twelve bytes here and nothing is allocated
+//! when it comes or goes.
+use super::flow_table::SlotId;
+use crate::rate::Bytes;
+use alloc::vec::Vec;
+
+/// What happens to a new flow that turns out to be empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Emptied {
+    /// It goes to the end of the old list (RFC 8290 §4.2; Linux `fq`).
+    ThroughOld,
+    /// The same, but when nobody is on the old list it leaves at once (Linux `fq_codel`).
+    ThroughOldIfOthers,
+    /// It leaves at once.
+    Leaves,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Member {
+    deficit: i32,
+    next: Option<SlotId>,
+    listed: bool,
+}
+
+const _: () = assert!(size_of::<Member>() <= 12);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct List {
+    head: Option<SlotId>,
+    tail: Option<SlotId>,
+}
+
+impl List {
+    #[inline]
+    fn push_back(&mut self, slot: SlotId, members: &mut [Member]) {
+        members[slot.index()].next = None;
+        match self.tail.replace(slot) {
+            Some(tail) => members[tail.index()].next = Some(slot),
+            None => self.head = Some(slot),
+        }
+    }
+
+    #[inline]
+    fn pop_front(&mut self, members: &[Member]) -> Option<SlotId> {
+        let slot = self.head?;
+        self.head = members[slot.index()].next;
+        if self.head.is_none() {
+            self.tail = None;
+        }
+        Some(slot)
+    }
+}
+
+/// The lists, with every flow's deficit.
+#[derive(Clone, Debug)]
+pub struct Drr {
+    members: Vec<Member>,
+    new: List,
+    old: List,
+    quantum: i32,
+}
+
+impl Drr {
+    /// Nobody listed. The quantum is at least one byte: the round would never end otherwise.
+    pub fn new(quantum: Bytes) -> Drr {
+        let quantum = i32::try_from(quantum.0).unwrap_or(i32::MAX).max(1);
+        Drr { members: Vec::new(), new: List::default(), old: List::default(), quantum }
+    }
+
+    /// Makes room for one more flow, whose slot is the next in order.
+    pub fn grow(&mut self) {
+        self.members.push(Member::default());
+    }
+
+    /// Is the flow on one of the lists?
+    #[inline]
+    pub fn is_listed(&self, slot: SlotId) -> bool {
+        self.members[slot.index()].listed
+    }
+
+    /// Bytes that the flow may still send in this round.
+    #[inline]
+    pub fn deficit(&self, slot: SlotId) -> i32 {
+        self.members[slot.index()].deficit
+    }
+
+    /// Sets what the flow may send.
+    #[inline]
+    pub fn set_deficit(&mut self, slot: SlotId, deficit: i32) {
+        self.members[slot.index()].deficit = deficit;
+    }
+
+    /// Bytes that a flow gets in each round.
+    #[inline]
+    pub fn quantum(&self) -> i32 {
+        self.quantum
+    }
+
+    /// Lists an unlisted flow at the end of the new ones.
+    #[inline]
+    pub fn list_new(&mut self, slot: SlotId) {
+        debug_assert!(!self.is_listed(slot), "a flow is on one list at most");
+        self.members[slot.index()].listed = true;
+        self.new.push_back(slot, &mut self.members);
+    }
+
+    /// Lists an unlisted flow at the end of the old ones.
+    #[inline]
+    pub fn list_old(&mut self, slot: SlotId) {
+        debug_assert!(!self.is_listed(slot), "a flow is on one list at most");
+        self.members[slot.index()].listed = true;
+        self.old.push_back(slot, &mut self.members);
+    }
+
+    /// Whose turn it is, after flows without a positive deficit have been given their quantum and sent to the end.
+    #[inline]
+    pub fn turn(&mut self) -> Option<SlotId> {
+        loop {
+            let from_new = self.new.head.is_some();
+            let list = if from_new { &mut self.new } else { &mut self.old };
+            let slot = list.head?;
+            let member = &mut self.members[slot.index()];
+            if member.deficit > 0 {
+                return Some(slot);
+            }
+            member.deficit += self.quantum;
+            // Alone on the old list: it is its own successor.
+            if from_new || member.next.is_some() {
+                list.pop_front(&self.members);
+                self.old.push_back(slot, &mut self.members);
+            }
+        }
+    }
+
+    /// The flow has sent a packet.
+    #[inline]
+    pub fn charge(&mut self, slot: SlotId, len: u32) {
+        let member = &mut self.members[slot.index()];
+        member.deficit = member.deficit.saturating_sub_unsigned(len);
+    }
+
+    /// The flow whose turn it is has nothing to send. Says whether it has left the lists.
+    #[inline]
+    pub fn emptied(&mut self, rule: Emptied) -> bool {
+        let stays = self.new.head.is_some()
+            && match rule {
+                Emptied::ThroughOld => true,
+                Emptied::ThroughOldIfOthers => self.old.head.is_some(),
+                Emptied::Leaves => false,
+            };
+        let Some(slot) = self.unlist_turn() else { return false };
+        if stays {
+            self.list_old(slot);
+        }
+        !stays
+    }
+
+    /// Takes the flow whose turn it is off its list.
+    #[inline]
+    pub fn unlist_turn(&mut self) -> Option<SlotId> {
+        let list = if self.new.head.is_some() { &mut self.new } else { &mut self.old };
+        let slot = list.pop_front(&self.members)?;
+        self.members[slot.index()].listed = false;
+        Some(slot)
+    }
+
+    /// Everyone listed: the new in their order, then the old.
+    pub fn listed(&self) -> impl Iterator<Item = SlotId> + '_ {
+        let walk = |list: &List| core::iter::successors(list.head, |slot| self.members[slot.index()].next);
+        walk(&self.new).chain(walk(&self.old))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    fn slots<const N: usize>(drr: &mut Drr) -> [SlotId; N] {
+        core::array::from_fn(|n| {
+            drr.grow();
+            SlotId::from_index(n)
+        })
+    }
+
+    #[test]
+    fn a_flow_is_served_until_its_deficit_is_used_up() {
+        let mut drr = Drr::new(Bytes(3000));
+        let [a, b] = slots(&mut drr);
+        drr.list_old(a);
+        drr.list_old(b);
+        let mut served = Vec::new();
+        for _ in 0..8 {
+            let slot = drr.turn().expect("two are listed");
+            drr.charge(slot, 1500);
+            served.push(slot);
+        }
+        assert_eq!(served, [a, a, b, b, a, a, b, b]);
+    }
+
+    #[test]
+    fn new_flows_go_first_and_pass_through_the_old_list() {
+        let mut drr = Drr::new(Bytes(1500));
+        let [old, new] = slots(&mut drr);
+        drr.set_deficit(old, 1);
+        drr.list_old(old);
+        drr.set_deficit(new, 1500);
+        drr.list_new(new);
+        assert_eq!(drr.turn(), Some(new));
+        assert!(!drr.emptied(Emptied::ThroughOldIfOthers), "one more round on the old list");
+        assert!(drr.is_listed(new));
+        assert_eq!(drr.turn(), Some(old));
+        assert_eq!(drr.listed().collect::<Vec<_>>(), [old, new]);
+    }
+
+    #[test]
+    fn an_emptied_new_flow_leaves_when_no_other_waits() {
+        for (rule, leaves) in
+            [(Emptied::ThroughOld, false), (Emptied::ThroughOldIfOthers, true), (Emptied::Leaves, true)]
+        {
+            let mut drr = Drr::new(Bytes(1500));
+            let [flow] = slots(&mut drr);
+            drr.set_deficit(flow, 1);
+            drr.list_new(flow);
+            assert_eq!(drr.turn(), Some(flow));
+            assert_eq!(drr.emptied(rule), leaves, "{rule:?}");
+            assert_eq!(drr.is_listed(flow), !leaves, "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn a_flow_alone_pays_off_any_debt() {
+        let mut drr = Drr::new(Bytes(300));
+        let [flow] = slots(&mut drr);
+        drr.list_old(flow);
+        drr.turn();
+        drr.charge(flow, 64_000);
+        assert_eq!(drr.turn(), Some(flow));
+        assert!((1..=300).contains(&drr.deficit(flow)));
+    }
+
+    #[test]
+    fn nobody_listed_nobody_served() {
+        let mut drr = Drr::new(Bytes(0));
+        assert_eq!(drr.turn(), None);
+        assert!(!drr.emptied(Emptied::Leaves));
+        let [flow] = slots(&mut drr);
+        drr.list_old(flow);
+        assert_eq!(drr.turn(), Some(flow), "a quantum of zero does not loop for ever");
+    }
+}

@@ -1,0 +1,301 @@
+//! Stochastic fair queuing (McKenney, INFOCOM 1990; Linux `sfq`). A round over hashed flows, the longest pays for overflow.
+//!
+//! - The hash picks one of `divisor` buckets; at most `flows` of them hold packets at a time, each at most `depth`.
+//! - [`Drr`] with one list: a flow that comes goes to the end of the round, whether it has been there before or not. That is
+//!   why SFQ delays a sparse flow by a packet of everybody else, where `fq_codel` does not.
+//! - Overflow: the flow with most packets loses its last one, or its first with `headdrop`; of several, the one that grew or
+//!   shrank to that length last. When all have one packet, the one whose turn it is loses it.
+//! - `perturb` hashes anew from time to time, with the packets that wait.
+//!
+//! Deviates: allotments are bytes (Linux before 6.12: units of eight); without `perturb` the hash is the same in every run;
+//! the RED inside Linux's `sfq` is not here.
+use super::codel::MAX_LIMIT;
+use super::fq_codel::{MAX_QUANTUM, MIN_QUANTUM};
+use super::parts::drr::{Drr, Emptied};
+use super::parts::flow_table::{FlowTable, SlotId, mix};
+use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
+use crate::params::{Packets, ParamError, ParamValue};
+use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rng, Span, Time};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+params! {
+    /// SFQ's parameters, with `tc`'s names and defaults.
+    pub struct SfqParams {
+        /// Most packets that wait.
+        pub limit: Packets = Packets(127), from Packets(1), to MAX_LIMIT;
+        /// Most packets of one flow.
+        pub depth: Packets = Packets(127), from Packets(1), to Packets(65_535);
+        /// Most flows with packets.
+        pub flows: u32 = 128, from 1, to 65_535;
+        /// Buckets that flows are hashed into; a power of two.
+        pub divisor: u32 = 1024, from 1, to 65_536;
+        /// Bytes that a flow may send per round: one full-sized packet.
+        pub quantum: Bytes = Bytes(1514), from MIN_QUANTUM, to MAX_QUANTUM;
+        /// Make room in a full flow by dropping its first packet, not the one that arrives.
+        pub headdrop: bool = false;
+        /// How often flows are hashed anew.
+        pub perturb: Option<Span> = None;
+    }
+    check SfqParams::check;
+}
+
+impl SfqParams {
+    fn check(&self) -> Result<(), ParamError> {
+        let refuse = |name: &str, got, allowed: &str| {
+            Err(ParamError { name: name.to_string(), got, allowed: allowed.to_string(), unknown: false })
+        };
+        if !self.divisor.is_power_of_two() {
+            return refuse("divisor", self.divisor.show(), "a power of two");
+        }
+        match self.perturb {
+            Some(period) if period < MIN_PERTURB => refuse("perturb", self.perturb.show(), "\"off\" or at least 1ms"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Shortest time between two hashes; Linux counts in seconds.
+const MIN_PERTURB: Span = Span::ms(1);
+
+/// One flow's queue, and its neighbours among the flows of the same length.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    chain: Chain,
+    longer_prev: Option<SlotId>,
+    longer_next: Option<SlotId>,
+    flow: FlowId,
+}
+
+/// Hashed flows in a round.
+pub struct Sfq {
+    limit: u32,
+    depth: u32,
+    max_flows: u32,
+    headdrop: bool,
+    perturb: Option<Span>,
+    next_perturb: Option<Time>,
+    perturbation: u32,
+    rng: Rng,
+    table: FlowTable<Flow>,
+    drr: Drr,
+    /// By number of packets, from one: the flow that got there last.
+    of_length: Vec<Option<SlotId>>,
+    /// Packets of the longest flow.
+    longest: u32,
+    /// Flows with packets.
+    active: u32,
+    total: Backlog,
+}
+
+impl Sfq {
+    #[inline]
+    fn bucket(&self, hash: u32) -> u32 {
+        mix(hash, self.perturbation) & (self.table.buckets() - 1)
+    }
+
+    #[cold]
+    fn open(&mut self, bucket: u32) -> SlotId {
+        self.drr.grow();
+        self.table.open(bucket)
+    }
+
+    /// Takes a flow out of the list of its length.
+    fn unlink(&mut self, slot: SlotId) {
+        let Flow { chain, longer_prev, longer_next, .. } = self.table[slot];
+        if let Some(next) = longer_next {
+            self.table[next].longer_prev = longer_prev;
+        }
+        match longer_prev {
+            Some(prev) => self.table[prev].longer_next = longer_next,
+            None if !chain.is_empty() => self.of_length[chain.packets() as usize - 1] = longer_next,
+            None => {}
+        }
+    }
+
+    /// Puts a flow at the front of the list of its length.
+    fn link(&mut self, slot: SlotId) {
+        let packets = self.table[slot].chain.packets();
+        let next = match packets.checked_sub(1) {
+            Some(n) => self.of_length[n as usize].replace(slot),
+            None => None,
+        };
+        if let Some(next) = next {
+            self.table[next].longer_prev = Some(slot);
+        }
+        let flow = &mut self.table[slot];
+        (flow.longer_prev, flow.longer_next) = (None, next);
+    }
+
+    /// Appends to a flow; lists it when it was empty.
+    fn push(&mut self, slot: SlotId, id: PacketId, cx: &mut Ctx<'_>) {
+        let meta = cx.pool.meta(id);
+        self.total.packets += 1;
+        self.total.bytes += meta.bytes();
+        self.table[slot].flow = meta.flow;
+        self.unlink(slot);
+        self.table[slot].chain.push_back(id, cx.pool);
+        self.link(slot);
+        let packets = self.table[slot].chain.packets();
+        self.longest = self.longest.max(packets);
+        if packets == 1 {
+            self.active += 1;
+            self.drr.set_deficit(slot, self.drr.quantum());
+            self.drr.list_old(slot);
+        }
+    }
+
+    /// Takes a flow's first or last packet.
+    fn pop(&mut self, slot: SlotId, from_head: bool, cx: &mut Ctx<'_>) -> Option<PacketId> {
+        self.unlink(slot);
+        let chain = &mut self.table[slot].chain;
+        let length = chain.packets();
+        let id = if from_head { chain.pop_front(cx.pool) } else { chain.pop_back(cx.pool) };
+        self.link(slot);
+        let id = id?;
+        self.total.packets -= 1;
+        self.total.bytes -= cx.pool.meta(id).bytes();
+        if length == self.longest && self.of_length[length as usize - 1].is_none() {
+            self.longest -= 1;
+        }
+        if length == 1 {
+            self.active -= 1;
+        }
+        Some(id)
+    }
+
+    /// Over the limit: the longest flow loses a packet.
+    #[cold]
+    fn evict(&mut self, arrived: PacketId, cx: &mut Ctx<'_>) {
+        let slot = match self.longest {
+            0 => None,
+            // Everybody has one packet: whose turn it is leaves the round with it.
+            1 => self.drr.unlist_turn(),
+            longest => self.of_length[longest as usize - 1],
+        };
+        if let Some(id) = slot.and_then(|slot| self.pop(slot, self.headdrop, cx)) {
+            let reason = if id == arrived { DropReason::QueueFull } else { DropReason::Evicted };
+            cx.drop_packet(id, reason);
+        }
+    }
+
+    /// Hashes everything that waits anew. Packets of one flow keep their order.
+    #[cold]
+    fn rehash(&mut self, cx: &mut Ctx<'_>) {
+        let mut waiting = Chain::new();
+        while let Some(slot) = self.drr.unlist_turn() {
+            while let Some(id) = self.pop(slot, true, cx) {
+                waiting.push_back(id, cx.pool);
+            }
+        }
+        while let Some(id) = waiting.pop_front(cx.pool) {
+            self.admit(id, cx);
+        }
+    }
+
+    /// Lets a packet into its flow, if the flow may grow.
+    #[inline]
+    fn admit(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
+        let bucket = self.bucket(cx.pool.meta(id).hash);
+        let slot = match self.table.slot(bucket) {
+            Some(slot) => slot,
+            None => self.open(bucket),
+        };
+        let packets = self.table[slot].chain.packets();
+        if packets == 0 && self.active >= self.max_flows {
+            cx.drop_packet(id, DropReason::Unclassified);
+            return;
+        }
+        if packets >= self.depth {
+            if !self.headdrop {
+                cx.drop_packet(id, DropReason::FlowLimit);
+                return;
+            }
+            self.replace_head(slot, id, cx);
+            return;
+        }
+        self.push(slot, id, cx);
+    }
+
+    /// A full flow loses its first packet for the one that arrives; its turn and its length stay.
+    #[cold]
+    fn replace_head(&mut self, slot: SlotId, id: PacketId, cx: &mut Ctx<'_>) {
+        let chain = &mut self.table[slot].chain;
+        let before = chain.bytes();
+        if let Some(head) = chain.pop_front(cx.pool) {
+            cx.drop_packet(head, DropReason::FlowLimit);
+        }
+        chain.push_back(id, cx.pool);
+        self.total.bytes = self.total.bytes + chain.bytes() - before;
+    }
+}
+
+impl QueueDiscipline for Sfq {
+    type Params = SfqParams;
+
+    fn new(params: &SfqParams, _link: &LinkHint, mut rng: Rng) -> Sfq {
+        let perturbation = params.perturb.map_or(0, |_| rng.next_u32());
+        let depth = params.depth.0.min(params.limit.0.saturating_add(1));
+        Sfq {
+            limit: params.limit.0,
+            depth: params.depth.0,
+            max_flows: params.flows,
+            headdrop: params.headdrop,
+            perturb: params.perturb,
+            next_perturb: params.perturb.map(|period| Time::ZERO + period),
+            perturbation,
+            rng,
+            table: FlowTable::new(params.divisor),
+            drr: Drr::new(params.quantum),
+            of_length: alloc::vec![None; depth as usize],
+            longest: 0,
+            active: 0,
+            total: Backlog::default(),
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
+        self.admit(id, cx);
+        if self.total.packets > self.limit {
+            self.evict(id, cx);
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
+        let Some(slot) = self.drr.turn() else { return Next::Empty };
+        let Some(id) = self.pop(slot, true, cx) else { return Next::Empty };
+        if self.table[slot].chain.is_empty() {
+            self.drr.emptied(Emptied::Leaves);
+        } else {
+            self.drr.charge(slot, cx.pool.meta(id).len);
+        }
+        Next::Packet(id)
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.next_perturb
+    }
+
+    fn on_timer(&mut self, cx: &mut Ctx<'_>) {
+        let Some(period) = self.perturb else { return };
+        self.perturbation = self.rng.next_u32();
+        self.next_perturb = Some(cx.now + period);
+        self.rehash(cx);
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.total
+    }
+
+    fn observe(&self, out: &mut dyn Observer) {
+        out.gauge("flows", f64::from(self.active));
+        for slot in self.drr.listed() {
+            let flow = &self.table[slot];
+            out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));
+            out.flow_gauge(flow.flow, "allot", f64::from(self.drr.deficit(slot)));
+        }
+    }
+}

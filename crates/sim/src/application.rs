@@ -1,0 +1,106 @@
+//! What runs on the sending host: decides when how much is handed to the transport.
+use narrows_core::rate::TxClock;
+use narrows_core::{Rate, Rng, Span, Time};
+use narrows_scenario::Traffic;
+
+/// An application and its state.
+pub(crate) struct Application {
+    kind: Kind,
+    rng: Rng,
+}
+
+enum Kind {
+    Bulk,
+    Finite { size: u64 },
+    Cbr { rate: Rate, packet: u32, clock: TxClock },
+    Poisson { mean: Span, packet: u32 },
+    Thin { size: u32, interval: Span, jitter: f64 },
+    OnOff { on: Span, off: Span, rate: Rate, packet: u32, clock: TxClock, until: Option<Time> },
+    Web { size: f64, shape: f64, think: Span },
+}
+
+/// What an application does when it is its turn.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Act {
+    /// Hands over data without end.
+    Endless,
+    /// Hands over a transfer whose completion is awaited, payload bytes.
+    Transfer(u64),
+    /// Sends a message of this payload.
+    Message(u32),
+    /// Sends a packet of this length at the IP layer.
+    Packet(u32),
+    /// Nothing, this time.
+    Pause,
+}
+
+impl Application {
+    pub(crate) fn new(traffic: &Traffic, rng: Rng) -> Application {
+        let kind = match traffic {
+            Traffic::Bulk(_) => Kind::Bulk,
+            Traffic::Finite(p) => Kind::Finite { size: p.size.0 },
+            Traffic::Cbr(p) => Kind::Cbr { rate: p.rate, packet: p.packet.0 as u32, clock: TxClock::default() },
+            Traffic::Poisson(p) => {
+                Kind::Poisson { mean: p.rate.tx_time(p.packet).unwrap_or(Span::s(1)), packet: p.packet.0 as u32 }
+            }
+            Traffic::Thin(p) => Kind::Thin { size: p.size.0 as u32, interval: p.interval, jitter: p.jitter },
+            Traffic::OnOff(p) => Kind::OnOff {
+                on: p.on,
+                off: p.off,
+                rate: p.rate,
+                packet: p.packet.0 as u32,
+                clock: TxClock::default(),
+                until: None,
+            },
+            Traffic::Web(p) => Kind::Web { size: p.size.0 as f64, shape: p.shape, think: p.think },
+        };
+        Application { kind, rng }
+    }
+
+    /// Acts now; with it, when it wants to act again by itself.
+    pub(crate) fn act(&mut self, now: Time) -> (Act, Option<Time>) {
+        let rng = &mut self.rng;
+        match &mut self.kind {
+            Kind::Bulk => (Act::Endless, None),
+            Kind::Finite { size } => (Act::Transfer(*size), None),
+            Kind::Cbr { rate, packet, clock } => {
+                (Act::Packet(*packet), Some(now + clock.advance(*rate, *packet).max(Span::ns(1))))
+            }
+            Kind::Poisson { mean, packet } => (Act::Packet(*packet), Some(now + exponential(*mean, rng))),
+            Kind::Thin { size, interval, jitter } => {
+                let factor = 1.0 + *jitter * (2.0 * rng.unit() - 1.0);
+                let gap = Span::from_secs_f64(interval.as_secs_f64() * factor);
+                (Act::Message(*size), Some(now + gap.max(Span::ns(1))))
+            }
+            Kind::OnOff { on, off, rate, packet, clock, until } => {
+                let end = *until.get_or_insert_with(|| now + exponential(*on, rng));
+                if now >= end {
+                    *until = None;
+                    return (Act::Pause, Some(now + exponential(*off, rng)));
+                }
+                (Act::Packet(*packet), Some(now + clock.advance(*rate, *packet).max(Span::ns(1))))
+            }
+            Kind::Web { size, shape, .. } => (Act::Transfer(pareto(*size, *shape, rng)), None),
+        }
+    }
+
+    /// A transfer is complete; when the next begins.
+    pub(crate) fn on_complete(&mut self, now: Time) -> Option<Time> {
+        match &self.kind {
+            Kind::Web { think, .. } => Some(now + exponential(*think, &mut self.rng)),
+            _ => None,
+        }
+    }
+}
+
+fn exponential(mean: Span, rng: &mut Rng) -> Span {
+    Span::from_secs_f64(mean.as_secs_f64() * rng.exponential()).max(Span::ns(1))
+}
+
+/// Pareto with this mean: scale = mean · (shape − 1) / shape.
+fn pareto(mean: f64, shape: f64, rng: &mut Rng) -> u64 {
+    let scale = mean * (shape - 1.0) / shape;
+    // (1 − u)^(−1/shape) = e^(x/shape) with x exponential.
+    let size = scale * libm::exp(rng.exponential() / shape);
+    (size as u64).clamp(1, 1 << 40)
+}

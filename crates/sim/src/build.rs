@@ -1,0 +1,133 @@
+//! From a scenario to a world.
+use crate::application::Application;
+use crate::event::{Events, Kind};
+use crate::host::{Armed, Flow, Tcp, Transport};
+use crate::record::flow::FlowRecord;
+use crate::record::hop::HopRecord;
+use crate::tcp::{Receiver, Sender};
+use crate::world::{Hop, World};
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::link::{Link, Service};
+use narrows_core::queue::LinkHint;
+use narrows_core::{Bytes, Ecn, Pool, Rng, Span, Time};
+use narrows_scenario::model;
+use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
+use std::collections::VecDeque;
+
+/// Up to this many flows the quantiles of RTTs have three digits, beyond it two.
+const MANY_FLOWS: usize = 1000;
+
+/// The world at the epoch, with the start of every flow scheduled.
+pub(crate) fn world(scenario: &Scenario) -> World {
+    let spacing = scenario.record.spacing(scenario.duration);
+    let samples = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
+    let mut world = World {
+        now: Time::ZERO,
+        end: Time::ZERO + scenario.duration,
+        warmup: Time::ZERO + scenario.warmup,
+        spacing,
+        events: Events::default(),
+        handled: 0,
+        pool: Pool::new(),
+        segments: Vec::new(),
+        acks: Vec::new(),
+        drops: Vec::with_capacity(64),
+        hops: scenario.hops.iter().enumerate().map(|(n, spec)| hop(scenario, n, spec, samples)).collect(),
+        flows: Vec::new(),
+        peak_bytes: 0,
+    };
+    let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
+    let digits = if total > MANY_FLOWS { 2 } else { 3 };
+    for group in &scenario.flows {
+        for member in 0..group.count {
+            let index = world.flows.len();
+            let tracked = (index < scenario.record.flows as usize).then_some(samples);
+            let flow = flow(scenario, group, member, index, FlowRecord::new(tracked, digits));
+            world.events.schedule(flow.start, Kind::App, index);
+            world.flows.push(flow);
+        }
+    }
+    world
+}
+
+fn hop(scenario: &Scenario, index: usize, spec: &model::Hop, samples: usize) -> Hop {
+    let longest = |flow: &model::Flow| match flow.rtt {
+        Rtt::Fixed(rtt) | Rtt::Uniform(_, rtt) => rtt,
+    };
+    let crossing = scenario.flows.iter().filter(|f| f.route.contains(&index) || f.back.contains(&index));
+    let rtt = crossing.map(longest).max().unwrap_or(Span::ms(100));
+    let hint = LinkHint { rate: spec.rate.initial(), rtt, mtu: Bytes(1500) + spec.overhead };
+    let rng = |part: &str| Rng::stream(scenario.seed, &format!("hop.{}.{part}", spec.name));
+    let service = match (&spec.rate, spec.release) {
+        (RateSpec::Schedule(steps), Release::End) => Service::Wire(steps.clone()),
+        (RateSpec::Schedule(steps), Release::Start) => Service::Shaper { rate: steps.clone(), burst: spec.burst },
+        (RateSpec::Trace { opportunities, period, .. }, _) => {
+            Service::Opportunities { at: opportunities.clone(), period: *period }
+        }
+    };
+    Hop {
+        link: Link::new(spec.queue.build(&hint, rng("queue")), service),
+        wake: None,
+        timer: None,
+        delay: spec.delay,
+        pipe: VecDeque::new(),
+        overhead: spec.overhead.0 as u32,
+        loss: spec.loss,
+        rng: rng("loss"),
+        record: HopRecord::new(samples),
+    }
+}
+
+fn flow(scenario: &Scenario, group: &model::Flow, member: u32, index: usize, record: FlowRecord) -> Flow {
+    let rng = |part: &str| Rng::stream(scenario.seed, &format!("flow.{}.{member}.{part}", group.name));
+    let between = |low: u64, high: u64, rng: &mut Rng| low + rng.below(high.saturating_sub(low) + 1);
+    let rtt = match group.rtt {
+        Rtt::Fixed(rtt) => rtt,
+        Rtt::Uniform(low, high) => Span::ns(between(low.as_ns(), high.as_ns(), &mut rng("rtt"))),
+    };
+    let start = match group.start {
+        Start::At(at) => at,
+        Start::Uniform(low, high) => Time::from_ns(between(low.as_ns(), high.as_ns(), &mut rng("start"))),
+    };
+    let hops_delay = group.route.iter().chain(&group.back).fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
+    let indices = |route: &[usize]| route.iter().map(|&hop| hop as u16).collect::<Box<[u16]>>();
+    let (transport, header) = match &group.transport {
+        narrows_scenario::Transport::Udp(params) => (Transport::Udp, params.header),
+        narrows_scenario::Transport::Tcp(params) => {
+            let tcp = Tcp {
+                sender: Sender::new(params),
+                receiver: Receiver::new(params, rtt),
+                config: group.controller.clone().unwrap_or_else(|| ControllerConfig::Cubic(Default::default())),
+                rng: Some(rng("controller")),
+                ecn: if params.ecn { Ecn::Ect0 } else { Ecn::NotEct },
+                syn: None,
+                syn_arrived: false,
+                transfer: None,
+                written: 0,
+                received: 0,
+                armed: Armed::default(),
+            };
+            (Transport::Tcp(Box::new(tcp)), params.header)
+        }
+    };
+    Flow {
+        transport,
+        route: indices(&group.route),
+        back: indices(&group.back),
+        returning: VecDeque::new(),
+        residual: rtt - hops_delay,
+        hash: hash(scenario.seed, index),
+        header: header.0 as u32,
+        application: Application::new(&group.traffic, rng("application")),
+        acts: Some(start),
+        start,
+        stop: group.stop,
+        stopped: false,
+        record,
+    }
+}
+
+/// Stands for the hash of a flow's 5-tuple.
+fn hash(seed: u64, index: usize) -> u32 {
+    Rng::stream(seed ^ index as u64, "flow.hash").next_u32()
+}

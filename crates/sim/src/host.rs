@@ -1,0 +1,96 @@
+//! The two ends of a flow: application, transport, and the pipe that brings acknowledgments back.
+use crate::application::Application;
+use crate::record::flow::FlowRecord;
+use crate::tcp::{AckSegment, Receiver, Sender};
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::{Ecn, Rng, Span, Time};
+use std::collections::VecDeque;
+
+/// A flow with both of its ends.
+pub(crate) struct Flow {
+    pub(crate) transport: Transport,
+    pub(crate) route: Box<[u16]>,
+    pub(crate) back: Box<[u16]>,
+    /// Acknowledgments on their way through the constant part of the path, the oldest first.
+    pub(crate) returning: VecDeque<(Time, Returning)>,
+    /// The base RTT less the delays of the hops: all of it lies behind the last hop of the way back.
+    pub(crate) residual: Span,
+    pub(crate) hash: u32,
+    /// Headers of a packet, at the IP layer.
+    pub(crate) header: u32,
+    pub(crate) application: Application,
+    /// When the application acts next; stopping is an act, too.
+    pub(crate) acts: Option<Time>,
+    pub(crate) start: Time,
+    pub(crate) stop: Time,
+    /// The application has stopped.
+    pub(crate) stopped: bool,
+    pub(crate) record: FlowRecord,
+}
+
+/// What comes back to a sender.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Returning {
+    /// The answer to its SYN.
+    SynAck,
+    /// An acknowledgment.
+    Ack(AckSegment),
+}
+
+/// How a flow is carried.
+pub(crate) enum Transport {
+    /// Both ends of a TCP connection.
+    Tcp(Box<Tcp>),
+    /// Datagrams, nothing comes back.
+    Udp,
+}
+
+/// A TCP connection.
+pub(crate) struct Tcp {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) config: ControllerConfig,
+    pub(crate) rng: Option<Rng>,
+    pub(crate) ecn: Ecn,
+    /// When the first SYN left, and how many did.
+    pub(crate) syn: Option<(Time, u32)>,
+    pub(crate) syn_arrived: bool,
+    /// The transfer under way: when it began, and the payload received when it is complete.
+    pub(crate) transfer: Option<(Time, u64)>,
+    /// Payload handed over so far, and received for the first time so far.
+    pub(crate) written: u64,
+    pub(crate) received: u64,
+    pub(crate) armed: Armed,
+}
+
+/// Times of the events that stand for a connection's timers. An event at another time is stale.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Armed {
+    pub(crate) retransmit: Option<Time>,
+    pub(crate) pace: Option<Time>,
+    pub(crate) delayed_ack: Option<Time>,
+}
+
+/// RFC 6298 §2.1: until there is an RTT.
+const SYN_TIMEOUT: Span = Span::s(1);
+/// Linux `tcp_syn_retries`.
+pub(crate) const MAX_SYNS: u32 = 7;
+
+impl Tcp {
+    /// When the SYN is to be sent again.
+    pub(crate) fn syn_deadline(&self) -> Option<Time> {
+        let (first, sent) = self.syn.filter(|_| !self.sender.is_established())?;
+        // 1, 3, 7, … s after the first.
+        Some(first + SYN_TIMEOUT * ((1u64 << sent.min(16)) - 1))
+    }
+}
+
+impl Flow {
+    pub(crate) fn bytes(&self) -> usize {
+        let tcp = match &self.transport {
+            Transport::Tcp(tcp) => size_of::<Tcp>() + tcp.sender.heap_bytes(),
+            Transport::Udp => 0,
+        };
+        size_of::<Flow>() + tcp + self.returning.capacity() * size_of::<(Time, Returning)>() + self.record.bytes()
+    }
+}

@@ -1,0 +1,94 @@
+//! From a world at its end to a result.
+use crate::host::{Flow, Transport};
+use crate::record::hop::capacity;
+use crate::world::{Segment, World};
+use narrows_scenario::result::summary::{Cost, Fairness, FlowSummary};
+use narrows_scenario::{RunResult, Scenario, Summary};
+
+/// Gathers the figures, series and distributions.
+pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
+    let peak_bytes = bytes(&world) as u64;
+    let hops: Vec<_> = scenario
+        .hops
+        .iter()
+        .zip(&mut world.hops)
+        .map(|(spec, hop)| {
+            let capacity = capacity(&spec.rate, world.warmup, world.end);
+            hop.record.summary(&spec.name, spec.queue.to_string(), capacity, world.end)
+        })
+        .collect();
+    let controllers = scenario.flows.iter().flat_map(|group| {
+        let name = group.controller.as_ref().map_or("none".into(), ToString::to_string);
+        std::iter::repeat_n(name, group.count as usize)
+    });
+    let names = scenario.flow_names();
+    let flows: Vec<FlowSummary> = names
+        .iter()
+        .zip(controllers)
+        .zip(&world.flows)
+        .map(|((name, controller), flow)| flow_summary(&world, flow, name, &controller))
+        .collect();
+    let fairness = Fairness { jain: jain(flows.iter().map(|flow| flow.goodput_mbit)) };
+    let packets = world.hops.iter().map(|hop| hop.record.sent_ever()).sum();
+    let cost = Cost { packets, events: world.handled, wall_s: 0.0, packets_per_s: 0.0, peak_bytes };
+    let (mut series, mut cdfs) = (Vec::new(), Vec::new());
+    for (spec, hop) in scenario.hops.iter().zip(world.hops) {
+        let source = format!("hop:{}", spec.name);
+        cdfs.extend(hop.record.cdf(&source));
+        series.extend(hop.record.series(&source));
+    }
+    for (name, flow) in names.iter().zip(world.flows) {
+        let source = format!("flow:{name}");
+        cdfs.extend(flow.record.cdf(&source));
+        series.extend(flow.record.series(&source));
+    }
+    let summary = Summary {
+        name: scenario.name.clone(),
+        seed: scenario.seed,
+        duration_s: scenario.duration.as_secs_f64(),
+        warmup_s: scenario.warmup.as_secs_f64(),
+        hops,
+        flows,
+        fairness,
+        cost,
+    };
+    RunResult { summary, series, cdfs }
+}
+
+fn flow_summary(world: &World, flow: &Flow, name: &str, controller: &str) -> FlowSummary {
+    let sender = match &flow.transport {
+        Transport::Tcp(tcp) => Some(&tcp.sender),
+        Transport::Udp => None,
+    };
+    let life = flow.stop.min(world.end).since(flow.start.max(world.warmup));
+    flow.record.summary(name.into(), controller, life, sender)
+}
+
+/// Jain's fairness index: (Σx)² / (n·Σx²); 1 for nothing at all.
+fn jain(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for x in values {
+        (n, sum, squares) = (n + 1.0, sum + x, squares + x * x);
+    }
+    if squares == 0.0 { 1.0 } else { sum * sum / (n * squares) }
+}
+
+/// Memory of a world. Nothing shrinks during a run, so at the end this is the peak.
+fn bytes(world: &World) -> usize {
+    let pool = world.pool.slots() * 64 + world.segments.capacity() * size_of::<Segment>();
+    let flows: usize = world.flows.iter().map(Flow::bytes).sum();
+    let hops: usize = world.hops.iter().map(|hop| hop.record.bytes() + hop.pipe.capacity() * 16).sum();
+    world.events.bytes() + pool + flows + hops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::jain;
+
+    #[test]
+    fn jain_is_one_for_equals_and_one_nth_for_a_monopoly() {
+        assert_eq!(jain([3.0, 3.0, 3.0].into_iter()), 1.0);
+        assert_eq!(jain([0.0, 0.0, 5.0, 0.0].into_iter()), 0.25);
+        assert_eq!(jain(std::iter::empty()), 1.0);
+    }
+}

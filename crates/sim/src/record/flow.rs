@@ -1,0 +1,156 @@
+//! A flow's figures.
+use super::Track;
+use super::histogram::Delays;
+use crate::tcp::Sender;
+use narrows_core::{Span, Time};
+use narrows_scenario::result::summary::FlowSummary;
+use narrows_scenario::{Cdf, Series};
+
+/// What is measured of a flow.
+pub(crate) struct FlowRecord {
+    /// Payload that arrived for the first time.
+    payload: u64,
+    /// All that arrived, at the IP layer.
+    received: u64,
+    pub(crate) lost: u64,
+    rtt: Option<Delays<u32>>,
+    completions: Option<Delays<u32>>,
+    digits: u8,
+    interval: Interval,
+    tracks: Option<Box<Tracks>>,
+}
+
+#[derive(Default)]
+struct Interval {
+    received: u64,
+    rtt_ns: u64,
+    samples: u64,
+}
+
+struct Tracks {
+    throughput: Track,
+    rtt: Track,
+    srtt: Track,
+    cwnd: Track,
+    ssthresh: Track,
+    inflight: Track,
+    pacing: Track,
+}
+
+impl FlowRecord {
+    /// `samples` points of series, if any are wanted; quantiles with so many digits.
+    pub(crate) fn new(samples: Option<usize>, digits: u8) -> FlowRecord {
+        let tracks = |n| Tracks {
+            throughput: Track::new("throughput_mbit", n),
+            rtt: Track::new("rtt_ms", n),
+            srtt: Track::new("srtt_ms", n),
+            cwnd: Track::new("cwnd_packets", n),
+            ssthresh: Track::new("ssthresh_packets", 0),
+            inflight: Track::new("inflight_packets", n),
+            pacing: Track::new("pacing_mbit", 0),
+        };
+        FlowRecord {
+            payload: 0,
+            received: 0,
+            lost: 0,
+            rtt: None,
+            completions: None,
+            digits,
+            interval: Interval::default(),
+            tracks: samples.map(|n| Box::new(tracks(n))),
+        }
+    }
+
+    /// A packet arrived at the receiver; `payload` is zero if it had arrived before.
+    #[inline]
+    pub(crate) fn received(&mut self, ip_len: u32, payload: u32) {
+        self.payload += u64::from(payload);
+        self.received += u64::from(ip_len);
+        self.interval.received += u64::from(ip_len);
+    }
+
+    #[inline]
+    pub(crate) fn rtt(&mut self, rtt: Span) {
+        let digits = self.digits;
+        self.rtt.get_or_insert_with(|| Delays::new(digits)).record(rtt);
+        self.interval.rtt_ns += rtt.as_ns();
+        self.interval.samples += 1;
+    }
+
+    pub(crate) fn completed(&mut self, took: Span) {
+        self.completions.get_or_insert_with(|| Delays::new(3)).record(took);
+    }
+
+    pub(crate) fn sample(&mut self, now: Time, spacing: Span, sender: Option<&Sender>) {
+        let interval = std::mem::take(&mut self.interval);
+        let Some(tracks) = &mut self.tracks else { return };
+        tracks.throughput.push(now, interval.received as f64 * 8.0 / spacing.as_secs_f64() / 1e6);
+        if interval.samples > 0 {
+            tracks.rtt.push(now, interval.rtt_ns as f64 / interval.samples as f64 / 1e6);
+        }
+        let Some(sender) = sender.filter(|sender| sender.is_established()) else { return };
+        tracks.cwnd.push(now, f64::from(sender.cwnd()));
+        tracks.inflight.push(now, f64::from(sender.inflight()));
+        if let Some(srtt) = sender.srtt() {
+            tracks.srtt.push(now, srtt.as_ms_f64());
+        }
+        if let Some(ssthresh) = sender.ssthresh() {
+            tracks.ssthresh.push(now, ssthresh);
+        }
+        if let Some(rate) = sender.pacing_rate() {
+            tracks.pacing.push(now, rate.as_mbit_f64());
+        }
+    }
+
+    /// The warm-up is over: all but the series starts again.
+    pub(crate) fn restart(&mut self) {
+        (self.payload, self.received, self.lost) = (0, 0, 0);
+        for delays in [&mut self.rtt, &mut self.completions].into_iter().flatten() {
+            delays.clear();
+        }
+    }
+
+    /// The figures over a life of this length after the warm-up.
+    pub(crate) fn summary(&self, name: String, controller: &str, life: Span, sender: Option<&Sender>) -> FlowSummary {
+        let mbit = |bytes: u64| match life.as_secs_f64() {
+            seconds if seconds > 0.0 => bytes as f64 * 8.0 / seconds / 1e6,
+            _ => 0.0,
+        };
+        let stats = sender.map(Sender::stats).unwrap_or_default();
+        FlowSummary {
+            name,
+            controller: controller.into(),
+            goodput_mbit: mbit(self.payload),
+            throughput_mbit: mbit(self.received),
+            rtt_ms: self.rtt.as_ref().and_then(Delays::rtt_ms),
+            retransmits: stats.retransmits,
+            timeouts: stats.timeouts,
+            lost_packets: self.lost,
+            completion_s: self.completions.as_ref().map(Delays::completion_s),
+            verdicts: None,
+        }
+    }
+
+    pub(crate) fn cdf(&self, source: &str) -> Option<Cdf> {
+        self.tracks.as_ref()?;
+        self.rtt.as_ref()?.cdf(source, "rtt_ms")
+    }
+
+    pub(crate) fn series(self, source: &str) -> impl Iterator<Item = Series> {
+        let source = source.to_owned();
+        self.tracks.into_iter().flat_map(move |tracks| {
+            let Tracks { throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing } = *tracks;
+            let all = [throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing];
+            all.into_iter().filter_map(|track| track.finish(&source)).collect::<Vec<_>>()
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let delays = |d: &Option<Delays<u32>>| d.as_ref().map_or(0, Delays::bytes);
+        let tracks = self.tracks.as_ref().map_or(0, |t| {
+            let all = [&t.throughput, &t.rtt, &t.srtt, &t.cwnd, &t.ssthresh, &t.inflight, &t.pacing];
+            size_of::<Tracks>() + all.iter().map(|track| track.bytes()).sum::<usize>()
+        });
+        delays(&self.rtt) + delays(&self.completions) + tracks
+    }
+}

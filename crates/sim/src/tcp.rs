@@ -1,0 +1,44 @@
+//! TCP as Linux has it: a sender and a receiver as state machines that neither know a clock nor a network.
+//!
+//! Sequence numbers count segments, as Linux does when every buffer is one segment: segment n is the n-th that was sent
+//! for the first time, and each has a length of its own. What crosses the network are segments one way and
+//! [`AckSegment`]s the other.
+//!
+//! Sources: RFC 9293, 6298 (RTO), 2018/2883 (SACK, D-SACK), 8985 (RACK-TLP), 9937 (PRR), 5682 (F-RTO), 3168 (ECN),
+//! draft-cheng-iccrg-delivery-rate-estimation; where they leave room, Linux's `tcp_input.c`, `tcp_output.c`,
+//! `tcp_recovery.c`, `tcp_rate.c`.
+mod ack;
+mod rate;
+mod receiver;
+mod recovery;
+mod rtt;
+mod scoreboard;
+mod sender;
+
+pub(crate) use receiver::Receiver;
+pub(crate) use sender::{Outgoing, Sender};
+
+/// Selective acknowledgments that fit beside timestamps (RFC 2018 §3).
+const MAX_SACKS: usize = 3;
+
+/// What an acknowledgment says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AckSegment {
+    /// Next segment expected: all before have arrived.
+    pub(crate) ack: u64,
+    /// Segments received beyond it, as (start, end) offsets from `ack`, the most recent first.
+    sacks: [(u32, u32); MAX_SACKS],
+    /// How many of `sacks` there are.
+    blocks: u8,
+    /// Congestion experienced is echoed (RFC 3168 §6.1).
+    ece: bool,
+    /// A segment arrived twice (RFC 2883).
+    duplicate: bool,
+}
+
+impl AckSegment {
+    fn sacks(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let absolute = |&(start, end): &(u32, u32)| (self.ack + u64::from(start), self.ack + u64::from(end));
+        self.sacks[..usize::from(self.blocks)].iter().map(absolute)
+    }
+}

@@ -1,0 +1,193 @@
+//! Digesting an acknowledgment, in the order of Linux's `tcp_ack`: selective blocks, the cumulative part, RTT, probe,
+//! loss detection, timers, congestion control.
+use super::AckSegment;
+use super::rate::{Delivery, Newest};
+use super::scoreboard::Record;
+use super::sender::Sender;
+use narrows_core::congestion::{Ack, Reduction};
+use narrows_core::{Bytes, Span, Time};
+
+/// What one acknowledgment brought.
+#[derive(Default)]
+pub(super) struct Digest {
+    /// The cumulative part advanced.
+    pub(super) advanced: bool,
+    /// Something was selectively acknowledged for the first time.
+    pub(super) sacked: bool,
+    /// Something never sent again was, or was acknowledged cumulatively: proof that a timeout was spurious (RFC 5682).
+    pub(super) original: bool,
+    /// A retransmission turned out to be lost, too.
+    pub(super) lost_again: bool,
+    /// Congestion experienced is echoed.
+    pub(super) ece: bool,
+    pub(super) duplicate: bool,
+    /// Delivered, bytes and segments.
+    delivered: Bytes,
+    pub(super) delivered_segments: u32,
+    /// When the first and the last of the never-resent segments acknowledged cumulatively were sent.
+    acked_sent: Option<(Time, Time)>,
+    /// The same of those acknowledged selectively.
+    sacked_sent: Option<(Time, Time)>,
+    /// When a segment that was sent again, now acknowledged cumulatively, was last sent.
+    resent_sent: Option<Time>,
+    newest: Option<Newest>,
+}
+
+impl Sender {
+    /// Takes an acknowledgment. The RTT that it shows, if any, is returned.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, ack: &AckSegment, now: Time) -> Option<Span> {
+        if ack.ack < self.board.una() || ack.ack > self.board.nxt() || self.controller.is_none() {
+            return None;
+        }
+        let prior_inflight = self.board.inflight();
+        let mut digest = Digest { ece: ack.ece, duplicate: ack.duplicate, ..Digest::default() };
+        let plain = ack.blocks == 0 && !ack.ece && self.board.is_plain();
+        if ack.blocks > 0 {
+            self.digest_sacks(ack, now, &mut digest);
+        }
+        if ack.ack > self.board.una() {
+            digest.advanced = true;
+            if plain {
+                self.digest_plain(ack.ack, now, &mut digest);
+            } else {
+                self.digest_cumulative(ack.ack, now, &mut digest);
+            }
+        }
+        self.delivery.total += digest.delivered;
+        let rtt = self.take_rtt(&digest, now);
+        if self.probe.is_some() {
+            self.end_probe(ack, &digest, now);
+        }
+        let lost_before = self.rack.lost;
+        if !plain || !self.state.is_open() || !digest.advanced {
+            self.detect_and_recover(&mut digest, now);
+        }
+        if digest.advanced || digest.sacked {
+            if digest.advanced {
+                self.timer_base = now;
+            }
+            self.arm_timer(now);
+        }
+        self.control(&digest, prior_inflight, self.rack.lost - lost_before, rtt, now);
+        rtt
+    }
+
+    #[inline]
+    fn digest_plain(&mut self, through: u64, now: Time, digest: &mut Digest) {
+        let first = self.board.record(self.board.una()).sent;
+        digest.delivered_segments = (through - self.board.una()) as u32;
+        let (last, bytes) = self.board.acknowledge_plain(through);
+        digest.delivered = bytes;
+        self.una_bytes += bytes;
+        digest.acked_sent = Some((first, last.sent));
+        digest.original = true;
+        self.rack.advance(through - 1, &last, now, self.rtt.min());
+        Delivery::consider(&mut digest.newest, through - 1, &last);
+    }
+
+    fn digest_cumulative(&mut self, through: u64, now: Time, digest: &mut Digest) {
+        while self.board.una() < through {
+            let seq = self.board.una();
+            let (record, is_new) = self.board.acknowledge_first();
+            self.una_bytes += Bytes(u64::from(record.len));
+            if record.ever_resent() {
+                digest.resent_sent = digest.resent_sent.or(Some(record.sent));
+            } else if is_new {
+                let first = digest.acked_sent.map_or(record.sent, |(first, _)| first);
+                digest.acked_sent = Some((first, record.sent));
+                digest.original |= seq < self.recover;
+            }
+            if is_new {
+                self.deliver(seq, &record, now, digest);
+            }
+        }
+        self.board.trim();
+    }
+
+    fn digest_sacks(&mut self, ack: &AckSegment, now: Time, digest: &mut Digest) {
+        let (rack, min_rtt, recover) = (&mut self.rack, self.rtt.min(), self.recover);
+        for (start, end) in ack.sacks() {
+            self.board.sack(start, end, |seq, record| {
+                digest.sacked = true;
+                if !record.ever_resent() {
+                    let first = digest.sacked_sent.map_or(record.sent, |(first, _)| first.min(record.sent));
+                    let last = digest.sacked_sent.map_or(record.sent, |(_, last)| last.max(record.sent));
+                    digest.sacked_sent = Some((first, last));
+                    digest.original |= seq < recover;
+                }
+                digest.delivered += Bytes(u64::from(record.len));
+                digest.delivered_segments += 1;
+                rack.advance(seq, record, now, min_rtt);
+                Delivery::consider(&mut digest.newest, seq, record);
+            });
+        }
+    }
+
+    fn deliver(&mut self, seq: u64, record: &Record, now: Time, digest: &mut Digest) {
+        digest.delivered += Bytes(u64::from(record.len));
+        digest.delivered_segments += 1;
+        self.rack.advance(seq, record, now, self.rtt.min());
+        Delivery::consider(&mut digest.newest, seq, record);
+    }
+
+    /// The estimator takes the oldest segment of a cumulative acknowledgment, whose sample holds the receiver's delay; the
+    /// controller and the minimum the newest (Linux `tcp_clean_rtx_queue`). Without either, timestamps give the RTT of a
+    /// retransmission to a millisecond.
+    #[inline]
+    fn take_rtt(&mut self, digest: &Digest, now: Time) -> Option<Span> {
+        let (for_estimator, for_controller) = match (digest.acked_sent, digest.sacked_sent) {
+            (Some((first, last)), None) => (now.since(first), now.since(last)),
+            (Some((first, _)), Some((_, last))) => (now.since(first), now.since(last)),
+            (None, Some((first, last))) => (now.since(first), now.since(last)),
+            (None, None) => {
+                let sent = digest.resent_sent?;
+                let tick = 1_000_000;
+                let rtt = Span::ms((now.as_ns() / tick - sent.as_ns() / tick).max(1));
+                (rtt, rtt)
+            }
+        };
+        self.rtt.sample_min(for_controller);
+        self.rtt.sample(for_estimator, self.board.una(), self.board.nxt());
+        self.expiries = 0;
+        self.last_rtt = Some(for_controller);
+        Some(for_controller)
+    }
+
+    /// Tells the controller, and takes its window or PRR's (Linux `tcp_cong_control`).
+    #[inline]
+    fn control(&mut self, digest: &Digest, prior_inflight: u32, lost: u32, rtt: Option<Span>, now: Time) {
+        if digest.delivered_segments == 0 && lost == 0 {
+            return;
+        }
+        let rate = self.delivery.sample(now, &digest.newest);
+        let mss = u64::from(self.mss);
+        let reducing = self.state.is_reducing();
+        let srtt = self.rtt.smoothed().unwrap_or(Span::ZERO);
+        let Some(mut controller) = self.controller.take() else { return };
+        controller.on_ack(&Ack {
+            now,
+            acked: digest.delivered,
+            lost: Bytes(u64::from(lost) * mss),
+            marked: Bytes::ZERO,
+            rtt,
+            srtt,
+            min_rtt: self.rtt.min().unwrap_or(srtt),
+            prior_inflight: Bytes(u64::from(prior_inflight) * mss),
+            inflight: Bytes(u64::from(self.board.inflight()) * mss),
+            una: self.una_bytes,
+            nxt: self.nxt_bytes,
+            delivered: self.delivery.total,
+            in_reduction: reducing || !digest.advanced,
+            cwnd_limited: self.is_window_limited(&controller),
+            rate,
+        });
+        if reducing && controller.reduction() == Reduction::Proportional {
+            let ssthresh = self.window(&controller);
+            self.cwnd = self.prr.window(ssthresh, self.board.inflight(), digest, lost);
+        } else {
+            self.cwnd = self.window(&controller);
+        }
+        self.controller = Some(controller);
+    }
+}

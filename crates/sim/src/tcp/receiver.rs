@@ -1,0 +1,252 @@
+//! The receiving side: what to acknowledge, and when (RFC 9293 §3.8.6.3, RFC 2018, RFC 2883, RFC 3168).
+//!
+//! As Linux does it (`__tcp_ack_snd_check`): the first segments of a connection one by one, then every second one or
+//! after a delay; while segments are missing three duplicates at once, then gathered for up to a millisecond; at once
+//! when the last hole is filled.
+use super::{AckSegment, MAX_SACKS};
+use narrows_core::{Span, Time};
+use narrows_scenario::transport::TcpParams;
+
+/// Blocks that the receiver remembers (Linux `TCP_NUM_SACKS`); the oldest does not fit beside timestamps.
+const REMEMBERED: usize = 4;
+/// Duplicates answered at once before gathering starts (Linux `TCP_FASTRETRANS_THRESH`).
+const PROMPT_DUPLICATES: u32 = 3;
+/// Gathered at most (Linux `tcp_comp_sack_nr`).
+const MAX_GATHERED: u32 = 44;
+/// Gathering takes at most this share of an RTT: a third (Linux `tcp_comp_sack_rtt_percent`).
+const GATHERING_RTT_DIVISOR: u64 = 3;
+/// Acknowledged at once after a mark (Linux `__tcp_ecn_check_ce`).
+const QUICK_AFTER_MARK: u32 = 2;
+
+/// A TCP receiver.
+pub(crate) struct Receiver {
+    next: u64,
+    /// Received beyond `next`: ascending and disjoint.
+    beyond: Vec<(u64, u64)>,
+    /// Ranges received last, the latest first.
+    recent: [(u64, u64); REMEMBERED],
+    remembered: usize,
+    /// In-order segments not acknowledged yet.
+    pending: u32,
+    quick: u32,
+    every: u32,
+    delay: Span,
+    gather: Span,
+    gathered: u32,
+    duplicates: u32,
+    duplicates_at: u64,
+    delayed: Option<Time>,
+    gathering: Option<Time>,
+    echo: bool,
+    duplicate: bool,
+}
+
+/// What a segment brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Arrival {
+    /// It had not arrived before.
+    pub(crate) is_new: bool,
+    /// Acknowledge now.
+    pub(crate) acknowledge: bool,
+}
+
+impl Receiver {
+    pub(crate) fn new(params: &TcpParams, rtt: Span) -> Receiver {
+        Receiver {
+            next: 0,
+            beyond: Vec::new(),
+            recent: [(0, 0); REMEMBERED],
+            remembered: 0,
+            pending: 0,
+            quick: params.quick_acks.0,
+            every: params.ack_every.0,
+            delay: params.delayed_ack,
+            gather: params.sack_compression.min(rtt / GATHERING_RTT_DIVISOR),
+            gathered: 0,
+            duplicates: 0,
+            duplicates_at: 0,
+            delayed: None,
+            gathering: None,
+            echo: false,
+            duplicate: false,
+        }
+    }
+
+    /// A segment arrives; `marked` with congestion experienced, `cwr` with the sender's answer to it.
+    #[inline]
+    pub(crate) fn on_segment(&mut self, seq: u64, marked: bool, cwr: bool, now: Time) -> Arrival {
+        if marked | cwr {
+            self.notice_ecn(marked, cwr);
+        }
+        if seq == self.next && self.beyond.is_empty() {
+            self.next += 1;
+            self.pending += 1;
+            let acknowledge = self.pending >= self.every || self.quick > 0;
+            if !acknowledge && self.delayed.is_none() {
+                self.delayed = Some(now + self.delay);
+            }
+            return Arrival { is_new: true, acknowledge };
+        }
+        self.on_disorder(seq, now)
+    }
+
+    fn notice_ecn(&mut self, marked: bool, cwr: bool) {
+        if cwr {
+            self.echo = false;
+        }
+        if marked {
+            if !self.echo {
+                self.quick = self.quick.max(QUICK_AFTER_MARK);
+            }
+            self.echo = true;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_disorder(&mut self, seq: u64, now: Time) -> Arrival {
+        if seq < self.next || self.beyond.iter().any(|&(start, end)| seq >= start && seq < end) {
+            self.duplicate = true;
+            return Arrival { is_new: false, acknowledge: true };
+        }
+        if seq == self.next {
+            self.next += 1;
+            self.pending += 1;
+            if let Some(&(start, end)) = self.beyond.first()
+                && start == self.next
+            {
+                self.pending += (end - start) as u32;
+                self.next = end;
+                self.beyond.remove(0);
+            }
+            self.forget_passed();
+            if self.beyond.is_empty() {
+                return Arrival { is_new: true, acknowledge: true };
+            }
+        } else {
+            let range = self.insert(seq);
+            self.remember(range);
+        }
+        Arrival { is_new: true, acknowledge: self.acknowledge_in_disorder(now) }
+    }
+
+    fn acknowledge_in_disorder(&mut self, now: Time) -> bool {
+        if self.pending >= self.every || self.quick > 0 || self.gathered >= MAX_GATHERED {
+            return true;
+        }
+        if self.duplicates_at != self.next {
+            self.duplicates_at = self.next;
+            self.duplicates = 0;
+        }
+        if self.duplicates < PROMPT_DUPLICATES || self.gather == Span::ZERO {
+            self.duplicates += 1;
+            return true;
+        }
+        self.gathered += 1;
+        if self.gathering.is_none() {
+            self.gathering = Some(now + self.gather);
+        }
+        false
+    }
+
+    /// Adds a segment beyond `next`; the range that it is now part of.
+    fn insert(&mut self, seq: u64) -> (u64, u64) {
+        let at = match self.beyond.last() {
+            Some(&(start, _)) if start <= seq => self.beyond.len(),
+            _ => self.beyond.partition_point(|&(start, _)| start <= seq),
+        };
+        let joins_left = at > 0 && self.beyond[at - 1].1 == seq;
+        let joins_right = self.beyond.get(at).is_some_and(|&(start, _)| start == seq + 1);
+        match (joins_left, joins_right) {
+            (true, true) => {
+                self.beyond[at - 1].1 = self.beyond[at].1;
+                self.beyond.remove(at);
+                self.beyond[at - 1]
+            }
+            (true, false) => {
+                self.beyond[at - 1].1 += 1;
+                self.beyond[at - 1]
+            }
+            (false, true) => {
+                self.beyond[at].0 = seq;
+                self.beyond[at]
+            }
+            (false, false) => {
+                self.beyond.insert(at, (seq, seq + 1));
+                (seq, seq + 1)
+            }
+        }
+    }
+
+    /// The most recent range comes first (RFC 2018 §4).
+    fn remember(&mut self, range: (u64, u64)) {
+        let mut kept = [(0, 0); REMEMBERED];
+        kept[0] = range;
+        let mut count = 1;
+        for &old in &self.recent[..self.remembered] {
+            let inside = old.0 >= range.0 && old.1 <= range.1;
+            if !inside && count < REMEMBERED {
+                kept[count] = old;
+                count += 1;
+            }
+        }
+        (self.recent, self.remembered) = (kept, count);
+    }
+
+    fn forget_passed(&mut self) {
+        let mut count = 0;
+        for n in 0..self.remembered {
+            if self.recent[n].1 > self.next {
+                self.recent[count] = self.recent[n];
+                count += 1;
+            }
+        }
+        self.remembered = count;
+    }
+
+    /// Makes the acknowledgment that is due.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self) -> AckSegment {
+        self.quick = self.quick.saturating_sub(self.pending.max(1));
+        self.pending = 0;
+        self.delayed = None;
+        let mut ack = AckSegment { ack: self.next, ece: self.echo, ..AckSegment::default() };
+        if self.remembered > 0 || self.duplicate {
+            self.selective(&mut ack);
+        }
+        ack
+    }
+
+    #[cold]
+    fn selective(&mut self, ack: &mut AckSegment) {
+        self.gathered = 0;
+        self.gathering = None;
+        ack.duplicate = core::mem::take(&mut self.duplicate);
+        // A D-SACK takes the place of a block (RFC 2883 §4).
+        let blocks = self.remembered.min(MAX_SACKS - usize::from(ack.duplicate));
+        for (block, &(start, end)) in ack.sacks.iter_mut().zip(&self.recent[..blocks]) {
+            *block = ((start - self.next) as u32, (end - self.next) as u32);
+        }
+        ack.blocks = blocks as u8;
+    }
+
+    /// When `on_timer` wants to be called.
+    #[inline]
+    pub(crate) fn next_timer(&self) -> Option<Time> {
+        match (self.delayed, self.gathering) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The time asked for by `next_timer` has come: acknowledge now?
+    pub(crate) fn on_timer(&mut self, now: Time) -> bool {
+        let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        let acknowledge = due(self.delayed) || due(self.gathering);
+        if due(self.gathering) {
+            self.gathering = None;
+            self.gathered = 0;
+        }
+        acknowledge
+    }
+}

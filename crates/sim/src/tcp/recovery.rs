@@ -1,0 +1,370 @@
+//! Loss detection and recovery: Linux's state machine (`tcp_fastretrans_alert`) over RACK-TLP (RFC 8985), PRR (RFC 9937),
+//! F-RTO (RFC 5682) and one timer for all.
+use super::AckSegment;
+use super::ack::Digest;
+use super::scoreboard::{Record, Verdict};
+use super::sender::{Outgoing, Sender};
+use narrows_core::congestion::{Loss, LossKind, Reduction};
+use narrows_core::{Bytes, Span, Time};
+
+/// Linux's congestion states.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Nothing unusual.
+    Open,
+    /// Selective acknowledgments, but nothing lost yet.
+    Disorder,
+    /// The window is reduced after an echoed mark or a repaired tail loss.
+    Reducing,
+    /// Fast recovery.
+    Recovery,
+    /// After a timeout.
+    Loss,
+}
+
+impl State {
+    #[inline]
+    pub(super) const fn is_open(self) -> bool {
+        matches!(self, State::Open)
+    }
+
+    /// Does PRR hold the window?
+    #[inline]
+    pub(super) const fn is_reducing(self) -> bool {
+        matches!(self, State::Reducing | State::Recovery)
+    }
+}
+
+/// What the one timer waits for (Linux `icsk_pending`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Timer {
+    /// The retransmission timeout.
+    Retransmit,
+    /// The probe timeout (RFC 8985 §7).
+    Probe,
+    /// RACK's reordering window (RFC 8985 §6.3).
+    Reorder,
+}
+
+/// A loss probe that is out (RFC 8985 §7.3).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe {
+    /// It is answered when everything before this segment is acknowledged.
+    end: u64,
+    /// Was the last segment sent again, for want of new data?
+    resent: bool,
+}
+
+/// RFC 5681 §3.2.
+const DUPLICATE_THRESHOLD: u32 = 3;
+/// Linux `TCP_TIMEOUT_MIN`: two ticks of 4 ms.
+const PROBE_SLACK: Span = Span::ms(8);
+/// Linux `TCP_RTO_MIN`: time that a probe gives a delayed acknowledgment when one segment is out.
+const PROBE_DELAYED_ACK: Span = Span::ms(200);
+
+/// RACK (RFC 8985 §6).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rack {
+    /// Sending time and number of the delivered segment that was sent last.
+    newest: Option<(Time, u64)>,
+    /// Its RTT.
+    rtt: Span,
+    /// Anything delivered since the last look?
+    advanced: bool,
+    /// Segments marked lost over the connection.
+    pub(super) lost: u32,
+}
+
+impl Rack {
+    /// A segment was delivered (RFC 8985 §6.2 step 2).
+    #[inline]
+    pub(super) fn advance(&mut self, seq: u64, record: &Record, now: Time, min_rtt: Option<Span>) {
+        let rtt = now.since(record.sent);
+        if record.ever_resent() && min_rtt.is_some_and(|min| rtt < min) {
+            return; // The acknowledgment is for the original.
+        }
+        self.advanced = true;
+        self.rtt = rtt;
+        if self.newest.is_none_or(|newest| (record.sent, seq) > newest) {
+            self.newest = Some((record.sent, seq));
+        }
+    }
+}
+
+/// Proportional rate reduction (RFC 9937; Linux `tcp_cwnd_reduction`), in segments.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Prr {
+    prior_cwnd: u32,
+    delivered: u32,
+    /// Sent since the reduction began.
+    pub(super) out: u32,
+}
+
+impl Prr {
+    fn start(&mut self, cwnd: u32) {
+        *self = Prr { prior_cwnd: cwnd.max(1), delivered: 0, out: 0 };
+    }
+
+    /// The window after an acknowledgment.
+    pub(super) fn window(&mut self, ssthresh: u32, inflight: u32, digest: &Digest, lost: u32) -> u32 {
+        let acked = digest.delivered_segments;
+        self.delivered += acked;
+        let allowed = if inflight > ssthresh {
+            let share = (u64::from(ssthresh) * u64::from(self.delivered)).div_ceil(u64::from(self.prior_cwnd));
+            (share as u32).saturating_sub(self.out)
+        } else {
+            let catch_up = self.delivered.saturating_sub(self.out).max(acked);
+            // The slow-start bound, while the acknowledgments make progress and show no more loss; else conservation.
+            let bonus = u32::from(digest.advanced && lost == 0);
+            (catch_up + bonus).min(ssthresh - inflight)
+        };
+        // The first retransmission goes out at once.
+        inflight + allowed.max(u32::from(self.out == 0))
+    }
+}
+
+impl Sender {
+    /// Linux's `tcp_fastretrans_alert`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn detect_and_recover(&mut self, digest: &mut Digest, now: Time) {
+        if !self.state.is_open() && self.board.una() >= self.recover {
+            match self.state {
+                // Above `recover` something must be acknowledged, so that the peer has seen our answer to its mark.
+                State::Reducing if self.board.una() > self.recover => self.state = State::Open,
+                State::Recovery | State::Loss => {
+                    self.state = State::Open;
+                    self.frto = false;
+                }
+                _ => {}
+            }
+        }
+        match self.state {
+            State::Recovery => self.detect_losses(digest, now),
+            State::Loss => {
+                self.verify_timeout(digest, now);
+                self.detect_losses(digest, now);
+                if self.state == State::Loss {
+                    return;
+                }
+                self.settle(digest, now);
+            }
+            State::Open | State::Disorder | State::Reducing => {
+                self.detect_losses(digest, now);
+                self.settle(digest, now);
+            }
+        }
+    }
+
+    fn settle(&mut self, digest: &Digest, now: Time) {
+        if self.board.lost_out() > 0 {
+            self.enter_recovery(LossKind::Loss, State::Recovery, now);
+        } else if self.state != State::Reducing {
+            if digest.ece {
+                self.cwr_owed = true;
+                self.enter_recovery(LossKind::Ecn, State::Reducing, now);
+            } else {
+                let in_order = self.board.sacked_out() == 0 && self.board.resent_out() == 0;
+                self.state = if in_order { State::Open } else { State::Disorder };
+            }
+        }
+    }
+
+    pub(super) fn enter_recovery(&mut self, kind: LossKind, state: State, now: Time) {
+        // A reduction under way is not started again: one per window.
+        if !self.state.is_reducing() {
+            self.prr.start(self.cwnd);
+            self.tell_loss(kind, true, now);
+        }
+        self.state = state;
+        self.recover = self.board.nxt();
+    }
+
+    fn tell_loss(&mut self, kind: LossKind, first: bool, now: Time) {
+        let mss = u64::from(self.mss);
+        let event = Loss {
+            now,
+            kind,
+            lost: Bytes(u64::from(self.board.lost_out()) * mss),
+            inflight: Bytes(u64::from(self.board.inflight()) * mss),
+            first,
+        };
+        if let Some(controller) = &mut self.controller {
+            controller.on_loss(&event);
+        }
+    }
+
+    /// RACK's loss detection (RFC 8985 §6.2 step 5).
+    fn detect_losses(&mut self, digest: &mut Digest, now: Time) {
+        if !core::mem::take(&mut self.rack.advanced) {
+            return;
+        }
+        let wait = self.mark_losses(&mut digest.lost_again, now);
+        if let Some(wait) = wait {
+            self.timer = Some((now + wait, Timer::Reorder));
+        } else if matches!(self.timer, Some((_, Timer::Reorder))) {
+            self.timer = None;
+        }
+    }
+
+    /// Marks what RACK takes for lost; how long until it can say more.
+    fn mark_losses(&mut self, lost_again: &mut bool, now: Time) -> Option<Span> {
+        let newest = self.rack.newest?;
+        let patience = self.rack.rtt + self.reordering_window();
+        let (mut lost, mut wait) = (0, None);
+        self.board.walk_in_time_order(|seq, record| {
+            if (record.sent, seq) >= newest {
+                return Verdict::TooYoung;
+            }
+            let age = now.since(record.sent);
+            if age >= patience {
+                lost += 1;
+                *lost_again |= record.ever_resent();
+                return Verdict::Lost;
+            }
+            wait = wait.max(Some(patience - age));
+            Verdict::Keep
+        });
+        self.rack.lost += lost;
+        wait
+    }
+
+    /// A quarter of the minimum RTT, and none as soon as enough was acknowledged selectively or recovery is on: no
+    /// reordering is ever seen here (RFC 8985 §6.2 step 4).
+    fn reordering_window(&self) -> Span {
+        if matches!(self.state, State::Recovery | State::Loss) || self.board.sacked_out() >= DUPLICATE_THRESHOLD {
+            return Span::ZERO;
+        }
+        let quarter = self.rtt.min().map_or(Span::ZERO, |min| min / 4);
+        quarter.min(self.rtt.smoothed().map_or(quarter, |srtt| srtt / 8))
+    }
+
+    /// F-RTO with SACK (RFC 5682 §3): a timeout was spurious if something sent before it, and never again, arrives.
+    fn verify_timeout(&mut self, digest: &Digest, now: Time) {
+        if !self.frto {
+            return;
+        }
+        self.frto_probes = false;
+        if digest.original && (digest.advanced || digest.sacked) {
+            self.frto = false;
+            self.state = State::Open;
+            self.board.find_all();
+            if let Some(controller) = &mut self.controller {
+                controller.on_spurious(now);
+            }
+        } else if self.board.nxt() > self.recover {
+            if digest.sacked || !digest.advanced {
+                self.frto = false;
+            }
+        } else if digest.advanced {
+            // Step 2b: new data instead of retransmissions, to learn more.
+            self.frto_probes = self.unsent() != Some(0);
+            self.frto = self.frto_probes;
+            self.recover = self.board.nxt();
+        }
+    }
+
+    /// Starts the one timer again (Linux `tcp_rearm_rto`, `tcp_schedule_loss_probe`).
+    #[inline]
+    pub(super) fn arm_timer(&mut self, now: Time) {
+        if self.board.out() == 0 {
+            self.timer = None;
+            return;
+        }
+        if matches!(self.timer, Some((_, Timer::Reorder))) {
+            return;
+        }
+        let expiry = self.timer_base + self.rtt.backed_off(self.expiries);
+        self.timer = Some((expiry, Timer::Retransmit));
+        if matches!(self.state, State::Open | State::Reducing)
+            && self.probe.is_none()
+            && self.board.is_plain()
+            && let Some(srtt) = self.rtt.smoothed()
+        {
+            let slack = if self.board.out() == 1 { PROBE_DELAYED_ACK } else { PROBE_SLACK };
+            let probe = now + srtt * 2 + slack;
+            if probe < expiry {
+                self.timer = Some((probe, Timer::Probe));
+            }
+        }
+    }
+
+    /// When `on_timer` wants to be called.
+    #[inline]
+    pub(crate) fn next_timer(&self) -> Option<Time> {
+        self.timer.map(|(at, _)| at)
+    }
+
+    /// The time asked for by `next_timer` has come.
+    pub(crate) fn on_timer(&mut self, now: Time) {
+        let Some((_, timer)) = self.timer.take().filter(|&(at, _)| at <= now) else { return };
+        match timer {
+            Timer::Retransmit => self.on_timeout(now),
+            Timer::Probe => self.probe_now = true,
+            Timer::Reorder => {
+                let wait = self.mark_losses(&mut false, now);
+                if self.board.lost_out() > 0 && !matches!(self.state, State::Recovery | State::Loss) {
+                    self.enter_recovery(LossKind::Loss, State::Recovery, now);
+                    if let Some(controller) = &self.controller
+                        && controller.reduction() == Reduction::Proportional
+                    {
+                        let ssthresh = self.window(controller);
+                        self.cwnd = self.prr.window(ssthresh, self.board.inflight(), &Digest::default(), 1);
+                    }
+                }
+                match wait {
+                    Some(wait) => self.timer = Some((now + wait, Timer::Reorder)),
+                    None => self.arm_timer(now),
+                }
+            }
+        }
+    }
+
+    /// RFC 6298 §5.4–5.7, RFC 5681 §3.1; Linux `tcp_enter_loss`.
+    fn on_timeout(&mut self, now: Time) {
+        self.stats.timeouts += 1;
+        let first = !matches!(self.state, State::Recovery | State::Loss)
+            || self.board.una() >= self.recover
+            || (self.state == State::Loss && self.expiries == 0);
+        self.frto = !matches!(self.state, State::Recovery | State::Loss) || self.expiries > 0;
+        self.rack.lost += self.board.lose_all();
+        self.state = State::Loss;
+        self.tell_loss(LossKind::Timeout, first, now);
+        self.take_window();
+        self.recover = self.board.nxt();
+        self.probe = None;
+        self.expiries += 1;
+        self.timer_base = now;
+        self.arm_timer(now);
+    }
+
+    /// Sends a loss probe: new data if there are any, else the last segment again (RFC 8985 §7.3).
+    pub(super) fn send_probe(&mut self, now: Time) -> Option<Outgoing> {
+        if self.board.out() == 0 {
+            return None;
+        }
+        let out = match self.send_new(now) {
+            Some(out) => out,
+            None => self.resend(self.board.nxt() - 1, now),
+        };
+        self.probe = Some(Probe { end: self.board.nxt(), resent: out.resent });
+        self.timer_base = now;
+        Some(out)
+    }
+
+    /// Was the probe answered, and did it repair a loss (RFC 8985 §7.4)?
+    pub(super) fn end_probe(&mut self, ack: &AckSegment, digest: &Digest, now: Time) {
+        let Some(probe) = self.probe.filter(|probe| ack.ack >= probe.end) else { return };
+        if !probe.resent || ack.duplicate || (!digest.advanced && !digest.sacked) {
+            // New data, or original and probe both arrived: nothing was lost.
+            self.probe = None;
+        } else if ack.ack > probe.end {
+            self.probe = None;
+            if !self.state.is_reducing() {
+                self.tell_loss(LossKind::Loss, true, now);
+            }
+            self.state = State::Open;
+            self.take_window();
+        }
+    }
+}

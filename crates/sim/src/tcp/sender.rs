@@ -1,0 +1,410 @@
+//! The sending side: what may go out now, and everything that a connection remembers.
+//!
+//! How acknowledgments are digested is in `ack.rs`, loss detection and recovery in `recovery.rs`.
+use super::rate::Delivery;
+use super::recovery::{Probe, Prr, Rack, State, Timer};
+use super::rtt::Rtt;
+use super::scoreboard::{Record, Scoreboard};
+use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent};
+use narrows_core::{Bytes, Rate, Rng, Span, Time};
+use narrows_scenario::transport::TcpParams;
+
+/// A segment to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Outgoing {
+    /// Its number.
+    pub(crate) seq: u64,
+    /// Its payload, bytes.
+    pub(crate) len: u16,
+    /// Is it sent again?
+    pub(crate) resent: bool,
+    /// The window was reduced because of an echoed mark (RFC 3168 §6.1.2).
+    pub(crate) cwr: bool,
+}
+
+/// What a connection counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SenderStats {
+    /// Segments sent again.
+    pub(crate) retransmits: u64,
+    /// Expiries of the retransmission timer.
+    pub(crate) timeouts: u64,
+}
+
+/// A TCP sender.
+pub(crate) struct Sender {
+    pub(super) board: Scoreboard,
+    pub(super) controller: Option<Controller>,
+    pub(super) state: State,
+    /// Window in segments: the controller's, or while it is being reduced PRR's.
+    pub(super) cwnd: u32,
+    pub(super) mss: u32,
+    pub(super) rtt: Rtt,
+    pub(super) delivery: Delivery,
+    /// First byte not acknowledged cumulatively.
+    pub(super) una_bytes: Bytes,
+    /// Next byte to be sent for the first time.
+    pub(super) nxt_bytes: Bytes,
+    pub(super) prr: Prr,
+    pub(super) rack: Rack,
+    /// Recovery ends when this segment is acknowledged.
+    pub(super) recover: u64,
+    /// A loss probe is out.
+    pub(super) probe: Option<Probe>,
+    /// The next transmission ignores the window: a loss probe.
+    pub(super) probe_now: bool,
+    /// F-RTO: a timeout may prove spurious (RFC 5682).
+    pub(super) frto: bool,
+    /// F-RTO sends new data first.
+    pub(super) frto_probes: bool,
+    pub(super) timer: Option<(Time, Timer)>,
+    /// When the retransmission timer was last started.
+    pub(super) timer_base: Time,
+    pub(super) expiries: u32,
+    pub(super) cwr_owed: bool,
+    /// Bytes that the application has handed over and that were not sent yet; `None`: without end.
+    unsent: Option<u64>,
+    pacing: Pacing,
+    usage: Usage,
+    sent_in_burst: u32,
+    pub(super) last_rtt: Option<Span>,
+    pub(super) stats: SenderStats,
+}
+
+/// The pacing gate (Linux `tcp_update_skb_after_send`).
+#[derive(Clone, Debug, Default)]
+struct Pacing {
+    /// Pace even when the controller asks for no rate.
+    always: bool,
+    /// Nothing before this.
+    gate: Time,
+    sent: u64,
+}
+
+/// Packets that Linux sends before it paces: the initial window of old (`tcp_update_skb_after_send`).
+const UNPACED_PACKETS: u64 = 10;
+
+/// Whether the window limits the sender (Linux `tcp_cwnd_validate`).
+#[derive(Clone, Debug, Default)]
+struct Usage {
+    limited: bool,
+    max_out: u32,
+    /// The round in which `max_out` was seen ends with this segment.
+    round_ends: u64,
+}
+
+impl Sender {
+    /// A closed connection; `established` opens it.
+    pub(crate) fn new(params: &TcpParams) -> Sender {
+        let mss = (params.packet.0 - params.header.0) as u32;
+        Sender {
+            board: Scoreboard::new(),
+            controller: None,
+            state: State::Open,
+            cwnd: params.initial_window.0,
+            mss,
+            rtt: Rtt::new(params.min_rto),
+            delivery: Delivery::default(),
+            una_bytes: Bytes::ZERO,
+            nxt_bytes: Bytes::ZERO,
+            prr: Prr::default(),
+            rack: Rack::default(),
+            recover: 0,
+            probe: None,
+            probe_now: false,
+            frto: false,
+            frto_probes: false,
+            timer: None,
+            timer_base: Time::ZERO,
+            expiries: 0,
+            cwr_owed: false,
+            unsent: Some(0),
+            pacing: Pacing { always: params.pacing, ..Pacing::default() },
+            usage: Usage::default(),
+            sent_in_burst: 0,
+            last_rtt: None,
+            stats: SenderStats::default(),
+        }
+    }
+
+    /// The handshake is done; `rtt` is what it took, if it went through at the first try.
+    pub(crate) fn established(&mut self, config: &ControllerConfig, rtt: Option<Span>, now: Time, rng: Rng) {
+        if let Some(rtt) = rtt {
+            self.rtt.sample_min(rtt);
+            self.rtt.sample(rtt, 0, 0);
+            self.last_rtt = Some(rtt);
+        }
+        let mss = u64::from(self.mss);
+        let path = PathHint {
+            mss: Bytes(mss),
+            initial_window: Bytes(u64::from(self.cwnd) * mss),
+            rtt,
+            paced: self.pacing.always,
+        };
+        let controller = config.build(&path, now, rng);
+        self.cwnd = self.window(&controller);
+        self.controller = Some(controller);
+    }
+
+    /// Is the handshake done?
+    pub(crate) const fn is_established(&self) -> bool {
+        self.controller.is_some()
+    }
+
+    /// The application hands over data; `None`: without end.
+    pub(crate) fn write(&mut self, bytes: Option<u64>) {
+        self.unsent = match (self.unsent, bytes) {
+            (Some(unsent), Some(more)) => Some(unsent + more),
+            _ => None,
+        };
+    }
+
+    /// The application stops: what was not sent yet never will be.
+    pub(crate) fn stop(&mut self) {
+        self.unsent = Some(0);
+    }
+
+    /// Payload handed over and not sent yet; `None`: without end.
+    pub(crate) const fn unsent(&self) -> Option<u64> {
+        self.unsent
+    }
+
+    pub(super) fn window(&self, controller: &Controller) -> u32 {
+        u32::try_from(controller.plan().cwnd.0).map_or_else(
+            |_| (controller.plan().cwnd.0 / u64::from(self.mss)).min(u64::from(u32::MAX)) as u32,
+            |bytes| bytes / self.mss,
+        )
+    }
+
+    /// The next segment to go out now; call until `None`, after every other call.
+    #[inline]
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Outgoing> {
+        let out = self.choose(now);
+        match &out {
+            Some(_) => self.sent_in_burst += 1,
+            None => self.end_burst(now),
+        }
+        out
+    }
+
+    #[inline]
+    fn choose(&mut self, now: Time) -> Option<Outgoing> {
+        self.controller.as_ref()?;
+        if self.probe_now {
+            self.probe_now = false;
+            return self.send_probe(now);
+        }
+        let resend = self.board.waits_to_be_resent() && !self.frto_probes;
+        if !resend && self.unsent == Some(0) {
+            return None;
+        }
+        if self.board.inflight() >= self.cwnd {
+            return None;
+        }
+        if self.pacing.gate > now {
+            return None;
+        }
+        if resend { self.resend_next(now) } else { self.send_new(now) }
+    }
+
+    #[inline]
+    pub(super) fn send_new(&mut self, now: Time) -> Option<Outgoing> {
+        let len = match self.unsent {
+            None => self.mss,
+            Some(0) => return None,
+            Some(unsent) => {
+                let len = unsent.min(u64::from(self.mss));
+                self.unsent = Some(unsent - len);
+                len as u32
+            }
+        };
+        let flight_is_empty = self.board.out() == 0;
+        let mut record = Record { sent: now, len: len as u16, ..Record::default() };
+        self.delivery.stamp(&mut record, now, flight_is_empty);
+        record.inflight = (self.board.inflight() + 1).saturating_mul(self.mss);
+        let seq = self.board.push(record);
+        self.nxt_bytes += Bytes(u64::from(len));
+        if flight_is_empty {
+            self.timer_base = now;
+        }
+        let cwr = core::mem::take(&mut self.cwr_owed);
+        self.sent(now, len, false, flight_is_empty);
+        Some(Outgoing { seq, len: len as u16, resent: false, cwr })
+    }
+
+    fn resend_next(&mut self, now: Time) -> Option<Outgoing> {
+        let seq = self.board.next_to_resend()?;
+        Some(self.resend(seq, now))
+    }
+
+    pub(super) fn resend(&mut self, seq: u64, now: Time) -> Outgoing {
+        let inflight = (self.board.inflight() + 1).saturating_mul(self.mss);
+        let delivery = &mut self.delivery;
+        self.board.resend(seq, now, |record| {
+            delivery.stamp(record, now, false);
+            record.inflight = inflight;
+        });
+        let len = self.board.record(seq).len;
+        self.stats.retransmits += 1;
+        self.sent(now, u32::from(len), true, false);
+        Outgoing { seq, len, resent: true, cwr: false }
+    }
+
+    #[inline]
+    fn sent(&mut self, now: Time, len: u32, retransmit: bool, after_idle: bool) {
+        if self.state.is_reducing() {
+            self.prr.out += 1;
+        }
+        self.pacing.sent += 1;
+        let inflight = Bytes(u64::from(self.board.inflight()) * u64::from(self.mss));
+        if let Some(controller) = &mut self.controller {
+            controller.on_sent(&Sent { now, bytes: Bytes(u64::from(len)), inflight, retransmit, after_idle });
+            if let Some(rate) = controller.plan().pacing {
+                self.advance_gate(now, len, rate);
+            } else if self.pacing.always {
+                let rate = self.linux_pacing_rate();
+                self.advance_gate(now, len, rate);
+            }
+        }
+    }
+
+    fn advance_gate(&mut self, now: Time, len: u32, rate: Rate) {
+        let prior = self.pacing.gate;
+        self.pacing.gate = prior.max(now);
+        if self.pacing.sent > UNPACED_PACKETS && rate > Rate::ZERO {
+            let gap = rate.tx_time(Bytes(u64::from(len))).unwrap_or(Span::ZERO);
+            // Lateness earns credit for up to half a packet, so that a coarse timer does not slow the flow down.
+            let credit = (gap / 2).min(self.pacing.gate.since(prior));
+            self.pacing.gate += gap - credit;
+        }
+    }
+
+    /// Twice the window per RTT while it doubles, 1.2 times afterwards (Linux `tcp_update_pacing_rate`).
+    fn linux_pacing_rate(&self) -> Rate {
+        let Some(srtt) = self.rtt.smoothed() else { return Rate::ZERO };
+        let ssthresh = self.controller.as_ref().and_then(|c| c.plan().ssthresh);
+        let doubling = ssthresh.is_none_or(|s| u64::from(self.cwnd) * u64::from(self.mss) < s.0 / 2);
+        let percent = if doubling { 200 } else { 120 };
+        let window = u64::from(self.cwnd.max(self.board.out())) * u64::from(self.mss);
+        Rate::over(Bytes(window * percent / 100), srtt).unwrap_or(Rate::ZERO)
+    }
+
+    /// Nothing more goes out now: restart timers, and note what held the sender back.
+    #[inline]
+    fn end_burst(&mut self, now: Time) {
+        if self.controller.is_none() {
+            return;
+        }
+        let inflight = self.board.inflight();
+        let window_is_full = inflight >= self.cwnd;
+        if self.sent_in_burst > 0 || window_is_full {
+            self.validate_window(window_is_full);
+        }
+        if self.sent_in_burst > 0 {
+            self.sent_in_burst = 0;
+            self.arm_timer(now);
+        }
+        if !window_is_full && self.unsent == Some(0) && !self.board.waits_to_be_resent() {
+            let bytes = Bytes(u64::from(inflight.max(1)) * u64::from(self.mss));
+            self.delivery.limit_by_application(bytes);
+        }
+    }
+
+    #[inline]
+    fn validate_window(&mut self, limited: bool) {
+        let out = self.board.out();
+        let usage = &mut self.usage;
+        if self.board.una() >= usage.round_ends || limited || (!usage.limited && out > usage.max_out) {
+            *usage = Usage { limited, max_out: out, round_ends: self.board.nxt() };
+        }
+    }
+
+    /// Does the window hold the sender back? In slow start it may be twice what was used (Linux `tcp_is_cwnd_limited`).
+    #[inline]
+    pub(super) fn is_window_limited(&self, controller: &Controller) -> bool {
+        self.usage.limited || {
+            let plan = controller.plan();
+            plan.ssthresh.is_none_or(|s| plan.cwnd < s) && self.cwnd < 2 * self.usage.max_out
+        }
+    }
+
+    /// When `on_pace` wants to be called: data wait for the pacing gate, or the controller for its timer.
+    #[inline]
+    pub(crate) fn next_pace(&self, now: Time) -> Option<Time> {
+        let controller = self.controller.as_ref()?;
+        let waits = self.pacing.gate > now
+            && (self.board.waits_to_be_resent() || self.unsent != Some(0))
+            && self.board.inflight() < self.cwnd;
+        let gate = waits.then_some(self.pacing.gate);
+        match (gate, controller.next_timer()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The time asked for by `next_pace` has come.
+    pub(crate) fn on_pace(&mut self, now: Time) {
+        if let Some(controller) = &mut self.controller
+            && controller.next_timer().is_some_and(|at| at <= now)
+        {
+            controller.on_timer(now);
+        }
+        self.take_window();
+    }
+
+    /// The controller's window, unless PRR holds it.
+    #[inline]
+    pub(super) fn take_window(&mut self) {
+        if let Some(controller) = &self.controller
+            && (!self.state.is_reducing() || controller.reduction() == Reduction::Own)
+        {
+            self.cwnd = self.window(controller);
+        }
+    }
+
+    /// What is counted.
+    pub(crate) const fn stats(&self) -> SenderStats {
+        self.stats
+    }
+
+    /// Forgets what was counted.
+    pub(crate) fn reset_stats(&mut self) {
+        self.stats = SenderStats::default();
+    }
+
+    /// Window, segments.
+    pub(crate) const fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    /// In flight, segments.
+    pub(crate) const fn inflight(&self) -> u32 {
+        self.board.inflight()
+    }
+
+    /// Slow-start threshold, segments.
+    pub(crate) fn ssthresh(&self) -> Option<f64> {
+        let ssthresh = self.controller.as_ref()?.plan().ssthresh?;
+        Some(ssthresh.0 as f64 / f64::from(self.mss))
+    }
+
+    /// Rate that the controller paces at.
+    pub(crate) fn pacing_rate(&self) -> Option<Rate> {
+        self.controller.as_ref()?.plan().pacing
+    }
+
+    /// Smoothed RTT.
+    pub(crate) fn srtt(&self) -> Option<Span> {
+        self.rtt.smoothed()
+    }
+
+    /// Everything handed over was sent and acknowledged.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.unsent == Some(0) && self.board.out() == 0
+    }
+
+    /// Memory beyond the struct itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.board.bytes()
+    }
+}
