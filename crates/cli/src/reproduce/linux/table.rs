@@ -48,7 +48,8 @@ fn row(outcome: &Outcome, paint: Paint) -> String {
         line.push_str(&if comparison.is_within() { cells } else { paint.bad(&cells) });
     }
     let outside: Vec<&str> = outcome.figures.iter().filter(|c| !c.is_within()).map(|c| short(c.figure)).collect();
-    let verdict = if outside.is_empty() { paint.good("ok") } else { paint.bad(&format!("off: {}", outside.join(", "))) };
+    let verdict =
+        if outside.is_empty() { paint.good("ok") } else { paint.bad(&format!("off: {}", outside.join(", "))) };
     format!("{line}  {verdict}")
 }
 

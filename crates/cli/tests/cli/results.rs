@@ -1,4 +1,5 @@
 //! What the commands leave behind: tables, JSON, folders; the same bytes for any number of threads.
+use crate::support::{Place, text};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::{Entry, QueueConfig};
 use narrows_scenario::Traffic;
@@ -7,9 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use support::{Place, text};
-
-mod support;
 
 /// Small enough for a debug build.
 const COMPARE: &[&str] =
