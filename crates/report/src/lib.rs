@@ -7,6 +7,7 @@ pub mod comparison;
 pub mod estimate;
 pub mod figure;
 pub mod palette;
+pub mod svg;
 pub mod table;
 pub mod text;
 pub mod thin;
