@@ -38,6 +38,9 @@ pub(crate) struct Linux {
         value_parser = whole(1..=100)
     )]
     runs: u64,
+    /// Only this set of cells: T1 tail drop, T2 fq and fq_codel, T6 start-up.
+    #[arg(long, value_name = "SET", value_parser = ["T1", "T2", "T4", "T6"], ignore_case = true)]
+    set: Option<String>,
     /// Print the start-up traces side by side, too.
     #[arg(long)]
     trace: bool,
@@ -149,10 +152,12 @@ pub(crate) fn main(args: &Linux) -> Result<(), Failure> {
     interrupt::install()?;
     let output = args.out.as_deref().map(|dir| Output::claim(dir, &[PathBuf::from("linux.json")])).transpose()?;
     let options = Options { threads: args.jobs, quiet: args.json };
-    let (runnable, skipped) = select(truth::cells()?);
+    let wanted = |set: &str| args.set.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(set));
+    let cells = truth::cells()?.into_iter().filter(|cell| wanted(&cell.setting.set));
+    let (runnable, skipped) = select(cells.collect());
     let runs = if args.quick { 1 } else { args.runs };
     let outcomes = run_cells(runnable, runs, options)?;
-    let traces = trace::run(truth::traces()?, options)?;
+    let traces = if wanted(trace::SET) { trace::run(truth::traces()?, options)? } else { Vec::new() };
     let json = table::json(&outcomes, &traces, &skipped);
     if let Some(output) = output {
         write_out(&output, &json, &traces)?;
