@@ -42,6 +42,9 @@
       : data.groups.map((g, i) => ({ key: "group-" + i, label: g.label, paint: g.paint }));
   }
 
+  // What belongs to no single flow while flows have the colours: grey.
+  const whole = (g) => ({ key: "whole", label: data.groups[g].label, paint: data.paints[6] });
+
   // Whose lines a chart shows.
   function isShown(line, panel) {
     if (line.r !== state.run || line.m !== panel.metric) return false;
@@ -55,7 +58,7 @@
     const byKey = new Map(entities().map((e) => [e.key, e]));
     const many = found.length > data.groups.length;
     return found.flatMap((line) => {
-      const entity = byKey.get(line.s) ?? byKey.get("group-" + line.g);
+      const entity = byKey.get(line.s) ?? byKey.get("group-" + line.g) ?? whole(line.g);
       if (!entity || state.hidden.has(entity.key)) return [];
       const flow = line.s.startsWith("flow:") ? line.s.slice(5) : "";
       const alone = data.groups.length === 1;

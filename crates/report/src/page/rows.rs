@@ -32,7 +32,7 @@ pub(super) struct HtmlCell {
     pub(super) mean: String,
     /// Empty with a single run.
     pub(super) half_width: String,
-    /// Share of the largest value in the column, per cent.
+    /// Share of the largest value in the column, per cent; zero in a table of one row.
     pub(super) bar: u32,
 }
 
@@ -42,6 +42,7 @@ impl HtmlTable {
             let figure = column.figure;
             Head { of: figure.of, which: figure.which, unit: figure.unit }
         };
+        let alone = table.rows.len() < 2;
         let mut last = None;
         let row = |row: &Row| {
             let fresh = last.replace(row.group) != Some(row.group);
@@ -52,7 +53,7 @@ impl HtmlTable {
                 Some(e) => HtmlCell {
                     mean: grouped(&format!("{:.*}", column.decimals, e.mean)),
                     half_width: e.half_width.map_or_else(String::new, |h| format!("{h:.*}", column.decimals)),
-                    bar: percent(e.mean, column.largest),
+                    bar: if alone { 0 } else { percent(e.mean, column.largest) },
                 },
             });
             HtmlRow { group: row.group, fresh, label, heads, cells: cells.collect() }
@@ -93,6 +94,7 @@ impl DropTable {
             total as f64 / group.runs.len().max(1) as f64
         };
         let largest = comparison.groups.iter().flat_map(|g| reasons.iter().map(move |r| mean(g, r))).fold(0.0, f64::max);
+        let alone = comparison.groups.len() < 2;
         let row = |(i, group): (usize, &crate::Group)| DropRow {
             group: i,
             label: group.label.clone(),
@@ -102,7 +104,7 @@ impl DropTable {
                     let value = mean(group, reason);
                     let decimals = usize::from(value.fract() != 0.0 && value < 100.0);
                     let text = if value == 0.0 { "–".to_owned() } else { grouped(&format!("{value:.decimals$}")) };
-                    HtmlCell { mean: text, half_width: String::new(), bar: percent(value, largest) }
+                    HtmlCell { mean: text, half_width: String::new(), bar: if alone { 0 } else { percent(value, largest) } }
                 })
                 .collect(),
         };
