@@ -299,3 +299,115 @@ impl QueueDiscipline for Sfq {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Params;
+    use crate::{PacketMeta, Pool, Rate};
+
+    struct Bench {
+        sfq: Sfq,
+        pool: Pool,
+        drops: Vec<(PacketId, DropReason)>,
+        now: Time,
+    }
+
+    impl Bench {
+        fn new(params: &SfqParams) -> Bench {
+            params.validate().expect("legal");
+            let link = LinkHint { rate: Rate::mbit(2), rtt: Span::ms(100), mtu: Bytes(1500) };
+            let sfq = Sfq::new(params, &link, Rng::stream(1, "sfq"));
+            Bench { sfq, pool: Pool::new(), drops: Vec::new(), now: Time::ZERO }
+        }
+
+        /// Offers packets of a flow; says why some, of which flows, were dropped.
+        fn offer(&mut self, flow: u32, len: u32, packets: u32) -> Vec<(u32, DropReason)> {
+            for _ in 0..packets {
+                let meta = PacketMeta { hash: flow, flow: FlowId(flow), len, arrived: self.now, ..Default::default() };
+                let id = self.pool.insert(meta);
+                self.sfq.enqueue(id, &mut Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops });
+            }
+            self.drops.drain(..).map(|(id, reason)| (self.pool.meta(id).flow.0, reason)).collect()
+        }
+
+        fn serve(&mut self, packets: usize) -> Vec<u32> {
+            let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
+            let next = core::iter::from_fn(|| match self.sfq.dequeue(&mut cx) {
+                Next::Packet(id) => Some(cx.pool.meta(id).flow.0),
+                _ => None,
+            });
+            next.take(packets).collect()
+        }
+    }
+
+    #[test]
+    fn a_sparse_flow_waits_for_everybody_once() {
+        let mut bench = Bench::new(&SfqParams::default());
+        (0..5).for_each(|flow| drop(bench.offer(flow, 1500, 10)));
+        bench.serve(1);
+        bench.offer(9, 100, 1);
+        // 1500 B do not use up 1514: every flow sends two packets in its first round.
+        assert_eq!(bench.serve(10), [0, 1, 1, 2, 2, 3, 3, 4, 4, 9]);
+    }
+
+    #[test]
+    fn the_longest_flow_pays_for_overflow() {
+        let mut bench = Bench::new(&SfqParams { limit: Packets(10), ..Default::default() });
+        assert_eq!(bench.offer(1, 100, 7), []);
+        assert_eq!(bench.offer(2, 1500, 3), []);
+        assert_eq!(bench.offer(3, 100, 1), [(1, DropReason::Evicted)]);
+        assert_eq!(bench.offer(1, 100, 1), [(1, DropReason::QueueFull)], "what arrives is the tail of the longest");
+        assert_eq!(bench.sfq.longest, 6);
+    }
+
+    #[test]
+    fn of_equals_the_one_whose_turn_it_is_pays() {
+        let mut bench = Bench::new(&SfqParams { limit: Packets(3), ..Default::default() });
+        (1..=3).for_each(|flow| assert_eq!(bench.offer(flow, 100, 1), []));
+        assert_eq!(bench.offer(4, 100, 1), [(1, DropReason::Evicted)]);
+        assert_eq!(bench.serve(9), [2, 3, 4]);
+    }
+
+    #[test]
+    fn a_full_flow_loses_its_last_or_first_packet() {
+        let params = SfqParams { depth: Packets(2), ..Default::default() };
+        let mut bench = Bench::new(&params);
+        assert_eq!(bench.offer(1, 100, 3), [(1, DropReason::FlowLimit)]);
+        assert_eq!(bench.sfq.backlog(), Backlog { packets: 2, bytes: Bytes(200) });
+        let mut bench = Bench::new(&SfqParams { headdrop: true, ..params });
+        bench.offer(1, 100, 2);
+        assert_eq!(bench.offer(1, 900, 1), [(1, DropReason::FlowLimit)]);
+        assert_eq!(bench.sfq.backlog(), Backlog { packets: 2, bytes: Bytes(1000) });
+    }
+
+    #[test]
+    fn no_more_flows_than_allowed_have_packets() {
+        let mut bench = Bench::new(&SfqParams { flows: 2, ..Default::default() });
+        bench.offer(1, 100, 1);
+        bench.offer(2, 100, 1);
+        assert_eq!(bench.offer(3, 100, 1), [(3, DropReason::Unclassified)]);
+        bench.serve(1);
+        assert_eq!(bench.offer(3, 100, 1), []);
+    }
+
+    #[test]
+    fn hashing_anew_loses_nothing() {
+        let mut bench = Bench::new(&SfqParams { perturb: Some(Span::s(1)), ..Default::default() });
+        (0..20).for_each(|flow| drop(bench.offer(flow, 100 + flow, 3)));
+        let (before, old) = (bench.sfq.backlog(), bench.sfq.perturbation);
+        assert_eq!(bench.sfq.next_timer(), Some(Time::ZERO + Span::s(1)));
+        bench.now = Time::ZERO + Span::s(1);
+        bench.sfq.on_timer(&mut Ctx { now: bench.now, pool: &mut bench.pool, drops: &mut bench.drops });
+        assert_ne!(bench.sfq.perturbation, old);
+        assert_eq!(bench.sfq.next_timer(), Some(Time::ZERO + Span::s(2)));
+        assert_eq!(bench.sfq.backlog(), before);
+        assert_eq!(bench.serve(100).len(), 60);
+    }
+
+    #[test]
+    fn the_number_of_buckets_is_a_power_of_two() {
+        assert!(SfqParams { divisor: 1000, ..Default::default() }.validate().is_err());
+        assert!(SfqParams { perturb: Some(Span::us(1)), ..Default::default() }.validate().is_err());
+    }
+}
