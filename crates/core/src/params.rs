@@ -350,20 +350,23 @@ impl ParamValue for Span {
     }
 }
 
+/// Longest time of an [`Option<Span>`], which takes no range.
+const MAX_OPTIONAL: Span = Span::s(3600);
+
 /// A time that can be switched off: `"off"` or `"1ms"`.
 impl ParamValue for Option<Span> {
     const UNIT: Unit = Unit::Span;
     fn parse(text: &str) -> Option<Option<Span>> {
         match text.trim() {
             "off" => Some(None),
-            text => Span::parse(text).filter(|&span| span > Span::ZERO).map(Some),
+            text => Span::parse(text).filter(|&span| span > Span::ZERO && span <= MAX_OPTIONAL).map(Some),
         }
     }
     fn show(&self) -> String {
         self.map_or("off".into(), |span| span.show())
     }
     fn allowed() -> String {
-        format!("\"off\" or {}", Span::allowed())
+        format!("\"off\" or {} up to {MAX_OPTIONAL}", Span::allowed())
     }
 }
 

@@ -1,0 +1,87 @@
+//! The system's allocator with a counter: how often a thread allocates, and how much it holds at its peak.
+//!
+//! Counts are per thread, so that what runs beside a measurement does not show in it. Bytes are those asked for: what
+//! an allocator adds is not in them, nor is the copy that a reallocation may hold for a moment.
+#![expect(unsafe_code, reason = "GlobalAlloc can be implemented no other way; every call is handed on as it came")]
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// What a piece of work took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Usage {
+    /// Calls that allocated or grew something.
+    pub(crate) allocations: u64,
+    /// Most bytes held at once, above what was held before.
+    pub(crate) peak_bytes: u64,
+}
+
+/// Does the work and says what this thread allocated for it.
+pub(crate) fn measure<T>(work: impl FnOnce() -> T) -> (T, Usage) {
+    let (before, held) = COUNTS.with(|counts| {
+        counts.peak.set(counts.held.get());
+        (counts.allocations.get(), counts.held.get())
+    });
+    let done = work();
+    let usage = COUNTS.with(|counts| Usage {
+        allocations: counts.allocations.get() - before,
+        peak_bytes: u64::try_from(counts.peak.get() - held).unwrap_or(0),
+    });
+    (done, usage)
+}
+
+/// To be named as `#[global_allocator]`.
+pub(crate) struct Counting;
+
+struct Counts {
+    allocations: Cell<u64>,
+    /// Signed: a thread may free what another has allocated.
+    held: Cell<i64>,
+    peak: Cell<i64>,
+}
+
+thread_local! {
+    // Constant and without a destructor: using it allocates nothing and works to the thread's very end.
+    static COUNTS: Counts = const { Counts { allocations: Cell::new(0), held: Cell::new(0), peak: Cell::new(0) } };
+}
+
+impl Counts {
+    fn grow(&self, by: i64) {
+        self.allocations.set(self.allocations.get() + 1);
+        let held = self.held.get() + by;
+        self.held.set(held);
+        self.peak.set(self.peak.get().max(held));
+    }
+}
+
+/// A layout never exceeds `isize::MAX`.
+fn signed(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+// SAFETY: each method hands its arguments to `System` unchanged and returns what that returns; counting neither
+// allocates nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNTS.with(|counts| counts.grow(signed(layout.size())));
+        // SAFETY: the caller keeps the contract of `alloc`, which is that of `System`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        COUNTS.with(|counts| counts.grow(signed(layout.size())));
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNTS.with(|counts| counts.grow(signed(size) - signed(layout.size())));
+        // SAFETY: as above; `at` came from `System`.
+        unsafe { System.realloc(at, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        COUNTS.with(|counts| counts.held.set(counts.held.get() - signed(layout.size())));
+        // SAFETY: as above; `at` came from `System`.
+        unsafe { System.dealloc(at, layout) }
+    }
+}

@@ -1,0 +1,199 @@
+//! Nanoseconds per enqueue and dequeue of every registered discipline, with 200 packets waiting.
+//!
+//! Flows come in random order. Time moves so little that no packet is old enough for an AQM to act: what is measured is
+//! the bookkeeping, with the driver's share (a slot taken and freed, a flow drawn), which `fifo` pays too. Limits are
+//! raised out of the way. `fifo` takes turns with each discipline; the ratio of neighbours is printed.
+use crate::clock::timed;
+use crate::{Options, median};
+use narrows_core::params::Unit;
+use narrows_core::queue::{Ctx, LinkHint, Next, Queue, QueueConfig};
+use narrows_core::{Bytes, DropReason, Ecn, FlowId, PacketId, PacketMeta, Pool, Rate, Rng, Span, Time};
+use serde::Serialize;
+
+/// One discipline at one number of flows.
+#[derive(Debug, Serialize)]
+pub(crate) struct Measured {
+    pub(crate) queue: String,
+    pub(crate) flows: u32,
+    /// Per enqueue and dequeue, ns; median.
+    pub(crate) ns: f64,
+    /// Median of the ratios to `fifo` in neighbouring rounds.
+    pub(crate) to_fifo: f64,
+    /// Packets that waited at the end: 200 unless the discipline refuses to hold them.
+    pub(crate) backlog: u32,
+    /// Share of the packets that were dropped; anything above zero says that more than bookkeeping was measured.
+    pub(crate) dropped: f64,
+}
+
+const FLOWS: [u32; 3] = [1, 100, 10_000];
+const BACKLOG: u32 = 200;
+const PACKET: u32 = 1500;
+/// Between two packets: 1500 bytes at 10 Gbit/s. 200 of them are 240 µs, below every AQM's target.
+const STEP: Span = Span::ns(1200);
+/// Flows in the order in which they send; longer than any cache line's memory of it.
+const SCHEDULE: usize = 1 << 16;
+
+/// All disciplines at all numbers of flows.
+pub(crate) fn measure(options: &Options) -> Vec<Measured> {
+    let pairs = 2_000_000 / options.divisor;
+    let fifo = QueueConfig::named("fifo").map(roomy);
+    let mut measured = Vec::new();
+    for name in QueueConfig::NAMES {
+        let Some(config) = QueueConfig::named(name).map(roomy) else { continue };
+        for flows in FLOWS {
+            let (mut ns, mut ratios, mut last) = (Vec::new(), Vec::new(), None);
+            for _ in 0..options.rounds {
+                let this = Drive::new(&config, flows).pairs(pairs);
+                let reference = fifo.as_ref().map(|fifo| Drive::new(fifo, flows).pairs(pairs).ns);
+                ns.push(this.ns);
+                ratios.extend(reference.map(|reference| this.ns / reference));
+                last = Some(this);
+            }
+            let Some(last) = last else { continue };
+            measured.push(Measured {
+                queue: (*name).to_owned(),
+                flows,
+                ns: median(ns),
+                to_fifo: median(ratios),
+                backlog: last.backlog,
+                dropped: last.dropped,
+            });
+        }
+    }
+    measured
+}
+
+/// The same discipline with its limits raised as far as they go; one that it does not have, or refuses, is left alone.
+fn roomy(mut config: QueueConfig) -> QueueConfig {
+    for spec in config.specs() {
+        let much = match spec.unit {
+            Unit::Limit | Unit::Packets => "1000000p",
+            Unit::Bytes => "1GB",
+            Unit::Count => "1000000",
+            _ => continue,
+        };
+        // By name, for a quantum or a number of buckets is a count of packets or bytes too.
+        if spec.name.contains("limit") || spec.name == "depth" {
+            for smaller in [much, "100000p", "10000p", "100000", "10000", "1000p", "1000"] {
+                if config.set(spec.name, smaller).is_ok() {
+                    break;
+                }
+            }
+        }
+    }
+    config
+}
+
+struct Drive {
+    queue: Queue,
+    pool: Pool,
+    drops: Vec<(PacketId, DropReason)>,
+    now: Time,
+    schedule: Vec<(FlowId, u32)>,
+    turn: usize,
+    offered: u64,
+    dropped: u64,
+}
+
+struct Timed {
+    ns: f64,
+    backlog: u32,
+    dropped: f64,
+}
+
+impl Drive {
+    fn new(config: &QueueConfig, flows: u32) -> Drive {
+        let link = LinkHint { rate: Rate::gbit(10), rtt: Span::ms(50), mtu: Bytes(u64::from(PACKET)) };
+        let mut rng = Rng::stream(1, "bench.flows");
+        let hashes: Vec<u32> = (0..flows).map(|_| rng.next_u32()).collect();
+        let flow = |_| {
+            let flow = rng.below(u64::from(flows)) as u32;
+            (FlowId(flow), hashes[flow as usize])
+        };
+        Drive {
+            schedule: (0..SCHEDULE).map(flow).collect(),
+            queue: config.build(&link, Rng::stream(1, "bench.queue")),
+            pool: Pool::new(),
+            drops: Vec::new(),
+            now: Time::ZERO,
+            turn: 0,
+            offered: 0,
+            dropped: 0,
+        }
+    }
+
+    fn pairs(mut self, pairs: u64) -> Timed {
+        for _ in 0..BACKLOG {
+            self.enqueue();
+        }
+        // Once around, so that every flow has been seen.
+        for _ in 0..SCHEDULE {
+            self.pair();
+        }
+        let ((), wall) = timed(|| (0..pairs).for_each(|_| self.pair()));
+        Timed {
+            ns: wall.as_secs_f64() * 1e9 / pairs as f64,
+            backlog: self.queue.backlog().packets,
+            dropped: self.dropped as f64 / self.offered as f64,
+        }
+    }
+
+    #[inline]
+    fn pair(&mut self) {
+        self.now += STEP;
+        self.enqueue();
+        self.dequeue();
+    }
+
+    #[inline]
+    fn enqueue(&mut self) {
+        let (flow, hash) = self.schedule[self.turn];
+        self.turn = (self.turn + 1) % SCHEDULE;
+        let meta = PacketMeta { arrived: self.now, hash, flow, len: PACKET, ecn: Ecn::NotEct, ..PacketMeta::default() };
+        let id = self.pool.insert(meta);
+        self.offered += 1;
+        self.queue.enqueue(id, &mut Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops });
+        self.free_dropped();
+    }
+
+    #[inline]
+    fn dequeue(&mut self) {
+        loop {
+            let next = self.queue.dequeue(&mut Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops });
+            self.free_dropped();
+            match next {
+                Next::Packet(id) => {
+                    self.pool.remove(id);
+                    return;
+                }
+                // A shaper: its waiting costs calls, and these are counted.
+                Next::At(time) => self.now = time,
+                Next::Empty => return,
+            }
+        }
+    }
+
+    #[inline]
+    fn free_dropped(&mut self) {
+        self.dropped += self.drops.len() as u64;
+        for (id, _) in self.drops.drain(..) {
+            self.pool.remove(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_discipline_holds_the_backlog_that_is_measured() {
+        for name in QueueConfig::NAMES {
+            let config = roomy(QueueConfig::named(name).unwrap());
+            for flows in FLOWS {
+                let done = Drive::new(&config, flows).pairs(1000);
+                assert_eq!((done.backlog, done.dropped), (BACKLOG, 0.0), "{name} with {flows} flows");
+            }
+        }
+    }
+}

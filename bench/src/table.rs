@@ -1,0 +1,112 @@
+//! The figures as a person reads them.
+use crate::Measurements;
+use crate::scaling::Scaling;
+use crate::throughput::{Aim, Bare, Measured, Speed};
+use std::fmt::Write as _;
+
+/// The whole report.
+pub(crate) fn render(measurements: &Measurements) -> String {
+    let mut out = String::new();
+    let machine = &measurements.machine;
+    let _ = writeln!(out, "{}, {} cores; M/s: million packets per second on one core", machine.cpu, machine.cores);
+    if let Some(Bare { heap, ring }) = &measurements.bare {
+        let speed = |speed: &Speed| format!("{} M/s, best {}", millions(speed.median), millions(speed.best));
+        let _ = writeln!(out, "bare loop: {}; with a ring for the delay: {}", speed(heap), speed(ring));
+    }
+    if !measurements.cases.is_empty() {
+        let _ = writeln!(out, "\n{}", cases(&measurements.cases));
+    }
+    if let Some(scaling) = &measurements.scaling {
+        let _ = writeln!(out, "\n{}", self::scaling(scaling));
+    }
+    if !measurements.queues.is_empty() {
+        let row = |m: &crate::disciplines::Measured| {
+            let dropped = format!("{:.2} %", 100.0 * m.dropped);
+            let (ns, ratio) = (format!("{:.1}", m.ns), format!("{:.2}", m.to_fifo));
+            vec![m.queue.clone(), m.flows.to_string(), ns, ratio, m.backlog.to_string(), dropped]
+        };
+        let head = ["queue", "flows", "ns per packet", "÷ fifo", "backlog", "dropped"];
+        let _ = writeln!(out, "\n{}", grid(&head, measurements.queues.iter().map(row)));
+    }
+    for missing in &measurements.missing {
+        let _ = writeln!(out, "\nnot measured: {missing}");
+    }
+    out
+}
+
+fn cases(cases: &[Measured]) -> String {
+    let head = [
+        "case", "scenario", "M/s", "best", "bare", "÷ bare", "ring", "÷ ring", "ev/pkt", "peak MB", "RSS MB", "allocs",
+        "util", "loss", "aim",
+    ];
+    let row = |case: &Measured| {
+        vec![
+            case.name.clone(),
+            case.what.to_owned(),
+            millions(case.packets_per_s.median),
+            millions(case.packets_per_s.best),
+            millions(case.bare_packets_per_s.heap.median),
+            format!("{:.2}", case.of_bare),
+            millions(case.bare_packets_per_s.ring.median),
+            format!("{:.2}", case.of_ring),
+            format!("{:.2}", case.events_per_packet),
+            megabytes(case.peak_bytes),
+            case.peak_resident_bytes.map_or("–".to_owned(), megabytes),
+            case.allocations.to_string(),
+            format!("{:.1} %", 100.0 * case.utilisation),
+            format!("{:.3} %", 100.0 * case.loss_rate),
+            aim(case),
+        ]
+    };
+    grid(&head, cases.iter().map(row))
+}
+
+/// Each aim with a sign for whether the medians reach it.
+fn aim(case: &Measured) -> String {
+    let Aim { packets_per_s, of_bare, peak_bytes } = case.aim;
+    let sign = |met: bool| if met { "✓" } else { "✗" };
+    let mut text = format!("≥ {} M/s {}", packets_per_s / 1e6, sign(case.packets_per_s.median >= packets_per_s));
+    if let Some(ratio) = of_bare {
+        let _ = write!(text, ", ≥ {ratio} bare {}", sign(case.of_bare >= ratio));
+    }
+    if let Some(bytes) = peak_bytes {
+        let _ = write!(text, ", ≤ {} MB {}", megabytes(bytes), sign(case.peak_bytes <= bytes));
+    }
+    text
+}
+
+fn scaling(scaling: &Scaling) -> String {
+    let Scaling { threads, runs, one_thread_s, all_threads_s, efficiency, bare_efficiency, aim, equal } = scaling;
+    let equal = if *equal { "same bytes" } else { "RESULTS DIFFER" };
+    format!(
+        "scaling: {runs} runs, {one_thread_s:.2} s on 1 thread, {all_threads_s:.2} s on {threads}: efficiency \
+         {efficiency:.2} (aim {aim}; the bare loop's here {bare_efficiency:.2}), {equal}"
+    )
+}
+
+fn millions(packets_per_s: f64) -> String {
+    format!("{:.2}", packets_per_s / 1e6)
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1e6)
+}
+
+/// Columns of words; the others are figures and stand to the right.
+const WORDS: &[&str] = &["case", "scenario", "aim", "queue"];
+
+/// Columns as wide as their widest cell.
+fn grid(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let first: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(first).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cell = |(column, cell): (usize, &String)| match WORDS.contains(&head[column]) {
+            true => format!("{cell:<0$}", widths[column]),
+            false => format!("{cell:>0$}", widths[column]),
+        };
+        row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}

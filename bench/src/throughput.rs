@@ -1,0 +1,287 @@
+//! Packets per second of whole runs, each next to the bare loop of the same link.
+use crate::allocator::{self, Usage};
+use crate::bare::{self, Link, Pipe};
+use crate::clock::timed;
+use crate::{Options, machine, median};
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::queue::QueueConfig;
+use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_scenario::transport::TcpParams;
+use narrows_scenario::{Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport};
+use narrows_sim::Watch;
+use serde::Serialize;
+
+/// The cases there are.
+pub(crate) const NAMES: &[&str] = &["single-fifo", "single-fq_codel", "many", "many-rtts", "crowd"];
+
+/// A case: a scenario, the link of the bare loop beside it, and what to aim at.
+struct Case {
+    what: &'static str,
+    scenario: Scenario,
+    link: Link,
+    aim: Aim,
+}
+
+/// What the simulator should reach on one core of a current server.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Aim {
+    /// At least so many packets per second.
+    pub(crate) packets_per_s: f64,
+    /// At least this share of the bare loop's speed.
+    pub(crate) of_bare: Option<f64>,
+    /// At most so many bytes.
+    pub(crate) peak_bytes: Option<u64>,
+}
+
+/// Packets per second over the rounds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Speed {
+    /// Median.
+    pub(crate) median: f64,
+    /// Best round: nearest to a machine that does nothing else.
+    pub(crate) best: f64,
+}
+
+/// A case's figures.
+#[derive(Debug, Serialize)]
+pub(crate) struct Measured {
+    pub(crate) name: String,
+    pub(crate) what: &'static str,
+    pub(crate) rounds: usize,
+    /// Packets dequeued per run.
+    pub(crate) packets: u64,
+    /// Events handled per packet.
+    pub(crate) events_per_packet: f64,
+    pub(crate) packets_per_s: Speed,
+    /// Beside both bare loops.
+    pub(crate) bare_packets_per_s: Bare,
+    /// Share of the bare loop's speed: median of the ratios of neighbouring rounds.
+    pub(crate) of_bare: f64,
+    /// The same of the loop with a ring.
+    pub(crate) of_ring: f64,
+    /// Most that the run's thread held at once, by the counting allocator.
+    pub(crate) peak_bytes: u64,
+    /// Most that was resident, of the whole process, by the kernel.
+    pub(crate) peak_resident_bytes: Option<u64>,
+    /// Calls of the allocator in a run.
+    pub(crate) allocations: u64,
+    /// Share of the link's capacity that was used: does the case do what it says?
+    pub(crate) utilisation: f64,
+    /// Share of the packets that the queue dropped.
+    pub(crate) loss_rate: f64,
+    pub(crate) aim: Aim,
+}
+
+/// Runs the case and the bare loop in turns.
+pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String> {
+    let case = case(name, options.divisor)?;
+    let (mut speeds, mut heap, mut ring) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut peak_bytes, mut peak_resident_bytes, mut last) = (0, None, None);
+    // The slowest case would otherwise take most of the time; the ratio of neighbours steadies it as well.
+    let rounds = if case.scenario.flows[0].count >= 10_000 { options.rounds.min(3) } else { options.rounds };
+    for _ in 0..rounds {
+        machine::reset_peak_resident();
+        let ((result, usage), wall) = timed(|| allocator::measure(|| run(&case.scenario)));
+        let result = result?;
+        peak_resident_bytes = peak_resident_bytes.max(machine::peak_resident());
+        peak_bytes = usage.peak_bytes.max(peak_bytes);
+        let packets = result.summary.cost.packets;
+        speeds.push(packets as f64 / wall.as_secs_f64());
+        heap.push(bare_speed(&case.link, Pipe::Heap, packets));
+        ring.push(bare_speed(&case.link, Pipe::Ring, packets));
+        last = Some((result, usage));
+    }
+    let (RunResult { summary, .. }, Usage { allocations, .. }) = last.ok_or("no rounds")?;
+    let hop = summary.hops.first().ok_or("the run has no hop")?;
+    let share = |of: &[f64]| median(speeds.iter().zip(of).map(|(speed, of)| speed / of).collect());
+    Ok(Measured {
+        name: name.to_owned(),
+        what: case.what,
+        rounds,
+        packets: summary.cost.packets,
+        events_per_packet: summary.cost.events as f64 / summary.cost.packets.max(1) as f64,
+        of_bare: share(&heap),
+        of_ring: share(&ring),
+        packets_per_s: Speed::of(speeds),
+        bare_packets_per_s: Bare { heap: Speed::of(heap), ring: Speed::of(ring) },
+        peak_bytes,
+        peak_resident_bytes,
+        allocations,
+        utilisation: hop.utilisation,
+        loss_rate: hop.loss_rate,
+        aim: case.aim,
+    })
+}
+
+/// The bare loop by itself.
+#[derive(Debug, Serialize)]
+pub(crate) struct Bare {
+    /// Everything in the heap: the reference of all ratios.
+    pub(crate) heap: Speed,
+    /// The same with a ring for what is on its way.
+    pub(crate) ring: Speed,
+}
+
+/// The bare loop of the first case's link, both ways in turns.
+pub(crate) fn bare_alone(options: &Options) -> Bare {
+    let link = Link { rate: Rate::mbit(100), rtt: Span::ms(50), standing: STANDING };
+    let packets = 20_000_000 / options.divisor;
+    let speed = |pipe| bare_speed(&link, pipe, packets);
+    let (heap, ring) = (0..options.rounds).map(|_| (speed(Pipe::Heap), speed(Pipe::Ring))).unzip();
+    Bare { heap: Speed::of(heap), ring: Speed::of(ring) }
+}
+
+/// Packets per second of one run of the loop.
+fn bare_speed(link: &Link, pipe: Pipe, packets: u64) -> f64 {
+    let (counters, wall) = timed(|| bare::run(link, pipe, packets));
+    counters.packets as f64 / wall.as_secs_f64()
+}
+
+impl Speed {
+    fn of(speeds: Vec<f64>) -> Speed {
+        let best = speeds.iter().copied().fold(0.0, f64::max);
+        Speed { median: median(speeds), best }
+    }
+}
+
+/// Runs a scenario to its end.
+pub(crate) fn run(scenario: &Scenario) -> Result<RunResult, String> {
+    struct Unwatched;
+    impl Watch for Unwatched {
+        fn tick(&mut self, _now: Time) -> bool {
+            true
+        }
+    }
+    narrows_sim::run(scenario, &mut Unwatched).map_err(|_| "the run ended before its time".to_owned())
+}
+
+/// Packets that stand in the bare loop's FIFO: what a filled buffer or an AQM leaves waiting, in order of magnitude.
+const STANDING: u32 = 200;
+
+fn case(name: &str, divisor: u64) -> Result<Case, String> {
+    // One million packets and more, whatever the rate.
+    let s = |seconds: u64| Span::s(seconds) / divisor;
+    let single = Aim { packets_per_s: 8e6, of_bare: Some(0.4), peak_bytes: None };
+    let many = Aim { packets_per_s: 4e6, of_bare: None, peak_bytes: Some(64 << 20) };
+    let crowd = Aim { packets_per_s: 1.5e6, of_bare: None, peak_bytes: Some(1_500_000_000) };
+    let at_once = Start::At(Time::ZERO);
+    let (what, bottleneck, flows, length, aim) = match name {
+        "single-fifo" => (
+            "1 × cubic, 100 Mbit/s, 50 ms, fifo",
+            bottleneck(Rate::mbit(100), queue("fifo", &[])?),
+            cubic(1, Rtt::Fixed(Span::ms(50)), at_once)?,
+            s(600),
+            single,
+        ),
+        "single-fq_codel" => (
+            "1 × cubic, 100 Mbit/s, 50 ms, fq_codel",
+            bottleneck(Rate::mbit(100), queue("fq_codel", &[])?),
+            cubic(1, Rtt::Fixed(Span::ms(50)), at_once)?,
+            s(600),
+            single,
+        ),
+        "many" => (
+            "1000 × cubic, 1 Gbit/s, 20 ms, fq_codel",
+            bottleneck(Rate::gbit(1), queue("fq_codel", &[])?),
+            cubic(1000, Rtt::Fixed(Span::ms(20)), at_once)?,
+            s(60),
+            many,
+        ),
+        "many-rtts" => (
+            "1000 × cubic, 1 Gbit/s, 10–30 ms, fq_codel",
+            bottleneck(Rate::gbit(1), queue("fq_codel", &[])?),
+            cubic(1000, Rtt::Uniform(Span::ms(10), Span::ms(30)), at_once)?,
+            s(60),
+            many,
+        ),
+        "crowd" => (
+            "100 000 × cubic, 100 Gbit/s, 10 ms, fq_codel",
+            // More buckets than flows, and limits that a window of two packets per flow does not reach.
+            bottleneck(
+                Rate::gbit(100),
+                queue("fq_codel", &[("flows", "131072"), ("limit", "1000000p"), ("memory_limit", "4GB")])?,
+            ),
+            cubic(100_000, Rtt::Fixed(Span::ms(10)), Start::Uniform(Time::ZERO, Time::ZERO + s(1) / 2))?,
+            s(2),
+            crowd,
+        ),
+        _ => return Err("no such case".to_owned()),
+    };
+    let link = Link { rate: bottleneck.rate.initial(), rtt: base_rtt(flows.rtt), standing: STANDING };
+    Ok(Case { what, scenario: scenario(name, bottleneck, flows, length), link, aim })
+}
+
+/// A run of one bottleneck, with all records that a run from the command line keeps.
+pub(crate) fn scenario(name: &str, bottleneck: Hop, flows: Flow, duration: Span) -> Scenario {
+    // The spacing of the series in a run of a minute, so that a longer one does not get away with fewer points.
+    let spacing = Record::default().spacing(duration.min(Span::s(60)));
+    Scenario {
+        name: name.to_owned(),
+        duration,
+        warmup: Span::ZERO,
+        seed: 1,
+        hops: vec![bottleneck],
+        flows: vec![Flow { stop: Time::ZERO + duration, ..flows }],
+        record: Record { interval: Some(spacing), ..Record::default() },
+    }
+}
+
+pub(crate) fn bottleneck(rate: Rate, queue: QueueConfig) -> Hop {
+    Hop {
+        name: "bottleneck".to_owned(),
+        rate: RateSpec::constant(rate),
+        delay: Span::ZERO,
+        queue,
+        overhead: Bytes::ZERO,
+        loss: 0.0,
+        release: Release::End,
+        burst: Bytes::ZERO,
+    }
+}
+
+/// Bulk transfers under CUBIC; the scenario sets when they stop.
+pub(crate) fn cubic(count: u32, rtt: Rtt, start: Start) -> Result<Flow, String> {
+    let controller = ControllerConfig::named("cubic").ok_or("there is no controller called `cubic`")?;
+    Ok(Flow {
+        name: "bulk".to_owned(),
+        count,
+        controller: Some(controller),
+        traffic: Traffic::named("bulk").ok_or("there is no traffic called `bulk`")?,
+        rtt,
+        route: vec![0],
+        back: Vec::new(),
+        start,
+        stop: Time::ZERO,
+        transport: Transport::Tcp(TcpParams::default()),
+    })
+}
+
+pub(crate) fn queue(name: &str, parameters: &[(&str, &str)]) -> Result<QueueConfig, String> {
+    let mut queue = QueueConfig::named(name).ok_or_else(|| format!("there is no queue called `{name}`"))?;
+    for (parameter, value) in parameters {
+        queue.set(parameter, value).map_err(|error| format!("{name}: {error}"))?;
+    }
+    queue.validate().map_err(|error| format!("{name}: {error}"))?;
+    Ok(queue)
+}
+
+fn base_rtt(rtt: Rtt) -> Span {
+    match rtt {
+        Rtt::Fixed(rtt) => rtt,
+        Rtt::Uniform(from, to) => (from + to) / 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_case() {
+        for name in NAMES {
+            let case = case(name, 10).unwrap_or_else(|why| panic!("{name}: {why}"));
+            assert_eq!(case.scenario.name, *name);
+            assert!(case.scenario.duration > Span::ZERO);
+        }
+    }
+}

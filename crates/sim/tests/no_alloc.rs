@@ -1,0 +1,121 @@
+//! No allocation per packet: a run that is twice as long carries twice the packets and allocates no more often.
+//!
+//! The series of both runs have equally many points, so all that could make the longer one allocate more is the work
+//! done for each packet. What remains is the growth of tables to their peak, which a longer run may push a little.
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::queue::QueueConfig;
+use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_scenario::transport::TcpParams;
+use narrows_scenario::{Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport};
+use narrows_sim::Watch;
+
+// The benchmark counts with the same file.
+#[path = "../../../bench/src/allocator.rs"]
+mod allocator;
+
+#[global_allocator]
+static ALLOCATOR: allocator::Counting = allocator::Counting;
+
+/// Doublings of a few tables. One allocation per thousand packets would be hundreds.
+const GROWTH: u64 = 48;
+
+#[test]
+fn the_counter_counts() {
+    let (list, usage) = allocator::measure(|| {
+        let mut list = vec![Box::new(0u64); 100];
+        list.shrink_to(0);
+        drop(vec![0u8; 10_000]);
+        list
+    });
+    assert!(usage.allocations >= 102, "{usage:?}");
+    assert!(usage.peak_bytes >= 10_000 + 100 * 16, "{usage:?}");
+    drop(list);
+}
+
+#[test]
+fn no_queue_makes_a_run_allocate_per_packet() {
+    for name in QueueConfig::NAMES {
+        let queue = QueueConfig::named(name).expect("a registered name");
+        let cubic = ControllerConfig::named("cubic").expect("cubic is registered");
+        assert_steady(&format!("cubic × 4 through {name}"), &scenario(queue, cubic, 4));
+    }
+}
+
+#[test]
+fn no_controller_makes_a_run_allocate_per_packet() {
+    for name in ControllerConfig::NAMES {
+        let queue = QueueConfig::named("fifo").expect("fifo is registered");
+        let controller = ControllerConfig::named(name).expect("a registered name");
+        assert_steady(&format!("{name} × 1 through fifo"), &scenario(queue, controller, 1));
+    }
+}
+
+/// Runs it for its time and for twice its time.
+fn assert_steady(what: &str, scenario: &Scenario) {
+    let (packets, once) = run(scenario);
+    let (more_packets, twice) = run(&stretched(scenario));
+    let extra = more_packets - packets;
+    assert!(packets > 20_000 && extra > 20_000, "{what}: {packets} and {more_packets} packets show nothing");
+    let grown = twice.allocations.saturating_sub(once.allocations);
+    assert!(grown <= GROWTH, "{what}: {grown} more allocations for {extra} more packets; {once:?}, {twice:?}");
+    assert!(
+        twice.peak_bytes <= once.peak_bytes + once.peak_bytes / 4,
+        "{what}: memory grows with the length of the run: {once:?}, {twice:?}"
+    );
+}
+
+fn run(scenario: &Scenario) -> (u64, allocator::Usage) {
+    struct Unwatched;
+    impl Watch for Unwatched {
+        fn tick(&mut self, _now: Time) -> bool {
+            true
+        }
+    }
+    let (result, usage) = allocator::measure(|| narrows_sim::run(scenario, &mut Unwatched));
+    let result = result.expect("nobody ends it early");
+    (result.summary.cost.packets, usage)
+}
+
+/// The same for twice the time, its series no longer.
+fn stretched(scenario: &Scenario) -> Scenario {
+    let mut twice = scenario.clone();
+    twice.duration = twice.duration + twice.duration;
+    twice.record.interval = twice.record.interval.map(|interval| interval + interval);
+    for flow in &mut twice.flows {
+        flow.stop = Time::ZERO + twice.duration;
+    }
+    twice
+}
+
+fn scenario(queue: QueueConfig, controller: ControllerConfig, count: u32) -> Scenario {
+    let duration = Span::s(10);
+    Scenario {
+        name: "steady".into(),
+        duration,
+        warmup: Span::s(1),
+        seed: 1,
+        hops: vec![Hop {
+            name: "bottleneck".into(),
+            rate: RateSpec::constant(Rate::mbit(50)),
+            delay: Span::ZERO,
+            queue,
+            overhead: Bytes::ZERO,
+            loss: 0.0,
+            release: Release::End,
+            burst: Bytes::ZERO,
+        }],
+        flows: vec![Flow {
+            name: "bulk".into(),
+            count,
+            controller: Some(controller),
+            traffic: Traffic::named("bulk").expect("bulk is registered"),
+            rtt: Rtt::Fixed(Span::ms(20)),
+            route: vec![0],
+            back: Vec::new(),
+            start: Start::At(Time::ZERO),
+            stop: Time::ZERO + duration,
+            transport: Transport::Tcp(TcpParams::default()),
+        }],
+        record: Record { interval: Some(Span::ms(20)), ..Record::default() },
+    }
+}

@@ -1,0 +1,50 @@
+# Recipes for people; `just` lists them. What CI runs is in .ci/run.
+
+_default:
+    @just --list --unsorted
+
+# The first command: compare the queues there are on one bottleneck.
+compare *ARGS:
+    cargo run --release -- compare {{ARGS}}
+
+# All tests.
+test *ARGS:
+    cargo test --workspace {{ARGS}}
+
+# What review does not need to look for: warnings, and arrows between crates.
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+    cargo xtask arrows
+
+# Format all files, those declared by the registries' macros too.
+fmt:
+    cargo xtask fmt
+
+# Licences, advisories, sources of dependencies (needs cargo-deny).
+deny:
+    cargo deny check
+
+# Speed and memory next to a bare loop; `just bench --quick single` for a glance.
+bench *ARGS:
+    cargo run --release -p narrows-bench -- {{ARGS}}
+
+# The same scenarios on Linux's recorded figures, cell by cell.
+reproduce WHAT="linux":
+    cargo run --release -- reproduce {{WHAT}}
+
+# Random input for a while (needs cargo-fuzz and a nightly toolchain); `just fuzz` lists the targets.
+fuzz TARGET="" SECONDS="60":
+    cd fuzz && cargo +nightly fuzz {{ if TARGET == "" { "list" } else { "run " + TARGET + " -- -max_total_time=" + SECONDS } }}
+
+# The default comparison, its page opened.
+report:
+    cargo run --release -- compare --out narrows-out
+    xdg-open narrows-out/report.html
+
+# The documentation of all crates, private items too.
+doc:
+    cargo doc --workspace --no-deps --document-private-items
+
+# Everything that must be green before a merge.
+ci:
+    .ci/run

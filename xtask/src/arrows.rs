@@ -1,0 +1,192 @@
+//! Arrows point one way: core ← scenario ← worlds {sim, live, kernel, quic}, ← report, ← what people start.
+//!
+//! `ALLOWED` is the whole rule. It is held against every dependency that a manifest declares: optional ones, those of
+//! one platform, build- and dev-dependencies too. A test that needs two worlds belongs to a crate above both, not to
+//! one of them; there is no exception to look for. A crate without a row is refused, so that each new one is placed.
+use crate::root;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::process::Command;
+
+/// Each crate, and the crates of this workspace that it may name.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("narrows-core", &[]),
+    ("narrows-scenario", &["narrows-core"]),
+    // The worlds do not know each other: what they share is the scenario and the result.
+    ("narrows-sim", &["narrows-core", "narrows-scenario"]),
+    ("narrows-live", &["narrows-core", "narrows-scenario"]),
+    ("narrows-kernel", &["narrows-core", "narrows-scenario"]),
+    ("narrows-quic", &["narrows-core", "narrows-scenario"]),
+    // Reads result folders, whichever world wrote them.
+    ("narrows-report", &["narrows-core", "narrows-scenario"]),
+    ("narrows", EVERYTHING),
+    ("narrows-python", EVERYTHING),
+    // Runs in a browser: no live, no kernel.
+    ("narrows-wasm", &["narrows-core", "narrows-scenario", "narrows-sim", "narrows-report"]),
+    ("narrows-bench", EVERYTHING),
+    // Must compile when nothing else does.
+    ("xtask", &[]),
+];
+
+/// For what stands above all worlds. The program, the bindings and the benchmark do not name each other.
+const EVERYTHING: &[&str] = &[
+    "narrows-core",
+    "narrows-scenario",
+    "narrows-sim",
+    "narrows-live",
+    "narrows-kernel",
+    "narrows-quic",
+    "narrows-report",
+];
+
+/// A dependency of one crate of the workspace on another.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Edge {
+    from: String,
+    to: String,
+    /// `normal`, `dev` or `build`.
+    kind: String,
+}
+
+/// What is wrong with the tree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Complaint {
+    /// The edge is in no row.
+    Forbidden(Edge),
+    /// The crate has no row.
+    Unplaced(String),
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Complaint::Forbidden(Edge { from, to, kind }) => {
+                let allowed = row(from).unwrap_or_default();
+                let allowed = if allowed.is_empty() { "none of them".into() } else { allowed.join(", ") };
+                write!(f, "{from} → {to} ({kind}) points the wrong way; {from} may use: {allowed}")
+            }
+            Complaint::Unplaced(name) => write!(f, "{name} has no row in xtask/src/arrows.rs: say what it may use"),
+        }
+    }
+}
+
+/// Reads `cargo metadata` and holds it against the table.
+pub(crate) fn check() -> Result<String, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .map_err(|error| format!("cargo metadata cannot be started: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim_end()));
+    }
+    let metadata = serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
+    let (crates, edges) = read(&metadata).ok_or("cargo metadata: not in the expected form")?;
+    let complaints = judge(&crates, &edges);
+    if complaints.is_empty() {
+        return Ok(format!("arrows: {} crates, {} edges, all in the table", crates.len(), edges.len()));
+    }
+    Err(complaints.iter().map(|complaint| format!("arrows: {complaint}")).collect::<Vec<_>>().join("\n"))
+}
+
+/// The workspace's crates and the edges between them; `None` when the metadata are not as documented.
+fn read(metadata: &Value) -> Option<(BTreeSet<String>, BTreeSet<Edge>)> {
+    let packages = metadata.get("packages")?.as_array()?;
+    let name = |value: &Value| Some(value.get("name")?.as_str()?.to_owned());
+    let crates: BTreeSet<String> = packages.iter().map(name).collect::<Option<_>>()?;
+    let mut edges = BTreeSet::new();
+    for package in packages {
+        for dependency in package.get("dependencies")?.as_array()? {
+            // `name` is the package's own, whatever the manifest renames it to.
+            let to = name(dependency)?;
+            if crates.contains(&to) {
+                let kind = dependency.get("kind").and_then(Value::as_str).unwrap_or("normal").to_owned();
+                edges.insert(Edge { from: name(package)?, to, kind });
+            }
+        }
+    }
+    Some((crates, edges))
+}
+
+fn judge(crates: &BTreeSet<String>, edges: &BTreeSet<Edge>) -> Vec<Complaint> {
+    let unplaced = crates.iter().filter(|name| row(name).is_none()).cloned().map(Complaint::Unplaced);
+    let forbidden = |edge: &&Edge| row(&edge.from).is_some_and(|allowed| !allowed.contains(&edge.to.as_str()));
+    unplaced.chain(edges.iter().filter(forbidden).cloned().map(Complaint::Forbidden)).collect()
+}
+
+fn row(name: &str) -> Option<&'static [&'static str]> {
+    ALLOWED.iter().find(|(from, _)| *from == name).map(|(_, allowed)| *allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A crate's name and its dependencies with their kinds.
+    type Package<'a> = (&'a str, &'a [(&'a str, Option<&'a str>)]);
+
+    /// A workspace in the form of `cargo metadata`.
+    fn workspace(crates: &[Package<'_>]) -> Value {
+        let package = |(name, dependencies): &Package<'_>| {
+            let dependencies = dependencies.iter().map(|(name, kind)| json!({ "name": name, "kind": kind }));
+            json!({ "name": name, "dependencies": dependencies.collect::<Vec<_>>() })
+        };
+        json!({ "packages": crates.iter().map(package).collect::<Vec<_>>() })
+    }
+
+    fn verdict(crates: &[Package<'_>]) -> Vec<String> {
+        let (crates, edges) = read(&workspace(crates)).unwrap();
+        judge(&crates, &edges).iter().map(Complaint::to_string).collect()
+    }
+
+    #[test]
+    fn an_arrow_that_points_down_is_fine() {
+        let sim = ("narrows-sim", &[("narrows-core", None), ("serde", None)][..]);
+        assert_eq!(verdict(&[("narrows-core", &[]), sim, ("narrows", &[("narrows-sim", None)])]), [""; 0]);
+    }
+
+    #[test]
+    fn an_arrow_that_points_up_is_refused() {
+        let refused = verdict(&[("narrows-core", &[("narrows-scenario", None)]), ("narrows-scenario", &[])]);
+        assert_eq!(
+            refused,
+            ["narrows-core → narrows-scenario (normal) points the wrong way; narrows-core may use: none of them"]
+        );
+    }
+
+    #[test]
+    fn worlds_do_not_know_each_other_and_a_report_knows_none_in_tests_either() {
+        let refused = verdict(&[
+            ("narrows-sim", &[]),
+            ("narrows-live", &[("narrows-sim", Some("dev"))]),
+            ("narrows-report", &[("narrows-sim", Some("build"))]),
+        ]);
+        assert_eq!(refused.len(), 2, "{refused:?}");
+        assert!(refused[0].starts_with("narrows-live → narrows-sim (dev)"), "{refused:?}");
+        assert!(refused[1].starts_with("narrows-report → narrows-sim (build)"), "{refused:?}");
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_refused() {
+        assert_eq!(verdict(&[("narrows-cloud", &[])]).len(), 1);
+    }
+
+    #[test]
+    fn the_table_itself_has_no_cycle() {
+        // Each row names only crates whose own rows lie above it, or it could not have been drawn one way.
+        for (at, (name, allowed)) in ALLOWED.iter().enumerate() {
+            for to in *allowed {
+                let below = ALLOWED[..at].iter().any(|(row, _)| row == to);
+                assert!(below, "{name} → {to}: the row of {to} is not above that of {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_tree_as_it_is_keeps_the_table() {
+        check().unwrap();
+    }
+}

@@ -1,0 +1,39 @@
+//! The house's own checks, for what cargo cannot say itself. `cargo xtask` without a task lists them.
+use std::process::ExitCode;
+
+mod arrows;
+mod fmt;
+
+const USAGE: &str = "\
+cargo xtask arrows          dependencies between the workspace's crates point one way
+cargo xtask fmt [--check]   formats every Rust file, those that a macro declares as modules too";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args.as_slice() {
+        ["arrows"] => arrows::check(),
+        ["fmt"] => fmt::format(fmt::Mode::Write),
+        ["fmt", "--check"] => fmt::format(fmt::Mode::Check),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(said) => {
+            println!("{said}");
+            ExitCode::SUCCESS
+        }
+        Err(complaint) => {
+            eprintln!("{complaint}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's folder.
+fn root() -> std::path::PathBuf {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
