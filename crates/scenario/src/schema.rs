@@ -91,27 +91,34 @@ fn kind<K: Kind>(doc: &str) -> Value {
     let entries = K::entries();
     let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
     let mut forms = vec![json!({ "enum": names })];
-    forms.extend(entries.iter().map(entry));
+    forms.extend(entries.iter().map(entry::<K>));
     described(doc, json!({ "anyOf": forms }))
 }
 
-fn entry(entry: &Entry) -> Value {
-    let mut keys: Map<String, Value> = entry.params.iter().map(|spec| (spec.name.into(), param(spec))).collect();
+fn entry<K: Kind>(entry: &Entry) -> Value {
+    let takes_off = |spec: &ParamSpec| K::named(entry.name).is_some_and(|mut kind| kind.set(spec.name, "off").is_ok());
+    let param = |spec: &ParamSpec| (spec.name.into(), param(spec, takes_off(spec)));
+    let mut keys: Map<String, Value> = entry.params.iter().map(param).collect();
     keys.insert("kind".into(), json!({ "const": entry.name }));
     described(entry.summary, Value::Object(object(keys, &["kind"])))
 }
 
 fn plain<P: Params>() -> Map<String, Value> {
-    P::specs().iter().map(|spec| (spec.name.into(), param(spec))).collect()
+    P::specs().iter().map(|spec| (spec.name.into(), param(spec, false))).collect()
 }
 
-fn param(spec: &ParamSpec) -> Value {
+/// A parameter; some times can be switched off by the word.
+fn param(spec: &ParamSpec, takes_off: bool) -> Value {
     let mut doc = spec.doc.replace("\n ", "\n");
     doc = doc.trim().replace('\n', " ");
     if !matches!(spec.unit, Unit::Switch | Unit::Choice(_)) {
         doc = format!("{doc} Allowed: {}.", spec.allowed);
     }
-    let mut schema = described(&doc, unit(spec.unit));
+    let value = match unit(spec.unit) {
+        value if takes_off && !matches!(spec.unit, Unit::Choice(_)) => json!({ "anyOf": [{ "const": "off" }, value] }),
+        value => value,
+    };
+    let mut schema = described(&doc, value);
     let default = match spec.unit {
         unit if unit.is_bare() => serde_json::from_str(&spec.default).unwrap_or(Value::Null),
         _ => json!(spec.default),
@@ -147,12 +154,6 @@ fn unit(unit: Unit) -> Value {
         Unit::Count => json!({ "type": "integer", "minimum": 0 }),
         Unit::Number => json!({ "type": "number" }),
         Unit::Switch => json!({ "type": "boolean" }),
-        // The reader takes true and false for on and off, where these are among the words.
-        Unit::Choice(words) if words.contains(&"on") && words.contains(&"off") => {
-            json!({ "anyOf": [{ "enum": words }, { "type": "boolean" }] })
-        }
-        Unit::Choice(words) if words.contains(&"off") => json!({ "anyOf": [{ "enum": words }, { "const": false }] }),
-        Unit::Choice(words) if words.contains(&"on") => json!({ "anyOf": [{ "enum": words }, { "const": true }] }),
         Unit::Choice(words) => json!({ "enum": words }),
     }
 }

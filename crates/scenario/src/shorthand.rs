@@ -253,15 +253,11 @@ fn assign(flag: &str, holders: &mut [&mut dyn Holder], name: &str, text: &str) -
     })
 }
 
-/// `ecn=on` and `hystart=false` as people type them, whichever pair of words the parameter has.
+/// `ecn=on` as `tc` and `ip` have it.
 fn switch(unit: Unit, text: &str) -> &str {
     match (unit, text) {
-        (Unit::Switch, "on" | "yes") => "true",
-        (Unit::Switch, "off" | "no") => "false",
-        (Unit::Choice(words), "true" | "false") if !words.contains(&text) => {
-            let word = if text == "true" { "on" } else { "off" };
-            if words.contains(&word) { word } else { text }
-        }
+        (Unit::Switch, "on") => "true",
+        (Unit::Switch, "off") => "false",
         _ => text,
     }
 }

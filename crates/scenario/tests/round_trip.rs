@@ -43,7 +43,7 @@ fn what_is_left_out_has_sensible_defaults() {
     let [tcp, udp] = s.flows.as_slice() else { panic!("two flows") };
     assert_eq!((tcp.count, tcp.start, tcp.stop), (1, Start::At(Time::ZERO), Time::ZERO + Span::s(60)));
     assert_eq!((tcp.traffic.name(), tcp.transport.name()), ("bulk", "tcp"));
-    assert!(tcp.controller.is_some());
+    assert_eq!(tcp.controller, ControllerConfig::named("cubic"));
     assert_eq!((udp.transport.name(), &udp.controller), ("udp", &None));
 }
 

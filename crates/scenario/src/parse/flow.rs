@@ -54,8 +54,7 @@ pub(crate) fn default_transport(traffic: &Traffic) -> Transport {
 
 /// What governs this transport when nothing is said: CUBIC, as in Linux, Windows and macOS.
 pub(crate) fn default_controller(transport: &Transport) -> Option<ControllerConfig> {
-    let first = || ControllerConfig::NAMES.first().copied().and_then(ControllerConfig::named);
-    transport.is_controlled().then(|| ControllerConfig::named("cubic").or_else(first)).flatten()
+    transport.is_controlled().then(|| ControllerConfig::Cubic(Default::default()))
 }
 
 /// A value, or two between which each flow draws its own.

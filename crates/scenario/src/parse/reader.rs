@@ -232,11 +232,6 @@ impl<'a> Item<'a> {
             }
             (DeValue::Float(x), Unit::Number) => Some(x.as_str().to_owned()),
             (DeValue::Boolean(on), Unit::Switch) => Some(on.to_string()),
-            // `hystart = false` where the words are off, on and others.
-            (DeValue::Boolean(on), Unit::Choice(words)) => {
-                let word = if *on { "on" } else { "off" };
-                words.contains(&word).then(|| word.to_owned())
-            }
             _ => None,
         }
     }

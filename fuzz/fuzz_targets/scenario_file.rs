@@ -1,0 +1,28 @@
+//! No text makes the parser panic; what it accepts, it writes back as an equal scenario; what it refuses, it refuses on
+//! one line.
+#![no_main]
+use libfuzzer_sys::fuzz_target;
+use narrows_scenario::{Scenario, shorthand};
+use std::path::Path;
+
+fuzz_target!(|text: &str| {
+    // Traces must not be found, lest the fuzzer read the machine's files.
+    let traces = Path::new("/nonexistent");
+    if !text.contains("trace") {
+        match Scenario::parse(text, "fuzz.toml", traces) {
+            Ok(scenario) => {
+                let written = scenario.to_toml();
+                assert_eq!(Scenario::parse(&written, "fuzz.toml", traces).as_ref(), Ok(&scenario), "{written}");
+                assert!(scenario.validate().is_ok());
+            }
+            Err(error) => {
+                assert_eq!(error.to_string().lines().count(), 1, "{error}");
+                assert!(error.line.is_some(), "{error}");
+            }
+        }
+    }
+    let _ = shorthand::queues("--queues", text);
+    let _ = shorthand::flows("--flows", text);
+    let _ = shorthand::rate("--rate", text);
+    let _ = shorthand::span("--rtt", text);
+});
