@@ -1,2 +1,52 @@
-//! The program.
-fn main() {}
+//! Both sides of the bottleneck, on the command line.
+//!
+//! A command reads what was asked, has the simulator run it on a pool of threads, and leaves a folder of results, a table
+//! on stdout and, on request, JSON. What is computed lives elsewhere; here are arguments, files and the terminal.
+use clap::Parser;
+use failure::Failure;
+use std::process::ExitCode;
+
+mod batch;
+mod clock;
+mod compare;
+mod diff;
+mod failure;
+mod grid;
+mod interrupt;
+mod list;
+mod output;
+mod progress;
+mod reproduce;
+mod run;
+mod term;
+
+/// Queue disciplines and congestion controllers on a simulated bottleneck.
+#[derive(Parser)]
+#[command(version, about, arg_required_else_help = true, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Compare(compare::Compare),
+    Run(run::Run),
+    List(list::List),
+    /// Print the JSON schema of scenario files, for editors
+    Schema,
+    Diff(diff::Diff),
+    Reproduce(reproduce::Reproduce),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Compare(args) => compare::main(&args),
+        Command::Run(args) => run::main(&args),
+        Command::List(args) => list::main(&args),
+        Command::Schema => term::print_json(&narrows_scenario::schema::json_schema()),
+        Command::Diff(args) => diff::main(&args),
+        Command::Reproduce(args) => reproduce::main(&args),
+    };
+    outcome.map_or_else(|failure: Failure| failure.report(), |()| ExitCode::SUCCESS)
+}

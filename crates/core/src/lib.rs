@@ -12,7 +12,7 @@ extern crate std;
 #[macro_use]
 pub mod params;
 pub mod congestion;
-#[cfg(any(test, feature = "contract"))]
+#[cfg(any(test, doc, feature = "contract"))]
 pub mod contract;
 pub mod drop_reason;
 pub mod link;

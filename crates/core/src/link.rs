@@ -66,7 +66,9 @@ impl Link {
     /// A link whose queue is served in this way.
     pub fn new(queue: Queue, service: Service) -> Link {
         let service = match service {
-            Service::Wire(steps) => Server::Wire(Wire { rate: Steps::new(steps), clock: TxClock::default(), sending: None }),
+            Service::Wire(steps) => {
+                Server::Wire(Wire { rate: Steps::new(steps), clock: TxClock::default(), sending: None })
+            }
             Service::Shaper { rate, burst } => Server::Shaper(Shaper {
                 rate: Steps::new(rate),
                 clock: TxClock::default(),

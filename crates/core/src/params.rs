@@ -64,6 +64,19 @@ impl Unit {
     pub const fn is_bare(self) -> bool {
         matches!(self, Unit::Count | Unit::Number | Unit::Switch)
     }
+
+    /// What may follow the number, in any letter case but for `p` and `bdp`; nothing for kinds without a suffix.
+    pub fn suffixes(self) -> Vec<&'static str> {
+        let names = |units: &[(&'static str, u64)]| units.iter().map(|unit| unit.0).collect();
+        match self {
+            Unit::Span => names(SPAN_UNITS),
+            Unit::Rate => names(RATE_UNITS),
+            Unit::Bytes => names(BYTES_UNITS),
+            Unit::Packets => alloc::vec!["p"],
+            Unit::Limit => ["p", "bdp"].into_iter().chain(BYTES_UNITS.iter().map(|unit| unit.0)).collect(),
+            Unit::Count | Unit::Number | Unit::Switch | Unit::Choice(_) => Vec::new(),
+        }
+    }
 }
 
 impl core::fmt::Display for ParamError {
@@ -298,19 +311,36 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     }
 }
 
+/// Times, in nanoseconds.
+const SPAN_UNITS: &[(&str, u64)] = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// Rates, in bits per second; decimal, as `tc` has them.
+const RATE_UNITS: &[(&str, u64)] =
+    &[("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("tbit", 1_000_000_000_000)];
+
+/// Sizes, in bytes.
+const BYTES_UNITS: &[(&str, u64)] = &[
+    ("B", 1),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+];
+
 impl ParamValue for Span {
     const UNIT: Unit = Unit::Span;
     fn parse(text: &str) -> Option<Span> {
-        let units = [
-            ("ns", 1),
-            ("us", 1_000),
-            ("µs", 1_000),
-            ("ms", 1_000_000),
-            ("s", 1_000_000_000),
-            ("min", 60_000_000_000),
-            ("h", 3_600_000_000_000),
-        ];
-        scaled(text, &units).map(Span::ns)
+        scaled(text, SPAN_UNITS).map(Span::ns)
     }
     fn show(&self) -> String {
         self.to_string()
@@ -320,29 +350,30 @@ impl ParamValue for Span {
     }
 }
 
+/// Longest time of an [`Option<Span>`], which takes no range.
+const MAX_OPTIONAL: Span = Span::s(3600);
+
 /// A time that can be switched off: `"off"` or `"1ms"`.
 impl ParamValue for Option<Span> {
     const UNIT: Unit = Unit::Span;
     fn parse(text: &str) -> Option<Option<Span>> {
         match text.trim() {
             "off" => Some(None),
-            text => Span::parse(text).filter(|&span| span > Span::ZERO).map(Some),
+            text => Span::parse(text).filter(|&span| span > Span::ZERO && span <= MAX_OPTIONAL).map(Some),
         }
     }
     fn show(&self) -> String {
         self.map_or("off".into(), |span| span.show())
     }
     fn allowed() -> String {
-        format!("\"off\" or {}", Span::allowed())
+        format!("\"off\" or {} up to {MAX_OPTIONAL}", Span::allowed())
     }
 }
 
 impl ParamValue for Rate {
     const UNIT: Unit = Unit::Rate;
     fn parse(text: &str) -> Option<Rate> {
-        let units =
-            [("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("tbit", 1_000_000_000_000)];
-        scaled(text, &units).map(Rate::bit)
+        scaled(text, RATE_UNITS).map(Rate::bit)
     }
     fn show(&self) -> String {
         self.to_string()
@@ -355,16 +386,7 @@ impl ParamValue for Rate {
 impl ParamValue for Bytes {
     const UNIT: Unit = Unit::Bytes;
     fn parse(text: &str) -> Option<Bytes> {
-        let units = [
-            ("B", 1),
-            ("KB", 1_000),
-            ("MB", 1_000_000),
-            ("GB", 1_000_000_000),
-            ("KiB", 1 << 10),
-            ("MiB", 1 << 20),
-            ("GiB", 1 << 30),
-        ];
-        scaled(text, &units).map(Bytes)
+        scaled(text, BYTES_UNITS).map(Bytes)
     }
     fn show(&self) -> String {
         self.to_string()

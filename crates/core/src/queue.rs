@@ -224,6 +224,41 @@ macro_rules! queues {
                 match self { $( Queue::$Type(q) => q.observe(out), )* }
             }
         }
+
+        /// The laws of [`crate::contract::queue`], for every entry of the registry.
+        #[cfg(test)]
+        mod contract {
+            $( mod $module {
+                use crate::contract::queue::{check_parameters, check_run, check_run_with, check_service};
+                use crate::queue::QueueConfig;
+                use proptest::prelude::*;
+
+                const NAME: &str = stringify!($module);
+
+                #[test]
+                fn parameters() {
+                    check_parameters(NAME).unwrap();
+                }
+
+                #[test]
+                fn no_flow_starves() {
+                    check_service(NAME).unwrap();
+                }
+
+                proptest! {
+                    #[test]
+                    fn laws_by_default(ops in prop::collection::vec(any::<u8>(), 0..600)) {
+                        let config = QueueConfig::named(NAME).expect("registered");
+                        check_run_with(&config, &ops).map_err(TestCaseError::fail)?;
+                    }
+
+                    #[test]
+                    fn laws_with_any_parameters(script in prop::collection::vec(any::<u8>(), 0..600)) {
+                        check_run(NAME, &script).map_err(TestCaseError::fail)?;
+                    }
+                }
+            } )*
+        }
     };
 }
 

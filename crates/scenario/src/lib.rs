@@ -2,12 +2,25 @@
 //!
 //! A world (simulator, live, kernel) takes a validated [`Scenario`] and returns a [`RunResult`]; it never parses a file
 //! and never writes one.
+//!
+//! In: [`Scenario::load`] reads a file, [`shorthand`] the command line's short forms, [`schema`] describes files to
+//! editors. Out: [`result::folder`] writes and reads result folders.
+mod check;
+mod error;
+mod keys;
+mod kind;
 pub mod model;
+mod parse;
 pub mod result;
+pub mod schema;
+pub mod shorthand;
+mod suggest;
 pub mod traffic;
 pub mod transport;
+mod write;
 
+pub use error::ScenarioError;
 pub use model::{Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start};
-pub use result::{Cdf, RunResult, Series, Summary};
+pub use result::{Cdf, ResultError, RunResult, Series, Stored, Summary, summary_json};
 pub use traffic::Traffic;
 pub use transport::Transport;

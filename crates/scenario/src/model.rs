@@ -78,14 +78,17 @@ impl RateSpec {
     }
 }
 
-/// When a packet counts as handed over to the next hop.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Release {
-    /// When its last bit has been sent: a wire.
-    #[default]
-    End,
-    /// When its first bit is due: a token-bucket shaper such as Linux's htb or tbf, which sends at once and pays later.
-    Start,
+narrows_core::choice! {
+    /// When a packet counts as handed over to the next hop.
+    #[derive(Default)]
+    pub enum Release {
+        /// When its last bit has been sent: a wire.
+        #[default]
+        End = "end",
+        /// When its first bit is due: a token-bucket shaper such as Linux's htb or tbf, which sends at once and pays
+        /// later.
+        Start = "start",
+    }
 }
 
 /// One or more flows of the same kind.

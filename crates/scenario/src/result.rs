@@ -1,7 +1,16 @@
 //! What a run leaves behind.
+pub mod folder;
 pub mod summary;
+mod table;
 
+pub use folder::{ResultError, Stored};
 pub use summary::Summary;
+
+/// `summary.json`, to the byte; also what `--json` prints.
+pub fn summary_json(summary: &Summary) -> String {
+    let json = serde_json::to_string_pretty(summary);
+    json.expect("serialising into memory fails only for maps whose keys are no text") + "\n"
+}
 
 /// A quantity over time.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,7 +1,7 @@
 //! What a flow's application sends. Each kind has parameters of its own; `size`s are payload bytes.
+use crate::kind::kinds;
 use narrows_core::params;
-use narrows_core::params::{ParamError, ParamSpec, Params};
-use narrows_core::queue::Entry;
+use narrows_core::params::Params;
 use narrows_core::{Bytes, Rate, Span};
 
 params! {
@@ -75,60 +75,26 @@ params! {
     }
 }
 
-macro_rules! traffic {
-    ($( $name:literal, $Type:ident, $summary:literal; )*) => {
-        /// What a flow's application sends.
-        #[derive(Clone, PartialEq, Debug)]
-        pub enum Traffic { $( #[doc = $summary] $Type($Type), )* }
-
-        impl Traffic {
-            /// The kinds there are.
-            pub const NAMES: &'static [&'static str] = &[$( $name ),*];
-
-            /// Every kind, described.
-            pub fn entries() -> Vec<Entry> {
-                vec![$( Entry { name: $name, summary: $summary, params: $Type::specs() } ),*]
-            }
-
-            /// The kind called `name`, with default parameters.
-            pub fn named(name: &str) -> Option<Traffic> {
-                match name { $( $name => Some(Traffic::$Type(Default::default())), )* _ => None }
-            }
-
-            /// The kind's name.
-            pub const fn name(&self) -> &'static str {
-                match self { $( Traffic::$Type(_) => $name, )* }
-            }
-
-            /// Sets a parameter from text.
-            pub fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
-                match self { $( Traffic::$Type(p) => p.set(name, text), )* }
-            }
-
-            /// A parameter as text.
-            pub fn get(&self, name: &str) -> Option<String> {
-                match self { $( Traffic::$Type(p) => p.get(name), )* }
-            }
-
-            /// Its parameters, described.
-            pub fn specs(&self) -> Vec<ParamSpec> {
-                match self { $( Traffic::$Type(_) => $Type::specs(), )* }
-            }
-
-            /// Checks the parameters.
-            pub fn validate(&self) -> Result<(), ParamError> {
-                match self { $( Traffic::$Type(p) => p.validate(), )* }
-            }
-        }
-    };
+kinds! {
+    /// What a flow's application sends.
+    pub enum Traffic {
+        "bulk", Bulk(Bulk), "As much as the transport takes, from start to stop (TCP).";
+        "finite", Finite(Finite), "One transfer of a given size; its completion time is recorded (TCP).";
+        "cbr", Cbr(Cbr), "Equal packets at a constant rate (UDP).";
+        "poisson", Poisson(Poisson), "Equal packets as a Poisson process (UDP).";
+        "thin", Thin(Thin), "A small message at fixed intervals: games, voice (TCP or UDP).";
+        "onoff", OnOff(OnOff), "Bursts at a rate and silences, exponentially long (TCP or UDP).";
+        "web", Web(Web), "Transfers of Pareto size with pauses between them; completion times are recorded (TCP).";
+    }
 }
 
-traffic! {
-    "bulk", Bulk, "As much as the transport takes, from start to stop.";
-    "finite", Finite, "One transfer of a given size; its completion time is recorded.";
-    "cbr", Cbr, "Equal packets at a constant rate (UDP).";
-    "poisson", Poisson, "Equal packets as a Poisson process (UDP).";
-    "thin", Thin, "A small message at fixed intervals: games, voice (TCP or UDP).";
-    "onoff", OnOff, "Bursts at a rate and silences, exponentially long (TCP or UDP).";
-    "web", Web, "Transfers of Pareto size with pauses between them; completion times are recorded (TCP).";
+impl Traffic {
+    /// The transports that can carry it, by name; the first is the default.
+    pub const fn carriers(&self) -> &'static [&'static str] {
+        match self {
+            Traffic::Bulk(_) | Traffic::Finite(_) | Traffic::Web(_) => &["tcp"],
+            Traffic::Cbr(_) | Traffic::Poisson(_) => &["udp"],
+            Traffic::Thin(_) | Traffic::OnOff(_) => &["tcp", "udp"],
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! How a flow's data are carried: TCP as Linux has it, or bare UDP.
+use crate::kind::kinds;
 use narrows_core::params;
-use narrows_core::params::Packets;
+use narrows_core::params::{Packets, Params};
 use narrows_core::{Bytes, Span};
 
 params! {
@@ -37,24 +38,25 @@ params! {
     }
 }
 
-/// How a flow's data are carried.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Transport {
-    /// Reliable, congestion controlled, with Linux's loss recovery.
-    Tcp(TcpParams),
-    /// Datagrams at the application's rate.
-    Udp(UdpParams),
+kinds! {
+    /// How a flow's data are carried.
+    pub enum Transport {
+        "tcp", Tcp(TcpParams), "Reliable, congestion controlled, with Linux's loss recovery.";
+        "udp", Udp(UdpParams), "Datagrams at the application's rate.";
+    }
 }
 
 impl Transport {
-    /// The kinds there are.
-    pub const NAMES: &'static [&'static str] = &["tcp", "udp"];
+    /// Does a congestion controller govern it?
+    pub const fn is_controlled(&self) -> bool {
+        matches!(self, Transport::Tcp(_))
+    }
 
-    /// The kind's name.
-    pub const fn name(&self) -> &'static str {
+    /// Headers of a packet, from the IP layer up.
+    pub const fn header(&self) -> Bytes {
         match self {
-            Transport::Tcp(_) => "tcp",
-            Transport::Udp(_) => "udp",
+            Transport::Tcp(tcp) => tcp.header,
+            Transport::Udp(udp) => udp.header,
         }
     }
 }

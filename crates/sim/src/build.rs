@@ -34,7 +34,6 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         drops: Vec::with_capacity(64),
         hops: scenario.hops.iter().enumerate().map(|(n, spec)| hop(scenario, n, spec, samples)).collect(),
         flows: Vec::new(),
-        peak_bytes: 0,
     };
     let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
     let digits = if total > MANY_FLOWS { 2 } else { 3 };

@@ -83,11 +83,6 @@ impl Events {
         Some((Time::from_ns((event >> 64) as u64), kind, low as usize & (MAX_INDEX - 1)))
     }
 
-    /// Events scheduled so far.
-    pub(crate) const fn scheduled(&self) -> u64 {
-        self.sequence
-    }
-
     pub(crate) fn bytes(&self) -> usize {
         self.heap.capacity() * size_of::<u128>()
     }

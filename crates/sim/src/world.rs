@@ -11,7 +11,7 @@ use crate::tcp::{AckSegment, Outgoing};
 use crate::{Cancelled, Watch};
 use narrows_core::link::{Link, Poll};
 use narrows_core::queue::Ctx;
-use narrows_core::{Dscp, DropReason, Ecn, FlowId, PacketId, PacketMeta, Pool, Rng, Span, Time};
+use narrows_core::{DropReason, Dscp, Ecn, FlowId, PacketId, PacketMeta, Pool, Rng, Span, Time};
 use std::collections::VecDeque;
 
 /// A hop at run time.
@@ -69,7 +69,6 @@ pub(crate) struct World {
     pub(crate) drops: Vec<(PacketId, DropReason)>,
     pub(crate) hops: Vec<Hop>,
     pub(crate) flows: Vec<Flow>,
-    pub(crate) peak_bytes: usize,
 }
 
 /// Events between two looks at the watch, when samples are far apart.
@@ -505,7 +504,7 @@ impl World {
             Act::Pause => return,
         };
         tcp.written += bytes.unwrap_or(0);
-        tcp.sender.write(bytes);
+        tcp.sender.write(bytes, self.now);
         if matches!(act, Act::Transfer(_)) {
             tcp.transfer = Some((self.now, tcp.written));
         }
@@ -518,7 +517,8 @@ impl World {
 
     fn send_datagram(&mut self, flow_index: usize, payload: u32) {
         let flow = &self.flows[flow_index];
-        let meta = PacketMeta { hash: flow.hash, flow: FlowId(flow_index as u32), dscp: Dscp(0), ..PacketMeta::default() };
+        let meta =
+            PacketMeta { hash: flow.hash, flow: FlowId(flow_index as u32), dscp: Dscp(0), ..PacketMeta::default() };
         let ip_len = payload + flow.header;
         let hop = usize::from(flow.route[0]);
         let id = self.insert(meta, Segment { ip_len, kind: SegmentKind::Datagram, ..Segment::default() });

@@ -331,3 +331,202 @@ const FLAT_COUNT: u64 = 100;
 const UNKNOWN_COUNT: u64 = 20;
 /// 1024 s either side of the origin, in 1/1024 s: by then the window is beyond 10⁸ packets.
 const LONGEST_OFFSET: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bytes;
+    use crate::congestion::parts::testing::{MSS, ack, path};
+    use std::vec::Vec;
+
+    fn cubic(initial_window: u64, change: impl FnOnce(&mut CubicParams)) -> Cubic {
+        let mut params = CubicParams::default();
+        change(&mut params);
+        Cubic::new(&params, &path(initial_window, false), Time::ZERO, Rng::stream(1, "cubic"))
+    }
+
+    fn event(kind: LossKind) -> Loss {
+        Loss { now: Time::ZERO, kind, lost: MSS, inflight: Bytes::ZERO, nxt: Bytes::ZERO, first: true }
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::ms(ms)
+    }
+
+    /// A window of acknowledgments, two packets each, spread over a round trip of 100 ms.
+    fn round_trip(c: &mut Cubic, from_ms: u64) {
+        let acks = c.window.cwnd() / 2;
+        for i in 0..acks {
+            c.on_ack(&ack(at(from_ms) + Span::ms(100) * i / acks, 2));
+        }
+    }
+
+    #[test]
+    fn the_curve_is_that_of_rfc_9438() {
+        for line in include_str!("../../tests/vectors/cubic_rfc9438.csv").lines().skip(1) {
+            let fields: Vec<f64> = line.split(',').map(|field| field.parse().unwrap()).collect();
+            let [w_max, start, k, t, w] = fields[..] else { panic!("{line}") };
+            let law = Law::new(&CubicParams::default());
+            let epoch = law.begin_epoch(0, start as u64, Some(w_max as u64), 0);
+            let (got_k, got_w) = (epoch.k as f64 / 1024.0, law.window_at(&epoch, (t * 1024.0) as u64) as f64);
+            // C is 410/1024 (+0.1 %), K and t are cut to 1/1024 s, the window to whole packets.
+            assert!((got_k - k).abs() <= 1.0 / 1024.0 + 0.0005 * k, "{line}: K = {got_k}");
+            assert!((got_w - w).abs() <= 1.0 + 0.004 * (w - w_max).abs(), "{line}: W = {got_w}");
+        }
+    }
+
+    #[test]
+    fn a_window_follows_the_curve_of_one_rtt_ahead() {
+        // Loss at 1000 packets: 700 left, K = (300 / 0.4)^(1/3) = 9.09 s; RTT 100 ms.
+        let mut c = cubic(1000, |p| p.tcp_friendliness = false);
+        c.on_loss(&event(LossKind::Loss));
+        c.delay_min = Some(Span::ms(100));
+        let curve = |t: f64| 1000.0 + 0.4 * (t - 9.086_f64) * (t - 9.086) * (t - 9.086);
+        for round in 0..150 {
+            let t = round as f64 / 10.0;
+            let cwnd = c.window.cwnd() as f64;
+            let (least, most) = (curve(t - 0.1).max(700.0) - 2.0, curve(t + 0.1) * 1.001 + 2.0);
+            assert!(least <= cwnd && cwnd <= most, "{t} s: {cwnd} is not in {least} ..= {most}");
+            round_trip(&mut c, round * 100);
+        }
+        assert!(c.window.cwnd() > 1060, "beyond the origin it grows again: {}", c.window.cwnd());
+    }
+
+    #[test]
+    fn where_new_reno_is_faster_its_slope_counts() {
+        // From 14 packets at 10 ms per RTT the curve is flat: α = 0.533 packets per round trip for 60 of them.
+        let grown = |friendly| {
+            let mut c = cubic(20, |p| p.tcp_friendliness = friendly);
+            c.on_loss(&event(LossKind::Loss));
+            assert_eq!(c.window.cwnd(), 14);
+            for round in 0..60 {
+                let acks = c.window.cwnd();
+                for i in 0..acks {
+                    c.on_ack(&ack(at(round * 10) + Span::ms(10) * i / acks, 1));
+                }
+            }
+            c.window.cwnd() - 14
+        };
+        // 60 × 0.529 (RFC 9438 §4.3) = 31.8
+        assert!((30..=32).contains(&grown(true)), "{}", grown(true));
+        assert!(grown(false) <= 5, "{}", grown(false));
+    }
+
+    #[test]
+    fn new_renos_slope_is_15_eighths_of_a_window_per_packet() {
+        // 8 × (1024 + 717) / 3 / (1024 − 717) = 15; RFC: 1 / (3 × 0.3 / 1.7) = 1.889
+        assert_eq!(Law::new(&CubicParams::default()).friendly_scale, 15);
+        let mut c = cubic(20, |_| {});
+        c.epoch = Some(Epoch { start: 0, k: 0, origin: 0, friendly: 20, acked: 37 });
+        c.keep_up_with_reno(20);
+        assert_eq!(c.epoch.as_ref().unwrap().friendly, 20, "37 packets are 15/8 of 20, to be exceeded");
+        c.epoch.as_mut().unwrap().acked += 1 + 37;
+        c.keep_up_with_reno(20);
+        let epoch = c.epoch.as_ref().unwrap();
+        assert_eq!((epoch.friendly, epoch.acked), (22, 1));
+    }
+
+    #[test]
+    fn fast_convergence_lowers_the_origin_only_below_the_last_maximum() {
+        let law = Law::new(&CubicParams::default());
+        assert_eq!(law.next_max(246, None), 246);
+        assert_eq!(law.next_max(218, Some(246)), 185); // 218 × 1741 / 2048
+        assert_eq!(law.next_max(246, Some(246)), 246);
+        assert_eq!(law.next_max(300, Some(246)), 300);
+        let stubborn = Law::new(&CubicParams { fast_convergence: false, ..CubicParams::default() });
+        assert_eq!(stubborn.next_max(218, Some(246)), 218);
+    }
+
+    #[test]
+    fn a_loss_leaves_717_of_1024_and_at_least_two_packets() {
+        for (before, after) in [(246, 172), (218, 152), (1224, 857), (2, 2), (1, 2)] {
+            let mut c = cubic(before, |_| {});
+            c.on_loss(&event(LossKind::Loss));
+            assert_eq!((c.plan().cwnd, c.plan().ssthresh), (MSS * after, Some(MSS * after)));
+        }
+    }
+
+    #[test]
+    fn without_a_known_maximum_growth_is_one_in_twenty() {
+        let mut c = cubic(100, |_| {});
+        c.window.leave_slow_start();
+        for _ in 0..50 {
+            c.on_ack(&ack(at(1), 2));
+        }
+        assert_eq!(c.window.cwnd(), 105);
+    }
+
+    #[test]
+    fn growth_is_at_most_one_and_a_half_per_round_trip() {
+        let mut c = cubic(100, |_| {});
+        c.on_loss(&event(LossKind::Loss));
+        round_trip(&mut c, 0);
+        // Far beyond the origin the curve is as steep as anything.
+        let before = c.window.cwnd();
+        c.on_ack(&ack(at(100_000), before));
+        assert_eq!(c.count, LEAST_COUNT);
+        assert!(c.window.cwnd() <= before + before / 2 + 1);
+    }
+
+    #[test]
+    fn a_timeout_forgets_the_path_and_starts_slowly_up_to_the_threshold() {
+        let mut c = cubic(100, |_| {});
+        c.delay_min = Some(Span::ms(100));
+        c.on_loss(&event(LossKind::Timeout));
+        assert_eq!((c.plan().cwnd, c.plan().ssthresh), (MSS, Some(MSS * 70)));
+        assert_eq!((c.last_max, c.delay_min), (None, None));
+        for _ in 0..40 {
+            c.on_ack(&ack(at(500), 2));
+        }
+        // 69 packets to the threshold; the eleven left begin an epoch.
+        assert_eq!((c.window.cwnd(), c.epoch.is_some()), (70, true));
+    }
+
+    #[test]
+    fn a_mistaken_loss_is_undone() {
+        let mut c = cubic(100, |_| {});
+        c.on_loss(&event(LossKind::Loss));
+        c.on_spurious(at(10));
+        assert_eq!((c.plan().cwnd, c.plan().ssthresh), (MSS * 100, None));
+    }
+
+    #[test]
+    fn idle_time_does_not_count_for_the_curve() {
+        let run = |idle_ms: u64| {
+            let mut c = cubic(1000, |p| p.tcp_friendliness = false);
+            c.on_loss(&event(LossKind::Loss));
+            for round in 0..10 {
+                round_trip(&mut c, round * 100);
+            }
+            let idle = Some(Span::ms(idle_ms));
+            c.on_sent(&Sent { now: at(1000 + idle_ms), bytes: MSS, inflight: MSS, retransmit: false, idle });
+            round_trip(&mut c, 1000 + idle_ms);
+            c.window.cwnd()
+        };
+        assert_eq!(run(8000), run(0));
+    }
+
+    #[test]
+    fn rtt_samples_of_the_first_second_of_an_epoch_do_not_count() {
+        let mut c = cubic(100, |_| {});
+        c.on_loss(&event(LossKind::Loss));
+        c.on_ack(&ack(at(0), 1));
+        let sample = |c: &mut Cubic, ms, rtt| {
+            c.on_ack(&Ack { rtt: Some(Span::ms(rtt)), ..ack(at(ms), 1) });
+            c.delay_min
+        };
+        assert_eq!(sample(&mut c, 999, 50), None);
+        assert_eq!(sample(&mut c, 1000, 60), Some(Span::ms(60)));
+        assert_eq!(sample(&mut c, 1004, 70), Some(Span::ms(60)));
+    }
+
+    #[test]
+    fn ticks_are_counted_as_the_time_says_even_backwards() {
+        let mut clock = Clock::new(Span::ms(4));
+        let ticks: Vec<u64> =
+            [0, 3_999_999, 4_000_000, 7_999_999, 80_000_000, 1].map(|ns| clock.tick(Time::from_ns(ns))).into();
+        assert_eq!(ticks, [0, 0, 1, 1, 20, 0]);
+        assert_eq!([39_999, 40_000, 40_020].map(|us| clock.ticks_up(Span::us(us))), [10, 10, 11]);
+        assert_eq!([0, 1, 250, 251].map(|ticks| clock.to_1024ths(ticks)), [0, 4, 1024, 1028]);
+    }
+}

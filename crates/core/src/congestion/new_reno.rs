@@ -70,3 +70,49 @@ impl CongestionController for NewReno {
         self.window.plan()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Span;
+    use crate::congestion::LossKind;
+    use crate::congestion::parts::testing::{MSS, ack, path};
+
+    fn new_reno(initial_window: u64, params: &NewRenoParams) -> NewReno {
+        NewReno::new(params, &path(initial_window, false), Time::ZERO, Rng::stream(1, "reno"))
+    }
+
+    #[test]
+    fn slow_start_half_on_loss_then_one_packet_per_window() {
+        let mut c = new_reno(4, &NewRenoParams::default());
+        let mut after = |packets| {
+            c.on_ack(&ack(Time::ZERO, packets));
+            c.plan().cwnd.0 / MSS.0
+        };
+        assert_eq!([after(1), after(2), after(2)], [5, 7, 9]);
+        let bytes = MSS * 9;
+        c.on_loss(&Loss { now: Time::ZERO, kind: LossKind::Loss, lost: MSS, inflight: bytes, nxt: bytes, first: true });
+        assert_eq!((c.plan().cwnd, c.plan().ssthresh), (MSS * 4, Some(MSS * 4)));
+        // 4 packets: 2 + 2; then 5: 2 + 2 + 2 with one left over; then 6: 1 + 2 + 2 + 2 with one left over.
+        let windows = [2, 2, 2, 2, 2, 2, 2, 2].map(|packets| {
+            c.on_ack(&ack(Time::ZERO, packets));
+            c.plan().cwnd.0 / MSS.0
+        });
+        assert_eq!(windows, [4, 5, 5, 5, 6, 6, 6, 7]);
+    }
+
+    #[test]
+    fn hystart_ends_slow_start_when_switched_on() {
+        let slow_start_ends = |hystart, hystart_kind| {
+            let mut c = new_reno(100, &NewRenoParams { hystart, hystart_kind });
+            (0..100).any(|i| {
+                let now = Time::ZERO + Span::ms(1) * i;
+                c.on_ack(&Ack { rtt: Some(Span::ms(100)), una: MSS * (i + 1), nxt: MSS * 1000, ..ack(now, 1) });
+                c.plan().ssthresh.is_some()
+            })
+        };
+        assert!(slow_start_ends(true, HystartKind::Classic));
+        assert!(!slow_start_ends(false, HystartKind::Classic));
+        assert!(!slow_start_ends(true, HystartKind::PlusPlus), "the delay does not rise");
+    }
+}

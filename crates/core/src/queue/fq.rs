@@ -44,7 +44,7 @@ params! {
         /// Drop packets that are beyond the horizon; otherwise they leave at the horizon.
         pub horizon_drop: bool = true;
         /// Pause after which a flow has at least one quantum of credit again.
-        pub refill_delay: Span = Span::ms(40);
+        pub refill_delay: Span = Span::ms(40), from Span::ZERO, to Span::s(3600);
         /// Mark every ECN-capable packet that waited longer than this after it could have left.
         pub ce_threshold: Option<Span> = None;
         /// Let packets skip the flows when nothing else waits, as Linux does since 6.7.

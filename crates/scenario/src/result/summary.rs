@@ -25,6 +25,13 @@ pub struct Summary {
     pub cost: Cost,
 }
 
+impl Summary {
+    /// The same figures at no cost: what must be equal between two runs of a scenario with the same seed.
+    pub fn without_cost(&self) -> Summary {
+        Summary { cost: Cost::default(), ..self.clone() }
+    }
+}
+
 /// A hop's figures.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HopSummary {

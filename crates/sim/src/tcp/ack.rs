@@ -20,7 +20,6 @@ pub(super) struct Digest {
     pub(super) lost_again: bool,
     /// Congestion experienced is echoed.
     pub(super) ece: bool,
-    pub(super) duplicate: bool,
     /// Delivered, bytes and segments.
     delivered: Bytes,
     pub(super) delivered_segments: u32,
@@ -41,7 +40,7 @@ impl Sender {
             return None;
         }
         let prior_inflight = self.board.inflight();
-        let mut digest = Digest { ece: ack.ece, duplicate: ack.duplicate, ..Digest::default() };
+        let mut digest = Digest { ece: ack.ece, ..Digest::default() };
         let plain = ack.blocks == 0 && !ack.ece && self.board.is_plain();
         if ack.blocks > 0 {
             self.digest_sacks(ack, now, &mut digest);
@@ -178,7 +177,8 @@ impl Sender {
             una: self.una_bytes,
             nxt: self.nxt_bytes,
             delivered: self.delivery.total,
-            in_reduction: reducing || !digest.advanced,
+            in_reduction: reducing,
+            may_raise: digest.advanced,
             cwnd_limited: self.is_window_limited(&controller),
             rate,
         });

@@ -188,6 +188,7 @@ impl Sender {
             lost: Bytes(u64::from(self.board.lost_out()) * mss),
             inflight: Bytes(u64::from(self.board.inflight()) * mss),
             first,
+            nxt: self.nxt_bytes,
         };
         if let Some(controller) = &mut self.controller {
             controller.on_loss(&event);

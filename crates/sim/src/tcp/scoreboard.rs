@@ -37,6 +37,11 @@ const EVER_RESENT: u8 = 8;
 const APP_LIMITED: u8 = 16;
 
 impl Record {
+    #[inline]
+    pub(super) fn new(sent: Time, len: u16) -> Record {
+        Record { sent, len, ..Record::default() }
+    }
+
     pub(super) const fn app_limited(&self) -> bool {
         self.flags & APP_LIMITED != 0
     }
@@ -51,10 +56,6 @@ impl Record {
 
     pub(super) const fn sacked(&self) -> bool {
         self.flags & SACKED != 0
-    }
-
-    pub(super) const fn lost(&self) -> bool {
-        self.flags & LOST != 0
     }
 }
 
@@ -210,8 +211,6 @@ impl Scoreboard {
         if let Some(first) = self.sacked.first_mut() {
             first.0 = first.0.max(una);
         }
-        self.originals = self.originals.max(una);
-        self.hint = self.hint.max(una);
     }
 
     fn forget(&mut self, record: &Record) {
@@ -273,16 +272,12 @@ impl Scoreboard {
         }
     }
 
-    /// Highest segment known to have arrived, plus one.
-    pub(super) fn highest_sacked(&self) -> Option<u64> {
-        self.sacked.last().map(|range| range.1)
-    }
-
     /// The next segment to send again, in sequence order.
     pub(super) fn next_to_resend(&mut self) -> Option<u64> {
         if self.to_resend == 0 {
             return None;
         }
+        self.hint = self.hint.max(self.una);
         while self.hint < self.nxt {
             let flags = self.record(self.hint).flags;
             if flags & (LOST | RESENT | SACKED) == LOST {
@@ -330,7 +325,7 @@ impl Scoreboard {
     /// Walks the segments in the order of their last sending, those lost already left out (RFC 8985 §6.2 step 5). `judge`
     /// says what becomes of each.
     pub(super) fn walk_in_time_order(&mut self, mut judge: impl FnMut(u64, &Record) -> Verdict) {
-        let (mut seq, mut settled) = (self.originals, true);
+        let (mut seq, mut settled) = (self.originals.max(self.una), true);
         while seq < self.nxt {
             let record = *self.record(seq);
             if record.flags & (SACKED | LOST | EVER_RESENT) == 0 {

@@ -5,7 +5,7 @@ use super::rate::Delivery;
 use super::recovery::{Probe, Prr, Rack, State, Timer};
 use super::rtt::Rtt;
 use super::scoreboard::{Record, Scoreboard};
-use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent};
+use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent, Underuse};
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
 use narrows_scenario::transport::TcpParams;
 
@@ -64,6 +64,8 @@ pub(crate) struct Sender {
     pub(super) cwr_owed: bool,
     /// Bytes that the application has handed over and that were not sent yet; `None`: without end.
     unsent: Option<u64>,
+    /// When the last segment left.
+    last_sent: Time,
     pacing: Pacing,
     usage: Usage,
     sent_in_burst: u32,
@@ -91,6 +93,10 @@ struct Usage {
     max_out: u32,
     /// The round in which `max_out` was seen ends with this segment.
     round_ends: u64,
+    /// When the window was last filled, or last cut for not being so.
+    filled: Time,
+    /// Most in flight since then.
+    used: u32,
 }
 
 impl Sender {
@@ -119,6 +125,7 @@ impl Sender {
             expiries: 0,
             cwr_owed: false,
             unsent: Some(0),
+            last_sent: Time::ZERO,
             pacing: Pacing { always: params.pacing, ..Pacing::default() },
             usage: Usage::default(),
             sent_in_burst: 0,
@@ -152,7 +159,8 @@ impl Sender {
     }
 
     /// The application hands over data; `None`: without end.
-    pub(crate) fn write(&mut self, bytes: Option<u64>) {
+    pub(crate) fn write(&mut self, bytes: Option<u64>, now: Time) {
+        self.notice_idleness(now);
         self.unsent = match (self.unsent, bytes) {
             (Some(unsent), Some(more)) => Some(unsent + more),
             _ => None,
@@ -219,7 +227,8 @@ impl Sender {
             }
         };
         let flight_is_empty = self.board.out() == 0;
-        let mut record = Record { sent: now, len: len as u16, ..Record::default() };
+        let idle = flight_is_empty.then(|| now.since(self.last_sent));
+        let mut record = Record::new(now, len as u16);
         self.delivery.stamp(&mut record, now, flight_is_empty);
         record.inflight = (self.board.inflight() + 1).saturating_mul(self.mss);
         let seq = self.board.push(record);
@@ -228,7 +237,7 @@ impl Sender {
             self.timer_base = now;
         }
         let cwr = core::mem::take(&mut self.cwr_owed);
-        self.sent(now, len, false, flight_is_empty);
+        self.sent(now, len, false, idle);
         Some(Outgoing { seq, len: len as u16, resent: false, cwr })
     }
 
@@ -246,19 +255,20 @@ impl Sender {
         });
         let len = self.board.record(seq).len;
         self.stats.retransmits += 1;
-        self.sent(now, u32::from(len), true, false);
+        self.sent(now, u32::from(len), true, None);
         Outgoing { seq, len, resent: true, cwr: false }
     }
 
     #[inline]
-    fn sent(&mut self, now: Time, len: u32, retransmit: bool, after_idle: bool) {
+    fn sent(&mut self, now: Time, len: u32, retransmit: bool, idle: Option<Span>) {
         if self.state.is_reducing() {
             self.prr.out += 1;
         }
         self.pacing.sent += 1;
+        self.last_sent = now;
         let inflight = Bytes(u64::from(self.board.inflight()) * u64::from(self.mss));
         if let Some(controller) = &mut self.controller {
-            controller.on_sent(&Sent { now, bytes: Bytes(u64::from(len)), inflight, retransmit, after_idle });
+            controller.on_sent(&Sent { now, bytes: Bytes(u64::from(len)), inflight, retransmit, idle });
             if let Some(rate) = controller.plan().pacing {
                 self.advance_gate(now, len, rate);
             } else if self.pacing.always {
@@ -298,7 +308,7 @@ impl Sender {
         let inflight = self.board.inflight();
         let window_is_full = inflight >= self.cwnd;
         if self.sent_in_burst > 0 || window_is_full {
-            self.validate_window(window_is_full);
+            self.validate_window(window_is_full, now);
         }
         if self.sent_in_burst > 0 {
             self.sent_in_burst = 0;
@@ -311,11 +321,43 @@ impl Sender {
     }
 
     #[inline]
-    fn validate_window(&mut self, limited: bool) {
-        let out = self.board.out();
+    fn validate_window(&mut self, limited: bool, now: Time) {
+        let (out, una, nxt) = (self.board.out(), self.board.una(), self.board.nxt());
         let usage = &mut self.usage;
-        if self.board.una() >= usage.round_ends || limited || (!usage.limited && out > usage.max_out) {
-            *usage = Usage { limited, max_out: out, round_ends: self.board.nxt() };
+        if una >= usage.round_ends || limited || (!usage.limited && out > usage.max_out) {
+            (usage.limited, usage.max_out, usage.round_ends) = (limited, out, nxt);
+        }
+        if limited {
+            (usage.filled, usage.used) = (now, 0);
+        } else {
+            self.notice_underuse(out, now);
+        }
+    }
+
+    /// A window that an application has not filled for an RTO says little about the path (Linux
+    /// `tcp_cwnd_application_limited`).
+    fn notice_underuse(&mut self, out: u32, now: Time) {
+        let used = self.usage.used.max(out);
+        self.usage.used = used;
+        let Some(controller) = &mut self.controller else { return };
+        if now.since(self.usage.filled) >= self.rtt.timeout() && controller.reduction() == Reduction::Proportional {
+            (self.usage.filled, self.usage.used) = (now, 0);
+            if self.state.is_open() {
+                controller.on_underuse(&Underuse::Limited { used: Bytes(u64::from(used) * u64::from(self.mss)) });
+                self.take_window();
+            }
+        }
+    }
+
+    /// The application sends again after a silence (Linux `tcp_slow_start_after_idle_check`).
+    fn notice_idleness(&mut self, now: Time) {
+        let (idle, rto) = (now.since(self.last_sent), self.rtt.timeout());
+        let Some(controller) = &mut self.controller else { return };
+        let is_idle = self.board.out() == 0 && self.pacing.sent > 0 && idle > rto;
+        if is_idle && controller.reduction() == Reduction::Proportional {
+            controller.on_underuse(&Underuse::Idle { idle, rto });
+            (self.usage.filled, self.usage.used) = (now, 0);
+            self.take_window();
         }
     }
 
@@ -396,11 +438,6 @@ impl Sender {
     /// Smoothed RTT.
     pub(crate) fn srtt(&self) -> Option<Span> {
         self.rtt.smoothed()
-    }
-
-    /// Everything handed over was sent and acknowledged.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.unsent == Some(0) && self.board.out() == 0
     }
 
     /// Memory beyond the struct itself.

@@ -1,0 +1,135 @@
+//! `narrows compare`: the same traffic through one queue after the other.
+use crate::batch::{BatchArgs, Planned};
+use crate::failure::Failure;
+use crate::output::folder_name;
+use narrows_core::queue::QueueConfig;
+use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_scenario::shorthand::{self, FlowGroup};
+use narrows_scenario::{Flow, Hop, RateSpec, Record, Release, Scenario, Start, Transport};
+use std::path::PathBuf;
+
+/// Compare queues on a bottleneck: a table, and a page with pictures
+///
+/// Without arguments: one CUBIC flow on 100 Mbit/s and 50 ms for 60 s, through every queue there is.
+#[derive(clap::Args)]
+pub(crate) struct Compare {
+    /// Rate of the bottleneck
+    #[arg(long, default_value = "100mbit", allow_hyphen_values = true)]
+    rate: String,
+    /// Base round-trip time, without queues
+    #[arg(long, value_name = "TIME", default_value = "50ms", allow_hyphen_values = true)]
+    rtt: String,
+    /// Flows by controller or by traffic: 3xcubic,1xnew_reno,cbr:rate=5mbit
+    #[arg(long, default_value = "1xcubic", allow_hyphen_values = true)]
+    flows: String,
+    /// Queues with parameters: fifo:limit=100p,fq_codel:target=10ms,ecn=false [default: every one]
+    #[arg(long, allow_hyphen_values = true)]
+    queues: Option<String>,
+    /// Length of a run
+    #[arg(short = 't', long, value_name = "TIME", default_value = "60s", allow_hyphen_values = true)]
+    duration: String,
+    /// Start of a run that counts in no mean [default: 10s, at most a sixth of the duration]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    warmup: Option<String>,
+    /// Seeds every random choice: when flows start, in which bucket they fall
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+    /// Let TCP negotiate ECN, so that queues mark instead of dropping
+    #[arg(long)]
+    ecn: bool,
+    /// Spacing of the time series [default: a thousandth of the duration]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    record_interval: Option<String>,
+    #[command(flatten)]
+    batch: BatchArgs,
+}
+
+/// What the flags say, read.
+struct Setting {
+    rate: Rate,
+    rtt: Span,
+    flows: Vec<FlowGroup>,
+    queues: Vec<QueueConfig>,
+    duration: Span,
+    warmup: Span,
+    record_interval: Option<Span>,
+}
+
+/// Runs the command.
+pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
+    let setting = args.setting()?;
+    let mut plan = Vec::new();
+    for queue in &setting.queues {
+        for seed in args.batch.seeds(args.seed)? {
+            plan.push(args.planned(&setting, queue, seed)?);
+        }
+    }
+    args.batch.execute(plan)
+}
+
+impl Compare {
+    fn setting(&self) -> Result<Setting, Failure> {
+        let span = |flag: &str, text: &str| shorthand::span(flag, text).map_err(Failure::usage);
+        let optional = |flag: &str, text: &Option<String>| text.as_ref().map(|text| span(flag, text)).transpose();
+        let queues = match &self.queues {
+            Some(text) => shorthand::queues("--queues", text).map_err(Failure::usage)?,
+            None => QueueConfig::NAMES.iter().filter_map(|name| QueueConfig::named(name)).collect(),
+        };
+        if let Some(twice) = (1..queues.len()).find(|&n| queues[..n].contains(&queues[n])) {
+            return Err(Failure::usage(format!("--queues: \"{}\" is given twice", queues[twice])));
+        }
+        let duration = span("--duration", &self.duration)?;
+        Ok(Setting {
+            rate: shorthand::rate("--rate", &self.rate).map_err(Failure::usage)?,
+            rtt: span("--rtt", &self.rtt)?,
+            flows: shorthand::flows("--flows", &self.flows).map_err(Failure::usage)?,
+            queues,
+            duration,
+            warmup: optional("--warmup", &self.warmup)?.unwrap_or((duration / 6).min(Span::s(10))),
+            record_interval: optional("--record-interval", &self.record_interval)?,
+        })
+    }
+
+    fn planned(&self, setting: &Setting, queue: &QueueConfig, seed: u64) -> Result<Planned, Failure> {
+        let label = queue.to_string();
+        let scenario = self.scenario(setting, queue, seed);
+        scenario.validate().map_err(Failure::usage)?;
+        let folder = PathBuf::from(folder_name(&label)).join(format!("seed-{seed}"));
+        Ok(Planned { folder, label: format!("{label} seed {seed}"), scenario })
+    }
+
+    /// One hop that holds the queue; all delay in the flows' base RTT.
+    fn scenario(&self, setting: &Setting, queue: &QueueConfig, seed: u64) -> Scenario {
+        Scenario {
+            name: format!("{} {} {}", setting.rate, setting.rtt, self.flows),
+            duration: setting.duration,
+            warmup: setting.warmup,
+            seed,
+            hops: vec![Hop {
+                name: "bottleneck".to_owned(),
+                rate: RateSpec::constant(setting.rate),
+                delay: Span::ZERO,
+                queue: queue.clone(),
+                overhead: Bytes::ZERO,
+                loss: 0.0,
+                release: Release::End,
+                burst: Bytes::ZERO,
+            }],
+            flows: setting.flows.iter().map(|group| self.flow(setting, group)).collect(),
+            record: Record { interval: setting.record_interval, ..Record::default() },
+        }
+    }
+
+    /// Each flow starts within the first round trip, so that several do not move in lockstep and several seeds are
+    /// several experiments.
+    fn flow(&self, setting: &Setting, group: &FlowGroup) -> Flow {
+        let mut flow = group.clone().over(vec![0], setting.rtt, Time::ZERO + setting.duration);
+        if setting.rtt > Span::ZERO {
+            flow.start = Start::Uniform(Time::ZERO, Time::ZERO + setting.rtt);
+        }
+        if let Transport::Tcp(tcp) = &mut flow.transport {
+            tcp.ecn |= self.ecn;
+        }
+        flow
+    }
+}

@@ -1,0 +1,178 @@
+//! `narrows list`: every queue, controller, kind of traffic and transport, with every parameter.
+use crate::failure::Failure;
+use crate::term::{self, Paint};
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::params::{ParamSpec, Unit};
+use narrows_core::queue::{Entry, QueueConfig};
+use narrows_scenario::{Traffic, Transport};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Widest line of the descriptions.
+const WIDTH: usize = 100;
+
+/// Show queues, controllers, traffic and transports with all their parameters.
+#[derive(clap::Args)]
+pub(crate) struct List {
+    /// Only this kind.
+    #[arg(value_enum)]
+    kind: Option<Kind>,
+    /// JSON on stdout and nothing else.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    /// What waits in front of a link.
+    Queues,
+    /// What decides how much a sender may have in flight.
+    Controllers,
+    /// What a flow's application sends.
+    Traffic,
+    /// How a flow's data are carried.
+    Transports,
+}
+
+impl Kind {
+    const ALL: [Kind; 4] = [Kind::Queues, Kind::Controllers, Kind::Traffic, Kind::Transports];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Kind::Queues => "queues",
+            Kind::Controllers => "controllers",
+            Kind::Traffic => "traffic",
+            Kind::Transports => "transports",
+        }
+    }
+
+    /// What they are and how they are written in a scenario and on the command line.
+    const fn about(self) -> &'static str {
+        match self {
+            Kind::Queues => "what waits in front of a link (`queue = …` of a hop; --queues fq_codel:target=10ms,fifo)",
+            Kind::Controllers => "congestion control of a flow (`controller = …`; --flows 2xcubic,1xnew_reno)",
+            Kind::Traffic => "what a flow's application sends (`traffic = …`)",
+            Kind::Transports => "how a flow's data are carried (`transport = …`)",
+        }
+    }
+
+    fn entries(self) -> Vec<Entry> {
+        match self {
+            Kind::Queues => QueueConfig::entries(),
+            Kind::Controllers => ControllerConfig::entries(),
+            Kind::Traffic => Traffic::entries(),
+            Kind::Transports => Transport::entries(),
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) fn main(args: &List) -> Result<(), Failure> {
+    let kinds = Kind::ALL.into_iter().filter(|&kind| args.kind.is_none_or(|only| only == kind));
+    if args.json {
+        let lists = kinds.map(|kind| (kind.name(), kind.entries().into_iter().map(json).collect::<Vec<_>>()));
+        return term::print_json(&lists.collect::<BTreeMap<_, _>>());
+    }
+    let paint = Paint::stdout();
+    let texts: Vec<String> = kinds.map(|kind| text(kind, paint)).collect();
+    term::print(&texts.join("\n"))
+}
+
+/// An entry as JSON.
+#[derive(serde::Serialize)]
+struct EntryJson {
+    name: &'static str,
+    summary: &'static str,
+    params: Vec<ParamJson>,
+}
+
+/// A parameter as JSON.
+#[derive(serde::Serialize)]
+struct ParamJson {
+    name: &'static str,
+    unit: &'static str,
+    default: String,
+    allowed: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choices: Option<&'static [&'static str]>,
+    doc: String,
+}
+
+fn json(entry: Entry) -> EntryJson {
+    let param = |spec: ParamSpec| ParamJson {
+        name: spec.name,
+        unit: match spec.unit {
+            Unit::Switch => "switch",
+            Unit::Choice(_) => "choice",
+            other => unit(other),
+        },
+        default: spec.default,
+        allowed: spec.allowed,
+        choices: match spec.unit {
+            Unit::Choice(words) => Some(words),
+            _ => None,
+        },
+        doc: one_line(spec.doc),
+    };
+    EntryJson { name: entry.name, summary: entry.summary, params: entry.params.into_iter().map(param).collect() }
+}
+
+fn text(kind: Kind, paint: Paint) -> String {
+    let mut out = format!("{} — {}\n", paint.bold(&kind.name().to_uppercase()), kind.about());
+    for entry in kind.entries() {
+        let _ = write!(out, "\n  {}  {}\n", paint.bold(entry.name), entry.summary);
+        let width = |column: fn(&ParamSpec) -> usize| entry.params.iter().map(column).max().unwrap_or(0);
+        let (names, defaults) = (width(|spec| spec.name.len()), width(|spec| spec.default.len()));
+        for spec in &entry.params {
+            let left = format!("{:names$} = {:defaults$}", spec.name, spec.default);
+            let _ = writeln!(out, "    {left}  {}{}", unit(spec.unit), paint.dim(&bracket(spec)));
+            for line in wrap(&one_line(spec.doc), WIDTH - 8) {
+                let _ = writeln!(out, "        {}", paint.dim(&line));
+            }
+        }
+    }
+    out
+}
+
+/// What is allowed, unless the unit says it all.
+fn bracket(spec: &ParamSpec) -> String {
+    match spec.unit {
+        Unit::Switch => String::new(),
+        _ => format!(" ({})", spec.allowed),
+    }
+}
+
+const fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Span => "time",
+        Unit::Rate => "rate",
+        Unit::Bytes => "size",
+        Unit::Packets => "packets",
+        Unit::Limit => "limit",
+        Unit::Count => "count",
+        Unit::Number => "number",
+        Unit::Switch => "true | false",
+        Unit::Choice(_) => "one of",
+    }
+}
+
+/// Doc comments carry their line breaks and indentation.
+fn one_line(doc: &str) -> String {
+    doc.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Breaks at spaces; a longer word stands alone.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

@@ -1,0 +1,56 @@
+//! Progress on stderr: a bar on a terminal, a line per finished run elsewhere, nothing when asked to be quiet.
+use crate::term;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use narrows_core::Span;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Progress over a set of runs, shared by the threads that run them.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    lines: bool,
+    runs: usize,
+    finished: AtomicUsize,
+}
+
+impl Progress {
+    /// For `runs` runs of `total` simulated time together. With `quiet` no lines are printed; a bar is drawn even so,
+    /// because it goes to a terminal and leaves nothing behind.
+    pub(crate) fn new(runs: usize, total: Span, quiet: bool) -> Progress {
+        let terminal = term::stderr_is_terminal();
+        let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total.as_ns().max(1)), target);
+        // The template is a constant; were it wrong, the bar would look plain.
+        if let Ok(style) = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}  {eta} left") {
+            bar.set_style(style.progress_chars("━╸─"));
+        }
+        let progress = Progress { bar, lines: !terminal && !quiet, runs, finished: AtomicUsize::new(0) };
+        progress.bar.set_message(progress.count(0));
+        progress
+    }
+
+    /// A run has come further by `span`.
+    pub(crate) fn advance(&self, span: Span) {
+        self.bar.inc(span.as_ns());
+    }
+
+    /// A run has finished.
+    pub(crate) fn finish(&self, label: &str, wall: Duration, packets_per_s: f64) {
+        let finished = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
+        self.bar.set_message(self.count(finished));
+        if self.lines {
+            let (seconds, speed) = (wall.as_secs_f64(), packets_per_s / 1e6);
+            term::note(&format!("{} {label}: {seconds:.2} s, {speed:.1} M packets/s", self.count(finished)));
+        }
+    }
+
+    fn count(&self, finished: usize) -> String {
+        format!("{finished}/{}", self.runs)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,118 @@
+//! The comparison as one table and as JSON.
+use super::trace::Pair;
+use super::{Comparison, Figure, Outcome};
+use crate::term::Paint;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Width of a row's label.
+const LABEL: usize = 22;
+
+/// All cells, grouped by bottleneck, and the count of those within every aim.
+pub(super) fn text(outcomes: &[Outcome], skipped: &[String], paint: Paint) -> String {
+    let mut out = String::from("Linux 7.2 and Narrows. Aims: utilisation within 1 point, mean queue within 10 % or ");
+    out.push_str("one packet, loss rate within a fifth,\nmean RTT within 3 %. ± is half the range over seeds.\n\n");
+    let heads = ["utilisation %", "queue, packets", "loss rate %", "RTT, ms"];
+    let heads: String = heads.map(|head| format!("  {head:>26}")).concat();
+    let _ = writeln!(out, "{}", paint.bold(&format!("{:LABEL$}{heads}", "")));
+    let columns = format!("  {:>8} {:>11} {:>5}", "Linux", "Narrows", "Δ").repeat(4);
+    let _ = writeln!(out, "{}", paint.dim(&format!("{:LABEL$}{columns}", "")));
+    let mut group = String::new();
+    for outcome in outcomes {
+        let setting = &outcome.setting;
+        let heading =
+            format!("{}  {} Mbit/s  {} ms  {}", setting.set, setting.rate_mbit, setting.rtt_ms, outcome.queue);
+        if heading != group {
+            let _ = writeln!(out, "{}", paint.bold(&heading));
+            group = heading;
+        }
+        let _ = writeln!(out, "{}", row(outcome, paint));
+    }
+    let within = outcomes.iter().filter(|outcome| outcome.is_within()).count();
+    let _ = writeln!(out, "\n{within} of {} cells within every aim.", outcomes.len());
+    for reason in skipped {
+        let _ = writeln!(out, "Skipped: {reason}.");
+    }
+    out
+}
+
+fn row(outcome: &Outcome, paint: Paint) -> String {
+    let setting = &outcome.setting;
+    let flows = if setting.flows == 1 { String::new() } else { format!(" ×{}", setting.flows) };
+    let from = if setting.warmup_s > 0.0 { format!(" from {} s", setting.warmup_s) } else { String::new() };
+    let label = format!("  {}{flows}{from}", outcome.controller);
+    let mut line = format!("{label:LABEL$}");
+    for comparison in &outcome.figures {
+        let cells = cells(comparison);
+        line.push_str("  ");
+        line.push_str(&if comparison.is_within() { cells } else { paint.bad(&cells) });
+    }
+    let outside: Vec<&str> = outcome.figures.iter().filter(|c| !c.is_within()).map(|c| short(c.figure)).collect();
+    let verdict = if outside.is_empty() { paint.good("ok") } else { paint.bad(&format!("off: {}", outside.join(", "))) };
+    format!("{line}  {verdict}")
+}
+
+/// Linux, Narrows with its spread, and the difference in the aim's terms: points, packets or per cent.
+fn cells(comparison: &Comparison) -> String {
+    let relative = match comparison.linux {
+        0.0 => 0.0,
+        linux => 100.0 * comparison.difference() / linux,
+    };
+    let (scale, digits, difference) = match comparison.figure {
+        Figure::Utilisation => (100.0, 2, format!("{:+.2}", 100.0 * comparison.difference())),
+        Figure::Queue => (1.0, 1, format!("{:+.1}", comparison.difference())),
+        Figure::Loss => (100.0, 4, format!("{relative:+.0}%")),
+        Figure::Rtt => (1.0, 1, format!("{relative:+.1}%")),
+    };
+    let (linux, narrows) = (scale * comparison.linux, scale * comparison.narrows);
+    let spread = scale * comparison.narrows_spread;
+    let narrows = match comparison.figure {
+        Figure::Loss => format!("{narrows:.digits$}±{spread:.3}"),
+        _ => format!("{narrows:.digits$}±{spread:.1}"),
+    };
+    format!("{linux:>8.digits$} {narrows:>11} {difference:>5}")
+}
+
+const fn short(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Utilisation => "utilisation",
+        Figure::Queue => "queue",
+        Figure::Loss => "loss",
+        Figure::Rtt => "RTT",
+    }
+}
+
+/// The same for programs.
+pub(super) fn json(outcomes: &[Outcome], traces: &[Pair], skipped: &[String]) -> Value {
+    let figure = |comparison: &Comparison| {
+        let value = json!({
+            "linux": comparison.linux,
+            "linux_spread": comparison.linux_spread,
+            "narrows": comparison.narrows,
+            "narrows_spread": comparison.narrows_spread,
+            "difference": comparison.difference(),
+            "tolerance": comparison.figure.tolerance(comparison.linux),
+            "within": comparison.is_within(),
+        });
+        (comparison.figure.name().to_owned(), value)
+    };
+    let cell = |outcome: &Outcome| {
+        json!({
+            "set": outcome.setting.set,
+            "controller": outcome.controller.name(),
+            "queue": outcome.queue.to_string(),
+            "rate_mbit": outcome.setting.rate_mbit,
+            "base_rtt_ms": outcome.setting.rtt_ms,
+            "flows": outcome.setting.flows,
+            "duration_s": outcome.setting.duration_s,
+            "warmup_s": outcome.setting.warmup_s,
+            "figures": outcome.figures.iter().map(figure).collect::<serde_json::Map<_, _>>(),
+            "within": outcome.is_within(),
+        })
+    };
+    json!({
+        "cells": outcomes.iter().map(cell).collect::<Vec<_>>(),
+        "traces": traces.iter().map(Pair::json).collect::<Vec<_>>(),
+        "skipped": skipped,
+    })
+}

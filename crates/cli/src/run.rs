@@ -1,0 +1,31 @@
+//! `narrows run`: one scenario file, one result folder.
+use crate::batch::{BatchArgs, Planned};
+use crate::failure::Failure;
+use narrows_scenario::Scenario;
+use std::path::PathBuf;
+
+/// Run a scenario file
+#[derive(clap::Args)]
+pub(crate) struct Run {
+    /// The scenario (TOML); `narrows schema` describes it
+    #[arg(value_name = "SCENARIO.toml")]
+    scenario: PathBuf,
+    /// Instead of the scenario's own seed
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    batch: BatchArgs,
+}
+
+/// Runs the command.
+pub(crate) fn main(args: &Run) -> Result<(), Failure> {
+    let scenario = Scenario::load(&args.scenario).map_err(Failure::usage)?;
+    let seeds = args.batch.seeds(args.seed.unwrap_or(scenario.seed))?;
+    let alone = seeds.len() == 1;
+    let planned = |seed: u64| Planned {
+        folder: if alone { PathBuf::new() } else { PathBuf::from(format!("seed-{seed}")) },
+        label: format!("{} seed {seed}", scenario.name),
+        scenario: Scenario { seed, ..scenario.clone() },
+    };
+    args.batch.execute(seeds.into_iter().map(planned).collect())
+}

@@ -1,0 +1,79 @@
+//! What goes to the terminal: plain text on stdout, notes on stderr, colour only where a terminal asks for it.
+use crate::failure::Failure;
+use narrows_report::terminal::Style;
+use std::io::{IsTerminal, Write};
+
+/// Prints to stdout.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::print(&error))
+}
+
+/// Prints a value as indented JSON and a newline to stdout.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(Failure::other)?;
+    print(&format!("{text}\n"))
+}
+
+/// Prints a line to stderr. A closed stderr is nobody's failure.
+pub(crate) fn note(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Does stderr show a progress bar?
+pub(crate) fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal() && !dumb()
+}
+
+fn dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// How the report's tables are to look on stdout.
+pub(crate) fn style() -> Style {
+    Style { width: width(), colour: Paint::stdout().on }
+}
+
+/// Columns of the terminal that stdout is; `None` where lines may be of any length.
+fn width() -> Option<usize> {
+    let size = terminal_size::terminal_size_of(std::io::stdout());
+    size.map(|(terminal_size::Width(columns), _)| usize::from(columns))
+}
+
+/// Paints text, or leaves it as it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    /// For stdout: on for a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
+    pub(crate) fn stdout() -> Paint {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Paint { on: std::io::stdout().is_terminal() && !refused && !dumb() }
+    }
+
+    /// A heading.
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.paint(anstyle::Style::new().bold(), text)
+    }
+
+    /// Something secondary.
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.paint(anstyle::Style::new().dimmed(), text)
+    }
+
+    /// As it should be.
+    pub(crate) fn good(self, text: &str) -> String {
+        self.paint(anstyle::AnsiColor::Green.on_default(), text)
+    }
+
+    /// Not as it should be.
+    pub(crate) fn bad(self, text: &str) -> String {
+        self.paint(anstyle::AnsiColor::Red.on_default().bold(), text)
+    }
+
+    fn paint(self, style: anstyle::Style, text: &str) -> String {
+        if self.on { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+}

@@ -1,0 +1,130 @@
+//! Whatever is wrong with what was asked: exit code 2 and one message that says where and what is allowed.
+use std::fs;
+use support::{Place, text};
+
+mod support;
+
+const SCENARIO: &str = r#"
+name = "test"
+duration = "2s"
+warmup = "0s"
+seed = 1
+
+[[hop]]
+name = "bottleneck"
+rate = "10mbit"
+queue = "fifo"
+
+[[flow]]
+name = "bulk"
+controller = "new_reno"
+traffic = "bulk"
+rtt = "20ms"
+route = ["bottleneck"]
+"#;
+
+/// Exit code 2, nothing on stdout, and all of `expected` in one message on stderr.
+fn refused(place: &Place, args: &[&str], expected: &[&str]) {
+    let output = place.run(args);
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(2), "{args:?}\n{stderr}");
+    assert_eq!(stdout, "", "{args:?}");
+    for part in expected {
+        assert!(stderr.contains(part), "{args:?}: no `{part}` in\n{stderr}");
+    }
+    assert!(!stderr.contains("panicked"), "{args:?}\n{stderr}");
+}
+
+#[test]
+fn flags() {
+    let place = Place::new("flags");
+    let table: &[(&[&str], &[&str])] = &[
+        (&["compare", "--rate", "20"], &["--rate", "20mbit"]),
+        (&["compare", "--rate", "0mbit"], &["rate"]),
+        (&["compare", "--rate", "-1mbit"], &["-1mbit"]),
+        (&["compare", "--rate", "20mbps"], &["--rate", "20mbit"]),
+        (&["compare", "--rtt", "50mbit"], &["--rtt", "5ms"]),
+        (&["compare", "--queues", "fiffo"], &["fiffo", "fifo"]),
+        (&["compare", "--queues", "fifo:limit=0p"], &["limit", "0p"]),
+        (&["compare", "--queues", "fifo:depth=3p"], &["depth", "limit"]),
+        (&["compare", "--queues", "fifo,fifo"], &["fifo", "twice"]),
+        (&["compare", "--queues", ""], &["--queues"]),
+        (&["compare", "--flows", "3xnew_rino"], &["new_rino", "new_reno"]),
+        (&["compare", "--flows", "0xnew_reno"], &["--flows"]),
+        (&["compare", "--flows", ""], &["--flows"]),
+        (&["compare", "--flows", "new_reno", "--duration", "5s", "--warmup", "5s"], &["warmup"]),
+        (&["compare", "--flows", "new_reno", "--duration", "0s"], &["duration"]),
+        (&["compare", "--runs", "0"], &["--runs", "1.."]),
+        (&["compare", "--jobs", "0"], &["--jobs"]),
+        (&["compare", "--seed", "-1"], &["--seed"]),
+        (&["compare", "--flows", "new_reno", "--seed", "18446744073709551615"], &["--seed"]),
+        (&["compare", "--nosuch"], &["--nosuch"]),
+        (&["compaer"], &["compaer", "compare"]),
+        (&["list", "queue"], &["queues", "controllers"]),
+        (&["run"], &["SCENARIO"]),
+        (&["run", "missing.toml"], &["missing.toml"]),
+        (&["diff", "missing", "missing"], &["missing"]),
+        (&["reproduce", "nosuch"], &["nosuch", "linux"]),
+        (&[], &["Usage"]),
+    ];
+    for (args, expected) in table {
+        refused(&place, args, expected);
+    }
+    assert_eq!(place.files("."), Vec::<std::path::PathBuf>::new(), "nothing was written");
+}
+
+#[test]
+fn scenario_files() {
+    let place = Place::new("scenario_files");
+    let table: &[(&str, &str, &[&str])] = &[
+        ("queue = \"fifo\"", "qeue = \"fifo\"", &["bad.toml:10", "qeue", "queue"]),
+        ("\"10mbit\"", "\"10ms\"", &["bad.toml:9", "mbit"]),
+        ("\"10mbit\"", "\"0mbit\"", &["bad.toml:9", "rate"]),
+        ("\"fifo\"", "\"fq_codle\"", &["bad.toml:10", "fq_codle", "fifo"]),
+        ("\"fifo\"", "{ kind = \"fifo\", limit = \"0p\" }", &["bad.toml:10", "limit"]),
+        ("\"new_reno\"", "\"renoo\"", &["bad.toml:14", "renoo", "new_reno"]),
+        ("[\"bottleneck\"]", "[]", &["bad.toml:17", "route"]),
+        ("[\"bottleneck\"]", "[\"nowhere\"]", &["bad.toml:17", "nowhere", "bottleneck"]),
+        ("rtt = \"20ms\"", "rtt = \"20ms\"\nstart = \"1s\"\nstop = \"0.5s\"", &["bad.toml:", "stop"]),
+        ("\"10mbit\"", "{ trace = \"missing.mahi\" }", &["missing.mahi"]),
+        ("\"10mbit\"", "{ trace = \"words.mahi\" }", &["words.mahi:2"]),
+        ("name = \"test\"", "name = ", &["bad.toml:2"]),
+    ];
+    place.write("words.mahi", "10\nten\n");
+    for (from, to, expected) in table {
+        assert!(SCENARIO.contains(from), "the table fits the scenario");
+        place.write("bad.toml", &SCENARIO.replacen(from, to, 1));
+        refused(&place, &["run", "bad.toml"], expected);
+    }
+    assert!(!place.path("narrows-out").exists(), "nothing was written");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written() {
+    let place = Place::new("unwritable");
+    place.write("file", "mine");
+    place.write("good.toml", SCENARIO);
+    for args in [
+        &["run", "good.toml", "--out", "file"][..],
+        &["run", "good.toml", "--out", "file/below"],
+        &["compare", "--flows", "new_reno", "--out", "file/below"],
+        &["reproduce", "linux", "--quick", "--out", "file/below"],
+    ] {
+        refused(&place, args, &["file", "--out"]);
+    }
+    assert_eq!(fs::read_to_string(place.path("file")).expect("still there"), "mine");
+}
+
+#[test]
+fn files_of_the_user_are_not_overwritten() {
+    let place = Place::new("foreign");
+    fs::create_dir(place.path("out")).expect("a folder");
+    place.write("out/summary.json", "mine");
+    place.write("good.toml", SCENARIO);
+    refused(&place, &["run", "good.toml", "--out", "out"], &["out/summary.json", "--out"]);
+    assert_eq!(fs::read_to_string(place.path("out/summary.json")).expect("still there"), "mine");
+    // The scenario itself, in the folder and under the name that the result would have.
+    place.write("scenario.toml", SCENARIO);
+    refused(&place, &["run", "scenario.toml", "--out", "."], &["scenario.toml", "--out"]);
+    assert_eq!(fs::read_to_string(place.path("scenario.toml")).expect("still there"), SCENARIO);
+}

@@ -1,0 +1,225 @@
+//! What the commands leave behind: tables, JSON, folders; the same bytes for any number of threads.
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::queue::{Entry, QueueConfig};
+use narrows_scenario::Traffic;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use support::{Place, text};
+
+mod support;
+
+/// Small enough for a debug build.
+const COMPARE: &[&str] =
+    &["compare", "--rate", "5mbit", "--rtt", "20ms", "--flows", "2xnew_reno", "--duration", "3s", "--warmup", "1s"];
+
+fn compare<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [COMPARE, more].concat()
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+/// A summary without the one key that differs from run to run.
+fn without_cost(mut summary: Value) -> Value {
+    let removed = summary.as_object_mut().and_then(|object| object.remove("cost"));
+    assert!(removed.is_some(), "a summary has a cost");
+    summary
+}
+
+#[test]
+fn list_shows_every_entry_with_every_parameter() {
+    let place = Place::new("list");
+    let shown = place.ok(&["list"]);
+    let parsed = json(&place.ok(&["list", "--json"]));
+    let kinds: [(&str, Vec<Entry>); 3] = [
+        ("queues", QueueConfig::entries()),
+        ("controllers", ControllerConfig::entries()),
+        ("traffic", Traffic::entries()),
+    ];
+    for (kind, entries) in kinds {
+        let only = place.ok(&["list", kind]);
+        assert_eq!(parsed[kind].as_array().map(Vec::len), Some(entries.len()));
+        for (n, entry) in entries.iter().enumerate() {
+            assert!(shown.contains(entry.summary) && only.contains(entry.summary), "{}", entry.name);
+            assert_eq!(parsed[kind][n]["name"], entry.name);
+            for (m, spec) in entry.params.iter().enumerate() {
+                assert!(only.contains(spec.name) && only.contains(&spec.default), "{}.{}", entry.name, spec.name);
+                assert_eq!(parsed[kind][n]["params"][m]["default"], spec.default);
+            }
+        }
+    }
+    assert!(!shown.contains('\u{1b}'), "no colour without a terminal");
+}
+
+#[test]
+fn schema_is_json() {
+    let schema = json(&Place::new("schema").ok(&["schema"]));
+    assert!(schema["$schema"].is_string() && schema["properties"]["hop"].is_object(), "{schema}");
+}
+
+#[test]
+fn help_names_every_command() {
+    let help = Place::new("help").ok(&["--help"]);
+    for command in ["compare", "run", "list", "schema", "diff", "reproduce"] {
+        assert!(help.contains(command), "{command} in\n{help}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let place = Place::new("pipe");
+    let mut child =
+        place.command(&["list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the program ends");
+    assert_eq!(text(&output.stderr), "");
+    assert!(output.status.success(), "{}", output.status);
+}
+
+#[test]
+fn compare_writes_the_table_the_folder_and_only_json_when_asked() {
+    let place = Place::new("compare");
+    let table = place.ok(&compare(&["--runs", "2"]));
+    for name in QueueConfig::NAMES {
+        assert!(table.contains(name), "{name} in\n{table}");
+        for file in ["scenario.toml", "summary.json", "series.parquet"] {
+            let path = place.path("narrows-out").join(name).join("seed-2").join(file);
+            assert!(path.is_file(), "{}", path.display());
+        }
+    }
+    assert!(table.contains("narrows-out/report.html") && table.contains(".svg"), "{table}");
+    let page = fs::read_to_string(place.path("narrows-out/report.html")).expect("the page");
+    assert!(page.contains("fifo"));
+
+    let output = place.run(&compare(&["--runs", "2", "--json"]));
+    let printed = text(&output.stdout);
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(printed, fs::read_to_string(place.path("narrows-out/summary.json")).expect("the summaries"));
+    let summaries = json(&printed);
+    let summaries = summaries.as_array().expect("an array");
+    assert_eq!(summaries.len(), 2 * QueueConfig::NAMES.len());
+    assert_eq!((&summaries[0]["seed"], &summaries[1]["seed"]), (&1.into(), &2.into()));
+}
+
+#[test]
+fn run_writes_one_folder_and_its_scenario_runs_again() {
+    let place = Place::new("run");
+    place.ok(&compare(&["--queues", "fifo:limit=20p", "--out", "first"]));
+    let printed = place.ok(&["run", "first/fifo-limit=20p/seed-1/scenario.toml", "--json", "--out", "second"]);
+    assert_eq!(printed, fs::read_to_string(place.path("second/summary.json")).expect("the summary"));
+    let first = fs::read_to_string(place.path("first/fifo-limit=20p/seed-1/summary.json")).expect("the summary");
+    assert_eq!(without_cost(json(&printed)), without_cost(json(&first)));
+    let several = place.ok(&["run", "second/scenario.toml", "--runs", "2", "--json", "--out", "second"]);
+    assert_eq!(json(&several).as_array().map(Vec::len), Some(2));
+    assert!(!place.path("second/series.parquet").exists(), "the single run is gone");
+    let diff = place.ok(&["diff", "first/fifo-limit=20p/seed-1", "second/seed-2"]);
+    assert!(diff.contains("utilisation"), "{diff}");
+}
+
+#[test]
+fn the_same_bytes_for_any_number_of_jobs_and_every_time() {
+    let place = Place::new("bytes");
+    let runs = [("a", "1"), ("b", "4"), ("c", "4")];
+    for (out, jobs) in runs {
+        place.ok(&compare(&["--runs", "3", "--jobs", jobs, "--out", out]));
+    }
+    let names = place.files("a");
+    let compared: Vec<&PathBuf> = names.iter().filter(|name| !is_page(name)).collect();
+    assert!(compared.len() >= 9 * QueueConfig::NAMES.len(), "{compared:?}");
+    for other in ["b", "c"] {
+        assert_eq!(names, place.files(other));
+        for name in &compared {
+            let read = |out: &str| fs::read(place.path(out).join(name)).expect("a result file");
+            let (a, b) = (read("a"), read(other));
+            match name.ends_with("summary.json") {
+                true => assert_eq!(stripped(&a), stripped(&b), "{}", name.display()),
+                false => assert!(a == b, "{} differs between a and {other}", name.display()),
+            }
+        }
+    }
+}
+
+/// The page may show what a run cost.
+fn is_page(name: &Path) -> bool {
+    name.extension().is_some_and(|ext| ext == "html")
+}
+
+fn stripped(bytes: &[u8]) -> Vec<Value> {
+    match json(&text(bytes)) {
+        Value::Array(summaries) => summaries.into_iter().map(without_cost).collect(),
+        summary => vec![without_cost(summary)],
+    }
+}
+
+#[test]
+fn an_earlier_comparison_does_not_mix_into_a_later_one() {
+    let place = Place::new("stale");
+    place.ok(&compare(&["--queues", "fifo:limit=10p,fifo:limit=20p", "--out", "out"]));
+    place.write("out/notes.txt", "mine");
+    place.write("out/fifo-limit=10p/notes.txt", "mine");
+    place.ok(&compare(&["--queues", "fifo:limit=30p", "--out", "out"]));
+    let page = fs::read_to_string(place.path("out/report.html")).expect("the page");
+    assert!(page.contains("limit=30p") && !page.contains("limit=10p") && !page.contains("limit=20p"));
+    assert!(!place.path("out/fifo-limit=20p").exists());
+    let left = place.files("out/fifo-limit=10p");
+    assert_eq!(left, [PathBuf::from("notes.txt")], "only what is not ours");
+    assert!(place.path("out/notes.txt").exists());
+    let partial = place.files("out").iter().any(|file| file.starts_with(".narrows-partial"));
+    assert!(!partial);
+}
+
+#[test]
+fn ctrl_c_ends_a_run_soon_and_leaves_nothing_half_written() {
+    let place = Place::new("interrupt");
+    place.ok(&compare(&["--queues", "fifo", "--out", "out"]));
+    let (before, summary) = (place.files("out"), fs::read(place.path("out/summary.json")).expect("the summary"));
+    let args = ["compare", "--flows", "new_reno", "--duration", "10h", "--runs", "4", "--jobs", "2", "--out", "out"];
+    let mut child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    while !place.path("out/.narrows-partial").exists() {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended before it began");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let kill = format!("kill -INT {}", child.id());
+    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().expect("sh").success());
+    // A second on an idle machine; a busy one gets three.
+    let mut ended = None;
+    for _ in 0..150 {
+        ended = child.try_wait().expect("a child");
+        if ended.is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let code = ended.and_then(|status| status.code());
+    if ended.is_none() {
+        let _ = child.kill();
+    }
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(code, Some(130), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "");
+    assert!(text(&output.stderr).contains("interrupted"));
+    assert_eq!(place.files("out"), before, "the earlier result is whole and nothing is added");
+    assert_eq!(fs::read(place.path("out/summary.json")).expect("the summary"), summary);
+}
+
+#[test]
+fn reproduce_linux_compares_every_cell_it_can() {
+    let place = Place::new("reproduce");
+    let printed = place.ok(&["reproduce", "linux", "--quick", "--json", "--out", "linux"]);
+    let report = json(&printed);
+    let cells = report["cells"].as_array().expect("cells");
+    assert!(!cells.is_empty());
+    for cell in cells {
+        for figure in ["utilisation", "queue_packets", "loss_rate", "rtt_ms"] {
+            assert!(cell["figures"][figure]["narrows"].as_f64().is_some_and(|value| value >= 0.0), "{cell}");
+        }
+    }
+    assert!(place.path("linux/linux.json").is_file());
+    let traces = report["traces"].as_array().expect("traces");
+    assert!(traces.iter().all(|trace| trace["points"].as_u64() > Some(400)), "{traces:?}");
+}

@@ -1,0 +1,407 @@
+//! The laws of queue disciplines.
+//!
+//! A byte string is read as the life of a queue: parameters first, then packets that come, dequeues, time that passes. Every
+//! string is legal, a zero byte chooses what is ordinary, and so strings shrink well; the fuzzer feeds the same reader. A
+//! ledger follows every packet and checks after each call:
+//!
+//! - offered = delivered + dropped + backlog, in packets and in bytes; the pool holds what is queued and nothing else
+//! - a packet leaves once, delivered or dropped; those of one flow are delivered in the order in which they came
+//! - `limit` and `memory_limit` are kept
+//! - the answer is `Empty` only when nothing waits; `At(t)` only when something does, and a dequeue at `t` delivers
+//! - nothing about a packet changes but its ECN field, from capable to CE, and its departure time
+//! - a timer that is asked for lies ahead once it has been served
+//! - the same string gives the same decisions; a drained queue is empty
+//!
+//! and apart from strings: parameters ([`check_parameters`]) and that no backlogged flow starves ([`check_service`]).
+use crate::drop_reason::DropReason;
+use crate::packet::{Ecn, FlowId, PacketMeta};
+use crate::params::{Bound, Limit, ParamError, ParamSpec, ParamValue, Unit};
+use crate::pool::{PacketId, Pool};
+use crate::queue::parts::flow_table::mix;
+use crate::queue::{Backlog, Ctx, LinkHint, Next, Queue, QueueConfig};
+use crate::{Bytes, Rate, Rng, Span, Time};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Plays a script against the registered discipline that its first byte chooses.
+pub fn check_any(script: &[u8]) -> Result<(), String> {
+    let Some((&first, script)) = script.split_first() else { return Ok(()) };
+    check_run(QueueConfig::NAMES[usize::from(first) % QueueConfig::NAMES.len()], script)
+}
+
+/// Plays a script against a registered discipline, with parameters from the head of the script; twice, to compare.
+pub fn check_run(name: &str, script: &[u8]) -> Result<(), String> {
+    let mut config = QueueConfig::named(name).ok_or_else(|| format!("{name} is not registered"))?;
+    let (choices, ops) = script.split_at(config.specs().len().min(script.len()));
+    configure(&mut config, choices);
+    check_run_with(&config, ops)
+}
+
+/// Plays operations against a discipline with these parameters, twice, to compare.
+pub fn check_run_with(config: &QueueConfig, ops: &[u8]) -> Result<(), String> {
+    let play = || {
+        let mut ledger = Ledger::new(config);
+        ledger.play(ops).map(|()| ledger.decisions)
+    };
+    let (one, two) = (play(), play());
+    match one {
+        Ok(_) => ensure(one == two, || "the same script gives other decisions".into()),
+        Err(law) => Err(law),
+    }
+    .map_err(|law| format!("{law}; with {config}"))
+}
+
+/// Parameters: defaults are valid and survive being written and read; a limit, quantum or time of nothing is refused.
+pub fn check_parameters(name: &str) -> Result<(), String> {
+    let default = QueueConfig::named(name).ok_or_else(|| format!("{name} is not registered"))?;
+    let say = |e: ParamError| e.to_string();
+    ensure(default.name() == name && default.to_string() == name, || format!("{name} is shown as {default}"))?;
+    default.validate().map_err(say)?;
+    for spec in default.specs() {
+        let mut config = default.clone();
+        let shown = config.get(spec.name).ok_or_else(|| format!("`{}` cannot be read", spec.name))?;
+        ensure(shown == spec.default, || format!("`{}` is {shown}, its default {}", spec.name, spec.default))?;
+        config.set(spec.name, &shown).map_err(say)?;
+        ensure(config == default, || format!("`{}` does not survive {shown}", spec.name))?;
+        for absurd in absurdities(&spec) {
+            // Some values are refused alone, others for what they mean to another parameter.
+            let refused = config.set(spec.name, absurd).is_err() || config.validate().is_err();
+            ensure(refused, || format!("`{}` takes {absurd:?}", spec.name))?;
+        }
+    }
+    ensure(default.clone().set("no such thing", "1").is_err(), || "an unknown name is taken".into())
+}
+
+/// No starvation: flows that always have packets waiting are all served, again and again.
+pub fn check_service(name: &str) -> Result<(), String> {
+    let config = QueueConfig::named(name).ok_or_else(|| format!("{name} is not registered"))?;
+    let mut ledger = Ledger::new(&config);
+    let flows = 8;
+    let mut waits = vec![0u32; flows as usize];
+    (0..4 * flows).try_for_each(|n| ledger.enqueue(n % flows, 1500, Ecn::NotEct, Span::ZERO))?;
+    for _ in 0..5000 {
+        let before = ledger.left.len();
+        ledger.pass(Span::ms(1))?;
+        ledger.dequeue()?;
+        let left: Vec<_> = ledger.left.split_off(before);
+        for (flow, delivered) in left {
+            ledger.enqueue(flow, 1500, Ecn::NotEct, Span::ZERO)?;
+            if delivered {
+                waits.iter_mut().for_each(|wait| *wait += 1);
+                waits[flow as usize] = 0;
+            }
+        }
+        ledger.left.truncate(before);
+        let longest = waits.iter().copied().max().unwrap_or(0);
+        ensure(longest <= 64 * flows, || format!("a flow waits for {longest} packets of {} others", flows - 1))?;
+    }
+    Ok(())
+}
+
+/// Sets parameters by bytes: below 128 the default, else one of a few values, where it is legal.
+fn configure(config: &mut QueueConfig, choices: &[u8]) {
+    let default = config.clone();
+    for (spec, &choice) in config.specs().iter().zip(choices) {
+        let values: &[&str] = match spec.unit {
+            Unit::Span => &["1us", "1ms", "20ms", "100ms", "1s", "off"],
+            Unit::Rate => &["64kbit", "1mbit", "1gbit"],
+            Unit::Bytes => &["1B", "256B", "300B", "1500B", "3028B", "10KB", "1MiB"],
+            Unit::Packets => &["1p", "2p", "3p", "10p", "50p", "1000p"],
+            Unit::Limit => &["1p", "2p", "30p", "1500B", "10KB", "0.5bdp"],
+            Unit::Count => &["0", "1", "2", "4", "64", "1024", "65535"],
+            Unit::Number => &["0", "0.1", "0.5", "1", "1.2", "2"],
+            Unit::Switch => &["true", "false"],
+            Unit::Choice(words) => words,
+        };
+        if choice >= 128 && !values.is_empty() {
+            // What is not legal is not set.
+            let _ = config.set(spec.name, values[usize::from(choice) % values.len()]);
+        }
+    }
+    if config.validate().is_err() {
+        *config = default;
+    }
+}
+
+/// Values that a parameter may not take.
+fn absurdities(spec: &ParamSpec) -> Vec<&'static str> {
+    let mut absurd = vec!["", "potato", "-1", "nan", "inf"];
+    match spec.unit {
+        Unit::Switch | Unit::Choice(_) => absurd.extend(["0", "maybe"]),
+        Unit::Span => absurd.extend(["5", "5mbit", "1000000h"]),
+        Unit::Packets | Unit::Limit => absurd.extend(["0p", "5ms"]),
+        Unit::Rate => absurd.extend(["5", "5ms"]),
+        Unit::Bytes => absurd.extend(["5ms", "99999999GB"]),
+        Unit::Count | Unit::Number => absurd.extend(["1e300", "5ms"]),
+    }
+    if POSITIVE.contains(&spec.name) {
+        absurd.extend(["0", "0p", "0B", "0ms"]);
+    }
+    absurd
+}
+
+/// Parameters that mean nothing at zero, whatever their unit.
+const POSITIVE: [&str; 8] = ["limit", "memory_limit", "quantum", "flows", "buckets", "divisor", "target", "interval"];
+
+fn ensure(holds: bool, law: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(law()) }
+}
+
+/// What a discipline did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Decision {
+    Delivered(u64, Ecn),
+    Dropped(u64, DropReason),
+    At(Time),
+    Empty,
+}
+
+/// A packet that is queued.
+#[derive(Clone, Copy)]
+struct Entry {
+    number: u64,
+    meta: PacketMeta,
+}
+
+/// A discipline, and what is known of every packet in it.
+struct Ledger {
+    queue: Queue,
+    pool: Pool,
+    drops: Vec<(PacketId, DropReason)>,
+    now: Time,
+    limit: Option<Bound>,
+    memory_limit: Option<Bytes>,
+    /// By position in the pool.
+    queued: Vec<Option<Entry>>,
+    /// By flow: the number of its packet delivered last.
+    last: Vec<Option<u64>>,
+    /// Packets in all; the next one's number.
+    offered: u64,
+    offered_bytes: Bytes,
+    gone: u64,
+    gone_bytes: Bytes,
+    /// What has left since somebody looked: flow, and whether it was delivered.
+    left: Vec<(u32, bool)>,
+    decisions: Vec<Decision>,
+}
+
+/// Flows that scripts speak of.
+const FLOWS: u32 = 16;
+/// Lengths that they speak of; the first is the ordinary one.
+const LENGTHS: [u32; 8] = [1500, 40, 1, 576, 1514, 300, 9000, 65_535];
+
+impl Ledger {
+    fn new(config: &QueueConfig) -> Ledger {
+        let link = LinkHint { rate: Rate::mbit(12), rtt: Span::ms(50), mtu: Bytes(1500) };
+        let parameter = |name| config.get(name);
+        Ledger {
+            queue: config.build(&link, Rng::stream(1, "contract")),
+            pool: Pool::new(),
+            drops: Vec::new(),
+            now: Time::ZERO,
+            limit: parameter("limit").and_then(|text| Limit::parse(&text)).map(|limit| limit.resolve(&link)),
+            memory_limit: parameter("memory_limit").and_then(|text| Bytes::parse(&text)),
+            queued: Vec::new(),
+            last: vec![None; FLOWS as usize],
+            offered: 0,
+            offered_bytes: Bytes::ZERO,
+            gone: 0,
+            gone_bytes: Bytes::ZERO,
+            left: Vec::new(),
+            decisions: Vec::new(),
+        }
+    }
+
+    /// Reads operations, two bytes each, and drains the queue at the end.
+    fn play(&mut self, ops: &[u8]) -> Result<(), String> {
+        for (step, op) in ops.chunks(2).enumerate() {
+            let (op, x) = (op[0], op.get(1).copied().unwrap_or(0));
+            self.step(op, x).map_err(|law| format!("step {step} ({op}, {x}): {law}"))?;
+            self.left.clear();
+        }
+        self.drain().map_err(|law| format!("draining: {law}"))
+    }
+
+    fn step(&mut self, op: u8, x: u8) -> Result<(), String> {
+        match op & 7 {
+            0..=2 => {
+                let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce][usize::from(x >> 4 & 3)];
+                let depart = [Span::ZERO, Span::ZERO, Span::ms(1), Span::ms(30)][usize::from(x >> 6)];
+                self.enqueue(u32::from(x) % FLOWS, LENGTHS[usize::from(op >> 5)], ecn, depart)
+            }
+            3 => {
+                let flow = u32::from(op >> 3) % FLOWS;
+                (0..x).try_for_each(|_| self.enqueue(flow, LENGTHS[0], Ecn::Ect0, Span::ZERO))
+            }
+            4 => (0..=x % 16).try_for_each(|_| self.dequeue().map(drop)),
+            5 => (0..=x % 16).try_for_each(|_| {
+                self.pass(Span::ms(1))?;
+                self.dequeue().map(drop)
+            }),
+            6 => self.pass(Span::us(1 << (x % 24))),
+            _ => self.wait(),
+        }
+    }
+
+    /// Lets time pass, timers served when they are due.
+    fn pass(&mut self, span: Span) -> Result<(), String> {
+        let end = self.now + span;
+        while let Some(due) = self.queue.next_timer().filter(|&due| due <= end) {
+            self.now = self.now.max(due);
+            let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
+            self.queue.on_timer(&mut cx);
+            self.settle(None)?;
+            let (now, next) = (self.now, self.queue.next_timer());
+            ensure(next.is_none_or(|next| next > now), || format!("served at {now:?}, the timer asks for {next:?}"))?;
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    fn enqueue(&mut self, flow: u32, len: u32, ecn: Ecn, depart: Span) -> Result<(), String> {
+        let depart = if depart == Span::ZERO { Time::ZERO } else { self.now + depart };
+        let hash = mix(flow, 1);
+        let meta =
+            PacketMeta { arrived: self.now, depart, hash, flow: FlowId(flow), len, ecn, ..PacketMeta::default() };
+        let id = self.pool.insert(meta);
+        if self.queued.len() <= id.index() {
+            self.queued.resize(id.index() + 1, None);
+        }
+        self.queued[id.index()] = Some(Entry { number: self.offered, meta });
+        self.offered += 1;
+        self.offered_bytes += meta.bytes();
+        let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
+        self.queue.enqueue(id, &mut cx);
+        self.settle(None)
+    }
+
+    fn dequeue(&mut self) -> Result<Next, String> {
+        let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
+        let next = self.queue.dequeue(&mut cx);
+        self.settle(Some(next))?;
+        let waiting = self.queue.backlog().packets;
+        match next {
+            Next::Packet(_) => {}
+            Next::At(time) => {
+                self.decisions.push(Decision::At(time));
+                ensure(time > self.now, || format!("at {:?}, asks to be called at {time:?}", self.now))?;
+                ensure(waiting > 0, || format!("nothing waits, but asks to be called at {time:?}"))?;
+            }
+            Next::Empty => {
+                self.decisions.push(Decision::Empty);
+                ensure(waiting == 0, || format!("says Empty while {waiting} packets wait"))?;
+            }
+        }
+        Ok(next)
+    }
+
+    /// Dequeues; if the answer is a time, again then, and now something must come.
+    fn wait(&mut self) -> Result<(), String> {
+        let Next::At(time) = self.dequeue()? else { return Ok(()) };
+        self.pass(time.since(self.now))?;
+        let next = self.dequeue()?;
+        ensure(matches!(next, Next::Packet(_)), || format!("asked to be called at {time:?}, but then says {next:?}"))
+    }
+
+    fn drain(&mut self) -> Result<(), String> {
+        while self.queue.backlog().packets > 0 {
+            let before = self.gone;
+            self.pass(Span::us(100))?;
+            self.wait()?;
+            ensure(self.gone > before, || "a dequeue delivers nothing".into())?;
+        }
+        ensure(self.dequeue()? == Next::Empty, || "an empty queue delivers".into())?;
+        ensure(self.pool.live() == 0, || format!("{} packets are left in the pool", self.pool.live()))
+    }
+
+    /// Books what has left, then checks what must hold between calls.
+    fn settle(&mut self, next: Option<Next>) -> Result<(), String> {
+        for (id, reason) in core::mem::take(&mut self.drops) {
+            let (entry, _) = self.leave(id)?;
+            self.left.push((entry.meta.flow.0, false));
+            self.decisions.push(Decision::Dropped(entry.number, reason));
+        }
+        if let Some(Next::Packet(id)) = next {
+            let (entry, now) = self.leave(id)?;
+            let flow = entry.meta.flow.0;
+            let last = self.last[flow as usize].replace(entry.number);
+            ensure(last < Some(entry.number), || {
+                format!("flow {flow}'s packet {} comes after {last:?}", entry.number)
+            })?;
+            self.left.push((flow, true));
+            self.decisions.push(Decision::Delivered(entry.number, now.ecn));
+            check_meta(&entry.meta, &now)?;
+        }
+        let backlog = self.queue.backlog();
+        let due = Backlog { packets: (self.offered - self.gone) as u32, bytes: self.offered_bytes - self.gone_bytes };
+        ensure(backlog == due, || format!("offered − gone is {due:?}, the backlog {backlog:?}"))?;
+        let live = self.pool.live();
+        ensure(live == due.packets as usize, || format!("{live} packets in the pool, {} queued", due.packets))?;
+        let kept = match self.limit {
+            Some(Bound::Packets(limit)) => backlog.packets <= limit,
+            Some(Bound::Bytes(limit)) => backlog.bytes <= limit,
+            None => true,
+        };
+        ensure(kept, || format!("{backlog:?} at a limit of {:?}", self.limit))?;
+        let kept = self.memory_limit.is_none_or(|limit| backlog.bytes <= limit);
+        ensure(kept, || format!("{backlog:?} at a memory limit of {:?}", self.memory_limit))
+    }
+
+    /// A packet has left, for the first time.
+    fn leave(&mut self, id: PacketId) -> Result<(Entry, PacketMeta), String> {
+        let entry = self.queued.get_mut(id.index()).and_then(Option::take);
+        let entry = entry.ok_or_else(|| format!("{id:?} leaves, but is not there"))?;
+        self.gone += 1;
+        self.gone_bytes += entry.meta.bytes();
+        Ok((entry, self.pool.remove(id)))
+    }
+}
+
+/// What may change of a packet while it is queued.
+fn check_meta(before: &PacketMeta, after: &PacketMeta) -> Result<(), String> {
+    let marked = after.ecn == Ecn::Ce && before.ecn.is_capable();
+    ensure(after.ecn == before.ecn || marked, || format!("{:?} has become {:?}", before.ecn, after.ecn))?;
+    let unchanged = PacketMeta { ecn: before.ecn, depart: before.depart, ..*after };
+    ensure(unchanged == *before, || format!("{before:?} has become {after:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Delivering a packet that has been dropped, or twice, is noticed: the ledger can fail.
+    #[test]
+    fn the_ledger_notices_a_packet_that_leaves_twice() {
+        let mut ledger = Ledger::new(&QueueConfig::named("fifo").expect("registered"));
+        ledger.enqueue(0, 100, Ecn::NotEct, Span::ZERO).expect("lawful");
+        let Ok(Next::Packet(id)) = ledger.dequeue() else { panic!("one waits") };
+        assert!(ledger.settle(Some(Next::Packet(id))).is_err());
+    }
+
+    #[test]
+    fn the_ledger_notices_a_limit_that_is_not_kept() {
+        let mut ledger = Ledger::new(&QueueConfig::named("fifo").expect("registered"));
+        ledger.limit = Some(Bound::Packets(1));
+        ledger.enqueue(0, 100, Ecn::NotEct, Span::ZERO).expect("lawful");
+        assert!(ledger.enqueue(0, 100, Ecn::NotEct, Span::ZERO).is_err());
+    }
+
+    #[test]
+    fn the_ledger_notices_a_mark_where_none_may_be() {
+        let plain = PacketMeta::default();
+        assert!(check_meta(&plain, &PacketMeta { ecn: Ecn::Ce, ..plain }).is_err());
+        let capable = PacketMeta { ecn: Ecn::Ect0, ..plain };
+        assert!(check_meta(&capable, &PacketMeta { ecn: Ecn::Ce, ..capable }).is_ok());
+        assert!(check_meta(&capable, &PacketMeta { ecn: Ecn::NotEct, ..capable }).is_err());
+        assert!(check_meta(&plain, &PacketMeta { len: 1, ..plain }).is_err());
+    }
+
+    #[test]
+    fn a_script_of_zeros_is_ordinary() {
+        for name in QueueConfig::NAMES {
+            check_run(name, &[0; 400]).unwrap();
+        }
+    }
+}

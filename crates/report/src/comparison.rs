@@ -1,0 +1,177 @@
+//! Results side by side: one group per queue, one run per seed.
+use crate::aggregate::{self, Weighted};
+use narrows_scenario::result::summary::{FlowSummary, HopSummary};
+use narrows_scenario::{Cdf, RunResult, Scenario, Series};
+
+/// A run as it was stored.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    /// What it left behind.
+    pub result: RunResult,
+    /// What was run, when the scenario file could be read.
+    pub scenario: Option<Scenario>,
+    /// The text of the scenario file.
+    pub scenario_text: Option<String>,
+}
+
+/// Repeated runs of the same thing.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Group {
+    /// What tells it from the other groups: `fq_codel`, `fifo:limit=100p`.
+    pub label: String,
+    /// One run per seed, at least one.
+    pub runs: Vec<Run>,
+}
+
+/// Groups side by side, in the order in which they are shown.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Comparison {
+    /// The scenario's name.
+    pub title: String,
+    /// At least one.
+    pub groups: Vec<Group>,
+}
+
+/// What a line of a chart shows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// A hop, by name.
+    Hop(String),
+    /// All flows together.
+    AllFlows,
+    /// The flows of one group together: `cubic` for `cubic.0`, `cubic.1`.
+    FlowGroup(String),
+    /// A flow, by name.
+    Flow(String),
+}
+
+impl Run {
+    /// The hop called `name`.
+    pub fn hop(&self, name: &str) -> Option<&HopSummary> {
+        self.result.summary.hops.iter().find(|hop| hop.name == name)
+    }
+
+    /// The flows that `source` stands for.
+    pub fn flows(&self, source: &Source) -> Vec<&FlowSummary> {
+        let flows = self.result.summary.flows.iter();
+        match source {
+            Source::Hop(_) => Vec::new(),
+            Source::AllFlows => flows.collect(),
+            Source::FlowGroup(group) => flows.filter(|flow| flow_group(&flow.name) == group).collect(),
+            Source::Flow(name) => flows.filter(|flow| flow.name == *name).collect(),
+        }
+    }
+
+    /// A quantity over time: of several flows together, their sum for windows and throughput, else their mean.
+    pub fn series(&self, source: &Source, metric: &str) -> Option<Vec<(f64, f64)>> {
+        let of = |name: String| -> Option<&Series> {
+            self.result.series.iter().find(|s| s.source == name && s.metric == metric)
+        };
+        let points = match source {
+            Source::Hop(name) => of(format!("hop:{name}"))?.points.clone(),
+            flows => {
+                let each: Vec<&[(f64, f64)]> = self
+                    .flows(flows)
+                    .iter()
+                    .filter_map(|flow| of(format!("flow:{}", flow.name)))
+                    .map(|s| s.points.as_slice())
+                    .collect();
+                aggregate::over_time(&each, aggregate::adds_up(metric))
+            }
+        };
+        (!points.is_empty()).then_some(points)
+    }
+
+    /// A distribution: of several flows together, their mixture, each weighted by its throughput.
+    pub fn cdf(&self, source: &Source, metric: &str) -> Option<Vec<(f64, f64)>> {
+        let of =
+            |name: String| -> Option<&Cdf> { self.result.cdfs.iter().find(|c| c.source == name && c.metric == metric) };
+        let points = match source {
+            Source::Hop(name) => of(format!("hop:{name}"))?.points.clone(),
+            flows => {
+                let each: Vec<Weighted<'_>> = self
+                    .flows(flows)
+                    .iter()
+                    .filter_map(|flow| {
+                        let points = &of(format!("flow:{}", flow.name))?.points;
+                        Some(Weighted { points, weight: flow.throughput_mbit })
+                    })
+                    .collect();
+                aggregate::mixture(&each)
+            }
+        };
+        (!points.is_empty()).then_some(points)
+    }
+}
+
+impl Group {
+    /// The run with the smallest seed; its series stand for the group where only one can be shown.
+    pub fn first(&self) -> Option<&Run> {
+        self.runs.iter().min_by_key(|run| run.result.summary.seed)
+    }
+}
+
+impl Comparison {
+    /// Names of all hops, in the order of their first appearance.
+    pub fn hops(&self) -> Vec<&str> {
+        distinct(self.runs().flat_map(|run| run.result.summary.hops.iter().map(|hop| hop.name.as_str())))
+    }
+
+    /// Names of all flows, in the order of their first appearance.
+    pub fn flows(&self) -> Vec<&str> {
+        distinct(self.runs().flat_map(|run| run.result.summary.flows.iter().map(|flow| flow.name.as_str())))
+    }
+
+    /// Names of all groups of flows, in the order of their first appearance.
+    pub fn flow_groups(&self) -> Vec<&str> {
+        distinct(self.flows().into_iter().map(flow_group))
+    }
+
+    /// The hop that the figures show when they can show only one: where the groups' queues differ, else where the mean
+    /// queue is longest.
+    pub fn focus(&self) -> Option<&str> {
+        let queues = |name: &str| distinct(self.runs().filter_map(|run| Some(run.hop(name)?.queue.as_str()))).len();
+        let longest =
+            |name: &str| self.runs().filter_map(|run| Some(run.hop(name)?.queue_packets.mean)).fold(0.0, f64::max);
+        let hops = self.hops();
+        let differing = hops.iter().copied().find(|&hop| self.groups.len() > 1 && queues(hop) > 1);
+        differing.or_else(|| hops.into_iter().rev().max_by(|a, b| longest(a).total_cmp(&longest(b))))
+    }
+
+    /// All runs.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.groups.iter().flat_map(|group| group.runs.iter())
+    }
+
+    /// Runs of the group that has most.
+    pub fn most_runs(&self) -> usize {
+        self.groups.iter().map(|group| group.runs.len()).max().unwrap_or(0)
+    }
+}
+
+/// `cubic` for `cubic.3`; a name without a number is its own group.
+pub fn flow_group(flow: &str) -> &str {
+    match flow.rsplit_once('.') {
+        Some((group, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => group,
+        _ => flow,
+    }
+}
+
+/// The first of equals, in order.
+pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = std::collections::HashSet::new();
+    names.filter(|name| seen.insert(*name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_group_by_their_number_only() {
+        assert_eq!(flow_group("cubic.12"), "cubic");
+        assert_eq!(flow_group("new_reno"), "new_reno");
+        assert_eq!(flow_group("video.hd"), "video.hd");
+        assert_eq!(flow_group("odd."), "odd.");
+    }
+}

@@ -1,0 +1,182 @@
+//! The figures that tables, pages and differences share: each is defined once, with its unit and how it is read off a run.
+use narrows_scenario::Summary;
+use narrows_scenario::result::summary::{FlowSummary, HopSummary, RttQuantiles};
+
+/// Where a figure is read: a hop and some of the flows of a run.
+#[derive(Clone, Debug)]
+pub struct Scope<'a> {
+    /// The run.
+    pub summary: &'a Summary,
+    /// The hop, for figures of a hop.
+    pub hop: Option<&'a HopSummary>,
+    /// The flows, for figures of flows.
+    pub flows: Vec<&'a FlowSummary>,
+}
+
+/// A figure of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Of what: `sojourn`.
+    pub of: &'static str,
+    /// Which: `p99`; empty when there is only one.
+    pub which: &'static str,
+    /// Unit; empty for none.
+    pub unit: &'static str,
+    /// How it is written.
+    pub digits: Digits,
+    /// When a table has room for it.
+    pub shown: Shown,
+    /// Reads it.
+    pub read: fn(&Scope<'_>) -> Option<f64>,
+}
+
+/// How a figure is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Digits {
+    /// A measured quantity: two decimals below 10, one below 10 000, then none.
+    Real,
+    /// A share in per cent: two decimals.
+    Percent,
+    /// A whole number; means of several runs below 100 get one decimal.
+    Count,
+    /// An index between 0 and 1: three decimals.
+    Index,
+}
+
+/// When a table shows a figure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// In the table of queues.
+    Always,
+    /// There, if it is not zero everywhere.
+    IfAny,
+    /// There, if there are several flows.
+    SeveralFlows,
+    /// Only in differences.
+    InDifferences,
+}
+
+impl Figure {
+    /// `sojourn p99 (ms)`.
+    pub fn name(&self) -> String {
+        let mut name = self.of.to_owned();
+        if !self.which.is_empty() {
+            name = format!("{name} {}", self.which);
+        }
+        if !self.unit.is_empty() {
+            name = format!("{name} ({})", self.unit);
+        }
+        name
+    }
+}
+
+impl Digits {
+    /// Decimals for a column whose largest magnitude is `largest`; `several` says that it holds means of several runs.
+    pub fn decimals(self, largest: f64, several: bool) -> usize {
+        match self {
+            Digits::Real if largest < 10.0 => 2,
+            Digits::Real if largest < 10_000.0 => 1,
+            Digits::Real => 0,
+            Digits::Percent => 2,
+            Digits::Count => usize::from(several && largest < 100.0),
+            Digits::Index => 3,
+        }
+    }
+}
+
+macro_rules! figures {
+    ($( $of:literal, $which:literal, $unit:literal, $digits:ident, $shown:ident, $read:expr; )*) => {
+        &[$( Figure {
+            of: $of, which: $which, unit: $unit, digits: Digits::$digits, shown: Shown::$shown, read: $read,
+        } ),*]
+    };
+}
+
+/// Figures of a hop.
+pub const HOP: &[Figure] = figures! {
+    "utilisation", "", "%", Percent, Always, |s| Some(100.0 * s.hop?.utilisation);
+    "queue", "mean", "packets", Real, Always, |s| Some(s.hop?.queue_packets.mean);
+    "queue", "p95", "packets", Real, InDifferences, |s| Some(s.hop?.queue_packets.p95);
+    "queue", "max", "packets", Count, InDifferences, |s| Some(s.hop?.queue_packets.max);
+    "sojourn", "mean", "ms", Real, InDifferences, |s| Some(s.hop?.sojourn_ms.mean);
+    "sojourn", "p50", "ms", Real, Always, |s| Some(s.hop?.sojourn_ms.p50);
+    "sojourn", "p95", "ms", Real, InDifferences, |s| Some(s.hop?.sojourn_ms.p95);
+    "sojourn", "p99", "ms", Real, Always, |s| Some(s.hop?.sojourn_ms.p99);
+    "sojourn", "max", "ms", Real, InDifferences, |s| Some(s.hop?.sojourn_ms.max);
+};
+
+/// Figures of flows together.
+pub const FLOWS: &[Figure] = figures! {
+    "RTT", "mean", "ms", Real, Always, |s| mean_rtt(&s.flows);
+    "RTT", "p50", "ms", Real, InDifferences, |s| worst_rtt(&s.flows, |rtt| rtt.p50);
+    "RTT", "p95", "ms", Real, InDifferences, |s| worst_rtt(&s.flows, |rtt| rtt.p95);
+    "RTT", "p99", "ms", Real, Always, |s| worst_rtt(&s.flows, |rtt| rtt.p99);
+    "goodput", "", "Mbit/s", Real, Always, |s| sum(&s.flows, |flow| flow.goodput_mbit);
+};
+
+/// Packets that a hop lost or marked.
+pub const LOSSES: &[Figure] = figures! {
+    "drops", "", "", Count, Always, |s| Some(s.hop?.drops.total as f64);
+    "loss rate", "", "%", Percent, InDifferences, |s| Some(100.0 * s.hop?.loss_rate);
+    "marks", "", "", Count, IfAny, |s| Some(s.hop?.marks as f64);
+};
+
+/// What flows did about it.
+pub const REPAIRS: &[Figure] = figures! {
+    "retransmits", "", "", Count, Always, |s| sum(&s.flows, |flow| flow.retransmits as f64);
+    "timeouts", "", "", Count, IfAny, |s| sum(&s.flows, |flow| flow.timeouts as f64);
+};
+
+/// Between flows.
+pub const FAIRNESS: &[Figure] = figures! {
+    "Jain", "", "", Index, SeveralFlows, |s| Some(s.summary.fairness.jain);
+};
+
+/// Of transfers that end.
+pub const COMPLETIONS: &[Figure] = figures! {
+    "completed", "", "", Count, IfAny, |s| completions(&s.flows).map(|(count, _, _)| count);
+    "completion", "mean", "s", Real, IfAny, |s| completions(&s.flows).map(|(_, mean, _)| mean);
+    "completion", "p99", "s", Real, IfAny, |s| completions(&s.flows).map(|(_, _, p99)| p99);
+};
+
+/// Of a single flow, besides those of flows together.
+pub const FLOW: &[Figure] = figures! {
+    "throughput", "", "Mbit/s", Real, Always, |s| sum(&s.flows, |flow| flow.throughput_mbit);
+    "RTT", "min", "ms", Real, Always, |s| least_rtt(&s.flows);
+    "lost", "", "", Count, IfAny, |s| sum(&s.flows, |flow| flow.lost_packets as f64);
+};
+
+/// `None` without flows, so that their figures stay empty rather than zero.
+fn sum(flows: &[&FlowSummary], of: fn(&FlowSummary) -> f64) -> Option<f64> {
+    (!flows.is_empty()).then(|| flows.iter().map(|flow| of(flow)).sum())
+}
+
+/// Weighted by throughput, since there is a sample per acknowledgment; plain when nothing was carried.
+fn mean_rtt(flows: &[&FlowSummary]) -> Option<f64> {
+    let samples: Vec<(f64, f64)> =
+        flows.iter().filter_map(|flow| Some((flow.rtt_ms?.mean, flow.throughput_mbit.max(0.0)))).collect();
+    let weight: f64 = samples.iter().map(|s| s.1).sum();
+    match samples.len() {
+        0 => None,
+        _ if weight > 0.0 => Some(samples.iter().map(|(rtt, w)| rtt * w).sum::<f64>() / weight),
+        n => Some(samples.iter().map(|s| s.0).sum::<f64>() / n as f64),
+    }
+}
+
+/// Of the flow that has it worst: quantiles of several flows cannot be merged from their summaries.
+fn worst_rtt(flows: &[&FlowSummary], of: fn(&RttQuantiles) -> f64) -> Option<f64> {
+    flows.iter().filter_map(|flow| flow.rtt_ms.as_ref().map(of)).max_by(f64::total_cmp)
+}
+
+fn least_rtt(flows: &[&FlowSummary]) -> Option<f64> {
+    flows.iter().filter_map(|flow| Some(flow.rtt_ms?.min)).min_by(f64::total_cmp)
+}
+
+/// Transfers finished, their mean time, and the 99 % of the flow that has it worst.
+fn completions(flows: &[&FlowSummary]) -> Option<(f64, f64, f64)> {
+    let finite: Vec<_> = flows.iter().filter_map(|flow| flow.completion_s).filter(|c| c.count > 0).collect();
+    let count: f64 = finite.iter().map(|c| c.count as f64).sum();
+    let mean = finite.iter().map(|c| c.mean * c.count as f64).sum::<f64>() / count;
+    let p99 = finite.iter().map(|c| c.p99).max_by(f64::total_cmp)?;
+    Some((count, mean, p99))
+}

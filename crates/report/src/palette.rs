@@ -1,0 +1,53 @@
+//! Colours that stay apart for colour-blind readers (Okabe & Ito 2008, <https://jfly.uni-koeln.de/color/>; its yellow is
+//! too pale for lines and left out), in a variant for light paper and one for dark screens, and dashes beyond them.
+
+/// How a queue is drawn, in every table and chart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Paint {
+    /// On a light ground, `#rrggbb`.
+    pub light: &'static str,
+    /// On a dark ground, `#rrggbb`.
+    pub dark: &'static str,
+    /// Lengths of dashes and gaps, px; empty for a solid line.
+    pub dash: &'static [u32],
+}
+
+/// The paint of the `index`-th queue: colours first, then the same colours dashed.
+pub fn paint(index: usize) -> Paint {
+    let (light, dark) = COLOURS[index % COLOURS.len()];
+    Paint { light, dark, dash: DASHES[index / COLOURS.len() % DASHES.len()] }
+}
+
+/// Red, green and blue of `#rrggbb`; black for anything else.
+pub fn rgb(colour: &str) -> (u8, u8, u8) {
+    let channel = |at: usize| colour.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok()).unwrap_or(0);
+    (channel(1), channel(3), channel(5))
+}
+
+/// (light, dark): blue, vermillion, bluish green, orange, reddish purple, sky blue, grey.
+const COLOURS: [(&str, &str); 7] = [
+    ("#0072b2", "#3d9bdc"),
+    ("#d55e00", "#f07f2e"),
+    ("#009e73", "#1fbf92"),
+    ("#b8860b", "#e6b12e"),
+    ("#b0528f", "#d98cbb"),
+    ("#4aa8dc", "#7cc7f2"),
+    ("#5f6670", "#a9b1bd"),
+];
+
+/// Solid, dashed, dotted, long-dashed.
+const DASHES: [&[u32]; 4] = [&[], &[7, 4], &[2, 3], &[12, 5]];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_queues_stay_distinct() {
+        let paints: Vec<Paint> = (0..28).map(paint).collect();
+        for (i, a) in paints.iter().enumerate() {
+            assert!(paints[i + 1..].iter().all(|b| (a.light, a.dash) != (b.light, b.dash)), "{a:?} twice");
+        }
+        assert_eq!(rgb("#0072b2"), (0x00, 0x72, 0xb2));
+    }
+}

@@ -1,0 +1,163 @@
+//! Tables as values: which rows and figures there are, before anyone writes them as text or as HTML.
+use crate::comparison::{Comparison, Group, Run, Source};
+use crate::estimate::Estimate;
+use crate::figure::{COMPLETIONS, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown};
+
+/// Rows of figures.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Titles of the leading columns: `queue`, `hop`.
+    pub heads: Vec<&'static str>,
+    /// The figures.
+    pub columns: Vec<Column>,
+    /// The rows, equal groups together.
+    pub rows: Vec<Row>,
+}
+
+/// A column of figures.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// What it shows.
+    pub figure: Figure,
+    /// Decimals, the same in every row.
+    pub decimals: usize,
+    /// The largest magnitude in it.
+    pub largest: f64,
+}
+
+/// A row of figures.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// Index of the group that it belongs to.
+    pub group: usize,
+    /// Leading cells, as many as the table has heads.
+    pub heads: Vec<String>,
+    /// One per column; `None` where the figure does not exist.
+    pub cells: Vec<Option<Estimate>>,
+}
+
+/// Which hop and which flows a row is about.
+struct Subject {
+    heads: Vec<String>,
+    hop: Option<String>,
+    flows: Option<Source>,
+}
+
+impl Table {
+    /// The table of queues: a row per group, and per hop where there are several.
+    pub fn of_queues(comparison: &Comparison) -> Table {
+        let hops = comparison.hops();
+        let several = hops.len() > 1;
+        let heads = if several { vec!["queue", "hop"] } else { vec!["queue"] };
+        let subjects = |group: &Group| -> Vec<Subject> {
+            hops.iter()
+                .enumerate()
+                .map(|(i, &hop)| Subject {
+                    heads: if several { vec![group.label.clone(), hop.to_owned()] } else { vec![group.label.clone()] },
+                    hop: Some(hop.to_owned()),
+                    flows: (i == 0).then_some(Source::AllFlows),
+                })
+                .collect()
+        };
+        let figures = [HOP, FLOWS, LOSSES, REPAIRS, FAIRNESS].concat();
+        let figures = figures.into_iter().filter(|f| f.of != "timeouts").collect();
+        Table::new(comparison, heads, figures, subjects)
+    }
+
+    /// The table of flow groups; `None` when there is only one.
+    pub fn of_flow_groups(comparison: &Comparison) -> Option<Table> {
+        let groups = comparison.flow_groups();
+        let flows = comparison.flows();
+        let label = |group: &str| -> String {
+            match flows.iter().filter(|flow| crate::comparison::flow_group(flow) == group).count() {
+                1 => group.to_owned(),
+                n => format!("{group} ×{n}"),
+            }
+        };
+        let subjects = |of: &Group| -> Vec<Subject> {
+            let subject = |&group: &&str| Subject {
+                heads: vec![of.label.clone(), label(group)],
+                hop: None,
+                flows: Some(Source::FlowGroup(group.to_owned())),
+            };
+            groups.iter().map(subject).collect()
+        };
+        let finite = comparison.runs().flat_map(|run| &run.result.summary.flows).any(|f| f.completion_s.is_some());
+        let figures = [FLOWS, REPAIRS, COMPLETIONS].concat();
+        (groups.len() > 1 || finite).then(|| Table::new(comparison, vec!["queue", "flows"], figures, subjects))
+    }
+
+    /// The table of all flows.
+    pub fn of_flows(comparison: &Comparison) -> Table {
+        let flows = comparison.flows();
+        let subjects = |of: &Group| -> Vec<Subject> {
+            let subject = |&flow: &&str| {
+                let found = of.runs.iter().flat_map(|run| &run.result.summary.flows).find(|f| f.name == flow);
+                let controller = found.map_or(String::new(), |flow| flow.controller.clone());
+                let heads = vec![of.label.clone(), flow.to_owned(), controller];
+                Subject { heads, hop: None, flows: Some(Source::Flow(flow.to_owned())) }
+            };
+            flows.iter().map(subject).collect()
+        };
+        let figures = [&FLOWS[4..], &FLOW[..1], &FLOW[1..2], &FLOWS[..4], &FLOW[2..], REPAIRS, COMPLETIONS].concat();
+        Table::new(comparison, vec!["queue", "flow", "controller"], figures, subjects)
+    }
+
+    fn new(
+        comparison: &Comparison,
+        heads: Vec<&'static str>,
+        figures: Vec<Figure>,
+        subjects: impl Fn(&Group) -> Vec<Subject>,
+    ) -> Table {
+        let mut rows = Vec::new();
+        for (group, of) in comparison.groups.iter().enumerate() {
+            for subject in subjects(of) {
+                let cells = figures.iter().map(|figure| estimate(figure, of, &subject)).collect();
+                rows.push(Row { group, heads: subject.heads, cells });
+            }
+        }
+        let several_flows = comparison.flows().len() > 1;
+        let keep: Vec<bool> = figures
+            .iter()
+            .enumerate()
+            .map(|(i, figure)| match figure.shown {
+                Shown::Always => true,
+                Shown::IfAny => rows.iter().any(|row| row.cells[i].is_some_and(|e| e.mean != 0.0)),
+                Shown::SeveralFlows => several_flows,
+                Shown::InDifferences => false,
+            })
+            .collect();
+        for row in &mut rows {
+            let mut kept = keep.iter();
+            row.cells.retain(|_| kept.next() == Some(&true));
+        }
+        let figures = figures.into_iter().zip(&keep).filter(|(_, keep)| **keep).map(|(figure, _)| figure);
+        let several_runs = comparison.most_runs() > 1;
+        let columns = figures.enumerate().map(|(i, figure)| Column::of(figure, i, &rows, several_runs)).collect();
+        Table { heads, columns, rows }
+    }
+}
+
+impl Column {
+    fn of(figure: Figure, index: usize, rows: &[Row], several_runs: bool) -> Column {
+        let magnitudes = rows.iter().filter_map(|row| Some(row.cells.get(index)?.as_ref()?.mean.abs()));
+        let largest = magnitudes.fold(0.0, f64::max);
+        Column { figure, decimals: figure.digits.decimals(largest, several_runs), largest }
+    }
+}
+
+/// A figure over the runs of a group.
+fn estimate(figure: &Figure, group: &Group, subject: &Subject) -> Option<Estimate> {
+    let read = |run: &Run| -> Option<f64> {
+        let hop = match &subject.hop {
+            Some(name) => Some(run.hop(name)?),
+            None => None,
+        };
+        let flows = subject.flows.as_ref().map_or_else(Vec::new, |flows| run.flows(flows));
+        let about_flows = subject.flows.is_some();
+        // Jain's index belongs to the row that carries the flows.
+        let value = (figure.read)(&Scope { summary: &run.result.summary, hop, flows })?;
+        (about_flows || figure.shown != Shown::SeveralFlows).then_some(value)
+    };
+    Estimate::of(group.runs.iter().filter_map(read))
+}

@@ -1,0 +1,128 @@
+//! Tables as text: for a terminal in colour, for anything else in plain ASCII-ruled columns. Numbers never wrap; where
+//! intervals make a table too wide, they move to a line of their own.
+use crate::comparison::Comparison;
+use crate::estimate::Estimate;
+use crate::palette;
+use crate::table::{Column, Row, Table};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle};
+use std::fmt::Write as _;
+
+/// Who reads the text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Style {
+    /// Columns that a line may have; `None` when nobody minds.
+    pub width: Option<usize>,
+    /// Is it a terminal that shows colours?
+    pub colour: bool,
+}
+
+/// The table of queues, the table of flow groups where there are several, and what the intervals mean.
+pub fn comparison(comparison: &Comparison, style: &Style) -> String {
+    let mut out = table(&Table::of_queues(comparison), style);
+    if let Some(flows) = Table::of_flow_groups(comparison) {
+        out.push('\n');
+        out.push_str(&table(&flows, style));
+    }
+    match comparison.most_runs() {
+        0 | 1 => {}
+        runs => {
+            let _ = writeln!(out, "\nmeans of {runs} runs ± 95 % confidence");
+        }
+    }
+    out
+}
+
+/// A table as text; every line ends with a newline.
+pub fn table(table: &Table, style: &Style) -> String {
+    let wide = lines(table, style, false);
+    let too_wide = |lines: &[String]| style.width.is_some_and(|max| lines.iter().any(|l| l.chars().count() > max));
+    let lines = if too_wide(&wide) { lines(table, style, true) } else { wide };
+    let header = lines.iter().position(|line| is_rule(line)).unwrap_or(0);
+    let mut out = String::new();
+    let mut marks = table.rows.iter().map(|row| palette::paint(row.group).dark);
+    for (i, line) in lines.iter().enumerate() {
+        let _ = match (style.colour, i) {
+            (false, _) => writeln!(out, "{line}"),
+            (true, i) if i < header => writeln!(out, "\x1b[1m{line}\x1b[0m"),
+            (true, _) if is_rule(line) => writeln!(out, "\x1b[2m{line}\x1b[0m"),
+            (true, _) => match line.split_once(MARK) {
+                Some((before, after)) => {
+                    let (r, g, b) = marks.next().map_or((0, 0, 0), palette::rgb);
+                    writeln!(out, "{before}\x1b[38;2;{r};{g};{b}m{MARK}\x1b[0m{after}")
+                }
+                None => writeln!(out, "{line}"),
+            },
+        };
+    }
+    out
+}
+
+/// Lines without trailing blanks; `stacked` puts intervals below their means.
+fn lines(table: &Table, style: &Style, stacked: bool) -> Vec<String> {
+    let mut out = comfy_table::Table::new();
+    let rule = if style.colour { '─' } else { '-' };
+    out.load_style(TableStyle::new().header_separator(LineStyle::none().fill(rule)));
+    out.set_content_arrangement(ContentArrangement::Disabled);
+    let mut header: Vec<Cell> = table.heads.iter().map(|head| Cell::new(head)).collect();
+    header.extend(table.columns.iter().map(|column| {
+        let (top, bottom) = column.head();
+        Cell::new(format!("{top}\n{bottom}")).set_alignment(CellAlignment::Right)
+    }));
+    out.set_header(header);
+    let mut last = None;
+    for row in &table.rows {
+        let fresh = last != Some(row.group);
+        last = Some(row.group);
+        out.add_row(cells(row, &table.columns, fresh, style, stacked));
+    }
+    for column in out.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    out.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn cells(row: &Row, columns: &[Column], fresh: bool, style: &Style, stacked: bool) -> Vec<Cell> {
+    let head = |(i, text): (usize, &String)| {
+        let text = sanitise(text);
+        let shown = if i == 0 && !fresh { String::new() } else { text };
+        match (style.colour, i) {
+            (true, 0) => Cell::new(format!("{MARK} {shown}")),
+            _ => Cell::new(shown),
+        }
+    };
+    let mut cells: Vec<Cell> = row.heads.iter().enumerate().map(head).collect();
+    cells.extend(row.cells.iter().zip(columns).map(|(cell, column)| {
+        let text = cell.as_ref().map_or_else(|| "–".to_owned(), |e| number(e, column.decimals, stacked));
+        Cell::new(text).set_alignment(CellAlignment::Right)
+    }));
+    cells
+}
+
+fn number(estimate: &Estimate, decimals: usize, stacked: bool) -> String {
+    let between = if stacked { "\n" } else { " " };
+    match estimate.half_width {
+        Some(half) => format!("{:.decimals$}{between}±{half:.decimals$}", estimate.mean),
+        None => format!("{:.decimals$}", estimate.mean),
+    }
+}
+
+/// A name from a file must not steer a terminal.
+fn sanitise(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn is_rule(line: &str) -> bool {
+    !line.is_empty() && line.chars().all(|c| matches!(c, '-' | '─' | ' '))
+}
+
+impl Column {
+    /// The two lines of its title: `sojourn` and `p99 ms`.
+    pub fn head(&self) -> (&'static str, String) {
+        let figure = self.figure;
+        let parts = [figure.which, figure.unit];
+        (figure.of, parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// Stands for the group's colour.
+const MARK: char = '●';

@@ -1,0 +1,81 @@
+//! Fewer points for the eye, the same picture: extremes are kept.
+
+/// At most `limit` points (and never fewer than the first and last): each stretch gives its smallest and its largest
+/// value, in their order, so that spikes survive at any zoom.
+pub fn series(points: &[(f64, f64)], limit: usize) -> Vec<(f64, f64)> {
+    if points.len() <= limit.max(4) {
+        return points.to_vec();
+    }
+    let inner = &points[1..points.len() - 1];
+    let stretches = ((limit.max(4) - 2) / 2).max(1);
+    let mut out = Vec::with_capacity(2 * stretches + 2);
+    out.push(points[0]);
+    for i in 0..stretches {
+        let stretch = &inner[i * inner.len() / stretches..(i + 1) * inner.len() / stretches];
+        let by_value = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+        let (Some(&low), Some(&high)) = (stretch.iter().min_by(by_value), stretch.iter().max_by(by_value)) else {
+            continue;
+        };
+        match low.0.total_cmp(&high.0) {
+            std::cmp::Ordering::Less => out.extend([low, high]),
+            std::cmp::Ordering::Greater => out.extend([high, low]),
+            std::cmp::Ordering::Equal => out.push(low),
+        }
+    }
+    out.push(points[points.len() - 1]);
+    out
+}
+
+/// A distribution without the points that a reader could not see: neither the share nor the value has moved by a
+/// `1 / steps`-th of its range since the last point kept. The first and the last stay.
+pub fn cdf(points: &[(f64, f64)], steps: usize) -> Vec<(f64, f64)> {
+    let (Some(&first), Some(&last)) = (points.first(), points.last()) else { return Vec::new() };
+    let step = 1.0 / steps.max(1) as f64;
+    let width = (last.0 - first.0) * step;
+    let mut kept = first;
+    let mut out = vec![first];
+    for (i, &point) in points.iter().enumerate().skip(1) {
+        let moved = point.1 - kept.1 >= step || (width > 0.0 && point.0 - kept.0 >= width);
+        // Tails are read as quantiles: 99 %, 99.9 %.
+        let tail = 1.0 - point.1 <= (1.0 - kept.1) * 0.8;
+        if moved || tail || i + 1 == points.len() {
+            out.push(point);
+            kept = point;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spike_survives() {
+        let mut points: Vec<(f64, f64)> = (0..100_000).map(|i| (i as f64, (i % 7) as f64)).collect();
+        points[54_321].1 = 1e6;
+        points[54_999].1 = -1e6;
+        let thin = series(&points, 2000);
+        assert!(thin.len() <= 2000, "{}", thin.len());
+        assert!(thin.contains(&(54_321.0, 1e6)) && thin.contains(&(54_999.0, -1e6)));
+        assert_eq!((thin[0], thin[thin.len() - 1]), (points[0], points[99_999]));
+        assert!(thin.windows(2).all(|w| w[0].0 < w[1].0), "time must ascend");
+    }
+
+    #[test]
+    fn short_series_stay_as_they_are() {
+        let points = vec![(0.0, 1.0), (1.0, 2.0), (2.0, 3.0)];
+        assert_eq!(series(&points, 2), points);
+        assert_eq!(series(&[], 2000), vec![]);
+    }
+
+    #[test]
+    fn a_distribution_keeps_its_shape_and_its_tail() {
+        let points: Vec<(f64, f64)> = (1..=100_000).map(|i| (i as f64 / 100.0, i as f64 / 1e5)).collect();
+        let thin = cdf(&points, 400);
+        assert!(thin.len() < 1000, "{}", thin.len());
+        assert_eq!((thin[0], thin[thin.len() - 1]), (points[0], points[99_999]));
+        assert!(thin.iter().filter(|p| p.1 > 0.999).count() > 5, "the last per mille must be visible");
+        assert_eq!(cdf(&[], 10), vec![]);
+    }
+}

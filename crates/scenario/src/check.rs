@@ -1,0 +1,316 @@
+//! What must hold in a scenario beyond each value's own range, whether it was read from a file or built in code.
+use crate::error::ScenarioError;
+use crate::keys::{FlowKeys, HopKeys, INTERVALS, Loss, MOST_FLOWS, MOST_POINTS, RATES, RTTS, RecordKeys, TopKeys};
+use crate::kind::Kind;
+use crate::model::{Flow, Hop, RateSpec, Release, Rtt, Scenario, Start};
+use crate::traffic::Traffic;
+use narrows_core::params::{ParamError, ParamValue, Params};
+use narrows_core::{Bytes, Rate, Span, Time};
+use std::collections::{HashMap, HashSet};
+
+/// The part of a scenario that a fault is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    Top,
+    Record,
+    Hop(usize),
+    Flow(usize),
+}
+
+/// What is wrong, and the key that says so.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Fault {
+    pub(crate) part: Part,
+    pub(crate) key: String,
+    pub(crate) message: String,
+}
+
+impl Scenario {
+    /// Checks everything that [`Scenario::parse`] does: ranges, routes, times, names, what needs what.
+    ///
+    /// A world may rely on it; whoever builds or changes a scenario in code calls it before running.
+    pub fn validate(&self) -> Result<(), ScenarioError> {
+        check(self).map_err(|fault| {
+            let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
+            let place = match fault.part {
+                Part::Top => "scenario".to_owned(),
+                Part::Record => "[record]".to_owned(),
+                Part::Hop(i) => format!("hop \"{}\"", name(self.hops.get(i).map(|hop| hop.name.as_str()))),
+                Part::Flow(i) => format!("flow \"{}\"", name(self.flows.get(i).map(|flow| flow.name.as_str()))),
+            };
+            ScenarioError::new(place, fault.message)
+        })
+    }
+}
+
+pub(crate) fn check(s: &Scenario) -> Result<(), Fault> {
+    top(s)?;
+    hop_names(&s.hops)?;
+    for (i, hop) in s.hops.iter().enumerate() {
+        check_hop(hop).map_err(|(key, message)| Fault { part: Part::Hop(i), key, message })?;
+    }
+    unique(s.flows.iter().map(|flow| flow.name.as_str()), Part::Flow)?;
+    for (i, flow) in s.flows.iter().enumerate() {
+        check_flow(s, flow).map_err(|(key, message)| Fault { part: Part::Flow(i), key, message })?;
+    }
+    single_names(s)
+}
+
+/// Hops have legal, different names; checked before the routes that use them.
+pub(crate) fn hop_names(hops: &[Hop]) -> Result<(), Fault> {
+    unique(hops.iter().map(|hop| hop.name.as_str()), Part::Hop)
+}
+
+/// A key and what is wrong with its value.
+type Wrong = (String, String);
+
+fn wrong<T>(key: &str, message: impl Into<String>) -> Result<T, Wrong> {
+    Err((key.into(), message.into()))
+}
+
+/// A parameter's error under its own name.
+fn ranged(error: ParamError) -> Wrong {
+    let got = error.got.replace('`', "\"");
+    (error.name.clone(), format!("{} cannot be {got}; allowed: {}", error.name, error.allowed))
+}
+
+/// A parameter's error under the key that holds the kind.
+fn inner<K: Kind>(kind: &K) -> Result<(), Wrong> {
+    kind.validate().map_err(|error| {
+        let (_, message) = ranged(error);
+        (K::WHAT.to_owned(), format!("{} \"{}\": {message}", K::WHAT, kind.name()))
+    })
+}
+
+fn top(s: &Scenario) -> Result<(), Fault> {
+    let fault = |part| move |(key, message)| Fault { part, key, message };
+    TopKeys::of(s).validate().map_err(ranged).map_err(fault(Part::Top))?;
+    RecordKeys::of(&s.record).validate().map_err(ranged).map_err(fault(Part::Record))?;
+    let result = if s.warmup >= s.duration {
+        let message = format!("a warmup of {} leaves nothing of a duration of {}", s.warmup, s.duration);
+        wrong("warmup", message + "; allowed: less than the duration")
+    } else if s.hops.is_empty() {
+        wrong("hop", "no [[hop]]; a scenario has at least one")
+    } else if s.flows.is_empty() {
+        wrong("flow", "no [[flow]]; a scenario has at least one")
+    } else {
+        Ok(())
+    };
+    result.map_err(fault(Part::Top))?;
+    let Some(interval) = s.record.interval else { return Ok(()) };
+    let result = if !(INTERVALS.0..=INTERVALS.1).contains(&interval) {
+        wrong("interval", format!("interval cannot be \"{interval}\"; allowed: {} ..= {}", INTERVALS.0, INTERVALS.1))
+    } else if s.duration.as_ns() / interval.as_ns() > MOST_POINTS {
+        wrong("interval", format!("an interval of {interval} gives more than {MOST_POINTS} points in {}", s.duration))
+    } else {
+        Ok(())
+    };
+    result.map_err(fault(Part::Record))
+}
+
+/// What a name may look like.
+pub(crate) const NAMES: &str = "1 to 64 letters, digits, spaces (inside) and \"_\", \"-\", \".\", \"+\"";
+
+fn unique<'a>(names: impl Iterator<Item = &'a str>, part: fn(usize) -> Part) -> Result<(), Fault> {
+    let mut seen = HashSet::new();
+    for (i, name) in names.enumerate() {
+        let letters = name.chars().all(|c| c.is_alphanumeric() || " _-.+".contains(c));
+        let fault = |message| Err(Fault { part: part(i), key: "name".into(), message });
+        if name.is_empty() || name.chars().count() > 64 || !letters || name.trim() != name {
+            return fault(format!("name cannot be {name:?}; allowed: {NAMES}"));
+        }
+        if !seen.insert(name) {
+            return fault(format!("name \"{name}\" is taken; names are unique"));
+        }
+    }
+    Ok(())
+}
+
+/// `bulk.3` cannot be both the fourth of the group `bulk` and a flow of its own.
+fn single_names(s: &Scenario) -> Result<(), Fault> {
+    let total: u64 = s.flows.iter().map(|flow| u64::from(flow.count)).sum();
+    if total > MOST_FLOWS {
+        let message = format!("{total} flows in all; allowed: at most {MOST_FLOWS}");
+        return Err(Fault { part: Part::Flow(s.flows.len() - 1), key: "count".into(), message });
+    }
+    let counts: HashMap<&str, u32> = s.flows.iter().map(|flow| (flow.name.as_str(), flow.count)).collect();
+    for (i, flow) in s.flows.iter().enumerate().filter(|(_, flow)| flow.count == 1) {
+        let Some((group, number)) = flow.name.rsplit_once('.') else { continue };
+        let number = number.parse::<u32>().ok().filter(|n| n.to_string() == number);
+        let count = counts.get(group).copied().filter(|&count| count > 1).unwrap_or(0);
+        if number.is_some_and(|n| n < count) {
+            let message =
+                format!("name \"{}\" is taken by one of the flows of \"{group}\"; names are unique", flow.name);
+            return Err(Fault { part: Part::Flow(i), key: "name".into(), message });
+        }
+    }
+    Ok(())
+}
+
+fn check_hop(hop: &Hop) -> Result<(), Wrong> {
+    HopKeys::of(hop).validate().map_err(ranged)?;
+    if Loss::parse(&hop.loss.show()).is_none() {
+        return wrong("loss", format!("loss cannot be {}; allowed: {}", hop.loss, Loss::allowed()));
+    }
+    if hop.burst > Bytes::ZERO && hop.release == Release::End {
+        return wrong("burst", "burst needs release = \"start\": a wire that hands over ends of packets has none");
+    }
+    inner(&hop.queue)?;
+    match &hop.rate {
+        RateSpec::Schedule(steps) => schedule(steps).or_else(|(_, message)| wrong("rate", message)),
+        RateSpec::Trace { opportunities, period, .. } => {
+            let ordered = opportunities.windows(2).all(|pair| pair[0] <= pair[1]);
+            let whole = opportunities.iter().chain([period]).all(|at| at.as_ns() % 1_000_000 == 0);
+            match opportunities.last() {
+                Some(last) if ordered && whole && last == period && *period > Span::ZERO => Ok(()),
+                _ => wrong("rate", "a trace has ascending whole milliseconds; the last one is its period, more than 0"),
+            }
+        }
+    }
+}
+
+/// Checks a schedule; the error names the step by its index.
+pub(crate) fn schedule(steps: &[(Time, Rate)]) -> Result<(), (usize, String)> {
+    let fail = |i: usize, message: String| Err((i, message));
+    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+        return fail(0, "rate has no steps; allowed: at least { at = \"0s\", rate = \"20mbit\" }".into());
+    };
+    let range = format!("{} ..= {}", RATES.0, RATES.1);
+    if first.0 != Time::ZERO {
+        return fail(0, format!("the first step of rate is at \"{}\"; allowed: \"0s\"", show(first.0)));
+    }
+    if first.1 == Rate::ZERO {
+        let message = format!("rate cannot be \"{}\" at the start; allowed: {range}", first.1);
+        return fail(0, message + " (a later step may be 0: an outage)");
+    }
+    if last.1 == Rate::ZERO {
+        let message = format!("rate cannot stay \"{}\" for ever; allowed: an outage that a later step ends", last.1);
+        return fail(steps.len() - 1, message);
+    }
+    for (i, pair) in steps.windows(2).enumerate() {
+        if pair[1].0 <= pair[0].0 {
+            let (at, before) = (show(pair[1].0), show(pair[0].0));
+            return fail(i + 1, format!("at cannot be \"{at}\" after \"{before}\"; allowed: times that increase"));
+        }
+    }
+    match steps.iter().position(|step| step.1 > RATES.1) {
+        Some(i) => fail(i, format!("rate cannot be \"{}\"; allowed: {range}", steps[i].1)),
+        None => Ok(()),
+    }
+}
+
+/// A time as scenario files write it.
+pub(crate) fn show(time: Time) -> String {
+    time.since(Time::ZERO).show()
+}
+
+fn check_flow(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
+    FlowKeys::of(flow).validate().map_err(ranged)?;
+    inner(&flow.traffic)?;
+    inner(&flow.transport)?;
+    carried(flow)?;
+    routed(s, flow)?;
+    timed(s, flow)
+}
+
+/// Traffic, transport and controller fit each other.
+fn carried(flow: &Flow) -> Result<(), Wrong> {
+    let (traffic, transport) = (flow.traffic.name(), flow.transport.name());
+    let carriers = flow.traffic.carriers();
+    if !carriers.contains(&transport) {
+        let others = Traffic::NAMES
+            .iter()
+            .filter(|name| Traffic::named(name).is_some_and(|traffic| traffic.carriers().contains(&transport)));
+        let others = others.copied().collect::<Vec<_>>().join(", ");
+        let needs = carriers.join("\" or \"");
+        return wrong(
+            "traffic",
+            format!("traffic \"{traffic}\" needs transport \"{needs}\"; allowed with \"{transport}\": {others}"),
+        );
+    }
+    match &flow.controller {
+        Some(controller) if flow.transport.is_controlled() => inner(controller)?,
+        Some(_) => {
+            let message = format!("no controller governs transport \"{transport}\"; allowed: no controller, or tcp");
+            return wrong("controller", message);
+        }
+        None if flow.transport.is_controlled() => {
+            return wrong("controller", format!("transport \"{transport}\" needs a controller"));
+        }
+        None => {}
+    }
+    let packet = match &flow.traffic {
+        Traffic::Cbr(t) => Some(t.packet),
+        Traffic::Poisson(t) => Some(t.packet),
+        Traffic::OnOff(t) => Some(t.packet),
+        Traffic::Bulk(_) | Traffic::Finite(_) | Traffic::Thin(_) | Traffic::Web(_) => None,
+    };
+    let header = flow.transport.header();
+    match packet {
+        Some(packet) if packet <= header => wrong(
+            "traffic",
+            format!("a packet of {packet} has no room besides {header} of headers; allowed: more than {header}"),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The route leads somewhere, and the base RTT covers its delays.
+fn routed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
+    if flow.route.is_empty() {
+        return wrong("route", "route is empty; allowed: at least one hop");
+    }
+    for (key, way) in [("route", &flow.route), ("back", &flow.back)] {
+        let mut seen = HashSet::new();
+        for &hop in way {
+            let Some(name) = s.hops.get(hop).map(|hop| &hop.name) else {
+                return wrong(key, format!("{key} goes to hop number {hop}; there are {}", s.hops.len()));
+            };
+            if !seen.insert(hop) {
+                return wrong(key, format!("{key} crosses \"{name}\" twice; allowed: each hop once"));
+            }
+        }
+    }
+    let (low, high) = match flow.rtt {
+        Rtt::Fixed(rtt) => (rtt, rtt),
+        Rtt::Uniform(low, high) => (low, high),
+    };
+    for rtt in [low, high] {
+        if !(RTTS.0..=RTTS.1).contains(&rtt) {
+            return wrong("rtt", format!("rtt cannot be \"{rtt}\"; allowed: {} ..= {}", RTTS.0, RTTS.1));
+        }
+    }
+    if high < low {
+        return wrong("rtt", format!("rtt cannot be uniform from \"{low}\" to \"{high}\"; allowed: smaller first"));
+    }
+    let delays = flow.route.iter().chain(&flow.back).map(|&hop| s.hops[hop].delay).fold(Span::ZERO, |a, b| a + b);
+    if low < delays {
+        let message = format!("an rtt of {low} is less than the delays of the hops on its way");
+        return wrong("rtt", format!("{message}; allowed: at least {delays}"));
+    }
+    Ok(())
+}
+
+/// It starts within the run and stops after its start.
+fn timed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
+    let (first, last) = match flow.start {
+        Start::At(at) => (at, at),
+        Start::Uniform(first, last) => (first, last),
+    };
+    if last < first {
+        let (first, last) = (show(first), show(last));
+        return wrong(
+            "start",
+            format!("start cannot be uniform from \"{first}\" to \"{last}\"; allowed: earlier first"),
+        );
+    }
+    if last.since(Time::ZERO) >= s.duration {
+        let message = format!("start cannot be \"{}\"; allowed: before the end of the run, {}", show(last), s.duration);
+        return wrong("start", message);
+    }
+    if flow.stop <= last {
+        let (stop, start) = (show(flow.stop), show(last));
+        return wrong("stop", format!("stop cannot be \"{stop}\"; allowed: later than the start, {start}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! The keys of a scenario file that hold one plain value each: unit, default, range and meaning, declared once for the
+//! parser, the writer, the checks and the JSON schema.
+use crate::model::{Flow, Hop, Record, Release, Scenario};
+use narrows_core::params;
+use narrows_core::params::{ParamValue, Unit};
+use narrows_core::{Bytes, Rate, Span};
+
+/// Every key at the top of a scenario.
+pub(crate) const TOP: &[&str] = &["name", "duration", "warmup", "seed", "record", "hop", "flow"];
+/// Every key of `[record]`.
+pub(crate) const RECORD: &[&str] = &["interval", "flows"];
+/// Every key of `[[hop]]`.
+pub(crate) const HOP: &[&str] = &["name", "rate", "delay", "queue", "overhead", "loss", "release", "burst"];
+/// Every key of `[[flow]]`.
+pub(crate) const FLOW: &[&str] =
+    &["name", "count", "controller", "traffic", "transport", "rtt", "route", "back", "start", "stop"];
+
+/// Least and most that a link can carry, apart from outages.
+pub(crate) const RATES: (Rate, Rate) = (Rate::bit(1), Rate::gbit(1000));
+/// Shortest and longest base round-trip time.
+pub(crate) const RTTS: (Span, Span) = (Span::us(1), Span::s(3600));
+/// Narrowest and widest spacing of the series.
+pub(crate) const INTERVALS: (Span, Span) = (Span::us(1), Span::s(86_400));
+/// Most points of one series.
+pub(crate) const MOST_POINTS: u64 = 10_000_000;
+/// Most single flows.
+pub(crate) const MOST_FLOWS: u64 = 10_000_000;
+
+/// A probability that leaves something: 0 or more, below 1.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Loss(pub(crate) f64);
+
+impl ParamValue for Loss {
+    const UNIT: Unit = Unit::Number;
+    fn parse(text: &str) -> Option<Loss> {
+        f64::parse(text).filter(|p| (0.0..1.0).contains(p)).map(Loss)
+    }
+    fn show(&self) -> String {
+        self.0.show()
+    }
+    fn allowed() -> String {
+        "a number from 0 up to, not including, 1".into()
+    }
+}
+
+/// A seed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Seed(pub(crate) u64);
+
+impl ParamValue for Seed {
+    const UNIT: Unit = Unit::Count;
+    fn parse(text: &str) -> Option<Seed> {
+        text.trim().parse().ok().map(Seed)
+    }
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+    fn allowed() -> String {
+        "a whole number, 0 or more".into()
+    }
+}
+
+params! {
+    /// Plain keys at the top.
+    pub struct TopKeys {
+        /// Length of the run.
+        pub duration: Span = Span::s(60), from Span::us(1), to Span::s(365 * 86_400);
+        /// Left out of every mean; series keep it. Shorter than the duration.
+        pub warmup: Span = Span::ZERO, from Span::ZERO, to Span::s(365 * 86_400);
+        /// Seeds every random stream.
+        pub seed: Seed = Seed(1);
+    }
+}
+
+params! {
+    /// Plain keys of `[record]`.
+    pub struct RecordKeys {
+        /// Flows with series of their own, the first ones; the others count in the hops' series.
+        pub flows: u32 = Record::default().flows, from 0, to 1_000_000;
+    }
+}
+
+params! {
+    /// Plain keys of `[[hop]]`.
+    pub struct HopKeys {
+        /// One-way propagation delay after the queue.
+        pub delay: Span = Span::ZERO, from Span::ZERO, to Span::s(3600);
+        /// Framing per packet on this link: counted in rates and in byte limits.
+        pub overhead: Bytes = Bytes(0), from Bytes(0), to Bytes(1000);
+        /// Probability that a packet is lost after it was sent.
+        pub loss: Loss = Loss(0.0);
+        /// When a packet counts as handed over: when its last bit has been sent (a wire), or when its first bit is due
+        /// (a token-bucket shaper such as Linux's htb or tbf).
+        pub release: Release = Release::End;
+        /// With `release = "start"`: bytes that may go back to back after idling.
+        pub burst: Bytes = Bytes(0), from Bytes(0), to Bytes(1_000_000_000);
+    }
+}
+
+params! {
+    /// Plain keys of `[[flow]]`.
+    pub struct FlowKeys {
+        /// How many flows of this kind; the n-th is called `name.n` when there are several.
+        pub count: u32 = 1, from 1, to 10_000_000;
+    }
+}
+
+impl TopKeys {
+    pub(crate) fn of(s: &Scenario) -> TopKeys {
+        TopKeys { duration: s.duration, warmup: s.warmup, seed: Seed(s.seed) }
+    }
+}
+
+impl RecordKeys {
+    pub(crate) fn of(record: &Record) -> RecordKeys {
+        RecordKeys { flows: record.flows }
+    }
+}
+
+impl HopKeys {
+    pub(crate) fn of(hop: &Hop) -> HopKeys {
+        HopKeys {
+            delay: hop.delay,
+            overhead: hop.overhead,
+            loss: Loss(hop.loss),
+            release: hop.release,
+            burst: hop.burst,
+        }
+    }
+}
+
+impl FlowKeys {
+    pub(crate) fn of(flow: &Flow) -> FlowKeys {
+        FlowKeys { count: flow.count }
+    }
+}

@@ -1,0 +1,93 @@
+//! Scenario files: strict TOML in, a checked [`Scenario`] out.
+//!
+//! The text is parsed into a tree whose values know their place in it; the tree is read by hand, section by section, so
+//! that every message names the line and what is allowed. What must hold between values is checked afterwards, by the
+//! same code that checks scenarios built in code, and the fault is led back to its line.
+mod flow;
+mod hop;
+mod reader;
+pub(crate) mod trace;
+
+pub(crate) use flow::{default_controller, default_transport};
+
+use crate::check::{self, Fault, Part};
+use crate::error::ScenarioError;
+use crate::keys::{self, RecordKeys, TopKeys};
+use crate::model::{Record, Scenario};
+use narrows_core::Span;
+use reader::{Section, Source};
+use std::path::Path;
+use toml::de::DeTable;
+
+impl Scenario {
+    /// Reads a scenario file; its traces are looked for beside it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Scenario, ScenarioError> {
+        let path = path.as_ref();
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ScenarioError::new(&file, format!("cannot read the scenario: {error}")))?;
+        Scenario::parse(&text, &file, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// Parses a scenario. `file` is what messages call it; traces are looked for in `traces`.
+    pub fn parse(text: &str, file: &str, traces: &Path) -> Result<Scenario, ScenarioError> {
+        let source = Source { file, text };
+        let tree = DeTable::parse(text).map_err(|error| source.syntax(&error))?;
+        let top = Section::new(&source, tree.get_ref(), 0, "the scenario");
+        let scenario = read(&top, traces)?;
+        check::check(&scenario).map_err(|fault| place(&top, fault))?;
+        Ok(scenario)
+    }
+}
+
+fn read(top: &Section<'_>, traces: &Path) -> Result<Scenario, ScenarioError> {
+    top.only(keys::TOP)?;
+    let mut plain = TopKeys::default();
+    top.fill(&mut plain)?;
+    let name = match top.item("name") {
+        Some(item) => item.string("a text")?.to_owned(),
+        None => stem(top.source().file),
+    };
+    let record = match top.item("record") {
+        Some(item) => record(&item.section("[record]")?)?,
+        None => Record::default(),
+    };
+    let hops = top.sections("hop", "[[hop]]")?;
+    let hops = hops.iter().map(|section| hop::read(section, traces)).collect::<Result<Vec<_>, _>>()?;
+    check::hop_names(&hops).map_err(|fault| place(top, fault))?;
+    let names: Vec<&str> = hops.iter().map(|hop| hop.name.as_str()).collect();
+    let flows = top.sections("flow", "[[flow]]")?;
+    let flows =
+        flows.iter().map(|section| flow::read(section, &names, plain.duration)).collect::<Result<Vec<_>, _>>()?;
+    let TopKeys { duration, warmup, seed } = plain;
+    Ok(Scenario { name, duration, warmup, seed: seed.0, hops, flows, record })
+}
+
+fn record(section: &Section<'_>) -> Result<Record, ScenarioError> {
+    section.only(keys::RECORD)?;
+    let mut plain = RecordKeys::default();
+    section.fill(&mut plain)?;
+    let interval = section.item("interval").map(|item| item.value::<Span>()).transpose()?;
+    Ok(Record { interval, flows: plain.flows })
+}
+
+/// `cocoa.toml` → `cocoa`.
+fn stem(file: &str) -> String {
+    Path::new(file).file_stem().map_or_else(|| file.to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// Leads a fault back to the line of its key, or of its section.
+fn place(top: &Section<'_>, fault: Fault) -> ScenarioError {
+    let nth = |key: &str, i: usize| top.sections(key, key).ok()?.into_iter().nth(i);
+    let section = match fault.part {
+        Part::Top => None,
+        Part::Record => top.item("record").and_then(|item| item.section("[record]").ok()),
+        Part::Hop(i) => nth("hop", i),
+        Part::Flow(i) => nth("flow", i),
+    };
+    let section = section.as_ref().unwrap_or(top);
+    match section.item(&fault.key) {
+        Some(item) => item.error(fault.message),
+        None => section.error(fault.message),
+    }
+}

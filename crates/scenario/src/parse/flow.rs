@@ -1,0 +1,91 @@
+//! `[[flow]]`: what is sent, how, from when to when, and over which hops.
+use super::reader::{Item, Section};
+use crate::check;
+use crate::error::ScenarioError;
+use crate::keys::{self, FlowKeys};
+use crate::model::{Flow, Rtt, Start};
+use crate::suggest::hint;
+use crate::traffic::Traffic;
+use crate::transport::Transport;
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::{Span, Time};
+
+const RTT_FORMS: &str = "\"50ms\" or { uniform = [\"10ms\", \"100ms\"] }";
+const START_FORMS: &str = "\"0s\" or { uniform = [\"0s\", \"5s\"] }";
+
+pub(super) fn read(section: &Section<'_>, hops: &[&str], duration: Span) -> Result<Flow, ScenarioError> {
+    section.only(keys::FLOW)?;
+    let name = section.need("name", check::NAMES)?.string(check::NAMES)?.to_owned();
+    let mut plain = FlowKeys::default();
+    section.fill(&mut plain)?;
+    let traffic = match section.item("traffic") {
+        Some(item) => item.kind::<Traffic>()?,
+        None => Traffic::Bulk(Default::default()),
+    };
+    let transport = match section.item("transport") {
+        Some(item) => item.kind::<Transport>()?,
+        None => default_transport(&traffic),
+    };
+    let controller = match section.item("controller") {
+        Some(item) => Some(item.kind::<ControllerConfig>()?),
+        None => default_controller(&transport),
+    };
+    let (low, high) = spread(&section.need("rtt", RTT_FORMS)?, RTT_FORMS)?;
+    let rtt = high.map_or(Rtt::Fixed(low), |high| Rtt::Uniform(low, high));
+    let start = section.item("start").map(|item| spread(&item, START_FORMS)).transpose()?;
+    let start = match start.unwrap_or((Span::ZERO, None)) {
+        (at, None) => Start::At(Time::ZERO + at),
+        (first, Some(last)) => Start::Uniform(Time::ZERO + first, Time::ZERO + last),
+    };
+    let stop = section.item("stop").map(|item| item.value::<Span>()).transpose()?.unwrap_or(duration);
+    let route = way(&section.need("route", &names(hops))?, hops)?;
+    let back = section.item("back").map(|item| way(&item, hops)).transpose()?.unwrap_or_default();
+    let stop = Time::ZERO + stop;
+    Ok(Flow { name, count: plain.count, controller, traffic, rtt, route, back, start, stop, transport })
+}
+
+/// What carries this traffic when nothing is said.
+pub(crate) fn default_transport(traffic: &Traffic) -> Transport {
+    match traffic.carriers().first().copied().and_then(Transport::named) {
+        Some(transport) => transport,
+        None => Transport::Tcp(Default::default()),
+    }
+}
+
+/// What governs this transport when nothing is said: CUBIC, as in Linux, Windows and macOS.
+pub(crate) fn default_controller(transport: &Transport) -> Option<ControllerConfig> {
+    let first = || ControllerConfig::NAMES.first().copied().and_then(ControllerConfig::named);
+    transport.is_controlled().then(|| ControllerConfig::named("cubic").or_else(first)).flatten()
+}
+
+/// A value, or two between which each flow draws its own.
+fn spread(item: &Item<'_>, allowed: &str) -> Result<(Span, Option<Span>), ScenarioError> {
+    if item.is_string() {
+        return Ok((item.value()?, None));
+    }
+    if !item.is_table() {
+        return Err(item.refuse(allowed, ""));
+    }
+    let section = item.section("this range")?;
+    section.only(&["uniform"])?;
+    let item = section.need("uniform", allowed)?;
+    match item.list(allowed)?.as_slice() {
+        [low, high] => Ok((low.value()?, Some(high.value()?))),
+        _ => Err(item.refuse(&format!("two values, as in {allowed}"), "")),
+    }
+}
+
+/// A list of hops, by name.
+fn way(item: &Item<'_>, hops: &[&str]) -> Result<Vec<usize>, ScenarioError> {
+    let allowed = names(hops);
+    let index = |item: &Item<'_>| {
+        let name = item.string(&allowed)?;
+        let index = hops.iter().position(|hop| *hop == name);
+        index.ok_or_else(|| item.refuse(&format!("a hop: {allowed}"), &hint(name, hops.iter().copied())))
+    };
+    item.list(&format!("a list of hops: [{allowed}]"))?.iter().map(index).collect()
+}
+
+fn names(hops: &[&str]) -> String {
+    hops.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,263 @@
+//! Tables and values that know where they stand, and the messages that every section shares.
+use crate::error::ScenarioError;
+use crate::kind::Kind;
+use crate::suggest::{hint, unit_hint};
+use narrows_core::params::{ParamError, ParamSpec, ParamValue, Params, Unit};
+use narrows_core::{Bytes, Rate, Span};
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A file's text.
+pub(super) struct Source<'a> {
+    /// What messages call it.
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    fn error(&self, offset: usize, message: impl Into<String>) -> ScenarioError {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        ScenarioError { place: self.file.into(), line: Some(line), message: message.into() }
+    }
+
+    /// What TOML itself does not allow.
+    pub(super) fn syntax(&self, error: &toml::de::Error) -> ScenarioError {
+        let span = error.span().unwrap_or(0..0);
+        let text = self.text.get(span.clone()).unwrap_or_default();
+        let about = if text.is_empty() || text.contains('\n') { String::new() } else { format!(" at `{text}`") };
+        self.error(span.start, format!("not TOML: {}{about}", error.message()))
+    }
+
+    /// A value as it is written, for messages; long ones are cut.
+    fn written(&self, span: Range<usize>) -> String {
+        let text = self.text.get(span).unwrap_or_default();
+        let line = text.lines().next().unwrap_or_default();
+        if line.chars().count() > 40 || line.len() < text.len() {
+            return line.chars().take(37).collect::<String>() + "...";
+        }
+        line.to_owned()
+    }
+}
+
+/// A table, with the name that messages give it.
+pub(super) struct Section<'a> {
+    source: &'a Source<'a>,
+    table: &'a DeTable<'a>,
+    /// Where its header, or the table itself, stands.
+    offset: usize,
+    title: String,
+}
+
+/// A key's value, or an element of it.
+pub(super) struct Item<'a> {
+    source: &'a Source<'a>,
+    value: &'a Spanned<DeValue<'a>>,
+    key: &'a str,
+    title: String,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn new(
+        source: &'a Source<'a>,
+        table: &'a DeTable<'a>,
+        offset: usize,
+        title: impl Into<String>,
+    ) -> Section<'a> {
+        Section { source, table, offset, title: title.into() }
+    }
+
+    pub(super) fn source(&self) -> &'a Source<'a> {
+        self.source
+    }
+
+    /// An error about the section as a whole.
+    pub(super) fn error(&self, message: impl Into<String>) -> ScenarioError {
+        self.source.error(self.offset, message)
+    }
+
+    /// Refuses keys that are not in the list, the first in the file first.
+    pub(super) fn only(&self, allowed: &[&str]) -> Result<(), ScenarioError> {
+        let unknown = self.table.iter().map(|(key, _)| key).filter(|key| !allowed.contains(&key.get_ref().as_ref()));
+        let Some(key) = unknown.min_by_key(|key| key.span().start) else { return Ok(()) };
+        let (name, title) = (key.get_ref(), &self.title);
+        let hint = hint(name, allowed.iter().copied());
+        let message = format!("unknown key \"{name}\" in {title}; allowed: {}{hint}", allowed.join(", "));
+        Err(self.source.error(key.span().start, message))
+    }
+
+    /// A key's value, if it is there.
+    pub(super) fn item(&self, key: &str) -> Option<Item<'a>> {
+        let (key, value) = self.table.get_key_value(key)?;
+        Some(Item { source: self.source, value, key: key.get_ref(), title: self.title.clone() })
+    }
+
+    /// A key's value, which must be there.
+    pub(super) fn need(&self, key: &str, allowed: &str) -> Result<Item<'a>, ScenarioError> {
+        self.item(key).ok_or_else(|| self.error(format!("no {key} in {}; allowed: {allowed}", self.title)))
+    }
+
+    /// Sets those parameters that are there.
+    pub(super) fn fill<P: Params>(&self, params: &mut P) -> Result<(), ScenarioError> {
+        for spec in P::specs() {
+            if let Some(item) = self.item(spec.name) {
+                item.set(&spec, |text| params.set(spec.name, text))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The tables of `[[key]]`; none when the key is not there.
+    pub(super) fn sections(&self, key: &str, title: &str) -> Result<Vec<Section<'a>>, ScenarioError> {
+        let Some(item) = self.item(key) else { return Ok(Vec::new()) };
+        let allowed = format!("one {title} for each");
+        item.list(&allowed)?.iter().map(|element| element.section(title)).collect()
+    }
+}
+
+impl<'a> Item<'a> {
+    /// An error at the value's line.
+    pub(super) fn error(&self, message: impl Into<String>) -> ScenarioError {
+        self.source.error(self.value.span().start, message)
+    }
+
+    /// The error of a value that is not allowed.
+    pub(super) fn refuse(&self, allowed: &str, hint: &str) -> ScenarioError {
+        let got = match self.value.get_ref() {
+            DeValue::String(text) => format!("{:?}", short(text)),
+            _ => self.source.written(self.value.span()),
+        };
+        self.error(format!("{} in {} cannot be {got}; allowed: {allowed}{hint}", self.key, self.title))
+    }
+
+    pub(super) fn string(&self, allowed: &str) -> Result<&'a str, ScenarioError> {
+        self.value.get_ref().as_str().ok_or_else(|| self.refuse(allowed, ""))
+    }
+
+    pub(super) fn is_string(&self) -> bool {
+        self.value.get_ref().is_str()
+    }
+
+    pub(super) fn is_table(&self) -> bool {
+        self.value.get_ref().is_table()
+    }
+
+    pub(super) fn list(&self, allowed: &str) -> Result<Vec<Item<'a>>, ScenarioError> {
+        let elements = self.value.get_ref().as_array().ok_or_else(|| self.refuse(allowed, ""))?;
+        let item = |value| Item { source: self.source, value, key: self.key, title: self.title.clone() };
+        Ok(elements.iter().map(item).collect())
+    }
+
+    /// The value as a table; its keys are reported as being in `title`.
+    pub(super) fn section(&self, title: &str) -> Result<Section<'a>, ScenarioError> {
+        match self.value.get_ref() {
+            DeValue::Table(table) => Ok(Section::new(self.source, table, self.value.span().start, title)),
+            _ => Err(self.refuse("a table", "")),
+        }
+    }
+
+    /// The value as a number or a text with a unit.
+    pub(super) fn value<T: ParamValue>(&self) -> Result<T, ScenarioError> {
+        let allowed = || T::allowed();
+        let text = self.text(T::UNIT).ok_or_else(|| self.refuse(&allowed(), ""))?;
+        T::parse(&text).ok_or_else(|| self.refuse(&allowed(), &unit_hint(&text, T::UNIT)))
+    }
+
+    /// Hands the value, as text, to a parameter.
+    pub(super) fn set(
+        &self,
+        spec: &ParamSpec,
+        set: impl FnOnce(&str) -> Result<(), ParamError>,
+    ) -> Result<(), ScenarioError> {
+        let Some(text) = self.text(spec.unit) else {
+            let (words, range) = (words(spec.unit), &spec.allowed);
+            let allowed = if range.contains("..=") { format!("{words}, {range}") } else { range.clone() };
+            return Err(self.refuse(&allowed, ""));
+        };
+        set(&text).map_err(|error| {
+            let hint = match spec.unit {
+                Unit::Choice(words) => hint(&text, words.iter().copied()),
+                unit => unit_hint(&text, unit),
+            };
+            self.refuse(&error.allowed, &hint)
+        })
+    }
+
+    /// Reads `"name"` or `{ kind = "name", parameter = value, … }`.
+    pub(super) fn kind<K: Kind>(&self) -> Result<K, ScenarioError> {
+        let names = K::names();
+        let allowed = || format!("{}, or {{ kind = \"...\" }} with parameters", names.join(", "));
+        let named = |item: &Item<'_>, name: &str| {
+            K::named(name).ok_or_else(|| {
+                let hint = hint(name, names.iter().copied());
+                let name = short(name);
+                item.error(format!("unknown {} {name:?}; allowed: {}{hint}", K::WHAT, names.join(", ")))
+            })
+        };
+        if let Some(name) = self.value.get_ref().as_str() {
+            return named(self, name);
+        }
+        if !self.is_table() {
+            return Err(self.refuse(&allowed(), ""));
+        }
+        let section = self.section(&format!("this {}", K::WHAT))?;
+        let item = section.need("kind", &names.join(", "))?;
+        let mut kind = named(&item, item.string(&names.join(", "))?)?;
+        let section = self.section(&format!("{} \"{}\"", K::WHAT, kind.name()))?;
+        let specs = kind.specs();
+        section.only(&std::iter::once("kind").chain(specs.iter().map(|spec| spec.name)).collect::<Vec<_>>())?;
+        for spec in &specs {
+            if let Some(item) = section.item(spec.name) {
+                item.set(spec, |text| kind.set(spec.name, text))?;
+            }
+        }
+        match kind.validate() {
+            Ok(()) => Ok(kind),
+            // What must hold between parameters: at the line of the one that is named, or of the whole.
+            Err(error) => Err(match section.item(&error.name) {
+                Some(item) => item.refuse(&error.allowed, ""),
+                None => section.error(format!("{error} in {}", section.title)),
+            }),
+        }
+    }
+
+    /// The value as the text that a parameter of this unit takes; `None` when it has the wrong type.
+    fn text(&self, unit: Unit) -> Option<String> {
+        match (self.value.get_ref(), unit) {
+            (DeValue::String(text), unit) if !unit.is_bare() => Some(text.clone().into_owned()),
+            (DeValue::Integer(n), Unit::Packets | Unit::Limit | Unit::Count | Unit::Number) => {
+                // Wider than any parameter, so that a number out of range is refused with its range.
+                i128::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n.to_string())
+            }
+            (DeValue::Float(x), Unit::Number) => Some(x.as_str().to_owned()),
+            (DeValue::Boolean(on), Unit::Switch) => Some(on.to_string()),
+            // `hystart = false` where the words are off, on and others.
+            (DeValue::Boolean(on), Unit::Choice(words)) => {
+                let word = if *on { "on" } else { "off" };
+                words.contains(&word).then(|| word.to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The kind of value that a unit stands for, in words.
+pub(crate) fn words(unit: Unit) -> String {
+    match unit {
+        Unit::Span => Span::allowed(),
+        Unit::Rate => Rate::allowed(),
+        Unit::Bytes => Bytes::allowed(),
+        Unit::Packets => narrows_core::params::Packets::allowed(),
+        Unit::Limit => narrows_core::params::Limit::allowed(),
+        Unit::Count => u32::allowed(),
+        Unit::Number => f64::allowed(),
+        Unit::Switch => bool::allowed(),
+        Unit::Choice(words) => words.join(" | "),
+    }
+}
+
+/// A text for a message, cut when it is long.
+fn short(text: &str) -> String {
+    if text.chars().count() > 40 { text.chars().take(37).collect::<String>() + "..." } else { text.to_owned() }
+}

@@ -1,0 +1,194 @@
+//! A JSON Schema (draft 2020-12) of scenario files, for editors: made from the registries and the declared keys, so that
+//! it knows every queue and parameter that the program knows.
+//!
+//! It states what can be said of one value at a time: keys, kinds, units, words, bounds of bare numbers. What must hold
+//! between values, and ranges of values with units, the program checks; they stand in the descriptions.
+use crate::keys::{FlowKeys, HopKeys, INTERVALS, RATES, RTTS, RecordKeys, TopKeys};
+use crate::kind::Kind;
+use crate::traffic::Traffic;
+use crate::transport::Transport;
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::params::{ParamSpec, Params, Unit};
+use narrows_core::queue::{Entry, QueueConfig};
+use serde_json::{Map, Value, json};
+
+/// The schema.
+pub fn json_schema() -> Value {
+    let mut top = plain::<TopKeys>();
+    top.insert("name".into(), described("What the scenario shows; the file's name when left out.", text()));
+    top.insert("record".into(), record());
+    let hops = json!({ "type": "array", "minItems": 1, "items": hop(), "description": "The links." });
+    let flows = json!({ "type": "array", "minItems": 1, "items": flow(), "description": "The traffic." });
+    top.insert("hop".into(), hops);
+    top.insert("flow".into(), flows);
+    let mut schema = object(top, &["hop", "flow"]);
+    schema.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+    schema.insert("title".into(), json!("A Narrows scenario"));
+    Value::Object(schema)
+}
+
+fn record() -> Value {
+    let mut keys = plain::<RecordKeys>();
+    let doc = format!(
+        "Spacing of the series, {} ..= {}; a thousandth of the duration, at least 1 ms, when left out.",
+        INTERVALS.0, INTERVALS.1
+    );
+    keys.insert("interval".into(), described(&doc, unit(Unit::Span)));
+    described("What is recorded besides the summary.", Value::Object(object(keys, &[])))
+}
+
+fn hop() -> Value {
+    let mut keys = plain::<HopKeys>();
+    keys.insert("name".into(), described("Unique name.", name()));
+    keys.insert("queue".into(), kind::<QueueConfig>("What queues in front of the link."));
+    keys.insert("rate".into(), rate());
+    Value::Object(object(keys, &["name", "rate", "queue"]))
+}
+
+fn flow() -> Value {
+    let mut keys = plain::<FlowKeys>();
+    keys.insert("name".into(), described("Unique name.", name()));
+    keys.insert("controller".into(), kind::<ControllerConfig>("Congestion control; none for UDP. Default: cubic."));
+    keys.insert("traffic".into(), kind::<Traffic>("What is sent. Default: bulk."));
+    keys.insert(
+        "transport".into(),
+        kind::<Transport>("How it is carried. Default: what the traffic needs, tcp first."),
+    );
+    let doc = format!("Base round-trip time, all delays of hops included, {} ..= {}.", RTTS.0, RTTS.1);
+    keys.insert("rtt".into(), described(&doc, spread()));
+    let way = |least: u64| json!({ "type": "array", "items": text(), "minItems": least, "uniqueItems": true });
+    keys.insert("route".into(), described("Hops from sender to receiver, by name.", way(1)));
+    keys.insert("back".into(), described("Hops that acknowledgments cross, by name.", way(0)));
+    keys.insert("start".into(), described("When it starts; for several, between which times. Default: 0s.", spread()));
+    keys.insert(
+        "stop".into(),
+        described("When it stops, later than its start. Default: the duration.", unit(Unit::Span)),
+    );
+    Value::Object(object(keys, &["name", "rtt", "route"]))
+}
+
+fn rate() -> Value {
+    let mut step = Map::new();
+    step.insert("at".into(), described("When the rate begins to hold; \"0s\" in the first step.", unit(Unit::Span)));
+    step.insert("rate".into(), described("0 in a step but the first and last: an outage.", unit(Unit::Rate)));
+    let step = object(step, &["at", "rate"]);
+    let mut trace = Map::new();
+    let doc = "A file of milliseconds, one a line, in each of which the link can carry 1500 bytes (mahimahi's format).";
+    trace.insert("trace".into(), described(doc, text()));
+    let forms = json!({ "anyOf": [
+        unit(Unit::Rate),
+        { "type": "array", "minItems": 1, "items": step },
+        object(trace, &["trace"]),
+    ] });
+    described(
+        &format!("How fast the link sends, {} ..= {}: constant, in steps, or from a trace.", RATES.0, RATES.1),
+        forms,
+    )
+}
+
+/// A kind by name, or a table with its parameters.
+fn kind<K: Kind>(doc: &str) -> Value {
+    let entries = K::entries();
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
+    let mut forms = vec![json!({ "enum": names })];
+    forms.extend(entries.iter().map(entry));
+    described(doc, json!({ "anyOf": forms }))
+}
+
+fn entry(entry: &Entry) -> Value {
+    let mut keys: Map<String, Value> = entry.params.iter().map(|spec| (spec.name.into(), param(spec))).collect();
+    keys.insert("kind".into(), json!({ "const": entry.name }));
+    described(entry.summary, Value::Object(object(keys, &["kind"])))
+}
+
+fn plain<P: Params>() -> Map<String, Value> {
+    P::specs().iter().map(|spec| (spec.name.into(), param(spec))).collect()
+}
+
+fn param(spec: &ParamSpec) -> Value {
+    let mut doc = spec.doc.replace("\n ", "\n");
+    doc = doc.trim().replace('\n', " ");
+    if !matches!(spec.unit, Unit::Switch | Unit::Choice(_)) {
+        doc = format!("{doc} Allowed: {}.", spec.allowed);
+    }
+    let mut schema = described(&doc, unit(spec.unit));
+    let default = match spec.unit {
+        unit if unit.is_bare() => serde_json::from_str(&spec.default).unwrap_or(Value::Null),
+        _ => json!(spec.default),
+    };
+    schema["default"] = default;
+    if let (true, Some((low, high))) = (spec.unit.is_bare(), bounds(&spec.allowed)) {
+        schema["minimum"] = low;
+        schema["maximum"] = high;
+    }
+    schema
+}
+
+/// `1 ..= 10` as numbers.
+fn bounds(allowed: &str) -> Option<(Value, Value)> {
+    let (low, high) = allowed.split_once("..=")?;
+    Some((serde_json::from_str(low.trim()).ok()?, serde_json::from_str(high.trim()).ok()?))
+}
+
+fn spread() -> Value {
+    let mut uniform = Map::new();
+    let pair = json!({ "type": "array", "items": unit(Unit::Span), "minItems": 2, "maxItems": 2 });
+    uniform.insert("uniform".into(), described("Each flow draws its own between these two.", pair));
+    json!({ "anyOf": [unit(Unit::Span), object(uniform, &["uniform"])] })
+}
+
+fn unit(unit: Unit) -> Value {
+    match unit {
+        Unit::Span | Unit::Rate | Unit::Bytes => json!({ "type": "string", "pattern": pattern(unit) }),
+        Unit::Packets | Unit::Limit => json!({ "anyOf": [
+            { "type": "string", "pattern": pattern(unit) },
+            { "type": "integer", "minimum": 0 },
+        ] }),
+        Unit::Count => json!({ "type": "integer", "minimum": 0 }),
+        Unit::Number => json!({ "type": "number" }),
+        Unit::Switch => json!({ "type": "boolean" }),
+        // The reader takes true and false for on and off, where these are among the words.
+        Unit::Choice(words) if words.contains(&"on") && words.contains(&"off") => {
+            json!({ "anyOf": [{ "enum": words }, { "type": "boolean" }] })
+        }
+        Unit::Choice(words) if words.contains(&"off") => json!({ "anyOf": [{ "enum": words }, { "const": false }] }),
+        Unit::Choice(words) if words.contains(&"on") => json!({ "anyOf": [{ "enum": words }, { "const": true }] }),
+        Unit::Choice(words) => json!({ "enum": words }),
+    }
+}
+
+/// A number and one of the unit's suffixes, in any letter case.
+fn pattern(unit: Unit) -> String {
+    let letter = |c: char| match (c.to_lowercase().next(), c.to_uppercase().next()) {
+        (Some(low), Some(high)) if c.is_ascii_alphabetic() => format!("[{low}{high}]"),
+        _ => c.to_string(),
+    };
+    let any_case = |word: &&str| word.chars().map(letter).collect::<String>();
+    let suffixes = unit.suffixes().iter().map(any_case).collect::<Vec<_>>().join("|");
+    // Numbers of packets stand without a suffix, too.
+    let maybe = if matches!(unit, Unit::Packets | Unit::Limit) { "?" } else { "" };
+    format!("^\\s*([0-9]+\\.?[0-9]*|\\.[0-9]+)\\s*({suffixes}){maybe}\\s*$")
+}
+
+/// What a name may look like; the reader also refuses spaces at its ends.
+fn name() -> Value {
+    json!({ "type": "string", "pattern": "^[\\p{L}\\p{N} _.+-]{1,64}$" })
+}
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn described(doc: &str, mut schema: Value) -> Value {
+    schema["description"] = json!(doc);
+    schema
+}
+
+fn object(properties: Map<String, Value>, required: &[&str]) -> Map<String, Value> {
+    let mut schema = Map::new();
+    schema.insert("type".into(), json!("object"));
+    schema.insert("properties".into(), Value::Object(properties));
+    schema.insert("required".into(), json!(required));
+    schema.insert("additionalProperties".into(), json!(false));
+    schema
+}

@@ -1,0 +1,267 @@
+//! The command line's short forms: `fifo:limit=100p,fq_codel`, `3xcubic,35xthin:interval=30ms`, `20mbit`, `50ms`.
+//!
+//! Commas separate both items and their parameters: a piece that begins with `word=` continues the item before it. Every
+//! function takes the flag that the text belongs to, for its messages.
+use crate::error::ScenarioError;
+use crate::kind::Kind;
+use crate::model::{Flow, Rtt, Start};
+use crate::parse::{default_controller, default_transport};
+use crate::suggest::{hint, unit_hint};
+use crate::traffic::Traffic;
+use crate::transport::Transport;
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::params::{ParamSpec, ParamValue, Unit};
+use narrows_core::queue::QueueConfig;
+use narrows_core::{Rate, Span, Time};
+
+/// Flows of one kind, as `--flows` names them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlowGroup {
+    /// Unique in the list: the controller's or the traffic's name, numbered when it occurs again.
+    pub name: String,
+    /// How many.
+    pub count: u32,
+    /// Congestion control; none for UDP.
+    pub controller: Option<ControllerConfig>,
+    /// What is sent.
+    pub traffic: Traffic,
+    /// How it is carried.
+    pub transport: Transport,
+}
+
+impl FlowGroup {
+    /// These flows over a route, from the start of the run to `stop`.
+    pub fn over(self, route: Vec<usize>, rtt: Span, stop: Time) -> Flow {
+        let FlowGroup { name, count, controller, traffic, transport } = self;
+        let (rtt, start, back) = (Rtt::Fixed(rtt), Start::At(Time::ZERO), Vec::new());
+        Flow { name, count, controller, traffic, rtt, route, back, start, stop, transport }
+    }
+}
+
+/// `fifo:limit=100p,flows=3,fq_codel` → fifo with two parameters, fq_codel with none.
+pub fn queues(flag: &str, text: &str) -> Result<Vec<QueueConfig>, ScenarioError> {
+    let queue = |piece: &Piece<'_>| {
+        let mut queue = known::<QueueConfig>(flag, piece.name)?;
+        for &(name, value) in &piece.params {
+            assign(flag, &mut [&mut queue], name, value)?;
+        }
+        checked(flag, &queue)?;
+        Ok(queue)
+    };
+    pieces(flag, text, QueueConfig::NAMES)?.iter().map(queue).collect()
+}
+
+/// `3xcubic,1xnew_reno,cbr:rate=5mbit` → groups of flows.
+///
+/// A name is a controller's, for bulk TCP, or a kind of traffic, carried by what it needs (CUBIC over TCP unless
+/// `controller=` or `transport=` says otherwise). Parameters are those of the traffic, the controller and the transport.
+pub fn flows(flag: &str, text: &str) -> Result<Vec<FlowGroup>, ScenarioError> {
+    let names: Vec<&str> = ControllerConfig::NAMES.iter().chain(Traffic::NAMES).copied().collect();
+    let mut groups: Vec<FlowGroup> = Vec::new();
+    for piece in pieces(flag, text, &names)? {
+        let mut group = group(flag, &piece, &names)?;
+        let base = group.name.clone();
+        let taken = |name: &str| groups.iter().any(|other| other.name == name);
+        let numbered = (2..).map(|n| format!("{base}-{n}"));
+        group.name = std::iter::once(base.clone()).chain(numbered).find(|name| !taken(name)).unwrap_or(base);
+        groups.push(group);
+    }
+    Ok(groups)
+}
+
+/// A rate above zero: `20mbit`.
+pub fn rate(flag: &str, text: &str) -> Result<Rate, ScenarioError> {
+    let (low, high) = crate::keys::RATES;
+    let rate = value::<Rate>(flag, text)?;
+    if !(low..=high).contains(&rate) {
+        return Err(ScenarioError::new(flag, format!("a rate cannot be {text:?}; allowed: {low} ..= {high}")));
+    }
+    Ok(rate)
+}
+
+/// A length of time: `50ms`.
+pub fn span(flag: &str, text: &str) -> Result<Span, ScenarioError> {
+    value(flag, text)
+}
+
+/// Any value with a unit.
+pub fn value<T: ParamValue>(flag: &str, text: &str) -> Result<T, ScenarioError> {
+    T::parse(text).ok_or_else(|| {
+        let hint = unit_hint(text, T::UNIT);
+        ScenarioError::new(flag, format!("cannot be {text:?}; allowed: {}{hint}", T::allowed()))
+    })
+}
+
+/// A name with its parameters, as text.
+struct Piece<'a> {
+    name: &'a str,
+    params: Vec<(&'a str, &'a str)>,
+}
+
+fn pieces<'a>(flag: &str, text: &'a str, names: &[&str]) -> Result<Vec<Piece<'a>>, ScenarioError> {
+    let fail = |message: String| Err(ScenarioError::new(flag, message));
+    let mut pieces: Vec<Piece<'a>> = Vec::new();
+    for part in text.split(',') {
+        let part = part.trim();
+        let (name, param) = match (part.find(':'), part.find('=')) {
+            (Some(colon), equals) if equals.is_none_or(|equals| colon < equals) => {
+                (Some(&part[..colon]), Some(&part[colon + 1..]))
+            }
+            (_, Some(_)) => (None, Some(part)),
+            (_, None) => (Some(part), None),
+        };
+        if let Some(name) = name.map(str::trim) {
+            if name.is_empty() {
+                return fail(format!("a name is missing in {text:?}; allowed: {}", names.join(", ")));
+            }
+            pieces.push(Piece { name, params: Vec::new() });
+        }
+        let Some(param) = param else { continue };
+        let Some((key, value)) = param.split_once('=') else {
+            return fail(format!("{param:?} in {part:?} is no parameter; allowed: name=value"));
+        };
+        let Some(piece) = pieces.last_mut() else {
+            return fail(format!("{part:?} is a parameter of nothing; allowed first: {}", names.join(", ")));
+        };
+        piece.params.push((key.trim(), value.trim()));
+    }
+    Ok(pieces)
+}
+
+/// `3xcubic` → 3, `cubic`.
+fn counted<'a>(flag: &str, text: &'a str) -> Result<(u32, &'a str), ScenarioError> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    match text[digits..].strip_prefix('x') {
+        Some(name) if digits > 0 => {
+            let most = crate::keys::MOST_FLOWS;
+            let count = text[..digits].parse::<u32>().ok().filter(|&n| n > 0 && u64::from(n) <= most);
+            let count = count.ok_or_else(|| {
+                ScenarioError::new(
+                    flag,
+                    format!("a number of flows cannot be {}; allowed: 1 ..= {most}", &text[..digits]),
+                )
+            })?;
+            Ok((count, name))
+        }
+        _ => Ok((1, text)),
+    }
+}
+
+fn group(flag: &str, piece: &Piece<'_>, names: &[&str]) -> Result<FlowGroup, ScenarioError> {
+    let (count, name) = counted(flag, piece.name)?;
+    let chosen = |key: &str| piece.params.iter().rev().find(|param| param.0 == key).map(|param| param.1);
+    let named = ControllerConfig::named(name);
+    let mut traffic = match (&named, Traffic::named(name)) {
+        (Some(_), _) => Traffic::Bulk(Default::default()),
+        (None, Some(traffic)) => traffic,
+        (None, None) => {
+            let hint = hint(name, names.iter().copied());
+            return Err(ScenarioError::new(
+                flag,
+                format!("unknown controller or traffic {name:?}; allowed: {}{hint}", names.join(", ")),
+            ));
+        }
+    };
+    if let Some(kind) = chosen(Traffic::WHAT).filter(|_| named.is_some()) {
+        traffic = known(flag, kind)?;
+    }
+    let mut transport = match chosen(Transport::WHAT) {
+        Some(kind) => known(flag, kind)?,
+        None => default_transport(&traffic),
+    };
+    if !traffic.carriers().contains(&transport.name()) {
+        let (traffic, transport, carriers) = (traffic.name(), transport.name(), traffic.carriers().join(", "));
+        let message = format!("traffic \"{traffic}\" cannot be carried by \"{transport}\"; allowed: {carriers}");
+        return Err(ScenarioError::new(flag, message));
+    }
+    let mut controller = match (named, chosen(ControllerConfig::WHAT)) {
+        (None, Some(kind)) => Some(known(flag, kind)?),
+        (None, None) => default_controller(&transport),
+        (named, _) => named,
+    };
+    if controller.is_some() && !transport.is_controlled() {
+        let message = format!("no controller governs transport \"{}\"; allowed: tcp", transport.name());
+        return Err(ScenarioError::new(flag, message));
+    }
+    let choosers: &[&str] = match ControllerConfig::named(name) {
+        Some(_) => &[Traffic::WHAT, Transport::WHAT],
+        None => &[ControllerConfig::WHAT, Transport::WHAT],
+    };
+    for &(key, value) in piece.params.iter().filter(|param| !choosers.contains(&param.0)) {
+        let mut holders: Vec<&mut dyn Holder> = vec![&mut traffic];
+        holders.extend(controller.as_mut().map(|controller| controller as &mut dyn Holder));
+        holders.push(&mut transport);
+        assign(flag, &mut holders, key, value)?;
+    }
+    checked(flag, &traffic)?;
+    checked(flag, &transport)?;
+    controller.iter().try_for_each(|controller| checked(flag, controller))?;
+    Ok(FlowGroup { name: name.to_owned(), count, controller, traffic, transport })
+}
+
+fn known<K: Kind>(flag: &str, name: &str) -> Result<K, ScenarioError> {
+    K::named(name).ok_or_else(|| {
+        let names = K::names();
+        let hint = hint(name, names.iter().copied());
+        ScenarioError::new(flag, format!("unknown {} {name:?}; allowed: {}{hint}", K::WHAT, names.join(", ")))
+    })
+}
+
+fn checked<K: Kind>(flag: &str, kind: &K) -> Result<(), ScenarioError> {
+    kind.validate().map_err(|error| ScenarioError::new(flag, format!("{} \"{}\": {error}", K::WHAT, kind.name())))
+}
+
+/// What can take a parameter.
+trait Holder {
+    fn title(&self) -> String;
+    fn all(&self) -> Vec<ParamSpec>;
+    fn put(&mut self, name: &str, text: &str) -> Result<(), narrows_core::params::ParamError>;
+}
+
+impl<K: Kind> Holder for K {
+    fn title(&self) -> String {
+        format!("{} \"{}\"", K::WHAT, self.name())
+    }
+    fn all(&self) -> Vec<ParamSpec> {
+        self.specs()
+    }
+    fn put(&mut self, name: &str, text: &str) -> Result<(), narrows_core::params::ParamError> {
+        self.set(name, text)
+    }
+}
+
+/// Gives a parameter to the first that has one of this name.
+fn assign(flag: &str, holders: &mut [&mut dyn Holder], name: &str, text: &str) -> Result<(), ScenarioError> {
+    let specs: Vec<Vec<ParamSpec>> = holders.iter().map(|holder| holder.all()).collect();
+    let found = specs.iter().enumerate().find_map(|(i, specs)| Some((i, specs.iter().find(|s| s.name == name)?)));
+    let Some((i, spec)) = found else {
+        let names: Vec<&str> = specs.iter().flatten().map(|spec| spec.name).collect();
+        let titles = holders.iter().map(|holder| holder.title()).collect::<Vec<_>>().join(", ");
+        let allowed = if names.is_empty() { "none".into() } else { names.join(", ") };
+        let hint = hint(name, names);
+        let message = format!("unknown parameter {name:?} of {titles}; allowed: {allowed}{hint}");
+        return Err(ScenarioError::new(flag, message));
+    };
+    let holder = &mut holders[i];
+    holder.put(name, switch(spec.unit, text)).map_err(|error| {
+        let hint = match spec.unit {
+            Unit::Choice(words) => hint(text, words.iter().copied()),
+            unit => unit_hint(text, unit),
+        };
+        let message = format!("{name} of {} cannot be {text:?}; allowed: {}{hint}", holder.title(), error.allowed);
+        ScenarioError::new(flag, message)
+    })
+}
+
+/// `ecn=on` and `hystart=false` as people type them, whichever pair of words the parameter has.
+fn switch(unit: Unit, text: &str) -> &str {
+    match (unit, text) {
+        (Unit::Switch, "on" | "yes") => "true",
+        (Unit::Switch, "off" | "no") => "false",
+        (Unit::Choice(words), "true" | "false") if !words.contains(&text) => {
+            let word = if text == "true" { "on" } else { "off" };
+            if words.contains(&word) { word } else { text }
+        }
+        _ => text,
+    }
+}

@@ -1,0 +1,431 @@
+//! Every way to get a scenario wrong, and the one message that it gives: place, line, what is allowed.
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::queue::QueueConfig;
+use narrows_scenario::Scenario;
+use std::path::Path;
+
+/// A scenario with nothing wrong; each case replaces one piece of it.
+const GOOD: &str = r#"name = "base"
+duration = "60s"
+warmup = "5s"
+seed = 1
+
+[record]
+interval = "10ms"
+flows = 8
+
+[[hop]]
+name = "bottleneck"
+rate = "100mbit"
+delay = "1ms"
+queue = { kind = "fifo", limit = "100p" }
+overhead = "7B"
+loss = 0.01
+release = "start"
+burst = "3KB"
+
+[[hop]]
+name = "acks"
+rate = "10mbit"
+queue = "fifo"
+
+[[flow]]
+name = "bulk"
+count = 2
+controller = "new_reno"
+traffic = "bulk"
+rtt = "100ms"
+route = ["bottleneck"]
+back = ["acks"]
+start = "0s"
+stop = "50s"
+transport = { kind = "tcp", initial_window = 3 }
+"#;
+
+/// What is replaced, by what, and the message.
+const CASES: &[(&str, &str, &str)] = &[
+    (
+        "seed = 1",
+        "sede = 1",
+        r#"S.toml:4: unknown key "sede" in the scenario; allowed: name, duration, warmup, seed, record, hop, flow (did you mean "seed"?)"#,
+    ),
+    (
+        "seed = 1",
+        r#"colour = "red""#,
+        r#"S.toml:4: unknown key "colour" in the scenario; allowed: name, duration, warmup, seed, record, hop, flow"#,
+    ),
+    (
+        r#"queue = "fifo""#,
+        r#"qeue = "fifo""#,
+        r#"S.toml:23: unknown key "qeue" in [[hop]]; allowed: name, rate, delay, queue, overhead, loss, release, burst (did you mean "queue"?)"#,
+    ),
+    (
+        "flows = 8",
+        "flow = 8",
+        r#"S.toml:8: unknown key "flow" in [record]; allowed: interval, flows (did you mean "flows"?)"#,
+    ),
+    (
+        r#"limit = "100p""#,
+        r#"limt = "100p""#,
+        r#"S.toml:14: unknown key "limt" in queue "fifo"; allowed: kind, limit (did you mean "limit"?)"#,
+    ),
+    (
+        "initial_window = 3",
+        "initial_windw = 3",
+        r#"S.toml:35: unknown key "initial_windw" in transport "tcp"; allowed: kind, initial_window, packet, header, ecn, pacing, min_rto, ack_every, delayed_ack, quick_acks, sack_compression (did you mean "initial_window"?)"#,
+    ),
+    ("[[hop]]\nname = \"acks\"", "[hop]\nname = \"acks\"", "S.toml:20: not TOML: duplicate key at `hop`"),
+    (
+        "rate = \"10mbit\"\n",
+        "",
+        r#"S.toml:20: no rate in [[hop]]; allowed: "20mbit", [{ at = "0s", rate = "20mbit" }, { at = "30s", rate = "10mbit" }] or { trace = "FILE" }"#,
+    ),
+    ("queue = \"fifo\"\n", "", "S.toml:20: no queue in [[hop]]; allowed: QUEUES"),
+    ("rtt = \"100ms\"\n", "", r#"S.toml:25: no rtt in [[flow]]; allowed: "50ms" or { uniform = ["10ms", "100ms"] }"#),
+    ("route = [\"bottleneck\"]\n", "", r#"S.toml:25: no route in [[flow]]; allowed: "bottleneck", "acks""#),
+    (r#"kind = "fifo", "#, "", "S.toml:14: no kind in this queue; allowed: QUEUES"),
+    (
+        r#"rate = "10mbit""#,
+        "rate = 10mbit",
+        "S.toml:22: not TOML: string values must be quoted, expected literal string at `10mbit`",
+    ),
+    ("seed = 1", "seed = 1\nseed = 2", "S.toml:5: not TOML: duplicate key at `seed`"),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = "10""#,
+        r#"S.toml:22: rate in [[hop]] cannot be "10"; allowed: a rate such as "20mbit", "1gbit", "256kbit""#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = "10Mbps""#,
+        r#"S.toml:22: rate in [[hop]] cannot be "10Mbps"; allowed: a rate such as "20mbit", "1gbit", "256kbit" (did you mean "10mbit"?)"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        "rate = 10",
+        r#"S.toml:22: rate in [[hop]] cannot be 10; allowed: "20mbit", [{ at = "0s", rate = "20mbit" }, { at = "30s", rate = "10mbit" }] or { trace = "FILE" }"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = "-10mbit""#,
+        r#"S.toml:22: rate in [[hop]] cannot be "-10mbit"; allowed: a rate such as "20mbit", "1gbit", "256kbit""#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = "0mbit""#,
+        r#"S.toml:22: rate cannot be "0bit" at the start; allowed: 1bit ..= 1000gbit (a later step may be 0: an outage)"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = "nanmbit""#,
+        r#"S.toml:22: rate in [[hop]] cannot be "nanmbit"; allowed: a rate such as "20mbit", "1gbit", "256kbit""#,
+    ),
+    (r#"rate = "10mbit""#, r#"rate = "2tbit""#, r#"S.toml:22: rate cannot be "2000gbit"; allowed: 1bit ..= 1000gbit"#),
+    (
+        r#"delay = "1ms""#,
+        "delay = 1",
+        r#"S.toml:13: delay in [[hop]] cannot be 1; allowed: a time such as "5ms", "1.5s", "200us", 0ms ..= 3600s"#,
+    ),
+    (
+        r#"delay = "1ms""#,
+        r#"delay = "1 msec""#,
+        r#"S.toml:13: delay in [[hop]] cannot be "1 msec"; allowed: a time such as "5ms", "1.5s", "200us", 0ms ..= 3600s (did you mean "1ms"?)"#,
+    ),
+    (r#"delay = "1ms""#, r#"delay = "2h""#, r#"S.toml:13: delay in [[hop]] cannot be "2h"; allowed: 0ms ..= 3600s"#),
+    (
+        r#"overhead = "7B""#,
+        r#"overhead = "7p""#,
+        r#"S.toml:15: overhead in [[hop]] cannot be "7p"; allowed: a size such as "1500B", "64KB", "32MiB", 0B ..= 1000B"#,
+    ),
+    (
+        "loss = 0.01",
+        "loss = 1.0",
+        "S.toml:16: loss in [[hop]] cannot be 1.0; allowed: a number from 0 up to, not including, 1",
+    ),
+    (
+        "loss = 0.01",
+        "loss = -0.1",
+        "S.toml:16: loss in [[hop]] cannot be -0.1; allowed: a number from 0 up to, not including, 1",
+    ),
+    (
+        "loss = 0.01",
+        "loss = nan",
+        "S.toml:16: loss in [[hop]] cannot be nan; allowed: a number from 0 up to, not including, 1",
+    ),
+    (
+        "loss = 0.01",
+        r#"loss = "1%""#,
+        r#"S.toml:16: loss in [[hop]] cannot be "1%"; allowed: a number from 0 up to, not including, 1"#,
+    ),
+    (
+        r#"release = "start""#,
+        r#"release = "strat""#,
+        r#"S.toml:17: release in [[hop]] cannot be "strat"; allowed: end | start (did you mean "start"?)"#,
+    ),
+    (
+        r#"release = "start""#,
+        r#"release = "end""#,
+        r#"S.toml:18: burst needs release = "start": a wire that hands over ends of packets has none"#,
+    ),
+    ("seed = 1", "seed = -1", "S.toml:4: seed in the scenario cannot be -1; allowed: a whole number, 0 or more"),
+    ("seed = 1", "seed = 1.5", "S.toml:4: seed in the scenario cannot be 1.5; allowed: a whole number, 0 or more"),
+    ("count = 2", "count = 0", "S.toml:27: count in [[flow]] cannot be 0; allowed: 1 ..= 10000000"),
+    (
+        "count = 2",
+        r#"count = "2""#,
+        r#"S.toml:27: count in [[flow]] cannot be "2"; allowed: a whole number, 1 ..= 10000000"#,
+    ),
+    ("flows = 8", "flows = true", "S.toml:8: flows in [record] cannot be true; allowed: a whole number, 0 ..= 1000000"),
+    (
+        r#"limit = "100p""#,
+        r#"limit = "0p""#,
+        r#"S.toml:14: limit in queue "fifo" cannot be "0p"; allowed: at least one packet, byte or fraction of a BDP: "100p", "45KB", "1.5bdp""#,
+    ),
+    (
+        r#"limit = "100p""#,
+        "limit = 0",
+        r#"S.toml:14: limit in queue "fifo" cannot be 0; allowed: at least one packet, byte or fraction of a BDP: "100p", "45KB", "1.5bdp""#,
+    ),
+    (
+        r#"limit = "100p""#,
+        r#"limit = "100ms""#,
+        r#"S.toml:14: limit in queue "fifo" cannot be "100ms"; allowed: at least one packet, byte or fraction of a BDP: "100p", "45KB", "1.5bdp""#,
+    ),
+    (
+        "initial_window = 3",
+        "initial_window = 0",
+        r#"S.toml:35: initial_window in transport "tcp" cannot be 0; allowed: 1p ..= 10000p"#,
+    ),
+    (r#"name = "base""#, "name = 3", "S.toml:1: name in the scenario cannot be 3; allowed: a text"),
+    (
+        r#"name = "acks""#,
+        r#"name = """#,
+        r#"S.toml:21: name cannot be ""; allowed: 1 to 64 letters, digits, spaces (inside) and "_", "-", ".", "+""#,
+    ),
+    (
+        r#"name = "acks""#,
+        r#"name = "a/b""#,
+        r#"S.toml:21: name cannot be "a/b"; allowed: 1 to 64 letters, digits, spaces (inside) and "_", "-", ".", "+""#,
+    ),
+    (
+        r#"queue = "fifo""#,
+        r#"queue = "FIFI""#,
+        r#"S.toml:23: unknown queue "FIFI"; allowed: QUEUES (did you mean "fifo"?)"#,
+    ),
+    (
+        r#"queue = "fifo""#,
+        "queue = 7",
+        r#"S.toml:23: queue in [[hop]] cannot be 7; allowed: QUEUES, or { kind = "..." } with parameters"#,
+    ),
+    (
+        r#"controller = "new_reno""#,
+        r#"controller = "reno""#,
+        r#"S.toml:28: unknown controller "reno"; allowed: CONTROLLERS (did you mean "new_reno"?)"#,
+    ),
+    (
+        r#"controller = "new_reno""#,
+        r#"controller = "bbr""#,
+        r#"S.toml:28: unknown controller "bbr"; allowed: CONTROLLERS"#,
+    ),
+    (
+        r#"traffic = "bulk""#,
+        r#"traffic = "blk""#,
+        r#"S.toml:29: unknown traffic "blk"; allowed: bulk, finite, cbr, poisson, thin, onoff, web (did you mean "bulk"?)"#,
+    ),
+    (r#"kind = "tcp""#, r#"kind = "quic""#, r#"S.toml:35: unknown transport "quic"; allowed: tcp, udp"#),
+    (
+        r#"rate = "10mbit""#,
+        "rate = []",
+        r#"S.toml:22: rate has no steps; allowed: at least { at = "0s", rate = "20mbit" }"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = [{ at = "1s", rate = "1mbit" }]"#,
+        r#"S.toml:22: the first step of rate is at "1s"; allowed: "0s""#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        "rate = [\n  { at = \"0s\", rate = \"1mbit\" },\n  { at = \"5s\", rate = \"2mbit\" },\n  { at = \"5s\", rate = \"3mbit\" },\n]",
+        r#"S.toml:25: at cannot be "5s" after "5s"; allowed: times that increase"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        "rate = [\n  { at = \"0s\", rate = \"0bit\" },\n  { at = \"5s\", rate = \"2mbit\" },\n]",
+        r#"S.toml:23: rate cannot be "0bit" at the start; allowed: 1bit ..= 1000gbit (a later step may be 0: an outage)"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        "rate = [\n  { at = \"0s\", rate = \"1mbit\" },\n  { at = \"5s\", rate = \"0mbit\" },\n]",
+        r#"S.toml:24: rate cannot stay "0bit" for ever; allowed: an outage that a later step ends"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = [{ at = "0s", speed = "1mbit" }]"#,
+        r#"S.toml:22: unknown key "speed" in this step of rate; allowed: at, rate"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = ["1mbit"]"#,
+        r#"S.toml:22: rate in [[hop]] cannot be "1mbit"; allowed: { at = "0s", rate = "20mbit" }"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = { trace = "no.mahi" }"#,
+        r#"S.toml:22: cannot read trace "/nowhere/no.mahi": No such file or directory (os error 2)"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = { file = "no.mahi" }"#,
+        r#"S.toml:22: unknown key "file" in this rate; allowed: trace"#,
+    ),
+    (
+        r#"duration = "60s""#,
+        r#"duration = "0s""#,
+        r#"S.toml:2: duration in the scenario cannot be "0s"; allowed: 1us ..= 31536000s"#,
+    ),
+    (
+        r#"duration = "60s""#,
+        r#"duration = "inf""#,
+        r#"S.toml:2: duration in the scenario cannot be "inf"; allowed: a time such as "5ms", "1.5s", "200us", 1us ..= 31536000s"#,
+    ),
+    (
+        r#"warmup = "5s""#,
+        r#"warmup = "60s""#,
+        "S.toml:3: a warmup of 60s leaves nothing of a duration of 60s; allowed: less than the duration",
+    ),
+    (r#"interval = "10ms""#, r#"interval = "0ms""#, r#"S.toml:7: interval cannot be "0ms"; allowed: 1us ..= 86400s"#),
+    (
+        r#"interval = "10ms""#,
+        r#"interval = "1us""#,
+        "S.toml:7: an interval of 1us gives more than 10000000 points in 60s",
+    ),
+    (r#"stop = "50s""#, r#"stop = "0s""#, r#"S.toml:34: stop cannot be "0ms"; allowed: later than the start, 0ms"#),
+    (
+        r#"start = "0s""#,
+        r#"start = "60s""#,
+        r#"S.toml:33: start cannot be "60s"; allowed: before the end of the run, 60s"#,
+    ),
+    (
+        r#"start = "0s""#,
+        r#"start = { uniform = ["0s", "55s"] }"#,
+        r#"S.toml:34: stop cannot be "50s"; allowed: later than the start, 55s"#,
+    ),
+    (
+        r#"start = "0s""#,
+        r#"start = { uniform = ["5s", "1s"] }"#,
+        r#"S.toml:33: start cannot be uniform from "5s" to "1s"; allowed: earlier first"#,
+    ),
+    (
+        r#"start = "0s""#,
+        r#"start = { uniform = ["5s"] }"#,
+        r#"S.toml:33: uniform in this range cannot be ["5s"]; allowed: two values, as in "0s" or { uniform = ["0s", "5s"] }"#,
+    ),
+    (
+        r#"rtt = "100ms""#,
+        r#"rtt = "0.5ms""#,
+        "S.toml:30: an rtt of 500us is less than the delays of the hops on its way; allowed: at least 1ms",
+    ),
+    (r#"rtt = "100ms""#, r#"rtt = "0ms""#, r#"S.toml:30: rtt cannot be "0ms"; allowed: 1us ..= 3600s"#),
+    (
+        r#"rtt = "100ms""#,
+        r#"rtt = { uniform = ["30ms", "10ms"] }"#,
+        r#"S.toml:30: rtt cannot be uniform from "30ms" to "10ms"; allowed: smaller first"#,
+    ),
+    (
+        r#"rtt = "100ms""#,
+        r#"rtt = { unifrom = ["30ms", "10ms"] }"#,
+        r#"S.toml:30: unknown key "unifrom" in this range; allowed: uniform (did you mean "uniform"?)"#,
+    ),
+    (
+        r#"rtt = "100ms""#,
+        r#"rtt = ["10ms", "30ms"]"#,
+        r#"S.toml:30: rtt in [[flow]] cannot be ["10ms", "30ms"]; allowed: "50ms" or { uniform = ["10ms", "100ms"] }"#,
+    ),
+    (r#"name = "acks""#, r#"name = "bottleneck""#, r#"S.toml:21: name "bottleneck" is taken; names are unique"#),
+    (r#"route = ["bottleneck"]"#, "route = []", "S.toml:31: route is empty; allowed: at least one hop"),
+    (
+        r#"route = ["bottleneck"]"#,
+        r#"route = ["botleneck"]"#,
+        r#"S.toml:31: route in [[flow]] cannot be "botleneck"; allowed: a hop: "bottleneck", "acks" (did you mean "bottleneck"?)"#,
+    ),
+    (
+        r#"route = ["bottleneck"]"#,
+        r#"route = "bottleneck""#,
+        r#"S.toml:31: route in [[flow]] cannot be "bottleneck"; allowed: a list of hops: ["bottleneck", "acks"]"#,
+    ),
+    (
+        r#"route = ["bottleneck"]"#,
+        r#"route = ["bottleneck", "bottleneck"]"#,
+        r#"S.toml:31: route crosses "bottleneck" twice; allowed: each hop once"#,
+    ),
+    (
+        r#"back = ["acks"]"#,
+        r#"back = ["nowhere"]"#,
+        r#"S.toml:32: back in [[flow]] cannot be "nowhere"; allowed: a hop: "bottleneck", "acks""#,
+    ),
+    (
+        "transport = { kind = \"tcp\", initial_window = 3 }\n",
+        "transport = \"tcp\"\n[[flow]]\nname = \"bulk.1\"\nrtt = \"9ms\"\nroute = [\"acks\"]\n",
+        r#"S.toml:37: name "bulk.1" is taken by one of the flows of "bulk"; names are unique"#,
+    ),
+    (
+        "traffic = \"bulk\"\n",
+        "traffic = \"bulk\"\n# a comment\n\nburst = 3\n",
+        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: name, count, controller, traffic, transport, rtt, route, back, start, stop"#,
+    ),
+    (
+        "traffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",
+        "traffic = \"poisson\"\nrtt = \"9ms\"\nroute = [\"acks\"]",
+        r#"S.toml:28: no controller governs transport "udp"; allowed: no controller, or tcp"#,
+    ),
+    (
+        "traffic = \"bulk\"\n",
+        "traffic = { kind = \"cbr\", rate = \"5mbit\" }\n",
+        r#"S.toml:29: traffic "cbr" needs transport "udp"; allowed with "tcp": bulk, finite, thin, onoff, web"#,
+    ),
+    (
+        r#"transport = { kind = "tcp", initial_window = 3 }"#,
+        r#"transport = "udp""#,
+        r#"S.toml:29: traffic "bulk" needs transport "tcp"; allowed with "udp": cbr, poisson, thin, onoff"#,
+    ),
+    (
+        "controller = \"new_reno\"\ntraffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",
+        "rtt = \"9ms\"\nroute = [\"acks\"]\ntraffic = { kind = \"cbr\", packet = \"100B\" }\ntransport = { kind = \"udp\", header = \"200B\" }",
+        "S.toml:30: a packet of 100B has no room besides 200B of headers; allowed: more than 200B",
+    ),
+    (
+        "traffic = \"bulk\"\n",
+        "traffic = { kind = \"web\", shape = inf }\n",
+        r#"S.toml:29: shape in traffic "web" cannot be inf; allowed: a number, 1.05 ..= 10"#,
+    ),
+    (
+        "traffic = \"bulk\"\n",
+        "traffic = { kind = \"thin\", interval = \"0ms\" }\n",
+        r#"S.toml:29: interval in traffic "thin" cannot be "0ms"; allowed: 1us ..= 3600s"#,
+    ),
+];
+
+#[test]
+fn nothing_is_wrong_with_the_base() {
+    Scenario::parse(GOOD, "S.toml", Path::new("")).unwrap();
+}
+
+#[test]
+fn each_mistake_has_its_message() {
+    let mut wrong = String::new();
+    for (old, new, expected) in CASES {
+        assert_eq!(GOOD.matches(old).count(), 1, "{old:?} stands once in the base");
+        let text = GOOD.replace(old, new);
+        let expected = expected
+            .replace("QUEUES", &QueueConfig::NAMES.join(", "))
+            .replace("CONTROLLERS", &ControllerConfig::NAMES.join(", "));
+        let got = match Scenario::parse(&text, "S.toml", Path::new("/nowhere")) {
+            Ok(_) => "it was accepted".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if got != expected {
+            wrong += &format!("{old} -> {new}\n  expected {expected}\n  got      {got}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}

@@ -1,0 +1,229 @@
+//! Whatever is legal can be written and read back; and the examples that people start from are legal.
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::params::{ParamSpec, Unit};
+use narrows_core::queue::QueueConfig;
+use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_scenario::model::Release;
+use narrows_scenario::{Flow, Hop, RateSpec, Record, Rtt, Scenario, Start, Traffic, Transport};
+use proptest::prelude::*;
+use proptest::sample::select;
+use std::path::Path;
+
+fn parse(text: &str) -> Result<Scenario, narrows_scenario::ScenarioError> {
+    Scenario::parse(text, "dir/example.toml", Path::new("/nowhere"))
+}
+
+#[test]
+fn what_is_left_out_has_sensible_defaults() {
+    let s = parse(
+        r#"
+        [[hop]]
+        name = "a"
+        rate = "10mbit"
+        queue = "fifo"
+
+        [[flow]]
+        name = "f"
+        rtt = "20ms"
+        route = ["a"]
+
+        [[flow]]
+        name = "u"
+        traffic = "cbr"
+        rtt = "20ms"
+        route = ["a"]
+        "#,
+    )
+    .unwrap();
+    assert_eq!(s.name, "example");
+    assert_eq!((s.duration, s.warmup, s.seed), (Span::s(60), Span::ZERO, 1));
+    assert_eq!(s.record, Record::default());
+    assert_eq!(s.hops[0].rate, RateSpec::constant(Rate::mbit(10)));
+    assert_eq!((s.hops[0].delay, s.hops[0].loss, s.hops[0].release), (Span::ZERO, 0.0, Release::End));
+    let [tcp, udp] = s.flows.as_slice() else { panic!("two flows") };
+    assert_eq!((tcp.count, tcp.start, tcp.stop), (1, Start::At(Time::ZERO), Time::ZERO + Span::s(60)));
+    assert_eq!((tcp.traffic.name(), tcp.transport.name()), ("bulk", "tcp"));
+    assert!(tcp.controller.is_some());
+    assert_eq!((udp.transport.name(), &udp.controller), ("udp", &None));
+}
+
+#[test]
+fn units_tables_and_schedules_are_read() {
+    let s = parse(
+        r#"
+        name = "all of it"
+        duration = "4min"
+        warmup = "1.5s"
+        seed = 0x10
+        record = { interval = "100us", flows = 0 }
+        hop = [{ name = "a", rate = [{ at = "0s", rate = "1.5mbit" }, { at = "3s", rate = "0bit" }, { at = "4s", rate = "1gbit" }],
+                 queue = { kind = "fifo", limit = 30 }, release = "start", burst = "1514B" }]
+        [[flow]]
+        name = "f"
+        count = 35
+        rtt = { uniform = ["10ms", "30ms"] }
+        start = { uniform = ["0s", "5s"] }
+        route = ["a"]
+        [flow.transport]
+        kind = "tcp"
+        initial_window = "3p"
+        ecn = true
+        "#,
+    )
+    .unwrap();
+    let at = |s| Time::ZERO + Span::s(s);
+    let steps = vec![(at(0), Rate::kbit(1500)), (at(3), Rate::ZERO), (at(4), Rate::gbit(1))];
+    assert_eq!(s.hops[0].rate, RateSpec::Schedule(steps));
+    assert_eq!(s.hops[0].queue.get("limit").as_deref(), Some("30p"));
+    assert_eq!((s.hops[0].release, s.hops[0].burst), (Release::Start, Bytes(1514)));
+    assert_eq!((s.seed, s.warmup, s.record.flows), (16, Span::ms(1500), 0));
+    assert_eq!(s.flows[0].rtt, Rtt::Uniform(Span::ms(10), Span::ms(30)));
+    assert_eq!(s.flows[0].start, Start::Uniform(at(0), at(5)));
+    let Transport::Tcp(tcp) = &s.flows[0].transport else { panic!("tcp") };
+    assert!(tcp.ecn && tcp.initial_window.0 == 3);
+    assert_eq!(parse(&s.to_toml()), Ok(s));
+}
+
+/// Texts for a parameter; some are out of its range.
+fn text(spec: &ParamSpec) -> BoxedStrategy<String> {
+    let scaled =
+        |units: &'static [&'static str]| (0u64..20_000, select(units)).prop_map(|(n, u)| format!("{n}{u}")).boxed();
+    match spec.unit {
+        Unit::Span => scaled(&["ns", "us", "ms", "s"]),
+        Unit::Rate => scaled(&["bit", "kbit", "mbit"]),
+        Unit::Bytes => scaled(&["B", "KB"]),
+        Unit::Packets => scaled(&["p", ""]),
+        Unit::Limit => prop_oneof![scaled(&["p", "B", "KB"]), (0.0..1e6).prop_map(|x: f64| format!("{x}bdp"))].boxed(),
+        Unit::Count => any::<u32>().prop_map(|n| n.to_string()).boxed(),
+        Unit::Number => prop_oneof![0.0..1.0, -10.0..1e10].prop_map(|x: f64| x.to_string()).boxed(),
+        Unit::Switch => any::<bool>().prop_map(|b| b.to_string()).boxed(),
+        Unit::Choice(words) => select(words).prop_map(str::to_owned).boxed(),
+    }
+}
+
+macro_rules! any_kind {
+    ($name:ident, $Type:ident) => {
+        fn $name() -> BoxedStrategy<$Type> {
+            let one = |entry: narrows_core::queue::Entry| {
+                let texts: Vec<_> = entry.params.iter().map(|spec| proptest::option::of(text(spec))).collect();
+                texts.prop_map(move |texts| {
+                    let mut kind = $Type::named(entry.name).unwrap();
+                    for (spec, text) in entry.params.iter().zip(texts) {
+                        let before = kind.clone();
+                        if text.is_some_and(|text| kind.set(spec.name, &text).is_err()) || kind.validate().is_err() {
+                            kind = before;
+                        }
+                    }
+                    kind
+                })
+            };
+            proptest::strategy::Union::new($Type::entries().into_iter().map(one)).boxed()
+        }
+    };
+}
+
+any_kind!(any_queue, QueueConfig);
+any_kind!(any_controller, ControllerConfig);
+any_kind!(any_traffic, Traffic);
+any_kind!(any_transport, Transport);
+
+fn any_rate() -> impl Strategy<Value = RateSpec> {
+    let steps = prop::collection::vec((1..u64::from(u32::MAX), 0..10_000_000_000u64), 0..4);
+    (1..10_000_000_000u64, steps, 1..1_000_000u64).prop_map(|(first, steps, last)| {
+        let mut schedule = vec![(Time::ZERO, Rate::bit(first))];
+        for (gap, rate) in steps {
+            let (at, _) = schedule[schedule.len() - 1];
+            schedule.push((at + Span::ns(gap), Rate::bit(rate)));
+        }
+        if let [_, .., end] = schedule.as_mut_slice() {
+            end.1 = Rate::bit(last);
+        }
+        RateSpec::Schedule(schedule)
+    })
+}
+
+fn any_hop() -> impl Strategy<Value = Hop> {
+    let plain = (0..u64::from(u32::MAX), 0..1000u64, 0.0..1.0, proptest::option::of(0..1_000_000u64));
+    (any_rate(), any_queue(), plain, "[a-zé0-9._+-]{1,12}").prop_map(
+        |(rate, queue, (delay, overhead, loss, burst), name)| Hop {
+            name,
+            rate,
+            delay: Span::ns(delay),
+            queue,
+            overhead: Bytes(overhead),
+            loss,
+            release: if burst.is_some() { Release::Start } else { Release::End },
+            burst: Bytes(burst.unwrap_or(0)),
+        },
+    )
+}
+
+fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
+    let way = || prop::sample::subsequence((0..hops).collect::<Vec<_>>(), 0..=hops).prop_shuffle();
+    let kinds = (any_controller(), any_traffic(), any_transport());
+    let times =
+        (any::<u32>(), proptest::option::of(any::<u32>()), 0..4_000_000_000u64, proptest::option::of(any::<u32>()));
+    (kinds, times, way(), way(), 1..100u32, any::<prop::sample::Index>(), 1..u64::MAX / 2).prop_map(
+        move |((controller, traffic, transport), (rtt, wide, start, late), mut route, back, count, hop, stop)| {
+            if route.is_empty() {
+                route.push(hop.index(hops));
+            }
+            let transport = match traffic.carriers().contains(&transport.name()) {
+                true => transport,
+                false => Transport::named(traffic.carriers()[0]).unwrap(),
+            };
+            // The worst case of 8 hops with the longest delays.
+            let least = Span::s(40);
+            let rtt = least + Span::ns(u64::from(rtt));
+            let start = Time::from_ns(start);
+            Flow {
+                name: String::new(),
+                count,
+                controller: transport.is_controlled().then_some(controller),
+                traffic,
+                rtt: wide.map_or(Rtt::Fixed(rtt), |wide| Rtt::Uniform(rtt, rtt + Span::ns(wide.into()))),
+                route,
+                back,
+                start: late.map_or(Start::At(start), |late| Start::Uniform(start, start + Span::ns(late.into()))),
+                stop: start + Span::s(5) + Span::ns(stop),
+                transport,
+            }
+        },
+    )
+}
+
+fn any_scenario() -> impl Strategy<Value = Scenario> {
+    prop::collection::vec(any_hop(), 1..4).prop_flat_map(|hops| {
+        let flows = prop::collection::vec(any_flow(hops.len()), 1..4);
+        let plain = (
+            ".{0,20}",
+            10..10_000u64,
+            0..9_999_999_999u64,
+            any::<u64>(),
+            proptest::option::of(1..1_000_000u64),
+            0..1000u32,
+        );
+        (Just(hops), flows, plain).prop_map(|(hops, mut flows, (name, duration, warmup, seed, interval, record))| {
+            for (i, flow) in flows.iter_mut().enumerate() {
+                flow.name = format!("f{i}");
+            }
+            let interval = interval.map(Span::us);
+            let record = Record { interval, flows: record };
+            Scenario { name, duration: Span::s(duration), warmup: Span::ns(warmup), seed, hops, flows, record }
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_legal_is_written_and_read_back(s in any_scenario()) {
+        prop_assume!(s.validate().is_ok());
+        let text = s.to_toml();
+        match parse(&text) {
+            Ok(back) => prop_assert_eq!(back, s),
+            Err(error) => prop_assert!(false, "{}\n{}", error, text),
+        }
+    }
+}
