@@ -1,0 +1,84 @@
+//! One self-contained page: tables that need nothing but HTML, charts by plotly.js, everything inside one file.
+//!
+//! The chart library and the series are deflated and in base64; the browser inflates them (`DecompressionStream`). A
+//! content security policy forbids the page every connection, so that "self-contained" is kept by the browser.
+mod data;
+mod facts;
+mod rows;
+
+use crate::comparison::Comparison;
+use crate::palette::{self, Paint};
+use crate::table::Table;
+use askama::Template;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use facts::Fact;
+use rows::{DropTable, HtmlTable};
+
+/// The page for a comparison, or what kept it from being written.
+pub fn render(comparison: &Comparison) -> Result<String, String> {
+    let data = serde_json::to_vec(&data::Data::of(comparison)).map_err(|error| error.to_string())?;
+    let page = Page {
+        title: &comparison.title,
+        subtitle: facts::subtitle(comparison),
+        facts: facts::facts(comparison),
+        queues: HtmlTable::new(&Table::of_queues(comparison)),
+        flow_groups: Table::of_flow_groups(comparison).map(|table| HtmlTable::new(&table)),
+        flows: HtmlTable::new(&Table::of_flows(comparison)),
+        flow_count: comparison.flows().len(),
+        drops: DropTable::of(comparison),
+        runs: comparison.most_runs(),
+        paints: (0..comparison.groups.len()).map(palette::paint).collect(),
+        scenarios: scenarios(comparison),
+        style: include_str!("../templates/report.css"),
+        script: include_str!("../templates/report.js"),
+        data: packed(&data),
+        library: BASE64_STANDARD.encode(LIBRARY),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    page.render().map_err(|error| error.to_string())
+}
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    title: &'a str,
+    subtitle: String,
+    facts: Vec<Fact>,
+    queues: HtmlTable,
+    flow_groups: Option<HtmlTable>,
+    flows: HtmlTable,
+    flow_count: usize,
+    drops: Option<DropTable>,
+    runs: usize,
+    paints: Vec<Paint>,
+    scenarios: Vec<ScenarioText<'a>>,
+    style: &'static str,
+    script: &'static str,
+    data: String,
+    library: String,
+    version: &'static str,
+}
+
+/// A scenario file as run.
+struct ScenarioText<'a> {
+    label: &'a str,
+    text: &'a str,
+}
+
+/// That of the first run of every group.
+fn scenarios(comparison: &Comparison) -> Vec<ScenarioText<'_>> {
+    let groups = comparison.groups.iter();
+    groups.filter_map(|group| Some(ScenarioText { label: &group.label, text: group.first()?.scenario_text.as_deref()? })).collect()
+}
+
+/// Deflated (zlib's format) and in base64.
+fn packed(bytes: &[u8]) -> String {
+    BASE64_STANDARD.encode(miniz_oxide::deflate::compress_to_vec_zlib(bytes, FAIR))
+}
+
+/// plotly.js as its crate carries it, deflated by the build script.
+const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.js.zlib"));
+
+/// zlib's usual compromise between size and time.
+const FAIR: u8 = 6;

@@ -1,0 +1,134 @@
+//! What was run, in a few words.
+use crate::comparison::Comparison;
+use narrows_core::Rate;
+use narrows_scenario::{Hop, RateSpec, Rtt, Scenario};
+
+/// A term and what it was.
+pub(super) struct Fact {
+    pub(super) term: &'static str,
+    pub(super) text: String,
+}
+
+/// `5 queues, 10 runs each`.
+pub(super) fn subtitle(comparison: &Comparison) -> String {
+    let runs = comparison.most_runs();
+    match (comparison.groups.len(), runs) {
+        (0 | 1, 1) => "one run".to_owned(),
+        (0 | 1, _) => format!("{runs} runs"),
+        (groups, 1) => format!("{groups} queues side by side"),
+        (groups, _) => format!("{groups} queues side by side, {runs} runs each"),
+    }
+}
+
+/// The link, the flows, the time, the seeds.
+pub(super) fn facts(comparison: &Comparison) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let scenario = comparison.runs().find_map(|run| run.scenario.as_ref());
+    let mut fact = |term, text: String| facts.push(Fact { term, text });
+    if let Some(scenario) = scenario {
+        let hops: Vec<String> = scenario.hops.iter().map(|hop| link(hop, scenario.hops.len() > 1)).collect();
+        fact(if hops.len() > 1 { "Links" } else { "Link" }, hops.join("; "));
+        fact("Base RTT", rtts(scenario));
+        let flows: Vec<String> = scenario.flows.iter().map(flow).collect();
+        fact("Flows", flows.join(", "));
+    } else {
+        fact("Flows", comparison.flow_groups().join(", "));
+    }
+    if let Some(run) = comparison.runs().next() {
+        let summary = &run.result.summary;
+        let warmup = if summary.warmup_s > 0.0 {
+            format!(", the first {} s left out of every mean", short(summary.warmup_s))
+        } else {
+            String::new()
+        };
+        fact("Duration", format!("{} s{warmup}", short(summary.duration_s)));
+    }
+    let mut seeds: Vec<u64> = comparison.runs().map(|run| run.result.summary.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    fact(if seeds.len() > 1 { "Seeds" } else { "Seed" }, ranges(&seeds));
+    facts
+}
+
+fn link(hop: &Hop, named: bool) -> String {
+    let rate = match &hop.rate {
+        RateSpec::Schedule(steps) if steps.len() == 1 => bits(hop.rate.initial()),
+        RateSpec::Schedule(steps) => {
+            let each: Vec<String> = steps.iter().take(4).map(|(_, rate)| bits(*rate)).collect();
+            format!("{}{}", each.join(" → "), if steps.len() > 4 { " → …" } else { "" })
+        }
+        RateSpec::Trace { file, .. } => format!("trace {file}, mean {}", bits(hop.rate.initial())),
+    };
+    let mut text = if named { format!("{} {rate}", hop.name) } else { rate };
+    if hop.loss > 0.0 {
+        text.push_str(&format!(", {} % random loss", short(100.0 * hop.loss)));
+    }
+    text
+}
+
+fn rtts(scenario: &Scenario) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for flow in &scenario.flows {
+        let text = match flow.rtt {
+            Rtt::Fixed(rtt) => format!("{} ms", short(rtt.as_ms_f64())),
+            Rtt::Uniform(from, to) => format!("{}–{} ms", short(from.as_ms_f64()), short(to.as_ms_f64())),
+        };
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts.join(", ")
+}
+
+fn flow(flow: &narrows_scenario::Flow) -> String {
+    let what = flow.controller.as_ref().map_or_else(|| flow.transport.name().to_owned(), |c| c.name().to_owned());
+    let traffic = match flow.traffic.name() {
+        "bulk" => String::new(),
+        kind => format!(" ({kind})"),
+    };
+    match flow.count {
+        1 => format!("{what}{traffic}"),
+        n => format!("{n} × {what}{traffic}"),
+    }
+}
+
+fn bits(rate: Rate) -> String {
+    let mbit = rate.as_mbit_f64();
+    match mbit {
+        m if m >= 1000.0 => format!("{} Gbit/s", short(m / 1000.0)),
+        m if m >= 1.0 => format!("{} Mbit/s", short(m)),
+        m => format!("{} kbit/s", short(m * 1000.0)),
+    }
+}
+
+/// `1–5, 9`.
+fn ranges(sorted: &[u64]) -> String {
+    let mut parts: Vec<(u64, u64)> = Vec::new();
+    for &n in sorted {
+        match parts.last_mut() {
+            Some((_, end)) if end.checked_add(1) == Some(n) => *end = n,
+            _ => parts.push((n, n)),
+        }
+    }
+    let text = |&(from, to): &(u64, u64)| if from == to { from.to_string() } else { format!("{from}–{to}") };
+    parts.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// Up to three decimals.
+fn short(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_short() {
+        assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1–3, 7, 9–10");
+        assert_eq!(bits(Rate::kbit(1_500_000)), "1.5 Gbit/s");
+        assert_eq!(bits(Rate::kbit(256)), "256 kbit/s");
+        assert_eq!(short(0.1), "0.1");
+    }
+}

@@ -1,0 +1,147 @@
+//! Tables as the page's template wants them: text, widths and colours, nothing left to compute.
+use crate::comparison::{Comparison, distinct};
+use crate::table::{Column, Row, Table};
+
+/// A table of figures.
+pub(super) struct HtmlTable {
+    pub(super) heads: Vec<&'static str>,
+    pub(super) columns: Vec<Head>,
+    pub(super) rows: Vec<HtmlRow>,
+}
+
+/// Title of a column.
+pub(super) struct Head {
+    pub(super) of: &'static str,
+    pub(super) which: &'static str,
+    pub(super) unit: &'static str,
+}
+
+/// A row.
+pub(super) struct HtmlRow {
+    /// Index of the group, for its colour.
+    pub(super) group: usize,
+    /// Does a group start here?
+    pub(super) fresh: bool,
+    pub(super) label: String,
+    pub(super) heads: Vec<String>,
+    pub(super) cells: Vec<HtmlCell>,
+}
+
+/// A figure.
+pub(super) struct HtmlCell {
+    pub(super) mean: String,
+    /// Empty with a single run.
+    pub(super) half_width: String,
+    /// Share of the largest value in the column, per cent; zero in a table of one row.
+    pub(super) bar: u32,
+}
+
+impl HtmlTable {
+    pub(super) fn new(table: &Table) -> HtmlTable {
+        let head = |column: &Column| {
+            let figure = column.figure;
+            Head { of: figure.of, which: figure.which, unit: figure.unit }
+        };
+        let alone = table.rows.len() < 2;
+        let mut last = None;
+        let row = |row: &Row| {
+            let fresh = last.replace(row.group) != Some(row.group);
+            let label = row.heads.first().cloned().unwrap_or_default();
+            let heads = row.heads.iter().skip(1).cloned().collect();
+            let cells = row.cells.iter().zip(&table.columns).map(|(cell, column)| match cell {
+                None => HtmlCell { mean: "–".to_owned(), half_width: String::new(), bar: 0 },
+                Some(e) => HtmlCell {
+                    mean: grouped(&format!("{:.*}", column.decimals, e.mean)),
+                    half_width: e.half_width.map_or_else(String::new, |h| format!("{h:.*}", column.decimals)),
+                    bar: if alone { 0 } else { percent(e.mean, column.largest) },
+                },
+            });
+            HtmlRow { group: row.group, fresh, label, heads, cells: cells.collect() }
+        };
+        HtmlTable {
+            heads: table.heads.clone(),
+            columns: table.columns.iter().map(head).collect(),
+            rows: table.rows.iter().map(row).collect(),
+        }
+    }
+}
+
+/// Drops by reason: means over the runs of a group, at all hops.
+pub(super) struct DropTable {
+    pub(super) reasons: Vec<String>,
+    pub(super) rows: Vec<DropRow>,
+}
+
+/// A group's drops.
+pub(super) struct DropRow {
+    pub(super) group: usize,
+    pub(super) label: String,
+    pub(super) cells: Vec<HtmlCell>,
+}
+
+impl DropTable {
+    /// `None` when nothing was dropped.
+    pub(super) fn of(comparison: &Comparison) -> Option<DropTable> {
+        let hops = || comparison.runs().flat_map(|run| &run.result.summary.hops);
+        let names = distinct(hops().flat_map(|hop| hop.drops.by_reason.keys().map(String::as_str)));
+        // In the order of their numbers; a reason that this version does not know comes last.
+        let mut reasons = names.clone();
+        let rank = |name: &str| narrows_core::DropReason::ALL.iter().position(|r| r.name() == name);
+        reasons.sort_by_key(|name| rank(name).unwrap_or(usize::MAX));
+        let mean = |group: &crate::Group, reason: &str| {
+            let hops = group.runs.iter().flat_map(|run| &run.result.summary.hops);
+            let total: u64 = hops.filter_map(|hop| hop.drops.by_reason.get(reason)).sum();
+            total as f64 / group.runs.len().max(1) as f64
+        };
+        let largest = comparison.groups.iter().flat_map(|g| reasons.iter().map(move |r| mean(g, r))).fold(0.0, f64::max);
+        let alone = comparison.groups.len() < 2;
+        let row = |(i, group): (usize, &crate::Group)| DropRow {
+            group: i,
+            label: group.label.clone(),
+            cells: reasons
+                .iter()
+                .map(|reason| {
+                    let value = mean(group, reason);
+                    let decimals = usize::from(value.fract() != 0.0 && value < 100.0);
+                    let text = if value == 0.0 { "–".to_owned() } else { grouped(&format!("{value:.decimals$}")) };
+                    HtmlCell { mean: text, half_width: String::new(), bar: if alone { 0 } else { percent(value, largest) } }
+                })
+                .collect(),
+        };
+        let rows = comparison.groups.iter().enumerate().map(row).collect();
+        (!reasons.is_empty()).then(|| DropTable { reasons: reasons.iter().map(|r| r.replace('_', " ")).collect(), rows })
+    }
+}
+
+fn percent(value: f64, largest: f64) -> u32 {
+    if largest > 0.0 { (100.0 * value / largest).clamp(0.0, 100.0).round() as u32 } else { 0 }
+}
+
+/// Thousands set apart by a narrow no-break space, from five digits on.
+fn grouped(number: &str) -> String {
+    let (whole, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
+    let digits = whole.trim_start_matches('-');
+    if digits.len() < 5 {
+        return number.to_owned();
+    }
+    let mut out = whole[..whole.len() - digits.len()].to_owned();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out + fraction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(grouped("1234"), "1234");
+        assert_eq!(grouped("12345.6"), "12\u{202f}345.6");
+        assert_eq!(grouped("-1234567"), "-1\u{202f}234\u{202f}567");
+    }
+}

@@ -1,0 +1,313 @@
+"use strict";
+// Charts of the report. Everything that is drawn comes from the two deflated blocks above: the series and plotly.js.
+(async () => {
+  const element = (id) => document.getElementById(id);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const coarse = matchMedia("(pointer: coarse)");
+
+  async function inflate(id) {
+    const bytes = Uint8Array.from(atob(element(id).textContent.trim()), (c) => c.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+  }
+
+  let data;
+  try {
+    data = JSON.parse(await inflate("data"));
+    if (!data.lines.length && !data.curves.length) return;
+    const library = document.createElement("script");
+    library.textContent = await inflate("library");
+    document.head.append(library);
+  } catch (error) {
+    element("failure").textContent = "The charts need a browser from 2023 or later (" + error.message + ").";
+    element("failure").hidden = false;
+    return;
+  }
+
+  const state = { hop: data.hops[data.focus], flow: "all", run: 0, hidden: new Set(), log: wide() };
+
+  // Plotly reads a little markup in its texts.
+  const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  const titled = (panel) => "<b>" + plain(panel.title) + "</b>" + (panel.unit ? "  " + plain(panel.unit) : "");
+  const theme = () => {
+    const of = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    return { ink: of("--ink"), soft: of("--soft"), line: of("--line"), ground: of("--ground"), card: of("--card") };
+  };
+
+  // What has a colour of its own: groups, or the flows of a single group laid over each other.
+  function entities() {
+    const each = state.flow === "each" && data.groups.length === 1;
+    const flows = data.flows.filter((f) => f.id.startsWith("flow:"));
+    return each
+      ? flows.map((f, i) => ({ key: f.id, label: f.label, paint: data.paints[i % data.paints.length] }))
+      : data.groups.map((g, i) => ({ key: "group-" + i, label: g.label, paint: g.paint }));
+  }
+
+  // What belongs to no single flow while flows have the colours: grey.
+  const whole = (g) => ({ key: "whole", label: data.groups[g].label, paint: data.paints[6] });
+
+  // Whose lines a chart shows.
+  function isShown(line, panel) {
+    if (line.r !== state.run || line.m !== panel.metric) return false;
+    const together = state.flow === "all";
+    if (panel.hop && (together || !panel.flow)) return line.s === "hop:" + state.hop;
+    return state.flow === "each" ? line.s.startsWith("flow:") : line.s === state.flow;
+  }
+
+  function traces(lines, panel, axes, shape) {
+    const found = lines.filter((line) => isShown(line, panel));
+    const byKey = new Map(entities().map((e) => [e.key, e]));
+    const many = found.length > data.groups.length;
+    return found.flatMap((line) => {
+      const entity = byKey.get(line.s) ?? byKey.get("group-" + line.g) ?? whole(line.g);
+      if (!entity || state.hidden.has(entity.key)) return [];
+      const flow = line.s.startsWith("flow:") ? line.s.slice(5) : "";
+      const alone = data.groups.length === 1;
+      const name = alone ? flow || entity.label : entity.label + (flow ? " · " + flow : "");
+      return [{
+        type: "scatter", mode: "lines", name: plain(name), showlegend: false, ...axes,
+        x: data.xs[line.x], y: line.y, opacity: many ? 0.75 : 1,
+        line: { color: dark.matches ? entity.paint.dark : entity.paint.light, dash: entity.paint.dash, width: many ? 1.1 : 1.6, shape },
+      }];
+    });
+  }
+
+  const config = {
+    displaylogo: false, responsive: true, doubleClick: "reset",
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+    toImageButtonOptions: { format: "svg", filename: "narrows" },
+  };
+
+  function layout(height, extra) {
+    const t = theme();
+    return {
+      height, autosize: true, margin: { l: 56, r: 12, t: 30, b: 44 },
+      paper_bgcolor: t.ground, plot_bgcolor: t.ground,
+      font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: t.soft },
+      hoverlabel: { bgcolor: t.card, bordercolor: t.line, font: { color: t.ink, size: 12.5 } },
+      hovermode: "x unified", dragmode: coarse.matches ? false : "zoom", showlegend: false, uirevision: "keep",
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: t.soft, activecolor: t.ink },
+      ...extra,
+    };
+  }
+
+  function axis(extra) {
+    const t = theme();
+    return {
+      gridcolor: t.line, linecolor: t.soft, zeroline: false, ticks: "outside", tickcolor: t.line, ticklen: 4,
+      tickfont: { size: 12 }, automargin: false, ...extra,
+    };
+  }
+
+  const title = (text, standoff) => ({ text, standoff, font: { size: 13 } });
+
+  function heading(text, x, y, xref = "paper") {
+    return {
+      text, x, y, xref, yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false, yshift: 3,
+      font: { size: 13, color: theme().ink },
+    };
+  }
+
+  // --- over time: charts below each other on one time axis -----------------------------------------------------------
+
+  const panels = data.series.filter((panel) => data.lines.some((line) => line.m === panel.metric));
+  const suffix = (i) => (i === 0 ? "" : String(i + 1));
+  const zero = (metric) => metric !== "rtt_ms";
+
+  function domains() {
+    const gap = 0.26 / panels.length, height = (1 - gap * (panels.length - 1)) / panels.length;
+    return panels.map((_, i) => [1 - i * (height + gap) - height, 1 - i * (height + gap)].map((v) => Math.max(0, Math.min(1, v))));
+  }
+
+  // The largest and smallest value between two times; drawing wants some room around them.
+  function fit(lines, panel, from, to) {
+    let low = Infinity, high = -Infinity;
+    for (const line of lines) {
+      line.y.forEach((y, i) => {
+        if (line.x[i] >= from && line.x[i] <= to) { low = Math.min(low, y); high = Math.max(high, y); }
+      });
+    }
+    if (low > high) return undefined;
+    if (zero(panel.metric)) low = Math.min(0, low);
+    const room = (high - low || Math.abs(high) || 1) * 0.06;
+    return [zero(panel.metric) && low === 0 ? 0 : low - room, high + room];
+  }
+
+  let zoom = null;
+  function drawSeries() {
+    if (!panels.length) { element("series").closest("section").hidden = true; return; }
+    const t = theme(), where = domains(), all = [];
+    const [from, to] = zoom ?? [0, data.duration];
+    const extra = { annotations: [], shapes: [] };
+    panels.forEach((panel, i) => {
+      const mine = traces(data.lines, panel, { xaxis: "x", yaxis: "y" + suffix(i) }, "linear");
+      all.push(...mine);
+      const range = fit(mine, panel, from, to);
+      extra["yaxis" + suffix(i)] = axis({ domain: where[i], fixedrange: true, nticks: 5, range, autorange: !range, hoverformat: ".4~g" });
+      extra.annotations.push(heading(titled(panel), 0, where[i][1]));
+      if (data.warmup > 0) {
+        const at = { xref: "x", yref: "paper", x0: data.warmup, x1: data.warmup, y0: where[i][0], y1: where[i][1] };
+        extra.shapes.push({ type: "line", ...at, line: { color: t.soft, width: 1, dash: "dash" }, layer: "below" });
+      }
+      const hop = data.hops.indexOf(state.hop);
+      if (panel.metric === "throughput_mbit" && data.capacity[hop]?.length && mine.length) {
+        const steps = data.capacity[hop];
+        all.push({
+          type: "scatter", mode: "lines", name: "link rate", showlegend: false, hoverinfo: "skip", xaxis: "x", yaxis: "y" + suffix(i),
+          x: [...steps.map((s) => s[0]), data.duration], y: [...steps.map((s) => s[1]), steps.at(-1)[1]],
+          line: { color: t.soft, width: 1, dash: "dot", shape: "hv" },
+        });
+      }
+    });
+    extra.xaxis = axis({
+      range: [from, to], anchor: "y" + suffix(panels.length - 1), title: title("time (s)", 8), hoverformat: ".4~g",
+      showspikes: true, spikemode: "across", spikesnap: "cursor", spikethickness: 1, spikecolor: t.soft, spikedash: "solid",
+    });
+    Plotly.react("series", all, layout(74 + 178 * panels.length, extra), config);
+  }
+
+  function followZoom() {
+    element("series").on("plotly_relayout", (event) => {
+      if ("xaxis.range[0]" in event) zoom = [event["xaxis.range[0]"], event["xaxis.range[1]"]];
+      else if ("xaxis.range" in event) zoom = event["xaxis.range"];
+      else if (event["xaxis.autorange"]) zoom = null;
+      else return;
+      zoom &&= [Math.max(0, zoom[0]), Math.min(data.duration, zoom[1])];
+      drawSeries();
+    });
+    element("series").on("plotly_doubleclick", () => { zoom = null; drawSeries(); });
+  }
+
+  // --- distributions: side by side where there is room ---------------------------------------------------------------
+
+  // Do the medians differ so much that a linear axis would hide some?
+  function wide() {
+    const medians = data.curves.filter((c) => c.s.startsWith("hop:")).map((c) => data.xs[c.x][c.y.findIndex((y) => y >= 0.5)]).filter((v) => v > 0);
+    return medians.length > 1 && Math.max(...medians) > 6 * Math.min(...medians);
+  }
+
+  function drawCdfs() {
+    const found = data.cdfs.map((panel) => [panel, data.curves.filter((line) => line.m === panel.metric)]).filter(([, lines]) => lines.length);
+    element("cdfs").closest("section").hidden = !found.length;
+    if (!found.length) return;
+    const beside = element("cdfs").clientWidth > 700, n = found.length, extra = { annotations: [] }, all = [];
+    const gap = beside ? 0.09 : 0.28 / n, size = (1 - gap * (n - 1)) / n;
+    found.forEach(([panel, lines], i) => {
+      const at = beside ? i * (size + gap) : 1 - i * (size + gap) - size;
+      const span = [Math.max(0, at), Math.min(1, at + size)];
+      const log = state.log && panel.metric === "sojourn_ms";
+      const mine = traces(lines, panel, { xaxis: "x" + suffix(i), yaxis: "y" + suffix(i) }, "vh");
+      for (const line of mine) line.hovertemplate = "%{y:.1%} up to %{x:.4~g} " + plain(panel.unit);
+      all.push(...mine);
+      // Below a twentieth of all observations a logarithmic axis shows little but its own length.
+      const first = Math.min(...mine.map((l) => l.x.find((x, j) => x > 0 && l.y[j] >= 0.05) ?? Infinity));
+      const last = Math.max(...mine.map((l) => l.x.at(-1)));
+      const range = log && first < last ? [Math.log10(Math.max(first / 2, last / 1e4)), Math.log10(last * 1.05)] : undefined;
+      extra["xaxis" + suffix(i)] = axis({
+        domain: beside ? span : [0, 1], anchor: "y" + suffix(i), type: log ? "log" : "linear", range, autorange: !range, dtick: log ? 1 : undefined,
+        title: title(plain(panel.unit), 6), hoverformat: ".4~g",
+      });
+      extra["yaxis" + suffix(i)] = axis({ domain: beside ? [0, 1] : span, anchor: "x" + suffix(i), range: [0, 1.01], fixedrange: true, tickformat: ".0%" });
+      extra.annotations.push(heading("<b>" + plain(panel.title) + "</b>", beside ? span[0] : 0, beside ? 1 : span[1]));
+    });
+    Plotly.react("cdfs", all, layout(beside ? 360 : 40 + 290 * n, { hovermode: "closest", ...extra, uirevision: "cdfs" + state.log }), config);
+  }
+
+  // --- delay against utilisation -------------------------------------------------------------------------------------
+
+  function drawBalance() {
+    const shown = data.balance.filter((b) => b.delay[0] > 0 && !state.hidden.has("group-" + b.g));
+    const worth = data.groups.length > 2 && shown.length > 0;
+    element("balance-section").hidden = !worth;
+    if (!worth) return;
+    const t = theme(), delays = shown.map((b) => b.delay[0]);
+    const log = Math.max(...delays) > 8 * Math.min(...delays);
+    const dots = shown.map((b) => {
+      const group = data.groups[b.g], color = dark.matches ? group.paint.dark : group.paint.light;
+      return {
+        type: "scatter", mode: "markers+text", name: plain(group.label), text: [plain(group.label)], textposition: "middle right", textfont: { color: t.ink, size: 13 },
+        x: [b.delay[0]], y: [b.utilisation[0]], marker: { size: 11, color }, cliponaxis: false, showlegend: false,
+        error_x: { type: "data", array: [b.delay[1]], visible: b.delay[1] > 0, color, thickness: 1.2, width: 4 },
+        error_y: { type: "data", array: [b.utilisation[1]], visible: b.utilisation[1] > 0, color, thickness: 1.2, width: 4 },
+        hovertemplate: "<b>%{fullData.name}</b><br>%{y:.2f} % utilised<br>sojourn p99 %{x:.4~g} ms<extra></extra>",
+      };
+    });
+    const low = Math.min(...delays), high = Math.max(...delays);
+    const range = log ? [Math.log10(low / 1.6), Math.log10(high * 2.4)] : [0, high * 1.25];
+    Plotly.react("balance", dots, layout(360, {
+      hovermode: "closest", margin: { l: 64, r: 24, t: 12, b: 48 },
+      xaxis: axis({ type: log ? "log" : "linear", range, title: title("sojourn p99 (ms)", 8), ...(log ? { tickmode: "array", ...decades(low / 1.6, high * 2.4) } : {}) }),
+      yaxis: axis({ title: title("utilisation (%)", 8), nticks: 7 }),
+    }), config);
+  }
+
+  // 1, 2, 5, 10 …
+  function decades(from, to) {
+    const values = [];
+    for (let e = Math.floor(Math.log10(from)); e <= Math.ceil(Math.log10(to)); e++) {
+      for (const m of [1, 2, 5]) if (m * 10 ** e >= from && m * 10 ** e <= to) values.push(m * 10 ** e);
+    }
+    return { tickvals: values, ticktext: values.map((v) => String(+v.toPrecision(2))) };
+  }
+
+  // --- controls ------------------------------------------------------------------------------------------------------
+
+  function drawLegend() {
+    const legend = element("legend"), all = entities();
+    legend.replaceChildren(...all.map((entity) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.setAttribute("aria-pressed", String(!state.hidden.has(entity.key)));
+      const swatch = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+      swatch.setAttribute("viewBox", "0 0 26 11");
+      swatch.setAttribute("aria-hidden", "true");
+      const stroke = document.createElementNS("http://www.w3.org/2000/svg", "line");
+      const dash = entity.paint.dash === "solid" ? "" : entity.paint.dash.replaceAll("px", "");
+      const color = dark.matches ? entity.paint.dark : entity.paint.light;
+      for (const [k, v] of Object.entries({ x1: 1, x2: 25, y1: 5.5, y2: 5.5, stroke: color, "stroke-width": 3, "stroke-dasharray": dash })) stroke.setAttribute(k, v);
+      swatch.append(stroke);
+      button.append(swatch, entity.label);
+      button.addEventListener("click", (event) => {
+        if (event.detail > 1) {
+          // The second click of a double click: this one alone, or all again when it was alone already.
+          const alone = all.every((e) => (e.key === entity.key) !== state.hidden.has(e.key)) && state.alone === entity.key;
+          state.hidden = new Set(alone ? [] : all.filter((e) => e.key !== entity.key).map((e) => e.key));
+          state.alone = alone ? null : entity.key;
+        } else if (!state.hidden.delete(entity.key)) {
+          state.hidden.add(entity.key);
+        }
+        draw();
+      });
+      return button;
+    }));
+  }
+
+  function choice(id, options, chosen, set) {
+    const select = element(id);
+    select.replaceChildren(...options.map(([value, label]) => new Option(label, value, false, value === chosen)));
+    element(id + "-choice").hidden = options.length < 2;
+    select.addEventListener("change", () => { set(select.value); draw(); });
+  }
+
+  function draw() {
+    drawLegend();
+    drawSeries();
+    drawCdfs();
+    drawBalance();
+  }
+
+  choice("hop", data.hops.map((h) => [h, h]), state.hop, (v) => { state.hop = v; });
+  choice("flow", data.flows.map((f) => [f.id, f.label]), "all", (v) => { state.flow = v; state.hidden.clear(); });
+  choice("run", data.runs.map((r, i) => [String(i), r]), "0", (v) => { state.run = Number(v); });
+  element("log").checked = state.log;
+  element("log").addEventListener("change", (event) => { state.log = event.target.checked; drawCdfs(); });
+  element("charts").hidden = false;
+  draw();
+  if (panels.length) followZoom();
+  dark.addEventListener("change", draw);
+  let width = element("cdfs").clientWidth;
+  addEventListener("resize", () => {
+    const now = element("cdfs").clientWidth;
+    if ((now > 700) !== (width > 700)) drawCdfs();
+    width = now;
+  });
+})();
