@@ -7,11 +7,15 @@ use crate::term;
 use narrows_report::terminal;
 use narrows_scenario::result::folder;
 use narrows_scenario::{Scenario, summary_json};
-use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Most runs per queue or scenario.
-const MOST_RUNS: i64 = 100_000;
+const MOST_RUNS: u64 = 100_000;
+/// Most threads.
+pub(crate) const MOST_JOBS: u64 = 4096;
+/// Largest seed: TOML's integers end there.
+pub(crate) const MOST_SEED: u64 = i64::MAX as u64;
 /// Name of the page.
 const PAGE: &str = "report.html";
 
@@ -19,11 +23,17 @@ const PAGE: &str = "report.html";
 #[derive(clap::Args)]
 pub(crate) struct BatchArgs {
     /// Repeat with this many seeds, counting up from --seed; means then come with a 95 % confidence interval
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=MOST_RUNS))]
-    runs: u32,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        allow_hyphen_values = true,
+        value_parser = whole(1..=MOST_RUNS)
+    )]
+    runs: u64,
     /// Runs at the same time; results do not depend on it [default: as many as cores]
-    #[arg(short, long, value_name = "N")]
-    jobs: Option<NonZeroUsize>,
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
+    jobs: Option<u64>,
     /// Print the summary as JSON on stdout and nothing else
     #[arg(long)]
     json: bool,
@@ -45,8 +55,9 @@ pub(crate) struct Planned {
 impl BatchArgs {
     /// The seeds, counting up from `first`.
     pub(crate) fn seeds(&self, first: u64) -> Result<Vec<u64>, Failure> {
-        let last = first.checked_add(u64::from(self.runs) - 1).filter(|&last| last <= i64::MAX as u64);
-        let last = last.ok_or_else(|| Failure::usage(format!("seeds end at {}; choose a smaller --seed", i64::MAX)))?;
+        let last = first.checked_add(self.runs - 1).filter(|&last| last <= MOST_SEED);
+        let last =
+            last.ok_or_else(|| Failure::usage(format!("--seed: seeds end at {MOST_SEED}; choose a smaller one")))?;
         Ok((first..=last).collect())
     }
 
@@ -56,7 +67,8 @@ impl BatchArgs {
         let alone = plan.iter().all(|planned| planned.folder.as_os_str().is_empty());
         let (folders, jobs): (Vec<PathBuf>, Vec<Job>) =
             plan.into_iter().map(|p| (p.folder, Job { label: p.label, scenario: p.scenario })).unzip();
-        let of_run = |dir: &PathBuf| [folder::SCENARIO, folder::SUMMARY, folder::SERIES, folder::CDFS].map(|f| dir.join(f));
+        let of_run =
+            |dir: &PathBuf| [folder::SCENARIO, folder::SUMMARY, folder::SERIES, folder::CDFS].map(|f| dir.join(f));
         let mut files: Vec<PathBuf> = folders.iter().flat_map(of_run).collect();
         files.extend([folder::SUMMARY, PAGE].map(PathBuf::from));
         let output = Output::claim(&self.out, &files)?;
@@ -81,6 +93,14 @@ impl BatchArgs {
             return term::print(&json);
         }
         term::print(&format!("{}\n{}", terminal::comparison(&comparison, &term::style()), pictures(&files)))
+    }
+}
+
+/// Reads a whole number in a range.
+pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("allowed: a whole number, {} ..= {}", range.start(), range.end()))
     }
 }
 

@@ -1,5 +1,5 @@
 //! `narrows compare`: the same traffic through one queue after the other.
-use crate::batch::{BatchArgs, Planned};
+use crate::batch::{BatchArgs, MOST_SEED, Planned, whole};
 use crate::failure::Failure;
 use crate::output::folder_name;
 use narrows_core::queue::QueueConfig;
@@ -9,9 +9,8 @@ use narrows_scenario::{Flow, Hop, RateSpec, Record, Release, Scenario, Start, Tr
 use std::path::PathBuf;
 
 /// Compare queues on a bottleneck: a table, and a page with pictures
-///
-/// Without arguments: one CUBIC flow on 100 Mbit/s and 50 ms for 60 s, through every queue there is.
 #[derive(clap::Args)]
+#[command(after_help = "`narrows list` shows queues, controllers and kinds of traffic with their parameters.")]
 pub(crate) struct Compare {
     /// Rate of the bottleneck
     #[arg(long, default_value = "100mbit", allow_hyphen_values = true)]
@@ -32,7 +31,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     warmup: Option<String>,
     /// Seeds every random choice: when flows start, in which bucket they fall
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=MOST_SEED))]
     seed: u64,
     /// Let TCP negotiate ECN, so that queues mark instead of dropping
     #[arg(long)]

@@ -31,7 +31,10 @@ impl Failure {
 
     /// A file or folder that cannot be written.
     pub(crate) fn write(path: &Path, error: &io::Error) -> Failure {
-        Failure::Usage(format!("cannot write `{}`: {error}; allowed: a folder that you may write to", path.display()))
+        Failure::Usage(format!(
+            "cannot write `{}`: {error}; allowed as --out: a folder that you may write to",
+            path.display()
+        ))
     }
 
     /// Printing failed.

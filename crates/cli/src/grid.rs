@@ -22,7 +22,7 @@ pub(crate) struct Job {
 #[derive(Clone, Copy)]
 pub(crate) struct Options {
     /// Threads; as many as cores when `None`.
-    pub(crate) threads: Option<NonZeroUsize>,
+    pub(crate) threads: Option<u64>,
     /// No lines about progress.
     pub(crate) quiet: bool,
 }
@@ -47,7 +47,8 @@ pub(crate) fn run<T: Send>(
     let progress = Progress::new(jobs.len(), total, options.quiet);
     let shared = Shared { jobs, next: AtomicUsize::new(0), stop: AtomicBool::new(false), progress };
     let slots: Vec<Mutex<Option<Result<T, Failure>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
-    let threads = options.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = options.threads.and_then(|threads| usize::try_from(threads).ok()).unwrap_or_else(cores);
     std::thread::scope(|scope| {
         for _ in 0..threads.min(jobs.len()) {
             scope.spawn(|| {

@@ -1,5 +1,5 @@
 //! `narrows run`: one scenario file, one result folder.
-use crate::batch::{BatchArgs, Planned};
+use crate::batch::{BatchArgs, MOST_SEED, Planned, whole};
 use crate::failure::Failure;
 use narrows_scenario::Scenario;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ pub(crate) struct Run {
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
     /// Instead of the scenario's own seed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole(0..=MOST_SEED))]
     seed: Option<u64>,
     #[command(flatten)]
     batch: BatchArgs,

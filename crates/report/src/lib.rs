@@ -1,18 +1,33 @@
 //! Tables, figures, one self-contained page and differences, from result folders alone.
 //!
 //! A [`Comparison`] holds groups (a queue, a configuration) of runs (one per seed). Everything else reads it: [`terminal`]
-//! for the terminal, [`svg`] for papers, [`page`] for browsers, [`diff`] for two results against each other.
+//! for people at a prompt, [`svg`] for papers, [`page`] for browsers, [`mod@diff`] for two results against each other.
+//!
+//! ```no_run
+//! use narrows_report::{Comparison, terminal, write_page};
+//! use std::path::Path;
+//!
+//! let folder = Path::new("narrows-out");
+//! let comparison = Comparison::load(folder)?;
+//! print!("{}", terminal::comparison(&comparison, &terminal::Style::default()));
+//! write_page(&comparison, folder)?;
+//! # Ok::<(), narrows_scenario::result::ResultError>(())
+//! ```
 pub mod aggregate;
 pub mod comparison;
+pub mod diff;
 pub mod estimate;
 pub mod figure;
 pub mod page;
 pub mod palette;
+mod store;
 pub mod svg;
 pub mod table;
 pub mod terminal;
 pub mod thin;
 
 pub use comparison::{Comparison, Group, Run};
+pub use diff::{Diff, diff};
 pub use estimate::Estimate;
+pub use store::{FIGURES, PAGE, write_page};
 pub use table::Table;

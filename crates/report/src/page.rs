@@ -69,7 +69,9 @@ struct ScenarioText<'a> {
 /// That of the first run of every group.
 fn scenarios(comparison: &Comparison) -> Vec<ScenarioText<'_>> {
     let groups = comparison.groups.iter();
-    groups.filter_map(|group| Some(ScenarioText { label: &group.label, text: group.first()?.scenario_text.as_deref()? })).collect()
+    groups
+        .filter_map(|group| Some(ScenarioText { label: &group.label, text: group.first()?.scenario_text.as_deref()? }))
+        .collect()
 }
 
 /// Deflated (zlib's format) and in base64.

@@ -48,16 +48,25 @@ impl Table {
     pub fn of_queues(comparison: &Comparison) -> Table {
         let hops = comparison.hops();
         let several = hops.len() > 1;
-        let heads = if several { vec!["queue", "hop"] } else { vec!["queue"] };
+        // A group is called by its queue at the hop in focus; in a group of its own every hop can show its queue.
+        let alone = several && comparison.groups.len() == 1;
+        let heads = match (several, alone) {
+            (true, true) => vec!["hop", "queue"],
+            (true, false) => vec!["queue", "hop"],
+            (false, _) => vec!["queue"],
+        };
+        let names = |group: &Group, hop: &str| match (several, alone) {
+            (true, true) => vec![hop.to_owned(), queue_at(group, hop)],
+            (true, false) => vec![group.label.clone(), hop.to_owned()],
+            (false, _) => vec![group.label.clone()],
+        };
         let subjects = |group: &Group| -> Vec<Subject> {
-            hops.iter()
-                .enumerate()
-                .map(|(i, &hop)| Subject {
-                    heads: if several { vec![group.label.clone(), hop.to_owned()] } else { vec![group.label.clone()] },
-                    hop: Some(hop.to_owned()),
-                    flows: (i == 0).then_some(Source::AllFlows),
-                })
-                .collect()
+            let subject = |(i, &hop): (usize, &&str)| Subject {
+                heads: names(group, hop),
+                hop: Some(hop.to_owned()),
+                flows: (i == 0).then_some(Source::AllFlows),
+            };
+            hops.iter().enumerate().map(subject).collect()
         };
         let figures = [HOP, FLOWS, LOSSES, REPAIRS, FAIRNESS].concat();
         let figures = figures.into_iter().filter(|f| f.of != "timeouts").collect();
@@ -144,6 +153,10 @@ impl Column {
         let largest = magnitudes.fold(0.0, f64::max);
         Column { figure, decimals: figure.digits.decimals(largest, several_runs), largest }
     }
+}
+
+fn queue_at(group: &Group, hop: &str) -> String {
+    group.runs.iter().find_map(|run| run.hop(hop)).map_or_else(String::new, |hop| hop.queue.clone())
 }
 
 /// A figure over the runs of a group.

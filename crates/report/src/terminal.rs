@@ -63,7 +63,7 @@ fn lines(table: &Table, style: &Style, stacked: bool) -> Vec<String> {
     let rule = if style.colour { '─' } else { '-' };
     out.load_style(TableStyle::new().header_separator(LineStyle::none().fill(rule)));
     out.set_content_arrangement(ContentArrangement::Disabled);
-    let mut header: Vec<Cell> = table.heads.iter().map(|head| Cell::new(head)).collect();
+    let mut header: Vec<Cell> = table.heads.iter().map(Cell::new).collect();
     header.extend(table.columns.iter().map(|column| {
         let (top, bottom) = column.head();
         Cell::new(format!("{top}\n{bottom}")).set_alignment(CellAlignment::Right)
@@ -71,8 +71,7 @@ fn lines(table: &Table, style: &Style, stacked: bool) -> Vec<String> {
     out.set_header(header);
     let mut last = None;
     for row in &table.rows {
-        let fresh = last != Some(row.group);
-        last = Some(row.group);
+        let fresh = last.replace((row.group, row.heads.first())) != Some((row.group, row.heads.first()));
         out.add_row(cells(row, &table.columns, fresh, style, stacked));
     }
     for column in out.column_iter_mut() {

@@ -11,6 +11,9 @@ fn keep(name: &str, html: &str) {
 #[test]
 fn show() {
     keep("one-flow.html", &page::render(&comparison(&QUEUES, &["cubic"], 5)).unwrap());
-    keep("many-flows.html", &page::render(&comparison(&QUEUES, &["cubic.0", "cubic.1", "new_reno", "web"], 3)).unwrap());
+    keep(
+        "many-flows.html",
+        &page::render(&comparison(&QUEUES, &["cubic.0", "cubic.1", "new_reno", "web"], 3)).unwrap(),
+    );
     keep("single.html", &page::render(&comparison(&QUEUES[4..], &["cubic.0", "cubic.1", "new_reno"], 1)).unwrap());
 }

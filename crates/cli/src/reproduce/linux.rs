@@ -2,6 +2,7 @@
 //!
 //! The bottleneck is a token bucket that lets a packet go at the start of its serialisation (htb); see
 //! `experiments/linux/README.md`. The aims are what a simulator has to meet to stand in for the kernel.
+use crate::batch::{MOST_JOBS, whole};
 use crate::failure::Failure;
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
@@ -14,7 +15,6 @@ use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
     Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Series, Start, Traffic, Transport,
 };
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use truth::{Cell, Figures, Setting};
 
@@ -29,14 +29,24 @@ pub(crate) struct Linux {
     #[arg(long)]
     quick: bool,
     /// Runs per cell, with seeds 1, 2, …
-    #[arg(long, value_name = "N", default_value = "4", conflicts_with = "quick")]
-    runs: NonZeroUsize,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "4",
+        conflicts_with = "quick",
+        allow_hyphen_values = true,
+        value_parser = whole(1..=100)
+    )]
+    runs: u64,
+    /// Only this set of cells: T1 tail drop, T2 fq and fq_codel, T6 start-up.
+    #[arg(long, value_name = "SET", value_parser = ["T1", "T2", "T4", "T6"], ignore_case = true)]
+    set: Option<String>,
     /// Print the start-up traces side by side, too.
     #[arg(long)]
     trace: bool,
     /// Runs at the same time [default: as many as cores]
-    #[arg(short, long, value_name = "N")]
-    jobs: Option<NonZeroUsize>,
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
+    jobs: Option<u64>,
     /// JSON on stdout and nothing else.
     #[arg(long)]
     json: bool,
@@ -142,10 +152,12 @@ pub(crate) fn main(args: &Linux) -> Result<(), Failure> {
     interrupt::install()?;
     let output = args.out.as_deref().map(|dir| Output::claim(dir, &[PathBuf::from("linux.json")])).transpose()?;
     let options = Options { threads: args.jobs, quiet: args.json };
-    let (runnable, skipped) = select(truth::cells()?);
-    let runs = if args.quick { 1 } else { args.runs.get() };
+    let wanted = |set: &str| args.set.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(set));
+    let cells = truth::cells()?.into_iter().filter(|cell| wanted(&cell.setting.set));
+    let (runnable, skipped) = select(cells.collect());
+    let runs = if args.quick { 1 } else { args.runs };
     let outcomes = run_cells(runnable, runs, options)?;
-    let traces = trace::run(truth::traces()?, options)?;
+    let traces = if wanted(trace::SET) { trace::run(truth::traces()?, options)? } else { Vec::new() };
     let json = table::json(&outcomes, &traces, &skipped);
     if let Some(output) = output {
         write_out(&output, &json, &traces)?;
@@ -188,12 +200,12 @@ fn controller(linux: &str) -> Option<ControllerConfig> {
     })
 }
 
-fn run_cells(runnable: Vec<Runnable>, runs: usize, options: Options) -> Result<Vec<Outcome>, Failure> {
+fn run_cells(runnable: Vec<Runnable>, runs: u64, options: Options) -> Result<Vec<Outcome>, Failure> {
     let job = |run: &Runnable, seed: u64| Job {
         label: format!("{} {} {} seed {seed}", run.cell.setting.set, run.controller, run.queue),
         scenario: scenario(&run.cell.setting, &run.queue, &run.controller, seed),
     };
-    let seeds = || 1..=runs as u64;
+    let seeds = || 1..=runs;
     let jobs: Vec<Job> = runnable.iter().flat_map(|run| seeds().map(move |seed| job(run, seed))).collect();
     let figures = grid::run(&jobs, options, |_, result| figures(&result))?;
     let outcome = |(run, narrows): (Runnable, &[Figures])| Outcome {
@@ -202,7 +214,7 @@ fn run_cells(runnable: Vec<Runnable>, runs: usize, options: Options) -> Result<V
         queue: run.queue,
         controller: run.controller,
     };
-    Ok(runnable.into_iter().zip(figures.chunks(runs)).map(outcome).collect())
+    Ok(runnable.into_iter().zip(figures.chunks(runs as usize)).map(outcome).collect())
 }
 
 /// The cell's scenario.
@@ -289,13 +301,8 @@ mod tests {
 
     #[test]
     fn aims_are_what_they_say() {
-        let cell = |figure, linux, narrows| Comparison {
-            figure,
-            linux,
-            linux_spread: 0.0,
-            narrows,
-            narrows_spread: 0.0,
-        };
+        let cell =
+            |figure, linux, narrows| Comparison { figure, linux, linux_spread: 0.0, narrows, narrows_spread: 0.0 };
         assert!(cell(Figure::Utilisation, 0.98, 0.9899).is_within());
         assert!(!cell(Figure::Utilisation, 0.98, 0.9901).is_within());
         assert!(cell(Figure::Queue, 5.0, 5.99).is_within(), "one packet");

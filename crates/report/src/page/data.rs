@@ -92,10 +92,14 @@ impl<'a> Data<'a> {
         let hops = comparison.hops();
         let focus = comparison.focus().and_then(|name| hops.iter().position(|hop| *hop == name)).unwrap_or(0);
         let first = comparison.runs().next().map(|run| &run.result.summary);
-        let series = panels(comparison.runs().flat_map(|run| &run.result.series).map(|s| (&*s.source, &*s.metric)), &SERIES);
+        let series =
+            panels(comparison.runs().flat_map(|run| &run.result.series).map(|s| (&*s.source, &*s.metric)), &SERIES);
         let cdfs = panels(comparison.runs().flat_map(|run| &run.result.cdfs).map(|c| (&*c.source, &*c.metric)), &CDFS);
         let mut data = Data {
-            groups: (0..).zip(&comparison.groups).map(|(i, g)| GroupData { label: &g.label, paint: paint(i) }).collect(),
+            groups: (0..)
+                .zip(&comparison.groups)
+                .map(|(i, g)| GroupData { label: &g.label, paint: paint(i) })
+                .collect(),
             paints: (0..28).map(paint).collect(),
             runs: Vec::new(),
             capacity: hops.iter().map(|hop| capacity(comparison, hop)).collect(),
@@ -212,7 +216,8 @@ fn panels<'a>(metrics: impl Iterator<Item = (&'a str, &'a str)>, known: &[(&str,
     found.sort_by_key(|(metric, ..)| rank(metric));
     let panel = |(metric, hop, flow): (&str, bool, bool)| {
         let (stem, unit) = metric.rsplit_once('_').unwrap_or((metric, ""));
-        let title = known.iter().find(|(name, _)| *name == metric).map_or_else(|| stem.replace('_', " "), |k| k.1.to_owned());
+        let title =
+            known.iter().find(|(name, _)| *name == metric).map_or_else(|| stem.replace('_', " "), |k| k.1.to_owned());
         let unit = if unit == "mbit" { "Mbit/s" } else { unit };
         Panel { metric: metric.to_owned(), title, unit: unit.to_owned(), hop, flow }
     };

@@ -45,8 +45,9 @@ impl HtmlTable {
         let alone = table.rows.len() < 2;
         let mut last = None;
         let row = |row: &Row| {
-            let fresh = last.replace(row.group) != Some(row.group);
             let label = row.heads.first().cloned().unwrap_or_default();
+            let this = Some((row.group, label.clone()));
+            let fresh = std::mem::replace(&mut last, this.clone()) != this;
             let heads = row.heads.iter().skip(1).cloned().collect();
             let cells = row.cells.iter().zip(&table.columns).map(|(cell, column)| match cell {
                 None => HtmlCell { mean: "–".to_owned(), half_width: String::new(), bar: 0 },
@@ -93,7 +94,8 @@ impl DropTable {
             let total: u64 = hops.filter_map(|hop| hop.drops.by_reason.get(reason)).sum();
             total as f64 / group.runs.len().max(1) as f64
         };
-        let largest = comparison.groups.iter().flat_map(|g| reasons.iter().map(move |r| mean(g, r))).fold(0.0, f64::max);
+        let largest =
+            comparison.groups.iter().flat_map(|g| reasons.iter().map(move |r| mean(g, r))).fold(0.0, f64::max);
         let alone = comparison.groups.len() < 2;
         let row = |(i, group): (usize, &crate::Group)| DropRow {
             group: i,
@@ -104,12 +106,17 @@ impl DropTable {
                     let value = mean(group, reason);
                     let decimals = usize::from(value.fract() != 0.0 && value < 100.0);
                     let text = if value == 0.0 { "–".to_owned() } else { grouped(&format!("{value:.decimals$}")) };
-                    HtmlCell { mean: text, half_width: String::new(), bar: if alone { 0 } else { percent(value, largest) } }
+                    HtmlCell {
+                        mean: text,
+                        half_width: String::new(),
+                        bar: if alone { 0 } else { percent(value, largest) },
+                    }
                 })
                 .collect(),
         };
         let rows = comparison.groups.iter().enumerate().map(row).collect();
-        (!reasons.is_empty()).then(|| DropTable { reasons: reasons.iter().map(|r| r.replace('_', " ")).collect(), rows })
+        (!reasons.is_empty())
+            .then(|| DropTable { reasons: reasons.iter().map(|r| r.replace('_', " ")).collect(), rows })
     }
 }
 

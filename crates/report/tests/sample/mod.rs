@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 use narrows_core::Rng;
 use narrows_report::{Comparison, Group, Run};
-use narrows_scenario::result::summary::{Completion, Drops, Fairness, FlowSummary, HopSummary, Quantiles, RttQuantiles};
+use narrows_scenario::result::summary::{
+    Completion, Drops, Fairness, FlowSummary, HopSummary, Quantiles, RttQuantiles,
+};
 use narrows_scenario::{Cdf, RunResult, Series, Summary};
 
 /// A queue: label, its largest queue in packets, and the reason for which it drops.
@@ -19,10 +21,8 @@ pub(crate) const QUEUES: [Queue; 5] = [
 
 /// A comparison of `queues` with these flows, `seeds` runs each.
 pub(crate) fn comparison(queues: &[Queue], flows: &[&str], seeds: u64) -> Comparison {
-    let group = |q: &Queue| Group {
-        label: q.0.to_owned(),
-        runs: (1..=seeds).map(|seed| run(*q, flows, seed)).collect(),
-    };
+    let group =
+        |q: &Queue| Group { label: q.0.to_owned(), runs: (1..=seeds).map(|seed| run(*q, flows, seed)).collect() };
     Comparison { title: "100mbit, 50ms, cubic".to_owned(), groups: queues.iter().map(group).collect() }
 }
 
@@ -46,7 +46,11 @@ pub(crate) fn run(queue: Queue, flows: &[&str], seed: u64) -> Run {
         cdfs.push(cdf(&source, "rtt_ms", &saw, |v| base + v * per_packet));
     }
     let result = RunResult { summary: summary(queue, flows, seed, &saw), series, cdfs };
-    Run { result, scenario: None, scenario_text: Some("name = \"<sample> & more\"\n[[hop]]\nrate = \"100mbit\"\n".into()) }
+    Run {
+        result,
+        scenario: None,
+        scenario_text: Some("name = \"<sample> & more\"\n[[hop]]\nrate = \"100mbit\"\n".into()),
+    }
 }
 
 /// 60 s at 60 ms: slow start, then cubes, each with a little noise.

@@ -57,8 +57,8 @@ pub(super) struct Probe {
 
 /// RFC 5681 §3.2.
 const DUPLICATE_THRESHOLD: u32 = 3;
-/// Linux `TCP_TIMEOUT_MIN`: two ticks of 4 ms.
-const PROBE_SLACK: Span = Span::ms(8);
+/// Linux `TCP_TIMEOUT_MIN`: two ticks of 4 ms, added to probe and reordering timers so that none is due before its tick.
+const TICKS: Span = Span::ms(8);
 /// Linux `TCP_RTO_MIN`: time that a probe gives a delayed acknowledgment when one segment is out.
 const PROBE_DELAYED_ACK: Span = Span::ms(200);
 
@@ -202,7 +202,7 @@ impl Sender {
         }
         let wait = self.mark_losses(&mut digest.lost_again, now);
         if let Some(wait) = wait {
-            self.timer = Some((now + wait, Timer::Reorder));
+            self.timer = Some((now + wait + TICKS, Timer::Reorder));
         } else if matches!(self.timer, Some((_, Timer::Reorder))) {
             self.timer = None;
         }
@@ -282,7 +282,7 @@ impl Sender {
             && self.board.is_plain()
             && let Some(srtt) = self.rtt.smoothed()
         {
-            let slack = if self.board.out() == 1 { PROBE_DELAYED_ACK } else { PROBE_SLACK };
+            let slack = if self.board.out() == 1 { PROBE_DELAYED_ACK } else { TICKS };
             let probe = now + srtt * 2 + slack;
             if probe < expiry {
                 self.timer = Some((probe, Timer::Probe));
@@ -314,7 +314,7 @@ impl Sender {
                     }
                 }
                 match wait {
-                    Some(wait) => self.timer = Some((now + wait, Timer::Reorder)),
+                    Some(wait) => self.timer = Some((now + wait + TICKS, Timer::Reorder)),
                     None => self.arm_timer(now),
                 }
             }

@@ -6,22 +6,22 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Width of a row's label.
-const LABEL: usize = 22;
+const LABEL: usize = 26;
 
 /// All cells, grouped by bottleneck, and the count of those within every aim.
 pub(super) fn text(outcomes: &[Outcome], skipped: &[String], paint: Paint) -> String {
     let mut out = String::from("Linux 7.2 and Narrows. Aims: utilisation within 1 point, mean queue within 10 % or ");
     out.push_str("one packet, loss rate within a fifth,\nmean RTT within 3 %. ± is half the range over seeds.\n\n");
     let heads = ["utilisation %", "queue, packets", "loss rate %", "RTT, ms"];
-    let heads: String = heads.map(|head| format!("  {head:>26}")).concat();
+    let heads: String = heads.map(|head| format!("  {head:>28}")).concat();
     let _ = writeln!(out, "{}", paint.bold(&format!("{:LABEL$}{heads}", "")));
-    let columns = format!("  {:>8} {:>11} {:>5}", "Linux", "Narrows", "Δ").repeat(4);
+    let columns = format!("  {:>7} {:>14} {:>5}", "Linux", "Narrows", "Δ").repeat(4);
     let _ = writeln!(out, "{}", paint.dim(&format!("{:LABEL$}{columns}", "")));
     let mut group = String::new();
     for outcome in outcomes {
         let setting = &outcome.setting;
         let heading =
-            format!("{}  {} Mbit/s  {} ms  {}", setting.set, setting.rate_mbit, setting.rtt_ms, outcome.queue);
+            format!("{}  {} Mbit/s  {} ms  {}", setting.set, setting.rate_mbit, setting.rtt_ms, setting.queue);
         if heading != group {
             let _ = writeln!(out, "{}", paint.bold(&heading));
             group = heading;
@@ -48,7 +48,8 @@ fn row(outcome: &Outcome, paint: Paint) -> String {
         line.push_str(&if comparison.is_within() { cells } else { paint.bad(&cells) });
     }
     let outside: Vec<&str> = outcome.figures.iter().filter(|c| !c.is_within()).map(|c| short(c.figure)).collect();
-    let verdict = if outside.is_empty() { paint.good("ok") } else { paint.bad(&format!("off: {}", outside.join(", "))) };
+    let verdict =
+        if outside.is_empty() { paint.good("ok") } else { paint.bad(&format!("off: {}", outside.join(", "))) };
     format!("{line}  {verdict}")
 }
 
@@ -59,18 +60,21 @@ fn cells(comparison: &Comparison) -> String {
         linux => 100.0 * comparison.difference() / linux,
     };
     let (scale, digits, difference) = match comparison.figure {
-        Figure::Utilisation => (100.0, 2, format!("{:+.2}", 100.0 * comparison.difference())),
-        Figure::Queue => (1.0, 1, format!("{:+.1}", comparison.difference())),
-        Figure::Loss => (100.0, 4, format!("{relative:+.0}%")),
-        Figure::Rtt => (1.0, 1, format!("{relative:+.1}%")),
+        Figure::Utilisation => (100.0, 2, signed(100.0 * comparison.difference(), 2)),
+        Figure::Queue => (1.0, 1, signed(comparison.difference(), 1)),
+        Figure::Loss if comparison.linux < 0.01 => (100.0, 4, format!("{}%", signed(relative, 0))),
+        Figure::Loss => (100.0, 2, format!("{}%", signed(relative, 0))),
+        Figure::Rtt => (1.0, 1, format!("{}%", signed(relative, 1))),
     };
     let (linux, narrows) = (scale * comparison.linux, scale * comparison.narrows);
-    let spread = scale * comparison.narrows_spread;
-    let narrows = match comparison.figure {
-        Figure::Loss => format!("{narrows:.digits$}±{spread:.3}"),
-        _ => format!("{narrows:.digits$}±{spread:.1}"),
-    };
-    format!("{linux:>8.digits$} {narrows:>11} {difference:>5}")
+    let narrows = format!("{narrows:.digits$} ±{:.digits$}", scale * comparison.narrows_spread);
+    format!("{linux:>7.digits$} {narrows:>14} {difference:>5}")
+}
+
+/// With its sign, unless it rounds to nothing.
+fn signed(value: f64, digits: usize) -> String {
+    let text = format!("{value:+.digits$}");
+    if text.bytes().any(|b| matches!(b, b'1'..=b'9')) { text } else { text[1..].to_owned() }
 }
 
 const fn short(figure: Figure) -> &'static str {

@@ -9,6 +9,9 @@ use narrows_scenario::{RunResult, Start};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
+/// The set that the traces belong to.
+pub(super) const SET: &str = "T6";
+
 /// Moments shown in the table, s.
 const SHOWN_S: [f64; 14] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 9.0];
 
@@ -39,9 +42,8 @@ fn job(trace: &Trace) -> Result<Option<Job>, Failure> {
     let Some(controller) = super::controller(trace.controller) else { return Ok(None) };
     let tc = format!("pfifo limit {}", trace.limit);
     let queue = truth::queue(&tc)?;
-    // Set T6 of the measurements.
     let setting = Setting {
-        set: "T6".to_owned(),
+        set: SET.to_owned(),
         controller: trace.controller.to_owned(),
         queue: tc,
         rate_mbit: 50.0,
@@ -126,6 +128,9 @@ impl Pair {
 
 /// How far apart the traces are; with `full` also the traces themselves at some moments.
 pub(super) fn text(pairs: &[Pair], full: bool, paint: Paint) -> String {
+    if pairs.is_empty() {
+        return String::new();
+    }
     let title = "Start-up, 50 Mbit/s, 40 ms, one flow: root mean square difference over 10 s";
     let mut out = format!("\n{}\n", paint.bold(title));
     for pair in pairs {

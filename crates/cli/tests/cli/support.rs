@@ -4,43 +4,43 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// A folder for one test, empty at its start.
-pub struct Place(PathBuf);
+pub(crate) struct Place(PathBuf);
 
 impl Place {
-    pub fn new(test: &str) -> Place {
+    pub(crate) fn new(test: &str) -> Place {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).expect("a folder for the test");
         Place(dir)
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    pub fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).expect("a file for the test");
     }
 
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
         command.args(args).current_dir(&self.0).stdin(Stdio::null());
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Output {
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.command(args).output().expect("the program starts")
     }
 
     /// Runs, asks for success, returns stdout.
-    pub fn ok(&self, args: &[&str]) -> String {
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert!(output.status.success(), "{args:?}: {}\n{}", output.status, text(&output.stderr));
         text(&output.stdout)
     }
 
     /// Every file below `dir`, relative to it, sorted.
-    pub fn files(&self, dir: &str) -> Vec<PathBuf> {
+    pub(crate) fn files(&self, dir: &str) -> Vec<PathBuf> {
         let root = self.path(dir);
         let (mut files, mut folders) = (Vec::new(), vec![root.clone()]);
         while let Some(folder) = folders.pop() {
@@ -54,6 +54,6 @@ impl Place {
     }
 }
 
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }

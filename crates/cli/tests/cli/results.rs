@@ -1,4 +1,5 @@
 //! What the commands leave behind: tables, JSON, folders; the same bytes for any number of threads.
+use crate::support::{Place, text};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::{Entry, QueueConfig};
 use narrows_scenario::Traffic;
@@ -7,9 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use support::{Place, text};
-
-mod support;
 
 /// Small enough for a debug build.
 const COMPARE: &[&str] =
@@ -210,10 +208,10 @@ fn ctrl_c_ends_a_run_soon_and_leaves_nothing_half_written() {
 #[test]
 fn reproduce_linux_compares_every_cell_it_can() {
     let place = Place::new("reproduce");
-    let printed = place.ok(&["reproduce", "linux", "--quick", "--json", "--out", "linux"]);
+    let printed = place.ok(&["reproduce", "linux", "--quick", "--set", "T6", "--json", "--out", "linux"]);
     let report = json(&printed);
     let cells = report["cells"].as_array().expect("cells");
-    assert!(!cells.is_empty());
+    assert_eq!(cells.len(), 4);
     for cell in cells {
         for figure in ["utilisation", "queue_packets", "loss_rate", "rtt_ms"] {
             assert!(cell["figures"][figure]["narrows"].as_f64().is_some_and(|value| value >= 0.0), "{cell}");
@@ -221,5 +219,6 @@ fn reproduce_linux_compares_every_cell_it_can() {
     }
     assert!(place.path("linux/linux.json").is_file());
     let traces = report["traces"].as_array().expect("traces");
+    assert_eq!(traces.len(), 8);
     assert!(traces.iter().all(|trace| trace["points"].as_u64() > Some(400)), "{traces:?}");
 }

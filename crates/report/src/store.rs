@@ -1,0 +1,150 @@
+//! From result folders to a comparison, and from a comparison to the files beside them.
+//!
+//! A folder is a run (`scenario.toml`, `summary.json` …), or holds runs called `seed-N`, or holds a folder of those for
+//! every group. A `summary.json` over several runs lists their summaries; groups and runs follow its order.
+use crate::comparison::{Comparison, Group, Run};
+use crate::{page, svg};
+use narrows_scenario::result::{ResultError, folder};
+use narrows_scenario::{RunResult, Scenario, Summary};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Name of the page.
+pub const PAGE: &str = "report.html";
+/// Name of the folder of figures.
+pub const FIGURES: &str = "svg";
+
+/// A run that was found, and the name of the group that it lies in; empty when it lies in none.
+struct Found {
+    group: String,
+    run: Run,
+}
+
+impl Comparison {
+    /// Reads a result: the folder of a run, of repeated runs, or of a comparison.
+    pub fn load(dir: &Path) -> Result<Comparison, ResultError> {
+        let mut found = Vec::new();
+        if is_run(dir) {
+            found.push(Found { group: String::new(), run: read(dir)? });
+        } else {
+            for (name, sub) in folders(dir)? {
+                if is_run(&sub) {
+                    // `seed-N` repeats one thing; a folder of any other name is a thing of its own.
+                    let group = if name.starts_with("seed-") { String::new() } else { name };
+                    found.push(Found { group, run: read(&sub)? });
+                } else {
+                    for (_, seed) in folders(&sub)?.into_iter().filter(|(_, seed)| is_run(seed)) {
+                        found.push(Found { group: name.clone(), run: read(&seed)? });
+                    }
+                }
+            }
+        }
+        if found.is_empty() {
+            let message = format!("no result here: neither {} nor folders that hold it", folder::SUMMARY);
+            return Err(ResultError { path: dir.into(), message });
+        }
+        let listed = listed(&dir.join(folder::SUMMARY))?;
+        let place = |run: &Run| listed.iter().position(|s| *s == run.result.summary).unwrap_or(listed.len());
+        found.sort_by_cached_key(|f| (place(&f.run), f.group.clone(), f.run.result.summary.seed));
+        let title = found.first().map_or(String::new(), |f| f.run.result.summary.name.clone());
+        let mut comparison = Comparison { title, groups: grouped(found) };
+        relabel(&mut comparison);
+        Ok(comparison)
+    }
+}
+
+/// Writes the page and the figures of a comparison into a folder, each file under a temporary name first. Returns what
+/// was written.
+pub fn write_page(comparison: &Comparison, dir: &Path) -> Result<Vec<PathBuf>, ResultError> {
+    let fault = |path: &Path, message: String| ResultError { path: path.into(), message };
+    let mut written = vec![dir.join(PAGE)];
+    let html = page::render(comparison).map_err(|e| fault(&written[0], format!("cannot make the page: {e}")))?;
+    replace(&written[0], html.as_bytes())?;
+    let figures = dir.join(FIGURES);
+    fs::create_dir_all(&figures).map_err(|e| fault(&figures, format!("cannot make the folder: {e}")))?;
+    for plot in svg::PLOTS {
+        let path = figures.join(format!("{}.svg", plot.name));
+        let Some(drawn) = plot.draw(comparison) else { continue };
+        let drawn = drawn.map_err(|e| fault(&path, format!("cannot draw the figure: {e}")))?;
+        replace(&path, drawn.as_bytes())?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// Whoever looks sees the old file or the new one, never half of it.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultError> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
+    written.map_err(|error| {
+        // What could not be written is of no use to anyone; that it cannot be removed either changes nothing.
+        let _ = fs::remove_file(&part);
+        ResultError { path: path.into(), message: format!("cannot write: {error}") }
+    })
+}
+
+/// A comparison has a summary, too, but no scenario.
+fn is_run(dir: &Path) -> bool {
+    dir.join(folder::SUMMARY).is_file() && (dir.join(folder::SCENARIO).is_file() || dir.join(folder::SERIES).is_file())
+}
+
+fn read(dir: &Path) -> Result<Run, ResultError> {
+    let stored = folder::read(dir)?;
+    let path = dir.join(folder::SCENARIO);
+    let result = RunResult { summary: stored.summary, series: stored.series, cdfs: stored.cdfs };
+    // Figures do not need the scenario; a page without it says less, but says it.
+    Ok(Run { result, scenario: Scenario::load(&path).ok(), scenario_text: fs::read_to_string(&path).ok() })
+}
+
+/// Folders in a folder, by name; hidden ones are somebody's working space.
+fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, ResultError> {
+    let unreadable =
+        |error: std::io::Error| ResultError { path: dir.into(), message: format!("cannot read this result: {error}") };
+    let mut out = Vec::new();
+    for entry in fs::read_dir(dir).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() && !name.starts_with('.') {
+            out.push((name, entry.path()));
+        }
+    }
+    out.sort();
+    Ok(out)
+}
+
+/// The summaries that a comparison lists; none when there is no list.
+fn listed(path: &Path) -> Result<Vec<Summary>, ResultError> {
+    let Ok(text) = fs::read_to_string(path) else { return Ok(Vec::new()) };
+    let broken = |e: serde_json::Error| ResultError { path: path.into(), message: format!("not a summary: {e}") };
+    if text.trim_start().starts_with('[') {
+        serde_json::from_str(&text).map_err(broken)
+    } else {
+        serde_json::from_str(&text).map(|one| vec![one]).map_err(broken)
+    }
+}
+
+fn grouped(found: Vec<Found>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for Found { group, run } in found {
+        match groups.iter_mut().find(|known| known.label == group) {
+            Some(known) => known.runs.push(run),
+            None => groups.push(Group { label: group, runs: vec![run] }),
+        }
+    }
+    groups
+}
+
+/// Groups are called by their queue at the hop in focus, as results write it, if that tells them apart; folders cannot
+/// carry such names.
+fn relabel(comparison: &mut Comparison) {
+    let Some(focus) = comparison.focus().map(str::to_owned) else { return };
+    let queue = |group: &Group| Some(group.first()?.hop(&focus)?.queue.clone());
+    let Some(labels) = comparison.groups.iter().map(queue).collect::<Option<Vec<String>>>() else { return };
+    let mut distinct = labels.clone();
+    distinct.sort();
+    distinct.dedup();
+    if distinct.len() == labels.len() {
+        comparison.groups.iter_mut().zip(labels).for_each(|(group, label)| group.label = label);
+    }
+}
