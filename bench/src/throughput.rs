@@ -162,7 +162,7 @@ fn case(name: &str, divisor: u64) -> Result<Case, String> {
     // One million packets and more, whatever the rate.
     let s = |seconds: u64| Span::s(seconds) / divisor;
     let single = Aim { packets_per_s: 8e6, of_bare: Some(0.4), peak_bytes: None };
-    let many = Aim { packets_per_s: 4e6, of_bare: None, peak_bytes: Some(64 << 20) };
+    let many = Aim { packets_per_s: 4e6, of_bare: None, peak_bytes: Some(64_000_000) };
     let crowd = Aim { packets_per_s: 1.5e6, of_bare: None, peak_bytes: Some(1_500_000_000) };
     let at_once = Start::At(Time::ZERO);
     let (what, bottleneck, flows, length, aim) = match name {
