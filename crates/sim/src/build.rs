@@ -15,18 +15,21 @@ use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
 use std::collections::VecDeque;
 
 /// Up to this many flows the quantiles of RTTs have three digits, beyond it two.
-const MANY_FLOWS: usize = 1000;
+const MANY_FLOWS: usize = 100;
+/// Events that a flow has pending at a time: an acknowledgment, a retransmission timer, a delayed acknowledgment.
+const TIMERS_PER_FLOW: usize = 3;
 
 /// The world at the epoch, with the start of every flow scheduled.
 pub(crate) fn world(scenario: &Scenario) -> World {
     let spacing = scenario.record.spacing(scenario.duration);
     let samples = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
+    let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
     let mut world = World {
         now: Time::ZERO,
         end: Time::ZERO + scenario.duration,
         warmup: Time::ZERO + scenario.warmup,
         spacing,
-        events: Events::default(),
+        events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario)),
         handled: 0,
         pool: Pool::new(),
         segments: Vec::new(),
@@ -35,7 +38,6 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         hops: scenario.hops.iter().enumerate().map(|(n, spec)| hop(scenario, n, spec, samples)).collect(),
         flows: Vec::new(),
     };
-    let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
     let digits = if total > MANY_FLOWS { 2 } else { 3 };
     for group in &scenario.flows {
         for member in 0..group.count {
@@ -47,6 +49,11 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         }
     }
     world
+}
+
+/// Roughly how many events a second of simulated time brings: two for each full-sized packet that the links can send.
+fn events_per_s(scenario: &Scenario) -> f64 {
+    scenario.hops.iter().map(|hop| 2.0 * hop.rate.initial().as_bps() as f64 / 12_000.0).sum()
 }
 
 fn hop(scenario: &Scenario, index: usize, spec: &model::Hop, samples: usize) -> Hop {

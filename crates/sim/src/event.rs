@@ -1,4 +1,4 @@
-//! The event heap: a total order over (time, sequence), so that a seed gives the same bytes on every machine.
+//! Pending events: a total order over (time, sequence), so that a seed gives the same bytes on every machine.
 //!
 //! An event is 16 bytes: time (64 bits), sequence (36 bits), kind (4 bits) and index (24 bits) in one `u128`. Constant
 //! delays do not come here packet by packet: a pipe keeps a ring and has its head's event only. Timers that move are
@@ -48,30 +48,115 @@ const KINDS: [Kind; 10] = [
 pub(crate) const MAX_INDEX: usize = 1 << 24;
 
 /// Pending events, the earliest first; equal times in the order of their scheduling.
-#[derive(Default)]
+///
+/// A heap holds what is due within the current tick, a hierarchical timing wheel what is due later. A tick that is longer
+/// than any run makes it a plain heap, which is best for few events; with thousands of flows a tick of a few events'
+/// spacing keeps the heap tiny and makes scheduling constant.
 pub(crate) struct Events {
-    heap: Vec<u128>,
+    /// Due in the current tick or before.
+    near: Vec<u128>,
     sequence: u64,
+    tick_bits: u32,
+    /// The current tick.
+    tick: u64,
+    levels: Vec<Level>,
+    nodes: Vec<Node>,
+    free: u32,
+}
+
+/// A wheel: level 0 has a slot per tick, level n one per 4096ⁿ ticks.
+struct Level {
+    heads: Box<[u32; SLOTS]>,
+    occupied: [u64; SLOTS / 64],
+    /// Which words of `occupied` are not zero.
+    words: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Node {
+    event: u128,
+    next: u32,
 }
 
 /// Children per node: a wider heap is shallower, and one node's children share a cache line.
 const ARITY: usize = 4;
+const SLOT_BITS: u32 = 12;
+const SLOTS: usize = 1 << SLOT_BITS;
+/// End of a list of nodes.
+const NIL: u32 = u32::MAX;
+/// Below so many pending events the heap alone is faster.
+const FEW: usize = 64;
+/// Events that a tick should hold.
+const PER_TICK: f64 = 4.0;
+
+impl Level {
+    fn new() -> Level {
+        Level { heads: Box::new([NIL; SLOTS]), occupied: [0; SLOTS / 64], words: 0 }
+    }
+
+    #[inline]
+    fn set(&mut self, slot: usize) {
+        self.occupied[slot / 64] |= 1 << (slot % 64);
+        self.words |= 1 << (slot / 64);
+    }
+
+    /// Takes the list of the first occupied slot after `slot`.
+    #[inline]
+    fn take_after(&mut self, slot: usize) -> Option<(usize, u32)> {
+        let (mut word, bit) = (slot / 64, slot % 64);
+        // Shifting twice: a shift by 64 is not defined.
+        let mut bits = self.occupied[word] & (u64::MAX << bit << 1);
+        if bits == 0 {
+            let words = self.words & (u64::MAX << word << 1);
+            if words == 0 {
+                return None;
+            }
+            word = words.trailing_zeros() as usize;
+            bits = self.occupied[word];
+        }
+        let found = word * 64 + bits.trailing_zeros() as usize;
+        self.occupied[word] &= !(1 << (found % 64));
+        if self.occupied[word] == 0 {
+            self.words &= !(1 << word);
+        }
+        Some((found, core::mem::replace(&mut self.heads[found], NIL)))
+    }
+}
 
 impl Events {
+    /// For about so many pending events, `per_s` of them per second of simulated time.
+    pub(crate) fn new(pending: usize, per_s: f64) -> Events {
+        let tick_bits = if pending < FEW {
+            u64::BITS - 1
+        } else {
+            let tick_ns = PER_TICK * 1e9 / per_s.max(1.0);
+            (tick_ns.max(1.0) as u64).ilog2().clamp(4, 30)
+        };
+        Events { near: Vec::new(), sequence: 0, tick_bits, tick: 0, levels: Vec::new(), nodes: Vec::new(), free: NIL }
+    }
+
     #[inline]
     pub(crate) fn schedule(&mut self, at: Time, kind: Kind, index: usize) {
         debug_assert!(index < MAX_INDEX);
         self.sequence += 1;
         let low = (self.sequence << 28) | ((kind as u64) << 24) | index as u64;
         let event = (u128::from(at.as_ns()) << 64) | u128::from(low);
-        self.heap.push(event);
-        self.sift_up(self.heap.len() - 1, event);
+        if at.as_ns() >> self.tick_bits <= self.tick {
+            self.push_near(event);
+        } else {
+            let node = self.store(event);
+            self.link(node, at.as_ns() >> self.tick_bits);
+        }
     }
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Time, Kind, usize)> {
-        let last = self.heap.pop()?;
-        let event = match self.heap.first() {
+        let last = match self.near.pop() {
+            Some(last) => last,
+            None if self.advance() => self.near.pop()?,
+            None => return None,
+        };
+        let event = match self.near.first() {
             Some(&first) => {
                 self.sift_down(last);
                 first
@@ -83,27 +168,98 @@ impl Events {
         Some((Time::from_ns((event >> 64) as u64), kind, low as usize & (MAX_INDEX - 1)))
     }
 
+    #[inline]
+    fn store(&mut self, event: u128) -> u32 {
+        match self.nodes.get_mut(self.free as usize) {
+            Some(node) => {
+                let free = self.free;
+                self.free = node.next;
+                node.event = event;
+                free
+            }
+            None => {
+                self.nodes.push(Node { event, next: NIL });
+                (self.nodes.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Puts a node into the wheel; its tick is later than the current one.
+    #[inline]
+    fn link(&mut self, node: u32, tick: u64) {
+        // The highest digit, to the base of 4096, in which the two ticks differ.
+        let level = ((tick ^ self.tick).ilog2() / SLOT_BITS) as usize;
+        while self.levels.len() <= level {
+            self.levels.push(Level::new());
+        }
+        let slot = (tick >> (level as u32 * SLOT_BITS)) as usize & (SLOTS - 1);
+        let wheel = &mut self.levels[level];
+        self.nodes[node as usize].next = wheel.heads[slot];
+        wheel.heads[slot] = node;
+        wheel.set(slot);
+    }
+
+    /// Goes to the next tick that has events, and brings them near.
+    fn advance(&mut self) -> bool {
+        let mut level = 0;
+        while level < self.levels.len() {
+            let shift = level as u32 * SLOT_BITS;
+            let slot = (self.tick >> shift) as usize & (SLOTS - 1);
+            let Some((found, mut node)) = self.levels[level].take_after(slot) else {
+                level += 1;
+                continue;
+            };
+            let above = self.tick >> shift >> SLOT_BITS << SLOT_BITS;
+            self.tick = (above | found as u64) << shift;
+            while node != NIL {
+                let Node { event, next } = self.nodes[node as usize];
+                let tick = (event >> 64) as u64 >> self.tick_bits;
+                if tick <= self.tick {
+                    self.push_near(event);
+                    self.nodes[node as usize].next = self.free;
+                    self.free = node;
+                } else {
+                    self.link(node, tick);
+                }
+                node = next;
+            }
+            if !self.near.is_empty() {
+                return true;
+            }
+            level = 0;
+        }
+        false
+    }
+
+    #[inline]
+    fn push_near(&mut self, event: u128) {
+        self.near.push(event);
+        self.sift_up(self.near.len() - 1, event);
+    }
+
     pub(crate) fn bytes(&self) -> usize {
-        self.heap.capacity() * size_of::<u128>()
+        self.near.capacity() * size_of::<u128>()
+            + self.nodes.capacity() * size_of::<Node>()
+            + self.levels.len() * (SLOTS * size_of::<u32>() + size_of::<Level>())
     }
 
     #[inline]
     fn sift_up(&mut self, mut at: usize, event: u128) {
         while at > 0 {
             let parent = (at - 1) / ARITY;
-            if self.heap[parent] <= event {
+            if self.near[parent] <= event {
                 break;
             }
-            self.heap[at] = self.heap[parent];
+            self.near[at] = self.near[parent];
             at = parent;
         }
-        self.heap[at] = event;
+        self.near[at] = event;
     }
 
     /// Puts `event` into the hole at the root.
     #[inline]
     fn sift_down(&mut self, event: u128) {
-        let heap = self.heap.as_mut_slice();
+        let heap = self.near.as_mut_slice();
         let mut at = 0;
         loop {
             let first = at * ARITY + 1;
@@ -134,19 +290,24 @@ mod tests {
 
     #[test]
     fn events_come_in_order_of_time_then_of_scheduling() {
-        let (mut events, mut rng, mut model) = (Events::default(), Rng::stream(1, "events"), Vec::new());
-        for n in 0..2000usize {
-            let at = Time::from_ns(rng.below(50));
-            events.schedule(at, Kind::Ack, n);
-            model.push((at, n));
-            if rng.chance(0.4) {
-                let least = *model.iter().min().unwrap();
-                model.retain(|&entry| entry != least);
-                assert_eq!(events.pop().map(|(at, _, n)| (at, n)), Some(least));
+        // (pending, per second, longest delay): a plain heap, short ticks, long ticks, several levels of wheels.
+        for (pending, per_s, longest) in [(10, 1.0, 50), (1000, 1e9, 50), (1000, 1e3, 1 << 34), (1000, 1e9, 1 << 40)] {
+            let mut events = Events::new(pending, per_s);
+            let (mut rng, mut model, mut now) = (Rng::stream(1, "events"), Vec::new(), 0);
+            for n in 0..4000usize {
+                let at = Time::from_ns(now + rng.below(longest) / (1 + rng.below(1000)));
+                events.schedule(at, Kind::Ack, n);
+                model.push((at, n));
+                if rng.chance(0.4) {
+                    let least = *model.iter().min().unwrap();
+                    model.retain(|&entry| entry != least);
+                    assert_eq!(events.pop().map(|(at, _, n)| (at, n)), Some(least));
+                    now = least.0.as_ns();
+                }
             }
+            model.sort();
+            let rest: Vec<_> = std::iter::from_fn(|| events.pop()).map(|(at, _, n)| (at, n)).collect();
+            assert_eq!(rest, model);
         }
-        model.sort();
-        let rest: Vec<_> = std::iter::from_fn(|| events.pop()).map(|(at, _, n)| (at, n)).collect();
-        assert_eq!(rest, model);
     }
 }
