@@ -23,6 +23,7 @@ mod term;
 /// Queue disciplines and congestion controllers on a simulated bottleneck.
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(subcommand_value_name = "compare|run|list|schema|diff|reproduce")]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -5,6 +5,7 @@ mod linux;
 
 /// Run a published or measured experiment and compare the figures.
 #[derive(clap::Args)]
+#[command(subcommand_value_name = "linux", disable_help_subcommand = true)]
 pub(crate) struct Reproduce {
     #[command(subcommand)]
     what: What,

@@ -182,6 +182,9 @@ fn ctrl_c_ends_a_run_soon_and_leaves_nothing_half_written() {
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(Duration::from_millis(300));
+    let second = place.run(&compare(&["--out", "out"]));
+    assert_eq!(second.status.code(), Some(2), "two programs do not write one folder");
+    assert!(text(&second.stderr).contains("another narrows is writing"), "{}", text(&second.stderr));
     let kill = format!("kill -INT {}", child.id());
     assert!(std::process::Command::new("sh").args(["-c", &kill]).status().expect("sh").success());
     // A second on an idle machine; a busy one gets three.
