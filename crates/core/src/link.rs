@@ -102,6 +102,15 @@ impl Link {
         }
     }
 
+    /// The packet on the wire, if this is one.
+    #[inline]
+    pub fn sending(&self) -> Option<PacketId> {
+        match &self.service {
+            Server::Wire(wire) => wire.sending.map(|(id, _)| id),
+            Server::Shaper(_) | Server::Opportunities(_) => None,
+        }
+    }
+
     /// The discipline.
     pub const fn queue(&self) -> &Queue {
         &self.queue

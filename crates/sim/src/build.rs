@@ -1,7 +1,7 @@
 //! From a scenario to a world.
 use crate::application::Application;
 use crate::event::{Events, Kind};
-use crate::host::{Armed, Flow, Tcp, Transport};
+use crate::host::{Armed, Flow, Routes, Tcp, Transport};
 use crate::record::flow::FlowRecord;
 use crate::record::hop::HopRecord;
 use crate::tcp::{Receiver, Sender};
@@ -14,7 +14,7 @@ use narrows_scenario::model;
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
 use std::collections::VecDeque;
 
-/// Up to this many flows the quantiles of RTTs have three digits, beyond it two.
+/// Up to this many flows the histograms of RTTs have three digits, beyond it one.
 const MANY_FLOWS: usize = 100;
 /// Events that a flow has pending at a time: an acknowledgment, a retransmission timer, a delayed acknowledgment.
 const TIMERS_PER_FLOW: usize = 3;
@@ -36,14 +36,18 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         acks: Vec::new(),
         drops: Vec::with_capacity(64),
         hops: scenario.hops.iter().enumerate().map(|(n, spec)| hop(scenario, n, spec, samples)).collect(),
-        flows: Vec::new(),
+        flows: Vec::with_capacity(total),
+        routes: Vec::new(),
     };
-    let digits = if total > MANY_FLOWS { 2 } else { 3 };
-    for group in &scenario.flows {
+    let digits = if total > MANY_FLOWS { 1 } else { 3 };
+    for (routes, group) in scenario.flows.iter().enumerate() {
+        let indices = |route: &[usize]| route.iter().map(|&hop| hop as u16).collect();
+        world.routes.push(Routes { there: indices(&group.route), back: indices(&group.back) });
         for member in 0..group.count {
             let index = world.flows.len();
             let tracked = (index < scenario.record.flows as usize).then_some(samples);
-            let flow = flow(scenario, group, member, index, FlowRecord::new(tracked, digits));
+            let mut flow = flow(scenario, group, member, index, FlowRecord::new(tracked, digits));
+            flow.routes = routes as u32;
             world.events.schedule(flow.start, Kind::App, index);
             world.flows.push(flow);
         }
@@ -96,7 +100,6 @@ fn flow(scenario: &Scenario, group: &model::Flow, member: u32, index: usize, rec
         Start::Uniform(low, high) => Time::from_ns(between(low.as_ns(), high.as_ns(), &mut rng("start"))),
     };
     let hops_delay = group.route.iter().chain(&group.back).fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
-    let indices = |route: &[usize]| route.iter().map(|&hop| hop as u16).collect::<Box<[u16]>>();
     let (transport, header) = match &group.transport {
         narrows_scenario::Transport::Udp(params) => (Transport::Udp, params.header),
         narrows_scenario::Transport::Tcp(params) => {
@@ -118,8 +121,7 @@ fn flow(scenario: &Scenario, group: &model::Flow, member: u32, index: usize, rec
     };
     Flow {
         transport,
-        route: indices(&group.route),
-        back: indices(&group.back),
+        routes: 0,
         returning: VecDeque::new(),
         residual: rtt - hops_delay,
         hash: hash(scenario.seed, index),

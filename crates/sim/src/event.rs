@@ -62,6 +62,7 @@ pub(crate) struct Events {
     levels: Vec<Level>,
     nodes: Vec<Node>,
     free: u32,
+    is_fresh: bool,
 }
 
 /// A wheel: level 0 has a slot per tick, level n one per 4096ⁿ ticks.
@@ -87,7 +88,7 @@ const NIL: u32 = u32::MAX;
 /// Below so many pending events the heap alone is faster.
 const FEW: usize = 64;
 /// Events that a tick should hold.
-const PER_TICK: f64 = 4.0;
+const PER_TICK: f64 = 16.0;
 
 impl Level {
     fn new() -> Level {
@@ -132,7 +133,16 @@ impl Events {
             let tick_ns = PER_TICK * 1e9 / per_s.max(1.0);
             (tick_ns.max(1.0) as u64).ilog2().clamp(4, 30)
         };
-        Events { near: Vec::new(), sequence: 0, tick_bits, tick: 0, levels: Vec::new(), nodes: Vec::new(), free: NIL }
+        Events {
+            near: Vec::new(),
+            sequence: 0,
+            tick_bits,
+            tick: 0,
+            levels: Vec::new(),
+            nodes: Vec::new(),
+            free: NIL,
+            is_fresh: false,
+        }
     }
 
     #[inline]
@@ -166,6 +176,13 @@ impl Events {
         let low = event as u64;
         let kind = KINDS[(low >> 24) as usize & 15];
         Some((Time::from_ns((event >> 64) as u64), kind, low as usize & (MAX_INDEX - 1)))
+    }
+
+    /// Everything due in the current tick, once after each change of tick: for loading what it will need.
+    #[inline]
+    pub(crate) fn fresh(&mut self) -> impl Iterator<Item = (Kind, usize)> {
+        let near = if core::mem::take(&mut self.is_fresh) { self.near.as_slice() } else { &[] };
+        near.iter().map(|&event| (KINDS[(event as u64 >> 24) as usize & 15], event as usize & (MAX_INDEX - 1)))
     }
 
     #[inline]
@@ -224,6 +241,7 @@ impl Events {
                 node = next;
             }
             if !self.near.is_empty() {
+                self.is_fresh = true;
                 return true;
             }
             level = 0;

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 /// A flow with both of its ends.
 pub(crate) struct Flow {
     pub(crate) transport: Transport,
-    pub(crate) route: Box<[u16]>,
-    pub(crate) back: Box<[u16]>,
+    /// Index of its routes in the world's table: members of a group share a pair.
+    pub(crate) routes: u32,
     /// Acknowledgments on their way through the constant part of the path, the oldest first.
     pub(crate) returning: VecDeque<(Time, Returning)>,
     /// The base RTT less the delays of the hops: all of it lies behind the last hop of the way back.
@@ -26,6 +26,15 @@ pub(crate) struct Flow {
     /// The application has stopped.
     pub(crate) stopped: bool,
     pub(crate) record: FlowRecord,
+}
+
+/// A way there and a way back, as indices of hops.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Routes {
+    /// From sender to receiver; at least one hop.
+    pub(crate) there: Box<[u16]>,
+    /// From receiver to sender.
+    pub(crate) back: Box<[u16]>,
 }
 
 /// What comes back to a sender.
@@ -86,6 +95,21 @@ impl Tcp {
 }
 
 impl Flow {
+    /// Reads a little of everything that an acknowledgment needs, so that it is in the cache when it comes.
+    #[inline]
+    pub(crate) fn touch_sender(&self) -> u64 {
+        let Transport::Tcp(tcp) = &self.transport else { return 0 };
+        let returning = self.returning.front().map_or(0, |(at, _)| at.as_ns());
+        tcp.sender.touch() ^ self.record.touch(tcp.sender.last_rtt()) ^ returning
+    }
+
+    /// The same for a segment at the receiver.
+    #[inline]
+    pub(crate) fn touch_receiver(&self) -> u64 {
+        let Transport::Tcp(tcp) = &self.transport else { return 0 };
+        tcp.receiver.touch() ^ tcp.received ^ self.record.touch(None)
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         let tcp = match &self.transport {
             Transport::Tcp(tcp) => size_of::<Tcp>() + tcp.sender.heap_bytes(),

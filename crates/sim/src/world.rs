@@ -5,7 +5,7 @@
 //! flow's own pipe, which holds what of the base RTT the hops do not account for.
 use crate::application::Act;
 use crate::event::{Events, Kind};
-use crate::host::{Armed, Flow, MAX_SYNS, Returning, Tcp, Transport};
+use crate::host::{Armed, Flow, MAX_SYNS, Returning, Routes, Tcp, Transport};
 use crate::record::hop::HopRecord;
 use crate::tcp::{AckSegment, Outgoing};
 use crate::{Cancelled, Watch};
@@ -69,6 +69,7 @@ pub(crate) struct World {
     pub(crate) drops: Vec<(PacketId, DropReason)>,
     pub(crate) hops: Vec<Hop>,
     pub(crate) flows: Vec<Flow>,
+    pub(crate) routes: Vec<Routes>,
 }
 
 /// Events between two looks at the watch, when samples are far apart.
@@ -87,7 +88,8 @@ impl World {
             }
             self.now = at;
             self.handled += 1;
-            if self.handled % EVENTS_PER_TICK == 0 && !watch.tick(at) {
+            self.touch_flows();
+            if self.handled.is_multiple_of(EVENTS_PER_TICK) && !watch.tick(at) {
                 return Err(Cancelled);
             }
             match kind {
@@ -110,6 +112,19 @@ impl World {
         }
         self.now = self.end;
         Ok(())
+    }
+
+    /// Loads the state of the flows whose events come in this tick. With thousands of flows every event begins with cache
+    /// misses; these can wait side by side.
+    #[inline]
+    fn touch_flows(&mut self) {
+        for (kind, index) in self.events.fresh() {
+            if matches!(kind, Kind::Ack | Kind::Retransmit | Kind::DelayedAck)
+                && let Some(flow) = self.flows.get(index)
+            {
+                std::hint::black_box(flow.touch_sender());
+            }
+        }
     }
 
     // ---- links and pipes
@@ -157,6 +172,11 @@ impl World {
                     self.sent(hop_index, id);
                 }
                 Poll::Wait(at) => {
+                    if let Some(id) = hop.link.sending() {
+                        // It arrives with the next event of this link.
+                        let flow = self.pool.meta(id).flow.0 as usize;
+                        std::hint::black_box(self.flows[flow].touch_receiver());
+                    }
                     if hop.wake != Some(at) {
                         hop.wake = Some(at);
                         self.events.schedule(at, Kind::Link, hop_index);
@@ -206,10 +226,10 @@ impl World {
         segment.at += 1;
         let at = usize::from(segment.at);
         let flow_index = self.pool.meta(id).flow.0 as usize;
-        let flow = &self.flows[flow_index];
+        let routes = &self.routes[self.flows[flow_index].routes as usize];
         let route = match segment.kind {
-            SegmentKind::Data | SegmentKind::Datagram | SegmentKind::Syn => &flow.route,
-            SegmentKind::Ack | SegmentKind::SynAck => &flow.back,
+            SegmentKind::Data | SegmentKind::Datagram | SegmentKind::Syn => &routes.there,
+            SegmentKind::Ack | SegmentKind::SynAck => &routes.back,
         };
         match route.get(at) {
             Some(&hop) => self.offer(usize::from(hop), id),
@@ -302,7 +322,7 @@ impl World {
     #[inline]
     fn send_back(&mut self, flow_index: usize, kind: SegmentKind, what: Returning) {
         let flow = &mut self.flows[flow_index];
-        let Some(&hop) = flow.back.first() else {
+        let Some(&hop) = self.routes[flow.routes as usize].back.first() else {
             return self.return_now(flow_index, what);
         };
         let ip_len = if kind == SegmentKind::SynAck { SYN_LEN } else { flow.header };
@@ -385,7 +405,7 @@ impl World {
             let meta =
                 PacketMeta { hash: flow.hash, flow: FlowId(flow_index as u32), ecn: tcp.ecn, ..PacketMeta::default() };
             let ip_len = u32::from(len) + flow.header;
-            let hop = usize::from(flow.route[0]);
+            let hop = usize::from(self.routes[flow.routes as usize].there[0]);
             let id = self.insert(meta, Segment { seq, ip_len, cwr, ..Segment::default() });
             self.offer(hop, id);
         }
@@ -448,7 +468,7 @@ impl World {
         let deadline = tcp.syn_deadline();
         arm(&mut self.events, &mut tcp.armed.retransmit, deadline, Kind::Retransmit, flow_index);
         let meta = PacketMeta { hash: flow.hash, flow: FlowId(flow_index as u32), ..PacketMeta::default() };
-        let hop = usize::from(flow.route[0]);
+        let hop = usize::from(self.routes[flow.routes as usize].there[0]);
         let id = self.insert(meta, Segment { ip_len: SYN_LEN, kind: SegmentKind::Syn, ..Segment::default() });
         self.offer(hop, id);
     }
@@ -520,7 +540,7 @@ impl World {
         let meta =
             PacketMeta { hash: flow.hash, flow: FlowId(flow_index as u32), dscp: Dscp(0), ..PacketMeta::default() };
         let ip_len = payload + flow.header;
-        let hop = usize::from(flow.route[0]);
+        let hop = usize::from(self.routes[flow.routes as usize].there[0]);
         let id = self.insert(meta, Segment { ip_len, kind: SegmentKind::Datagram, ..Segment::default() });
         self.offer(hop, id);
     }

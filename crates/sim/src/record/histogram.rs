@@ -4,7 +4,8 @@ use narrows_core::{Span, Time};
 use narrows_scenario::Cdf;
 use narrows_scenario::result::summary::{Completion, Quantiles, RttQuantiles};
 
-/// Delays: quantiles to three digits (or two, to save memory with many flows), the mean exact.
+/// Delays: quantiles to three digits, or interpolated between buckets of one digit, to save memory with many flows; mean,
+/// minimum and maximum are exact.
 pub(crate) struct Delays<C: Counter> {
     histogram: Histogram<C>,
     sum_ns: u128,
@@ -33,6 +34,12 @@ impl<C: Counter> Delays<C> {
         }
     }
 
+    /// Reads the counter of a delay.
+    #[inline]
+    pub(crate) fn touch(&self, delay: Span) -> u64 {
+        self.histogram.count_at(delay.as_ns() / 1000).as_u64() ^ self.count
+    }
+
     pub(crate) fn clear(&mut self) {
         self.histogram.reset();
         (self.sum_ns, self.count, self.min, self.max) = (0, 0, None, Span::ZERO);
@@ -42,28 +49,39 @@ impl<C: Counter> Delays<C> {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 / 1e6 }
     }
 
-    fn quantile_ms(&self, q: f64) -> f64 {
-        (self.histogram.value_at_quantile(q) as f64 / 1e3).min(self.max.as_ms_f64())
+    /// The delays below which these shares of all lie, ms; the shares ascend. Within a bucket the observations are taken
+    /// to be spread evenly.
+    fn at_shares(&self, shares: impl Iterator<Item = f64>) -> Vec<f64> {
+        let (min, max) = (self.min.unwrap_or(Span::ZERO).as_ms_f64(), self.max.as_ms_f64());
+        let mut buckets = self.histogram.iter_recorded();
+        let (mut below, mut bucket) = (0.0, buckets.next());
+        let at = |share: f64| {
+            let rank = share * self.count as f64;
+            while let Some(b) = &bucket {
+                let inside = b.count_since_last_iteration() as f64;
+                if rank <= below + inside {
+                    let highest = b.value_iterated_to();
+                    let (low, high) = (self.histogram.lowest_equivalent(highest), highest + 1);
+                    let us = low as f64 + (high - low) as f64 * ((rank - below) / inside).max(0.0);
+                    return (us / 1e3).clamp(min, max);
+                }
+                below += inside;
+                bucket = buckets.next();
+            }
+            max
+        };
+        shares.map(at).collect()
     }
 
     pub(crate) fn quantiles_ms(&self) -> Quantiles {
-        Quantiles {
-            mean: self.mean_ms(),
-            p50: self.quantile_ms(0.5),
-            p95: self.quantile_ms(0.95),
-            p99: self.quantile_ms(0.99),
-            max: self.max.as_ms_f64(),
-        }
+        let q = self.at_shares([0.5, 0.95, 0.99].into_iter());
+        Quantiles { mean: self.mean_ms(), p50: q[0], p95: q[1], p99: q[2], max: self.max.as_ms_f64() }
     }
 
     pub(crate) fn rtt_ms(&self) -> Option<RttQuantiles> {
-        Some(RttQuantiles {
-            min: self.min?.as_ms_f64(),
-            mean: self.mean_ms(),
-            p50: self.quantile_ms(0.5),
-            p95: self.quantile_ms(0.95),
-            p99: self.quantile_ms(0.99),
-        })
+        let min = self.min?.as_ms_f64();
+        let q = self.quantiles_ms();
+        Some(RttQuantiles { min, mean: q.mean, p50: q.p50, p95: q.p95, p99: q.p99 })
     }
 
     pub(crate) fn completion_s(&self) -> Completion {
@@ -79,7 +97,8 @@ impl<C: Counter> Delays<C> {
         }
         let coarse = (0..199).map(|n| f64::from(n) / 200.0);
         let fine = (0..=10).map(|n| 0.995 + f64::from(n) / 2000.0);
-        let points = coarse.chain(fine).map(|share| (self.quantile_ms(share), share)).collect();
+        let shares: Vec<f64> = coarse.chain(fine).collect();
+        let points = self.at_shares(shares.iter().copied()).into_iter().zip(shares).collect();
         Some(Cdf { source: source.into(), metric: metric.into(), points })
     }
 

@@ -3,7 +3,7 @@
 use super::AckSegment;
 use super::rate::{Delivery, Newest};
 use super::scoreboard::Record;
-use super::sender::Sender;
+use super::sender::{Sender, segments};
 use narrows_core::congestion::{Ack, Reduction};
 use narrows_core::{Bytes, Span, Time};
 
@@ -163,8 +163,7 @@ impl Sender {
         let mss = u64::from(self.mss);
         let reducing = self.state.is_reducing();
         let srtt = self.rtt.smoothed().unwrap_or(Span::ZERO);
-        let Some(mut controller) = self.controller.take() else { return };
-        controller.on_ack(&Ack {
+        let event = Ack {
             now,
             acked: digest.delivered,
             lost: Bytes(u64::from(lost) * mss),
@@ -179,15 +178,16 @@ impl Sender {
             delivered: self.delivery.total,
             in_reduction: reducing,
             may_raise: digest.advanced,
-            cwnd_limited: self.is_window_limited(&controller),
+            cwnd_limited: self.is_window_limited(),
             rate,
-        });
-        if reducing && controller.reduction() == Reduction::Proportional {
-            let ssthresh = self.window(&controller);
-            self.cwnd = self.prr.window(ssthresh, self.board.inflight(), digest, lost);
+        };
+        let Some(controller) = &mut self.controller else { return };
+        controller.on_ack(&event);
+        let window = segments(controller.plan().cwnd, self.mss);
+        self.cwnd = if reducing && controller.reduction() == Reduction::Proportional {
+            self.prr.window(window, self.board.inflight(), digest, lost)
         } else {
-            self.cwnd = self.window(&controller);
-        }
-        self.controller = Some(controller);
+            window
+        };
     }
 }

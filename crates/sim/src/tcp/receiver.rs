@@ -72,6 +72,12 @@ impl Receiver {
         }
     }
 
+    /// Reads the state that a segment needs.
+    #[inline]
+    pub(crate) fn touch(&self) -> u64 {
+        self.next ^ u64::from(self.pending)
+    }
+
     /// A segment arrives; `marked` with congestion experienced, `cwr` with the sender's answer to it.
     #[inline]
     pub(crate) fn on_segment(&mut self, seq: u64, marked: bool, cwr: bool, now: Time) -> Arrival {

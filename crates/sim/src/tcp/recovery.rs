@@ -3,7 +3,7 @@
 use super::AckSegment;
 use super::ack::Digest;
 use super::scoreboard::{Record, Verdict};
-use super::sender::{Outgoing, Sender};
+use super::sender::{Outgoing, Sender, segments};
 use narrows_core::congestion::{Loss, LossKind, Reduction};
 use narrows_core::{Bytes, Span, Time};
 
@@ -309,7 +309,7 @@ impl Sender {
                     if let Some(controller) = &self.controller
                         && controller.reduction() == Reduction::Proportional
                     {
-                        let ssthresh = self.window(controller);
+                        let ssthresh = segments(controller.plan().cwnd, self.mss);
                         self.cwnd = self.prr.window(ssthresh, self.board.inflight(), &Digest::default(), 1);
                     }
                 }

@@ -28,6 +28,9 @@ pub(super) struct Record {
 // The window's records are what an acknowledgment touches: as many per cache line as can be.
 const _: () = assert!(size_of::<Record>() <= 40);
 
+/// Room for a small window; the ring doubles when it is full.
+const FIRST_RECORDS: usize = 4;
+
 const SACKED: u8 = 1;
 const LOST: u8 = 2;
 /// A retransmission is in flight.
@@ -83,7 +86,7 @@ pub(super) struct Scoreboard {
 impl Scoreboard {
     pub(super) fn new() -> Scoreboard {
         Scoreboard {
-            ring: vec![Record::default(); 16].into_boxed_slice(),
+            ring: vec![Record::default(); FIRST_RECORDS].into_boxed_slice(),
             una: 0,
             nxt: 0,
             sacked_out: 0,
@@ -95,6 +98,12 @@ impl Scoreboard {
             resent: VecDeque::new(),
             hint: 0,
         }
+    }
+
+    /// Reads the first record.
+    #[inline]
+    pub(super) fn touch(&self) -> u64 {
+        self.ring[self.una as usize & (self.ring.len() - 1)].sent.as_ns()
     }
 
     /// First segment not acknowledged cumulatively.

@@ -134,6 +134,13 @@ impl Sender {
         }
     }
 
+    /// Reads the state that an acknowledgment needs.
+    #[inline]
+    pub(crate) fn touch(&self) -> u64 {
+        let controller = self.controller.as_ref().map_or(0, |c| c.plan().cwnd.0);
+        self.board.touch() ^ controller ^ self.delivery.total.0 ^ self.stats.retransmits ^ u64::from(self.rack.lost)
+    }
+
     /// The handshake is done; `rtt` is what it took, if it went through at the first try.
     pub(crate) fn established(&mut self, config: &ControllerConfig, rtt: Option<Span>, now: Time, rng: Rng) {
         if let Some(rtt) = rtt {
@@ -149,7 +156,7 @@ impl Sender {
             paced: self.pacing.always,
         };
         let controller = config.build(&path, now, rng);
-        self.cwnd = self.window(&controller);
+        self.cwnd = segments(controller.plan().cwnd, self.mss);
         self.controller = Some(controller);
     }
 
@@ -175,13 +182,6 @@ impl Sender {
     /// Payload handed over and not sent yet; `None`: without end.
     pub(crate) const fn unsent(&self) -> Option<u64> {
         self.unsent
-    }
-
-    pub(super) fn window(&self, controller: &Controller) -> u32 {
-        u32::try_from(controller.plan().cwnd.0).map_or_else(
-            |_| (controller.plan().cwnd.0 / u64::from(self.mss)).min(u64::from(u32::MAX)) as u32,
-            |bytes| bytes / self.mss,
-        )
     }
 
     /// The next segment to go out now; call until `None`, after every other call.
@@ -363,9 +363,9 @@ impl Sender {
 
     /// Does the window hold the sender back? In slow start it may be twice what was used (Linux `tcp_is_cwnd_limited`).
     #[inline]
-    pub(super) fn is_window_limited(&self, controller: &Controller) -> bool {
+    pub(super) fn is_window_limited(&self) -> bool {
         self.usage.limited || {
-            let plan = controller.plan();
+            let Some(plan) = self.controller.as_ref().map(Controller::plan) else { return false };
             plan.ssthresh.is_none_or(|s| plan.cwnd < s) && self.cwnd < 2 * self.usage.max_out
         }
     }
@@ -400,7 +400,7 @@ impl Sender {
         if let Some(controller) = &self.controller
             && (!self.state.is_reducing() || controller.reduction() == Reduction::Own)
         {
-            self.cwnd = self.window(controller);
+            self.cwnd = segments(controller.plan().cwnd, self.mss);
         }
     }
 
@@ -440,8 +440,23 @@ impl Sender {
         self.rtt.smoothed()
     }
 
+    /// The RTT seen last.
+    #[inline]
+    pub(crate) const fn last_rtt(&self) -> Option<Span> {
+        self.last_rtt
+    }
+
     /// Memory beyond the struct itself.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.board.bytes()
+    }
+}
+
+/// A window in whole segments.
+#[inline]
+pub(super) fn segments(window: Bytes, mss: u32) -> u32 {
+    match u32::try_from(window.0) {
+        Ok(bytes) => bytes / mss,
+        Err(_) => (window.0 / u64::from(mss)).min(u64::from(u32::MAX)) as u32,
     }
 }
