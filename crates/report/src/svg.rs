@@ -134,10 +134,13 @@ impl Plot {
             .light_line_style(TRANSPARENT)
             .set_all_tick_mark_size(px(4))
             .draw()?;
-        for line in lines {
+        for (i, line) in lines.iter().enumerate() {
+            // The same line once more: in dashes, so that both colours are seen.
+            let is_twin = lines[..i].iter().any(|other| other.points == line.points);
+            let dash = if is_twin && line.paint.dash.is_empty() { &[8, 8][..] } else { line.paint.dash };
             let points = if self.cdf { steps(&line.points) } else { line.points.clone() };
             let style = stroke(line.paint, if self.cdf { 2.0 } else { 1.5 });
-            match line.paint.dash {
+            match dash {
                 [on, off, ..] => {
                     let (on, off) = (px(*on as i32), px(*off as i32));
                     chart.draw_series(DashedLineSeries::new(points, on, off, style))?;

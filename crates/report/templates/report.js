@@ -57,16 +57,21 @@
     const found = lines.filter((line) => isShown(line, panel));
     const byKey = new Map(entities().map((e) => [e.key, e]));
     const many = found.length > data.groups.length;
+    const drawn = new Set();
     return found.flatMap((line) => {
       const entity = byKey.get(line.s) ?? byKey.get("group-" + line.g) ?? whole(line.g);
       if (!entity || state.hidden.has(entity.key)) return [];
+      // The same line once more: in dashes, so that both colours are seen.
+      const twin = line.x + ":" + line.y.join();
+      const dash = drawn.has(twin) && entity.paint.dash === "solid" ? "9px,9px" : entity.paint.dash;
+      drawn.add(twin);
       const flow = line.s.startsWith("flow:") ? line.s.slice(5) : "";
       const alone = data.groups.length === 1;
       const name = alone ? flow || entity.label : entity.label + (flow ? " · " + flow : "");
       return [{
         type: "scatter", mode: "lines", name: plain(name), showlegend: false, ...axes,
         x: data.xs[line.x], y: line.y, opacity: many ? 0.75 : 1,
-        line: { color: dark.matches ? entity.paint.dark : entity.paint.light, dash: entity.paint.dash, width: many ? 1.1 : 1.6, shape },
+        line: { color: dark.matches ? entity.paint.dark : entity.paint.light, dash, width: many ? 1.1 : 1.6, shape },
       }];
     });
   }
@@ -109,11 +114,13 @@
 
   // --- over time: charts below each other on one time axis -----------------------------------------------------------
 
-  const panels = data.series.filter((panel) => data.lines.some((line) => line.m === panel.metric));
+  const known = data.series.filter((panel) => data.lines.some((line) => line.m === panel.metric));
+  state.panels = new Set(known.filter((panel) => panel.first).map((panel) => panel.metric));
+  if (!state.panels.size) known.forEach((panel) => state.panels.add(panel.metric));
   const suffix = (i) => (i === 0 ? "" : String(i + 1));
-  const zero = (metric) => metric !== "rtt_ms";
+  const zero = (metric) => !metric.endsWith("rtt_ms");
 
-  function domains() {
+  function domains(panels) {
     const gap = 0.26 / panels.length, height = (1 - gap * (panels.length - 1)) / panels.length;
     return panels.map((_, i) => [1 - i * (height + gap) - height, 1 - i * (height + gap)].map((v) => Math.max(0, Math.min(1, v))));
   }
@@ -134,8 +141,9 @@
 
   let zoom = null;
   function drawSeries() {
-    if (!panels.length) { element("series").closest("section").hidden = true; return; }
-    const t = theme(), where = domains(), all = [];
+    if (!known.length) { element("series").closest("section").hidden = true; return; }
+    const panels = known.filter((panel) => state.panels.has(panel.metric));
+    const t = theme(), where = domains(panels), all = [];
     const [from, to] = zoom ?? [0, data.duration];
     const extra = { annotations: [], shapes: [] };
     panels.forEach((panel, i) => {
@@ -281,6 +289,25 @@
     }));
   }
 
+  // Which charts there are; the last one stays.
+  function drawPanels() {
+    if (known.length < 2) return;
+    element("panels").replaceChildren(...known.map((panel) => {
+      const button = document.createElement("button");
+      const on = state.panels.has(panel.metric);
+      button.type = "button";
+      button.textContent = panel.title;
+      button.setAttribute("aria-pressed", String(on));
+      button.addEventListener("click", () => {
+        if (!on) state.panels.add(panel.metric);
+        else if (state.panels.size > 1) state.panels.delete(panel.metric);
+        drawPanels();
+        drawSeries();
+      });
+      return button;
+    }));
+  }
+
   function choice(id, options, chosen, set) {
     const select = element(id);
     select.replaceChildren(...options.map(([value, label]) => new Option(label, value, false, value === chosen)));
@@ -290,6 +317,7 @@
 
   function draw() {
     drawLegend();
+    drawPanels();
     drawSeries();
     drawCdfs();
     drawBalance();
@@ -302,7 +330,7 @@
   element("log").addEventListener("change", (event) => { state.log = event.target.checked; drawCdfs(); });
   element("charts").hidden = false;
   draw();
-  if (panels.length) followZoom();
+  if (known.length) followZoom();
   dark.addEventListener("change", draw);
   let width = element("cdfs").clientWidth;
   addEventListener("resize", () => {

@@ -58,6 +58,8 @@ struct Panel {
     metric: String,
     title: String,
     unit: String,
+    /// Is it among those shown first?
+    first: bool,
     /// Is it there for hops, for flows?
     hop: bool,
     flow: bool,
@@ -215,11 +217,14 @@ fn panels<'a>(metrics: impl Iterator<Item = (&'a str, &'a str)>, known: &[(&str,
     let rank = |metric: &str| known.iter().position(|(name, _)| *name == metric).unwrap_or(usize::MAX);
     found.sort_by_key(|(metric, ..)| rank(metric));
     let panel = |(metric, hop, flow): (&str, bool, bool)| {
-        let (stem, unit) = metric.rsplit_once('_').unwrap_or((metric, ""));
+        let (stem, unit) = match metric.strip_suffix("_per_s") {
+            Some(stem) => (stem, "per s"),
+            None => metric.rsplit_once('_').unwrap_or((metric, "")),
+        };
         let title =
             known.iter().find(|(name, _)| *name == metric).map_or_else(|| stem.replace('_', " "), |k| k.1.to_owned());
         let unit = if unit == "mbit" { "Mbit/s" } else { unit };
-        Panel { metric: metric.to_owned(), title, unit: unit.to_owned(), hop, flow }
+        Panel { metric: metric.to_owned(), title, unit: unit.to_owned(), first: rank(metric) < FIRST, hop, flow }
     };
     found.into_iter().map(panel).collect()
 }
@@ -275,12 +280,20 @@ fn paint(index: usize) -> PaintData {
 }
 
 /// Charts over time that are known by a better title.
-const SERIES: [(&str, &str); 4] = [
+const SERIES: [(&str, &str); 9] = [
     ("throughput_mbit", "Throughput"),
     ("rtt_ms", "RTT"),
     ("queue_packets", "Queue"),
     ("cwnd_packets", "Congestion window"),
+    ("sojourn_ms", "Sojourn time"),
+    ("drops_per_s", "Drops"),
+    ("srtt_ms", "Smoothed RTT"),
+    ("ssthresh_packets", "Slow-start threshold"),
+    ("inflight_packets", "In flight"),
 ];
+
+/// As many of them are shown before anyone asks for more.
+const FIRST: usize = 4;
 
 /// Distributions, likewise.
 const CDFS: [(&str, &str); 2] = [("sojourn_ms", "Sojourn time"), ("rtt_ms", "RTT")];
