@@ -232,7 +232,7 @@
     const dots = shown.map((b) => {
       const group = data.groups[b.g], color = dark.matches ? group.paint.dark : group.paint.light;
       return {
-        type: "scatter", mode: "markers+text", name: plain(group.label), text: [plain(group.label)], textposition: "middle right", textfont: { color: t.ink, size: 13 },
+        type: "scatter", mode: "markers+text", name: plain(group.label), text: [plain(group.label)], textposition: "top right", textfont: { color: t.ink, size: 13 },
         x: [b.delay[0]], y: [b.utilisation[0]], marker: { size: 11, color }, cliponaxis: false, showlegend: false,
         error_x: { type: "data", array: [b.delay[1]], visible: b.delay[1] > 0, color, thickness: 1.2, width: 4 },
         error_y: { type: "data", array: [b.utilisation[1]], visible: b.utilisation[1] > 0, color, thickness: 1.2, width: 4 },

@@ -182,7 +182,12 @@ fn recorded(comparison: &Comparison) -> Vec<&str> {
 fn choices(comparison: &Comparison) -> Vec<Choice> {
     let (flows, groups) = (recorded(comparison), comparison.flow_groups());
     let choice = |id: String, label: String| Choice { id, label };
-    let mut out = vec![choice("all".to_owned(), "all flows together".to_owned())];
+    // Of very many flows only the first have series of their own.
+    let together = match flows.len() < comparison.flows().len() {
+        true => format!("{} recorded flows together", flows.len()),
+        false => "all flows together".to_owned(),
+    };
+    let mut out = vec![choice("all".to_owned(), together)];
     if flows.len() < 2 {
         return out;
     }
