@@ -29,6 +29,7 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         end: Time::ZERO + scenario.duration,
         warmup: Time::ZERO + scenario.warmup,
         spacing,
+        tracked: scenario.record.flows as usize,
         events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario)),
         handled: 0,
         pool: Pool::new(),

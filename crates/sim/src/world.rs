@@ -59,6 +59,8 @@ pub(crate) struct World {
     pub(crate) end: Time,
     pub(crate) warmup: Time,
     pub(crate) spacing: Span,
+    /// Flows with series of their own: the first ones.
+    pub(crate) tracked: usize,
     pub(crate) events: Events,
     pub(crate) handled: u64,
     pub(crate) pool: Pool,
@@ -564,7 +566,7 @@ impl World {
         for hop in &mut self.hops {
             hop.record.sample(now, spacing, hop.link.queue().backlog().packets);
         }
-        for flow in &mut self.flows {
+        for flow in self.flows.iter_mut().take(self.tracked) {
             let sender = match &flow.transport {
                 Transport::Tcp(tcp) => Some(&tcp.sender),
                 Transport::Udp => None,
