@@ -205,7 +205,7 @@ impl Drawing<'_> {
         let (y_low, y_high) = extent(lines, |p| p.1);
         if self.plot.cdf {
             let low = match is_wide(lines) {
-                true => 0.5 * least_shown(lines).max(x_high * 1e-4),
+                true => (0.5 * least_shown(lines)).max(x_high / 2000.0),
                 false => x_low - 0.03 * (x_high - x_low),
             };
             return (low.min(x_high * 0.999)..x_high.max(low * 1.001).max(f64::MIN_POSITIVE), 0.0..1.0);
