@@ -136,6 +136,8 @@ impl<'a> Data<'a> {
                     self.runs.push(format!("seed {}", run.result.summary.seed));
                 }
                 for (id, source) in sources {
+                    // Room is short only where there are many flows, each with lines of its own.
+                    let limit = if matches!(source, Source::Flow(_)) { limit } else { MOST };
                     for panel in &self.series {
                         let points = run.series(source, &panel.metric).map(|points| thin::series(&points, limit));
                         let (Some(points), s, m) = (points, id.clone(), panel.metric.clone()) else { continue };
