@@ -149,7 +149,6 @@ impl Sender {
         self.rtt.sample_min(for_controller);
         self.rtt.sample(for_estimator, self.board.una(), self.board.nxt());
         self.expiries = 0;
-        self.last_rtt = Some(for_controller);
         Some(for_controller)
     }
 
