@@ -14,6 +14,8 @@ mod recovery;
 mod rtt;
 mod scoreboard;
 mod sender;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use receiver::Receiver;
 pub(crate) use sender::{Outgoing, Sender};

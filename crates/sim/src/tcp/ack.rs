@@ -143,6 +143,10 @@ impl Sender {
                 let sent = digest.resent_sent?;
                 let tick = 1_000_000;
                 let rtt = Span::ms((now.as_ns() / tick - sent.as_ns() / tick).max(1));
+                // Shorter than the path: the acknowledgment is for the original, and says nothing of this sending.
+                if self.rtt.min().is_some_and(|min| rtt + Span::ns(tick) < min) {
+                    return None;
+                }
                 (rtt, rtt)
             }
         };
