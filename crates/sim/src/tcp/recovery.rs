@@ -284,9 +284,8 @@ impl Sender {
         {
             let slack = if self.board.out() == 1 { PROBE_DELAYED_ACK } else { TICKS };
             let probe = now + srtt * 2 + slack;
-            if probe < expiry {
-                self.timer = Some((probe, Timer::Probe));
-            }
+            // Where the timeout would come first the probe takes its time (RFC 8985 §7.2).
+            self.timer = Some((probe.min(expiry), Timer::Probe));
         }
     }
 

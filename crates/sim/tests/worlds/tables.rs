@@ -226,7 +226,9 @@ fn an_outage() {
         rtt = "20ms"
         route = ["bottleneck"]"#;
     for (queue, result) in table("outage.txt", text, &[("goodput", |r| goodput(r, "bulk"))], unaltered) {
-        assert!(flow(&result, "bulk").timeouts > 0, "{queue}: nothing comes back for a second");
+        // Behind a full fifo the RTO is longer than the outage: a probe is enough.
+        let timeouts = flow(&result, "bulk").timeouts;
+        assert_eq!(timeouts > 0, queue != "fifo", "{queue}: {timeouts} timeouts");
         assert!(hop(&result, "bottleneck").utilisation > 0.85, "{queue}: the flow is back after the outage");
     }
 }
