@@ -285,16 +285,13 @@ impl Opportunities {
         Time::ZERO + self.period * (number / count) + self.at[(number % count) as usize]
     }
 
-    /// Skips opportunities that passed while nobody waited.
+    /// Skips opportunities that passed while nobody waited. One at a period's very end belongs to that period.
     fn skip_to(&mut self, now: Time) {
         let count = self.at.len() as u64;
-        let period = now.as_ns() / self.period.as_ns();
+        let period = now.as_ns().saturating_sub(1) / self.period.as_ns();
         let offset = now - self.period * period;
         let within = self.at.partition_point(|&at| Time::ZERO + at < offset) as u64;
         self.next = self.next.max(period * count + within);
-        while self.time_of(self.next) < now {
-            self.next += 1;
-        }
     }
 
     fn poll(&mut self, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
@@ -431,5 +428,16 @@ mod tests {
         assert_eq!(bench.run(at_ms(2)), [3_000_000, 3_000_000, 5_000_000]);
         bench.offer(at_ms(100), 1500);
         assert_eq!(bench.run(at_ms(100)), [101_000_000]);
+    }
+
+    #[test]
+    fn an_opportunity_at_the_end_of_a_period_counts() {
+        let mut bench = Bench::new(Service::Opportunities { at: vec![Span::ms(1), Span::ms(2)], period: Span::ms(2) });
+        for _ in 0..4 {
+            bench.offer(Time::ZERO, 1500);
+        }
+        assert_eq!(bench.run(Time::ZERO), [1_000_000, 2_000_000, 3_000_000, 4_000_000]);
+        bench.offer(at_ms(10), 1500);
+        assert_eq!(bench.run(at_ms(10)), [10_000_000]);
     }
 }

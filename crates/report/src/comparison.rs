@@ -1,7 +1,7 @@
 //! Results side by side: one group per queue, one run per seed.
 use crate::aggregate::{self, Weighted};
 use narrows_scenario::result::summary::{FlowSummary, HopSummary};
-use narrows_scenario::{Cdf, RunResult, Scenario, Series};
+use narrows_scenario::{RunResult, Scenario};
 
 /// A run as it was stored.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,54 +53,51 @@ impl Run {
 
     /// The flows that `source` stands for.
     pub fn flows(&self, source: &Source) -> Vec<&FlowSummary> {
-        let flows = self.result.summary.flows.iter();
+        let mut flows = self.result.summary.flows.iter();
         match source {
-            Source::Hop(_) => Vec::new(),
-            Source::AllFlows => flows.collect(),
-            Source::FlowGroup(group) => flows.filter(|flow| flow_group(&flow.name) == group).collect(),
-            Source::Flow(name) => flows.filter(|flow| flow.name == *name).collect(),
+            // Names are unique; there may be very many.
+            Source::Flow(name) => flows.find(|flow| flow.name == *name).into_iter().collect(),
+            source => flows.filter(|flow| source.has_flow(&flow.name)).collect(),
         }
     }
 
     /// A quantity over time: of several flows together, their sum for windows and throughput, else their mean.
     pub fn series(&self, source: &Source, metric: &str) -> Option<Vec<(f64, f64)>> {
-        let of = |name: String| -> Option<&Series> {
-            self.result.series.iter().find(|s| s.source == name && s.metric == metric)
-        };
-        let points = match source {
-            Source::Hop(name) => of(format!("hop:{name}"))?.points.clone(),
-            flows => {
-                let each: Vec<&[(f64, f64)]> = self
-                    .flows(flows)
-                    .iter()
-                    .filter_map(|flow| of(format!("flow:{}", flow.name)))
-                    .map(|s| s.points.as_slice())
-                    .collect();
-                aggregate::over_time(&each, aggregate::adds_up(metric))
-            }
-        };
-        (!points.is_empty()).then_some(points)
+        let found = self.result.series.iter().filter(|s| s.metric == metric && source.has(&s.source));
+        let each: Vec<&[(f64, f64)]> = found.map(|s| s.points.as_slice()).collect();
+        Some(aggregate::over_time(&each, aggregate::adds_up(metric))).filter(|points| !points.is_empty())
     }
 
     /// A distribution: of several flows together, their mixture, each weighted by its throughput.
     pub fn cdf(&self, source: &Source, metric: &str) -> Option<Vec<(f64, f64)>> {
-        let of =
-            |name: String| -> Option<&Cdf> { self.result.cdfs.iter().find(|c| c.source == name && c.metric == metric) };
-        let points = match source {
-            Source::Hop(name) => of(format!("hop:{name}"))?.points.clone(),
-            flows => {
-                let each: Vec<Weighted<'_>> = self
-                    .flows(flows)
-                    .iter()
-                    .filter_map(|flow| {
-                        let points = &of(format!("flow:{}", flow.name))?.points;
-                        Some(Weighted { points, weight: flow.throughput_mbit })
-                    })
-                    .collect();
-                aggregate::mixture(&each)
-            }
+        let weight = |name: &str| {
+            let flow =
+                name.strip_prefix(FLOW).and_then(|name| self.result.summary.flows.iter().find(|f| f.name == name));
+            flow.map_or(1.0, |flow| flow.throughput_mbit)
         };
-        (!points.is_empty()).then_some(points)
+        let found = self.result.cdfs.iter().filter(|c| c.metric == metric && source.has(&c.source));
+        let each: Vec<Weighted<'_>> =
+            found.map(|c| Weighted { points: &c.points, weight: weight(&c.source) }).collect();
+        Some(aggregate::mixture(&each)).filter(|points| !points.is_empty())
+    }
+}
+
+impl Source {
+    /// Does it stand for the hop or flow that results call `source`?
+    fn has(&self, source: &str) -> bool {
+        match self {
+            Source::Hop(name) => source.strip_prefix(HOP) == Some(name),
+            flows => source.strip_prefix(FLOW).is_some_and(|flow| flows.has_flow(flow)),
+        }
+    }
+
+    fn has_flow(&self, flow: &str) -> bool {
+        match self {
+            Source::Hop(_) => false,
+            Source::AllFlows => true,
+            Source::FlowGroup(group) => flow_group(flow) == group,
+            Source::Flow(name) => flow == name,
+        }
     }
 }
 
@@ -109,17 +106,32 @@ impl Group {
     pub fn first(&self) -> Option<&Run> {
         self.runs.iter().min_by_key(|run| run.result.summary.seed)
     }
+
+    /// Names of all hops, in the order of their first appearance.
+    pub fn hops(&self) -> Vec<&str> {
+        hops(self.runs.iter())
+    }
+
+    /// Names of all flows, in the order of their first appearance.
+    pub fn flows(&self) -> Vec<&str> {
+        flows(self.runs.iter())
+    }
+
+    /// Names of all groups of flows, in the order of their first appearance.
+    pub fn flow_groups(&self) -> Vec<&str> {
+        distinct(self.flows().into_iter().map(flow_group))
+    }
 }
 
 impl Comparison {
     /// Names of all hops, in the order of their first appearance.
     pub fn hops(&self) -> Vec<&str> {
-        distinct(self.runs().flat_map(|run| run.result.summary.hops.iter().map(|hop| hop.name.as_str())))
+        hops(self.runs())
     }
 
     /// Names of all flows, in the order of their first appearance.
     pub fn flows(&self) -> Vec<&str> {
-        distinct(self.runs().flat_map(|run| run.result.summary.flows.iter().map(|flow| flow.name.as_str())))
+        flows(self.runs())
     }
 
     /// Names of all groups of flows, in the order of their first appearance.
@@ -156,6 +168,18 @@ pub fn flow_group(flow: &str) -> &str {
         _ => flow,
     }
 }
+
+fn hops<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<&'a str> {
+    distinct(runs.flat_map(|run| &run.result.summary.hops).map(|hop| hop.name.as_str()))
+}
+
+fn flows<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<&'a str> {
+    distinct(runs.flat_map(|run| &run.result.summary.flows).map(|flow| flow.name.as_str()))
+}
+
+/// What results put before a hop's and a flow's name.
+const HOP: &str = "hop:";
+const FLOW: &str = "flow:";
 
 /// The first of equals, in order.
 pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

@@ -88,12 +88,13 @@ impl Diff {
 
     fn add_group(&mut self, name: &str, a: &Group, b: &Group) {
         let parts = |group: &Group| -> Vec<(String, Source)> {
-            let one = Comparison { title: String::new(), groups: vec![group.clone()] };
-            let hops = one.hops().into_iter().map(|hop| (hop.to_owned(), Source::Hop(hop.to_owned())));
-            let (kinds, flows) = (one.flow_groups(), one.flows().len());
-            let all = (kinds.len() > 1 || flows > 1).then(|| ("all flows".to_owned(), Source::AllFlows));
-            let kinds = kinds.into_iter().map(|kind| (kind.to_owned(), Source::FlowGroup(kind.to_owned())));
-            hops.chain(all).chain(kinds).collect()
+            let hops = group.hops().into_iter().map(|hop| (hop.to_owned(), Source::Hop(hop.to_owned())));
+            let (kinds, flows) = (group.flow_groups(), group.flows().len());
+            let all = (flows > 1).then(|| ("all flows".to_owned(), Source::AllFlows));
+            // One kind of several flows is all flows.
+            let shown = kinds.len() > 1 || flows == 1;
+            let kinds = kinds.into_iter().filter(|_| shown);
+            hops.chain(all).chain(kinds.map(|kind| (kind.to_owned(), Source::FlowGroup(kind.to_owned())))).collect()
         };
         let (in_a, in_b) = (parts(a), parts(b));
         for (part, source) in &in_a {
@@ -177,7 +178,7 @@ fn signed(value: f64, decimals: usize) -> String {
 fn figures(source: &Source) -> Vec<Figure> {
     match source {
         Source::Hop(_) => [HOP, LOSSES].concat(),
-        Source::AllFlows => [FLOWS, REPAIRS, FAIRNESS].concat(),
+        Source::AllFlows => [FLOWS, REPAIRS, COMPLETIONS, FAIRNESS].concat(),
         Source::FlowGroup(_) | Source::Flow(_) => [FLOWS, REPAIRS, COMPLETIONS].concat(),
     }
 }

@@ -24,8 +24,9 @@ pub fn render(comparison: &Comparison) -> Result<String, String> {
         facts: facts::facts(comparison),
         queues: HtmlTable::new(&Table::of_queues(comparison)),
         flow_groups: Table::of_flow_groups(comparison).map(|table| HtmlTable::new(&table)),
-        flows: HtmlTable::new(&Table::of_flows(comparison)),
+        flows: HtmlTable::new(&Table::of_flows(comparison, MOST_FLOWS)),
         flow_count: comparison.flows().len(),
+        most_flows: MOST_FLOWS,
         drops: DropTable::of(comparison),
         runs: comparison.most_runs(),
         paints: (0..comparison.groups.len()).map(palette::paint).collect(),
@@ -49,6 +50,7 @@ struct Page<'a> {
     flow_groups: Option<HtmlTable>,
     flows: HtmlTable,
     flow_count: usize,
+    most_flows: usize,
     drops: Option<DropTable>,
     runs: usize,
     paints: Vec<Paint>,
@@ -81,6 +83,9 @@ fn packed(bytes: &[u8]) -> String {
 
 /// plotly.js as its crate carries it, deflated by the build script.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.js.zlib"));
+
+/// Flows that have rows of their own; nobody reads on.
+const MOST_FLOWS: usize = 100;
 
 /// zlib's usual compromise between size and time.
 const FAIR: u8 = 6;

@@ -5,6 +5,7 @@
 use crate::comparison::{Comparison, Group, Source};
 use crate::palette::{self, Paint};
 use crate::thin;
+use narrows_scenario::Series;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::element::DashedPathElement;
@@ -21,6 +22,8 @@ pub struct Plot {
     pub metric: &'static str,
     /// Title of the axis that carries the quantity.
     pub axis: &'static str,
+    /// What stands before and after the number of flows in that title when it shows several.
+    pub of_flows: Option<[&'static str; 2]>,
     /// Is it read at the hop in focus, or of all flows together?
     pub of_hop: bool,
     /// Is it a distribution? Else a quantity over time.
@@ -29,12 +32,40 @@ pub struct Plot {
 
 /// The figures that are written for a comparison.
 pub const PLOTS: [Plot; 6] = [
-    Plot { name: "throughput", metric: "throughput_mbit", axis: "Throughput (Mbit/s)", of_hop: true, cdf: false },
-    Plot { name: "rtt", metric: "rtt_ms", axis: "RTT (ms)", of_hop: false, cdf: false },
-    Plot { name: "queue", metric: "queue_packets", axis: "Queue (packets)", of_hop: true, cdf: false },
-    Plot { name: "cwnd", metric: "cwnd_packets", axis: "Congestion window (packets)", of_hop: false, cdf: false },
-    Plot { name: "sojourn_cdf", metric: "sojourn_ms", axis: "Sojourn time (ms)", of_hop: true, cdf: true },
-    Plot { name: "rtt_cdf", metric: "rtt_ms", axis: "RTT (ms)", of_hop: false, cdf: true },
+    Plot {
+        name: "throughput",
+        metric: "throughput_mbit",
+        axis: "Throughput (Mbit/s)",
+        of_flows: None,
+        of_hop: true,
+        cdf: false,
+    },
+    Plot {
+        name: "rtt",
+        metric: "rtt_ms",
+        axis: "RTT (ms)",
+        of_flows: Some(["Mean RTT of ", " flows (ms)"]),
+        of_hop: false,
+        cdf: false,
+    },
+    Plot { name: "queue", metric: "queue_packets", axis: "Queue (packets)", of_flows: None, of_hop: true, cdf: false },
+    Plot {
+        name: "cwnd",
+        metric: "cwnd_packets",
+        axis: "Congestion window (packets)",
+        of_flows: Some(["Sum of ", " congestion windows (packets)"]),
+        of_hop: false,
+        cdf: false,
+    },
+    Plot {
+        name: "sojourn_cdf",
+        metric: "sojourn_ms",
+        axis: "Sojourn time (ms)",
+        of_flows: None,
+        of_hop: true,
+        cdf: true,
+    },
+    Plot { name: "rtt_cdf", metric: "rtt_ms", axis: "RTT (ms)", of_flows: None, of_hop: false, cdf: true },
 ];
 
 /// A group's line.
@@ -42,6 +73,16 @@ struct Line<'a> {
     label: &'a str,
     paint: Paint,
     points: Vec<(f64, f64)>,
+}
+
+/// A figure about to be drawn.
+struct Drawing<'a> {
+    plot: &'a Plot,
+    /// Title of the axis that carries the quantity.
+    axis: String,
+    lines: Vec<Line<'a>>,
+    /// Where time ends, s.
+    end: f64,
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -52,17 +93,23 @@ impl Plot {
         let source = if self.of_hop { Source::Hop(comparison.focus()?.to_owned()) } else { Source::AllFlows };
         let line = |(i, group): (usize, &'_ Group)| {
             let points = self.points(group, &source).filter(|points| !points.is_empty())?;
-            Some((i, points))
+            Some(Line { label: comparison.groups.get(i)?.label.as_str(), paint: palette::paint(i), points })
         };
-        let lines: Vec<Line<'_>> = comparison
-            .groups
-            .iter()
-            .enumerate()
-            .filter_map(line)
-            .map(|(i, points)| Line { label: &comparison.groups[i].label, paint: palette::paint(i), points })
-            .collect();
+        let lines: Vec<Line<'_>> = comparison.groups.iter().enumerate().filter_map(line).collect();
         let end = comparison.runs().map(|run| run.result.summary.duration_s).fold(0.0, f64::max);
-        (!lines.is_empty()).then(|| self.render(&lines, end).map_err(|error| error.to_string()))
+        let several = |[before, after]: [&str; 2]| match self.flows(comparison) {
+            0 | 1 => None,
+            n => Some(format!("{before}{n}{after}")),
+        };
+        let axis = self.of_flows.and_then(several).unwrap_or_else(|| self.axis.to_owned());
+        let drawing = Drawing { plot: self, axis, lines, end };
+        (!drawing.lines.is_empty()).then(|| drawing.render().map_err(|error| error.to_string()))
+    }
+
+    /// How many flows have the quantity.
+    fn flows(&self, comparison: &Comparison) -> usize {
+        let is_flow = |s: &&Series| s.metric == self.metric && s.source.starts_with("flow:");
+        comparison.runs().map(|run| run.result.series.iter().filter(is_flow).count()).max().unwrap_or(0)
     }
 
     fn points(&self, group: &Group, source: &Source) -> Option<Vec<(f64, f64)>> {
@@ -74,22 +121,25 @@ impl Plot {
         points.retain(|p| p.0.is_finite() && p.1.is_finite());
         Some(points)
     }
+}
 
-    fn render(&self, lines: &[Line<'_>], end: f64) -> Result<String, Box<dyn std::error::Error>> {
+impl Drawing<'_> {
+    fn render(&self) -> Result<String, Box<dyn std::error::Error>> {
         let mut svg = String::new();
         {
             let size = ((WIDTH * SCALE) as u32, (HEIGHT * SCALE) as u32);
             let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
             root.fill(&WHITE)?;
+            let lines = self.lines.as_slice();
             let labels: Vec<&str> = lines.iter().map(|line| line.label).collect();
             let rows = legend_rows(&labels);
             let (legend, chart) = root.split_vertically(px(LEGEND_TOP + LEGEND_ROW * rows.len() as i32));
             draw_legend(&legend, lines, &rows)?;
-            let (x, y) = self.ranges(lines, end);
-            if self.cdf && is_wide(lines) {
-                self.chart(&chart, lines, x.log_scale(), y)?;
+            let (x, y) = self.ranges();
+            if self.plot.cdf && is_wide(lines) {
+                self.chart(&chart, x.log_scale(), y)?;
             } else {
-                self.chart(&chart, lines, x, y)?;
+                self.chart(&chart, x, y)?;
             }
             root.present()?;
         }
@@ -97,13 +147,7 @@ impl Plot {
         Ok(svg.replacen(&drawn, &format!("<svg width=\"{WIDTH}\" height=\"{HEIGHT}\""), 1))
     }
 
-    fn chart<X>(
-        &self,
-        area: &Area<'_>,
-        lines: &[Line<'_>],
-        x: X,
-        y: Range<f64>,
-    ) -> Result<(), Box<dyn std::error::Error>>
+    fn chart<X>(&self, area: &Area<'_>, x: X, y: Range<f64>) -> Result<(), Box<dyn std::error::Error>>
     where
         X: AsRangedCoord<Value = f64>,
         X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
@@ -116,8 +160,9 @@ impl Plot {
             .x_label_area_size(px(44))
             .y_label_area_size(px(60))
             .build_cartesian_2d(x, y)?;
-        let (x_title, y_title) = if self.cdf { (self.axis, "Share of packets") } else { ("Time (s)", self.axis) };
-        let y_title = if self.cdf && !self.of_hop { "Share of samples" } else { y_title };
+        let (x_title, y_title) =
+            if self.plot.cdf { (self.axis.as_str(), "Share of packets") } else { ("Time (s)", self.axis.as_str()) };
+        let y_title = if self.plot.cdf && !self.plot.of_hop { "Share of samples" } else { y_title };
         let text = ("sans-serif", px(FONT)).into_font().color(&INK);
         chart
             .configure_mesh()
@@ -134,12 +179,12 @@ impl Plot {
             .light_line_style(TRANSPARENT)
             .set_all_tick_mark_size(px(4))
             .draw()?;
-        for (i, line) in lines.iter().enumerate() {
+        for (i, line) in self.lines.iter().enumerate() {
             // The same line once more: in dashes, so that both colours are seen.
-            let is_twin = lines[..i].iter().any(|other| other.points == line.points);
+            let is_twin = self.lines[..i].iter().any(|other| other.points == line.points);
             let dash = if is_twin && line.paint.dash.is_empty() { &[8, 8][..] } else { line.paint.dash };
-            let points = if self.cdf { steps(&line.points) } else { line.points.clone() };
-            let style = stroke(line.paint, if self.cdf { 2.0 } else { 1.5 });
+            let points = if self.plot.cdf { steps(&line.points) } else { line.points.clone() };
+            let style = stroke(line.paint, if self.plot.cdf { 2.0 } else { 1.5 });
             match dash {
                 [on, off, ..] => {
                     let (on, off) = (px(*on as i32), px(*off as i32));
@@ -154,21 +199,22 @@ impl Plot {
     }
 
     /// What the axes show; time runs to the `end` of the runs.
-    fn ranges(&self, lines: &[Line<'_>], end: f64) -> (Range<f64>, Range<f64>) {
+    fn ranges(&self) -> (Range<f64>, Range<f64>) {
+        let lines = self.lines.as_slice();
         let (x_low, x_high) = extent(lines, |p| p.0);
         let (y_low, y_high) = extent(lines, |p| p.1);
-        if self.cdf {
+        if self.plot.cdf {
             let low = match is_wide(lines) {
-                true => 0.5 * least_shown(lines).max(x_high * 1e-4),
+                true => (0.5 * least_shown(lines)).max(x_high / 2000.0),
                 false => x_low - 0.03 * (x_high - x_low),
             };
             return (low.min(x_high * 0.999)..x_high.max(low * 1.001).max(f64::MIN_POSITIVE), 0.0..1.0);
         }
         // A time that never comes near zero is read off better without the empty part below it.
         let low = if y_low > 0.35 * y_high { (y_low - 0.08 * (y_high - y_low)).max(0.0) } else { 0.0 };
-        let low = if self.metric == "throughput_mbit" { 0.0 } else { low };
+        let low = if self.plot.metric == "throughput_mbit" { 0.0 } else { low };
         let high = if y_high > low { y_high + 0.05 * (y_high - low) } else { low + 1.0 };
-        let x_high = x_high.max(end);
+        let x_high = x_high.max(self.end);
         (x_low.min(0.0)..if x_high > x_low { x_high } else { x_low + 1.0 }, low..high)
     }
 }

@@ -96,9 +96,10 @@ impl Table {
         (groups.len() > 1 || finite).then(|| Table::new(comparison, vec!["queue", "flows"], figures, subjects))
     }
 
-    /// The table of all flows.
-    pub fn of_flows(comparison: &Comparison) -> Table {
-        let flows = comparison.flows();
+    /// The table of single flows, the first `limit` of every run.
+    pub fn of_flows(comparison: &Comparison, limit: usize) -> Table {
+        let mut flows = comparison.flows();
+        flows.truncate(limit);
         let subjects = |of: &Group| -> Vec<Subject> {
             let subject = |&flow: &&str| {
                 let found = of.runs.iter().flat_map(|run| &run.result.summary.flows).find(|f| f.name == flow);

@@ -23,7 +23,7 @@
     return;
   }
 
-  const state = { hop: data.hops[data.focus], flow: "all", run: 0, hidden: new Set(), log: wide() };
+  const state = { hop: data.hops[data.focus], flow: "all", run: 0, hidden: new Set(), alone: null, log: wide() };
 
   // Plotly reads a little markup in its texts.
   const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
@@ -209,7 +209,7 @@
       // Below a twentieth of all observations a logarithmic axis shows little but its own length.
       const first = Math.min(...mine.map((l) => l.x.find((x, j) => x > 0 && l.y[j] >= 0.05) ?? Infinity));
       const last = Math.max(...mine.map((l) => l.x.at(-1)));
-      const range = log && first < last ? [Math.log10(Math.max(first / 2, last / 1e4)), Math.log10(last * 1.05)] : undefined;
+      const range = log && first < last ? [Math.log10(Math.max(first / 2, last / 2000)), Math.log10(last * 1.05)] : undefined;
       extra["xaxis" + suffix(i)] = axis({
         domain: beside ? span : [0, 1], anchor: "y" + suffix(i), type: log ? "log" : "linear", range, autorange: !range, dtick: log ? 1 : undefined,
         title: title(plain(panel.unit), 6), hoverformat: ".4~g",
@@ -229,17 +229,21 @@
     if (!worth) return;
     const t = theme(), delays = shown.map((b) => b.delay[0]);
     const log = Math.max(...delays) > 8 * Math.min(...delays);
-    const dots = shown.map((b) => {
+    const low = Math.min(...delays), high = Math.max(...delays);
+    const shares = shown.map((b) => b.utilisation[0]), height = Math.max(...shares) - Math.min(...shares);
+    // Dots on top of each other have one name between them.
+    const near = (a, b) => Math.abs(Math.log(a.delay[0] / b.delay[0])) < 0.03 && Math.abs(a.utilisation[0] - b.utilisation[0]) <= 0.04 * height;
+    const names = shown.map((b, i) => (shown.slice(0, i).some((a) => near(a, b)) ? "" : shown.filter((c) => near(b, c)).map((c) => plain(data.groups[c.g].label)).join(", ")));
+    const dots = shown.map((b, i) => {
       const group = data.groups[b.g], color = dark.matches ? group.paint.dark : group.paint.light;
       return {
-        type: "scatter", mode: "markers+text", name: plain(group.label), text: [plain(group.label)], textposition: "middle right", textfont: { color: t.ink, size: 13 },
+        type: "scatter", mode: "markers+text", name: plain(group.label), text: [names[i]], textposition: "top right", textfont: { color: t.ink, size: 13 },
         x: [b.delay[0]], y: [b.utilisation[0]], marker: { size: 11, color }, cliponaxis: false, showlegend: false,
         error_x: { type: "data", array: [b.delay[1]], visible: b.delay[1] > 0, color, thickness: 1.2, width: 4 },
         error_y: { type: "data", array: [b.utilisation[1]], visible: b.utilisation[1] > 0, color, thickness: 1.2, width: 4 },
         hovertemplate: "<b>%{fullData.name}</b><br>%{y:.2f} % utilised<br>sojourn p99 %{x:.4~g} ms<extra></extra>",
       };
     });
-    const low = Math.min(...delays), high = Math.max(...delays);
     const range = log ? [Math.log10(low / 1.6), Math.log10(high * 2.4)] : [0, high * 1.25];
     Plotly.react("balance", dots, layout(360, {
       hovermode: "closest", margin: { l: 64, r: 24, t: 12, b: 48 },
@@ -261,32 +265,42 @@
 
   function drawLegend() {
     const legend = element("legend"), all = entities();
-    legend.replaceChildren(...all.map((entity) => {
-      const button = document.createElement("button");
-      button.type = "button";
+    // Buttons stay in place while the names do: the second click of a double click must meet the same one.
+    if ([...legend.children].map((b) => b.dataset.key).join("\n") !== all.map((e) => e.key).join("\n")) {
+      legend.replaceChildren(...all.map((entity) => legendButton(entity, all)));
+    }
+    all.forEach((entity, i) => {
+      const button = legend.children[i];
       button.setAttribute("aria-pressed", String(!state.hidden.has(entity.key)));
-      const swatch = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-      swatch.setAttribute("viewBox", "0 0 26 11");
-      swatch.setAttribute("aria-hidden", "true");
-      const stroke = document.createElementNS("http://www.w3.org/2000/svg", "line");
-      const dash = entity.paint.dash === "solid" ? "" : entity.paint.dash.replaceAll("px", "");
-      const color = dark.matches ? entity.paint.dark : entity.paint.light;
-      for (const [k, v] of Object.entries({ x1: 1, x2: 25, y1: 5.5, y2: 5.5, stroke: color, "stroke-width": 3, "stroke-dasharray": dash })) stroke.setAttribute(k, v);
-      swatch.append(stroke);
-      button.append(swatch, entity.label);
-      button.addEventListener("click", (event) => {
-        if (event.detail > 1) {
-          // The second click of a double click: this one alone, or all again when it was alone already.
-          const alone = all.every((e) => (e.key === entity.key) !== state.hidden.has(e.key)) && state.alone === entity.key;
-          state.hidden = new Set(alone ? [] : all.filter((e) => e.key !== entity.key).map((e) => e.key));
-          state.alone = alone ? null : entity.key;
-        } else if (!state.hidden.delete(entity.key)) {
-          state.hidden.add(entity.key);
-        }
-        draw();
-      });
-      return button;
-    }));
+      button.querySelector("line").setAttribute("stroke", dark.matches ? entity.paint.dark : entity.paint.light);
+    });
+  }
+
+  function legendButton(entity, all) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.dataset.key = entity.key;
+    const swatch = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    swatch.setAttribute("viewBox", "0 0 26 11");
+    swatch.setAttribute("aria-hidden", "true");
+    const stroke = document.createElementNS("http://www.w3.org/2000/svg", "line");
+    const dash = entity.paint.dash === "solid" ? "" : entity.paint.dash.replaceAll("px", "");
+    for (const [k, v] of Object.entries({ x1: 1, x2: 25, y1: 5.5, y2: 5.5, "stroke-width": 3, "stroke-dasharray": dash })) stroke.setAttribute(k, v);
+    swatch.append(stroke);
+    button.append(swatch, entity.label);
+    button.addEventListener("click", (event) => {
+      if (event.detail === 2) {
+        // This one alone; all again when it was alone already.
+        const again = state.alone === entity.key;
+        state.hidden = new Set(again ? [] : all.filter((e) => e.key !== entity.key).map((e) => e.key));
+        state.alone = again ? null : entity.key;
+      } else {
+        if (!state.hidden.delete(entity.key)) state.hidden.add(entity.key);
+        if (state.alone !== entity.key) state.alone = null;
+      }
+      draw();
+    });
+    return button;
   }
 
   // Which charts there are; the last one stays.
@@ -324,7 +338,7 @@
   }
 
   choice("hop", data.hops.map((h) => [h, h]), state.hop, (v) => { state.hop = v; });
-  choice("flow", data.flows.map((f) => [f.id, f.label]), "all", (v) => { state.flow = v; state.hidden.clear(); });
+  choice("flow", data.flows.map((f) => [f.id, f.label]), "all", (v) => { state.flow = v; state.hidden.clear(); state.alone = null; });
   choice("run", data.runs.map((r, i) => [String(i), r]), "0", (v) => { state.run = Number(v); });
   element("log").checked = state.log;
   element("log").addEventListener("change", (event) => { state.log = event.target.checked; drawCdfs(); });

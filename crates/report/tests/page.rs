@@ -1,32 +1,109 @@
-//! The page: self-contained, whole, and safe to open.
+//! The page.
 mod sample;
-use narrows_report::page;
-use sample::{QUEUES, comparison};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use narrows_report::{Comparison, page};
+use sample::{QUEUES, Queue, comparison};
 
-fn rendered(flows: &[&str], runs: u64) -> String {
-    page::render(&comparison(&QUEUES, flows, runs)).expect("the sample can be rendered")
+/// Renders a page and leaves it where a person can look at it.
+fn render(name: &str, comparison: &Comparison) -> String {
+    let html = page::render(comparison).expect(name);
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(path, &html).expect("the target folder can be written");
+    html
+}
+
+/// A block of the page, inflated.
+fn block(html: &str, id: &str) -> String {
+    let tag = format!("id=\"{id}\">");
+    let start = html.find(&tag).expect(id) + tag.len();
+    let end = start + html[start..].find("</script>").expect(id);
+    let bytes = BASE64_STANDARD.decode(html[start..end].trim()).expect(id);
+    let inflated = miniz_oxide::inflate::decompress_to_vec_zlib(&bytes).expect(id);
+    String::from_utf8(inflated).expect(id)
+}
+
+/// The page without its two packed blocks.
+fn markup(html: &str) -> &str {
+    &html[..html.find("<script type=\"application/octet-stream\"").expect("the page has data")]
 }
 
 #[test]
-fn nothing_is_loaded_from_elsewhere() {
-    let html = rendered(&["cubic.0", "cubic.1", "new_reno", "web"], 3);
-    for attribute in ["src=\"http", "src='http", "href=\"http", "url(http", "src=\"//", "@import"] {
-        assert!(!html.contains(attribute), "the page has {attribute}");
+fn it_loads_nothing_and_says_so() {
+    let html = render("comparison.html", &comparison(&QUEUES, &["cubic"], 5));
+    let script = &html[html.rfind("<script>").expect("the page has a script")..];
+    for part in [markup(&html), script] {
+        // The name of a namespace is not loaded.
+        assert!(!part.replace("http://www.w3.org/2000/svg", "").contains("://"), "a page without addresses");
+        assert!(!part.contains("src=") && !part.contains("href=") && !part.contains("url("), "a page without loads");
     }
-    assert!(!html.contains("<link"), "the page links to another file");
+    assert!(html.contains("default-src 'none'"));
+    assert!(html.len() < 3_000_000, "{} bytes", html.len());
 }
 
 #[test]
-fn every_queue_has_its_row() {
-    let html = rendered(&["cubic"], 5);
-    for queue in &QUEUES {
-        assert!(html.contains(queue.0), "{} is missing", queue.0);
+fn the_library_and_the_lines_are_in_it() {
+    let html = render("flows.html", &comparison(&QUEUES, &["cubic.0", "cubic.1", "new_reno", "web"], 3));
+    assert!(block(&html, "library").contains("plotly.js v"));
+    let data: serde_json::Value = serde_json::from_str(&block(&html, "data")).expect("JSON");
+    let lines = data["lines"].as_array().expect("lines");
+    let of = |g: usize, source: &str, metric: &str| {
+        lines.iter().filter(|l| l["g"] == g && l["r"] == 0 && l["s"] == source && l["m"] == metric).count()
+    };
+    for g in 0..QUEUES.len() {
+        assert_eq!(of(g, "hop:bottleneck", "queue_packets"), 1);
+        assert_eq!(of(g, "all", "cwnd_packets"), 1);
+        assert_eq!(of(g, "group:cubic", "rtt_ms"), 1);
+        assert_eq!(of(g, "flow:new_reno", "rtt_ms"), 1);
+    }
+    assert_eq!(data["runs"].as_array().map(Vec::len), Some(3));
+    let choices: Vec<&str> = data["flows"].as_array().expect("flows").iter().filter_map(|f| f["id"].as_str()).collect();
+    assert_eq!(choices[..3], ["all", "each", "group:cubic"]);
+}
+
+#[test]
+fn names_and_scenarios_are_escaped() {
+    let mut sample = comparison(&[Queue("<b>&\"x", 50.0, "aqm")], &["<i>flow"], 1);
+    sample.title = "<script>alert(1)</script>".into();
+    let run = &mut sample.groups[0].runs[0];
+    run.result.summary.hops[0].drops.by_reason = [("<u>".to_owned(), 3)].into();
+    run.scenario_text = Some("</code></pre><script>alert(2)</script>".into());
+    let html = render("escaped.html", &sample);
+    let markup = markup(&html);
+    for bad in ["<b>&", "<i>flow", "<script>alert", "<u>", "</code></pre><script>"] {
+        assert!(!markup.contains(bad), "{bad} is in the page as it is");
     }
 }
 
 #[test]
-fn names_cannot_break_out_of_the_page() {
-    let html = rendered(&["</script><img src=x>"], 1);
-    assert!(!html.contains("</script><img"), "a flow's name ends the script");
-    assert!(!html.contains("<img src=x>"), "a flow's name becomes an element");
+fn long_series_are_thinned_and_many_runs_left_out() {
+    let mut sample = comparison(&QUEUES[..2], &["cubic"], 2);
+    for group in &mut sample.groups {
+        for series in group.runs.iter_mut().flat_map(|run| &mut run.result.series) {
+            series.points = (0..200_000).map(|i| (f64::from(i) * 1e-3, f64::from(i % 97))).collect();
+        }
+    }
+    let html = render("long.html", &sample);
+    let data: serde_json::Value = serde_json::from_str(&block(&html, "data")).expect("JSON");
+    for line in data["lines"].as_array().expect("lines") {
+        assert!(line["y"].as_array().expect("y").len() <= 2000);
+    }
+}
+
+#[test]
+fn what_is_missing_is_left_out() {
+    let mut sample = comparison(&QUEUES[..2], &["cubic"], 1);
+    for run in sample.groups.iter_mut().flat_map(|group| &mut group.runs) {
+        run.result.series.clear();
+        run.result.cdfs.clear();
+        run.result.summary.hops[0].drops = Default::default();
+        run.scenario_text = None;
+    }
+    let html = render("bare.html", &sample);
+    assert!(!markup(&html).contains("Drops by reason") && !html.contains("Scenario as run"));
+    sample.groups[0].runs[0].result.summary.hops.clear();
+    sample.groups[1].runs.clear();
+    render("emptier.html", &sample);
+    sample.groups.clear();
+    render("empty.html", &sample);
 }

@@ -3,13 +3,88 @@ mod sample;
 use narrows_report::terminal::{self, Style};
 use sample::{QUEUES, comparison};
 
+fn plain(queues: &[sample::Queue], flows: &[&str], seeds: u64, width: Option<usize>) -> String {
+    terminal::comparison(&comparison(queues, flows, seeds), &Style { width, colour: false })
+}
+
 #[test]
-fn show() {
-    for (flows, seeds) in [(vec!["cubic"], 1), (vec!["cubic"], 5), (vec!["cubic.0", "cubic.1", "new_reno", "web"], 3)] {
-        println!("{}", terminal::comparison(&comparison(&QUEUES, &flows, seeds), &Style::default()));
-        println!(
-            "{}",
-            terminal::comparison(&comparison(&QUEUES, &flows, seeds), &Style { width: Some(100), colour: true })
-        );
-    }
+fn one_run_each() {
+    let expected = "\
+queue     utilisation         queue  sojourn  sojourn      RTT     RTT  goodput  drops  retransmits
+                    %  mean packets   p50 ms   p99 ms  mean ms  p99 ms   Mbit/s
+-----------------------------------------------------------------------------------------------------
+fifo            99.91         694.4     99.8    110.9    133.4   161.0     96.4     44           44
+codel           99.51          62.2      9.1      9.9     57.6    60.0     96.0     74           74
+sfq             99.64          88.2     12.7     14.0     60.7    64.1     96.1     64           64
+fq              99.55          69.3     10.0     11.1     58.4    61.2     96.1     71           71
+fq_codel        99.28          41.8      6.0      6.6     55.1    56.7     95.8     91           91
+";
+    assert_eq!(plain(&QUEUES, &["cubic"], 1, None), expected);
+}
+
+#[test]
+fn intervals_go_below_where_they_would_not_fit() {
+    let wide = plain(&QUEUES[..2], &["cubic"], 5, None);
+    assert!(wide.contains("fifo   99.89 ±0.02    691.5 ±3.2"), "{wide}");
+    assert!(wide.contains("means of 5 runs ± 95 % confidence"), "{wide}");
+    let narrow = plain(&QUEUES[..2], &["cubic"], 5, Some(100));
+    assert!(narrow.lines().all(|line| line.chars().count() <= 100), "{narrow}");
+    assert!(!narrow.contains("99.89 ±0.02") && narrow.contains("±0.02"), "{narrow}");
+}
+
+#[test]
+fn kinds_of_flows_have_a_table_of_their_own() {
+    let text = plain(&QUEUES[..2], &["cubic.0", "cubic.1", "web"], 1, None);
+    let expected = "
+queue  flows         RTT     RTT  goodput  retransmits  completed  completion  completion
+                 mean ms  p99 ms   Mbit/s                              mean s       p99 s
+-------------------------------------------------------------------------------------------
+fifo   cubic ×2    133.4   161.0     64.3           28          –           –           –
+       web         133.4   161.0     32.1           14        210        0.41        2.25
+codel  cubic ×2     57.6    60.0     64.0           48          –           –           –
+       web          57.6    60.0     32.0           24        210        0.41        2.25
+";
+    assert!(text.ends_with(expected), "{text}");
+    assert!(text.contains("Jain"), "several flows have a fairness:\n{text}");
+    assert!(!plain(&QUEUES[..2], &["cubic"], 1, None).contains("Jain"));
+}
+
+#[test]
+fn hops_have_rows_of_their_own() {
+    let mut result = comparison(&QUEUES[..1], &["cubic"], 1);
+    let hops = &mut result.groups[0].runs[0].result.summary.hops;
+    let mut uplink = hops[0].clone();
+    uplink.name = "uplink".into();
+    uplink.queue = "codel".into();
+    uplink.marks = 3;
+    hops.push(uplink);
+    let text = terminal::comparison(&result, &Style::default());
+    let rows: Vec<Vec<&str>> = text.lines().skip(3).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        (&rows[0][..3], &rows[1][..3]),
+        (&["bottleneck", "fifo", "99.91"][..], &["uplink", "codel", "99.91"][..])
+    );
+    assert_eq!(rows[1].iter().filter(|cell| **cell == "–").count(), 4, "flows are shown once:\n{text}");
+    assert!(text.contains("marks"), "{text}");
+}
+
+#[test]
+fn a_terminal_sees_colours_and_no_one_else_sees_escapes() {
+    let mut result = comparison(&QUEUES[..2], &["cubic"], 1);
+    result.groups[0].label = "ev\x1b[2Jil".into();
+    let colour = terminal::comparison(&result, &Style { width: Some(120), colour: true });
+    assert!(colour.contains("\x1b[38;2;") && !colour.contains("\x1b[2J"), "{colour:?}");
+    assert!(!terminal::comparison(&result, &Style::default()).contains('\x1b'));
+}
+
+#[test]
+fn figures_that_are_missing_leave_a_dash() {
+    let mut result = comparison(&QUEUES[..1], &["voice"], 1);
+    let summary = &mut result.groups[0].runs[0].result.summary;
+    summary.flows[0].rtt_ms = None;
+    summary.hops[0].queue_packets.mean = f64::NAN;
+    let text = terminal::comparison(&result, &Style::default());
+    assert_eq!(text.matches('–').count(), 3, "{text}");
+    result.groups.clear();
+    assert!(terminal::comparison(&result, &Style::default()).contains("utilisation"), "no runs, no panic");
 }

@@ -17,7 +17,9 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use receiver::Receiver;
+use narrows_core::Time;
+
+pub(crate) use receiver::{Incoming, Receiver};
 pub(crate) use sender::{Outgoing, Sender};
 
 /// Selective acknowledgments that fit beside timestamps (RFC 2018 §3).
@@ -30,6 +32,8 @@ pub(crate) struct AckSegment {
     pub(crate) ack: u64,
     /// Segments received beyond it, as (start, end) offsets from `ack`, the most recent first.
     sacks: [(u32, u32); MAX_SACKS],
+    /// Timestamp of the segment that the acknowledgment answers, ms (RFC 7323 §4.3).
+    echo: u32,
     /// How many of `sacks` there are.
     blocks: u8,
     /// Congestion experienced is echoed (RFC 3168 §6.1).
@@ -43,4 +47,10 @@ impl AckSegment {
         let absolute = |&(start, end): &(u32, u32)| (self.ack + u64::from(start), self.ack + u64::from(end));
         self.sacks[..usize::from(self.blocks)].iter().map(absolute)
     }
+}
+
+/// The clock of timestamps (RFC 7323 §5.4); Linux's ticks every millisecond.
+#[inline]
+pub(crate) fn milliseconds(now: Time) -> u32 {
+    (now.as_ns() / 1_000_000) as u32
 }

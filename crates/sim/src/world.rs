@@ -7,7 +7,7 @@ use crate::application::Act;
 use crate::event::{Events, Kind};
 use crate::host::{Armed, Flow, MAX_SYNS, Returning, Routes, Tcp, Transport};
 use crate::record::hop::HopRecord;
-use crate::tcp::{AckSegment, Outgoing};
+use crate::tcp::{AckSegment, Incoming, Outgoing, milliseconds};
 use crate::{Cancelled, Watch};
 use narrows_core::link::{Link, Poll};
 use narrows_core::queue::Ctx;
@@ -35,6 +35,8 @@ pub(crate) struct Hop {
 pub(crate) struct Segment {
     seq: u64,
     ip_len: u32,
+    /// TCP's timestamp, ms.
+    stamp: u32,
     /// Position on the route.
     at: u16,
     kind: SegmentKind,
@@ -288,7 +290,9 @@ impl World {
         let payload = segment.ip_len - flow.header.min(segment.ip_len);
         match (segment.kind, &mut flow.transport) {
             (SegmentKind::Data, Transport::Tcp(tcp)) => {
-                let arrival = tcp.receiver.on_segment(segment.seq, meta.ecn == Ecn::Ce, segment.cwr, self.now);
+                let Segment { seq, stamp, cwr, .. } = segment;
+                let incoming = Incoming { seq, stamp, marked: meta.ecn == Ecn::Ce, cwr };
+                let arrival = tcp.receiver.on_segment(incoming, self.now);
                 let new = if arrival.is_new { payload } else { 0 };
                 flow.record.received(segment.ip_len, new);
                 tcp.received += u64::from(new);
@@ -411,7 +415,7 @@ impl World {
                 PacketMeta { hash: flow.hash, flow: FlowId(flow_index as u32), ecn: tcp.ecn, ..PacketMeta::default() };
             let ip_len = u32::from(len) + flow.header;
             let hop = usize::from(self.routes[flow.routes as usize].there[0]);
-            let id = self.insert(meta, Segment { seq, ip_len, cwr, ..Segment::default() });
+            let id = self.insert(meta, Segment { seq, ip_len, stamp: milliseconds(now), cwr, ..Segment::default() });
             self.offer(hop, id);
         }
     }

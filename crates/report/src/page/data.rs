@@ -136,6 +136,8 @@ impl<'a> Data<'a> {
                     self.runs.push(format!("seed {}", run.result.summary.seed));
                 }
                 for (id, source) in sources {
+                    // Room is short only where there are many flows, each with lines of its own.
+                    let limit = if matches!(source, Source::Flow(_)) { limit } else { MOST };
                     for panel in &self.series {
                         let points = run.series(source, &panel.metric).map(|points| thin::series(&points, limit));
                         let (Some(points), s, m) = (points, id.clone(), panel.metric.clone()) else { continue };
@@ -182,7 +184,12 @@ fn recorded(comparison: &Comparison) -> Vec<&str> {
 fn choices(comparison: &Comparison) -> Vec<Choice> {
     let (flows, groups) = (recorded(comparison), comparison.flow_groups());
     let choice = |id: String, label: String| Choice { id, label };
-    let mut out = vec![choice("all".to_owned(), "all flows together".to_owned())];
+    // Of very many flows only the first have series of their own.
+    let together = match flows.len() < comparison.flows().len() {
+        true => format!("{} recorded flows together", flows.len()),
+        false => "all flows together".to_owned(),
+    };
+    let mut out = vec![choice("all".to_owned(), together)];
     if flows.len() < 2 {
         return out;
     }

@@ -7,6 +7,8 @@ pub(super) struct HtmlTable {
     pub(super) heads: Vec<&'static str>,
     pub(super) columns: Vec<Head>,
     pub(super) rows: Vec<HtmlRow>,
+    /// Do intervals go below their means, for want of room?
+    pub(super) stacked: bool,
 }
 
 /// Title of a column.
@@ -63,6 +65,7 @@ impl HtmlTable {
             heads: table.heads.clone(),
             columns: table.columns.iter().map(head).collect(),
             rows: table.rows.iter().map(row).collect(),
+            stacked: table.heads.len() + table.columns.len() > ROOM,
         }
     }
 }
@@ -119,6 +122,9 @@ impl DropTable {
             .then(|| DropTable { reasons: reasons.iter().map(|r| r.replace('_', " ")).collect(), rows })
     }
 }
+
+/// Columns that have room for their intervals beside the means.
+const ROOM: usize = 10;
 
 fn percent(value: f64, largest: f64) -> u32 {
     if largest > 0.0 { (100.0 * value / largest).clamp(0.0, 100.0).round() as u32 } else { 0 }

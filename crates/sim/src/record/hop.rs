@@ -160,7 +160,7 @@ pub(crate) fn capacity(rate: &RateSpec, from: Time, to: Time) -> Bytes {
         }
         RateSpec::Trace { opportunities, period, .. } => {
             let before = |time: Time| {
-                let periods = time.as_ns() / period.as_ns();
+                let periods = time.as_ns().saturating_sub(1) / period.as_ns();
                 let offset = time.since(Time::ZERO + *period * periods);
                 periods * opportunities.len() as u64 + opportunities.partition_point(|&at| at < offset) as u64
             };

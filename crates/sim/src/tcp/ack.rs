@@ -1,9 +1,9 @@
 //! Digesting an acknowledgment, in the order of Linux's `tcp_ack`: selective blocks, the cumulative part, RTT, probe,
 //! loss detection, timers, congestion control.
-use super::AckSegment;
 use super::rate::{Delivery, Newest};
 use super::scoreboard::Record;
 use super::sender::{Sender, segments};
+use super::{AckSegment, milliseconds};
 use narrows_core::congestion::{Ack, Reduction};
 use narrows_core::{Bytes, Span, Time};
 
@@ -27,8 +27,10 @@ pub(super) struct Digest {
     acked_sent: Option<(Time, Time)>,
     /// The same of those acknowledged selectively.
     sacked_sent: Option<(Time, Time)>,
-    /// When a segment that was sent again, now acknowledged cumulatively, was last sent.
-    resent_sent: Option<Time>,
+    /// A segment that was sent again was acknowledged cumulatively.
+    resent: bool,
+    /// The timestamp that the peer echoes, ms.
+    echo: u32,
     newest: Option<Newest>,
 }
 
@@ -40,7 +42,7 @@ impl Sender {
             return None;
         }
         let prior_inflight = self.board.inflight();
-        let mut digest = Digest { ece: ack.ece, ..Digest::default() };
+        let mut digest = Digest { ece: ack.ece, echo: ack.echo, ..Digest::default() };
         let plain = ack.blocks == 0 && !ack.ece && self.board.is_plain();
         if ack.blocks > 0 {
             self.digest_sacks(ack, now, &mut digest);
@@ -91,7 +93,7 @@ impl Sender {
             let (record, is_new) = self.board.acknowledge_first();
             self.una_bytes += Bytes(u64::from(record.len));
             if record.ever_resent() {
-                digest.resent_sent = digest.resent_sent.or(Some(record.sent));
+                digest.resent = true;
             } else if is_new {
                 let first = digest.acked_sent.map_or(record.sent, |(first, _)| first);
                 digest.acked_sent = Some((first, record.sent));
@@ -140,14 +142,8 @@ impl Sender {
             (Some((first, _)), Some((_, last))) => (now.since(first), now.since(last)),
             (None, Some((first, last))) => (now.since(first), now.since(last)),
             (None, None) => {
-                let sent = digest.resent_sent?;
-                let tick = 1_000_000;
-                let rtt = Span::ms((now.as_ns() / tick - sent.as_ns() / tick).max(1));
-                // Shorter than the path: the acknowledgment is for the original, and says nothing of this sending.
-                if self.rtt.min().is_some_and(|min| rtt + Span::ns(tick) < min) {
-                    return None;
-                }
-                (rtt, rtt)
+                let rtt = digest.resent.then(|| milliseconds(now).wrapping_sub(digest.echo).max(1))?;
+                (Span::ms(u64::from(rtt)), Span::ms(u64::from(rtt)))
             }
         };
         self.rtt.sample_min(for_controller);

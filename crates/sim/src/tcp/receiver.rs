@@ -39,6 +39,23 @@ pub(crate) struct Receiver {
     gathering: Option<Time>,
     echo: bool,
     duplicate: bool,
+    /// All before was acknowledged.
+    acknowledged: u64,
+    /// Timestamp of the last segment that began there: what is echoed (RFC 7323 §4.3).
+    stamp: u32,
+}
+
+/// A segment, as it arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Incoming {
+    /// Its number.
+    pub(crate) seq: u64,
+    /// Its timestamp, ms.
+    pub(crate) stamp: u32,
+    /// It carries congestion experienced.
+    pub(crate) marked: bool,
+    /// It carries the sender's answer to an echoed mark.
+    pub(crate) cwr: bool,
 }
 
 /// What a segment brought.
@@ -69,6 +86,8 @@ impl Receiver {
             gathering: None,
             echo: false,
             duplicate: false,
+            acknowledged: 0,
+            stamp: 0,
         }
     }
 
@@ -78,9 +97,13 @@ impl Receiver {
         self.next ^ u64::from(self.pending)
     }
 
-    /// A segment arrives; `marked` with congestion experienced, `cwr` with the sender's answer to it.
+    /// A segment arrives.
     #[inline]
-    pub(crate) fn on_segment(&mut self, seq: u64, marked: bool, cwr: bool, now: Time) -> Arrival {
+    pub(crate) fn on_segment(&mut self, segment: Incoming, now: Time) -> Arrival {
+        let Incoming { seq, stamp, marked, cwr } = segment;
+        if seq <= self.acknowledged {
+            self.stamp = stamp;
+        }
         if marked | cwr {
             self.notice_ecn(marked, cwr);
         }
@@ -216,7 +239,8 @@ impl Receiver {
         self.quick = self.quick.saturating_sub(self.pending.max(1));
         self.pending = 0;
         self.delayed = None;
-        let mut ack = AckSegment { ack: self.next, ece: self.echo, ..AckSegment::default() };
+        self.acknowledged = self.next;
+        let mut ack = AckSegment { ack: self.next, ece: self.echo, echo: self.stamp, ..AckSegment::default() };
         if self.remembered > 0 || self.duplicate {
             self.selective(&mut ack);
         }

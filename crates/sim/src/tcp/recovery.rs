@@ -242,10 +242,10 @@ impl Sender {
 
     /// F-RTO with SACK (RFC 5682 §3): a timeout was spurious if something sent before it, and never again, arrives.
     fn verify_timeout(&mut self, digest: &Digest, now: Time) {
+        self.frto_probes = false;
         if !self.frto {
             return;
         }
-        self.frto_probes = false;
         if digest.original && (digest.advanced || digest.sacked) {
             self.frto = false;
             self.state = State::Open;
@@ -283,9 +283,8 @@ impl Sender {
             && let Some(srtt) = self.rtt.smoothed()
         {
             let slack = if self.board.out() == 1 { PROBE_DELAYED_ACK } else { TICKS };
-            let probe = now + srtt * 2 + slack;
-            // Where the timeout would come first the probe takes its time (RFC 8985 §7.2).
-            self.timer = Some((probe.min(expiry), Timer::Probe));
+            // Where the timeout would come first the probe takes its place: it reduces nothing unless it repairs a loss.
+            self.timer = Some(((now + srtt * 2 + slack).min(expiry), Timer::Probe));
         }
     }
 
@@ -327,12 +326,14 @@ impl Sender {
             || self.board.una() >= self.recover
             || (self.state == State::Loss && self.expiries == 0);
         self.frto = !matches!(self.state, State::Recovery | State::Loss) || self.expiries > 0;
-        self.rack.lost += self.board.lose_all();
+        let patience = self.rack.rtt;
+        self.rack.lost += self.board.lose_old(|record| now.since(record.sent) >= patience);
         self.state = State::Loss;
         self.tell_loss(LossKind::Timeout, first, now);
         self.take_window();
         self.recover = self.board.nxt();
         self.probe = None;
+        self.frto_probes = false;
         self.expiries += 1;
         self.timer_base = now;
         self.arm_timer(now);

@@ -372,16 +372,17 @@ impl Scoreboard {
         }
     }
 
-    /// Everything not selectively acknowledged is taken for lost (RFC 6298 §5.4, Linux `tcp_timeout_mark_lost`).
-    pub(super) fn lose_all(&mut self) -> u32 {
+    /// After a timeout the first segment is taken for lost, and all that are not selectively acknowledged and that `judge`
+    /// finds old enough (Linux `tcp_timeout_mark_lost`; RFC 6298 §5.4 knows the first only).
+    pub(super) fn lose_old(&mut self, old: impl Fn(&Record) -> bool) -> u32 {
         let before = self.lost_out;
         for seq in self.una..self.nxt {
-            if !self.record(seq).sacked() {
+            let record = self.record(seq);
+            if !record.sacked() && (seq == self.una || old(record)) {
                 self.lose(seq);
             }
         }
-        self.resent.clear();
-        self.originals = self.nxt;
+        self.originals = self.una;
         self.lost_out - before
     }
 

@@ -1,6 +1,6 @@
 //! When a receiver acknowledges, and what it says.
 use crate::tcp::receiver::Arrival;
-use crate::tcp::{AckSegment, Receiver};
+use crate::tcp::{AckSegment, Incoming, Receiver};
 use narrows_core::params::Packets;
 use narrows_core::{Span, Time};
 use narrows_scenario::transport::TcpParams;
@@ -16,9 +16,14 @@ fn us(us: u64) -> Time {
     Time::ZERO + Span::us(us)
 }
 
+/// Sent for the first time, and its timestamp is its number.
+fn plain(seq: u64) -> Incoming {
+    Incoming { seq, stamp: seq as u32, marked: false, cwr: false }
+}
+
 /// A segment arrives; the acknowledgment, if one is due.
 fn arrives(receiver: &mut Receiver, seq: u64, now: Time) -> Option<AckSegment> {
-    let Arrival { acknowledge, .. } = receiver.on_segment(seq, false, false, now);
+    let Arrival { acknowledge, .. } = receiver.on_segment(plain(seq), now);
     acknowledge.then(|| receiver.acknowledge())
 }
 
@@ -85,7 +90,7 @@ fn a_duplicate_is_told_once_in_place_of_a_block() {
         let _ = arrives(&mut receiver, seq, us(seq));
     }
     for seq in [0, 4] {
-        let arrival = receiver.on_segment(seq, false, false, us(10));
+        let arrival = receiver.on_segment(plain(seq), us(10));
         assert_eq!(arrival, Arrival { is_new: false, acknowledge: true });
         let ack = receiver.acknowledge();
         assert!(ack.duplicate);
@@ -130,7 +135,10 @@ fn without_compression_every_duplicate_is_answered() {
 fn a_mark_is_echoed_until_it_is_answered() {
     let mut receiver = settled();
     let echoes = |receiver: &mut Receiver, seq, marked, cwr| {
-        receiver.on_segment(seq, marked, cwr, us(seq)).acknowledge.then(|| receiver.acknowledge().ece)
+        receiver
+            .on_segment(Incoming { marked, cwr, ..plain(seq) }, us(seq))
+            .acknowledge
+            .then(|| receiver.acknowledge().ece)
     };
     assert_eq!(echoes(&mut receiver, 0, false, false), None);
     // The first mark is told at once, and so is the next segment.
@@ -141,4 +149,19 @@ fn a_mark_is_echoed_until_it_is_answered() {
     assert_eq!(echoes(&mut receiver, 5, false, true), Some(false));
     // A segment that brings the answer and a new mark is a new mark.
     assert_eq!(echoes(&mut receiver, 6, true, true), Some(true));
+}
+
+#[test]
+fn the_timestamp_echoed_is_that_of_the_first_segment_not_acknowledged_before() {
+    // RFC 7323 §4.3: (A) delayed acknowledgments, (B) a hole, (C) a filled hole.
+    let mut receiver = settled();
+    let echo = |receiver: &mut Receiver, seq, stamp| {
+        let segment = Incoming { stamp, ..plain(seq) };
+        receiver.on_segment(segment, us(seq)).acknowledge.then(|| receiver.acknowledge().echo)
+    };
+    assert_eq!(echo(&mut receiver, 0, 10), None);
+    assert_eq!(echo(&mut receiver, 1, 11), Some(10));
+    assert_eq!(echo(&mut receiver, 3, 13), Some(10));
+    assert_eq!(echo(&mut receiver, 4, 14), Some(10));
+    assert_eq!(echo(&mut receiver, 2, 20), Some(20));
 }

@@ -88,7 +88,8 @@ enum Op {
     Probe,
     /// All sent this long ago or longer is lost.
     Walk(u8),
-    LoseAll,
+    /// A timeout: the first is lost, and what was sent this long ago or longer.
+    LoseOld(u8),
     FindAll,
 }
 
@@ -100,7 +101,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (1u8..8).prop_map(Op::Resend),
         1 => Just(Op::Probe),
         4 => (0u8..12).prop_map(Op::Walk),
-        1 => Just(Op::LoseAll),
+        1 => (0u8..12).prop_map(Op::LoseOld),
         1 => Just(Op::FindAll),
     ]
 }
@@ -157,12 +158,14 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
             }
         }
         Op::Walk(ago) => walk(board, model, now, Span::us(u64::from(ago))),
-        Op::LoseAll => {
-            let newly = board.lose_all();
-            assert_eq!(newly, model.count(|fate| !fate.sacked && !fate.lost));
-            for fate in model.fates[model.una..].iter_mut().filter(|fate| !fate.sacked) {
-                (fate.lost, fate.resent) = (true, false);
-            }
+        Op::LoseOld(ago) => {
+            let old = now - Span::us(u64::from(ago));
+            let newly = board.lose_old(|record| record.sent <= old);
+            let una = model.una;
+            let is_lost = |seq: usize, fate: &Fate| !fate.sacked && (seq == una || fate.sent <= old);
+            let seqs: Vec<usize> = (una..model.fates.len()).filter(|&seq| is_lost(seq, &model.fates[seq])).collect();
+            assert_eq!(newly as usize, seqs.iter().filter(|&&seq| !model.fates[seq].lost).count());
+            seqs.iter().for_each(|&seq| model.lose(seq as u64));
         }
         Op::FindAll => {
             // A timeout that was spurious: retransmissions may still be in flight.

@@ -1,0 +1,129 @@
+//! From result folders to comparisons, pages and differences.
+mod sample;
+use narrows_report::terminal::Style;
+use narrows_report::{Comparison, Diff, diff, write_page};
+use narrows_scenario::result::folder;
+use narrows_scenario::{Scenario, Summary};
+use sample::{QUEUES, comparison, run};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// An empty folder of this test's own.
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("folders").join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("the target folder can be written");
+    dir
+}
+
+fn scenario() -> Scenario {
+    let text = "duration = \"60s\"\n[[hop]]\nname = \"bottleneck\"\nrate = \"100mbit\"\nqueue = \"fifo\"\n\
+        [[flow]]\nname = \"cubic\"\nrtt = \"50ms\"\nroute = [\"bottleneck\"]\n";
+    Scenario::parse(text, "sample.toml", Path::new("")).expect("the sample is a scenario")
+}
+
+/// Writes a comparison as the command line does: queues in this order, under folder names of their own.
+fn store(dir: &Path, comparison: &Comparison) {
+    let mut summaries: Vec<&Summary> = Vec::new();
+    for group in &comparison.groups {
+        for run in &group.runs {
+            let name = group.label.replace([':', '='], "-");
+            let sub = dir.join(name).join(format!("seed-{}", run.result.summary.seed));
+            folder::write(&sub, &scenario(), &run.result).expect("a result can be written");
+            summaries.push(&run.result.summary);
+        }
+    }
+    let json = serde_json::to_string_pretty(&summaries).expect("summaries are JSON");
+    fs::write(dir.join(folder::SUMMARY), json).expect("the list can be written");
+}
+
+#[test]
+fn groups_follow_the_list_and_are_called_by_their_queues() {
+    let dir = scratch("order");
+    let queues = [QUEUES[4], sample::Queue("fifo:limit=100p", 100.0, "queue_full"), QUEUES[1]];
+    let mut written = comparison(&queues, &["cubic"], 3);
+    store(&dir, &written);
+    let read = Comparison::load(&dir).expect("it can be read");
+    let labels: Vec<&str> = read.groups.iter().map(|g| g.label.as_str()).collect();
+    assert_eq!(labels, ["fq_codel", "fifo:limit=100p", "codel"]);
+    for run in written.groups.iter_mut().flat_map(|group| &mut group.runs) {
+        run.scenario = Some(scenario());
+        run.scenario_text = Some(scenario().to_toml());
+    }
+    assert_eq!(read, written);
+}
+
+#[test]
+fn repeated_runs_of_a_scenario_and_single_runs_are_results_too() {
+    let dir = scratch("repeated");
+    for seed in [10, 9, 2] {
+        let result = run(QUEUES[0], &["cubic"], seed).result;
+        folder::write(&dir.join(format!("seed-{seed}")), &scenario(), &result).expect("a result can be written");
+    }
+    let read = Comparison::load(&dir).expect("it can be read");
+    let seeds: Vec<u64> = read.runs().map(|run| run.result.summary.seed).collect();
+    assert_eq!((read.groups.len(), seeds), (1, vec![2, 9, 10]), "without a list, by number");
+    let one = Comparison::load(&dir.join("seed-9")).expect("it can be read");
+    assert_eq!((one.groups.len(), one.groups[0].label.as_str()), (1, "fifo"));
+}
+
+#[test]
+fn what_is_no_result_is_named() {
+    let dir = scratch("none");
+    let message = Comparison::load(&dir).expect_err("there is nothing").to_string();
+    assert!(message.contains("none") && message.contains("summary.json"), "{message}");
+    assert!(Comparison::load(&dir.join("nowhere")).is_err());
+    store(&dir, &comparison(&QUEUES[..1], &["cubic"], 1));
+    fs::write(dir.join("fifo/seed-1/series.parquet"), b"PAR1 no").expect("a file can be spoiled");
+    let message = Comparison::load(&dir).expect_err("it is spoiled").to_string();
+    assert!(message.contains("series.parquet"), "{message}");
+}
+
+#[test]
+fn page_and_figures_are_written_whole_and_alike() {
+    let dir = scratch("page");
+    store(&dir, &comparison(&QUEUES, &["cubic"], 1));
+    let read = Comparison::load(&dir).expect("it can be read");
+    let written = write_page(&read, &dir).expect("a page can be written");
+    assert_eq!(written.len(), 7, "{written:?}");
+    let bytes: Vec<Vec<u8>> = written.iter().map(|path| fs::read(path).expect("it was written")).collect();
+    assert!(String::from_utf8_lossy(&bytes[0]).contains("100 Mbit/s"), "the page says what was run");
+    assert_eq!(write_page(&read, &dir).expect("again"), written);
+    let again: Vec<Vec<u8>> = written.iter().map(|path| fs::read(path).expect("it was written")).collect();
+    assert!(bytes == again, "the same result gives the same bytes");
+    let stray = |dir: &Path| {
+        let entries = fs::read_dir(dir).expect("it is there").filter_map(Result::ok);
+        entries.filter(|e| e.file_name().to_string_lossy().starts_with('.')).count()
+    };
+    assert_eq!(stray(&dir) + stray(&dir.join("svg")), 0, "no temporary files stay");
+}
+
+#[test]
+fn a_difference_is_a_table() {
+    let (first, second) = (scratch("diff-a"), scratch("diff-b"));
+    store(&first, &comparison(&QUEUES[..2], &["cubic"], 3));
+    let mut other = comparison(&[QUEUES[0], QUEUES[2]], &["cubic"], 3);
+    for run in &mut other.groups[0].runs {
+        run.result.summary.hops[0].utilisation -= 0.25;
+        run.result.summary.hops[0].queue_packets.mean += 0.5;
+    }
+    store(&second, &other);
+    let text = diff(&first, &second, &Style::default()).expect("both can be read");
+    let row = |figure: &str| text.lines().find(|line| line.starts_with(figure)).unwrap_or_default().to_owned();
+    let cells =
+        |figure: &str| row(figure).split("  ").map(str::trim).filter(|c| !c.is_empty()).map(str::to_owned).collect();
+    let utilisation: Vec<String> = cells("utilisation");
+    assert_eq!(utilisation, ["utilisation (%)", "99.90 ±0.02", "74.90 ±0.02", "-25.00", "-25.0", "*"]);
+    assert!(!row("queue mean").ends_with('*'), "half a packet is within the spread of 9:\n{text}");
+    assert!(text.contains("only in a: codel") && text.contains("only in b: sfq"), "{text}");
+}
+
+#[test]
+fn single_groups_are_compared_whatever_they_are_called() {
+    let (a, b) = (comparison(&QUEUES[..1], &["cubic"], 1), comparison(&QUEUES[1..2], &["cubic"], 1));
+    let diff = Diff::between(&a, &b);
+    assert_eq!(diff.sections[0].name, "fifo → codel · bottleneck");
+    let drops = diff.sections[0].figures.iter().find(|c| c.figure == "drops").expect("drops are compared");
+    assert_eq!((drops.difference(), drops.is_significant()), (30.0, None), "one run each: no verdict");
+    assert_eq!(drops.percent().map(f64::round), Some(68.0));
+}
