@@ -175,6 +175,24 @@ fn a_retransmission_that_is_lost_is_sent_again() {
 }
 
 #[test]
+fn regression_a_retransmission_has_a_whole_timeout() {
+    // The timer ran on from the last cumulative acknowledgment: where a queue made RTT and timeout alike it expired while
+    // the first retransmission was on its way, once per recovery.
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_ack(&sack(0, &[(1, 4)]), at(250));
+    assert_eq!(burst(&mut sender, at(250))[0].seq, 0);
+    assert_eq!(sender.timer, Some((at(250) + sender.rtt.timeout(), Timer::Retransmit)));
+    // What is told of data sent before that starts it again,
+    let _ = sender.on_ack(&sack(0, &[(1, 10)]), at(300));
+    let _ = burst(&mut sender, at(300));
+    assert_eq!(sender.timer, Some((at(300) + sender.rtt.timeout(), Timer::Retransmit)));
+    // but what is told of data sent afterwards does not, although the retransmission goes out again.
+    let _ = sender.on_ack(&sack(0, &[(1, 11)]), at(500));
+    assert_eq!(sender.timer, Some((at(300) + sender.rtt.timeout(), Timer::Retransmit)));
+}
+
+#[test]
 fn a_window_is_reduced_in_proportion_to_what_arrives() {
     let window = 100;
     let params = TcpParams { initial_window: narrows_core::params::Packets(window), ..TcpParams::default() };
