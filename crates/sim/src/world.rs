@@ -85,7 +85,10 @@ const SYN_LEN: u32 = 60;
 impl World {
     /// Runs until the end.
     pub(crate) fn run(&mut self, watch: &mut dyn Watch) -> Result<(), Cancelled> {
-        self.events.schedule(self.warmup, Kind::WarmedUp, 0);
+        // Without a warm-up nothing starts again: what happens at the epoch counts.
+        if self.warmup > Time::ZERO {
+            self.events.schedule(self.warmup, Kind::WarmedUp, 0);
+        }
         self.events.schedule(Time::ZERO + self.spacing, Kind::Sample, 0);
         while let Some((at, kind, index)) = self.events.pop() {
             if at > self.end {

@@ -233,6 +233,10 @@ impl Sender {
 
     fn resend_next(&mut self, now: Time) -> Option<Outgoing> {
         let seq = self.board.next_to_resend()?;
+        if seq == self.board.una() {
+            // The first segment has a whole timeout again (Linux `tcp_xmit_retransmit_queue`).
+            self.timer_base = now;
+        }
         Some(self.resend(seq, now))
     }
 
