@@ -30,7 +30,7 @@ struct Slot {
     meta: PacketMeta,
     /// Next in the chain, or next free slot.
     next: Option<PacketId>,
-    /// Previous in the chain, towards its head.
+    /// Previous in the chain, towards its head. The head's own is stale: clearing it would cost a cache miss per packet.
     prev: Option<PacketId>,
 }
 
@@ -137,9 +137,8 @@ impl Chain {
         self.packets -= 1;
         self.bytes -= u64::from(slot.meta.len);
         self.head = slot.next.take();
-        match self.head {
-            Some(head) => pool.slots[head.index()].prev = None,
-            None => self.tail = None,
+        if self.head.is_none() {
+            self.tail = None;
         }
         Some(id)
     }
@@ -151,10 +150,13 @@ impl Chain {
         let slot = &mut pool.slots[id.index()];
         self.packets -= 1;
         self.bytes -= u64::from(slot.meta.len);
-        self.tail = slot.prev.take();
-        match self.tail {
-            Some(tail) => pool.slots[tail.index()].next = None,
-            None => self.head = None,
+        if self.head == Some(id) {
+            *self = Chain::new();
+        } else {
+            self.tail = slot.prev;
+            if let Some(tail) = self.tail {
+                pool.slots[tail.index()].next = None;
+            }
         }
         Some(id)
     }

@@ -117,7 +117,7 @@ fn flow(scenario: &Scenario, group: &model::Flow, member: u32, index: usize, rec
                 received: 0,
                 armed: Armed::default(),
             };
-            (Transport::Tcp(Box::new(tcp)), params.header)
+            (Transport::Tcp(tcp), params.header)
         }
     };
     Flow {

@@ -60,31 +60,23 @@ pub(crate) struct Events {
     /// The current tick.
     tick: u64,
     levels: Vec<Level>,
-    nodes: Vec<Node>,
-    free: u32,
+    /// Emptied slots, whose memory the next slots take.
+    spare: Vec<Vec<u128>>,
     is_fresh: bool,
 }
 
 /// A wheel: level 0 has a slot per tick, level n one per 4096ⁿ ticks.
 struct Level {
-    heads: Box<[u32; SLOTS]>,
+    slots: Vec<Vec<u128>>,
     occupied: [u64; SLOTS / 64],
     /// Which words of `occupied` are not zero.
     words: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Node {
-    event: u128,
-    next: u32,
 }
 
 /// Children per node: a wider heap is shallower, and one node's children share a cache line.
 const ARITY: usize = 4;
 const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
-/// End of a list of nodes.
-const NIL: u32 = u32::MAX;
 /// Below so many pending events the heap alone is faster.
 const FEW: usize = 64;
 /// Events that a tick should hold.
@@ -92,7 +84,7 @@ const PER_TICK: f64 = 16.0;
 
 impl Level {
     fn new() -> Level {
-        Level { heads: Box::new([NIL; SLOTS]), occupied: [0; SLOTS / 64], words: 0 }
+        Level { slots: vec![Vec::new(); SLOTS], occupied: [0; SLOTS / 64], words: 0 }
     }
 
     #[inline]
@@ -101,9 +93,9 @@ impl Level {
         self.words |= 1 << (slot / 64);
     }
 
-    /// Takes the list of the first occupied slot after `slot`.
+    /// Takes the events of the first occupied slot after `slot`.
     #[inline]
-    fn take_after(&mut self, slot: usize) -> Option<(usize, u32)> {
+    fn take_after(&mut self, slot: usize) -> Option<(usize, Vec<u128>)> {
         let (mut word, bit) = (slot / 64, slot % 64);
         // Shifting twice: a shift by 64 is not defined.
         let mut bits = self.occupied[word] & (u64::MAX << bit << 1);
@@ -120,7 +112,7 @@ impl Level {
         if self.occupied[word] == 0 {
             self.words &= !(1 << word);
         }
-        Some((found, core::mem::replace(&mut self.heads[found], NIL)))
+        Some((found, core::mem::take(&mut self.slots[found])))
     }
 }
 
@@ -139,8 +131,7 @@ impl Events {
             tick_bits,
             tick: 0,
             levels: Vec::new(),
-            nodes: Vec::new(),
-            free: NIL,
+            spare: Vec::new(),
             is_fresh: false,
         }
     }
@@ -154,8 +145,7 @@ impl Events {
         if at.as_ns() >> self.tick_bits <= self.tick {
             self.push_near(event);
         } else {
-            let node = self.store(event);
-            self.link(node, at.as_ns() >> self.tick_bits);
+            self.put_off(event, at.as_ns() >> self.tick_bits);
         }
     }
 
@@ -185,25 +175,9 @@ impl Events {
         near.iter().map(|&event| (KINDS[(event as u64 >> 24) as usize & 15], event as usize & (MAX_INDEX - 1)))
     }
 
+    /// Puts an event into the wheel; its tick is later than the current one.
     #[inline]
-    fn store(&mut self, event: u128) -> u32 {
-        match self.nodes.get_mut(self.free as usize) {
-            Some(node) => {
-                let free = self.free;
-                self.free = node.next;
-                node.event = event;
-                free
-            }
-            None => {
-                self.nodes.push(Node { event, next: NIL });
-                (self.nodes.len() - 1) as u32
-            }
-        }
-    }
-
-    /// Puts a node into the wheel; its tick is later than the current one.
-    #[inline]
-    fn link(&mut self, node: u32, tick: u64) {
+    fn put_off(&mut self, event: u128, tick: u64) {
         // The highest digit, to the base of 4096, in which the two ticks differ.
         let level = ((tick ^ self.tick).ilog2() / SLOT_BITS) as usize;
         while self.levels.len() <= level {
@@ -211,8 +185,13 @@ impl Events {
         }
         let slot = (tick >> (level as u32 * SLOT_BITS)) as usize & (SLOTS - 1);
         let wheel = &mut self.levels[level];
-        self.nodes[node as usize].next = wheel.heads[slot];
-        wheel.heads[slot] = node;
+        let events = &mut wheel.slots[slot];
+        if events.capacity() == 0
+            && let Some(spare) = self.spare.pop()
+        {
+            *events = spare;
+        }
+        events.push(event);
         wheel.set(slot);
     }
 
@@ -222,24 +201,21 @@ impl Events {
         while level < self.levels.len() {
             let shift = level as u32 * SLOT_BITS;
             let slot = (self.tick >> shift) as usize & (SLOTS - 1);
-            let Some((found, mut node)) = self.levels[level].take_after(slot) else {
+            let Some((found, mut events)) = self.levels[level].take_after(slot) else {
                 level += 1;
                 continue;
             };
             let above = self.tick >> shift >> SLOT_BITS << SLOT_BITS;
             self.tick = (above | found as u64) << shift;
-            while node != NIL {
-                let Node { event, next } = self.nodes[node as usize];
+            for event in events.drain(..) {
                 let tick = (event >> 64) as u64 >> self.tick_bits;
                 if tick <= self.tick {
                     self.push_near(event);
-                    self.nodes[node as usize].next = self.free;
-                    self.free = node;
                 } else {
-                    self.link(node, tick);
+                    self.put_off(event, tick);
                 }
-                node = next;
             }
+            self.spare.push(events);
             if !self.near.is_empty() {
                 self.is_fresh = true;
                 return true;
@@ -256,9 +232,10 @@ impl Events {
     }
 
     pub(crate) fn bytes(&self) -> usize {
+        let slot = |events: &Vec<u128>| size_of::<Vec<u128>>() + events.capacity() * size_of::<u128>();
         self.near.capacity() * size_of::<u128>()
-            + self.nodes.capacity() * size_of::<Node>()
-            + self.levels.len() * (SLOTS * size_of::<u32>() + size_of::<Level>())
+            + self.levels.iter().flat_map(|level| &level.slots).chain(&self.spare).map(slot).sum::<usize>()
+            + self.levels.len() * size_of::<Level>()
     }
 
     #[inline]

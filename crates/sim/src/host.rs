@@ -1,5 +1,6 @@
 //! The two ends of a flow: application, transport, and the pipe that brings acknowledgments back.
 use crate::application::Application;
+use crate::prefetch::prefetch;
 use crate::record::flow::FlowRecord;
 use crate::tcp::{AckSegment, Receiver, Sender};
 use narrows_core::congestion::ControllerConfig;
@@ -47,9 +48,11 @@ pub(crate) enum Returning {
 }
 
 /// How a flow is carried.
+// A box would cost each event of a TCP flow a cache miss, and keep its state from being prefetched with the flow's.
+#[expect(clippy::large_enum_variant, reason = "datagram flows are few and pay for it with memory only")]
 pub(crate) enum Transport {
     /// Both ends of a TCP connection.
-    Tcp(Box<Tcp>),
+    Tcp(Tcp),
     /// Datagrams, nothing comes back.
     Udp,
 }
@@ -95,24 +98,28 @@ impl Tcp {
 }
 
 impl Flow {
-    /// Reads a little of everything that an acknowledgment needs, so that it is in the cache when it comes.
+    /// Starts to load what an acknowledgment needs.
     #[inline]
-    pub(crate) fn touch_sender(&self) -> u64 {
-        let Transport::Tcp(tcp) = &self.transport else { return 0 };
-        let returning = self.returning.front().map_or(0, |(at, _)| at.as_ns());
-        tcp.sender.touch() ^ self.record.touch(tcp.sender.last_rtt()) ^ returning
+    pub(crate) fn prefetch_sender(&self) {
+        if let Transport::Tcp(tcp) = &self.transport {
+            prefetch(&tcp.sender);
+            prefetch(&tcp.armed);
+        }
+        prefetch(&self.returning);
     }
 
-    /// The same for a segment at the receiver.
+    /// Starts to load what a segment at the receiver needs.
     #[inline]
-    pub(crate) fn touch_receiver(&self) -> u64 {
-        let Transport::Tcp(tcp) = &self.transport else { return 0 };
-        tcp.receiver.touch() ^ tcp.received ^ self.record.touch(None)
+    pub(crate) fn prefetch_receiver(&self) {
+        if let Transport::Tcp(tcp) = &self.transport {
+            prefetch(&tcp.receiver);
+        }
+        prefetch(&self.returning);
     }
 
     pub(crate) fn bytes(&self) -> usize {
         let tcp = match &self.transport {
-            Transport::Tcp(tcp) => size_of::<Tcp>() + tcp.sender.heap_bytes(),
+            Transport::Tcp(tcp) => tcp.sender.heap_bytes(),
             Transport::Udp => 0,
         };
         size_of::<Flow>() + tcp + self.returning.capacity() * size_of::<(Time, Returning)>() + self.record.bytes()

@@ -7,6 +7,7 @@ mod build;
 mod event;
 mod host;
 mod outcome;
+mod prefetch;
 mod record;
 mod tcp;
 mod world;

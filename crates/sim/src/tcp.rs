@@ -14,6 +14,8 @@ mod recovery;
 mod rtt;
 mod scoreboard;
 mod sender;
+#[cfg(test)]
+mod tests;
 
 use narrows_core::Time;
 

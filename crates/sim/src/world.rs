@@ -6,6 +6,7 @@
 use crate::application::Act;
 use crate::event::{Events, Kind};
 use crate::host::{Armed, Flow, MAX_SYNS, Returning, Routes, Tcp, Transport};
+use crate::prefetch::prefetch;
 use crate::record::hop::HopRecord;
 use crate::tcp::{AckSegment, Incoming, Outgoing, milliseconds};
 use crate::{Cancelled, Watch};
@@ -84,7 +85,10 @@ const SYN_LEN: u32 = 60;
 impl World {
     /// Runs until the end.
     pub(crate) fn run(&mut self, watch: &mut dyn Watch) -> Result<(), Cancelled> {
-        self.events.schedule(self.warmup, Kind::WarmedUp, 0);
+        // Without a warm-up nothing starts again: what happens at the epoch counts.
+        if self.warmup > Time::ZERO {
+            self.events.schedule(self.warmup, Kind::WarmedUp, 0);
+        }
         self.events.schedule(Time::ZERO + self.spacing, Kind::Sample, 0);
         while let Some((at, kind, index)) = self.events.pop() {
             if at > self.end {
@@ -92,7 +96,7 @@ impl World {
             }
             self.now = at;
             self.handled += 1;
-            self.touch_flows();
+            self.prefetch_flows();
             if self.handled.is_multiple_of(EVENTS_PER_TICK) && !watch.tick(at) {
                 return Err(Cancelled);
             }
@@ -118,15 +122,14 @@ impl World {
         Ok(())
     }
 
-    /// Loads the state of the flows whose events come in this tick. With thousands of flows every event begins with cache
-    /// misses; these can wait side by side.
+    /// Loads the state of the flows whose events come in this tick, side by side.
     #[inline]
-    fn touch_flows(&mut self) {
+    fn prefetch_flows(&mut self) {
         for (kind, index) in self.events.fresh() {
             if matches!(kind, Kind::Ack | Kind::Retransmit | Kind::DelayedAck)
                 && let Some(flow) = self.flows.get(index)
             {
-                std::hint::black_box(flow.touch_sender());
+                flow.prefetch_sender();
             }
         }
     }
@@ -179,7 +182,8 @@ impl World {
                     if let Some(id) = hop.link.sending() {
                         // It arrives with the next event of this link.
                         let flow = self.pool.meta(id).flow.0 as usize;
-                        std::hint::black_box(self.flows[flow].touch_receiver());
+                        prefetch(&self.segments[id.index()]);
+                        self.flows[flow].prefetch_receiver();
                     }
                     if hop.wake != Some(at) {
                         hop.wake = Some(at);
@@ -420,7 +424,7 @@ impl World {
     #[inline]
     fn arm_sender(&mut self, flow_index: usize) {
         let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
-        let Tcp { sender, armed: Armed { retransmit, pace, .. }, .. } = &mut **tcp;
+        let Tcp { sender, armed: Armed { retransmit, pace, .. }, .. } = tcp;
         arm(&mut self.events, retransmit, sender.next_timer(), Kind::Retransmit, flow_index);
         arm(&mut self.events, pace, sender.next_pace(self.now), Kind::Pace, flow_index);
     }

@@ -77,16 +77,6 @@ impl FlowRecord {
         self.interval.samples += 1;
     }
 
-    /// Reads what the next packet, or the next RTT if it is like this one, will change.
-    #[inline]
-    pub(crate) fn touch(&self, rtt: Option<Span>) -> u64 {
-        let counted = match (&self.rtt, rtt) {
-            (Some(delays), Some(rtt)) => delays.touch(rtt),
-            _ => 0,
-        };
-        counted ^ self.payload ^ self.interval.samples
-    }
-
     pub(crate) fn completed(&mut self, took: Span) {
         self.completions.get_or_insert_with(|| Delays::new(3)).record(took);
     }

@@ -34,12 +34,6 @@ impl<C: Counter> Delays<C> {
         }
     }
 
-    /// Reads the counter of a delay.
-    #[inline]
-    pub(crate) fn touch(&self, delay: Span) -> u64 {
-        self.histogram.count_at(delay.as_ns() / 1000).as_u64() ^ self.count
-    }
-
     pub(crate) fn clear(&mut self) {
         self.histogram.reset();
         (self.sum_ns, self.count, self.min, self.max) = (0, 0, None, Span::ZERO);

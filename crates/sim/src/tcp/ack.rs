@@ -65,13 +65,21 @@ impl Sender {
             self.detect_and_recover(&mut digest, now);
         }
         if digest.advanced || digest.sacked {
-            if digest.advanced {
+            if digest.advanced || self.answers_from_before_resending(&digest) {
                 self.timer_base = now;
             }
             self.arm_timer(now);
         }
         self.control(&digest, prior_inflight, self.rack.lost - lost_before, rtt, now);
         rtt
+    }
+
+    /// Does a selective acknowledgment tell of data sent before the first segment was last sent? Until it tells of later
+    /// data, nothing can be known of that sending, and the timeout starts again (Linux `tcp_clean_rtx_queue`).
+    fn answers_from_before_resending(&self, digest: &Digest) -> bool {
+        digest
+            .sacked_sent
+            .is_some_and(|(first, _)| self.board.out() > 0 && first < self.board.record(self.board.una()).sent)
     }
 
     #[inline]
@@ -149,7 +157,6 @@ impl Sender {
         self.rtt.sample_min(for_controller);
         self.rtt.sample(for_estimator, self.board.una(), self.board.nxt());
         self.expiries = 0;
-        self.last_rtt = Some(for_controller);
         Some(for_controller)
     }
 

@@ -91,12 +91,6 @@ impl Receiver {
         }
     }
 
-    /// Reads the state that a segment needs.
-    #[inline]
-    pub(crate) fn touch(&self) -> u64 {
-        self.next ^ u64::from(self.pending)
-    }
-
     /// A segment arrives.
     #[inline]
     pub(crate) fn on_segment(&mut self, segment: Incoming, now: Time) -> Arrival {

@@ -100,12 +100,6 @@ impl Scoreboard {
         }
     }
 
-    /// Reads the first record.
-    #[inline]
-    pub(super) fn touch(&self) -> u64 {
-        self.ring[self.una as usize & (self.ring.len() - 1)].sent.as_ns()
-    }
-
     /// First segment not acknowledged cumulatively.
     #[inline]
     pub(super) const fn una(&self) -> u64 {

@@ -69,7 +69,6 @@ pub(crate) struct Sender {
     pacing: Pacing,
     usage: Usage,
     sent_in_burst: u32,
-    pub(super) last_rtt: Option<Span>,
     pub(super) stats: SenderStats,
 }
 
@@ -129,16 +128,8 @@ impl Sender {
             pacing: Pacing { always: params.pacing, ..Pacing::default() },
             usage: Usage::default(),
             sent_in_burst: 0,
-            last_rtt: None,
             stats: SenderStats::default(),
         }
-    }
-
-    /// Reads the state that an acknowledgment needs.
-    #[inline]
-    pub(crate) fn touch(&self) -> u64 {
-        let controller = self.controller.as_ref().map_or(0, |c| c.plan().cwnd.0);
-        self.board.touch() ^ controller ^ self.delivery.total.0 ^ self.stats.retransmits ^ u64::from(self.rack.lost)
     }
 
     /// The handshake is done; `rtt` is what it took, if it went through at the first try.
@@ -146,7 +137,6 @@ impl Sender {
         if let Some(rtt) = rtt {
             self.rtt.sample_min(rtt);
             self.rtt.sample(rtt, 0, 0);
-            self.last_rtt = Some(rtt);
         }
         let mss = u64::from(self.mss);
         let path = PathHint {
@@ -243,6 +233,10 @@ impl Sender {
 
     fn resend_next(&mut self, now: Time) -> Option<Outgoing> {
         let seq = self.board.next_to_resend()?;
+        if seq == self.board.una() {
+            // The first segment has a whole timeout again (Linux `tcp_xmit_retransmit_queue`).
+            self.timer_base = now;
+        }
         Some(self.resend(seq, now))
     }
 
@@ -438,12 +432,6 @@ impl Sender {
     /// Smoothed RTT.
     pub(crate) fn srtt(&self) -> Option<Span> {
         self.rtt.smoothed()
-    }
-
-    /// The RTT seen last.
-    #[inline]
-    pub(crate) const fn last_rtt(&self) -> Option<Span> {
-        self.last_rtt
     }
 
     /// Memory beyond the struct itself.

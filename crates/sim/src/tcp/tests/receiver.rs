@@ -1,0 +1,167 @@
+//! When a receiver acknowledges, and what it says.
+use crate::tcp::receiver::Arrival;
+use crate::tcp::{AckSegment, Incoming, Receiver};
+use narrows_core::params::Packets;
+use narrows_core::{Span, Time};
+use narrows_scenario::transport::TcpParams;
+
+const RTT: Span = Span::ms(100);
+
+/// A receiver past its quick acknowledgments.
+fn settled() -> Receiver {
+    Receiver::new(&TcpParams { quick_acks: Packets(0), ..TcpParams::default() }, RTT)
+}
+
+fn us(us: u64) -> Time {
+    Time::ZERO + Span::us(us)
+}
+
+/// Sent for the first time, and its timestamp is its number.
+fn plain(seq: u64) -> Incoming {
+    Incoming { seq, stamp: seq as u32, marked: false, cwr: false }
+}
+
+/// A segment arrives; the acknowledgment, if one is due.
+fn arrives(receiver: &mut Receiver, seq: u64, now: Time) -> Option<AckSegment> {
+    let Arrival { acknowledge, .. } = receiver.on_segment(plain(seq), now);
+    acknowledge.then(|| receiver.acknowledge())
+}
+
+fn blocks(ack: &AckSegment) -> Vec<(u64, u64)> {
+    ack.sacks().collect()
+}
+
+#[test]
+fn every_second_segment_is_acknowledged() {
+    let mut receiver = settled();
+    let acks: Vec<_> = (0..6).map(|n| arrives(&mut receiver, n, us(n)).map(|ack| ack.ack)).collect();
+    assert_eq!(acks, [None, Some(2), None, Some(4), None, Some(6)]);
+}
+
+#[test]
+fn the_first_sixteen_segments_are_acknowledged_one_by_one() {
+    let mut receiver = Receiver::new(&TcpParams::default(), RTT);
+    let prompt: Vec<_> = (0..24).filter(|&n| arrives(&mut receiver, n, us(n)).is_some()).collect();
+    let expected: Vec<u64> = (0..16).chain([17, 19, 21, 23]).collect();
+    assert_eq!(prompt, expected);
+}
+
+#[test]
+fn a_lone_segment_is_acknowledged_after_40_ms() {
+    let mut receiver = settled();
+    assert!(arrives(&mut receiver, 0, us(0)).is_none());
+    assert_eq!(receiver.next_timer(), Some(us(40_000)));
+    assert!(!receiver.on_timer(us(39_999)));
+    assert!(receiver.on_timer(us(40_000)));
+    assert_eq!(receiver.acknowledge().ack, 1);
+    assert_eq!(receiver.next_timer(), None);
+}
+
+#[test]
+fn the_last_hole_filled_is_acknowledged_at_once() {
+    let mut receiver = settled();
+    let _ = arrives(&mut receiver, 1, us(0));
+    let ack = arrives(&mut receiver, 0, us(1)).expect("at once");
+    assert_eq!((ack.ack, blocks(&ack)), (2, vec![]));
+    // And then it is every second one again.
+    assert!(arrives(&mut receiver, 2, us(2)).is_none());
+}
+
+#[test]
+fn the_most_recent_range_comes_first_and_three_fit() {
+    let mut receiver = settled();
+    let mut said = Vec::new();
+    for seq in [2, 4, 6] {
+        said.push(blocks(&arrives(&mut receiver, seq, us(seq)).expect("one of the first duplicates")));
+    }
+    assert_eq!(said, [vec![(2, 3)], vec![(4, 5), (2, 3)], vec![(6, 7), (4, 5), (2, 3)]]);
+    // A fourth range pushes the oldest out; a segment between two joins them.
+    let _ = arrives(&mut receiver, 8, us(8));
+    assert_eq!(blocks(&receiver.acknowledge()), [(8, 9), (6, 7), (4, 5)]);
+    let _ = arrives(&mut receiver, 3, us(9));
+    assert_eq!(blocks(&receiver.acknowledge()), [(2, 5), (8, 9), (6, 7)]);
+}
+
+#[test]
+fn a_duplicate_is_told_once_in_place_of_a_block() {
+    let mut receiver = settled();
+    let _ = arrives(&mut receiver, 0, us(0));
+    for seq in [2, 4, 6] {
+        let _ = arrives(&mut receiver, seq, us(seq));
+    }
+    for seq in [0, 4] {
+        let arrival = receiver.on_segment(plain(seq), us(10));
+        assert_eq!(arrival, Arrival { is_new: false, acknowledge: true });
+        let ack = receiver.acknowledge();
+        assert!(ack.duplicate);
+        assert_eq!((ack.ack, blocks(&ack)), (1, vec![(6, 7), (4, 5)]));
+        assert!(!receiver.acknowledge().duplicate);
+    }
+}
+
+#[test]
+fn after_three_duplicates_more_are_gathered_for_a_millisecond() {
+    let mut receiver = settled();
+    let prompt: Vec<_> = (1..8).filter(|&n| arrives(&mut receiver, n, us(100 * n)).is_some()).collect();
+    assert_eq!(prompt, [1, 2, 3]);
+    // Gathering began with the fourth.
+    assert_eq!(receiver.next_timer(), Some(us(1400)));
+    assert!(receiver.on_timer(us(1400)));
+    let ack = receiver.acknowledge();
+    assert_eq!((ack.ack, blocks(&ack)), (0, vec![(1, 8)]));
+    // At most 44 are gathered.
+    let late: Vec<_> = (8..60).filter(|&n| arrives(&mut receiver, n, us(1500)).is_some()).collect();
+    assert_eq!(late, [52]);
+}
+
+#[test]
+fn gathering_takes_no_more_than_a_third_of_a_short_rtt() {
+    let params = TcpParams { quick_acks: Packets(0), ..TcpParams::default() };
+    let mut receiver = Receiver::new(&params, Span::us(300));
+    for seq in 1..5 {
+        let _ = arrives(&mut receiver, seq, us(0));
+    }
+    assert_eq!(receiver.next_timer(), Some(us(100)));
+}
+
+#[test]
+fn without_compression_every_duplicate_is_answered() {
+    let params = TcpParams { quick_acks: Packets(0), sack_compression: Span::ZERO, ..TcpParams::default() };
+    let mut receiver = Receiver::new(&params, RTT);
+    assert!((1..50).all(|n| arrives(&mut receiver, n, us(n)).is_some()));
+}
+
+#[test]
+fn a_mark_is_echoed_until_it_is_answered() {
+    let mut receiver = settled();
+    let echoes = |receiver: &mut Receiver, seq, marked, cwr| {
+        receiver
+            .on_segment(Incoming { marked, cwr, ..plain(seq) }, us(seq))
+            .acknowledge
+            .then(|| receiver.acknowledge().ece)
+    };
+    assert_eq!(echoes(&mut receiver, 0, false, false), None);
+    // The first mark is told at once, and so is the next segment.
+    assert_eq!(echoes(&mut receiver, 1, true, false), Some(true));
+    assert_eq!(echoes(&mut receiver, 2, false, false), None);
+    assert_eq!(echoes(&mut receiver, 3, true, false), Some(true));
+    assert_eq!(echoes(&mut receiver, 4, false, false), None);
+    assert_eq!(echoes(&mut receiver, 5, false, true), Some(false));
+    // A segment that brings the answer and a new mark is a new mark.
+    assert_eq!(echoes(&mut receiver, 6, true, true), Some(true));
+}
+
+#[test]
+fn the_timestamp_echoed_is_that_of_the_first_segment_not_acknowledged_before() {
+    // RFC 7323 §4.3: (A) delayed acknowledgments, (B) a hole, (C) a filled hole.
+    let mut receiver = settled();
+    let echo = |receiver: &mut Receiver, seq, stamp| {
+        let segment = Incoming { stamp, ..plain(seq) };
+        receiver.on_segment(segment, us(seq)).acknowledge.then(|| receiver.acknowledge().echo)
+    };
+    assert_eq!(echo(&mut receiver, 0, 10), None);
+    assert_eq!(echo(&mut receiver, 1, 11), Some(10));
+    assert_eq!(echo(&mut receiver, 3, 13), Some(10));
+    assert_eq!(echo(&mut receiver, 4, 14), Some(10));
+    assert_eq!(echo(&mut receiver, 2, 20), Some(20));
+}

@@ -1,0 +1,221 @@
+//! The scoreboard against a model that keeps every segment's fate in a list and counts it afresh each time.
+use crate::tcp::scoreboard::{Record, Scoreboard, Verdict};
+use narrows_core::{Span, Time};
+use proptest::prelude::*;
+
+/// What is known of a segment, naively.
+#[derive(Clone, Copy, Debug)]
+struct Fate {
+    sent: Time,
+    /// Sendings before this one, of any segment: orders equal times.
+    order: u64,
+    sacked: bool,
+    lost: bool,
+    resent: bool,
+    ever_resent: bool,
+}
+
+#[derive(Default)]
+struct Model {
+    fates: Vec<Fate>,
+    una: usize,
+    orders: u64,
+}
+
+impl Model {
+    fn out(&self) -> &[Fate] {
+        &self.fates[self.una..]
+    }
+
+    fn count(&self, is: impl Fn(&Fate) -> bool) -> u32 {
+        self.out().iter().filter(|fate| is(fate)).count() as u32
+    }
+
+    fn send(&mut self, now: Time) {
+        self.orders += 1;
+        let fate =
+            Fate { sent: now, order: self.orders, sacked: false, lost: false, resent: false, ever_resent: false };
+        self.fates.push(fate);
+    }
+
+    fn resend(&mut self, seq: u64, now: Time) {
+        self.orders += 1;
+        let fate = &mut self.fates[seq as usize];
+        (fate.sent, fate.order, fate.resent, fate.ever_resent) = (now, self.orders, true, true);
+    }
+
+    fn sack(&mut self, start: u64, end: u64) -> Vec<u64> {
+        let range = (start as usize).max(self.una)..(end as usize).min(self.fates.len());
+        let new: Vec<u64> = range.filter(|&seq| !self.fates[seq].sacked).map(|seq| seq as u64).collect();
+        for &seq in &new {
+            let fate = &mut self.fates[seq as usize];
+            (fate.sacked, fate.lost, fate.resent) = (true, false, false);
+        }
+        new
+    }
+
+    fn next_to_resend(&self) -> Option<u64> {
+        let waits = |fate: &Fate| fate.lost && !fate.resent && !fate.sacked;
+        self.out().iter().position(waits).map(|at| (self.una + at) as u64)
+    }
+
+    /// Segments in flight: originals in sequence order, then retransmissions in the order of their sending.
+    fn in_time_order(&self) -> Vec<u64> {
+        let seqs = self.una..self.fates.len();
+        let fate = |&seq: &usize| &self.fates[seq];
+        let originals = seqs.clone().filter(|s| !fate(s).sacked && !fate(s).lost && !fate(s).ever_resent);
+        let mut again: Vec<usize> = seqs.filter(|s| fate(s).resent).collect();
+        again.sort_by_key(|s| fate(s).order);
+        originals.chain(again).map(|seq| seq as u64).collect()
+    }
+
+    fn lose(&mut self, seq: u64) {
+        let fate = &mut self.fates[seq as usize];
+        (fate.lost, fate.resent) = (true, false);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Send(u8),
+    /// The cumulative acknowledgment advances by this share of what is out.
+    Acknowledge(f64),
+    /// A range that begins at this share of what is out.
+    Sack(f64, u8),
+    /// What waits is sent again, so many.
+    Resend(u8),
+    /// A probe: the last segment again, lost or not.
+    Probe,
+    /// All sent this long ago or longer is lost.
+    Walk(u8),
+    /// A timeout: the first is lost, and what was sent this long ago or longer.
+    LoseOld(u8),
+    FindAll,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        5 => (1u8..12).prop_map(Op::Send),
+        3 => (0.0..1.0).prop_map(Op::Acknowledge),
+        5 => (0.0..1.0, 1u8..6).prop_map(|(at, len)| Op::Sack(at, len)),
+        4 => (1u8..8).prop_map(Op::Resend),
+        1 => Just(Op::Probe),
+        4 => (0u8..12).prop_map(Op::Walk),
+        1 => (0u8..12).prop_map(Op::LoseOld),
+        1 => Just(Op::FindAll),
+    ]
+}
+
+fn assert_equal(board: &mut Scoreboard, model: &Model) {
+    let lost = model.count(|fate| fate.lost);
+    let (sacked, resent) = (model.count(|fate| fate.sacked), model.count(|fate| fate.resent));
+    assert_eq!((board.una(), board.nxt()), (model.una as u64, model.fates.len() as u64));
+    assert_eq!((board.sacked_out(), board.lost_out(), board.resent_out()), (sacked, lost, resent));
+    assert_eq!(board.inflight(), model.out().len() as u32 + resent - sacked - lost);
+    assert_eq!(board.waits_to_be_resent(), model.next_to_resend().is_some());
+    assert_eq!(board.next_to_resend(), model.next_to_resend());
+}
+
+fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
+    let (una, out) = (board.una(), u64::from(board.out()));
+    let at_share = |share: f64| una + (share * out as f64) as u64;
+    match *op {
+        Op::Send(count) => {
+            for _ in 0..count {
+                let seq = board.push(Record::new(now, 1000));
+                assert_eq!(seq, model.fates.len() as u64);
+                model.send(now);
+            }
+        }
+        Op::Acknowledge(share) => {
+            while board.una() < at_share(share) {
+                let (record, is_new) = board.acknowledge_first();
+                let fate = model.fates[model.una];
+                assert_eq!((record.sent, is_new, record.ever_resent()), (fate.sent, !fate.sacked, fate.ever_resent));
+                model.una += 1;
+            }
+            board.trim();
+        }
+        Op::Sack(share, len) => {
+            // Some begin below the first segment out, some end beyond the last: old and absurd acknowledgments.
+            let start = at_share(share).saturating_sub(1);
+            let mut found = Vec::new();
+            board.sack(start, start + u64::from(len), |seq, _| found.push(seq));
+            assert_eq!(found, model.sack(start, start + u64::from(len)));
+        }
+        Op::Resend(count) => {
+            for _ in 0..count {
+                let Some(seq) = board.next_to_resend() else { break };
+                board.resend(seq, now, |_| {});
+                model.resend(seq, now);
+            }
+        }
+        Op::Probe => {
+            // As in a sender: nothing is known of anything in flight.
+            if board.is_plain() && out > 0 {
+                board.resend(board.nxt() - 1, now, |_| {});
+                model.resend(model.fates.len() as u64 - 1, now);
+            }
+        }
+        Op::Walk(ago) => walk(board, model, now, Span::us(u64::from(ago))),
+        Op::LoseOld(ago) => {
+            let old = now - Span::us(u64::from(ago));
+            let newly = board.lose_old(|record| record.sent <= old);
+            let una = model.una;
+            let is_lost = |seq: usize, fate: &Fate| !fate.sacked && (seq == una || fate.sent <= old);
+            let seqs: Vec<usize> = (una..model.fates.len()).filter(|&seq| is_lost(seq, &model.fates[seq])).collect();
+            assert_eq!(newly as usize, seqs.iter().filter(|&&seq| !model.fates[seq].lost).count());
+            seqs.iter().for_each(|&seq| model.lose(seq as u64));
+        }
+        Op::FindAll => {
+            // A timeout that was spurious: retransmissions may still be in flight.
+            board.find_all();
+            model.fates[model.una..].iter_mut().for_each(|fate| fate.lost = false);
+        }
+    }
+}
+
+/// Loses all that is old, keeps the middle-aged, and stops at the first of the youngest.
+fn walk(board: &mut Scoreboard, model: &mut Model, now: Time, ago: Span) {
+    let judge = |sent: Time| match now.since(sent) {
+        age if age > ago => Verdict::Lost,
+        age if age > ago / 2 => Verdict::Keep,
+        _ => Verdict::TooYoung,
+    };
+    let mut seen = Vec::new();
+    board.walk_in_time_order(|seq, record| {
+        seen.push((seq, record.sent));
+        judge(record.sent)
+    });
+    // Each of the two parts ends with the first that is too young.
+    let (mut expected, mut lost) = (Vec::new(), Vec::new());
+    let mut ended = [false; 2];
+    for seq in model.in_time_order() {
+        let fate = model.fates[seq as usize];
+        let part = usize::from(fate.ever_resent);
+        if ended[part] {
+            continue;
+        }
+        expected.push((seq, fate.sent));
+        match judge(fate.sent) {
+            Verdict::Lost => lost.push(seq),
+            Verdict::Keep => {}
+            Verdict::TooYoung => ended[part] = true,
+        }
+    }
+    assert_eq!(seen, expected);
+    lost.iter().for_each(|&seq| model.lose(seq));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn it_counts_and_orders_as_a_naive_list_does(ops in prop::collection::vec(op(), 1..120)) {
+        let (mut board, mut model) = (Scoreboard::new(), Model::default());
+        for (n, op) in ops.iter().enumerate() {
+            apply(op, &mut board, &mut model, Time::ZERO + Span::us(1 + n as u64));
+            assert_equal(&mut board, &model);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! A sender alone: what it sends, and what it makes of acknowledgments that are written by hand.
+use crate::tcp::recovery::{State, Timer};
+use crate::tcp::{AckSegment, Outgoing, Sender};
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::{Rng, Span, Time};
+use narrows_scenario::transport::TcpParams;
+
+/// The path's RTT.
+const RTT: Span = Span::ms(100);
+
+/// A connection that has just been established, with data without end.
+fn bulk() -> Sender {
+    with(TcpParams::default(), None)
+}
+
+fn with(params: TcpParams, bytes: Option<u64>) -> Sender {
+    let mut sender = Sender::new(&params);
+    let cubic = ControllerConfig::named("cubic").expect("cubic is registered");
+    sender.established(&cubic, Some(RTT), at(0), Rng::stream(1, "sender"));
+    sender.write(bytes, at(0));
+    sender
+}
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Span::ms(ms)
+}
+
+/// All that goes out now.
+fn burst(sender: &mut Sender, now: Time) -> Vec<Outgoing> {
+    std::iter::from_fn(|| sender.poll_transmit(now)).collect()
+}
+
+fn numbers(out: &[Outgoing]) -> Vec<u64> {
+    out.iter().map(|out| out.seq).collect()
+}
+
+fn ack(ack: u64) -> AckSegment {
+    AckSegment { ack, ..AckSegment::default() }
+}
+
+/// With selective blocks, absolute, the latest first.
+fn sack(ack: u64, blocks: &[(u64, u64)]) -> AckSegment {
+    let mut segment = AckSegment { ack, blocks: blocks.len() as u8, ..AckSegment::default() };
+    for (slot, &(start, end)) in segment.sacks.iter_mut().zip(blocks) {
+        *slot = ((start - ack) as u32, (end - ack) as u32);
+    }
+    segment
+}
+
+/// Lets the sender's timer expire; when that was, and what it sent.
+fn expire(sender: &mut Sender) -> (Time, Timer, Vec<Outgoing>) {
+    let (due, timer) = sender.timer.expect("a timer runs");
+    sender.on_timer(due);
+    (due, timer, burst(sender, due))
+}
+
+#[test]
+fn regression_an_acknowledgment_just_after_a_retransmission_is_no_round_trip() {
+    // The original is acknowledged a moment after it was sent again: 2 ms were taken for an RTT, and became the minimum.
+    // The peer echoes the original's timestamp, 0.
+    let mut sender = bulk();
+    assert_eq!(burst(&mut sender, at(0)).len(), 10);
+    let mut last = at(0);
+    while sender.stats().timeouts == 0 {
+        let (due, _, _) = expire(&mut sender);
+        last = due;
+    }
+    let now = last + Span::ms(2);
+    assert_eq!(sender.on_ack(&ack(1), now), Some(now.since(at(0))));
+    assert_eq!(sender.rtt.min(), Some(RTT));
+}
+
+// ---- timeouts
+
+#[test]
+fn timeouts_in_a_row_double_up_to_two_minutes() {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    // First a probe with new data, two RTTs and two ticks later; the timer starts anew.
+    let (due, timer, out) = expire(&mut sender);
+    assert_eq!((due, timer, numbers(&out)), (at(208), Timer::Probe, vec![10]));
+    let (mut last, mut gaps) = (due, Vec::new());
+    for _ in 0..11 {
+        let (due, timer, out) = expire(&mut sender);
+        assert_eq!(timer, Timer::Retransmit);
+        assert_eq!(numbers(&out), [0], "the first segment again, alone");
+        gaps.push(due.since(last));
+        last = due;
+    }
+    // An RTO of RTT + 4 · RTT / 2 (RFC 6298 §2.2).
+    let doubled: Vec<Span> = (0..11).map(|n| (Span::ms(300) * (1 << n)).min(Span::s(120))).collect();
+    assert_eq!(gaps, doubled);
+    assert_eq!(sender.stats().timeouts, 11);
+    // An RTT ends it: here of a segment that was sent once.
+    let _ = sender.on_ack(&ack(11), last + RTT);
+    assert_eq!(sender.expiries, 0);
+}
+
+#[test]
+fn a_timeout_is_undone_when_an_original_arrives() {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    let (window, mut last) = (sender.cwnd(), at(0));
+    while sender.stats().timeouts == 0 {
+        last = expire(&mut sender).0;
+    }
+    assert_eq!((sender.state, sender.cwnd()), (State::Loss, 1));
+    // The second segment was never sent again: this answers the originals.
+    let _ = sender.on_ack(&ack(2), last + Span::ms(5));
+    assert_eq!(sender.state, State::Open);
+    assert!(sender.cwnd() >= window, "{} of {window}", sender.cwnd());
+    assert!(!burst(&mut sender, last + Span::ms(5)).iter().any(|out| out.resent), "nothing was lost");
+}
+
+#[test]
+fn a_timeout_is_not_undone_when_retransmissions_arrive() {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    let mut now = at(0);
+    while sender.stats().timeouts == 0 {
+        now = expire(&mut sender).0;
+    }
+    // Only the first arrives, and then the new data that F-RTO tries; in between all is missing.
+    now += RTT;
+    let _ = sender.on_ack(&ack(1), now);
+    let tried = burst(&mut sender, now);
+    assert_eq!(numbers(&tried), [11, 12]);
+    now += RTT;
+    let _ = sender.on_ack(&sack(1, &[(11, 13)]), now);
+    assert_eq!(sender.state, State::Loss);
+    assert_eq!(burst(&mut sender, now)[0], Outgoing { seq: 1, len: 1448, resent: true, cwr: false });
+}
+
+// ---- losses
+
+#[test]
+fn three_selective_acknowledgments_repair_a_loss_at_once() {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_ack(&sack(0, &[(1, 2)]), at(100));
+    let _ = sender.on_ack(&sack(0, &[(1, 3)]), at(100));
+    assert!(!burst(&mut sender, at(100)).iter().any(|out| out.resent), "two may be reordering");
+    let _ = sender.on_ack(&sack(0, &[(1, 4)]), at(100));
+    assert_eq!((sender.state, sender.board.lost_out()), (State::Recovery, 1));
+    assert_eq!(burst(&mut sender, at(100))[0], Outgoing { seq: 0, len: 1448, resent: true, cwr: false });
+}
+
+#[test]
+fn one_selective_acknowledgment_repairs_a_loss_after_the_reordering_window() {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_ack(&sack(0, &[(1, 2)]), at(100));
+    let (due, timer, out) = expire(&mut sender);
+    // An eighth of the smoothed RTT, and two ticks (Linux `TCP_TIMEOUT_MIN`).
+    assert_eq!((due, timer), (at(100) + Span::us(12_500) + Span::ms(8), Timer::Reorder));
+    assert_eq!((sender.state, numbers(&out)[0]), (State::Recovery, 0));
+    assert_eq!(sender.stats().timeouts, 0);
+}
+
+#[test]
+fn a_retransmission_that_is_lost_is_sent_again() {
+    let mut sender =
+        with(TcpParams { initial_window: narrows_core::params::Packets(20), ..TcpParams::default() }, None);
+    assert_eq!(burst(&mut sender, at(0)).len(), 20);
+    let _ = sender.on_ack(&sack(0, &[(1, 4)]), at(100));
+    assert_eq!(numbers(&burst(&mut sender, at(100))), [0, 20, 21]);
+    // All others arrive: the reduced window lets more new data out, after the retransmission.
+    let _ = sender.on_ack(&sack(0, &[(1, 20)]), at(101));
+    assert_eq!(numbers(&burst(&mut sender, at(101)))[0], 22);
+    // The first of those arrives, the retransmission did not.
+    let _ = sender.on_ack(&sack(0, &[(1, 23)]), at(201));
+    let again = burst(&mut sender, at(201));
+    assert_eq!((again[0].seq, again[0].resent), (0, true));
+    assert_eq!((sender.stats().retransmits, sender.stats().timeouts), (2, 0));
+}
+
+#[test]
+fn regression_a_retransmission_has_a_whole_timeout() {
+    // The timer ran on from the last cumulative acknowledgment: where a queue made RTT and timeout alike it expired while
+    // the first retransmission was on its way, once per recovery.
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_ack(&sack(0, &[(1, 4)]), at(250));
+    assert_eq!(burst(&mut sender, at(250))[0].seq, 0);
+    assert_eq!(sender.timer, Some((at(250) + sender.rtt.timeout(), Timer::Retransmit)));
+    // What is told of data sent before that starts it again,
+    let _ = sender.on_ack(&sack(0, &[(1, 10)]), at(300));
+    let _ = burst(&mut sender, at(300));
+    assert_eq!(sender.timer, Some((at(300) + sender.rtt.timeout(), Timer::Retransmit)));
+    // but what is told of data sent afterwards does not, although the retransmission goes out again.
+    let _ = sender.on_ack(&sack(0, &[(1, 11)]), at(500));
+    assert_eq!(sender.timer, Some((at(300) + sender.rtt.timeout(), Timer::Retransmit)));
+}
+
+#[test]
+fn a_window_is_reduced_in_proportion_to_what_arrives() {
+    let window = 100;
+    let params = TcpParams { initial_window: narrows_core::params::Packets(window), ..TcpParams::default() };
+    let mut sender = with(params, None);
+    assert_eq!(burst(&mut sender, at(0)).len(), window as usize);
+    let mut sent = 0;
+    for n in 2..=u64::from(window) {
+        let now = at(100) + Span::us(n);
+        let _ = sender.on_ack(&sack(0, &[(1, n)]), now);
+        let out = burst(&mut sender, now).len();
+        assert!(out <= 2, "{out} at once");
+        sent += out as u64;
+        if n > 10 {
+            // RFC 9937: seven for every ten delivered, CUBIC's factor.
+            assert!(sent.abs_diff(n * 7 / 10) <= 3, "{sent} sent for {n} delivered");
+        }
+    }
+    // What was sent before the reduction began is acknowledged.
+    let _ = sender.on_ack(&ack(sender.recover), at(201));
+    assert_eq!(sender.state, State::Open);
+    assert_eq!((sender.cwnd(), sender.ssthresh()), (70, Some(70.0)));
+}
+
+#[test]
+fn regression_a_probe_comes_no_later_than_the_timeout_and_before_it() {
+    // With one segment out the probe's time was later than the timeout's, and the timeout came instead; RFC 8985 §7.2 and
+    // Linux's `tcp_schedule_loss_probe` then send the probe at the timeout's time.
+    let mut sender = with(TcpParams::default(), Some(1448));
+    let _ = burst(&mut sender, at(0));
+    let (due, timer, out) = expire(&mut sender);
+    assert_eq!((due, timer, numbers(&out)), (at(300), Timer::Probe, vec![0]));
+    assert_eq!(sender.stats().timeouts, 0);
+    let (due, timer, _) = expire(&mut sender);
+    assert_eq!((due, timer), (at(600), Timer::Retransmit));
+}
+
+#[test]
+fn a_probe_repairs_a_lost_tail() {
+    let mut sender = with(TcpParams::default(), Some(5 * 1448));
+    assert_eq!(burst(&mut sender, at(0)).len(), 5);
+    let _ = sender.on_ack(&ack(4), at(100));
+    let (due, timer, out) = expire(&mut sender);
+    // Two RTTs and the 200 ms of a delayed acknowledgment would be later than the timeout.
+    assert_eq!((due, timer), (at(100 + 300), Timer::Probe));
+    assert_eq!(out, [Outgoing { seq: 4, len: 1448, resent: true, cwr: false }]);
+    let _ = sender.on_ack(&ack(5), due + RTT);
+    assert_eq!(sender.stats().timeouts, 0);
+    assert_eq!(sender.timer, None);
+    // What comes afterwards shows that the probe repaired a loss: the window is reduced (RFC 8985 §7.4.2).
+    sender.write(Some(1448), due + RTT);
+    let before = sender.cwnd();
+    assert_eq!(numbers(&burst(&mut sender, due + RTT)), [5]);
+    let _ = sender.on_ack(&ack(6), due + RTT + RTT);
+    assert!(sender.cwnd() < before && sender.ssthresh().is_some());
+}
+
+#[test]
+fn a_probe_of_what_had_arrived_reduces_nothing() {
+    let mut sender = with(TcpParams::default(), Some(5 * 1448));
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_ack(&ack(4), at(100));
+    let (due, _, _) = expire(&mut sender);
+    // The acknowledgment was late: the original's arrives, and then the probe's, which says "twice".
+    let _ = sender.on_ack(&ack(5), due + Span::ms(1));
+    let _ = sender.on_ack(&AckSegment { duplicate: true, ..ack(5) }, due + RTT);
+    sender.write(Some(1448), due + RTT);
+    let _ = burst(&mut sender, due + RTT);
+    let _ = sender.on_ack(&ack(6), due + RTT + RTT);
+    assert_eq!(sender.ssthresh(), None);
+}
+
+// ---- marks, pacing, what is not ours
+
+#[test]
+fn marks_reduce_the_window_once_per_round_trip() {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    let echo = |n| AckSegment { ece: true, ..ack(n) };
+    let _ = sender.on_ack(&echo(2), at(100));
+    let once = sender.ssthresh();
+    assert!(once.is_some_and(|ssthresh| ssthresh < 10.0));
+    let mut sent = burst(&mut sender, at(100));
+    for n in [4, 6, 8, 10] {
+        let _ = sender.on_ack(&echo(n), at(100 + n));
+        sent.extend(burst(&mut sender, at(100 + n)));
+        assert_eq!(sender.ssthresh(), once, "the same window's marks");
+    }
+    assert_eq!(sent.iter().filter(|out| out.cwr).count(), 1, "the peer is told once");
+    assert!(sent[0].cwr, "with the first new segment");
+    // The next round: segments sent after the reduction are acknowledged, and still the peer sees marks.
+    let last = sent.last().expect("new segments left").seq + 1;
+    let _ = sender.on_ack(&echo(last), at(250));
+    let _ = burst(&mut sender, at(250));
+    assert_ne!(sender.ssthresh(), once);
+    assert_eq!(sender.stats().retransmits, 0);
+}
+
+#[test]
+fn pacing_lets_one_packet_out_at_a_time_after_the_first_ten() {
+    let mut sender = with(TcpParams { pacing: true, ..TcpParams::default() }, None);
+    assert_eq!(burst(&mut sender, at(0)).len(), 10);
+    let _ = sender.on_ack(&ack(10), at(100));
+    let (mut now, mut left) = (at(100), Vec::new());
+    while now < at(150) {
+        let out = burst(&mut sender, now);
+        assert!(out.len() <= 1, "{} back to back", out.len());
+        left.extend(out.iter().map(|_| now));
+        let Some(next) = sender.next_pace(now) else { break };
+        assert!(next > now);
+        sender.on_pace(next);
+        now = next;
+    }
+    // Twice the window of 20 per RTT in slow start: a packet every 2.5 ms.
+    let gaps: Vec<_> = left.windows(2).map(|pair| pair[1].since(pair[0])).collect();
+    assert!(gaps.len() >= 15, "{gaps:?}");
+    assert!(gaps[2..].iter().all(|gap| (Span::us(2400)..Span::us(2600)).contains(gap)), "{gaps:?}");
+}
+
+#[test]
+fn acknowledgments_of_nothing_sent_and_of_the_past_change_nothing() {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_ack(&ack(4), at(100));
+    let _ = burst(&mut sender, at(100));
+    let (window, inflight, timer) = (sender.cwnd(), sender.inflight(), sender.timer);
+    for stray in [ack(3), ack(1000)] {
+        assert_eq!(sender.on_ack(&stray, at(101)), None);
+        assert_eq!((sender.cwnd(), sender.inflight(), sender.timer), (window, inflight, timer));
+    }
+}

@@ -1,0 +1,212 @@
+//! Figures that arithmetic gives beforehand.
+use crate::harness::{flow, hop, run_text};
+
+/// Nothing of a figure is left to chance but its last bits.
+#[track_caller]
+fn assert_close(got: f64, want: f64) {
+    assert!((got - want).abs() <= 1e-9 * want.abs().max(1.0), "{got} is not {want}");
+}
+
+#[test]
+fn datagrams_at_half_the_rate_all_arrive() {
+    // A packet of 1250 B every 2 ms, the first at 0, the last sent at 9.998 s and carried in 1 ms at 10 Mbit/s.
+    let result = run_text(
+        r#"
+        duration = "10s"
+        [[hop]]
+        name = "link"
+        rate = "10mbit"
+        queue = "fifo"
+        [[flow]]
+        name = "cbr"
+        traffic = { kind = "cbr", rate = "5mbit", packet = "1250B" }
+        rtt = "20ms"
+        route = ["link"]"#,
+    );
+    let (link, cbr) = (hop(&result, "link"), flow(&result, "cbr"));
+    assert_eq!((link.packets, link.drops.total, cbr.lost_packets), (5000, 0, 0));
+    assert_close(link.utilisation, 0.5);
+    assert_close(cbr.throughput_mbit, 5.0);
+    assert_close(cbr.goodput_mbit, 5.0 * (1250.0 - 28.0) / 1250.0);
+    assert_eq!((link.queue_packets.max, link.sojourn_ms.max), (0.0, 0.0));
+    assert_eq!(cbr.rtt_ms, None);
+}
+
+#[test]
+fn datagrams_at_150_percent_fill_the_link_and_lose_a_third() {
+    let result = run_text(
+        r#"
+        duration = "30s"
+        warmup = "10s"
+        [[hop]]
+        name = "link"
+        rate = "10mbit"
+        queue = { kind = "fifo", limit = "50p" }
+        [[flow]]
+        name = "cbr"
+        traffic = { kind = "cbr", rate = "15mbit", packet = "1250B" }
+        rtt = "20ms"
+        route = ["link"]
+        start = "100us""#,
+    );
+    let link = hop(&result, "link");
+    // One packet a millisecond is sent, and three arrive in the time of two.
+    assert_eq!(link.packets, 20_000);
+    assert_close(link.utilisation, 1.0);
+    assert!((link.loss_rate - 1.0 / 3.0).abs() < 1e-4, "{}", link.loss_rate);
+    assert!((49.0..=50.0).contains(&link.queue_packets.mean), "{:?}", link.queue_packets);
+    // A packet let in finds 49 waiting, and waits for them and for what is left of the one being sent.
+    assert!((49.0..=50.0).contains(&link.sojourn_ms.mean), "{:?}", link.sojourn_ms);
+}
+
+#[test]
+fn framing_counts_on_the_link_and_nowhere_else() {
+    // The CP-AQM paper's 7 B of PPP: 1493 + 7 B take 1.2 ms at 10 Mbit/s.
+    let result = run_text(
+        r#"
+        duration = "13s"
+        warmup = "1s"
+        [[hop]]
+        name = "link"
+        rate = "10mbit"
+        queue = { kind = "fifo", limit = "10p" }
+        overhead = "7B"
+        [[flow]]
+        name = "cbr"
+        traffic = { kind = "cbr", rate = "20mbit", packet = "1493B" }
+        rtt = "20ms"
+        route = ["link"]"#,
+    );
+    let (link, cbr) = (hop(&result, "link"), flow(&result, "cbr"));
+    assert_eq!(link.packets, 10_000);
+    assert_close(link.utilisation, 1.0);
+    assert_close(cbr.throughput_mbit, 10.0 * 1493.0 / 1500.0);
+    assert_close(cbr.goodput_mbit, 10.0 * (1493.0 - 28.0) / 1500.0);
+}
+
+#[test]
+fn a_transfer_of_one_packet_takes_a_handshake_and_a_way() {
+    // 10 Mbit/s, 20 ms both ways together, 5 ms of them after the link: SYN of 60 B there (0.048 ms + 5 ms) and its answer
+    // back (15 ms), then 1052 B there (0.8416 ms + 5 ms).
+    let result = run_text(
+        r#"
+        duration = "2s"
+        [[hop]]
+        name = "link"
+        rate = "10mbit"
+        delay = "5ms"
+        queue = "fifo"
+        [[flow]]
+        name = "tiny"
+        traffic = { kind = "finite", size = "1000B" }
+        rtt = "20ms"
+        route = ["link"]
+        start = "100ms""#,
+    );
+    let done = flow(&result, "tiny").completion_s.expect("it finished");
+    assert_eq!(done.count, 1);
+    assert_close(done.max, (0.048 + 20.0 + 0.8416 + 5.0) / 1e3);
+    // The last packet's RTT: its time on the link and the path's, as the first acknowledgments are not delayed.
+    let rtt = flow(&result, "tiny").rtt_ms.expect("an acknowledgment came");
+    assert_close(rtt.min, 20.8416);
+}
+
+#[test]
+fn a_transfer_of_three_initial_windows_takes_three_round_trips() {
+    // 10 + 20 packets fit into two rounds of slow start; at 1 Gbit/s packets take 12 µs.
+    let result = run_text(
+        r#"
+        duration = "2s"
+        [[hop]]
+        name = "link"
+        rate = "1gbit"
+        queue = "fifo"
+        [[flow]]
+        name = "page"
+        traffic = { kind = "finite", size = "43440B" }
+        rtt = "50ms"
+        route = ["link"]"#,
+    );
+    let took = flow(&result, "page").completion_s.expect("it finished").max;
+    assert!((0.1..0.101).contains(&took), "handshake, one round, and the way of the second: {took} s");
+}
+
+#[test]
+fn an_acknowledgment_path_has_its_own_time() {
+    // The answer to the SYN, 60 B, takes 0.48 ms at 1 Mbit/s, the acknowledgment, 52 B, 0.416 ms.
+    let result = run_text(
+        r#"
+        duration = "2s"
+        [[hop]]
+        name = "there"
+        rate = "10mbit"
+        queue = "fifo"
+        [[hop]]
+        name = "back"
+        rate = "1mbit"
+        queue = "fifo"
+        [[flow]]
+        name = "tiny"
+        traffic = { kind = "finite", size = "1000B" }
+        rtt = "20ms"
+        route = ["there"]
+        back = ["back"]"#,
+    );
+    assert_close(flow(&result, "tiny").completion_s.expect("it finished").max, (0.048 + 0.48 + 20.0 + 0.8416) / 1e3);
+    assert_close(flow(&result, "tiny").rtt_ms.expect("acknowledged").min, 0.8416 + 20.0 + 0.416);
+    assert_eq!(hop(&result, "back").packets, 2);
+}
+
+#[test]
+fn traffic_kinds_offer_what_they_say() {
+    let result = run_text(
+        r#"
+        duration = "200s"
+        [[hop]]
+        name = "link"
+        rate = "100mbit"
+        queue = "fifo"
+        [[flow]]
+        name = "thin-udp"
+        traffic = { kind = "thin", size = "100B", interval = "20ms" }
+        transport = "udp"
+        rtt = "20ms"
+        route = ["link"]
+        [[flow]]
+        name = "thin-tcp"
+        traffic = { kind = "thin", size = "100B", interval = "20ms" }
+        transport = "tcp"
+        rtt = "20ms"
+        route = ["link"]
+        [[flow]]
+        name = "jittery"
+        traffic = { kind = "thin", size = "100B", interval = "20ms", jitter = 0.5 }
+        transport = "udp"
+        rtt = "20ms"
+        route = ["link"]
+        [[flow]]
+        name = "poisson"
+        traffic = { kind = "poisson", rate = "2mbit", packet = "1000B" }
+        rtt = "20ms"
+        route = ["link"]
+        [[flow]]
+        name = "onoff"
+        traffic = { kind = "onoff", rate = "4mbit", packet = "1000B" }
+        transport = "udp"
+        rtt = "20ms"
+        route = ["link"]"#,
+    );
+    assert_eq!(hop(&result, "link").drops.total, 0);
+    // 10 000 messages of 100 B in 200 s.
+    assert_close(flow(&result, "thin-udp").goodput_mbit, 0.04);
+    let near = |name: &str, want: f64, share: f64| {
+        let got = flow(&result, name).throughput_mbit;
+        assert!((got / want - 1.0).abs() < share, "{name} offers {got} Mbit/s, not {want}");
+    };
+    near("thin-tcp", 0.04 * 1.52, 0.01);
+    near("jittery", 0.04 * 1.28, 0.01);
+    // 50 000 packets: a standard deviation of 0.45 %.
+    near("poisson", 2.0, 0.02);
+    // 200 bursts of exponential length: 10 % of standard deviation.
+    near("onoff", 2.0, 0.3);
+}

@@ -1,0 +1,146 @@
+//! Running scenarios, what must hold of every result, and comparison with what is recorded.
+use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_scenario::result::summary::{FlowSummary, HopSummary};
+use narrows_scenario::{RateSpec, Release, Rtt, RunResult, Scenario, Series};
+use narrows_sim::Watch;
+use std::path::{Path, PathBuf};
+
+struct Unwatched;
+
+impl Watch for Unwatched {
+    fn tick(&mut self, _now: Time) -> bool {
+        true
+    }
+}
+
+/// Parses a scenario that must be legal.
+pub(crate) fn parse(text: &str) -> Scenario {
+    match Scenario::parse(text, "test.toml", Path::new("")) {
+        Ok(scenario) => scenario,
+        Err(error) => panic!("{error}\n{text}"),
+    }
+}
+
+/// Runs a scenario, and checks what must hold of every result.
+pub(crate) fn run(scenario: &Scenario) -> RunResult {
+    let result = narrows_sim::run(scenario, &mut Unwatched).expect("nobody ends it early");
+    check(scenario, &result);
+    result
+}
+
+/// [`parse`] and [`run`].
+pub(crate) fn run_text(text: &str) -> RunResult {
+    run(&parse(text))
+}
+
+/// A hop by its name.
+pub(crate) fn hop<'a>(result: &'a RunResult, name: &str) -> &'a HopSummary {
+    result.summary.hops.iter().find(|hop| hop.name == name).expect("a hop of this name")
+}
+
+/// A flow by its name.
+pub(crate) fn flow<'a>(result: &'a RunResult, name: &str) -> &'a FlowSummary {
+    result.summary.flows.iter().find(|flow| flow.name == name).expect("a flow of this name")
+}
+
+/// The points of a series.
+pub(crate) fn series<'a>(result: &'a RunResult, source: &str, metric: &str) -> &'a [(f64, f64)] {
+    let is_it = |series: &&Series| series.source == source && series.metric == metric;
+    &result.series.iter().find(is_it).expect("a series of this source and metric").points
+}
+
+/// The values of a series in [from, to), seconds.
+pub(crate) fn values(points: &[(f64, f64)], from: f64, to: f64) -> impl Iterator<Item = f64> + '_ {
+    points.iter().filter(move |(at, _)| (from..to).contains(at)).map(|&(_, value)| value)
+}
+
+/// Identities and bounds that hold whatever the scenario is.
+pub(crate) fn check(scenario: &Scenario, result: &RunResult) {
+    let summary = &result.summary;
+    for (spec, hop) in scenario.hops.iter().zip(&summary.hops) {
+        // What the link lost was sent first; so the queue's own account is offered = sent + dropped + backlog, where the
+        // backlog is that of the end less that of the end of the warm-up, and one more packet is being sent.
+        let queue_drops = hop.drops.total - hop.drops.by_reason.get("link_loss").copied().unwrap_or(0);
+        let backlog = hop.offered_packets as i64 - hop.packets as i64 - queue_drops as i64;
+        let most = hop.queue_packets.max as i64 + 1;
+        let least = if scenario.warmup == Span::ZERO { 0 } else { -most };
+        assert!((least..=most).contains(&backlog), "{}: {backlog} neither sent nor dropped, {hop:?}", hop.name);
+        let by_reason: u64 = hop.drops.by_reason.values().sum();
+        assert_eq!(by_reason, hop.drops.total, "{}: every drop has a reason", hop.name);
+        assert!(hop.marks <= hop.packets, "{hop:?}");
+        let edge = edge(scenario, spec);
+        let carried = capacity(scenario, &spec.rate);
+        assert!(
+            hop.utilisation * carried <= carried + edge,
+            "{}: utilisation {} of {carried} B, {edge} B at the edges",
+            hop.name,
+            hop.utilisation
+        );
+        let s = &hop.sojourn_ms;
+        assert!(s.p50 <= s.p95 && s.p95 <= s.p99 && s.p99 <= s.max && s.mean <= s.max, "{s:?}");
+    }
+    let dropped: u64 = summary.hops.iter().map(|hop| hop.drops.total).sum();
+    let lost: u64 = summary.flows.iter().map(|flow| flow.lost_packets).sum();
+    assert_eq!(lost, dropped, "every packet dropped is one that a flow lost");
+    let groups = scenario.flows.iter().flat_map(|group| std::iter::repeat_n(group, group.count as usize));
+    for (group, flow) in groups.zip(&summary.flows) {
+        assert!(flow.goodput_mbit <= flow.throughput_mbit, "{flow:?}");
+        let (Rtt::Fixed(base) | Rtt::Uniform(base, _)) = group.rtt;
+        if let Some(rtt) = flow.rtt_ms {
+            // A retransmission's RTT is known to a millisecond.
+            assert!(rtt.min >= base.as_ms_f64() - 1.0, "{}: an RTT of {} ms over {base}", flow.name, rtt.min);
+        }
+    }
+    let jain = summary.fairness.jain;
+    assert!(jain > 0.0 && jain <= 1.0 + 1e-9, "Jain's index is {jain}");
+    assert_eq!((summary.cost.wall_s, summary.cost.packets_per_s), (0.0, 0.0));
+}
+
+/// What a link can carry after the warm-up, bytes.
+fn capacity(scenario: &Scenario, rate: &RateSpec) -> f64 {
+    let (from, to) = (scenario.warmup.as_secs_f64(), scenario.duration.as_secs_f64());
+    match rate {
+        RateSpec::Schedule(steps) => {
+            let ends = steps.iter().skip(1).map(|&(at, _)| at.as_secs_f64()).chain([to]);
+            let carried = |(&(start, rate), end): (&(Time, Rate), f64)| {
+                let seconds = end.min(to) - start.as_secs_f64().max(from);
+                seconds.max(0.0) * rate.as_bps() as f64 / 8.0
+            };
+            steps.iter().zip(ends).map(carried).sum()
+        }
+        RateSpec::Trace { opportunities, period, .. } => {
+            let per_s = opportunities.len() as f64 / period.as_secs_f64();
+            (to - from) * per_s * 1500.0
+        }
+    }
+}
+
+/// What may have been sent in part before the time that is looked at, or in advance: a packet, a bucket, a period.
+fn edge(scenario: &Scenario, spec: &narrows_scenario::Hop) -> f64 {
+    let packet = scenario.flows.iter().map(|flow| match &flow.transport {
+        narrows_scenario::Transport::Tcp(tcp) => tcp.packet.0,
+        narrows_scenario::Transport::Udp(_) => 1500,
+    });
+    let packet = packet.max().unwrap_or(1500).max(1500) + spec.overhead.0;
+    let more = match (&spec.rate, spec.release) {
+        (RateSpec::Trace { opportunities, .. }, _) => Bytes(1500 * opportunities.len() as u64),
+        (RateSpec::Schedule(_), Release::Start) => spec.burst,
+        (RateSpec::Schedule(_), Release::End) => Bytes::ZERO,
+    };
+    (packet + more.0) as f64 + 1.0
+}
+
+/// Compares with a file in `expected/`, or writes it when `NARROWS_RECORD` is set.
+pub(crate) fn expect(name: &str, got: &str) {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "worlds", "expected", name].iter().collect();
+    if std::env::var_os("NARROWS_RECORD").is_some() {
+        std::fs::write(&path, got).expect("the folder of the tests can be written");
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
+    assert!(
+        expected == got,
+        "{name} is no longer what was recorded. Recorded:\n{expected}\nNow:\n{got}\n\
+         If that is meant: NARROWS_RECORD=1 cargo test -p narrows-sim --test worlds"
+    );
+}

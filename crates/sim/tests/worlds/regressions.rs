@@ -1,0 +1,69 @@
+//! Faults that were found once.
+use crate::harness::{hop, parse, run_text};
+
+#[test]
+fn regression_packets_of_the_first_instant_are_offered() {
+    // Counters began anew at the end of a warm-up of no length, after the first packet had been offered.
+    let result = run_text(
+        r#"
+        duration = "1s"
+        [[hop]]
+        name = "link"
+        rate = "10mbit"
+        queue = "fifo"
+        [[flow]]
+        name = "cbr"
+        traffic = { kind = "cbr", rate = "1mbit", packet = "1250B" }
+        rtt = "20ms"
+        route = ["link"]"#,
+    );
+    // One every 10 ms.
+    assert_eq!((hop(&result, "link").offered_packets, hop(&result, "link").packets), (100, 100));
+}
+
+#[test]
+fn regression_a_real_timeout_goes_back_to_what_was_lost() {
+    // F-RTO went on sending new data after a timeout had proved real: one flow sent 15 000 packets beyond a hole that it
+    // never filled.
+    let result = run_text(
+        r#"
+        duration = "60s"
+        [[hop]]
+        name = "link"
+        rate = "10mbit"
+        release = "start"
+        burst = "1600B"
+        queue = { kind = "fifo", limit = "30p" }
+        [[flow]]
+        name = "bulk"
+        count = 16
+        rtt = "10.2ms"
+        start = { uniform = ["0s", "5s"] }
+        route = ["link"]"#,
+    );
+    assert!(hop(&result, "link").loss_rate < 0.15, "{}", hop(&result, "link").loss_rate);
+    assert!(result.summary.fairness.jain > 0.95, "{}", result.summary.fairness.jain);
+}
+
+#[test]
+fn a_watch_ends_a_run() {
+    struct Impatient;
+    impl narrows_sim::Watch for Impatient {
+        fn tick(&mut self, now: narrows_core::Time) -> bool {
+            now < narrows_core::Time::from_ns(1_000_000_000)
+        }
+    }
+    let scenario = parse(
+        r#"
+        duration = "3600s"
+        [[hop]]
+        name = "link"
+        rate = "1gbit"
+        queue = "fifo"
+        [[flow]]
+        name = "bulk"
+        rtt = "1ms"
+        route = ["link"]"#,
+    );
+    assert_eq!(narrows_sim::run(&scenario, &mut Impatient).err(), Some(narrows_sim::Cancelled));
+}
