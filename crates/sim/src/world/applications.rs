@@ -1,0 +1,90 @@
+//! Applications: when they act, and what becomes of it.
+use super::{Segment, SegmentKind, World};
+use crate::application::Act;
+use crate::event::Kind;
+use crate::host::Transport;
+use narrows_core::{Dscp, FlowId, PacketMeta, Time};
+
+impl World {
+    pub(super) fn on_application(&mut self, flow_index: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[flow_index];
+        if flow.acts != Some(now) || flow.stopped {
+            return;
+        }
+        flow.acts = None;
+        if now >= flow.stop {
+            flow.stopped = true;
+            if let Transport::Tcp(tcp) = &mut flow.transport {
+                tcp.sender.stop();
+            }
+            return;
+        }
+        let (act, next) = flow.application.act(now);
+        self.schedule_act(flow_index, next);
+        self.perform(flow_index, act);
+    }
+
+    /// The application acts again at `next`, or at least stops.
+    pub(super) fn schedule_act(&mut self, flow_index: usize, next: Option<Time>) {
+        let flow = &mut self.flows[flow_index];
+        let at = next.map_or(flow.stop, |at| at.min(flow.stop));
+        flow.acts = Some(at);
+        if at <= self.end {
+            self.events.schedule(at, Kind::App, flow_index);
+        }
+    }
+
+    pub(super) fn perform(&mut self, flow_index: usize, act: Act) {
+        let flow = &mut self.flows[flow_index];
+        let Transport::Tcp(tcp) = &mut flow.transport else {
+            return match act {
+                Act::Message(payload) => self.send_datagram(flow_index, payload),
+                Act::Packet(ip_len) => {
+                    let header = flow.header;
+                    self.send_datagram(flow_index, ip_len.saturating_sub(header));
+                }
+                Act::Endless | Act::Transfer(_) | Act::Pause => {}
+            };
+        };
+        let bytes = match act {
+            Act::Endless => None,
+            Act::Transfer(bytes) => Some(bytes),
+            Act::Message(payload) => Some(u64::from(payload)),
+            Act::Packet(ip_len) => Some(u64::from(ip_len.saturating_sub(flow.header).max(1))),
+            Act::Pause => return,
+        };
+        tcp.written += bytes.unwrap_or(0);
+        tcp.sender.write(bytes, self.now);
+        if matches!(act, Act::Transfer(_)) {
+            tcp.transfer = Some((self.now, tcp.written));
+        }
+        if tcp.syn.is_none() {
+            self.send_syn(flow_index);
+        } else {
+            self.transmit(flow_index);
+        }
+    }
+
+    pub(super) fn send_datagram(&mut self, flow_index: usize, payload: u32) {
+        let flow = &self.flows[flow_index];
+        let meta =
+            PacketMeta { hash: flow.hash, flow: FlowId(flow_index as u32), dscp: Dscp(0), ..PacketMeta::default() };
+        let ip_len = payload + flow.header;
+        let hop = usize::from(self.routes[flow.routes as usize].there[0]);
+        let id = self.insert(meta, Segment { ip_len, kind: SegmentKind::Datagram, ..Segment::default() });
+        self.offer(hop, id);
+    }
+
+    pub(super) fn complete(&mut self, flow_index: usize) {
+        let flow = &mut self.flows[flow_index];
+        let Transport::Tcp(tcp) = &mut flow.transport else { return };
+        let Some((began, _)) = tcp.transfer.take() else { return };
+        if self.now >= self.warmup {
+            flow.record.completed(self.now.since(began));
+        }
+        if let Some(next) = flow.application.on_complete(self.now) {
+            self.schedule_act(flow_index, Some(next));
+        }
+    }
+}

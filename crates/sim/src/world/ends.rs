@@ -1,0 +1,206 @@
+//! The two ends of a flow: segments at the receiver, acknowledgments at the sender.
+use super::{SYN_LEN, Segment, SegmentKind, World, arm};
+use crate::event::Kind;
+use crate::host::{Armed, MAX_SYNS, Returning, Tcp, Transport};
+use crate::tcp::{AckSegment, Incoming, Outgoing, milliseconds};
+use narrows_core::{Ecn, FlowId, PacketId, PacketMeta};
+
+impl World {
+    #[inline]
+    pub(super) fn arrive(&mut self, flow_index: usize, id: PacketId) {
+        let segment = self.segments[id.index()];
+        let meta = self.pool.remove(id);
+        let flow = &mut self.flows[flow_index];
+        let payload = segment.ip_len - flow.header.min(segment.ip_len);
+        match (segment.kind, &mut flow.transport) {
+            (SegmentKind::Data, Transport::Tcp(tcp)) => {
+                let Segment { seq, stamp, cwr, .. } = segment;
+                let incoming = Incoming { seq, stamp, marked: meta.ecn == Ecn::Ce, cwr };
+                let arrival = tcp.receiver.on_segment(incoming, self.now);
+                let new = if arrival.is_new { payload } else { 0 };
+                flow.record.received(segment.ip_len, new);
+                tcp.received += u64::from(new);
+                let complete = tcp.transfer.is_some_and(|(_, until)| tcp.received >= until);
+                if arrival.acknowledge {
+                    self.acknowledge(flow_index);
+                } else {
+                    let want = tcp.receiver.next_timer();
+                    arm(&mut self.events, &mut tcp.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
+                }
+                if complete {
+                    self.complete(flow_index);
+                }
+            }
+            (SegmentKind::Datagram, _) => flow.record.received(segment.ip_len, payload),
+            (SegmentKind::Syn, Transport::Tcp(tcp)) => {
+                tcp.syn_arrived = true;
+                self.send_back(flow_index, SegmentKind::SynAck, Returning::SynAck);
+            }
+            (SegmentKind::Ack, _) => {
+                let ack = self.acks[id.index()];
+                self.return_now(flow_index, Returning::Ack(ack));
+            }
+            (SegmentKind::SynAck, _) => self.return_now(flow_index, Returning::SynAck),
+            (SegmentKind::Data | SegmentKind::Syn, Transport::Udp) => {}
+        }
+    }
+
+    #[inline]
+    pub(super) fn acknowledge(&mut self, flow_index: usize) {
+        let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
+        let ack = tcp.receiver.acknowledge();
+        self.send_back(flow_index, SegmentKind::Ack, Returning::Ack(ack));
+    }
+
+    #[inline]
+    pub(super) fn send_back(&mut self, flow_index: usize, kind: SegmentKind, what: Returning) {
+        let flow = &mut self.flows[flow_index];
+        let Some(&hop) = self.routes[flow.routes as usize].back.first() else {
+            return self.return_now(flow_index, what);
+        };
+        let ip_len = if kind == SegmentKind::SynAck { SYN_LEN } else { flow.header };
+        let meta = PacketMeta { hash: !flow.hash, flow: FlowId(flow_index as u32), ..PacketMeta::default() };
+        let id = self.insert(meta, Segment { ip_len, kind, ..Segment::default() });
+        if let Returning::Ack(ack) = what {
+            if self.acks.len() <= id.index() {
+                self.acks.resize(self.pool.slots(), AckSegment::default());
+            }
+            self.acks[id.index()] = ack;
+        }
+        self.offer(usize::from(hop), id);
+    }
+
+    /// Into the flow's own pipe.
+    #[inline]
+    pub(super) fn return_now(&mut self, flow_index: usize, what: Returning) {
+        let flow = &mut self.flows[flow_index];
+        let arrives = self.now + flow.residual;
+        if flow.returning.is_empty() {
+            self.events.schedule(arrives, Kind::Ack, flow_index);
+        }
+        flow.returning.push_back((arrives, what));
+    }
+
+    pub(super) fn on_delayed_ack(&mut self, flow_index: usize) {
+        let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
+        if tcp.armed.delayed_ack != Some(self.now) {
+            return;
+        }
+        tcp.armed.delayed_ack = None;
+        if tcp.receiver.on_timer(self.now) {
+            self.acknowledge(flow_index);
+        } else {
+            let want = tcp.receiver.next_timer();
+            arm(&mut self.events, &mut tcp.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
+        }
+    }
+
+    #[inline]
+    pub(super) fn on_returning(&mut self, flow_index: usize) {
+        let flow = &mut self.flows[flow_index];
+        let Some((_, what)) = flow.returning.pop_front() else { return };
+        if let Some(&(next, _)) = flow.returning.front() {
+            self.events.schedule(next, Kind::Ack, flow_index);
+        }
+        let Transport::Tcp(tcp) = &mut flow.transport else { return };
+        match what {
+            Returning::Ack(ack) => {
+                if let Some(rtt) = tcp.sender.on_ack(&ack, self.now) {
+                    flow.record.rtt(rtt);
+                }
+                self.transmit(flow_index);
+            }
+            Returning::SynAck => self.establish(flow_index),
+        }
+    }
+
+    pub(super) fn establish(&mut self, flow_index: usize) {
+        let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
+        let Some(rng) = tcp.rng.take() else { return };
+        let rtt = tcp.syn.and_then(|(first, sent)| (sent == 1).then(|| self.now.since(first)));
+        tcp.sender.established(&tcp.config, rtt, self.now, rng);
+        self.transmit(flow_index);
+    }
+
+    /// Sends what may be sent, and arms the timers.
+    #[inline]
+    pub(super) fn transmit(&mut self, flow_index: usize) {
+        loop {
+            let now = self.now;
+            let flow = &mut self.flows[flow_index];
+            let Transport::Tcp(tcp) = &mut flow.transport else { return };
+            let Some(Outgoing { seq, len, cwr, .. }) = tcp.sender.poll_transmit(now) else {
+                self.arm_sender(flow_index);
+                return;
+            };
+            let meta =
+                PacketMeta { hash: flow.hash, flow: FlowId(flow_index as u32), ecn: tcp.ecn, ..PacketMeta::default() };
+            let ip_len = u32::from(len) + flow.header;
+            let hop = usize::from(self.routes[flow.routes as usize].there[0]);
+            let id = self.insert(meta, Segment { seq, ip_len, stamp: milliseconds(now), cwr, ..Segment::default() });
+            self.offer(hop, id);
+        }
+    }
+
+    #[inline]
+    pub(super) fn arm_sender(&mut self, flow_index: usize) {
+        let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
+        let Tcp { sender, armed: Armed { retransmit, pace, .. }, .. } = tcp;
+        arm(&mut self.events, retransmit, sender.next_timer(), Kind::Retransmit, flow_index);
+        arm(&mut self.events, pace, sender.next_pace(self.now), Kind::Pace, flow_index);
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, meta: PacketMeta, segment: Segment) -> PacketId {
+        let id = self.pool.insert(meta);
+        match self.segments.get_mut(id.index()) {
+            Some(slot) => *slot = segment,
+            None => self.segments.push(segment),
+        }
+        id
+    }
+
+    pub(super) fn on_retransmit(&mut self, flow_index: usize) {
+        let now = self.now;
+        let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
+        if tcp.armed.retransmit != Some(now) {
+            return;
+        }
+        tcp.armed.retransmit = None;
+        if tcp.syn_deadline().is_some_and(|at| at <= now) {
+            return self.send_syn(flow_index);
+        }
+        if tcp.sender.next_timer().is_some_and(|at| at <= now) {
+            tcp.sender.on_timer(now);
+            return self.transmit(flow_index);
+        }
+        let want = tcp.syn_deadline().or(tcp.sender.next_timer());
+        arm(&mut self.events, &mut tcp.armed.retransmit, want, Kind::Retransmit, flow_index);
+    }
+
+    pub(super) fn on_pace(&mut self, flow_index: usize) {
+        let now = self.now;
+        let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
+        if tcp.armed.pace == Some(now) {
+            tcp.armed.pace = None;
+            tcp.sender.on_pace(now);
+            self.transmit(flow_index);
+        }
+    }
+
+    pub(super) fn send_syn(&mut self, flow_index: usize) {
+        let flow = &mut self.flows[flow_index];
+        let Transport::Tcp(tcp) = &mut flow.transport else { return };
+        let (first, sent) = tcp.syn.unwrap_or((self.now, 0));
+        if sent == MAX_SYNS {
+            return;
+        }
+        tcp.syn = Some((first, sent + 1));
+        let deadline = tcp.syn_deadline();
+        arm(&mut self.events, &mut tcp.armed.retransmit, deadline, Kind::Retransmit, flow_index);
+        let meta = PacketMeta { hash: flow.hash, flow: FlowId(flow_index as u32), ..PacketMeta::default() };
+        let hop = usize::from(self.routes[flow.routes as usize].there[0]);
+        let id = self.insert(meta, Segment { ip_len: SYN_LEN, kind: SegmentKind::Syn, ..Segment::default() });
+        self.offer(hop, id);
+    }
+}

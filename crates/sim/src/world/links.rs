@@ -1,0 +1,154 @@
+//! Links and pipes: how a packet gets from hop to hop.
+use super::{SegmentKind, World, arm};
+use crate::event::Kind;
+use crate::prefetch::prefetch;
+use narrows_core::link::Poll;
+use narrows_core::queue::Ctx;
+use narrows_core::{DropReason, Ecn, PacketId, Span, Time};
+
+impl World {
+    /// A packet arrives at a hop.
+    #[inline]
+    pub(super) fn offer(&mut self, hop_index: usize, id: PacketId) {
+        let hop = &mut self.hops[hop_index];
+        let segment = &mut self.segments[id.index()];
+        let meta = self.pool.meta_mut(id);
+        meta.arrived = self.now;
+        meta.depart = Time::ZERO;
+        meta.len = segment.ip_len + hop.overhead;
+        segment.marked = meta.ecn == Ecn::Ce;
+        hop.record.offered();
+        let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
+        let poll = hop.link.offer(id, &mut cx);
+        if poll {
+            self.serve(hop_index);
+        } else {
+            hop.record.backlog(hop.link.queue().backlog().packets, self.now);
+            self.take_drops(hop_index);
+        }
+    }
+
+    #[inline]
+    pub(super) fn on_link(&mut self, hop_index: usize) {
+        if self.hops[hop_index].wake == Some(self.now) {
+            self.hops[hop_index].wake = None;
+            self.serve(hop_index);
+        }
+    }
+
+    /// Polls a link until it has nothing more to say.
+    #[inline]
+    pub(super) fn serve(&mut self, hop_index: usize) {
+        loop {
+            let hop = &mut self.hops[hop_index];
+            let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
+            let poll = hop.link.poll(&mut cx);
+            hop.record.backlog(hop.link.queue().backlog().packets, self.now);
+            match poll {
+                Poll::Sent(id) => {
+                    self.take_drops(hop_index);
+                    self.sent(hop_index, id);
+                }
+                Poll::Wait(at) => {
+                    if let Some(id) = hop.link.sending() {
+                        // It arrives with the next event of this link.
+                        let flow = self.pool.meta(id).flow.0 as usize;
+                        prefetch(&self.segments[id.index()]);
+                        self.flows[flow].prefetch_receiver();
+                    }
+                    if hop.wake != Some(at) {
+                        hop.wake = Some(at);
+                        self.events.schedule(at, Kind::Link, hop_index);
+                    }
+                    break;
+                }
+                Poll::Idle => break,
+            }
+        }
+        self.take_drops(hop_index);
+        self.arm_queue_timer(hop_index);
+    }
+
+    #[inline]
+    pub(super) fn sent(&mut self, hop_index: usize, id: PacketId) {
+        let hop = &mut self.hops[hop_index];
+        let meta = self.pool.meta(id);
+        let newly_marked = meta.ecn == Ecn::Ce && !self.segments[id.index()].marked;
+        hop.record.sent(meta, newly_marked);
+        if hop.loss > 0.0 && hop.rng.chance(hop.loss) {
+            self.drops.push((id, DropReason::LinkLoss));
+            self.take_drops(hop_index);
+        } else if hop.delay == Span::ZERO {
+            self.forward(id);
+        } else {
+            let arrives = self.now + hop.delay;
+            if hop.pipe.is_empty() {
+                self.events.schedule(arrives, Kind::Pipe, hop_index);
+            }
+            hop.pipe.push_back((arrives, id));
+        }
+    }
+
+    pub(super) fn on_pipe(&mut self, hop_index: usize) {
+        let hop = &mut self.hops[hop_index];
+        let Some((_, id)) = hop.pipe.pop_front() else { return };
+        if let Some(&(next, _)) = hop.pipe.front() {
+            self.events.schedule(next, Kind::Pipe, hop_index);
+        }
+        self.forward(id);
+    }
+
+    /// To the next hop of its route, or to its end.
+    #[inline]
+    pub(super) fn forward(&mut self, id: PacketId) {
+        let segment = &mut self.segments[id.index()];
+        segment.at += 1;
+        let at = usize::from(segment.at);
+        let flow_index = self.pool.meta(id).flow.0 as usize;
+        let routes = &self.routes[self.flows[flow_index].routes as usize];
+        let route = match segment.kind {
+            SegmentKind::Data | SegmentKind::Datagram | SegmentKind::Syn => &routes.there,
+            SegmentKind::Ack | SegmentKind::SynAck => &routes.back,
+        };
+        match route.get(at) {
+            Some(&hop) => self.offer(usize::from(hop), id),
+            None => self.arrive(flow_index, id),
+        }
+    }
+
+    #[inline]
+    pub(super) fn take_drops(&mut self, hop_index: usize) {
+        if !self.drops.is_empty() {
+            self.count_drops(hop_index);
+        }
+    }
+
+    #[cold]
+    pub(super) fn count_drops(&mut self, hop_index: usize) {
+        for (id, reason) in self.drops.drain(..) {
+            self.hops[hop_index].record.dropped(reason);
+            let meta = self.pool.remove(id);
+            self.flows[meta.flow.0 as usize].record.lost += 1;
+        }
+    }
+
+    pub(super) fn arm_queue_timer(&mut self, hop_index: usize) {
+        let hop = &mut self.hops[hop_index];
+        arm(&mut self.events, &mut hop.timer, hop.link.queue().next_timer(), Kind::QueueTimer, hop_index);
+    }
+
+    pub(super) fn on_queue_timer(&mut self, hop_index: usize) {
+        let hop = &mut self.hops[hop_index];
+        if hop.timer != Some(self.now) {
+            return;
+        }
+        hop.timer = None;
+        if hop.link.queue().next_timer().is_some_and(|at| at <= self.now) {
+            let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
+            hop.link.queue_mut().on_timer(&mut cx);
+            hop.record.backlog(hop.link.queue().backlog().packets, self.now);
+            self.take_drops(hop_index);
+        }
+        self.arm_queue_timer(hop_index);
+    }
+}
