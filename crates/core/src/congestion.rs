@@ -65,8 +65,6 @@ pub struct Ack {
     pub acked: Bytes,
     /// Newly lost by it.
     pub lost: Bytes,
-    /// Marked CE among the newly delivered.
-    pub marked: Bytes,
     /// RTT of the packet acknowledged last, if it was sent only once.
     pub rtt: Option<Span>,
     /// Smoothed RTT (RFC 6298).

@@ -111,7 +111,6 @@ fn flow(scenario: &Scenario, group: &model::Flow, member: u32, index: usize, rec
                 rng: Some(rng("controller")),
                 ecn: if params.ecn { Ecn::Ect0 } else { Ecn::NotEct },
                 syn: None,
-                syn_arrived: false,
                 transfer: None,
                 written: 0,
                 received: 0,

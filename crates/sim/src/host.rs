@@ -66,7 +66,6 @@ pub(crate) struct Tcp {
     pub(crate) ecn: Ecn,
     /// When the first SYN left, and how many did.
     pub(crate) syn: Option<(Time, u32)>,
-    pub(crate) syn_arrived: bool,
     /// The transfer under way: when it began, and the payload received when it is complete.
     pub(crate) transfer: Option<(Time, u64)>,
     /// Payload handed over so far, and received for the first time so far.

@@ -24,7 +24,6 @@ pub(crate) mod testing {
             now,
             acked: MSS * packets,
             lost: Bytes::ZERO,
-            marked: Bytes::ZERO,
             rtt: None,
             srtt: Span::ms(100),
             min_rtt: Span::ms(100),

@@ -275,7 +275,6 @@ impl<C: CongestionController> Model<C> {
             now: self.now,
             acked: MSS * packets,
             lost: Bytes::ZERO,
-            marked: Bytes::ZERO,
             rtt,
             srtt: self.srtt,
             min_rtt: self.min_rtt.unwrap_or(self.srtt),

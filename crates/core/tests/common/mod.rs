@@ -136,7 +136,6 @@ impl Path {
             now: self.now,
             acked: MSS * packets,
             lost: Bytes::ZERO,
-            marked: Bytes::ZERO,
             rtt: Some(rtt),
             srtt: self.srtt,
             min_rtt: self.min_rtt,

@@ -174,7 +174,6 @@ impl Sender {
             now,
             acked: digest.delivered,
             lost: Bytes(u64::from(lost) * mss),
-            marked: Bytes::ZERO,
             rtt,
             srtt,
             min_rtt: self.rtt.min().unwrap_or(srtt),

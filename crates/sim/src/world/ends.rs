@@ -32,8 +32,7 @@ impl World {
                 }
             }
             (SegmentKind::Datagram, _) => flow.record.received(segment.ip_len, payload),
-            (SegmentKind::Syn, Transport::Tcp(tcp)) => {
-                tcp.syn_arrived = true;
+            (SegmentKind::Syn, Transport::Tcp(_)) => {
                 self.send_back(flow_index, SegmentKind::SynAck, Returning::SynAck);
             }
             (SegmentKind::Ack, _) => {
