@@ -49,6 +49,9 @@ pub struct PacketMeta {
     pub ecn: Ecn,
     /// Code point.
     pub dscp: Dscp,
+    /// Changes its value once per round trip: QUIC's spin bit (RFC 9000 §17.4), or what a box reads from TCP's timestamps
+    /// (RFC 7323).
+    pub spin: bool,
 }
 
 impl PacketMeta {

@@ -87,7 +87,7 @@ impl Source {
     fn has(&self, source: &str) -> bool {
         match self {
             Source::Hop(name) => source.strip_prefix(HOP) == Some(name),
-            flows => source.strip_prefix(FLOW).is_some_and(|flow| flows.has_flow(flow)),
+            flows => flow_of(source).is_some_and(|flow| flows.has_flow(flow)),
         }
     }
 
@@ -181,6 +181,12 @@ fn flows<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<&'a str> {
 const HOP: &str = "hop:";
 const FLOW: &str = "flow:";
 
+/// The flow that a source is about: `bulk` for `flow:bulk` and for what a discipline knows of it, `hop:a/flow:bulk`.
+pub(crate) fn flow_of(source: &str) -> Option<&str> {
+    let of_flow = if source.starts_with(HOP) { source.split_once('/')?.1 } else { source };
+    of_flow.strip_prefix(FLOW)
+}
+
 /// The first of equals, in order.
 pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = std::collections::HashSet::new();
@@ -197,5 +203,14 @@ mod tests {
         assert_eq!(flow_group("new_reno"), "new_reno");
         assert_eq!(flow_group("video.hd"), "video.hd");
         assert_eq!(flow_group("odd."), "odd.");
+    }
+
+    #[test]
+    fn what_a_discipline_knows_of_a_flow_is_about_the_flow() {
+        assert_eq!(flow_of("flow:cubic.1"), Some("cubic.1"));
+        assert_eq!(flow_of("hop:first/flow:cubic.1"), Some("cubic.1"));
+        assert_eq!(flow_of("hop:first"), None);
+        let hop = Source::Hop("first".into());
+        assert!(hop.has("hop:first") && !hop.has("hop:first/flow:cubic.1"));
     }
 }

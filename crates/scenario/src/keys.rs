@@ -8,7 +8,7 @@ use narrows_core::{Bytes, Rate, Span};
 /// Every key at the top of a scenario.
 pub(crate) const TOP: &[&str] = &["name", "duration", "warmup", "seed", "record", "hop", "flow"];
 /// Every key of `[record]`.
-pub(crate) const RECORD: &[&str] = &["interval", "flows"];
+pub(crate) const RECORD: &[&str] = &["interval", "flows", "gauges"];
 /// Every key of `[[hop]]`.
 pub(crate) const HOP: &[&str] = &["name", "rate", "delay", "queue", "overhead", "loss", "release", "burst"];
 /// Every key of `[[flow]]`.
@@ -77,6 +77,8 @@ params! {
     pub struct RecordKeys {
         /// Flows with series of their own, the first ones; the others count in the hops' series.
         pub flows: u32 = Record::default().flows, from 0, to 1_000_000;
+        /// Record the disciplines' inner state as series: drop probabilities, buffer limits, deficits, whole and per flow.
+        pub gauges: bool = Record::default().gauges;
     }
 }
 
@@ -113,7 +115,7 @@ impl TopKeys {
 
 impl RecordKeys {
     pub(crate) fn of(record: &Record) -> RecordKeys {
-        RecordKeys { flows: record.flows }
+        RecordKeys { flows: record.flows, gauges: record.gauges }
     }
 }
 

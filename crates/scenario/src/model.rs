@@ -141,11 +141,13 @@ pub struct Record {
     pub interval: Option<Span>,
     /// Flows with series of their own, the first ones; the others count in the hops' series.
     pub flows: u32,
+    /// The inner state of the disciplines, as series.
+    pub gauges: bool,
 }
 
 impl Default for Record {
     fn default() -> Record {
-        Record { interval: None, flows: 32 }
+        Record { interval: None, flows: 32, gauges: true }
     }
 }
 

@@ -68,7 +68,7 @@ fn record(section: &Section<'_>) -> Result<Record, ScenarioError> {
     let mut plain = RecordKeys::default();
     section.fill(&mut plain)?;
     let interval = section.item("interval").map(|item| item.value::<Span>()).transpose()?;
-    Ok(Record { interval, flows: plain.flows })
+    Ok(Record { interval, flows: plain.flows, gauges: plain.gauges })
 }
 
 /// `cocoa.toml` → `cocoa`.

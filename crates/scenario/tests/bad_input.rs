@@ -62,7 +62,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "flows = 8",
         "flow = 8",
-        r#"S.toml:8: unknown key "flow" in [record]; allowed: interval, flows (did you mean "flows"?)"#,
+        r#"S.toml:8: unknown key "flow" in [record]; allowed: interval, flows, gauges (did you mean "flows"?)"#,
     ),
     (
         r#"limit = "100p""#,

@@ -57,6 +57,7 @@ fn result() -> RunResult {
         goodput_mbit: 95.5,
         throughput_mbit: 99.0,
         rtt_ms: None,
+        sojourn_ms: None,
         retransmits: 10,
         timeouts: 0,
         lost_packets: 10,

@@ -201,16 +201,18 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
             0..9_999_999_999u64,
             any::<u64>(),
             proptest::option::of(1..1_000_000u64),
-            0..1000u32,
+            (0..1000u32, any::<bool>()),
         );
-        (Just(hops), flows, plain).prop_map(|(hops, mut flows, (name, duration, warmup, seed, interval, record))| {
-            for (i, flow) in flows.iter_mut().enumerate() {
-                flow.name = format!("f{i}");
-            }
-            let interval = interval.map(Span::us);
-            let record = Record { interval, flows: record };
-            Scenario { name, duration: Span::s(duration), warmup: Span::ns(warmup), seed, hops, flows, record }
-        })
+        (Just(hops), flows, plain).prop_map(
+            |(hops, mut flows, (name, duration, warmup, seed, interval, (record, gauges)))| {
+                for (i, flow) in flows.iter_mut().enumerate() {
+                    flow.name = format!("f{i}");
+                }
+                let interval = interval.map(Span::us);
+                let record = Record { interval, flows: record, gauges };
+                Scenario { name, duration: Span::s(duration), warmup: Span::ns(warmup), seed, hops, flows, record }
+            },
+        )
     })
 }
 

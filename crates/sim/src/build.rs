@@ -1,7 +1,7 @@
 //! From a scenario to a world.
 use crate::application::Application;
 use crate::event::{Events, Kind};
-use crate::host::{Armed, Flow, Routes, Tcp, Transport};
+use crate::host::{Armed, Flow, Routes, Spin, Tcp, Transport};
 use crate::record::flow::FlowRecord;
 use crate::record::hop::HopRecord;
 use crate::tcp::{Receiver, Sender};
@@ -30,6 +30,7 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         warmup: Time::ZERO + scenario.warmup,
         spacing,
         tracked: scenario.record.flows as usize,
+        gauges: scenario.record.gauges,
         events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario)),
         handled: 0,
         pool: Pool::new(),
@@ -115,6 +116,7 @@ fn flow(scenario: &Scenario, group: &model::Flow, member: u32, index: usize, rec
                 written: 0,
                 received: 0,
                 armed: Armed::default(),
+                spin: Spin::default(),
             };
             (Transport::Tcp(tcp), params.header)
         }

@@ -72,6 +72,34 @@ pub(crate) struct Tcp {
     pub(crate) written: u64,
     pub(crate) received: u64,
     pub(crate) armed: Armed,
+    pub(crate) spin: Spin,
+}
+
+/// The bit that changes once per round trip, as QUIC's client computes it: when something sent with its present value
+/// has been acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spin {
+    pub(crate) value: bool,
+    /// The first segment that carries the present value.
+    since: u64,
+    /// One past the highest segment sent.
+    sent: u64,
+}
+
+impl Spin {
+    #[inline]
+    pub(crate) fn on_sent(&mut self, seq: u64) {
+        self.sent = self.sent.max(seq + 1);
+    }
+
+    /// Everything before `ack` has arrived.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, ack: u64) {
+        if ack > self.since {
+            self.value = !self.value;
+            self.since = self.sent;
+        }
+    }
 }
 
 /// Times of the events that stand for a connection's timers. An event at another time is stale.
@@ -122,5 +150,26 @@ impl Flow {
             Transport::Udp => 0,
         };
         size_of::<Flow>() + tcp + self.returning.capacity() * size_of::<(Time, Returning)>() + self.record.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spin;
+
+    #[test]
+    fn the_bit_changes_when_its_first_segment_is_acknowledged() {
+        let mut spin = Spin::default();
+        let mut seen = Vec::new();
+        for seq in 0..4 {
+            spin.on_sent(seq);
+        }
+        for ack in 1..=8 {
+            spin.on_ack(ack);
+            spin.on_sent(ack + 3);
+            seen.push(spin.value);
+        }
+        // Four segments are in flight: segment 4 is the first to carry the new value, and is acknowledged by 5.
+        assert_eq!(seen, [true, true, true, true, false, false, false, false]);
     }
 }

@@ -35,11 +35,11 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
     for (spec, hop) in scenario.hops.iter().zip(world.hops) {
         let source = format!("hop:{}", spec.name);
         cdfs.extend(hop.record.cdf(&source));
-        series.extend(hop.record.series(&source));
+        series.extend(hop.record.series(&source, &names));
     }
     for (name, flow) in names.iter().zip(world.flows) {
         let source = format!("flow:{name}");
-        cdfs.extend(flow.record.cdf(&source));
+        cdfs.extend(flow.record.cdfs(&source));
         series.extend(flow.record.series(&source));
     }
     let summary = Summary {

@@ -1,5 +1,6 @@
 //! What a run is measured by: counters, exact time-weighted means, delay histograms, and series at fixed spacing.
 pub(crate) mod flow;
+pub(crate) mod gauges;
 pub(crate) mod histogram;
 pub(crate) mod hop;
 

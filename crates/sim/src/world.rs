@@ -36,6 +36,8 @@ pub(crate) struct Hop {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Segment {
     seq: u64,
+    /// Time spent in queues so far.
+    waited: Span,
     ip_len: u32,
     /// TCP's timestamp, ms.
     stamp: u32,
@@ -65,6 +67,8 @@ pub(crate) struct World {
     pub(crate) spacing: Span,
     /// Flows with series of their own: the first ones.
     pub(crate) tracked: usize,
+    /// The disciplines' inner state is recorded.
+    pub(crate) gauges: bool,
     pub(crate) events: Events,
     pub(crate) handled: u64,
     pub(crate) pool: Pool,
@@ -139,6 +143,9 @@ impl World {
         let (now, spacing) = (self.now, self.spacing);
         for hop in &mut self.hops {
             hop.record.sample(now, spacing, hop.link.queue().backlog().packets);
+            if self.gauges {
+                hop.link.queue().observe(&mut hop.record.gauges.at(now, self.tracked));
+            }
         }
         for flow in self.flows.iter_mut().take(self.tracked) {
             let sender = match &flow.transport {

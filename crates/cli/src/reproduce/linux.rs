@@ -253,7 +253,7 @@ fn scenario(setting: &Setting, queue: &QueueConfig, controller: &ControllerConfi
             transport: Transport::Tcp(TcpParams::default()),
         }],
         // Linux's smoothed RTT was sampled at this spacing, of every flow.
-        record: Record { interval: Some(Span::ms(50)), flows: setting.flows },
+        record: Record { interval: Some(Span::ms(50)), flows: setting.flows, gauges: false },
     }
 }
 

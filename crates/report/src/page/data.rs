@@ -1,5 +1,5 @@
 //! What the charts draw, as the page's script reads it: every line once, thinned to what a screen can show.
-use crate::comparison::{Comparison, Source, distinct, flow_group};
+use crate::comparison::{Comparison, Source, distinct, flow_group, flow_of};
 use crate::estimate::Estimate;
 use crate::palette::{self, Paint};
 use crate::{Run, thin};
@@ -212,7 +212,7 @@ fn choices(comparison: &Comparison) -> Vec<Choice> {
 fn panels<'a>(metrics: impl Iterator<Item = (&'a str, &'a str)>, known: &[(&str, &str)]) -> Vec<Panel> {
     let mut found: Vec<(&str, bool, bool)> = Vec::new();
     for (source, metric) in metrics {
-        let is_hop = source.starts_with("hop:");
+        let is_hop = flow_of(source).is_none();
         match found.iter_mut().find(|(name, ..)| *name == metric) {
             Some((_, hop, flow)) => {
                 *hop |= is_hop;

@@ -119,6 +119,7 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
             p95: 50.1 + sojourn.p95,
             p99: 50.1 + sojourn.p99,
         }),
+        sojourn_ms: Some(sojourn),
         retransmits: (drops as f64 * share) as u64,
         timeouts: 0,
         lost_packets: (drops as f64 * share) as u64,

@@ -95,6 +95,8 @@ pub struct FlowSummary {
     /// Round-trip times seen by the sender, one sample per acknowledgment, ms; for UDP one-way delay doubled is never
     /// shown: null.
     pub rtt_ms: Option<RttQuantiles>,
+    /// Time that its data packets spent in the queues on their way, ms; null for flows without series of their own.
+    pub sojourn_ms: Option<Quantiles>,
     /// Packets sent again.
     pub retransmits: u64,
     /// Retransmission timeouts.

@@ -28,6 +28,8 @@ struct Interval {
 }
 
 struct Tracks {
+    /// Time in queues, of packets that arrived.
+    sojourn: Delays<u32>,
     throughput: Track,
     rtt: Track,
     srtt: Track,
@@ -41,6 +43,7 @@ impl FlowRecord {
     /// `samples` points of series, if any are wanted; quantiles with so many digits.
     pub(crate) fn new(samples: Option<usize>, digits: u8) -> FlowRecord {
         let tracks = |n| Tracks {
+            sojourn: Delays::new(3),
             throughput: Track::new("throughput_mbit", n),
             rtt: Track::new("rtt_ms", n),
             srtt: Track::new("srtt_ms", n),
@@ -67,6 +70,14 @@ impl FlowRecord {
         self.payload += u64::from(payload);
         self.received += u64::from(ip_len);
         self.interval.received += u64::from(ip_len);
+    }
+
+    /// It had spent this long in queues.
+    #[inline]
+    pub(crate) fn waited(&mut self, sojourn: Span) {
+        if let Some(tracks) = &mut self.tracks {
+            tracks.sojourn.record(sojourn);
+        }
     }
 
     #[inline]
@@ -108,6 +119,9 @@ impl FlowRecord {
         for delays in [&mut self.rtt, &mut self.completions].into_iter().flatten() {
             delays.clear();
         }
+        if let Some(tracks) = &mut self.tracks {
+            tracks.sojourn.clear();
+        }
     }
 
     /// The figures over a life of this length after the warm-up.
@@ -123,6 +137,7 @@ impl FlowRecord {
             goodput_mbit: mbit(self.payload),
             throughput_mbit: mbit(self.received),
             rtt_ms: self.rtt.as_ref().and_then(Delays::rtt_ms),
+            sojourn_ms: self.tracks.as_ref().filter(|t| !t.sojourn.is_empty()).map(|t| t.sojourn.quantiles_ms()),
             retransmits: stats.retransmits,
             timeouts: stats.timeouts,
             lost_packets: self.lost,
@@ -131,15 +146,16 @@ impl FlowRecord {
         }
     }
 
-    pub(crate) fn cdf(&self, source: &str) -> Option<Cdf> {
-        self.tracks.as_ref()?;
-        self.rtt.as_ref()?.cdf(source, "rtt_ms")
+    pub(crate) fn cdfs(&self, source: &str) -> impl Iterator<Item = Cdf> {
+        let tracks = self.tracks.as_ref();
+        let rtt = tracks.and(self.rtt.as_ref()).and_then(|rtt| rtt.cdf(source, "rtt_ms"));
+        rtt.into_iter().chain(tracks.and_then(|tracks| tracks.sojourn.cdf(source, "sojourn_ms")))
     }
 
     pub(crate) fn series(self, source: &str) -> impl Iterator<Item = Series> {
         let source = source.to_owned();
         self.tracks.into_iter().flat_map(move |tracks| {
-            let Tracks { throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing } = *tracks;
+            let Tracks { throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, .. } = *tracks;
             let all = [throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing];
             all.into_iter().filter_map(|track| track.finish(&source)).collect::<Vec<_>>()
         })
@@ -149,7 +165,7 @@ impl FlowRecord {
         let delays = |d: &Option<Delays<u32>>| d.as_ref().map_or(0, Delays::bytes);
         let tracks = self.tracks.as_ref().map_or(0, |t| {
             let all = [&t.throughput, &t.rtt, &t.srtt, &t.cwnd, &t.ssthresh, &t.inflight, &t.pacing];
-            size_of::<Tracks>() + all.iter().map(|track| track.bytes()).sum::<usize>()
+            size_of::<Tracks>() + t.sojourn.bytes() + all.iter().map(|track| track.bytes()).sum::<usize>()
         });
         delays(&self.rtt) + delays(&self.completions) + tracks
     }

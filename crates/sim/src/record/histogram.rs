@@ -39,6 +39,10 @@ impl<C: Counter> Delays<C> {
         (self.sum_ns, self.count, self.min, self.max) = (0, 0, None, Span::ZERO);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     fn mean_ms(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 / 1e6 }
     }

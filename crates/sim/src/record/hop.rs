@@ -1,5 +1,6 @@
 //! A hop's figures.
 use super::Track;
+use super::gauges::Gauges;
 use super::histogram::{Delays, TimeWeighted};
 use narrows_core::{Bytes, DropReason, PacketMeta, Rate, Span, Time};
 use narrows_scenario::result::summary::{Drops, HopSummary};
@@ -18,6 +19,7 @@ pub(crate) struct HopRecord {
     marks: u64,
     interval: Interval,
     tracks: Tracks,
+    pub(crate) gauges: Gauges,
 }
 
 /// What is gathered between two samples.
@@ -54,6 +56,7 @@ impl HopRecord {
                 sojourn: Track::new("sojourn_ms", samples),
                 drops: Track::new("drops_per_s", samples),
             },
+            gauges: Gauges::new(samples),
         }
     }
 
@@ -134,16 +137,18 @@ impl HopRecord {
         self.sojourn.cdf(source, "sojourn_ms")
     }
 
-    pub(crate) fn series(self, source: &str) -> impl Iterator<Item = Series> {
+    /// `names` of the flows by number, for their gauges.
+    pub(crate) fn series(self, source: &str, names: &[String]) -> impl Iterator<Item = Series> {
         let Tracks { throughput, queue, sojourn, drops } = self.tracks;
+        let gauges = self.gauges.series(source, names);
         let source = source.to_owned();
-        [throughput, queue, sojourn, drops].into_iter().filter_map(move |track| track.finish(&source))
+        [throughput, queue, sojourn, drops].into_iter().filter_map(move |track| track.finish(&source)).chain(gauges)
     }
 
     pub(crate) fn bytes(&self) -> usize {
         let Tracks { throughput, queue, sojourn, drops } = &self.tracks;
         let tracks: usize = [throughput, queue, sojourn, drops].iter().map(|track| track.bytes()).sum();
-        self.queue.bytes() + self.sojourn.bytes() + tracks
+        self.queue.bytes() + self.sojourn.bytes() + tracks + self.gauges.bytes()
     }
 }
 

@@ -19,6 +19,7 @@ impl World {
                 let arrival = tcp.receiver.on_segment(incoming, self.now);
                 let new = if arrival.is_new { payload } else { 0 };
                 flow.record.received(segment.ip_len, new);
+                flow.record.waited(segment.waited);
                 tcp.received += u64::from(new);
                 let complete = tcp.transfer.is_some_and(|(_, until)| tcp.received >= until);
                 if arrival.acknowledge {
@@ -31,7 +32,10 @@ impl World {
                     self.complete(flow_index);
                 }
             }
-            (SegmentKind::Datagram, _) => flow.record.received(segment.ip_len, payload),
+            (SegmentKind::Datagram, _) => {
+                flow.record.received(segment.ip_len, payload);
+                flow.record.waited(segment.waited);
+            }
             (SegmentKind::Syn, Transport::Tcp(_)) => {
                 self.send_back(flow_index, SegmentKind::SynAck, Returning::SynAck);
             }
@@ -104,6 +108,7 @@ impl World {
         let Transport::Tcp(tcp) = &mut flow.transport else { return };
         match what {
             Returning::Ack(ack) => {
+                tcp.spin.on_ack(ack.ack);
                 if let Some(rtt) = tcp.sender.on_ack(&ack, self.now) {
                     flow.record.rtt(rtt);
                 }
@@ -132,8 +137,14 @@ impl World {
                 self.arm_sender(flow_index);
                 return;
             };
-            let meta =
-                PacketMeta { hash: flow.hash, flow: FlowId(flow_index as u32), ecn: tcp.ecn, ..PacketMeta::default() };
+            tcp.spin.on_sent(seq);
+            let meta = PacketMeta {
+                hash: flow.hash,
+                flow: FlowId(flow_index as u32),
+                ecn: tcp.ecn,
+                spin: tcp.spin.value,
+                ..PacketMeta::default()
+            };
             let ip_len = u32::from(len) + flow.header;
             let hop = usize::from(self.routes[flow.routes as usize].there[0]);
             let id = self.insert(meta, Segment { seq, ip_len, stamp: milliseconds(now), cwr, ..Segment::default() });

@@ -75,6 +75,7 @@ impl World {
         let meta = self.pool.meta(id);
         let newly_marked = meta.ecn == Ecn::Ce && !self.segments[id.index()].marked;
         hop.record.sent(meta, newly_marked);
+        self.segments[id.index()].waited += meta.depart.since(meta.arrived);
         if hop.loss > 0.0 && hop.rng.chance(hop.loss) {
             self.drops.push((id, DropReason::LinkLoss));
             self.take_drops(hop_index);

@@ -210,3 +210,42 @@ fn traffic_kinds_offer_what_they_say() {
     // 200 bursts of exponential length: 10 % of standard deviation.
     near("onoff", 2.0, 0.3);
 }
+
+#[test]
+fn a_flows_sojourn_is_the_sum_over_its_hops_and_gauges_are_series() {
+    let text = |gauges: bool| {
+        format!(
+            r#"
+        duration = "10s"
+        [record]
+        gauges = {gauges}
+        [[hop]]
+        name = "first"
+        rate = "20mbit"
+        queue = "fifo"
+        [[hop]]
+        name = "second"
+        rate = "10mbit"
+        delay = "1ms"
+        queue = "fq_codel"
+        [[flow]]
+        name = "pairs"
+        count = 2
+        traffic = {{ kind = "cbr", rate = "2.5mbit", packet = "1250B" }}
+        rtt = "20ms"
+        route = ["first", "second"]"#
+        )
+    };
+    let result = run_text(&text(true));
+    // Both flows send at the same instants. The second packet waits 0.5 ms for the first at the first hop; when it has
+    // been sent there, half of the first one's millisecond at the second hop is left.
+    let waited = |name: &str| flow(&result, name).sojourn_ms.expect("recorded");
+    assert_close(waited("pairs.0").max, 0.0);
+    assert_close(waited("pairs.1").mean, 1.0);
+    assert_close(waited("pairs.1").max, 1.0);
+    let gauges = |result: &narrows_scenario::RunResult, source: &str| -> Vec<String> {
+        result.series.iter().filter(|s| s.source.starts_with(source)).map(|s| s.metric.clone()).collect()
+    };
+    assert!(gauges(&result, "hop:second").contains(&"flows".to_owned()));
+    assert!(!gauges(&run_text(&text(false)), "hop:second").contains(&"flows".to_owned()));
+}
