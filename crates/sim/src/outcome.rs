@@ -7,6 +7,7 @@ use narrows_scenario::{RunResult, Scenario, Summary};
 
 /// Gathers the figures, series and distributions.
 pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
+    world.flows.iter_mut().for_each(|flow| flow.record.settle());
     let peak_bytes = bytes(&world) as u64;
     let hops: Vec<_> = scenario
         .hops

@@ -1,6 +1,6 @@
 //! A flow's figures.
 use super::Track;
-use super::histogram::Delays;
+use super::histogram::{Delays, Gathered};
 use crate::tcp::Sender;
 use narrows_core::{Span, Time};
 use narrows_scenario::result::summary::FlowSummary;
@@ -14,6 +14,7 @@ pub(crate) struct FlowRecord {
     received: u64,
     pub(crate) lost: u64,
     rtt: Option<Delays<u32>>,
+    gathered: Gathered,
     completions: Option<Delays<u32>>,
     digits: u8,
     interval: Interval,
@@ -57,6 +58,7 @@ impl FlowRecord {
             received: 0,
             lost: 0,
             rtt: None,
+            gathered: Gathered::default(),
             completions: None,
             digits,
             interval: Interval::default(),
@@ -82,10 +84,23 @@ impl FlowRecord {
 
     #[inline]
     pub(crate) fn rtt(&mut self, rtt: Span) {
-        let digits = self.digits;
-        self.rtt.get_or_insert_with(|| Delays::new(digits)).record(rtt);
+        if !self.gathered.push(rtt) {
+            self.settle();
+            let digits = self.digits;
+            self.rtt.get_or_insert_with(|| Delays::new(digits)).record(rtt);
+        }
         self.interval.rtt_ns += rtt.as_ns();
         self.interval.samples += 1;
+    }
+
+    /// What has been gathered goes into the histogram.
+    pub(crate) fn settle(&mut self) {
+        let mut gathered = self.gathered.drain().peekable();
+        if gathered.peek().is_some() {
+            let digits = self.digits;
+            let rtt = self.rtt.get_or_insert_with(|| Delays::new(digits));
+            gathered.for_each(|delay| rtt.record(delay));
+        }
     }
 
     pub(crate) fn completed(&mut self, took: Span) {
@@ -116,6 +131,7 @@ impl FlowRecord {
     /// The warm-up is over: all but the series starts again.
     pub(crate) fn restart(&mut self) {
         (self.payload, self.received, self.lost) = (0, 0, 0);
+        self.gathered = Gathered::default();
         for delays in [&mut self.rtt, &mut self.completions].into_iter().flatten() {
             delays.clear();
         }

@@ -14,6 +14,37 @@ pub(crate) struct Delays<C: Counter> {
     max: Span,
 }
 
+/// Delays on their way into a histogram: with thousands of flows each record is a cache miss or two, unless several are
+/// made together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Gathered {
+    /// In ns; a longer delay goes straight into the histogram.
+    delays: [u32; GATHERED],
+    count: u8,
+}
+
+/// Delays recorded together.
+const GATHERED: usize = 7;
+
+impl Gathered {
+    /// Takes a delay; says whether there was room.
+    #[inline]
+    pub(crate) fn push(&mut self, delay: Span) -> bool {
+        let (Some(slot), Ok(ns)) = (self.delays.get_mut(usize::from(self.count)), u32::try_from(delay.as_ns())) else {
+            return false;
+        };
+        *slot = ns;
+        self.count += 1;
+        true
+    }
+
+    /// What has been gathered, in order; nothing is left.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Span> + use<> {
+        let Gathered { delays, count } = std::mem::take(self);
+        delays.into_iter().take(usize::from(count)).map(|ns| Span::ns(u64::from(ns)))
+    }
+}
+
 impl<C: Counter> Delays<C> {
     /// Quantiles with this many significant digits, at most 5.
     pub(crate) fn new(digits: u8) -> Delays<C> {
