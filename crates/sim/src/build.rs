@@ -1,7 +1,7 @@
 //! From a scenario to a world.
 use crate::application::Application;
 use crate::event::{Events, Kind};
-use crate::host::{Armed, Flow, Routes, Spin, Tcp, Transport};
+use crate::host::{Armed, Flow, ReturnPipe, Routes, Spin, Tcp, Transport};
 use crate::record::flow::FlowRecord;
 use crate::record::hop::HopRecord;
 use crate::tcp::{Receiver, Sender};
@@ -12,7 +12,7 @@ use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, Ecn, Pool, Rng, Span, Time};
 use narrows_scenario::model;
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Up to this many flows the histograms of RTTs have three digits, beyond it one.
 const MANY_FLOWS: usize = 100;
@@ -40,7 +40,9 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         hops: scenario.hops.iter().enumerate().map(|(n, spec)| hop(scenario, n, spec, samples)).collect(),
         flows: Vec::with_capacity(total),
         routes: Vec::new(),
+        pipes: Vec::new(),
     };
+    let mut pipes = BTreeMap::new();
     let digits = if total > MANY_FLOWS { 1 } else { 3 };
     for (routes, group) in scenario.flows.iter().enumerate() {
         let indices = |route: &[usize]| route.iter().map(|&hop| hop as u16).collect();
@@ -48,12 +50,15 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         for member in 0..group.count {
             let index = world.flows.len();
             let tracked = (index < scenario.record.flows as usize).then_some(samples);
-            let mut flow = flow(scenario, group, member, index, FlowRecord::new(tracked, digits));
+            let mut flow = flow(scenario, group, member, index, FlowRecord::new(tracked, digits), &mut pipes);
             flow.routes = routes as u32;
             world.events.schedule(flow.start, Kind::App, index);
             world.flows.push(flow);
         }
     }
+    let mut delays: Vec<(Span, u32)> = pipes.into_iter().collect();
+    delays.sort_by_key(|&(_, index)| index);
+    world.pipes = delays.into_iter().map(|(delay, _)| ReturnPipe::new(delay)).collect();
     world
 }
 
@@ -90,7 +95,14 @@ fn hop(scenario: &Scenario, index: usize, spec: &model::Hop, samples: usize) -> 
     }
 }
 
-fn flow(scenario: &Scenario, group: &model::Flow, member: u32, index: usize, record: FlowRecord) -> Flow {
+fn flow(
+    scenario: &Scenario,
+    group: &model::Flow,
+    member: u32,
+    index: usize,
+    record: FlowRecord,
+    pipes: &mut BTreeMap<Span, u32>,
+) -> Flow {
     let rng = |part: &str| Rng::stream(scenario.seed, &format!("flow.{}.{member}.{part}", group.name));
     let between = |low: u64, high: u64, rng: &mut Rng| low + rng.below(high.saturating_sub(low) + 1);
     let rtt = match group.rtt {
@@ -124,8 +136,7 @@ fn flow(scenario: &Scenario, group: &model::Flow, member: u32, index: usize, rec
     Flow {
         transport,
         routes: 0,
-        returning: VecDeque::new(),
-        residual: rtt - hops_delay,
+        pipe: pipe_of(pipes, rtt - hops_delay),
         hash: hash(scenario.seed, index),
         header: header.0 as u32,
         application: Application::new(&group.traffic, rng("application")),
@@ -135,6 +146,12 @@ fn flow(scenario: &Scenario, group: &model::Flow, member: u32, index: usize, rec
         stopped: false,
         record,
     }
+}
+
+/// The index of the pipe with this delay.
+fn pipe_of(pipes: &mut BTreeMap<Span, u32>, delay: Span) -> u32 {
+    let next = pipes.len() as u32;
+    *pipes.entry(delay).or_insert(next)
 }
 
 /// Stands for the hash of a flow's 5-tuple.

@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     Link,
     /// The head of a hop's delay pipe arrives.
     Pipe,
-    /// The head of a flow's acknowledgment pipe arrives at the sender.
+    /// The head of a return pipe arrives at its sender.
     Ack,
     /// A sender's retransmission, probe or reordering timer.
     Retransmit,
@@ -125,13 +125,15 @@ impl Events {
             let tick_ns = PER_TICK * 1e9 / per_s.max(1.0);
             (tick_ns.max(1.0) as u64).ilog2().clamp(4, 30)
         };
+        // What a slot once grew to is used again, but it should not have to grow first.
+        let slots = if pending < FEW { 0 } else { pending / 4 };
         Events {
             near: Vec::new(),
             sequence: 0,
             tick_bits,
             tick: 0,
             levels: Vec::new(),
-            spare: Vec::new(),
+            spare: (0..slots).map(|_| Vec::with_capacity(PER_TICK as usize)).collect(),
             is_fresh: false,
         }
     }

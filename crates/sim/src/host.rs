@@ -12,10 +12,8 @@ pub(crate) struct Flow {
     pub(crate) transport: Transport,
     /// Index of its routes in the world's table: members of a group share a pair.
     pub(crate) routes: u32,
-    /// Acknowledgments on their way through the constant part of the path, the oldest first.
-    pub(crate) returning: VecDeque<(Time, Returning)>,
-    /// The base RTT less the delays of the hops: all of it lies behind the last hop of the way back.
-    pub(crate) residual: Span,
+    /// Index of the pipe that its acknowledgments come back through.
+    pub(crate) pipe: u32,
     pub(crate) hash: u32,
     /// Headers of a packet, at the IP layer.
     pub(crate) header: u32,
@@ -27,6 +25,33 @@ pub(crate) struct Flow {
     /// The application has stopped.
     pub(crate) stopped: bool,
     pub(crate) record: FlowRecord,
+}
+
+/// The constant part of a way back: what of a base RTT the hops do not account for lies behind the last hop. Flows of the
+/// same RTT share one, so that the next acknowledgments of all of them are known in their order.
+pub(crate) struct ReturnPipe {
+    pub(crate) delay: Span,
+    /// The oldest first; only its event is pending.
+    pub(crate) underway: VecDeque<Underway>,
+}
+
+/// Something on its way back to a sender.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Underway {
+    pub(crate) arrives: Time,
+    /// The flow's index.
+    pub(crate) flow: u32,
+    pub(crate) what: Returning,
+}
+
+impl ReturnPipe {
+    pub(crate) fn new(delay: Span) -> ReturnPipe {
+        ReturnPipe { delay, underway: VecDeque::new() }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.underway.capacity() * size_of::<Underway>()
+    }
 }
 
 /// A way there and a way back, as indices of hops.
@@ -132,7 +157,6 @@ impl Flow {
             prefetch(&tcp.sender);
             prefetch(&tcp.armed);
         }
-        prefetch(&self.returning);
     }
 
     /// Starts to load what a segment at the receiver needs.
@@ -141,7 +165,6 @@ impl Flow {
         if let Transport::Tcp(tcp) = &self.transport {
             prefetch(&tcp.receiver);
         }
-        prefetch(&self.returning);
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -149,7 +172,7 @@ impl Flow {
             Transport::Tcp(tcp) => tcp.sender.heap_bytes(),
             Transport::Udp => 0,
         };
-        size_of::<Flow>() + tcp + self.returning.capacity() * size_of::<(Time, Returning)>() + self.record.bytes()
+        size_of::<Flow>() + tcp + self.record.bytes()
     }
 }
 

@@ -1,5 +1,5 @@
 //! From a world at its end to a result.
-use crate::host::{Flow, Transport};
+use crate::host::{Flow, ReturnPipe, Transport};
 use crate::record::hop::capacity;
 use crate::world::{Segment, World};
 use narrows_scenario::result::summary::{Cost, Fairness, FlowSummary};
@@ -79,7 +79,8 @@ fn bytes(world: &World) -> usize {
     let pool = world.pool.slots() * 64 + world.segments.capacity() * size_of::<Segment>();
     let flows: usize = world.flows.iter().map(Flow::bytes).sum();
     let hops: usize = world.hops.iter().map(|hop| hop.record.bytes() + hop.pipe.capacity() * 16).sum();
-    world.events.bytes() + pool + flows + hops
+    let pipes: usize = world.pipes.iter().map(ReturnPipe::bytes).sum();
+    world.events.bytes() + pipes + pool + flows + hops
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! the last hop it is at the receiver. Acknowledgments cross the hops of the way back, if there are any, and then the
 //! flow's own pipe, which holds what of the base RTT the hops do not account for.
 use crate::event::{Events, Kind};
-use crate::host::{Flow, Routes, Transport};
+use crate::host::{Flow, ReturnPipe, Routes, Transport};
 use crate::record::hop::HopRecord;
 use crate::tcp::AckSegment;
 use crate::{Cancelled, Watch};
@@ -80,6 +80,7 @@ pub(crate) struct World {
     pub(crate) hops: Vec<Hop>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) routes: Vec<Routes>,
+    pub(crate) pipes: Vec<ReturnPipe>,
 }
 
 /// Events between two looks at the watch, when samples are far apart.
@@ -131,7 +132,7 @@ impl World {
     #[inline]
     fn prefetch_flows(&mut self) {
         for (kind, index) in self.events.fresh() {
-            if matches!(kind, Kind::Ack | Kind::Retransmit | Kind::DelayedAck)
+            if matches!(kind, Kind::Retransmit | Kind::DelayedAck)
                 && let Some(flow) = self.flows.get(index)
             {
                 flow.prefetch_sender();

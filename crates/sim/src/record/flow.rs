@@ -40,11 +40,14 @@ struct Tracks {
     pacing: Track,
 }
 
+/// Longer stays in queues are rare.
+const USUAL_SOJOURN: Span = Span::ms(100);
+
 impl FlowRecord {
     /// `samples` points of series, if any are wanted; quantiles with so many digits.
     pub(crate) fn new(samples: Option<usize>, digits: u8) -> FlowRecord {
         let tracks = |n| Tracks {
-            sojourn: Delays::new(3),
+            sojourn: Delays::new(3).with_room(USUAL_SOJOURN),
             throughput: Track::new("throughput_mbit", n),
             rtt: Track::new("rtt_ms", n),
             srtt: Track::new("srtt_ms", n),

@@ -53,6 +53,13 @@ impl<C: Counter> Delays<C> {
         Delays { histogram, sum_ns: 0, count: 0, min: None, max: Span::ZERO }
     }
 
+    /// Room for delays up to this one from the start; longer ones still find room when they come.
+    pub(crate) fn with_room(mut self, longest: Span) -> Delays<C> {
+        // Recording nothing of a value makes room for it.
+        let _ = self.histogram.record_n(longest.as_ns() / 1000, C::zero());
+        self
+    }
+
     #[inline]
     pub(crate) fn record(&mut self, delay: Span) {
         // It grows as needed; only a range beyond the address space is refused.

@@ -1,9 +1,12 @@
 //! The two ends of a flow: segments at the receiver, acknowledgments at the sender.
 use super::{SYN_LEN, Segment, SegmentKind, World, arm};
 use crate::event::Kind;
-use crate::host::{Armed, MAX_SYNS, Returning, Tcp, Transport};
+use crate::host::{Armed, MAX_SYNS, Returning, Tcp, Transport, Underway};
 use crate::tcp::{AckSegment, Incoming, Outgoing, milliseconds};
 use narrows_core::{Ecn, FlowId, PacketId, PacketMeta};
+
+/// How many acknowledgments ahead a sender's state is loaded.
+const AHEAD: usize = 2;
 
 impl World {
     #[inline]
@@ -73,15 +76,16 @@ impl World {
         self.offer(usize::from(hop), id);
     }
 
-    /// Into the flow's own pipe.
+    /// Into the pipe back to the sender.
     #[inline]
     pub(super) fn return_now(&mut self, flow_index: usize, what: Returning) {
-        let flow = &mut self.flows[flow_index];
-        let arrives = self.now + flow.residual;
-        if flow.returning.is_empty() {
-            self.events.schedule(arrives, Kind::Ack, flow_index);
+        let index = self.flows[flow_index].pipe as usize;
+        let pipe = &mut self.pipes[index];
+        let arrives = self.now + pipe.delay;
+        if pipe.underway.is_empty() {
+            self.events.schedule(arrives, Kind::Ack, index);
         }
-        flow.returning.push_back((arrives, what));
+        pipe.underway.push_back(Underway { arrives, flow: flow_index as u32, what });
     }
 
     pub(super) fn on_delayed_ack(&mut self, flow_index: usize) {
@@ -99,12 +103,17 @@ impl World {
     }
 
     #[inline]
-    pub(super) fn on_returning(&mut self, flow_index: usize) {
-        let flow = &mut self.flows[flow_index];
-        let Some((_, what)) = flow.returning.pop_front() else { return };
-        if let Some(&(next, _)) = flow.returning.front() {
-            self.events.schedule(next, Kind::Ack, flow_index);
+    pub(super) fn on_returning(&mut self, pipe: usize) {
+        let underway = &mut self.pipes[pipe].underway;
+        let Some(Underway { flow, what, .. }) = underway.pop_front() else { return };
+        let flow_index = flow as usize;
+        if let Some(next) = underway.front() {
+            self.events.schedule(next.arrives, Kind::Ack, pipe);
         }
+        if let Some(ahead) = underway.get(AHEAD).filter(|ahead| ahead.flow != flow) {
+            self.flows[ahead.flow as usize].prefetch_sender();
+        }
+        let flow = &mut self.flows[flow_index];
         let Transport::Tcp(tcp) = &mut flow.transport else { return };
         match what {
             Returning::Ack(ack) => {
