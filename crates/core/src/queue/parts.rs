@@ -4,4 +4,5 @@
 pub mod codel_law;
 pub mod drr;
 pub mod fattest;
+pub mod flow_scheduler;
 pub mod flow_table;

@@ -1,0 +1,339 @@
+//! Flow queues in fair turns, with pacing (the scheduler of Linux `fq`). What becomes of a packet that arrives at its
+//! flow's queue is a [`FlowBuffer`]'s business: a fixed limit, one that adapts, a policer.
+//!
+//! - Flows are told apart by `hash & mask`, exactly; `buckets` only says how many lists there are to search.
+//! - [`Drr`] with credits: a flow that nobody knows starts with `initial_quantum`, one that comes back keeps its credit, at
+//!   least a `quantum` after a pause of `refill_delay`; debts stay. An emptied new flow passes through the old list.
+//! - Pacing: a flow whose first packet may not leave yet is set aside until that packet's `depart`.
+//! - Nothing queued (or nothing but such packets, fewer than eight): a packet skips the flows, where the buffer allows it.
+//! - A flow that has been idle for 3 s is collected when a search comes past it; its slot serves the next new flow.
+use super::drr::{Drr, Emptied};
+use super::flow_table::{SlotId, mix, scale};
+use crate::queue::{Backlog, Ctx, Next, Observer};
+use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Span, Time};
+use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+/// What decides about a packet that arrives at its flow's queue.
+pub trait FlowBuffer {
+    /// What it remembers of a flow. A flow starts with the default.
+    type State: Copy + Default;
+    /// May packets skip the flows, so that it does not see them?
+    const MAY_SKIP: bool;
+    /// A packet has arrived. It is either queued at the end of the chain, or reported as dropped; so are others of the flow
+    /// that have to leave.
+    fn arrive(&mut self, id: PacketId, flow: &mut FlowQueue<Self::State>, cx: &mut Ctx<'_>);
+    /// A packet of so many bytes has left the flow's queue.
+    #[inline]
+    fn departed(&mut self, _flow: &mut FlowQueue<Self::State>, _len: u32, _now: Time) {}
+    /// Shows what it knows of a flow.
+    fn observe(&self, _flow: &FlowQueue<Self::State>, _out: &mut dyn Observer) {}
+}
+
+/// One flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlowQueue<S> {
+    /// Its packets. Whoever changes the chain need not keep count of anything else.
+    pub chain: Chain,
+    /// What the buffer remembers.
+    pub state: S,
+    /// Whose packet came last: for records.
+    pub flow: FlowId,
+    /// When it left the lists.
+    idle_since: Time,
+    /// What tells it from others.
+    key: u32,
+    /// The next flow in its bucket, or the next free slot.
+    next: Option<SlotId>,
+    /// Set aside until its first packet may leave.
+    throttled: bool,
+}
+
+const _: () = assert!(size_of::<FlowQueue<()>>() <= 64);
+
+/// How flows are scheduled, with `tc`'s names.
+#[derive(Clone, Debug)]
+pub struct Scheduling {
+    /// Most packets that wait.
+    pub limit: u32,
+    /// Bytes that a flow may send per round.
+    pub quantum: Bytes,
+    /// Bytes that a new flow may send at first.
+    pub initial_quantum: Bytes,
+    /// Lists of flows to search.
+    pub buckets: u32,
+    /// Bits of the hash that tell flows apart.
+    pub mask: u32,
+    /// How far ahead a departure may be asked for, when they are honoured.
+    pub pacing: Option<Span>,
+    /// Drop packets that are beyond the horizon; otherwise they leave at the horizon.
+    pub horizon_drop: bool,
+    /// Pause after which a flow has at least one quantum of credit again.
+    pub refill_delay: Span,
+    /// Mark every ECN-capable packet that waited longer than this after it could have left.
+    pub ce_threshold: Option<Span>,
+    /// Let packets skip the flows when nothing else waits.
+    pub fastpath: bool,
+}
+
+/// Flow queues with credits and pacing.
+pub struct FlowScheduler<B: FlowBuffer> {
+    p: Scheduling,
+    /// What decides about arrivals.
+    pub buffer: B,
+    pub(crate) buckets: Vec<Option<SlotId>>,
+    pub(crate) flows: Vec<FlowQueue<B::State>>,
+    free: Option<SlotId>,
+    pub(crate) drr: Drr,
+    /// Packets that skipped the flows; they leave first.
+    pub(crate) internal: Chain,
+    /// Flows set aside, by the time when they may go on, then in the order of being set aside.
+    delayed: BinaryHeap<Reverse<(Time, u64, SlotId)>>,
+    throttlings: u64,
+    /// Flows in the table.
+    pub(crate) known: u32,
+    total: Backlog,
+}
+
+impl<B: FlowBuffer> FlowScheduler<B> {
+    /// No flows yet.
+    pub fn new(p: Scheduling, buffer: B) -> FlowScheduler<B> {
+        FlowScheduler {
+            buckets: alloc::vec![None; p.buckets as usize],
+            flows: Vec::new(),
+            free: None,
+            drr: Drr::new(p.quantum),
+            internal: Chain::new(),
+            delayed: BinaryHeap::new(),
+            throttlings: 0,
+            known: 0,
+            total: Backlog::default(),
+            p,
+            buffer,
+        }
+    }
+
+    /// The flow with a key. Flows passed on the way that have been idle for long are collected.
+    #[inline]
+    fn classify(&mut self, key: u32, now: Time) -> SlotId {
+        // The key is a few low bits of a hash, perhaps; the bucket comes from high bits.
+        let bucket = scale(mix(key, 0), self.buckets.len() as u32) as usize;
+        let mut before: Option<SlotId> = None;
+        let mut at = self.buckets[bucket];
+        while let Some(slot) = at {
+            let flow = &self.flows[slot.index()];
+            if flow.key == key {
+                return slot;
+            }
+            at = flow.next;
+            if self.is_collectable(slot, now) {
+                self.collect(bucket, before, slot);
+            } else {
+                before = Some(slot);
+            }
+        }
+        self.open(bucket, before, key, now)
+    }
+
+    #[inline]
+    fn is_collectable(&self, slot: SlotId, now: Time) -> bool {
+        let flow = &self.flows[slot.index()];
+        !flow.throttled && !self.drr.is_listed(slot) && now.since(flow.idle_since) > GC_AGE
+    }
+
+    /// Frees the slot that comes after `before` in its bucket.
+    #[cold]
+    fn collect(&mut self, bucket: usize, before: Option<SlotId>, slot: SlotId) {
+        let next = self.flows[slot.index()].next;
+        match before {
+            Some(before) => self.flows[before.index()].next = next,
+            None => self.buckets[bucket] = next,
+        }
+        self.flows[slot.index()] = FlowQueue { next: self.free.replace(slot), ..FlowQueue::default() };
+        self.known -= 1;
+    }
+
+    /// Makes a flow, at the end of its bucket, with its first credit.
+    #[cold]
+    fn open(&mut self, bucket: usize, before: Option<SlotId>, key: u32, now: Time) -> SlotId {
+        let slot = match self.free {
+            Some(slot) => {
+                self.free = self.flows[slot.index()].next;
+                slot
+            }
+            None => {
+                self.flows.push(FlowQueue::default());
+                self.drr.grow();
+                SlotId::from_index(self.flows.len() - 1)
+            }
+        };
+        self.flows[slot.index()] = FlowQueue { key, idle_since: now, ..FlowQueue::default() };
+        match before {
+            Some(before) => self.flows[before.index()].next = Some(slot),
+            None => self.buckets[bucket] = Some(slot),
+        }
+        self.drr.set_deficit(slot, i32::try_from(self.p.initial_quantum.0).unwrap_or(i32::MAX));
+        self.known += 1;
+        slot
+    }
+
+    /// May a packet skip the flows? Only when it cannot overtake any packet.
+    #[inline]
+    fn may_skip(&self, depart: Time, now: Time) -> bool {
+        B::MAY_SKIP
+            && self.p.fastpath
+            && self.total.packets == self.internal.packets()
+            && self.internal.packets() < FASTPATH_PACKETS
+            && (self.p.pacing.is_none() || depart <= now)
+    }
+
+    /// A departure beyond the horizon: drops the packet, or brings the departure nearer. Says whether the packet stays.
+    #[cold]
+    fn beyond_horizon(&self, id: PacketId, horizon: Span, cx: &mut Ctx<'_>) -> bool {
+        if self.p.horizon_drop {
+            cx.drop_packet(id, DropReason::Unclassified);
+        } else {
+            cx.pool.meta_mut(id).depart = cx.now + horizon;
+        }
+        !self.p.horizon_drop
+    }
+
+    /// A flow that was idle joins the new ones. Linux compares credits as unsigned numbers, so that a debt is kept.
+    #[inline]
+    fn join(&mut self, slot: SlotId, now: Time) {
+        let credit = self.drr.deficit(slot);
+        let idle = now.since(self.flows[slot.index()].idle_since);
+        if idle > self.p.refill_delay && (0..self.drr.quantum()).contains(&credit) {
+            self.drr.set_deficit(slot, self.drr.quantum());
+        }
+        self.drr.list_new(slot);
+    }
+
+    /// Flows whose time has come go on, at the end of the old ones.
+    #[inline]
+    fn wake(&mut self, now: Time) {
+        while let Some(&Reverse((time, _, slot))) = self.delayed.peek() {
+            if time > now {
+                break;
+            }
+            self.delayed.pop();
+            self.flows[slot.index()].throttled = false;
+            self.drr.list_old(slot);
+        }
+    }
+
+    /// Sets the flow whose turn it is aside until `time`.
+    #[cold]
+    fn throttle(&mut self, slot: SlotId, time: Time) {
+        self.drr.unlist_turn();
+        self.flows[slot.index()].throttled = true;
+        self.delayed.push(Reverse((time, self.throttlings, slot)));
+        self.throttlings += 1;
+    }
+
+    /// A packet has left the discipline.
+    #[inline]
+    fn release(&mut self, id: PacketId, cx: &mut Ctx<'_>) -> Next {
+        let meta = cx.pool.meta(id);
+        self.total.packets -= 1;
+        self.total.bytes -= meta.bytes();
+        if let Some(threshold) = self.p.ce_threshold {
+            let could_leave = meta.arrived.max(if self.p.pacing.is_some() { meta.depart } else { Time::ZERO });
+            if cx.now.since(could_leave) > threshold {
+                cx.mark_ce(id);
+            }
+        }
+        Next::Packet(id)
+    }
+
+    /// Takes a packet.
+    #[inline]
+    pub fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
+        if self.total.packets >= self.p.limit {
+            cx.drop_packet(id, DropReason::QueueFull);
+            return;
+        }
+        let meta = *cx.pool.meta(id);
+        if let Some(horizon) = self.p.pacing
+            && meta.depart > cx.now + horizon
+            && !self.beyond_horizon(id, horizon, cx)
+        {
+            return;
+        }
+        if self.may_skip(meta.depart, cx.now) {
+            self.internal.push_back(id, cx.pool);
+            self.total.packets += 1;
+            self.total.bytes += meta.bytes();
+            return;
+        }
+        let slot = self.classify(meta.hash & self.p.mask, cx.now);
+        let flow = &mut self.flows[slot.index()];
+        flow.flow = meta.flow;
+        let before = (flow.chain.packets(), flow.chain.bytes());
+        self.buffer.arrive(id, flow, cx);
+        // Whatever the buffer let in or threw out.
+        self.total.packets = self.total.packets + flow.chain.packets() - before.0;
+        self.total.bytes = self.total.bytes + flow.chain.bytes() - before.1;
+        if !flow.throttled && flow.chain.packets() > 0 && !self.drr.is_listed(slot) {
+            self.join(slot, cx.now);
+        }
+    }
+
+    /// Chooses the next packet.
+    #[inline]
+    pub fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
+        if let Some(id) = self.internal.pop_front(cx.pool) {
+            return self.release(id, cx);
+        }
+        if self.total.packets == 0 {
+            return Next::Empty;
+        }
+        self.wake(cx.now);
+        while let Some(slot) = self.drr.turn() {
+            let flow = &mut self.flows[slot.index()];
+            let Some(first) = flow.chain.front() else {
+                if self.drr.emptied(Emptied::ThroughOld) {
+                    flow.idle_since = cx.now;
+                }
+                continue;
+            };
+            let meta = cx.pool.meta(first);
+            if self.p.pacing.is_some() && meta.depart > cx.now {
+                let time = meta.depart;
+                self.throttle(slot, time);
+                continue;
+            }
+            let len = meta.len;
+            self.drr.charge(slot, len);
+            flow.chain.pop_front(cx.pool);
+            self.buffer.departed(flow, len, cx.now);
+            return self.release(first, cx);
+        }
+        self.delayed.peek().map_or(Next::Empty, |&Reverse((time, ..))| Next::At(time))
+    }
+
+    /// What waits.
+    #[inline]
+    pub fn backlog(&self) -> Backlog {
+        self.total
+    }
+
+    /// Shows the lists, every waiting flow's queue, and what the buffer knows of it.
+    pub fn observe(&self, out: &mut dyn Observer) {
+        out.gauge("flows", f64::from(self.known));
+        out.gauge("throttled_flows", self.delayed.len() as f64);
+        let throttled = self.delayed.iter().map(|&Reverse((_, _, slot))| slot);
+        for slot in self.drr.listed().chain(throttled) {
+            let flow = &self.flows[slot.index()];
+            out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));
+            out.flow_gauge(flow.flow, "credit", f64::from(self.drr.deficit(slot)));
+            self.buffer.observe(flow, out);
+        }
+    }
+}
+
+/// Idle time after which a flow may be collected (Linux: `FQ_GC_AGE`).
+const GC_AGE: Span = Span::s(3);
+/// Packets that may have skipped the flows at a time (Linux: `fq_fastpath_check`).
+const FASTPATH_PACKETS: u32 = 8;
