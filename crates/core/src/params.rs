@@ -370,6 +370,23 @@ impl ParamValue for Option<Span> {
     }
 }
 
+/// A number that can be switched off: `"off"` or `4`.
+impl ParamValue for Option<u32> {
+    const UNIT: Unit = Unit::Count;
+    fn parse(text: &str) -> Option<Option<u32>> {
+        match text.trim() {
+            "off" => Some(None),
+            text => u32::parse(text).filter(|&n| n > 0).map(Some),
+        }
+    }
+    fn show(&self) -> String {
+        self.map_or("off".into(), |n| n.show())
+    }
+    fn allowed() -> String {
+        "\"off\" or a whole number, 1 or more".into()
+    }
+}
+
 impl ParamValue for Rate {
     const UNIT: Unit = Unit::Rate;
     fn parse(text: &str) -> Option<Rate> {

@@ -120,7 +120,7 @@ fn param(spec: &ParamSpec, takes_off: bool) -> Value {
     };
     let mut schema = described(&doc, value);
     let default = match spec.unit {
-        unit if unit.is_bare() => serde_json::from_str(&spec.default).unwrap_or(Value::Null),
+        unit if unit.is_bare() => serde_json::from_str(&spec.default).unwrap_or(json!(spec.default)),
         _ => json!(spec.default),
     };
     schema["default"] = default;

@@ -105,6 +105,8 @@ fn plain<P: Params>(out: &mut String, params: &P) {
 
 fn value(spec: &ParamSpec, text: &str) -> String {
     match spec.unit {
+        // What is switched off is a word, whatever the unit.
+        _ if text == "off" => quoted(text),
         // A float is always written as one: TOML's integers end at 2⁶³.
         Unit::Number if !text.contains('.') => format!("{text}.0"),
         unit if unit.is_bare() => text.to_owned(),

@@ -6,3 +6,4 @@ pub mod drr;
 pub mod fattest;
 pub mod flow_scheduler;
 pub mod flow_table;
+pub mod spin_rtt;

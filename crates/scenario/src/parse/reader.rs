@@ -225,7 +225,10 @@ impl<'a> Item<'a> {
     /// The value as the text that a parameter of this unit takes; `None` when it has the wrong type.
     fn text(&self, unit: Unit) -> Option<String> {
         match (self.value.get_ref(), unit) {
-            (DeValue::String(text), unit) if !unit.is_bare() => Some(text.clone().into_owned()),
+            // Some numbers can be switched off; that is a word.
+            (DeValue::String(text), unit) if !unit.is_bare() || (text == "off" && unit != Unit::Switch) => {
+                Some(text.clone().into_owned())
+            }
             (DeValue::Integer(n), Unit::Packets | Unit::Limit | Unit::Count | Unit::Number) => {
                 // Wider than any parameter, so that a number out of range is refused with its range.
                 i128::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n.to_string())

@@ -1,0 +1,346 @@
+//! Cocoa (Bachl, Fabini, Zseby: "Cocoa: Congestion Control Aware Queuing", 2019). Fair queuing whose buffer for each flow
+//! grows until the flow's congestion control keeps the link busy, and shrinks until no standing queue is left.
+//!
+//! - An interval lies between two drops of a flow. A flow that ran dry in it needs a larger buffer: as many packets more as it
+//!   would have sent meanwhile, at most `max_increase` times what it had.
+//! - A guard interval, `multiplier` times the longest interval of the one before, keeps bursts of drops from being taken for
+//!   intervals. When it is over, what never left the queue in its longest interval is a standing queue, and is taken away.
+//! - [`FlowScheduler`]: fq's turns and credits.
+//!
+//! The paper's open ends are parameters: `guard_rtts` (§2.3), `learn`, and `multiplier` = 0.5 (§2.1).
+//! Deviates from the authors' code where that has faults: an interval without a departure says nothing of a standing queue
+//! (theirs takes it for an enormous one); limits have a floor; a growth that rounds to nothing is none (theirs lets the packet
+//! in, above the limit); the surplus thrown out when a limit shrinks is counted; nothing is inherited from a slot's last flow.
+use super::codel::MAX_LIMIT;
+use super::fq_codel::{MAX_QUANTUM, MIN_QUANTUM};
+use super::parts::flow_scheduler::{FlowBuffer, FlowQueue, FlowScheduler, Scheduling};
+use super::parts::spin_rtt::SpinRtt;
+use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
+use crate::params::Packets;
+use crate::{Bytes, DropReason, PacketId, Rng, Span, Time};
+
+params! {
+    /// Cocoa's parameters: the paper's, then fq's as the authors ran it.
+    pub struct CocoaParams {
+        /// Length of a guard interval as a multiple of the longest interval in the one before (§2.1), kept in 1024ths.
+        pub multiplier: f64 = 1.25, from 0.01, to 100.0;
+        /// Most that one decision multiplies a limit by (§2.2), kept in 1024ths.
+        pub max_increase: f64 = 2.0, from 1.0, to 100.0;
+        /// Longest guard interval (§2.3).
+        pub max_guard: Span = Span::s(1), from Span::us(1), to Span::s(3600);
+        /// Bound guard intervals by so many of the flow's round-trip times, too, as measured from its spin bit (§2.3).
+        pub guard_rtts: Option<u32> = None;
+        /// Limit of a flow at its start.
+        pub initial_limit: Packets = Packets(100), from Packets(1), to MAX_LIMIT;
+        /// Start flows with the mean limit that earlier ones have come to.
+        pub learn: bool = false;
+        /// Limits never shrink below this: enough for a loss to be noticed by duplicate acknowledgments.
+        pub min_limit: Packets = Packets(4), from Packets(1), to MAX_LIMIT;
+        /// Most packets that wait.
+        pub limit: Packets = Packets(10_000), from Packets(1), to MAX_LIMIT;
+        /// Bytes that a flow may send per round: two full-sized packets.
+        pub quantum: Bytes = Bytes(3028), from MIN_QUANTUM, to MAX_QUANTUM;
+        /// Bytes that a new flow may send at first.
+        pub initial_quantum: Bytes = Bytes(3028), from Bytes(0), to Bytes(1 << 30);
+        /// Lists of flows to search; does not change which flows there are.
+        pub buckets: u32 = 1024, from 1, to 262_144;
+        /// Bits of the hash that tell flows apart: as a number, one less than the most flows there can be.
+        pub orphan_mask: u32 = 1023;
+        /// Hold packets back until the departure time that the sender asks for, at most ten seconds.
+        pub pacing: bool = false;
+    }
+}
+
+/// What cocoa did last with a flow; the numbers are those of the gauge `decision`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Decision {
+    /// The limit grew.
+    Grew = 1,
+    /// The first interval, or one with a growth, ended: everything is measured anew.
+    BeganAnew = 2,
+    /// The guard interval was over; a standing queue, if any, was taken away.
+    Judged = 3,
+    /// Another interval of the same guard interval.
+    NextInterval = 4,
+}
+
+/// The time between two drops.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    start: Time,
+    /// Packets sent in it.
+    sent: u32,
+    /// Time in it during which the flow had nothing to send.
+    idle: Span,
+    /// Smallest queue after a departure; none without a departure.
+    min_queue: Option<u32>,
+    /// The limit has grown in it.
+    grown: bool,
+}
+
+/// The longest interval of a guard interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Longest {
+    length: Span,
+    min_queue: Option<u32>,
+}
+
+/// What is known of a flow.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    limit: u32,
+    /// No drop yet.
+    first: bool,
+    /// When its queue ran empty, if it is.
+    idle_since: Option<Time>,
+    interval: Interval,
+    longest: Longest,
+    guard_ends: Time,
+    rtt: SpinRtt,
+    /// With the length of the idle time that it was based on.
+    decision: Option<(Decision, Span)>,
+}
+
+impl Interval {
+    fn new(start: Time) -> Interval {
+        Interval { start, sent: 0, idle: Span::ZERO, min_queue: None, grown: false }
+    }
+}
+
+impl Life {
+    fn new(limit: u32, now: Time) -> Life {
+        Life {
+            limit,
+            first: true,
+            idle_since: None,
+            interval: Interval::new(now),
+            longest: Longest::default(),
+            guard_ends: now,
+            rtt: SpinRtt::default(),
+            decision: None,
+        }
+    }
+
+    /// A packet has come: the queue is not empty any more.
+    #[inline]
+    fn end_idleness(&mut self, now: Time) {
+        if let Some(since) = self.idle_since.take() {
+            self.interval.idle += now.since(since.max(self.interval.start));
+        }
+    }
+
+    /// Ends the interval with a drop; is it the longest of its guard interval?
+    fn end_interval(&mut self, now: Time) {
+        let length = now.since(self.interval.start);
+        if length >= self.longest.length {
+            self.longest = Longest { length, min_queue: self.interval.min_queue };
+        }
+        self.interval = Interval::new(now);
+        self.first = false;
+    }
+}
+
+/// The adaptive limits.
+struct Adaptive {
+    law: Law,
+    /// Eight times the mean limit that flows have come to, each decision weighing an eighth; none before the first.
+    learned8: Option<u64>,
+}
+
+/// The parameters, in integers.
+struct Law {
+    /// 1024ths.
+    multiplier: u64,
+    /// 1024ths.
+    max_increase: u64,
+    max_guard: Span,
+    guard_rtts: Option<u32>,
+    initial_limit: u32,
+    min_limit: u32,
+    /// No flow's limit is above that of all together.
+    most: u32,
+    learns: bool,
+}
+
+impl Law {
+    /// How much a limit grows after an interval that ended at `now`: what would have been sent while the flow was idle.
+    fn growth(&self, limit: u32, interval: &Interval, now: Time) -> u32 {
+        let idle = interval.idle.as_ns();
+        let active = now.since(interval.start).as_ns().saturating_sub(idle).max(1);
+        let missed = u128::from(interval.sent) * u128::from(idle) / u128::from(active);
+        let most = (u64::from(limit) * self.max_increase / SCALE).min(u64::from(self.most));
+        let room = most.saturating_sub(u64::from(limit));
+        u64::try_from(missed).map_or(room, |missed| missed.min(room)) as u32
+    }
+
+    /// How long the guard interval is that follows one with this longest interval.
+    fn guard(&self, longest: Span, rtt: Option<Span>) -> Span {
+        let length = u128::from(longest.as_ns()) * u128::from(self.multiplier) / u128::from(SCALE);
+        let bound = match (self.guard_rtts, rtt) {
+            (Some(rtts), Some(rtt)) => self.max_guard.min(rtt * u64::from(rtts)),
+            _ => self.max_guard,
+        };
+        Span::ns(u64::try_from(length).unwrap_or(u64::MAX)).min(bound)
+    }
+
+    /// What is left of a limit without its standing queue.
+    fn shrunk(&self, limit: u32, standing: u32) -> u32 {
+        limit.saturating_sub(standing).max(self.min_limit.min(limit))
+    }
+}
+
+impl Adaptive {
+    fn initial_limit(&self) -> u32 {
+        let learned = self.learned8.filter(|_| self.law.learns).map(|eight| (eight / 8) as u32);
+        learned.unwrap_or(self.law.initial_limit).clamp(self.law.min_limit.min(self.law.most), self.law.most)
+    }
+
+    /// A flow has come to a limit.
+    fn learn(&mut self, limit: u32) {
+        let limit = u64::from(limit);
+        self.learned8 = Some(self.learned8.map_or(limit * 8, |eight| eight + limit - eight / 8));
+    }
+
+    /// A packet finds the flow's queue full (algorithm 1). Says whether it is let in.
+    #[cold]
+    fn full(&mut self, life: &mut Life, now: Time) -> bool {
+        let idle = life.interval.idle;
+        if !life.first && !life.interval.grown {
+            let growth = self.law.growth(life.limit, &life.interval, now);
+            if growth > 0 {
+                life.limit += growth;
+                life.interval.grown = true;
+                life.decision = Some((Decision::Grew, idle));
+                return true;
+            }
+        }
+        let anew = life.first || life.interval.grown;
+        let judged = !anew && now >= life.guard_ends;
+        life.end_interval(now);
+        if judged {
+            life.limit = self.law.shrunk(life.limit, life.longest.min_queue.unwrap_or(0));
+        }
+        if anew || judged {
+            life.guard_ends = now + self.law.guard(life.longest.length, life.rtt.rtt());
+            life.longest = Longest::default();
+            self.learn(life.limit);
+        }
+        let decision = match (anew, judged) {
+            (true, _) => Decision::BeganAnew,
+            (_, true) => Decision::Judged,
+            _ => Decision::NextInterval,
+        };
+        life.decision = Some((decision, idle));
+        false
+    }
+}
+
+impl FlowBuffer for Adaptive {
+    type State = Option<Life>;
+    // Idle times and departures are what limits are computed from.
+    const MAY_SKIP: bool = false;
+
+    #[inline]
+    fn arrive(&mut self, id: PacketId, flow: &mut FlowQueue<Option<Life>>, cx: &mut Ctx<'_>) {
+        let life = flow.state.get_or_insert_with(|| Life::new(self.initial_limit(), cx.now));
+        life.end_idleness(cx.now);
+        life.rtt.on_packet(cx.pool.meta(id).spin, cx.now);
+        if flow.chain.packets() < life.limit || self.full(life, cx.now) {
+            flow.chain.push_back(id, cx.pool);
+            return;
+        }
+        cx.drop_packet(id, DropReason::FlowLimit);
+        while flow.chain.packets() > life.limit {
+            let Some(surplus) = flow.chain.pop_back(cx.pool) else { break };
+            cx.drop_packet(surplus, DropReason::FlowLimit);
+        }
+    }
+
+    #[inline]
+    fn departed(&mut self, flow: &mut FlowQueue<Option<Life>>, _len: u32, now: Time) {
+        let Some(life) = &mut flow.state else { return };
+        let left = flow.chain.packets();
+        life.interval.sent += 1;
+        life.interval.min_queue = Some(life.interval.min_queue.map_or(left, |least| least.min(left)));
+        if left == 0 {
+            life.idle_since = Some(now);
+        }
+    }
+
+    fn observe(&self, flow: &FlowQueue<Option<Life>>, out: &mut dyn Observer) {
+        let Some(life) = &flow.state else { return };
+        out.flow_gauge(flow.flow, "limit_packets", f64::from(life.limit));
+        out.flow_gauge(flow.flow, "longest_interval_ms", life.longest.length.as_ms_f64());
+        if let Some((decision, idle)) = life.decision {
+            out.flow_gauge(flow.flow, "decision", f64::from(decision as u8));
+            out.flow_gauge(flow.flow, "idle_ms", idle.as_ms_f64());
+        }
+    }
+}
+
+/// Fair queuing with buffers that adapt.
+pub struct Cocoa(FlowScheduler<Adaptive>);
+
+impl QueueDiscipline for Cocoa {
+    type Params = CocoaParams;
+
+    fn new(p: &CocoaParams, _link: &LinkHint, _rng: Rng) -> Cocoa {
+        let scheduling = Scheduling {
+            limit: p.limit.0,
+            quantum: p.quantum,
+            initial_quantum: p.initial_quantum,
+            buckets: p.buckets,
+            mask: p.orphan_mask,
+            pacing: p.pacing.then_some(HORIZON),
+            horizon_drop: true,
+            refill_delay: REFILL_DELAY,
+            ce_threshold: None,
+            fastpath: false,
+        };
+        let law = Law {
+            multiplier: fixed(p.multiplier),
+            max_increase: fixed(p.max_increase),
+            max_guard: p.max_guard,
+            guard_rtts: p.guard_rtts,
+            initial_limit: p.initial_limit.0,
+            min_limit: p.min_limit.0,
+            most: p.limit.0,
+            learns: p.learn,
+        };
+        Cocoa(FlowScheduler::new(scheduling, Adaptive { law, learned8: None }))
+    }
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
+        self.0.enqueue(id, cx);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
+        self.0.dequeue(cx)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.0.backlog()
+    }
+
+    fn observe(&self, out: &mut dyn Observer) {
+        self.0.observe(out);
+    }
+}
+
+/// A factor in 1024ths.
+fn fixed(factor: f64) -> u64 {
+    (factor * SCALE as f64) as u64
+}
+
+/// One, in fixed point.
+const SCALE: u64 = 1024;
+/// Linux `fq`: `horizon`.
+const HORIZON: Span = Span::s(10);
+/// Linux `fq`: `refill_delay`.
+const REFILL_DELAY: Span = Span::ms(40);
+
+#[cfg(test)]
+mod tests;
