@@ -413,6 +413,45 @@ impl ParamValue for Bytes {
     }
 }
 
+/// A value that follows from others unless it is given: `"auto"` or the value.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+pub enum Auto<T> {
+    /// It follows from others.
+    Auto,
+    /// It is this.
+    Is(T),
+}
+
+impl<T: Copy> Auto<T> {
+    /// The value, if one is given.
+    pub const fn value(&self) -> Option<T> {
+        match self {
+            Auto::Auto => None,
+            Auto::Is(value) => Some(*value),
+        }
+    }
+}
+
+/// Of a value whose zero makes no sense.
+impl<T: ParamValue + Default + PartialEq> ParamValue for Auto<T> {
+    const UNIT: Unit = T::UNIT;
+    fn parse(text: &str) -> Option<Auto<T>> {
+        match text.trim() {
+            "auto" => Some(Auto::Auto),
+            text => T::parse(text).filter(|value| *value != T::default()).map(Auto::Is),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Auto::Auto => "auto".into(),
+            Auto::Is(value) => value.show(),
+        }
+    }
+    fn allowed() -> String {
+        format!("\"auto\" or {}", T::allowed())
+    }
+}
+
 impl ParamValue for Limit {
     const UNIT: Unit = Unit::Limit;
     fn parse(text: &str) -> Option<Limit> {

@@ -96,26 +96,29 @@ fn kind<K: Kind>(doc: &str) -> Value {
 }
 
 fn entry<K: Kind>(entry: &Entry) -> Value {
-    let takes_off = |spec: &ParamSpec| K::named(entry.name).is_some_and(|mut kind| kind.set(spec.name, "off").is_ok());
-    let param = |spec: &ParamSpec| (spec.name.into(), param(spec, takes_off(spec)));
+    let takes = |spec: &ParamSpec, word: &str| K::named(entry.name).is_some_and(|mut k| k.set(spec.name, word).is_ok());
+    let words = |spec: &ParamSpec| ["off", "auto"].into_iter().filter(|word| takes(spec, word)).collect::<Vec<_>>();
+    let param = |spec: &ParamSpec| (spec.name.into(), param(spec, &words(spec)));
     let mut keys: Map<String, Value> = entry.params.iter().map(param).collect();
     keys.insert("kind".into(), json!({ "const": entry.name }));
     described(entry.summary, Value::Object(object(keys, &["kind"])))
 }
 
 fn plain<P: Params>() -> Map<String, Value> {
-    P::specs().iter().map(|spec| (spec.name.into(), param(spec, false))).collect()
+    P::specs().iter().map(|spec| (spec.name.into(), param(spec, &[]))).collect()
 }
 
-/// A parameter; some times can be switched off by the word.
-fn param(spec: &ParamSpec, takes_off: bool) -> Value {
+/// A parameter; some take words, too: `off`, `auto`.
+fn param(spec: &ParamSpec, words: &[&str]) -> Value {
     let mut doc = spec.doc.replace("\n ", "\n");
     doc = doc.trim().replace('\n', " ");
     if !matches!(spec.unit, Unit::Switch | Unit::Choice(_)) {
         doc = format!("{doc} Allowed: {}.", spec.allowed);
     }
     let value = match unit(spec.unit) {
-        value if takes_off && !matches!(spec.unit, Unit::Choice(_)) => json!({ "anyOf": [{ "const": "off" }, value] }),
+        value if !words.is_empty() && !matches!(spec.unit, Unit::Choice(_)) => {
+            json!({ "anyOf": [{ "enum": words }, value] })
+        }
         value => value,
     };
     let mut schema = described(&doc, value);

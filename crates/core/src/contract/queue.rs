@@ -82,18 +82,16 @@ pub fn check_service(name: &str) -> Result<(), String> {
     let mut waits = vec![0u32; flows as usize];
     (0..4 * flows).try_for_each(|n| ledger.enqueue(n % flows, 1500, Ecn::NotEct, Span::ZERO))?;
     for _ in 0..5000 {
-        let before = ledger.left.len();
         ledger.pass(Span::ms(1))?;
         ledger.dequeue()?;
-        let left: Vec<_> = ledger.left.split_off(before);
-        for (flow, delivered) in left {
+        // What is turned away at once is offered again with the next.
+        for (flow, delivered) in core::mem::take(&mut ledger.left) {
             ledger.enqueue(flow, 1500, Ecn::NotEct, Span::ZERO)?;
             if delivered {
                 waits.iter_mut().for_each(|wait| *wait += 1);
                 waits[flow as usize] = 0;
             }
         }
-        ledger.left.truncate(before);
         let longest = waits.iter().copied().max().unwrap_or(0);
         ensure(longest <= 64 * flows, || format!("a flow waits for {longest} packets of {} others", flows - 1))?;
     }
@@ -131,16 +129,21 @@ fn absurdities(spec: &ParamSpec) -> Vec<&'static str> {
     match spec.unit {
         Unit::Switch | Unit::Choice(_) => absurd.extend(["0", "maybe"]),
         Unit::Span => absurd.extend(["5", "5mbit", "1000000h"]),
-        Unit::Packets | Unit::Limit => absurd.extend(["0p", "5ms"]),
+        Unit::Packets | Unit::Limit => absurd.push("5ms"),
         Unit::Rate => absurd.extend(["5", "5ms"]),
         Unit::Bytes => absurd.extend(["5ms", "99999999GB"]),
         Unit::Count | Unit::Number => absurd.extend(["1e300", "5ms"]),
     }
     if POSITIVE.contains(&spec.name) {
         absurd.extend(["0", "0p", "0B", "0ms"]);
+    } else if matches!(spec.unit, Unit::Packets | Unit::Limit) && !MAY_BE_NOTHING.contains(&spec.name) {
+        absurd.push("0p");
     }
     absurd
 }
+
+/// Numbers of packets that may be none: a queue from whose first packet on something happens.
+const MAY_BE_NOTHING: [&str; 1] = ["threshold"];
 
 /// Parameters that mean nothing at zero, whatever their unit.
 const POSITIVE: [&str; 8] = ["limit", "memory_limit", "quantum", "flows", "buckets", "divisor", "target", "interval"];

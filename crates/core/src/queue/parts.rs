@@ -2,6 +2,8 @@
 //!
 //! A discipline composes them: `fq_codel` = flow table + deficit round robin + CoDel's law.
 pub mod codel_law;
+pub mod congestion_policer;
+pub mod drain_rate;
 pub mod drr;
 pub mod fattest;
 pub mod flow_scheduler;

@@ -1,0 +1,215 @@
+//! Congestion policing (Menth, Veith, 2018): one queue, whose arrivals pay for the congestion that they add to.
+//!
+//! - [`PolicerLaw`]: nothing is paid while the queue is shorter than `threshold`, then ever more per byte.
+//! - The tokens come at the link's rate (§3.3), so that a queue at the threshold can stay for ever and a longer one cannot.
+//! - A burst may fill the whole queue once: the bucket is made for that.
+//!
+//! The paper leaves links of varying rate open. The tokens follow the rate that the link announces, or, with
+//! `follow_drain`, the rate measured while packets waited. Deviates: with `ecn` packets are marked instead of turned away.
+use super::codel::MAX_LIMIT;
+use super::parts::congestion_policer::{Policer, PolicerLaw};
+use super::parts::drain_rate::DrainRate;
+use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
+use crate::params::{Auto, Bound, Limit, Packets};
+use crate::{Bytes, Chain, DropReason, PacketId, Rate, Rng, Time};
+
+params! {
+    /// Congestion policing's parameters; threshold and congestion as the paper recommends them (§4.5).
+    pub struct CpParams {
+        /// Most that waits (the paper's Qmax: 30 packets at 10 Mbit/s).
+        pub limit: Limit = Limit::Packets(100);
+        /// Queue from which there is congestion, in full-sized packets (Tc).
+        pub threshold: Packets = Packets(5), from Packets(0), to MAX_LIMIT;
+        /// Congestion of a full queue (cmax); 1 makes it a tail drop.
+        pub max_congestion: f64 = 1.2, from 1.0, to 100.0;
+        /// Depth of the bucket; by default the least that lets a burst fill the queue.
+        pub bucket: Auto<Bytes> = Auto::Auto, from Auto::Auto, to Auto::Is(MAX_BUCKET);
+        /// Rate of the tokens; by default the link's.
+        pub rate: Auto<Rate> = Auto::Auto, from Auto::Auto, to Auto::Is(Rate::gbit(1000));
+        /// Refill at the rate at which the queue was seen to drain, for links that do not announce theirs.
+        pub follow_drain: bool = false;
+        /// Mark instead of dropping where the transport takes part in ECN.
+        pub ecn: bool = false;
+    }
+}
+
+/// A bucket's tokens are counted in bit·ns/s in 64 bits.
+pub(super) const MAX_BUCKET: Bytes = Bytes(1 << 30);
+
+/// One queue with a congestion policer before it.
+pub struct Cp {
+    limit: Bound,
+    law: PolicerLaw,
+    policer: Policer,
+    rate: Rate,
+    /// The rate does not follow the link's.
+    fixed_rate: bool,
+    drain: Option<DrainRate>,
+    ecn: bool,
+    chain: Chain,
+}
+
+impl Cp {
+    /// The tokens' rate now.
+    #[inline]
+    fn token_rate(&self) -> Rate {
+        self.drain.as_ref().and_then(DrainRate::rate).unwrap_or(self.rate)
+    }
+}
+
+impl QueueDiscipline for Cp {
+    type Params = CpParams;
+
+    fn new(p: &CpParams, link: &LinkHint, _rng: Rng) -> Cp {
+        let limit = p.limit.resolve(link);
+        let most = match limit {
+            Bound::Packets(packets) => Bytes(u64::from(packets).saturating_mul(link.mtu.0)),
+            Bound::Bytes(bytes) => bytes,
+        };
+        let threshold = Bytes(u64::from(p.threshold.0).saturating_mul(link.mtu.0));
+        let law = PolicerLaw::new(threshold, most, p.max_congestion, p.bucket.value(), link.mtu);
+        Cp {
+            limit,
+            law,
+            policer: Policer::new(&law, Time::ZERO),
+            rate: p.rate.value().unwrap_or(link.rate),
+            fixed_rate: p.rate.value().is_some(),
+            drain: p.follow_drain.then(DrainRate::default),
+            ecn: p.ecn,
+            chain: Chain::new(),
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
+        let len = cx.pool.meta(id).len;
+        let queued = self.chain.bytes();
+        let fits = match self.limit {
+            Bound::Packets(limit) => self.chain.packets() < limit,
+            Bound::Bytes(limit) => queued + Bytes(u64::from(len)) <= limit,
+        };
+        if !fits {
+            return cx.drop_packet(id, DropReason::QueueFull);
+        }
+        let rate = self.token_rate();
+        if !self.policer.admits(&self.law, queued, len, rate, cx.now) && !(self.ecn && cx.mark_ce(id)) {
+            return cx.drop_packet(id, DropReason::Policed);
+        }
+        self.chain.push_back(id, cx.pool);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
+        let Some(id) = self.chain.pop_front(cx.pool) else { return Next::Empty };
+        if let Some(drain) = &mut self.drain {
+            drain.on_departure(cx.pool.meta(id).len, self.chain.packets() > 0, cx.now);
+        }
+        Next::Packet(id)
+    }
+
+    fn on_rate(&mut self, rate: Rate, cx: &mut Ctx<'_>) {
+        if !self.fixed_rate {
+            // What came until now came at the old rate.
+            self.policer.admits(&self.law, Bytes::ZERO, 0, self.token_rate(), cx.now);
+            self.rate = rate;
+        }
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        Backlog { packets: self.chain.packets(), bytes: self.chain.bytes() }
+    }
+
+    fn observe(&self, out: &mut dyn Observer) {
+        out.gauge("tokens_bytes", self.policer.tokens().0 as f64);
+        out.gauge("token_rate_mbit", self.token_rate().as_mbit_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::{Queue, QueueConfig};
+    use crate::{Ecn, PacketMeta, Pool, Rng, Span};
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    /// 12 Mbit/s: a full-sized packet per millisecond.
+    const LINK: LinkHint = LinkHint { rate: Rate::mbit(12), rtt: Span::ms(10), mtu: Bytes(1500) };
+
+    /// Offers packets of these lengths at these times (µs) to a queue that a 12 Mbit/s link serves; who was turned away?
+    fn turned_away(queue: &mut Queue, arrivals: &[(u64, u32)], ecn: Ecn) -> Vec<(usize, DropReason)> {
+        let (mut pool, mut drops, mut out) = (Pool::new(), Vec::new(), Vec::new());
+        let mut free_at = Time::ZERO;
+        for (n, &(us, len)) in arrivals.iter().enumerate() {
+            let now = Time::ZERO + Span::us(us);
+            while free_at <= now && queue.backlog().packets > 0 {
+                let start = free_at;
+                let mut cx = Ctx { now: start, pool: &mut pool, drops: &mut drops };
+                let Next::Packet(id) = queue.dequeue(&mut cx) else { break };
+                free_at = start + LINK.rate.tx_time(cx.pool.meta(id).bytes()).expect("a rate");
+                pool.remove(id);
+            }
+            if queue.backlog().packets == 0 {
+                free_at = free_at.max(now);
+            }
+            let id = pool.insert(PacketMeta { len, arrived: now, ecn, ..PacketMeta::default() });
+            queue.enqueue(id, &mut Ctx { now, pool: &mut pool, drops: &mut drops });
+            out.extend(drops.drain(..).map(|(_, reason)| (n, reason)));
+        }
+        out
+    }
+
+    fn cp(change: impl Fn(&mut CpParams)) -> Queue {
+        let mut params = CpParams { limit: Limit::Packets(30), ..CpParams::default() };
+        change(&mut params);
+        QueueConfig::Cp(params).build(&LINK, Rng::stream(1, "cp"))
+    }
+
+    #[test]
+    fn a_burst_may_fill_the_whole_queue_once() {
+        let burst: Vec<(u64, u32)> = (0..33).map(|_| (0, 1500)).collect();
+        let lost = turned_away(&mut cp(|_| ()), &burst, Ecn::NotEct);
+        assert_eq!(lost, [(31, DropReason::QueueFull), (32, DropReason::QueueFull)], "30 wait and one is being sent");
+    }
+
+    #[test]
+    fn periodic_overload_keeps_the_queue_at_the_threshold() {
+        // §4.3: three packets in the time of two, for two seconds; from then on the queue oscillates tightly around Tc.
+        let arrivals: Vec<(u64, u32)> = (0..3000).map(|n| (n * 2000 / 3, 1500)).collect();
+        for max_congestion in [1.05, 1.2, 2.0] {
+            let mut queue = cp(|p| p.max_congestion = max_congestion);
+            let lost = turned_away(&mut queue, &arrivals, Ecn::NotEct);
+            assert!((4..=8).contains(&queue.backlog().packets), "{max_congestion}: {:?}", queue.backlog());
+            let policed = lost.iter().filter(|(_, reason)| *reason == DropReason::Policed).count();
+            assert!((900..=1000).contains(&policed), "{max_congestion}: {policed} of 3000");
+        }
+    }
+
+    #[test]
+    fn marks_come_instead_of_drops_where_they_are_understood() {
+        let arrivals: Vec<(u64, u32)> = (0..300).map(|n| (n * 2000 / 3, 1500)).collect();
+        let lost = turned_away(&mut cp(|p| p.ecn = true), &arrivals, Ecn::Ect0);
+        assert!(lost.iter().all(|(_, reason)| *reason == DropReason::QueueFull), "{lost:?}");
+        let lost = turned_away(&mut cp(|p| p.ecn = true), &arrivals, Ecn::NotEct);
+        assert!(lost.iter().all(|(_, reason)| *reason == DropReason::Policed), "{lost:?}");
+    }
+
+    proptest! {
+        /// §4.3: with cmax = 1 and the rule's bucket the policer never drops: a tail drop.
+        #[test]
+        fn a_maximum_congestion_of_one_is_a_tail_drop(
+            gaps in prop::collection::vec((0u64..1500, 40u32..=1500), 1..400),
+            threshold in 0u32..30,
+        ) {
+            let mut at = 0;
+            let arrivals: Vec<(u64, u32)> = gaps.iter().map(|&(gap, len)| { at += gap; (at, len) }).collect();
+            let mut fifo = QueueConfig::named("fifo").expect("registered");
+            fifo.set("limit", "30p").expect("a limit");
+            let mut fifo = fifo.build(&LINK, Rng::stream(1, "fifo"));
+            let mut cp = cp(|p| (p.max_congestion, p.threshold) = (1.0, Packets(threshold)));
+            let (a, b) = (turned_away(&mut cp, &arrivals, Ecn::NotEct), turned_away(&mut fifo, &arrivals, Ecn::NotEct));
+            prop_assert_eq!(a, b);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Congestion policing (Menth, Veith: "Active Queue Management Based on Congestion Policing (CP-AQM)", 2018, §3): a token
+//! bucket that is paid not in bytes but in congestion, which only exists while a queue is long.
+//!
+//! A packet of `B` bytes that finds `x` bytes queued contributes `B · c(x)`: nothing below the threshold, `B` at it, and
+//! `cmax · B` when the queue is full. With too few tokens it is turned away, and costs nothing.
+use crate::{Bytes, Rate, Time};
+
+/// Thresholds and bucket, in integers.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicerLaw {
+    /// Bytes queued from which there is congestion. §3.1: Tc.
+    threshold: u64,
+    /// Rise of c per byte beyond it, in 2⁻³²ths. §3.1: (cmax − 1) / (Qmax − Tc).
+    slope: u64,
+    /// Depth of the bucket, bit·ns/s. §3.2: BCA.
+    depth: u64,
+}
+
+/// One bucket.
+#[derive(Clone, Copy, Debug)]
+pub struct Policer {
+    /// Tokens, bit·ns/s: what a rate in bit/s gives in a nanosecond needs no rounding.
+    tokens: u64,
+    /// Filled up to this instant.
+    filled: Time,
+}
+
+impl PolicerLaw {
+    /// For a queue of at most `most` bytes. The bucket is the rule's unless one is given.
+    pub fn new(threshold: Bytes, most: Bytes, max_congestion: f64, bucket: Option<Bytes>, mtu: Bytes) -> PolicerLaw {
+        let span = most.0.saturating_sub(threshold.0).max(1);
+        let steepness = ((max_congestion - 1.0).max(0.0) * ONE as f64) as u64;
+        let depth = bucket.unwrap_or_else(|| PolicerLaw::rule(threshold, most, max_congestion, mtu));
+        PolicerLaw { threshold: threshold.0, slope: steepness / span, depth: scaled(depth) }
+    }
+
+    /// The smallest bucket that lets a burst fill the queue: (Qmax − Tc) · (1 + cmax) / 2, and a packet more when even an empty
+    /// queue counts as congestion (§3.3).
+    pub fn rule(threshold: Bytes, most: Bytes, max_congestion: f64, mtu: Bytes) -> Bytes {
+        let span = most.0.saturating_sub(threshold.0) as f64;
+        let burst = libm::ceil(span * (1.0 + max_congestion) / 2.0) as u64;
+        let whole_packets = burst.max(mtu.0);
+        Bytes(if threshold == Bytes::ZERO { whole_packets + mtu.0 } else { whole_packets })
+    }
+
+    /// Congestion that a packet contributes, bit·ns/s.
+    #[inline]
+    fn cost(&self, queued: Bytes, len: u32) -> u64 {
+        let Some(beyond) = queued.0.checked_sub(self.threshold) else { return 0 };
+        let plain = scaled(Bytes(u64::from(len)));
+        let excess = u128::from(beyond) * u128::from(self.slope);
+        let extra = (u128::from(plain) * excess.min(u128::from(u64::MAX))) >> ONE.trailing_zeros();
+        plain.saturating_add(u64::try_from(extra).unwrap_or(u64::MAX))
+    }
+}
+
+impl Policer {
+    /// A full bucket.
+    pub fn new(law: &PolicerLaw, now: Time) -> Policer {
+        Policer { tokens: law.depth, filled: now }
+    }
+
+    /// Does a packet of `len` bytes that finds so many queued stay within the allowance? It has paid then. `rate` is that of
+    /// the tokens since the last packet.
+    #[inline]
+    pub fn admits(&mut self, law: &PolicerLaw, queued: Bytes, len: u32, rate: Rate, now: Time) -> bool {
+        let gained = u128::from(rate.as_bps()) * u128::from(now.since(self.filled).as_ns());
+        let filled = u128::from(self.tokens) + gained;
+        self.tokens = u64::try_from(filled).map_or(law.depth, |tokens| tokens.min(law.depth));
+        self.filled = now;
+        let Some(left) = self.tokens.checked_sub(law.cost(queued, len)) else { return false };
+        self.tokens = left;
+        true
+    }
+
+    /// Gives back what a packet has paid that was turned away for another reason.
+    pub fn refund(&mut self, law: &PolicerLaw, queued: Bytes, len: u32) {
+        self.tokens = self.tokens.saturating_add(law.cost(queued, len)).min(law.depth);
+    }
+
+    /// Tokens, bytes.
+    pub fn tokens(&self) -> Bytes {
+        Bytes(self.tokens / SCALE)
+    }
+}
+
+/// Bytes in units of bit·ns/s.
+#[inline]
+const fn scaled(bytes: Bytes) -> u64 {
+    bytes.0.saturating_mul(SCALE)
+}
+
+/// Of a byte: 8 bits, 10⁹ ns.
+const SCALE: u64 = 8_000_000_000;
+/// One, in the slope's fixed point.
+const ONE: u64 = 1 << 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Span;
+
+    const MTU: Bytes = Bytes(1507);
+    /// The paper's queue: 30 packets, Tc = 5 packets.
+    const MOST: Bytes = Bytes(30 * MTU.0);
+    const THRESHOLD: Bytes = Bytes(5 * MTU.0);
+
+    fn at(ms: f64) -> Time {
+        Time::from_ns((ms * 1e6) as u64)
+    }
+
+    #[test]
+    fn the_rule_gives_the_papers_bucket() {
+        // §3.3: 45 KB · 1.507 / 1.5 · 1.5 = 67.815 KB, and a packet more for Tc = 0.
+        let least = |threshold| PolicerLaw::rule(threshold, MOST, 2.0, MTU);
+        assert_eq!(least(Bytes::ZERO), Bytes(67_815 + 1507));
+        assert_eq!(least(THRESHOLD), Bytes(25 * 1507 * 3 / 2 + 1));
+    }
+
+    #[test]
+    fn congestion_is_nothing_below_the_threshold_and_rises_linearly_to_the_maximum() {
+        let law = PolicerLaw::new(THRESHOLD, MOST, 1.2, None, MTU);
+        let c = |queued: u64| law.cost(Bytes(queued), 1000) as f64 / scaled(Bytes(1000)) as f64;
+        assert_eq!(c(THRESHOLD.0 - 1), 0.0);
+        assert_eq!(c(THRESHOLD.0), 1.0);
+        assert!((c((THRESHOLD.0 + MOST.0) / 2) - 1.1).abs() < 1e-4, "{}", c((THRESHOLD.0 + MOST.0) / 2));
+        assert!((c(MOST.0) - 1.2).abs() < 1e-4, "{}", c(MOST.0));
+    }
+
+    #[test]
+    fn a_bucket_pays_refills_and_turns_away() {
+        // A bucket of 3000 B, 8 Mbit/s: 1000 B per ms; threshold 1000 B, c doubles over 10 000 B.
+        let law = PolicerLaw::new(Bytes(1000), Bytes(11_000), 2.0, Some(Bytes(3000)), Bytes(1000));
+        let rate = Rate::mbit(8);
+        let mut policer = Policer::new(&law, at(0.0));
+        let mut seen = std::vec::Vec::new();
+        for (ms, queued) in [
+            (0.0, 999),   // no congestion: free
+            (0.0, 1000),  // c = 1: 1000 of 3000
+            (0.0, 6000),  // c = 1.5: 1500 of 2000
+            (0.0, 1000),  // 500 are left, 1000 are asked for
+            (0.25, 1000), // 750: still too few, and nothing is taken
+            (0.5, 1000),  // 1000: just enough
+            (9.0, 0),     // full again: 8500 would have come, 3000 fit
+        ] {
+            let admitted = policer.admits(&law, Bytes(queued), 1000, rate, at(ms));
+            seen.push((admitted, policer.tokens().0));
+        }
+        let expected = [(true, 3000), (true, 2000), (true, 500), (false, 500), (false, 750), (true, 0), (true, 3000)];
+        assert_eq!(seen, expected);
+        assert!(policer.admits(&law, Bytes(6000), 1000, rate, at(9.0)));
+        policer.refund(&law, Bytes(6000), 1000);
+        assert_eq!(policer.tokens(), Bytes(3000));
+    }
+
+    #[test]
+    fn a_long_silence_overflows_nothing() {
+        let law = PolicerLaw::new(Bytes::ZERO, Bytes(1), 100.0, Some(Bytes(1)), Bytes(1));
+        let mut policer = Policer::new(&law, Time::ZERO);
+        let late = Time::ZERO + Span::s(365 * 86_400);
+        assert!(!policer.admits(&law, Bytes(u64::MAX), u32::MAX, Rate::gbit(1000), late));
+        assert_eq!(policer.tokens(), Bytes(1));
+    }
+}
