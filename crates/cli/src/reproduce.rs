@@ -18,6 +18,8 @@ enum What {
     Linux(linux::Linux),
     /// Cocoa: buffers that fit each flow's congestion control (2019)
     Cocoa(paper::Paper),
+    /// Congestion policing: a queue that makes arrivals pay for congestion (2018)
+    CpAqm(paper::Paper),
 }
 
 /// Runs the command.
@@ -26,5 +28,6 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
         None => paper::list(),
         Some(What::Linux(args)) => linux::main(args),
         Some(What::Cocoa(args)) => paper::main("cocoa", args),
+        Some(What::CpAqm(args)) => paper::main("cp-aqm", args),
     }
 }

@@ -20,9 +20,9 @@ impl Study {
         let mut picks: Vec<Vec<(String, Value)>> = vec![Vec::new()];
         for axis in &self.axes {
             let values = axis.labelled();
-            let extended = picks
-                .iter()
-                .flat_map(|pick| values.iter().map(move |value| [pick.as_slice(), &[value.clone()]].concat()));
+            let extended = picks.iter().flat_map(|pick| {
+                values.iter().map(move |value| [pick.as_slice(), std::slice::from_ref(value)].concat())
+            });
             picks = extended.collect();
         }
         picks.into_iter().map(|pick| self.cell(&pick, level)).collect()
@@ -39,7 +39,7 @@ impl Study {
         fill(&mut whole, &by_name).map_err(|message| self.fault(message))?;
         let Value::Table(scenario) = whole else { return Err(self.fault("the scenario is no table".to_owned())) };
         let labels: Vec<String> = pick.iter().map(|(label, _)| label.clone()).collect();
-        Ok(Cell { name: [&[self.figure.clone()], labels.as_slice()].concat().join(", "), labels, scenario })
+        Ok(Cell { name: [std::slice::from_ref(&self.figure), labels.as_slice()].concat().join(", "), labels, scenario })
     }
 
     fn fault(&self, message: String) -> StudyError {
