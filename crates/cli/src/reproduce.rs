@@ -20,6 +20,8 @@ enum What {
     Cocoa(paper::Paper),
     /// Congestion policing: a queue that makes arrivals pay for congestion (2018)
     CpAqm(paper::Paper),
+    /// FQ-CoDel taken apart for thin streams, and whether it starves a bulk flow (2015)
+    ThinStreams(paper::Paper),
 }
 
 /// Runs the command.
@@ -29,5 +31,6 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
         Some(What::Linux(args)) => linux::main(args),
         Some(What::Cocoa(args)) => paper::main("cocoa", args),
         Some(What::CpAqm(args)) => paper::main("cp-aqm", args),
+        Some(What::ThinStreams(args)) => paper::main("thin-streams", args),
     }
 }

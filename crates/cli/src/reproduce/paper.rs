@@ -64,10 +64,13 @@ struct Kept {
     values: Vec<Option<f64>>,
 }
 
+/// Points of a line.
+type Points = Vec<(f64, f64)>;
+
 /// What one study has given so far: per cell the figures of each run, and what the first of them drew.
 struct Gathered {
     values: Vec<Vec<Vec<Option<f64>>>>,
-    drawn: Vec<Vec<Option<Vec<(f64, f64)>>>>,
+    drawn: Vec<Vec<Option<Points>>>,
 }
 
 /// Says which papers there are.
