@@ -18,6 +18,9 @@ pub struct Study {
     /// What a reader should know of the experiment, and of what comes out.
     #[serde(default)]
     pub about: String,
+    /// The axis on which its table is joined with those of the paper's other studies that name it, too.
+    #[serde(default)]
+    pub join: Option<String>,
     /// How much is run.
     pub(crate) quick: Effort,
     pub(crate) default: Effort,
@@ -257,6 +260,11 @@ impl Study {
         }
         self.remarks.iter().try_for_each(|remark| self.check_place(&remark.at))?;
         self.plots.iter().try_for_each(|plot| self.check_place(&plot.at))?;
+        if let Some(join) = &self.join
+            && (self.axes.len() != 1 || self.axes[0].name != *join)
+        {
+            return Err(format!("`join`: a study that is joined on {join:?} has that axis and no other"));
+        }
         [&self.quick, &self.default, &self.full].into_iter().try_for_each(|effort| match effort.runs {
             0 => Err("`runs` of 0: at least one".to_owned()),
             _ => Ok(()),

@@ -163,6 +163,29 @@ impl Report<'_> {
         }
     }
 
+    /// Tables that are joined on an axis, as one; the rows are those of the first.
+    pub fn joined(reports: &[Report<'_>], runs: u64) -> Option<Sheet> {
+        let parts: Vec<&Report<'_>> = reports.iter().filter(|report| report.study.join.is_some()).collect();
+        let first = parts.first()?;
+        let sheets: Vec<Sheet> = parts.iter().map(|report| report.sheet(runs)).collect();
+        let mut whole = sheets.first()?.clone();
+        for sheet in &sheets[1..] {
+            whole.heads.extend(sheet.heads[sheet.names..].iter().cloned());
+            for row in &mut whole.rows {
+                let other = sheet.rows.iter().find(|other| other[0] == row[0]);
+                row.extend(other.map_or(&[] as &[String], |other| &other[sheet.names..]).iter().cloned());
+            }
+        }
+        let columns = |report: &&Report<'_>| {
+            let names: Vec<&str> = report.study.metrics.iter().map(|metric| metric.name.as_str()).collect();
+            format!("{}: {}", names.join(", "), report.study.title)
+        };
+        whole.heading = "League".to_owned();
+        whole.title = format!("every {}, side by side", first.study.axes[0].name);
+        whole.remarks = parts.iter().map(|report| (String::new(), columns(report))).collect();
+        Some(whole)
+    }
+
     fn is_published(&self, m: usize) -> bool {
         self.rows.iter().any(|row| row.entries[m].published.is_some())
     }

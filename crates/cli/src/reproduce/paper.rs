@@ -8,7 +8,7 @@ use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::term::{self, Paint};
 use narrows_report::sheet::{self, Sheet};
-use narrows_study::{Cell, Level, Study};
+use narrows_study::{Cell, Level, Report, Study};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -101,7 +101,10 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     let gathered = run(&plan, args, kept.as_ref())?;
     let reports: Vec<_> =
         plan.iter().zip(&gathered).map(|(p, g)| p.study.report(&p.cells, &g.values, &g.drawn)).collect();
-    let sheets: Vec<Sheet> = reports.iter().zip(&plan).map(|(report, planned)| report.sheet(planned.runs)).collect();
+    let runs = plan.iter().map(|planned| planned.runs).min().unwrap_or(1);
+    let mut sheets: Vec<Sheet> = Report::joined(&reports, runs).into_iter().collect();
+    let alone = reports.iter().zip(&plan).filter(|(_, planned)| planned.study.join.is_none());
+    sheets.extend(alone.map(|(report, planned)| report.sheet(planned.runs)));
     let figures: Vec<_> = reports
         .iter()
         .zip(&plan)
