@@ -8,4 +8,5 @@ pub mod drr;
 pub mod fattest;
 pub mod flow_scheduler;
 pub mod flow_table;
+pub mod pie_law;
 pub mod spin_rtt;
