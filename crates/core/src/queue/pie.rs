@@ -32,6 +32,9 @@ params! {
     }
 }
 
+/// §5.1: mark_ecnth, percent.
+const MARK_ECNTH: u32 = 10;
+
 /// One queue under PIE's law.
 pub struct Pie {
     limit: u32,
@@ -76,7 +79,7 @@ impl QueueDiscipline for Pie {
         }
         let len = cx.pool.meta(id).len;
         if self.state.drops_early(&self.law, self.chain.bytes(), len, &mut self.rng)
-            && !(self.ecn && self.state.may_mark() && cx.mark_ce(id))
+            && !(self.ecn && self.state.may_mark(MARK_ECNTH) && cx.mark_ce(id))
         {
             self.state.on_drop();
             return cx.drop_packet(id, DropReason::Aqm);

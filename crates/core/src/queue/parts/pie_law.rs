@@ -162,10 +162,10 @@ impl PieState {
         self.prob as f64 / ONE as f64
     }
 
-    /// Is it at most a tenth, so that marks are enough (§5.1)?
+    /// Is it at most so many percent, so that marks are enough (§5.1: ten)?
     #[inline]
-    pub fn may_mark(&self) -> bool {
-        self.prob <= ONE / 10
+    pub fn may_mark(&self, percent: u32) -> bool {
+        self.prob <= ONE / 100 * u64::from(percent)
     }
 
     /// The delay that the next update looks at.
