@@ -270,6 +270,7 @@ queues! {
     cp::Cp, "Congestion policing: arrivals pay for congestion from a token bucket (CP-AQM; Menth, Veith, 2018).";
     fq_cp::FqCp, "Fair queuing, each flow with a congestion policer of its own.";
     cocoa::Cocoa, "Fair queuing whose buffers fit each flow's congestion control (Bachl et al., 2019).";
+    cobalt::Cobalt, "COBALT: CoDel for what responds, BLUE for what does not (Linux: the AQM of cake).";
     fq_codel::FqCodel, "Flow queues with new flows first, CoDel on each (RFC 8290; Linux: fq_codel).";
 }
 
