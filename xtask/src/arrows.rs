@@ -20,6 +20,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("narrows-quic", &["narrows-core", "narrows-scenario"]),
     // Reads result folders, whichever world wrote them.
     ("narrows-report", &["narrows-core", "narrows-scenario"]),
+    // Experiments as data, measured in results and shown as reports.
+    ("narrows-study", &["narrows-core", "narrows-scenario", "narrows-report"]),
     ("narrows", EVERYTHING),
     ("narrows-python", EVERYTHING),
     // Runs in a browser: no live, no kernel.
@@ -38,6 +40,7 @@ const EVERYTHING: &[&str] = &[
     "narrows-kernel",
     "narrows-quic",
     "narrows-report",
+    "narrows-study",
 ];
 
 /// A dependency of one crate of the workspace on another.

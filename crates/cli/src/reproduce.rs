@@ -1,25 +1,39 @@
-//! `narrows reproduce`: published or measured figures next to what Narrows gives for the same experiment. One file each.
+//! `narrows reproduce`: published or measured figures next to what Narrows gives for the same experiment.
 use crate::failure::Failure;
 
 mod linux;
+mod paper;
 
-/// Run a published or measured experiment and compare the figures.
+/// Run a published or measured experiment and compare the figures; alone, say which there are.
 #[derive(clap::Args)]
-#[command(subcommand_value_name = "linux", disable_help_subcommand = true)]
+#[command(subcommand_value_name = "linux|PAPER", disable_help_subcommand = true)]
 pub(crate) struct Reproduce {
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
 }
 
 /// What can be reproduced.
 #[derive(clap::Subcommand)]
 enum What {
     Linux(linux::Linux),
+    /// Cocoa: buffers that fit each flow's congestion control (2019)
+    Cocoa(paper::Paper),
+    /// Congestion policing: a queue that makes arrivals pay for congestion (2018)
+    CpAqm(paper::Paper),
+    /// FQ-CoDel taken apart for thin streams, and whether it starves a bulk flow (2015)
+    ThinStreams(paper::Paper),
+    /// Every discipline in one table: use, delay, fairness, change, overload
+    League(paper::Paper),
 }
 
 /// Runs the command.
 pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
     match &args.what {
-        What::Linux(args) => linux::main(args),
+        None => paper::list(),
+        Some(What::Linux(args)) => linux::main(args),
+        Some(What::Cocoa(args)) => paper::main("cocoa", args),
+        Some(What::CpAqm(args)) => paper::main("cp-aqm", args),
+        Some(What::ThinStreams(args)) => paper::main("thin-streams", args),
+        Some(What::League(args)) => paper::main("league", args),
     }
 }

@@ -14,12 +14,14 @@
 //! # Ok::<(), narrows_scenario::result::ResultError>(())
 //! ```
 pub mod aggregate;
+pub mod chart;
 pub mod comparison;
 pub mod diff;
 pub mod estimate;
 pub mod figure;
 pub mod page;
 pub mod palette;
+pub mod sheet;
 mod store;
 pub mod svg;
 pub mod table;

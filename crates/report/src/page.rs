@@ -77,12 +77,12 @@ fn scenarios(comparison: &Comparison) -> Vec<ScenarioText<'_>> {
 }
 
 /// Deflated (zlib's format) and in base64.
-fn packed(bytes: &[u8]) -> String {
+pub(crate) fn packed(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(miniz_oxide::deflate::compress_to_vec_zlib(bytes, FAIR))
 }
 
 /// plotly.js as its crate carries it, deflated by the build script.
-const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.js.zlib"));
+pub(crate) const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.js.zlib"));
 
 /// Flows that have rows of their own; nobody reads on.
 const MOST_FLOWS: usize = 100;

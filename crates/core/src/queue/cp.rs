@@ -92,10 +92,11 @@ impl QueueDiscipline for Cp {
             return cx.drop_packet(id, DropReason::QueueFull);
         }
         let rate = self.token_rate();
-        if !self.policer.admits(&self.law, queued, len, rate, cx.now) && !(self.ecn && cx.mark_ce(id)) {
-            return cx.drop_packet(id, DropReason::Policed);
+        if self.policer.admits(&self.law, queued, len, rate, cx.now) || (self.ecn && cx.mark_ce(id)) {
+            self.chain.push_back(id, cx.pool);
+        } else {
+            cx.drop_packet(id, DropReason::Policed);
         }
-        self.chain.push_back(id, cx.pool);
     }
 
     #[inline]

@@ -6,6 +6,8 @@
 //! - Overflow: the flow with most bytes loses half of them from its head, at most `drop_batch` packets, and its CoDel count
 //!   grows by as many, so that a flood costs one search per batch and not per packet.
 //!
+//! `priority` and `starvation_prevention` take the algorithm apart, as a study of thin streams did (2015).
+//!
 //! Deviates: `memory_limit` counts bytes on the link (Linux: the buffers behind them, about half as much again), and batches
 //! are dropped until it is kept (Linux: one batch per arrival). The fattest flow is found by a heap, with Linux's answer.
 use super::codel::MAX_LIMIT;
@@ -43,6 +45,11 @@ params! {
         /// Bring back Linux's fault of before 2026: `first_above_time` stays armed when a flow's queue is found empty, so
         /// that the first late packet of a sparse flow is dropped after any pause longer than the interval.
         pub stale_first_above: bool = false;
+        /// Serve new flows before old ones. Without it there is one list.
+        pub priority: bool = true;
+        /// Have an emptied new flow pass through the old list. Without it the flow leaves at once and comes back as new, with
+        /// what is left of its quantum.
+        pub starvation_prevention: bool = true;
     }
 }
 
@@ -70,6 +77,8 @@ pub struct FqCodel {
     limit: u32,
     memory_limit: Bytes,
     drop_batch: u32,
+    priority: bool,
+    starvation_prevention: bool,
     law: CodelLaw,
     table: FlowTable<Flow>,
     drr: Drr,
@@ -82,7 +91,22 @@ impl FqCodel {
     #[cold]
     fn open(&mut self, bucket: u32) -> SlotId {
         self.drr.grow();
-        self.table.open(bucket)
+        let slot = self.table.open(bucket);
+        self.drr.set_deficit(slot, self.drr.quantum());
+        slot
+    }
+
+    /// A flow that was idle joins the lists.
+    #[inline]
+    fn join(&mut self, slot: SlotId) {
+        if self.starvation_prevention {
+            self.drr.set_deficit(slot, self.drr.quantum());
+        }
+        if self.priority {
+            self.drr.list_new(slot);
+        } else {
+            self.drr.list_old(slot);
+        }
     }
 
     /// More is queued than may be, in packets or in bytes.
@@ -149,6 +173,8 @@ impl QueueDiscipline for FqCodel {
             limit: params.limit.0,
             memory_limit: params.memory_limit,
             drop_batch: params.drop_batch.0,
+            priority: params.priority,
+            starvation_prevention: params.starvation_prevention,
             law: CodelLaw {
                 target: params.target,
                 interval: params.interval,
@@ -179,8 +205,7 @@ impl QueueDiscipline for FqCodel {
         self.total.packets += 1;
         self.total.bytes += bytes;
         if !self.drr.is_listed(slot) {
-            self.drr.set_deficit(slot, self.drr.quantum());
-            self.drr.list_new(slot);
+            self.join(slot);
         }
         if self.fattest.is_armed() {
             self.track(slot);
@@ -201,7 +226,11 @@ impl QueueDiscipline for FqCodel {
                     return Next::Packet(id);
                 }
                 None => {
-                    self.drr.emptied(Emptied::ThroughOldIfOthers);
+                    let rule = match self.starvation_prevention {
+                        true => Emptied::ThroughOldIfOthers,
+                        false => Emptied::Leaves,
+                    };
+                    self.drr.emptied(rule);
                 }
             }
         }

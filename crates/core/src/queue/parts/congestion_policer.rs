@@ -73,11 +73,6 @@ impl Policer {
         true
     }
 
-    /// Gives back what a packet has paid that was turned away for another reason.
-    pub fn refund(&mut self, law: &PolicerLaw, queued: Bytes, len: u32) {
-        self.tokens = self.tokens.saturating_add(law.cost(queued, len)).min(law.depth);
-    }
-
     /// Tokens, bytes.
     pub fn tokens(&self) -> Bytes {
         Bytes(self.tokens / SCALE)
@@ -148,9 +143,6 @@ mod tests {
         }
         let expected = [(true, 3000), (true, 2000), (true, 500), (false, 500), (false, 750), (true, 0), (true, 3000)];
         assert_eq!(seen, expected);
-        assert!(policer.admits(&law, Bytes(6000), 1000, rate, at(9.0)));
-        policer.refund(&law, Bytes(6000), 1000);
-        assert_eq!(policer.tokens(), Bytes(3000));
     }
 
     #[test]

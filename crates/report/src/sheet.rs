@@ -1,0 +1,120 @@
+//! A sheet: a table of figures, with remarks and charts below it. What a study ends in, for a terminal and for a browser.
+use crate::chart::Chart;
+use crate::palette::{self, Paint};
+use crate::terminal::Style;
+use askama::Template;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
+use std::fmt::Write as _;
+
+/// A figure or table of a paper, measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sheet {
+    /// `Figure 8`.
+    pub heading: String,
+    /// What it shows.
+    pub title: String,
+    /// Where it was published, and how often it was run here.
+    pub source: String,
+    /// What a reader should know.
+    pub about: String,
+    /// Columns; the first `names` of them are text.
+    pub heads: Vec<Head>,
+    /// How many columns of text there are.
+    pub names: usize,
+    /// Rows of as many cells as there are columns.
+    pub rows: Vec<Vec<String>>,
+    /// What had to hold: in words, and whether it does.
+    pub holds: Vec<(String, bool)>,
+    /// Remarks, by their marks.
+    pub remarks: Vec<(String, String)>,
+    /// Pictures.
+    pub charts: Vec<Chart>,
+}
+
+/// A column.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// What it is.
+    pub name: String,
+    /// Unit, or which figure of several.
+    pub which: String,
+}
+
+/// The sheet as text; every line ends with a newline.
+pub fn text(sheet: &Sheet, style: &Style) -> String {
+    let (bold, dim, plain) = if style.colour { ("\x1b[1m", "\x1b[2m", "\x1b[0m") } else { ("", "", "") };
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "{bold}{}: {}{plain}\n{dim}{}{plain}", sheet.heading, sheet.title, sheet.source);
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let head = |head: &Head| match head.which.is_empty() {
+        true => head.name.clone(),
+        false => format!("{}\n{}", head.name, head.which),
+    };
+    let aligned = |n: usize, cell: Cell| match n < sheet.names {
+        true => cell,
+        false => cell.set_alignment(CellAlignment::Right),
+    };
+    table.set_header(sheet.heads.iter().enumerate().map(|(n, h)| aligned(n, Cell::new(head(h)))));
+    for row in &sheet.rows {
+        table.add_row(row.iter().enumerate().map(|(n, cell)| aligned(n, Cell::new(cell))));
+    }
+    for line in table.to_string().lines() {
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    for (what, holds) in &sheet.holds {
+        let _ = writeln!(out, "{} {what}", if *holds { "holds:" } else { "DOES NOT HOLD:" });
+    }
+    for (mark, remark) in &sheet.remarks {
+        let _ = writeln!(out, "{mark} {remark}");
+    }
+    out
+}
+
+/// A page of sheets, or what kept it from being written.
+pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
+    let charts: Vec<&Chart> = sheets.iter().flat_map(|sheet| &sheet.charts).collect();
+    let data = serde_json::to_vec(&charts).map_err(|error| error.to_string())?;
+    let mut next = 0;
+    let numbered = sheets.iter().map(|sheet| {
+        let first = next;
+        next += sheet.charts.len();
+        Numbered { sheet, charts: (first..next).collect() }
+    });
+    let page = Page {
+        title,
+        sheets: numbered.collect(),
+        paints: (0..PAINTS).map(palette::paint).collect(),
+        style: include_str!("../templates/report.css"),
+        script: include_str!("../templates/sheets.js"),
+        data: crate::page::packed(&data),
+        library: BASE64_STANDARD.encode(crate::page::LIBRARY),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    page.render().map_err(|error| error.to_string())
+}
+
+#[derive(Template)]
+#[template(path = "sheets.html")]
+struct Page<'a> {
+    title: &'a str,
+    sheets: Vec<Numbered<'a>>,
+    paints: Vec<Paint>,
+    style: &'static str,
+    script: &'static str,
+    data: String,
+    library: String,
+    version: &'static str,
+}
+
+/// A sheet, and the numbers of its charts on the page.
+struct Numbered<'a> {
+    sheet: &'a Sheet,
+    charts: Vec<usize>,
+}
+
+/// Colours on a page.
+const PAINTS: usize = 28;

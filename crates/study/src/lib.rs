@@ -1,0 +1,29 @@
+//! Published figures as data. A study is a file in `experiments/PAPER/`: one figure or table, as an ordinary scenario with
+//! axes whose combinations are its cells, what is measured in each, what was published, what has to hold, and remarks.
+//!
+//! [`Study::cells`] makes scenarios of it, [`Study::measure`] takes the figures from a run's result, and a [`Report`] puts
+//! them next to the published ones. Running is the caller's business: nothing here starts a thread or reads a clock.
+mod cells;
+mod measure;
+mod model;
+mod report;
+
+pub use cells::Cell;
+pub use model::{Effort, Level, Metric, Study, StudyError};
+pub use report::{Entry, Report, Row};
+
+/// The studies that the program carries: paper, file, text.
+const EMBEDDED: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/studies.rs"));
+
+/// Every paper that has studies, by name.
+pub fn papers() -> Vec<&'static str> {
+    let mut names: Vec<&str> = EMBEDDED.iter().map(|(paper, ..)| *paper).collect();
+    names.dedup();
+    names
+}
+
+/// The studies of a paper, in the order of their files' names.
+pub fn studies(paper: &str) -> Result<Vec<Study>, StudyError> {
+    let of_paper = EMBEDDED.iter().filter(|(name, ..)| *name == paper);
+    of_paper.map(|(paper, file, text)| Study::parse(text, &format!("experiments/{paper}/{file}"))).collect()
+}

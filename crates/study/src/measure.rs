@@ -1,0 +1,79 @@
+//! Taking a study's figures from the result of a run.
+use crate::model::{FromSeries, Metric, Over, Study, Take};
+use narrows_scenario::RunResult;
+use serde_json::Value;
+
+impl Study {
+    /// The figures of a run, in the order of the metrics; `None` where the run has none, and for those that are made of others.
+    pub fn measure(&self, result: &RunResult) -> Vec<Option<f64>> {
+        let summary = serde_json::to_value(&result.summary).unwrap_or_default();
+        self.metrics.iter().map(|metric| Some(metric.of(&summary, result)? * metric.scale)).collect()
+    }
+}
+
+impl Metric {
+    fn of(&self, summary: &Value, result: &RunResult) -> Option<f64> {
+        match (&self.summary, &self.series) {
+            (Some(path), _) => self.in_summary(path, summary),
+            (_, Some(series)) => series.of(result),
+            _ => None,
+        }
+    }
+
+    /// `hop.NAME.utilisation`, `flow.NAME.rtt_ms.mean`, `fairness.jain`.
+    fn in_summary(&self, path: &str, summary: &Value) -> Option<f64> {
+        let (kind, rest) = path.split_once('.')?;
+        let (list, is_group) = match kind {
+            "hop" => ("hops", false),
+            "flow" => ("flows", true),
+            _ => return at(summary, path),
+        };
+        let (name, rest) = rest.split_once('.')?;
+        let is_meant = |item: &&Value| {
+            let item = item["name"].as_str().unwrap_or_default();
+            item == name || (is_group && narrows_report::comparison::flow_group(item) == name)
+        };
+        let items = summary[list].as_array()?.iter().filter(is_meant);
+        let values: Vec<f64> = items.filter_map(|item| at(item, rest)).collect();
+        self.over.fold(&values)
+    }
+}
+
+impl Over {
+    fn fold(self, values: &[f64]) -> Option<f64> {
+        if values.is_empty() {
+            return None;
+        }
+        let sum: f64 = values.iter().sum();
+        Some(match self {
+            Over::Mean => sum / values.len() as f64,
+            Over::Sum => sum,
+            Over::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
+            Over::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
+}
+
+impl FromSeries {
+    fn of(&self, result: &RunResult) -> Option<f64> {
+        let series = result.series.iter().find(|s| s.source == self.source && s.metric == self.metric)?;
+        let to = self.to.unwrap_or(f64::INFINITY);
+        let points: Vec<(f64, f64)> =
+            series.points.iter().copied().filter(|(t, _)| (self.from..=to).contains(t)).collect();
+        let values: Vec<f64> = points.iter().map(|p| p.1).collect();
+        let until = |there: &dyn Fn(f64) -> bool| points.iter().find(|p| there(p.1)).map(|p| p.0 - self.from);
+        match self.take {
+            Take::Mean => Over::Mean.fold(&values),
+            Take::Min => Over::Min.fold(&values),
+            Take::Max => Over::Max.fold(&values),
+            Take::Last => values.last().copied(),
+            Take::UntilBelow => until(&|value| self.level.is_some_and(|level| value <= level)),
+            Take::UntilAbove => until(&|value| self.level.is_some_and(|level| value >= level)),
+        }
+    }
+}
+
+/// A number by its path.
+fn at(value: &Value, path: &str) -> Option<f64> {
+    path.split('.').try_fold(value, |value, key| value.get(key))?.as_f64()
+}
