@@ -29,7 +29,7 @@ use super::parts::fattest::Fattest;
 use super::parts::flow_table::SlotId;
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Auto;
-use crate::{Bytes, Dscp, DropReason, PacketId, Rate, Rng, Span, Time};
+use crate::{Bytes, DropReason, Dscp, PacketId, Rate, Rng, Span, Time};
 use alloc::vec::Vec;
 use flows::{QUEUES, Tin};
 use shaper::{Framing, Pace, Shaper, TRUESIZE};

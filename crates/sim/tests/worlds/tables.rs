@@ -73,7 +73,7 @@ fn one_cubic_flow() {
     for (queue, result) in table("one_cubic_flow.txt", text, columns, unaltered) {
         let hop = hop(&result, "bottleneck");
         assert!(hop.utilisation > 0.9, "{queue} leaves the link idle");
-        let is_aqm = queue.contains("codel");
+        let is_aqm = queue.contains("codel") || ["cobalt", "cake"].contains(&queue);
         assert_eq!(is_aqm, hop.sojourn_ms.mean < 10.0, "{queue}: {:?}", hop.sojourn_ms);
     }
 }
@@ -338,8 +338,11 @@ fn an_overload_of_datagrams() {
     for (queue, result) in table("datagrams.txt", text, &[("goodput", |r| goodput(r, "poisson"))], unaltered) {
         let hop = hop(&result, "bottleneck");
         // Cocoa takes the standing queue of datagrams away, down to its least limit: too short for a Poisson process.
-        let least = if queue == "cocoa" { 0.99 } else { 0.999 };
+        // COBALT's BLUE drops more than is too much until the queue has been empty for a while.
+        let least = if ["cocoa", "cobalt"].contains(&queue) { 0.99 } else { 0.999 };
         assert!(hop.utilisation > least, "{queue}: {}", hop.utilisation);
-        assert!((hop.loss_rate - 1.0 / 3.0).abs() < 0.02, "{queue} loses {}", hop.loss_rate);
+        // BLUE also drops what had piled up before the warm-up's end.
+        let most = if ["cobalt", "cake"].contains(&queue) { 0.04 } else { 0.02 };
+        assert!((hop.loss_rate - 1.0 / 3.0).abs() < most, "{queue} loses {}", hop.loss_rate);
     }
 }

@@ -59,7 +59,8 @@ impl Diffserv {
 
     /// Every tin's constants.
     pub(super) fn tins(self, bandwidth: Option<Rate>, times: Times) -> Vec<TinLaw> {
-        let law = |share: Share| TinLaw::new(bandwidth.map(|rate| share.rate.of(rate.as_bps() / 8)), share.quantum, times);
+        let law =
+            |share: Share| TinLaw::new(bandwidth.map(|rate| share.rate.of(rate.as_bps() / 8)), share.quantum, times);
         self.shares().into_iter().map(law).collect()
     }
 }
