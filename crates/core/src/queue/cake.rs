@@ -323,11 +323,16 @@ impl QueueDiscipline for Cake {
 
     #[inline]
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
+        if self.total.packets == 0 {
+            return Next::Empty;
+        }
+        // Asked once: what is dropped before the packet that leaves puts off the next, not this one (Linux asks again after
+        // an empty flow, and may then have dropped for nothing).
+        if let Some(at) = self.shaper.as_ref().and_then(|shaper| shaper.until(cx.now)) {
+            return Next::At(at);
+        }
         let mut visit_decaying = true;
         while self.total.packets > 0 {
-            if let Some(at) = self.shaper.as_ref().and_then(|shaper| shaper.until(cx.now)) {
-                return Next::At(at);
-            }
             let tin = self.choose(cx.now);
             if let Some(id) = self.serve(tin, &mut visit_decaying, cx) {
                 return Next::Packet(id);

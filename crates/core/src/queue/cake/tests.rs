@@ -56,7 +56,9 @@ impl Bench {
 
     /// How many packets of each flow leave, of `count`, when each that leaves is replaced at once; a packet takes `step`.
     fn serve<const N: usize>(&mut self, flows: [PacketMeta; N], count: usize, step: Span) -> [usize; N] {
-        (0..20).for_each(|n| drop(flows.map(|flow| self.offer(PacketMeta { len: flow.len, ..flow }).len() + n)));
+        for flow in (0..20).flat_map(|_| flows) {
+            self.offer(flow);
+        }
         let mut served = [0; N];
         for _ in 0..count {
             let meta = self.next().expect("twenty of each wait");
@@ -168,7 +170,7 @@ fn packets_cost_what_they_cost_on_the_wire() {
         (0..11).for_each(|_| drop(bench.offer(PacketMeta { len, ..packet(1, 1, 2) })));
         bench.next();
         let first = bench.now;
-        (0..10).for_each(|_| drop(bench.next()));
+        assert_eq!((0..10).filter_map(|_| bench.next()).count(), 10);
         bench.now.since(first).as_ns() / 10
     };
     assert_eq!(gap(0, 0, Atm::Noatm, 1500), 1_500_000);
@@ -302,4 +304,25 @@ fn an_outage_and_its_end() {
     let left = core::iter::from_fn(|| bench.next()).count();
     assert!(left >= 1 && left + bench.dropped().len() == 100, "{left} are delivered");
     assert_eq!(bench.queue.memory, 0);
+}
+
+#[test]
+fn regression_drops_before_a_packet_do_not_put_it_off() {
+    let params = CakeParams {
+        bandwidth: Auto::Is(Rate::mbit(1)),
+        flow_mode: FlowMode::Srchost,
+        ingress: true,
+        ..CakeParams::default()
+    };
+    let mut bench = Bench::new(params);
+    for round in 0..2000u32 {
+        let burst = if round % 100 < 20 { 3 } else { 1 };
+        (0..burst).for_each(|n| drop(bench.offer(packet(n, (round as u16 + n as u16) % 3, 2))));
+        if let Next::At(at) = bench.ask() {
+            bench.now = at;
+            let next = bench.ask();
+            assert!(matches!(next, Next::Packet(_)), "asked to be called at {at:?}, then says {next:?}");
+        }
+        bench.dropped();
+    }
 }

@@ -164,7 +164,7 @@ impl CobaltState {
             Some(&root) => root,
             None => newton_step(self.rec_inv_sqrt, self.count),
         };
-        self.drop_next = self.drop_next + self.spacing(law);
+        self.drop_next += self.spacing(law);
     }
 
     /// Interval / √count (Linux `cobalt_control`, which takes an interval's low 32 bits; this one is not cut).
