@@ -350,6 +350,9 @@ impl ParamValue for Span {
     }
 }
 
+/// What a value may be instead of what its unit says: [`Option`]s are `off`, an [`Auto`] is `auto`.
+pub const WORDS: [&str; 2] = ["off", "auto"];
+
 /// Longest time of an [`Option<Span>`], which takes no range.
 const MAX_OPTIONAL: Span = Span::s(3600);
 

@@ -9,7 +9,7 @@ use crate::kind::Kind;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::params::{ParamSpec, Params, Unit};
+use narrows_core::params::{ParamSpec, Params, Unit, WORDS};
 use narrows_core::queue::{Entry, QueueConfig};
 use serde_json::{Map, Value, json};
 
@@ -104,7 +104,7 @@ fn kind<K: Kind>(doc: &str) -> Value {
 
 fn entry<K: Kind>(entry: &Entry) -> Value {
     let takes = |spec: &ParamSpec, word: &str| K::named(entry.name).is_some_and(|mut k| k.set(spec.name, word).is_ok());
-    let words = |spec: &ParamSpec| ["off", "auto"].into_iter().filter(|word| takes(spec, word)).collect::<Vec<_>>();
+    let words = |spec: &ParamSpec| WORDS.into_iter().filter(|word| takes(spec, word)).collect::<Vec<_>>();
     let param = |spec: &ParamSpec| (spec.name.into(), param(spec, &words(spec)));
     let mut keys: Map<String, Value> = entry.params.iter().map(param).collect();
     keys.insert("kind".into(), json!({ "const": entry.name }));

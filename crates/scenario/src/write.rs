@@ -4,7 +4,7 @@ use crate::keys::{FlowKeys, HopKeys, RecordKeys, TopKeys};
 use crate::kind::Kind;
 use crate::model::{Flow, Hop, RateSpec, Rtt, Scenario, Start};
 use narrows_core::Time;
-use narrows_core::params::{ParamSpec, ParamValue, Params, Unit};
+use narrows_core::params::{ParamSpec, ParamValue, Params, Unit, WORDS};
 use std::fmt::Write;
 
 impl Scenario {
@@ -108,8 +108,8 @@ fn plain<P: Params>(out: &mut String, params: &P) {
 
 fn value(spec: &ParamSpec, text: &str) -> String {
     match spec.unit {
-        // What is switched off is a word, whatever the unit.
-        _ if text == "off" => quoted(text),
+        // Some numbers can be words.
+        _ if WORDS.contains(&text) => quoted(text),
         // A float is always written as one: TOML's integers end at 2⁶³.
         Unit::Number if !text.contains('.') => format!("{text}.0"),
         unit if unit.is_bare() => text.to_owned(),

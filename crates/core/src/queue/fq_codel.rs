@@ -54,7 +54,7 @@ params! {
 }
 
 /// Most buckets; Linux stops at 65 536.
-const MAX_FLOWS: u32 = 1 << 24;
+pub(super) const MAX_FLOWS: u32 = 1 << 24;
 /// Linux raises smaller quanta to this.
 pub(super) const MIN_QUANTUM: Bytes = Bytes(256);
 /// Linux refuses larger ones.

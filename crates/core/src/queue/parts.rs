@@ -9,5 +9,6 @@ pub mod drr;
 pub mod fattest;
 pub mod flow_scheduler;
 pub mod flow_table;
+pub mod pie_law;
 pub mod set_associative;
 pub mod spin_rtt;

@@ -2,7 +2,7 @@
 use crate::error::ScenarioError;
 use crate::kind::Kind;
 use crate::suggest::{hint, unit_hint};
-use narrows_core::params::{ParamError, ParamSpec, ParamValue, Params, Unit};
+use narrows_core::params::{ParamError, ParamSpec, ParamValue, Params, Unit, WORDS};
 use narrows_core::{Bytes, Rate, Span};
 use std::ops::Range;
 use toml::Spanned;
@@ -225,8 +225,8 @@ impl<'a> Item<'a> {
     /// The value as the text that a parameter of this unit takes; `None` when it has the wrong type.
     fn text(&self, unit: Unit) -> Option<String> {
         match (self.value.get_ref(), unit) {
-            // Some numbers can be switched off; that is a word.
-            (DeValue::String(text), unit) if !unit.is_bare() || (text == "off" && unit != Unit::Switch) => {
+            // Some numbers can be words.
+            (DeValue::String(text), unit) if !unit.is_bare() || (WORDS.contains(&&**text) && unit != Unit::Switch) => {
                 Some(text.clone().into_owned())
             }
             (DeValue::Integer(n), Unit::Packets | Unit::Limit | Unit::Count | Unit::Number) => {

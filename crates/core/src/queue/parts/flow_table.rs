@@ -76,6 +76,11 @@ impl<F: Default> FlowTable<F> {
         slot
     }
 
+    /// Every flow that has been seen.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut F> {
+        self.flows.iter_mut()
+    }
+
     /// The bucket of a slot.
     #[inline]
     pub fn bucket(&self, slot: SlotId) -> u32 {
