@@ -76,7 +76,9 @@ fn one_cubic_flow() {
         let mean = hop.sojourn_ms.mean;
         match queue {
             "fifo" | "sfq" | "fq" => assert!(mean > 10.0, "{queue}, a tail drop: {mean} ms"),
-            "codel" | "fq_codel" | "cobalt" | "cake" => assert!(mean < 10.0, "{queue}, with a target of 5 ms: {mean} ms"),
+            "codel" | "fq_codel" | "cobalt" | "cake" => {
+                assert!(mean < 10.0, "{queue}, with a target of 5 ms: {mean} ms")
+            }
             _ => assert!(mean < 100.0, "{queue}: {mean} ms"),
         }
     }
