@@ -275,7 +275,9 @@ queues! {
     fq_pie::FqPie, "Flow queues with new flows first, PIE on each (Linux: fq_pie).";
     fq_cp::FqCp, "Fair queuing, each flow with a congestion policer of its own.";
     cocoa::Cocoa, "Fair queuing whose buffers fit each flow's congestion control (Bachl et al., 2019).";
+    cobalt::Cobalt, "COBALT: CoDel for what responds, BLUE for what does not (Linux: the AQM of cake).";
     fq_codel::FqCodel, "Flow queues with new flows first, CoDel on each (RFC 8290; Linux: fq_codel).";
+    cake::Cake, "A shaper with host isolation, tins and COBALT on each flow (Linux: cake).";
 }
 
 impl core::fmt::Display for QueueConfig {
