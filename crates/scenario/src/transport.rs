@@ -35,6 +35,18 @@ params! {
     pub struct UdpParams {
         /// IP and UDP headers.
         pub header: Bytes = Bytes(28), from Bytes(0), to Bytes(1000);
+        /// Source ports: a flow of its own for every packet is what a flood does to flow queues.
+        pub ports: Ports = Ports::One;
+    }
+}
+
+narrows_core::choice! {
+    /// Source ports of datagrams.
+    pub enum Ports {
+        /// The same for all.
+        One = "one",
+        /// Another for every packet.
+        EverNew = "ever_new",
     }
 }
 

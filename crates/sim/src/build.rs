@@ -1,7 +1,7 @@
 //! From a scenario to a world.
 use crate::application::Application;
 use crate::event::{Events, Kind};
-use crate::host::{Armed, Flow, ReturnPipe, Routes, Spin, Tcp, Transport};
+use crate::host::{Armed, Flow, ReturnPipe, Routes, Spin, Tcp, Transport, Udp};
 use crate::record::flow::FlowRecord;
 use crate::record::hop::HopRecord;
 use crate::tcp::{Receiver, Sender};
@@ -11,6 +11,7 @@ use narrows_core::link::{Link, Service};
 use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, Ecn, HostId, Pool, Rng, Span, Time};
 use narrows_scenario::model;
+use narrows_scenario::transport::Ports;
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -121,7 +122,9 @@ fn flow(
     };
     let hops_delay = group.route.iter().chain(&group.back).fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
     let (transport, header) = match &group.transport {
-        narrows_scenario::Transport::Udp(params) => (Transport::Udp, params.header),
+        narrows_scenario::Transport::Udp(params) => {
+            (Transport::Udp(Udp { ever_new_ports: params.ports == Ports::EverNew }), params.header)
+        }
         narrows_scenario::Transport::Tcp(params) => {
             let tcp = Tcp {
                 sender: Sender::new(params),

@@ -84,7 +84,14 @@ pub(crate) enum Transport {
     /// Both ends of a TCP connection.
     Tcp(Tcp),
     /// Datagrams, nothing comes back.
-    Udp,
+    Udp(Udp),
+}
+
+/// A source of datagrams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Udp {
+    /// Every packet comes from a port of its own.
+    pub(crate) ever_new_ports: bool,
 }
 
 /// A TCP connection.
@@ -175,7 +182,7 @@ impl Flow {
     pub(crate) fn bytes(&self) -> usize {
         let tcp = match &self.transport {
             Transport::Tcp(tcp) => tcp.sender.heap_bytes(),
-            Transport::Udp => 0,
+            Transport::Udp(_) => 0,
         };
         size_of::<Flow>() + tcp + self.record.bytes()
     }

@@ -59,7 +59,7 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
 fn flow_summary(world: &World, flow: &Flow, name: &str, controller: &str) -> FlowSummary {
     let sender = match &flow.transport {
         Transport::Tcp(tcp) => Some(&tcp.sender),
-        Transport::Udp => None,
+        Transport::Udp(_) => None,
     };
     let life = flow.stop.min(world.end).since(flow.start.max(world.warmup));
     flow.record.summary(name.into(), controller, life, sender)

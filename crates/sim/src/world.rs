@@ -151,7 +151,7 @@ impl World {
         for flow in self.flows.iter_mut().take(self.tracked) {
             let sender = match &flow.transport {
                 Transport::Tcp(tcp) => Some(&tcp.sender),
-                Transport::Udp => None,
+                Transport::Udp(_) => None,
             };
             flow.record.sample(now, spacing, sender);
         }

@@ -2,7 +2,8 @@
 use super::{Segment, SegmentKind, World};
 use crate::application::Act;
 use crate::event::Kind;
-use crate::host::Transport;
+use crate::host::{Transport, Udp};
+use narrows_core::queue::parts::flow_table::mix;
 use narrows_core::{FlowId, PacketMeta, Time};
 
 impl World {
@@ -67,7 +68,10 @@ impl World {
     }
 
     pub(super) fn send_datagram(&mut self, flow_index: usize, payload: u32) {
-        let flow = &self.flows[flow_index];
+        let flow = &mut self.flows[flow_index];
+        if matches!(flow.transport, Transport::Udp(Udp { ever_new_ports: true })) {
+            flow.hash = mix(flow.hash.wrapping_add(1), flow_index as u32);
+        }
         let routes = &self.routes[flow.routes as usize];
         let meta = PacketMeta {
             hash: flow.hash,

@@ -47,7 +47,7 @@ impl World {
                 self.return_now(flow_index, Returning::Ack(ack));
             }
             (SegmentKind::SynAck, _) => self.return_now(flow_index, Returning::SynAck),
-            (SegmentKind::Data | SegmentKind::Syn, Transport::Udp) => {}
+            (SegmentKind::Data | SegmentKind::Syn, Transport::Udp(_)) => {}
         }
     }
 

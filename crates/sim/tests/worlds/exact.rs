@@ -249,3 +249,27 @@ fn a_flows_sojourn_is_the_sum_over_its_hops_and_gauges_are_series() {
     assert!(gauges(&result, "hop:second").contains(&"flows".to_owned()));
     assert!(!gauges(&run_text(&text(false)), "hop:second").contains(&"flows".to_owned()));
 }
+
+#[test]
+fn ever_new_ports_are_flows_of_their_own() {
+    let flows = |ports: &str| {
+        let result = run_text(&format!(
+            r#"
+        duration = "2s"
+        [[hop]]
+        name = "link"
+        rate = "1mbit"
+        queue = "fq_codel"
+        [[flow]]
+        name = "flood"
+        traffic = {{ kind = "cbr", rate = "2mbit", packet = "100B" }}
+        transport = {{ kind = "udp", ports = "{ports}" }}
+        rtt = "20ms"
+        route = ["link"]"#
+        ));
+        let gauge = result.series.iter().find(|s| s.source == "hop:link" && s.metric == "flows").expect("a gauge");
+        gauge.points.iter().map(|p| p.1).fold(0.0, f64::max)
+    };
+    assert_eq!(flows("one"), 1.0);
+    assert!(flows("ever_new") > 500.0, "{}", flows("ever_new"));
+}
