@@ -68,6 +68,7 @@ impl QueueDiscipline for Cp {
         };
         let threshold = Bytes(u64::from(p.threshold.0).saturating_mul(link.mtu.0));
         let law = PolicerLaw::new(threshold, most, p.max_congestion, p.bucket.value(), link.mtu);
+        let law = if p.follow_drain { law.for_measured_rate() } else { law };
         Cp {
             limit,
             law,
@@ -184,6 +185,82 @@ mod tests {
             assert!((4..=8).contains(&queue.backlog().packets), "{max_congestion}: {:?}", queue.backlog());
             let policed = lost.iter().filter(|(_, reason)| *reason == DropReason::Policed).count();
             assert!((900..=1000).contains(&policed), "{max_congestion}: {policed} of 3000");
+        }
+    }
+
+    #[test]
+    fn packets_of_one_byte_are_counted_one_by_one() {
+        let flood: Vec<(u64, u32)> = (0..5000).map(|_| (0, 1)).collect();
+        let lost = turned_away(&mut cp(|p| p.limit = Limit::Bytes(Bytes(3000))), &flood, Ecn::NotEct);
+        assert_eq!(lost.len(), 1999, "3000 wait and one is being sent: far below the threshold in bytes");
+        assert!(lost.iter().all(|(_, reason)| *reason == DropReason::QueueFull));
+    }
+
+    #[test]
+    fn a_full_queue_costs_nothing() {
+        let Queue::Cp(mut cp) = cp(|_| ()) else { unreachable!() };
+        let (mut pool, mut drops) = (Pool::new(), Vec::new());
+        let mut before = None;
+        for n in 0..40 {
+            let id = pool.insert(PacketMeta { len: 1500, ..PacketMeta::default() });
+            cp.enqueue(id, &mut Ctx { now: Time::ZERO, pool: &mut pool, drops: &mut drops });
+            if n == 29 {
+                before = Some(cp.policer.tokens());
+            }
+        }
+        assert_eq!((Some(cp.policer.tokens()), drops.len()), (before, 10));
+    }
+
+    /// Offers a packet every `gap` ms and serves one every `service` ms, from `start` for a second; how many were let in?
+    fn let_in(cp: &mut Cp, pool: &mut Pool, start: u64, gap: u64, service: Option<u64>) -> u64 {
+        let (mut drops, mut offered) = (Vec::new(), 0);
+        for ms in start..start + 1000 {
+            let mut cx = Ctx { now: Time::ZERO + Span::ms(ms), pool, drops: &mut drops };
+            if ms % gap == 0 {
+                let id = cx.pool.insert(PacketMeta { len: 1500, arrived: cx.now, ..PacketMeta::default() });
+                cp.enqueue(id, &mut cx);
+                offered += 1;
+            }
+            if service.is_some_and(|service| ms % service == 0) {
+                cp.dequeue(&mut cx);
+            }
+        }
+        offered - drops.len() as u64
+    }
+
+    #[test]
+    fn a_link_that_stands_still_and_comes_back_is_used_again() {
+        for follow_drain in [false, true] {
+            let Queue::Cp(mut cp) = cp(|p| p.follow_drain = follow_drain) else { unreachable!() };
+            let mut pool = Pool::new();
+            let mut change = |cp: &mut Cp, ms: u64, rate: Rate| {
+                let now = Time::ZERO + Span::ms(ms);
+                cp.on_rate(rate, &mut Ctx { now, pool: &mut Pool::new(), drops: &mut Vec::new() });
+            };
+            let_in(&mut cp, &mut pool, 0, 1, Some(1));
+            change(&mut cp, 1000, Rate::bit(0));
+            assert!(let_in(&mut cp, &mut pool, 1000, 1, None) <= 30, "nothing beyond the limit");
+            change(&mut cp, 2000, Rate::mbit(12));
+            let after = let_in(&mut cp, &mut pool, 2000, 1, Some(1));
+            assert!(after >= 950, "drain {follow_drain}: {after} of 1000");
+        }
+    }
+
+    #[test]
+    fn a_rate_measured_too_low_is_unlearned() {
+        // Slow first, so that a low rate is measured; then the link is faster than what is offered and the queue runs empty.
+        for threshold in [0, 1, 5] {
+            let Queue::Cp(mut cp) = cp(|p| (p.follow_drain, p.threshold) = (true, Packets(threshold))) else {
+                unreachable!()
+            };
+            let mut pool = Pool::new();
+            let_in(&mut cp, &mut pool, 0, 1, Some(10));
+            while cp.backlog().packets > 0 {
+                let now = Time::ZERO + Span::ms(1000);
+                cp.dequeue(&mut Ctx { now, pool: &mut pool, drops: &mut Vec::new() });
+            }
+            let after = let_in(&mut cp, &mut pool, 5000, 2, Some(1));
+            assert_eq!(after, 500, "threshold {threshold}: all that is offered, at half of the link's rate");
         }
     }
 

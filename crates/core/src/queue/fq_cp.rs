@@ -112,7 +112,7 @@ impl QueueDiscipline for FqCp {
         };
         let bytes = |packets: Packets| Bytes(u64::from(packets.0).saturating_mul(link.mtu.0));
         let (threshold, most) = (bytes(p.threshold), bytes(p.flow_limit));
-        let law = PolicerLaw::new(threshold, most, p.max_congestion, p.bucket.value(), link.mtu);
+        let law = PolicerLaw::new(threshold, most, p.max_congestion, p.bucket.value(), link.mtu).for_measured_rate();
         let policing = Policing { flow_limit: p.flow_limit.0, law, link_rate: link.rate, ecn: p.ecn };
         FqCp(FlowScheduler::new(scheduling, policing))
     }

@@ -34,6 +34,12 @@ impl PolicerLaw {
         PolicerLaw { threshold: threshold.0, slope: steepness / span, depth: scaled(depth) }
     }
 
+    /// The same, for tokens at a measured rate. A packet that finds nothing queued is free then, even with a threshold of
+    /// nothing: drain is only measured while packets wait, so a rate once measured too low could never be unlearned.
+    pub fn for_measured_rate(self) -> PolicerLaw {
+        PolicerLaw { threshold: self.threshold.max(1), ..self }
+    }
+
     /// The smallest bucket that lets a burst fill the queue: (Qmax − Tc) · (1 + cmax) / 2, and a packet more when even an empty
     /// queue counts as congestion (§3.3).
     pub fn rule(threshold: Bytes, most: Bytes, max_congestion: f64, mtu: Bytes) -> Bytes {
