@@ -22,7 +22,7 @@ params! {
         pub threshold: Packets = Packets(5), from Packets(0), to MAX_LIMIT;
         /// Congestion of a full queue (cmax); 1 makes it a tail drop.
         pub max_congestion: f64 = 1.2, from 1.0, to 100.0;
-        /// Depth of the bucket; by default the least that lets a burst fill the queue.
+        /// Depth of the bucket; by default what lets a burst fill the queue, and a packet more.
         pub bucket: Auto<Bytes> = Auto::Auto, from Auto::Auto, to Auto::Is(MAX_BUCKET);
         /// Rate of the tokens; by default the link's.
         pub rate: Auto<Rate> = Auto::Auto, from Auto::Auto, to Auto::Is(Rate::gbit(1000));
@@ -233,7 +233,7 @@ mod tests {
         for follow_drain in [false, true] {
             let Queue::Cp(mut cp) = cp(|p| p.follow_drain = follow_drain) else { unreachable!() };
             let mut pool = Pool::new();
-            let mut change = |cp: &mut Cp, ms: u64, rate: Rate| {
+            let change = |cp: &mut Cp, ms: u64, rate: Rate| {
                 let now = Time::ZERO + Span::ms(ms);
                 cp.on_rate(rate, &mut Ctx { now, pool: &mut Pool::new(), drops: &mut Vec::new() });
             };
@@ -273,15 +273,29 @@ mod tests {
         assert!(lost.iter().all(|(_, reason)| *reason == DropReason::Policed), "{lost:?}");
     }
 
+    #[test]
+    fn a_maximum_congestion_of_one_polices_no_lasting_overload() {
+        let arrivals: Vec<(u64, u32)> = (0..3000).map(|n| (n * 2000 / 3, 1500)).collect();
+        for threshold in [0, 1, 5, 25] {
+            let lost = turned_away(
+                &mut cp(|p| (p.max_congestion, p.threshold) = (1.0, Packets(threshold))),
+                &arrivals,
+                Ecn::NotEct,
+            );
+            assert!(lost.len() > 900 && lost.iter().all(|(_, reason)| *reason == DropReason::QueueFull), "{threshold}");
+        }
+    }
+
     proptest! {
         /// §4.3: with cmax = 1 and the rule's bucket the policer never drops: a tail drop.
         #[test]
         fn a_maximum_congestion_of_one_is_a_tail_drop(
-            gaps in prop::collection::vec((0u64..1500, 40u32..=1500), 1..400),
+            gaps in prop::collection::vec((0u64..1500, 1000u32..=1500), 1..600),
             threshold in 0u32..30,
+            percent in 30u64..120,
         ) {
             let mut at = 0;
-            let arrivals: Vec<(u64, u32)> = gaps.iter().map(|&(gap, len)| { at += gap; (at, len) }).collect();
+            let arrivals: Vec<(u64, u32)> = gaps.iter().map(|&(gap, len)| { at += gap * percent / 100; (at, len) }).collect();
             let mut fifo = QueueConfig::named("fifo").expect("registered");
             fifo.set("limit", "30p").expect("a limit");
             let mut fifo = fifo.build(&LINK, Rng::stream(1, "fifo"));
