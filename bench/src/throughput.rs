@@ -7,7 +7,9 @@ use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::transport::TcpParams;
-use narrows_scenario::{Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport};
+use narrows_scenario::{
+    Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport,
+};
 use narrows_sim::Watch;
 use serde::Serialize;
 
@@ -253,6 +255,7 @@ pub(crate) fn cubic(count: u32, rtt: Rtt, start: Start) -> Result<Flow, String> 
         start,
         stop: Time::ZERO,
         transport: Transport::Tcp(TcpParams::default()),
+        ends: Ends::default(),
     })
 }
 

@@ -20,11 +20,13 @@ pub enum DropReason {
     Unclassified,
     /// The link's random loss.
     LinkLoss,
+    /// An acknowledgment that a later one in the queue replaces.
+    Superseded,
 }
 
 impl DropReason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [DropReason; 8] = [
+    pub const ALL: [DropReason; 9] = [
         DropReason::QueueFull,
         DropReason::FlowLimit,
         DropReason::MemoryLimit,
@@ -33,6 +35,7 @@ impl DropReason {
         DropReason::Policed,
         DropReason::Unclassified,
         DropReason::LinkLoss,
+        DropReason::Superseded,
     ];
 
     /// The name in results: `queue_full`.
@@ -46,6 +49,7 @@ impl DropReason {
             DropReason::Policed => "policed",
             DropReason::Unclassified => "unclassified",
             DropReason::LinkLoss => "link_loss",
+            DropReason::Superseded => "superseded",
         }
     }
 }

@@ -24,7 +24,7 @@ pub mod rng;
 pub mod time;
 
 pub use drop_reason::DropReason;
-pub use packet::{Dscp, Ecn, FlowId, PacketMeta};
+pub use packet::{Dscp, Ecn, FlowId, HostId, PacketMeta, Role};
 pub use pool::{Chain, PacketId, Pool};
 pub use rate::{Bytes, Rate};
 pub use rng::Rng;

@@ -6,6 +6,53 @@ use crate::time::Time;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct FlowId(pub u32);
 
+/// A host as the driver numbers it; stands for an IP address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct HostId(pub u16);
+
+/// What a box on the way can read from a TCP header about an acknowledgment, for filters of acknowledgments.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Role {
+    /// Data, datagrams, the handshake: nothing that a later packet could replace.
+    #[default]
+    Other,
+    /// An acknowledgment without payload.
+    Ack,
+    /// The same with selective acknowledgments (RFC 2018).
+    AckSack,
+    /// An acknowledgment without payload that echoes congestion experienced (RFC 3168 §6.1).
+    AckEcho,
+    /// The same with selective acknowledgments.
+    AckSackEcho,
+}
+
+impl Role {
+    /// The role of an acknowledgment without payload.
+    pub const fn ack(sack: bool, echo: bool) -> Role {
+        match (sack, echo) {
+            (false, false) => Role::Ack,
+            (true, false) => Role::AckSack,
+            (false, true) => Role::AckEcho,
+            (true, true) => Role::AckSackEcho,
+        }
+    }
+
+    /// Is it an acknowledgment without payload?
+    pub const fn is_ack(self) -> bool {
+        !matches!(self, Role::Other)
+    }
+
+    /// Are there selective acknowledgments in it?
+    pub const fn has_sack(self) -> bool {
+        matches!(self, Role::AckSack | Role::AckSackEcho)
+    }
+
+    /// Does it echo congestion experienced?
+    pub const fn echoes(self) -> bool {
+        matches!(self, Role::AckEcho | Role::AckSackEcho)
+    }
+}
+
 /// The ECN field of the IP header (RFC 3168 §5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Ecn {
@@ -45,6 +92,12 @@ pub struct PacketMeta {
     pub flow: FlowId,
     /// Length on this link, framing overhead included, bytes.
     pub len: u32,
+    /// Of an acknowledgment: what is expected next (modulo 2³²).
+    pub ack: u32,
+    /// Where it comes from.
+    pub src: HostId,
+    /// Where it goes.
+    pub dst: HostId,
     /// ECN field; a queue marks in place.
     pub ecn: Ecn,
     /// Code point.
@@ -52,6 +105,8 @@ pub struct PacketMeta {
     /// Changes its value once per round trip: QUIC's spin bit (RFC 9000 §17.4), or what a box reads from TCP's timestamps
     /// (RFC 7323).
     pub spin: bool,
+    /// What can be read of it as an acknowledgment.
+    pub role: Role,
 }
 
 impl PacketMeta {

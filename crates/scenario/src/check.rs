@@ -1,4 +1,5 @@
 //! What must hold in a scenario beyond each value's own range, whether it was read from a file or built in code.
+use crate::dscp;
 use crate::error::ScenarioError;
 use crate::keys::{FlowKeys, HopKeys, INTERVALS, Loss, MOST_FLOWS, MOST_POINTS, RATES, RTTS, RecordKeys, TopKeys};
 use crate::kind::Kind;
@@ -53,7 +54,33 @@ pub(crate) fn check(s: &Scenario) -> Result<(), Fault> {
     for (i, flow) in s.flows.iter().enumerate() {
         check_flow(s, flow).map_err(|(key, message)| Fault { part: Part::Flow(i), key, message })?;
     }
+    hosts(s)?;
     single_names(s)
+}
+
+/// Most hosts: a packet names one in 16 bits.
+const MOST_HOSTS: usize = 1 << 16;
+
+/// Hosts have legal names, and there are not too many of them.
+fn hosts(s: &Scenario) -> Result<(), Fault> {
+    let mut seen = HashSet::new();
+    for (i, flow) in s.flows.iter().enumerate() {
+        for (key, host) in [("from", &flow.ends.from), ("to", &flow.ends.to)] {
+            let fault = |message| Err(Fault { part: Part::Flow(i), key: key.into(), message });
+            if !is_name(host) {
+                return fault(format!("{key} cannot be {host:?}; allowed: {NAMES}"));
+            }
+            seen.insert(host.as_str());
+            if seen.len() > MOST_HOSTS {
+                return fault(format!("more than {MOST_HOSTS} hosts"));
+            }
+        }
+        if flow.ends.dscp.0 > 63 {
+            let message = format!("dscp cannot be {}; allowed: {}", flow.ends.dscp.0, dscp::ALLOWED);
+            return Err(Fault { part: Part::Flow(i), key: "dscp".into(), message });
+        }
+    }
+    Ok(())
 }
 
 /// Hops have legal, different names; checked before the routes that use them.
@@ -111,12 +138,16 @@ fn top(s: &Scenario) -> Result<(), Fault> {
 /// What a name may look like.
 pub(crate) const NAMES: &str = "1 to 64 letters, digits, spaces (inside) and \"_\", \"-\", \".\", \"+\"";
 
+fn is_name(name: &str) -> bool {
+    let letters = name.chars().all(|c| c.is_alphanumeric() || " _-.+".contains(c));
+    !name.is_empty() && name.chars().count() <= 64 && letters && name.trim() == name
+}
+
 fn unique<'a>(names: impl Iterator<Item = &'a str>, part: fn(usize) -> Part) -> Result<(), Fault> {
     let mut seen = HashSet::new();
     for (i, name) in names.enumerate() {
-        let letters = name.chars().all(|c| c.is_alphanumeric() || " _-.+".contains(c));
         let fault = |message| Err(Fault { part: part(i), key: "name".into(), message });
-        if name.is_empty() || name.chars().count() > 64 || !letters || name.trim() != name {
+        if !is_name(name) {
             return fault(format!("name cannot be {name:?}; allowed: {NAMES}"));
         }
         if !seen.insert(name) {

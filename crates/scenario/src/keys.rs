@@ -12,8 +12,21 @@ pub(crate) const RECORD: &[&str] = &["interval", "flows", "gauges"];
 /// Every key of `[[hop]]`.
 pub(crate) const HOP: &[&str] = &["name", "rate", "delay", "queue", "overhead", "loss", "release", "burst"];
 /// Every key of `[[flow]]`.
-pub(crate) const FLOW: &[&str] =
-    &["name", "count", "controller", "traffic", "transport", "rtt", "route", "back", "start", "stop"];
+pub(crate) const FLOW: &[&str] = &[
+    "name",
+    "count",
+    "controller",
+    "traffic",
+    "transport",
+    "rtt",
+    "route",
+    "back",
+    "start",
+    "stop",
+    "from",
+    "to",
+    "dscp",
+];
 
 /// Least and most that a link can carry, apart from outages.
 pub(crate) const RATES: (Rate, Rate) = (Rate::bit(1), Rate::gbit(1000));

@@ -6,6 +6,7 @@
 //! In: [`Scenario::load`] reads a file, [`shorthand`] the command line's short forms, [`schema`] describes files to
 //! editors. Out: [`result::folder`] writes and reads result folders.
 mod check;
+mod dscp;
 mod error;
 mod keys;
 mod kind;
@@ -20,7 +21,7 @@ pub mod transport;
 mod write;
 
 pub use error::ScenarioError;
-pub use model::{Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start};
+pub use model::{Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start};
 pub use result::{Cdf, ResultError, RunResult, Series, Stored, Summary, summary_json};
 pub use traffic::Traffic;
 pub use transport::Transport;

@@ -3,7 +3,7 @@ use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
-use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_core::{Bytes, Dscp, Rate, Span, Time};
 
 /// A whole experiment.
 #[derive(Clone, PartialEq, Debug)]
@@ -114,6 +114,26 @@ pub struct Flow {
     pub stop: Time,
     /// How it is carried.
     pub transport: Transport,
+    /// What its packets say of where they belong.
+    pub ends: Ends,
+}
+
+/// Between whom a group of flows runs, and the class that it asks for: what queues that tell hosts and classes apart read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ends {
+    /// The sending host; flows of the same name share one.
+    pub from: String,
+    /// The receiving host.
+    pub to: String,
+    /// Code point of the data; acknowledgments carry none.
+    pub dscp: Dscp,
+}
+
+impl Default for Ends {
+    /// The same two hosts for all, best effort.
+    fn default() -> Ends {
+        Ends { from: "sender".into(), to: "receiver".into(), dscp: Dscp(0) }
+    }
 }
 
 /// Base round-trip time of a group of flows.

@@ -3,6 +3,7 @@
 //!
 //! It states what can be said of one value at a time: keys, kinds, units, words, bounds of bare numbers. What must hold
 //! between values, and ranges of values with units, the program checks; they stand in the descriptions.
+use crate::dscp;
 use crate::keys::{FlowKeys, HopKeys, INTERVALS, RATES, RTTS, RecordKeys, TopKeys};
 use crate::kind::Kind;
 use crate::traffic::Traffic;
@@ -64,6 +65,12 @@ fn flow() -> Value {
         "stop".into(),
         described("When it stops, later than its start. Default: the duration.", unit(Unit::Span)),
     );
+    keys.insert("from".into(), described("The sending host; flows of one name share it. Default: sender.", name()));
+    keys.insert("to".into(), described("The receiving host. Default: receiver.", name()));
+    // Names of code points are taken in any letter case, but offered in one.
+    let names: Vec<&str> = dscp::NAMES.iter().map(|&(name, _)| name).collect();
+    let code = json!({ "anyOf": [{ "enum": names }, { "type": "integer", "minimum": 0, "maximum": 63 }] });
+    keys.insert("dscp".into(), described("Code point of the data, a number or a name. Default: 0.", code));
     Value::Object(object(keys, &["name", "rtt", "route"]))
 }
 

@@ -4,7 +4,7 @@
 //! function takes the flag that the text belongs to, for its messages.
 use crate::error::ScenarioError;
 use crate::kind::Kind;
-use crate::model::{Flow, Rtt, Start};
+use crate::model::{Ends, Flow, Rtt, Start};
 use crate::parse::{default_controller, default_transport};
 use crate::suggest::{hint, unit_hint};
 use crate::traffic::Traffic;
@@ -34,7 +34,7 @@ impl FlowGroup {
     pub fn over(self, route: Vec<usize>, rtt: Span, stop: Time) -> Flow {
         let FlowGroup { name, count, controller, traffic, transport } = self;
         let (rtt, start, back) = (Rtt::Fixed(rtt), Start::At(Time::ZERO), Vec::new());
-        Flow { name, count, controller, traffic, rtt, route, back, start, stop, transport }
+        Flow { name, count, controller, traffic, rtt, route, back, start, stop, transport, ends: Ends::default() }
     }
 }
 

@@ -62,6 +62,9 @@ fn flow(out: &mut String, flow: &Flow, hops: &[Hop]) {
     };
     line(out, "start", &start);
     line(out, "stop", &quoted(&show(flow.stop)));
+    line(out, "from", &quoted(&flow.ends.from));
+    line(out, "to", &quoted(&flow.ends.to));
+    line(out, "dscp", &flow.ends.dscp.0.to_string());
 }
 
 fn uniform(low: &str, high: &str) -> String {

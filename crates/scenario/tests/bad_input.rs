@@ -169,6 +169,21 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("seed = 1", "seed = -1", "S.toml:4: seed in the scenario cannot be -1; allowed: a whole number, 0 or more"),
     ("seed = 1", "seed = 1.5", "S.toml:4: seed in the scenario cannot be 1.5; allowed: a whole number, 0 or more"),
+    (
+        "count = 2",
+        r#"dscp = "af44""#,
+        r#"S.toml:27: dscp in [[flow]] cannot be "af44"; allowed: 0 ..= 63 or a name: cs0 to cs7, af11 to af43, ef, va, le (did you mean "af41"?)"#,
+    ),
+    (
+        "count = 2",
+        "dscp = 64",
+        "S.toml:27: dscp in [[flow]] cannot be 64; allowed: 0 ..= 63 or a name: cs0 to cs7, af11 to af43, ef, va, le",
+    ),
+    (
+        "count = 2",
+        r#"to = " phone""#,
+        r#"S.toml:27: to cannot be " phone"; allowed: 1 to 64 letters, digits, spaces (inside) and "_", "-", ".", "+""#,
+    ),
     ("count = 2", "count = 0", "S.toml:27: count in [[flow]] cannot be 0; allowed: 1 ..= 10000000"),
     (
         "count = 2",
@@ -371,7 +386,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "traffic = \"bulk\"\n",
         "traffic = \"bulk\"\n# a comment\n\nburst = 3\n",
-        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: name, count, controller, traffic, transport, rtt, route, back, start, stop"#,
+        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: name, count, controller, traffic, transport, rtt, route, back, start, stop, from, to, dscp"#,
     ),
     (
         "traffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",

@@ -2,9 +2,9 @@
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::QueueConfig;
-use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_core::{Bytes, Dscp, Rate, Span, Time};
 use narrows_scenario::model::Release;
-use narrows_scenario::{Flow, Hop, RateSpec, Record, Rtt, Scenario, Start, Traffic, Transport};
+use narrows_scenario::{Ends, Flow, Hop, RateSpec, Record, Rtt, Scenario, Start, Traffic, Transport};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::path::Path;
@@ -44,6 +44,7 @@ fn what_is_left_out_has_sensible_defaults() {
     assert_eq!((tcp.count, tcp.start, tcp.stop), (1, Start::At(Time::ZERO), Time::ZERO + Span::s(60)));
     assert_eq!((tcp.traffic.name(), tcp.transport.name()), ("bulk", "tcp"));
     assert_eq!(tcp.controller, ControllerConfig::named("cubic"));
+    assert_eq!((&tcp.ends, &udp.ends), (&Ends::default(), &Ends::default()));
     assert_eq!((udp.transport.name(), &udp.controller), ("udp", &None));
 }
 
@@ -64,6 +65,9 @@ fn units_tables_and_schedules_are_read() {
         rtt = { uniform = ["10ms", "30ms"] }
         start = { uniform = ["0s", "5s"] }
         route = ["a"]
+        from = "phone"
+        to = "server 1"
+        dscp = "AF41"
         [flow.transport]
         kind = "tcp"
         initial_window = "3p"
@@ -79,6 +83,8 @@ fn units_tables_and_schedules_are_read() {
     assert_eq!((s.seed, s.warmup, s.record.flows), (16, Span::ms(1500), 0));
     assert_eq!(s.flows[0].rtt, Rtt::Uniform(Span::ms(10), Span::ms(30)));
     assert_eq!(s.flows[0].start, Start::Uniform(at(0), at(5)));
+    let ends = Ends { from: "phone".into(), to: "server 1".into(), dscp: Dscp(34) };
+    assert_eq!(s.flows[0].ends, ends);
     let Transport::Tcp(tcp) = &s.flows[0].transport else { panic!("tcp") };
     assert!(tcp.ecn && tcp.initial_window.0 == 3);
     assert_eq!(parse(&s.to_toml()), Ok(s));
@@ -187,6 +193,7 @@ fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
                 start: late.map_or(Start::At(start), |late| Start::Uniform(start, start + Span::ns(late.into()))),
                 stop: start + Span::s(5) + Span::ns(stop),
                 transport,
+                ends: Ends { from: format!("h{}", count % 7), to: "b.1".into(), dscp: Dscp(count as u8 % 64) },
             }
         },
     )

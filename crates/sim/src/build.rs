@@ -9,7 +9,7 @@ use crate::world::{Hop, World};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::link::{Link, Service};
 use narrows_core::queue::LinkHint;
-use narrows_core::{Bytes, Ecn, Pool, Rng, Span, Time};
+use narrows_core::{Bytes, Ecn, HostId, Pool, Rng, Span, Time};
 use narrows_scenario::model;
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
 use std::collections::{BTreeMap, VecDeque};
@@ -42,11 +42,17 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         routes: Vec::new(),
         pipes: Vec::new(),
     };
-    let mut pipes = BTreeMap::new();
+    let (mut pipes, mut hosts) = (BTreeMap::new(), BTreeMap::new());
     let digits = if total > MANY_FLOWS { 1 } else { 3 };
     for (routes, group) in scenario.flows.iter().enumerate() {
         let indices = |route: &[usize]| route.iter().map(|&hop| hop as u16).collect();
-        world.routes.push(Routes { there: indices(&group.route), back: indices(&group.back) });
+        world.routes.push(Routes {
+            there: indices(&group.route),
+            back: indices(&group.back),
+            from: host_of(&mut hosts, &group.ends.from),
+            to: host_of(&mut hosts, &group.ends.to),
+            dscp: group.ends.dscp,
+        });
         for member in 0..group.count {
             let index = world.flows.len();
             let tracked = (index < scenario.record.flows as usize).then_some(samples);
@@ -152,6 +158,12 @@ fn flow(
 fn pipe_of(pipes: &mut BTreeMap<Span, u32>, delay: Span) -> u32 {
     let next = pipes.len() as u32;
     *pipes.entry(delay).or_insert(next)
+}
+
+/// The number of the host with this name.
+fn host_of<'a>(hosts: &mut BTreeMap<&'a str, HostId>, name: &'a str) -> HostId {
+    let next = HostId(hosts.len() as u16);
+    *hosts.entry(name).or_insert(next)
 }
 
 /// Stands for the hash of a flow's 5-tuple.

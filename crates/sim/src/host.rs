@@ -4,7 +4,7 @@ use crate::prefetch::prefetch;
 use crate::record::flow::FlowRecord;
 use crate::tcp::{AckSegment, Receiver, Sender};
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::{Ecn, Rng, Span, Time};
+use narrows_core::{Dscp, Ecn, HostId, Rng, Span, Time};
 use std::collections::VecDeque;
 
 /// A flow with both of its ends.
@@ -54,13 +54,18 @@ impl ReturnPipe {
     }
 }
 
-/// A way there and a way back, as indices of hops.
+/// A way there and a way back, as indices of hops, and what lies at their ends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routes {
     /// From sender to receiver; at least one hop.
     pub(crate) there: Box<[u16]>,
     /// From receiver to sender.
     pub(crate) back: Box<[u16]>,
+    /// The sender's host, and the receiver's.
+    pub(crate) from: HostId,
+    pub(crate) to: HostId,
+    /// Code point of what is sent there.
+    pub(crate) dscp: Dscp,
 }
 
 /// What comes back to a sender.

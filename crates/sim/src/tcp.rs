@@ -17,7 +17,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use narrows_core::Time;
+use narrows_core::{Role, Time};
 
 pub(crate) use receiver::{Incoming, Receiver};
 pub(crate) use sender::{Outgoing, Sender};
@@ -43,6 +43,11 @@ pub(crate) struct AckSegment {
 }
 
 impl AckSegment {
+    /// What a box on the way can read of it.
+    pub(crate) fn role(&self) -> Role {
+        Role::ack(self.blocks > 0 || self.duplicate, self.ece)
+    }
+
     fn sacks(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let absolute = |&(start, end): &(u32, u32)| (self.ack + u64::from(start), self.ack + u64::from(end));
         self.sacks[..usize::from(self.blocks)].iter().map(absolute)

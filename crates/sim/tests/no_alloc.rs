@@ -6,7 +6,7 @@ use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::transport::TcpParams;
-use narrows_scenario::{Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport};
+use narrows_scenario::{Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport};
 use narrows_sim::Watch;
 
 // The benchmark counts with the same file.
@@ -124,6 +124,7 @@ fn scenario(queue: QueueConfig, controller: ControllerConfig, count: u32) -> Sce
             start: Start::At(Time::ZERO),
             stop: Time::ZERO + duration,
             transport: Transport::Tcp(TcpParams::default()),
+            ends: Ends::default(),
         }],
         record: Record { interval: Some(Span::ms(20)), ..Record::default() },
     }

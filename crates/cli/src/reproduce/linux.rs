@@ -13,7 +13,7 @@ use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
-    Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Series, Start, Traffic, Transport,
+    Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Series, Start, Traffic, Transport,
 };
 use std::path::PathBuf;
 use truth::{Cell, Figures, Setting};
@@ -251,6 +251,7 @@ fn scenario(setting: &Setting, queue: &QueueConfig, controller: &ControllerConfi
             start: Start::Uniform(Time::ZERO, Time::ZERO + latest),
             stop: Time::ZERO + duration,
             transport: Transport::Tcp(TcpParams::default()),
+            ends: Ends::default(),
         }],
         // Linux's smoothed RTT was sampled at this spacing, of every flow.
         record: Record { interval: Some(Span::ms(50)), flows: setting.flows, gauges: false },

@@ -8,13 +8,13 @@
 //! - a packet leaves once, delivered or dropped; those of one flow are delivered in the order in which they came
 //! - `limit` and `memory_limit` are kept
 //! - the answer is `Empty` only when nothing waits; `At(t)` only when something does, and a dequeue at `t` delivers
-//! - nothing about a packet changes but its ECN field, from capable to CE, and its departure time
+//! - nothing about a packet changes but its ECN field, from capable to CE, its code point, to none, and its departure time
 //! - a timer that is asked for lies ahead once it has been served
 //! - the same string gives the same decisions; a drained queue is empty
 //!
 //! and apart from strings: parameters ([`check_parameters`]) and that no backlogged flow starves ([`check_service`]).
 use crate::drop_reason::DropReason;
-use crate::packet::{Ecn, FlowId, PacketMeta};
+use crate::packet::{Dscp, Ecn, FlowId, HostId, PacketMeta};
 use crate::params::{Bound, Limit, ParamError, ParamSpec, ParamValue, Unit};
 use crate::pool::{PacketId, Pool};
 use crate::queue::parts::flow_table::mix;
@@ -190,6 +190,8 @@ struct Ledger {
     decisions: Vec<Decision>,
 }
 
+/// Code points of flows: best effort first, then what other classes are made of (EF, CS1, AF41, CS7).
+const CODE_POINTS: [Dscp; 6] = [Dscp(0), Dscp(46), Dscp(8), Dscp(0), Dscp(34), Dscp(56)];
 /// Flows that scripts speak of.
 const FLOWS: u32 = 16;
 /// Lengths that they speak of; the first is the ordinary one.
@@ -266,8 +268,18 @@ impl Ledger {
     fn enqueue(&mut self, flow: u32, len: u32, ecn: Ecn, depart: Span) -> Result<(), String> {
         let depart = if depart == Span::ZERO { Time::ZERO } else { self.now + depart };
         let hash = mix(flow, 1);
-        let meta =
-            PacketMeta { arrived: self.now, depart, hash, flow: FlowId(flow), len, ecn, ..PacketMeta::default() };
+        let meta = PacketMeta {
+            arrived: self.now,
+            depart,
+            hash,
+            flow: FlowId(flow),
+            src: HostId((flow / 2) as u16),
+            dst: HostId((flow % 3) as u16),
+            dscp: CODE_POINTS[flow as usize % CODE_POINTS.len()],
+            len,
+            ecn,
+            ..PacketMeta::default()
+        };
         let id = self.pool.insert(meta);
         if self.queued.len() <= id.index() {
             self.queued.resize(id.index() + 1, None);
@@ -366,7 +378,9 @@ impl Ledger {
 fn check_meta(before: &PacketMeta, after: &PacketMeta) -> Result<(), String> {
     let marked = after.ecn == Ecn::Ce && before.ecn.is_capable();
     ensure(after.ecn == before.ecn || marked, || format!("{:?} has become {:?}", before.ecn, after.ecn))?;
-    let unchanged = PacketMeta { ecn: before.ecn, depart: before.depart, ..*after };
+    let washed = after.dscp == Dscp(0);
+    ensure(washed || after.dscp == before.dscp, || format!("{:?} has become {:?}", before.dscp, after.dscp))?;
+    let unchanged = PacketMeta { ecn: before.ecn, dscp: before.dscp, depart: before.depart, ..*after };
     ensure(unchanged == *before, || format!("{before:?} has become {after:?}"))
 }
 

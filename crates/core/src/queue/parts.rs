@@ -1,6 +1,7 @@
 //! What disciplines share: laws and structures that exist once.
 //!
 //! A discipline composes them: `fq_codel` = flow table + deficit round robin + CoDel's law.
+pub mod cobalt_law;
 pub mod codel_law;
 pub mod congestion_policer;
 pub mod drain_rate;
@@ -9,4 +10,5 @@ pub mod fattest;
 pub mod flow_scheduler;
 pub mod flow_table;
 pub mod pie_law;
+pub mod set_associative;
 pub mod spin_rtt;

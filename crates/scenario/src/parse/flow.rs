@@ -1,9 +1,10 @@
 //! `[[flow]]`: what is sent, how, from when to when, and over which hops.
 use super::reader::{Item, Section};
 use crate::check;
+use crate::dscp;
 use crate::error::ScenarioError;
 use crate::keys::{self, FlowKeys};
-use crate::model::{Flow, Rtt, Start};
+use crate::model::{Ends, Flow, Rtt, Start};
 use crate::suggest::hint;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
@@ -41,7 +42,30 @@ pub(super) fn read(section: &Section<'_>, hops: &[&str], duration: Span) -> Resu
     let route = way(&section.need("route", &names(hops))?, hops)?;
     let back = section.item("back").map(|item| way(&item, hops)).transpose()?.unwrap_or_default();
     let stop = Time::ZERO + stop;
-    Ok(Flow { name, count: plain.count, controller, traffic, rtt, route, back, start, stop, transport })
+    let ends = ends(section)?;
+    Ok(Flow { name, count: plain.count, controller, traffic, rtt, route, back, start, stop, transport, ends })
+}
+
+/// Hosts and code point.
+fn ends(section: &Section<'_>) -> Result<Ends, ScenarioError> {
+    let mut ends = Ends::default();
+    if let Some(item) = section.item("from") {
+        ends.from = item.string(check::NAMES)?.to_owned();
+    }
+    if let Some(item) = section.item("to") {
+        ends.to = item.string(check::NAMES)?.to_owned();
+    }
+    if let Some(item) = section.item("dscp") {
+        ends.dscp = match item.is_string() {
+            true => {
+                let name = item.string(dscp::ALLOWED)?;
+                let hint = || hint(name, dscp::NAMES.iter().map(|&(name, _)| name));
+                dscp::named(name).ok_or_else(|| item.refuse(dscp::ALLOWED, &hint()))?
+            }
+            false => item.value::<dscp::Number>()?.0,
+        };
+    }
+    Ok(ends)
 }
 
 /// What carries this traffic when nothing is said.

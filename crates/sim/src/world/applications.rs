@@ -3,7 +3,7 @@ use super::{Segment, SegmentKind, World};
 use crate::application::Act;
 use crate::event::Kind;
 use crate::host::Transport;
-use narrows_core::{Dscp, FlowId, PacketMeta, Time};
+use narrows_core::{FlowId, PacketMeta, Time};
 
 impl World {
     pub(super) fn on_application(&mut self, flow_index: usize) {
@@ -68,10 +68,17 @@ impl World {
 
     pub(super) fn send_datagram(&mut self, flow_index: usize, payload: u32) {
         let flow = &self.flows[flow_index];
-        let meta =
-            PacketMeta { hash: flow.hash, flow: FlowId(flow_index as u32), dscp: Dscp(0), ..PacketMeta::default() };
+        let routes = &self.routes[flow.routes as usize];
+        let meta = PacketMeta {
+            hash: flow.hash,
+            flow: FlowId(flow_index as u32),
+            src: routes.from,
+            dst: routes.to,
+            dscp: routes.dscp,
+            ..PacketMeta::default()
+        };
         let ip_len = payload + flow.header;
-        let hop = usize::from(self.routes[flow.routes as usize].there[0]);
+        let hop = usize::from(routes.there[0]);
         let id = self.insert(meta, Segment { ip_len, kind: SegmentKind::Datagram, ..Segment::default() });
         self.offer(hop, id);
     }

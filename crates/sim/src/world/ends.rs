@@ -3,7 +3,7 @@ use super::{SYN_LEN, Segment, SegmentKind, World, arm};
 use crate::event::Kind;
 use crate::host::{Armed, MAX_SYNS, Returning, Tcp, Transport, Underway};
 use crate::tcp::{AckSegment, Incoming, Outgoing, milliseconds};
-use narrows_core::{Ecn, FlowId, PacketId, PacketMeta};
+use narrows_core::{Ecn, FlowId, PacketId, PacketMeta, Role};
 
 /// How many acknowledgments ahead a sender's state is loaded.
 const AHEAD: usize = 2;
@@ -61,11 +61,24 @@ impl World {
     #[inline]
     pub(super) fn send_back(&mut self, flow_index: usize, kind: SegmentKind, what: Returning) {
         let flow = &mut self.flows[flow_index];
-        let Some(&hop) = self.routes[flow.routes as usize].back.first() else {
+        let routes = &self.routes[flow.routes as usize];
+        let Some(&hop) = routes.back.first() else {
             return self.return_now(flow_index, what);
         };
         let ip_len = if kind == SegmentKind::SynAck { SYN_LEN } else { flow.header };
-        let meta = PacketMeta { hash: !flow.hash, flow: FlowId(flow_index as u32), ..PacketMeta::default() };
+        let (ack, role) = match what {
+            Returning::Ack(ack) => (ack.ack as u32, ack.role()),
+            Returning::SynAck => (0, Role::Other),
+        };
+        let meta = PacketMeta {
+            hash: !flow.hash,
+            flow: FlowId(flow_index as u32),
+            src: routes.to,
+            dst: routes.from,
+            ack,
+            role,
+            ..PacketMeta::default()
+        };
         let id = self.insert(meta, Segment { ip_len, kind, ..Segment::default() });
         if let Returning::Ack(ack) = what {
             if self.acks.len() <= id.index() {
@@ -147,15 +160,19 @@ impl World {
                 return;
             };
             tcp.spin.on_sent(seq);
+            let routes = &self.routes[flow.routes as usize];
             let meta = PacketMeta {
                 hash: flow.hash,
                 flow: FlowId(flow_index as u32),
+                src: routes.from,
+                dst: routes.to,
                 ecn: tcp.ecn,
+                dscp: routes.dscp,
                 spin: tcp.spin.value,
                 ..PacketMeta::default()
             };
             let ip_len = u32::from(len) + flow.header;
-            let hop = usize::from(self.routes[flow.routes as usize].there[0]);
+            let hop = usize::from(routes.there[0]);
             let id = self.insert(meta, Segment { seq, ip_len, stamp: milliseconds(now), cwr, ..Segment::default() });
             self.offer(hop, id);
         }
@@ -217,8 +234,16 @@ impl World {
         tcp.syn = Some((first, sent + 1));
         let deadline = tcp.syn_deadline();
         arm(&mut self.events, &mut tcp.armed.retransmit, deadline, Kind::Retransmit, flow_index);
-        let meta = PacketMeta { hash: flow.hash, flow: FlowId(flow_index as u32), ..PacketMeta::default() };
-        let hop = usize::from(self.routes[flow.routes as usize].there[0]);
+        let routes = &self.routes[flow.routes as usize];
+        let meta = PacketMeta {
+            hash: flow.hash,
+            flow: FlowId(flow_index as u32),
+            src: routes.from,
+            dst: routes.to,
+            dscp: routes.dscp,
+            ..PacketMeta::default()
+        };
+        let hop = usize::from(routes.there[0]);
         let id = self.insert(meta, Segment { ip_len: SYN_LEN, kind: SegmentKind::Syn, ..Segment::default() });
         self.offer(hop, id);
     }

@@ -76,7 +76,9 @@ fn one_cubic_flow() {
         let mean = hop.sojourn_ms.mean;
         match queue {
             "fifo" | "sfq" | "fq" => assert!(mean > 10.0, "{queue}, a tail drop: {mean} ms"),
-            "codel" | "fq_codel" => assert!(mean < 10.0, "{queue}, with a target of 5 ms: {mean} ms"),
+            "codel" | "fq_codel" | "cobalt" | "cake" => {
+                assert!(mean < 10.0, "{queue}, with a target of 5 ms: {mean} ms")
+            }
             _ => assert!(mean < 100.0, "{queue}: {mean} ms"),
         }
     }
@@ -341,10 +343,12 @@ fn an_overload_of_datagrams() {
         route = ["bottleneck"]"#;
     for (queue, result) in table("datagrams.txt", text, &[("goodput", |r| goodput(r, "poisson"))], unaltered) {
         let hop = hop(&result, "bottleneck");
-        // Cocoa takes the standing queue of datagrams away, down to its least limit, and PIE's probability swings: a Poisson
-        // process lets such queues run dry now and then.
-        let least = if ["cocoa", "pie", "fq_pie"].contains(&queue) { 0.99 } else { 0.999 };
+        // Cocoa takes the standing queue of datagrams away, down to its least limit, and the probabilities of PIE and COBALT
+        // swing: a Poisson process lets such queues run dry now and then.
+        let least = if ["cocoa", "pie", "fq_pie", "cobalt"].contains(&queue) { 0.99 } else { 0.999 };
         assert!(hop.utilisation > least, "{queue}: {}", hop.utilisation);
-        assert!((hop.loss_rate - 1.0 / 3.0).abs() < 0.02, "{queue} loses {}", hop.loss_rate);
+        // BLUE also drops what had piled up before the warm-up's end.
+        let most = if ["cobalt", "cake"].contains(&queue) { 0.04 } else { 0.02 };
+        assert!((hop.loss_rate - 1.0 / 3.0).abs() < most, "{queue} loses {}", hop.loss_rate);
     }
 }

@@ -136,6 +136,19 @@ impl Drr {
         }
     }
 
+    /// Is the flow whose turn it is a new one?
+    #[inline]
+    pub fn turn_is_new(&self) -> bool {
+        self.new.head.is_some()
+    }
+
+    /// Is the flow whose turn it is alone on its list?
+    #[inline]
+    pub fn turn_is_alone(&self) -> bool {
+        let list = if self.new.head.is_some() { &self.new } else { &self.old };
+        list.head.is_some_and(|slot| self.members[slot.index()].next.is_none())
+    }
+
     /// The flow has sent a packet.
     #[inline]
     pub fn charge(&mut self, slot: SlotId, len: u32) {

@@ -1,0 +1,199 @@
+//! CAKE's shaper: what a packet costs on the wire, and schedules in deficit mode (Linux `cake_calc_overhead`,
+//! `cake_advance_shaper`).
+//!
+//! There is no bucket: each packet puts the time of the next one off by its own, so that after idling one packet leaves at
+//! once and none in a burst. Where drops are charged, a second schedule at two thirds of the rate, which drops do not put
+//! off, lets something through.
+use crate::{Bytes, Span, Time};
+
+choice! {
+    /// What the link layer makes of a packet.
+    pub enum Atm {
+        /// Nothing.
+        Noatm = "noatm",
+        /// Cells of 53 bytes for each 48 begun.
+        Atm = "atm",
+        /// 65 bytes for each 64 begun (64b/65b coding).
+        Ptm = "ptm",
+    }
+}
+
+/// What a packet costs beyond its length.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Framing {
+    pub(super) overhead: u32,
+    pub(super) mpu: u32,
+    pub(super) atm: Atm,
+}
+
+impl Framing {
+    /// Bytes that a packet takes on the wire.
+    #[inline]
+    pub(super) fn length(&self, len: u32) -> u32 {
+        let len = len.saturating_add(self.overhead).max(self.mpu);
+        match self.atm {
+            Atm::Noatm => len,
+            Atm::Atm => len.div_ceil(48).saturating_mul(53),
+            Atm::Ptm => len.saturating_add(len.div_ceil(64)),
+        }
+    }
+}
+
+/// A rate as nanoseconds per byte in fixed point, with at most 34 bits (Linux `cake_set_rate`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pace {
+    ns: u64,
+    shift: u32,
+}
+
+/// Slowest rate, bytes per second, so that no packet blocks the shaper for long (Linux: `MIN_RATE`).
+const MIN_RATE: u64 = 64;
+/// Bits of the mantissa.
+const BITS: u32 = 34;
+
+impl Pace {
+    pub(super) fn new(bytes_per_s: u64) -> Pace {
+        let ns = (1_000_000_000u64 << BITS) / bytes_per_s.max(MIN_RATE);
+        let cut = (64 - ns.leading_zeros()).saturating_sub(BITS);
+        Pace { ns: ns >> cut, shift: BITS - cut }
+    }
+
+    /// Time that so many bytes take.
+    #[inline]
+    pub(super) fn time(&self, len: u32) -> Span {
+        Span::ns(((u128::from(len) * u128::from(self.ns)) >> self.shift) as u64)
+    }
+}
+
+/// When a packet may leave next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shaper {
+    pace: Pace,
+    next: Time,
+    failsafe: Time,
+}
+
+impl Shaper {
+    pub(super) fn new(pace: Pace) -> Shaper {
+        Shaper { pace, next: Time::ZERO, failsafe: Time::ZERO }
+    }
+
+    /// The first packet after a pause: time not used is lost.
+    pub(super) fn restart(&mut self, now: Time) {
+        if self.next < now {
+            (self.next, self.failsafe) = (now, now);
+        }
+    }
+
+    /// When a packet may leave, if not now.
+    #[inline]
+    pub(super) fn until(&self, now: Time) -> Option<Time> {
+        let due = self.next.min(self.failsafe);
+        (due > now).then_some(due)
+    }
+
+    /// A packet of this length on the wire has left.
+    #[inline]
+    pub(super) fn charge(&mut self, len: u32) {
+        let time = self.pace.time(len);
+        self.next += time;
+        self.failsafe += time + time / 2;
+    }
+
+    /// One has been dropped, and counts as received.
+    pub(super) fn charge_drop(&mut self, len: u32) {
+        self.next += self.pace.time(len);
+    }
+}
+
+/// When a tin is below its threshold again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Schedule {
+    pub(super) next: Time,
+}
+
+impl Schedule {
+    /// The tin's first packet after a pause.
+    #[inline]
+    pub(super) fn restart(&mut self, now: Time) {
+        self.next = self.next.max(now);
+    }
+
+    /// The tin has used the link: a debt grows, what was not used is kept for one packet.
+    #[inline]
+    pub(super) fn charge(&mut self, pace: Pace, len: u32, now: Time) {
+        let time = pace.time(len);
+        if self.next < now {
+            self.next += time;
+        } else {
+            self.next = self.next.max(now + time);
+        }
+    }
+}
+
+/// Bytes that a queued packet occupies in Linux beside its own: `sk_buff` and `skb_shared_info`, aligned to cache lines
+/// (`SKB_TRUESIZE` on 64 bits).
+pub(super) const TRUESIZE: Bytes = Bytes(256 + 320);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_packets_cost_on_the_wire() {
+        let length = |overhead, mpu, atm, len| Framing { overhead, mpu, atm }.length(len);
+        assert_eq!(length(0, 0, Atm::Noatm, 1500), 1500);
+        // Ethernet with preamble, gap and check sequence: 38 bytes, at least 84.
+        assert_eq!([40, 46, 47, 1500].map(|len| length(38, 84, Atm::Noatm, len)), [84, 84, 85, 1538]);
+        // PPPoE over ADSL, LLC/SNAP: 40 bytes, whole cells.
+        assert_eq!([40, 56, 57, 1492].map(|len| length(40, 0, Atm::Atm, len)), [106, 106, 159, 1696]);
+        assert_eq!([64, 65, 1500].map(|len| length(0, 0, Atm::Ptm, len)), [65, 67, 1524]);
+    }
+
+    #[test]
+    fn a_pace_is_exact_to_ten_digits() {
+        for rate in [64, 1000, 125_000, 1_250_000, 12_500_000, 125_000_000, 12_500_000_000u64] {
+            let (got, exact) = (Pace::new(rate).time(1 << 30).as_ns() as f64, (1u64 << 30) as f64 * 1e9 / rate as f64);
+            assert!((got - exact).abs() <= 1.0 + exact * 1e-9, "{rate}: {got} for {exact}");
+        }
+        assert_eq!(Pace::new(0), Pace::new(64), "the slowest there is");
+    }
+
+    #[test]
+    fn packets_leave_at_the_rate_and_none_in_a_burst() {
+        // 8 Mbit/s: 1 µs a byte.
+        let mut shaper = Shaper::new(Pace::new(1_000_000));
+        let at = |us| Time::ZERO + Span::us(us);
+        shaper.restart(at(500));
+        assert_eq!(shaper.until(at(500)), None);
+        shaper.charge(1000);
+        assert_eq!(shaper.until(at(500)), Some(at(1500)));
+        // Late by 100 µs: the next is not put off by that.
+        assert_eq!(shaper.until(at(1600)), None);
+        shaper.charge(1000);
+        assert_eq!(shaper.until(at(1600)), Some(at(2500)));
+        shaper.restart(at(9000));
+        shaper.charge(1000);
+        assert_eq!(shaper.until(at(9000)), Some(at(10_000)));
+    }
+
+    #[test]
+    fn drops_that_are_charged_leave_two_thirds_of_the_rate() {
+        let mut shaper = Shaper::new(Pace::new(1_000_000));
+        shaper.charge_drop(50_000);
+        shaper.charge(1000);
+        assert_eq!(shaper.until(Time::ZERO), Some(Time::ZERO + Span::us(1500)));
+    }
+
+    #[test]
+    fn a_tin_keeps_what_it_did_not_use_for_one_packet_and_owes_what_it_did() {
+        let (mut tin, pace) = (Schedule::default(), Pace::new(1_000_000));
+        let at = |us| Time::ZERO + Span::us(us);
+        tin.charge(pace, 1000, at(5000));
+        assert_eq!(tin.next, at(1000));
+        tin.restart(at(5000));
+        tin.charge(pace, 1000, at(5000));
+        tin.charge(pace, 500, at(5100));
+        assert_eq!(tin.next, at(6000), "already later than 5100 + 500");
+    }
+}

@@ -1,0 +1,383 @@
+//! FQ-CoDel that cannot be starved: flow queues with priority for those within their share, CoDel scaled to the share.
+//!
+//! FQ-CoDel serves new flows before old ones whatever they have had before, so that packets that are always "new" leave nothing
+//! to a flow that is backlogged; and its CoDel takes a flow that gets a packet through every 20 ms for one with a standing queue.
+//!
+//! - A flow's tag counts what it has been sent; virtual time is the lowest tag of the backlogged flows in the last round (after
+//!   start-time fair queuing: Goyal, Vin, Cheng, 1996). A flow that comes with its tag less than a quantum ahead of virtual
+//!   time has had no more than any of those, and is served first; any other waits its turn, as in deficit round robin. So nobody is served first who has had
+//!   more than a backlogged flow, whatever the others do.
+//! - Newcomers are one flow together: a packet whose 5-tuple was not seen in the last second goes to a queue that all such
+//!   packets share, with one flow's share and one flow's priority. Ever-new ports gain nothing by being many.
+//! - CoDel's target is at least the time in which each waiting flow sends a packet, and the last packet of a flow's own queue is
+//!   spared: at a share of less than a packet per target a queue is not a standing one.
+//!
+//! A flow's second packet waits until its first has left the newcomers' queue, so that order is kept. A bucket belongs to a
+//! 5-tuple until it has been silent for `memory`; who finds both of its two buckets taken stays a newcomer.
+use super::codel::MAX_LIMIT;
+use super::fq_codel::{MAX_FLOWS, MAX_QUANTUM, MIN_QUANTUM};
+use super::parts::codel_law::{self, CodelLaw, CodelState, Source, Sqrt};
+use super::parts::drain_rate::DrainRate;
+use super::parts::drr::{Drr, Emptied};
+use super::parts::fattest::Fattest;
+use super::parts::flow_table::{FlowTable, SlotId, mix, scale};
+use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
+use crate::params::Packets;
+use crate::pool::Pool;
+use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rate, Rng, Span, Time};
+
+params! {
+    /// FQ-CoDel's parameters, and what protects from starvation.
+    pub struct FqCodelFairParams {
+        /// Most packets that wait.
+        pub limit: Packets = Packets(10_240), from Packets(1), to MAX_LIMIT;
+        /// Buckets that flows are hashed into.
+        pub flows: u32 = 1024, from 1, to MAX_FLOWS;
+        /// Bytes that a flow may send per round.
+        pub quantum: Bytes = Bytes(1514), from MIN_QUANTUM, to MAX_QUANTUM;
+        /// Acceptable standing sojourn time, where a flow's share allows it.
+        pub target: Span = codel_law::TARGET, from codel_law::MIN_TIME, to codel_law::MAX_INTERVAL;
+        /// How long the sojourn time may stay above the target: about the largest round trip.
+        pub interval: Span = codel_law::INTERVAL, from codel_law::MIN_TIME, to codel_law::MAX_INTERVAL;
+        /// Mark instead of dropping where the transport takes part in ECN.
+        pub ecn: bool = true;
+        /// Most packets of newcomers that wait.
+        pub newcomers: Packets = Packets(256), from Packets(1), to MAX_LIMIT;
+        /// Silence after which a flow is a newcomer again.
+        pub memory: Span = Span::s(1), from Span::ms(1), to Span::s(3600);
+    }
+}
+
+/// One flow's queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    chain: Chain,
+    codel: CodelState,
+    /// What it has been sent, as virtual time counts it, bytes.
+    tag: u64,
+    /// The 5-tuple that the bucket belongs to.
+    owner: Option<u32>,
+    /// When the owner last sent.
+    seen: Time,
+    /// It waits until this many newcomers have left: the last of them is the owner's.
+    until: u64,
+    /// Whose packet came last: for records.
+    flow: FlowId,
+}
+
+/// Flow queues by share.
+pub struct FqCodelFair {
+    limit: u32,
+    newcomers_limit: u32,
+    memory: Span,
+    law: CodelLaw,
+    /// Buckets for flows, and one more for newcomers.
+    table: FlowTable<Flow>,
+    newcomers: SlotId,
+    drr: Drr,
+    fattest: Fattest,
+    /// Flows that are listed.
+    waiting: u32,
+    /// The lowest tag of the backlogged flows in the last round, bytes.
+    virtual_time: u64,
+    round: Round,
+    /// Newcomers that have been queued, and that have left again.
+    came: u64,
+    left: u64,
+    drain: DrainRate,
+    link_rate: Rate,
+    total: Backlog,
+}
+
+/// A round over the old flows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    /// Whose turn it was at the start.
+    first: Option<SlotId>,
+    /// Others have had a turn since.
+    others: bool,
+    turns: u32,
+    /// Lowest tag so far.
+    lowest: Option<u64>,
+}
+
+/// A flow's queue as CoDel sees it: its own backlog counts, not everybody's.
+struct Own<'a> {
+    chain: &'a mut Chain,
+    total: &'a mut Backlog,
+}
+
+impl Source for Own<'_> {
+    #[inline]
+    fn pop(&mut self, pool: &mut Pool) -> Option<PacketId> {
+        let before = self.chain.bytes();
+        let id = self.chain.pop_front(pool)?;
+        self.total.packets -= 1;
+        self.total.bytes -= before - self.chain.bytes();
+        Some(id)
+    }
+    #[inline]
+    fn backlog(&self) -> Bytes {
+        self.chain.bytes()
+    }
+}
+
+impl FqCodelFair {
+    /// The two buckets that a 5-tuple may have.
+    #[inline]
+    fn buckets(&self, hash: u32) -> [u32; 2] {
+        let flows = self.table.buckets() - 1;
+        [scale(hash, flows), scale(mix(hash, 1), flows)]
+    }
+
+    /// A bucket's flow has packets here or there, or was heard of lately.
+    #[inline]
+    fn is_owned(&self, slot: SlotId, now: Time) -> bool {
+        let flow = &self.table[slot];
+        let in_use = flow.chain.packets() > 0 || flow.until > self.left || self.drr.is_listed(slot);
+        in_use || (flow.owner.is_some() && now.since(flow.seen) <= self.memory)
+    }
+
+    /// The queue for a packet: its flow's own, or the newcomers'.
+    #[inline]
+    fn classify(&mut self, hash: u32, now: Time) -> SlotId {
+        let buckets = self.buckets(hash);
+        for bucket in buckets {
+            if let Some(slot) = self.table.slot(bucket)
+                && self.table[slot].owner == Some(hash)
+                && self.is_owned(slot, now)
+            {
+                self.table[slot].seen = now;
+                return slot;
+            }
+        }
+        self.register(hash, buckets, now);
+        self.newcomers
+    }
+
+    /// Gives a newcomer a bucket of its own, from its next packet on, if one is free.
+    #[cold]
+    fn register(&mut self, hash: u32, buckets: [u32; 2], now: Time) {
+        // With no room among the newcomers its packet is dropped, and nobody's first.
+        if self.table[self.newcomers].chain.packets() >= self.newcomers_limit {
+            return;
+        }
+        for bucket in buckets {
+            let slot = match self.table.slot(bucket) {
+                Some(slot) => slot,
+                None => {
+                    self.drr.grow();
+                    self.table.open(bucket)
+                }
+            };
+            if !self.is_owned(slot, now) {
+                let flow = &mut self.table[slot];
+                (flow.owner, flow.seen, flow.until) = (Some(hash), now, self.came + 1);
+                return;
+            }
+        }
+    }
+
+    /// A flow that was idle joins those that wait: first if it is within its share.
+    #[inline]
+    fn join(&mut self, slot: SlotId) {
+        let quantum = self.drr.quantum();
+        // Backlogged flows move in steps of a quantum: who is less than that ahead is not ahead.
+        if self.table[slot].tag <= self.virtual_time + u64::from(quantum.unsigned_abs()) {
+            self.drr.set_deficit(slot, quantum);
+            self.drr.list_new(slot);
+        } else {
+            // Going away for a moment does not pay off a debt.
+            self.drr.set_deficit(slot, quantum + self.drr.deficit(slot).min(0));
+            self.drr.list_old(slot);
+        }
+        self.waiting += 1;
+    }
+
+    /// A newcomer has left: its flow's own queue may go on.
+    #[inline]
+    fn let_go(&mut self, hash: u32) {
+        self.left += 1;
+        for bucket in self.buckets(hash) {
+            let Some(slot) = self.table.slot(bucket) else { continue };
+            let flow = &self.table[slot];
+            let goes_on = flow.owner == Some(hash) && flow.until <= self.left;
+            if goes_on && flow.chain.packets() > 0 && !self.drr.is_listed(slot) {
+                self.join(slot);
+            }
+        }
+    }
+
+    /// An old flow has its turn: virtual time becomes the lowest tag of a round.
+    #[inline]
+    fn follow(&mut self, slot: SlotId) {
+        let tag = self.table[slot].tag.max(self.virtual_time);
+        let round = &mut self.round;
+        let first = *round.first.get_or_insert(slot);
+        let comes_again = slot == first && round.others;
+        round.others |= slot != first;
+        round.turns += 1;
+        let least = round.lowest.map_or(tag, |lowest| lowest.min(tag));
+        round.lowest = Some(least);
+        // Should the first have gone away, as many turns as flows wait will do.
+        if comes_again || self.drr.turn_is_alone() || round.turns >= self.waiting {
+            self.virtual_time = self.virtual_time.max(least);
+            self.round = Round::default();
+        }
+    }
+
+    /// CoDel's law at the present share: no packet need leave sooner than each waiting flow's has.
+    #[inline]
+    fn law_now(&self) -> CodelLaw {
+        let rate = self.drain.rate().unwrap_or(self.link_rate);
+        let round = rate.tx_time(self.law.mtu).map_or(Span::ZERO, |time| time * u64::from(self.waiting));
+        let target = self.law.target.max(round);
+        CodelLaw { target, interval: self.law.interval.max(target), ..self.law }
+    }
+
+    /// Drops from the head of the queue with most bytes until the limit is kept.
+    #[cold]
+    fn overflow(&mut self, cx: &mut Ctx<'_>) {
+        self.fattest.arm();
+        for slot in self.drr.listed() {
+            let bytes = self.table[slot].chain.bytes();
+            if bytes > Bytes::ZERO {
+                self.fattest.raise(slot, self.table.bucket(slot), bytes);
+            }
+        }
+        while self.total.packets > self.limit {
+            let Some(slot) = self.fattest.find(|slot| self.table[slot].chain.bytes()) else { break };
+            // Half of it, as FQ-CoDel does, so that a flood costs a search per batch.
+            let batch = (self.table[slot].chain.packets() / 2).clamp(1, BATCH);
+            for _ in 0..batch {
+                let Some(id) = self.table[slot].chain.pop_front(cx.pool) else { break };
+                let meta = *cx.pool.meta(id);
+                self.total.packets -= 1;
+                self.total.bytes -= meta.bytes();
+                cx.drop_packet(id, DropReason::Evicted);
+                if slot == self.newcomers {
+                    self.let_go(meta.hash);
+                }
+            }
+            self.table[slot].codel.add_drops(batch);
+        }
+        self.fattest.disarm();
+    }
+}
+
+impl QueueDiscipline for FqCodelFair {
+    type Params = FqCodelFairParams;
+
+    fn new(p: &FqCodelFairParams, link: &LinkHint, _rng: Rng) -> FqCodelFair {
+        let mut table = FlowTable::new(p.flows + 1);
+        let mut drr = Drr::new(p.quantum);
+        drr.grow();
+        let newcomers = table.open(p.flows);
+        FqCodelFair {
+            limit: p.limit.0,
+            newcomers_limit: p.newcomers.0,
+            memory: p.memory,
+            law: CodelLaw {
+                target: p.target,
+                interval: p.interval,
+                mtu: link.mtu,
+                ecn: p.ecn,
+                ce_threshold: None,
+                stale_first_above: false,
+                sqrt: Sqrt::Newton,
+            },
+            table,
+            newcomers,
+            drr,
+            fattest: Fattest::default(),
+            waiting: 0,
+            virtual_time: 0,
+            round: Round::default(),
+            came: 0,
+            left: 0,
+            drain: DrainRate::default(),
+            link_rate: link.rate,
+            total: Backlog::default(),
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
+        let meta = *cx.pool.meta(id);
+        let slot = self.classify(meta.hash, cx.now);
+        if slot == self.newcomers && self.table[slot].chain.packets() >= self.newcomers_limit {
+            return cx.drop_packet(id, DropReason::FlowLimit);
+        }
+        self.came += u64::from(slot == self.newcomers);
+        let flow = &mut self.table[slot];
+        flow.flow = meta.flow;
+        flow.chain.push_back(id, cx.pool);
+        self.total.packets += 1;
+        self.total.bytes += meta.bytes();
+        if flow.until <= self.left && !self.drr.is_listed(slot) {
+            self.join(slot);
+        }
+        if self.total.packets > self.limit {
+            self.overflow(cx);
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
+        while let Some(slot) = self.drr.turn() {
+            let law = self.law_now();
+            let dropped = cx.drops.len();
+            let Flow { chain, codel, .. } = &mut self.table[slot];
+            let next = codel.dequeue(&law, &mut Own { chain, total: &mut self.total }, cx);
+            if slot == self.newcomers {
+                for n in dropped..cx.drops.len() {
+                    self.let_go(cx.pool.meta(cx.drops[n].0).hash);
+                }
+            }
+            let Some(id) = next else {
+                self.drr.emptied(Emptied::Leaves);
+                self.waiting -= 1;
+                continue;
+            };
+            let meta = *cx.pool.meta(id);
+            if !self.drr.turn_is_new() {
+                self.follow(slot);
+            }
+            self.drr.charge(slot, meta.len);
+            self.table[slot].tag = self.table[slot].tag.max(self.virtual_time) + u64::from(meta.len);
+            self.drain.on_departure(meta.len, self.total.packets > 0, cx.now);
+            if slot == self.newcomers {
+                self.let_go(meta.hash);
+            }
+            return Next::Packet(id);
+        }
+        Next::Empty
+    }
+
+    fn on_rate(&mut self, rate: Rate, _cx: &mut Ctx<'_>) {
+        self.link_rate = rate;
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.total
+    }
+
+    fn observe(&self, out: &mut dyn Observer) {
+        out.gauge("flows", f64::from(self.waiting));
+        out.gauge("newcomers_packets", f64::from(self.table[self.newcomers].chain.packets()));
+        out.gauge("target_ms", self.law_now().target.as_ms_f64());
+        for slot in self.drr.listed().filter(|&slot| slot != self.newcomers) {
+            let flow = &self.table[slot];
+            out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));
+            let ahead = flow.tag as f64 - self.virtual_time as f64;
+            out.flow_gauge(flow.flow, "ahead_bytes", ahead);
+        }
+    }
+}
+
+/// Most packets that one overflow drops (Linux `fq_codel`: `drop_batch`).
+const BATCH: u32 = 64;
+
+#[cfg(test)]
+mod tests;
