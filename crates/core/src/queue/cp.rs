@@ -22,7 +22,7 @@ params! {
         pub threshold: Packets = Packets(5), from Packets(0), to MAX_LIMIT;
         /// Congestion of a full queue (cmax); 1 makes it a tail drop.
         pub max_congestion: f64 = 1.2, from 1.0, to 100.0;
-        /// Depth of the bucket; by default the least that lets a burst fill the queue.
+        /// Depth of the bucket; by default what lets a burst fill the queue, and a packet more.
         pub bucket: Auto<Bytes> = Auto::Auto, from Auto::Auto, to Auto::Is(MAX_BUCKET);
         /// Rate of the tokens; by default the link's.
         pub rate: Auto<Rate> = Auto::Auto, from Auto::Auto, to Auto::Is(Rate::gbit(1000));
@@ -68,6 +68,7 @@ impl QueueDiscipline for Cp {
         };
         let threshold = Bytes(u64::from(p.threshold.0).saturating_mul(link.mtu.0));
         let law = PolicerLaw::new(threshold, most, p.max_congestion, p.bucket.value(), link.mtu);
+        let law = if p.follow_drain { law.for_measured_rate() } else { law };
         Cp {
             limit,
             law,
@@ -188,6 +189,82 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_one_byte_are_counted_one_by_one() {
+        let flood: Vec<(u64, u32)> = (0..5000).map(|_| (0, 1)).collect();
+        let lost = turned_away(&mut cp(|p| p.limit = Limit::Bytes(Bytes(3000))), &flood, Ecn::NotEct);
+        assert_eq!(lost.len(), 1999, "3000 wait and one is being sent: far below the threshold in bytes");
+        assert!(lost.iter().all(|(_, reason)| *reason == DropReason::QueueFull));
+    }
+
+    #[test]
+    fn a_full_queue_costs_nothing() {
+        let Queue::Cp(mut cp) = cp(|_| ()) else { unreachable!() };
+        let (mut pool, mut drops) = (Pool::new(), Vec::new());
+        let mut before = None;
+        for n in 0..40 {
+            let id = pool.insert(PacketMeta { len: 1500, ..PacketMeta::default() });
+            cp.enqueue(id, &mut Ctx { now: Time::ZERO, pool: &mut pool, drops: &mut drops });
+            if n == 29 {
+                before = Some(cp.policer.tokens());
+            }
+        }
+        assert_eq!((Some(cp.policer.tokens()), drops.len()), (before, 10));
+    }
+
+    /// Offers a packet every `gap` ms and serves one every `service` ms, from `start` for a second; how many were let in?
+    fn let_in(cp: &mut Cp, pool: &mut Pool, start: u64, gap: u64, service: Option<u64>) -> u64 {
+        let (mut drops, mut offered) = (Vec::new(), 0);
+        for ms in start..start + 1000 {
+            let mut cx = Ctx { now: Time::ZERO + Span::ms(ms), pool, drops: &mut drops };
+            if ms % gap == 0 {
+                let id = cx.pool.insert(PacketMeta { len: 1500, arrived: cx.now, ..PacketMeta::default() });
+                cp.enqueue(id, &mut cx);
+                offered += 1;
+            }
+            if service.is_some_and(|service| ms % service == 0) {
+                cp.dequeue(&mut cx);
+            }
+        }
+        offered - drops.len() as u64
+    }
+
+    #[test]
+    fn a_link_that_stands_still_and_comes_back_is_used_again() {
+        for follow_drain in [false, true] {
+            let Queue::Cp(mut cp) = cp(|p| p.follow_drain = follow_drain) else { unreachable!() };
+            let mut pool = Pool::new();
+            let change = |cp: &mut Cp, ms: u64, rate: Rate| {
+                let now = Time::ZERO + Span::ms(ms);
+                cp.on_rate(rate, &mut Ctx { now, pool: &mut Pool::new(), drops: &mut Vec::new() });
+            };
+            let_in(&mut cp, &mut pool, 0, 1, Some(1));
+            change(&mut cp, 1000, Rate::bit(0));
+            assert!(let_in(&mut cp, &mut pool, 1000, 1, None) <= 30, "nothing beyond the limit");
+            change(&mut cp, 2000, Rate::mbit(12));
+            let after = let_in(&mut cp, &mut pool, 2000, 1, Some(1));
+            assert!(after >= 950, "drain {follow_drain}: {after} of 1000");
+        }
+    }
+
+    #[test]
+    fn a_rate_measured_too_low_is_unlearned() {
+        // Slow first, so that a low rate is measured; then the link is faster than what is offered and the queue runs empty.
+        for threshold in [0, 1, 5] {
+            let Queue::Cp(mut cp) = cp(|p| (p.follow_drain, p.threshold) = (true, Packets(threshold))) else {
+                unreachable!()
+            };
+            let mut pool = Pool::new();
+            let_in(&mut cp, &mut pool, 0, 1, Some(10));
+            while cp.backlog().packets > 0 {
+                let now = Time::ZERO + Span::ms(1000);
+                cp.dequeue(&mut Ctx { now, pool: &mut pool, drops: &mut Vec::new() });
+            }
+            let after = let_in(&mut cp, &mut pool, 5000, 2, Some(1));
+            assert_eq!(after, 500, "threshold {threshold}: all that is offered, at half of the link's rate");
+        }
+    }
+
+    #[test]
     fn marks_come_instead_of_drops_where_they_are_understood() {
         let arrivals: Vec<(u64, u32)> = (0..300).map(|n| (n * 2000 / 3, 1500)).collect();
         let lost = turned_away(&mut cp(|p| p.ecn = true), &arrivals, Ecn::Ect0);
@@ -196,15 +273,29 @@ mod tests {
         assert!(lost.iter().all(|(_, reason)| *reason == DropReason::Policed), "{lost:?}");
     }
 
+    #[test]
+    fn a_maximum_congestion_of_one_polices_no_lasting_overload() {
+        let arrivals: Vec<(u64, u32)> = (0..3000).map(|n| (n * 2000 / 3, 1500)).collect();
+        for threshold in [0, 1, 5, 25] {
+            let lost = turned_away(
+                &mut cp(|p| (p.max_congestion, p.threshold) = (1.0, Packets(threshold))),
+                &arrivals,
+                Ecn::NotEct,
+            );
+            assert!(lost.len() > 900 && lost.iter().all(|(_, reason)| *reason == DropReason::QueueFull), "{threshold}");
+        }
+    }
+
     proptest! {
         /// §4.3: with cmax = 1 and the rule's bucket the policer never drops: a tail drop.
         #[test]
         fn a_maximum_congestion_of_one_is_a_tail_drop(
-            gaps in prop::collection::vec((0u64..1500, 40u32..=1500), 1..400),
+            gaps in prop::collection::vec((0u64..1500, 1000u32..=1500), 1..600),
             threshold in 0u32..30,
+            percent in 30u64..120,
         ) {
             let mut at = 0;
-            let arrivals: Vec<(u64, u32)> = gaps.iter().map(|&(gap, len)| { at += gap; (at, len) }).collect();
+            let arrivals: Vec<(u64, u32)> = gaps.iter().map(|&(gap, len)| { at += gap * percent / 100; (at, len) }).collect();
             let mut fifo = QueueConfig::named("fifo").expect("registered");
             fifo.set("limit", "30p").expect("a limit");
             let mut fifo = fifo.build(&LINK, Rng::stream(1, "fifo"));

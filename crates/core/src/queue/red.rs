@@ -53,6 +53,7 @@ pub struct Red {
     threshold: u64,
     /// The adaptive version's next move.
     next_move: Option<Time>,
+    avpkt: Bytes,
     chain: Chain,
     rng: Rng,
 }
@@ -119,6 +120,15 @@ impl Red {
         };
     }
 
+    /// Turns an arrival away. A queue that is still empty goes on idling: were it not so, an average from busier times would
+    /// only decay with the arrivals that it turns away.
+    fn refuse(&mut self, id: PacketId, reason: DropReason, cx: &mut Ctx<'_>) {
+        if self.chain.packets() == 0 {
+            self.idle_since = Some(cx.now);
+        }
+        cx.drop_packet(id, reason);
+    }
+
     fn judge(&mut self) -> Verdict {
         let average = self.average >> self.law.weight;
         if average < self.law.min {
@@ -179,6 +189,7 @@ impl QueueDiscipline for Red {
             count: None,
             threshold: 0,
             next_move: p.adaptive.then_some(Time::ZERO + INTERVAL),
+            avpkt: p.avpkt,
             chain: Chain::new(),
             rng,
         }
@@ -193,7 +204,7 @@ impl QueueDiscipline for Red {
             Verdict::Forced => self.ecn && !self.harddrop && cx.mark_ce(id),
         };
         if !marks {
-            return cx.drop_packet(id, DropReason::Aqm);
+            return self.refuse(id, DropReason::Aqm, cx);
         }
         let fits = match self.limit {
             Bound::Packets(limit) => self.chain.packets() < limit,
@@ -202,7 +213,7 @@ impl QueueDiscipline for Red {
         if fits {
             self.chain.push_back(id, cx.pool);
         } else {
-            cx.drop_packet(id, DropReason::QueueFull);
+            self.refuse(id, DropReason::QueueFull, cx);
         }
     }
 
@@ -225,7 +236,7 @@ impl QueueDiscipline for Red {
     }
 
     fn on_rate(&mut self, rate: Rate, _cx: &mut Ctx<'_>) {
-        if let Some(time) = rate.tx_time(Bytes(1000)).filter(|&time| time > Span::ZERO) {
+        if let Some(time) = rate.tx_time(self.avpkt).filter(|&time| time > Span::ZERO) {
             self.law.packet_time = time;
         }
     }
@@ -359,5 +370,35 @@ mod tests {
         assert_eq!(red.idle_since, None);
         red.dequeue(&mut Ctx { now, pool: &mut pool, drops: &mut drops });
         assert_eq!(red.idle_since, Some(now));
+    }
+
+    #[test]
+    fn an_empty_queue_that_turns_a_packet_away_goes_on_idling() {
+        let link = LinkHint { rate: Rate::mbit(8), rtt: Span::ms(100), mtu: Bytes(1000) };
+        let mut red = Red::new(&RedParams::default(), &link, Rng::stream(1, "red"));
+        (red.law, red.idle_since) = (law(), Some(Time::ZERO));
+        red.average = 200_000 << red.law.weight;
+        let (mut pool, mut drops) = (Pool::new(), Vec::new());
+        // A retransmission every 100 packet times, as of a sender that waits for its timeout.
+        let turned_away = (0..50).position(|n| {
+            let now = Time::ZERO + Span::ms(100 * n);
+            let id = pool.insert(PacketMeta { len: 1000, arrived: now, ..PacketMeta::default() });
+            red.enqueue(id, &mut Ctx { now, pool: &mut pool, drops: &mut drops });
+            red.chain.packets() > 0
+        });
+        assert!(turned_away.is_some_and(|n| n < 20), "{turned_away:?}");
+    }
+
+    #[test]
+    fn a_new_rate_changes_the_decay_by_the_mean_packet_given() {
+        let link = LinkHint { rate: Rate::mbit(8), rtt: Span::ms(100), mtu: Bytes(1000) };
+        let mut red = Red::new(&RedParams { avpkt: Bytes(500), ..RedParams::default() }, &link, Rng::stream(1, "red"));
+        assert_eq!(red.law.packet_time, Span::us(500));
+        let (mut pool, mut drops) = (Pool::new(), Vec::new());
+        let mut cx = Ctx { now: Time::ZERO, pool: &mut pool, drops: &mut drops };
+        red.on_rate(Rate::mbit(4), &mut cx);
+        assert_eq!(red.law.packet_time, Span::ms(1));
+        red.on_rate(Rate::bit(0), &mut cx);
+        assert_eq!(red.law.packet_time, Span::ms(1), "a link that stands still decays nothing anew");
     }
 }

@@ -34,13 +34,18 @@ impl PolicerLaw {
         PolicerLaw { threshold: threshold.0, slope: steepness / span, depth: scaled(depth) }
     }
 
-    /// The smallest bucket that lets a burst fill the queue: (Qmax − Tc) · (1 + cmax) / 2, and a packet more when even an empty
-    /// queue counts as congestion (§3.3).
+    /// The same, for tokens at a measured rate. A packet that finds nothing queued is free then, even with a threshold of
+    /// nothing: drain is only measured while packets wait, so a rate once measured too low could never be unlearned.
+    pub fn for_measured_rate(self) -> PolicerLaw {
+        PolicerLaw { threshold: self.threshold.max(1), ..self }
+    }
+
+    /// A bucket that lets a burst fill the queue: (Qmax − Tc) · (1 + cmax) / 2 (§3.3), and a packet more. The paper adds that packet
+    /// only for a threshold of nothing; but the one being sent has left the queue and its tokens have not come yet, so that without
+    /// it even cmax = 1 would police an overload that lasts, which §4.3 excludes.
     pub fn rule(threshold: Bytes, most: Bytes, max_congestion: f64, mtu: Bytes) -> Bytes {
         let span = most.0.saturating_sub(threshold.0) as f64;
-        let burst = libm::ceil(span * (1.0 + max_congestion) / 2.0) as u64;
-        let whole_packets = burst.max(mtu.0);
-        Bytes(if threshold == Bytes::ZERO { whole_packets + mtu.0 } else { whole_packets })
+        Bytes((libm::ceil(span * (1.0 + max_congestion) / 2.0) as u64).saturating_add(mtu.0))
     }
 
     /// Congestion that a packet contributes, bit·ns/s.
@@ -106,10 +111,10 @@ mod tests {
 
     #[test]
     fn the_rule_gives_the_papers_bucket() {
-        // §3.3: 45 KB · 1.507 / 1.5 · 1.5 = 67.815 KB, and a packet more for Tc = 0.
+        // §3.3: 45 KB · 1.507 / 1.5 · 1.5 = 67.815 KB, and a packet more.
         let least = |threshold| PolicerLaw::rule(threshold, MOST, 2.0, MTU);
         assert_eq!(least(Bytes::ZERO), Bytes(67_815 + 1507));
-        assert_eq!(least(THRESHOLD), Bytes(25 * 1507 * 3 / 2 + 1));
+        assert_eq!(least(THRESHOLD), Bytes(25 * 1507 * 3 / 2 + 1 + 1507));
     }
 
     #[test]
