@@ -265,18 +265,18 @@ macro_rules! queues {
 queues! {
     fifo::Fifo, "Tail drop: one queue with a limit in packets or bytes (Linux: pfifo, bfifo).";
     codel::Codel, "CoDel: drops from the head when the sojourn time stays above a target (RFC 8289).";
+    cobalt::Cobalt, "COBALT: CoDel for what responds, BLUE for what does not (Linux: the AQM of cake).";
     red::Red, "RED: drops at random, the more often the longer the average queue (Floyd, Jacobson, 1993; Linux: red).";
     pie::Pie, "PIE: drops at random, with a probability that keeps a delay (RFC 8033; Linux: pie).";
     gsp::Gsp, "Tail drop that pauses after each drop, so that flows are not struck together (GSP, 2016).";
+    cp::Cp, "Congestion policing: arrivals pay for congestion from a token bucket (CP-AQM; Menth, Veith, 2018).";
     sfq::Sfq, "Stochastic fair queuing: a round over hashed flows, tail drop from the longest (Linux: sfq).";
     fq::Fq, "Fair queuing with pacing: exact flows, a limit for each, earliest departure times (Linux: fq).";
-    cp::Cp, "Congestion policing: arrivals pay for congestion from a token bucket (CP-AQM; Menth, Veith, 2018).";
+    fq_codel::FqCodel, "Flow queues with new flows first, CoDel on each (RFC 8290; Linux: fq_codel).";
     fq_codel_fair::FqCodelFair, "FQ-CoDel that cannot be starved: priority within a share, newcomers as one flow.";
     fq_pie::FqPie, "Flow queues with new flows first, PIE on each (Linux: fq_pie).";
     fq_cp::FqCp, "Fair queuing, each flow with a congestion policer of its own.";
     cocoa::Cocoa, "Fair queuing whose buffers fit each flow's congestion control (Bachl et al., 2019).";
-    cobalt::Cobalt, "COBALT: CoDel for what responds, BLUE for what does not (Linux: the AQM of cake).";
-    fq_codel::FqCodel, "Flow queues with new flows first, CoDel on each (RFC 8290; Linux: fq_codel).";
     cake::Cake, "A shaper with host isolation, tins and COBALT on each flow (Linux: cake).";
 }
 
