@@ -255,9 +255,11 @@ mod tests {
             };
             let mut pool = Pool::new();
             let_in(&mut cp, &mut pool, 0, 1, Some(10));
+            let mut ms = 1000;
             while cp.backlog().packets > 0 {
-                let now = Time::ZERO + Span::ms(1000);
+                let now = Time::ZERO + Span::ms(ms);
                 cp.dequeue(&mut Ctx { now, pool: &mut pool, drops: &mut Vec::new() });
+                ms += 10;
             }
             let after = let_in(&mut cp, &mut pool, 5000, 2, Some(1));
             assert_eq!(after, 500, "threshold {threshold}: all that is offered, at half of the link's rate");
