@@ -1,4 +1,5 @@
 //! The program as a user meets it: arguments in; text, files and exit codes out.
 mod bad_input;
+mod reproduce;
 mod results;
 mod support;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The figures of a run; warm-up left out.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// The scenario's name.
     pub name: String,
@@ -33,7 +33,7 @@ impl Summary {
 }
 
 /// A hop's figures.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct HopSummary {
     /// Its name.
     pub name: String,
@@ -82,7 +82,7 @@ pub struct Drops {
 }
 
 /// A flow's figures.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct FlowSummary {
     /// Its name: `bulk.3` when its group has several.
     pub name: String,

@@ -1,0 +1,65 @@
+//! `narrows reproduce PAPER`: what is printed and written, and that a stopped one goes on.
+use crate::support::{Place, text};
+use serde_json::Value;
+use std::fs;
+
+const SMALL: [&str; 5] = ["reproduce", "cocoa", "--figure", "text: 1 ms", "--quick"];
+
+#[test]
+fn alone_it_lists_the_papers_and_their_figures() {
+    let listed = Place::new("reproduce_list").ok(&["reproduce"]);
+    for expected in ["narrows reproduce cocoa", "narrows reproduce cp-aqm", "figure 6", "--full"] {
+        assert!(listed.contains(expected), "{expected} is not in\n{listed}");
+    }
+}
+
+#[test]
+fn a_figure_has_published_beside_measured_and_leaves_a_page() {
+    let place = Place::new("reproduce_figure");
+    let printed = place.ok(&[&SMALL[..], &["--out", "out"]].concat());
+    for expected in ["published", "measured", "cocoa", "7.31", "out/report.html"] {
+        assert!(printed.contains(expected), "{expected} is not in\n{printed}");
+    }
+    let page = fs::read_to_string(place.path("out/report.html")).expect("the page");
+    assert!(page.contains("7.31") && page.contains("id=\"chart0\"") && !page.contains("http://"), "{}", page.len());
+    let json: Value =
+        serde_json::from_str(&place.ok(&[&SMALL[..], &["--json"]].concat())).expect("JSON and nothing else");
+    let cells = json["figures"][0]["cells"].as_array().expect("cells");
+    assert_eq!((json["paper"].as_str(), cells.len()), (Some("cocoa"), 3));
+    assert!(cells.iter().all(|cell| cell["entries"][1]["measured"].as_f64().is_some_and(|rtt| rtt > 1.0)), "{cells:?}");
+}
+
+#[test]
+fn finished_runs_are_not_made_again_and_jobs_change_nothing() {
+    let place = Place::new("reproduce_resume");
+    let args = |jobs| [&SMALL[..4], &["--runs", "3", "--jobs", jobs, "--json", "--out", "out"]].concat();
+    let first = place.ok(&args("1"));
+    let kept = place.path("out/runs.jsonl");
+    let lines = fs::read_to_string(&kept).expect("the finished runs");
+    assert_eq!(lines.lines().count(), 9);
+    // The last line is cut off, and a figure of another run is not what a run would give: it is taken as it stands.
+    let mut all: Vec<String> = lines.lines().map(str::to_owned).collect();
+    let last = all.pop().expect("nine lines");
+    fs::write(&kept, format!("{}\n{}", all.join("\n"), &last[..last.len() / 2])).expect("a shortened file");
+    assert_eq!(place.ok(&args("4")), first);
+    // The first seed of each cell runs again for its picture; of the six others one was missing.
+    let again =
+        fs::read_to_string(&kept).expect("the finished runs").lines().filter(|line| line.ends_with('}')).count();
+    assert!((9..=12).contains(&again), "{again}");
+}
+
+#[test]
+fn what_is_not_there_is_refused_with_what_is() {
+    let place = Place::new("reproduce_bad");
+    let output = place.run(&["reproduce", "cocoa", "--figure", "99"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("99") && said.contains("table 1") && said.contains("figure 7-8"), "{said}");
+    for bad in [
+        &["reproduce", "nosuch"][..],
+        &["reproduce", "cocoa", "--runs", "0"],
+        &["reproduce", "cocoa", "--quick", "--full"],
+    ] {
+        assert_eq!(place.run(bad).status.code(), Some(2), "{bad:?}");
+    }
+}
