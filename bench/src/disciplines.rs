@@ -3,6 +3,7 @@
 //! Flows come in random order. Time moves so little that no packet is old enough for an AQM to act: what is measured is
 //! the bookkeeping, with the driver's share (a slot taken and freed, a flow drawn), which `fifo` pays too. Limits are
 //! raised out of the way. `fifo` takes turns with each discipline; the ratio of neighbours is printed.
+use crate::allocator;
 use crate::clock::timed;
 use crate::{Options, median};
 use narrows_core::params::Unit;
@@ -23,7 +24,12 @@ pub(crate) struct Measured {
     pub(crate) backlog: u32,
     /// Share of the packets that were dropped; anything above zero says that more than bookkeeping was measured.
     pub(crate) dropped: f64,
+    /// Bytes that one more flow costs, peak; none for a discipline that does not know flows.
+    pub(crate) flow_bytes: f64,
 }
+
+/// Flows over which the memory of one is taken: as many as every table tells apart.
+const MANY: u32 = 1000;
 
 const FLOWS: [u32; 3] = [1, 100, 10_000];
 const BACKLOG: u32 = 200;
@@ -41,6 +47,7 @@ pub(crate) fn measure(options: &Options) -> Vec<Measured> {
     let mut measured = Vec::new();
     for name in QueueConfig::NAMES {
         let Some(config) = QueueConfig::named(name).map(roomy) else { continue };
+        let flow_bytes = (peak(&config, MANY) - peak(&config, 1)) / f64::from(MANY - 1);
         for flows in FLOWS {
             let (mut ns, mut ratios, mut last) = (Vec::new(), Vec::new(), None);
             for _ in 0..options.rounds {
@@ -58,10 +65,33 @@ pub(crate) fn measure(options: &Options) -> Vec<Measured> {
                 to_fifo: median(ratios),
                 backlog: last.backlog,
                 dropped: last.dropped,
+                flow_bytes,
             });
         }
     }
     measured
+}
+
+/// What a discipline allocates while so many flows come by.
+fn peak(config: &QueueConfig, flows: u32) -> f64 {
+    let (_, usage) = allocator::measure(|| {
+        let mut drive = Drive::new(config, flows);
+        (0..BACKLOG).for_each(|_| drive.enqueue());
+        (0..SCHEDULE).for_each(|_| drive.pair());
+        // The table of hashes is the driver's.
+        drive.turn
+    });
+    usage.peak_bytes as f64
+}
+
+/// Disciplines whose cost is held against another's: at most so many times as much.
+pub(crate) const AIMS: [(&str, &str, f64); 3] = [("cocoa", "fq", 1.3), ("cp", "fifo", 2.0), ("cake", "fq_codel", 3.0)];
+
+/// For each number of flows, how many times as much one discipline costs as another.
+pub(crate) fn ratios(measured: &[Measured], queue: &str, reference: &str) -> Vec<(u32, f64)> {
+    let cost = |name: &str, flows| measured.iter().find(|m| m.queue == name && m.flows == flows).map(|m| m.to_fifo);
+    let ratio = |&flows: &u32| Some((flows, cost(queue, flows)? / cost(reference, flows)?));
+    FLOWS.iter().filter_map(ratio).collect()
 }
 
 /// The same discipline with its limits raised as far as they go; one that it does not have is left alone.

@@ -23,10 +23,17 @@ pub(crate) fn render(measurements: &Measurements) -> String {
         let row = |m: &crate::disciplines::Measured| {
             let dropped = format!("{:.2} %", 100.0 * m.dropped);
             let (ns, ratio) = (format!("{:.1}", m.ns), format!("{:.2}", m.to_fifo));
-            vec![m.queue.clone(), m.flows.to_string(), ns, ratio, m.backlog.to_string(), dropped]
+            let memory = if m.flow_bytes < 1.0 { "–".to_owned() } else { format!("{:.0}", m.flow_bytes) };
+            vec![m.queue.clone(), m.flows.to_string(), ns, ratio, m.backlog.to_string(), dropped, memory]
         };
-        let head = ["queue", "flows", "ns per packet", "÷ fifo", "backlog", "dropped"];
+        let head = ["queue", "flows", "ns per packet", "÷ fifo", "backlog", "dropped", "bytes per flow"];
         let _ = writeln!(out, "\n{}", grid(&head, measurements.queues.iter().map(row)));
+        for (queue, reference, aim) in crate::disciplines::AIMS {
+            let ratios = crate::disciplines::ratios(&measurements.queues, queue, reference);
+            let sign = if ratios.iter().all(|&(_, ratio)| ratio <= aim) { "✓" } else { "✗" };
+            let each: Vec<String> = ratios.iter().map(|(flows, ratio)| format!("{ratio:.2} at {flows}")).collect();
+            let _ = writeln!(out, "{queue} ÷ {reference}: {} flows; aim ≤ {aim} {sign}", each.join(", "));
+        }
     }
     for missing in &measurements.missing {
         let _ = writeln!(out, "\nnot measured: {missing}");
