@@ -229,6 +229,7 @@ macro_rules! queues {
         #[cfg(test)]
         mod contract {
             $( mod $module {
+                use crate::contract::adversaries::check_adversaries;
                 use crate::contract::queue::{check_parameters, check_run, check_run_with, check_service};
                 use crate::queue::QueueConfig;
                 use proptest::prelude::*;
@@ -238,6 +239,11 @@ macro_rules! queues {
                 #[test]
                 fn parameters() {
                     check_parameters(NAME).unwrap();
+                }
+
+                #[test]
+                fn adversaries() {
+                    check_adversaries(NAME).unwrap();
                 }
 
                 #[test]

@@ -169,7 +169,7 @@ struct Entry {
 }
 
 /// A discipline, and what is known of every packet in it.
-struct Ledger {
+pub(super) struct Ledger {
     queue: Queue,
     pool: Pool,
     drops: Vec<(PacketId, DropReason)>,
@@ -198,7 +198,7 @@ const FLOWS: u32 = 16;
 const LENGTHS: [u32; 8] = [1500, 40, 1, 576, 1514, 300, 9000, 65_535];
 
 impl Ledger {
-    fn new(config: &QueueConfig) -> Ledger {
+    pub(super) fn new(config: &QueueConfig) -> Ledger {
         let link = LinkHint { rate: Rate::mbit(12), rtt: Span::ms(50), mtu: Bytes(1500) };
         let parameter = |name| config.get(name);
         Ledger {
@@ -251,7 +251,7 @@ impl Ledger {
     }
 
     /// Lets time pass, timers served when they are due.
-    fn pass(&mut self, span: Span) -> Result<(), String> {
+    pub(super) fn pass(&mut self, span: Span) -> Result<(), String> {
         let end = self.now + span;
         while let Some(due) = self.queue.next_timer().filter(|&due| due <= end) {
             self.now = self.now.max(due);
@@ -265,7 +265,13 @@ impl Ledger {
         Ok(())
     }
 
-    fn enqueue(&mut self, flow: u32, len: u32, ecn: Ecn, depart: Span) -> Result<(), String> {
+    /// The link's rate changes.
+    pub(super) fn rate(&mut self, rate: Rate) -> Result<(), String> {
+        self.queue.on_rate(rate, &mut Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops });
+        self.settle(None)
+    }
+
+    pub(super) fn enqueue(&mut self, flow: u32, len: u32, ecn: Ecn, depart: Span) -> Result<(), String> {
         let depart = if depart == Span::ZERO { Time::ZERO } else { self.now + depart };
         let hash = mix(flow, 1);
         let meta = PacketMeta {
@@ -292,7 +298,7 @@ impl Ledger {
         self.settle(None)
     }
 
-    fn dequeue(&mut self) -> Result<Next, String> {
+    pub(super) fn dequeue(&mut self) -> Result<Next, String> {
         let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
         let next = self.queue.dequeue(&mut cx);
         self.settle(Some(next))?;
@@ -320,7 +326,7 @@ impl Ledger {
         ensure(matches!(next, Next::Packet(_)), || format!("asked to be called at {time:?}, but then says {next:?}"))
     }
 
-    fn drain(&mut self) -> Result<(), String> {
+    pub(super) fn drain(&mut self) -> Result<(), String> {
         while self.queue.backlog().packets > 0 {
             let before = self.gone;
             self.pass(Span::us(100))?;
@@ -341,6 +347,9 @@ impl Ledger {
         if let Some(Next::Packet(id)) = next {
             let (entry, now) = self.leave(id)?;
             let flow = entry.meta.flow.0;
+            if self.last.len() <= flow as usize {
+                self.last.resize(flow as usize + 1, None);
+            }
             let last = self.last[flow as usize].replace(entry.number);
             ensure(last < Some(entry.number), || {
                 format!("flow {flow}'s packet {} comes after {last:?}", entry.number)
