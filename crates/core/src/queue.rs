@@ -276,6 +276,7 @@ queues! {
     pie::Pie, "PIE: drops at random, with a probability that keeps a delay (RFC 8033; Linux: pie).";
     gsp::Gsp, "Tail drop that pauses after each drop, so that flows are not struck together (GSP, 2016).";
     cp::Cp, "Congestion policing: arrivals pay for congestion from a token bucket (CP-AQM; Menth, Veith, 2018).";
+    dualpi2::DualPi2, "Low latency for scalable congestion controls beside a queue for classic ones (RFC 9332; Linux: dualpi2).";
     sfq::Sfq, "Stochastic fair queuing: a round over hashed flows, tail drop from the longest (Linux: sfq).";
     fq::Fq, "Fair queuing with pacing: exact flows, a limit for each, earliest departure times (Linux: fq).";
     fq_codel::FqCodel, "Flow queues with new flows first, CoDel on each (RFC 8290; Linux: fq_codel).";

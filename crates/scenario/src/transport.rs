@@ -37,6 +37,20 @@ params! {
         pub header: Bytes = Bytes(28), from Bytes(0), to Bytes(1000);
         /// Source ports: a flow of its own for every packet is what a flood does to flow queues.
         pub ports: Ports = Ports::One;
+        /// ECN codepoint; whatever is marked, the source does not react.
+        pub ecn: UdpEcn = UdpEcn::Off;
+    }
+}
+
+narrows_core::choice! {
+    /// ECN codepoint of datagrams.
+    pub enum UdpEcn {
+        /// Not ECN-capable.
+        Off = "off",
+        /// ECT(0): classic ECN.
+        Ect0 = "ect0",
+        /// ECT(1): L4S.
+        Ect1 = "ect1",
     }
 }
 

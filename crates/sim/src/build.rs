@@ -11,7 +11,7 @@ use narrows_core::link::{Link, Service};
 use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, Ecn, HostId, Pool, Rng, Span, Time};
 use narrows_scenario::model;
-use narrows_scenario::transport::Ports;
+use narrows_scenario::transport::{Ports, UdpEcn};
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -123,7 +123,12 @@ fn flow(
     let hops_delay = group.route.iter().chain(&group.back).fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
     let (transport, header) = match &group.transport {
         narrows_scenario::Transport::Udp(params) => {
-            (Transport::Udp(Udp { ever_new_ports: params.ports == Ports::EverNew }), params.header)
+            let ecn = match params.ecn {
+                UdpEcn::Off => Ecn::NotEct,
+                UdpEcn::Ect0 => Ecn::Ect0,
+                UdpEcn::Ect1 => Ecn::Ect1,
+            };
+            (Transport::Udp(Udp { ever_new_ports: params.ports == Ports::EverNew, ecn }), params.header)
         }
         narrows_scenario::Transport::Tcp(params) => {
             let tcp = Tcp {

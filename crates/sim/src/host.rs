@@ -92,6 +92,7 @@ pub(crate) enum Transport {
 pub(crate) struct Udp {
     /// Every packet comes from a port of its own.
     pub(crate) ever_new_ports: bool,
+    pub(crate) ecn: Ecn,
 }
 
 /// A TCP connection.

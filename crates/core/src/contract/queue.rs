@@ -161,6 +161,10 @@ enum Decision {
     Empty,
 }
 
+/// Disciplines that put a flow's packets into different queues by their ECN field: a transport sends all of a flow's with one
+/// codepoint (RFC 9331 §4.1), and within it order is kept.
+const SPLIT_BY_ECN: [&str; 1] = ["dualpi2"];
+
 /// A packet that is queued.
 #[derive(Clone, Copy)]
 struct Entry {
@@ -178,6 +182,8 @@ pub(super) struct Ledger {
     memory_limit: Option<Bytes>,
     /// By position in the pool.
     queued: Vec<Option<Entry>>,
+    /// Order is kept among a flow's packets of one codepoint only.
+    splits_ecn: bool,
     /// By flow: the number of its packet delivered last.
     last: Vec<Option<u64>>,
     /// Packets in all; the next one's number.
@@ -209,6 +215,7 @@ impl Ledger {
             limit: parameter("limit").and_then(|text| Limit::parse(&text)).map(|limit| limit.resolve(&link)),
             memory_limit: parameter("memory_limit").and_then(|text| Bytes::parse(&text)),
             queued: Vec::new(),
+            splits_ecn: SPLIT_BY_ECN.contains(&config.name()),
             last: vec![None; FLOWS as usize],
             offered: 0,
             offered_bytes: Bytes::ZERO,
@@ -347,10 +354,14 @@ impl Ledger {
         if let Some(Next::Packet(id)) = next {
             let (entry, now) = self.leave(id)?;
             let flow = entry.meta.flow.0;
-            if self.last.len() <= flow as usize {
-                self.last.resize(flow as usize + 1, None);
+            let key = match self.splits_ecn {
+                true => 4 * flow as usize + entry.meta.ecn as usize,
+                false => flow as usize,
+            };
+            if self.last.len() <= key {
+                self.last.resize(key + 1, None);
             }
-            let last = self.last[flow as usize].replace(entry.number);
+            let last = self.last[key].replace(entry.number);
             ensure(last < Some(entry.number), || {
                 format!("flow {flow}'s packet {} comes after {last:?}", entry.number)
             })?;

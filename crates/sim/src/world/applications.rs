@@ -69,7 +69,8 @@ impl World {
 
     pub(super) fn send_datagram(&mut self, flow_index: usize, payload: u32) {
         let flow = &mut self.flows[flow_index];
-        if matches!(flow.transport, Transport::Udp(Udp { ever_new_ports: true })) {
+        let Transport::Udp(Udp { ever_new_ports, ecn }) = flow.transport else { return };
+        if ever_new_ports {
             flow.hash = mix(flow.hash.wrapping_add(1), flow_index as u32);
         }
         let routes = &self.routes[flow.routes as usize];
@@ -79,6 +80,7 @@ impl World {
             src: routes.from,
             dst: routes.to,
             dscp: routes.dscp,
+            ecn,
             ..PacketMeta::default()
         };
         let ip_len = payload + flow.header;
