@@ -32,7 +32,7 @@ pub fn render(comparison: &Comparison) -> Result<String, String> {
         paints: (0..comparison.groups.len()).map(palette::paint).collect(),
         scenarios: scenarios(comparison),
         style: include_str!("../templates/report.css"),
-        script: include_str!("../templates/report.js"),
+        script: concat!(include_str!("../templates/inflate.js"), include_str!("../templates/report.js")),
         data: packed(&data),
         library: BASE64_STANDARD.encode(LIBRARY),
         version: env!("CARGO_PKG_VERSION"),

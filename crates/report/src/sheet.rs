@@ -89,7 +89,7 @@ pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
         sheets: numbered.collect(),
         paints: (0..PAINTS).map(palette::paint).collect(),
         style: include_str!("../templates/report.css"),
-        script: include_str!("../templates/sheets.js"),
+        script: concat!(include_str!("../templates/inflate.js"), include_str!("../templates/sheets.js")),
         data: crate::page::packed(&data),
         library: BASE64_STANDARD.encode(crate::page::LIBRARY),
         version: env!("CARGO_PKG_VERSION"),

@@ -1,14 +1,7 @@
-"use strict";
 // Charts of the report. Everything that is drawn comes from the two deflated blocks above: the series and plotly.js.
 (async () => {
-  const element = (id) => document.getElementById(id);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const coarse = matchMedia("(pointer: coarse)");
-
-  async function inflate(id) {
-    const bytes = Uint8Array.from(atob(element(id).textContent.trim()), (c) => c.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
-  }
 
   let data;
   try {

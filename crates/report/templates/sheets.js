@@ -1,13 +1,5 @@
-"use strict";
 // Charts of a study: each is plain data in the deflated block above; plotly.js is in the other one.
 (async () => {
-  const element = (id) => document.getElementById(id);
-
-  async function inflate(id) {
-    const bytes = Uint8Array.from(atob(element(id).textContent.trim()), (c) => c.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
-  }
-
   let charts;
   try {
     charts = JSON.parse(await inflate("data"));
@@ -31,7 +23,7 @@
       type: "scatter", name: plain(line.name), x: line.x, y: line.y,
       mode: line.published ? "markers" : marks ? "lines+markers" : "lines",
       line: { color, width: 1.8, shape: chart.kind === "cdf" ? "hv" : "linear" },
-      marker: { color, size: line.published ? 11 : 5, symbol: line.published ? "x-thin-open" : "circle", line: { width: 2 } },
+      marker: { color, size: line.published ? 11 : 5, symbol: line.published ? "x-thin-open" : "circle", line: { width: 2, color } },
       error_y: line.half_widths ? { type: "data", array: line.half_widths, thickness: 1, width: 3, color } : undefined,
     };
   }
@@ -50,7 +42,9 @@
         hoverlabel: { bgcolor: card, bordercolor: rule, font: { color: ink } },
         legend: { orientation: "h", y: -0.2, yanchor: "top", font: { size: 12 } },
         xaxis: axis(chart.x), yaxis: axis(chart.y, { rangemode: chart.kind === "cdf" ? "normal" : "tozero" }),
-      }, { displaylogo: false, responsive: true, toImageButtonOptions: { format: "svg", filename: "narrows" } });
+      }, {
+        displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+        toImageButtonOptions: { format: "svg", filename: "narrows" } });
     });
   }
 

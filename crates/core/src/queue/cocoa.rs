@@ -292,10 +292,7 @@ impl QueueDiscipline for Cocoa {
             buckets: p.buckets,
             mask: p.orphan_mask,
             pacing: p.pacing.then_some(HORIZON),
-            horizon_drop: true,
-            refill_delay: REFILL_DELAY,
-            ce_threshold: None,
-            fastpath: false,
+            ..Scheduling::default()
         };
         let law = Law {
             multiplier: fixed(p.multiplier),
@@ -339,8 +336,5 @@ fn fixed(factor: f64) -> u64 {
 const SCALE: u64 = 1024;
 /// Linux `fq`: `horizon`.
 const HORIZON: Span = Span::s(10);
-/// Linux `fq`: `refill_delay`.
-const REFILL_DELAY: Span = Span::ms(40);
-
 #[cfg(test)]
 mod tests;

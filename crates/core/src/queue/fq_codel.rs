@@ -219,7 +219,7 @@ impl QueueDiscipline for FqCodel {
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
         while let Some(slot) = self.drr.turn() {
             let Flow { chain, codel, .. } = &mut self.table[slot];
-            let mut source = FlowSource { chain, total: &mut self.total };
+            let mut source = FlowSource { chain, total: &mut self.total, spares_own: false };
             match codel.dequeue(&self.law, &mut source, cx) {
                 Some(id) => {
                     self.drr.charge(slot, cx.pool.meta(id).len);

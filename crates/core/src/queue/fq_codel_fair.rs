@@ -16,14 +16,13 @@
 //! 5-tuple until it has been silent for `memory`; who finds both of its two buckets taken stays a newcomer.
 use super::codel::MAX_LIMIT;
 use super::fq_codel::{MAX_FLOWS, MAX_QUANTUM, MIN_QUANTUM};
-use super::parts::codel_law::{self, CodelLaw, CodelState, Source, Sqrt};
+use super::parts::codel_law::{self, CodelLaw, CodelState, FlowSource, Sqrt};
 use super::parts::drain_rate::DrainRate;
 use super::parts::drr::{Drr, Emptied};
 use super::parts::fattest::Fattest;
 use super::parts::flow_table::{FlowTable, SlotId, mix, scale};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
-use crate::pool::Pool;
 use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rate, Rng, Span, Time};
 
 params! {
@@ -99,27 +98,6 @@ struct Round {
     turns: u32,
     /// Lowest tag so far.
     lowest: Option<u64>,
-}
-
-/// A flow's queue as CoDel sees it: its own backlog counts, not everybody's.
-struct Own<'a> {
-    chain: &'a mut Chain,
-    total: &'a mut Backlog,
-}
-
-impl Source for Own<'_> {
-    #[inline]
-    fn pop(&mut self, pool: &mut Pool) -> Option<PacketId> {
-        let before = self.chain.bytes();
-        let id = self.chain.pop_front(pool)?;
-        self.total.packets -= 1;
-        self.total.bytes -= before - self.chain.bytes();
-        Some(id)
-    }
-    #[inline]
-    fn backlog(&self) -> Bytes {
-        self.chain.bytes()
-    }
 }
 
 impl FqCodelFair {
@@ -328,7 +306,7 @@ impl QueueDiscipline for FqCodelFair {
             let law = self.law_now();
             let dropped = cx.drops.len();
             let Flow { chain, codel, .. } = &mut self.table[slot];
-            let next = codel.dequeue(&law, &mut Own { chain, total: &mut self.total }, cx);
+            let next = codel.dequeue(&law, &mut FlowSource { chain, total: &mut self.total, spares_own: true }, cx);
             if slot == self.newcomers {
                 for n in dropped..cx.drops.len() {
                     self.let_go(cx.pool.meta(cx.drops[n].0).hash);

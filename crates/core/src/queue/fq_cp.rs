@@ -12,7 +12,7 @@ use super::parts::drain_rate::DrainRate;
 use super::parts::flow_scheduler::{FlowBuffer, FlowQueue, FlowScheduler, Scheduling};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::{Auto, Packets};
-use crate::{Bytes, DropReason, PacketId, Rate, Rng, Span, Time};
+use crate::{Bytes, DropReason, PacketId, Rate, Rng, Time};
 
 params! {
     /// The policer's parameters, then fq's.
@@ -104,11 +104,7 @@ impl QueueDiscipline for FqCp {
             initial_quantum: p.initial_quantum,
             buckets: p.buckets,
             mask: p.orphan_mask,
-            pacing: None,
-            horizon_drop: true,
-            refill_delay: REFILL_DELAY,
-            ce_threshold: None,
-            fastpath: false,
+            ..Scheduling::default()
         };
         let bytes = |packets: Packets| Bytes(u64::from(packets.0).saturating_mul(link.mtu.0));
         let (threshold, most) = (bytes(p.threshold), bytes(p.flow_limit));
@@ -141,13 +137,10 @@ impl QueueDiscipline for FqCp {
     }
 }
 
-/// Linux `fq`: `refill_delay`.
-const REFILL_DELAY: Span = Span::ms(40);
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FlowId, PacketMeta, Pool};
+    use crate::{FlowId, PacketMeta, Pool, Span};
     use std::vec::Vec;
 
     #[test]

@@ -91,6 +91,8 @@ pub struct FlowSource<'a> {
     pub chain: &'a mut Chain,
     /// Everything queued.
     pub total: &'a mut Backlog,
+    /// The rule that spares the last packet looks at this flow's queue; otherwise at everything queued, as in Linux.
+    pub spares_own: bool,
 }
 
 impl Source for FlowSource<'_> {
@@ -104,7 +106,7 @@ impl Source for FlowSource<'_> {
     }
     #[inline]
     fn backlog(&self) -> Bytes {
-        self.total.bytes
+        if self.spares_own { self.chain.bytes() } else { self.total.bytes }
     }
 }
 
@@ -385,7 +387,7 @@ mod tests {
             for _ in 0..2 {
                 let now = start + Span::ms(6);
                 let mut cx = Ctx { now, pool: &mut bench.pool, drops: &mut bench.drops };
-                let mut source = FlowSource { chain: &mut bench.chain, total: &mut total };
+                let mut source = FlowSource { chain: &mut bench.chain, total: &mut total, spares_own: false };
                 bench.state.dequeue(&bench.law, &mut source, &mut cx);
             }
         }

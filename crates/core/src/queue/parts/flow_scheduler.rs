@@ -77,6 +77,24 @@ pub struct Scheduling {
     pub fastpath: bool,
 }
 
+impl Default for Scheduling {
+    /// Linux's defaults for `fq`, without pacing and without packets that skip the flows.
+    fn default() -> Scheduling {
+        Scheduling {
+            limit: 10_000,
+            quantum: Bytes(3028),
+            initial_quantum: Bytes(15_140),
+            buckets: 1024,
+            mask: 1023,
+            pacing: None,
+            horizon_drop: true,
+            refill_delay: Span::ms(40),
+            ce_threshold: None,
+            fastpath: false,
+        }
+    }
+}
+
 /// Flow queues with credits and pacing.
 pub struct FlowScheduler<B: FlowBuffer> {
     p: Scheduling,
