@@ -123,6 +123,18 @@ pub struct Entry {
     pub params: Vec<ParamSpec>,
 }
 
+/// A call of its own for each discipline: inlined into one dispatch they would all pay for the largest one's stack frame.
+#[inline(never)]
+fn enqueue<Q: QueueDiscipline>(queue: &mut Q, id: PacketId, cx: &mut Ctx<'_>) {
+    queue.enqueue(id, cx);
+}
+
+/// The same for dequeues.
+#[inline(never)]
+fn dequeue<Q: QueueDiscipline>(queue: &mut Q, cx: &mut Ctx<'_>) -> Next {
+    queue.dequeue(cx)
+}
+
 macro_rules! queues {
     ($( $module:ident :: $Type:ident, $summary:literal; )*) => {
         $( pub mod $module; )*
@@ -189,13 +201,13 @@ macro_rules! queues {
             /// See [`QueueDiscipline::enqueue`].
             #[inline]
             pub fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
-                match self { $( Queue::$Type(q) => q.enqueue(id, cx), )* }
+                match self { $( Queue::$Type(q) => enqueue(q, id, cx), )* }
             }
 
             /// See [`QueueDiscipline::dequeue`].
             #[inline]
             pub fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-                match self { $( Queue::$Type(q) => q.dequeue(cx), )* }
+                match self { $( Queue::$Type(q) => dequeue(q, cx), )* }
             }
 
             /// See [`QueueDiscipline::next_timer`].
