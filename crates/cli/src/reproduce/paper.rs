@@ -141,24 +141,33 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
 /// The studies that are asked for, with their cells, every scenario checked.
 fn plan(paper: &str, args: &Paper, level: Level) -> Result<Vec<Planned>, Failure> {
     let studies = narrows_study::studies(paper).map_err(Failure::other)?;
-    let is = |study: &Study, id: &str| {
-        let id = id.trim().to_lowercase();
-        study.figure == id || study.figure.split_whitespace().nth(1) == Some(id.as_str())
-    };
     for id in &args.figure {
-        if !studies.iter().any(|study| is(study, id)) {
+        if !studies.iter().any(|study| is_called(study, id)) {
             let known: Vec<&str> = studies.iter().map(|study| study.figure.as_str()).collect();
             return Err(Failure::usage(format!("--figure: {paper} has no {id:?}; it has {}", known.join(", "))));
         }
     }
     let wanted =
-        studies.into_iter().filter(|study| args.figure.is_empty() || args.figure.iter().any(|id| is(study, id)));
+        studies.into_iter().filter(|study| args.figure.is_empty() || args.figure.iter().any(|id| is_called(study, id)));
     let planned = wanted.map(|study| {
         let cells = study.cells(level).map_err(Failure::other)?;
         let runs = args.runs.unwrap_or(study.effort(level).runs);
         Ok(Planned { study, cells, runs })
     });
     planned.collect()
+}
+
+/// Is the study meant by this? `figure 7-8`, `7-8`, `8`; `1` means `figure 1, one flow` and `figure 1, 16 flows`.
+fn is_called(study: &Study, id: &str) -> bool {
+    let id = id.trim().to_lowercase();
+    let Some(number) = study.figure.split_whitespace().nth(1).map(|word| word.trim_end_matches(',')) else {
+        return study.figure == id;
+    };
+    let within = |range: (&str, &str)| match (range.0.parse(), range.1.parse(), id.parse::<u32>()) {
+        (Ok(first), Ok(last), Ok(id)) => (first..=last).contains(&id),
+        _ => false,
+    };
+    study.figure == id || number == id || number.split_once('-').is_some_and(within)
 }
 
 /// Runs what is not known yet.

@@ -49,6 +49,18 @@ fn finished_runs_are_not_made_again_and_jobs_change_nothing() {
 }
 
 #[test]
+fn a_figure_is_found_by_its_number() {
+    let place = Place::new("reproduce_number");
+    let figures = |id: &str, paper: &str| {
+        let json: Value =
+            serde_json::from_str(&place.ok(&["reproduce", paper, "--figure", id, "--quick", "--json"])).expect("JSON");
+        json["figures"].as_array().expect("figures").iter().map(|f| f["figure"].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(figures("8", "cocoa"), ["\"figure 7-8\""]);
+    assert_eq!(figures("1", "cp-aqm"), ["\"figure 1, 16 flows\"", "\"figure 1, one flow\""]);
+}
+
+#[test]
 fn what_is_not_there_is_refused_with_what_is() {
     let place = Place::new("reproduce_bad");
     let output = place.run(&["reproduce", "cocoa", "--figure", "99"]);
