@@ -3,6 +3,7 @@
 //! The transport owns loss detection, recovery (PRR), timers and pacing; it tells a controller what happened, in event
 //! structs, and asks it for a [`Plan`]. The same controller runs under the simulator's TCP, its QUIC profile and real
 //! sockets. Adding one is a file in `congestion/` and a line in the registry below.
+use crate::detector::Verdict;
 use crate::params::{ParamError, ParamSpec, Params};
 use crate::queue::Entry;
 use crate::rate::{Bytes, Rate};
@@ -24,6 +25,17 @@ pub struct PathHint {
     pub rtt: Option<Span>,
     /// Does the transport pace its packets even when the plan asks for no rate (`fq` at the sender)?
     pub paced: bool,
+    /// What the path is already known to carry: the controller takes over from another one, and starts where steady state
+    /// begins, not where a connection does.
+    pub resume: Option<Rate>,
+}
+
+impl PathHint {
+    /// The window to begin with: what the path is known to carry in a round trip, or the initial window.
+    pub fn first_window(&self) -> Bytes {
+        let known = self.resume.zip(self.rtt).map(|(rate, rtt)| rate.bytes_in(rtt));
+        known.map_or(self.initial_window, |known| known.max(self.mss * 4))
+    }
 }
 
 /// A packet has been handed to the network.
@@ -39,6 +51,10 @@ pub struct Sent {
     pub retransmit: bool,
     /// Time since the packet before, when nothing was in flight any more (Linux: `CA_EVENT_TX_START`).
     pub idle: Option<Span>,
+    /// Is it the application that limits the sender? Delivery rate samples of this packet will say so, too.
+    pub app_limited: bool,
+    /// The subflow that carries it.
+    pub subflow: u8,
 }
 
 /// The delivery rate measured over the flight of the packet acknowledged last (draft-cheng-iccrg-delivery-rate-estimation).
@@ -56,6 +72,26 @@ pub struct RateSample {
     pub app_limited: bool,
 }
 
+impl RateSample {
+    /// Does it say anything? A sample shorter than the lowest RTT, or of nothing, has no length.
+    #[inline]
+    pub fn is_valid(&self) -> bool {
+        self.interval > Span::ZERO
+    }
+}
+
+/// What the transport's loss recovery is doing (Linux: `TCP_CA_Recovery`, `TCP_CA_Loss`; the states below count as open).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Phase {
+    /// Nothing, or no more than noticing reordering or answering a mark.
+    #[default]
+    Open,
+    /// It repairs losses.
+    Recovery,
+    /// It starts again after a timeout.
+    Timeout,
+}
+
 /// An acknowledgment that delivered something.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Ack {
@@ -65,6 +101,11 @@ pub struct Ack {
     pub acked: Bytes,
     /// Newly lost by it.
     pub lost: Bytes,
+    /// How many of the packets acknowledged by it had been marked with congestion experienced, where feedback is accurate
+    /// (QUIC, AccECN); zero with classic feedback, which tells of a mark once in a round trip, as a [`Loss`].
+    pub marked: u32,
+    /// Lost in all over the connection; what is lost twice counts twice.
+    pub total_lost: Bytes,
     /// RTT of the packet acknowledged last, if it was sent only once.
     pub rtt: Option<Span>,
     /// Smoothed RTT (RFC 6298).
@@ -83,6 +124,10 @@ pub struct Ack {
     pub delivered: Bytes,
     /// Is the transport reducing the window (fast recovery, CWR)? It then paces itself down by PRR; windows must not grow.
     pub in_reduction: bool,
+    /// Where loss recovery stands after it.
+    pub phase: Phase,
+    /// When pacing lets the next packet go; not before `now` (Linux: `tcp_wstamp_ns`).
+    pub departs: Time,
     /// May this acknowledgment raise a window at all? TCP: one that moves `una`, not one that only selects (RFC 5681 §3.1;
     /// Linux: `tcp_may_raise_cwnd`, which lets every one through once reordering has been seen). QUIC: every one.
     pub may_raise: bool,
@@ -90,6 +135,46 @@ pub struct Ack {
     pub cwnd_limited: bool,
     /// The delivery rate sample.
     pub rate: RateSample,
+}
+
+/// What became of one packet, for controllers and detectors that judge by what they sent when.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Fate {
+    /// When it became known.
+    pub now: Time,
+    /// When the packet was sent, for the last time if it was sent again.
+    pub sent: Time,
+    /// Its payload.
+    pub bytes: Bytes,
+    /// The subflow that carried it.
+    pub subflow: u8,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// See [`Fate`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It arrived. The RTT is that of this very packet, the receiver's delay taken off where it is told; `None` if it is
+    /// ambiguous (Karn).
+    Delivered {
+        /// Its round-trip time.
+        rtt: Option<Span>,
+    },
+    /// It is taken for lost. It may still prove to have been delivered.
+    Lost,
+}
+
+/// How a connection divides what it sends over its two subflows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Split {
+    /// Each subflow's part of the sending rate; they add up to one.
+    pub shares: [f64; 2],
+    /// Each gap between a subflow's packets is drawn from gap × (1 ± jitter).
+    pub jitter: f64,
+    /// Does each subflow keep its own time, whatever the other does? Otherwise the next packet is the turn of whichever
+    /// is behind its share.
+    pub independent: bool,
 }
 
 /// Why a window must shrink.
@@ -112,6 +197,8 @@ pub struct Loss {
     pub kind: LossKind,
     /// Taken for lost so far by this event.
     pub lost: Bytes,
+    /// Lost in all over the connection; what is lost twice counts twice.
+    pub total_lost: Bytes,
     /// In flight, the lost not counted.
     pub inflight: Bytes,
     /// Next byte to be sent for the first time.
@@ -166,6 +253,12 @@ pub trait CongestionController: Sized {
     type Params: Params;
     /// How its window comes down.
     const REDUCTION: Reduction = Reduction::Proportional;
+    /// Is it told of each packet's [`Fate`]?
+    const FATES: bool = false;
+    /// Does it send over two subflows, as its [`Split`] says?
+    const SPLITS: bool = false;
+    /// Does it answer marks in proportion (L4S, RFC 9331)? It then sends ECT(1) and needs accurate feedback.
+    const SCALABLE: bool = false;
     /// Makes one, when the connection is established. The parameters have been validated.
     fn new(params: &Self::Params, path: &PathHint, now: Time, rng: Rng) -> Self;
     /// A packet was sent.
@@ -174,6 +267,8 @@ pub trait CongestionController: Sized {
     fn on_ack(&mut self, event: &Ack);
     /// A congestion event.
     fn on_loss(&mut self, event: &Loss);
+    /// A packet was delivered or lost; comes before the acknowledgment's `on_ack` and `on_loss`. Only for [`Self::FATES`].
+    fn on_fate(&mut self, _event: &Fate) {}
     /// The last congestion event was a mistake (Eifel, F-RTO, D-SACK): restore what it took.
     fn on_spurious(&mut self, _now: Time) {}
     /// The window has gone unused.
@@ -186,6 +281,14 @@ pub trait CongestionController: Sized {
     }
     /// What is allowed now.
     fn plan(&self) -> Plan;
+    /// How that is divided over two subflows. Only for [`Self::SPLITS`].
+    fn split(&self) -> Split {
+        Split { shares: [1.0, 0.0], jitter: 0.0, independent: false }
+    }
+    /// What it holds of the bottleneck, if it looks for fair queuing.
+    fn verdict(&self) -> Option<Verdict> {
+        None
+    }
 }
 
 macro_rules! controllers {
@@ -245,6 +348,16 @@ macro_rules! controllers {
                 match self { $( ControllerConfig::$Type(p) => p.validate(), )* }
             }
 
+            /// Does it send over two subflows?
+            pub const fn splits(&self) -> bool {
+                match self { $( ControllerConfig::$Type(_) => <$module::$Type as CongestionController>::SPLITS, )* }
+            }
+
+            /// Does it answer marks in proportion?
+            pub const fn is_scalable(&self) -> bool {
+                match self { $( ControllerConfig::$Type(_) => <$module::$Type as CongestionController>::SCALABLE, )* }
+            }
+
             /// Makes the controller for a connection.
             pub fn build(&self, path: &PathHint, now: Time, rng: Rng) -> Controller {
                 match self {
@@ -258,6 +371,27 @@ macro_rules! controllers {
             #[inline]
             pub const fn reduction(&self) -> Reduction {
                 match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::REDUCTION, )* }
+            }
+
+            /// See [`CongestionController::FATES`].
+            #[inline]
+            pub const fn wants_fates(&self) -> bool {
+                match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::FATES, )* }
+            }
+
+            /// See [`CongestionController::on_fate`].
+            pub fn on_fate(&mut self, event: &Fate) {
+                match self { $( Controller::$Type(c) => c.on_fate(event), )* }
+            }
+
+            /// See [`CongestionController::split`].
+            pub fn split(&self) -> Split {
+                match self { $( Controller::$Type(c) => c.split(), )* }
+            }
+
+            /// See [`CongestionController::verdict`].
+            pub fn verdict(&self) -> Option<Verdict> {
+                match self { $( Controller::$Type(c) => c.verdict(), )* }
             }
 
             /// See [`CongestionController::on_sent`].

@@ -14,6 +14,7 @@ pub mod params;
 pub mod congestion;
 #[cfg(any(test, doc, feature = "contract"))]
 pub mod contract;
+pub mod detector;
 pub mod drop_reason;
 pub mod link;
 pub mod packet;

@@ -131,12 +131,22 @@ fn flow(
             (Transport::Udp(Udp { ever_new_ports: params.ports == Ports::EverNew, ecn }), params.header)
         }
         narrows_scenario::Transport::Tcp(params) => {
+            let config = group.controller.clone().unwrap_or_else(|| ControllerConfig::Cubic(Default::default()));
+            let mut receiver = Receiver::new(params, rtt);
+            let ecn = match (config.is_scalable(), params.ecn) {
+                (true, _) => Ecn::Ect1,
+                (false, true) => Ecn::Ect0,
+                (false, false) => Ecn::NotEct,
+            };
+            if config.is_scalable() {
+                receiver.count_marks();
+            }
             let tcp = Tcp {
                 sender: Sender::new(params),
-                receiver: Receiver::new(params, rtt),
-                config: group.controller.clone().unwrap_or_else(|| ControllerConfig::Cubic(Default::default())),
+                receiver,
+                config,
                 rng: Some(rng("controller")),
-                ecn: if params.ecn { Ecn::Ect0 } else { Ecn::NotEct },
+                ecn,
                 syn: None,
                 transfer: None,
                 written: 0,

@@ -38,6 +38,9 @@ pub(crate) struct AckSegment {
     blocks: u8,
     /// Congestion experienced is echoed (RFC 3168 §6.1).
     ece: bool,
+    /// Packets that arrived marked, modulo 256, in place of the echo (AccECN counts modulo 8 in the header, and says more in
+    /// an option).
+    marked: u8,
     /// A segment arrived twice (RFC 2883).
     duplicate: bool,
 }

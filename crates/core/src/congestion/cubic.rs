@@ -346,7 +346,7 @@ mod tests {
     }
 
     fn event(kind: LossKind) -> Loss {
-        Loss { now: Time::ZERO, kind, lost: MSS, inflight: Bytes::ZERO, nxt: Bytes::ZERO, first: true }
+        Loss { now: Time::ZERO, kind, lost: MSS, total_lost: MSS, inflight: Bytes::ZERO, nxt: Bytes::ZERO, first: true }
     }
 
     fn at(ms: u64) -> Time {
@@ -499,7 +499,15 @@ mod tests {
                 round_trip(&mut c, round * 100);
             }
             let idle = Some(Span::ms(idle_ms));
-            c.on_sent(&Sent { now: at(1000 + idle_ms), bytes: MSS, inflight: MSS, retransmit: false, idle });
+            c.on_sent(&Sent {
+                now: at(1000 + idle_ms),
+                bytes: MSS,
+                inflight: MSS,
+                retransmit: false,
+                idle,
+                app_limited: true,
+                subflow: 0,
+            });
             round_trip(&mut c, 1000 + idle_ms);
             c.window.cwnd()
         };

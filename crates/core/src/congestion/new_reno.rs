@@ -91,7 +91,15 @@ mod tests {
         };
         assert_eq!([after(1), after(2), after(2)], [5, 7, 9]);
         let bytes = MSS * 9;
-        c.on_loss(&Loss { now: Time::ZERO, kind: LossKind::Loss, lost: MSS, inflight: bytes, nxt: bytes, first: true });
+        c.on_loss(&Loss {
+            now: Time::ZERO,
+            kind: LossKind::Loss,
+            lost: MSS,
+            total_lost: MSS,
+            inflight: bytes,
+            nxt: bytes,
+            first: true,
+        });
         assert_eq!((c.plan().cwnd, c.plan().ssthresh), (MSS * 4, Some(MSS * 4)));
         // 4 packets: 2 + 2; then 5: 2 + 2 + 2 with one left over; then 6: 1 + 2 + 2 + 2 with one left over.
         let windows = [2, 2, 2, 2, 2, 2, 2, 2].map(|packets| {

@@ -7,7 +7,7 @@ pub mod window;
 #[cfg(test)]
 pub(crate) mod testing {
     //! Events for unit tests, filled in with what does not matter.
-    use crate::congestion::{Ack, PathHint, RateSample};
+    use crate::congestion::{Ack, PathHint, Phase, RateSample};
     use crate::{Bytes, Span, Time};
 
     /// Full-sized packets of these tests.
@@ -15,7 +15,7 @@ pub(crate) mod testing {
 
     /// A path with this initial window in packets.
     pub(crate) fn path(initial_window: u64, paced: bool) -> PathHint {
-        PathHint { mss: MSS, initial_window: MSS * initial_window, rtt: None, paced }
+        PathHint { mss: MSS, initial_window: MSS * initial_window, rtt: None, paced, resume: None }
     }
 
     /// An acknowledgment of `packets` packets that may raise the window; no RTT sample.
@@ -24,6 +24,8 @@ pub(crate) mod testing {
             now,
             acked: MSS * packets,
             lost: Bytes::ZERO,
+            marked: 0,
+            total_lost: Bytes::ZERO,
             rtt: None,
             srtt: Span::ms(100),
             min_rtt: Span::ms(100),
@@ -33,6 +35,8 @@ pub(crate) mod testing {
             nxt: Bytes::ZERO,
             delivered: Bytes::ZERO,
             in_reduction: false,
+            phase: Phase::Open,
+            departs: now,
             may_raise: true,
             cwnd_limited: true,
             rate: RateSample::default(),

@@ -15,7 +15,8 @@
 //! - a loss or mark never raises the window; after a timeout it is what is in flight and a few packets
 //! - disuse never raises it; undoing a reduction brings back no more than there was
 use crate::congestion::{
-    Ack, CongestionController, ControllerConfig, Loss, LossKind, PathHint, Plan, RateSample, Reduction, Sent, Underuse,
+    Ack, CongestionController, ControllerConfig, Loss, LossKind, PathHint, Phase, Plan, RateSample, Reduction, Sent,
+    Underuse,
 };
 use crate::params::{ParamError, ParamSpec, Params, Unit};
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -120,6 +121,7 @@ fn path(kind: u8) -> PathHint {
         initial_window: MSS * initial,
         rtt: (kind & 8 > 0).then_some(Span::ms(20)),
         paced: kind & 1 > 0,
+        resume: None,
     }
 }
 
@@ -141,6 +143,8 @@ struct Model<C> {
     sacked: u64,
     lost: u64,
     delivered: u64,
+    /// Lost in all.
+    total_lost: u64,
     last_sent: Time,
     /// End of the recovery episode.
     recovery: Option<u64>,
@@ -166,6 +170,7 @@ impl<C: CongestionController> Model<C> {
             sacked: 0,
             lost: 0,
             delivered: 0,
+            total_lost: 0,
             last_sent: now,
             recovery: None,
             in_timeout: false,
@@ -234,7 +239,15 @@ impl<C: CongestionController> Model<C> {
                 self.nxt += 1;
             }
             self.last_sent = self.now;
-            let sent = Sent { now: self.now, bytes: MSS, inflight: MSS * self.inflight(), retransmit, idle };
+            let sent = Sent {
+                now: self.now,
+                bytes: MSS,
+                inflight: MSS * self.inflight(),
+                retransmit,
+                idle,
+                app_limited: idle.is_some(),
+                subflow: 0,
+            };
             self.both(|c| c.on_sent(&sent))?;
         }
         Ok(())
@@ -275,6 +288,8 @@ impl<C: CongestionController> Model<C> {
             now: self.now,
             acked: MSS * packets,
             lost: Bytes::ZERO,
+            marked: 0,
+            total_lost: MSS * self.total_lost,
             rtt,
             srtt: self.srtt,
             min_rtt: self.min_rtt.unwrap_or(self.srtt),
@@ -284,6 +299,12 @@ impl<C: CongestionController> Model<C> {
             nxt: MSS * self.nxt,
             delivered: MSS * self.delivered,
             in_reduction,
+            phase: match (self.recovery, self.in_timeout) {
+                (None, _) => Phase::Open,
+                (Some(_), false) => Phase::Recovery,
+                (Some(_), true) => Phase::Timeout,
+            },
+            departs: self.now + Span::us(100 * u64::from(op >> 5)),
             may_raise: !selective,
             cwnd_limited: 2 * prior >= self.window(),
             rate: RateSample {
@@ -316,6 +337,7 @@ impl<C: CongestionController> Model<C> {
             return Ok(());
         }
         self.lost += packets;
+        self.total_lost += packets;
         self.recovery = Some(self.nxt);
         let event = self.loss_event(packets, kind, true);
         let (before, after) = self.both(|c| c.on_loss(&event))?;
@@ -334,6 +356,7 @@ impl<C: CongestionController> Model<C> {
         // All but what was sent just now.
         let (all, recent) = (self.inflight(), self.inflight() % 3);
         self.lost += all - recent;
+        self.total_lost += all - recent;
         self.recovery = Some(self.nxt);
         self.in_timeout = true;
         let event = self.loss_event(all - recent, LossKind::Timeout, first);
@@ -344,7 +367,15 @@ impl<C: CongestionController> Model<C> {
 
     fn loss_event(&self, packets: u64, kind: LossKind, first: bool) -> Loss {
         let inflight = MSS * self.inflight();
-        Loss { now: self.now, kind, lost: MSS * packets, inflight, nxt: MSS * self.nxt, first }
+        Loss {
+            now: self.now,
+            kind,
+            lost: MSS * packets,
+            total_lost: MSS * self.total_lost,
+            inflight,
+            nxt: MSS * self.nxt,
+            first,
+        }
     }
 
     fn undo(&mut self) -> Result<(), String> {

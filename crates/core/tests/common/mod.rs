@@ -1,6 +1,6 @@
 //! A sender that always has data, one bottleneck and a receiver with delayed acknowledgments: as little of a network as a
 //! controller needs to be driven through its growth. Losses are told, not made.
-use narrows_core::congestion::{Ack, Controller, ControllerConfig, Loss, LossKind, PathHint, RateSample, Sent};
+use narrows_core::congestion::{Ack, Controller, ControllerConfig, Loss, LossKind, PathHint, Phase, RateSample, Sent};
 use narrows_core::{Bytes, Rng, Span, Time};
 use std::collections::VecDeque;
 
@@ -33,7 +33,8 @@ pub(crate) struct Path {
 impl Path {
     /// A flow whose first packets leave at `now`. The link hands a packet over when it begins to send it, as Linux's htb.
     pub(crate) fn new(config: &ControllerConfig, initial_window: u64, now: Time, tx: Span, rtt: Span) -> Path {
-        let hint = PathHint { mss: MSS, initial_window: MSS * initial_window, rtt: Some(rtt), paced: false };
+        let hint =
+            PathHint { mss: MSS, initial_window: MSS * initial_window, rtt: Some(rtt), paced: false, resume: None };
         let mut path = Path {
             controller: config.build(&hint, now, Rng::stream(1, "path")),
             now,
@@ -84,7 +85,7 @@ impl Path {
     pub(crate) fn lose(&mut self, kind: LossKind) {
         let inflight = MSS * (self.nxt - self.una);
         let nxt = MSS * self.nxt;
-        self.controller.on_loss(&Loss { now: self.now, kind, lost: MSS, inflight, nxt, first: true });
+        self.controller.on_loss(&Loss { now: self.now, kind, lost: MSS, total_lost: MSS, inflight, nxt, first: true });
         self.pipe.clear();
         self.acks.clear();
         (self.una, self.received, self.held) = (self.nxt, self.nxt, 0);
@@ -106,7 +107,15 @@ impl Path {
             self.free = start + self.tx;
             self.pipe.push_back((start, self.now));
             let inflight = MSS * (self.nxt - self.una);
-            self.controller.on_sent(&Sent { now: self.now, bytes: MSS, inflight, retransmit: false, idle });
+            self.controller.on_sent(&Sent {
+                now: self.now,
+                bytes: MSS,
+                inflight,
+                retransmit: false,
+                idle,
+                app_limited: false,
+                subflow: 0,
+            });
         }
     }
 
@@ -136,6 +145,8 @@ impl Path {
             now: self.now,
             acked: MSS * packets,
             lost: Bytes::ZERO,
+            marked: 0,
+            total_lost: Bytes::ZERO,
             rtt: Some(rtt),
             srtt: self.srtt,
             min_rtt: self.min_rtt,
@@ -145,6 +156,8 @@ impl Path {
             nxt: MSS * self.nxt,
             delivered: MSS * self.una,
             in_reduction: false,
+            phase: Phase::Open,
+            departs: self.now,
             may_raise: true,
             cwnd_limited: true,
             rate: RateSample::default(),

@@ -4,7 +4,7 @@ use super::rate::{Delivery, Newest};
 use super::scoreboard::Record;
 use super::sender::{Sender, segments};
 use super::{AckSegment, milliseconds};
-use narrows_core::congestion::{Ack, Reduction};
+use narrows_core::congestion::{Ack, Controller, Fate, Outcome, Reduction};
 use narrows_core::{Bytes, Span, Time};
 
 /// What one acknowledgment brought.
@@ -20,6 +20,8 @@ pub(super) struct Digest {
     pub(super) lost_again: bool,
     /// Congestion experienced is echoed.
     pub(super) ece: bool,
+    /// Packets that arrived marked, where the feedback is accurate.
+    marked: u8,
     /// Delivered, bytes and segments.
     delivered: Bytes,
     pub(super) delivered_segments: u32,
@@ -43,7 +45,7 @@ impl Sender {
         }
         let prior_inflight = self.board.inflight();
         let mut digest = Digest { ece: ack.ece, echo: ack.echo, ..Digest::default() };
-        let plain = ack.blocks == 0 && !ack.ece && self.board.is_plain();
+        let plain = ack.blocks == 0 && !ack.ece && self.board.is_plain() && !self.wants_fates;
         if ack.blocks > 0 {
             self.digest_sacks(ack, now, &mut digest);
         }
@@ -70,6 +72,8 @@ impl Sender {
             }
             self.arm_timer(now);
         }
+        digest.marked = ack.marked.wrapping_sub(self.marked);
+        self.marked = ack.marked;
         self.control(&digest, prior_inflight, self.rack.lost - lost_before, rtt, now);
         rtt
     }
@@ -109,6 +113,9 @@ impl Sender {
             }
             if is_new {
                 self.deliver(seq, &record, now, digest);
+                if self.wants_fates {
+                    tell_delivered(&mut self.controller, &record, now);
+                }
             }
         }
         self.board.trim();
@@ -116,6 +123,7 @@ impl Sender {
 
     fn digest_sacks(&mut self, ack: &AckSegment, now: Time, digest: &mut Digest) {
         let (rack, min_rtt, recover) = (&mut self.rack, self.rtt.min(), self.recover);
+        let (controller, wants_fates) = (&mut self.controller, self.wants_fates);
         for (start, end) in ack.sacks() {
             self.board.sack(start, end, |seq, record| {
                 digest.sacked = true;
@@ -129,6 +137,9 @@ impl Sender {
                 digest.delivered_segments += 1;
                 rack.advance(seq, record, now, min_rtt);
                 Delivery::consider(&mut digest.newest, seq, record);
+                if wants_fates {
+                    tell_delivered(controller, record, now);
+                }
             });
         }
     }
@@ -166,7 +177,7 @@ impl Sender {
         if digest.delivered_segments == 0 && lost == 0 {
             return;
         }
-        let rate = self.delivery.sample(now, &digest.newest);
+        let rate = self.delivery.sample(now, &digest.newest, self.rtt.min());
         let mss = u64::from(self.mss);
         let reducing = self.state.is_reducing();
         let srtt = self.rtt.smoothed().unwrap_or(Span::ZERO);
@@ -174,6 +185,8 @@ impl Sender {
             now,
             acked: digest.delivered,
             lost: Bytes(u64::from(lost) * mss),
+            marked: u32::from(digest.marked),
+            total_lost: Bytes(u64::from(self.rack.lost) * mss),
             rtt,
             srtt,
             min_rtt: self.rtt.min().unwrap_or(srtt),
@@ -183,6 +196,8 @@ impl Sender {
             nxt: self.nxt_bytes,
             delivered: self.delivery.total,
             in_reduction: reducing,
+            phase: self.state.phase(),
+            departs: self.next_departure(now),
             may_raise: digest.advanced,
             cwnd_limited: self.is_window_limited(),
             rate,
@@ -195,5 +210,19 @@ impl Sender {
         } else {
             window
         };
+    }
+}
+
+#[cold]
+fn tell_delivered(controller: &mut Option<Controller>, record: &Record, now: Time) {
+    let rtt = (!record.ever_resent()).then(|| now.since(record.sent));
+    tell(controller, record, now, Outcome::Delivered { rtt });
+}
+
+/// What became of a segment, for a controller that wants to know.
+pub(super) fn tell(controller: &mut Option<Controller>, record: &Record, now: Time, outcome: Outcome) {
+    if let Some(controller) = controller {
+        let bytes = Bytes(u64::from(record.len));
+        controller.on_fate(&Fate { now, sent: record.sent, bytes, subflow: 0, outcome });
     }
 }

@@ -4,7 +4,7 @@
 //! was delivered since, over the longer of the time it took to send and to acknowledge it.
 use super::scoreboard::Record;
 use narrows_core::congestion::RateSample;
-use narrows_core::{Bytes, Time};
+use narrows_core::{Bytes, Span, Time};
 
 /// A connection's delivery.
 #[derive(Clone, Debug, Default)]
@@ -54,9 +54,16 @@ impl Delivery {
         self.app_limited_until = Some(self.total + inflight);
     }
 
-    /// The sample of an acknowledgment; `total` already counts what it delivered.
+    /// Is what is sent now limited by the application?
     #[inline]
-    pub(super) fn sample(&mut self, now: Time, newest: &Option<Newest>) -> RateSample {
+    pub(super) const fn is_limited_by_application(&self) -> bool {
+        self.app_limited_until.is_some()
+    }
+
+    /// The sample of an acknowledgment; `total` already counts what it delivered. One shorter than the lowest RTT comes of
+    /// acknowledgments for retransmissions that answer the original: it has no length, and says nothing (§3.3 of the draft).
+    #[inline]
+    pub(super) fn sample(&mut self, now: Time, newest: &Option<Newest>, min_rtt: Option<Span>) -> RateSample {
         if self.app_limited_until.is_some_and(|until| self.total > until) {
             self.app_limited_until = None;
         }
@@ -67,9 +74,11 @@ impl Delivery {
         self.first_sent = *sent;
         let send_phase = sent.since(record.first_sent);
         let ack_phase = now.since(record.delivered_at);
+        let interval = send_phase.max(ack_phase);
+        let too_short = min_rtt.is_some_and(|min| interval < min);
         RateSample {
             delivered: self.total - record.delivered,
-            interval: send_phase.max(ack_phase),
+            interval: if too_short { Span::ZERO } else { interval },
             prior_delivered: record.delivered,
             prior_inflight: Bytes(u64::from(record.inflight)),
             app_limited: record.app_limited(),

@@ -38,6 +38,11 @@ pub(crate) struct Receiver {
     delayed: Option<Time>,
     gathering: Option<Time>,
     echo: bool,
+    /// Marks are counted for the sender, not echoed until it answers (AccECN).
+    accurate: bool,
+    /// Packets that arrived marked, modulo 256; and was the last one?
+    marked: u8,
+    last_marked: bool,
     duplicate: bool,
     /// All before was acknowledged.
     acknowledged: u64,
@@ -85,10 +90,18 @@ impl Receiver {
             delayed: None,
             gathering: None,
             echo: false,
+            accurate: false,
+            marked: 0,
+            last_marked: false,
             duplicate: false,
             acknowledged: 0,
             stamp: 0,
         }
+    }
+
+    /// Marks are to be counted: the sender answers them in proportion.
+    pub(crate) fn count_marks(&mut self) {
+        self.accurate = true;
     }
 
     /// A segment arrives.
@@ -98,7 +111,7 @@ impl Receiver {
         if seq <= self.acknowledged {
             self.stamp = stamp;
         }
-        if marked | cwr {
+        if marked | cwr | self.last_marked {
             self.notice_ecn(marked, cwr);
         }
         if seq == self.next && self.beyond.is_empty() {
@@ -114,6 +127,15 @@ impl Receiver {
     }
 
     fn notice_ecn(&mut self, marked: bool, cwr: bool) {
+        if self.accurate {
+            // A change is told at once (AccECN §3.2.2.5.1).
+            if marked != self.last_marked {
+                self.quick = self.quick.max(1);
+            }
+            self.marked = self.marked.wrapping_add(u8::from(marked));
+            self.last_marked = marked;
+            return;
+        }
         if cwr {
             self.echo = false;
         }
@@ -234,7 +256,13 @@ impl Receiver {
         self.pending = 0;
         self.delayed = None;
         self.acknowledged = self.next;
-        let mut ack = AckSegment { ack: self.next, ece: self.echo, echo: self.stamp, ..AckSegment::default() };
+        let mut ack = AckSegment {
+            ack: self.next,
+            ece: self.echo,
+            marked: self.marked,
+            echo: self.stamp,
+            ..AckSegment::default()
+        };
         if self.remembered > 0 || self.duplicate {
             self.selective(&mut ack);
         }

@@ -1,10 +1,10 @@
 //! Loss detection and recovery: Linux's state machine (`tcp_fastretrans_alert`) over RACK-TLP (RFC 8985), PRR (RFC 9937),
 //! F-RTO (RFC 5682) and one timer for all.
 use super::AckSegment;
-use super::ack::Digest;
+use super::ack::{Digest, tell};
 use super::scoreboard::{Record, Verdict};
 use super::sender::{Outgoing, Sender, segments};
-use narrows_core::congestion::{Loss, LossKind, Reduction};
+use narrows_core::congestion::{Loss, LossKind, Outcome, Phase, Reduction};
 use narrows_core::{Bytes, Span, Time};
 
 /// Linux's congestion states.
@@ -26,6 +26,16 @@ impl State {
     #[inline]
     pub(super) const fn is_open(self) -> bool {
         matches!(self, State::Open)
+    }
+
+    /// As a controller sees it.
+    #[inline]
+    pub(super) const fn phase(self) -> Phase {
+        match self {
+            State::Open | State::Disorder | State::Reducing => Phase::Open,
+            State::Recovery => Phase::Recovery,
+            State::Loss => Phase::Timeout,
+        }
     }
 
     /// Does PRR hold the window?
@@ -186,6 +196,7 @@ impl Sender {
             now,
             kind,
             lost: Bytes(u64::from(self.board.lost_out()) * mss),
+            total_lost: Bytes(u64::from(self.rack.lost) * mss),
             inflight: Bytes(u64::from(self.board.inflight()) * mss),
             first,
             nxt: self.nxt_bytes,
@@ -213,6 +224,7 @@ impl Sender {
         let newest = self.rack.newest?;
         let patience = self.rack.rtt + self.reordering_window();
         let (mut lost, mut wait) = (0, None);
+        let (controller, wants_fates) = (&mut self.controller, self.wants_fates);
         self.board.walk_in_time_order(|seq, record| {
             if (record.sent, seq) >= newest {
                 return Verdict::TooYoung;
@@ -221,6 +233,9 @@ impl Sender {
             if age >= patience {
                 lost += 1;
                 *lost_again |= record.ever_resent();
+                if wants_fates {
+                    tell(controller, record, now, Outcome::Lost);
+                }
                 return Verdict::Lost;
             }
             wait = wait.max(Some(patience - age));
@@ -327,7 +342,14 @@ impl Sender {
             || (self.state == State::Loss && self.expiries == 0);
         self.frto = !matches!(self.state, State::Recovery | State::Loss) || self.expiries > 0;
         let patience = self.rack.rtt;
-        self.rack.lost += self.board.lose_old(|record| now.since(record.sent) >= patience);
+        let (controller, wants_fates) = (&mut self.controller, self.wants_fates);
+        self.rack.lost += self.board.lose_old(|record| {
+            let old = now.since(record.sent) >= patience;
+            if old && wants_fates {
+                tell(controller, record, now, Outcome::Lost);
+            }
+            old
+        });
         self.state = State::Loss;
         self.tell_loss(LossKind::Timeout, first, now);
         self.take_window();

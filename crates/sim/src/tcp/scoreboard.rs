@@ -368,7 +368,7 @@ impl Scoreboard {
 
     /// After a timeout the first segment is taken for lost, and all that are not selectively acknowledged and that `judge`
     /// finds old enough (Linux `tcp_timeout_mark_lost`; RFC 6298 §5.4 knows the first only).
-    pub(super) fn lose_old(&mut self, old: impl Fn(&Record) -> bool) -> u32 {
+    pub(super) fn lose_old(&mut self, mut old: impl FnMut(&Record) -> bool) -> u32 {
         let before = self.lost_out;
         for seq in self.una..self.nxt {
             let record = self.record(seq);

@@ -62,6 +62,10 @@ pub(crate) struct Sender {
     pub(super) timer_base: Time,
     pub(super) expiries: u32,
     pub(super) cwr_owed: bool,
+    /// The controller wants to know what became of each packet.
+    pub(super) wants_fates: bool,
+    /// Marked packets that the peer has told of, modulo 256.
+    pub(super) marked: u8,
     /// Bytes that the application has handed over and that were not sent yet; `None`: without end.
     unsent: Option<u64>,
     /// When the last segment left.
@@ -82,8 +86,8 @@ struct Pacing {
     sent: u64,
 }
 
-/// Packets that Linux sends before it paces: the initial window of old (`tcp_update_skb_after_send`).
-const UNPACED_PACKETS: u64 = 10;
+/// The packet that Linux paces first: the last of an initial window of old (`tcp_update_skb_after_send`).
+const FIRST_PACED: u64 = 10;
 
 /// Whether the window limits the sender (Linux `tcp_cwnd_validate`).
 #[derive(Clone, Debug, Default)]
@@ -123,6 +127,8 @@ impl Sender {
             timer_base: Time::ZERO,
             expiries: 0,
             cwr_owed: false,
+            wants_fates: false,
+            marked: 0,
             unsent: Some(0),
             last_sent: Time::ZERO,
             pacing: Pacing { always: params.pacing, ..Pacing::default() },
@@ -144,9 +150,11 @@ impl Sender {
             initial_window: Bytes(u64::from(self.cwnd) * mss),
             rtt,
             paced: self.pacing.always,
+            resume: None,
         };
         let controller = config.build(&path, now, rng);
         self.cwnd = segments(controller.plan().cwnd, self.mss);
+        self.wants_fates = controller.wants_fates();
         self.controller = Some(controller);
     }
 
@@ -262,7 +270,16 @@ impl Sender {
         self.last_sent = now;
         let inflight = Bytes(u64::from(self.board.inflight()) * u64::from(self.mss));
         if let Some(controller) = &mut self.controller {
-            controller.on_sent(&Sent { now, bytes: Bytes(u64::from(len)), inflight, retransmit, idle });
+            let app_limited = self.delivery.is_limited_by_application();
+            controller.on_sent(&Sent {
+                now,
+                bytes: Bytes(u64::from(len)),
+                inflight,
+                retransmit,
+                idle,
+                app_limited,
+                subflow: 0,
+            });
             if let Some(rate) = controller.plan().pacing {
                 self.advance_gate(now, len, rate);
             } else if self.pacing.always {
@@ -275,7 +292,7 @@ impl Sender {
     fn advance_gate(&mut self, now: Time, len: u32, rate: Rate) {
         let prior = self.pacing.gate;
         self.pacing.gate = prior.max(now);
-        if self.pacing.sent > UNPACED_PACKETS && rate > Rate::ZERO {
+        if self.pacing.sent >= FIRST_PACED && rate > Rate::ZERO {
             let gap = rate.tx_time(Bytes(u64::from(len))).unwrap_or(Span::ZERO);
             // Lateness earns credit for up to half a packet, so that a coarse timer does not slow the flow down.
             let credit = (gap / 2).min(self.pacing.gate.since(prior));
@@ -362,6 +379,12 @@ impl Sender {
             let Some(plan) = self.controller.as_ref().map(Controller::plan) else { return false };
             plan.ssthresh.is_none_or(|s| plan.cwnd < s) && self.cwnd < 2 * self.usage.max_out
         }
+    }
+
+    /// When pacing lets the next packet go.
+    #[inline]
+    pub(super) fn next_departure(&self, now: Time) -> Time {
+        self.pacing.gate.max(now)
     }
 
     /// When `on_pace` wants to be called: data wait for the pacing gate, or the controller for its timer.

@@ -29,11 +29,13 @@ struct Prior {
 }
 
 impl Window {
-    /// The initial window of a path; no threshold.
+    /// The initial window of a path, and no threshold; or, where what it carries is known, a window of that much and
+    /// congestion avoidance.
     pub fn new(path: &PathHint) -> Window {
         let mss = path.mss.0.max(1);
         let initial = path.initial_window.0.div_ceil(mss).max(1);
-        Window { mss, initial, cwnd: initial, credit: 0, ssthresh: None, prior: None }
+        let cwnd = path.first_window().0.div_ceil(mss).max(1);
+        Window { mss, initial, cwnd, credit: 0, ssthresh: path.resume.map(|_| cwnd), prior: None }
     }
 
     /// Packets now allowed in flight.
@@ -171,13 +173,14 @@ mod tests {
     const MSS: u64 = 1448;
 
     fn window(packets: u64) -> Window {
-        let path = PathHint { mss: Bytes(MSS), initial_window: Bytes(packets * MSS), rtt: None, paced: false };
+        let path =
+            PathHint { mss: Bytes(MSS), initial_window: Bytes(packets * MSS), rtt: None, paced: false, resume: None };
         Window::new(&path)
     }
 
     fn loss(kind: LossKind, inflight: u64, first: bool) -> Loss {
         let inflight = Bytes(inflight * MSS);
-        Loss { now: Time::ZERO, kind, lost: Bytes(MSS), inflight, nxt: Bytes::ZERO, first }
+        Loss { now: Time::ZERO, kind, lost: Bytes(MSS), total_lost: Bytes(MSS), inflight, nxt: Bytes::ZERO, first }
     }
 
     #[test]
