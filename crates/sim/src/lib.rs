@@ -4,10 +4,12 @@
 //! packet once the structures have grown to the run's peak.
 mod application;
 mod build;
+mod delivery;
 mod event;
 mod host;
 mod outcome;
 mod prefetch;
+mod ranges;
 mod record;
 mod tcp;
 mod world;

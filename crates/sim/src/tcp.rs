@@ -8,7 +8,6 @@
 //! draft-cheng-iccrg-delivery-rate-estimation; where they leave room, Linux's `tcp_input.c`, `tcp_output.c`,
 //! `tcp_recovery.c`, `tcp_rate.c`.
 mod ack;
-mod rate;
 mod receiver;
 mod recovery;
 mod rtt;

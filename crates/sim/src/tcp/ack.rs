@@ -1,9 +1,9 @@
 //! Digesting an acknowledgment, in the order of Linux's `tcp_ack`: selective blocks, the cumulative part, RTT, probe,
 //! loss detection, timers, congestion control.
-use super::rate::{Delivery, Newest};
 use super::scoreboard::Record;
 use super::sender::{Sender, segments};
 use super::{AckSegment, milliseconds};
+use crate::delivery::{Delivery, Newest};
 use narrows_core::congestion::{Ack, Controller, Fate, Outcome, Reduction};
 use narrows_core::{Bytes, Span, Time};
 
@@ -96,7 +96,7 @@ impl Sender {
         digest.acked_sent = Some((first, last.sent));
         digest.original = true;
         self.rack.advance(through - 1, &last, now, self.rtt.min());
-        Delivery::consider(&mut digest.newest, through - 1, &last);
+        Delivery::consider(&mut digest.newest, through - 1, last.sent, || last.stamp());
     }
 
     fn digest_cumulative(&mut self, through: u64, now: Time, digest: &mut Digest) {
@@ -136,7 +136,7 @@ impl Sender {
                 digest.delivered += Bytes(u64::from(record.len));
                 digest.delivered_segments += 1;
                 rack.advance(seq, record, now, min_rtt);
-                Delivery::consider(&mut digest.newest, seq, record);
+                Delivery::consider(&mut digest.newest, seq, record.sent, || record.stamp());
                 if wants_fates {
                     tell_delivered(controller, record, now);
                 }
@@ -148,7 +148,7 @@ impl Sender {
         digest.delivered += Bytes(u64::from(record.len));
         digest.delivered_segments += 1;
         self.rack.advance(seq, record, now, self.rtt.min());
-        Delivery::consider(&mut digest.newest, seq, record);
+        Delivery::consider(&mut digest.newest, seq, record.sent, || record.stamp());
     }
 
     /// The estimator takes the oldest segment of a cumulative acknowledgment, whose sample holds the receiver's delay; the

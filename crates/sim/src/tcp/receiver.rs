@@ -4,6 +4,7 @@
 //! after a delay; while segments are missing three duplicates at once, then gathered for up to a millisecond; at once
 //! when the last hole is filled.
 use super::{AckSegment, MAX_SACKS};
+use crate::ranges::Ranges;
 use narrows_core::{Span, Time};
 use narrows_scenario::transport::TcpParams;
 
@@ -21,8 +22,8 @@ const QUICK_AFTER_MARK: u32 = 2;
 /// A TCP receiver.
 pub(crate) struct Receiver {
     next: u64,
-    /// Received beyond `next`: ascending and disjoint.
-    beyond: Vec<(u64, u64)>,
+    /// Received beyond `next`.
+    beyond: Ranges,
     /// Ranges received last, the latest first.
     recent: [(u64, u64); REMEMBERED],
     remembered: usize,
@@ -76,7 +77,7 @@ impl Receiver {
     pub(crate) fn new(params: &TcpParams, rtt: Span) -> Receiver {
         Receiver {
             next: 0,
-            beyond: Vec::new(),
+            beyond: Ranges::default(),
             recent: [(0, 0); REMEMBERED],
             remembered: 0,
             pending: 0,
@@ -150,26 +151,23 @@ impl Receiver {
     #[cold]
     #[inline(never)]
     fn on_disorder(&mut self, seq: u64, now: Time) -> Arrival {
-        if seq < self.next || self.beyond.iter().any(|&(start, end)| seq >= start && seq < end) {
+        if seq < self.next || self.beyond.contains(seq) {
             self.duplicate = true;
             return Arrival { is_new: false, acknowledge: true };
         }
         if seq == self.next {
             self.next += 1;
             self.pending += 1;
-            if let Some(&(start, end)) = self.beyond.first()
-                && start == self.next
-            {
-                self.pending += (end - start) as u32;
+            if let Some(end) = self.beyond.take_from(self.next) {
+                self.pending += (end - self.next) as u32;
                 self.next = end;
-                self.beyond.remove(0);
             }
             self.forget_passed();
             if self.beyond.is_empty() {
                 return Arrival { is_new: true, acknowledge: true };
             }
         } else {
-            let range = self.insert(seq);
+            let range = self.beyond.insert(seq);
             self.remember(range);
         }
         Arrival { is_new: true, acknowledge: self.acknowledge_in_disorder(now) }
@@ -192,35 +190,6 @@ impl Receiver {
             self.gathering = Some(now + self.gather);
         }
         false
-    }
-
-    /// Adds a segment beyond `next`; the range that it is now part of.
-    fn insert(&mut self, seq: u64) -> (u64, u64) {
-        let at = match self.beyond.last() {
-            Some(&(start, _)) if start <= seq => self.beyond.len(),
-            _ => self.beyond.partition_point(|&(start, _)| start <= seq),
-        };
-        let joins_left = at > 0 && self.beyond[at - 1].1 == seq;
-        let joins_right = self.beyond.get(at).is_some_and(|&(start, _)| start == seq + 1);
-        match (joins_left, joins_right) {
-            (true, true) => {
-                self.beyond[at - 1].1 = self.beyond[at].1;
-                self.beyond.remove(at);
-                self.beyond[at - 1]
-            }
-            (true, false) => {
-                self.beyond[at - 1].1 += 1;
-                self.beyond[at - 1]
-            }
-            (false, true) => {
-                self.beyond[at].0 = seq;
-                self.beyond[at]
-            }
-            (false, false) => {
-                self.beyond.insert(at, (seq, seq + 1));
-                (seq, seq + 1)
-            }
-        }
     }
 
     /// The most recent range comes first (RFC 2018 §4).

@@ -4,6 +4,7 @@
 //! The counters are Linux's (`packets_out`, `sacked_out`, `lost_out`, `retrans_out`). Two cursors make every operation
 //! amortised constant: originals leave in sequence order, so RACK's time-ordered list is a cursor over them and a queue of
 //! retransmissions; and lost segments are retransmitted in sequence order from a hint.
+use crate::delivery::Stamp;
 use narrows_core::{Bytes, Time};
 use std::collections::VecDeque;
 
@@ -13,13 +14,13 @@ pub(super) struct Record {
     /// When it was last sent.
     pub(super) sent: Time,
     /// Start of the send phase of its delivery rate sample.
-    pub(super) first_sent: Time,
+    first_sent: Time,
     /// When the last delivery before it was sent had happened.
-    pub(super) delivered_at: Time,
+    delivered_at: Time,
     /// Delivered in all when it was sent.
-    pub(super) delivered: Bytes,
+    delivered: Bytes,
     /// Bytes in flight when it was sent, itself included.
-    pub(super) inflight: u32,
+    inflight: u32,
     /// Payload.
     pub(super) len: u16,
     flags: u8,
@@ -45,12 +46,19 @@ impl Record {
         Record { sent, len, ..Record::default() }
     }
 
-    pub(super) const fn app_limited(&self) -> bool {
-        self.flags & APP_LIMITED != 0
+    /// For its delivery rate sample.
+    #[inline]
+    pub(super) const fn stamp(&self) -> Stamp {
+        let &Record { first_sent, delivered_at, delivered, inflight, flags, .. } = self;
+        Stamp { first_sent, delivered_at, delivered, inflight, app_limited: flags & APP_LIMITED != 0 }
     }
 
-    pub(super) const fn set_app_limited(&mut self, limited: bool) {
-        self.flags = if limited { self.flags | APP_LIMITED } else { self.flags & !APP_LIMITED };
+    #[inline]
+    pub(super) const fn set_stamp(&mut self, stamp: Stamp) {
+        let Stamp { first_sent, delivered_at, delivered, inflight, app_limited } = stamp;
+        (self.first_sent, self.delivered_at, self.delivered, self.inflight) =
+            (first_sent, delivered_at, delivered, inflight);
+        self.flags = if app_limited { self.flags | APP_LIMITED } else { self.flags & !APP_LIMITED };
     }
 
     pub(super) const fn ever_resent(&self) -> bool {

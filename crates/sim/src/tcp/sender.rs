@@ -1,10 +1,10 @@
 //! The sending side: what may go out now, and everything that a connection remembers.
 //!
 //! How acknowledgments are digested is in `ack.rs`, loss detection and recovery in `recovery.rs`.
-use super::rate::Delivery;
 use super::recovery::{Probe, Prr, Rack, State, Timer};
 use super::rtt::Rtt;
 use super::scoreboard::{Record, Scoreboard};
+use crate::delivery::Delivery;
 use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent, Underuse};
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
 use narrows_scenario::transport::TcpParams;
@@ -227,8 +227,8 @@ impl Sender {
         let flight_is_empty = self.board.out() == 0;
         let idle = flight_is_empty.then(|| now.since(self.last_sent));
         let mut record = Record::new(now, len as u16);
-        self.delivery.stamp(&mut record, now, flight_is_empty);
-        record.inflight = (self.board.inflight() + 1).saturating_mul(self.mss);
+        let inflight = (self.board.inflight() + 1).saturating_mul(self.mss);
+        record.set_stamp(self.delivery.stamp(now, flight_is_empty, inflight));
         let seq = self.board.push(record);
         self.nxt_bytes += Bytes(u64::from(len));
         if flight_is_empty {
@@ -252,8 +252,7 @@ impl Sender {
         let inflight = (self.board.inflight() + 1).saturating_mul(self.mss);
         let delivery = &mut self.delivery;
         self.board.resend(seq, now, |record| {
-            delivery.stamp(record, now, false);
-            record.inflight = inflight;
+            record.set_stamp(delivery.stamp(now, false, inflight));
         });
         let len = self.board.record(seq).len;
         self.stats.retransmits += 1;
