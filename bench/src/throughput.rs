@@ -252,6 +252,7 @@ pub(crate) fn cubic(count: u32, rtt: Rtt, start: Start) -> Result<Flow, String> 
         rtt,
         route: vec![0],
         back: Vec::new(),
+        subflow_route: Vec::new(),
         start,
         stop: Time::ZERO,
         transport: Transport::Tcp(TcpParams::default()),

@@ -373,6 +373,11 @@ macro_rules! controllers {
                 match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::REDUCTION, )* }
             }
 
+            /// See [`CongestionController::SPLITS`].
+            pub const fn splits(&self) -> bool {
+                match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::SPLITS, )* }
+            }
+
             /// See [`CongestionController::FATES`].
             #[inline]
             pub const fn wants_fates(&self) -> bool {

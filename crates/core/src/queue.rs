@@ -92,6 +92,8 @@ pub trait Observer {
 pub trait QueueDiscipline: Sized {
     /// Its parameters.
     type Params: Params;
+    /// Does it serve flows in turn, so that none can take another's share (fair queuing)?
+    const ISOLATES: bool = false;
     /// Makes one. The parameters have been validated.
     fn new(params: &Self::Params, link: &LinkHint, rng: Rng) -> Self;
     /// Takes a packet whose `arrived` is now. It may drop it, or others, and may mark CE in place.
@@ -164,6 +166,11 @@ macro_rules! queues {
             /// The discipline called `name`, with default parameters.
             pub fn named(name: &str) -> Option<QueueConfig> {
                 match name { $( stringify!($module) => Some(QueueConfig::$Type(Default::default())), )* _ => None }
+            }
+
+            /// See [`QueueDiscipline::ISOLATES`].
+            pub const fn isolates(&self) -> bool {
+                match self { $( QueueConfig::$Type(_) => <$module::$Type as QueueDiscipline>::ISOLATES, )* }
             }
 
             /// Its name.

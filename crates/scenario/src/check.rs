@@ -5,6 +5,8 @@ use crate::keys::{FlowKeys, HopKeys, INTERVALS, Loss, MOST_FLOWS, MOST_POINTS, R
 use crate::kind::Kind;
 use crate::model::{Flow, Hop, RateSpec, Release, Rtt, Scenario, Start};
 use crate::traffic::Traffic;
+use crate::transport::Transport;
+use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::{ParamError, ParamValue, Params};
 use narrows_core::{Bytes, Rate, Span, Time};
 use std::collections::{HashMap, HashSet};
@@ -260,9 +262,15 @@ fn carried(flow: &Flow) -> Result<(), Wrong> {
         );
     }
     match &flow.controller {
+        Some(controller) if controller.splits() && !matches!(flow.transport, Transport::Quic(_)) => {
+            let name = controller.name();
+            let message = format!("controller \"{name}\" sends over two subflows; allowed: transport \"quic\"");
+            return wrong("controller", message);
+        }
         Some(controller) if flow.transport.is_controlled() => inner(controller)?,
         Some(_) => {
-            let message = format!("no controller governs transport \"{transport}\"; allowed: no controller, or tcp");
+            let message =
+                format!("no controller governs transport \"{transport}\"; allowed: no controller, tcp or quic");
             return wrong("controller", message);
         }
         None if flow.transport.is_controlled() => {
@@ -291,7 +299,11 @@ fn routed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
     if flow.route.is_empty() {
         return wrong("route", "route is empty; allowed: at least one hop");
     }
-    for (key, way) in [("route", &flow.route), ("back", &flow.back)] {
+    if !flow.subflow_route.is_empty() && !flow.controller.as_ref().is_some_and(ControllerConfig::splits) {
+        let message = "subflow_route is for controllers that send over two subflows";
+        return wrong("subflow_route", message);
+    }
+    for (key, way) in [("route", &flow.route), ("back", &flow.back), ("subflow_route", &flow.subflow_route)] {
         let mut seen = HashSet::new();
         for &hop in way {
             let Some(name) = s.hops.get(hop).map(|hop| &hop.name) else {
@@ -314,7 +326,8 @@ fn routed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
     if high < low {
         return wrong("rtt", format!("rtt cannot be uniform from \"{low}\" to \"{high}\"; allowed: smaller first"));
     }
-    let delays = flow.route.iter().chain(&flow.back).map(|&hop| s.hops[hop].delay).fold(Span::ZERO, |a, b| a + b);
+    let delays = |way: &[usize]| way.iter().map(|&hop| s.hops[hop].delay).fold(Span::ZERO, |a, b| a + b);
+    let delays = delays(&flow.route).max(delays(&flow.subflow_route)) + delays(&flow.back);
     if low < delays {
         let message = format!("an rtt of {low} is less than the delays of the hops on its way");
         return wrong("rtt", format!("{message}; allowed: at least {delays}"));

@@ -21,6 +21,7 @@ pub(crate) const FLOW: &[&str] = &[
     "rtt",
     "route",
     "back",
+    "subflow_route",
     "start",
     "stop",
     "from",

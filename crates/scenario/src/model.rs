@@ -108,6 +108,8 @@ pub struct Flow {
     pub route: Vec<usize>,
     /// Hops that acknowledgments cross.
     pub back: Vec<usize>,
+    /// Hops of a connection's second subflow, if it has one that goes another way than the first.
+    pub subflow_route: Vec<usize>,
     /// When it starts.
     pub start: Start,
     /// When it stops; later than its start.

@@ -60,6 +60,8 @@ fn flow() -> Value {
     let way = |least: u64| json!({ "type": "array", "items": text(), "minItems": least, "uniqueItems": true });
     keys.insert("route".into(), described("Hops from sender to receiver, by name.", way(1)));
     keys.insert("back".into(), described("Hops that acknowledgments cross, by name.", way(0)));
+    let second = "Hops of a connection's second subflow, if it goes another way than the first.";
+    keys.insert("subflow_route".into(), described(second, way(0)));
     keys.insert("start".into(), described("When it starts; for several, between which times. Default: 0s.", spread()));
     keys.insert(
         "stop".into(),

@@ -33,8 +33,21 @@ impl FlowGroup {
     /// These flows over a route, from the start of the run to `stop`.
     pub fn over(self, route: Vec<usize>, rtt: Span, stop: Time) -> Flow {
         let FlowGroup { name, count, controller, traffic, transport } = self;
-        let (rtt, start, back) = (Rtt::Fixed(rtt), Start::At(Time::ZERO), Vec::new());
-        Flow { name, count, controller, traffic, rtt, route, back, start, stop, transport, ends: Ends::default() }
+        let (rtt, start, ends) = (Rtt::Fixed(rtt), Start::At(Time::ZERO), Ends::default());
+        Flow {
+            name,
+            count,
+            controller,
+            traffic,
+            rtt,
+            route,
+            back: Vec::new(),
+            subflow_route: Vec::new(),
+            start,
+            stop,
+            transport,
+            ends,
+        }
     }
 }
 
@@ -165,22 +178,22 @@ fn group(flag: &str, piece: &Piece<'_>, names: &[&str]) -> Result<FlowGroup, Sce
     if let Some(kind) = chosen(Traffic::WHAT).filter(|_| named.is_some()) {
         traffic = known(flag, kind)?;
     }
+    let controller = match (named, chosen(ControllerConfig::WHAT)) {
+        (None, Some(kind)) => Some(known(flag, kind)?),
+        (named, _) => named,
+    };
     let mut transport = match chosen(Transport::WHAT) {
         Some(kind) => known(flag, kind)?,
-        None => default_transport(&traffic),
+        None => default_transport(&traffic, controller.as_ref()),
     };
     if !traffic.carriers().contains(&transport.name()) {
         let (traffic, transport, carriers) = (traffic.name(), transport.name(), traffic.carriers().join(", "));
         let message = format!("traffic \"{traffic}\" cannot be carried by \"{transport}\"; allowed: {carriers}");
         return Err(ScenarioError::new(flag, message));
     }
-    let mut controller = match (named, chosen(ControllerConfig::WHAT)) {
-        (None, Some(kind)) => Some(known(flag, kind)?),
-        (None, None) => default_controller(&transport),
-        (named, _) => named,
-    };
+    let mut controller = controller.or_else(|| default_controller(&transport));
     if controller.is_some() && !transport.is_controlled() {
-        let message = format!("no controller governs transport \"{}\"; allowed: tcp", transport.name());
+        let message = format!("no controller governs transport \"{}\"; allowed: tcp, quic", transport.name());
         return Err(ScenarioError::new(flag, message));
     }
     let choosers: &[&str] = match ControllerConfig::named(name) {

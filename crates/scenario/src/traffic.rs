@@ -78,13 +78,13 @@ params! {
 kinds! {
     /// What a flow's application sends.
     pub enum Traffic {
-        "bulk", Bulk(Bulk), "As much as the transport takes, from start to stop (TCP).";
-        "finite", Finite(Finite), "One transfer of a given size; its completion time is recorded (TCP).";
+        "bulk", Bulk(Bulk), "As much as the transport takes, from start to stop (TCP, QUIC).";
+        "finite", Finite(Finite), "One transfer of a given size; its completion time is recorded (TCP, QUIC).";
         "cbr", Cbr(Cbr), "Equal packets at a constant rate (UDP).";
         "poisson", Poisson(Poisson), "Equal packets as a Poisson process (UDP).";
-        "thin", Thin(Thin), "A small message at fixed intervals: games, voice (TCP or UDP).";
-        "onoff", OnOff(OnOff), "Bursts at a rate and silences, exponentially long (TCP or UDP).";
-        "web", Web(Web), "Transfers of Pareto size with pauses between them; completion times are recorded (TCP).";
+        "thin", Thin(Thin), "A small message at fixed intervals: games, voice (TCP, UDP or QUIC).";
+        "onoff", OnOff(OnOff), "Bursts at a rate and silences, exponentially long (TCP, UDP or QUIC).";
+        "web", Web(Web), "Transfers of Pareto size with pauses between them; completion times are recorded (TCP, QUIC).";
     }
 }
 
@@ -92,9 +92,9 @@ impl Traffic {
     /// The transports that can carry it, by name; the first is the default.
     pub const fn carriers(&self) -> &'static [&'static str] {
         match self {
-            Traffic::Bulk(_) | Traffic::Finite(_) | Traffic::Web(_) => &["tcp"],
+            Traffic::Bulk(_) | Traffic::Finite(_) | Traffic::Web(_) => &["tcp", "quic"],
             Traffic::Cbr(_) | Traffic::Poisson(_) => &["udp"],
-            Traffic::Thin(_) | Traffic::OnOff(_) => &["tcp", "udp"],
+            Traffic::Thin(_) | Traffic::OnOff(_) => &["tcp", "udp", "quic"],
         }
     }
 }

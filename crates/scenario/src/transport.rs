@@ -1,4 +1,4 @@
-//! How a flow's data are carried: TCP as Linux has it, or bare UDP.
+//! How a flow's data are carried: TCP as Linux has it, QUIC as its RFCs have it, or bare UDP.
 use crate::kind::kinds;
 use narrows_core::params;
 use narrows_core::params::{Packets, Params};
@@ -27,6 +27,24 @@ params! {
         pub quick_acks: Packets = Packets(16), from Packets(0), to Packets(1_000_000);
         /// Longest time for which the receiver gathers selective acknowledgments (Linux: `tcp_comp_sack_delay_ns`).
         pub sack_compression: Span = Span::ms(1), from Span::ZERO, to Span::s(1);
+    }
+}
+
+params! {
+    /// QUIC's parameters.
+    pub struct QuicParams {
+        /// Initial window (RFC 9002 §7.2), packets.
+        pub initial_window: Packets = Packets(10), from Packets(1), to Packets(10_000);
+        /// Full-sized packet at the IP layer, headers included.
+        pub packet: Bytes = Bytes(1500), from Bytes(200), to Bytes(65_535);
+        /// IP, UDP and QUIC headers, authentication tag and frame header, in data packets and in acknowledgments.
+        pub header: Bytes = Bytes(64), from Bytes(40), to Bytes(199);
+        /// Send ECN-capable packets (RFC 9000 §13.4).
+        pub ecn: bool = false;
+        /// Packets per acknowledgment (RFC 9000 §13.2.2).
+        pub ack_every: Packets = Packets(2), from Packets(1), to Packets(64);
+        /// Longest delay of an acknowledgment (RFC 9000 §18.2).
+        pub max_ack_delay: Span = Span::ms(25), from Span::ZERO, to Span::ms(500);
     }
 }
 
@@ -68,6 +86,7 @@ kinds! {
     /// How a flow's data are carried.
     pub enum Transport {
         "tcp", Tcp(TcpParams), "Reliable, congestion controlled, with Linux's loss recovery.";
+        "quic", Quic(QuicParams), "Reliable, congestion controlled, with RFC 9002's loss recovery; one subflow or two.";
         "udp", Udp(UdpParams), "Datagrams at the application's rate.";
     }
 }
@@ -75,13 +94,14 @@ kinds! {
 impl Transport {
     /// Does a congestion controller govern it?
     pub const fn is_controlled(&self) -> bool {
-        matches!(self, Transport::Tcp(_))
+        matches!(self, Transport::Tcp(_) | Transport::Quic(_))
     }
 
     /// Headers of a packet, from the IP layer up.
     pub const fn header(&self) -> Bytes {
         match self {
             Transport::Tcp(tcp) => tcp.header,
+            Transport::Quic(quic) => quic.header,
             Transport::Udp(udp) => udp.header,
         }
     }

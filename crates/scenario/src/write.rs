@@ -56,6 +56,9 @@ fn flow(out: &mut String, flow: &Flow, hops: &[Hop]) {
     };
     line(out, "route", &way(&flow.route));
     line(out, "back", &way(&flow.back));
+    if !flow.subflow_route.is_empty() {
+        line(out, "subflow_route", &way(&flow.subflow_route));
+    }
     let start = match flow.start {
         Start::At(at) => quoted(&show(at)),
         Start::Uniform(first, last) => uniform(&show(first), &show(last)),

@@ -247,7 +247,7 @@ const CASES: &[(&str, &str, &str)] = &[
         r#"traffic = "blk""#,
         r#"S.toml:29: unknown traffic "blk"; allowed: bulk, finite, cbr, poisson, thin, onoff, web (did you mean "bulk"?)"#,
     ),
-    (r#"kind = "tcp""#, r#"kind = "quic""#, r#"S.toml:35: unknown transport "quic"; allowed: tcp, udp"#),
+    (r#"kind = "tcp""#, r#"kind = "sctp""#, r#"S.toml:35: unknown transport "sctp"; allowed: tcp, quic, udp"#),
     (
         r#"rate = "10mbit""#,
         "rate = []",
@@ -386,12 +386,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "traffic = \"bulk\"\n",
         "traffic = \"bulk\"\n# a comment\n\nburst = 3\n",
-        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: name, count, controller, traffic, transport, rtt, route, back, start, stop, from, to, dscp"#,
+        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: name, count, controller, traffic, transport, rtt, route, back, subflow_route, start, stop, from, to, dscp"#,
     ),
     (
         "traffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",
         "traffic = \"poisson\"\nrtt = \"9ms\"\nroute = [\"acks\"]",
-        r#"S.toml:28: no controller governs transport "udp"; allowed: no controller, or tcp"#,
+        r#"S.toml:28: no controller governs transport "udp"; allowed: no controller, tcp or quic"#,
     ),
     (
         "traffic = \"bulk\"\n",
@@ -401,7 +401,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#"transport = { kind = "tcp", initial_window = 3 }"#,
         r#"transport = "udp""#,
-        r#"S.toml:29: traffic "bulk" needs transport "tcp"; allowed with "udp": cbr, poisson, thin, onoff"#,
+        r#"S.toml:29: traffic "bulk" needs transport "tcp" or "quic"; allowed with "udp": cbr, poisson, thin, onoff"#,
     ),
     (
         "controller = \"new_reno\"\ntraffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",

@@ -190,6 +190,7 @@ fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
                 rtt: wide.map_or(Rtt::Fixed(rtt), |wide| Rtt::Uniform(rtt, rtt + Span::ns(wide.into()))),
                 route,
                 back,
+                subflow_route: Vec::new(),
                 start: late.map_or(Start::At(start), |late| Start::Uniform(start, start + Span::ns(late.into()))),
                 stop: start + Span::s(5) + Span::ns(stop),
                 transport,

@@ -89,7 +89,7 @@ fn each_mistake_names_its_flag_and_what_is_allowed() {
             r#"--flows: rate of traffic "cbr" cannot be "5mps"; allowed: a rate such as "20mbit", "1gbit", "256kbit", 1bit ..= 1000gbit"#,
         ),
         (flows("cbr:transport=tcp"), r#"--flows: traffic "cbr" cannot be carried by "tcp"; allowed: udp"#),
-        (flows("cbr:controller=new_reno"), r#"--flows: no controller governs transport "udp"; allowed: tcp"#),
+        (flows("cbr:controller=new_reno"), r#"--flows: no controller governs transport "udp"; allowed: tcp, quic"#),
         (flows("udp"), r#"--flows: unknown controller or traffic "udp"; allowed: FLOWS"#),
         (rate("20"), r#"--rate: cannot be "20"; allowed: a rate such as "20mbit", "1gbit", "256kbit""#),
         (

@@ -1,20 +1,24 @@
 //! From a scenario to a world.
 use crate::application::Application;
 use crate::event::{Events, Kind};
-use crate::host::{Armed, Flow, ReturnPipe, Routes, Spin, Tcp, Transport, Udp};
+use crate::host::{Connection, Flow, Quic, ReturnPipe, Routes, Second, Spin, Tcp, Transport, Udp};
+use crate::quic;
 use crate::record::flow::FlowRecord;
 use crate::record::hop::HopRecord;
+use crate::record::verdict::Judge;
 use crate::tcp::{Receiver, Sender};
 use crate::world::{Hop, World};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::link::{Link, Service};
 use narrows_core::queue::LinkHint;
-use narrows_core::{Bytes, Ecn, HostId, Pool, Rng, Span, Time};
+use narrows_core::{Bytes, Ecn, HostId, Pool, Rate, Rng, Span, Time};
 use narrows_scenario::model;
 use narrows_scenario::transport::{Ports, UdpEcn};
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
 use std::collections::{BTreeMap, VecDeque};
 
+/// Sets second subflows' hashes apart.
+const SECOND: u64 = 0x5ec0_0000_0000_0000;
 /// Up to this many flows the histograms of RTTs have three digits, beyond it one.
 const MANY_FLOWS: usize = 100;
 /// Events that a flow has pending at a time: an acknowledgment, a retransmission timer, a delayed acknowledgment.
@@ -45,20 +49,33 @@ pub(crate) fn world(scenario: &Scenario) -> World {
     };
     let (mut pipes, mut hosts) = (BTreeMap::new(), BTreeMap::new());
     let digits = if total > MANY_FLOWS { 1 } else { 3 };
-    for (routes, group) in scenario.flows.iter().enumerate() {
+    for group in &scenario.flows {
         let indices = |route: &[usize]| route.iter().map(|&hop| hop as u16).collect();
+        let routes = world.routes.len();
         world.routes.push(Routes {
             there: indices(&group.route),
             back: indices(&group.back),
             from: host_of(&mut hosts, &group.ends.from),
             to: host_of(&mut hosts, &group.ends.to),
             dscp: group.ends.dscp,
+            fair: fair(scenario, &group.route),
         });
+        let second = match group.subflow_route.as_slice() {
+            [] => routes,
+            route => {
+                let first = world.routes[routes].clone();
+                world.routes.push(Routes { there: indices(route), ..first });
+                routes + 1
+            }
+        };
         for member in 0..group.count {
             let index = world.flows.len();
             let tracked = (index < scenario.record.flows as usize).then_some(samples);
             let mut flow = flow(scenario, group, member, index, FlowRecord::new(tracked, digits), &mut pipes);
             flow.routes = routes as u32;
+            if let Transport::Quic(quic) = &mut flow.transport {
+                quic.second.routes = second as u32;
+            }
             world.events.schedule(flow.start, Kind::App, index);
             world.flows.push(flow);
         }
@@ -120,7 +137,8 @@ fn flow(
         Start::At(at) => at,
         Start::Uniform(low, high) => Time::from_ns(between(low.as_ns(), high.as_ns(), &mut rng("start"))),
     };
-    let hops_delay = group.route.iter().chain(&group.back).fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
+    let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
+    let behind = |way: &[usize]| rtt - (delay(way) + delay(&group.back));
     let (transport, header) = match &group.transport {
         narrows_scenario::Transport::Udp(params) => {
             let ecn = match params.ecn {
@@ -131,36 +149,28 @@ fn flow(
             (Transport::Udp(Udp { ever_new_ports: params.ports == Ports::EverNew, ecn }), params.header)
         }
         narrows_scenario::Transport::Tcp(params) => {
-            let config = group.controller.clone().unwrap_or_else(|| ControllerConfig::Cubic(Default::default()));
+            let connection = Connection::new(config(group), params.ecn, rng("controller"));
             let mut receiver = Receiver::new(params, rtt);
-            let ecn = match (config.is_scalable(), params.ecn) {
-                (true, _) => Ecn::Ect1,
-                (false, true) => Ecn::Ect0,
-                (false, false) => Ecn::NotEct,
-            };
-            if config.is_scalable() {
+            if connection.config.is_scalable() {
                 receiver.count_marks();
             }
-            let tcp = Tcp {
-                sender: Sender::new(params),
-                receiver,
-                config,
-                rng: Some(rng("controller")),
-                ecn,
-                syn: None,
-                transfer: None,
-                written: 0,
-                received: 0,
-                armed: Armed::default(),
-                spin: Spin::default(),
-            };
+            let tcp = Tcp { sender: Sender::new(params), receiver, connection, spin: Spin::default() };
             (Transport::Tcp(tcp), params.header)
+        }
+        narrows_scenario::Transport::Quic(params) => {
+            let connection = Connection::new(config(group), params.ecn, rng("controller"));
+            let way = if group.subflow_route.is_empty() { &group.route } else { &group.subflow_route };
+            let second =
+                Second { hash: hash(scenario.seed ^ SECOND, index), routes: 0, pipe: pipe_of(pipes, behind(way)) };
+            let judge = connection.config.splits().then(|| Judge::new(record.samples()));
+            let (sender, receiver) = (quic::Sender::new(params, rng("pacing")), quic::Receiver::new(params));
+            (Transport::Quic(Box::new(Quic { sender, receiver, connection, second, judge })), params.header)
         }
     };
     Flow {
         transport,
         routes: 0,
-        pipe: pipe_of(pipes, rtt - hops_delay),
+        pipe: pipe_of(pipes, behind(&group.route)),
         hash: hash(scenario.seed, index),
         header: header.0 as u32,
         application: Application::new(&group.traffic, rng("application")),
@@ -170,6 +180,29 @@ fn flow(
         stopped: false,
         record,
     }
+}
+
+fn config(group: &model::Flow) -> ControllerConfig {
+    group.controller.clone().unwrap_or_else(|| ControllerConfig::Cubic(Default::default()))
+}
+
+/// Whether the narrowest hop of a way serves flows in turn, from each time on at which a rate changes. A trace counts
+/// with its mean.
+fn fair(scenario: &Scenario, way: &[usize]) -> Box<[(Time, bool)]> {
+    let schedule = |&hop: &usize| match &scenario.hops[hop].rate {
+        RateSpec::Schedule(steps) => steps.clone(),
+        trace @ RateSpec::Trace { .. } => vec![(Time::ZERO, trace.initial())],
+    };
+    let schedules: Vec<Vec<(Time, Rate)>> = way.iter().map(schedule).collect();
+    let mut times: Vec<Time> = schedules.iter().flatten().map(|&(at, _)| at).collect();
+    times.sort_unstable();
+    times.dedup();
+    let at = |now: Time| {
+        let rate = |steps: &[(Time, Rate)]| steps.iter().rev().find(|&&(at, _)| at <= now).map(|&(_, rate)| rate);
+        let narrowest = (0..way.len()).min_by_key(|&n| rate(&schedules[n]))?;
+        Some((now, scenario.hops[way[narrowest]].queue.isolates()))
+    };
+    times.into_iter().filter_map(at).collect()
 }
 
 /// The index of the pipe with this delay.

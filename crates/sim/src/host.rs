@@ -1,7 +1,10 @@
 //! The two ends of a flow: application, transport, and the pipe that brings acknowledgments back.
 use crate::application::Application;
+use crate::meters::{Meters, SenderStats};
 use crate::prefetch::prefetch;
+use crate::quic::{self, AckFrame};
 use crate::record::flow::FlowRecord;
+use crate::record::verdict::Judge;
 use crate::tcp::{AckSegment, Receiver, Sender};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Dscp, Ecn, HostId, Rng, Span, Time};
@@ -66,6 +69,8 @@ pub(crate) struct Routes {
     pub(crate) to: HostId,
     /// Code point of what is sent there.
     pub(crate) dscp: Dscp,
+    /// Does the narrowest hop of the way there serve flows in turn? From each of these times on.
+    pub(crate) fair: Box<[(Time, bool)]>,
 }
 
 /// What comes back to a sender.
@@ -75,6 +80,18 @@ pub(crate) enum Returning {
     SynAck,
     /// An acknowledgment.
     Ack(AckSegment),
+    /// An acknowledgment of a QUIC subflow.
+    Frame(AckFrame),
+}
+
+impl Returning {
+    #[inline]
+    pub(crate) const fn subflow(&self) -> u8 {
+        match self {
+            Returning::Frame(frame) => frame.subflow,
+            Returning::SynAck | Returning::Ack(_) => 0,
+        }
+    }
 }
 
 /// How a flow is carried.
@@ -83,6 +100,8 @@ pub(crate) enum Returning {
 pub(crate) enum Transport {
     /// Both ends of a TCP connection.
     Tcp(Tcp),
+    /// Both ends of a QUIC connection.
+    Quic(Box<Quic>),
     /// Datagrams, nothing comes back.
     Udp(Udp),
 }
@@ -95,10 +114,8 @@ pub(crate) struct Udp {
     pub(crate) ecn: Ecn,
 }
 
-/// A TCP connection.
-pub(crate) struct Tcp {
-    pub(crate) sender: Sender,
-    pub(crate) receiver: Receiver,
+/// What every connection has, whatever carries it.
+pub(crate) struct Connection {
     pub(crate) config: ControllerConfig,
     pub(crate) rng: Option<Rng>,
     pub(crate) ecn: Ecn,
@@ -110,7 +127,33 @@ pub(crate) struct Tcp {
     pub(crate) written: u64,
     pub(crate) received: u64,
     pub(crate) armed: Armed,
+}
+
+/// A TCP connection.
+pub(crate) struct Tcp {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) connection: Connection,
     pub(crate) spin: Spin,
+}
+
+/// A QUIC connection.
+pub(crate) struct Quic {
+    pub(crate) sender: quic::Sender,
+    pub(crate) receiver: quic::Receiver,
+    pub(crate) connection: Connection,
+    /// What the second subflow has of its own: its hash, the index of its routes and of its pipe.
+    pub(crate) second: Second,
+    /// What its controller held of the bottleneck, and how often it was right.
+    pub(crate) judge: Option<Judge>,
+}
+
+/// The second subflow's place in the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Second {
+    pub(crate) hash: u32,
+    pub(crate) routes: u32,
+    pub(crate) pipe: u32,
 }
 
 /// The bit that changes once per round trip, as QUIC's client computes it: when something sent with its present value
@@ -153,22 +196,118 @@ const SYN_TIMEOUT: Span = Span::s(1);
 /// Linux `tcp_syn_retries`.
 pub(crate) const MAX_SYNS: u32 = 7;
 
-impl Tcp {
-    /// When the SYN is to be sent again.
+impl Connection {
+    pub(crate) fn new(config: ControllerConfig, ecn: bool, rng: Rng) -> Connection {
+        let ecn = match (config.is_scalable(), ecn) {
+            (true, _) => Ecn::Ect1,
+            (false, true) => Ecn::Ect0,
+            (false, false) => Ecn::NotEct,
+        };
+        Connection {
+            config,
+            rng: Some(rng),
+            ecn,
+            syn: None,
+            transfer: None,
+            written: 0,
+            received: 0,
+            armed: Armed::default(),
+        }
+    }
+
+    /// When the SYN is to be sent again, as long as it is not answered.
     pub(crate) fn syn_deadline(&self) -> Option<Time> {
-        let (first, sent) = self.syn.filter(|_| !self.sender.is_established())?;
+        let (first, sent) = self.syn.filter(|_| self.rng.is_some())?;
         // 1, 3, 7, … s after the first.
         Some(first + SYN_TIMEOUT * ((1u64 << sent.min(16)) - 1))
+    }
+
+    /// Payload arrived for the first time; is the transfer under way complete with it?
+    #[inline]
+    pub(crate) fn receive(&mut self, payload: u32) -> bool {
+        self.received += u64::from(payload);
+        self.transfer.is_some_and(|(_, until)| self.received >= until)
+    }
+}
+
+impl Transport {
+    /// What a connection has; datagrams have none.
+    #[inline]
+    pub(crate) fn connection_mut(&mut self) -> Option<&mut Connection> {
+        match self {
+            Transport::Tcp(tcp) => Some(&mut tcp.connection),
+            Transport::Quic(quic) => Some(&mut quic.connection),
+            Transport::Udp(_) => None,
+        }
+    }
+
+    /// The sender's state, once it is established.
+    pub(crate) fn meters(&self) -> Option<Meters> {
+        match self {
+            Transport::Tcp(tcp) => tcp.sender.meters(),
+            Transport::Quic(quic) => quic.sender.meters(),
+            Transport::Udp(_) => None,
+        }
+    }
+
+    /// What the sender counts.
+    pub(crate) fn stats(&self) -> SenderStats {
+        match self {
+            Transport::Tcp(tcp) => tcp.sender.stats(),
+            Transport::Quic(quic) => quic.sender.stats(),
+            Transport::Udp(_) => SenderStats::default(),
+        }
+    }
+
+    /// The warm-up is over.
+    pub(crate) fn reset_stats(&mut self, now: Time) {
+        match self {
+            Transport::Tcp(tcp) => tcp.sender.reset_stats(),
+            Transport::Quic(quic) => {
+                quic.sender.reset_stats();
+                if let Some(judge) = &mut quic.judge {
+                    judge.restart(now);
+                }
+            }
+            Transport::Udp(_) => {}
+        }
     }
 }
 
 impl Flow {
+    /// The routes of a subflow.
+    #[inline]
+    pub(crate) fn routes_of(&self, subflow: u8) -> u32 {
+        match &self.transport {
+            Transport::Quic(quic) if subflow > 0 => quic.second.routes,
+            _ => self.routes,
+        }
+    }
+
+    /// What queues know a subflow by.
+    #[inline]
+    pub(crate) fn hash_of(&self, subflow: u8) -> u32 {
+        match &self.transport {
+            Transport::Quic(quic) if subflow > 0 => quic.second.hash,
+            _ => self.hash,
+        }
+    }
+
+    /// The pipe that a subflow's acknowledgments come back through.
+    #[inline]
+    pub(crate) fn pipe_of(&self, subflow: u8) -> u32 {
+        match &self.transport {
+            Transport::Quic(quic) if subflow > 0 => quic.second.pipe,
+            _ => self.pipe,
+        }
+    }
+
     /// Starts to load what an acknowledgment needs.
     #[inline]
     pub(crate) fn prefetch_sender(&self) {
         if let Transport::Tcp(tcp) = &self.transport {
             prefetch(&tcp.sender);
-            prefetch(&tcp.armed);
+            prefetch(&tcp.connection.armed);
         }
     }
 
@@ -183,6 +322,7 @@ impl Flow {
     pub(crate) fn bytes(&self) -> usize {
         let tcp = match &self.transport {
             Transport::Tcp(tcp) => tcp.sender.heap_bytes(),
+            Transport::Quic(quic) => size_of::<Quic>() + quic.sender.heap_bytes(),
             Transport::Udp(_) => 0,
         };
         size_of::<Flow>() + tcp + self.record.bytes()

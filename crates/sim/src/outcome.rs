@@ -2,6 +2,7 @@
 use crate::host::{Flow, ReturnPipe, Transport};
 use crate::record::hop::capacity;
 use crate::world::{Segment, World};
+use narrows_core::Time;
 use narrows_scenario::result::summary::{Cost, Fairness, FlowSummary};
 use narrows_scenario::{RunResult, Scenario, Summary};
 
@@ -26,8 +27,11 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
     let flows: Vec<FlowSummary> = names
         .iter()
         .zip(controllers)
-        .zip(&world.flows)
-        .map(|((name, controller), flow)| flow_summary(&world, flow, name, &controller))
+        .zip(&mut world.flows)
+        .map(|((name, controller), flow)| {
+            let fair = &world.routes[flow.routes as usize].fair;
+            flow_summary(flow, name, &controller, (world.warmup, world.end), fair)
+        })
         .collect();
     let fairness = Fairness { jain: jain(flows.iter().map(|flow| flow.goodput_mbit)) };
     let packets = world.hops.iter().map(|hop| hop.record.sent_ever()).sum();
@@ -42,6 +46,9 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
         let source = format!("flow:{name}");
         cdfs.extend(flow.record.cdfs(&source));
         series.extend(flow.record.series(&source));
+        if let Transport::Quic(quic) = flow.transport {
+            series.extend(quic.judge.map(|judge| judge.series(&source)).unwrap_or_default());
+        }
     }
     let summary = Summary {
         name: scenario.name.clone(),
@@ -56,13 +63,20 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
     RunResult { summary, series, cdfs }
 }
 
-fn flow_summary(world: &World, flow: &Flow, name: &str, controller: &str) -> FlowSummary {
-    let sender = match &flow.transport {
-        Transport::Tcp(tcp) => Some(&tcp.sender),
-        Transport::Udp(_) => None,
-    };
-    let life = flow.stop.min(world.end).since(flow.start.max(world.warmup));
-    flow.record.summary(name.into(), controller, life, sender)
+/// The figures of a flow over a time; `fair`: whether its bottleneck serves flows in turn, from each time on.
+fn flow_summary(
+    flow: &mut Flow,
+    name: &str,
+    controller: &str,
+    (warmup, end): (Time, Time),
+    fair: &[(Time, bool)],
+) -> FlowSummary {
+    let life = flow.stop.min(end).since(flow.start.max(warmup));
+    let mut summary = flow.record.summary(name.into(), controller, life, flow.transport.stats());
+    if let Transport::Quic(quic) = &mut flow.transport {
+        summary.verdicts = quic.judge.as_mut().map(|judge| judge.verdicts(fair, end));
+    }
+    summary
 }
 
 /// Jain's fairness index: (Σx)² / (n·Σx²); 1 for nothing at all.

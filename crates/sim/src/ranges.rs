@@ -11,7 +11,7 @@ impl Ranges {
     }
 
     pub(crate) fn contains(&self, n: u64) -> bool {
-        self.0.iter().any(|&(start, end)| n >= start && n < end)
+        self.0.iter().rev().any(|&(start, end)| n >= start && n < end)
     }
 
     /// Adds a number that is not there; the range that it is now part of.
@@ -42,6 +42,15 @@ impl Ranges {
                 (n, n + 1)
             }
         }
+    }
+
+    /// Adds a number; was it missing?
+    pub(crate) fn insert_once(&mut self, n: u64) -> bool {
+        let missing = !self.contains(n);
+        if missing {
+            self.insert(n);
+        }
+        missing
     }
 
     /// Takes the first range out if it starts at `n`; its end.

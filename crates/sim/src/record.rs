@@ -3,6 +3,7 @@ pub(crate) mod flow;
 pub(crate) mod gauges;
 pub(crate) mod histogram;
 pub(crate) mod hop;
+pub(crate) mod verdict;
 
 use narrows_core::Time;
 use narrows_scenario::Series;
@@ -16,6 +17,11 @@ pub(crate) struct Track {
 impl Track {
     pub(crate) fn new(metric: &'static str, samples: usize) -> Track {
         Track { metric, points: Vec::with_capacity(samples) }
+    }
+
+    /// Points that there is room for.
+    pub(crate) fn room(&self) -> usize {
+        self.points.capacity()
     }
 
     pub(crate) fn push(&mut self, now: Time, value: f64) {

@@ -4,9 +4,8 @@
 //! the last hop it is at the receiver. Acknowledgments cross the hops of the way back, if there are any, and then the
 //! flow's own pipe, which holds what of the base RTT the hops do not account for.
 use crate::event::{Events, Kind};
-use crate::host::{Flow, ReturnPipe, Routes, Transport};
+use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport};
 use crate::record::hop::HopRecord;
-use crate::tcp::AckSegment;
 use crate::{Cancelled, Watch};
 use narrows_core::link::Link;
 use narrows_core::{DropReason, PacketId, Pool, Rng, Span, Time};
@@ -15,6 +14,7 @@ use std::collections::VecDeque;
 mod applications;
 mod ends;
 mod links;
+mod quic;
 
 /// A hop at run time.
 pub(crate) struct Hop {
@@ -35,16 +35,19 @@ pub(crate) struct Hop {
 /// What a packet carries, besides its metadata: the payload of the pool's slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Segment {
+    /// TCP's sequence number, QUIC's packet number.
     seq: u64,
     /// Time spent in queues so far.
     waited: Span,
     ip_len: u32,
-    /// TCP's timestamp, ms.
-    stamp: u32,
+    /// TCP's timestamp, ms; for QUIC the part of the stream that it carries.
+    tag: u32,
     /// Position on the route.
     at: u16,
     kind: SegmentKind,
     cwr: bool,
+    /// The subflow of a QUIC connection.
+    subflow: u8,
     /// It was marked CE before this hop.
     marked: bool,
 }
@@ -75,7 +78,7 @@ pub(crate) struct World {
     /// Payloads by `PacketId::index`.
     pub(crate) segments: Vec<Segment>,
     /// Acknowledgments by `PacketId::index`; empty unless some cross hops.
-    pub(crate) acks: Vec<AckSegment>,
+    pub(crate) acks: Vec<Returning>,
     pub(crate) drops: Vec<(PacketId, DropReason)>,
     pub(crate) hops: Vec<Hop>,
     pub(crate) flows: Vec<Flow>,
@@ -87,6 +90,8 @@ pub(crate) struct World {
 const EVENTS_PER_TICK: u64 = 1 << 16;
 /// IP length of a SYN and its answer: IP 20, TCP 20, options 20.
 const SYN_LEN: u32 = 60;
+/// IP length of QUIC's Initial packets, padded (RFC 9000 §14.1).
+const INITIAL_LEN: u32 = 1228;
 
 impl World {
     /// Runs until the end.
@@ -149,11 +154,12 @@ impl World {
             }
         }
         for flow in self.flows.iter_mut().take(self.tracked) {
-            let sender = match &flow.transport {
-                Transport::Tcp(tcp) => Some(&tcp.sender),
-                Transport::Udp(_) => None,
-            };
-            flow.record.sample(now, spacing, sender);
+            flow.record.sample(now, spacing, flow.transport.meters());
+            if let Transport::Quic(quic) = &mut flow.transport
+                && let Some(judge) = &mut quic.judge
+            {
+                judge.sample(now, spacing);
+            }
         }
         self.events.schedule(now + spacing, Kind::Sample, 0);
     }
@@ -164,9 +170,7 @@ impl World {
         }
         for flow in &mut self.flows {
             flow.record.restart();
-            if let Transport::Tcp(tcp) = &mut flow.transport {
-                tcp.sender.reset_stats();
-            }
+            flow.transport.reset_stats(self.now);
         }
     }
 }

@@ -121,6 +121,7 @@ fn scenario(queue: QueueConfig, controller: ControllerConfig, count: u32) -> Sce
             rtt: Rtt::Fixed(Span::ms(20)),
             route: vec![0],
             back: Vec::new(),
+            subflow_route: Vec::new(),
             start: Start::At(Time::ZERO),
             stop: Time::ZERO + duration,
             transport: Transport::Tcp(TcpParams::default()),

@@ -248,6 +248,7 @@ fn scenario(setting: &Setting, queue: &QueueConfig, controller: &ControllerConfi
             rtt: Rtt::Fixed(Span::from_secs_f64(setting.rtt_ms / 1e3) + PROCESSING),
             route: vec![0],
             back: vec![],
+            subflow_route: vec![],
             start: Start::Uniform(Time::ZERO, Time::ZERO + latest),
             stop: Time::ZERO + duration,
             transport: Transport::Tcp(TcpParams::default()),

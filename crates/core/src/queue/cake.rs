@@ -274,6 +274,7 @@ impl Cake {
 
 impl QueueDiscipline for Cake {
     type Params = CakeParams;
+    const ISOLATES: bool = true;
 
     fn new(params: &CakeParams, link: &LinkHint, rng: Rng) -> Cake {
         let bandwidth = params.bandwidth.value();

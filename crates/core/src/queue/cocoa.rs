@@ -283,6 +283,7 @@ pub struct Cocoa(FlowScheduler<Adaptive>);
 
 impl QueueDiscipline for Cocoa {
     type Params = CocoaParams;
+    const ISOLATES: bool = true;
 
     fn new(p: &CocoaParams, _link: &LinkHint, _rng: Rng) -> Cocoa {
         let scheduling = Scheduling {

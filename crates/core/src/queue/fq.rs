@@ -65,6 +65,7 @@ pub struct Fq(FlowScheduler<FlowLimit>);
 
 impl QueueDiscipline for Fq {
     type Params = FqParams;
+    const ISOLATES: bool = true;
 
     fn new(p: &FqParams, _link: &LinkHint, _rng: Rng) -> Fq {
         let scheduling = Scheduling {

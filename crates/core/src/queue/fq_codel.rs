@@ -167,6 +167,7 @@ impl FqCodel {
 
 impl QueueDiscipline for FqCodel {
     type Params = FqCodelParams;
+    const ISOLATES: bool = true;
 
     fn new(params: &FqCodelParams, link: &LinkHint, _rng: Rng) -> FqCodel {
         FqCodel {

@@ -245,6 +245,7 @@ impl FqCodelFair {
 
 impl QueueDiscipline for FqCodelFair {
     type Params = FqCodelFairParams;
+    const ISOLATES: bool = true;
 
     fn new(p: &FqCodelFairParams, link: &LinkHint, _rng: Rng) -> FqCodelFair {
         let mut table = FlowTable::new(p.flows + 1);

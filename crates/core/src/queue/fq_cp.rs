@@ -96,6 +96,7 @@ pub struct FqCp(FlowScheduler<Policing>);
 
 impl QueueDiscipline for FqCp {
     type Params = FqCpParams;
+    const ISOLATES: bool = true;
 
     fn new(p: &FqCpParams, link: &LinkHint, _rng: Rng) -> FqCp {
         let scheduling = Scheduling {

@@ -80,6 +80,7 @@ impl FqPie {
 
 impl QueueDiscipline for FqPie {
     type Params = FqPieParams;
+    const ISOLATES: bool = true;
 
     fn new(p: &FqPieParams, link: &LinkHint, rng: Rng) -> FqPie {
         let law = PieLaw {

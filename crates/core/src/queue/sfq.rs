@@ -232,6 +232,7 @@ impl Sfq {
 
 impl QueueDiscipline for Sfq {
     type Params = SfqParams;
+    const ISOLATES: bool = true;
 
     fn new(params: &SfqParams, _link: &LinkHint, mut rng: Rng) -> Sfq {
         let perturbation = params.perturb.map_or(0, |_| rng.next_u32());

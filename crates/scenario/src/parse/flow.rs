@@ -23,14 +23,12 @@ pub(super) fn read(section: &Section<'_>, hops: &[&str], duration: Span) -> Resu
         Some(item) => item.kind::<Traffic>()?,
         None => Traffic::Bulk(Default::default()),
     };
+    let controller = section.item("controller").map(|item| item.kind::<ControllerConfig>()).transpose()?;
     let transport = match section.item("transport") {
         Some(item) => item.kind::<Transport>()?,
-        None => default_transport(&traffic),
+        None => default_transport(&traffic, controller.as_ref()),
     };
-    let controller = match section.item("controller") {
-        Some(item) => Some(item.kind::<ControllerConfig>()?),
-        None => default_controller(&transport),
-    };
+    let controller = controller.or_else(|| default_controller(&transport));
     let (low, high) = spread(&section.need("rtt", RTT_FORMS)?, RTT_FORMS)?;
     let rtt = high.map_or(Rtt::Fixed(low), |high| Rtt::Uniform(low, high));
     let start = section.item("start").map(|item| spread(&item, START_FORMS)).transpose()?;
@@ -41,9 +39,11 @@ pub(super) fn read(section: &Section<'_>, hops: &[&str], duration: Span) -> Resu
     let stop = section.item("stop").map(|item| item.value::<Span>()).transpose()?.unwrap_or(duration);
     let route = way(&section.need("route", &names(hops))?, hops)?;
     let back = section.item("back").map(|item| way(&item, hops)).transpose()?.unwrap_or_default();
+    let subflow_route = section.item("subflow_route").map(|item| way(&item, hops)).transpose()?.unwrap_or_default();
     let stop = Time::ZERO + stop;
     let ends = ends(section)?;
-    Ok(Flow { name, count: plain.count, controller, traffic, rtt, route, back, start, stop, transport, ends })
+    let count = plain.count;
+    Ok(Flow { name, count, controller, traffic, rtt, route, back, subflow_route, start, stop, transport, ends })
 }
 
 /// Hosts and code point.
@@ -68,8 +68,11 @@ fn ends(section: &Section<'_>) -> Result<Ends, ScenarioError> {
     Ok(ends)
 }
 
-/// What carries this traffic when nothing is said.
-pub(crate) fn default_transport(traffic: &Traffic) -> Transport {
+/// What carries this traffic when nothing is said; two subflows need QUIC.
+pub(crate) fn default_transport(traffic: &Traffic, controller: Option<&ControllerConfig>) -> Transport {
+    if controller.is_some_and(ControllerConfig::splits) {
+        return Transport::Quic(Default::default());
+    }
     match traffic.carriers().first().copied().and_then(Transport::named) {
         Some(transport) => transport,
         None => Transport::Tcp(Default::default()),

@@ -141,7 +141,8 @@ pub struct Completion {
     pub max: f64,
 }
 
-/// Shares of the time in which a detector's verdict was right, wrong or withheld.
+/// How a detector fared: shares of the time in which its verdict was right, wrong or withheld. Right is what the narrowest
+/// hop of the flow's route does at the time.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Verdicts {
     /// Right.
@@ -150,6 +151,10 @@ pub struct Verdicts {
     pub wrong: f64,
     /// Undecided.
     pub undecided: f64,
+    /// Time from the start, or from the last change of the bottleneck, to the first right verdict, s; null if there was none.
+    pub found_s: Option<f64>,
+    /// How often the verdict changed.
+    pub changes: u64,
 }
 
 /// Between flows.

@@ -1,7 +1,7 @@
 //! A flow's figures.
 use super::Track;
 use super::histogram::{Delays, Gathered};
-use crate::tcp::Sender;
+use crate::meters::{Meters, SenderStats};
 use narrows_core::{Span, Time};
 use narrows_scenario::result::summary::FlowSummary;
 use narrows_scenario::{Cdf, Series};
@@ -69,6 +69,11 @@ impl FlowRecord {
         }
     }
 
+    /// How many points its series have, if it has any.
+    pub(crate) fn samples(&self) -> Option<usize> {
+        self.tracks.as_ref().map(|tracks| tracks.cwnd.room())
+    }
+
     /// A packet arrived at the receiver; `payload` is zero if it had arrived before.
     #[inline]
     pub(crate) fn received(&mut self, ip_len: u32, payload: u32) {
@@ -110,23 +115,23 @@ impl FlowRecord {
         self.completions.get_or_insert_with(|| Delays::new(3)).record(took);
     }
 
-    pub(crate) fn sample(&mut self, now: Time, spacing: Span, sender: Option<&Sender>) {
+    pub(crate) fn sample(&mut self, now: Time, spacing: Span, meters: Option<Meters>) {
         let interval = std::mem::take(&mut self.interval);
         let Some(tracks) = &mut self.tracks else { return };
         tracks.throughput.push(now, interval.received as f64 * 8.0 / spacing.as_secs_f64() / 1e6);
         if interval.samples > 0 {
             tracks.rtt.push(now, interval.rtt_ns as f64 / interval.samples as f64 / 1e6);
         }
-        let Some(sender) = sender.filter(|sender| sender.is_established()) else { return };
-        tracks.cwnd.push(now, f64::from(sender.cwnd()));
-        tracks.inflight.push(now, f64::from(sender.inflight()));
-        if let Some(srtt) = sender.srtt() {
+        let Some(meters) = meters else { return };
+        tracks.cwnd.push(now, meters.cwnd);
+        tracks.inflight.push(now, meters.inflight);
+        if let Some(srtt) = meters.srtt {
             tracks.srtt.push(now, srtt.as_ms_f64());
         }
-        if let Some(ssthresh) = sender.ssthresh() {
+        if let Some(ssthresh) = meters.ssthresh {
             tracks.ssthresh.push(now, ssthresh);
         }
-        if let Some(rate) = sender.pacing_rate() {
+        if let Some(rate) = meters.pacing {
             tracks.pacing.push(now, rate.as_mbit_f64());
         }
     }
@@ -144,12 +149,11 @@ impl FlowRecord {
     }
 
     /// The figures over a life of this length after the warm-up.
-    pub(crate) fn summary(&self, name: String, controller: &str, life: Span, sender: Option<&Sender>) -> FlowSummary {
+    pub(crate) fn summary(&self, name: String, controller: &str, life: Span, stats: SenderStats) -> FlowSummary {
         let mbit = |bytes: u64| match life.as_secs_f64() {
             seconds if seconds > 0.0 => bytes as f64 * 8.0 / seconds / 1e6,
             _ => 0.0,
         };
-        let stats = sender.map(Sender::stats).unwrap_or_default();
         FlowSummary {
             name,
             controller: controller.into(),

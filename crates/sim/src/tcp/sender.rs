@@ -5,6 +5,7 @@ use super::recovery::{Probe, Prr, Rack, State, Timer};
 use super::rtt::Rtt;
 use super::scoreboard::{Record, Scoreboard};
 use crate::delivery::Delivery;
+use crate::meters::{Meters, SenderStats};
 use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent, Underuse};
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
 use narrows_scenario::transport::TcpParams;
@@ -20,15 +21,6 @@ pub(crate) struct Outgoing {
     pub(crate) resent: bool,
     /// The window was reduced because of an echoed mark (RFC 3168 §6.1.2).
     pub(crate) cwr: bool,
-}
-
-/// What a connection counts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SenderStats {
-    /// Segments sent again.
-    pub(crate) retransmits: u64,
-    /// Expiries of the retransmission timer.
-    pub(crate) timeouts: u64,
 }
 
 /// A TCP sender.
@@ -156,11 +148,6 @@ impl Sender {
         self.cwnd = segments(controller.plan().cwnd, self.mss);
         self.wants_fates = controller.wants_fates();
         self.controller = Some(controller);
-    }
-
-    /// Is the handshake done?
-    pub(crate) const fn is_established(&self) -> bool {
-        self.controller.is_some()
     }
 
     /// The application hands over data; `None`: without end.
@@ -430,30 +417,16 @@ impl Sender {
         self.stats = SenderStats::default();
     }
 
-    /// Window, segments.
-    pub(crate) const fn cwnd(&self) -> u32 {
-        self.cwnd
-    }
-
-    /// In flight, segments.
-    pub(crate) const fn inflight(&self) -> u32 {
-        self.board.inflight()
-    }
-
-    /// Slow-start threshold, segments.
-    pub(crate) fn ssthresh(&self) -> Option<f64> {
-        let ssthresh = self.controller.as_ref()?.plan().ssthresh?;
-        Some(ssthresh.0 as f64 / f64::from(self.mss))
-    }
-
-    /// Rate that the controller paces at.
-    pub(crate) fn pacing_rate(&self) -> Option<Rate> {
-        self.controller.as_ref()?.plan().pacing
-    }
-
-    /// Smoothed RTT.
-    pub(crate) fn srtt(&self) -> Option<Span> {
-        self.rtt.smoothed()
+    /// For the records; `None` before the connection is established.
+    pub(crate) fn meters(&self) -> Option<Meters> {
+        let plan = self.controller.as_ref()?.plan();
+        Some(Meters {
+            cwnd: f64::from(self.cwnd),
+            inflight: f64::from(self.board.inflight()),
+            ssthresh: plan.ssthresh.map(|ssthresh| ssthresh.0 as f64 / f64::from(self.mss)),
+            pacing: plan.pacing,
+            srtt: self.rtt.smoothed(),
+        })
     }
 
     /// Memory beyond the struct itself.

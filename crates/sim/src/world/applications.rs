@@ -16,8 +16,10 @@ impl World {
         flow.acts = None;
         if now >= flow.stop {
             flow.stopped = true;
-            if let Transport::Tcp(tcp) = &mut flow.transport {
-                tcp.sender.stop();
+            match &mut flow.transport {
+                Transport::Tcp(tcp) => tcp.sender.stop(),
+                Transport::Quic(quic) => quic.sender.stop(),
+                Transport::Udp(_) => {}
             }
             return;
         }
@@ -38,7 +40,7 @@ impl World {
 
     pub(super) fn perform(&mut self, flow_index: usize, act: Act) {
         let flow = &mut self.flows[flow_index];
-        let Transport::Tcp(tcp) = &mut flow.transport else {
+        let Some(connection) = flow.transport.connection_mut() else {
             return match act {
                 Act::Message(payload) => self.send_datagram(flow_index, payload),
                 Act::Packet(ip_len) => {
@@ -55,12 +57,17 @@ impl World {
             Act::Packet(ip_len) => Some(u64::from(ip_len.saturating_sub(flow.header).max(1))),
             Act::Pause => return,
         };
-        tcp.written += bytes.unwrap_or(0);
-        tcp.sender.write(bytes, self.now);
+        connection.written += bytes.unwrap_or(0);
         if matches!(act, Act::Transfer(_)) {
-            tcp.transfer = Some((self.now, tcp.written));
+            connection.transfer = Some((self.now, connection.written));
         }
-        if tcp.syn.is_none() {
+        let is_closed = connection.syn.is_none();
+        match &mut flow.transport {
+            Transport::Tcp(tcp) => tcp.sender.write(bytes, self.now),
+            Transport::Quic(quic) => quic.sender.write(bytes),
+            Transport::Udp(_) => {}
+        }
+        if is_closed {
             self.send_syn(flow_index);
         } else {
             self.transmit(flow_index);
@@ -91,8 +98,8 @@ impl World {
 
     pub(super) fn complete(&mut self, flow_index: usize) {
         let flow = &mut self.flows[flow_index];
-        let Transport::Tcp(tcp) = &mut flow.transport else { return };
-        let Some((began, _)) = tcp.transfer.take() else { return };
+        let transfer = flow.transport.connection_mut().and_then(|connection| connection.transfer.take());
+        let Some((began, _)) = transfer else { return };
         if self.now >= self.warmup {
             flow.record.completed(self.now.since(began));
         }

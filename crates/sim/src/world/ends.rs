@@ -1,8 +1,8 @@
 //! The two ends of a flow: segments at the receiver, acknowledgments at the sender.
-use super::{SYN_LEN, Segment, SegmentKind, World, arm};
+use super::{INITIAL_LEN, SYN_LEN, Segment, SegmentKind, World, arm};
 use crate::event::Kind;
-use crate::host::{Armed, MAX_SYNS, Returning, Tcp, Transport, Underway};
-use crate::tcp::{AckSegment, Incoming, Outgoing, milliseconds};
+use crate::host::{Armed, Connection, MAX_SYNS, Returning, Tcp, Transport, Underway};
+use crate::tcp::{Incoming, Outgoing, milliseconds};
 use narrows_core::{Ecn, FlowId, PacketId, PacketMeta, Role};
 
 /// How many acknowledgments ahead a sender's state is loaded.
@@ -17,36 +17,32 @@ impl World {
         let payload = segment.ip_len - flow.header.min(segment.ip_len);
         match (segment.kind, &mut flow.transport) {
             (SegmentKind::Data, Transport::Tcp(tcp)) => {
-                let Segment { seq, stamp, cwr, .. } = segment;
+                let Segment { seq, tag: stamp, cwr, .. } = segment;
                 let incoming = Incoming { seq, stamp, marked: meta.ecn == Ecn::Ce, cwr };
                 let arrival = tcp.receiver.on_segment(incoming, self.now);
                 let new = if arrival.is_new { payload } else { 0 };
                 flow.record.received(segment.ip_len, new);
                 flow.record.waited(segment.waited);
-                tcp.received += u64::from(new);
-                let complete = tcp.transfer.is_some_and(|(_, until)| tcp.received >= until);
+                let complete = tcp.connection.receive(new);
                 if arrival.acknowledge {
                     self.acknowledge(flow_index);
                 } else {
                     let want = tcp.receiver.next_timer();
-                    arm(&mut self.events, &mut tcp.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
+                    arm(&mut self.events, &mut tcp.connection.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
                 }
                 if complete {
                     self.complete(flow_index);
                 }
             }
+            (SegmentKind::Data, Transport::Quic(_)) => self.arrive_quic(flow_index, &segment, meta.ecn == Ecn::Ce),
             (SegmentKind::Datagram, _) => {
                 flow.record.received(segment.ip_len, payload);
                 flow.record.waited(segment.waited);
             }
-            (SegmentKind::Syn, Transport::Tcp(_)) => {
+            (SegmentKind::Syn, Transport::Tcp(_) | Transport::Quic(_)) => {
                 self.send_back(flow_index, SegmentKind::SynAck, Returning::SynAck);
             }
-            (SegmentKind::Ack, _) => {
-                let ack = self.acks[id.index()];
-                self.return_now(flow_index, Returning::Ack(ack));
-            }
-            (SegmentKind::SynAck, _) => self.return_now(flow_index, Returning::SynAck),
+            (SegmentKind::Ack | SegmentKind::SynAck, _) => self.return_now(flow_index, self.acks[id.index()]),
             (SegmentKind::Data | SegmentKind::Syn, Transport::Udp(_)) => {}
         }
     }
@@ -61,17 +57,23 @@ impl World {
     #[inline]
     pub(super) fn send_back(&mut self, flow_index: usize, kind: SegmentKind, what: Returning) {
         let flow = &mut self.flows[flow_index];
-        let routes = &self.routes[flow.routes as usize];
+        let subflow = what.subflow();
+        let routes = &self.routes[flow.routes_of(subflow) as usize];
         let Some(&hop) = routes.back.first() else {
             return self.return_now(flow_index, what);
         };
-        let ip_len = if kind == SegmentKind::SynAck { SYN_LEN } else { flow.header };
+        let ip_len = match (kind, &flow.transport) {
+            (SegmentKind::SynAck, Transport::Quic(_)) => INITIAL_LEN,
+            (SegmentKind::SynAck, _) => SYN_LEN,
+            _ => flow.header,
+        };
         let (ack, role) = match what {
             Returning::Ack(ack) => (ack.ack as u32, ack.role()),
-            Returning::SynAck => (0, Role::Other),
+            // What QUIC acknowledges is encrypted.
+            Returning::Frame(_) | Returning::SynAck => (0, Role::Other),
         };
         let meta = PacketMeta {
-            hash: !flow.hash,
+            hash: !flow.hash_of(subflow),
             flow: FlowId(flow_index as u32),
             src: routes.to,
             dst: routes.from,
@@ -79,20 +81,18 @@ impl World {
             role,
             ..PacketMeta::default()
         };
-        let id = self.insert(meta, Segment { ip_len, kind, ..Segment::default() });
-        if let Returning::Ack(ack) = what {
-            if self.acks.len() <= id.index() {
-                self.acks.resize(self.pool.slots(), AckSegment::default());
-            }
-            self.acks[id.index()] = ack;
+        let id = self.insert(meta, Segment { ip_len, kind, subflow, ..Segment::default() });
+        if self.acks.len() <= id.index() {
+            self.acks.resize(self.pool.slots(), Returning::SynAck);
         }
+        self.acks[id.index()] = what;
         self.offer(usize::from(hop), id);
     }
 
     /// Into the pipe back to the sender.
     #[inline]
     pub(super) fn return_now(&mut self, flow_index: usize, what: Returning) {
-        let index = self.flows[flow_index].pipe as usize;
+        let index = self.flows[flow_index].pipe_of(what.subflow()) as usize;
         let pipe = &mut self.pipes[index];
         let arrives = self.now + pipe.delay;
         if pipe.underway.is_empty() {
@@ -102,16 +102,18 @@ impl World {
     }
 
     pub(super) fn on_delayed_ack(&mut self, flow_index: usize) {
-        let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
-        if tcp.armed.delayed_ack != Some(self.now) {
+        let transport = &mut self.flows[flow_index].transport;
+        let Some(connection) = transport.connection_mut() else { return };
+        if connection.armed.delayed_ack != Some(self.now) {
             return;
         }
-        tcp.armed.delayed_ack = None;
+        connection.armed.delayed_ack = None;
+        let Transport::Tcp(tcp) = transport else { return self.acknowledge_overdue(flow_index) };
         if tcp.receiver.on_timer(self.now) {
             self.acknowledge(flow_index);
         } else {
             let want = tcp.receiver.next_timer();
-            arm(&mut self.events, &mut tcp.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
+            arm(&mut self.events, &mut tcp.connection.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
         }
     }
 
@@ -127,24 +129,30 @@ impl World {
             self.flows[ahead.flow as usize].prefetch_sender();
         }
         let flow = &mut self.flows[flow_index];
-        let Transport::Tcp(tcp) = &mut flow.transport else { return };
-        match what {
-            Returning::Ack(ack) => {
+        match (what, &mut flow.transport) {
+            (Returning::Ack(ack), Transport::Tcp(tcp)) => {
                 tcp.spin.on_ack(ack.ack);
                 if let Some(rtt) = tcp.sender.on_ack(&ack, self.now) {
                     flow.record.rtt(rtt);
                 }
                 self.transmit(flow_index);
             }
-            Returning::SynAck => self.establish(flow_index),
+            (Returning::Frame(frame), _) => self.on_frame(flow_index, &frame),
+            (Returning::SynAck, _) => self.establish(flow_index),
+            (Returning::Ack(_), _) => {}
         }
     }
 
     pub(super) fn establish(&mut self, flow_index: usize) {
-        let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
-        let Some(rng) = tcp.rng.take() else { return };
-        let rtt = tcp.syn.and_then(|(first, sent)| (sent == 1).then(|| self.now.since(first)));
-        tcp.sender.established(&tcp.config, rtt, self.now, rng);
+        let transport = &mut self.flows[flow_index].transport;
+        let Some(connection) = transport.connection_mut() else { return };
+        let Some(rng) = connection.rng.take() else { return };
+        let rtt = connection.syn.and_then(|(first, sent)| (sent == 1).then(|| self.now.since(first)));
+        match transport {
+            Transport::Tcp(tcp) => tcp.sender.established(&tcp.connection.config, rtt, self.now, rng),
+            Transport::Quic(quic) => quic.sender.established(&quic.connection.config, rtt, self.now, rng),
+            Transport::Udp(_) => {}
+        }
         self.transmit(flow_index);
     }
 
@@ -154,7 +162,7 @@ impl World {
         loop {
             let now = self.now;
             let flow = &mut self.flows[flow_index];
-            let Transport::Tcp(tcp) = &mut flow.transport else { return };
+            let Transport::Tcp(tcp) = &mut flow.transport else { return self.transmit_quic(flow_index) };
             let Some(Outgoing { seq, len, cwr, .. }) = tcp.sender.poll_transmit(now) else {
                 self.arm_sender(flow_index);
                 return;
@@ -166,14 +174,14 @@ impl World {
                 flow: FlowId(flow_index as u32),
                 src: routes.from,
                 dst: routes.to,
-                ecn: tcp.ecn,
+                ecn: tcp.connection.ecn,
                 dscp: routes.dscp,
                 spin: tcp.spin.value,
                 ..PacketMeta::default()
             };
             let ip_len = u32::from(len) + flow.header;
             let hop = usize::from(routes.there[0]);
-            let id = self.insert(meta, Segment { seq, ip_len, stamp: milliseconds(now), cwr, ..Segment::default() });
+            let id = self.insert(meta, Segment { seq, ip_len, tag: milliseconds(now), cwr, ..Segment::default() });
             self.offer(hop, id);
         }
     }
@@ -181,7 +189,7 @@ impl World {
     #[inline]
     pub(super) fn arm_sender(&mut self, flow_index: usize) {
         let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
-        let Tcp { sender, armed: Armed { retransmit, pace, .. }, .. } = tcp;
+        let Tcp { sender, connection: Connection { armed: Armed { retransmit, pace, .. }, .. }, .. } = tcp;
         arm(&mut self.events, retransmit, sender.next_timer(), Kind::Retransmit, flow_index);
         arm(&mut self.events, pace, sender.next_pace(self.now), Kind::Pace, flow_index);
     }
@@ -198,42 +206,61 @@ impl World {
 
     pub(super) fn on_retransmit(&mut self, flow_index: usize) {
         let now = self.now;
-        let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
-        if tcp.armed.retransmit != Some(now) {
+        let transport = &mut self.flows[flow_index].transport;
+        let Some(connection) = transport.connection_mut() else { return };
+        if connection.armed.retransmit != Some(now) {
             return;
         }
-        tcp.armed.retransmit = None;
-        if tcp.syn_deadline().is_some_and(|at| at <= now) {
+        connection.armed.retransmit = None;
+        let syn = connection.syn_deadline();
+        if syn.is_some_and(|at| at <= now) {
             return self.send_syn(flow_index);
         }
-        if tcp.sender.next_timer().is_some_and(|at| at <= now) {
-            tcp.sender.on_timer(now);
+        let want = match transport {
+            Transport::Tcp(tcp) => tcp.sender.next_timer(),
+            Transport::Quic(quic) => quic.sender.next_timer(),
+            Transport::Udp(_) => None,
+        };
+        if want.is_some_and(|at| at <= now) {
+            match transport {
+                Transport::Tcp(tcp) => tcp.sender.on_timer(now),
+                Transport::Quic(quic) => quic.sender.on_timer(now),
+                Transport::Udp(_) => {}
+            }
             return self.transmit(flow_index);
         }
-        let want = tcp.syn_deadline().or(tcp.sender.next_timer());
-        arm(&mut self.events, &mut tcp.armed.retransmit, want, Kind::Retransmit, flow_index);
+        if let Some(connection) = transport.connection_mut() {
+            let armed = &mut connection.armed.retransmit;
+            arm(&mut self.events, armed, syn.or(want), Kind::Retransmit, flow_index);
+        }
     }
 
     pub(super) fn on_pace(&mut self, flow_index: usize) {
         let now = self.now;
-        let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
-        if tcp.armed.pace == Some(now) {
-            tcp.armed.pace = None;
-            tcp.sender.on_pace(now);
+        let transport = &mut self.flows[flow_index].transport;
+        let Some(connection) = transport.connection_mut() else { return };
+        if connection.armed.pace == Some(now) {
+            connection.armed.pace = None;
+            match transport {
+                Transport::Tcp(tcp) => tcp.sender.on_pace(now),
+                Transport::Quic(quic) => quic.sender.on_pace(now),
+                Transport::Udp(_) => {}
+            }
             self.transmit(flow_index);
         }
     }
 
     pub(super) fn send_syn(&mut self, flow_index: usize) {
         let flow = &mut self.flows[flow_index];
-        let Transport::Tcp(tcp) = &mut flow.transport else { return };
-        let (first, sent) = tcp.syn.unwrap_or((self.now, 0));
+        let ip_len = if matches!(flow.transport, Transport::Quic(_)) { INITIAL_LEN } else { SYN_LEN };
+        let Some(connection) = flow.transport.connection_mut() else { return };
+        let (first, sent) = connection.syn.unwrap_or((self.now, 0));
         if sent == MAX_SYNS {
             return;
         }
-        tcp.syn = Some((first, sent + 1));
-        let deadline = tcp.syn_deadline();
-        arm(&mut self.events, &mut tcp.armed.retransmit, deadline, Kind::Retransmit, flow_index);
+        connection.syn = Some((first, sent + 1));
+        let deadline = connection.syn_deadline();
+        arm(&mut self.events, &mut connection.armed.retransmit, deadline, Kind::Retransmit, flow_index);
         let routes = &self.routes[flow.routes as usize];
         let meta = PacketMeta {
             hash: flow.hash,
@@ -244,7 +271,7 @@ impl World {
             ..PacketMeta::default()
         };
         let hop = usize::from(routes.there[0]);
-        let id = self.insert(meta, Segment { ip_len: SYN_LEN, kind: SegmentKind::Syn, ..Segment::default() });
+        let id = self.insert(meta, Segment { ip_len, kind: SegmentKind::Syn, ..Segment::default() });
         self.offer(hop, id);
     }
 }

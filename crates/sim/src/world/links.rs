@@ -106,7 +106,7 @@ impl World {
         segment.at += 1;
         let at = usize::from(segment.at);
         let flow_index = self.pool.meta(id).flow.0 as usize;
-        let routes = &self.routes[self.flows[flow_index].routes as usize];
+        let routes = &self.routes[self.flows[flow_index].routes_of(segment.subflow) as usize];
         let route = match segment.kind {
             SegmentKind::Data | SegmentKind::Datagram | SegmentKind::Syn => &routes.there,
             SegmentKind::Ack | SegmentKind::SynAck => &routes.back,

@@ -119,6 +119,7 @@ fn capacity(scenario: &Scenario, rate: &RateSpec) -> f64 {
 fn edge(scenario: &Scenario, spec: &narrows_scenario::Hop) -> f64 {
     let packet = scenario.flows.iter().map(|flow| match &flow.transport {
         narrows_scenario::Transport::Tcp(tcp) => tcp.packet.0,
+        narrows_scenario::Transport::Quic(quic) => quic.packet.0,
         narrows_scenario::Transport::Udp(_) => 1500,
     });
     let packet = packet.max().unwrap_or(1500).max(1500) + spec.overhead.0;

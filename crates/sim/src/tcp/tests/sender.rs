@@ -54,6 +54,11 @@ fn expire(sender: &mut Sender) -> (Time, Timer, Vec<Outgoing>) {
     (due, timer, burst(sender, due))
 }
 
+/// Slow-start threshold, segments.
+fn ssthresh(sender: &Sender) -> Option<f64> {
+    sender.meters().unwrap().ssthresh
+}
+
 #[test]
 fn regression_an_acknowledgment_just_after_a_retransmission_is_no_round_trip() {
     // The original is acknowledged a moment after it was sent again: 2 ms were taken for an RTT, and became the minimum.
@@ -100,15 +105,15 @@ fn timeouts_in_a_row_double_up_to_two_minutes() {
 fn a_timeout_is_undone_when_an_original_arrives() {
     let mut sender = bulk();
     let _ = burst(&mut sender, at(0));
-    let (window, mut last) = (sender.cwnd(), at(0));
+    let (window, mut last) = (sender.cwnd, at(0));
     while sender.stats().timeouts == 0 {
         last = expire(&mut sender).0;
     }
-    assert_eq!((sender.state, sender.cwnd()), (State::Loss, 1));
+    assert_eq!((sender.state, sender.cwnd), (State::Loss, 1));
     // The second segment was never sent again: this answers the originals.
     let _ = sender.on_ack(&ack(2), last + Span::ms(5));
     assert_eq!(sender.state, State::Open);
-    assert!(sender.cwnd() >= window, "{} of {window}", sender.cwnd());
+    assert!(sender.cwnd >= window, "{} of {window}", sender.cwnd);
     assert!(!burst(&mut sender, last + Span::ms(5)).iter().any(|out| out.resent), "nothing was lost");
 }
 
@@ -213,7 +218,7 @@ fn a_window_is_reduced_in_proportion_to_what_arrives() {
     // What was sent before the reduction began is acknowledged.
     let _ = sender.on_ack(&ack(sender.recover), at(201));
     assert_eq!(sender.state, State::Open);
-    assert_eq!((sender.cwnd(), sender.ssthresh()), (70, Some(70.0)));
+    assert_eq!((sender.cwnd, ssthresh(&sender)), (70, Some(70.0)));
 }
 
 #[test]
@@ -243,10 +248,10 @@ fn a_probe_repairs_a_lost_tail() {
     assert_eq!(sender.timer, None);
     // What comes afterwards shows that the probe repaired a loss: the window is reduced (RFC 8985 §7.4.2).
     sender.write(Some(1448), due + RTT);
-    let before = sender.cwnd();
+    let before = sender.cwnd;
     assert_eq!(numbers(&burst(&mut sender, due + RTT)), [5]);
     let _ = sender.on_ack(&ack(6), due + RTT + RTT);
-    assert!(sender.cwnd() < before && sender.ssthresh().is_some());
+    assert!(sender.cwnd < before && ssthresh(&sender).is_some());
 }
 
 #[test]
@@ -261,7 +266,7 @@ fn a_probe_of_what_had_arrived_reduces_nothing() {
     sender.write(Some(1448), due + RTT);
     let _ = burst(&mut sender, due + RTT);
     let _ = sender.on_ack(&ack(6), due + RTT + RTT);
-    assert_eq!(sender.ssthresh(), None);
+    assert_eq!(ssthresh(&sender), None);
 }
 
 // ---- marks, pacing, what is not ours
@@ -272,13 +277,13 @@ fn marks_reduce_the_window_once_per_round_trip() {
     let _ = burst(&mut sender, at(0));
     let echo = |n| AckSegment { ece: true, ..ack(n) };
     let _ = sender.on_ack(&echo(2), at(100));
-    let once = sender.ssthresh();
+    let once = ssthresh(&sender);
     assert!(once.is_some_and(|ssthresh| ssthresh < 10.0));
     let mut sent = burst(&mut sender, at(100));
     for n in [4, 6, 8, 10] {
         let _ = sender.on_ack(&echo(n), at(100 + n));
         sent.extend(burst(&mut sender, at(100 + n)));
-        assert_eq!(sender.ssthresh(), once, "the same window's marks");
+        assert_eq!(ssthresh(&sender), once, "the same window's marks");
     }
     assert_eq!(sent.iter().filter(|out| out.cwr).count(), 1, "the peer is told once");
     assert!(sent[0].cwr, "with the first new segment");
@@ -286,7 +291,7 @@ fn marks_reduce_the_window_once_per_round_trip() {
     let last = sent.last().expect("new segments left").seq + 1;
     let _ = sender.on_ack(&echo(last), at(250));
     let _ = burst(&mut sender, at(250));
-    assert_ne!(sender.ssthresh(), once);
+    assert_ne!(ssthresh(&sender), once);
     assert_eq!(sender.stats().retransmits, 0);
 }
 
@@ -317,9 +322,9 @@ fn acknowledgments_of_nothing_sent_and_of_the_past_change_nothing() {
     let _ = burst(&mut sender, at(0));
     let _ = sender.on_ack(&ack(4), at(100));
     let _ = burst(&mut sender, at(100));
-    let (window, inflight, timer) = (sender.cwnd(), sender.inflight(), sender.timer);
+    let (window, inflight, timer) = (sender.cwnd, sender.board.inflight(), sender.timer);
     for stray in [ack(3), ack(1000)] {
         assert_eq!(sender.on_ack(&stray, at(101)), None);
-        assert_eq!((sender.cwnd(), sender.inflight(), sender.timer), (window, inflight, timer));
+        assert_eq!((sender.cwnd, sender.board.inflight(), sender.timer), (window, inflight, timer));
     }
 }

@@ -1,0 +1,55 @@
+//! A QUIC connection over one subflow or two: RFC 9002's loss recovery, one congestion window for all.
+//!
+//! Each subflow is a path in the sense of multipath QUIC: packet numbers, acknowledgments, RTT and loss detection of its
+//! own, and a flow identity of its own to the network. What they share is the congestion controller, the window, and the
+//! data: a stream cut into chunks, each packet carrying one; what is lost on one subflow may go out again on the other.
+//! As everywhere in `sim`, neither side knows a clock or a network.
+//!
+//! Sources: RFC 9000 §13 (acknowledgments), RFC 9002 (RTT §5, loss detection §6, congestion events §7),
+//! draft-ietf-quic-multipath. Left out: the handshake's packet number spaces (one round trip opens a connection), flow
+//! control, and undoing a reduction that late acknowledgments prove wrong.
+mod pacing;
+mod receiver;
+mod rtt;
+mod sender;
+mod subflow;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use receiver::{Incoming, Receiver};
+pub(crate) use sender::{Outgoing, Sender};
+
+/// Most subflows of a connection.
+pub(crate) const SUBFLOWS: usize = 2;
+/// Ranges that an acknowledgment holds; each is told of again in as many acknowledgments.
+const MAX_RANGES: usize = 3;
+
+/// An ACK frame (RFC 9000 §19.3) for one subflow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AckFrame {
+    /// Largest packet number received.
+    largest: u64,
+    /// Received: (distance of the range's end from `largest`, packets), the highest first.
+    ranges: [(u32, u32); MAX_RANGES],
+    /// How long the largest waited to be acknowledged, µs.
+    delay_us: u32,
+    /// Packets that arrived with congestion experienced, modulo 2^16 (RFC 9000 §19.3.2).
+    marked: u16,
+    /// The subflow whose packets these are.
+    pub(crate) subflow: u8,
+    /// How many of `ranges` there are.
+    count: u8,
+}
+
+// What comes back to a sender is kept in rings of one slot size.
+const _: () = assert!(size_of::<AckFrame>() <= 48);
+
+impl AckFrame {
+    /// Packet numbers received, as (first, last), the highest first.
+    fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.ranges[..usize::from(self.count)].iter().map(|&(back, packets)| {
+            let last = self.largest - u64::from(back);
+            (last + 1 - u64::from(packets), last)
+        })
+    }
+}

@@ -1,0 +1,118 @@
+//! The receiving side: what has arrived, and when to say so (RFC 9000 §13.2).
+//!
+//! Every second packet is acknowledged, a single one after the longest delay; at once what comes out of order, and what
+//! carries congestion experienced.
+use super::{AckFrame, MAX_RANGES, SUBFLOWS};
+use crate::ranges::Ranges;
+use narrows_core::{Span, Time};
+use narrows_scenario::transport::QuicParams;
+
+/// Ranges of packet numbers that a receiver remembers.
+const REMEMBERED: usize = 32;
+
+/// A QUIC receiver.
+pub(crate) struct Receiver {
+    every: u32,
+    max_delay: Span,
+    subflows: [Subflow; SUBFLOWS],
+    /// All chunks before have arrived; and beyond.
+    next_chunk: u64,
+    chunks: Ranges,
+}
+
+#[derive(Default)]
+struct Subflow {
+    numbers: Ranges,
+    /// Largest number, and when it arrived.
+    largest: Option<(u64, Time)>,
+    /// Packets not acknowledged yet.
+    pending: u32,
+    delayed: Option<Time>,
+    marked: u16,
+}
+
+/// A packet, as it arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Incoming {
+    pub(crate) subflow: u8,
+    pub(crate) number: u64,
+    pub(crate) chunk: u32,
+    /// It carries congestion experienced.
+    pub(crate) marked: bool,
+}
+
+/// What a packet brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Arrival {
+    /// Its chunk had not arrived before.
+    pub(crate) is_new: bool,
+    /// Acknowledge now.
+    pub(crate) acknowledge: bool,
+}
+
+impl Receiver {
+    pub(crate) fn new(params: &QuicParams) -> Receiver {
+        Receiver {
+            every: params.ack_every.0,
+            max_delay: params.max_ack_delay,
+            subflows: Default::default(),
+            next_chunk: 0,
+            chunks: Ranges::default(),
+        }
+    }
+
+    /// A packet arrives.
+    pub(crate) fn on_packet(&mut self, packet: Incoming, now: Time) -> Arrival {
+        let subflow = &mut self.subflows[usize::from(packet.subflow)];
+        let expected = subflow.largest.map_or(0, |(largest, _)| largest + 1);
+        subflow.numbers.insert_once(packet.number);
+        subflow.numbers.keep_last(REMEMBERED);
+        if packet.number >= expected {
+            subflow.largest = Some((packet.number, now));
+        }
+        subflow.marked = subflow.marked.wrapping_add(u16::from(packet.marked));
+        subflow.pending += 1;
+        let acknowledge = subflow.pending >= self.every || packet.number != expected || packet.marked;
+        if !acknowledge && subflow.delayed.is_none() {
+            subflow.delayed = Some(now + self.max_delay);
+        }
+        Arrival { is_new: self.take_chunk(packet.chunk), acknowledge }
+    }
+
+    fn take_chunk(&mut self, chunk: u32) -> bool {
+        let chunk = u64::from(chunk);
+        if chunk < self.next_chunk {
+            return false;
+        }
+        if chunk == self.next_chunk {
+            self.next_chunk = self.chunks.take_from(chunk + 1).unwrap_or(chunk + 1);
+            return true;
+        }
+        self.chunks.insert_once(chunk)
+    }
+
+    /// Makes the acknowledgment that is due for a subflow.
+    pub(crate) fn acknowledge(&mut self, subflow: u8, now: Time) -> AckFrame {
+        let state = &mut self.subflows[usize::from(subflow)];
+        (state.pending, state.delayed) = (0, None);
+        let (largest, arrived) = state.largest.unwrap_or((0, now));
+        let delay_us = (now.since(arrived).as_ns() / 1000) as u32;
+        let mut frame = AckFrame { largest, delay_us, marked: state.marked, subflow, ..AckFrame::default() };
+        for (slot, (start, end)) in frame.ranges.iter_mut().zip(state.numbers.descending().take(MAX_RANGES)) {
+            *slot = ((largest + 1 - end) as u32, (end - start) as u32);
+            frame.count += 1;
+        }
+        frame
+    }
+
+    /// When `overdue` will name a subflow.
+    pub(crate) fn next_timer(&self) -> Option<Time> {
+        self.subflows.iter().filter_map(|subflow| subflow.delayed).min()
+    }
+
+    /// A subflow whose acknowledgment has waited long enough.
+    pub(crate) fn overdue(&self, now: Time) -> Option<u8> {
+        let due = self.subflows.iter().position(|subflow| subflow.delayed.is_some_and(|at| at <= now))?;
+        Some(due as u8)
+    }
+}

@@ -1,0 +1,471 @@
+//! The sending side: what may go out now and where, what acknowledgments bring (RFC 9002 §5–7).
+use super::pacing::Pacer;
+use super::subflow::{Packet, State, Subflow};
+use super::{AckFrame, SUBFLOWS};
+use crate::delivery::{Delivery, Newest};
+use crate::meters::{Meters, SenderStats};
+use narrows_core::congestion::{
+    Ack, Controller, ControllerConfig, Fate, Loss, LossKind, Outcome, PathHint, Phase, Plan, Sent,
+};
+use narrows_core::detector::Verdict;
+use narrows_core::{Bytes, Rate, Rng, Span, Time};
+use narrows_scenario::transport::QuicParams;
+use std::collections::VecDeque;
+
+/// A packet to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) subflow: u8,
+    pub(crate) number: u64,
+    /// The part of the stream that it carries.
+    pub(crate) chunk: u32,
+    /// Its payload, bytes.
+    pub(crate) len: u16,
+}
+
+/// RFC 9002 §7.6.1: this many probe timeouts without a delivery are persistent congestion.
+const PERSISTENT_CONGESTION: u64 = 3;
+/// RFC 9002 §6.2.4: probes per timeout.
+const PROBES: u32 = 2;
+/// RFC 9002 §7.7: factor on window over RTT, when the controller asks for no rate; and Linux's while the window doubles.
+const PACING_PERCENT: u64 = 125;
+const DOUBLING_PERCENT: u64 = 200;
+
+/// A QUIC sender.
+pub(crate) struct Sender {
+    controller: Option<Controller>,
+    config_marks: bool,
+    wants_fates: bool,
+    subflows: [Subflow; SUBFLOWS],
+    pacer: Pacer,
+    /// Packets that leave before any pacing: the initial window.
+    unpaced: u32,
+    mss: u32,
+    initial_window: u32,
+    max_ack_delay: Span,
+    delivery: Delivery,
+    inflight: u64,
+    /// Payload sent in all, and resolved: delivered or lost.
+    sent_bytes: Bytes,
+    resolved: Bytes,
+    lost_bytes: Bytes,
+    next_chunk: u32,
+    /// Chunks to be sent again.
+    lost_chunks: VecDeque<(u32, u16)>,
+    /// Bytes that the application has handed over and that were not sent yet; `None`: without end.
+    unsent: Option<u64>,
+    /// The window is reduced for what was sent before (§7.3.2).
+    recovery_start: Option<Time>,
+    first_rtt: Option<Time>,
+    probes: u32,
+    backoff: u32,
+    app_limited: bool,
+    stats: SenderStats,
+}
+
+/// What an acknowledgment brought.
+#[derive(Default)]
+struct Digest {
+    acked: u64,
+    lost: u64,
+    marked: u32,
+    rtt: Option<Span>,
+    newest: Option<Newest>,
+    /// When the packet lost last was sent, and how long a stretch was lost without a delivery between.
+    lost_last: Option<Time>,
+    stretch: Span,
+}
+
+impl Sender {
+    /// A closed connection; `established` opens it.
+    pub(crate) fn new(params: &QuicParams, rng: Rng) -> Sender {
+        Sender {
+            controller: None,
+            config_marks: false,
+            wants_fates: false,
+            subflows: [Subflow::new(), Subflow::new()],
+            pacer: Pacer::new(rng),
+            unpaced: params.initial_window.0,
+            mss: (params.packet.0 - params.header.0) as u32,
+            initial_window: params.initial_window.0,
+            max_ack_delay: params.max_ack_delay,
+            delivery: Delivery::default(),
+            inflight: 0,
+            sent_bytes: Bytes::ZERO,
+            resolved: Bytes::ZERO,
+            lost_bytes: Bytes::ZERO,
+            next_chunk: 0,
+            lost_chunks: VecDeque::new(),
+            unsent: Some(0),
+            recovery_start: None,
+            first_rtt: None,
+            probes: 0,
+            backoff: 0,
+            app_limited: false,
+            stats: SenderStats::default(),
+        }
+    }
+
+    /// The handshake is done; `rtt` is what it took, if it went through at the first try.
+    pub(crate) fn established(&mut self, config: &ControllerConfig, rtt: Option<Span>, now: Time, rng: Rng) {
+        if let Some(rtt) = rtt {
+            self.subflows.iter_mut().for_each(|subflow| subflow.rtt.sample(rtt, Span::ZERO));
+            self.first_rtt = Some(now);
+        }
+        let mss = u64::from(self.mss);
+        let initial_window = Bytes(u64::from(self.initial_window) * mss);
+        let path = PathHint { mss: Bytes(mss), initial_window, rtt, paced: true, resume: None };
+        let controller = config.build(&path, now, rng);
+        self.wants_fates = controller.wants_fates();
+        self.config_marks = config.is_scalable();
+        self.pacer.divide(config.splits().then(|| controller.split()), now);
+        self.controller = Some(controller);
+    }
+
+    /// The application hands over data; `None`: without end.
+    pub(crate) fn write(&mut self, bytes: Option<u64>) {
+        self.unsent = match (self.unsent, bytes) {
+            (Some(unsent), Some(more)) => Some(unsent + more),
+            _ => None,
+        };
+    }
+
+    /// The application stops: what was not sent yet never will be.
+    pub(crate) fn stop(&mut self) {
+        self.unsent = Some(0);
+    }
+
+    /// The next packet to go out now; call until `None`, after every other call.
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Outgoing> {
+        let plan = self.controller.as_ref()?.plan();
+        let probing = self.probes > 0;
+        if self.lost_chunks.is_empty() && self.unsent == Some(0) {
+            if probing {
+                return self.send_probe(now, &plan);
+            }
+            if self.inflight + u64::from(self.mss) <= plan.cwnd.0 {
+                self.app_limited = true;
+                self.delivery.limit_by_application(Bytes(self.inflight.max(1)));
+            }
+            return None;
+        }
+        self.app_limited = false;
+        if !probing && !self.has_window(&plan) {
+            return None;
+        }
+        let (subflow, gate) = self.pacer.next();
+        if !probing && gate > now {
+            return None;
+        }
+        self.probes = self.probes.saturating_sub(1);
+        let (chunk, len) = self.next_data()?;
+        Some(self.send(subflow, chunk, len, now, &plan))
+    }
+
+    fn has_window(&self, plan: &Plan) -> bool {
+        self.inflight == 0 || self.inflight + u64::from(self.mss) <= plan.cwnd.0
+    }
+
+    /// What was lost first, then new data.
+    fn next_data(&mut self) -> Option<(u32, u16)> {
+        if let Some(lost) = self.lost_chunks.pop_front() {
+            self.stats.retransmits += 1;
+            return Some(lost);
+        }
+        let len = match self.unsent {
+            None => self.mss,
+            Some(unsent) => {
+                let len = unsent.min(u64::from(self.mss));
+                self.unsent = Some(unsent - len);
+                len as u32
+            }
+        };
+        self.next_chunk += 1;
+        (len > 0).then_some((self.next_chunk - 1, len as u16))
+    }
+
+    /// There are no data to probe with: what is in flight goes out once more.
+    fn send_probe(&mut self, now: Time, plan: &Plan) -> Option<Outgoing> {
+        self.probes -= 1;
+        let of = |subflow: &Subflow| subflow.oldest().map(|packet| (packet.sent, packet.chunk, packet.len));
+        let (_, chunk, len) = self.subflows.iter().filter_map(of).min()?;
+        self.stats.retransmits += 1;
+        Some(self.send(self.pacer.next().0, chunk, len, now, plan))
+    }
+
+    fn send(&mut self, subflow: u8, chunk: u32, len: u16, now: Time, plan: &Plan) -> Outgoing {
+        let bytes = u64::from(len);
+        let idle = (self.inflight == 0).then(|| {
+            let last = self.subflows.iter().map(|subflow| subflow.last_sent).max();
+            last.map_or(Span::ZERO, |last| now.since(last))
+        });
+        self.inflight += bytes;
+        self.sent_bytes += Bytes(bytes);
+        let stamp = self.delivery.stamp(now, idle.is_some(), self.inflight.min(u64::from(u32::MAX)) as u32);
+        let packet = Packet { sent: now, stamp, chunk, len, state: State::InFlight };
+        let number = self.subflows[usize::from(subflow)].push(packet);
+        let rate = self.pacing_rate_of(plan);
+        let paced = self.unpaced == 0 || plan.pacing.is_some();
+        self.unpaced = self.unpaced.saturating_sub(1);
+        self.pacer.on_sent(subflow, u32::from(len), rate.filter(|_| paced), now);
+        let sent = Sent {
+            now,
+            bytes: Bytes(bytes),
+            inflight: Bytes(self.inflight),
+            retransmit: false,
+            idle,
+            app_limited: stamp.app_limited,
+            subflow,
+        };
+        if let Some(controller) = &mut self.controller {
+            controller.on_sent(&sent);
+        }
+        self.take_split(now);
+        Outgoing { subflow, number, chunk, len }
+    }
+
+    fn take_split(&mut self, now: Time) {
+        if let Some(controller) = &self.controller
+            && self.has_two()
+        {
+            self.pacer.divide(Some(controller.split()), now);
+        }
+    }
+
+    fn has_two(&self) -> bool {
+        self.controller.as_ref().is_some_and(Controller::splits)
+    }
+
+    fn pacing_rate_of(&self, plan: &Plan) -> Option<Rate> {
+        plan.pacing.or_else(|| {
+            let srtt = self.subflows.iter().filter_map(|subflow| subflow.rtt.smoothed()).min()?;
+            let doubling = plan.ssthresh.is_none_or(|ssthresh| plan.cwnd < ssthresh);
+            let percent = if doubling { DOUBLING_PERCENT } else { PACING_PERCENT };
+            Rate::over(Bytes(plan.cwnd.0 / 100 * percent), srtt.max(Span::us(1)))
+        })
+    }
+
+    /// Takes an acknowledgment. The RTT that it shows, if any, is returned.
+    pub(crate) fn on_frame(&mut self, frame: &AckFrame, now: Time) -> Option<Span> {
+        self.controller.as_ref()?;
+        let prior_inflight = self.inflight;
+        let mut digest = Digest::default();
+        self.digest_acknowledged(frame, now, &mut digest);
+        self.digest_lost(usize::from(frame.subflow), now, &mut digest);
+        self.control(usize::from(frame.subflow), &digest, prior_inflight, now);
+        digest.rtt
+    }
+
+    fn digest_acknowledged(&mut self, frame: &AckFrame, now: Time, digest: &mut Digest) {
+        let Sender { subflows, controller, wants_fates, .. } = self;
+        let subflow = &mut subflows[usize::from(frame.subflow)];
+        let delay = Span::us(u64::from(frame.delay_us)).min(self.max_ack_delay);
+        let min = subflow.rtt.min();
+        let (mut acked, mut newest, mut sample) = (0, None, None);
+        subflow.acknowledge(frame, |number, packet| {
+            acked += u64::from(packet.len);
+            let rtt = now.since(packet.sent);
+            if number == frame.largest {
+                sample = Some(rtt);
+            }
+            Delivery::consider(&mut newest, number, packet.sent, || packet.stamp);
+            if *wants_fates && let Some(controller) = controller {
+                // The receiver's delay is that of the largest; what came before waited longer, at most by a gap.
+                let net = rtt.saturating_sub(delay).max(min.unwrap_or(Span::ZERO).min(rtt));
+                let rtt = (number == frame.largest).then_some(net);
+                controller.on_fate(&fate(now, packet, frame.subflow, Outcome::Delivered { rtt }));
+            }
+        });
+        if let Some(rtt) = sample {
+            subflow.rtt.sample(rtt, delay);
+            self.first_rtt.get_or_insert(now);
+        }
+        digest.marked = u32::from(frame.marked.wrapping_sub(subflow.marked));
+        subflow.marked = frame.marked;
+        (digest.acked, digest.newest, digest.rtt) = (acked, newest, sample);
+        self.inflight -= acked;
+        self.resolved += Bytes(acked);
+        self.delivery.total += Bytes(acked);
+        if acked > 0 {
+            self.backoff = 0;
+            self.probes = 0;
+        }
+    }
+
+    fn digest_lost(&mut self, index: usize, now: Time, digest: &mut Digest) {
+        let Sender { subflows, controller, wants_fates, lost_chunks, first_rtt, .. } = self;
+        let (mut lost, mut last, mut stretch) = (0, None, Span::ZERO);
+        let mut run: Option<(u64, Time)> = None;
+        subflows[index].detect_losses(now, |number, packet| {
+            lost += u64::from(packet.len);
+            last = last.max(Some(packet.sent));
+            lost_chunks.push_back((packet.chunk, packet.len));
+            // §7.6.2: only what was sent after the first sample counts.
+            let start = match run {
+                Some((next, start)) if next == number => start,
+                _ => packet.sent,
+            };
+            run = Some((number + 1, start));
+            if first_rtt.is_some_and(|first| start >= first) {
+                stretch = stretch.max(packet.sent.since(start));
+            }
+            if *wants_fates && let Some(controller) = controller {
+                controller.on_fate(&fate(now, packet, index as u8, Outcome::Lost));
+            }
+        });
+        (digest.lost, digest.lost_last, digest.stretch) = (lost, last, stretch);
+        self.inflight -= lost;
+        self.resolved += Bytes(lost);
+        self.lost_bytes += Bytes(lost);
+    }
+
+    /// Tells the controller.
+    fn control(&mut self, index: usize, digest: &Digest, prior_inflight: u64, now: Time) {
+        let rtt = &self.subflows[index].rtt;
+        let persistent = rtt.probe_timeout(self.max_ack_delay) * PERSISTENT_CONGESTION;
+        if digest.lost_last.is_some_and(|sent| self.is_news(sent)) {
+            self.congestion(LossKind::Loss, digest, now);
+        }
+        if digest.stretch > persistent {
+            self.congestion(LossKind::Timeout, digest, now);
+        }
+        let newest_sent = digest.newest.map(|newest| newest.sent);
+        if digest.marked > 0 && !self.config_marks && newest_sent.is_some_and(|sent| self.is_news(sent)) {
+            self.congestion(LossKind::Ecn, digest, now);
+        }
+        if digest.acked > 0 {
+            self.acknowledged(index, digest, prior_inflight, now);
+        }
+        self.take_split(now);
+    }
+
+    /// Was it sent after the last reduction?
+    fn is_news(&self, sent: Time) -> bool {
+        self.recovery_start.is_none_or(|start| sent > start)
+    }
+
+    fn congestion(&mut self, kind: LossKind, digest: &Digest, now: Time) {
+        self.recovery_start = Some(now);
+        let event = Loss {
+            now,
+            kind,
+            lost: Bytes(digest.lost),
+            total_lost: self.lost_bytes,
+            inflight: Bytes(self.inflight),
+            first: true,
+            nxt: self.sent_bytes,
+        };
+        if let Some(controller) = &mut self.controller {
+            controller.on_loss(&event);
+        }
+    }
+
+    fn acknowledged(&mut self, index: usize, digest: &Digest, prior_inflight: u64, now: Time) {
+        let in_reduction = digest.newest.is_some_and(|newest| !self.is_news(newest.sent));
+        let min_rtt = self.subflows.iter().filter_map(|subflow| subflow.rtt.min()).min();
+        let srtt = self.subflows[index].rtt.smoothed().unwrap_or(Span::ZERO);
+        let event = Ack {
+            now,
+            acked: Bytes(digest.acked),
+            lost: Bytes(digest.lost),
+            marked: digest.marked,
+            total_lost: self.lost_bytes,
+            rtt: digest.rtt,
+            srtt,
+            min_rtt: min_rtt.unwrap_or(srtt),
+            prior_inflight: Bytes(prior_inflight),
+            inflight: Bytes(self.inflight),
+            una: self.resolved,
+            nxt: self.sent_bytes,
+            delivered: self.delivery.total,
+            in_reduction,
+            phase: if in_reduction { Phase::Recovery } else { Phase::Open },
+            departs: self.pacer.next().1.max(now),
+            may_raise: true,
+            // §7.8: what pacing holds back is not unused.
+            cwnd_limited: !self.app_limited,
+            rate: self.delivery.sample(now, &digest.newest, min_rtt),
+        };
+        if let Some(controller) = &mut self.controller {
+            controller.on_ack(&event);
+        }
+    }
+
+    /// When `on_timer` wants to be called: a loss by time, or a probe.
+    pub(crate) fn next_timer(&self) -> Option<Time> {
+        let by_time = self.subflows.iter().filter_map(|subflow| subflow.loss_time).min();
+        by_time.or_else(|| self.subflows.iter().filter_map(|s| s.probe_at(self.max_ack_delay, self.backoff)).min())
+    }
+
+    /// The time asked for by `next_timer` has come (§6.2, appendix A.9).
+    pub(crate) fn on_timer(&mut self, now: Time) {
+        let due = |subflow: &Subflow| subflow.loss_time.is_some_and(|at| at <= now);
+        if let Some(index) = self.subflows.iter().position(due) {
+            let prior_inflight = self.inflight;
+            let mut digest = Digest::default();
+            self.digest_lost(index, now, &mut digest);
+            return self.control(index, &digest, prior_inflight, now);
+        }
+        if self.next_timer().is_some_and(|at| at <= now) {
+            self.probes = PROBES;
+            self.backoff += 1;
+            self.stats.timeouts += 1;
+        }
+    }
+
+    /// When `on_pace` wants to be called: data wait for the pacing gate, or the controller for its timer.
+    pub(crate) fn next_pace(&self, now: Time) -> Option<Time> {
+        let controller = self.controller.as_ref()?;
+        let has_data = !self.lost_chunks.is_empty() || self.unsent != Some(0);
+        let gate = self.pacer.next().1;
+        let waits = gate > now && has_data && self.has_window(&controller.plan());
+        [waits.then_some(gate), controller.next_timer()].into_iter().flatten().min()
+    }
+
+    /// The time asked for by `next_pace` has come.
+    pub(crate) fn on_pace(&mut self, now: Time) {
+        if let Some(controller) = &mut self.controller
+            && controller.next_timer().is_some_and(|at| at <= now)
+        {
+            controller.on_timer(now);
+        }
+        self.take_split(now);
+    }
+
+    /// What its controller holds of the bottleneck.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        self.controller.as_ref()?.verdict()
+    }
+
+    /// What is counted.
+    pub(crate) const fn stats(&self) -> SenderStats {
+        self.stats
+    }
+
+    /// Forgets what was counted.
+    pub(crate) fn reset_stats(&mut self) {
+        self.stats = SenderStats::default();
+    }
+
+    /// For the records.
+    pub(crate) fn meters(&self) -> Option<Meters> {
+        let plan = self.controller.as_ref()?.plan();
+        let packets = |bytes: u64| bytes as f64 / f64::from(self.mss);
+        Some(Meters {
+            cwnd: packets(plan.cwnd.0),
+            inflight: packets(self.inflight),
+            ssthresh: plan.ssthresh.map(|ssthresh| packets(ssthresh.0)),
+            pacing: plan.pacing,
+            srtt: self.subflows.iter().filter_map(|subflow| subflow.rtt.smoothed()).min(),
+        })
+    }
+
+    /// Memory beyond the struct itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.subflows.iter().map(Subflow::bytes).sum::<usize>() + self.lost_chunks.capacity() * 16
+    }
+}
+
+fn fate(now: Time, packet: &Packet, subflow: u8, outcome: Outcome) -> Fate {
+    Fate { now, sent: packet.sent, bytes: Bytes(u64::from(packet.len)), subflow, outcome }
+}

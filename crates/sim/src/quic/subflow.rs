@@ -1,0 +1,132 @@
+//! What the sender knows of one subflow: packets in flight, RTT, loss detection (RFC 9002 §6).
+use super::AckFrame;
+use super::rtt::Rtt;
+use crate::delivery::Stamp;
+use narrows_core::{Span, Time};
+use std::collections::VecDeque;
+
+/// RFC 9002 §6.1.1.
+const PACKET_THRESHOLD: u64 = 3;
+
+/// A packet that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet {
+    pub(super) sent: Time,
+    pub(super) stamp: Stamp,
+    /// The part of the stream that it carries.
+    pub(super) chunk: u32,
+    pub(super) len: u16,
+    pub(super) state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    InFlight,
+    Acknowledged,
+    Lost,
+}
+
+/// A subflow, as its sender sees it.
+#[derive(Debug)]
+pub(super) struct Subflow {
+    /// Packets from `base` on; the first is in flight.
+    packets: VecDeque<Packet>,
+    base: u64,
+    /// Largest number acknowledged.
+    pub(super) largest: Option<u64>,
+    /// Packets in flight.
+    pub(super) outstanding: u32,
+    pub(super) rtt: Rtt,
+    /// When the oldest packet in flight is taken for lost, if a later one has been acknowledged.
+    pub(super) loss_time: Option<Time>,
+    pub(super) last_sent: Time,
+    /// Marked packets told of so far, modulo 2^16.
+    pub(super) marked: u16,
+}
+
+impl Subflow {
+    pub(super) fn new() -> Subflow {
+        Subflow {
+            packets: VecDeque::with_capacity(16),
+            base: 0,
+            largest: None,
+            outstanding: 0,
+            rtt: Rtt::default(),
+            loss_time: None,
+            last_sent: Time::ZERO,
+            marked: 0,
+        }
+    }
+
+    /// A packet leaves; its number.
+    pub(super) fn push(&mut self, packet: Packet) -> u64 {
+        self.last_sent = packet.sent;
+        self.outstanding += 1;
+        self.packets.push_back(packet);
+        self.base + self.packets.len() as u64 - 1
+    }
+
+    /// Marks what a frame acknowledges for the first time, the lowest number last; packets that were taken for lost are
+    /// passed over.
+    pub(super) fn acknowledge(&mut self, frame: &AckFrame, mut found: impl FnMut(u64, &Packet)) {
+        let next = self.base + self.packets.len() as u64;
+        for (first, last) in frame.ranges() {
+            for number in (first.max(self.base)..(last + 1).min(next)).rev() {
+                let packet = &mut self.packets[(number - self.base) as usize];
+                if packet.state == State::InFlight {
+                    packet.state = State::Acknowledged;
+                    self.outstanding -= 1;
+                    found(number, packet);
+                }
+            }
+        }
+        if frame.largest < next {
+            self.largest = self.largest.max(Some(frame.largest));
+        }
+        self.trim();
+    }
+
+    /// Takes packets for lost that are too far below or too much older than what was acknowledged (§6.1).
+    pub(super) fn detect_losses(&mut self, now: Time, mut lost: impl FnMut(u64, &Packet)) {
+        self.loss_time = None;
+        let Some(largest) = self.largest else { return };
+        let patience = self.rtt.time_threshold();
+        for number in self.base..=largest {
+            let Some(packet) = self.packets.get_mut((number - self.base) as usize) else { break };
+            if packet.state != State::InFlight || number == largest {
+                continue;
+            }
+            if largest - number >= PACKET_THRESHOLD || now.since(packet.sent) >= patience {
+                packet.state = State::Lost;
+                self.outstanding -= 1;
+                lost(number, packet);
+            } else {
+                self.loss_time = Some(packet.sent + patience);
+                break;
+            }
+        }
+        self.trim();
+    }
+
+    /// The oldest packet in flight.
+    pub(super) fn oldest(&self) -> Option<&Packet> {
+        self.packets.iter().find(|packet| packet.state == State::InFlight)
+    }
+
+    fn trim(&mut self) {
+        while self.packets.front().is_some_and(|packet| packet.state != State::InFlight) {
+            self.packets.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// When to probe, before any backoff of others (§6.2.1).
+    pub(super) fn probe_at(&self, max_ack_delay: Span, backoff: u32) -> Option<Time> {
+        let timeout = self.rtt.probe_timeout(max_ack_delay) * (1u64 << backoff.min(16));
+        (self.outstanding > 0).then(|| self.last_sent + timeout)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.packets.capacity() * size_of::<Packet>()
+    }
+}

@@ -1,0 +1,137 @@
+use super::*;
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::{Rng, Span, Time};
+use narrows_scenario::transport::QuicParams;
+
+const RTT: Span = Span::ms(100);
+
+fn at(ms: u64) -> Time {
+    Time::from_ns(ms * 1_000_000)
+}
+
+/// Data without end over an established connection.
+fn bulk() -> Sender {
+    let mut sender = Sender::new(&QuicParams::default(), Rng::stream(1, "pacing"));
+    sender.write(None);
+    let config = ControllerConfig::named("new_reno").unwrap();
+    sender.established(&config, Some(RTT), at(0), Rng::stream(1, "controller"));
+    sender
+}
+
+fn burst(sender: &mut Sender, now: Time) -> Vec<u64> {
+    core::iter::from_fn(|| sender.poll_transmit(now)).map(|out| out.number).collect()
+}
+
+/// An acknowledgment of (first, last) packets, the highest range first, without delay.
+fn frame(ranges: &[(u64, u64)]) -> AckFrame {
+    let largest = ranges[0].1;
+    let mut frame = AckFrame { largest, count: ranges.len() as u8, ..AckFrame::default() };
+    for (slot, &(first, last)) in frame.ranges.iter_mut().zip(ranges) {
+        *slot = ((largest - last) as u32, (last + 1 - first) as u32);
+    }
+    frame
+}
+
+#[test]
+fn the_initial_window_leaves_at_once_and_the_rest_is_paced() {
+    let mut sender = bulk();
+    assert_eq!(burst(&mut sender, at(0)), (0..10).collect::<Vec<_>>());
+    assert_eq!(sender.on_frame(&frame(&[(0, 1)]), at(100)), Some(RTT));
+    // Slow start: two more than were acknowledged, at twice 12 packets per RTT: 100 ms / 24 apart.
+    assert_eq!(burst(&mut sender, at(100)), [10]);
+    let gap = sender.next_pace(at(100)).unwrap().since(at(100));
+    assert!((4.1..4.3).contains(&gap.as_ms_f64()), "{gap}");
+    sender.on_pace(at(100) + gap);
+    assert_eq!(burst(&mut sender, at(100) + gap), [11]);
+}
+
+#[test]
+fn three_packets_later_means_lost_and_one_reduction_covers_a_window() {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_frame(&frame(&[(1, 2)]), at(100));
+    assert_eq!(sender.stats().retransmits, 0, "two later are not enough");
+    let _ = sender.on_frame(&frame(&[(1, 3)]), at(101));
+    let halved = sender.meters().unwrap().cwnd;
+    // 12 packets after the first frame and 13 after the second, in slow start; the loss comes first: half of 12.
+    assert_eq!(halved, 6.0);
+    // 4 is lost, too, but was sent before the reduction.
+    let _ = sender.on_frame(&frame(&[(5, 7), (1, 3)]), at(102));
+    assert_eq!(sender.meters().unwrap().cwnd, halved);
+    assert_eq!(sender.meters().unwrap().inflight, 2.0, "8 and 9");
+    // What was lost goes out before anything new, under new numbers.
+    let again: Vec<_> = core::iter::from_fn(|| sender.poll_transmit(at(200))).map(|out| out.chunk).collect();
+    assert_eq!(again[0], 0);
+    assert_eq!(sender.stats().retransmits, 1);
+}
+
+#[test]
+fn nine_eighths_of_an_rtt_mean_lost() {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_frame(&frame(&[(1, 1)]), at(100));
+    // Sent at 0 with an RTT of 100 ms.
+    assert_eq!(sender.next_timer(), Some(Time::from_ns(112_500_000)));
+    sender.on_timer(Time::from_ns(112_500_000));
+    assert_eq!(sender.meters().unwrap().inflight, 8.0);
+    assert_eq!(sender.stats().timeouts, 0);
+}
+
+#[test]
+fn silence_is_probed_twice_as_late_each_time() {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    // 100 + 4 · 50 + 25 ms after the last packet (§6.2.1).
+    assert_eq!(sender.next_timer(), Some(at(325)));
+    sender.on_timer(at(325));
+    assert_eq!(burst(&mut sender, at(325)), [10, 11], "two probes, whatever the window");
+    assert_eq!(sender.next_timer(), Some(at(325 + 650)));
+    sender.on_timer(at(975));
+    assert_eq!(burst(&mut sender, at(975)), [12, 13]);
+    assert_eq!(sender.stats().timeouts, 2);
+    let before = sender.meters().unwrap().cwnd;
+    // Everything up to the first probe was lost for longer than three timeouts? No: 325 ms are not 975.
+    let _ = sender.on_frame(&frame(&[(13, 13)]), at(1075));
+    assert!(sender.meters().unwrap().cwnd < before);
+    assert!(sender.meters().unwrap().cwnd >= 2.0);
+}
+
+#[test]
+fn persistent_congestion_begins_again_with_two_packets() {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    for ms in [325, 975, 2275] {
+        sender.on_timer(at(ms));
+        let _ = burst(&mut sender, at(ms));
+    }
+    // Packets 0 to 14 span 2275 ms, more than 3 · 325.
+    let _ = sender.on_frame(&frame(&[(15, 15)]), at(2375));
+    let window = sender.meters().unwrap().cwnd;
+    assert!(window <= 3.0, "{window}");
+}
+
+#[test]
+fn a_receiver_answers_every_second_packet_and_gaps_at_once() {
+    let mut receiver = Receiver::new(&QuicParams::default());
+    let arrive = |receiver: &mut Receiver, number: u64, now| {
+        receiver.on_packet(Incoming { subflow: 0, number, chunk: number as u32, marked: false }, now).acknowledge
+    };
+    assert!(!arrive(&mut receiver, 0, at(0)));
+    assert_eq!(receiver.next_timer(), Some(at(25)));
+    assert!(arrive(&mut receiver, 1, at(1)));
+    assert_eq!(receiver.acknowledge(0, at(1)).ranges().collect::<Vec<_>>(), [(0, 1)]);
+    assert!(arrive(&mut receiver, 3, at(2)), "2 is missing");
+    let frame = receiver.acknowledge(0, at(5));
+    assert_eq!((frame.ranges().collect::<Vec<_>>(), frame.delay_us), (vec![(3, 3), (0, 1)], 3000));
+    assert!(!arrive(&mut receiver, 4, at(6)));
+    assert_eq!(receiver.overdue(at(31)), Some(0));
+}
+
+#[test]
+fn a_chunk_counts_once_on_whichever_subflow() {
+    let mut receiver = Receiver::new(&QuicParams::default());
+    let mut arrive =
+        |subflow, number, chunk| receiver.on_packet(Incoming { subflow, number, chunk, marked: false }, at(0)).is_new;
+    let came = [arrive(0, 0, 0), arrive(1, 0, 2), arrive(0, 1, 1), arrive(1, 1, 1), arrive(1, 2, 2), arrive(0, 2, 3)];
+    assert_eq!(came, [true, true, true, false, false, true]);
+}
