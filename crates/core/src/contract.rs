@@ -2,4 +2,5 @@
 //! crate that implements a discipline or a controller of its own can run them too (feature `contract`).
 pub mod adversaries;
 pub mod congestion;
+pub mod detector;
 pub mod queue;

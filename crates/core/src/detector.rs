@@ -5,10 +5,15 @@
 //! neither a clock nor a network. One that measures by sending at rates of its own, not the controller's, says so by
 //! [`FairQueuingDetector::drives`]. Adding one is a file in `detector/` and a line in the registry below.
 use crate::congestion::{Fate, PathHint, Sent, Split};
-use crate::params::Params;
+use crate::params::{ParamError, ParamSpec, Params};
+use crate::queue::Entry;
 use crate::rate::Rate;
 use crate::rng::Rng;
 use crate::time::Time;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+pub mod parts;
 
 /// What a detector holds of the bottleneck.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -29,14 +34,16 @@ pub struct Verdict {
     pub finding: Finding,
     /// How sure it is: 0 not at all, 1 certain.
     pub confidence: f64,
+    /// Decisions taken so far: a reaction follows each, not each look.
+    pub decisions: u32,
 }
 
 impl Verdict {
     /// Nothing is known.
-    pub const NONE: Verdict = Verdict { finding: Finding::Undecided, confidence: 0.0 };
+    pub const NONE: Verdict = Verdict { finding: Finding::Undecided, confidence: 0.0, decisions: 0 };
 }
 
-/// A detector.
+/// A detector. [`crate::contract::detector`] states in tests what every implementation keeps.
 pub trait FairQueuingDetector: Sized {
     /// Its parameters.
     type Params: Params;
@@ -64,4 +71,151 @@ pub trait FairQueuingDetector: Sized {
     }
     /// What it holds.
     fn verdict(&self) -> Verdict;
+}
+
+macro_rules! detectors {
+    ($( $module:ident :: $Type:ident, $summary:literal; )*) => {
+        $( pub mod $module; )*
+
+        /// Any registered detector, dispatched statically.
+        #[allow(clippy::large_enum_variant)]
+        pub enum Detector { $( #[doc = $summary] $Type($module::$Type), )* }
+
+        /// A choice of detector, with its parameters.
+        #[derive(Clone, PartialEq, Debug)]
+        pub enum DetectorConfig { $( #[doc = $summary] $Type(<$module::$Type as FairQueuingDetector>::Params), )* }
+
+        impl DetectorConfig {
+            /// The registered names, in the registry's order.
+            pub const NAMES: &'static [&'static str] = &[$( stringify!($module) ),*];
+
+            /// Every entry, described.
+            pub fn entries() -> Vec<Entry> {
+                alloc::vec![$( Entry {
+                    name: stringify!($module),
+                    summary: $summary,
+                    params: <<$module::$Type as FairQueuingDetector>::Params as Params>::specs(),
+                } ),*]
+            }
+
+            /// The detector called `name`, with default parameters.
+            pub fn named(name: &str) -> Option<DetectorConfig> {
+                match name { $( stringify!($module) => Some(DetectorConfig::$Type(Default::default())), )* _ => None }
+            }
+
+            /// Its name.
+            pub const fn name(&self) -> &'static str {
+                match self { $( DetectorConfig::$Type(_) => stringify!($module), )* }
+            }
+
+            /// Sets a parameter from text.
+            pub fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
+                match self { $( DetectorConfig::$Type(p) => p.set(name, text), )* }
+            }
+
+            /// A parameter as text.
+            pub fn get(&self, name: &str) -> Option<String> {
+                match self { $( DetectorConfig::$Type(p) => p.get(name), )* }
+            }
+
+            /// Its parameters, described.
+            pub fn specs(&self) -> Vec<ParamSpec> {
+                match self {
+                    $( DetectorConfig::$Type(_) => <<$module::$Type as FairQueuingDetector>::Params as Params>::specs(), )*
+                }
+            }
+
+            /// Checks the parameters.
+            pub fn validate(&self) -> Result<(), ParamError> {
+                match self { $( DetectorConfig::$Type(p) => p.validate(), )* }
+            }
+
+            /// Makes the detector for a connection.
+            pub fn build(&self, path: &PathHint, now: Time, rng: Rng) -> Detector {
+                match self {
+                    $( DetectorConfig::$Type(p) => Detector::$Type(FairQueuingDetector::new(p, path, now, rng)), )*
+                }
+            }
+        }
+
+        impl Detector {
+            /// See [`FairQueuingDetector::on_sent`].
+            pub fn on_sent(&mut self, event: &Sent) {
+                match self { $( Detector::$Type(d) => d.on_sent(event), )* }
+            }
+
+            /// See [`FairQueuingDetector::on_fate`].
+            pub fn on_fate(&mut self, event: &Fate) {
+                match self { $( Detector::$Type(d) => d.on_fate(event), )* }
+            }
+
+            /// See [`FairQueuingDetector::on_timer`].
+            pub fn on_timer(&mut self, now: Time) {
+                match self { $( Detector::$Type(d) => d.on_timer(now), )* }
+            }
+
+            /// See [`FairQueuingDetector::next_timer`].
+            pub fn next_timer(&self) -> Option<Time> {
+                match self { $( Detector::$Type(d) => d.next_timer(), )* }
+            }
+
+            /// See [`FairQueuingDetector::split`].
+            pub fn split(&self) -> Split {
+                match self { $( Detector::$Type(d) => d.split(), )* }
+            }
+
+            /// See [`FairQueuingDetector::drives`].
+            pub fn drives(&self) -> Option<Rate> {
+                match self { $( Detector::$Type(d) => d.drives(), )* }
+            }
+
+            /// See [`FairQueuingDetector::measured`].
+            pub fn measured(&self) -> Option<Rate> {
+                match self { $( Detector::$Type(d) => d.measured(), )* }
+            }
+
+            /// See [`FairQueuingDetector::verdict`].
+            pub fn verdict(&self) -> Verdict {
+                match self { $( Detector::$Type(d) => d.verdict(), )* }
+            }
+        }
+
+        /// The laws of [`crate::contract::detector`], for every entry of the registry.
+        #[cfg(test)]
+        mod contract {
+            $( mod $module {
+                use crate::contract::detector::{check_parameters, check_run};
+                use crate::detector::$module::$Type;
+                use proptest::prelude::*;
+
+                #[test]
+                fn parameters() {
+                    check_parameters::<$Type>().unwrap();
+                }
+
+                proptest! {
+                    #[test]
+                    fn laws(script in prop::collection::vec(any::<u8>(), 0..600)) {
+                        check_run::<$Type>(&script).map_err(TestCaseError::fail)?;
+                    }
+                }
+            } )*
+        }
+    };
+}
+
+detectors! {
+    share::Share, "Tonopah's rule: does the subflow that sends more receive more? (Bachl 2022)";
+    rtt_gap::RttGap, "The subflow that sends more waits longer, by 5 ms (the code published with Tonopah).";
+    startup::Startup, "Two subflows at r and 2r, doubled until both lose: who loses more? (Bachl, Fabini, Zseby 2020)";
+    receive_rate::ReceiveRate, "Two subflows at r and 2r, doubled until the second receives half: does the first, too?";
+    sequential::Sequential, "A sequential test on delays and losses of two subflows that change places; says when it does not know.";
+}
+
+impl core::fmt::Display for DetectorConfig {
+    /// As on the command line: `share:cut=0.6`, parameters at their defaults left out.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())?;
+        crate::params::write_changed(f, &self.specs(), |name| self.get(name))
+    }
 }

@@ -48,14 +48,19 @@ pub fn check_run_with<C: CongestionController>(params: &C::Params, script: &[u8]
 
 /// Parameters: the defaults are valid and survive being written and read; what is absurd is refused.
 pub fn check_parameters<C: CongestionController>() -> Result<(), String> {
-    let mut params = C::Params::default();
+    check_params::<C::Params>()
+}
+
+/// The same for any parameters.
+pub(super) fn check_params<P: Params>() -> Result<(), String> {
+    let mut params = P::default();
     let say = |e: ParamError| e.to_string();
     params.validate().map_err(say)?;
-    for spec in C::Params::specs() {
+    for spec in P::specs() {
         let shown = params.get(spec.name).ok_or_else(|| format!("`{}` cannot be read", spec.name))?;
         ensure(shown == spec.default, || format!("`{}` is {shown}, its default {}", spec.name, spec.default))?;
         params.set(spec.name, &shown).map_err(say)?;
-        ensure(params == C::Params::default(), || format!("`{}` does not survive {shown}", spec.name))?;
+        ensure(params == P::default(), || format!("`{}` does not survive {shown}", spec.name))?;
         for absurd in absurdities(&spec) {
             ensure(params.set(spec.name, absurd).is_err(), || format!("`{}` takes {absurd:?}", spec.name))?;
         }
@@ -109,7 +114,7 @@ fn variants<P: Params>() -> Vec<P> {
     all
 }
 
-fn ensure(holds: bool, law: impl FnOnce() -> String) -> Result<(), String> {
+pub(super) fn ensure(holds: bool, law: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(law()) }
 }
 

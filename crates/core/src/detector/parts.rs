@@ -1,0 +1,3 @@
+//! What detectors share.
+pub mod alternation;
+pub mod ramp;

@@ -1,0 +1,178 @@
+//! One subflow sends more, the other less, and they change places at fixed intervals; what each interval's packets came to.
+//!
+//! An interval's books are kept by the time at which a packet was *sent*: when an interval is about as long as the round
+//! trip, packets sent by the dominant subflow are acknowledged while the other dominates, and books kept by the time of
+//! the acknowledgment would show the very opposite.
+use crate::congestion::{Fate, Outcome, Sent, Split};
+use crate::time::{Span, Time};
+
+/// Intervals whose packets may still be under way: at 50 ms each, a round trip of 1.5 s.
+const KEPT: usize = 32;
+
+/// What one interval's packets came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Interval {
+    /// When it began.
+    pub start: Time,
+    /// The subflow that sent more.
+    pub dominant: usize,
+    /// Payload sent per subflow, bytes.
+    pub sent: [u64; 2],
+    /// Of that, known to have arrived.
+    pub delivered: [u64; 2],
+    /// Of that, taken for lost.
+    pub lost: [u64; 2],
+    /// Sum of the RTTs of its packets per subflow, ns, and how many there were.
+    pub rtt_sum: [u64; 2],
+    /// See `rtt_sum`.
+    pub rtt_count: [u64; 2],
+    /// The application limited what was sent.
+    pub limited: bool,
+}
+
+impl Interval {
+    /// Mean RTT of a subflow's packets.
+    pub fn mean_rtt(&self, subflow: usize) -> Option<Span> {
+        self.rtt_sum[subflow].checked_div(self.rtt_count[subflow]).map(Span::ns)
+    }
+}
+
+/// The alternation, and the books.
+#[derive(Clone, Debug)]
+pub struct Alternation {
+    share: f64,
+    swaps: bool,
+    intervals: [Interval; KEPT],
+    /// How many have begun.
+    begun: u64,
+    ends: Time,
+    srtt: [Option<Span>; 2],
+}
+
+impl Alternation {
+    /// The dominant subflow gets this share; they change places after each interval if it `swaps`.
+    pub fn new(share: f64, swaps: bool, now: Time, first: Span) -> Alternation {
+        let mut intervals = [Interval::default(); KEPT];
+        intervals[0].start = now;
+        Alternation { share, swaps, intervals, begun: 1, ends: now + first, srtt: [None; 2] }
+    }
+
+    /// The split of the present interval.
+    pub fn split(&self) -> Split {
+        let less = 1.0 - self.share;
+        let shares = if self.current().dominant == 0 { [self.share, less] } else { [less, self.share] };
+        Split { shares, jitter: 0.0, independent: false }
+    }
+
+    /// The present interval.
+    pub fn current(&self) -> &Interval {
+        &self.intervals[(self.begun - 1) as usize % KEPT]
+    }
+
+    /// The n-th complete interval before the present one, from 1 on; `None` if there were not so many, or it has been
+    /// forgotten.
+    pub fn before(&self, n: u64) -> Option<&Interval> {
+        (n > 0 && n < self.begun && n < KEPT as u64).then(|| &self.intervals[(self.begun - 1 - n) as usize % KEPT])
+    }
+
+    /// When the present interval ends.
+    pub const fn ends(&self) -> Time {
+        self.ends
+    }
+
+    /// The next interval begins and lasts so long.
+    pub fn next(&mut self, now: Time, length: Span) {
+        let dominant = if self.swaps { 1 - self.current().dominant } else { self.current().dominant };
+        self.intervals[self.begun as usize % KEPT] = Interval { start: now, dominant, ..Interval::default() };
+        self.begun += 1;
+        self.ends = now + length;
+    }
+
+    /// A packet was sent.
+    pub fn on_sent(&mut self, event: &Sent) {
+        let current = &mut self.intervals[(self.begun - 1) as usize % KEPT];
+        current.sent[usize::from(event.subflow & 1)] += event.bytes.0;
+        current.limited |= event.app_limited;
+    }
+
+    /// A packet was delivered or lost.
+    pub fn on_fate(&mut self, event: &Fate) {
+        let subflow = usize::from(event.subflow & 1);
+        if let Outcome::Delivered { rtt: Some(rtt) } = event.outcome {
+            let srtt = &mut self.srtt[subflow];
+            *srtt = Some(srtt.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8));
+        }
+        let Some(interval) = self.of(event.sent) else { return };
+        match event.outcome {
+            Outcome::Delivered { rtt } => {
+                interval.delivered[subflow] += event.bytes.0;
+                if let Some(rtt) = rtt {
+                    interval.rtt_sum[subflow] += rtt.as_ns();
+                    interval.rtt_count[subflow] += 1;
+                }
+            }
+            Outcome::Lost => interval.lost[subflow] += event.bytes.0,
+        }
+    }
+
+    /// The interval in which something was sent.
+    fn of(&mut self, sent: Time) -> Option<&mut Interval> {
+        let oldest = self.begun.saturating_sub(KEPT as u64);
+        let number = (oldest..self.begun).rev().find(|&n| self.intervals[n as usize % KEPT].start <= sent)?;
+        Some(&mut self.intervals[number as usize % KEPT])
+    }
+
+    /// A subflow's smoothed RTT.
+    pub const fn srtt(&self, subflow: usize) -> Option<Span> {
+        self.srtt[subflow]
+    }
+
+    /// The smaller of the subflows' smoothed RTTs: what a packet needs that meets no queue of its own.
+    pub fn least_srtt(&self) -> Option<Span> {
+        self.srtt.into_iter().flatten().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::Bytes;
+
+    fn at(ms: u64) -> Time {
+        Time::from_ns(ms * 1_000_000)
+    }
+
+    #[test]
+    fn a_packet_belongs_to_the_interval_it_was_sent_in() {
+        let mut a = Alternation::new(0.6, true, at(0), Span::ms(50));
+        assert_eq!(a.split().shares, [0.6, 0.4]);
+        a.next(at(50), Span::ms(50));
+        assert_eq!(a.split().shares, [0.4, 0.6]);
+        a.next(at(100), Span::ms(50));
+        let fate = |sent, subflow| Fate {
+            now: at(120),
+            sent: at(sent),
+            bytes: Bytes(100),
+            subflow,
+            outcome: Outcome::Delivered { rtt: Some(Span::ms(120 - sent)) },
+        };
+        a.on_fate(&fate(10, 0));
+        a.on_fate(&fate(49, 1));
+        a.on_fate(&fate(50, 1));
+        assert_eq!(a.before(2).map(|i| i.delivered), Some([100, 100]));
+        assert_eq!(a.before(1).map(|i| (i.delivered, i.dominant)), Some(([0, 100], 1)));
+        assert_eq!(a.before(1).and_then(|i| i.mean_rtt(1)), Some(Span::ms(70)));
+        assert!(a.before(3).is_none());
+    }
+
+    #[test]
+    fn what_is_older_than_the_books_is_passed_over() {
+        let mut a = Alternation::new(0.6, true, at(0), Span::ms(50));
+        for n in 1..=KEPT as u64 {
+            a.next(at(50 * n), Span::ms(50));
+        }
+        let outcome = Outcome::Lost;
+        a.on_fate(&Fate { now: at(2000), sent: at(0), bytes: Bytes(100), subflow: 0, outcome });
+        assert!((1..KEPT as u64).all(|n| a.before(n).is_some_and(|i| i.lost == [0, 0])));
+    }
+}

@@ -1,0 +1,163 @@
+//! Two subflows at r and 2r, doubled from interval to interval until a rule has seen enough.
+//!
+//! Each keeps its own time, with jittered gaps: with exact gaps the slower subflow's packet always comes just behind one of
+//! the faster's, and in a shared queue without room it is always the one that is dropped.
+use crate::congestion::{Fate, Outcome, Sent, Split};
+use crate::rate::{Bytes, Rate};
+use crate::time::{Span, Time};
+
+/// Intervals whose packets may still be under way.
+const KEPT: usize = 8;
+/// Shares of r and 2r.
+const SHARES: [f64; 2] = [1.0 / 3.0, 2.0 / 3.0];
+
+/// One step of the ramp.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Step {
+    /// When it began.
+    pub start: Time,
+    /// When the next one did.
+    pub end: Time,
+    /// Rate of the slower subflow.
+    pub rate: Rate,
+    /// Bytes sent per subflow.
+    pub sent: [u64; 2],
+    /// Of those, arrived.
+    pub delivered: [u64; 2],
+    /// Of those, lost.
+    pub lost: [u64; 2],
+    /// Bytes acknowledged between the end of the step before and its own, both one round trip later.
+    pub received: [u64; 2],
+}
+
+impl Step {
+    /// Has all that was sent been acknowledged or lost?
+    pub fn is_settled(&self) -> bool {
+        (0..2).all(|s| self.delivered[s] + self.lost[s] >= self.sent[s])
+    }
+
+    /// (first / sent by the first) ÷ (second / sent by the second): 2 when each gets as much as the other, 1 when each
+    /// gets what it sent for. `None` if nothing was sent, or nothing came of either.
+    pub fn ratio(&self, got: [u64; 2]) -> Option<f64> {
+        let part = |s: usize| (self.sent[s] > 0).then(|| got[s] as f64 / self.sent[s] as f64);
+        let (first, second) = part(0).zip(part(1))?;
+        match (first > 0.0, second > 0.0) {
+            (_, true) => Some(first / second),
+            (true, false) => Some(f64::INFINITY),
+            (false, false) => None,
+        }
+    }
+}
+
+/// The ramp.
+#[derive(Clone, Debug)]
+pub struct Ramp {
+    steps: [Step; KEPT],
+    /// How many have begun, and which is looked at next.
+    begun: u64,
+    looked: u64,
+    ends: Time,
+    jitter: f64,
+    rtt: Option<Span>,
+}
+
+impl Ramp {
+    /// The first step begins, at this rate of the slower subflow.
+    pub fn new(rate: Rate, jitter: f64, rtt: Option<Span>, length: Span, now: Time) -> Ramp {
+        let mut steps = [Step::default(); KEPT];
+        steps[0] = Step { start: now, rate, ..Step::default() };
+        Ramp { steps, begun: 1, looked: 0, ends: now + length, jitter, rtt }
+    }
+
+    /// How what is sent is divided.
+    pub const fn split(&self) -> Split {
+        Split { shares: SHARES, jitter: self.jitter, independent: true }
+    }
+
+    /// The rate of both together.
+    pub fn rate(&self) -> Rate {
+        Rate::bit(self.current().rate.as_bps().saturating_mul(3))
+    }
+
+    /// The present step.
+    pub fn current(&self) -> &Step {
+        &self.steps[(self.begun - 1) as usize % KEPT]
+    }
+
+    /// When the present step ends.
+    pub const fn ends(&self) -> Time {
+        self.ends
+    }
+
+    /// Smoothed RTT of both subflows.
+    pub const fn rtt(&self) -> Option<Span> {
+        self.rtt
+    }
+
+    /// The rates double, for so long.
+    pub fn double(&mut self, now: Time, length: Span) {
+        let last = (self.begun - 1) as usize % KEPT;
+        self.steps[last].end = now;
+        let rate = Rate::bit(self.steps[last].rate.as_bps().saturating_mul(2));
+        self.steps[self.begun as usize % KEPT] = Step { start: now, rate, ..Step::default() };
+        self.begun += 1;
+        self.looked = self.looked.max(self.begun.saturating_sub(KEPT as u64));
+        self.ends = now + length;
+    }
+
+    /// A packet was sent.
+    pub fn on_sent(&mut self, event: &Sent) {
+        let step = &mut self.steps[(self.begun - 1) as usize % KEPT];
+        step.sent[usize::from(event.subflow & 1)] += event.bytes.0;
+    }
+
+    /// A packet was delivered or lost.
+    pub fn on_fate(&mut self, event: &Fate) {
+        let subflow = usize::from(event.subflow & 1);
+        if let Outcome::Delivered { rtt: Some(rtt) } = event.outcome {
+            self.rtt = Some(self.rtt.map_or(rtt, |old| (old * 7 + rtt) / 8));
+        }
+        let (rtt, oldest) = (self.rtt.unwrap_or(Span::ZERO), self.begun.saturating_sub(KEPT as u64));
+        for number in (oldest..self.begun).rev() {
+            let step = &mut self.steps[number as usize % KEPT];
+            if step.start > event.sent {
+                continue;
+            }
+            match event.outcome {
+                Outcome::Delivered { .. } => step.delivered[subflow] += event.bytes.0,
+                Outcome::Lost => step.lost[subflow] += event.bytes.0,
+            }
+            break;
+        }
+        if let Outcome::Delivered { .. } = event.outcome
+            && let Some(number) =
+                (oldest..self.begun).rev().find(|&n| self.steps[n as usize % KEPT].start + rtt <= event.now)
+        {
+            self.steps[number as usize % KEPT].received[subflow] += event.bytes.0;
+        }
+    }
+
+    /// The oldest complete step that has not been looked at, once all of it is accounted for.
+    pub fn settled(&mut self) -> Option<Step> {
+        let step = self.steps[self.looked as usize % KEPT];
+        (self.looked + 1 < self.begun && step.is_settled()).then(|| {
+            self.looked += 1;
+            step
+        })
+    }
+
+    /// The oldest complete step that has not been looked at, once a round trip has passed since its end.
+    pub fn received(&mut self, now: Time) -> Option<Step> {
+        let step = self.steps[self.looked as usize % KEPT];
+        let heard = step.end + self.rtt.unwrap_or(Span::ZERO) <= now;
+        (self.looked + 1 < self.begun && heard).then(|| {
+            self.looked += 1;
+            step
+        })
+    }
+}
+
+/// Bytes over a time; `None` for no time at all.
+pub fn rate_of(bytes: [u64; 2], span: Span) -> Option<Rate> {
+    Rate::over(Bytes(bytes[0] + bytes[1]), span).filter(|&rate| rate > Rate::ZERO)
+}

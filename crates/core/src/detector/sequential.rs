@@ -1,0 +1,306 @@
+//! A sequential test of two hypotheses, the bottleneck is fair or shared, that says when it does not know.
+//!
+//! As in Tonopah, one subflow sends 6/10, the other 4/10, and they change places at fixed intervals. Each interval gives a
+//! log-likelihood ratio (positive: fair), and the sum is held against Wald's bounds: with error rates e the test decides at
+//! ±ln((1 − e)/e). Between them it is undecided, until then it stays with what it found last.
+//!
+//! **Delays.** In a shared queue packets sent at the same time wait equally long, whoever sent them: the two subflows' RTTs,
+//! as functions of the time of sending, are one curve, and their levels and slopes differ by noise only. Where each subflow
+//! has a queue of its own and is served at half the rate, the dominant queue's delay rises against the other's by
+//! (0.6 − 0.4) · T / 0.5 = 0.4 T over an interval, or by all the delay q there is, if that is less. So with μ = ½ min(0.4 T, q):
+//!
+//! - slope: shared N(0, σ²); fair N(μ, σ² + μ²), as wide as it is large, since how much of it shows depends on the rest
+//! - level: shared N(0, σ²); fair N(0, σ² + (μ/2)²)
+//!
+//! σ² comes from the residuals of each subflow's own line, with at most [`INDEPENDENT`] samples of an interval taken for
+//! independent, and is at least a packet's time. No queue, no evidence: with q = 0 the hypotheses are the same. An interval
+//! with losses does not speak for a shared queue by its delays: a full queue has no slope, either.
+//!
+//! **Losses.** In a shared queue each loss is the dominant subflow's with the probability of its share of what was sent. Where
+//! the service is fair both receive alike, so that nearly all losses are the dominant one's. Losses come in clusters, and so an
+//! interval's sum is bounded.
+//!
+//! Blind spot: a queue on the way of the acknowledgments delays both subflows alike and speaks for a shared queue.
+use super::parts::alternation::{Alternation, Interval};
+use super::{FairQueuingDetector, Finding, Verdict};
+use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
+use crate::rng::Rng;
+use crate::time::{Span, Time};
+
+params! {
+    /// Parameters of the sequential test.
+    pub struct SequentialParams {
+        /// Share of the dominant subflow.
+        pub dominant: f64 = 0.6, from 0.51, to 0.9;
+        /// Error rate that the bounds are set for.
+        pub error: f64 = 0.001, from 0.000001, to 0.4;
+        /// Most that one interval may add, as a part of the bound.
+        pub weight: f64 = 0.35, from 0.01, to 1.0;
+        /// Shortest interval.
+        pub shortest: Span = Span::ms(50), from Span::ms(1), to Span::s(10);
+        /// Longest interval, apart from those stretched so that enough packets are sent in them.
+        pub longest: Span = Span::ms(100), from Span::ms(1), to Span::s(10);
+        /// Least packets of an interval.
+        pub packets: u32 = 24, from 8, to 10_000;
+        /// The lowest RTT is that of so much time.
+        pub memory: Span = Span::s(10), from Span::ms(100), to Span::s(600);
+    }
+}
+
+/// The detector.
+pub struct Sequential {
+    p: SequentialParams,
+    mss: u64,
+    bound: f64,
+    alternation: Alternation,
+    lines: [[Line; 2]; KEPT],
+    /// Intervals begun, and judged.
+    begun: u64,
+    judged: u64,
+    base: [Option<Span>; 2],
+    base_turns: Time,
+    /// Sum of the log-likelihood ratios.
+    score: f64,
+    verdict: Verdict,
+}
+
+/// Intervals whose samples may still come.
+const KEPT: usize = 16;
+/// Samples of an interval that count as independent of each other: queues wander.
+const INDEPENDENT: f64 = 4.0;
+/// How far beyond its bound the sum may go, in bounds: what contrary evidence has to undo.
+const HEADROOM: f64 = 1.5;
+/// Least samples of a line.
+const SAMPLES: f64 = 4.0;
+/// Part of a queue's delay that may differ for other reasons.
+const SLACK: f64 = 0.02;
+/// What the dominant subflow's part of all losses is at most where the service is fair.
+const NEARLY_ALL: f64 = 0.95;
+/// Evidence of an interval that counts as seeing fair queuing at work.
+const AT_WORK: f64 = 0.5;
+
+/// Sums for the line through one subflow's RTTs over the time of sending, s.
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
+    n: f64,
+    t: f64,
+    x: f64,
+    tt: f64,
+    tx: f64,
+    xx: f64,
+}
+
+/// A line that was fitted.
+struct Fit {
+    mean: f64,
+    /// Value in the middle of the interval.
+    level: f64,
+    slope: f64,
+    level_variance: f64,
+    slope_variance: f64,
+}
+
+impl Line {
+    fn add(&mut self, t: f64, x: f64) {
+        self.n += 1.0;
+        self.t += t;
+        self.x += x;
+        self.tt += t * t;
+        self.tx += t * x;
+        self.xx += x * x;
+    }
+
+    fn fit(&self, middle: f64) -> Option<Fit> {
+        if self.n < SAMPLES {
+            return None;
+        }
+        let (mean_t, mean) = (self.t / self.n, self.x / self.n);
+        let spread = self.tt - self.n * mean_t * mean_t;
+        if spread <= 0.0 {
+            return None;
+        }
+        let slope = (self.tx - self.n * mean_t * mean) / spread;
+        let residual = (self.xx - self.n * mean * mean - slope * slope * spread).max(0.0);
+        let variance = residual / (self.n - 2.0);
+        let dependence = (self.n / INDEPENDENT).max(1.0);
+        Some(Fit {
+            mean,
+            level: mean + slope * (middle - mean_t),
+            slope,
+            level_variance: variance / self.n * dependence,
+            slope_variance: variance / spread * dependence,
+        })
+    }
+}
+
+impl FairQueuingDetector for Sequential {
+    type Params = SequentialParams;
+
+    fn new(p: &SequentialParams, path: &PathHint, now: Time, _rng: Rng) -> Sequential {
+        Sequential {
+            p: p.clone(),
+            mss: path.mss.0.max(1),
+            bound: libm::log((1.0 - p.error) / p.error),
+            alternation: Alternation::new(p.dominant, true, now, p.shortest),
+            lines: [[Line::default(); 2]; KEPT],
+            begun: 1,
+            judged: 0,
+            base: [path.rtt, None],
+            base_turns: now + p.memory,
+            score: 0.0,
+            verdict: Verdict::NONE,
+        }
+    }
+
+    fn on_sent(&mut self, event: &Sent) {
+        self.alternation.on_sent(event);
+    }
+
+    fn on_fate(&mut self, event: &Fate) {
+        self.alternation.on_fate(event);
+        let Outcome::Delivered { rtt: Some(rtt) } = event.outcome else { return };
+        self.base[0] = Some(self.base[0].map_or(rtt, |base| base.min(rtt)));
+        // The interval in which it was sent, as the alternation numbers them.
+        for n in 0..(self.begun.min(KEPT as u64)) {
+            let interval = if n == 0 { Some(self.alternation.current()) } else { self.alternation.before(n) };
+            let Some(start) = interval.map(|interval| interval.start).filter(|&start| start <= event.sent) else {
+                continue;
+            };
+            let line = &mut self.lines[(self.begun - 1 - n) as usize % KEPT][usize::from(event.subflow & 1)];
+            line.add(event.sent.since(start).as_secs_f64(), rtt.as_secs_f64());
+            break;
+        }
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if now < self.alternation.ends() {
+            return;
+        }
+        let length = self.next_length(now);
+        self.alternation.next(now, length);
+        self.lines[self.begun as usize % KEPT] = [Line::default(); 2];
+        self.begun += 1;
+        if now >= self.base_turns {
+            // Two halves of the memory: the lowest of the older one is forgotten.
+            self.base = [None, self.base[0]];
+            self.base_turns = now + self.p.memory;
+        }
+        self.judge(now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.alternation.ends())
+    }
+
+    fn split(&self) -> Split {
+        self.alternation.split()
+    }
+
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+}
+
+impl Sequential {
+    /// A round trip within the limits, and long enough for the packets that a line needs.
+    fn next_length(&self, now: Time) -> Span {
+        let srtt = self.alternation.least_srtt().unwrap_or(self.p.shortest);
+        let usual = srtt.min(self.p.longest).max(self.p.shortest);
+        let current = self.alternation.current();
+        let packets = (current.sent[0] + current.sent[1]) / self.mss;
+        let lasted = now.since(current.start);
+        let enough = lasted * u64::from(self.p.packets) / packets.max(1);
+        usual.max(enough.min(self.p.longest * 10))
+    }
+
+    /// Judges the intervals of which all has been heard.
+    fn judge(&mut self, now: Time) {
+        let slowest = self.alternation.srtt(0).max(self.alternation.srtt(1)).unwrap_or(Span::ZERO);
+        let patience = slowest + slowest / 4;
+        while self.judged + 1 < self.begun {
+            let n = self.begun - 1 - self.judged;
+            if n >= KEPT as u64 {
+                self.judged += 1;
+                continue;
+            }
+            let end = match n {
+                1 => self.alternation.current().start,
+                _ => self.alternation.before(n - 1).map_or(now, |next| next.start),
+            };
+            if end + patience > now {
+                break;
+            }
+            if let Some(&interval) = self.alternation.before(n) {
+                let lines = self.lines[self.judged as usize % KEPT];
+                self.weigh(&interval, &lines, end.since(interval.start).as_secs_f64());
+            }
+            self.judged += 1;
+        }
+    }
+
+    fn weigh(&mut self, interval: &Interval, lines: &[Line; 2], length: f64) {
+        if interval.limited {
+            return;
+        }
+        let lossless = interval.lost == [0, 0];
+        let delays = self.weigh_delays(interval, lines, length).unwrap_or(0.0);
+        let delays = if lossless { delays } else { delays.max(0.0) };
+        let most = self.p.weight * self.bound;
+        let evidence = (delays + weigh_losses(interval, self.mss)).clamp(-most, most);
+        let far = HEADROOM * self.bound;
+        self.score = (self.score + evidence).clamp(-far, far);
+        let finding = match (self.verdict.finding, self.score) {
+            (_, score) if score >= self.bound => Finding::Fair,
+            (_, score) if score <= -self.bound => Finding::Shared,
+            (Finding::Fair, score) if score > 0.0 => Finding::Fair,
+            (Finding::Shared, score) if score < 0.0 => Finding::Shared,
+            _ => Finding::Undecided,
+        };
+        let decided = finding != self.verdict.finding || (finding == Finding::Fair && evidence >= AT_WORK);
+        let decisions = self.verdict.decisions.wrapping_add(u32::from(decided));
+        let confidence = if finding == Finding::Undecided { 0.0 } else { 1.0 / (1.0 + libm::exp(-self.score.abs())) };
+        self.verdict = Verdict { finding, confidence, decisions };
+    }
+
+    fn weigh_delays(&self, interval: &Interval, lines: &[Line; 2], length: f64) -> Option<f64> {
+        let more = lines[interval.dominant].fit(length / 2.0)?;
+        let less = lines[1 - interval.dominant].fit(length / 2.0)?;
+        let base = self.base.into_iter().flatten().min()?.as_secs_f64();
+        let queue = (more.mean.max(less.mean) - base).max(0.0);
+        let delivered = (interval.delivered[0] + interval.delivered[1]) as f64;
+        let packet = length * self.mss as f64 / delivered.max(self.mss as f64);
+        let floor = packet * packet + SLACK * SLACK * queue * queue;
+        let rise = 2.0 * (2.0 * self.p.dominant - 1.0) * length;
+        let expected = 0.5 * rise.min(queue);
+        let slope = (more.slope - less.slope) * length;
+        let slope_variance = (more.slope_variance + less.slope_variance) * length * length + floor;
+        let level = more.level - less.level;
+        let level_variance = more.level_variance + less.level_variance + floor;
+        let half = expected / 2.0;
+        let fair = log_normal(slope - expected, slope_variance + expected * expected)
+            + log_normal(level, level_variance + half * half);
+        let shared = log_normal(slope, slope_variance) + log_normal(level, level_variance);
+        Some(fair - shared)
+    }
+}
+
+/// Whose losses were they?
+fn weigh_losses(interval: &Interval, mss: u64) -> f64 {
+    let (d, o) = (interval.dominant, 1 - interval.dominant);
+    let sent = (interval.sent[0] + interval.sent[1]) as f64;
+    let lost = (interval.lost[0] + interval.lost[1]) as f64;
+    if lost <= 0.0 || sent <= 0.0 {
+        return 0.0;
+    }
+    let share = (interval.sent[d] as f64 / sent).clamp(0.02, 0.98);
+    // Served alike: what the dominant subflow sent beyond half of what arrived.
+    let alike = ((interval.sent[d] as f64 - (sent - lost) / 2.0) / lost).clamp(share.min(NEARLY_ALL), NEARLY_ALL);
+    let packets = |bytes: u64| bytes as f64 / mss as f64;
+    packets(interval.lost[d]) * libm::log(alike / share)
+        + packets(interval.lost[o]) * libm::log((1.0 - alike) / (1.0 - share))
+}
+
+/// Logarithm of the normal density, apart from a constant.
+fn log_normal(x: f64, variance: f64) -> f64 {
+    -0.5 * (x * x / variance + libm::log(variance))
+}

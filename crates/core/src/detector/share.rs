@@ -1,0 +1,187 @@
+//! Tonopah's rule (Bachl 2022, §II): does the subflow that sends more also receive more?
+//!
+//! The dominant subflow gets 6/10 of what the window allows, the other 4/10; they change places every max(50, min(100, RTT))
+//! milliseconds. Of the last four intervals, the share that reached the receiver is looked at: fair queuing brings it
+//! towards a half, a shared queue leaves it at 6/10; the cut is at 0.55. No verdict where the dominant subflow could not send
+//! 0.575 of all, or where the application had too little to send.
+//!
+//! What the paper leaves open is which acknowledgments belong to an interval. Here: those of packets sent in it, which
+//! arrive within one round trip of its end, the round trip being the smaller of the subflows': a packet that comes later
+//! waited in a queue that the other subflow did not meet. See [`Attribution`] for the other reading.
+use super::parts::alternation::{Alternation, Interval};
+use super::{FairQueuingDetector, Finding, Verdict};
+use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
+use crate::rng::Rng;
+use crate::time::{Span, Time};
+
+choice! {
+    /// Which acknowledgments belong to an interval.
+    pub enum Attribution {
+        /// Those that come in the interval's time, one round trip later.
+        Shifted = "shifted",
+        /// Those of packets sent in it, as far as they have come when the four intervals are looked at.
+        Sent = "sent",
+        /// Those that come during it, which turns the result upside down when an interval is about as long as a round trip.
+        Arrival = "arrival",
+    }
+}
+
+params! {
+    /// Parameters of Tonopah's rule.
+    pub struct ShareParams {
+        /// Share of the dominant subflow.
+        pub dominant: f64 = 0.6, from 0.5, to 0.9;
+        /// Fair below this delivered share of the dominant subflow.
+        pub cut: f64 = 0.55, from 0.5, to 0.9;
+        /// No verdict below this sent share of it.
+        pub silent: f64 = 0.575, from 0.0, to 0.9;
+        /// Intervals that are looked at together.
+        pub intervals: u32 = 4, from 1, to 16;
+        /// Shortest interval.
+        pub shortest: Span = Span::ms(50), from Span::ms(1), to Span::s(10);
+        /// Longest interval.
+        pub longest: Span = Span::ms(100), from Span::ms(1), to Span::s(10);
+        /// Which acknowledgments belong to an interval.
+        pub attribution: Attribution = Attribution::Shifted;
+    }
+}
+
+/// Tonopah's detector.
+pub struct Share {
+    p: ShareParams,
+    alternation: Alternation,
+    /// Delivered per subflow in the time of each interval, one round trip later: the books of [`Attribution::Shifted`].
+    arrivals: [[u64; 2]; KEPT],
+    verdict: Verdict,
+    /// The interval whose round trip is over next, as its number from the first.
+    judged: u64,
+    /// Intervals begun.
+    begun: u64,
+    /// When each began.
+    starts: [Time; KEPT],
+}
+
+/// Intervals kept for what arrives later.
+const KEPT: usize = 32;
+
+impl FairQueuingDetector for Share {
+    type Params = ShareParams;
+
+    fn new(p: &ShareParams, _path: &PathHint, now: Time, _rng: Rng) -> Share {
+        Share {
+            p: p.clone(),
+            alternation: Alternation::new(p.dominant, true, now, p.shortest),
+            arrivals: [[0; 2]; KEPT],
+            verdict: Verdict::NONE,
+            judged: 0,
+            begun: 1,
+            starts: [now; KEPT],
+        }
+    }
+
+    fn on_sent(&mut self, event: &Sent) {
+        self.alternation.on_sent(event);
+    }
+
+    fn on_fate(&mut self, event: &Fate) {
+        self.alternation.on_fate(event);
+        if let Outcome::Delivered { .. } = event.outcome {
+            let behind = match self.p.attribution {
+                Attribution::Shifted => self.alternation.least_srtt().unwrap_or(Span::ZERO),
+                Attribution::Sent | Attribution::Arrival => Span::ZERO,
+            };
+            let oldest = self.begun.saturating_sub(KEPT as u64);
+            let found = (oldest..self.begun).rev().find(|&n| self.starts[n as usize % KEPT] + behind <= event.now);
+            if let Some(n) = found {
+                self.arrivals[n as usize % KEPT][usize::from(event.subflow & 1)] += event.bytes.0;
+            }
+        }
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if now < self.alternation.ends() {
+            return;
+        }
+        let srtt = self.alternation.least_srtt().unwrap_or(self.p.shortest);
+        self.alternation.next(now, srtt.min(self.p.longest).max(self.p.shortest));
+        self.starts[self.begun as usize % KEPT] = now;
+        self.arrivals[self.begun as usize % KEPT] = [0; 2];
+        self.begun += 1;
+        self.judge(now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.alternation.ends())
+    }
+
+    fn split(&self) -> Split {
+        self.alternation.split()
+    }
+
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+}
+
+impl Share {
+    fn judge(&mut self, now: Time) {
+        let behind = match self.p.attribution {
+            Attribution::Shifted => self.alternation.least_srtt().unwrap_or(Span::ZERO),
+            Attribution::Sent | Attribution::Arrival => Span::ZERO,
+        };
+        // How many of the intervals before the present one are still to be heard of.
+        let ended = |n: u64| self.starts[((self.begun - n) as usize) % KEPT] + behind <= now;
+        let last = (1..self.begun.min(KEPT as u64)).find(|&n| ended(n));
+        let Some(last) = last else { return };
+        if self.begun - 1 - last < self.judged {
+            return;
+        }
+        self.judged = self.begun - last;
+        let (mut sent, mut delivered, mut limited) = ([0, 0], [0, 0], false);
+        for n in last..last + u64::from(self.p.intervals) {
+            let Some(interval) = self.alternation.before(n) else { return };
+            let &Interval { dominant, limited: l, .. } = interval;
+            let got = match self.p.attribution {
+                Attribution::Sent => interval.delivered,
+                _ => self.arrivals[(self.begun - 1 - n) as usize % KEPT],
+            };
+            sent = [sent[0] + interval.sent[dominant], sent[1] + interval.sent[1 - dominant]];
+            delivered = [delivered[0] + got[dominant], delivered[1] + got[1 - dominant]];
+            limited |= l;
+        }
+        let share = |of: [u64; 2]| of[0] as f64 / (of[0] + of[1]).max(1) as f64;
+        let (sent, got) = (share(sent), share(delivered));
+        let finding = match () {
+            () if limited || sent < self.p.silent || delivered == [0, 0] => Finding::Undecided,
+            () if got < self.p.cut => Finding::Fair,
+            () => Finding::Shared,
+        };
+        // How far from the cut, of the way between a half and what was sent.
+        let confidence = (((got - self.p.cut) / (self.p.cut - 0.5).max(1e-9)).abs()).min(1.0);
+        let confidence = if finding == Finding::Undecided { 0.0 } else { confidence };
+        self.verdict = Verdict { finding, confidence, decisions: self.verdict.decisions.wrapping_add(1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::Bytes;
+
+    /// Found by the laws: nothing delivered is no share of nothing.
+    #[test]
+    fn regression_silence_is_no_verdict() {
+        let path = PathHint { mss: Bytes(1000), initial_window: Bytes(10_000), rtt: None, paced: true, resume: None };
+        let mut share = Share::new(&ShareParams::default(), &path, Time::ZERO, Rng::stream(1, "share"));
+        let mut now = Time::ZERO;
+        for n in 0..600 {
+            now += Span::ms(1);
+            let subflow = u8::from(n % 5 >= 3) ^ share.split().shares.map(|s| u8::from(s < 0.5))[0];
+            let (bytes, inflight) = (Bytes(1000), Bytes(1000));
+            share.on_sent(&Sent { now, bytes, inflight, retransmit: false, idle: None, app_limited: false, subflow });
+            share.on_timer(now);
+        }
+        assert_eq!(share.verdict().finding, Finding::Undecided);
+        assert!(share.verdict().decisions > 0, "it was looked at");
+    }
+}

@@ -1,0 +1,161 @@
+//! Fair-queuing detection when a flow starts (Bachl, Fabini, Zseby 2020, §III-A).
+//!
+//! Two subflows send at r and 2r, doubled every round trip, until both lose packets. Then the loss ratio,
+//! (received₁/sent₁) ÷ (received₂/sent₂), is 2 where each is served in its turn, and 1 in a shared queue; the cut is at 1.5.
+//! As in the authors' code a step lasts max(1.5 × smoothed RTT, ten packets) and counts once every byte of it is acknowledged
+//! or lost; where only one subflow lost, the doubling goes on. The controller goes on with what was received.
+//!
+//! The bottleneck can move: `every` repeats the measurement, from a sixth of what was received last.
+use super::parts::ramp::{Ramp, Step, rate_of};
+use super::{FairQueuingDetector, Finding, Verdict};
+use crate::congestion::{Fate, PathHint, Sent, Split};
+use crate::rate::{Bytes, Rate};
+use crate::rng::Rng;
+use crate::time::{Span, Time};
+
+params! {
+    /// Parameters of the detection at start-up.
+    pub struct StartupParams {
+        /// First rate of the slower subflow; the other sends twice as much.
+        pub rate: Rate = Rate::mbit(1), from Rate::kbit(1), to Rate::gbit(100);
+        /// A larger loss ratio means fair queuing.
+        pub cut: f64 = 1.5, from 1.0, to 2.0;
+        /// Each gap between packets is drawn from gap × (1 ± jitter).
+        pub jitter: f64 = 0.5, from 0.0, to 1.0;
+        /// Length of a step, in smoothed RTTs.
+        pub step: f64 = 1.5, from 1.0, to 10.0;
+        /// Least packets of the slower subflow in a step.
+        pub packets: u32 = 10, from 1, to 1000;
+        /// Longest time that a measurement takes; then it is undecided.
+        pub patience: Span = Span::s(10), from Span::ms(100), to Span::s(3600);
+        /// The measurement is repeated after this time.
+        pub every: Option<Span> = None;
+    }
+}
+
+/// The detector.
+pub struct Startup {
+    p: StartupParams,
+    mss: Bytes,
+    /// The measurement under way, and when it began.
+    ramp: Option<(Ramp, Time)>,
+    /// When the next one begins.
+    again: Option<Time>,
+    rtt: Option<Span>,
+    received: Option<Rate>,
+    verdict: Verdict,
+}
+
+impl FairQueuingDetector for Startup {
+    type Params = StartupParams;
+
+    fn new(p: &StartupParams, path: &PathHint, now: Time, _rng: Rng) -> Startup {
+        let mut startup = Startup {
+            p: p.clone(),
+            mss: path.mss,
+            ramp: None,
+            again: None,
+            rtt: path.rtt,
+            received: None,
+            verdict: Verdict::NONE,
+        };
+        startup.begin(p.rate, now);
+        startup
+    }
+
+    fn on_sent(&mut self, event: &Sent) {
+        if let Some((ramp, _)) = &mut self.ramp {
+            ramp.on_sent(event);
+        }
+    }
+
+    fn on_fate(&mut self, event: &Fate) {
+        let Some((ramp, began)) = &mut self.ramp else { return };
+        ramp.on_fate(event);
+        self.rtt = ramp.rtt();
+        let began = *began;
+        while let Some((ramp, _)) = &mut self.ramp
+            && let Some(step) = ramp.settled()
+        {
+            if step.lost[0] > 0 && step.lost[1] > 0 {
+                self.decide(&step, event.now);
+            }
+        }
+        if self.ramp.is_some() && event.now.since(began) >= self.p.patience {
+            self.end(Finding::Undecided, 0.0, event.now);
+        }
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if let Some((ramp, began)) = &mut self.ramp {
+            if now.since(*began) >= self.p.patience {
+                return self.end(Finding::Undecided, 0.0, now);
+            }
+            if now >= ramp.ends() {
+                let rate = Rate::bit(ramp.current().rate.as_bps().saturating_mul(2));
+                ramp.double(now, length(&self.p, rate, self.rtt, self.mss));
+            }
+        } else if self.again.is_some_and(|at| at <= now) {
+            let sixth = self.received.map(|rate| Rate::bit(rate.as_bps() / 6));
+            self.begin(sixth.unwrap_or(self.p.rate).max(Rate::kbit(1)), now);
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        match &self.ramp {
+            Some((ramp, began)) => Some(ramp.ends().min(*began + self.p.patience)),
+            None => self.again,
+        }
+    }
+
+    fn split(&self) -> Split {
+        match &self.ramp {
+            Some((ramp, _)) => ramp.split(),
+            None => Split { shares: [1.0, 0.0], jitter: 0.0, independent: false },
+        }
+    }
+
+    fn drives(&self) -> Option<Rate> {
+        self.ramp.as_ref().map(|(ramp, _)| ramp.rate())
+    }
+
+    fn measured(&self) -> Option<Rate> {
+        self.received
+    }
+
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+}
+
+impl Startup {
+    fn begin(&mut self, rate: Rate, now: Time) {
+        let length = length(&self.p, rate, self.rtt, self.mss);
+        self.ramp = Some((Ramp::new(rate, self.p.jitter, self.rtt, length, now), now));
+        self.again = None;
+    }
+
+    fn decide(&mut self, step: &Step, now: Time) {
+        self.received = rate_of(step.delivered, step.end.since(step.start)).or(self.received);
+        match step.ratio(step.delivered) {
+            Some(ratio) => {
+                let finding = if ratio > self.p.cut { Finding::Fair } else { Finding::Shared };
+                // Half of the way between 1 and 2 is as sure as can be.
+                self.end(finding, (2.0 * (ratio - self.p.cut).abs()).min(1.0), now);
+            }
+            None => self.end(Finding::Undecided, 0.0, now),
+        }
+    }
+
+    fn end(&mut self, finding: Finding, confidence: f64, now: Time) {
+        self.ramp = None;
+        self.again = self.p.every.map(|every| now + every);
+        self.verdict = Verdict { finding, confidence, decisions: self.verdict.decisions.wrapping_add(1) };
+    }
+}
+
+/// How long a step lasts at this rate of the slower subflow.
+fn length(p: &StartupParams, rate: Rate, rtt: Option<Span>, mss: Bytes) -> Span {
+    let rtts = Span::from_secs_f64(rtt.unwrap_or(Span::ms(100)).as_secs_f64() * p.step);
+    rtts.max(rate.tx_time(mss * u64::from(p.packets)).unwrap_or(Span::s(1)))
+}
