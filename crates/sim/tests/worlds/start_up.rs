@@ -75,6 +75,18 @@ fn delay() {
     }
 }
 
+#[test]
+fn vegas() {
+    for ((rate, _), result) in LINKS.into_iter().flat_map(|link| [link; 2]).zip(table("vegas")) {
+        let hop = hop(&result, "link");
+        assert!(hop.utilisation > 0.99, "{}", hop.utilisation);
+        // Two to four packets wait, rounded down, unless slow start has filled a long buffer, as at the highest rate: with
+        // bursts, of which the first packet never waits, it learns of its queue late, and then takes one packet per RTT back.
+        let waiting = hop.queue_packets.mean;
+        assert!(rate == 100 || (2.0..5.0).contains(&waiting), "{waiting} packets");
+    }
+}
+
 /// Figures 4 to 7 of the paper: 50 Mbit/s, 10 ms, 100 packets, CUBIC 5 s earlier.
 #[test]
 fn delay_starves_beside_cubic_unless_queuing_is_fair() {
