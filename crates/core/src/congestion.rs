@@ -472,6 +472,9 @@ macro_rules! controllers {
 controllers! {
     new_reno::NewReno, "Additive increase, halving on loss (RFC 5681, 6582; Linux: reno).";
     cubic::Cubic, "A window that is a cubic function of the time since the last loss (RFC 9438; Linux: cubic).";
+    delay::Delay, "A rate that keeps the mean RTT within 5 ms of the lowest (Bachl et al. 2020).";
+    vegas::Vegas, "A window that keeps two to four packets in the queue (Brakmo and Peterson 1995; Linux: vegas).";
+    prague::Prague, "Answers the share of marked packets, for L4S (draft-briscoe-iccrg-prague-congestion-control).";
 }
 
 impl core::fmt::Display for ControllerConfig {

@@ -293,7 +293,8 @@ impl<C: CongestionController> Model<C> {
             now: self.now,
             acked: MSS * packets,
             lost: Bytes::ZERO,
-            marked: 0,
+            // With accurate feedback; who answers only losses does not look.
+            marked: if op & 128 > 0 { packets.div_ceil(2) as u32 } else { 0 },
             total_lost: MSS * self.total_lost,
             rtt,
             srtt: self.srtt,

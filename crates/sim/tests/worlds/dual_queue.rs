@@ -1,5 +1,6 @@
 //! DualPI2 with traffic in both of its queues.
-use crate::harness::{flow, hop, run_text};
+use crate::harness::{expect, flow, hop, run_text};
+use std::fmt::Write;
 
 /// 20 Mbit/s, two CUBIC flows, and datagrams with ECT(1) at a rate.
 fn beside(rate: &str) -> narrows_scenario::RunResult {
@@ -47,4 +48,61 @@ fn an_overload_of_l4s_is_dropped_and_not_queued() {
     assert_eq!(link.drops.by_reason.keys().collect::<Vec<_>>(), ["aqm"], "the buffer does not overflow");
     let waited = l4s.sojourn_ms.expect("recorded");
     assert!(waited.mean < 40.0, "{waited:?}");
+}
+
+/// 40 Mbit/s, a Prague flow beside a CUBIC one, which has what DualPI2 is for: each in its queue, both with the same rate.
+fn prague_beside_cubic(rtt: u64) -> narrows_scenario::RunResult {
+    run_text(&format!(
+        r#"
+        duration = "60s"
+        warmup = "20s"
+        [[hop]]
+        name = "link"
+        rate = "40mbit"
+        queue = "dualpi2"
+        [[flow]]
+        name = "cubic"
+        rtt = "{rtt}ms"
+        route = ["link"]
+        transport = {{ kind = "tcp", ecn = true }}
+        [[flow]]
+        name = "prague"
+        controller = "prague"
+        rtt = "{rtt}ms"
+        route = ["link"]"#
+    ))
+}
+
+#[test]
+fn prague_and_cubic_share_equally_and_prague_does_not_wait() {
+    let mut table = format!(
+        "{:<10}{:>8}{:>14}{:>15}{:>10}{:>10}{:>8}{:>7}\n",
+        "", "util %", "cubic Mbit/s", "prague Mbit/s", "C ms", "L ms", "marks", "drops"
+    );
+    for rtt in [10, 20] {
+        let result = prague_beside_cubic(rtt);
+        let (link, cubic, prague) = (hop(&result, "link"), flow(&result, "cubic"), flow(&result, "prague"));
+        let waited = [cubic, prague].map(|flow| flow.sojourn_ms.expect("recorded").mean);
+        let _ = writeln!(
+            table,
+            "{:<10}{:>8.2}{:>14.2}{:>15.2}{:>10.3}{:>10.3}{:>8}{:>7}",
+            format!("{rtt} ms"),
+            link.utilisation * 100.0,
+            cubic.goodput_mbit,
+            prague.goodput_mbit,
+            waited[0],
+            waited[1],
+            link.marks,
+            link.drops.total,
+        );
+        assert_eq!(link.drops.total, 0);
+        assert!(link.utilisation > 0.99, "{}", link.utilisation);
+        // The classic queue keeps its target of 15 ms, the other one is marked beyond 1 ms.
+        assert!((10.0..20.0).contains(&waited[0]) && waited[1] < 1.0, "{waited:?}");
+        // Coupling promises about equal rates (RFC 9332 §2.1) to a flow that shrinks once per virtual RTT of 25 ms. One that
+        // then waits for the next mark, about 9 ms with 111 marks a second, shrinks less often and has a third more.
+        let ratio = prague.goodput_mbit / cubic.goodput_mbit;
+        assert!((0.5..2.0).contains(&ratio), "{ratio}");
+    }
+    expect("prague_beside_cubic.txt", &table);
 }

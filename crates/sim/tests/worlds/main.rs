@@ -11,4 +11,5 @@ mod random;
 mod recovery;
 mod regressions;
 mod same_bytes;
+mod start_up;
 mod tables;

@@ -72,6 +72,21 @@ impl Window {
         self.ssthresh = Some(self.cwnd);
     }
 
+    /// A window of so many packets, if it is larger; at least one.
+    pub fn lower_to(&mut self, packets: u64) {
+        self.cwnd = self.cwnd.min(packets.max(1));
+    }
+
+    /// So many packets more.
+    pub fn raise_by(&mut self, packets: u64) {
+        self.cwnd = self.cwnd.saturating_add(packets);
+    }
+
+    /// Brings the threshold up to three quarters of the window, if it is lower.
+    pub fn raise_threshold(&mut self) {
+        self.ssthresh = self.raised_ssthresh();
+    }
+
     /// Adds what was acknowledged, up to the threshold; returns the packets that are left for congestion avoidance.
     #[inline]
     pub fn slow_start(&mut self, acked: u64) -> u64 {

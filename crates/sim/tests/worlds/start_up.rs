@@ -1,0 +1,138 @@
+//! Controllers that watch the delay, alone on a link: how long they need to fill it, and what they then do to its queue.
+use crate::harness::{expect, flow, hop, run_text, series};
+use narrows_scenario::RunResult;
+use std::fmt::Write;
+
+/// Rate in Mbit/s and RTT in ms.
+const LINKS: [(u64, u64); 3] = [(10, 20), (100, 50), (50, 10)];
+/// A short buffer and a long one, in bandwidth-delay products.
+const TAIL_DROP: [(&str, &str); 2] =
+    [("1 bdp", r#"{ kind = "fifo", limit = "1bdp" }"#), ("4 bdp", r#"{ kind = "fifo", limit = "4bdp" }"#)];
+/// Where marks come from.
+const L4S: [(&str, &str); 2] = [("1 bdp", r#"{ kind = "fifo", limit = "1bdp" }"#), ("dualpi2", r#""dualpi2""#)];
+const DURATION: f64 = 30.0;
+
+/// One flow from its start; the first ten seconds belong to the start.
+fn alone(controller: &str, (rate, rtt): (u64, u64), queue: &str) -> RunResult {
+    run_text(&format!(
+        r#"
+        duration = "{DURATION}s"
+        warmup = "10s"
+        [record]
+        interval = "10ms"
+        [[hop]]
+        name = "link"
+        rate = "{rate}mbit"
+        queue = {queue}
+        [[flow]]
+        name = "flow"
+        controller = "{controller}"
+        rtt = "{rtt}ms"
+        route = ["link"]"#
+    ))
+}
+
+/// The end of the first tenth of a second in which the link carried 90 % of its rate.
+fn filled_after(result: &RunResult, rate: u64) -> Option<f64> {
+    let points = series(result, "hop:link", "throughput_mbit");
+    let filled = |window: &&[(f64, f64)]| {
+        window.iter().map(|&(_, mbit)| mbit).sum::<f64>() >= 0.9 * rate as f64 * window.len() as f64
+    };
+    points.windows(10).find(filled).and_then(|window| window.last()).map(|&(at, _)| at)
+}
+
+/// A controller on the three links, with each of the queues.
+fn table(controller: &str, queues: [(&str, &str); 2]) -> Vec<RunResult> {
+    let mut table = format!(
+        "{:<26}{:>8}{:>8}{:>9}{:>9}{:>7}{:>7}{:>6}\n",
+        controller, "90 % s", "util %", "queue", "rtt ms", "drops", "marks", "RTOs"
+    );
+    let mut results = Vec::new();
+    for (link, (label, queue)) in LINKS.into_iter().flat_map(|link| queues.map(|queue| (link, queue))) {
+        let result = alone(controller, link, queue);
+        let (hop, flow) = (hop(&result, "link"), flow(&result, "flow"));
+        let filled = filled_after(&result, link.0).map_or("never".into(), |s| format!("{s:.2}"));
+        let _ = writeln!(
+            table,
+            "{:<26}{filled:>8}{:>8.2}{:>9.2}{:>9.2}{:>7}{:>7}{:>6}",
+            format!("{} Mbit/s {} ms {label}", link.0, link.1),
+            hop.utilisation * 100.0,
+            hop.queue_packets.mean,
+            flow.rtt_ms.expect("acknowledged").mean,
+            hop.drops.total,
+            hop.marks,
+            flow.timeouts,
+        );
+        results.push(result);
+    }
+    expect(&format!("start_up_{controller}.txt"), &table);
+    results
+}
+
+#[test]
+fn delay() {
+    for ((_, rtt), result) in LINKS.into_iter().flat_map(|link| [link; 2]).zip(table("delay", TAIL_DROP)) {
+        let (hop, flow) = (hop(&result, "link"), flow(&result, "flow"));
+        assert!(hop.utilisation > 0.9, "{}", hop.utilisation);
+        let mean = flow.rtt_ms.expect("acknowledged").mean;
+        assert!(mean < rtt as f64 + 5.0, "{mean} ms over {rtt} ms");
+    }
+}
+
+#[test]
+fn vegas() {
+    for ((rate, _), result) in LINKS.into_iter().flat_map(|link| [link; 2]).zip(table("vegas", TAIL_DROP)) {
+        let hop = hop(&result, "link");
+        assert!(hop.utilisation > 0.99, "{}", hop.utilisation);
+        // Two to four packets wait, rounded down, unless slow start has filled a long buffer, as at the highest rate: with
+        // bursts, of which the first packet never waits, it learns of its queue late, and then takes one packet per RTT back.
+        let waiting = hop.queue_packets.mean;
+        assert!(rate == 100 || (2.0..5.0).contains(&waiting), "{waiting} packets");
+    }
+}
+
+#[test]
+fn prague() {
+    let results = table("prague", L4S);
+    for ((rate, rtt), result) in LINKS.into_iter().zip(results.chunks(2).map(|pair| &pair[1])) {
+        let (hop, flow) = (hop(result, "link"), flow(result, "flow"));
+        assert!(hop.marks > 0 && hop.drops.total == 0, "{hop:?}");
+        // More than 1 ms is marked, and a packet of 12 000 bits may be on the wire.
+        let most = rtt as f64 + 1.0 + 12.0 / rate as f64;
+        let mean = flow.rtt_ms.expect("acknowledged").mean;
+        assert!(mean < most, "{mean} ms over {rtt} ms");
+    }
+}
+
+/// Figures 4 to 7 of the paper: 50 Mbit/s, 10 ms, 100 packets, CUBIC 5 s earlier.
+#[test]
+fn delay_starves_beside_cubic_unless_queuing_is_fair() {
+    let beside = |queue: &str| {
+        run_text(&format!(
+            r#"
+            duration = "30s"
+            warmup = "10s"
+            [[hop]]
+            name = "link"
+            rate = "50mbit"
+            queue = {queue}
+            [[flow]]
+            name = "cubic"
+            rtt = "10ms"
+            route = ["link"]
+            [[flow]]
+            name = "delay"
+            controller = "delay"
+            rtt = "10ms"
+            route = ["link"]
+            start = "5s""#
+        ))
+    };
+    let shared = beside(r#"{ kind = "fifo", limit = "100p" }"#);
+    assert!(flow(&shared, "delay").goodput_mbit < 2.5, "starved: {:?}", flow(&shared, "delay"));
+    let fair = beside(r#"{ kind = "fq", flow_limit = "100p" }"#);
+    let (cubic, delay) = (flow(&fair, "cubic"), flow(&fair, "delay"));
+    assert!(delay.goodput_mbit > 0.9 * cubic.goodput_mbit, "{} and {}", delay.goodput_mbit, cubic.goodput_mbit);
+    let rtt = |flow: &narrows_scenario::result::summary::FlowSummary| flow.rtt_ms.expect("acknowledged").mean;
+    assert!(rtt(delay) < rtt(cubic) / 2.0, "{} and {} ms", rtt(delay), rtt(cubic));
+}
