@@ -1,6 +1,7 @@
 //! What controllers share: one law each.
 pub mod hystart;
 pub mod hystart_plus_plus;
+pub mod monitor_interval;
 pub mod slow_start;
 pub mod window;
 
