@@ -473,6 +473,7 @@ controllers! {
     new_reno::NewReno, "Additive increase, halving on loss (RFC 5681, 6582; Linux: reno).";
     cubic::Cubic, "A window that is a cubic function of the time since the last loss (RFC 9438; Linux: cubic).";
     vivace::Vivace, "Tries rates either side of its own and climbs the gradient of a utility (PCC Vivace, NSDI 2018).";
+    allegro::Allegro, "Tries rates in randomised pairs and takes the one with the better utility (PCC Allegro, NSDI 2015).";
 }
 
 impl core::fmt::Display for ControllerConfig {
