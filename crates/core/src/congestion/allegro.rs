@@ -1,7 +1,7 @@
 //! PCC Allegro (Dong et al., NSDI 2015): small experiments decide whether to send faster or slower.
 //!
 //! - The utility of a monitor interval is T·S(L − 0.05) − x·L, where S falls from one to nothing around a loss of 5 %
-//!   (§2.2, §4.1): loss that others cause is borne up to there.
+//!   (§2.2): loss that others cause is borne up to there.
 //! - Four intervals, two a little faster and two a little slower, each two in random order: only if both agree is there a
 //!   decision; if not, the next experiment is a bolder one (§3.2).
 //! - Then the rate moves on by ever larger steps, until utility falls (§3.2). The start doubles it, until then (§3.2).
@@ -18,9 +18,9 @@ use alloc::format;
 params! {
     /// Allegro's parameters.
     pub struct AllegroParams {
-        /// Loss at which the utility falls steeply (NSDI 2015 §4.1).
+        /// Loss at which the utility falls steeply (NSDI 2015 §2.2).
         pub loss_limit: f64 = 0.05, from 0.0, to 1.0;
-        /// How steeply (NSDI 2015 §4.1: α, at least 2.2 per competing flow and at least 100).
+        /// How steeply (NSDI 2015 §2.2: α, at least 2.2 per competing flow and at least 100).
         pub steepness: f64 = 100.0, from 1.0, to 10000.0;
         /// How far from the rate is tried at first, as a part of it (NSDI 2015 §3.2: ε_min).
         pub least_step: f64 = 0.01, from 0.001, to 0.5;
@@ -309,7 +309,7 @@ impl Experiment {
     }
 }
 
-/// §2.2 and §4.1, in Mbit/s: what arrives, weighted down where too much is lost, less what is lost.
+/// §2.2, in Mbit/s: what arrives, weighted down where too much is lost, less what is lost.
 fn utility(p: &AllegroParams, trial: &Trial) -> f64 {
     let sigmoid = 1.0 / (1.0 + libm::exp(p.steepness * (trial.loss - p.loss_limit)));
     trial.rate * (1.0 - trial.loss) * sigmoid - trial.rate * trial.loss

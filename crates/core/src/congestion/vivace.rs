@@ -8,7 +8,8 @@
 //! - Faster and yet less lost or delayed: such a pair is tried again before it is believed (§4.3).
 //! - The start doubles the rate until utility falls (§4); a timeout halves it (§4.3).
 //!
-//! Constants that the paper leaves to its code are the authors' (`PCC-Uspace`): intervals of 1.5 round trips.
+//! Intervals of 1.5 round trips are the authors' code's (`PCC-Uspace`); θ0, ω0 and δ are those of the port that was made for
+//! WebRTC. The authors' code widens the bound by less, and its confidence grows more slowly.
 //! Deviates: an interval has 20 packets at least, where the authors' has 10: too few show a slope by chance. It starts
 //! with the transport's initial window per round trip, not two packets. What the application limited is tried again. Marks
 //! (ECN) are not looked at.
