@@ -475,6 +475,8 @@ controllers! {
     delay::Delay, "A rate that keeps the mean RTT within 5 ms of the lowest (Bachl et al. 2020).";
     vegas::Vegas, "A window that keeps two to four packets in the queue (Brakmo and Peterson 1995; Linux: vegas).";
     prague::Prague, "Answers the share of marked packets, for L4S (draft-briscoe-iccrg-prague-congestion-control).";
+    vivace::Vivace, "Tries rates either side of its own and climbs the gradient of a utility (PCC Vivace, NSDI 2018).";
+    allegro::Allegro, "Tries rates in randomised pairs and takes the one with the better utility (PCC Allegro, NSDI 2015).";
 }
 
 impl core::fmt::Display for ControllerConfig {

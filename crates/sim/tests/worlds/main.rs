@@ -7,6 +7,7 @@ mod cake;
 mod dual_queue;
 mod exact;
 mod harness;
+mod pcc;
 mod random;
 mod recovery;
 mod regressions;

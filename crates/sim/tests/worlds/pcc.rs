@@ -1,0 +1,84 @@
+//! Controllers that try rates, from their start to steady state on three links with a queue of one bandwidth-delay product:
+//! how soon they are at 90 % of the rate, and what the link and its queue look like from then on.
+use crate::harness::{expect, flow, hop, parse, run, series};
+use narrows_scenario::RunResult;
+use std::fmt::Write;
+
+/// Link rate in Mbit/s, base RTT in ms.
+const LINKS: [(u32, u32); 3] = [(10, 20), (100, 50), (50, 10)];
+
+/// Runs `controller` on each link, and compares the table; the results come back for more checks.
+fn table(name: &str, controller: &str) -> Vec<RunResult> {
+    let mut table = format!("{:<17}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "", "90 % s", "util %", "queue", "RTT ms", "loss %");
+    let mut results = Vec::new();
+    for (mbit, rtt) in LINKS {
+        // What the start does is left to the first column.
+        let scenario = parse(&format!(
+            r#"
+            duration = "40s"
+            warmup = "10s"
+            [record]
+            interval = "50ms"
+            [[hop]]
+            name = "bottleneck"
+            rate = "{mbit}mbit"
+            queue = {{ kind = "fifo", limit = "1bdp" }}
+            [[flow]]
+            name = "bulk"
+            rtt = "{rtt}ms"
+            route = ["bottleneck"]
+            controller = {controller}"#
+        ));
+        let result = run(&scenario);
+        let (link, bulk) = (hop(&result, "bottleneck"), flow(&result, "bulk"));
+        // Payload: 1448 of 1500 bytes.
+        let aim = 0.9 * f64::from(mbit);
+        let there = series(&result, "flow:bulk", "throughput_mbit").iter().find(|(_, rate)| *rate >= aim);
+        let _ = writeln!(
+            table,
+            "{:<17}{:>9}{:>9.2}{:>9.2}{:>9.2}{:>9.3}",
+            format!("{mbit} Mbit/s {rtt} ms"),
+            there.map_or("never".into(), |(at, _)| format!("{at:.2}")),
+            link.utilisation * 100.0,
+            link.queue_packets.mean,
+            bulk.rtt_ms.unwrap_or_default().mean,
+            link.loss_rate * 100.0,
+        );
+        results.push(result);
+    }
+    expect(name, &table);
+    results
+}
+
+#[test]
+fn vivace_from_its_start_to_steady_state() {
+    for (result, (mbit, rtt)) in table("vivace.txt", "\"vivace\"").iter().zip(LINKS) {
+        let link = hop(result, "bottleneck");
+        // It tries a step of 5 % either side, and comes down by as much and more when it finds the RTT rising.
+        assert!(link.utilisation > 0.85, "{} of {mbit} Mbit/s", link.utilisation);
+        // To send no faster than the link is worth 900 times more than to send a little faster: no queue stands.
+        assert!(link.sojourn_ms.p50 < f64::from(rtt) / 10.0, "{} ms", link.sojourn_ms.p50);
+    }
+}
+
+#[test]
+fn vivace_without_delay_from_its_start_to_steady_state() {
+    // The fallback of Bachl et al. (2020): delay is left out, loss up to 3 % counts for little, steps are of 5 % at most.
+    let controller = r#"{ kind = "vivace", latency = 0, mild_up_to = 0.03, bound_step = 0, floor = "2mbit" }"#;
+    for result in table("vivace_loss_based.txt", controller) {
+        let link = hop(&result, "bottleneck");
+        assert!(link.utilisation > 0.97, "nothing but loss makes it slower: {}", link.utilisation);
+        // A trial is 5 % above a rate that is at most 5 % above one that lost no more than 3 %.
+        assert!(link.loss_rate < 0.10, "{}", link.loss_rate);
+    }
+}
+
+#[test]
+fn allegro_from_its_start_to_steady_state() {
+    for result in table("allegro.txt", "\"allegro\"") {
+        let link = hop(&result, "bottleneck");
+        assert!(link.utilisation > 0.95, "{}", link.utilisation);
+        // Beyond 5 % the utility falls steeply.
+        assert!(link.loss_rate < 0.05, "{}", link.loss_rate);
+    }
+}
