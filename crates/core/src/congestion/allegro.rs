@@ -117,7 +117,7 @@ impl CongestionController for Allegro {
             Some(_) => State::Deciding(Experiment::default()),
             None => State::Starting(Doubling::default()),
         };
-        let rate = trials.rate();
+        let rate = trials.rate().map(|rate| bounded(p, rate));
         Allegro { p: p.clone(), trials, rng, rate, before_timeout: None, step: p.least_step, state }
     }
 
@@ -136,7 +136,7 @@ impl CongestionController for Allegro {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
         self.trials.on_ack(ack);
-        self.rate = self.rate.or(self.trials.rate());
+        self.rate = self.rate.or_else(|| self.trials.rate().map(|rate| bounded(&self.p, rate)));
         while let Some((role, trial)) = self.trials.next_result() {
             let utility = trial.map(|trial| utility(&self.p, &trial));
             self.learn(role, utility);
@@ -152,7 +152,7 @@ impl CongestionController for Allegro {
             self.before_timeout = self.rate;
         }
         self.trials.forget();
-        self.rate = self.rate.map(|rate| self.bounded(rate / 2.0));
+        self.rate = self.rate.map(|rate| bounded(&self.p, rate / 2.0));
         self.decide_again(self.p.least_step);
     }
 
@@ -226,9 +226,9 @@ impl Allegro {
         let Some(rate) = self.rate else { return };
         match next {
             Next::Again => {}
-            Next::Double => self.rate = Some(self.bounded(rate * 2.0)),
+            Next::Double => self.rate = Some(bounded(&self.p, rate * 2.0)),
             Next::Halve => {
-                self.rate = Some(self.bounded(rate / 2.0));
+                self.rate = Some(bounded(&self.p, rate / 2.0));
                 self.decide_again(self.p.least_step);
             }
         }
@@ -264,9 +264,9 @@ impl Allegro {
     fn step(&mut self, walk: Walk) {
         let steps = walk.steps.saturating_add(1);
         let factor = 1.0 + walk.direction * f64::from(steps) * self.p.least_step;
-        let rate = self.bounded(walk.before.0 * factor.max(0.0));
+        let rate = bounded(&self.p, walk.before.0 * factor.max(0.0));
         self.rate = Some(rate);
-        if rate == self.bounded(walk.before.0) {
+        if rate == bounded(&self.p, walk.before.0) {
             // At the floor it leads nowhere, and nothing would ever end it.
             return self.decide_again(self.p.least_step);
         }
@@ -277,10 +277,6 @@ impl Allegro {
     fn decide_again(&mut self, step: f64) {
         self.step = step;
         self.state = State::Deciding(Experiment::default());
-    }
-
-    fn bounded(&self, rate: f64) -> f64 {
-        rate.clamp(self.p.floor.as_bps() as f64, HIGHEST)
     }
 }
 
@@ -313,6 +309,11 @@ impl Experiment {
 fn utility(p: &AllegroParams, trial: &Trial) -> f64 {
     let sigmoid = 1.0 / (1.0 + libm::exp(p.steepness * (trial.loss - p.loss_limit)));
     trial.rate * (1.0 - trial.loss) * sigmoid - trial.rate * trial.loss
+}
+
+/// A rate within what is allowed, bit/s.
+fn bounded(p: &AllegroParams, rate: f64) -> f64 {
+    rate.clamp(p.floor.as_bps() as f64, HIGHEST)
 }
 
 /// No link here is faster, bit/s.

@@ -105,7 +105,7 @@ impl CongestionController for Vivace {
             Some(_) => State::Probing(Pair::default()),
             None => State::Starting(Doubling::default()),
         };
-        let rate = trials.rate();
+        let rate = trials.rate().map(|rate| bounded(p, rate));
         Vivace { p: p.clone(), trials, rng, rate, before_timeout: None, state, stride: Stride::default() }
     }
 
@@ -128,7 +128,7 @@ impl CongestionController for Vivace {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
         self.trials.on_ack(ack);
-        self.rate = self.rate.or(self.trials.rate());
+        self.rate = self.rate.or_else(|| self.trials.rate().map(|rate| bounded(&self.p, rate)));
         while let Some((role, trial)) = self.trials.next_result() {
             self.learn(role, trial);
         }
@@ -146,7 +146,7 @@ impl CongestionController for Vivace {
         self.trials.forget();
         self.state = State::Probing(Pair::default());
         self.stride = Stride::default();
-        self.rate = self.rate.map(|rate| self.bounded(rate / 2.0));
+        self.rate = self.rate.map(|rate| bounded(&self.p, rate / 2.0));
     }
 
     #[inline]
@@ -209,9 +209,9 @@ impl Vivace {
         let Some(rate) = self.rate else { return };
         match next {
             Next::Again => {}
-            Next::Double => self.rate = Some(self.bounded(rate * 2.0)),
+            Next::Double => self.rate = Some(bounded(&self.p, rate * 2.0)),
             Next::Halve => {
-                self.rate = Some(self.bounded(rate / 2.0));
+                self.rate = Some(bounded(&self.p, rate / 2.0));
                 self.state = State::Probing(Pair::default());
             }
         }
@@ -231,15 +231,11 @@ impl Vivace {
                     _ => found,
                 };
                 let change = self.stride.change(&self.p, gradient, mbit);
-                self.rate = Some(self.bounded(rate + change * MBIT));
+                self.rate = Some(bounded(&self.p, rate + change * MBIT));
             }
         }
         self.state = State::Probing(next);
         self.trials.end();
-    }
-
-    fn bounded(&self, rate: f64) -> f64 {
-        rate.clamp(self.p.floor.as_bps() as f64, HIGHEST)
     }
 }
 
@@ -298,6 +294,11 @@ fn confidence(run: u32) -> f64 {
 
 /// Bits in a megabit.
 const MBIT: f64 = 1e6;
+/// A rate within what is allowed, bit/s.
+fn bounded(p: &VivaceParams, rate: f64) -> f64 {
+    rate.clamp(p.floor.as_bps() as f64, HIGHEST)
+}
+
 /// No link here is faster, bit/s.
 const HIGHEST: f64 = 1e13;
 
@@ -429,6 +430,12 @@ mod tests {
         assert_eq!(c.rate, Some(2.0 * first));
         c.learn(Role::Start, Some(trial(11.6, 0.0, 0.1)));
         assert_eq!((c.rate, c.state), (Some(first), State::Probing(Pair::default())));
+    }
+
+    #[test]
+    fn it_starts_at_the_floor_if_what_is_known_is_less() {
+        let rates = [None, Some(Rate::mbit(1))].map(|resume| vivace(resume, |p| p.floor = Rate::mbit(9)).rate);
+        assert_eq!(rates, [Some(9e6); 2]);
     }
 
     #[test]
