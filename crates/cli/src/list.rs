@@ -153,7 +153,7 @@ const fn unit(unit: Unit) -> &'static str {
         Unit::Count => "count",
         Unit::Number => "number",
         Unit::Switch => "true | false",
-        Unit::Choice(_) => "one of",
+        Unit::Choice(_) | Unit::Kind(_) => "one of",
     }
 }
 

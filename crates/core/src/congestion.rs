@@ -269,6 +269,11 @@ pub trait CongestionController: Sized {
     fn on_loss(&mut self, event: &Loss);
     /// A packet was delivered or lost; comes before the acknowledgment's `on_ack` and `on_loss`. Only for [`Self::FATES`].
     fn on_fate(&mut self, _event: &Fate) {}
+    /// Takes its window down to `numerator` / `denominator` of what it is, as for a congestion that somebody else saw; `false`:
+    /// it measures the path by itself, and cannot be told.
+    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+        false
+    }
     /// The last congestion event was a mistake (Eifel, F-RTO, D-SACK): restore what it took.
     fn on_spurious(&mut self, _now: Time) {}
     /// The window has gone unused.
@@ -416,6 +421,11 @@ macro_rules! controllers {
                 match self { $( Controller::$Type(c) => c.on_loss(event), )* }
             }
 
+            /// See [`CongestionController::cut`].
+            pub fn cut(&mut self, numerator: u64, denominator: u64, now: Time) -> bool {
+                match self { $( Controller::$Type(c) => c.cut(numerator, denominator, now), )* }
+            }
+
             /// See [`CongestionController::on_spurious`].
             pub fn on_spurious(&mut self, now: Time) {
                 match self { $( Controller::$Type(c) => c.on_spurious(now), )* }
@@ -441,6 +451,18 @@ macro_rules! controllers {
             #[inline]
             pub fn plan(&self) -> Plan {
                 match self { $( Controller::$Type(c) => c.plan(), )* }
+            }
+        }
+
+        /// Plays a script of events against the entry of this name, under the laws of [`crate::contract::congestion`].
+        #[cfg(any(test, doc, feature = "contract"))]
+        pub(crate) fn check_named(name: &str, script: &[u8]) -> Result<(), String> {
+            match name {
+                $( stringify!($module) => {
+                    let params = <$module::$Type as CongestionController>::Params::default();
+                    crate::contract::congestion::check_run_with::<$module::$Type>(&params, script)
+                } )*
+                _ => Err(String::from("not registered")),
             }
         }
 
@@ -477,6 +499,8 @@ controllers! {
     prague::Prague, "Answers the share of marked packets, for L4S (draft-briscoe-iccrg-prague-congestion-control).";
     vivace::Vivace, "Tries rates either side of its own and climbs the gradient of a utility (PCC Vivace, NSDI 2018).";
     allegro::Allegro, "Tries rates in randomised pairs and takes the one with the better utility (PCC Allegro, NSDI 2015).";
+    tonopah::Tonopah, "Any controller over two subflows that show whether the bottleneck queues fairly (Bachl 2022).";
+    startup::Startup, "Detects fair queuing when it starts, and takes the control that fits (Bachl, Fabini, Zseby 2020).";
 }
 
 impl core::fmt::Display for ControllerConfig {

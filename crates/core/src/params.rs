@@ -8,6 +8,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+pub mod nested;
+
 /// One parameter, described.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParamSpec {
@@ -44,6 +46,8 @@ pub enum Unit {
     Switch,
     /// One of a list of words.
     Choice(&'static [&'static str]),
+    /// An entry of a registry by its name, with parameters: `"cubic:hystart=false"`.
+    Kind(&'static [&'static str]),
 }
 
 /// A value that was refused, with what would have been accepted.
@@ -74,7 +78,7 @@ impl Unit {
             Unit::Bytes => names(BYTES_UNITS),
             Unit::Packets => alloc::vec!["p"],
             Unit::Limit => ["p", "bdp"].into_iter().chain(BYTES_UNITS.iter().map(|unit| unit.0)).collect(),
-            Unit::Count | Unit::Number | Unit::Switch | Unit::Choice(_) => Vec::new(),
+            Unit::Count | Unit::Number | Unit::Switch | Unit::Choice(_) | Unit::Kind(_) => Vec::new(),
         }
     }
 }

@@ -167,6 +167,7 @@ fn unit(unit: Unit) -> Value {
         Unit::Number => json!({ "type": "number" }),
         Unit::Switch => json!({ "type": "boolean" }),
         Unit::Choice(words) => json!({ "enum": words }),
+        Unit::Kind(names) => json!({ "type": "string", "pattern": format!("^({})(:.*)?$", names.join("|")) }),
     }
 }
 

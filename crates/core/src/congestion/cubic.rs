@@ -213,6 +213,13 @@ impl CongestionController for Cubic {
         }
     }
 
+    fn cut(&mut self, numerator: u64, denominator: u64, _now: Time) -> bool {
+        self.last_max = Some(self.law.next_max(self.window.cwnd(), self.last_max));
+        self.epoch = None;
+        self.window.cut(numerator, denominator);
+        true
+    }
+
     fn on_spurious(&mut self, _now: Time) {
         self.window.undo();
     }

@@ -57,6 +57,11 @@ impl CongestionController for NewReno {
         self.window.reduce(loss, (self.window.cwnd() / 2).max(2));
     }
 
+    fn cut(&mut self, numerator: u64, denominator: u64, _now: Time) -> bool {
+        self.window.cut(numerator, denominator);
+        true
+    }
+
     fn on_spurious(&mut self, _now: Time) {
         self.window.undo();
     }

@@ -1,4 +1,5 @@
 //! What controllers share: one law each.
+pub mod detecting;
 pub mod hystart;
 pub mod hystart_plus_plus;
 pub mod monitor_interval;

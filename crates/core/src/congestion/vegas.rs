@@ -143,6 +143,11 @@ impl CongestionController for Vegas {
         self.window.reduce(loss, (self.window.cwnd() / 2).max(LEAST));
     }
 
+    fn cut(&mut self, numerator: u64, denominator: u64, _now: Time) -> bool {
+        self.window.cut(numerator, denominator);
+        true
+    }
+
     fn on_spurious(&mut self, _now: Time) {
         self.window.undo();
     }

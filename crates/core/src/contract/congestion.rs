@@ -7,6 +7,8 @@
 //! - the window is at least one packet, two after a loss or a mark; a pacing rate is not zero, a burst holds a packet
 //! - the same events give the same plans
 //! - a timer that is asked for lies ahead once it has been served
+//! - shares of subflows are between 0 and 1 and add up to 1
+//! - cut to a part, the window is that part at most, and two packets at least; or the controller says that it cannot be cut
 //!
 //! and for controllers whose window the transport brings down ([`Reduction::Proportional`]):
 //!
@@ -15,11 +17,12 @@
 //! - a loss or mark never raises the window; after a timeout it is what is in flight and a few packets
 //! - disuse never raises it; undoing a reduction brings back no more than there was
 use crate::congestion::{
-    Ack, CongestionController, ControllerConfig, Loss, LossKind, PathHint, Phase, Plan, RateSample, Reduction, Sent,
-    Underuse,
+    Ack, CongestionController, ControllerConfig, Fate, Loss, LossKind, Outcome, PathHint, Phase, Plan, RateSample,
+    Reduction, Sent, Underuse,
 };
 use crate::params::{ParamError, ParamSpec, Params, Unit};
 use crate::{Bytes, Rate, Rng, Span, Time};
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -31,6 +34,14 @@ pub fn check_run<C: CongestionController>(script: &[u8]) -> Result<(), String> {
         check_run_with::<C>(&params, script).map_err(|law| format!("{law}; with {params:?}"))?;
     }
     Ok(())
+}
+
+/// Plays a script against any registered controller with its defaults; the first byte chooses it.
+pub fn check_any(script: &[u8]) -> Result<(), String> {
+    let (&choice, script) = script.split_first().unwrap_or((&0, &[]));
+    let names = ControllerConfig::NAMES;
+    let name = names[usize::from(choice) % names.len()];
+    crate::congestion::check_named(name, script).map_err(|law| format!("{name}: {law}"))
 }
 
 /// Plays a script against a controller with these parameters.
@@ -68,21 +79,23 @@ pub(super) fn check_params<P: Params>() -> Result<(), String> {
     ensure(params.set("no such thing", "1").is_err(), || "an unknown name is taken".into())
 }
 
-/// The registry's entry of this name makes a controller that starts with its path's initial window.
+/// The registry's entry of this name makes a controller that starts with its path's initial window, unless it measures first.
 pub fn check_registered(name: &str) -> Result<(), String> {
     let config = ControllerConfig::named(name).ok_or_else(|| format!("{name} is not registered"))?;
     ensure(config.name() == name && config.to_string() == name, || format!("{name} is shown as {config}"))?;
     config.validate().map_err(|e| e.to_string())?;
     let path = path(0);
     let plan = config.build(&path, Time::ZERO, Rng::stream(1, name)).plan();
-    ensure(plan.cwnd == path.initial_window, || format!("starts with {}, not {}", plan.cwnd, path.initial_window))
+    // A detector that measures by itself starts at a rate of its own.
+    let measures = config.splits() && plan.pacing.is_some();
+    ensure(measures || plan.cwnd == path.initial_window, || format!("starts with {}, not {}", plan.cwnd, path.initial_window))
 }
 
 /// Values that no parameter of this kind may take.
 fn absurdities(spec: &ParamSpec) -> Vec<&'static str> {
     let mut absurd = vec!["", "potato", "-1", "nan", "inf"];
     match spec.unit {
-        Unit::Switch | Unit::Choice(_) => absurd.extend(["0", "yes"]),
+        Unit::Switch | Unit::Choice(_) | Unit::Kind(_) => absurd.extend(["0", "yes"]),
         Unit::Span => absurd.extend(["5", "5mbit", "1000000h"]),
         Unit::Packets | Unit::Limit => absurd.extend(["0p", "5ms"]),
         Unit::Rate => absurd.extend(["5", "5ms"]),
@@ -98,11 +111,12 @@ fn variants<P: Params>() -> Vec<P> {
     for spec in P::specs() {
         let values: &[&str] = match spec.unit {
             Unit::Switch => &["true", "false"],
-            Unit::Choice(words) => words,
+            Unit::Choice(words) | Unit::Kind(words) => words,
             _ => &[],
         };
-        // Crossed with what there is: a choice may matter only where a switch is on.
-        for base in all.clone() {
+        // Crossed with what there is: a choice may matter only where a switch is on. Entries of registries are too many.
+        let bases = if matches!(spec.unit, Unit::Kind(_)) { vec![P::default()] } else { all.clone() };
+        for base in bases {
             for value in values {
                 let mut params = base.clone();
                 if params.set(spec.name, value).is_ok() && !all.contains(&params) {
@@ -151,6 +165,9 @@ struct Model<C> {
     /// Lost in all.
     total_lost: u64,
     last_sent: Time,
+    /// Packets in flight: when each was sent, over which subflow; and those that were taken for lost.
+    underway: VecDeque<(Time, u8)>,
+    missing: Vec<(Time, u8)>,
     /// End of the recovery episode.
     recovery: Option<u64>,
     in_timeout: bool,
@@ -177,6 +194,8 @@ impl<C: CongestionController> Model<C> {
             delivered: 0,
             total_lost: 0,
             last_sent: now,
+            underway: VecDeque::new(),
+            missing: Vec::new(),
             recovery: None,
             in_timeout: false,
             highest,
@@ -204,6 +223,7 @@ impl<C: CongestionController> Model<C> {
             12 if amount.is_multiple_of(2) => self.lose(0, LossKind::Ecn)?,
             12 => self.time_out()?,
             13 => self.undo()?,
+            14 if amount.is_multiple_of(4) => self.cut()?,
             14 => self.disuse(amount)?,
             _ => {
                 // A whole round trip of a saturated path, so that windows get far from where they began.
@@ -226,6 +246,11 @@ impl<C: CongestionController> Model<C> {
         ensure(self.subject.next_timer() == self.twin.next_timer(), || "the same events give other timers".into())?;
         ensure(after.cwnd >= MSS, || format!("a window of {}", after.cwnd))?;
         ensure(after.pacing.is_none_or(|rate| rate > Rate::ZERO), || "a pacing rate of zero".into())?;
+        let [first, second] = self.subject.split().shares;
+        let is_share = |share: f64| (0.0..=1.0).contains(&share);
+        ensure(is_share(first) && is_share(second) && (first + second - 1.0).abs() < 1e-9, || {
+            format!("shares of {first} and {second}")
+        })?;
         ensure(after.burst >= MSS, || format!("bursts of {}", after.burst))?;
         self.highest = self.highest.max(after.cwnd);
         Ok((before, after))
@@ -251,8 +276,12 @@ impl<C: CongestionController> Model<C> {
                 retransmit,
                 idle,
                 app_limited: idle.is_some(),
-                subflow: 0,
+                subflow: if C::SPLITS { (self.nxt % 2) as u8 } else { 0 },
             };
+            if retransmit {
+                self.missing.pop();
+            }
+            self.underway.push_back((sent.now, sent.subflow));
             self.both(|c| c.on_sent(&sent))?;
         }
         Ok(())
@@ -281,8 +310,28 @@ impl<C: CongestionController> Model<C> {
             self.recovery = None;
             self.in_timeout = false;
         }
+        self.tell(packets, Some(op & 16 == 0))?;
         let event = self.ack_event(packets, prior, op, selective, in_reduction);
         self.check_growth(&event, packets)
+    }
+
+    /// What became of the oldest packets in flight: delivered, with their RTTs or without, or lost.
+    fn tell(&mut self, packets: u64, delivered: Option<bool>) -> Result<(), String> {
+        for _ in 0..packets {
+            let Some((sent, subflow)) = self.underway.pop_front() else { break };
+            let outcome = match delivered {
+                Some(timed) => Outcome::Delivered { rtt: timed.then(|| self.now.since(sent)) },
+                None => {
+                    self.missing.push((sent, subflow));
+                    Outcome::Lost
+                }
+            };
+            if C::FATES {
+                let fate = Fate { now: self.now, sent, bytes: MSS, subflow, outcome };
+                self.both(|c| c.on_fate(&fate))?;
+            }
+        }
+        Ok(())
     }
 
     fn ack_event(&mut self, packets: u64, prior: u64, op: u8, selective: bool, in_reduction: bool) -> Ack {
@@ -345,6 +394,7 @@ impl<C: CongestionController> Model<C> {
         self.lost += packets;
         self.total_lost += packets;
         self.recovery = Some(self.nxt);
+        self.tell(packets, None)?;
         let event = self.loss_event(packets, kind, true);
         let (before, after) = self.both(|c| c.on_loss(&event))?;
         ensure(after.cwnd >= MSS * 2, || format!("{} after {kind:?}", after.cwnd))?;
@@ -365,6 +415,7 @@ impl<C: CongestionController> Model<C> {
         self.total_lost += all - recent;
         self.recovery = Some(self.nxt);
         self.in_timeout = true;
+        self.tell(all - recent, None)?;
         let event = self.loss_event(all - recent, LossKind::Timeout, first);
         let (_, after) = self.both(|c| c.on_loss(&event))?;
         let limit = MSS * (recent + AFTER_TIMEOUT);
@@ -392,12 +443,24 @@ impl<C: CongestionController> Model<C> {
         self.recovery = None;
         self.in_timeout = false;
         self.lost = 0;
+        self.underway.extend(self.missing.drain(..));
         let (now, highest) = (self.now, self.highest);
         let (before, after) = self.both(|c| c.on_spurious(now))?;
         let restored = before.cwnd <= after.cwnd && after.cwnd <= highest;
         ensure(C::REDUCTION == Reduction::Own || restored, || {
             format!("{} becomes {} when undone, after at most {highest}", before.cwnd, after.cwnd)
         })
+    }
+
+    /// Somebody else saw congestion.
+    fn cut(&mut self) -> Result<(), String> {
+        let now = self.now;
+        let before = self.subject.plan();
+        let obeys = self.subject.cut(7, 8, now);
+        ensure(obeys == self.twin.cut(7, 8, now), || "one is cut, its twin is not".into())?;
+        let after = self.subject.plan();
+        let limit = Bytes(before.cwnd.0 * 7 / 8).max(MSS * 2);
+        ensure(!obeys || after.cwnd <= limit, || format!("{} is cut to {}", before.cwnd, after.cwnd))
     }
 
     fn disuse(&mut self, amount: u64) -> Result<(), String> {

@@ -111,7 +111,7 @@ fn configure(config: &mut QueueConfig, choices: &[u8]) {
             Unit::Count => &["0", "1", "2", "4", "64", "1024", "65535"],
             Unit::Number => &["0", "0.1", "0.5", "1", "1.2", "2"],
             Unit::Switch => &["true", "false"],
-            Unit::Choice(words) => words,
+            Unit::Choice(words) | Unit::Kind(words) => words,
         };
         if choice >= 128 && !values.is_empty() {
             // What is not legal is not set.
@@ -127,7 +127,7 @@ fn configure(config: &mut QueueConfig, choices: &[u8]) {
 fn absurdities(spec: &ParamSpec) -> Vec<&'static str> {
     let mut absurd = vec!["", "potato", "-1", "nan", "inf"];
     match spec.unit {
-        Unit::Switch | Unit::Choice(_) => absurd.extend(["0", "maybe"]),
+        Unit::Switch | Unit::Choice(_) | Unit::Kind(_) => absurd.extend(["0", "maybe"]),
         Unit::Span => absurd.extend(["5", "5mbit", "1000000h"]),
         Unit::Packets | Unit::Limit => absurd.push("5ms"),
         Unit::Rate => absurd.extend(["5", "5ms"]),

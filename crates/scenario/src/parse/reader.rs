@@ -177,7 +177,7 @@ impl<'a> Item<'a> {
         };
         set(&text).map_err(|error| {
             let hint = match spec.unit {
-                Unit::Choice(words) => hint(&text, words.iter().copied()),
+                Unit::Choice(words) | Unit::Kind(words) => hint(&text, words.iter().copied()),
                 unit => unit_hint(&text, unit),
             };
             self.refuse(&error.allowed, &hint)
@@ -251,7 +251,7 @@ pub(crate) fn words(unit: Unit) -> String {
         Unit::Count => u32::allowed(),
         Unit::Number => f64::allowed(),
         Unit::Switch => bool::allowed(),
-        Unit::Choice(words) => words.join(" | "),
+        Unit::Choice(words) | Unit::Kind(words) => words.join(" | "),
     }
 }
 

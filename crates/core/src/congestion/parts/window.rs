@@ -127,6 +127,14 @@ impl Window {
         };
     }
 
+    /// Shrinks to a part of itself, two packets at least, and leaves slow start; there is nothing to undo.
+    pub fn cut(&mut self, numerator: u64, denominator: u64) {
+        self.cwnd = (self.cwnd.saturating_mul(numerator) / denominator.max(1)).max(2);
+        self.ssthresh = Some(self.cwnd);
+        self.credit = 0;
+        self.prior = None;
+    }
+
     /// Takes the last reduction back.
     pub fn undo(&mut self) {
         let Some(prior) = self.prior.take() else { return };

@@ -1,0 +1,290 @@
+//! A controller that looks for fair queuing: any controller below, any detector beside it, and what follows from a verdict.
+//!
+//! The connection sends over two subflows under one window. The detector says how the rate is divided; the controller below
+//! decides about window and rate as if there were one path. While the detector measures by itself, at rates of its own, the
+//! controller rests, and goes on from what was measured. On a verdict the window is cut, or a controller of little delay takes
+//! over for as long as the queue is held to be fair, or nothing happens.
+use crate::congestion::{Ack, Controller, ControllerConfig, Fate, Loss, PathHint, Plan, Sent, Split, Underuse};
+use crate::detector::{Detector, DetectorConfig, Finding, Verdict};
+use crate::params::nested::Nested;
+use crate::rate::{Bytes, Rate};
+use crate::rng::Rng;
+use crate::time::{Span, Time};
+use alloc::boxed::Box;
+
+choice! {
+    /// What follows when fair queuing is found.
+    pub enum Reaction {
+        /// The window shrinks by an eighth, each time (Tonopah).
+        Cut = "cut",
+        /// Another controller takes over while the verdict holds.
+        Switch = "switch",
+        /// Nothing: for measurements.
+        Nothing = "nothing",
+    }
+}
+
+/// What is below, beside, and follows.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The controller below.
+    pub on: Nested<ControllerConfig>,
+    /// The detector.
+    pub detector: Nested<DetectorConfig>,
+    /// What follows from fair queuing.
+    pub fair: Reaction,
+    /// Who takes over with [`Reaction::Switch`].
+    pub gentle: Nested<ControllerConfig>,
+}
+
+/// The controller with its detector.
+pub struct Detecting {
+    settings: Settings,
+    path: PathHint,
+    detector: Detector,
+    /// Who decides: none while the detector measures by itself.
+    active: Option<Box<Controller>>,
+    is_gentle: bool,
+    /// Decisions of the detector that were answered.
+    answered: u32,
+    /// Less is sent until then: the answer of a controller that cannot be told to cut its window.
+    eased_until: Option<Time>,
+    srtt: Option<Span>,
+    min_rtt: Option<Span>,
+    /// Delivery rate of the last round trips.
+    delivered: Option<Rate>,
+    rng: Rng,
+}
+
+/// Paper 2, §II-A: the window is reduced by 1/8.
+const CUT: (u64, u64) = (7, 8);
+/// Round trips' worth of the rate that may be in flight while the detector drives: what is beyond is lost anyway.
+const DRIVEN_TRIPS: u64 = 4;
+/// Packets that may be in flight whatever the rate.
+const DRIVEN_PACKETS: u64 = 64;
+/// Until a round trip is known.
+const USUAL_RTT: Span = Span::ms(100);
+
+impl Detecting {
+    /// See [`CongestionController::new`].
+    pub fn new(settings: Settings, path: &PathHint, now: Time, mut rng: Rng) -> Detecting {
+        let detector = settings.detector.0.build(path, now, Rng::stream(rng.next_u64(), "detector"));
+        let mut detecting = Detecting {
+            settings,
+            path: *path,
+            detector,
+            active: None,
+            is_gentle: false,
+            answered: 0,
+            eased_until: None,
+            srtt: path.rtt,
+            min_rtt: path.rtt,
+            delivered: path.resume,
+            rng,
+        };
+        if detecting.detector.drives().is_none() {
+            detecting.start(false, path.resume, now);
+        }
+        detecting
+    }
+
+    /// A controller begins, where steady state does if the path's rate is known.
+    fn start(&mut self, gentle: bool, resume: Option<Rate>, now: Time) {
+        let config = if gentle { &self.settings.gentle } else { &self.settings.on };
+        let path = PathHint { rtt: self.min_rtt, resume, ..self.path };
+        let rng = Rng::stream(self.rng.next_u64(), "controller");
+        self.active = Some(Box::new(config.0.build(&path, now, rng)));
+        self.is_gentle = gentle;
+        self.eased_until = None;
+    }
+
+    /// After every event: who decides now, and has a verdict to be answered?
+    fn settle(&mut self, now: Time) {
+        if self.detector.drives().is_some() {
+            self.active = None;
+            return;
+        }
+        let verdict = self.detector.verdict();
+        let wants_gentle = self.settings.fair == Reaction::Switch
+            && match verdict.finding {
+                Finding::Fair => true,
+                Finding::Shared => false,
+                // Nothing speaks against what was held before.
+                Finding::Undecided => self.is_gentle,
+            };
+        if self.active.is_none() {
+            let resume = self.detector.measured().or(self.delivered);
+            self.start(wants_gentle, resume, now);
+        } else if wants_gentle != self.is_gentle {
+            self.start(wants_gentle, self.delivered, now);
+        }
+        let decided = verdict.decisions != self.answered;
+        self.answered = verdict.decisions;
+        if decided && verdict.finding == Finding::Fair && self.settings.fair == Reaction::Cut {
+            self.cut(now);
+        }
+    }
+
+    fn cut(&mut self, now: Time) {
+        if let Some(active) = &mut self.active
+            && !active.cut(CUT.0, CUT.1, now)
+        {
+            self.eased_until = Some(now + self.srtt.unwrap_or(USUAL_RTT));
+        }
+    }
+
+    /// See [`CongestionController::on_sent`].
+    pub fn on_sent(&mut self, event: &Sent) {
+        self.detector.on_sent(event);
+        if let Some(active) = &mut self.active {
+            active.on_sent(event);
+        }
+    }
+
+    /// See [`CongestionController::on_fate`].
+    pub fn on_fate(&mut self, event: &Fate) {
+        self.detector.on_fate(event);
+        if let Some(active) = self.active.as_mut().filter(|active| active.wants_fates()) {
+            active.on_fate(event);
+        }
+        self.settle(event.now);
+    }
+
+    /// See [`CongestionController::on_ack`].
+    pub fn on_ack(&mut self, event: &Ack) {
+        (self.srtt, self.min_rtt) = (Some(event.srtt), Some(event.min_rtt));
+        if event.rate.is_valid() && !event.rate.app_limited {
+            self.delivered = Rate::over(event.rate.delivered, event.rate.interval).or(self.delivered);
+        }
+        if self.eased_until.is_some_and(|until| until <= event.now) {
+            self.eased_until = None;
+        }
+        if let Some(active) = &mut self.active {
+            active.on_ack(event);
+        }
+        self.settle(event.now);
+    }
+
+    /// See [`CongestionController::on_loss`].
+    pub fn on_loss(&mut self, event: &Loss) {
+        if let Some(active) = &mut self.active {
+            active.on_loss(event);
+        }
+    }
+
+    /// See [`CongestionController::on_spurious`].
+    pub fn on_spurious(&mut self, now: Time) {
+        if let Some(active) = &mut self.active {
+            active.on_spurious(now);
+        }
+    }
+
+    /// See [`CongestionController::on_underuse`].
+    pub fn on_underuse(&mut self, event: &Underuse) {
+        if let Some(active) = &mut self.active {
+            active.on_underuse(event);
+        }
+    }
+
+    /// See [`CongestionController::on_timer`].
+    pub fn on_timer(&mut self, now: Time) {
+        if self.detector.next_timer().is_some_and(|at| at <= now) {
+            self.detector.on_timer(now);
+        }
+        if let Some(active) = &mut self.active
+            && active.next_timer().is_some_and(|at| at <= now)
+        {
+            active.on_timer(now);
+        }
+        self.settle(now);
+    }
+
+    /// See [`CongestionController::next_timer`].
+    pub fn next_timer(&self) -> Option<Time> {
+        let active = self.active.as_ref().and_then(|active| active.next_timer());
+        [self.detector.next_timer(), active].into_iter().flatten().min()
+    }
+
+    /// See [`CongestionController::plan`].
+    pub fn plan(&self) -> Plan {
+        let Some(active) = &self.active else { return self.driven() };
+        let plan = active.plan();
+        if self.eased_until.is_none() {
+            return plan;
+        }
+        let less = |amount: u64| (u128::from(amount) * u128::from(CUT.0) / u128::from(CUT.1)) as u64;
+        let cwnd = Bytes(less(plan.cwnd.0)).max(self.path.mss * 2);
+        Plan { cwnd, pacing: plan.pacing.map(|rate| Rate::bit(less(rate.as_bps()).max(1))), ..plan }
+    }
+
+    fn driven(&self) -> Plan {
+        let rate = self.detector.drives().unwrap_or(Rate::mbit(1));
+        let window = rate.bytes_in(self.srtt.unwrap_or(USUAL_RTT) * DRIVEN_TRIPS);
+        Plan {
+            cwnd: (window + self.path.mss * DRIVEN_PACKETS).max(self.path.initial_window),
+            ssthresh: None,
+            pacing: Some(rate),
+            burst: self.path.mss,
+        }
+    }
+
+    /// See [`CongestionController::split`].
+    pub fn split(&self) -> Split {
+        self.detector.split()
+    }
+
+    /// See [`CongestionController::verdict`].
+    pub fn verdict(&self) -> Verdict {
+        self.detector.verdict()
+    }
+}
+
+/// A controller that is a [`Detecting`] with settings of its own.
+macro_rules! detecting {
+    ($Type:ident, $Params:ident) => {
+        impl CongestionController for $Type {
+            type Params = $Params;
+            const REDUCTION: Reduction = Reduction::Own;
+            const FATES: bool = true;
+            const SPLITS: bool = true;
+
+            fn new(params: &$Params, path: &PathHint, now: Time, rng: Rng) -> $Type {
+                $Type(Detecting::new(params.settings(), path, now, rng))
+            }
+            fn on_sent(&mut self, event: &Sent) {
+                self.0.on_sent(event);
+            }
+            fn on_ack(&mut self, event: &Ack) {
+                self.0.on_ack(event);
+            }
+            fn on_loss(&mut self, event: &Loss) {
+                self.0.on_loss(event);
+            }
+            fn on_fate(&mut self, event: &Fate) {
+                self.0.on_fate(event);
+            }
+            fn on_spurious(&mut self, now: Time) {
+                self.0.on_spurious(now);
+            }
+            fn on_underuse(&mut self, event: &Underuse) {
+                self.0.on_underuse(event);
+            }
+            fn on_timer(&mut self, now: Time) {
+                self.0.on_timer(now);
+            }
+            fn next_timer(&self) -> Option<Time> {
+                self.0.next_timer()
+            }
+            fn plan(&self) -> Plan {
+                self.0.plan()
+            }
+            fn split(&self) -> Split {
+                self.0.split()
+            }
+            fn verdict(&self) -> Option<Verdict> {
+                Some(self.0.verdict())
+            }
+        }
+    };
+}
+pub(crate) use detecting;

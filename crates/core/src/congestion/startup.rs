@@ -1,0 +1,49 @@
+//! Fair-queuing detection when a flow starts, and the control that fits what was found (Bachl, Fabini, Zseby 2020).
+//!
+//! Two subflows send at doubling rates until both lose; then one goes on with what they received together: under the
+//! delay-based control where the queue is fair, where its low delay costs it nothing, and else under PCC, with the utility
+//! of the authors' code, which holds its own beside loss-based flows.
+use super::parts::detecting::{Detecting, Reaction, Settings, detecting};
+use super::vivace::VivaceParams;
+use super::{
+    Ack, CongestionController, ControllerConfig, Fate, Loss, PathHint, Plan, Reduction, Sent, Split, Underuse,
+};
+use crate::detector::{DetectorConfig, Verdict};
+use crate::params::nested::Nested;
+use crate::{Rate, Rng, Time};
+
+params! {
+    /// Parameters of the control that is chosen at start-up.
+    pub struct StartupParams {
+        /// The controller of a shared queue, and of an undecided measurement.
+        pub shared: Nested<ControllerConfig> = Nested::new(fallback());
+        /// The controller of a fair queue.
+        pub fair: Nested<ControllerConfig> = Nested::new(ControllerConfig::Delay(Default::default()));
+        /// Who looks for fair queuing; `"startup:every=10s"` measures again and again.
+        pub detector: Nested<DetectorConfig> = Nested::new(DetectorConfig::Startup(Default::default()));
+    }
+}
+
+/// The choice at start-up.
+pub struct Startup(Detecting);
+
+impl StartupParams {
+    fn settings(&self) -> Settings {
+        let StartupParams { shared, fair, detector } = self.clone();
+        Settings { on: shared, detector, fair: Reaction::Switch, gentle: fair }
+    }
+}
+
+/// PCC with the authors' utility: Mbit/s^0.9 − 11.35 · loss · Mbit/s, where loss up to 3 % counts once; steps of 5 %, 2 Mbit/s
+/// at least.
+fn fallback() -> ControllerConfig {
+    ControllerConfig::Vivace(VivaceParams {
+        latency: 0.0,
+        mild_up_to: 0.03,
+        bound_step: 0.0,
+        floor: Rate::mbit(2),
+        ..VivaceParams::default()
+    })
+}
+
+detecting!(Startup, StartupParams);

@@ -1,0 +1,108 @@
+//! Parameters that name an entry of a registry, with parameters of its own: `"cubic"`, `"cubic:hystart=false"`,
+//! `"share:cut=0.56;intervals=8"`.
+use super::{ParamError, ParamValue, Unit};
+use crate::congestion::ControllerConfig;
+use crate::detector::DetectorConfig;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// An entry of a registry, as a parameter of another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Nested<T>(pub Box<T>);
+
+impl<T> Nested<T> {
+    /// This entry.
+    pub fn new(config: T) -> Nested<T> {
+        Nested(Box::new(config))
+    }
+}
+
+/// A registry whose entries can be named in a parameter.
+pub trait Registered: Clone + PartialEq + ToString {
+    /// All names.
+    const NAMES: &'static [&'static str];
+    /// The entry called `name`, with default parameters.
+    fn named(name: &str) -> Option<Self>;
+    /// Sets a parameter from text.
+    fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError>;
+    /// Checks the parameters.
+    fn validate(&self) -> Result<(), ParamError>;
+    /// May it stand inside another entry?
+    fn nests(&self) -> bool {
+        true
+    }
+}
+
+impl Registered for ControllerConfig {
+    const NAMES: &'static [&'static str] = ControllerConfig::NAMES;
+    fn named(name: &str) -> Option<Self> {
+        ControllerConfig::named(name)
+    }
+    fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
+        self.set(name, text)
+    }
+    fn validate(&self) -> Result<(), ParamError> {
+        self.validate()
+    }
+    /// One that divides what it sends has no place below another that does.
+    fn nests(&self) -> bool {
+        !self.splits()
+    }
+}
+
+impl Registered for DetectorConfig {
+    const NAMES: &'static [&'static str] = DetectorConfig::NAMES;
+    fn named(name: &str) -> Option<Self> {
+        DetectorConfig::named(name)
+    }
+    fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
+        self.set(name, text)
+    }
+    fn validate(&self) -> Result<(), ParamError> {
+        self.validate()
+    }
+}
+
+impl<T: Registered> ParamValue for Nested<T> {
+    const UNIT: Unit = Unit::Kind(T::NAMES);
+
+    fn parse(text: &str) -> Option<Nested<T>> {
+        let (name, params) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
+        let mut config = T::named(name.trim()).filter(T::nests)?;
+        for param in params.split([';', ',']).map(str::trim).filter(|param| !param.is_empty()) {
+            let (name, value) = param.split_once('=')?;
+            config.set(name.trim(), value.trim()).ok()?;
+        }
+        config.validate().ok()?;
+        Some(Nested::new(config))
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string().replace(',', ";")
+    }
+
+    fn allowed() -> String {
+        let nests = |name: &&&str| T::named(name).is_some_and(|config| config.nests());
+        let names: Vec<&str> = T::NAMES.iter().filter(nests).copied().collect();
+        format!("{}; with parameters: \"NAME:KEY=VALUE;KEY=VALUE\"", names.join(" | "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_survive_being_written() {
+        let text = "cubic:hystart=false;fast_convergence=false";
+        let cubic = Nested::<ControllerConfig>::parse(text).map(|nested| nested.show());
+        assert_eq!(cubic.as_deref().and_then(Nested::<ControllerConfig>::parse).map(|n| n.show()), cubic);
+        assert!(cubic.is_some_and(|shown| shown.starts_with("cubic:") && shown.contains("hystart=false")));
+        assert!(Nested::<ControllerConfig>::parse("cubic:hystart=perhaps").is_none());
+        assert!(Nested::<ControllerConfig>::parse("cubic:no_such=1").is_none());
+        assert!(Nested::<ControllerConfig>::parse("tonopah").is_none(), "two splits");
+        assert!(Nested::<DetectorConfig>::parse("share:cut=0.56;intervals=8").is_some());
+    }
+}
