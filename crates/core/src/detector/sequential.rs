@@ -13,8 +13,11 @@
 //! - level: shared N(0, σ²); fair N(0, σ² + (μ/2)²)
 //!
 //! σ² comes from the residuals of each subflow's own line, with at most [`INDEPENDENT`] samples of an interval taken for
-//! independent, and is at least a packet's time. No queue, no evidence: with q = 0 the hypotheses are the same. An interval
-//! with losses does not speak for a shared queue by its delays: a full queue has no slope, either.
+//! independent, and is at least a packet's time. No queue, no evidence: with q = 0 the hypotheses are the same.
+//!
+//! Two things speak less for a shared queue than they seem to. A queue of a few packets may be that of a fair scheduler's
+//! quanta, in which both subflows wait alike: against fair queuing, q counts from [`GRANULES`] packets' times on. And in an
+//! interval with losses a queue may be full: a full queue has no slope, whoever owns it.
 //!
 //! **Losses.** In a shared queue each loss is the dominant subflow's with the probability of its share of what was sent. Where
 //! the service is fair both receive alike, so that nearly all losses are the dominant one's. Losses come in clusters, and so an
@@ -70,6 +73,10 @@ const KEPT: usize = 16;
 const INDEPENDENT: f64 = 4.0;
 /// How far beyond its bound the sum may go, in bounds: what contrary evidence has to undo.
 const HEADROOM: f64 = 1.5;
+/// Packets' times of waiting that a fair scheduler's quanta may cause.
+const GRANULES: f64 = 8.0;
+/// What an interval of so small a queue speaks for a shared one at most.
+const CHANCE: f64 = 0.1;
 /// Least samples of a line.
 const SAMPLES: f64 = 4.0;
 /// Part of a queue's delay that may differ for other reasons.
@@ -271,16 +278,26 @@ impl Sequential {
         let packet = length * self.mss as f64 / delivered.max(self.mss as f64);
         let floor = packet * packet + SLACK * SLACK * queue * queue;
         let rise = 2.0 * (2.0 * self.p.dominant - 1.0) * length;
-        let expected = 0.5 * rise.min(queue);
         let slope = (more.slope - less.slope) * length;
         let slope_variance = (more.slope_variance + less.slope_variance) * length * length + floor;
         let level = more.level - less.level;
         let level_variance = more.level_variance + less.level_variance + floor;
-        let half = expected / 2.0;
-        let fair = log_normal(slope - expected, slope_variance + expected * expected)
-            + log_normal(level, level_variance + half * half);
-        let shared = log_normal(slope, slope_variance) + log_normal(level, level_variance);
-        Some(fair - shared)
+        // How much likelier is what was seen with a queue of one's own, of which so much shows?
+        let ratio = |queue: f64| {
+            let expected = 0.5 * rise.min(queue);
+            let half = expected / 2.0;
+            let fair = log_normal(slope - expected, slope_variance + expected * expected)
+                + log_normal(level, level_variance + half * half);
+            fair - log_normal(slope, slope_variance) - log_normal(level, level_variance)
+        };
+        let for_fair = ratio(queue);
+        if for_fair >= 0.0 {
+            return Some(for_fair);
+        }
+        let for_shared = ratio((queue - GRANULES * packet).max(0.0)).min(0.0);
+        // As long as fair queuing is not found, what comes of chance must not add up to it.
+        let least = if self.verdict.finding == Finding::Fair { 0.0 } else { for_fair.max(-CHANCE) };
+        Some(for_shared.min(least))
     }
 }
 
