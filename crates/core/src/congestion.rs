@@ -477,6 +477,7 @@ controllers! {
     prague::Prague, "Answers the share of marked packets, for L4S (draft-briscoe-iccrg-prague-congestion-control).";
     vivace::Vivace, "Tries rates either side of its own and climbs the gradient of a utility (PCC Vivace, NSDI 2018).";
     allegro::Allegro, "Tries rates in randomised pairs and takes the one with the better utility (PCC Allegro, NSDI 2015).";
+    copa::Copa, "Steers towards a rate of 1/(δ × queuing delay) (Arun and Balakrishnan 2018).";
 }
 
 impl core::fmt::Display for ControllerConfig {

@@ -5,6 +5,7 @@ pub mod monitor_interval;
 pub mod slow_start;
 pub mod trials;
 pub mod window;
+pub mod windowed;
 
 #[cfg(test)]
 pub(crate) mod testing {
