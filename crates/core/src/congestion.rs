@@ -501,6 +501,7 @@ controllers! {
     allegro::Allegro, "Tries rates in randomised pairs and takes the one with the better utility (PCC Allegro, NSDI 2015).";
     tonopah::Tonopah, "Any controller over two subflows that show whether the bottleneck queues fairly (Bachl 2022).";
     startup::Startup, "Detects fair queuing when it starts, and takes the control that fits (Bachl, Fabini, Zseby 2020).";
+    copa::Copa, "Steers towards a rate of 1/(δ × queuing delay) (Arun and Balakrishnan 2018).";
 }
 
 impl core::fmt::Display for ControllerConfig {

@@ -6,6 +6,7 @@ pub mod monitor_interval;
 pub mod slow_start;
 pub mod trials;
 pub mod window;
+pub mod windowed;
 
 #[cfg(test)]
 pub(crate) mod testing {

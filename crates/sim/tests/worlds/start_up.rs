@@ -104,6 +104,69 @@ fn prague() {
     }
 }
 
+#[test]
+fn copa() {
+    for result in table("copa", TAIL_DROP) {
+        let hop = hop(&result, "link");
+        assert!(hop.utilisation > 0.99, "{}", hop.utilisation);
+        // Alone its queue swings between nothing and 2.5/δ packets (§3.1), and another may be on the wire.
+        assert!(hop.queue_packets.mean < 6.0, "{} packets", hop.queue_packets.mean);
+    }
+}
+
+/// Whether it competes or not matters beside a flow that fills the buffer, and only there.
+#[test]
+fn copa_beside_others() {
+    let mut table = format!("{:<36}{:>10}{:>10}{:>9}{:>9}\n", "", "Mbit/s", "Mbit/s", "queue", "rtt ms");
+    let calm = r#"{ kind = "copa", competitive = false }"#;
+    for (label, one, other) in [
+        ("copa, copa", r#""copa""#, r#""copa""#),
+        ("copa, copa that never competes", r#""copa""#, calm),
+        ("copa, cubic", r#""copa""#, r#""cubic""#),
+        ("copa that never competes, cubic", calm, r#""cubic""#),
+    ] {
+        let result = run_text(&format!(
+            r#"
+            duration = "60s"
+            warmup = "20s"
+            [[hop]]
+            name = "link"
+            rate = "24mbit"
+            queue = {{ kind = "fifo", limit = "2bdp" }}
+            [[flow]]
+            name = "one"
+            controller = {one}
+            rtt = "40ms"
+            route = ["link"]
+            [[flow]]
+            name = "other"
+            controller = {other}
+            rtt = "40ms"
+            route = ["link"]
+            start = "1s""#
+        ));
+        let (hop, one, other) = (hop(&result, "link"), flow(&result, "one"), flow(&result, "other"));
+        let _ = writeln!(
+            table,
+            "{label:<36}{:>10.2}{:>10.2}{:>9.2}{:>9.2}",
+            one.goodput_mbit,
+            other.goodput_mbit,
+            hop.queue_packets.mean,
+            one.rtt_ms.expect("acknowledged").mean,
+        );
+        let ratio = one.goodput_mbit / other.goodput_mbit;
+        match (label.ends_with("cubic"), label.contains("never")) {
+            (false, _) => {
+                assert!((0.8..1.25).contains(&ratio), "{label}: {ratio}");
+                assert!(hop.queue_packets.mean < 10.0, "{label}: 2.5/δ packets for each");
+            }
+            (true, false) => assert!((0.5..2.0).contains(&ratio), "{label}: {ratio}"),
+            (true, true) => assert!(ratio < 0.1, "{label}: {ratio}"),
+        }
+    }
+    expect("copa_beside_others.txt", &table);
+}
+
 /// Figures 4 to 7 of the paper: 50 Mbit/s, 10 ms, 100 packets, CUBIC 5 s earlier.
 #[test]
 fn delay_starves_beside_cubic_unless_queuing_is_fair() {
