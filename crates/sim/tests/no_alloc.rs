@@ -5,7 +5,7 @@
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span, Time};
-use narrows_scenario::transport::TcpParams;
+use narrows_scenario::transport::{QuicParams, TcpParams};
 use narrows_scenario::{Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport};
 use narrows_sim::Watch;
 
@@ -98,7 +98,11 @@ fn stretched(scenario: &Scenario) -> Scenario {
 
 fn scenario(queue: QueueConfig, controller: ControllerConfig, count: u32) -> Scenario {
     let duration = Span::s(10);
-    Scenario {
+    let transport = match controller.splits() {
+        true => Transport::Quic(QuicParams::default()),
+        false => Transport::Tcp(TcpParams::default()),
+    };
+    let scenario = Scenario {
         name: "steady".into(),
         duration,
         warmup: Span::s(1),
@@ -124,9 +128,11 @@ fn scenario(queue: QueueConfig, controller: ControllerConfig, count: u32) -> Sce
             subflow_route: Vec::new(),
             start: Start::At(Time::ZERO),
             stop: Time::ZERO + duration,
-            transport: Transport::Tcp(TcpParams::default()),
+            transport,
             ends: Ends::default(),
         }],
         record: Record { interval: Some(Span::ms(20)), ..Record::default() },
-    }
+    };
+    scenario.validate().expect("a legal scenario");
+    scenario
 }

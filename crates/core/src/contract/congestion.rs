@@ -88,7 +88,9 @@ pub fn check_registered(name: &str) -> Result<(), String> {
     let plan = config.build(&path, Time::ZERO, Rng::stream(1, name)).plan();
     // A detector that measures by itself starts at a rate of its own.
     let measures = config.splits() && plan.pacing.is_some();
-    ensure(measures || plan.cwnd == path.initial_window, || format!("starts with {}, not {}", plan.cwnd, path.initial_window))
+    ensure(measures || plan.cwnd == path.initial_window, || {
+        format!("starts with {}, not {}", plan.cwnd, path.initial_window)
+    })
 }
 
 /// Values that no parameter of this kind may take.

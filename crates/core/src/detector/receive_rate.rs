@@ -75,9 +75,8 @@ impl FairQueuingDetector for ReceiveRate {
             return self.end(Finding::Undecided, 0.0);
         }
         if now >= ramp.ends() {
-            let rate = Rate::bit(ramp.current().rate.as_bps().saturating_mul(2));
-            let rtt = ramp.rtt();
-            ramp.double(now, length(&self.p, rate, rtt, self.mss));
+            let (rate, rtt) = (ramp.next_rate(), ramp.rtt());
+            ramp.step(rate, now, length(&self.p, rate, rtt, self.mss));
         }
     }
 

@@ -92,8 +92,8 @@ impl FairQueuingDetector for Startup {
                 return self.end(Finding::Undecided, 0.0, now);
             }
             if now >= ramp.ends() {
-                let rate = Rate::bit(ramp.current().rate.as_bps().saturating_mul(2));
-                ramp.double(now, length(&self.p, rate, self.rtt, self.mss));
+                let rate = ramp.next_rate();
+                ramp.step(rate, now, length(&self.p, rate, self.rtt, self.mss));
             }
         } else if self.again.is_some_and(|at| at <= now) {
             let sixth = self.received.map(|rate| Rate::bit(rate.as_bps() / 6));

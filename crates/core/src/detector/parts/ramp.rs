@@ -8,6 +8,10 @@ use crate::time::{Span, Time};
 
 /// Intervals whose packets may still be under way.
 const KEPT: usize = 8;
+/// What is sent is plenty at so many times what arrives: both subflows are far beyond any share.
+const PLENTY: u64 = 8;
+/// No doubling beyond this.
+const FASTEST: Rate = Rate::gbit(100);
 /// Shares of r and 2r.
 const SHARES: [f64; 2] = [1.0 / 3.0, 2.0 / 3.0];
 
@@ -94,11 +98,21 @@ impl Ramp {
         self.rtt
     }
 
-    /// The rates double, for so long.
-    pub fn double(&mut self, now: Time, length: Span) {
+    /// The rate of the slower subflow in the next step: twice as much, unless what is sent now is already so much more than
+    /// what came of the last step that was heard of that more could only be lost.
+    pub fn next_rate(&self) -> Rate {
+        let rate = self.current().rate;
+        let heard =
+            (1..KEPT as u64).filter(|&n| n < self.begun).map(|n| &self.steps[(self.begun - 1 - n) as usize % KEPT]);
+        let came = heard.filter_map(|step| rate_of(step.received, step.end.since(step.start))).max();
+        let is_plenty = came.is_some_and(|came| self.rate().as_bps() / PLENTY > came.as_bps());
+        if is_plenty { rate } else { Rate::bit(rate.as_bps().saturating_mul(2)).min(FASTEST) }
+    }
+
+    /// The next step begins, at this rate of the slower subflow, for so long.
+    pub fn step(&mut self, rate: Rate, now: Time, length: Span) {
         let last = (self.begun - 1) as usize % KEPT;
         self.steps[last].end = now;
-        let rate = Rate::bit(self.steps[last].rate.as_bps().saturating_mul(2));
         self.steps[self.begun as usize % KEPT] = Step { start: now, rate, ..Step::default() };
         self.begun += 1;
         self.looked = self.looked.max(self.begun.saturating_sub(KEPT as u64));
