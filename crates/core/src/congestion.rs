@@ -502,6 +502,7 @@ controllers! {
     tonopah::Tonopah, "Any controller over two subflows that show whether the bottleneck queues fairly (Bachl 2022).";
     startup::Startup, "Detects fair queuing when it starts, and takes the control that fits (Bachl, Fabini, Zseby 2020).";
     copa::Copa, "Steers towards a rate of 1/(δ × queuing delay) (Arun and Balakrishnan 2018).";
+    bbr::Bbr, "Paces at the bandwidth seen, with two bandwidth-delay products in flight at most (BBR v1; Linux: bbr).";
 }
 
 impl core::fmt::Display for ControllerConfig {

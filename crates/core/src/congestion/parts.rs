@@ -1,8 +1,11 @@
 //! What controllers share: one law each.
 pub mod detecting;
+pub mod ack_aggregation;
+pub mod bandwidth;
 pub mod hystart;
 pub mod hystart_plus_plus;
 pub mod monitor_interval;
+pub mod quiet_time;
 pub mod slow_start;
 pub mod trials;
 pub mod window;
