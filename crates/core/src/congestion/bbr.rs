@@ -18,6 +18,8 @@ use crate::params::Packets;
 use crate::{Bytes, Rng, Span, Time};
 
 mod long_term;
+#[cfg(test)]
+mod tests;
 
 params! {
     /// BBR's parameters; the defaults are Linux's.
@@ -239,9 +241,7 @@ impl Bbr {
             self.mode = Mode::Drain;
             self.ssthresh = Some(self.inflight_at(Gain::ONE));
         }
-        if self.mode == Mode::Drain
-            && self.in_network_at_departure(ack, ack.inflight) <= self.inflight_at(Gain::ONE)
-        {
+        if self.mode == Mode::Drain && self.in_network_at_departure(ack, ack.inflight) <= self.inflight_at(Gain::ONE) {
             self.probe_bandwidth();
         }
     }
@@ -568,8 +568,7 @@ impl Gains {
 }
 
 /// Pacing gains of PROBE_BW, a round trip each (Linux: `bbr_pacing_gain`): 5/4, 3/4, 1 ….
-const CYCLE: [Gain; 8] =
-    [Gain(320), Gain(192), Gain::ONE, Gain::ONE, Gain::ONE, Gain::ONE, Gain::ONE, Gain::ONE];
+const CYCLE: [Gain; 8] = [Gain(320), Gain(192), Gain::ONE, Gain::ONE, Gain::ONE, Gain::ONE, Gain::ONE, Gain::ONE];
 /// Phases that the cycle may begin with (Linux: `bbr_cycle_rand`).
 const RANDOM_PHASES: u64 = 7;
 /// How much slower than the bandwidth it is paced, so that no queue stands (Linux: `bbr_pacing_margin_percent`).

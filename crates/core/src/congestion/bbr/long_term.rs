@@ -95,8 +95,7 @@ impl LongTerm {
     }
 
     fn begin(&mut self, seen: &Evidence) {
-        self.start =
-            Start { at_ms: millis(seen.delivered_at), delivered: seen.delivered, lost: seen.total_lost };
+        self.start = Start { at_ms: millis(seen.delivered_at), delivered: seen.delivered, lost: seen.total_lost };
         self.rounds = 0;
     }
 
