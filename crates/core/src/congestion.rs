@@ -68,6 +68,8 @@ pub struct RateSample {
     pub prior_delivered: Bytes,
     /// In flight when the sampled packet was sent.
     pub prior_inflight: Bytes,
+    /// Lost over the connection between the sampled packet's sending and its acknowledgment.
+    pub lost: Bytes,
     /// Was the sender limited by its application when the packet was sent?
     pub app_limited: bool,
 }
@@ -148,8 +150,21 @@ pub struct Fate {
     pub bytes: Bytes,
     /// The subflow that carried it.
     pub subflow: u8,
+    /// What it flew with.
+    pub flight: Flight,
     /// What became of it.
     pub outcome: Outcome,
+}
+
+/// The circumstances of a packet's flight.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Flight {
+    /// In flight when it was sent, itself included.
+    pub inflight: Bytes,
+    /// Lost over the connection since then, itself included if it was.
+    pub lost: Bytes,
+    /// Was the sender limited by its application when it was sent?
+    pub app_limited: bool,
 }
 
 /// See [`Fate`].

@@ -61,6 +61,7 @@ impl Connection {
                 interval: RTT,
                 prior_delivered: MSS * prior_delivered,
                 prior_inflight: MSS * rate,
+                lost: Bytes::ZERO,
                 app_limited: false,
             },
             ..testing::ack(self.now, packets)
