@@ -518,6 +518,7 @@ controllers! {
     startup::Startup, "Detects fair queuing when it starts, and takes the control that fits (Bachl, Fabini, Zseby 2020).";
     copa::Copa, "Steers towards a rate of 1/(δ × queuing delay) (Arun and Balakrishnan 2018).";
     bbr::Bbr, "Paces at the bandwidth seen, with two bandwidth-delay products in flight at most (BBR v1; Linux: bbr).";
+    bbr3::Bbr3, "Paces at the bandwidth seen, and keeps in flight what loses little (BBR v3: draft-ietf-ccwg-bbr).";
 }
 
 impl core::fmt::Display for ControllerConfig {

@@ -9,7 +9,7 @@
 //! Source: Linux `tcp_bbr.c`, followed decision by decision in its fixed point: packets, microseconds, gains in 256ths,
 //! jiffies for what is long. Deviates: arithmetic saturates where Linux's wraps; a packet that is not full counts its bytes.
 use self::long_term::{Evidence, Finding, LongTerm};
-use super::parts::ack_aggregation::AckAggregation;
+use super::parts::ack_aggregation::{AckAggregation, WINDOW};
 use super::parts::bandwidth::{Bandwidth, Gain, burst_goal, micros, pacing, packets};
 use super::parts::quiet_time::QuietTime;
 use super::parts::windowed::WindowedMax;
@@ -197,7 +197,8 @@ impl Bbr {
     fn update_aggregation(&mut self, ack: &Ack, acked: u64) {
         if self.p.aggregation && acked > 0 && micros(ack.rate.interval) > 0 {
             let bw = self.bandwidth();
-            self.aggregation.update(self.delivered.0, acked, bw, self.cwnd, self.round.started);
+            let turns = self.round.started.then_some(WINDOW);
+            self.aggregation.update(self.delivered.0, acked, bw, self.cwnd, turns);
         }
     }
 

@@ -8,7 +8,7 @@ fn from_start_up_to_steady_state() {
         "{:<6}{:>18}{:>12}{:>9}{:>9}{:>10}{:>8}{:>8}\n",
         "", "link", "full pipe", "util %", "queue", "mean RTT", "p99 ms", "resent"
     );
-    for controller in ["bbr"] {
+    for controller in ["bbr", "bbr3"] {
         for (mbit, rtt) in [(10, 20), (100, 50), (50, 10)] {
             let result = run(&parse(&format!(
                 r#"

@@ -2,7 +2,7 @@
 //! acknowledgments come in clumps.
 //!
 //! Source: Linux `bbr_update_ack_aggregation` (draft-ietf-ccwg-bbr §5.5.9). An epoch lasts while acknowledgments are ahead of
-//! the estimated bandwidth; the most by which one was ahead is kept for five to ten round trips.
+//! the estimated bandwidth; the most by which one was ahead is kept for one or two windows of round trips.
 use super::bandwidth::{Bandwidth, micros};
 use crate::Time;
 
@@ -30,11 +30,12 @@ impl AckAggregation {
         (self.epoch, self.acked) = (now, 0);
     }
 
-    /// `acked` packets were delivered `now` with a window of `cwnd`, at an estimated bandwidth.
-    pub fn update(&mut self, now: Time, acked: u64, bandwidth: Bandwidth, cwnd: u64, round_started: bool) {
-        if round_started {
+    /// `acked` packets were delivered `now` with a window of `cwnd`, at an estimated bandwidth. `turns` comes with the first
+    /// acknowledgment of a round trip: the round trips that a window lasts.
+    pub fn update(&mut self, now: Time, acked: u64, bandwidth: Bandwidth, cwnd: u64, turns: Option<u32>) {
+        if let Some(turns) = turns {
             self.rounds += 1;
-            if self.rounds >= WINDOW {
+            if self.rounds >= turns {
                 self.rounds = 0;
                 self.turn ^= 1;
                 self.extra[self.turn] = 0;
@@ -57,8 +58,8 @@ impl AckAggregation {
     }
 }
 
-/// Round trips of a window (Linux: `bbr_extra_acked_win_rtts`).
-const WINDOW: u32 = 5;
+/// Round trips of a window, in steady state (Linux: `bbr_extra_acked_win_rtts`).
+pub const WINDOW: u32 = 5;
 /// Packets (Linux: `bbr_ack_epoch_acked_reset_thresh`).
 const LONGEST_EPOCH: u64 = 1 << 20;
 /// Linux: `bbr_extra_acked_max_us`.
@@ -77,18 +78,18 @@ mod tests {
         let mut law = AckAggregation::new(Time::ZERO);
         let at = |ms: u64| Time::ZERO + Span::ms(ms);
         // 8 packets at 10 ms: 0 ≤ 10, a new epoch; nothing is expected yet.
-        law.update(at(10), 8, bw, 100, false);
+        law.update(at(10), 8, bw, 100, None);
         assert_eq!(law.allowance(bw), 8);
         // 4 ms on, 4 (3 and a fraction) are expected: 8 + 6 − 3 = 11 ahead.
-        law.update(at(14), 6, bw, 100, false);
+        law.update(at(14), 6, bw, 100, None);
         assert_eq!(law.allowance(bw), 11);
         // A clump beyond the window counts the window only.
-        law.update(at(15), 60, bw, 20, false);
+        law.update(at(15), 60, bw, 20, None);
         assert_eq!(law.allowance(bw), 20);
         // At the pace of the bandwidth each acknowledgment begins a new epoch; after five rounds the other half of the window is
         // in use, after ten the clump is forgotten.
         for round in 1..=10 {
-            law.update(at(200 + 10 * round), 1, bw, 100, true);
+            law.update(at(200 + 10 * round), 1, bw, 100, Some(WINDOW));
             assert_eq!(law.allowance(bw), if round < 10 { 20 } else { 1 }, "round {round}");
         }
     }
