@@ -221,13 +221,7 @@ fn tell_delivered(controller: &mut Option<Controller>, record: &Record, now: Tim
 }
 
 /// What became of a segment, for a controller that wants to know. `total_lost` counts it, modulo 2³².
-pub(super) fn tell(
-    controller: &mut Option<Controller>,
-    record: &Record,
-    now: Time,
-    total_lost: u32,
-    outcome: Outcome,
-) {
+pub(super) fn tell(controller: &mut Option<Controller>, record: &Record, now: Time, total_lost: u32, outcome: Outcome) {
     if let Some(controller) = controller {
         let flight = record.stamp().flight(total_lost);
         let bytes = Bytes(u64::from(record.len));

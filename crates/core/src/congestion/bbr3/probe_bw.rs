@@ -78,6 +78,12 @@ impl Cycle {
         self.started = now;
     }
 
+    /// A climb of one packet per window begins.
+    #[cfg(test)]
+    pub(super) fn climb_from(&mut self, window: u64) {
+        self.climb = Climb { rounds: 1, acked: 0, per_step: Some(window) };
+    }
+
     /// PROBE_RTT interrupts what the feedback would have been.
     pub(super) fn stop_feedback(&mut self) {
         self.feedback = Feedback::Stopping;
@@ -90,24 +96,17 @@ impl Bbr3 {
         if !self.pipe.ever_full || self.adapt_long_term(ack, s) {
             return;
         }
-        match self.state {
-            State::ProbeBw(Phase::Down) => {
-                if !self.probe_if_due(ack.now) && self.may_cruise(ack) {
-                    self.state = State::ProbeBw(Phase::Cruise);
-                }
-            }
-            State::ProbeBw(Phase::Cruise) => {
-                self.probe_if_due(ack.now);
-            }
-            State::ProbeBw(Phase::Refill) if self.round.started => {
+        let State::ProbeBw(phase) = self.state else { return };
+        match phase {
+            Phase::Down | Phase::Cruise if self.probe_if_due(ack.now) => {}
+            Phase::Down if self.may_cruise(ack) => self.state = State::ProbeBw(Phase::Cruise),
+            Phase::Refill if self.round.started => {
                 self.cycle.probe_samples = true;
                 self.start_up(s);
             }
-            State::ProbeBw(Phase::Up) => {
-                if self.must_go_down(ack, s) {
-                    self.cycle.was_too_much = false;
-                    self.start_down(ack.now);
-                }
+            Phase::Up if self.must_go_down(ack, s) => {
+                self.cycle.was_too_much = false;
+                self.start_down(ack.now);
             }
             _ => {}
         }

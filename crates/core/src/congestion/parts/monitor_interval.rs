@@ -238,7 +238,14 @@ mod tests {
     }
 
     fn settle(monitor: &mut Monitor<u32>, sent_ms: u64, outcome: Outcome) {
-        monitor.on_fate(&Fate { now: at(sent_ms + 100), sent: at(sent_ms), bytes: PACKET, subflow: 0, flight: Flight::default(), outcome });
+        monitor.on_fate(&Fate {
+            now: at(sent_ms + 100),
+            sent: at(sent_ms),
+            bytes: PACKET,
+            subflow: 0,
+            flight: Flight::default(),
+            outcome,
+        });
     }
 
     fn delivered(rtt_ms: u64) -> Outcome {

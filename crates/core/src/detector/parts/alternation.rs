@@ -174,7 +174,14 @@ mod tests {
             a.next(at(50 * n), Span::ms(50));
         }
         let outcome = Outcome::Lost;
-        a.on_fate(&Fate { now: at(2000), sent: at(0), bytes: Bytes(100), subflow: 0, flight: Flight::default(), outcome });
+        a.on_fate(&Fate {
+            now: at(2000),
+            sent: at(0),
+            bytes: Bytes(100),
+            subflow: 0,
+            flight: Flight::default(),
+            outcome,
+        });
         assert!((1..KEPT as u64).all(|n| a.before(n).is_some_and(|i| i.lost == [0, 0])));
     }
 }
