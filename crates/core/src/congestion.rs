@@ -68,6 +68,8 @@ pub struct RateSample {
     pub prior_delivered: Bytes,
     /// In flight when the sampled packet was sent.
     pub prior_inflight: Bytes,
+    /// Lost over the connection between the sampled packet's sending and its acknowledgment.
+    pub lost: Bytes,
     /// Was the sender limited by its application when the packet was sent?
     pub app_limited: bool,
 }
@@ -148,8 +150,21 @@ pub struct Fate {
     pub bytes: Bytes,
     /// The subflow that carried it.
     pub subflow: u8,
+    /// What it flew with.
+    pub flight: Flight,
     /// What became of it.
     pub outcome: Outcome,
+}
+
+/// The circumstances of a packet's flight.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Flight {
+    /// In flight when it was sent, itself included.
+    pub inflight: Bytes,
+    /// Lost over the connection since then, itself included if it was.
+    pub lost: Bytes,
+    /// Was the sender limited by its application when it was sent?
+    pub app_limited: bool,
 }
 
 /// See [`Fate`].
@@ -502,6 +517,8 @@ controllers! {
     tonopah::Tonopah, "Any controller over two subflows that show whether the bottleneck queues fairly (Bachl 2022).";
     startup::Startup, "Detects fair queuing when it starts, and takes the control that fits (Bachl, Fabini, Zseby 2020).";
     copa::Copa, "Steers towards a rate of 1/(δ × queuing delay) (Arun and Balakrishnan 2018).";
+    bbr::Bbr, "Paces at the bandwidth seen, with two bandwidth-delay products in flight at most (BBR v1; Linux: bbr).";
+    bbr3::Bbr3, "Paces at the bandwidth seen, and keeps in flight what loses little (BBR v3: draft-ietf-ccwg-bbr).";
 }
 
 impl core::fmt::Display for ControllerConfig {

@@ -239,8 +239,8 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         r#"controller = "new_reno""#,
-        r#"controller = "bbr""#,
-        r#"S.toml:28: unknown controller "bbr"; allowed: CONTROLLERS"#,
+        r#"controller = "warp""#,
+        r#"S.toml:28: unknown controller "warp"; allowed: CONTROLLERS"#,
     ),
     (
         r#"traffic = "bulk""#,

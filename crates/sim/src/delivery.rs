@@ -2,7 +2,7 @@
 //!
 //! Each packet remembers what had been delivered when it left; the acknowledgment of the packet sent last tells how much
 //! was delivered since, over the longer of the time it took to send and to acknowledge it.
-use narrows_core::congestion::RateSample;
+use narrows_core::congestion::{Flight, RateSample};
 use narrows_core::{Bytes, Span, Time};
 
 /// A connection's delivery.
@@ -10,6 +10,8 @@ use narrows_core::{Bytes, Span, Time};
 pub(crate) struct Delivery {
     /// Delivered so far.
     pub(crate) total: Bytes,
+    /// Lost so far, modulo 2³².
+    pub(crate) lost: u32,
     /// When the last of it was delivered.
     at: Time,
     /// When the packet delivered last was sent: the start of the send phase.
@@ -21,12 +23,14 @@ pub(crate) struct Delivery {
 /// What a packet remembers of the time when it was sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stamp {
-    /// Start of the send phase of its sample.
-    pub(crate) first_sent: Time,
+    /// Length of the send phase of its sample, in Linux's microseconds.
+    pub(crate) send_phase_us: u32,
     /// When the last delivery before it was sent had happened.
     pub(crate) delivered_at: Time,
     /// Delivered in all when it was sent.
     pub(crate) delivered: Bytes,
+    /// Lost in all when it was sent, modulo 2³².
+    pub(crate) lost: u32,
     /// In flight, itself included.
     pub(crate) inflight: u32,
     /// The application limited the sender.
@@ -50,9 +54,10 @@ impl Delivery {
             self.at = now;
         }
         Stamp {
-            first_sent: self.first_sent,
+            send_phase_us: u32::try_from(now.since(self.first_sent).as_ns() / 1000).unwrap_or(u32::MAX),
             delivered_at: self.at,
             delivered: self.total,
+            lost: self.lost,
             inflight,
             app_limited: self.is_limited_by_application(),
         }
@@ -89,16 +94,29 @@ impl Delivery {
         };
         self.at = now;
         self.first_sent = *sent;
-        let send_phase = sent.since(stamp.first_sent);
+        let send_phase = Span::us(u64::from(stamp.send_phase_us));
         let ack_phase = now.since(stamp.delivered_at);
         let interval = send_phase.max(ack_phase);
         let too_short = min_rtt.is_some_and(|min| interval < min);
+        let Flight { inflight, lost, app_limited } = stamp.flight(self.lost);
         RateSample {
             delivered: self.total - stamp.delivered,
             interval: if too_short { Span::ZERO } else { interval },
             prior_delivered: stamp.delivered,
-            prior_inflight: Bytes(u64::from(stamp.inflight)),
-            app_limited: stamp.app_limited,
+            prior_inflight: inflight,
+            lost,
+            app_limited,
+        }
+    }
+}
+
+impl Stamp {
+    /// What the packet flew with, when so much has been lost in all, modulo 2³².
+    pub(crate) fn flight(&self, lost: u32) -> Flight {
+        Flight {
+            inflight: Bytes(u64::from(self.inflight)),
+            lost: Bytes(u64::from(lost.wrapping_sub(self.lost))),
+            app_limited: self.app_limited,
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Linux {
         value_parser = whole(1..=100)
     )]
     runs: u64,
-    /// Only this set of cells: T1 tail drop, T2 fq and fq_codel, T6 start-up.
+    /// Only this set of cells: T1 tail drop, T2 fq and fq_codel, T4 bbr, T6 start-up.
     #[arg(long, value_name = "SET", value_parser = ["T1", "T2", "T4", "T6"], ignore_case = true)]
     set: Option<String>,
     /// Print the start-up traces side by side, too.

@@ -194,6 +194,7 @@ const HIGHEST: f64 = 1e12;
 mod tests {
     use super::super::parts::testing::{MSS, ack, path};
     use super::*;
+    use crate::congestion::Flight;
     use crate::congestion::{Outcome, PathHint};
 
     /// The rate of steady state, at an RTT of 100 ms: ten packets in 20 ms.
@@ -227,7 +228,7 @@ mod tests {
         for i in 0..75 {
             let outcome = if i < lost { Outcome::Lost } else { Outcome::Delivered { rtt: Some(rtt) } };
             let now = at(2 * i) + rtt;
-            c.on_fate(&Fate { now, sent: at(2 * i), bytes: MSS, subflow: 0, outcome });
+            c.on_fate(&Fate { now, sent: at(2 * i), bytes: MSS, subflow: 0, flight: Flight::default(), outcome });
             assert_eq!(c.rate, Some(before), "no judgment before the interval is settled");
             c.on_ack(&Ack { rtt: Some(rtt), ..ack(now, 1) });
         }

@@ -1,8 +1,11 @@
 //! What controllers share: one law each.
+pub mod ack_aggregation;
+pub mod bandwidth;
 pub mod detecting;
 pub mod hystart;
 pub mod hystart_plus_plus;
 pub mod monitor_interval;
+pub mod quiet_time;
 pub mod slow_start;
 pub mod trials;
 pub mod window;
@@ -11,7 +14,7 @@ pub mod windowed;
 #[cfg(test)]
 pub(crate) mod testing {
     //! Events for unit tests, filled in with what does not matter.
-    use crate::congestion::{Ack, CongestionController, Fate, Outcome, PathHint, Phase, RateSample, Sent};
+    use crate::congestion::{Ack, CongestionController, Fate, Flight, Outcome, PathHint, Phase, RateSample, Sent};
     use crate::{Bytes, Rate, Span, Time};
     use std::collections::VecDeque;
     use std::vec::Vec;
@@ -109,7 +112,7 @@ pub(crate) mod testing {
         fn hear<C: CongestionController>(&mut self, c: &mut C) {
             let Some((now, sent, rtt)) = self.flight.pop_front() else { return };
             let outcome = rtt.map_or(Outcome::Lost, |rtt| Outcome::Delivered { rtt: Some(rtt) });
-            c.on_fate(&Fate { now, sent, bytes: MSS, subflow: 0, outcome });
+            c.on_fate(&Fate { now, sent, bytes: MSS, subflow: 0, flight: Flight::default(), outcome });
             if let Some(rtt) = rtt {
                 self.delivered += MSS;
                 let inflight = MSS * self.flight.len() as u64;

@@ -17,8 +17,8 @@
 //! - a loss or mark never raises the window; after a timeout it is what is in flight and a few packets
 //! - disuse never raises it; undoing a reduction brings back no more than there was
 use crate::congestion::{
-    Ack, CongestionController, ControllerConfig, Fate, Loss, LossKind, Outcome, PathHint, Phase, Plan, RateSample,
-    Reduction, Sent, Underuse,
+    Ack, CongestionController, ControllerConfig, Fate, Flight, Loss, LossKind, Outcome, PathHint, Phase, Plan,
+    RateSample, Reduction, Sent, Underuse,
 };
 use crate::params::{ParamError, ParamSpec, Params, Unit};
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -168,8 +168,8 @@ struct Model<C> {
     total_lost: u64,
     last_sent: Time,
     /// Packets in flight: when each was sent, over which subflow; and those that were taken for lost.
-    underway: VecDeque<(Time, u8)>,
-    missing: Vec<(Time, u8)>,
+    underway: VecDeque<(Sent, u64)>,
+    missing: Vec<(Sent, u64)>,
     /// End of the recovery episode.
     recovery: Option<u64>,
     in_timeout: bool,
@@ -283,7 +283,7 @@ impl<C: CongestionController> Model<C> {
             if retransmit {
                 self.missing.pop();
             }
-            self.underway.push_back((sent.now, sent.subflow));
+            self.underway.push_back((sent, self.total_lost));
             self.both(|c| c.on_sent(&sent))?;
         }
         Ok(())
@@ -320,16 +320,18 @@ impl<C: CongestionController> Model<C> {
     /// What became of the oldest packets in flight: delivered, with their RTTs or without, or lost.
     fn tell(&mut self, packets: u64, delivered: Option<bool>) -> Result<(), String> {
         for _ in 0..packets {
-            let Some((sent, subflow)) = self.underway.pop_front() else { break };
+            let Some((sent, lost_before)) = self.underway.pop_front() else { break };
             let outcome = match delivered {
-                Some(timed) => Outcome::Delivered { rtt: timed.then(|| self.now.since(sent)) },
+                Some(timed) => Outcome::Delivered { rtt: timed.then(|| self.now.since(sent.now)) },
                 None => {
-                    self.missing.push((sent, subflow));
+                    self.missing.push((sent, lost_before));
                     Outcome::Lost
                 }
             };
             if C::FATES {
-                let fate = Fate { now: self.now, sent, bytes: MSS, subflow, outcome };
+                let Sent { now: sent, subflow, inflight, app_limited, .. } = sent;
+                let flight = Flight { inflight, lost: MSS * (self.total_lost - lost_before), app_limited };
+                let fate = Fate { now: self.now, sent, bytes: MSS, subflow, flight, outcome };
                 self.both(|c| c.on_fate(&fate))?;
             }
         }
@@ -369,6 +371,7 @@ impl<C: CongestionController> Model<C> {
                 interval: self.srtt,
                 prior_delivered: MSS * self.delivered.saturating_sub(prior),
                 prior_inflight: MSS * prior,
+                lost: MSS * self.lost,
                 app_limited: false,
             },
         }

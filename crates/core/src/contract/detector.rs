@@ -9,7 +9,7 @@
 //! - a verdict is not reached from silence: without a packet delivered it stays undecided
 //! - its memory is bounded: it is a value without a heap
 use super::congestion::{check_params, ensure};
-use crate::congestion::{Fate, Outcome, PathHint, Sent};
+use crate::congestion::{Fate, Flight, Outcome, PathHint, Sent};
 use crate::detector::{FairQueuingDetector, Finding};
 use crate::{Bytes, Rate, Rng, Span, Time};
 use alloc::format;
@@ -134,7 +134,7 @@ impl<D: FairQueuingDetector> Model<D> {
     }
 
     fn tell(&mut self, sent: Time, subflow: u8, outcome: Outcome) -> Result<(), String> {
-        let fate = Fate { now: self.now, sent, bytes: MSS, subflow, outcome };
+        let fate = Fate { now: self.now, sent, bytes: MSS, subflow, flight: Flight::default(), outcome };
         self.both(|d| d.on_fate(&fate))
     }
 }

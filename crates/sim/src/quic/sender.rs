@@ -260,6 +260,7 @@ impl Sender {
         let Sender { subflows, controller, wants_fates, .. } = self;
         let subflow = &mut subflows[usize::from(frame.subflow)];
         let delay = Span::us(u64::from(frame.delay_us)).min(self.max_ack_delay);
+        let total_lost = self.delivery.lost;
         let min = subflow.rtt.min();
         let (mut acked, mut newest, mut sample) = (0, None, None);
         subflow.acknowledge(frame, |number, packet| {
@@ -273,7 +274,7 @@ impl Sender {
                 // The receiver's delay is that of the largest; what came before waited longer, at most by a gap.
                 let net = rtt.saturating_sub(delay).max(min.unwrap_or(Span::ZERO).min(rtt));
                 let rtt = (number == frame.largest).then_some(net);
-                controller.on_fate(&fate(now, packet, frame.subflow, Outcome::Delivered { rtt }));
+                controller.on_fate(&fate(now, packet, frame.subflow, total_lost, Outcome::Delivered { rtt }));
             }
         });
         if let Some(rtt) = sample {
@@ -294,6 +295,7 @@ impl Sender {
 
     fn digest_lost(&mut self, index: usize, now: Time, digest: &mut Digest) {
         let Sender { subflows, controller, wants_fates, lost_chunks, first_rtt, .. } = self;
+        let lost_before = self.delivery.lost;
         let (mut lost, mut last, mut stretch) = (0, None, Span::ZERO);
         let mut run: Option<(u64, Time)> = None;
         subflows[index].detect_losses(now, |number, packet| {
@@ -310,9 +312,16 @@ impl Sender {
                 stretch = stretch.max(packet.sent.since(start));
             }
             if *wants_fates && let Some(controller) = controller {
-                controller.on_fate(&fate(now, packet, index as u8, Outcome::Lost));
+                controller.on_fate(&fate(
+                    now,
+                    packet,
+                    index as u8,
+                    lost_before.wrapping_add(lost as u32),
+                    Outcome::Lost,
+                ));
             }
         });
+        self.delivery.lost = self.delivery.lost.wrapping_add(lost as u32);
         (digest.lost, digest.lost_last, digest.stretch) = (lost, last, stretch);
         self.inflight -= lost;
         self.resolved += Bytes(lost);
@@ -466,6 +475,7 @@ impl Sender {
     }
 }
 
-fn fate(now: Time, packet: &Packet, subflow: u8, outcome: Outcome) -> Fate {
-    Fate { now, sent: packet.sent, bytes: Bytes(u64::from(packet.len)), subflow, outcome }
+fn fate(now: Time, packet: &Packet, subflow: u8, total_lost: u32, outcome: Outcome) -> Fate {
+    let flight = packet.stamp.flight(total_lost);
+    Fate { now, sent: packet.sent, bytes: Bytes(u64::from(packet.len)), subflow, flight, outcome }
 }

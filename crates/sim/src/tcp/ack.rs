@@ -114,7 +114,7 @@ impl Sender {
             if is_new {
                 self.deliver(seq, &record, now, digest);
                 if self.wants_fates {
-                    tell_delivered(&mut self.controller, &record, now);
+                    tell_delivered(&mut self.controller, &record, now, self.delivery.lost);
                 }
             }
         }
@@ -124,6 +124,7 @@ impl Sender {
     fn digest_sacks(&mut self, ack: &AckSegment, now: Time, digest: &mut Digest) {
         let (rack, min_rtt, recover) = (&mut self.rack, self.rtt.min(), self.recover);
         let (controller, wants_fates) = (&mut self.controller, self.wants_fates);
+        let total_lost = self.delivery.lost;
         for (start, end) in ack.sacks() {
             self.board.sack(start, end, |seq, record| {
                 digest.sacked = true;
@@ -138,7 +139,7 @@ impl Sender {
                 rack.advance(seq, record, now, min_rtt);
                 Delivery::consider(&mut digest.newest, seq, record.sent, || record.stamp());
                 if wants_fates {
-                    tell_delivered(controller, record, now);
+                    tell_delivered(controller, record, now, total_lost);
                 }
             });
         }
@@ -214,15 +215,16 @@ impl Sender {
 }
 
 #[cold]
-fn tell_delivered(controller: &mut Option<Controller>, record: &Record, now: Time) {
+fn tell_delivered(controller: &mut Option<Controller>, record: &Record, now: Time, total_lost: u32) {
     let rtt = (!record.ever_resent()).then(|| now.since(record.sent));
-    tell(controller, record, now, Outcome::Delivered { rtt });
+    tell(controller, record, now, total_lost, Outcome::Delivered { rtt });
 }
 
-/// What became of a segment, for a controller that wants to know.
-pub(super) fn tell(controller: &mut Option<Controller>, record: &Record, now: Time, outcome: Outcome) {
+/// What became of a segment, for a controller that wants to know. `total_lost` counts it, modulo 2³².
+pub(super) fn tell(controller: &mut Option<Controller>, record: &Record, now: Time, total_lost: u32, outcome: Outcome) {
     if let Some(controller) = controller {
+        let flight = record.stamp().flight(total_lost);
         let bytes = Bytes(u64::from(record.len));
-        controller.on_fate(&Fate { now, sent: record.sent, bytes, subflow: 0, outcome });
+        controller.on_fate(&Fate { now, sent: record.sent, bytes, subflow: 0, flight, outcome });
     }
 }

@@ -225,6 +225,7 @@ impl Sender {
         let patience = self.rack.rtt + self.reordering_window();
         let (mut lost, mut wait) = (0, None);
         let (controller, wants_fates) = (&mut self.controller, self.wants_fates);
+        let (before, mss) = (self.delivery.lost, self.mss);
         self.board.walk_in_time_order(|seq, record| {
             if (record.sent, seq) >= newest {
                 return Verdict::TooYoung;
@@ -234,15 +235,20 @@ impl Sender {
                 lost += 1;
                 *lost_again |= record.ever_resent();
                 if wants_fates {
-                    tell(controller, record, now, Outcome::Lost);
+                    tell(controller, record, now, before.wrapping_add(mss.wrapping_mul(lost)), Outcome::Lost);
                 }
                 return Verdict::Lost;
             }
             wait = wait.max(Some(patience - age));
             Verdict::Keep
         });
-        self.rack.lost += lost;
+        self.count_lost(lost);
         wait
+    }
+
+    fn count_lost(&mut self, lost: u32) {
+        self.rack.lost += lost;
+        self.delivery.lost = self.delivery.lost.wrapping_add(lost.wrapping_mul(self.mss));
     }
 
     /// A quarter of the minimum RTT, and none as soon as enough was acknowledged selectively or recovery is on: no
@@ -343,13 +349,15 @@ impl Sender {
         self.frto = !matches!(self.state, State::Recovery | State::Loss) || self.expiries > 0;
         let patience = self.rack.rtt;
         let (controller, wants_fates) = (&mut self.controller, self.wants_fates);
-        self.rack.lost += self.board.lose_old(|record| {
-            let old = now.since(record.sent) >= patience;
-            if old && wants_fates {
-                tell(controller, record, now, Outcome::Lost);
+        let (mut total, mss) = (self.delivery.lost, self.mss);
+        let old = |record: &Record| now.since(record.sent) >= patience;
+        let lost = self.board.lose_old(old, |record| {
+            total = total.wrapping_add(mss);
+            if wants_fates {
+                tell(controller, record, now, total, Outcome::Lost);
             }
-            old
         });
+        self.count_lost(lost);
         self.state = State::Loss;
         self.tell_loss(LossKind::Timeout, first, now);
         self.take_window();

@@ -13,12 +13,14 @@ use std::collections::VecDeque;
 pub(super) struct Record {
     /// When it was last sent.
     pub(super) sent: Time,
-    /// Start of the send phase of its delivery rate sample.
-    first_sent: Time,
     /// When the last delivery before it was sent had happened.
     delivered_at: Time,
     /// Delivered in all when it was sent.
     delivered: Bytes,
+    /// Length of the send phase of its delivery rate sample, µs.
+    send_phase_us: u32,
+    /// Bytes lost in all when it was sent, modulo 2³².
+    lost: u32,
     /// Bytes in flight when it was sent, itself included.
     inflight: u32,
     /// Payload.
@@ -49,15 +51,15 @@ impl Record {
     /// For its delivery rate sample.
     #[inline]
     pub(super) const fn stamp(&self) -> Stamp {
-        let &Record { first_sent, delivered_at, delivered, inflight, flags, .. } = self;
-        Stamp { first_sent, delivered_at, delivered, inflight, app_limited: flags & APP_LIMITED != 0 }
+        let &Record { send_phase_us, delivered_at, delivered, lost, inflight, flags, .. } = self;
+        Stamp { send_phase_us, delivered_at, delivered, lost, inflight, app_limited: flags & APP_LIMITED != 0 }
     }
 
     #[inline]
     pub(super) const fn set_stamp(&mut self, stamp: Stamp) {
-        let Stamp { first_sent, delivered_at, delivered, inflight, app_limited } = stamp;
-        (self.first_sent, self.delivered_at, self.delivered, self.inflight) =
-            (first_sent, delivered_at, delivered, inflight);
+        let Stamp { send_phase_us, delivered_at, delivered, lost, inflight, app_limited } = stamp;
+        (self.send_phase_us, self.delivered_at, self.delivered) = (send_phase_us, delivered_at, delivered);
+        (self.lost, self.inflight) = (lost, inflight);
         self.flags = if app_limited { self.flags | APP_LIMITED } else { self.flags & !APP_LIMITED };
     }
 
@@ -376,11 +378,15 @@ impl Scoreboard {
 
     /// After a timeout the first segment is taken for lost, and all that are not selectively acknowledged and that `judge`
     /// finds old enough (Linux `tcp_timeout_mark_lost`; RFC 6298 §5.4 knows the first only).
-    pub(super) fn lose_old(&mut self, mut old: impl FnMut(&Record) -> bool) -> u32 {
+    /// `newly` is called with each that was not known to be lost, as it was before.
+    pub(super) fn lose_old(&mut self, old: impl Fn(&Record) -> bool, mut newly: impl FnMut(&Record)) -> u32 {
         let before = self.lost_out;
         for seq in self.una..self.nxt {
             let record = self.record(seq);
             if !record.sacked() && (seq == self.una || old(record)) {
+                if record.flags & LOST == 0 {
+                    newly(record);
+                }
                 self.lose(seq);
             }
         }

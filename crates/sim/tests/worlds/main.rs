@@ -3,6 +3,7 @@
 //! What a person should judge is a table in `expected/`; what arithmetic says is asserted. After a change that is meant
 //! to change results, `NARROWS_RECORD=1 cargo test -p narrows-sim --test worlds` writes the tables and the digests
 //! again; the difference is then read before it is committed.
+mod bbr;
 mod cake;
 mod dual_queue;
 mod exact;

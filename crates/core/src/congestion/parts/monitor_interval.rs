@@ -216,6 +216,7 @@ const MOST: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::Flight;
     use std::vec::Vec;
 
     const PACKET: Bytes = Bytes(1000);
@@ -237,7 +238,14 @@ mod tests {
     }
 
     fn settle(monitor: &mut Monitor<u32>, sent_ms: u64, outcome: Outcome) {
-        monitor.on_fate(&Fate { now: at(sent_ms + 100), sent: at(sent_ms), bytes: PACKET, subflow: 0, outcome });
+        monitor.on_fate(&Fate {
+            now: at(sent_ms + 100),
+            sent: at(sent_ms),
+            bytes: PACKET,
+            subflow: 0,
+            flight: Flight::default(),
+            outcome,
+        });
     }
 
     fn delivered(rtt_ms: u64) -> Outcome {

@@ -212,6 +212,7 @@ const LEAST: u64 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::Flight;
     use crate::congestion::parts::testing::{MSS, ack, path};
 
     fn at(ms: u64) -> Time {
@@ -227,7 +228,7 @@ mod tests {
     fn deliver(trials: &mut Trials<u32>, sent_ms: u64, now_ms: u64) {
         let (now, sent) = (at(now_ms), at(sent_ms));
         let outcome = Outcome::Delivered { rtt: Some(now.since(sent)) };
-        trials.on_fate(&Fate { now, sent, bytes: MSS, subflow: 0, outcome });
+        trials.on_fate(&Fate { now, sent, bytes: MSS, subflow: 0, flight: Flight::default(), outcome });
     }
 
     /// After a first acknowledgment that shows an RTT of 100 ms.
@@ -289,7 +290,14 @@ mod tests {
         for (sent, now) in [(0, 60), (10, 60), (20, 80), (30, 80)] {
             deliver(&mut trials, sent, now);
         }
-        trials.on_fate(&Fate { now: at(99), sent: at(40), bytes: MSS, subflow: 0, outcome: Outcome::Lost });
+        trials.on_fate(&Fate {
+            now: at(99),
+            sent: at(40),
+            bytes: MSS,
+            subflow: 0,
+            flight: Flight::default(),
+            outcome: Outcome::Lost,
+        });
         trials.begin(at(100), None, 1e6, 0.0);
         let (_, trial) = trials.next_result().unwrap();
         // By every sample the RTT would seem to fall: 60, 50, 60, 50 ms.

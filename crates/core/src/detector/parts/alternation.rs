@@ -136,6 +136,7 @@ impl Alternation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::Flight;
     use crate::rate::Bytes;
 
     fn at(ms: u64) -> Time {
@@ -154,6 +155,7 @@ mod tests {
             sent: at(sent),
             bytes: Bytes(100),
             subflow,
+            flight: Flight::default(),
             outcome: Outcome::Delivered { rtt: Some(Span::ms(120 - sent)) },
         };
         a.on_fate(&fate(10, 0));
@@ -172,7 +174,14 @@ mod tests {
             a.next(at(50 * n), Span::ms(50));
         }
         let outcome = Outcome::Lost;
-        a.on_fate(&Fate { now: at(2000), sent: at(0), bytes: Bytes(100), subflow: 0, outcome });
+        a.on_fate(&Fate {
+            now: at(2000),
+            sent: at(0),
+            bytes: Bytes(100),
+            subflow: 0,
+            flight: Flight::default(),
+            outcome,
+        });
         assert!((1..KEPT as u64).all(|n| a.before(n).is_some_and(|i| i.lost == [0, 0])));
     }
 }

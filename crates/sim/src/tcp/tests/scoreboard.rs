@@ -160,7 +160,9 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
         Op::Walk(ago) => walk(board, model, now, Span::us(u64::from(ago))),
         Op::LoseOld(ago) => {
             let old = now - Span::us(u64::from(ago));
-            let newly = board.lose_old(|record| record.sent <= old);
+            let mut told = 0;
+            let newly = board.lose_old(|record| record.sent <= old, |_| told += 1);
+            assert_eq!(newly, told, "each is told of once");
             let una = model.una;
             let is_lost = |seq: usize, fate: &Fate| !fate.sacked && (seq == una || fate.sent <= old);
             let seqs: Vec<usize> = (una..model.fates.len()).filter(|&seq| is_lost(seq, &model.fates[seq])).collect();
