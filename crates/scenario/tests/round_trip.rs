@@ -104,6 +104,9 @@ fn text(spec: &ParamSpec) -> BoxedStrategy<String> {
         Unit::Number => prop_oneof![0.0..1.0, -10.0..1e10].prop_map(|x: f64| x.to_string()).boxed(),
         Unit::Switch => any::<bool>().prop_map(|b| b.to_string()).boxed(),
         Unit::Choice(words) => select(words).prop_map(str::to_owned).boxed(),
+        Unit::Kind(names) => (select(names), select(&["", ":hystart=false", ":dominant=0.7;x=1", ":dominant=0.7"][..]))
+            .prop_map(|(name, params)| format!("{name}{params}"))
+            .boxed(),
     }
 }
 
@@ -178,6 +181,8 @@ fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
                 true => transport,
                 false => Transport::named(traffic.carriers()[0]).unwrap(),
             };
+            let splits = transport.is_controlled() && controller.splits();
+            let transport = if splits { Transport::named("quic").unwrap() } else { transport };
             // The worst case of 8 hops with the longest delays.
             let least = Span::s(40);
             let rtt = least + Span::ns(u64::from(rtt));
@@ -189,8 +194,8 @@ fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
                 traffic,
                 rtt: wide.map_or(Rtt::Fixed(rtt), |wide| Rtt::Uniform(rtt, rtt + Span::ns(wide.into()))),
                 route,
-                back,
-                subflow_route: Vec::new(),
+                back: back.clone(),
+                subflow_route: if splits { back.clone() } else { Vec::new() },
                 start: late.map_or(Start::At(start), |late| Start::Uniform(start, start + Span::ns(late.into()))),
                 stop: start + Span::s(5) + Span::ns(stop),
                 transport,

@@ -105,6 +105,7 @@ impl World {
             if at > self.end {
                 break;
             }
+            debug_assert!(at >= self.now, "{kind:?} of {index} at {at:?}, when it is {:?}", self.now);
             self.now = at;
             self.handled += 1;
             self.prefetch_flows();

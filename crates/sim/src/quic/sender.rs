@@ -57,7 +57,9 @@ pub(crate) struct Sender {
     /// The window is reduced for what was sent before (§7.3.2).
     recovery_start: Option<Time>,
     first_rtt: Option<Time>,
+    /// Probes to be sent, on this subflow: they ignore window and pacing.
     probes: u32,
+    probed: u8,
     backoff: u32,
     app_limited: bool,
     stats: SenderStats,
@@ -100,6 +102,7 @@ impl Sender {
             recovery_start: None,
             first_rtt: None,
             probes: 0,
+            probed: 0,
             backoff: 0,
             app_limited: false,
             stats: SenderStats::default(),
@@ -153,10 +156,11 @@ impl Sender {
         if !probing && !self.has_window(&plan) {
             return None;
         }
-        let (subflow, gate) = self.pacer.next();
+        let (next, gate) = self.pacer.next();
         if !probing && gate > now {
             return None;
         }
+        let subflow = if probing { self.probed } else { next };
         self.probes = self.probes.saturating_sub(1);
         let (chunk, len) = self.next_data()?;
         Some(self.send(subflow, chunk, len, now, &plan))
@@ -190,7 +194,7 @@ impl Sender {
         let of = |subflow: &Subflow| subflow.oldest().map(|packet| (packet.sent, packet.chunk, packet.len));
         let (_, chunk, len) = self.subflows.iter().filter_map(of).min()?;
         self.stats.retransmits += 1;
-        Some(self.send(self.pacer.next().0, chunk, len, now, plan))
+        Some(self.send(self.probed, chunk, len, now, plan))
     }
 
     fn send(&mut self, subflow: u8, chunk: u32, len: u16, now: Time, plan: &Plan) -> Outgoing {
@@ -403,7 +407,13 @@ impl Sender {
     /// When `on_timer` wants to be called: a loss by time, or a probe.
     pub(crate) fn next_timer(&self) -> Option<Time> {
         let by_time = self.subflows.iter().filter_map(|subflow| subflow.loss_time).min();
-        by_time.or_else(|| self.subflows.iter().filter_map(|s| s.probe_at(self.max_ack_delay, self.backoff)).min())
+        by_time.or_else(|| self.next_probe().map(|(at, _)| at))
+    }
+
+    /// When to probe which subflow: the one whose last packet has waited longest for an answer.
+    fn next_probe(&self) -> Option<(Time, u8)> {
+        let at = |(n, subflow): (usize, &Subflow)| Some((subflow.probe_at(self.max_ack_delay, self.backoff)?, n as u8));
+        self.subflows.iter().enumerate().filter_map(at).min()
     }
 
     /// The time asked for by `next_timer` has come (§6.2, appendix A.9).
@@ -415,8 +425,8 @@ impl Sender {
             self.digest_lost(index, now, &mut digest);
             return self.control(index, &digest, prior_inflight, now);
         }
-        if self.next_timer().is_some_and(|at| at <= now) {
-            self.probes = PROBES;
+        if let Some((_, subflow)) = self.next_probe().filter(|&(at, _)| at <= now) {
+            (self.probes, self.probed) = (PROBES, subflow);
             self.backoff += 1;
             self.stats.timeouts += 1;
         }

@@ -31,7 +31,7 @@ impl World {
     /// The application acts again at `next`, or at least stops.
     pub(super) fn schedule_act(&mut self, flow_index: usize, next: Option<Time>) {
         let flow = &mut self.flows[flow_index];
-        let at = next.map_or(flow.stop, |at| at.min(flow.stop));
+        let at = next.map_or(flow.stop, |at| at.min(flow.stop)).max(self.now);
         flow.acts = Some(at);
         if at <= self.end {
             self.events.schedule(at, Kind::App, flow_index);

@@ -135,7 +135,8 @@ impl World {
 
     pub(super) fn arm_queue_timer(&mut self, hop_index: usize) {
         let hop = &mut self.hops[hop_index];
-        arm(&mut self.events, &mut hop.timer, hop.link.queue().next_timer(), Kind::QueueTimer, hop_index);
+        let timer = hop.link.queue().next_timer().map(|at| at.max(self.now));
+        arm(&mut self.events, &mut hop.timer, timer, Kind::QueueTimer, hop_index);
     }
 
     pub(super) fn on_queue_timer(&mut self, hop_index: usize) {
@@ -144,12 +145,13 @@ impl World {
             return;
         }
         hop.timer = None;
-        if hop.link.queue().next_timer().is_some_and(|at| at <= self.now) {
-            let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
+        // A discipline that nobody asked for a while catches up with its periods, each at its own time.
+        while let Some(at) = hop.link.queue().next_timer().filter(|&at| at <= self.now) {
+            let mut cx = Ctx { now: at, pool: &mut self.pool, drops: &mut self.drops };
             hop.link.queue_mut().on_timer(&mut cx);
-            hop.record.backlog(hop.link.queue().backlog().packets, self.now);
-            self.take_drops(hop_index);
         }
+        hop.record.backlog(hop.link.queue().backlog().packets, self.now);
+        self.take_drops(hop_index);
         self.arm_queue_timer(hop_index);
     }
 }

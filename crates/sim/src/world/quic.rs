@@ -101,7 +101,9 @@ impl World {
         let flow = &mut self.flows[flow_index];
         let Transport::Quic(quic) = &mut flow.transport else { return };
         let armed = &mut quic.connection.armed;
-        arm(&mut self.events, &mut armed.retransmit, quic.sender.next_timer(), Kind::Retransmit, flow_index);
+        // What is acknowledged on one subflow shortens the other's timeout, perhaps to a time that is over.
+        let timer = quic.sender.next_timer().map(|at| at.max(now));
+        arm(&mut self.events, &mut armed.retransmit, timer, Kind::Retransmit, flow_index);
         arm(&mut self.events, &mut armed.pace, quic.sender.next_pace(now), Kind::Pace, flow_index);
         if let Some(judge) = &mut quic.judge {
             let fair = &self.routes[flow.routes as usize].fair;

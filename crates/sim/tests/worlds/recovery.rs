@@ -150,3 +150,33 @@ fn a_marked_flow_keeps_its_queue_short_and_loses_nothing() {
     assert_eq!((link.drops.total, bulk.retransmits, bulk.timeouts), (0, 0, 0));
     assert!(link.marks > 5 && link.utilisation > 0.9, "{link:?}");
 }
+
+/// Two subflows, and the last packets of both lost: a probe on the one did not count as a probe of the other, whose timeout stayed
+/// over, and time went backwards.
+#[test]
+fn regression_a_probe_goes_out_on_the_subflow_that_is_silent() {
+    let result = run_text(
+        r#"
+        seed = 453
+        duration = "2500ms"
+        [[hop]]
+        name = "h0"
+        rate = "4481kbit"
+        queue = { kind = "fifo", limit = "21p" }
+        [[hop]]
+        name = "h1"
+        rate = "12410kbit"
+        queue = "fifo"
+        loss = 0.0056
+        [[flow]]
+        name = "f"
+        count = 3
+        controller = "startup"
+        transport = { kind = "quic", initial_window = "1p", packet = "899B" }
+        rtt = { uniform = ["23ms", "43ms"] }
+        stop = "213ms"
+        route = ["h0", "h1"]"#,
+    );
+    let retransmits: u64 = result.summary.flows.iter().map(|flow| flow.retransmits).sum();
+    assert!(retransmits < 1000, "{retransmits} packets sent again in 2.5 s");
+}
