@@ -65,6 +65,8 @@ pub struct Sequential {
     /// Sum of the log-likelihood ratios.
     score: f64,
     verdict: Verdict,
+    /// When the last decision fell: what was sent before cannot show what became of it.
+    decided: Time,
 }
 
 /// Intervals whose samples may still come.
@@ -156,6 +158,7 @@ impl FairQueuingDetector for Sequential {
             base_turns: now + p.memory,
             score: 0.0,
             verdict: Verdict::NONE,
+            decided: now,
         }
     }
 
@@ -239,13 +242,13 @@ impl Sequential {
             }
             if let Some(&interval) = self.alternation.before(n) {
                 let lines = self.lines[self.judged as usize % KEPT];
-                self.weigh(&interval, &lines, end.since(interval.start).as_secs_f64());
+                self.weigh(&interval, &lines, end.since(interval.start).as_secs_f64(), now);
             }
             self.judged += 1;
         }
     }
 
-    fn weigh(&mut self, interval: &Interval, lines: &[Line; 2], length: f64) {
+    fn weigh(&mut self, interval: &Interval, lines: &[Line; 2], length: f64, now: Time) {
         if interval.limited {
             return;
         }
@@ -263,7 +266,11 @@ impl Sequential {
             (Finding::Shared, score) if score < 0.0 => Finding::Shared,
             _ => Finding::Undecided,
         };
-        let decided = finding != self.verdict.finding || (finding == Finding::Fair && evidence >= AT_WORK);
+        let at_work = finding == Finding::Fair && evidence >= AT_WORK && interval.start >= self.decided;
+        let decided = finding != self.verdict.finding || at_work;
+        if decided {
+            self.decided = now;
+        }
         let decisions = self.verdict.decisions.wrapping_add(u32::from(decided));
         let confidence = if finding == Finding::Undecided { 0.0 } else { 1.0 / (1.0 + libm::exp(-self.score.abs())) };
         self.verdict = Verdict { finding, confidence, decisions };

@@ -43,6 +43,9 @@ params! {
         pub longest: Span = Span::ms(100), from Span::ms(1), to Span::s(10);
         /// Which acknowledgments belong to an interval.
         pub attribution: Attribution = Attribution::Shifted;
+        /// The verdict stays where packets waited no longer than this, on average, and none was lost: no queue, no evidence. Off: a
+        /// shared queue is found there, as the paper has it.
+        pub waiting: Option<Span> = None;
     }
 }
 
@@ -59,6 +62,8 @@ pub struct Share {
     begun: u64,
     /// When each began.
     starts: [Time; KEPT],
+    /// Lowest RTT.
+    base: Option<Span>,
 }
 
 /// Intervals kept for what arrives later.
@@ -67,7 +72,7 @@ const KEPT: usize = 32;
 impl FairQueuingDetector for Share {
     type Params = ShareParams;
 
-    fn new(p: &ShareParams, _path: &PathHint, now: Time, _rng: Rng) -> Share {
+    fn new(p: &ShareParams, path: &PathHint, now: Time, _rng: Rng) -> Share {
         Share {
             p: p.clone(),
             alternation: Alternation::new(p.dominant, true, now, p.shortest),
@@ -76,6 +81,7 @@ impl FairQueuingDetector for Share {
             judged: 0,
             begun: 1,
             starts: [now; KEPT],
+            base: path.rtt,
         }
     }
 
@@ -85,7 +91,8 @@ impl FairQueuingDetector for Share {
 
     fn on_fate(&mut self, event: &Fate) {
         self.alternation.on_fate(event);
-        if let Outcome::Delivered { .. } = event.outcome {
+        if let Outcome::Delivered { rtt } = event.outcome {
+            self.base = [self.base, rtt].into_iter().flatten().min();
             let behind = match self.p.attribution {
                 Attribution::Shifted => self.alternation.least_srtt().unwrap_or(Span::ZERO),
                 Attribution::Sent | Attribution::Arrival => Span::ZERO,
@@ -137,7 +144,8 @@ impl Share {
             return;
         }
         self.judged = self.begun - last;
-        let (mut sent, mut delivered, mut limited) = ([0, 0], [0, 0], false);
+        let (mut sent, mut delivered, mut limited, mut lost) = ([0, 0], [0, 0], false, 0);
+        let (mut rtt_sum, mut rtts) = (0, 0);
         for n in last..last + u64::from(self.p.intervals) {
             let Some(interval) = self.alternation.before(n) else { return };
             let &Interval { dominant, limited: l, .. } = interval;
@@ -148,6 +156,13 @@ impl Share {
             sent = [sent[0] + interval.sent[dominant], sent[1] + interval.sent[1 - dominant]];
             delivered = [delivered[0] + got[dominant], delivered[1] + got[1 - dominant]];
             limited |= l;
+            lost += interval.lost[0] + interval.lost[1];
+            rtt_sum += interval.rtt_sum[0] + interval.rtt_sum[1];
+            rtts += interval.rtt_count[0] + interval.rtt_count[1];
+        }
+        let waited = rtt_sum.checked_div(rtts).zip(self.base).map(|(mean, base)| Span::ns(mean).saturating_sub(base));
+        if lost == 0 && self.p.waiting.zip(waited).is_some_and(|(least, waited)| waited <= least) {
+            return;
         }
         let share = |of: [u64; 2]| of[0] as f64 / (of[0] + of[1]).max(1) as f64;
         let (sent, got) = (share(sent), share(delivered));

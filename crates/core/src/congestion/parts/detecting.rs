@@ -47,6 +47,8 @@ pub struct Detecting {
     is_gentle: bool,
     /// Decisions of the detector that were answered.
     answered: u32,
+    /// When the window was cut last: it is not cut twice for what one round trip shows.
+    cut_at: Option<Time>,
     /// Less is sent until then: the answer of a controller that cannot be told to cut its window.
     eased_until: Option<Time>,
     srtt: Option<Span>,
@@ -76,6 +78,7 @@ impl Detecting {
             active: None,
             is_gentle: false,
             answered: 0,
+            cut_at: None,
             eased_until: None,
             srtt: path.rtt,
             min_rtt: path.rtt,
@@ -120,7 +123,9 @@ impl Detecting {
         }
         let decided = verdict.decisions != self.answered;
         self.answered = verdict.decisions;
-        if decided && verdict.finding == Finding::Fair && self.settings.fair == Reaction::Cut {
+        let rested = self.cut_at.is_none_or(|at| now.since(at) >= self.srtt.unwrap_or(USUAL_RTT));
+        if decided && rested && verdict.finding == Finding::Fair && self.settings.fair == Reaction::Cut {
+            self.cut_at = Some(now);
             self.cut(now);
         }
     }
