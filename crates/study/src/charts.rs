@@ -120,7 +120,7 @@ impl Report<'_> {
         };
         let (columns, rows) = (shown(x), shown(y));
         // By what is left of their labels: the cells of each place in the grid.
-        let mut grids: Vec<(String, BTreeMap<(usize, usize), Vec<usize>>)> = Vec::new();
+        let mut grids: Vec<(String, Places)> = Vec::new();
         for (n, cell) in self.runs.cells.iter().enumerate().filter(|(_, cell)| study.is_at(cell, &plot.at)) {
             let name = self.name(&cell.labels, &plot.at, &[x, y]);
             let place = |labels: &[String], axis: usize| labels.iter().position(|label| *label == cell.labels[axis]);
@@ -131,7 +131,7 @@ impl Report<'_> {
             });
             grids[at].1.entry(place).or_default().push(n);
         }
-        let chart = |(name, members): (String, BTreeMap<(usize, usize), Vec<usize>>)| {
+        let chart = |(name, members): (String, Places)| {
             let value = |place: (usize, usize)| self.runs.entry(m, members.get(&place)?).measured;
             let values = (0..rows.len()).map(|r| (0..columns.len()).map(|c| value((r, c))).collect()).collect();
             let metric = &study.metrics[m];
@@ -189,6 +189,9 @@ fn binned(points: &[(f64, f64)], width: f64) -> Points {
         .map(|chunk| (chunk[chunk.len() - 1].0, chunk.iter().map(|p| p.1).sum::<f64>() / chunk.len() as f64))
         .collect()
 }
+
+/// The cells of each place in a grid: row, column.
+type Places = BTreeMap<(usize, usize), Vec<usize>>;
 
 /// Points of a line on a page.
 const MOST_POINTS: usize = 1000;
