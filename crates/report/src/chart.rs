@@ -1,4 +1,4 @@
-//! A chart as plain data: lines with names, for the page of a study.
+//! A chart as plain data, for the page of a study: lines with names, or a grid of values.
 use serde::{Deserialize, Serialize};
 
 /// What kind of picture.
@@ -11,6 +11,8 @@ pub enum Kind {
     Series,
     /// A distribution: value against share.
     Cdf,
+    /// A metric over two axes, as a grid of coloured cells.
+    Heat,
 }
 
 /// A chart.
@@ -24,8 +26,28 @@ pub struct Chart {
     pub x: String,
     /// What y means, with its unit.
     pub y: String,
-    /// What is drawn, at least one line.
+    /// What is drawn, at least one line; none in a heat map.
     pub lines: Vec<Line>,
+    /// What a heat map draws: the page has it as SVG already.
+    #[serde(skip)]
+    pub grid: Option<Grid>,
+}
+
+/// The cells of a heat map.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Grid {
+    /// Labels along x.
+    pub columns: Vec<String>,
+    /// Labels along y, from the top.
+    pub rows: Vec<String>,
+    /// For each row as many values as there are columns; `None` where there is none.
+    pub values: Vec<Vec<Option<f64>>>,
+    /// Unit of the values.
+    pub unit: String,
+    /// Digits after the point.
+    pub decimals: usize,
+    /// Are colours spread over the logarithm of the values?
+    pub log: bool,
 }
 
 /// A line of a chart.
@@ -41,6 +63,6 @@ pub struct Line {
     pub x: Vec<f64>,
     /// y.
     pub y: Vec<f64>,
-    /// Half-widths of the confidence intervals of y, if there are any.
-    pub half_widths: Option<Vec<f64>>,
+    /// How far the interval around each y reaches below and above it, if there are any: a confidence interval, or quartiles.
+    pub spans: Option<Vec<(f64, f64)>>,
 }

@@ -1,4 +1,5 @@
 //! A figure over repeated runs: its mean, and how far the true mean may lie from it.
+use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Mean of repeated runs with a 95 % confidence half-width (Student's t; runs are independent, one seed each).
@@ -32,20 +33,53 @@ impl Estimate {
         Some(Estimate { mean, half_width, runs, variance })
     }
 
-    /// Do the true means differ, at 95 %? Welch's test, which does not ask for equal variances; `None` unless both have
-    /// several runs.
+    /// Do the true means differ, at 95 %? `None` unless both have several runs.
     pub fn differs_from(&self, other: &Estimate) -> Option<bool> {
+        self.p_value(other).map(|p| p < 0.05)
+    }
+
+    /// How likely a distance of the means as large as this is, or a larger one, if the true means are the same: two-sided,
+    /// by Welch's test, which does not ask for equal variances. `None` unless both have several runs.
+    pub fn p_value(&self, other: &Estimate) -> Option<f64> {
         if self.runs < 2 || other.runs < 2 {
             return None;
         }
         let (a, b) = (self.variance / self.runs as f64, other.variance / other.runs as f64);
         let distance = (self.mean - other.mean).abs();
         if a + b == 0.0 {
-            return Some(distance > 0.0);
+            return Some(if distance > 0.0 { 0.0 } else { 1.0 });
         }
         // Welch–Satterthwaite.
         let freedom = (a + b) * (a + b) / (a * a / (self.runs - 1) as f64 + b * b / (other.runs - 1) as f64);
-        t_quantile(freedom).map(|t| distance > t * (a + b).sqrt())
+        let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
+        // The lower tail: one less something near one would have no digits left.
+        Some(2.0 * t.cdf(-distance / (a + b).sqrt()))
+    }
+}
+
+/// Quartiles of repeated runs, between the order statistics in proportion.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Quartiles {
+    /// A quarter of the runs is below.
+    pub q1: f64,
+    /// Half of them.
+    pub median: f64,
+    /// Three quarters.
+    pub q3: f64,
+}
+
+impl Quartiles {
+    /// From one value per run; values that are not finite are left out, `None` when nothing remains.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Quartiles> {
+        let mut values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        let last = values.len().checked_sub(1)?;
+        let at = |share: f64| {
+            let place = share * last as f64;
+            let below = place.floor() as usize;
+            values[below] + (place - below as f64) * (values[(below + 1).min(last)] - values[below])
+        };
+        Some(Quartiles { q1: at(0.25), median: at(0.5), q3: at(0.75) })
     }
 }
 
@@ -85,5 +119,26 @@ mod tests {
         assert_eq!(at(0.0).differs_from(&Estimate::of([9.0]).unwrap()), None);
         let same = Estimate::of([4.0, 4.0]).unwrap();
         assert_eq!(same.differs_from(&same), Some(false));
+        assert_eq!(same.p_value(&same), Some(1.0));
+    }
+
+    #[test]
+    fn p_values_are_those_of_t_where_it_has_a_closed_form() {
+        // Equal variances of 1, two runs each: t = d / √(1/2 + 1/2) with 2 degrees of freedom, p = 1 − t / √(2 + t²).
+        let at = |m: f64| Estimate::of([m - 0.5f64.sqrt(), m + 0.5f64.sqrt()]).unwrap();
+        for d in [0.5f64, 2.0, 6.0, 1000.0] {
+            let (p, expected) = (at(0.0).p_value(&at(d)).unwrap(), 1.0 - d / (2.0 + d * d).sqrt());
+            assert!((p / expected - 1.0).abs() < 1e-6, "{d}: {p}, {expected}");
+        }
+    }
+
+    #[test]
+    fn quartiles_lie_between_the_runs() {
+        // Of 0, 1, 2, 3: places 0.75, 1.5, 2.25.
+        let q = Quartiles::of([3.0, 0.0, 2.0, 1.0, f64::NAN]).unwrap();
+        assert_eq!((q.q1, q.median, q.q3), (0.75, 1.5, 2.25));
+        let one = Quartiles::of([7.0]).unwrap();
+        assert_eq!((one.q1, one.median, one.q3), (7.0, 7.0, 7.0));
+        assert_eq!(Quartiles::of([]), None);
     }
 }

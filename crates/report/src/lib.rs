@@ -19,6 +19,7 @@ pub mod comparison;
 pub mod diff;
 pub mod estimate;
 pub mod figure;
+pub mod heat;
 pub mod page;
 pub mod palette;
 pub mod sheet;
@@ -30,6 +31,6 @@ pub mod thin;
 
 pub use comparison::{Comparison, Group, Run};
 pub use diff::{Diff, diff};
-pub use estimate::Estimate;
+pub use estimate::{Estimate, Quartiles};
 pub use store::{FIGURES, PAGE, write_page};
 pub use table::Table;

@@ -1,5 +1,6 @@
 //! A sheet: a table of figures, with remarks and charts below it. What a study ends in, for a terminal and for a browser.
 use crate::chart::Chart;
+use crate::heat;
 use crate::palette::{self, Paint};
 use crate::terminal::Style;
 use askama::Template;
@@ -82,7 +83,8 @@ pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
     let numbered = sheets.iter().map(|sheet| {
         let first = next;
         next += sheet.charts.len();
-        Numbered { sheet, charts: (first..next).collect() }
+        let charts = sheet.charts.iter().zip(first..).map(|(chart, number)| Drawn { number, heat: heat::svg(chart) });
+        Numbered { sheet, charts: charts.collect() }
     });
     let page = Page {
         title,
@@ -95,6 +97,19 @@ pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
         version: env!("CARGO_PKG_VERSION"),
     };
     page.render().map_err(|error| error.to_string())
+}
+
+/// The heat maps of a sheet as files of their own: names with their ending, and SVG.
+pub fn drawings(sheet: &Sheet) -> Vec<(String, String)> {
+    let named =
+        |chart: &Chart| Some((format!("{}_{}.svg", slug(&sheet.heading), slug(&chart.title)), heat::svg(chart)?));
+    sheet.charts.iter().filter_map(named).collect()
+}
+
+/// Small letters and digits, the rest as single underscores.
+fn slug(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("_").to_lowercase()
 }
 
 #[derive(Template)]
@@ -110,10 +125,16 @@ struct Page<'a> {
     version: &'static str,
 }
 
-/// A sheet, and the numbers of its charts on the page.
+/// A sheet and its charts.
 struct Numbered<'a> {
     sheet: &'a Sheet,
-    charts: Vec<usize>,
+    charts: Vec<Drawn>,
+}
+
+/// A chart: its number on the page, or a heat map's SVG.
+struct Drawn {
+    number: usize,
+    heat: Option<String>,
 }
 
 /// Colours on a page.

@@ -1,9 +1,9 @@
-// Charts of a study: each is plain data in the deflated block above; plotly.js is in the other one.
+// Charts of a study: each is plain data in the deflated block above; plotly.js is in the other one. Heat maps are SVG already.
 (async () => {
   let charts;
   try {
     charts = JSON.parse(await inflate("data"));
-    if (!charts.length) return;
+    if (charts.every((chart) => chart.kind === "heat")) return;
     const library = document.createElement("script");
     library.textContent = await inflate("library");
     document.head.append(library);
@@ -24,7 +24,9 @@
       mode: line.published ? "markers" : marks ? "lines+markers" : "lines",
       line: { color, width: 1.8, shape: chart.kind === "cdf" ? "hv" : "linear" },
       marker: { color, size: line.published ? 11 : 5, symbol: line.published ? "x-thin-open" : "circle", line: { width: 2, color } },
-      error_y: line.half_widths ? { type: "data", array: line.half_widths, thickness: 1, width: 3, color } : undefined,
+      error_y: line.spans ? {
+        type: "data", symmetric: false, arrayminus: line.spans.map((span) => span[0]), array: line.spans.map((span) => span[1]),
+        thickness: 1, width: 3, color } : undefined,
     };
   }
 
@@ -35,6 +37,7 @@
       ticks: "outside", tickcolor: rule, ticklen: 4, automargin: true, ...extra,
     });
     charts.forEach((chart, n) => {
+      if (chart.kind === "heat") return;
       Plotly.react("chart" + n, chart.lines.map((line) => trace(chart, line)), {
         height: 380, autosize: true, margin: { l: 60, r: 12, t: 40, b: 50 }, paper_bgcolor: ground, plot_bgcolor: ground,
         title: { text: "<b>" + plain(chart.title) + "</b>", font: { size: 14, color: ink }, x: 0, xanchor: "left", xref: "paper" },

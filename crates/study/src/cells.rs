@@ -54,11 +54,6 @@ impl Study {
 }
 
 impl Cell {
-    /// A place in a study, for looking things up.
-    pub(crate) fn of_labels(labels: &[String]) -> Cell {
-        Cell { labels: labels.to_vec(), scenario: Table::new(), name: String::new() }
-    }
-
     /// Its scenario with a seed.
     pub fn scenario(&self, seed: u64) -> Result<Scenario, StudyError> {
         let fault = |message: String| StudyError { file: self.name.clone(), message };

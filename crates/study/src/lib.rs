@@ -4,13 +4,16 @@
 //! [`Study::cells`] makes scenarios of it, [`Study::measure`] takes the figures from a run's result, and a [`Report`] puts
 //! them next to the published ones. Running is the caller's business: nothing here starts a thread or reads a clock.
 mod cells;
+mod charts;
 mod measure;
 mod model;
 mod report;
+mod rows;
 
 pub use cells::Cell;
 pub use model::{Effort, Level, Metric, Study, StudyError};
-pub use report::{Entry, Report, Row};
+pub use report::Report;
+pub use rows::{Entry, Row};
 
 /// The studies that the program carries: paper, file, text.
 const EMBEDDED: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/studies.rs"));

@@ -1,4 +1,6 @@
 //! The file: what can be written in it, and what is wrong with it.
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::queue::QueueConfig;
 use narrows_report::chart::Kind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -71,10 +73,17 @@ pub struct Axis {
     /// Its name, as in `"$name"`.
     pub name: String,
     /// Its values: plain ones, or tables with a `label`.
+    #[serde(default)]
     pub(crate) values: Vec<Value>,
     /// One value for every registered queue discipline, after those in `values`.
     #[serde(default)]
     pub(crate) every_queue: bool,
+    /// One value for every registered controller that needs no second subflow, after those in `values`.
+    #[serde(default)]
+    pub(crate) every_controller: bool,
+    /// Cells that differ only in it are one row, all their runs together.
+    #[serde(default)]
+    pub pooled: bool,
 }
 
 /// Something that is measured.
@@ -100,7 +109,12 @@ pub struct Metric {
     /// From a series.
     pub(crate) series: Option<FromSeries>,
     /// Of another metric: the difference to its value in another cell, in percent of that.
-    pub(crate) more_than: Option<MoreThan>,
+    pub(crate) more_than: Option<Elsewhere>,
+    /// Of another metric: how likely its mean is as far as it is from that in another cell by chance (Welch's test).
+    pub(crate) welch: Option<Elsewhere>,
+    /// Is it shown as the median and quartiles of the runs, not as their mean?
+    #[serde(default)]
+    pub(crate) quartiles: bool,
 }
 
 /// What is made of the values of several flows.
@@ -144,7 +158,7 @@ pub(crate) enum Take {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct MoreThan {
+pub(crate) struct Elsewhere {
     pub(crate) metric: String,
     /// Axes of the other cell that differ.
     pub(crate) at: BTreeMap<String, Value>,
@@ -191,12 +205,17 @@ pub(crate) struct Plot {
     pub(crate) source: Option<String>,
     /// The axis along x, for lines.
     pub(crate) along: Option<String>,
+    /// The axis along x, for a heat map.
+    pub(crate) x: Option<String>,
+    /// Of a heat map: are colours spread over the logarithm?
+    #[serde(default)]
+    pub(crate) log: bool,
     /// Only cells with these values.
     #[serde(default)]
     pub(crate) at: BTreeMap<String, Value>,
     /// Of a series: means over so many seconds are drawn.
     pub(crate) bin: Option<f64>,
-    /// What y means.
+    /// What y means; the axis along y, for a heat map.
     pub(crate) y: String,
 }
 
@@ -235,33 +254,28 @@ impl Study {
         }
     }
 
+    /// The axes whose values tell rows apart.
+    pub fn row_axes(&self) -> impl Iterator<Item = &Axis> {
+        self.axes.iter().filter(|axis| !axis.pooled)
+    }
+
     fn check(&self) -> Result<(), String> {
-        let metric = |name: &str| match self.metrics.iter().any(|metric| metric.name == name) {
-            true => Ok(()),
-            false => Err(format!("there is no metric {name:?}")),
-        };
-        for m in &self.metrics {
-            let sources = [m.summary.is_some(), m.series.is_some(), m.more_than.is_some()];
-            if sources.iter().filter(|&&given| given).count() != 1 {
-                return Err(format!("metric {:?}: give one of `summary`, `series`, `more_than`", m.name));
-            }
-            if let Some(more) = &m.more_than {
-                metric(&more.metric)?;
-                self.check_place(&more.at)?;
-            }
+        if let Some(axis) = self.axes.iter().find(|axis| axis.labels().is_empty()) {
+            return Err(format!("axis {:?} has no values", axis.name));
         }
+        self.metrics.iter().try_for_each(|metric| self.check_metric(metric))?;
         for published in &self.published {
-            published.values.keys().try_for_each(|name| metric(name))?;
-            self.check_place(&published.at)?;
+            published.values.keys().try_for_each(|name| self.metric(name).map(drop))?;
+            self.check_place(&published.at, Pooled::Refused)?;
         }
         for hold in &self.holds {
-            metric(&hold.metric)?;
-            self.check_place(&hold.at)?;
+            self.metric(&hold.metric)?;
+            self.check_place(&hold.at, Pooled::Refused)?;
         }
-        self.remarks.iter().try_for_each(|remark| self.check_place(&remark.at))?;
-        self.plots.iter().try_for_each(|plot| self.check_place(&plot.at))?;
+        self.remarks.iter().try_for_each(|remark| self.check_place(&remark.at, Pooled::Refused))?;
+        self.plots.iter().try_for_each(|plot| self.check_plot(plot))?;
         if let Some(join) = &self.join
-            && (self.axes.len() != 1 || self.axes[0].name != *join)
+            && !self.row_axes().map(|axis| &axis.name).eq([join])
         {
             return Err(format!("`join`: a study that is joined on {join:?} has that axis and no other"));
         }
@@ -271,11 +285,53 @@ impl Study {
         })
     }
 
+    fn metric(&self, name: &str) -> Result<&Metric, String> {
+        let found = self.metrics.iter().find(|metric| metric.name == name);
+        found.ok_or_else(|| format!("there is no metric {name:?}"))
+    }
+
+    fn check_metric(&self, m: &Metric) -> Result<(), String> {
+        let sources = [m.summary.is_some(), m.series.is_some(), m.more_than.is_some(), m.welch.is_some()];
+        if sources.iter().filter(|&&given| given).count() != 1 {
+            return Err(format!("metric {:?}: give one of `summary`, `series`, `more_than`, `welch`", m.name));
+        }
+        if m.quartiles && m.welch.is_some() {
+            return Err(format!("metric {:?}: a test has no quartiles", m.name));
+        }
+        let Some(elsewhere) = m.more_than.as_ref().or(m.welch.as_ref()) else { return Ok(()) };
+        let of = self.metric(&elsewhere.metric)?;
+        if of.welch.is_some() || (m.more_than.is_some() && of.more_than.is_some()) {
+            return Err(format!("metric {:?}: {:?} is itself made of others", m.name, of.name));
+        }
+        self.check_place(&elsewhere.at, Pooled::Refused)
+    }
+
+    fn check_plot(&self, plot: &Plot) -> Result<(), String> {
+        // What is drawn of runs, or over pooled cells, can be of some of them.
+        let pooled = if plot.kind == Kind::Lines { Pooled::Refused } else { Pooled::Named };
+        self.check_place(&plot.at, pooled)?;
+        let axis = |given: Option<&String>, key: &str| {
+            let name = given.ok_or_else(|| format!("plot {:?}: give `{key}`, an axis", plot.title))?;
+            let known = self.axes.iter().any(|axis| axis.name == *name);
+            known.then_some(()).ok_or_else(|| format!("plot {:?}: there is no axis {name:?}", plot.title))
+        };
+        match plot.kind {
+            Kind::Series | Kind::Cdf => Ok(()),
+            Kind::Lines => axis(plot.along.as_ref(), "along").and(self.metric(&plot.metric).map(drop)),
+            Kind::Heat => {
+                axis(plot.x.as_ref(), "x").and(axis(Some(&plot.y), "y")).and(self.metric(&plot.metric).map(drop))
+            }
+        }
+    }
+
     /// Are these values of axes?
-    fn check_place(&self, at: &BTreeMap<String, Value>) -> Result<(), String> {
+    fn check_place(&self, at: &BTreeMap<String, Value>, pooled: Pooled) -> Result<(), String> {
         for (name, value) in at {
             let axis = self.axes.iter().find(|axis| axis.name == *name);
             let axis = axis.ok_or_else(|| format!("there is no axis {name:?}"))?;
+            if axis.pooled && pooled == Pooled::Refused {
+                return Err(format!("axis {name:?} is pooled: a row has no place on it"));
+            }
             let labels = axis.labels();
             for label in wanted(value) {
                 if !labels.contains(&label) {
@@ -287,6 +343,13 @@ impl Study {
     }
 }
 
+/// May a place name a pooled axis?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pooled {
+    Named,
+    Refused,
+}
+
 impl Axis {
     /// Its values with their labels.
     pub(crate) fn labelled(&self) -> Vec<(String, Value)> {
@@ -295,8 +358,11 @@ impl Axis {
             value => text(value),
         };
         let given = self.values.iter().map(|value| (label(value), value.clone()));
-        let queues = narrows_core::queue::QueueConfig::NAMES.iter().filter(|_| self.every_queue);
-        given.chain(queues.map(|name| ((*name).to_owned(), Value::String((*name).to_owned())))).collect()
+        let queues = QueueConfig::NAMES.iter().filter(|_| self.every_queue);
+        let alone = |name: &&&str| ControllerConfig::named(name).is_some_and(|controller| !controller.splits());
+        let controllers = ControllerConfig::NAMES.iter().filter(|_| self.every_controller).filter(alone);
+        let named = queues.chain(controllers).map(|name| ((*name).to_owned(), Value::String((*name).to_owned())));
+        given.chain(named).collect()
     }
 
     /// The labels alone.

@@ -111,7 +111,8 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         .map(|(report, planned)| {
             serde_json::json!({
                 "figure": planned.study.figure, "title": planned.study.title, "runs": planned.runs,
-                "axes": planned.study.axes.iter().map(|axis| &axis.name).collect::<Vec<_>>(),
+                "axes": planned.study.row_axes().map(|axis| &axis.name).collect::<Vec<_>>(),
+                "pooled": planned.study.axes.iter().filter(|axis| axis.pooled).map(|axis| &axis.name).collect::<Vec<_>>(),
                 "cells": report.rows(), "broken": report.broken(),
             })
         })
@@ -122,6 +123,12 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         replace(&dir.join("report.html"), &page)?;
         let text = serde_json::to_string_pretty(&json).map_err(Failure::other)?;
         replace(&dir.join("figures.json"), &format!("{text}\n"))?;
+        let drawings: Vec<(String, String)> = sheets.iter().flat_map(sheet::drawings).collect();
+        let folder = dir.join(narrows_report::FIGURES);
+        if !drawings.is_empty() {
+            fs::create_dir_all(&folder).map_err(|error| Failure::write(&folder, &error))?;
+        }
+        drawings.iter().try_for_each(|(name, svg)| replace(&folder.join(name), svg))?;
     }
     if args.json {
         return term::print_json(&json);

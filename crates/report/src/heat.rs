@@ -1,0 +1,245 @@
+//! Heat maps: a grid of coloured cells with their numbers in them, as SVG, for the page and for papers.
+//!
+//! The colours run from pale yellow to dark blue, the axis that colour-blind readers keep, and darken all the way, so that the
+//! order survives a print in grey. A number is black or white, whichever stands out more. What is not a cell carries the class
+//! `ink` or `soft`, so that a page can set it in the colours of its theme.
+use crate::chart::{Chart, Grid};
+use crate::palette::rgb;
+use std::fmt::Write as _;
+
+/// The chart as SVG; `None` if it is no heat map.
+pub fn svg(chart: &Chart) -> Option<String> {
+    let grid = chart.grid.as_ref()?;
+    let longest = |labels: &[String]| labels.iter().map(|label| width(label)).fold(0.0, f64::max);
+    let number = |value: &f64| width(&format!("{value:.0$}", grid.decimals));
+    let widest = grid.values.iter().flatten().flatten().map(number).fold(0.0, f64::max);
+    let column = (longest(&grid.columns).max(widest) + 14.0).max(44.0).ceil();
+    let left = (longest(&grid.rows) + 2.0 * MARGIN).ceil();
+    let (columns, rows) = (grid.columns.len() as f64, grid.rows.len() as f64);
+    let (right, bottom) = (left + columns * column, TOP + rows * ROW);
+    let whole = (right.max(left + SCALE_WIDTH).max(width(&chart.title) * 1.25) + MARGIN, bottom + BELOW);
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"heat\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" \
+         font-family=\"sans-serif\" font-size=\"{FONT}\" role=\"img\" aria-label=\"{2}\">\n\
+         <text x=\"{MARGIN}\" y=\"16\" class=\"ink\" fill=\"{INK}\" font-weight=\"bold\" font-size=\"14\">{2}</text>\n",
+        whole.0,
+        whole.1,
+        escaped(&chart.title)
+    );
+    let mut text = |x: f64, y: f64, anchor: &str, class: &str, what: &str| {
+        let fill = if class == "soft" { SOFT } else { INK };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" class=\"{class}\" fill=\"{fill}\">{}</text>",
+            escaped(what)
+        );
+    };
+    let unit = if grid.unit.is_empty() { String::new() } else { format!(" ({})", grid.unit) };
+    text(MARGIN, 34.0, "start", "soft", &format!("{} along x, {} along y{unit}", chart.x, chart.y));
+    for (c, label) in grid.columns.iter().enumerate() {
+        text(left + (c as f64 + 0.5) * column, TOP - 7.0, "middle", "ink", label);
+    }
+    for (r, label) in grid.rows.iter().enumerate() {
+        text(left - 8.0, TOP + (r as f64 + 0.5) * ROW + BASELINE, "end", "ink", label);
+    }
+    let scale = Scale::of(grid);
+    for (r, row) in grid.values.iter().enumerate() {
+        for (c, value) in row.iter().enumerate() {
+            let place = (left + c as f64 * column, TOP + r as f64 * ROW);
+            out.push_str(&cell(grid, &scale, place, column, (c, r), *value));
+        }
+    }
+    out.push_str(&scale.legend(grid, left, bottom + 14.0));
+    out.push_str("</svg>\n");
+    Some(out)
+}
+
+/// One cell, with its number and what a pointer over it is told.
+fn cell(
+    grid: &Grid,
+    scale: &Scale,
+    (x, y): (f64, f64),
+    width: f64,
+    (c, r): (usize, usize),
+    value: Option<f64>,
+) -> String {
+    let shown = value.map_or_else(|| "–".to_owned(), |value| format!("{value:.0$}", grid.decimals));
+    let (fill, ink) = match value.and_then(|value| scale.place(value)) {
+        Some(place) => {
+            let colour = colour(place);
+            (hex(colour), if contrast(colour, BLACK) >= contrast(colour, WHITE) { "#000000" } else { "#ffffff" })
+        }
+        None => ("none".to_owned(), SOFT),
+    };
+    let name = |labels: &[String], n: usize| labels.get(n).map_or_else(String::new, |label| escaped(label));
+    format!(
+        "<g><title>{}, {}: {shown} {}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{fill}\"/>\
+         <text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"{ink}\">{shown}</text></g>\n",
+        name(&grid.columns, c),
+        name(&grid.rows, r),
+        escaped(&grid.unit),
+        x + GAP / 2.0,
+        y + GAP / 2.0,
+        width - GAP,
+        ROW - GAP,
+        x + width / 2.0,
+        y + ROW / 2.0 + BASELINE,
+    )
+}
+
+/// From values to places between 0 and 1.
+struct Scale {
+    least: f64,
+    most: f64,
+    log: bool,
+}
+
+impl Scale {
+    fn of(grid: &Grid) -> Scale {
+        // A logarithm needs something above zero.
+        let shown = |value: &&f64| value.is_finite() && (!grid.log || **value > 0.0);
+        let values = || grid.values.iter().flatten().flatten().filter(shown).copied();
+        let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+        Scale { least, most, log: grid.log }
+    }
+
+    fn place(&self, value: f64) -> Option<f64> {
+        let at = |value: f64| if self.log { value.max(self.least).ln() } else { value };
+        let spread = at(self.most) - at(self.least);
+        (value.is_finite() && spread.is_finite())
+            .then(|| if spread > 0.0 { ((at(value) - at(self.least)) / spread).clamp(0.0, 1.0) } else { 0.0 })
+    }
+
+    /// A strip of the colours with its ends; nothing if there are no values.
+    fn legend(&self, grid: &Grid, x: f64, y: f64) -> String {
+        if self.least > self.most {
+            return String::new();
+        }
+        let mut out = String::new();
+        let step = SCALE_WIDTH / f64::from(STEPS);
+        for n in 0..STEPS {
+            let fill = hex(colour((f64::from(n) + 0.5) / f64::from(STEPS)));
+            // Half a pixel more, so that no seam shows between them.
+            let (x, width) = (x + f64::from(n) * step, step + if n + 1 < STEPS { 0.5 } else { 0.0 });
+            let _ = writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"10\" fill=\"{fill}\"/>");
+        }
+        let d = grid.decimals;
+        let ends = [("start", x, self.least), ("end", x + SCALE_WIDTH, self.most)];
+        for (anchor, x, value) in ends {
+            let _ = writeln!(
+                out,
+                "<text x=\"{x}\" y=\"{}\" text-anchor=\"{anchor}\" class=\"soft\" fill=\"{SOFT}\">{value:.d$}</text>",
+                y + 24.0
+            );
+        }
+        if self.log {
+            let middle = x + SCALE_WIDTH / 2.0;
+            let _ = writeln!(
+                out,
+                "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\" class=\"soft\" fill=\"{SOFT}\">logarithmic</text>",
+                y + 24.0
+            );
+        }
+        out
+    }
+}
+
+/// The colour at a place between 0 and 1.
+fn colour(place: f64) -> (u8, u8, u8) {
+    let scaled = place.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;
+    let below = (scaled.floor() as usize).min(STOPS.len() - 2);
+    let share = scaled - below as f64;
+    let (a, b) = (rgb(STOPS[below]), rgb(STOPS[below + 1]));
+    let mixed = |a: u8, b: u8| (f64::from(a) + share * (f64::from(b) - f64::from(a))).round() as u8;
+    (mixed(a.0, b.0), mixed(a.1, b.1), mixed(a.2, b.2))
+}
+
+fn hex((r, g, b): (u8, u8, u8)) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+/// Relative luminance, from 0 to 1 (WCAG 2.2).
+fn luminance((r, g, b): (u8, u8, u8)) -> f64 {
+    let linear = |channel: u8| {
+        let c = f64::from(channel) / 255.0;
+        if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
+}
+
+/// Contrast ratio of two colours, from 1 to 21 (WCAG 2.2).
+fn contrast(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
+    let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+    (a / b).max(b / a)
+}
+
+/// Room for a text: a letter of a sans-serif face is about 0.58 em wide, a digit with it.
+fn width(text: &str) -> f64 {
+    text.chars().count() as f64 * FONT * 0.58
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// From least to most.
+const STOPS: [&str; 5] = ["#fdf4cf", "#cddfb9", "#7fb7c4", "#2f72ae", "#0b2350"];
+const BLACK: (u8, u8, u8) = (0, 0, 0);
+const WHITE: (u8, u8, u8) = (255, 255, 255);
+const INK: &str = "#1c2128";
+const SOFT: &str = "#5c6672";
+/// Sizes, px.
+const FONT: f64 = 12.0;
+const ROW: f64 = 26.0;
+const GAP: f64 = 2.0;
+const MARGIN: f64 = 8.0;
+const TOP: f64 = 66.0;
+const BELOW: f64 = 50.0;
+/// From the middle of a line to its baseline.
+const BASELINE: f64 = 4.2;
+const SCALE_WIDTH: f64 = 220.0;
+/// Colours of the strip.
+const STEPS: u32 = 44;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_darken_all_the_way_and_numbers_stand_out() {
+        let colours: Vec<_> = (0..=200).map(|n| colour(f64::from(n) / 200.0)).collect();
+        assert!(colours.windows(2).all(|pair| luminance(pair[0]) > luminance(pair[1])), "{colours:?}");
+        for colour in colours {
+            // WCAG's bound for text of any size.
+            assert!(contrast(colour, BLACK).max(contrast(colour, WHITE)) >= 4.5, "{colour:?}");
+        }
+    }
+
+    #[test]
+    fn colours_keep_apart_what_lacks_one_kind_of_cone() {
+        // Without the difference of red and green, blue against their mean is what is left of a hue: it has to rise, too.
+        let rest = |(r, g, b): (u8, u8, u8)| f64::from(b) - (f64::from(r) + f64::from(g)) / 2.0;
+        let stops: Vec<f64> = STOPS[..4].iter().map(|stop| rest(rgb(stop))).collect();
+        assert!(stops.windows(2).all(|pair| pair[0] < pair[1]), "{stops:?}");
+    }
+
+    #[test]
+    fn places_are_linear_or_logarithmic() {
+        let grid = |log: bool| Grid {
+            columns: vec!["a".into(), "b".into(), "c".into()],
+            rows: vec!["r".into()],
+            values: vec![vec![Some(1.0), Some(100.0), None]],
+            unit: "ms".into(),
+            decimals: 1,
+            log,
+        };
+        let place = |log, value| Scale::of(&grid(log)).place(value).unwrap();
+        assert_eq!((place(false, 1.0), place(false, 50.5), place(false, 100.0)), (0.0, 0.5, 1.0));
+        assert!((place(true, 10.0) - 0.5).abs() < 1e-12);
+        // Zero has no logarithm: it is drawn as the least there is.
+        assert_eq!(place(true, 0.0), 0.0);
+        let none = Grid { values: vec![vec![None; 3]], ..grid(false) };
+        assert_eq!(Scale::of(&none).place(1.0), None);
+    }
+}

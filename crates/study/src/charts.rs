@@ -1,0 +1,197 @@
+//! What a study's plots draw: of runs, and of rows.
+use crate::cells::Cell;
+use crate::model::{Axis, Plot, Study, wanted};
+use crate::report::Report;
+use crate::rows::{Entry, Points, Row};
+use narrows_report::chart::{Chart, Grid, Kind, Line};
+use narrows_report::thin;
+use narrows_scenario::RunResult;
+use std::collections::BTreeMap;
+use toml::Value;
+
+impl Study {
+    /// Does anything of the first seed's result have to be kept, besides the figures?
+    pub fn draws_runs(&self) -> bool {
+        self.plots.iter().any(|plot| matches!(plot.kind, Kind::Series | Kind::Cdf))
+    }
+
+    /// What the plots draw of a run.
+    pub fn draw(&self, cell: &Cell, result: &RunResult) -> Vec<Option<Points>> {
+        self.plots.iter().map(|plot| self.is_at(cell, &plot.at).then(|| plot.of(result)).flatten()).collect()
+    }
+}
+
+impl Plot {
+    fn of(&self, result: &RunResult) -> Option<Points> {
+        let source = self.source.as_deref()?;
+        match self.kind {
+            Kind::Lines | Kind::Heat => None,
+            Kind::Series => {
+                let series = result.series.iter().find(|s| s.source == source && s.metric == self.metric)?;
+                let points = self.bin.map_or_else(|| series.points.clone(), |width| binned(&series.points, width));
+                Some(thin::series(&points, MOST_POINTS))
+            }
+            Kind::Cdf => {
+                let cdf = result.cdfs.iter().find(|c| c.source == source && c.metric == self.metric)?;
+                Some(thin::cdf(&cdf.points, MOST_POINTS))
+            }
+        }
+    }
+}
+
+impl Report<'_> {
+    /// The charts of a plot: one, or a heat map for each combination of the axes that it does not show.
+    pub(crate) fn charts(&self, p: usize) -> Vec<Chart> {
+        let plot = &self.runs.study.plots[p];
+        let readable = |name: &Option<String>| name.as_deref().unwrap_or_default().replace('_', " ");
+        let (lines, x, y) = match plot.kind {
+            Kind::Heat => return self.heat_maps(plot),
+            Kind::Lines => (self.lines(plot), readable(&plot.along), plot.y.clone()),
+            Kind::Series => (self.of_runs(p), "time, s".to_owned(), plot.y.clone()),
+            Kind::Cdf => (self.of_runs(p), plot.y.clone(), "share of packets".to_owned()),
+        };
+        let chart = Chart { kind: plot.kind, title: plot.title.clone(), x, y, lines, grid: None };
+        if chart.lines.is_empty() { Vec::new() } else { vec![chart] }
+    }
+
+    /// A line for each combination of the axes other than the one along x.
+    fn lines(&self, plot: &Plot) -> Vec<Line> {
+        let study = self.runs.study;
+        let along = study.axes.iter().position(|axis| plot.along.as_ref() == Some(&axis.name));
+        let (Some(along), Some(m)) = (along, self.metric(plot)) else { return Vec::new() };
+        let mut lines: Vec<(Line, Line)> = Vec::new();
+        for row in self.rows.iter().filter(|row| study.is_at(self.cell(row), &plot.at)) {
+            let labels = &self.cell(row).labels;
+            let x = labels[along].split_whitespace().next().and_then(|x| x.parse::<f64>().ok());
+            let name = self.name(labels, &plot.at, &[along]);
+            let entry = &row.entries[m];
+            let at = lines.iter().position(|(line, _)| line.name == name).unwrap_or_else(|| {
+                let line = |name: String, published| Line {
+                    name,
+                    colour: lines.len(),
+                    published,
+                    x: vec![],
+                    y: vec![],
+                    spans: None,
+                };
+                let pair = (line(name.clone(), false), line(format!("{name} published").trim().to_owned(), true));
+                lines.push(pair);
+                lines.len() - 1
+            });
+            let (Some(x), (measured, published)) = (x, &mut lines[at]) else { continue };
+            if let Some(figure) = entry.measured {
+                measured.x.push(x);
+                measured.y.push(figure);
+                if let Some(span) = entry.span() {
+                    measured.spans.get_or_insert_default().push(span);
+                }
+            }
+            if let (Some(figure), Some(difference)) = (entry.measured, entry.difference) {
+                published.x.push(x);
+                published.y.push(figure - difference);
+            }
+        }
+        lines.into_iter().flat_map(|(a, b)| [a, b]).filter(|line| !line.x.is_empty()).collect()
+    }
+
+    /// A line for each row of which something was drawn: of its first cell at the plot's place.
+    fn of_runs(&self, p: usize) -> Vec<Line> {
+        let at = &self.runs.study.plots[p].at;
+        let line = |row: &Row| {
+            let of_cell = |&cell: &usize| Some((cell, self.drawn.get(cell)?.get(p)?.as_ref()?));
+            let (cell, points) = row.members.iter().find_map(of_cell)?;
+            let name = self.name(&self.runs.cells[cell].labels, at, &[]);
+            let (x, y) = points.iter().copied().unzip();
+            Some(Line { name, colour: 0, published: false, x, y, spans: None })
+        };
+        let lines = self.rows.iter().filter_map(line).enumerate();
+        lines.map(|(n, line)| Line { colour: n, ..line }).collect()
+    }
+
+    /// A grid for each combination of the axes that are neither along x nor along y, nor pooled.
+    fn heat_maps(&self, plot: &Plot) -> Vec<Chart> {
+        let study = self.runs.study;
+        let axis = |name: &str| study.axes.iter().position(|axis| axis.name == name);
+        let axes = plot.x.as_deref().and_then(axis).zip(axis(&plot.y)).zip(self.metric(plot));
+        let Some(((x, y), m)) = axes else { return Vec::new() };
+        let shown = |axis: usize| match plot.at.get(&study.axes[axis].name) {
+            Some(value) => wanted(value),
+            None => study.axes[axis].labels(),
+        };
+        let (columns, rows) = (shown(x), shown(y));
+        // By what is left of their labels: the cells of each place in the grid.
+        let mut grids: Vec<(String, Places)> = Vec::new();
+        for (n, cell) in self.runs.cells.iter().enumerate().filter(|(_, cell)| study.is_at(cell, &plot.at)) {
+            let name = self.name(&cell.labels, &plot.at, &[x, y]);
+            let place = |labels: &[String], axis: usize| labels.iter().position(|label| *label == cell.labels[axis]);
+            let Some(place) = place(&rows, y).zip(place(&columns, x)) else { continue };
+            let at = grids.iter().position(|(other, _)| *other == name).unwrap_or_else(|| {
+                grids.push((name, BTreeMap::new()));
+                grids.len() - 1
+            });
+            grids[at].1.entry(place).or_default().push(n);
+        }
+        let chart = |(name, members): (String, Places)| {
+            let value = |place: (usize, usize)| self.runs.entry(m, members.get(&place)?).measured;
+            let values = (0..rows.len()).map(|r| (0..columns.len()).map(|c| value((r, c))).collect()).collect();
+            let metric = &study.metrics[m];
+            let (unit, decimals, log) = (metric.unit.clone(), metric.decimals, plot.log);
+            let readable = |axis: usize| study.axes[axis].name.replace('_', " ");
+            Chart {
+                kind: plot.kind,
+                title: [plot.title.as_str(), &name]
+                    .into_iter()
+                    .filter(|t| !t.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                x: readable(x),
+                y: readable(y),
+                lines: Vec::new(),
+                grid: Some(Grid { columns: columns.clone(), rows: rows.clone(), values, unit, decimals, log }),
+            }
+        };
+        grids.into_iter().map(chart).collect()
+    }
+
+    fn metric(&self, plot: &Plot) -> Option<usize> {
+        self.runs.study.metrics.iter().position(|metric| metric.name == plot.metric)
+    }
+
+    /// A row's first cell: it stands for the others wherever no pooled axis is named.
+    pub(crate) fn cell(&self, row: &Row) -> &Cell {
+        &self.runs.cells[row.members[0]]
+    }
+
+    /// What tells a cell apart from the others at this place: its labels on the axes that vary there, but not on those that
+    /// are left out or pooled.
+    fn name(&self, labels: &[String], at: &BTreeMap<String, Value>, left_out: &[usize]) -> String {
+        let varies = |axis: &Axis| at.get(&axis.name).map_or(axis.labels().len(), |value| wanted(value).len()) > 1;
+        let axes = self.runs.study.axes.iter().enumerate();
+        let told = axes.filter(|(n, axis)| !axis.pooled && !left_out.contains(n) && varies(axis));
+        told.map(|(n, _)| labels[n].clone()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Entry {
+    /// How far the interval around the figure reaches below and above it.
+    fn span(&self) -> Option<(f64, f64)> {
+        let quartiles = self.quartiles.filter(|_| self.runs > 1);
+        let of_quartiles = quartiles.map(|q| (q.median - q.q1, q.q3 - q.median));
+        of_quartiles.or(self.half_width.map(|half| (half, half)))
+    }
+}
+
+/// Means over bins of this width.
+fn binned(points: &[(f64, f64)], width: f64) -> Points {
+    let bin = |t: f64| (t / width).floor();
+    points
+        .chunk_by(|a, b| bin(a.0) == bin(b.0))
+        .map(|chunk| (chunk[chunk.len() - 1].0, chunk.iter().map(|p| p.1).sum::<f64>() / chunk.len() as f64))
+        .collect()
+}
+
+/// The cells of each place in a grid: row, column.
+type Places = BTreeMap<(usize, usize), Vec<usize>>;
+
+/// Points of a line on a page.
+const MOST_POINTS: usize = 1000;

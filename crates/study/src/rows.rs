@@ -1,0 +1,155 @@
+//! From runs to rows: what the runs of a cell, or of pooled cells, come to.
+use crate::cells::Cell;
+use crate::model::{Elsewhere, Metric, Study, wanted};
+use narrows_report::{Estimate, Quartiles};
+use serde::Serialize;
+use toml::Value;
+
+/// Points of a line.
+pub(crate) type Points = Vec<(f64, f64)>;
+
+/// One row: a cell of a study, or cells that differ only in pooled axes, measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The values of the axes that are not pooled.
+    pub labels: Vec<String>,
+    /// In the order of the metrics.
+    pub entries: Vec<Entry>,
+    /// Its cells.
+    #[serde(skip)]
+    pub(crate) members: Vec<usize>,
+}
+
+/// One figure of a row.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// The metric.
+    pub metric: String,
+    /// What was published, as it was.
+    pub published: Option<String>,
+    /// Mean over the runs; their median, where the metric asks for quartiles.
+    pub measured: Option<f64>,
+    /// Half the width of the mean's 95 % confidence interval.
+    pub half_width: Option<f64>,
+    /// Over the runs, where the metric asks for them.
+    #[serde(flatten)]
+    pub quartiles: Option<Quartiles>,
+    /// Runs that have the figure.
+    pub runs: usize,
+    /// Measured less published, where a number was published.
+    pub difference: Option<f64>,
+}
+
+/// What was run.
+#[derive(Clone, Copy)]
+pub(crate) struct Runs<'a> {
+    pub(crate) study: &'a Study,
+    pub(crate) cells: &'a [Cell],
+    /// The figures of each cell's runs.
+    pub(crate) values: &'a [Vec<Vec<Option<f64>>>],
+}
+
+impl Runs<'_> {
+    /// Cells that differ only in pooled axes are one row, where the first of them is.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        let mut rows: Vec<Row> = Vec::new();
+        for (n, cell) in self.cells.iter().enumerate() {
+            let told_apart = self.study.axes.iter().zip(&cell.labels).filter(|(axis, _)| !axis.pooled);
+            let labels: Vec<String> = told_apart.map(|(_, label)| label.clone()).collect();
+            match rows.iter_mut().find(|row| row.labels == labels) {
+                Some(row) => row.members.push(n),
+                None => rows.push(Row { labels, entries: Vec::new(), members: vec![n] }),
+            }
+        }
+        for row in &mut rows {
+            row.entries = (0..self.study.metrics.len()).map(|m| self.entry(m, &row.members)).collect();
+        }
+        rows
+    }
+
+    /// What the runs of these cells come to.
+    pub(crate) fn entry(&self, m: usize, members: &[usize]) -> Entry {
+        let metric = &self.study.metrics[m];
+        let samples = self.samples(m, members);
+        let estimate = Estimate::of(samples.iter().copied());
+        let quartiles = if metric.quartiles { Quartiles::of(samples) } else { None };
+        let measured = match (&metric.welch, quartiles) {
+            (Some(elsewhere), _) => self.p_value(elsewhere, members),
+            (None, Some(quartiles)) => Some(quartiles.median),
+            (None, None) => estimate.map(|e| e.mean),
+        };
+        let at = |cell: &usize| &self.cells[*cell];
+        let published = self.study.published.iter();
+        let published = published.filter(|p| members.first().is_some_and(|cell| self.study.is_at(at(cell), &p.at)));
+        let published = published.filter_map(|p| p.values.get(&metric.name)).next_back();
+        Entry {
+            metric: metric.name.clone(),
+            published: published.map(|value| shown(value, metric)),
+            measured,
+            half_width: estimate.filter(|_| quartiles.is_none()).and_then(|e| e.half_width),
+            quartiles,
+            runs: estimate.map_or(0, |e| e.runs),
+            difference: published.and_then(number).zip(measured).map(|(published, measured)| measured - published),
+        }
+    }
+
+    /// The metric in each run of these cells that has it; none of a test.
+    fn samples(&self, m: usize, members: &[usize]) -> Vec<f64> {
+        let plain = |cell: usize, m: usize| self.values[cell].iter().map(move |run| run.get(m).copied().flatten());
+        match &self.study.metrics[m].more_than {
+            None => members.iter().flat_map(|&n| plain(n, m)).flatten().collect(),
+            Some(more) => {
+                let Some(of) = self.of(more) else { return Vec::new() };
+                let pairs = members.iter().filter_map(|&n| Some((n, self.elsewhere(n, more)?)));
+                let runs = pairs.flat_map(|(n, other)| plain(n, of).zip(plain(other, of)));
+                runs.filter_map(|(a, b)| Some(100.0 * (a? / b? - 1.0))).collect()
+            }
+        }
+    }
+
+    /// Of Welch's test against the other cells; none against themselves.
+    fn p_value(&self, elsewhere: &Elsewhere, members: &[usize]) -> Option<f64> {
+        let of = self.of(elsewhere)?;
+        let others: Vec<usize> = members.iter().filter_map(|&n| self.elsewhere(n, elsewhere)).collect();
+        if others == members {
+            return None;
+        }
+        Estimate::of(self.samples(of, members))?.p_value(&Estimate::of(self.samples(of, &others))?)
+    }
+
+    fn of(&self, elsewhere: &Elsewhere) -> Option<usize> {
+        self.study.metrics.iter().position(|metric| metric.name == elsewhere.metric)
+    }
+
+    /// The cell that differs from this one as the place says.
+    fn elsewhere(&self, n: usize, elsewhere: &Elsewhere) -> Option<usize> {
+        self.cells.iter().position(|cell| {
+            let labels = self.cells[n].labels.iter().zip(&cell.labels);
+            self.study.axes.iter().zip(labels).all(|(axis, (here, there))| match elsewhere.at.get(&axis.name) {
+                Some(value) => wanted(value).contains(there),
+                None => here == there,
+            })
+        })
+    }
+}
+
+/// What was published, as it is shown.
+fn shown(value: &Value, metric: &Metric) -> String {
+    match number(value) {
+        Some(n) if !value.is_str() => {
+            let d = metric.decimals;
+            format!("{n:.d$}")
+        }
+        _ => crate::model::text(value),
+    }
+}
+
+/// The number that was published; none when it is a bound.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(n) => Some(*n as f64),
+        Value::Float(x) => Some(*x),
+        Value::String(text) => text.trim_start_matches(['≈', ' ']).parse().ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,177 @@
+//! Pooled axes, quartiles, tests and heat maps, with results made up by hand.
+use narrows_report::{heat, sheet};
+use narrows_scenario::RunResult;
+use narrows_scenario::result::summary::{HopSummary, Summary};
+use narrows_study::{Cell, Level, Study};
+
+const TEXT: &str = r#"
+figure = "figure 1"
+title = "a test"
+source = "nowhere"
+quick = { runs = 1 }
+default = { runs = 2 }
+full = { runs = 9 }
+
+[[axis]]
+name = "queue"
+values = ["fifo", "fq"]
+[[axis]]
+name = "rate"
+values = ["1mbit", "2mbit", "3mbit"]
+pooled = true
+[[axis]]
+name = "limit"
+values = ["9p", "20p"]
+pooled = true
+
+[scenario]
+duration = "10s"
+[[scenario.hop]]
+name = "link"
+rate = "$rate"
+queue = "$queue"
+[[scenario.flow]]
+name = "bulk"
+rtt = "20ms"
+route = ["link"]
+
+[[metric]]
+name = "use"
+decimals = 1
+summary = "hop.link.utilisation"
+[[metric]]
+name = "middle"
+decimals = 1
+summary = "hop.link.utilisation"
+quartiles = true
+[[metric]]
+name = "more"
+more_than = { metric = "use", at = { queue = "fifo" } }
+[[metric]]
+name = "p"
+decimals = 3
+welch = { metric = "use", at = { queue = "fifo" } }
+
+[[published]]
+at = { queue = "fifo" }
+middle = 5.0
+[[plot]]
+kind = "heat"
+title = "Use"
+metric = "use"
+x = "rate"
+y = "limit"
+"#;
+
+fn study() -> Study {
+    Study::parse(TEXT, "test.toml").expect("a study")
+}
+
+fn result(utilisation: f64) -> RunResult {
+    let hop = HopSummary { name: "link".into(), utilisation, ..Default::default() };
+    RunResult { summary: Summary { hops: vec![hop], ..Default::default() }, series: vec![], cdfs: vec![] }
+}
+
+/// In fifo's cells 0, 1 in the first, 2, 3 in the next …, in fq's as much and a half.
+fn values(study: &Study, cells: &[Cell]) -> Vec<Vec<Vec<Option<f64>>>> {
+    let of = |n: usize| (n % 6) as f64 * 2.0 + if n < 6 { 0.0 } else { 0.5 };
+    (0..cells.len()).map(|n| vec![study.measure(&result(of(n))), study.measure(&result(of(n) + 1.0))]).collect()
+}
+
+#[test]
+fn cells_that_differ_in_pooled_axes_are_one_row() {
+    let study = study();
+    let cells = study.cells(Level::Default).expect("cells");
+    let (values, drawn) = (values(&study, &cells), vec![Vec::new(); 12]);
+    let report = study.report(&cells, &values, &drawn);
+    let rows = report.rows();
+    assert_eq!(rows.iter().map(|row| row.labels.join(" ")).collect::<Vec<_>>(), ["fifo", "fq"]);
+    // 0 to 11: mean 5.5, variance 13, t(11) = 2.20099.
+    let [usual, middle, ..] = &rows[0].entries[..] else { panic!("four entries") };
+    assert_eq!((usual.measured, usual.runs), (Some(5.5), 12));
+    assert!((usual.half_width.unwrap() - 2.200_99 * (13.0 / 12.0f64).sqrt()).abs() < 1e-4, "{usual:?}");
+    let quartiles = middle.quartiles.expect("asked for");
+    assert_eq!((quartiles.q1, quartiles.median, quartiles.q3), (2.75, 5.5, 8.25));
+    assert_eq!((middle.measured, middle.half_width, middle.difference), (Some(5.5), None, Some(0.5)));
+    let json = serde_json::to_value(rows).expect("JSON");
+    assert_eq!((&json[0]["entries"][1]["median"], &json[0]["entries"][1]["q3"]), (&5.5.into(), &8.25.into()));
+    assert!(json[0]["entries"][0].get("median").is_none());
+    // Each cell is compared with the one that differs in nothing else: 0.5 more than 1, 2, …, 11; nothing is more than 0.
+    let more = rows[1].entries[2].measured.expect("compared");
+    let expected = (1..12).map(|n| 50.0 / f64::from(n)).sum::<f64>() / 11.0;
+    assert!((more - expected).abs() < 1e-9, "{more}, {expected}");
+
+    let sheet = report.sheet(2);
+    assert!(sheet.source.contains("2 runs of each of 6 configurations"), "{}", sheet.source);
+    assert_eq!(sheet.rows[0][..4], ["fifo", "5.5 ± 2.3", "5.0", "5.5 (2.8–8.2)"]);
+}
+
+#[test]
+fn a_test_says_how_likely_chance_is() {
+    let study = study();
+    let cells = study.cells(Level::Default).expect("cells");
+    let drawn = vec![Vec::new(); 12];
+    let p = |values: &[Vec<Vec<Option<f64>>>]| {
+        let report = study.report(&cells, values, &drawn);
+        assert_eq!(report.rows()[0].entries[3].measured, None, "a row is not tested against itself");
+        (report.rows()[1].entries[3].measured.expect("tested"), report.sheet(2).rows[1].last().cloned())
+    };
+    // A distance of 0.5 where each mean has a variance of 13/12: t = 0.3397 with 22 degrees of freedom, whose distribution
+    // there is the normal one's within 1 %: two-sided 0.73.
+    let (likely, _) = p(&values(&study, &cells));
+    assert!((likely - 0.737).abs() < 0.01, "{likely}");
+    let mut far = values(&study, &cells);
+    far[6..].iter_mut().flatten().flatten().for_each(|value| *value = value.map(|v| v + 100.0));
+    let (unlikely, shown) = p(&far);
+    assert!(unlikely < 1e-20, "{unlikely}");
+    assert_eq!(shown.as_deref(), Some("< 0.001"));
+}
+
+#[test]
+fn heat_maps_are_over_pooled_axes_too() {
+    let study = study();
+    let cells = study.cells(Level::Default).expect("cells");
+    let (values, drawn) = (values(&study, &cells), vec![Vec::new(); 12]);
+    let shown = study.report(&cells, &values, &drawn).sheet(2);
+    assert_eq!(shown.charts.iter().map(|chart| chart.title.as_str()).collect::<Vec<_>>(), ["Use, fifo", "Use, fq"]);
+    let grid = shown.charts[0].grid.as_ref().expect("a grid");
+    assert_eq!((grid.columns.len(), grid.rows.join(" ")), (3, "9p 20p".to_owned()));
+    assert_eq!(grid.values, [[Some(0.5), Some(4.5), Some(8.5)], [Some(2.5), Some(6.5), Some(10.5)]]);
+    let svg = heat::svg(&shown.charts[0]).expect("a heat map");
+    for part in ["Use, fifo", ">10.5</text>", "2mbit, 20p: 6.5", "rate along x, limit along y"] {
+        assert!(svg.contains(part), "{part} is not in {svg}");
+    }
+    let (names, files): (Vec<String>, Vec<String>) = sheet::drawings(&shown).into_iter().unzip();
+    assert_eq!(names, ["figure_1_use_fifo.svg", "figure_1_use_fq.svg"]);
+    let page = sheet::page("A page", &[shown]).expect("a page");
+    assert!(page.contains(files[0].trim()) && !page.contains("id=\"chart0\""));
+}
+
+#[test]
+fn places_do_not_name_pooled_axes() {
+    let broken = |from: &str, to: &str| {
+        assert!(TEXT.contains(from), "{from}");
+        Study::parse(&TEXT.replacen(from, to, 1), "test.toml").expect_err(to).to_string()
+    };
+    for (from, to, says) in [
+        ("at = { queue = \"fifo\" }", "at = { rate = \"1mbit\" }", "is pooled"),
+        ("at = { queue = \"fifo\" }\nmiddle", "at = { limit = \"9p\" }\nmiddle", "is pooled"),
+        ("metric = \"use\", at = { queue = \"fifo\" } }\n\n", "metric = \"p\", at = {} }\n\n", "made of others"),
+        ("x = \"rate\"", "x = \"speed\"", "there is no axis \"speed\""),
+        ("x = \"rate\"", "", "give `x`"),
+        ("values = [\"fifo\", \"fq\"]", "", "has no values"),
+    ] {
+        let error = broken(from, to);
+        assert!(error.contains(says), "{to}: {error}");
+    }
+}
+
+#[test]
+fn every_controller_is_each_that_is_a_flow_of_its_own() {
+    let text = TEXT.replacen("values = [\"fifo\", \"fq\"]", "values = [\"fq\"]\nevery_controller = true", 1);
+    let text = text.replace("{ queue = \"fifo\" }", "{ queue = \"fq\" }");
+    let study = Study::parse(&text, "test.toml").expect("a study");
+    let labels = study.axes[0].labels();
+    assert_eq!(labels[..2], ["fq", "new_reno"]);
+    assert!(labels.iter().any(|label| label == "bbr") && !labels.iter().any(|label| label == "tonopah"), "{labels:?}");
+}
