@@ -22,6 +22,8 @@ enum What {
     CpAqm(paper::Paper),
     /// FQ-CoDel taken apart for thin streams, and whether it starves a bulk flow (2015)
     ThinStreams(paper::Paper),
+    /// Tonopah: a congestion control that notices fair queuing all the time (2022)
+    Tonopah(paper::Paper),
     /// Every discipline in one table: use, delay, fairness, change, overload
     League(paper::Paper),
 }
@@ -34,6 +36,7 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
         Some(What::Cocoa(args)) => paper::main("cocoa", args),
         Some(What::CpAqm(args)) => paper::main("cp-aqm", args),
         Some(What::ThinStreams(args)) => paper::main("thin-streams", args),
+        Some(What::Tonopah(args)) => paper::main("tonopah", args),
         Some(What::League(args)) => paper::main("league", args),
     }
 }

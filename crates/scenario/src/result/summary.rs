@@ -151,6 +151,8 @@ pub struct Verdicts {
     pub wrong: f64,
     /// Undecided.
     pub undecided: f64,
+    /// Right, as a share of the time in which there was a verdict; null if there never was one.
+    pub accuracy: Option<f64>,
     /// Time from the start, or from the last change of the bottleneck, to the first right verdict, s; null if there was none.
     pub found_s: Option<f64>,
     /// How often the verdict changed.

@@ -148,11 +148,13 @@ impl Judge {
     pub(crate) fn verdicts(&mut self, fair: &[(Time, bool)], end: Time) -> Verdicts {
         self.hold(Some(self.held), fair, self.since.is_none(), end);
         let total = (self.right + self.wrong + self.undecided).as_secs_f64();
+        let decided = (self.right + self.wrong).as_secs_f64();
         let share = |span: Span| if total > 0.0 { span.as_secs_f64() / total } else { 0.0 };
         Verdicts {
             right: share(self.right),
             wrong: share(self.wrong),
             undecided: share(self.undecided),
+            accuracy: (decided > 0.0).then(|| self.right.as_secs_f64() / decided),
             found_s: self.found.map(Span::as_secs_f64),
             changes: u64::from(self.changes),
         }
