@@ -56,7 +56,9 @@ impl Kind {
         match self {
             Kind::Queues => "what waits in front of a link (`queue = …` of a hop; --queues fq_codel:target=10ms,fifo)",
             Kind::Controllers => "congestion control of a flow (`controller = …`; --flows 2xcubic,1xnew_reno)",
-            Kind::Detectors => "what looks for fair queuing (`detector = \"share:cut=0.56;intervals=8\"` of tonopah and startup)",
+            Kind::Detectors => {
+                "what looks for fair queuing (`detector = \"share:cut=0.56;intervals=8\"` of tonopah and startup)"
+            }
             Kind::Traffic => "what a flow's application sends (`traffic = …`)",
             Kind::Transports => "how a flow's data are carried (`transport = …`)",
         }

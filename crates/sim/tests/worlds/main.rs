@@ -5,6 +5,7 @@
 //! again; the difference is then read before it is committed.
 mod bbr;
 mod cake;
+mod detection;
 mod dual_queue;
 mod exact;
 mod harness;

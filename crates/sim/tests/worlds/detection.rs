@@ -1,0 +1,99 @@
+//! Fair queuing, looked for by connections of two subflows.
+use crate::harness::{expect, flow, run_text, series, values};
+use narrows_core::queue::QueueConfig;
+use narrows_scenario::RunResult;
+use narrows_scenario::result::summary::Verdicts;
+use std::fmt::Write;
+
+/// A connection alone at 20 Mbit/s, 40 ms, with this controller and this traffic.
+fn connection(controller: &str, queue: &str, traffic: &str) -> RunResult {
+    run_text(&format!(
+        r#"
+        duration = "20s"
+        [[hop]]
+        name = "link"
+        rate = "20mbit"
+        queue = {queue}
+        [[flow]]
+        name = "flow"
+        controller = {controller}
+        traffic = {traffic}
+        rtt = "40ms"
+        route = ["link"]"#
+    ))
+}
+
+fn verdicts(result: &RunResult) -> Verdicts {
+    flow(result, "flow").verdicts.expect("a flow that looks for fair queuing")
+}
+
+#[test]
+fn detectors_on_queues() {
+    let queues = [
+        ("fifo", r#"{ kind = "fifo", limit = "100p" }"#),
+        ("codel", r#""codel""#),
+        ("fq", r#"{ kind = "fq", flow_limit = "100p" }"#),
+        ("fq_codel", r#""fq_codel""#),
+        ("cake", r#""cake""#),
+        ("cocoa", r#""cocoa""#),
+    ];
+    let detectors = ["share", "rtt_gap", "sequential", "startup", "receive_rate"];
+    let mut table = String::from("right / undecided, % of the time; nothing follows from a verdict\n          ");
+    detectors.iter().for_each(|detector| table += &format!("{detector:>16}"));
+    for (name, queue) in queues {
+        let _ = write!(table, "\n{name:<10}");
+        for detector in detectors {
+            let controller = format!(r#"{{ kind = "tonopah", detector = "{detector}", fair = "nothing" }}"#);
+            let v = verdicts(&connection(&controller, queue, r#""bulk""#));
+            let _ = write!(table, "{:>16}", format!("{:.1} / {:.1}", v.right * 100.0, v.undecided * 100.0));
+        }
+    }
+    table.push('\n');
+    expect("detection.txt", &table);
+}
+
+#[test]
+fn the_sequential_test_is_never_wrong_on_any_queue() {
+    for queue in QueueConfig::NAMES {
+        for on in ["new_reno", "cubic"] {
+            let controller = format!(r#"{{ kind = "tonopah", on = "{on}", detector = "sequential" }}"#);
+            let v = verdicts(&connection(&controller, &format!("{queue:?}"), r#""bulk""#));
+            assert_eq!(v.wrong, 0.0, "{on} through {queue}: {v:?}");
+            assert!(v.right > 0.5, "{on} through {queue}: {v:?}");
+        }
+    }
+}
+
+#[test]
+fn without_a_queue_there_is_no_verdict() {
+    for queue in ["fifo", "fq"] {
+        let controller = r#"{ kind = "tonopah", detector = "sequential" }"#;
+        let v = verdicts(&connection(controller, &format!("{queue:?}"), r#"{ kind = "thin", interval = "10ms" }"#));
+        assert_eq!((v.right, v.wrong, v.undecided), (0.0, 0.0, 1.0), "{queue}");
+    }
+}
+
+#[test]
+fn what_is_sent_is_divided_as_the_detector_says() {
+    // One subflow has two thirds for good, whether the window or the pacing holds it back.
+    let controller = r#"{ kind = "tonopah", detector = "rtt_gap:dominant=0.6667", fair = "nothing" }"#;
+    let result = connection(controller, r#"{ kind = "fifo", limit = "100p" }"#, r#""bulk""#);
+    let sent = |n: u32| values(series(&result, &format!("flow:flow/{n}"), "sent_mbit"), 1.0, 20.0).sum::<f64>();
+    let share = sent(1) / (sent(1) + sent(2));
+    assert!((share - 2.0 / 3.0).abs() < 1e-3, "{share}");
+}
+
+#[test]
+fn start_up_goes_on_with_what_fits() {
+    // Where the queue is fair the delay-based control keeps it short; where it is shared PCC fills it.
+    let wait = |queue: &str| {
+        let result = connection(r#""startup""#, queue, r#""bulk""#);
+        let v = verdicts(&result);
+        assert!(v.wrong == 0.0 && v.right > 0.9, "{queue}: {v:?}");
+        (flow(&result, "flow").goodput_mbit, result.summary.hops[0].sojourn_ms.mean)
+    };
+    let (fair, fair_wait) = wait(r#"{ kind = "fq", flow_limit = "100p" }"#);
+    let (shared, shared_wait) = wait(r#"{ kind = "fifo", limit = "100p" }"#);
+    assert!(fair > 16.0 && shared > 16.0, "{fair} and {shared} Mbit/s of 20");
+    assert!(shared_wait > 3.0 * fair_wait, "{fair_wait} and {shared_wait} ms");
+}
