@@ -1,7 +1,8 @@
-//! `narrows list`: every queue, controller, kind of traffic and transport, with every parameter.
+//! `narrows list`: every queue, controller, detector, kind of traffic and transport, with every parameter.
 use crate::failure::Failure;
 use crate::term::{self, Paint};
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::detector::DetectorConfig;
 use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::{Entry, QueueConfig};
 use narrows_scenario::{Traffic, Transport};
@@ -11,7 +12,7 @@ use std::fmt::Write;
 /// Widest line of the descriptions.
 const WIDTH: usize = 100;
 
-/// Show queues, controllers, traffic and transports with all their parameters.
+/// Show queues, controllers, detectors, traffic and transports with all their parameters.
 #[derive(clap::Args)]
 pub(crate) struct List {
     /// Only this kind.
@@ -29,6 +30,8 @@ enum Kind {
     Queues,
     /// What decides how much a sender may have in flight.
     Controllers,
+    /// What looks for fair queuing, for controllers that send over two subflows.
+    Detectors,
     /// What a flow's application sends.
     Traffic,
     /// How a flow's data are carried.
@@ -36,12 +39,13 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 4] = [Kind::Queues, Kind::Controllers, Kind::Traffic, Kind::Transports];
+    const ALL: [Kind; 5] = [Kind::Queues, Kind::Controllers, Kind::Detectors, Kind::Traffic, Kind::Transports];
 
     const fn name(self) -> &'static str {
         match self {
             Kind::Queues => "queues",
             Kind::Controllers => "controllers",
+            Kind::Detectors => "detectors",
             Kind::Traffic => "traffic",
             Kind::Transports => "transports",
         }
@@ -52,6 +56,7 @@ impl Kind {
         match self {
             Kind::Queues => "what waits in front of a link (`queue = …` of a hop; --queues fq_codel:target=10ms,fifo)",
             Kind::Controllers => "congestion control of a flow (`controller = …`; --flows 2xcubic,1xnew_reno)",
+            Kind::Detectors => "what looks for fair queuing (`detector = \"share:cut=0.56;intervals=8\"` of tonopah and startup)",
             Kind::Traffic => "what a flow's application sends (`traffic = …`)",
             Kind::Transports => "how a flow's data are carried (`transport = …`)",
         }
@@ -61,6 +66,7 @@ impl Kind {
         match self {
             Kind::Queues => QueueConfig::entries(),
             Kind::Controllers => ControllerConfig::entries(),
+            Kind::Detectors => DetectorConfig::entries(),
             Kind::Traffic => Traffic::entries(),
             Kind::Transports => Transport::entries(),
         }
@@ -105,12 +111,13 @@ fn json(entry: Entry) -> EntryJson {
         unit: match spec.unit {
             Unit::Switch => "switch",
             Unit::Choice(_) => "choice",
+            Unit::Kind(_) => "kind",
             other => unit(other),
         },
         default: spec.default,
         allowed: spec.allowed,
         choices: match spec.unit {
-            Unit::Choice(words) => Some(words),
+            Unit::Choice(words) | Unit::Kind(words) => Some(words),
             _ => None,
         },
         doc: one_line(spec.doc),
