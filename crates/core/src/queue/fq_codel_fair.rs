@@ -5,15 +5,25 @@
 //!
 //! - A flow's tag counts what it has been sent; virtual time is the lowest tag of the backlogged flows in the last round (after
 //!   start-time fair queuing: Goyal, Vin, Cheng, 1996). A flow that comes with its tag less than a quantum ahead of virtual
-//!   time has had no more than any of those, and is served first; any other waits its turn, as in deficit round robin. So nobody is served first who has had
-//!   more than a backlogged flow, whatever the others do.
-//! - Newcomers are one flow together: a packet whose 5-tuple was not seen in the last second goes to a queue that all such
-//!   packets share, with one flow's share and one flow's priority. Ever-new ports gain nothing by being many.
+//!   time has had no more than any of those, and is served first; any other waits its turn, as in deficit round robin. So
+//!   nobody is served first who has had more than a backlogged flow, whatever the others do.
+//! - Newcomers are one flow together. A packet whose 5-tuple was not seen in the last second goes to a queue that all such
+//!   packets share, with one flow's turns. Once a packet of its has been sent (a dropped one earns nothing) a newcomer has a
+//!   queue of its own; it settles, and counts as a flow, when it has been sending for the time of `probation` and been sent
+//!   a quantum. What newcomers are sent while a settled flow waits is one debt, which virtual time pays off at the pace of
+//!   one share. While the debt is what the link sends in the time of `ahead`, all newcomers go through the shared queue. So
+//!   ever-new ports gain nothing by being many, whatever each of them sends; and ports that last become flows not faster
+//!   than one per quantum that newcomers are sent.
 //! - CoDel's target is at least the time in which each waiting flow sends a packet, and the last packet of a flow's own queue is
 //!   spared: at a share of less than a packet per target a queue is not a standing one.
 //!
-//! A flow's second packet waits until its first has left the newcomers' queue, so that order is kept. A bucket belongs to a
-//! 5-tuple until it has been silent for `memory`; who finds both of its two buckets taken stays a newcomer.
+//! The law: over a time T a settled flow that stays backlogged gets its max-min share of T − `ahead`, where a 5-tuple counts
+//! as a flow when it sends for longer than `probation` and is sent a quantum, and all others together count as one. With a
+//! probation of a round trip short transfers count as flows, as with FQ-CoDel; with a longer one they are slower, and ports
+//! must last longer to be flows.
+//!
+//! A flow's own queue waits until its packets have left the newcomers', so that order is kept. A bucket belongs to a 5-tuple
+//! until it has been silent for `memory`; who finds both of its two buckets taken stays a newcomer.
 use super::codel::MAX_LIMIT;
 use super::fq_codel::{MAX_FLOWS, MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::codel_law::{self, CodelLaw, CodelState, FlowSource, Sqrt};
@@ -44,6 +54,10 @@ params! {
         pub newcomers: Packets = Packets(256), from Packets(1), to MAX_LIMIT;
         /// Silence after which a flow is a newcomer again.
         pub memory: Span = Span::s(1), from Span::ms(1), to Span::s(3600);
+        /// How long a flow that sends counts as a newcomer: about the largest round trip.
+        pub probation: Span = codel_law::INTERVAL, from Span::ZERO, to Span::s(3600);
+        /// How far newcomers may be ahead of one flow's share, in time of the link.
+        pub ahead: Span = Span::ms(500), from Span::ZERO, to Span::s(3600);
     }
 }
 
@@ -60,8 +74,34 @@ struct Flow {
     seen: Time,
     /// It waits until this many newcomers have left: the last of them is the owner's.
     until: u64,
+    /// What the owner counts as.
+    standing: Standing,
     /// Whose packet came last: for records.
     flow: FlowId,
+}
+
+/// A newcomer or a flow.
+#[derive(Clone, Copy, Debug)]
+enum Standing {
+    /// When it came, and bytes it has been sent.
+    Newcomer {
+        since: Time,
+        sent: u32,
+    },
+    Settled,
+}
+
+impl Default for Standing {
+    fn default() -> Standing {
+        Standing::Newcomer { since: Time::ZERO, sent: 0 }
+    }
+}
+
+impl Flow {
+    #[inline]
+    const fn is_settled(&self) -> bool {
+        matches!(self.standing, Standing::Settled)
+    }
 }
 
 /// Flow queues by share.
@@ -69,20 +109,27 @@ pub struct FqCodelFair {
     limit: u32,
     newcomers_limit: u32,
     memory: Span,
+    probation: Span,
+    ahead: Span,
     law: CodelLaw,
     /// Buckets for flows, and one more for newcomers.
     table: FlowTable<Flow>,
     newcomers: SlotId,
     drr: Drr,
     fattest: Fattest,
-    /// Flows that are listed.
+    /// Flows that are listed, and those of them that have settled.
     waiting: u32,
+    settled_waiting: u32,
     /// The lowest tag of the backlogged flows in the last round, bytes.
     virtual_time: u64,
     round: Round,
     /// Newcomers that have been queued, and that have left again.
     came: u64,
     left: u64,
+    /// What newcomers have been sent, beyond one share, while settled flows waited, bytes.
+    debt: u64,
+    /// When the last packet left.
+    departed: Time,
     drain: DrainRate,
     link_rate: Rate,
     total: Backlog,
@@ -93,8 +140,11 @@ pub struct FqCodelFair {
 struct Round {
     /// Whose turn it was at the start.
     first: Option<SlotId>,
+    /// Whose turn it was last.
+    last: Option<SlotId>,
     /// Others have had a turn since.
     others: bool,
+    /// Turns, each of as many packets as it takes.
     turns: u32,
     /// Lowest tag so far.
     lowest: Option<u64>,
@@ -116,28 +166,76 @@ impl FqCodelFair {
         in_use || (flow.owner.is_some() && now.since(flow.seen) <= self.memory)
     }
 
+    /// The bucket that belongs to a 5-tuple, or last did.
+    #[inline]
+    fn bucket_of(&self, hash: u32, buckets: [u32; 2]) -> Option<SlotId> {
+        buckets.iter().filter_map(|&bucket| self.table.slot(bucket)).find(|&slot| self.table[slot].owner == Some(hash))
+    }
+
     /// The queue for a packet: its flow's own, or the newcomers'.
     #[inline]
     fn classify(&mut self, hash: u32, now: Time) -> SlotId {
         let buckets = self.buckets(hash);
-        for bucket in buckets {
-            if let Some(slot) = self.table.slot(bucket)
-                && self.table[slot].owner == Some(hash)
-                && self.is_owned(slot, now)
-            {
-                self.table[slot].seen = now;
-                return slot;
-            }
+        let Some(slot) = self.bucket_of(hash, buckets).filter(|&slot| self.is_owned(slot, now)) else {
+            self.register(hash, buckets, now);
+            return self.newcomers;
+        };
+        self.table[slot].seen = now;
+        self.settle(slot, now);
+        if self.has_own_queue(slot) {
+            return slot;
         }
-        self.register(hash, buckets, now);
+        if self.has_room() {
+            self.table[slot].until = self.came + 1;
+        }
         self.newcomers
+    }
+
+    /// A newcomer has a queue of its own when a packet of its has been sent and while newcomers may be ahead. What waits
+    /// there already is not overtaken.
+    #[inline]
+    fn has_own_queue(&self, slot: SlotId) -> bool {
+        let flow = &self.table[slot];
+        match flow.standing {
+            Standing::Settled => true,
+            Standing::Newcomer { sent, .. } => !flow.chain.is_empty() || (sent > 0 && !self.is_overdrawn()),
+        }
+    }
+
+    /// Is there room among the newcomers?
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.table[self.newcomers].chain.packets() < self.newcomers_limit
+    }
+
+    /// Flows wait, and newcomers have used up what they may be ahead of them.
+    #[inline]
+    fn is_overdrawn(&self) -> bool {
+        self.settled_waiting > 0 && self.debt > 0 && self.debt >= self.rate().bytes_in(self.ahead).0
+    }
+
+    /// The link's rate, as measured.
+    #[inline]
+    fn rate(&self) -> Rate {
+        self.drain.rate().unwrap_or(self.link_rate)
+    }
+
+    /// A newcomer that has lasted and been sent a quantum becomes a flow. It is asked when it sends: waiting in a queue that
+    /// many newcomers fill is not lasting.
+    #[inline]
+    fn settle(&mut self, slot: SlotId, now: Time) {
+        let Standing::Newcomer { since, sent } = self.table[slot].standing else { return };
+        if sent >= self.drr.quantum().unsigned_abs() && now.since(since) >= self.probation {
+            self.table[slot].standing = Standing::Settled;
+            self.settled_waiting += u32::from(self.drr.is_listed(slot));
+        }
     }
 
     /// Gives a newcomer a bucket of its own, from its next packet on, if one is free.
     #[cold]
     fn register(&mut self, hash: u32, buckets: [u32; 2], now: Time) {
         // With no room among the newcomers its packet is dropped, and nobody's first.
-        if self.table[self.newcomers].chain.packets() >= self.newcomers_limit {
+        if !self.has_room() {
             return;
         }
         for bucket in buckets {
@@ -151,6 +249,7 @@ impl FqCodelFair {
             if !self.is_owned(slot, now) {
                 let flow = &mut self.table[slot];
                 (flow.owner, flow.seen, flow.until) = (Some(hash), now, self.came + 1);
+                flow.standing = Standing::Newcomer { since: now, sent: 0 };
                 return;
             }
         }
@@ -170,19 +269,74 @@ impl FqCodelFair {
             self.drr.list_old(slot);
         }
         self.waiting += 1;
+        self.settled_waiting += u32::from(self.table[slot].is_settled());
     }
 
-    /// A newcomer has left: its flow's own queue may go on.
+    /// The flow whose turn it is waits no longer.
     #[inline]
-    fn let_go(&mut self, hash: u32) {
-        self.left += 1;
-        for bucket in self.buckets(hash) {
-            let Some(slot) = self.table.slot(bucket) else { continue };
-            let flow = &self.table[slot];
-            let goes_on = flow.owner == Some(hash) && flow.until <= self.left;
-            if goes_on && flow.chain.packets() > 0 && !self.drr.is_listed(slot) {
-                self.join(slot);
+    fn leave(&mut self, slot: SlotId) {
+        self.drr.emptied(Emptied::Leaves);
+        self.waiting -= 1;
+        self.settled_waiting -= u32::from(self.table[slot].is_settled());
+    }
+
+    /// Newcomers may not get further ahead: the packets of the one whose turn it is join the others'.
+    #[cold]
+    fn park(&mut self, slot: SlotId, cx: &mut Ctx<'_>) {
+        self.leave(slot);
+        while let Some(id) = self.table[slot].chain.pop_front(cx.pool) {
+            if self.has_room() {
+                self.came += 1;
+                self.table[slot].until = self.came;
+                self.table[self.newcomers].chain.push_back(id, cx.pool);
+            } else {
+                self.total.packets -= 1;
+                self.total.bytes -= cx.pool.meta(id).bytes();
+                cx.drop_packet(id, DropReason::FlowLimit);
             }
+        }
+        if !self.drr.is_listed(self.newcomers) {
+            self.join(self.newcomers);
+        }
+    }
+
+    /// A flow that newcomers keep from sending settles all the same.
+    #[inline]
+    fn settle_next(&mut self, now: Time) {
+        if self.settled_waiting == 0 && self.drr.turn_is_new() {
+            let next = self.drr.listed_old().find(|&slot| slot != self.newcomers);
+            if let Some(slot) = next {
+                self.settle(slot, now);
+            }
+        }
+    }
+
+    /// Books what was sent.
+    #[inline]
+    fn charge(&mut self, slot: SlotId, len: u32) {
+        self.drr.charge(slot, len);
+        let flow = &mut self.table[slot];
+        flow.tag = flow.tag.max(self.virtual_time) + u64::from(len);
+        if let Standing::Newcomer { sent, .. } = &mut flow.standing {
+            *sent = sent.saturating_add(len);
+            // What is sent while no flow waits is taken from nobody.
+            if self.settled_waiting > 0 {
+                self.debt += u64::from(len);
+            }
+        }
+    }
+
+    /// A newcomer has left, with so many bytes sent of it: its flow's own queue may go on.
+    #[inline]
+    fn let_go(&mut self, hash: u32, bytes: u32) {
+        self.left += 1;
+        let Some(slot) = self.bucket_of(hash, self.buckets(hash)) else { return };
+        let flow = &mut self.table[slot];
+        if let Standing::Newcomer { sent, .. } = &mut flow.standing {
+            *sent = sent.saturating_add(bytes);
+        }
+        if flow.until <= self.left && flow.chain.packets() > 0 && !self.drr.is_listed(slot) {
+            self.join(slot);
         }
     }
 
@@ -194,12 +348,14 @@ impl FqCodelFair {
         let first = *round.first.get_or_insert(slot);
         let comes_again = slot == first && round.others;
         round.others |= slot != first;
-        round.turns += 1;
+        round.turns += u32::from(round.last.replace(slot) != Some(slot));
         let least = round.lowest.map_or(tag, |lowest| lowest.min(tag));
         round.lowest = Some(least);
         // Should the first have gone away, as many turns as flows wait will do.
         if comes_again || self.drr.turn_is_alone() || round.turns >= self.waiting {
-            self.virtual_time = self.virtual_time.max(least);
+            let before = self.virtual_time;
+            self.virtual_time = before.max(least);
+            self.debt = self.debt.saturating_sub(self.virtual_time - before);
             self.round = Round::default();
         }
     }
@@ -207,8 +363,7 @@ impl FqCodelFair {
     /// CoDel's law at the present share: no packet need leave sooner than each waiting flow's has.
     #[inline]
     fn law_now(&self) -> CodelLaw {
-        let rate = self.drain.rate().unwrap_or(self.link_rate);
-        let round = rate.tx_time(self.law.mtu).map_or(Span::ZERO, |time| time * u64::from(self.waiting));
+        let round = self.rate().tx_time(self.law.mtu).map_or(Span::ZERO, |time| time * u64::from(self.waiting));
         let target = self.law.target.max(round);
         CodelLaw { target, interval: self.law.interval.max(target), ..self.law }
     }
@@ -234,7 +389,7 @@ impl FqCodelFair {
                 self.total.bytes -= meta.bytes();
                 cx.drop_packet(id, DropReason::Evicted);
                 if slot == self.newcomers {
-                    self.let_go(meta.hash);
+                    self.let_go(meta.hash, 0);
                 }
             }
             self.table[slot].codel.add_drops(batch);
@@ -256,6 +411,8 @@ impl QueueDiscipline for FqCodelFair {
             limit: p.limit.0,
             newcomers_limit: p.newcomers.0,
             memory: p.memory,
+            probation: p.probation,
+            ahead: p.ahead,
             law: CodelLaw {
                 target: p.target,
                 interval: p.interval,
@@ -270,10 +427,13 @@ impl QueueDiscipline for FqCodelFair {
             drr,
             fattest: Fattest::default(),
             waiting: 0,
+            settled_waiting: 0,
             virtual_time: 0,
             round: Round::default(),
             came: 0,
             left: 0,
+            debt: 0,
+            departed: Time::ZERO,
             drain: DrainRate::default(),
             link_rate: link.rate,
             total: Backlog::default(),
@@ -283,8 +443,13 @@ impl QueueDiscipline for FqCodelFair {
     #[inline]
     fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
         let meta = *cx.pool.meta(id);
+        if self.total.packets == 0 && self.debt > 0 {
+            // An idle link pays debts as one flow's share of it would.
+            let idle = self.rate().bytes_in(cx.now.since(self.departed));
+            self.debt = self.debt.saturating_sub(idle.0);
+        }
         let slot = self.classify(meta.hash, cx.now);
-        if slot == self.newcomers && self.table[slot].chain.packets() >= self.newcomers_limit {
+        if slot == self.newcomers && !self.has_room() {
             return cx.drop_packet(id, DropReason::FlowLimit);
         }
         self.came += u64::from(slot == self.newcomers);
@@ -304,29 +469,33 @@ impl QueueDiscipline for FqCodelFair {
     #[inline]
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
         while let Some(slot) = self.drr.turn() {
+            self.settle_next(cx.now);
+            if slot != self.newcomers && !self.table[slot].is_settled() && self.is_overdrawn() {
+                self.park(slot, cx);
+                continue;
+            }
             let law = self.law_now();
             let dropped = cx.drops.len();
             let Flow { chain, codel, .. } = &mut self.table[slot];
             let next = codel.dequeue(&law, &mut FlowSource { chain, total: &mut self.total, spares_own: true }, cx);
             if slot == self.newcomers {
                 for n in dropped..cx.drops.len() {
-                    self.let_go(cx.pool.meta(cx.drops[n].0).hash);
+                    self.let_go(cx.pool.meta(cx.drops[n].0).hash, 0);
                 }
             }
             let Some(id) = next else {
-                self.drr.emptied(Emptied::Leaves);
-                self.waiting -= 1;
+                self.leave(slot);
                 continue;
             };
             let meta = *cx.pool.meta(id);
             if !self.drr.turn_is_new() {
                 self.follow(slot);
             }
-            self.drr.charge(slot, meta.len);
-            self.table[slot].tag = self.table[slot].tag.max(self.virtual_time) + u64::from(meta.len);
+            self.charge(slot, meta.len);
+            self.departed = cx.now;
             self.drain.on_departure(meta.len, self.total.packets > 0, cx.now);
             if slot == self.newcomers {
-                self.let_go(meta.hash);
+                self.let_go(meta.hash, meta.len);
             }
             return Next::Packet(id);
         }
@@ -345,6 +514,7 @@ impl QueueDiscipline for FqCodelFair {
     fn observe(&self, out: &mut dyn Observer) {
         out.gauge("flows", f64::from(self.waiting));
         out.gauge("newcomers_packets", f64::from(self.table[self.newcomers].chain.packets()));
+        out.gauge("newcomers_debt_bytes", self.debt as f64);
         out.gauge("target_ms", self.law_now().target.as_ms_f64());
         for slot in self.drr.listed().filter(|&slot| slot != self.newcomers) {
             let flow = &self.table[slot];

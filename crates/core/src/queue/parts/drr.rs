@@ -183,8 +183,16 @@ impl Drr {
 
     /// Everyone listed: the new in their order, then the old.
     pub fn listed(&self) -> impl Iterator<Item = SlotId> + '_ {
-        let walk = |list: &List| core::iter::successors(list.head, |slot| self.members[slot.index()].next);
-        walk(&self.new).chain(walk(&self.old))
+        self.walk(&self.new).chain(self.listed_old())
+    }
+
+    /// The old flows in their order.
+    pub fn listed_old(&self) -> impl Iterator<Item = SlotId> + '_ {
+        self.walk(&self.old)
+    }
+
+    fn walk(&self, list: &List) -> impl Iterator<Item = SlotId> + '_ {
+        core::iter::successors(list.head, |slot| self.members[slot.index()].next)
     }
 }
 
