@@ -22,6 +22,10 @@ enum What {
     CpAqm(paper::Paper),
     /// FQ-CoDel taken apart for thin streams, and whether it starves a bulk flow (2015)
     ThinStreams(paper::Paper),
+    /// Detecting fair queuing when a flow starts, and the control that fits (2020)
+    Startup(paper::Paper),
+    /// Every controller over every discipline: goodput, delay, fairness
+    BothSides(paper::Paper),
     /// Every discipline in one table: use, delay, fairness, change, overload
     League(paper::Paper),
 }
@@ -34,6 +38,8 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
         Some(What::Cocoa(args)) => paper::main("cocoa", args),
         Some(What::CpAqm(args)) => paper::main("cp-aqm", args),
         Some(What::ThinStreams(args)) => paper::main("thin-streams", args),
+        Some(What::Startup(args)) => paper::main("startup", args),
+        Some(What::BothSides(args)) => paper::main("both-sides", args),
         Some(What::League(args)) => paper::main("league", args),
     }
 }
