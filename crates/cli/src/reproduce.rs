@@ -24,6 +24,10 @@ enum What {
     ThinStreams(paper::Paper),
     /// Tonopah: a congestion control that notices fair queuing all the time (2022)
     Tonopah(paper::Paper),
+    /// Detecting fair queuing when a flow starts, and the control that fits (2020)
+    Startup(paper::Paper),
+    /// Every controller over every discipline: goodput, delay, fairness
+    BothSides(paper::Paper),
     /// Every discipline in one table: use, delay, fairness, change, overload
     League(paper::Paper),
 }
@@ -37,6 +41,8 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
         Some(What::CpAqm(args)) => paper::main("cp-aqm", args),
         Some(What::ThinStreams(args)) => paper::main("thin-streams", args),
         Some(What::Tonopah(args)) => paper::main("tonopah", args),
+        Some(What::Startup(args)) => paper::main("startup", args),
+        Some(What::BothSides(args)) => paper::main("both-sides", args),
         Some(What::League(args)) => paper::main("league", args),
     }
 }

@@ -37,7 +37,11 @@ impl Study {
             self.axes.iter().zip(pick).map(|(axis, (_, v))| (&*axis.name, v)).collect();
         let mut whole = Value::Table(scenario);
         fill(&mut whole, &by_name).map_err(|message| self.fault(message))?;
-        let Value::Table(scenario) = whole else { return Err(self.fault("the scenario is no table".to_owned())) };
+        let Value::Table(mut scenario) = whole else { return Err(self.fault("the scenario is no table".to_owned())) };
+        // An axis can leave a kind of flow out.
+        if let Some(Value::Array(flows)) = scenario.get_mut("flow") {
+            flows.retain(|flow| flow.get("count").and_then(Value::as_integer) != Some(0));
+        }
         let labels: Vec<String> = pick.iter().map(|(label, _)| label.clone()).collect();
         Ok(Cell { name: [std::slice::from_ref(&self.figure), labels.as_slice()].concat().join(", "), labels, scenario })
     }
@@ -75,7 +79,8 @@ fn fill(value: &mut Value, axes: &BTreeMap<&str, &Value>) -> Result<(), String> 
     match value {
         Value::String(text) => {
             let Some(place) = text.strip_prefix('$') else { return Ok(()) };
-            let (name, part) = place.split_once('.').map_or((place, None), |(name, part)| (name, Some(part)));
+            let place = place.to_owned();
+            let (name, part) = place.split_once('.').map_or((&*place, None), |(name, part)| (name, Some(part)));
             let known = || axes.keys().map(|name| format!("${name}")).collect::<Vec<_>>().join(", ");
             let found = axes.get(name).ok_or_else(|| format!("${name} is no axis; there is {}", known()))?;
             *value = match (part, found) {
@@ -90,7 +95,10 @@ fn fill(value: &mut Value, axes: &BTreeMap<&str, &Value>) -> Result<(), String> 
                 (None, plain) => (*plain).clone(),
                 (Some(_), _) => return Err(format!("${place}: the axis has plain values")),
             };
-            Ok(())
+            // A value may name other axes, not its own.
+            let mut others = axes.clone();
+            others.remove(name);
+            fill(value, &others)
         }
         Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, axes)),
         Value::Table(table) => table.iter_mut().try_for_each(|(_, item)| fill(item, axes)),

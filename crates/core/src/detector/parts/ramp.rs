@@ -40,6 +40,34 @@ impl Step {
         (0..2).all(|s| self.delivered[s] + self.lost[s] >= self.sent[s])
     }
 
+    /// Did each subflow send more than half of what arrived of both? Then a fair queue gives both as much, whatever its length.
+    pub fn is_saturated(&self) -> bool {
+        2 * self.sent[0].min(self.sent[1]) > self.delivered[0] + self.delivered[1]
+    }
+
+    /// Counts another step's packets in.
+    pub fn add(&mut self, step: &Step) {
+        for s in 0..2 {
+            self.sent[s] += step.sent[s];
+            self.delivered[s] += step.delivered[s];
+            self.lost[s] += step.lost[s];
+        }
+    }
+
+    /// Is what arrived of the first, against the second, further above its part of what was sent than so many standard errors
+    /// of a shared queue? Those of the logarithm of a relative risk, in packets of this size.
+    pub fn is_beyond_chance(&self, errors: f64, packet: Bytes) -> bool {
+        if errors <= 0.0 {
+            return true;
+        }
+        let part = |s: usize| packet.0 as f64 * (1.0 / self.delivered[s] as f64 - 1.0 / self.sent[s] as f64);
+        if self.delivered.contains(&0) {
+            return false;
+        }
+        self.ratio(self.delivered)
+            .is_some_and(|ratio| libm::log(ratio) >= errors * libm::sqrt((part(0) + part(1)).max(0.0)))
+    }
+
     /// (first / sent by the first) ÷ (second / sent by the second): 2 when each gets as much as the other, 1 when each
     /// gets what it sent for. `None` if nothing was sent, or nothing came of either.
     pub fn ratio(&self, got: [u64; 2]) -> Option<f64> {
@@ -174,4 +202,40 @@ impl Ramp {
 /// Bytes over a time; `None` for no time at all.
 pub fn rate_of(bytes: [u64; 2], span: Span) -> Option<Rate> {
     Rate::over(Bytes(bytes[0] + bytes[1]), span).filter(|&rate| rate > Rate::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(sent: [u64; 2], delivered: [u64; 2]) -> Step {
+        Step { sent, delivered, ..Step::default() }
+    }
+
+    #[test]
+    fn a_step_is_saturated_once_fair_service_would_halve_what_arrives() {
+        // 10 and 20 sent, a link for 24: 10 and 14 would arrive, and the first loses nothing by being one of two.
+        assert!(!step([10, 20], [10, 14]).is_saturated());
+        // A link for 18: 9 each.
+        assert!(step([10, 20], [9, 9]).is_saturated() && step([10, 20], [6, 12]).is_saturated());
+    }
+
+    #[test]
+    fn few_packets_are_chance() {
+        // ln 2 = 0.693 against √(1/2 − 1/4 + 1/4 − 1/16) = 0.661 and, with a hundred times as many packets, 0.0661.
+        let ratio = |n: u64| step([4 * n, 16 * n], [2 * n, 4 * n]);
+        assert!(!ratio(1).is_beyond_chance(2.0, Bytes(1)) && ratio(100).is_beyond_chance(2.0, Bytes(1)));
+        assert!(ratio(1).is_beyond_chance(1.0, Bytes(1)) && !ratio(1).is_beyond_chance(1.1, Bytes(1)));
+        // In packets, not in bytes.
+        assert!(!ratio(100).is_beyond_chance(2.0, Bytes(100)));
+        assert!(ratio(1).is_beyond_chance(0.0, Bytes(1)), "not asked for");
+        assert!(!step([4, 4], [0, 2]).is_beyond_chance(2.0, Bytes(1)), "of nothing nothing is known");
+    }
+
+    #[test]
+    fn steps_are_taken_together() {
+        let mut all = step([10, 20], [5, 5]);
+        all.add(&step([20, 40], [5, 5]));
+        assert_eq!((all.sent, all.delivered, all.ratio(all.delivered)), ([30, 60], [10, 10], Some(2.0)));
+    }
 }
