@@ -180,6 +180,15 @@ macro_rules! detectors {
             }
         }
 
+        /// Plays a script of events against the entry of this name, under the laws of [`crate::contract::detector`].
+        #[cfg(any(test, doc, feature = "contract"))]
+        pub(crate) fn check_named(name: &str, script: &[u8]) -> Result<(), String> {
+            match name {
+                $( stringify!($module) => crate::contract::detector::check_run::<$module::$Type>(script), )*
+                _ => Err(String::from("not registered")),
+            }
+        }
+
         /// The laws of [`crate::contract::detector`], for every entry of the registry.
         #[cfg(test)]
         mod contract {

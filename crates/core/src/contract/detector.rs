@@ -10,7 +10,7 @@
 //! - its memory is bounded: it is a value without a heap
 use super::congestion::{check_params, ensure};
 use crate::congestion::{Fate, Flight, Outcome, PathHint, Sent};
-use crate::detector::{FairQueuingDetector, Finding};
+use crate::detector::{DetectorConfig, FairQueuingDetector, Finding};
 use crate::{Bytes, Rate, Rng, Span, Time};
 use alloc::format;
 use alloc::string::String;
@@ -34,6 +34,14 @@ pub fn check_run<D: FairQueuingDetector>(script: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
+/// Plays a script against any registered detector with its defaults; the first byte chooses it.
+pub fn check_any(script: &[u8]) -> Result<(), String> {
+    let (&choice, script) = script.split_first().unwrap_or((&0, &[]));
+    let names = DetectorConfig::NAMES;
+    let name = names[usize::from(choice) % names.len()];
+    crate::detector::check_named(name, script).map_err(|law| format!("{name}: {law}"))
+}
+
 /// Parameters: the defaults are valid and survive being written and read; what is absurd is refused. The detector is small.
 pub fn check_parameters<D: FairQueuingDetector>() -> Result<(), String> {
     check_params::<D::Params>()?;
@@ -47,6 +55,8 @@ struct Model<D> {
     /// Sent and not accounted for: when, and over which subflow.
     underway: Vec<(Time, u8)>,
     delivered: bool,
+    /// Whose fate was told last.
+    told: Option<(Time, u8)>,
 }
 
 impl<D: FairQueuingDetector> Model<D> {
@@ -56,7 +66,7 @@ impl<D: FairQueuingDetector> Model<D> {
         let now = Time::from_ns(u64::from(kind) << 24);
         let params = D::Params::default();
         let make = || D::new(&params, &path, now, Rng::stream(7, "contract"));
-        Model { subject: make(), twin: make(), now, underway: Vec::new(), delivered: false }
+        Model { subject: make(), twin: make(), now, underway: Vec::new(), delivered: false, told: None }
     }
 
     fn play(&mut self, op: u8, amount: u64) -> Result<(), String> {
@@ -67,9 +77,12 @@ impl<D: FairQueuingDetector> Model<D> {
             5 => self.now += Span::us(200 * amount),
             6 => self.now += Span::ms(5 * amount),
             _ => {
-                // What nobody should tell: the fate of a packet that was sent long ago, or twice.
-                let sent = Time::from_ns(self.now.as_ns() / (1 + amount));
-                self.tell(sent, op >> 7, Outcome::Lost)?;
+                // What nobody should tell: the fate of a packet that was sent long ago, or told of before.
+                let outcome = if op & 32 > 0 { Outcome::Delivered { rtt: None } } else { Outcome::Lost };
+                let long_ago = (Time::from_ns(self.now.as_ns() / (1 + amount)), op >> 7);
+                let (sent, subflow) = if op & 16 > 0 { self.told.unwrap_or(long_ago) } else { long_ago };
+                self.delivered |= outcome != Outcome::Lost;
+                self.tell(sent, subflow, outcome)?;
             }
         }
         for _ in 0..4 {
@@ -134,6 +147,7 @@ impl<D: FairQueuingDetector> Model<D> {
     }
 
     fn tell(&mut self, sent: Time, subflow: u8, outcome: Outcome) -> Result<(), String> {
+        self.told = Some((sent, subflow));
         let fate = Fate { now: self.now, sent, bytes: MSS, subflow, flight: Flight::default(), outcome };
         self.both(|d| d.on_fate(&fate))
     }
