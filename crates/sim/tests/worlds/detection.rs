@@ -65,11 +65,13 @@ fn the_sequential_test_is_never_wrong_on_any_queue() {
 }
 
 #[test]
-fn without_a_queue_there_is_no_verdict() {
-    for queue in ["fifo", "fq"] {
-        let controller = r#"{ kind = "tonopah", detector = "sequential" }"#;
-        let v = verdicts(&connection(controller, &format!("{queue:?}"), r#"{ kind = "thin", interval = "10ms" }"#));
-        assert_eq!((v.right, v.wrong, v.undecided), (0.0, 0.0, 1.0), "{queue}");
+fn an_application_with_little_to_send_gets_no_verdict() {
+    for (queue, detector) in
+        [("fifo", "sequential"), ("fq", "sequential"), ("fifo", "share"), ("fq", "share"), ("fq", "rtt_gap")]
+    {
+        let controller = format!(r#"{{ kind = "tonopah", detector = "{detector}" }}"#);
+        let v = verdicts(&connection(&controller, &format!("{queue:?}"), r#"{ kind = "thin", interval = "10ms" }"#));
+        assert_eq!((v.right, v.wrong, v.undecided), (0.0, 0.0, 1.0), "{detector}, {queue}");
     }
 }
 
