@@ -4,13 +4,10 @@
 //! structs, and asks it for a [`Plan`]. The same controller runs under the simulator's TCP, its QUIC profile and real
 //! sockets. Adding one is a file in `congestion/` and a line in the registry below.
 use crate::detector::Verdict;
-use crate::params::{ParamError, ParamSpec, Params};
-use crate::queue::Entry;
+use crate::params::Params;
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
-use alloc::string::String;
-use alloc::vec::Vec;
 
 pub mod parts;
 
@@ -319,55 +316,12 @@ macro_rules! controllers {
         #[allow(clippy::large_enum_variant)]
         pub enum Controller { $( #[doc = $summary] $Type($module::$Type), )* }
 
-        /// A choice of controller, with its parameters.
-        #[derive(Clone, PartialEq, Debug)]
-        pub enum ControllerConfig { $( #[doc = $summary] $Type(<$module::$Type as CongestionController>::Params), )* }
+        $crate::registry::choices! {
+            /// A choice of controller, with its parameters.
+            pub enum ControllerConfig of CongestionController { $( $module :: $Type, $summary; )* }
+        }
 
         impl ControllerConfig {
-            /// The registered names, in the registry's order.
-            pub const NAMES: &'static [&'static str] = &[$( stringify!($module) ),*];
-
-            /// Every entry, described.
-            pub fn entries() -> Vec<Entry> {
-                alloc::vec![$( Entry {
-                    name: stringify!($module),
-                    summary: $summary,
-                    params: <<$module::$Type as CongestionController>::Params as Params>::specs(),
-                } ),*]
-            }
-
-            /// The controller called `name`, with default parameters.
-            pub fn named(name: &str) -> Option<ControllerConfig> {
-                match name { $( stringify!($module) => Some(ControllerConfig::$Type(Default::default())), )* _ => None }
-            }
-
-            /// Its name.
-            pub const fn name(&self) -> &'static str {
-                match self { $( ControllerConfig::$Type(_) => stringify!($module), )* }
-            }
-
-            /// Sets a parameter from text.
-            pub fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
-                match self { $( ControllerConfig::$Type(p) => p.set(name, text), )* }
-            }
-
-            /// A parameter as text.
-            pub fn get(&self, name: &str) -> Option<String> {
-                match self { $( ControllerConfig::$Type(p) => p.get(name), )* }
-            }
-
-            /// Its parameters, described.
-            pub fn specs(&self) -> Vec<ParamSpec> {
-                match self {
-                    $( ControllerConfig::$Type(_) => <<$module::$Type as CongestionController>::Params as Params>::specs(), )*
-                }
-            }
-
-            /// Checks the parameters.
-            pub fn validate(&self) -> Result<(), ParamError> {
-                match self { $( ControllerConfig::$Type(p) => p.validate(), )* }
-            }
-
             /// Does it send over two subflows?
             pub const fn splits(&self) -> bool {
                 match self { $( ControllerConfig::$Type(_) => <$module::$Type as CongestionController>::SPLITS, )* }
@@ -471,13 +425,13 @@ macro_rules! controllers {
 
         /// Plays a script of events against the entry of this name, under the laws of [`crate::contract::congestion`].
         #[cfg(any(test, doc, feature = "contract"))]
-        pub(crate) fn check_named(name: &str, script: &[u8]) -> Result<(), String> {
+        pub(crate) fn check_named(name: &str, script: &[u8]) -> Result<(), alloc::string::String> {
             match name {
                 $( stringify!($module) => {
                     let params = <$module::$Type as CongestionController>::Params::default();
                     crate::contract::congestion::check_run_with::<$module::$Type>(&params, script)
                 } )*
-                _ => Err(String::from("not registered")),
+                _ => Err("not registered".into()),
             }
         }
 
@@ -519,12 +473,4 @@ controllers! {
     copa::Copa, "Steers towards a rate of 1/(δ × queuing delay) (Arun and Balakrishnan 2018).";
     bbr::Bbr, "Paces at the bandwidth seen, with two bandwidth-delay products in flight at most (BBR v1; Linux: bbr).";
     bbr3::Bbr3, "Paces at the bandwidth seen, and keeps in flight what loses little (BBR v3: draft-ietf-ccwg-bbr).";
-}
-
-impl core::fmt::Display for ControllerConfig {
-    /// As on the command line: `cubic:hystart=off`, parameters at their defaults left out.
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.name())?;
-        crate::params::write_changed(f, &self.specs(), |name| self.get(name))
-    }
 }

@@ -5,13 +5,10 @@
 //! neither a clock nor a network. One that measures by sending at rates of its own, not the controller's, says so by
 //! [`FairQueuingDetector::drives`]. Adding one is a file in `detector/` and a line in the registry below.
 use crate::congestion::{Fate, PathHint, Sent, Split};
-use crate::params::{ParamError, ParamSpec, Params};
-use crate::queue::Entry;
+use crate::params::Params;
 use crate::rate::Rate;
 use crate::rng::Rng;
 use crate::time::Time;
-use alloc::string::String;
-use alloc::vec::Vec;
 
 pub mod parts;
 
@@ -81,55 +78,12 @@ macro_rules! detectors {
         #[allow(clippy::large_enum_variant)]
         pub enum Detector { $( #[doc = $summary] $Type($module::$Type), )* }
 
-        /// A choice of detector, with its parameters.
-        #[derive(Clone, PartialEq, Debug)]
-        pub enum DetectorConfig { $( #[doc = $summary] $Type(<$module::$Type as FairQueuingDetector>::Params), )* }
+        $crate::registry::choices! {
+            /// A choice of detector, with its parameters.
+            pub enum DetectorConfig of FairQueuingDetector { $( $module :: $Type, $summary; )* }
+        }
 
         impl DetectorConfig {
-            /// The registered names, in the registry's order.
-            pub const NAMES: &'static [&'static str] = &[$( stringify!($module) ),*];
-
-            /// Every entry, described.
-            pub fn entries() -> Vec<Entry> {
-                alloc::vec![$( Entry {
-                    name: stringify!($module),
-                    summary: $summary,
-                    params: <<$module::$Type as FairQueuingDetector>::Params as Params>::specs(),
-                } ),*]
-            }
-
-            /// The detector called `name`, with default parameters.
-            pub fn named(name: &str) -> Option<DetectorConfig> {
-                match name { $( stringify!($module) => Some(DetectorConfig::$Type(Default::default())), )* _ => None }
-            }
-
-            /// Its name.
-            pub const fn name(&self) -> &'static str {
-                match self { $( DetectorConfig::$Type(_) => stringify!($module), )* }
-            }
-
-            /// Sets a parameter from text.
-            pub fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
-                match self { $( DetectorConfig::$Type(p) => p.set(name, text), )* }
-            }
-
-            /// A parameter as text.
-            pub fn get(&self, name: &str) -> Option<String> {
-                match self { $( DetectorConfig::$Type(p) => p.get(name), )* }
-            }
-
-            /// Its parameters, described.
-            pub fn specs(&self) -> Vec<ParamSpec> {
-                match self {
-                    $( DetectorConfig::$Type(_) => <<$module::$Type as FairQueuingDetector>::Params as Params>::specs(), )*
-                }
-            }
-
-            /// Checks the parameters.
-            pub fn validate(&self) -> Result<(), ParamError> {
-                match self { $( DetectorConfig::$Type(p) => p.validate(), )* }
-            }
-
             /// Makes the detector for a connection.
             pub fn build(&self, path: &PathHint, now: Time, rng: Rng) -> Detector {
                 match self {
@@ -182,10 +136,10 @@ macro_rules! detectors {
 
         /// Plays a script of events against the entry of this name, under the laws of [`crate::contract::detector`].
         #[cfg(any(test, doc, feature = "contract"))]
-        pub(crate) fn check_named(name: &str, script: &[u8]) -> Result<(), String> {
+        pub(crate) fn check_named(name: &str, script: &[u8]) -> Result<(), alloc::string::String> {
             match name {
                 $( stringify!($module) => crate::contract::detector::check_run::<$module::$Type>(script), )*
-                _ => Err(String::from("not registered")),
+                _ => Err("not registered".into()),
             }
         }
 
@@ -219,12 +173,4 @@ detectors! {
     startup::Startup, "Two subflows at r and 2r, doubled until both lose: who loses more? (Bachl, Fabini, Zseby 2020)";
     receive_rate::ReceiveRate, "Two subflows at r and 2r, doubled until the second receives half: does the first, too?";
     sequential::Sequential, "A sequential test on delays and losses of two subflows that change places; says when it does not know.";
-}
-
-impl core::fmt::Display for DetectorConfig {
-    /// As on the command line: `share:cut=0.6`, parameters at their defaults left out.
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.name())?;
-        crate::params::write_changed(f, &self.specs(), |name| self.get(name))
-    }
 }

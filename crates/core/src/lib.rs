@@ -21,6 +21,7 @@ pub mod packet;
 pub mod pool;
 pub mod queue;
 pub mod rate;
+pub mod registry;
 pub mod rng;
 pub mod time;
 

@@ -4,12 +4,11 @@
 //! from that line.
 use crate::drop_reason::DropReason;
 use crate::packet::{Ecn, FlowId};
-use crate::params::{ParamError, ParamSpec, Params};
+use crate::params::Params;
 use crate::pool::{PacketId, Pool};
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
-use alloc::string::String;
 use alloc::vec::Vec;
 
 pub mod parts;
@@ -114,17 +113,6 @@ pub trait QueueDiscipline: Sized {
     fn observe(&self, _out: &mut dyn Observer) {}
 }
 
-/// A line of `narrows list`.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// The name in scenario files.
-    pub name: &'static str,
-    /// What it is, in one sentence.
-    pub summary: &'static str,
-    /// Its parameters.
-    pub params: Vec<ParamSpec>,
-}
-
 /// A call of its own for each discipline: inlined into one dispatch they would all pay for the largest one's stack frame.
 #[inline(never)]
 fn enqueue<Q: QueueDiscipline>(queue: &mut Q, id: PacketId, cx: &mut Ctx<'_>) {
@@ -146,56 +134,15 @@ macro_rules! queues {
         #[allow(clippy::large_enum_variant)]
         pub enum Queue { $( #[doc = $summary] $Type($module::$Type), )* }
 
-        /// A choice of discipline, with its parameters.
-        #[derive(Clone, PartialEq, Debug)]
-        pub enum QueueConfig { $( #[doc = $summary] $Type(<$module::$Type as QueueDiscipline>::Params), )* }
+        $crate::registry::choices! {
+            /// A choice of discipline, with its parameters.
+            pub enum QueueConfig of QueueDiscipline { $( $module :: $Type, $summary; )* }
+        }
 
         impl QueueConfig {
-            /// The registered names, in the registry's order.
-            pub const NAMES: &'static [&'static str] = &[$( stringify!($module) ),*];
-
-            /// Every entry, described.
-            pub fn entries() -> Vec<Entry> {
-                alloc::vec![$( Entry {
-                    name: stringify!($module),
-                    summary: $summary,
-                    params: <<$module::$Type as QueueDiscipline>::Params as Params>::specs(),
-                } ),*]
-            }
-
-            /// The discipline called `name`, with default parameters.
-            pub fn named(name: &str) -> Option<QueueConfig> {
-                match name { $( stringify!($module) => Some(QueueConfig::$Type(Default::default())), )* _ => None }
-            }
-
             /// See [`QueueDiscipline::ISOLATES`].
             pub const fn isolates(&self) -> bool {
                 match self { $( QueueConfig::$Type(_) => <$module::$Type as QueueDiscipline>::ISOLATES, )* }
-            }
-
-            /// Its name.
-            pub const fn name(&self) -> &'static str {
-                match self { $( QueueConfig::$Type(_) => stringify!($module), )* }
-            }
-
-            /// Sets a parameter from text.
-            pub fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
-                match self { $( QueueConfig::$Type(p) => p.set(name, text), )* }
-            }
-
-            /// A parameter as text.
-            pub fn get(&self, name: &str) -> Option<String> {
-                match self { $( QueueConfig::$Type(p) => p.get(name), )* }
-            }
-
-            /// Its parameters, described.
-            pub fn specs(&self) -> Vec<ParamSpec> {
-                match self { $( QueueConfig::$Type(_) => <<$module::$Type as QueueDiscipline>::Params as Params>::specs(), )* }
-            }
-
-            /// Checks the parameters.
-            pub fn validate(&self) -> Result<(), ParamError> {
-                match self { $( QueueConfig::$Type(p) => p.validate(), )* }
             }
 
             /// Makes the discipline for a link.
@@ -304,12 +251,4 @@ queues! {
     fq_cp::FqCp, "Fair queuing, each flow with a congestion policer of its own.";
     cocoa::Cocoa, "Fair queuing whose buffers fit each flow's congestion control (Bachl et al., 2019).";
     cake::Cake, "A shaper with host isolation, tins and COBALT on each flow (Linux: cake).";
-}
-
-impl core::fmt::Display for QueueConfig {
-    /// As on the command line: `fifo:limit=100p`, parameters at their defaults left out.
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.name())?;
-        crate::params::write_changed(f, &self.specs(), |name| self.get(name))
-    }
 }

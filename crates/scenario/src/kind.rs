@@ -4,7 +4,8 @@ use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::{ParamError, ParamSpec};
-use narrows_core::queue::{Entry, QueueConfig};
+use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Entry;
 
 /// A choice from a registry.
 pub(crate) trait Kind: Sized {
@@ -58,8 +59,8 @@ macro_rules! kinds {
             pub const NAMES: &'static [&'static str] = &[$( $name ),*];
 
             /// Every kind, described.
-            pub fn entries() -> Vec<narrows_core::queue::Entry> {
-                vec![$( narrows_core::queue::Entry { name: $name, summary: $summary, params: $Params::specs() } ),*]
+            pub fn entries() -> Vec<narrows_core::registry::Entry> {
+                vec![$( narrows_core::registry::Entry { name: $name, summary: $summary, params: $Params::specs() } ),*]
             }
 
             /// The kind called `name`, with default parameters.

@@ -10,7 +10,8 @@ use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::{ParamSpec, Params, Unit, WORDS};
-use narrows_core::queue::{Entry, QueueConfig};
+use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Entry;
 use serde_json::{Map, Value, json};
 
 /// The schema.

@@ -113,7 +113,7 @@ fn text(spec: &ParamSpec) -> BoxedStrategy<String> {
 macro_rules! any_kind {
     ($name:ident, $Type:ident) => {
         fn $name() -> BoxedStrategy<$Type> {
-            let one = |entry: narrows_core::queue::Entry| {
+            let one = |entry: narrows_core::registry::Entry| {
                 let texts: Vec<_> = entry.params.iter().map(|spec| proptest::option::of(text(spec))).collect();
                 texts.prop_map(move |texts| {
                     let mut kind = $Type::named(entry.name).unwrap();

@@ -1,7 +1,8 @@
 //! What the commands leave behind: tables, JSON, folders; the same bytes for any number of threads.
 use crate::support::{Place, text};
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::queue::{Entry, QueueConfig};
+use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Entry;
 use narrows_scenario::Traffic;
 use serde_json::Value;
 use std::fs;
