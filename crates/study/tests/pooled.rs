@@ -137,8 +137,10 @@ fn heat_maps_are_over_pooled_axes_too() {
     let grid = shown.charts[0].grid.as_ref().expect("a grid");
     assert_eq!((grid.columns.len(), grid.rows.join(" ")), (3, "9p 20p".to_owned()));
     assert_eq!(grid.values, [[Some(0.5), Some(4.5), Some(8.5)], [Some(2.5), Some(6.5), Some(10.5)]]);
+    let ranges: Vec<_> = shown.charts.iter().map(|chart| chart.grid.as_ref().and_then(|grid| grid.range)).collect();
+    assert_eq!(ranges, [Some((0.5, 11.0)); 2], "one scale for all maps of a plot");
     let svg = heat::svg(&shown.charts[0]).expect("a heat map");
-    for part in ["Use, fifo", ">10.5</text>", "2mbit, 20p: 6.5", "rate along x, limit along y"] {
+    for part in ["Use, fifo", ">10.5</text>", "2mbit, 20p: 6.5", "rate across, limit down"] {
         assert!(svg.contains(part), "{part} is not in {svg}");
     }
     let (names, files): (Vec<String>, Vec<String>) = sheet::drawings(&shown).into_iter().unzip();
