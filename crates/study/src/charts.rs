@@ -147,7 +147,15 @@ impl Report<'_> {
                 x: readable(x),
                 y: readable(y),
                 lines: Vec::new(),
-                grid: Some(Grid { columns: columns.clone(), rows: rows.clone(), values, unit, decimals, log, range: plot.range }),
+                grid: Some(Grid {
+                    columns: columns.clone(),
+                    rows: rows.clone(),
+                    values,
+                    unit,
+                    decimals,
+                    log,
+                    range: plot.range,
+                }),
             }
         };
         let mut charts: Vec<Chart> = grids.into_iter().map(chart).collect();

@@ -177,3 +177,26 @@ fn every_controller_is_each_that_is_a_flow_of_its_own() {
     assert_eq!(labels[..2], ["fq", "new_reno"]);
     assert!(labels.iter().any(|label| label == "bbr") && !labels.iter().any(|label| label == "tonopah"), "{labels:?}");
 }
+
+#[test]
+fn values_name_other_axes_and_leave_flows_out() {
+    let text = TEXT.replacen(
+        "values = [\"fifo\", \"fq\"]",
+        "values = [{ label = \"fifo\", kind = \"fifo\", limit = \"$limit\" }, \"fq\"]\n[[axis]]\nname = \"others\"\nvalues = [0, 2]",
+        1,
+    );
+    let text = text.replacen(
+        "[[scenario.flow]]",
+        "[[scenario.flow]]\nname = \"other\"\ncount = \"$others\"\nrtt = \"20ms\"\nroute = [\"link\"]\n[[scenario.flow]]",
+        1,
+    );
+    let study = Study::parse(&text, "test.toml").expect("a study");
+    let cells = study.cells(Level::Default).expect("cells");
+    let scenario = |n: usize| cells[n].scenario(1).expect("a scenario");
+    assert_eq!(scenario(1).hops[0].queue.to_string(), "fifo:limit=20p");
+    assert_eq!((scenario(0).flows.len(), scenario(6).flows.len()), (1, 2), "{:?}", cells[6].labels);
+    let own = text.replacen("limit = \"$limit\" }", "limit = \"$queue\" }", 1);
+    let error =
+        Study::parse(&own, "test.toml").and_then(|study| study.cells(Level::Quick).map(drop)).expect_err("itself");
+    assert!(error.to_string().contains("$queue is no axis"), "{error}");
+}
