@@ -48,6 +48,16 @@ pub struct Grid {
     pub decimals: usize,
     /// Are colours spread over the logarithm of the values?
     pub log: bool,
+    /// What the colours end at, below and above; the least and the most of the values if it is not said.
+    pub range: Option<(f64, f64)>,
+}
+
+impl Grid {
+    /// The values that colours can show: a logarithm needs something above zero.
+    pub fn shown(&self) -> impl Iterator<Item = f64> {
+        let values = self.values.iter().flatten().flatten().copied();
+        values.filter(|value| value.is_finite() && (!self.log || *value > 0.0))
+    }
 }
 
 /// A line of a chart.

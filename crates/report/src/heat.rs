@@ -10,13 +10,7 @@ use std::fmt::Write as _;
 /// The chart as SVG; `None` if it is no heat map.
 pub fn svg(chart: &Chart) -> Option<String> {
     let grid = chart.grid.as_ref()?;
-    let longest = |labels: &[String]| labels.iter().map(|label| width(label)).fold(0.0, f64::max);
-    let number = |value: &f64| width(&format!("{value:.0$}", grid.decimals));
-    let widest = grid.values.iter().flatten().flatten().map(number).fold(0.0, f64::max);
-    let column = (longest(&grid.columns).max(widest) + 14.0).max(44.0).ceil();
-    let left = (longest(&grid.rows) + 2.0 * MARGIN).ceil();
-    let (columns, rows) = (grid.columns.len() as f64, grid.rows.len() as f64);
-    let (right, bottom) = (left + columns * column, TOP + rows * ROW);
+    let Frame { column, left, right, bottom } = frame(grid);
     let whole = (right.max(left + SCALE_WIDTH).max(width(&chart.title) * 1.25) + MARGIN, bottom + BELOW);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"heat\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" \
@@ -36,7 +30,7 @@ pub fn svg(chart: &Chart) -> Option<String> {
         );
     };
     let unit = if grid.unit.is_empty() { String::new() } else { format!(" ({})", grid.unit) };
-    text(MARGIN, 34.0, "start", "soft", &format!("{} along x, {} along y{unit}", chart.x, chart.y));
+    text(MARGIN, 34.0, "start", "soft", &format!("{} across, {} down{unit}", chart.x, chart.y));
     for (c, label) in grid.columns.iter().enumerate() {
         text(left + (c as f64 + 0.5) * column, TOP - 7.0, "middle", "ink", label);
     }
@@ -53,6 +47,30 @@ pub fn svg(chart: &Chart) -> Option<String> {
     out.push_str(&scale.legend(grid, left, bottom + 14.0));
     out.push_str("</svg>\n");
     Some(out)
+}
+
+/// Is it wider than a column of a page?
+pub fn is_wide(grid: &Grid) -> bool {
+    frame(grid).right > 560.0
+}
+
+/// Where the cells are.
+struct Frame {
+    /// Width of a column.
+    column: f64,
+    left: f64,
+    right: f64,
+    bottom: f64,
+}
+
+fn frame(grid: &Grid) -> Frame {
+    let longest = |labels: &[String]| labels.iter().map(|label| width(label)).fold(0.0, f64::max);
+    let number = |value: &f64| width(&format!("{value:.0$}", grid.decimals));
+    let widest = grid.values.iter().flatten().flatten().map(number).fold(0.0, f64::max);
+    let column = (longest(&grid.columns).max(widest) + 14.0).max(44.0).ceil();
+    let left = (longest(&grid.rows) + 2.0 * MARGIN).ceil();
+    let (columns, rows) = (grid.columns.len() as f64, grid.rows.len() as f64);
+    Frame { column, left, right: left + columns * column, bottom: TOP + rows * ROW }
 }
 
 /// One cell, with its number and what a pointer over it is told.
@@ -97,10 +115,11 @@ struct Scale {
 
 impl Scale {
     fn of(grid: &Grid) -> Scale {
-        // A logarithm needs something above zero.
-        let shown = |value: &&f64| value.is_finite() && (!grid.log || **value > 0.0);
-        let values = || grid.values.iter().flatten().flatten().filter(shown).copied();
-        let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+        let own = || {
+            let least = grid.shown().fold(f64::INFINITY, f64::min);
+            (least, grid.shown().fold(f64::NEG_INFINITY, f64::max))
+        };
+        let (least, most) = grid.range.unwrap_or_else(own);
         Scale { least, most, log: grid.log }
     }
 
@@ -233,6 +252,7 @@ mod tests {
             unit: "ms".into(),
             decimals: 1,
             log,
+            range: None,
         };
         let place = |log, value| Scale::of(&grid(log)).place(value).unwrap();
         assert_eq!((place(false, 1.0), place(false, 50.5), place(false, 100.0)), (0.0, 0.5, 1.0));

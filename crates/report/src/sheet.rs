@@ -83,7 +83,11 @@ pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
     let numbered = sheets.iter().map(|sheet| {
         let first = next;
         next += sheet.charts.len();
-        let charts = sheet.charts.iter().zip(first..).map(|(chart, number)| Drawn { number, heat: heat::svg(chart) });
+        let charts = sheet.charts.iter().zip(first..).map(|(chart, number)| Drawn {
+            number,
+            heat: heat::svg(chart),
+            wide: chart.grid.as_ref().is_some_and(heat::is_wide),
+        });
         Numbered { sheet, charts: charts.collect() }
     });
     let page = Page {
@@ -135,6 +139,8 @@ struct Numbered<'a> {
 struct Drawn {
     number: usize,
     heat: Option<String>,
+    /// Does it ask for the page's whole width?
+    wide: bool,
 }
 
 /// Colours on a page.

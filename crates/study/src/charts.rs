@@ -147,10 +147,24 @@ impl Report<'_> {
                 x: readable(x),
                 y: readable(y),
                 lines: Vec::new(),
-                grid: Some(Grid { columns: columns.clone(), rows: rows.clone(), values, unit, decimals, log }),
+                grid: Some(Grid {
+                    columns: columns.clone(),
+                    rows: rows.clone(),
+                    values,
+                    unit,
+                    decimals,
+                    log,
+                    range: plot.range,
+                }),
             }
         };
-        grids.into_iter().map(chart).collect()
+        let mut charts: Vec<Chart> = grids.into_iter().map(chart).collect();
+        let all: Vec<f64> = charts.iter().filter_map(|chart| chart.grid.as_ref()).flat_map(Grid::shown).collect();
+        let least = all.iter().copied().reduce(f64::min);
+        let range = plot.range.or(least.zip(all.iter().copied().reduce(f64::max)));
+        // The same colour is the same value on each.
+        charts.iter_mut().filter_map(|chart| chart.grid.as_mut()).for_each(|grid| grid.range = range);
+        charts
     }
 
     fn metric(&self, plot: &Plot) -> Option<usize> {

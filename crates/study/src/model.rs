@@ -210,6 +210,8 @@ pub(crate) struct Plot {
     /// Of a heat map: are colours spread over the logarithm?
     #[serde(default)]
     pub(crate) log: bool,
+    /// Of a heat map: what the colours end at; by default the least and the most on all maps of the plot.
+    pub(crate) range: Option<(f64, f64)>,
     /// Only cells with these values.
     #[serde(default)]
     pub(crate) at: BTreeMap<String, Value>,

@@ -137,8 +137,10 @@ fn heat_maps_are_over_pooled_axes_too() {
     let grid = shown.charts[0].grid.as_ref().expect("a grid");
     assert_eq!((grid.columns.len(), grid.rows.join(" ")), (3, "9p 20p".to_owned()));
     assert_eq!(grid.values, [[Some(0.5), Some(4.5), Some(8.5)], [Some(2.5), Some(6.5), Some(10.5)]]);
+    let ranges: Vec<_> = shown.charts.iter().map(|chart| chart.grid.as_ref().and_then(|grid| grid.range)).collect();
+    assert_eq!(ranges, [Some((0.5, 11.0)); 2], "one scale for all maps of a plot");
     let svg = heat::svg(&shown.charts[0]).expect("a heat map");
-    for part in ["Use, fifo", ">10.5</text>", "2mbit, 20p: 6.5", "rate along x, limit along y"] {
+    for part in ["Use, fifo", ">10.5</text>", "2mbit, 20p: 6.5", "rate across, limit down"] {
         assert!(svg.contains(part), "{part} is not in {svg}");
     }
     let (names, files): (Vec<String>, Vec<String>) = sheet::drawings(&shown).into_iter().unzip();
@@ -174,4 +176,27 @@ fn every_controller_is_each_that_is_a_flow_of_its_own() {
     let labels = study.axes[0].labels();
     assert_eq!(labels[..2], ["fq", "new_reno"]);
     assert!(labels.iter().any(|label| label == "bbr") && !labels.iter().any(|label| label == "tonopah"), "{labels:?}");
+}
+
+#[test]
+fn values_name_other_axes_and_leave_flows_out() {
+    let text = TEXT.replacen(
+        "values = [\"fifo\", \"fq\"]",
+        "values = [{ label = \"fifo\", kind = \"fifo\", limit = \"$limit\" }, \"fq\"]\n[[axis]]\nname = \"others\"\nvalues = [0, 2]",
+        1,
+    );
+    let text = text.replacen(
+        "[[scenario.flow]]",
+        "[[scenario.flow]]\nname = \"other\"\ncount = \"$others\"\nrtt = \"20ms\"\nroute = [\"link\"]\n[[scenario.flow]]",
+        1,
+    );
+    let study = Study::parse(&text, "test.toml").expect("a study");
+    let cells = study.cells(Level::Default).expect("cells");
+    let scenario = |n: usize| cells[n].scenario(1).expect("a scenario");
+    assert_eq!(scenario(1).hops[0].queue.to_string(), "fifo:limit=20p");
+    assert_eq!((scenario(0).flows.len(), scenario(6).flows.len()), (1, 2), "{:?}", cells[6].labels);
+    let own = text.replacen("limit = \"$limit\" }", "limit = \"$queue\" }", 1);
+    let error =
+        Study::parse(&own, "test.toml").and_then(|study| study.cells(Level::Quick).map(drop)).expect_err("itself");
+    assert!(error.to_string().contains("$queue is no axis"), "{error}");
 }

@@ -61,6 +61,36 @@ fn a_figure_is_found_by_its_number() {
 }
 
 #[test]
+fn pooled_configurations_are_one_row() {
+    let place = Place::new("reproduce_startup");
+    let args = ["reproduce", "startup", "--figure", "jitter", "--figure", "figure 4-7", "--quick", "--json"];
+    let json: Value = serde_json::from_str(&place.ok(&args)).expect("JSON");
+    let figures = json["figures"].as_array().expect("figures");
+    assert_eq!(figures.iter().map(|f| f["figure"].as_str()).collect::<Vec<_>>(), [Some("figure 4-7"), Some("jitter")]);
+    assert!(figures.iter().all(|figure| figure["broken"].as_array().is_some_and(Vec::is_empty)), "{json}");
+    let quartiles = &figures[1]["cells"][0]["entries"][0];
+    let of = |key: &str| quartiles[key].as_f64().expect(key);
+    assert!(of("q1") <= of("median") && of("median") <= of("q3") && of("median") == of("measured"), "{quartiles}");
+    let listed = place.ok(&["reproduce"]);
+    assert!(
+        listed.contains("narrows reproduce startup") && listed.contains("narrows reproduce both-sides"),
+        "{listed}"
+    );
+}
+
+#[test]
+fn heat_maps_are_on_the_page_and_beside_it() {
+    let place = Place::new("reproduce_both_sides");
+    place.ok(&["reproduce", "both-sides", "--figure", "alone", "--quick", "--out", "out"]);
+    let page = fs::read_to_string(place.path("out/report.html")).expect("the page");
+    let svg = fs::read_to_string(place.path("out/svg/alone_goodput.svg")).expect("a heat map");
+    assert!(page.contains(svg.trim()), "the page has the same drawing");
+    for part in [">fq_codel</text>", ">bbr3</text>", "cubic, fifo: "] {
+        assert!(svg.contains(part), "{part} is not in {svg}");
+    }
+}
+
+#[test]
 fn what_is_not_there_is_refused_with_what_is() {
     let place = Place::new("reproduce_bad");
     let output = place.run(&["reproduce", "cocoa", "--figure", "99"]);
