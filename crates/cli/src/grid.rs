@@ -6,6 +6,7 @@ use crate::progress::Progress;
 use narrows_core::{Span, Time};
 use narrows_scenario::{RunResult, Scenario};
 use narrows_sim::{Cancelled, Watch};
+use std::cmp::Reverse;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -30,6 +31,8 @@ pub(crate) struct Options {
 /// What the threads share.
 struct Shared<'a> {
     jobs: &'a [Job],
+    /// The jobs' indices as they are started: on several threads the longest first, so that none is left to one thread.
+    order: Vec<usize>,
     next: AtomicUsize,
     /// Set by the first failure: the other runs end at their next tick.
     stop: AtomicBool,
@@ -45,10 +48,14 @@ pub(crate) fn run<T: Send>(
 ) -> Result<Vec<T>, Failure> {
     let total = jobs.iter().fold(Span::ZERO, |sum, job| sum + job.scenario.duration);
     let progress = Progress::new(jobs.len(), total, options.quiet);
-    let shared = Shared { jobs, next: AtomicUsize::new(0), stop: AtomicBool::new(false), progress };
     let slots: Vec<Mutex<Option<Result<T, Failure>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = options.threads.and_then(|threads| usize::try_from(threads).ok()).unwrap_or_else(cores);
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    if threads > 1 {
+        order.sort_by_key(|&index| Reverse(narrows_sim::effort(&jobs[index].scenario)));
+    }
+    let shared = Shared { jobs, order, next: AtomicUsize::new(0), stop: AtomicBool::new(false), progress };
     std::thread::scope(|scope| {
         for _ in 0..threads.min(jobs.len()) {
             scope.spawn(|| {
@@ -71,8 +78,8 @@ pub(crate) fn run<T: Send>(
 impl Shared<'_> {
     /// The next job's index, while there is one and nothing has failed.
     fn take(&self) -> Option<usize> {
-        let index = self.next.fetch_add(1, Ordering::Relaxed);
-        (index < self.jobs.len() && !self.stop.load(Ordering::Relaxed)).then_some(index)
+        let place = self.next.fetch_add(1, Ordering::Relaxed);
+        self.order.get(place).copied().filter(|_| !self.stop.load(Ordering::Relaxed))
     }
 
     fn run_one(&self, index: usize) -> Result<RunResult, Failure> {

@@ -8,6 +8,7 @@ use crate::params::Params;
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
+use alloc::boxed::Box;
 
 pub mod parts;
 
@@ -132,7 +133,7 @@ pub struct Ack {
     pub may_raise: bool,
     /// Was the window what held the sender back? Windows must not grow otherwise (RFC 9002 §7.8, RFC 7661).
     pub cwnd_limited: bool,
-    /// The delivery rate sample.
+    /// The delivery rate sample. Only for [`CongestionController::RATES`].
     pub rate: RateSample,
 }
 
@@ -267,6 +268,8 @@ pub trait CongestionController: Sized {
     const REDUCTION: Reduction = Reduction::Proportional;
     /// Is it told of each packet's [`Fate`]?
     const FATES: bool = false;
+    /// Does it read [`Ack::rate`]? Samples cost memory for every packet in flight; without this they are never valid.
+    const RATES: bool = true;
     /// Does it send over two subflows, as its [`Split`] says?
     const SPLITS: bool = false;
     /// Does it answer marks in proportion (L4S, RFC 9331)? It then sends ECT(1) and needs accurate feedback.
@@ -308,13 +311,25 @@ pub trait CongestionController: Sized {
     }
 }
 
+/// A call of its own for each controller: inlined into one dispatch they would all pay for the largest one's stack frame.
+#[inline(never)]
+fn on_ack<C: CongestionController>(controller: &mut C, event: &Ack) {
+    controller.on_ack(event);
+}
+
+/// Where the enum of all controllers keeps one: in itself or in a box.
+macro_rules! held {
+    ($Type:ty) => { $Type };
+    (boxed $Type:ty) => { Box<$Type> };
+}
+
 macro_rules! controllers {
-    ($( $module:ident :: $Type:ident, $summary:literal; )*) => {
+    ($( $module:ident :: $Type:ident $($boxed:ident)?, $summary:literal; )*) => {
         $( pub mod $module; )*
 
         /// Any registered controller, dispatched statically.
-        #[allow(clippy::large_enum_variant)]
-        pub enum Controller { $( #[doc = $summary] $Type($module::$Type), )* }
+        // Thousands of flows each hold one: the large are in boxes.
+        pub enum Controller { $( #[doc = $summary] $Type(held!($($boxed)? $module::$Type)), )* }
 
         $crate::registry::choices! {
             /// A choice of controller, with its parameters.
@@ -335,7 +350,10 @@ macro_rules! controllers {
             /// Makes the controller for a connection.
             pub fn build(&self, path: &PathHint, now: Time, rng: Rng) -> Controller {
                 match self {
-                    $( ControllerConfig::$Type(p) => Controller::$Type(CongestionController::new(p, path, now, rng)), )*
+                    $( ControllerConfig::$Type(p) => {
+                        let controller: $module::$Type = CongestionController::new(p, path, now, rng);
+                        Controller::$Type(controller.into())
+                    } )*
                 }
             }
         }
@@ -356,6 +374,12 @@ macro_rules! controllers {
             #[inline]
             pub const fn wants_fates(&self) -> bool {
                 match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::FATES, )* }
+            }
+
+            /// See [`CongestionController::RATES`].
+            #[inline]
+            pub const fn wants_rates(&self) -> bool {
+                match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::RATES, )* }
             }
 
             /// See [`CongestionController::on_fate`].
@@ -382,7 +406,7 @@ macro_rules! controllers {
             /// See [`CongestionController::on_ack`].
             #[inline]
             pub fn on_ack(&mut self, event: &Ack) {
-                match self { $( Controller::$Type(c) => c.on_ack(event), )* }
+                match self { $( Controller::$Type(c) => on_ack::<$module::$Type>(c, event), )* }
             }
 
             /// See [`CongestionController::on_loss`].
@@ -460,17 +484,20 @@ macro_rules! controllers {
     };
 }
 
+// CUBIC's, which every study has many of, and what is no larger.
+const _: () = assert!(size_of::<Controller>() <= 256, "write `boxed` behind the type of a large one");
+
 controllers! {
     new_reno::NewReno, "Additive increase, halving on loss (RFC 5681, 6582; Linux: reno).";
     cubic::Cubic, "A window that is a cubic function of the time since the last loss (RFC 9438; Linux: cubic).";
     delay::Delay, "A rate that keeps the mean RTT within 5 ms of the lowest (Bachl et al. 2020).";
     vegas::Vegas, "A window that keeps two to four packets in the queue (Brakmo and Peterson 1995; Linux: vegas).";
     prague::Prague, "Answers the share of marked packets, for L4S (draft-briscoe-iccrg-prague-congestion-control).";
-    vivace::Vivace, "Tries rates either side of its own and climbs the gradient of a utility (PCC Vivace, NSDI 2018).";
-    allegro::Allegro, "Tries rates in randomised pairs and takes the one with the better utility (PCC Allegro, NSDI 2015).";
-    tonopah::Tonopah, "Any controller over two subflows that show whether the bottleneck queues fairly (Bachl 2022).";
-    startup::Startup, "Detects fair queuing when it starts, and takes the control that fits (Bachl, Fabini, Zseby 2020).";
-    copa::Copa, "Steers towards a rate of 1/(δ × queuing delay) (Arun and Balakrishnan 2018).";
-    bbr::Bbr, "Paces at the bandwidth seen, with two bandwidth-delay products in flight at most (BBR v1; Linux: bbr).";
-    bbr3::Bbr3, "Paces at the bandwidth seen, and keeps in flight what loses little (BBR v3: draft-ietf-ccwg-bbr).";
+    vivace::Vivace boxed, "Tries rates either side of its own and climbs the gradient of a utility (PCC Vivace, NSDI 2018).";
+    allegro::Allegro boxed, "Tries rates in randomised pairs and takes the one with the better utility (PCC Allegro, NSDI 2015).";
+    tonopah::Tonopah boxed, "Any controller over two subflows that show whether the bottleneck queues fairly (Bachl 2022).";
+    startup::Startup boxed, "Detects fair queuing when it starts, and takes the control that fits (Bachl, Fabini, Zseby 2020).";
+    copa::Copa boxed, "Steers towards a rate of 1/(δ × queuing delay) (Arun and Balakrishnan 2018).";
+    bbr::Bbr boxed, "Paces at the bandwidth seen, with two bandwidth-delay products in flight at most (BBR v1; Linux: bbr).";
+    bbr3::Bbr3 boxed, "Paces at the bandwidth seen, and keeps in flight what loses little (BBR v3: draft-ietf-ccwg-bbr).";
 }

@@ -3,6 +3,7 @@
 //! After the slab has grown to a run's peak nothing allocates again. Payloads stay with the driver, in a `Vec` of its
 //! own that [`PacketId::index`] indexes.
 use crate::packet::PacketMeta;
+use crate::queue::Load;
 use crate::rate::Bytes;
 use alloc::vec::Vec;
 use core::mem::size_of;
@@ -87,6 +88,12 @@ impl Pool {
     #[inline]
     pub fn meta_mut(&mut self, id: PacketId) -> &mut PacketMeta {
         &mut self.slots[id.index()].meta
+    }
+
+    /// Starts to load a packet's metadata and links.
+    #[inline]
+    pub fn load<L: Load>(&self, id: PacketId, load: &L) {
+        load.load(&self.slots[id.index()]);
     }
 
     /// Packets stored now.

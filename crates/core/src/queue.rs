@@ -48,6 +48,12 @@ impl Ctx<'_> {
     }
 }
 
+/// Asks for memory that will be needed soon. How is for whoever drives a queue to know; not at all is an answer, too.
+pub trait Load {
+    /// Starts to load a value, and does not wait for it.
+    fn load<T>(&self, value: &T);
+}
+
 /// The answer to "what shall I send?".
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
@@ -99,6 +105,12 @@ pub trait QueueDiscipline: Sized {
     fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>);
     /// Chooses the next packet to send; it may drop others and mark this one.
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next;
+    /// A packet that will probably leave soon, the one after the next dequeue's or so; what it and those behind it need is
+    /// asked for a step at a time, so that nothing waits for memory here. With thousands of flows that is most of the cost.
+    #[inline]
+    fn foresee<L: Load>(&self, _pool: &Pool, _load: &L) -> Option<PacketId> {
+        None
+    }
     /// When `on_timer` wants to be called next.
     fn next_timer(&self) -> Option<Time> {
         None
@@ -162,6 +174,12 @@ macro_rules! queues {
             #[inline]
             pub fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
                 match self { $( Queue::$Type(q) => dequeue(q, cx), )* }
+            }
+
+            /// See [`QueueDiscipline::foresee`].
+            #[inline]
+            pub fn foresee<L: Load>(&self, pool: &Pool, load: &L) -> Option<PacketId> {
+                match self { $( Queue::$Type(q) => q.foresee(pool, load), )* }
             }
 
             /// See [`QueueDiscipline::next_timer`].

@@ -21,6 +21,8 @@ use std::collections::{BTreeMap, VecDeque};
 const SECOND: u64 = 0x5ec0_0000_0000_0000;
 /// Up to this many flows the histograms of RTTs have three digits, beyond it one.
 const MANY_FLOWS: usize = 100;
+/// Bytes that the caches near a processor can be expected to hold.
+const NEAR_CACHES: usize = 1 << 22;
 /// Events that a flow has pending at a time: an acknowledgment, a retransmission timer, a delayed acknowledgment.
 const TIMERS_PER_FLOW: usize = 3;
 
@@ -36,6 +38,7 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         spacing,
         tracked: scenario.record.flows as usize,
         gauges: scenario.record.gauges,
+        loads_ahead: total * size_of::<Flow>() > NEAR_CACHES,
         events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario)),
         handled: 0,
         pool: Pool::new(),

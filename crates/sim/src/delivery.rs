@@ -82,13 +82,19 @@ impl Delivery {
         self.app_limited_until.is_some()
     }
 
+    /// Ends the application's limiting once more than it left in flight has been delivered.
+    #[inline]
+    pub(crate) fn note_progress(&mut self) {
+        if self.app_limited_until.is_some_and(|until| self.total > until) {
+            self.app_limited_until = None;
+        }
+    }
+
     /// The sample of an acknowledgment; `total` already counts what it delivered. One shorter than the lowest RTT comes of
     /// acknowledgments for retransmissions that answer the original: it has no length, and says nothing (§3.3 of the draft).
     #[inline]
     pub(crate) fn sample(&mut self, now: Time, newest: &Option<Newest>, min_rtt: Option<Span>) -> RateSample {
-        if self.app_limited_until.is_some_and(|until| self.total > until) {
-            self.app_limited_until = None;
-        }
+        self.note_progress();
         let Some(Newest { sent, stamp, .. }) = newest else {
             return RateSample::default();
         };

@@ -3,6 +3,8 @@
 //! An event is 16 bytes: time (64 bits), sequence (36 bits), kind (4 bits) and index (24 bits) in one `u128`. Constant
 //! delays do not come here packet by packet: a pipe keeps a ring and has its head's event only. Timers that move are
 //! not searched for: a handler ignores an event whose time is no longer the one that it waits for.
+use crate::prefetch::prefetch;
+use core::num::NonZeroU32;
 use narrows_core::Time;
 
 /// What an event is about.
@@ -60,31 +62,104 @@ pub(crate) struct Events {
     /// The current tick.
     tick: u64,
     levels: Vec<Level>,
-    /// Emptied slots, whose memory the next slots take.
-    spare: Vec<Vec<u128>>,
+    chunks: Chunks,
     is_fresh: bool,
 }
 
-/// A wheel: level 0 has a slot per tick, level n one per 4096ⁿ ticks.
+/// A wheel: level 0 has a slot per tick, level n one per 4096ⁿ ticks. A slot is a list of chunks in no particular order.
 struct Level {
-    slots: Vec<Vec<u128>>,
+    slots: Vec<Option<ChunkId>>,
     occupied: [u64; SLOTS / 64],
     /// Which words of `occupied` are not zero.
     words: u64,
+}
+
+/// Some events of a slot, in one cache line: most slots have a few, and all of them together should stay in the cache.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Chunk {
+    events: [u128; PER_CHUNK],
+    /// The rest of the slot's list, or of the free ones.
+    next: Option<ChunkId>,
+    count: u8,
+}
+
+const _: () = assert!(size_of::<Chunk>() == 64);
+const PER_CHUNK: usize = 3;
+
+#[derive(Clone, Copy)]
+struct ChunkId(NonZeroU32);
+
+/// A slab of chunks.
+#[derive(Default)]
+struct Chunks {
+    slots: Vec<Chunk>,
+    free: Option<ChunkId>,
+}
+
+impl Chunks {
+    #[inline]
+    fn at(&self, id: ChunkId) -> &Chunk {
+        &self.slots[id.0.get() as usize - 1]
+    }
+
+    /// Adds an event to a list.
+    #[inline]
+    fn push(&mut self, list: &mut Option<ChunkId>, event: u128) {
+        if let Some(id) = *list {
+            let first = &mut self.slots[id.0.get() as usize - 1];
+            if let Some(place) = first.events.get_mut(usize::from(first.count)) {
+                *place = event;
+                first.count += 1;
+                return;
+            }
+        }
+        let mut events = [0; PER_CHUNK];
+        events[0] = event;
+        *list = Some(self.insert(Chunk { events, next: *list, count: 1 }));
+    }
+
+    #[inline]
+    fn insert(&mut self, chunk: Chunk) -> ChunkId {
+        if let Some(id) = self.free {
+            let slot = &mut self.slots[id.0.get() as usize - 1];
+            self.free = slot.next;
+            *slot = chunk;
+            return id;
+        }
+        self.slots.push(chunk);
+        ChunkId(NonZeroU32::MIN.saturating_add(self.slots.len() as u32 - 1))
+    }
+
+    #[inline]
+    fn remove(&mut self, id: ChunkId) -> Chunk {
+        let slot = &mut self.slots[id.0.get() as usize - 1];
+        let chunk = *slot;
+        slot.next = self.free;
+        self.free = Some(id);
+        chunk
+    }
+}
+
+/// What an event is about: its kind, and an index.
+#[inline]
+pub(crate) fn subject(event: u128) -> (Kind, usize) {
+    let low = event as u64;
+    (KINDS[(low >> 24) as usize & 15], low as usize & (MAX_INDEX - 1))
 }
 
 /// Children per node: a wider heap is shallower, and one node's children share a cache line.
 const ARITY: usize = 4;
 const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
-/// Below so many pending events the heap alone is faster.
-const FEW: usize = 64;
+/// Below so many pending events the heap alone is faster, or as fast.
+const FEW: usize = 16;
 /// Events that a tick should hold.
-const PER_TICK: f64 = 16.0;
+const PER_TICK: f64 = 32.0;
 
 impl Level {
     fn new() -> Level {
-        Level { slots: vec![Vec::new(); SLOTS], occupied: [0; SLOTS / 64], words: 0 }
+        Level { slots: vec![None; SLOTS], occupied: [0; SLOTS / 64], words: 0 }
     }
 
     #[inline]
@@ -93,9 +168,9 @@ impl Level {
         self.words |= 1 << (slot / 64);
     }
 
-    /// Takes the events of the first occupied slot after `slot`.
+    /// The first occupied slot after `slot`.
     #[inline]
-    fn take_after(&mut self, slot: usize) -> Option<(usize, Vec<u128>)> {
+    fn next_after(&self, slot: usize) -> Option<usize> {
         let (mut word, bit) = (slot / 64, slot % 64);
         // Shifting twice: a shift by 64 is not defined.
         let mut bits = self.occupied[word] & (u64::MAX << bit << 1);
@@ -107,12 +182,25 @@ impl Level {
             word = words.trailing_zeros() as usize;
             bits = self.occupied[word];
         }
-        let found = word * 64 + bits.trailing_zeros() as usize;
+        Some(word * 64 + bits.trailing_zeros() as usize)
+    }
+
+    /// The first occupied slot's list after that of a tick.
+    #[inline]
+    fn after(&self, tick: u64) -> Option<ChunkId> {
+        self.next_after(tick as usize & (SLOTS - 1)).and_then(|slot| self.slots[slot])
+    }
+
+    /// Takes the list of the first occupied slot after `slot`.
+    #[inline]
+    fn take_after(&mut self, slot: usize) -> Option<(usize, Option<ChunkId>)> {
+        let found = self.next_after(slot)?;
+        let word = found / 64;
         self.occupied[word] &= !(1 << (found % 64));
         if self.occupied[word] == 0 {
             self.words &= !(1 << word);
         }
-        Some((found, core::mem::take(&mut self.slots[found])))
+        Some((found, self.slots[found].take()))
     }
 }
 
@@ -125,15 +213,13 @@ impl Events {
             let tick_ns = PER_TICK * 1e9 / per_s.max(1.0);
             (tick_ns.max(1.0) as u64).ilog2().clamp(4, 30)
         };
-        // What a slot once grew to is used again, but it should not have to grow first.
-        let slots = if pending < FEW { 0 } else { pending / 4 };
         Events {
             near: Vec::new(),
             sequence: 0,
             tick_bits,
             tick: 0,
             levels: Vec::new(),
-            spare: (0..slots).map(|_| Vec::with_capacity(PER_TICK as usize)).collect(),
+            chunks: Chunks::default(),
             is_fresh: false,
         }
     }
@@ -165,16 +251,23 @@ impl Events {
             }
             None => last,
         };
-        let low = event as u64;
-        let kind = KINDS[(low >> 24) as usize & 15];
-        Some((Time::from_ns((event >> 64) as u64), kind, low as usize & (MAX_INDEX - 1)))
+        let (kind, index) = subject(event);
+        Some((Time::from_ns((event >> 64) as u64), kind, index))
     }
 
-    /// Everything due in the current tick, once after each change of tick: for loading what it will need.
+    /// Has the tick changed since this was asked last?
     #[inline]
-    pub(crate) fn fresh(&mut self) -> impl Iterator<Item = (Kind, usize)> {
-        let near = if core::mem::take(&mut self.is_fresh) { self.near.as_slice() } else { &[] };
-        near.iter().map(|&event| (KINDS[(event as u64 >> 24) as usize & 15], event as usize & (MAX_INDEX - 1)))
+    pub(crate) fn is_fresh(&mut self) -> bool {
+        core::mem::take(&mut self.is_fresh)
+    }
+
+    /// What is known to be due in the next tick that has events: for loading what it will need.
+    #[inline]
+    pub(crate) fn upcoming(&self) -> impl Iterator<Item = &[u128]> {
+        let list = self.levels.first().and_then(|level| level.after(self.tick));
+        let chunks =
+            core::iter::successors(list.map(|id| self.chunks.at(id)), |chunk| chunk.next.map(|id| self.chunks.at(id)));
+        chunks.map(|chunk| &chunk.events[..usize::from(chunk.count)])
     }
 
     /// Puts an event into the wheel; its tick is later than the current one.
@@ -187,13 +280,7 @@ impl Events {
         }
         let slot = (tick >> (level as u32 * SLOT_BITS)) as usize & (SLOTS - 1);
         let wheel = &mut self.levels[level];
-        let events = &mut wheel.slots[slot];
-        if events.capacity() == 0
-            && let Some(spare) = self.spare.pop()
-        {
-            *events = spare;
-        }
-        events.push(event);
+        self.chunks.push(&mut wheel.slots[slot], event);
         wheel.set(slot);
     }
 
@@ -203,21 +290,27 @@ impl Events {
         while level < self.levels.len() {
             let shift = level as u32 * SLOT_BITS;
             let slot = (self.tick >> shift) as usize & (SLOTS - 1);
-            let Some((found, mut events)) = self.levels[level].take_after(slot) else {
+            let Some((found, mut list)) = self.levels[level].take_after(slot) else {
                 level += 1;
                 continue;
             };
             let above = self.tick >> shift >> SLOT_BITS << SLOT_BITS;
             self.tick = (above | found as u64) << shift;
-            for event in events.drain(..) {
-                let tick = (event >> 64) as u64 >> self.tick_bits;
-                if tick <= self.tick {
-                    self.push_near(event);
-                } else {
-                    self.put_off(event, tick);
+            while let Some(id) = list {
+                let Chunk { events, next, count } = self.chunks.remove(id);
+                if let Some(next) = next {
+                    prefetch(self.chunks.at(next));
                 }
+                for &event in &events[..usize::from(count)] {
+                    let tick = (event >> 64) as u64 >> self.tick_bits;
+                    if tick <= self.tick {
+                        self.push_near(event);
+                    } else {
+                        self.put_off(event, tick);
+                    }
+                }
+                list = next;
             }
-            self.spare.push(events);
             if !self.near.is_empty() {
                 self.is_fresh = true;
                 return true;
@@ -234,10 +327,9 @@ impl Events {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let slot = |events: &Vec<u128>| size_of::<Vec<u128>>() + events.capacity() * size_of::<u128>();
         self.near.capacity() * size_of::<u128>()
-            + self.levels.iter().flat_map(|level| &level.slots).chain(&self.spare).map(slot).sum::<usize>()
-            + self.levels.len() * size_of::<Level>()
+            + self.chunks.slots.capacity() * size_of::<Chunk>()
+            + self.levels.len() * (size_of::<Level>() + SLOTS * size_of::<Option<ChunkId>>())
     }
 
     #[inline]

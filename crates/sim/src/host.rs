@@ -1,18 +1,20 @@
 //! The two ends of a flow: application, transport, and the pipe that brings acknowledgments back.
 use crate::application::Application;
 use crate::meters::{Meters, SenderStats};
-use crate::prefetch::prefetch;
+use crate::prefetch::prefetch_part;
 use crate::quic::{self, AckFrame};
 use crate::record::flow::FlowRecord;
 use crate::record::verdict::Judge;
 use crate::tcp::{AckSegment, Receiver, Sender};
+use core::mem::offset_of;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Dscp, Ecn, HostId, Rng, Span, Time};
 use std::collections::VecDeque;
 
-/// A flow with both of its ends.
+/// A flow with both of its ends. Its fields lie in the order of their use: with thousands of flows each is out of the
+/// cache when its next event comes, and what that needs is loaded ahead as one piece.
+#[repr(C, align(64))]
 pub(crate) struct Flow {
-    pub(crate) transport: Transport,
     /// Index of its routes in the world's table: members of a group share a pair.
     pub(crate) routes: u32,
     /// Index of the pipe that its acknowledgments come back through.
@@ -20,6 +22,8 @@ pub(crate) struct Flow {
     pub(crate) hash: u32,
     /// Headers of a packet, at the IP layer.
     pub(crate) header: u32,
+    pub(crate) record: FlowRecord,
+    pub(crate) transport: Transport,
     pub(crate) application: Application,
     /// When the application acts next; stopping is an act, too.
     pub(crate) acts: Option<Time>,
@@ -27,7 +31,6 @@ pub(crate) struct Flow {
     pub(crate) stop: Time,
     /// The application has stopped.
     pub(crate) stopped: bool,
-    pub(crate) record: FlowRecord,
 }
 
 /// The constant part of a way back: what of a base RTT the hops do not account for lies behind the last hop. Flows of the
@@ -114,27 +117,30 @@ pub(crate) struct Udp {
     pub(crate) ecn: Ecn,
 }
 
-/// What every connection has, whatever carries it.
+/// What every connection has, whatever carries it; in the order of use as [`Flow`] is.
+#[repr(C)]
 pub(crate) struct Connection {
-    pub(crate) config: ControllerConfig,
-    pub(crate) rng: Option<Rng>,
-    pub(crate) ecn: Ecn,
-    /// When the first SYN left, and how many did.
-    pub(crate) syn: Option<(Time, u32)>,
+    /// Payload received for the first time so far.
+    pub(crate) received: u64,
     /// The transfer under way: when it began, and the payload received when it is complete.
     pub(crate) transfer: Option<(Time, u64)>,
-    /// Payload handed over so far, and received for the first time so far.
-    pub(crate) written: u64,
-    pub(crate) received: u64,
     pub(crate) armed: Armed,
+    pub(crate) ecn: Ecn,
+    /// Payload handed over so far.
+    pub(crate) written: u64,
+    /// When the first SYN left, and how many did.
+    pub(crate) syn: Option<(Time, u32)>,
+    pub(crate) rng: Option<Rng>,
+    pub(crate) config: ControllerConfig,
 }
 
-/// A TCP connection.
+/// A TCP connection, in the order of use as [`Flow`] is.
+#[repr(C)]
 pub(crate) struct Tcp {
-    pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) connection: Connection,
     pub(crate) spin: Spin,
+    pub(crate) sender: Sender,
 }
 
 /// A QUIC connection.
@@ -190,6 +196,10 @@ pub(crate) struct Armed {
     pub(crate) pace: Option<Time>,
     pub(crate) delayed_ack: Option<Time>,
 }
+
+/// Where a flow's connection begins: the variant of [`Transport`] is told by a field's spare values, not by one of its own.
+const TCP: usize = offset_of!(Flow, transport);
+const CONNECTION: usize = TCP + offset_of!(Tcp, connection);
 
 /// RFC 6298 §2.1: until there is an RTT.
 const SYN_TIMEOUT: Span = Span::s(1);
@@ -305,17 +315,30 @@ impl Flow {
     /// Starts to load what an acknowledgment needs.
     #[inline]
     pub(crate) fn prefetch_sender(&self) {
+        prefetch_part(self, 0..TCP);
+        prefetch_part(self, CONNECTION..CONNECTION + offset_of!(Connection, written));
+        prefetch_part(self, TCP + offset_of!(Tcp, spin)..TCP + size_of::<Tcp>());
+    }
+
+    /// Starts to load what the sender's state points to; that should have been loaded before.
+    #[inline]
+    pub(crate) fn prefetch_board(&self) {
         if let Transport::Tcp(tcp) = &self.transport {
-            prefetch(&tcp.sender);
-            prefetch(&tcp.connection.armed);
+            tcp.sender.prefetch_board();
         }
     }
 
     /// Starts to load what a segment at the receiver needs.
     #[inline]
     pub(crate) fn prefetch_receiver(&self) {
+        prefetch_part(self, 0..CONNECTION + offset_of!(Connection, ecn));
+    }
+
+    /// Starts to load what the receiver's state points to; that should have been loaded before.
+    #[inline]
+    pub(crate) fn prefetch_ranges(&self) {
         if let Transport::Tcp(tcp) = &self.transport {
-            prefetch(&tcp.receiver);
+            tcp.receiver.prefetch_ranges();
         }
     }
 
@@ -331,7 +354,22 @@ impl Flow {
 
 #[cfg(test)]
 mod tests {
-    use super::Spin;
+    use super::*;
+    use narrows_scenario::transport::TcpParams;
+
+    #[test]
+    fn a_connection_begins_where_it_is_loaded_from() {
+        let params = TcpParams::default();
+        let config = ControllerConfig::Cubic(Default::default());
+        let transport = Transport::Tcp(Tcp {
+            receiver: Receiver::new(&params, Span::ms(10)),
+            connection: Connection::new(config, false, Rng::stream(1, "controller")),
+            spin: Spin::default(),
+            sender: Sender::new(&params),
+        });
+        let Transport::Tcp(tcp) = &transport else { panic!("it is a TCP connection") };
+        assert!(std::ptr::addr_eq(&transport, tcp), "only the speed depends on it");
+    }
 
     #[test]
     fn the_bit_changes_when_its_first_segment_is_acknowledged() {

@@ -37,9 +37,39 @@ impl std::fmt::Display for Cancelled {
 
 impl std::error::Error for Cancelled {}
 
+/// Roughly how much work a run is, to compare it with others: of several on some threads, those that take longest should
+/// start first. In full-sized packets that the links can carry, each the dearer the more flows there are.
+pub fn effort(scenario: &Scenario) -> u64 {
+    let packets = |hop: &narrows_scenario::Hop| hop.rate.initial().bytes_in(scenario.duration).0 / 1500;
+    let flows = scenario.flows.iter().map(|group| u64::from(group.count)).sum::<u64>().max(1);
+    scenario.hops.iter().map(packets).sum::<u64>().saturating_mul(4 + u64::from(flows.ilog2()))
+}
+
 /// Runs a scenario to its end. The summary's wall-clock figures are zero: time is the caller's to measure.
 pub fn run(scenario: &Scenario, watch: &mut dyn Watch) -> Result<RunResult, Cancelled> {
     let mut world = build::world(scenario);
     world.run(watch)?;
     Ok(outcome::collect(scenario, world))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn longer_faster_and_more_flows_are_more_effort() {
+        let effort = |duration: &str, rate: &str, count: u32| {
+            let text = format!(
+                "duration = \"{duration}\"\n[[hop]]\nname = \"bottleneck\"\nrate = \"{rate}\"\nqueue = \"fifo\"\n\
+                 [[flow]]\nname = \"bulk\"\ncount = {count}\nrtt = \"50ms\"\nroute = [\"bottleneck\"]\n"
+            );
+            effort(&Scenario::parse(&text, "effort.toml", Path::new("")).expect("it is legal"))
+        };
+        // 12 Mbit/s are a thousand full-sized packets a second.
+        assert_eq!(effort("10s", "12mbit", 1), 40_000);
+        assert_eq!(effort("20s", "12mbit", 1), 80_000);
+        assert_eq!(effort("10s", "24mbit", 1), 80_000);
+        assert_eq!(effort("10s", "12mbit", 16), 80_000);
+    }
 }

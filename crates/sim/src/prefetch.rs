@@ -4,22 +4,46 @@
 //! it before it retires anything later. This is the one place with `unsafe` in the crate, because the instruction has no
 //! safe form; it reads nothing and cannot fault.
 
+use core::ops::Range;
+use narrows_core::queue::Load;
+
 /// Starts to load a value, all of its cache lines.
 #[inline]
 pub(crate) fn prefetch<T>(value: &T) {
+    prefetch_part(value, 0..size_of::<T>());
+}
+
+/// Starts to load some bytes of a value. Where they lie must be known without looking into it: which variant an enum is
+/// could be the first cache miss.
+#[inline]
+pub(crate) fn prefetch_part<T>(value: &T, bytes: Range<usize>) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let start = core::ptr::from_ref(value).cast::<i8>();
-        for line in 0..size_of::<T>().div_ceil(LINE) {
-            #[expect(unsafe_code, reason = "a hint: the address is within `value`, and nothing is read")]
+        // Where the lines begin is known for what is aligned to them; else the last byte may be in one more.
+        let end = bytes.end.saturating_sub(1);
+        let first = if align_of::<T>() >= LINE { bytes.start / LINE * LINE } else { bytes.start };
+        let last = if align_of::<T>() >= LINE { None } else { Some(end) };
+        for at in (first..bytes.end).step_by(LINE).chain(last) {
+            #[expect(unsafe_code, reason = "a hint: nothing is read, whatever the address")]
             unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line * LINE));
+                _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(at));
             }
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = value;
+    let _ = (value, bytes);
+}
+
+/// The same for what a queue asks for.
+pub(crate) struct Prefetch;
+
+impl Load for Prefetch {
+    #[inline]
+    fn load<T>(&self, value: &T) {
+        prefetch(value);
+    }
 }
 
 /// Bytes in a cache line.

@@ -1,4 +1,5 @@
 //! What a run is measured by: counters, exact time-weighted means, delay histograms, and series at fixed spacing.
+mod buckets;
 pub(crate) mod flow;
 pub(crate) mod gauges;
 pub(crate) mod histogram;

@@ -3,7 +3,7 @@
 //! A packet's way: the sender hands it to the first hop of its route; a hop's link sends it, its pipe delays it; after
 //! the last hop it is at the receiver. Acknowledgments cross the hops of the way back, if there are any, and then the
 //! flow's own pipe, which holds what of the base RTT the hops do not account for.
-use crate::event::{Events, Kind};
+use crate::event::{Events, Kind, subject};
 use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport};
 use crate::record::hop::HopRecord;
 use crate::{Cancelled, Watch};
@@ -72,6 +72,8 @@ pub(crate) struct World {
     pub(crate) tracked: usize,
     /// The disciplines' inner state is recorded.
     pub(crate) gauges: bool,
+    /// The flows' state is more than the caches near the processor hold: what the next events need is asked for early.
+    pub(crate) loads_ahead: bool,
     pub(crate) events: Events,
     pub(crate) handled: u64,
     pub(crate) pool: Pool,
@@ -108,7 +110,9 @@ impl World {
             debug_assert!(at >= self.now, "{kind:?} of {index} at {at:?}, when it is {:?}", self.now);
             self.now = at;
             self.handled += 1;
-            self.prefetch_flows();
+            if self.loads_ahead && self.events.is_fresh() {
+                self.prefetch_flows();
+            }
             if self.handled.is_multiple_of(EVENTS_PER_TICK) && !watch.tick(at) {
                 return Err(Cancelled);
             }
@@ -134,14 +138,14 @@ impl World {
         Ok(())
     }
 
-    /// Loads the state of the flows whose events come in this tick, side by side.
-    #[inline]
-    fn prefetch_flows(&mut self) {
-        for (kind, index) in self.events.fresh() {
-            if matches!(kind, Kind::Retransmit | Kind::DelayedAck)
-                && let Some(flow) = self.flows.get(index)
+    /// Loads the state of the flows whose acknowledgments come in the next tick, side by side.
+    #[inline(never)]
+    fn prefetch_flows(&self) {
+        for &event in self.events.upcoming().flatten() {
+            if let (Kind::Ack, index) = subject(event)
+                && let Some(first) = self.pipes[index].underway.front()
             {
-                flow.prefetch_sender();
+                self.flows[first.flow as usize].prefetch_sender();
             }
         }
     }

@@ -12,6 +12,7 @@ use super::parts::window::Window;
 use super::{Ack, CongestionController, Loss, LossKind, PathHint, Plan, Sent, Underuse};
 use crate::params::Packets;
 use crate::{Rng, Span, Time};
+use alloc::boxed::Box;
 
 params! {
     /// CUBIC's parameters; the defaults are Linux's.
@@ -43,7 +44,8 @@ params! {
 pub struct Cubic {
     law: Law,
     window: Window,
-    slow_start: SlowStart,
+    /// In a box: soon over, and then dead weight in every flow.
+    slow_start: Box<SlowStart>,
     clock: Clock,
     /// The curve since the last congestion event; begins with the first acknowledgment in congestion avoidance.
     epoch: Option<Epoch>,
@@ -59,11 +61,11 @@ pub struct Cubic {
 /// The parameters in Linux's fixed point.
 struct Law {
     /// 1024ths.
-    beta: u64,
+    beta: u16,
     /// 1024ths of a packet per s³ (Linux: `cube_rtt_scale`).
-    c: u64,
+    c: u32,
     /// Packets acknowledged per packet of New Reno's growth, in eighths of the window (Linux: `beta_scale`).
-    friendly_scale: u64,
+    friendly_scale: u32,
     fast_convergence: bool,
     tcp_friendliness: bool,
 }
@@ -87,7 +89,7 @@ impl Cubic {
     #[inline]
     fn on_sample(&mut self, ack: &Ack, rtt: Span, tick: u64) {
         // Samples in the first second of an epoch may still hold the queue that caused the loss.
-        if self.epoch.as_ref().is_some_and(|epoch| tick.saturating_sub(epoch.start) < self.clock.per_second) {
+        if self.epoch.as_ref().is_some_and(|epoch| tick.saturating_sub(epoch.start) < self.clock.per_second()) {
             return;
         }
         let rtt = rtt.max(Span::us(1));
@@ -104,7 +106,7 @@ impl Cubic {
             epoch.acked = epoch.acked.saturating_add(acked);
         }
         let computed_now = match self.computed {
-            Some((at_cwnd, at_tick)) if at_cwnd == cwnd && tick.saturating_sub(at_tick) <= self.clock.hold => return,
+            Some((at_cwnd, at_tick)) if at_cwnd == cwnd && tick.saturating_sub(at_tick) <= self.clock.hold() => return,
             Some((_, at_tick)) => at_tick == tick,
             None => false,
         };
@@ -138,7 +140,7 @@ impl Cubic {
     /// Speeds up where New Reno would have a larger window (§4.3).
     fn keep_up_with_reno(&mut self, cwnd: u64) {
         let Some(epoch) = &mut self.epoch else { return };
-        let per_step = (cwnd.saturating_mul(self.law.friendly_scale) >> 3).max(1);
+        let per_step = (cwnd.saturating_mul(u64::from(self.law.friendly_scale)) >> 3).max(1);
         if epoch.acked > per_step {
             let steps = (epoch.acked - 1) / per_step;
             epoch.acked -= steps * per_step;
@@ -152,6 +154,7 @@ impl Cubic {
 
 impl CongestionController for Cubic {
     type Params = CubicParams;
+    const RATES: bool = false;
 
     fn new(p: &CubicParams, path: &PathHint, now: Time, _rng: Rng) -> Cubic {
         let settings =
@@ -159,7 +162,7 @@ impl CongestionController for Cubic {
         Cubic {
             law: Law::new(p),
             window: Window::new(path),
-            slow_start: SlowStart::new(p.hystart.then_some(p.hystart_kind), settings, path, now),
+            slow_start: Box::new(SlowStart::new(p.hystart.then_some(p.hystart_kind), settings, path, now)),
             clock: Clock::new(p.tick),
             epoch: None,
             last_max: None,
@@ -239,10 +242,10 @@ impl Law {
         let fixed = |x: f64| libm::round(x * SCALE as f64) as u64;
         let beta = fixed(p.beta).min(SCALE - 1);
         Law {
-            beta,
-            c: fixed(p.c).max(1),
+            beta: beta as u16,
+            c: fixed(p.c).clamp(1, u64::from(u32::MAX)) as u32,
             // §4.3: α = 3 (1 − β) / (1 + β) packets per RTT; here its inverse, in eighths.
-            friendly_scale: 8 * (SCALE + beta) / 3 / (SCALE - beta),
+            friendly_scale: (8 * (SCALE + beta) / 3 / (SCALE - beta)) as u32,
             fast_convergence: p.fast_convergence,
             tcp_friendliness: p.tcp_friendliness,
         }
@@ -250,13 +253,13 @@ impl Law {
 
     /// What a congestion event leaves (§4.6).
     fn ssthresh(&self, cwnd: u64) -> u64 {
-        (cwnd.saturating_mul(self.beta) / SCALE).max(2)
+        (cwnd.saturating_mul(u64::from(self.beta)) / SCALE).max(2)
     }
 
     /// The origin of the next epoch (§4.7).
     fn next_max(&self, cwnd: u64, last_max: Option<u64>) -> u64 {
         if self.fast_convergence && last_max.is_some_and(|last| cwnd < last) {
-            cwnd.saturating_mul(SCALE + self.beta) / (2 * SCALE)
+            cwnd.saturating_mul(SCALE + u64::from(self.beta)) / (2 * SCALE)
         } else {
             cwnd
         }
@@ -272,7 +275,7 @@ impl Law {
 
     /// §4.2: the cube root of (W_max − cwnd) / C, in 1/1024 s.
     fn k(&self, gap: u64) -> u64 {
-        let factor = (1u64 << 40) / self.c;
+        let factor = (1u64 << 40) / u64::from(self.c);
         libm::cbrt(factor as f64 * gap as f64) as u64
     }
 
@@ -286,42 +289,52 @@ impl Law {
 
 /// Counts ticks without a division per call.
 struct Clock {
-    /// Length of a tick, ns.
-    length: u64,
     now: u64,
     /// Start of the next tick, ns.
     next: u64,
-    per_second: u64,
-    /// Ticks for which a pace stays good (Linux: `HZ / 32`).
-    hold: u64,
+    /// Length of a tick, ns.
+    length: u32,
+    per_second: u32,
 }
 
 impl Clock {
     fn new(tick: Span) -> Clock {
-        let length = tick.as_ns().max(1);
-        let per_second = NS_PER_S / length;
-        Clock { length, now: 0, next: length, per_second, hold: per_second / 32 }
+        let length = tick.as_ns().clamp(1, u64::from(u32::MAX));
+        Clock { now: 0, next: length, length: length as u32, per_second: (NS_PER_S / length) as u32 }
     }
 
     /// The tick of a time; cheap while it is that of the call before.
     #[inline]
     fn tick(&mut self, time: Time) -> u64 {
         let ns = time.as_ns();
-        if ns >= self.next || ns < self.next - self.length {
-            self.now = ns / self.length;
-            self.next = (self.now + 1).saturating_mul(self.length);
+        let length = u64::from(self.length);
+        if ns >= self.next || ns < self.next - length {
+            self.now = ns / length;
+            self.next = (self.now + 1).saturating_mul(length);
         }
         self.now
     }
 
+    /// Ticks of a second.
+    #[inline]
+    fn per_second(&self) -> u64 {
+        u64::from(self.per_second)
+    }
+
+    /// Ticks for which a pace stays good (Linux: `HZ / 32`).
+    #[inline]
+    fn hold(&self) -> u64 {
+        u64::from(self.per_second / 32)
+    }
+
     /// Ticks of a span, a part counted whole, from whole microseconds (Linux: `usecs_to_jiffies`).
     fn ticks_up(&self, span: Span) -> u64 {
-        (span.as_ns() / 1000 * 1000).div_ceil(self.length)
+        (span.as_ns() / 1000 * 1000).div_ceil(u64::from(self.length))
     }
 
     /// Ticks in 1/1024 s.
     fn to_1024ths(&self, ticks: u64) -> u64 {
-        let ns = ticks.saturating_mul(self.length);
+        let ns = ticks.saturating_mul(u64::from(self.length));
         ns / NS_PER_S * SCALE + ns % NS_PER_S * SCALE / NS_PER_S
     }
 }

@@ -26,6 +26,7 @@ pub struct NewReno {
 
 impl CongestionController for NewReno {
     type Params = NewRenoParams;
+    const RATES: bool = false;
 
     fn new(params: &NewRenoParams, path: &PathHint, now: Time, _rng: Rng) -> NewReno {
         let kind = params.hystart.then_some(params.hystart_kind);

@@ -15,9 +15,9 @@ use super::parts::codel_law::{self, CodelLaw, CodelState, FlowSource, Sqrt};
 use super::parts::drr::{Drr, Emptied};
 use super::parts::fattest::Fattest;
 use super::parts::flow_table::{FlowTable, SlotId, scale};
-use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
+use super::{Backlog, Ctx, LinkHint, Load, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
-use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rng, Span};
+use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Pool, Rng, Span};
 
 params! {
     /// FQ-CoDel's parameters, with `tc`'s names and defaults.
@@ -62,6 +62,7 @@ pub(super) const MAX_QUANTUM: Bytes = Bytes(1 << 20);
 
 /// One flow's queue.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 struct Flow {
     chain: Chain,
     codel: CodelState,
@@ -236,6 +237,19 @@ impl QueueDiscipline for FqCodel {
             }
         }
         Next::Empty
+    }
+
+    #[inline]
+    fn foresee<L: Load>(&self, pool: &Pool, load: &L) -> Option<PacketId> {
+        let mut upcoming = self.drr.upcoming();
+        let soon = self.table[upcoming.next()?].chain.front();
+        if let Some(id) = upcoming.next().and_then(|slot| self.table[slot].chain.front()) {
+            pool.load(id, load);
+        }
+        if let Some(slot) = upcoming.next() {
+            load.load(&self.table[slot]);
+        }
+        soon
     }
 
     #[inline]

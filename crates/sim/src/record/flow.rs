@@ -6,19 +6,25 @@ use narrows_core::{Span, Time};
 use narrows_scenario::result::summary::FlowSummary;
 use narrows_scenario::{Cdf, Series};
 
-/// What is measured of a flow.
+/// What is measured of a flow. In the order of use: what a segment at the receiver touches, then an acknowledgment.
+#[repr(C)]
 pub(crate) struct FlowRecord {
     /// Payload that arrived for the first time.
     payload: u64,
     /// All that arrived, at the IP layer.
     received: u64,
-    pub(crate) lost: u64,
-    rtt: Option<Delays<u32>>,
-    gathered: Gathered,
-    completions: Option<Delays<u32>>,
-    digits: u8,
-    interval: Interval,
     tracks: Option<Box<Tracks>>,
+    pub(crate) lost: u64,
+    gathered: Gathered,
+    distributions: Option<Box<Distributions>>,
+    digits: u8,
+}
+
+/// Of times that are longer than a packet's.
+#[derive(Default)]
+struct Distributions {
+    rtt: Option<Delays>,
+    completions: Option<Delays>,
 }
 
 #[derive(Default)]
@@ -29,8 +35,9 @@ struct Interval {
 }
 
 struct Tracks {
+    interval: Interval,
     /// Time in queues, of packets that arrived.
-    sojourn: Delays<u32>,
+    sojourn: Delays,
     throughput: Track,
     rtt: Track,
     srtt: Track,
@@ -47,6 +54,7 @@ impl FlowRecord {
     /// `samples` points of series, if any are wanted; quantiles with so many digits.
     pub(crate) fn new(samples: Option<usize>, digits: u8) -> FlowRecord {
         let tracks = |n| Tracks {
+            interval: Interval::default(),
             sojourn: Delays::new(3).with_room(USUAL_SOJOURN),
             throughput: Track::new("throughput_mbit", n),
             rtt: Track::new("rtt_ms", n),
@@ -59,13 +67,11 @@ impl FlowRecord {
         FlowRecord {
             payload: 0,
             received: 0,
-            lost: 0,
-            rtt: None,
-            gathered: Gathered::default(),
-            completions: None,
-            digits,
-            interval: Interval::default(),
             tracks: samples.map(|n| Box::new(tracks(n))),
+            lost: 0,
+            gathered: Gathered::default(),
+            distributions: None,
+            digits,
         }
     }
 
@@ -74,18 +80,13 @@ impl FlowRecord {
         self.tracks.as_ref().map(|tracks| tracks.cwnd.room())
     }
 
-    /// A packet arrived at the receiver; `payload` is zero if it had arrived before.
+    /// A packet arrived at the receiver, after so long in queues; `payload` is zero if it had arrived before.
     #[inline]
-    pub(crate) fn received(&mut self, ip_len: u32, payload: u32) {
+    pub(crate) fn received(&mut self, ip_len: u32, payload: u32, sojourn: Span) {
         self.payload += u64::from(payload);
         self.received += u64::from(ip_len);
-        self.interval.received += u64::from(ip_len);
-    }
-
-    /// It had spent this long in queues.
-    #[inline]
-    pub(crate) fn waited(&mut self, sojourn: Span) {
         if let Some(tracks) = &mut self.tracks {
+            tracks.interval.received += u64::from(ip_len);
             tracks.sojourn.record(sojourn);
         }
     }
@@ -94,30 +95,36 @@ impl FlowRecord {
     pub(crate) fn rtt(&mut self, rtt: Span) {
         if !self.gathered.push(rtt) {
             self.settle();
-            let digits = self.digits;
-            self.rtt.get_or_insert_with(|| Delays::new(digits)).record(rtt);
+            self.rtts().record(rtt);
         }
-        self.interval.rtt_ns += rtt.as_ns();
-        self.interval.samples += 1;
+        if let Some(tracks) = &mut self.tracks {
+            tracks.interval.rtt_ns += rtt.as_ns();
+            tracks.interval.samples += 1;
+        }
     }
 
     /// What has been gathered goes into the histogram.
     pub(crate) fn settle(&mut self) {
         let mut gathered = self.gathered.drain().peekable();
         if gathered.peek().is_some() {
-            let digits = self.digits;
-            let rtt = self.rtt.get_or_insert_with(|| Delays::new(digits));
-            gathered.for_each(|delay| rtt.record(delay));
+            let rtts = self.rtts();
+            gathered.for_each(|delay| rtts.record(delay));
         }
     }
 
+    fn rtts(&mut self) -> &mut Delays {
+        let digits = self.digits;
+        self.distributions.get_or_insert_default().rtt.get_or_insert_with(|| Delays::new(digits))
+    }
+
     pub(crate) fn completed(&mut self, took: Span) {
-        self.completions.get_or_insert_with(|| Delays::new(3)).record(took);
+        let completions = &mut self.distributions.get_or_insert_default().completions;
+        completions.get_or_insert_with(|| Delays::new(3)).record(took);
     }
 
     pub(crate) fn sample(&mut self, now: Time, spacing: Span, meters: Option<Meters>) {
-        let interval = std::mem::take(&mut self.interval);
         let Some(tracks) = &mut self.tracks else { return };
+        let interval = std::mem::take(&mut tracks.interval);
         tracks.throughput.push(now, interval.received as f64 * 8.0 / spacing.as_secs_f64() / 1e6);
         if interval.samples > 0 {
             tracks.rtt.push(now, interval.rtt_ns as f64 / interval.samples as f64 / 1e6);
@@ -140,8 +147,9 @@ impl FlowRecord {
     pub(crate) fn restart(&mut self) {
         (self.payload, self.received, self.lost) = (0, 0, 0);
         self.gathered = Gathered::default();
-        for delays in [&mut self.rtt, &mut self.completions].into_iter().flatten() {
-            delays.clear();
+        if let Some(distributions) = &mut self.distributions {
+            let Distributions { rtt, completions } = &mut **distributions;
+            [rtt, completions].into_iter().flatten().for_each(Delays::clear);
         }
         if let Some(tracks) = &mut self.tracks {
             tracks.sojourn.clear();
@@ -154,24 +162,25 @@ impl FlowRecord {
             seconds if seconds > 0.0 => bytes as f64 * 8.0 / seconds / 1e6,
             _ => 0.0,
         };
+        let distributions = self.distributions.as_ref();
         FlowSummary {
             name,
             controller: controller.into(),
             goodput_mbit: mbit(self.payload),
             throughput_mbit: mbit(self.received),
-            rtt_ms: self.rtt.as_ref().and_then(Delays::rtt_ms),
+            rtt_ms: distributions.and_then(|d| d.rtt.as_ref()?.rtt_ms()),
             sojourn_ms: self.tracks.as_ref().filter(|t| !t.sojourn.is_empty()).map(|t| t.sojourn.quantiles_ms()),
             retransmits: stats.retransmits,
             timeouts: stats.timeouts,
             lost_packets: self.lost,
-            completion_s: self.completions.as_ref().map(Delays::completion_s),
+            completion_s: distributions.and_then(|d| Some(d.completions.as_ref()?.completion_s())),
             verdicts: None,
         }
     }
 
     pub(crate) fn cdfs(&self, source: &str) -> impl Iterator<Item = Cdf> {
         let tracks = self.tracks.as_ref();
-        let rtt = tracks.and(self.rtt.as_ref()).and_then(|rtt| rtt.cdf(source, "rtt_ms"));
+        let rtt = tracks.and(self.distributions.as_ref()).and_then(|d| d.rtt.as_ref()?.cdf(source, "rtt_ms"));
         rtt.into_iter().chain(tracks.and_then(|tracks| tracks.sojourn.cdf(source, "sojourn_ms")))
     }
 
@@ -185,11 +194,15 @@ impl FlowRecord {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let delays = |d: &Option<Delays<u32>>| d.as_ref().map_or(0, Delays::bytes);
+        let delays = |d: &Option<Delays>| d.as_ref().map_or(0, Delays::bytes);
         let tracks = self.tracks.as_ref().map_or(0, |t| {
             let all = [&t.throughput, &t.rtt, &t.srtt, &t.cwnd, &t.ssthresh, &t.inflight, &t.pacing];
             size_of::<Tracks>() + t.sojourn.bytes() + all.iter().map(|track| track.bytes()).sum::<usize>()
         });
-        delays(&self.rtt) + delays(&self.completions) + tracks
+        let distributions = self
+            .distributions
+            .as_ref()
+            .map_or(0, |d| size_of::<Distributions>() + delays(&d.rtt) + delays(&d.completions));
+        distributions + tracks
     }
 }

@@ -1,13 +1,13 @@
-//! Distributions of delays (HDR histograms, in microseconds) and of queue lengths (weighted by time).
-use hdrhistogram::{Counter, Histogram};
+//! Distributions of delays (in microseconds) and of queue lengths (weighted by time).
+use super::buckets::Buckets;
 use narrows_core::{Span, Time};
 use narrows_scenario::Cdf;
 use narrows_scenario::result::summary::{Completion, Quantiles, RttQuantiles};
 
 /// Delays: quantiles to three digits, or interpolated between buckets of one digit, to save memory with many flows; mean,
 /// minimum and maximum are exact.
-pub(crate) struct Delays<C: Counter> {
-    histogram: Histogram<C>,
+pub(crate) struct Delays {
+    buckets: Buckets,
     sum_ns: u128,
     count: u64,
     min: Option<Span>,
@@ -45,25 +45,21 @@ impl Gathered {
     }
 }
 
-impl<C: Counter> Delays<C> {
+impl Delays {
     /// Quantiles with this many significant digits, at most 5.
-    pub(crate) fn new(digits: u8) -> Delays<C> {
-        let mut histogram = Histogram::new(digits.min(5)).expect("1 to 5 digits are allowed");
-        histogram.auto(true);
-        Delays { histogram, sum_ns: 0, count: 0, min: None, max: Span::ZERO }
+    pub(crate) fn new(digits: u8) -> Delays {
+        Delays { buckets: Buckets::new(digits), sum_ns: 0, count: 0, min: None, max: Span::ZERO }
     }
 
     /// Room for delays up to this one from the start; longer ones still find room when they come.
-    pub(crate) fn with_room(mut self, longest: Span) -> Delays<C> {
-        // Recording nothing of a value makes room for it.
-        let _ = self.histogram.record_n(longest.as_ns() / 1000, C::zero());
+    pub(crate) fn with_room(mut self, longest: Span) -> Delays {
+        self.buckets.make_room(longest.as_ns() / 1000);
         self
     }
 
     #[inline]
     pub(crate) fn record(&mut self, delay: Span) {
-        // It grows as needed; only a range beyond the address space is refused.
-        let _ = self.histogram.record(delay.as_ns() / 1000);
+        self.buckets.add(delay.as_ns() / 1000, 1);
         self.sum_ns += u128::from(delay.as_ns());
         self.count += 1;
         self.max = self.max.max(delay);
@@ -73,7 +69,7 @@ impl<C: Counter> Delays<C> {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.histogram.reset();
+        self.buckets.clear();
         (self.sum_ns, self.count, self.min, self.max) = (0, 0, None, Span::ZERO);
     }
 
@@ -89,16 +85,15 @@ impl<C: Counter> Delays<C> {
     /// to be spread evenly.
     fn at_shares(&self, shares: impl Iterator<Item = f64>) -> Vec<f64> {
         let (min, max) = (self.min.unwrap_or(Span::ZERO).as_ms_f64(), self.max.as_ms_f64());
-        let mut buckets = self.histogram.iter_recorded();
+        let mut buckets = self.buckets.filled();
         let (mut below, mut bucket) = (0.0, buckets.next());
         let at = |share: f64| {
             let rank = share * self.count as f64;
-            while let Some(b) = &bucket {
-                let inside = b.count_since_last_iteration() as f64;
+            while let Some((lowest, highest, inside)) = bucket {
+                let inside = inside as f64;
                 if rank <= below + inside {
-                    let highest = b.value_iterated_to();
-                    let (low, high) = (self.histogram.lowest_equivalent(highest), highest + 1);
-                    let us = low as f64 + (high - low) as f64 * ((rank - below) / inside).max(0.0);
+                    let (low, width) = (lowest as f64, (highest + 1 - lowest) as f64);
+                    let us = low + width * ((rank - below) / inside).max(0.0);
                     return (us / 1e3).clamp(min, max);
                 }
                 below += inside;
@@ -139,13 +134,13 @@ impl<C: Counter> Delays<C> {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.histogram.distinct_values() * size_of::<C>()
+        self.buckets.bytes()
     }
 }
 
 /// A whole number over time.
 pub(crate) struct TimeWeighted {
-    histogram: Histogram<u64>,
+    buckets: Buckets,
     area: u128,
     value: u64,
     since: Time,
@@ -155,9 +150,7 @@ pub(crate) struct TimeWeighted {
 
 impl TimeWeighted {
     pub(crate) fn new() -> TimeWeighted {
-        let mut histogram = Histogram::new(3).expect("3 digits are allowed");
-        histogram.auto(true);
-        TimeWeighted { histogram, area: 0, value: 0, since: Time::ZERO, start: Time::ZERO, max: 0 }
+        TimeWeighted { buckets: Buckets::new(3), area: 0, value: 0, since: Time::ZERO, start: Time::ZERO, max: 0 }
     }
 
     /// The number is `value` from `now` on.
@@ -175,21 +168,21 @@ impl TimeWeighted {
         let held = now.since(self.since).as_ns();
         if held > 0 {
             self.area += u128::from(self.value) * u128::from(held);
-            let _ = self.histogram.record_n(self.value, held);
+            self.buckets.add(self.value, held);
             self.since = now;
         }
     }
 
     /// Starts over, with the number as it is.
     pub(crate) fn restart(&mut self, now: Time) {
-        self.histogram.reset();
+        self.buckets.clear();
         (self.area, self.since, self.start, self.max) = (0, now, now, self.value);
     }
 
     pub(crate) fn quantiles(&mut self, now: Time) -> Quantiles {
         self.advance(now);
         let length = now.since(self.start).as_ns();
-        let at = |q| self.histogram.value_at_quantile(q).min(self.max) as f64;
+        let at = |q| self.buckets.quantile(q).min(self.max) as f64;
         Quantiles {
             mean: if length == 0 { self.value as f64 } else { self.area as f64 / length as f64 },
             p50: at(0.5),
@@ -200,6 +193,6 @@ impl TimeWeighted {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.histogram.distinct_values() * size_of::<u64>()
+        self.buckets.bytes()
     }
 }

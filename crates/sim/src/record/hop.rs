@@ -9,7 +9,7 @@ use narrows_scenario::{Cdf, RateSpec, Series};
 /// What is measured at a hop.
 pub(crate) struct HopRecord {
     queue: TimeWeighted,
-    sojourn: Delays<u64>,
+    sojourn: Delays,
     offered: u64,
     sent: u64,
     sent_bytes: u64,

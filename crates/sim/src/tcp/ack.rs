@@ -1,10 +1,10 @@
 //! Digesting an acknowledgment, in the order of Linux's `tcp_ack`: selective blocks, the cumulative part, RTT, probe,
 //! loss detection, timers, congestion control.
-use super::scoreboard::Record;
+use super::scoreboard::{Record, stamp};
 use super::sender::{Sender, segments};
 use super::{AckSegment, milliseconds};
 use crate::delivery::{Delivery, Newest};
-use narrows_core::congestion::{Ack, Controller, Fate, Outcome, Reduction};
+use narrows_core::congestion::{Ack, Controller, Fate, Flight, Outcome, RateSample, Reduction};
 use narrows_core::{Bytes, Span, Time};
 
 /// What one acknowledgment brought.
@@ -96,7 +96,9 @@ impl Sender {
         digest.acked_sent = Some((first, last.sent));
         digest.original = true;
         self.rack.advance(through - 1, &last, now, self.rtt.min());
-        Delivery::consider(&mut digest.newest, through - 1, last.sent, || last.stamp());
+        if self.wants_rates {
+            Delivery::consider(&mut digest.newest, through - 1, last.sent, || self.board.stamp(through - 1));
+        }
     }
 
     fn digest_cumulative(&mut self, through: u64, now: Time, digest: &mut Digest) {
@@ -114,7 +116,8 @@ impl Sender {
             if is_new {
                 self.deliver(seq, &record, now, digest);
                 if self.wants_fates {
-                    tell_delivered(&mut self.controller, &record, now, self.delivery.lost);
+                    let flight = self.board.stamp(seq).flight(self.delivery.lost);
+                    tell_delivered(&mut self.controller, &record, flight, now);
                 }
             }
         }
@@ -123,10 +126,10 @@ impl Sender {
 
     fn digest_sacks(&mut self, ack: &AckSegment, now: Time, digest: &mut Digest) {
         let (rack, min_rtt, recover) = (&mut self.rack, self.rtt.min(), self.recover);
-        let (controller, wants_fates) = (&mut self.controller, self.wants_fates);
+        let (controller, wants_fates, wants_rates) = (&mut self.controller, self.wants_fates, self.wants_rates);
         let total_lost = self.delivery.lost;
         for (start, end) in ack.sacks() {
-            self.board.sack(start, end, |seq, record| {
+            self.board.sack(start, end, |seq, record, stamps| {
                 digest.sacked = true;
                 if !record.ever_resent() {
                     let first = digest.sacked_sent.map_or(record.sent, |(first, _)| first.min(record.sent));
@@ -137,9 +140,11 @@ impl Sender {
                 digest.delivered += Bytes(u64::from(record.len));
                 digest.delivered_segments += 1;
                 rack.advance(seq, record, now, min_rtt);
-                Delivery::consider(&mut digest.newest, seq, record.sent, || record.stamp());
+                if wants_rates {
+                    Delivery::consider(&mut digest.newest, seq, record.sent, || stamp(stamps, seq));
+                }
                 if wants_fates {
-                    tell_delivered(controller, record, now, total_lost);
+                    tell_delivered(controller, record, stamp(stamps, seq).flight(total_lost), now);
                 }
             });
         }
@@ -149,7 +154,9 @@ impl Sender {
         digest.delivered += Bytes(u64::from(record.len));
         digest.delivered_segments += 1;
         self.rack.advance(seq, record, now, self.rtt.min());
-        Delivery::consider(&mut digest.newest, seq, record.sent, || record.stamp());
+        if self.wants_rates {
+            Delivery::consider(&mut digest.newest, seq, record.sent, || self.board.stamp(seq));
+        }
     }
 
     /// The estimator takes the oldest segment of a cumulative acknowledgment, whose sample holds the receiver's delay; the
@@ -178,7 +185,12 @@ impl Sender {
         if digest.delivered_segments == 0 && lost == 0 {
             return;
         }
-        let rate = self.delivery.sample(now, &digest.newest, self.rtt.min());
+        let rate = if self.wants_rates {
+            self.delivery.sample(now, &digest.newest, self.rtt.min())
+        } else {
+            self.delivery.note_progress();
+            RateSample::default()
+        };
         let mss = u64::from(self.mss);
         let reducing = self.state.is_reducing();
         let srtt = self.rtt.smoothed().unwrap_or(Span::ZERO);
@@ -215,15 +227,14 @@ impl Sender {
 }
 
 #[cold]
-fn tell_delivered(controller: &mut Option<Controller>, record: &Record, now: Time, total_lost: u32) {
+fn tell_delivered(controller: &mut Option<Controller>, record: &Record, flight: Flight, now: Time) {
     let rtt = (!record.ever_resent()).then(|| now.since(record.sent));
-    tell(controller, record, now, total_lost, Outcome::Delivered { rtt });
+    tell(controller, record, flight, now, Outcome::Delivered { rtt });
 }
 
-/// What became of a segment, for a controller that wants to know. `total_lost` counts it, modulo 2³².
-pub(super) fn tell(controller: &mut Option<Controller>, record: &Record, now: Time, total_lost: u32, outcome: Outcome) {
+/// What became of a segment, for a controller that wants to know.
+pub(super) fn tell(controller: &mut Option<Controller>, record: &Record, flight: Flight, now: Time, outcome: Outcome) {
     if let Some(controller) = controller {
-        let flight = record.stamp().flight(total_lost);
         let bytes = Bytes(u64::from(record.len));
         controller.on_fate(&Fate { now, sent: record.sent, bytes, subflow: 0, flight, outcome });
     }

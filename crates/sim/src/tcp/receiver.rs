@@ -19,25 +19,21 @@ const GATHERING_RTT_DIVISOR: u64 = 3;
 /// Acknowledged at once after a mark (Linux `__tcp_ecn_check_ce`).
 const QUICK_AFTER_MARK: u32 = 2;
 
-/// A TCP receiver.
+/// A TCP receiver. What a segment in order touches comes first.
+#[repr(C)]
 pub(crate) struct Receiver {
     next: u64,
+    /// All before was acknowledged.
+    acknowledged: u64,
+    delayed: Option<Time>,
     /// Received beyond `next`.
     beyond: Ranges,
-    /// Ranges received last, the latest first.
-    recent: [(u64, u64); REMEMBERED],
-    remembered: usize,
     /// In-order segments not acknowledged yet.
     pending: u32,
     quick: u32,
     every: u32,
-    delay: Span,
-    gather: Span,
-    gathered: u32,
-    duplicates: u32,
-    duplicates_at: u64,
-    delayed: Option<Time>,
-    gathering: Option<Time>,
+    /// Timestamp of the last segment that began there: what is echoed (RFC 7323 §4.3).
+    stamp: u32,
     echo: bool,
     /// Marks are counted for the sender, not echoed until it answers (AccECN).
     accurate: bool,
@@ -45,10 +41,16 @@ pub(crate) struct Receiver {
     marked: u8,
     last_marked: bool,
     duplicate: bool,
-    /// All before was acknowledged.
-    acknowledged: u64,
-    /// Timestamp of the last segment that began there: what is echoed (RFC 7323 §4.3).
-    stamp: u32,
+    /// How many of `recent` there are.
+    remembered: u8,
+    delay: Span,
+    gathering: Option<Time>,
+    gather: Span,
+    gathered: u32,
+    duplicates: u32,
+    duplicates_at: u64,
+    /// Ranges received last, the latest first.
+    recent: [(u64, u64); REMEMBERED],
 }
 
 /// A segment, as it arrives.
@@ -197,25 +199,31 @@ impl Receiver {
         let mut kept = [(0, 0); REMEMBERED];
         kept[0] = range;
         let mut count = 1;
-        for &old in &self.recent[..self.remembered] {
+        for &old in &self.recent[..usize::from(self.remembered)] {
             let inside = old.0 >= range.0 && old.1 <= range.1;
             if !inside && count < REMEMBERED {
                 kept[count] = old;
                 count += 1;
             }
         }
-        (self.recent, self.remembered) = (kept, count);
+        (self.recent, self.remembered) = (kept, count as u8);
     }
 
     fn forget_passed(&mut self) {
         let mut count = 0;
-        for n in 0..self.remembered {
+        for n in 0..usize::from(self.remembered) {
             if self.recent[n].1 > self.next {
                 self.recent[count] = self.recent[n];
                 count += 1;
             }
         }
-        self.remembered = count;
+        self.remembered = count as u8;
+    }
+
+    /// Starts to load what a segment out of order is looked up in.
+    #[inline]
+    pub(crate) fn prefetch_ranges(&self) {
+        self.beyond.prefetch();
     }
 
     /// Makes the acknowledgment that is due.
@@ -244,7 +252,7 @@ impl Receiver {
         self.gathering = None;
         ack.duplicate = core::mem::take(&mut self.duplicate);
         // A D-SACK takes the place of a block (RFC 2883 §4).
-        let blocks = self.remembered.min(MAX_SACKS - usize::from(ack.duplicate));
+        let blocks = usize::from(self.remembered).min(MAX_SACKS - usize::from(ack.duplicate));
         for (block, &(start, end)) in ack.sacks.iter_mut().zip(&self.recent[..blocks]) {
             *block = ((start - self.next) as u32, (end - self.next) as u32);
         }

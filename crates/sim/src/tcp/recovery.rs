@@ -2,7 +2,7 @@
 //! F-RTO (RFC 5682) and one timer for all.
 use super::AckSegment;
 use super::ack::{Digest, tell};
-use super::scoreboard::{Record, Verdict};
+use super::scoreboard::{Record, Verdict, stamp};
 use super::sender::{Outgoing, Sender, segments};
 use narrows_core::congestion::{Loss, LossKind, Outcome, Phase, Reduction};
 use narrows_core::{Bytes, Span, Time};
@@ -226,7 +226,7 @@ impl Sender {
         let (mut lost, mut wait) = (0, None);
         let (controller, wants_fates) = (&mut self.controller, self.wants_fates);
         let (before, mss) = (self.delivery.lost, self.mss);
-        self.board.walk_in_time_order(|seq, record| {
+        self.board.walk_in_time_order(|seq, record, stamps| {
             if (record.sent, seq) >= newest {
                 return Verdict::TooYoung;
             }
@@ -235,7 +235,8 @@ impl Sender {
                 lost += 1;
                 *lost_again |= record.ever_resent();
                 if wants_fates {
-                    tell(controller, record, now, before.wrapping_add(mss.wrapping_mul(lost)), Outcome::Lost);
+                    let flight = stamp(stamps, seq).flight(before.wrapping_add(mss.wrapping_mul(lost)));
+                    tell(controller, record, flight, now, Outcome::Lost);
                 }
                 return Verdict::Lost;
             }
@@ -351,10 +352,10 @@ impl Sender {
         let (controller, wants_fates) = (&mut self.controller, self.wants_fates);
         let (mut total, mss) = (self.delivery.lost, self.mss);
         let old = |record: &Record| now.since(record.sent) >= patience;
-        let lost = self.board.lose_old(old, |record| {
+        let lost = self.board.lose_old(old, |record, stamp| {
             total = total.wrapping_add(mss);
             if wants_fates {
-                tell(controller, record, now, total, Outcome::Lost);
+                tell(controller, record, stamp.flight(total), now, Outcome::Lost);
             }
         });
         self.count_lost(lost);

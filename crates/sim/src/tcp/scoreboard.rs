@@ -5,6 +5,7 @@
 //! amortised constant: originals leave in sequence order, so RACK's time-ordered list is a cursor over them and a queue of
 //! retransmissions; and lost segments are retransmitted in sequence order from a hint.
 use crate::delivery::Stamp;
+use crate::prefetch::prefetch;
 use narrows_core::{Bytes, Time};
 use std::collections::VecDeque;
 
@@ -13,23 +14,13 @@ use std::collections::VecDeque;
 pub(super) struct Record {
     /// When it was last sent.
     pub(super) sent: Time,
-    /// When the last delivery before it was sent had happened.
-    delivered_at: Time,
-    /// Delivered in all when it was sent.
-    delivered: Bytes,
-    /// Length of the send phase of its delivery rate sample, µs.
-    send_phase_us: u32,
-    /// Bytes lost in all when it was sent, modulo 2³².
-    lost: u32,
-    /// Bytes in flight when it was sent, itself included.
-    inflight: u32,
     /// Payload.
     pub(super) len: u16,
     flags: u8,
 }
 
 // The window's records are what an acknowledgment touches: as many per cache line as can be.
-const _: () = assert!(size_of::<Record>() <= 40);
+const _: () = assert!(size_of::<Record>() <= 16);
 
 /// Room for a small window; the ring doubles when it is full.
 const FIRST_RECORDS: usize = 4;
@@ -40,27 +31,11 @@ const LOST: u8 = 2;
 const RESENT: u8 = 4;
 /// It has been retransmitted at least once.
 const EVER_RESENT: u8 = 8;
-const APP_LIMITED: u8 = 16;
 
 impl Record {
     #[inline]
     pub(super) fn new(sent: Time, len: u16) -> Record {
         Record { sent, len, ..Record::default() }
-    }
-
-    /// For its delivery rate sample.
-    #[inline]
-    pub(super) const fn stamp(&self) -> Stamp {
-        let &Record { send_phase_us, delivered_at, delivered, lost, inflight, flags, .. } = self;
-        Stamp { send_phase_us, delivered_at, delivered, lost, inflight, app_limited: flags & APP_LIMITED != 0 }
-    }
-
-    #[inline]
-    pub(super) const fn set_stamp(&mut self, stamp: Stamp) {
-        let Stamp { send_phase_us, delivered_at, delivered, lost, inflight, app_limited } = stamp;
-        (self.send_phase_us, self.delivered_at, self.delivered) = (send_phase_us, delivered_at, delivered);
-        (self.lost, self.inflight) = (lost, inflight);
-        self.flags = if app_limited { self.flags | APP_LIMITED } else { self.flags & !APP_LIMITED };
     }
 
     pub(super) const fn ever_resent(&self) -> bool {
@@ -76,6 +51,8 @@ impl Record {
 #[derive(Clone, Debug)]
 pub(super) struct Scoreboard {
     ring: Box<[Record]>,
+    /// What makes delivery rate samples, in a ring as long; empty where nobody reads them.
+    stamps: Box<[Stamp]>,
     una: u64,
     nxt: u64,
     sacked_out: u32,
@@ -97,6 +74,7 @@ impl Scoreboard {
     pub(super) fn new() -> Scoreboard {
         Scoreboard {
             ring: vec![Record::default(); FIRST_RECORDS].into_boxed_slice(),
+            stamps: Box::default(),
             una: 0,
             nxt: 0,
             sacked_out: 0,
@@ -107,6 +85,25 @@ impl Scoreboard {
             originals: 0,
             resent: VecDeque::new(),
             hint: 0,
+        }
+    }
+
+    /// Stamps are kept from now on; nothing is in flight.
+    pub(super) fn keep_stamps(&mut self) {
+        self.stamps = vec![Stamp::default(); self.ring.len()].into_boxed_slice();
+    }
+
+    /// What a segment's delivery rate sample begins with.
+    #[inline]
+    pub(super) fn stamp(&self, seq: u64) -> Stamp {
+        stamp(&self.stamps, seq)
+    }
+
+    #[inline]
+    pub(super) fn set_stamp(&mut self, seq: u64, stamp: Stamp) {
+        if !self.stamps.is_empty() {
+            let mask = self.stamps.len() - 1;
+            self.stamps[seq as usize & mask] = stamp;
         }
     }
 
@@ -188,6 +185,13 @@ impl Scoreboard {
             ring[seq as usize & mask] = *self.record(seq);
         }
         self.ring = ring;
+        if !self.stamps.is_empty() {
+            let mut stamps = vec![Stamp::default(); self.ring.len()].into_boxed_slice();
+            for seq in self.una..self.nxt {
+                stamps[seq as usize & mask] = self.stamp(seq);
+            }
+            self.stamps = stamps;
+        }
     }
 
     /// Takes the first segment off, which was acknowledged cumulatively. `true` with it: not selectively before.
@@ -242,8 +246,9 @@ impl Scoreboard {
         }
     }
 
-    /// Marks a range as received; `found` is called with each segment that was not known to be, as it was before.
-    pub(super) fn sack(&mut self, start: u64, end: u64, mut found: impl FnMut(u64, &Record)) {
+    /// Marks a range as received; `found` is called with each segment that was not known to be, as it was before,
+    /// and with all [`stamp`]s.
+    pub(super) fn sack(&mut self, start: u64, end: u64, mut found: impl FnMut(u64, &Record, &[Stamp])) {
         let (start, end) = (start.max(self.una), end.min(self.nxt));
         if start >= end {
             return;
@@ -274,10 +279,10 @@ impl Scoreboard {
         }
     }
 
-    fn sack_gap(&mut self, from: u64, to: u64, found: &mut impl FnMut(u64, &Record)) {
+    fn sack_gap(&mut self, from: u64, to: u64, found: &mut impl FnMut(u64, &Record, &[Stamp])) {
         for seq in from..to {
             let before = *self.record(seq);
-            found(seq, &before);
+            found(seq, &before, &self.stamps);
             self.forget(&before);
             self.sacked_out += 1;
             let record = self.record_mut(seq);
@@ -302,13 +307,13 @@ impl Scoreboard {
         None
     }
 
-    /// A segment is sent again now: lost before, or probed. Its record takes the new stamps.
-    pub(super) fn resend(&mut self, seq: u64, now: Time, stamp: impl FnOnce(&mut Record)) {
+    /// A segment is sent again now: lost before, or probed. It takes a new stamp.
+    pub(super) fn resend(&mut self, seq: u64, now: Time, stamp: Stamp) {
+        self.set_stamp(seq, stamp);
         let record = self.record_mut(seq);
         record.sent = now;
         let (lost, resent) = (record.flags & LOST != 0, record.flags & RESENT != 0);
         record.flags |= RESENT | EVER_RESENT;
-        stamp(record);
         if !resent {
             self.resent_out += 1;
             if lost {
@@ -337,12 +342,12 @@ impl Scoreboard {
 
     /// Walks the segments in the order of their last sending, those lost already left out (RFC 8985 §6.2 step 5). `judge`
     /// says what becomes of each.
-    pub(super) fn walk_in_time_order(&mut self, mut judge: impl FnMut(u64, &Record) -> Verdict) {
+    pub(super) fn walk_in_time_order(&mut self, mut judge: impl FnMut(u64, &Record, &[Stamp]) -> Verdict) {
         let (mut seq, mut settled) = (self.originals.max(self.una), true);
         while seq < self.nxt {
             let record = *self.record(seq);
             if record.flags & (SACKED | LOST | EVER_RESENT) == 0 {
-                match judge(seq, &record) {
+                match judge(seq, &record, &self.stamps) {
                     Verdict::Lost => self.lose(seq),
                     Verdict::Keep => settled = false,
                     Verdict::TooYoung => break,
@@ -365,7 +370,7 @@ impl Scoreboard {
                 continue;
             }
             let record = *self.record(seq);
-            match judge(seq, &record) {
+            match judge(seq, &record, &self.stamps) {
                 Verdict::Lost => {
                     self.lose(seq);
                     self.resent.remove(n);
@@ -379,13 +384,13 @@ impl Scoreboard {
     /// After a timeout the first segment is taken for lost, and all that are not selectively acknowledged and that `judge`
     /// finds old enough (Linux `tcp_timeout_mark_lost`; RFC 6298 §5.4 knows the first only).
     /// `newly` is called with each that was not known to be lost, as it was before.
-    pub(super) fn lose_old(&mut self, old: impl Fn(&Record) -> bool, mut newly: impl FnMut(&Record)) -> u32 {
+    pub(super) fn lose_old(&mut self, old: impl Fn(&Record) -> bool, mut newly: impl FnMut(&Record, &Stamp)) -> u32 {
         let before = self.lost_out;
         for seq in self.una..self.nxt {
             let record = self.record(seq);
             if !record.sacked() && (seq == self.una || old(record)) {
                 if record.flags & LOST == 0 {
-                    newly(record);
+                    newly(record, &stamp(&self.stamps, seq));
                 }
                 self.lose(seq);
             }
@@ -402,11 +407,33 @@ impl Scoreboard {
         (self.lost_out, self.to_resend, self.originals) = (0, 0, self.una);
     }
 
+    /// Starts to load the segments that the next acknowledgment is about, and the one that is sent next.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        let mask = self.ring.len() - 1;
+        for seq in [self.una, self.una + 1, self.nxt] {
+            prefetch(&self.ring[seq as usize & mask]);
+        }
+        if let Some(last) = self.sacked.last() {
+            prefetch(last);
+        }
+        if let Some(first) = self.resent.front() {
+            prefetch(first);
+        }
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.ring.len() * size_of::<Record>()
+            + self.stamps.len() * size_of::<Stamp>()
             + self.sacked.capacity() * size_of::<(u64, u64)>()
             + self.resent.capacity() * size_of::<(u64, Time)>()
     }
+}
+
+/// A segment's stamp in a ring of them, if they are kept.
+#[inline]
+pub(super) fn stamp(stamps: &[Stamp], seq: u64) -> Stamp {
+    stamps.get(seq as usize & stamps.len().wrapping_sub(1)).copied().unwrap_or_default()
 }
 
 /// What RACK says of a segment.

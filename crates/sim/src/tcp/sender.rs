@@ -23,48 +23,51 @@ pub(crate) struct Outgoing {
     pub(crate) cwr: bool,
 }
 
-/// A TCP sender.
+/// A TCP sender. What its timers are about comes first, what is rarely touched last.
+#[repr(C)]
 pub(crate) struct Sender {
-    pub(super) board: Scoreboard,
-    pub(super) controller: Option<Controller>,
-    pub(super) state: State,
+    pub(super) timer: Option<(Time, Timer)>,
+    /// When the retransmission timer was last started.
+    pub(super) timer_base: Time,
+    pub(super) expiries: u32,
     /// Window in segments: the controller's, or while it is being reduced PRR's.
     pub(super) cwnd: u32,
     pub(super) mss: u32,
-    pub(super) rtt: Rtt,
-    pub(super) delivery: Delivery,
-    /// First byte not acknowledged cumulatively.
-    pub(super) una_bytes: Bytes,
-    /// Next byte to be sent for the first time.
-    pub(super) nxt_bytes: Bytes,
-    pub(super) prr: Prr,
-    pub(super) rack: Rack,
-    /// Recovery ends when this segment is acknowledged.
-    pub(super) recover: u64,
-    /// A loss probe is out.
-    pub(super) probe: Option<Probe>,
+    sent_in_burst: u32,
+    pub(super) state: State,
     /// The next transmission ignores the window: a loss probe.
     pub(super) probe_now: bool,
     /// F-RTO: a timeout may prove spurious (RFC 5682).
     pub(super) frto: bool,
     /// F-RTO sends new data first.
     pub(super) frto_probes: bool,
-    pub(super) timer: Option<(Time, Timer)>,
-    /// When the retransmission timer was last started.
-    pub(super) timer_base: Time,
-    pub(super) expiries: u32,
     pub(super) cwr_owed: bool,
     /// The controller wants to know what became of each packet.
     pub(super) wants_fates: bool,
+    /// The controller reads delivery rate samples.
+    pub(super) wants_rates: bool,
     /// Marked packets that the peer has told of, modulo 256.
     pub(super) marked: u8,
+    pub(super) board: Scoreboard,
     /// Bytes that the application has handed over and that were not sent yet; `None`: without end.
     unsent: Option<u64>,
+    /// First byte not acknowledged cumulatively.
+    pub(super) una_bytes: Bytes,
+    /// Next byte to be sent for the first time.
+    pub(super) nxt_bytes: Bytes,
     /// When the last segment left.
     last_sent: Time,
     pacing: Pacing,
     usage: Usage,
-    sent_in_burst: u32,
+    pub(super) rtt: Rtt,
+    pub(super) rack: Rack,
+    pub(super) delivery: Delivery,
+    pub(super) controller: Option<Controller>,
+    /// A loss probe is out.
+    pub(super) probe: Option<Probe>,
+    /// Recovery ends when this segment is acknowledged.
+    pub(super) recover: u64,
+    pub(super) prr: Prr,
     pub(super) stats: SenderStats,
 }
 
@@ -120,6 +123,7 @@ impl Sender {
             expiries: 0,
             cwr_owed: false,
             wants_fates: false,
+            wants_rates: false,
             marked: 0,
             unsent: Some(0),
             last_sent: Time::ZERO,
@@ -147,6 +151,10 @@ impl Sender {
         let controller = config.build(&path, now, rng);
         self.cwnd = segments(controller.plan().cwnd, self.mss);
         self.wants_fates = controller.wants_fates();
+        self.wants_rates = controller.wants_rates();
+        if self.wants_rates || self.wants_fates {
+            self.board.keep_stamps();
+        }
         self.controller = Some(controller);
     }
 
@@ -213,10 +221,11 @@ impl Sender {
         };
         let flight_is_empty = self.board.out() == 0;
         let idle = flight_is_empty.then(|| now.since(self.last_sent));
-        let mut record = Record::new(now, len as u16);
         let inflight = (self.board.inflight() + 1).saturating_mul(self.mss);
-        record.set_stamp(self.delivery.stamp(now, flight_is_empty, inflight));
-        let seq = self.board.push(record);
+        let seq = self.board.push(Record::new(now, len as u16));
+        if self.wants_rates || self.wants_fates {
+            self.board.set_stamp(seq, self.delivery.stamp(now, flight_is_empty, inflight));
+        }
         self.nxt_bytes += Bytes(u64::from(len));
         if flight_is_empty {
             self.timer_base = now;
@@ -237,10 +246,8 @@ impl Sender {
 
     pub(super) fn resend(&mut self, seq: u64, now: Time) -> Outgoing {
         let inflight = (self.board.inflight() + 1).saturating_mul(self.mss);
-        let delivery = &mut self.delivery;
-        self.board.resend(seq, now, |record| {
-            record.set_stamp(delivery.stamp(now, false, inflight));
-        });
+        let stamp = self.delivery.stamp(now, false, inflight);
+        self.board.resend(seq, now, stamp);
         let len = self.board.record(seq).len;
         self.stats.retransmits += 1;
         self.sent(now, u32::from(len), true, None);
@@ -427,6 +434,12 @@ impl Sender {
             pacing: plan.pacing,
             srtt: self.rtt.smoothed(),
         })
+    }
+
+    /// Starts to load what the next acknowledgment looks up.
+    #[inline]
+    pub(crate) fn prefetch_board(&self) {
+        self.board.prefetch();
     }
 
     /// Memory beyond the struct itself.

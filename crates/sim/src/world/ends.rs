@@ -1,12 +1,25 @@
 //! The two ends of a flow: segments at the receiver, acknowledgments at the sender.
 use super::{INITIAL_LEN, SYN_LEN, Segment, SegmentKind, World, arm};
 use crate::event::Kind;
-use crate::host::{Armed, Connection, MAX_SYNS, Returning, Tcp, Transport, Underway};
+use crate::host::{Armed, Connection, Flow, MAX_SYNS, Returning, Tcp, Transport, Underway};
 use crate::tcp::{Incoming, Outgoing, milliseconds};
 use narrows_core::{Ecn, FlowId, PacketId, PacketMeta, Role};
+use std::collections::VecDeque;
 
-/// How many acknowledgments ahead a sender's state is loaded.
-const AHEAD: usize = 2;
+/// How many acknowledgments ahead a sender's state is loaded, and what that points to.
+const AHEAD: usize = 6;
+const NEXT: usize = 2;
+
+/// Starts to load the state of the senders whose acknowledgments come next.
+#[inline(never)]
+fn load_next(underway: &VecDeque<Underway>, flows: &[Flow]) {
+    if let Some(ahead) = underway.get(AHEAD) {
+        flows[ahead.flow as usize].prefetch_sender();
+    }
+    if let Some(next) = underway.get(NEXT) {
+        flows[next.flow as usize].prefetch_board();
+    }
+}
 
 impl World {
     #[inline]
@@ -21,8 +34,7 @@ impl World {
                 let incoming = Incoming { seq, stamp, marked: meta.ecn == Ecn::Ce, cwr };
                 let arrival = tcp.receiver.on_segment(incoming, self.now);
                 let new = if arrival.is_new { payload } else { 0 };
-                flow.record.received(segment.ip_len, new);
-                flow.record.waited(segment.waited);
+                flow.record.received(segment.ip_len, new, segment.waited);
                 let complete = tcp.connection.receive(new);
                 if arrival.acknowledge {
                     self.acknowledge(flow_index);
@@ -36,8 +48,7 @@ impl World {
             }
             (SegmentKind::Data, Transport::Quic(_)) => self.arrive_quic(flow_index, &segment, meta.ecn == Ecn::Ce),
             (SegmentKind::Datagram, _) => {
-                flow.record.received(segment.ip_len, payload);
-                flow.record.waited(segment.waited);
+                flow.record.received(segment.ip_len, payload, segment.waited);
             }
             (SegmentKind::Syn, Transport::Tcp(_) | Transport::Quic(_)) => {
                 self.send_back(flow_index, SegmentKind::SynAck, Returning::SynAck);
@@ -125,8 +136,8 @@ impl World {
         if let Some(next) = underway.front() {
             self.events.schedule(next.arrives, Kind::Ack, pipe);
         }
-        if let Some(ahead) = underway.get(AHEAD).filter(|ahead| ahead.flow != flow) {
-            self.flows[ahead.flow as usize].prefetch_sender();
+        if self.loads_ahead {
+            load_next(underway, &self.flows);
         }
         let flow = &mut self.flows[flow_index];
         match (what, &mut flow.transport) {

@@ -1,10 +1,11 @@
 //! Links and pipes: how a packet gets from hop to hop.
-use super::{SegmentKind, World, arm};
+use super::{Hop, Segment, SegmentKind, World, arm};
 use crate::event::Kind;
-use crate::prefetch::prefetch;
+use crate::host::Flow;
+use crate::prefetch::{Prefetch, prefetch};
 use narrows_core::link::Poll;
 use narrows_core::queue::Ctx;
-use narrows_core::{DropReason, Ecn, PacketId, Span, Time};
+use narrows_core::{DropReason, Ecn, PacketId, Pool, Span, Time};
 
 impl World {
     /// A packet arrives at a hop.
@@ -50,11 +51,8 @@ impl World {
                     self.sent(hop_index, id);
                 }
                 Poll::Wait(at) => {
-                    if let Some(id) = hop.link.sending() {
-                        // It arrives with the next event of this link.
-                        let flow = self.pool.meta(id).flow.0 as usize;
-                        prefetch(&self.segments[id.index()]);
-                        self.flows[flow].prefetch_receiver();
+                    if self.loads_ahead {
+                        load_next(hop, &self.pool, &self.segments, &self.flows);
                     }
                     if hop.wake != Some(at) {
                         hop.wake = Some(at);
@@ -153,5 +151,19 @@ impl World {
         hop.record.backlog(hop.link.queue().backlog().packets, self.now);
         self.take_drops(hop_index);
         self.arm_queue_timer(hop_index);
+    }
+}
+
+/// Starts to load what the packet on the wire and those behind it will need: it arrives with the next event of its link,
+/// the one foreseen with the one after that.
+#[inline(never)]
+fn load_next(hop: &Hop, pool: &Pool, segments: &[Segment], flows: &[Flow]) {
+    let Some(id) = hop.link.sending() else { return };
+    let foreseen = hop.link.queue().foresee(pool, &Prefetch);
+    let soon = foreseen.unwrap_or(id);
+    prefetch(&segments[soon.index()]);
+    flows[pool.meta(soon).flow.0 as usize].prefetch_receiver();
+    if foreseen.is_some() {
+        flows[pool.meta(id).flow.0 as usize].prefetch_ranges();
     }
 }

@@ -14,8 +14,7 @@ impl World {
         let payload = ip_len - flow.header.min(ip_len);
         let arrival = quic.receiver.on_packet(Incoming { subflow, number, chunk, marked }, now);
         let new = if arrival.is_new { payload } else { 0 };
-        flow.record.received(ip_len, new);
-        flow.record.waited(segment.waited);
+        flow.record.received(ip_len, new, segment.waited);
         if let Some(judge) = &mut quic.judge {
             judge.received(subflow, ip_len);
         }

@@ -172,6 +172,17 @@ impl Drr {
         !stays
     }
 
+    /// The flows whose turn probably comes next, in order.
+    #[inline]
+    pub fn upcoming(&self) -> impl Iterator<Item = SlotId> + '_ {
+        let head = self.new.head.or(self.old.head);
+        let first = match head {
+            Some(slot) if self.deficit(slot) <= 0 => self.members[slot.index()].next,
+            head => head,
+        };
+        core::iter::successors(first, |slot| self.members[slot.index()].next)
+    }
+
     /// Takes the flow whose turn it is off its list.
     #[inline]
     pub fn unlist_turn(&mut self) -> Option<SlotId> {

@@ -1,4 +1,5 @@
 //! The scoreboard against a model that keeps every segment's fate in a list and counts it afresh each time.
+use crate::delivery::Stamp;
 use crate::tcp::scoreboard::{Record, Scoreboard, Verdict};
 use narrows_core::{Span, Time};
 use proptest::prelude::*;
@@ -140,20 +141,20 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
             // Some begin below the first segment out, some end beyond the last: old and absurd acknowledgments.
             let start = at_share(share).saturating_sub(1);
             let mut found = Vec::new();
-            board.sack(start, start + u64::from(len), |seq, _| found.push(seq));
+            board.sack(start, start + u64::from(len), |seq, _, _| found.push(seq));
             assert_eq!(found, model.sack(start, start + u64::from(len)));
         }
         Op::Resend(count) => {
             for _ in 0..count {
                 let Some(seq) = board.next_to_resend() else { break };
-                board.resend(seq, now, |_| {});
+                board.resend(seq, now, Stamp::default());
                 model.resend(seq, now);
             }
         }
         Op::Probe => {
             // As in a sender: nothing is known of anything in flight.
             if board.is_plain() && out > 0 {
-                board.resend(board.nxt() - 1, now, |_| {});
+                board.resend(board.nxt() - 1, now, Stamp::default());
                 model.resend(model.fates.len() as u64 - 1, now);
             }
         }
@@ -161,7 +162,7 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
         Op::LoseOld(ago) => {
             let old = now - Span::us(u64::from(ago));
             let mut told = 0;
-            let newly = board.lose_old(|record| record.sent <= old, |_| told += 1);
+            let newly = board.lose_old(|record| record.sent <= old, |_, _| told += 1);
             assert_eq!(newly, told, "each is told of once");
             let una = model.una;
             let is_lost = |seq: usize, fate: &Fate| !fate.sacked && (seq == una || fate.sent <= old);
@@ -185,7 +186,7 @@ fn walk(board: &mut Scoreboard, model: &mut Model, now: Time, ago: Span) {
         _ => Verdict::TooYoung,
     };
     let mut seen = Vec::new();
-    board.walk_in_time_order(|seq, record| {
+    board.walk_in_time_order(|seq, record, _| {
         seen.push((seq, record.sent));
         judge(record.sent)
     });
