@@ -68,7 +68,7 @@ const DRIVEN_PACKETS: u64 = 64;
 const USUAL_RTT: Span = Span::ms(100);
 
 impl Detecting {
-    /// See [`CongestionController::new`].
+    /// See [`crate::congestion::CongestionController::new`].
     pub fn new(settings: Settings, path: &PathHint, now: Time, mut rng: Rng) -> Detecting {
         let detector = settings.detector.0.build(path, now, Rng::stream(rng.next_u64(), "detector"));
         let mut detecting = Detecting {
@@ -138,7 +138,7 @@ impl Detecting {
         }
     }
 
-    /// See [`CongestionController::on_sent`].
+    /// See [`crate::congestion::CongestionController::on_sent`].
     pub fn on_sent(&mut self, event: &Sent) {
         self.detector.on_sent(event);
         if let Some(active) = &mut self.active {
@@ -146,7 +146,7 @@ impl Detecting {
         }
     }
 
-    /// See [`CongestionController::on_fate`].
+    /// See [`crate::congestion::CongestionController::on_fate`].
     pub fn on_fate(&mut self, event: &Fate) {
         self.detector.on_fate(event);
         if let Some(active) = self.active.as_mut().filter(|active| active.wants_fates()) {
@@ -155,7 +155,7 @@ impl Detecting {
         self.settle(event.now);
     }
 
-    /// See [`CongestionController::on_ack`].
+    /// See [`crate::congestion::CongestionController::on_ack`].
     pub fn on_ack(&mut self, event: &Ack) {
         (self.srtt, self.min_rtt) = (Some(event.srtt), Some(event.min_rtt));
         if event.rate.is_valid() && !event.rate.app_limited {
@@ -170,28 +170,28 @@ impl Detecting {
         self.settle(event.now);
     }
 
-    /// See [`CongestionController::on_loss`].
+    /// See [`crate::congestion::CongestionController::on_loss`].
     pub fn on_loss(&mut self, event: &Loss) {
         if let Some(active) = &mut self.active {
             active.on_loss(event);
         }
     }
 
-    /// See [`CongestionController::on_spurious`].
+    /// See [`crate::congestion::CongestionController::on_spurious`].
     pub fn on_spurious(&mut self, now: Time) {
         if let Some(active) = &mut self.active {
             active.on_spurious(now);
         }
     }
 
-    /// See [`CongestionController::on_underuse`].
+    /// See [`crate::congestion::CongestionController::on_underuse`].
     pub fn on_underuse(&mut self, event: &Underuse) {
         if let Some(active) = &mut self.active {
             active.on_underuse(event);
         }
     }
 
-    /// See [`CongestionController::on_timer`].
+    /// See [`crate::congestion::CongestionController::on_timer`].
     pub fn on_timer(&mut self, now: Time) {
         if self.detector.next_timer().is_some_and(|at| at <= now) {
             self.detector.on_timer(now);
@@ -204,13 +204,13 @@ impl Detecting {
         self.settle(now);
     }
 
-    /// See [`CongestionController::next_timer`].
+    /// See [`crate::congestion::CongestionController::next_timer`].
     pub fn next_timer(&self) -> Option<Time> {
         let active = self.active.as_ref().and_then(|active| active.next_timer());
         [self.detector.next_timer(), active].into_iter().flatten().min()
     }
 
-    /// See [`CongestionController::plan`].
+    /// See [`crate::congestion::CongestionController::plan`].
     pub fn plan(&self) -> Plan {
         let Some(active) = &self.active else { return self.driven() };
         let plan = active.plan();
@@ -233,12 +233,12 @@ impl Detecting {
         }
     }
 
-    /// See [`CongestionController::split`].
+    /// See [`crate::congestion::CongestionController::split`].
     pub fn split(&self) -> Split {
         self.detector.split()
     }
 
-    /// See [`CongestionController::verdict`].
+    /// See [`crate::congestion::CongestionController::verdict`].
     pub fn verdict(&self) -> Verdict {
         self.detector.verdict()
     }
