@@ -12,11 +12,11 @@
 //! - slope: shared N(0, σ²); fair N(μ, σ² + μ²), as wide as it is large, since how much of it shows depends on the rest
 //! - level: shared N(0, σ²); fair N(0, σ² + (μ/2)²)
 //!
-//! σ² comes from the residuals of each subflow's own line, with at most [`INDEPENDENT`] samples of an interval taken for
+//! σ² comes from the residuals of each subflow's own line, with at most four samples of an interval taken for
 //! independent, and is at least a packet's time. No queue, no evidence: with q = 0 the hypotheses are the same.
 //!
 //! Two things speak less for a shared queue than they seem to. A queue of a few packets may be that of a fair scheduler's
-//! quanta, in which both subflows wait alike: against fair queuing, q counts from [`GRANULES`] packets' times on. And in an
+//! quanta, in which both subflows wait alike: against fair queuing, q counts from eight packets' times on. And in an
 //! interval with losses a queue may be full: a full queue has no slope, whoever owns it.
 //!
 //! **Losses.** In a shared queue each loss is the dominant subflow's with the probability of its share of what was sent. Where
