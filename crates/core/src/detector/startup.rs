@@ -7,12 +7,13 @@
 //!
 //! Two things are asked for beyond what was published, because losses alone say less than they seem to:
 //! - **Saturation.** A buffer of a packet or two loses packets of both subflows before the link is full, in proportion, whoever
-//!   owns it. A step counts only if each subflow sent more than half of what arrived: only then does serving them in turn give
-//!   both as much.
+//!   owns it. Serving in turn gives both as much only once each sent more than half of what arrived, and fair queuing is looked
+//!   for from there on. Before, each would get what it sent up to half, and the other the rest: a ratio that is nearer to 1 than
+//!   to that one, and beyond chance from it, is that of a shared queue.
 //! - **Significance.** Of ten packets several are lost by chance. In a shared queue the logarithm of the loss ratio is spread
 //!   around 0 with the variance of a relative risk, Σ (1/received − 1/sent) in packets. Fair queuing is found when it is so many
 //!   standard errors away; until then the steps that count are taken together. Serving in turn leaves little to chance, so that
-//!   a ratio below the cut needs no such margin.
+//!   at saturation a ratio below the cut needs no such margin.
 //!
 //! The bottleneck can move: `every` repeats the measurement, from a sixth of what was received last.
 use super::parts::ramp::{Ramp, Step, rate_of};
@@ -35,7 +36,7 @@ params! {
         pub step: f64 = 1.5, from 1.0, to 10.0;
         /// Least packets of the slower subflow in a step.
         pub packets: u32 = 10, from 1, to 1000;
-        /// Does a step count only if each subflow sent more than half of what arrived? Published: no.
+        /// Is fair queuing looked for only where each subflow sent more than half of what arrived? Published: no.
         pub saturated: bool = true;
         /// Fair queuing is found so many standard errors away from a shared queue. Published: 0.
         pub errors: f64 = 2.0, from 0.0, to 10.0;
@@ -93,7 +94,7 @@ impl FairQueuingDetector for Startup {
         while let Some((ramp, _)) = &mut self.ramp
             && let Some(step) = ramp.settled()
         {
-            if step.lost[0] > 0 && step.lost[1] > 0 && (step.is_saturated() || !self.p.saturated) {
+            if step.lost[0] > 0 && step.lost[1] > 0 {
                 self.decide(&step, event.now);
             }
         }
@@ -154,17 +155,38 @@ impl Startup {
 
     fn decide(&mut self, step: &Step, now: Time) {
         self.received = rate_of(step.delivered, step.end.since(step.start)).or(self.received);
+        if self.p.saturated && !step.is_saturated() {
+            if let Some(ratio) = self.far_from_fair(step) {
+                self.find(Finding::Shared, ratio, now);
+            }
+            return;
+        }
         self.counted.add(step);
         let all = self.counted;
+        let beyond_chance = |ratio: f64| {
+            let error = all.error(self.mss).map(|error| self.p.errors * error);
+            self.p.errors <= 0.0 || error.is_some_and(|error| libm::log(ratio) >= error)
+        };
         match all.ratio(all.delivered) {
-            Some(ratio) if ratio > self.p.cut && !all.is_beyond_chance(self.p.errors, self.mss) => {}
-            Some(ratio) => {
-                let finding = if ratio > self.p.cut { Finding::Fair } else { Finding::Shared };
-                // Half of the way between 1 and 2 is as sure as can be.
-                self.end(finding, (2.0 * (ratio - self.p.cut).abs()).min(1.0), now);
-            }
+            Some(ratio) if ratio <= self.p.cut => self.find(Finding::Shared, ratio, now),
+            Some(ratio) if beyond_chance(ratio) => self.find(Finding::Fair, ratio, now),
+            Some(_) => {}
             None => self.end(Finding::Undecided, 0.0, now),
         }
+    }
+
+    /// The ratio of a step that need not be saturated, if it is nearer to that of a shared queue than to what fair service of
+    /// what arrived would give, and beyond chance from there.
+    fn far_from_fair(&self, step: &Step) -> Option<f64> {
+        let (ratio, fair, error) = (step.ratio(step.delivered)?, step.fair_ratio()?, step.error(self.mss)?);
+        let cut = 1.0 + (self.p.cut - 1.0) * (fair - 1.0);
+        let is_far = libm::log(fair) - libm::log(ratio) >= self.p.errors * error;
+        (ratio < cut && is_far).then_some(ratio)
+    }
+
+    fn find(&mut self, finding: Finding, ratio: f64, now: Time) {
+        // Half of the way between 1 and 2 is as sure as can be.
+        self.end(finding, (2.0 * (ratio - self.p.cut).abs()).min(1.0), now);
     }
 
     fn end(&mut self, finding: Finding, confidence: f64, now: Time) {

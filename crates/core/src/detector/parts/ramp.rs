@@ -54,18 +54,19 @@ impl Step {
         }
     }
 
-    /// Is what arrived of the first, against the second, further above its part of what was sent than so many standard errors
-    /// of a shared queue? Those of the logarithm of a relative risk, in packets of this size.
-    pub fn is_beyond_chance(&self, errors: f64, packet: Bytes) -> bool {
-        if errors <= 0.0 {
-            return true;
-        }
+    /// What [`Self::ratio`] of what arrived would be if it had been served in turn: each gets what it sent, up to half, and what
+    /// one leaves is the other's. `None` if nothing was sent or nothing arrived.
+    pub fn fair_ratio(&self) -> Option<f64> {
+        let (all, half) = (self.delivered[0] + self.delivered[1], (self.delivered[0] + self.delivered[1]) / 2);
+        let first = self.sent[0].min(half.max(all.saturating_sub(self.sent[1])));
+        self.ratio([first, all - first])
+    }
+
+    /// Standard error of the logarithm of the ratio in a shared queue: that of a relative risk, in packets of this size. `None`
+    /// where nothing arrived of one of them.
+    pub fn error(&self, packet: Bytes) -> Option<f64> {
         let part = |s: usize| packet.0 as f64 * (1.0 / self.delivered[s] as f64 - 1.0 / self.sent[s] as f64);
-        if self.delivered.contains(&0) {
-            return false;
-        }
-        self.ratio(self.delivered)
-            .is_some_and(|ratio| libm::log(ratio) >= errors * libm::sqrt((part(0) + part(1)).max(0.0)))
+        (!self.delivered.contains(&0)).then(|| libm::sqrt((part(0) + part(1)).max(0.0)))
     }
 
     /// (first / sent by the first) ÷ (second / sent by the second): 2 when each gets as much as the other, 1 when each
@@ -222,14 +223,24 @@ mod tests {
 
     #[test]
     fn few_packets_are_chance() {
-        // ln 2 = 0.693 against √(1/2 − 1/4 + 1/4 − 1/16) = 0.661 and, with a hundred times as many packets, 0.0661.
-        let ratio = |n: u64| step([4 * n, 16 * n], [2 * n, 4 * n]);
-        assert!(!ratio(1).is_beyond_chance(2.0, Bytes(1)) && ratio(100).is_beyond_chance(2.0, Bytes(1)));
-        assert!(ratio(1).is_beyond_chance(1.0, Bytes(1)) && !ratio(1).is_beyond_chance(1.1, Bytes(1)));
-        // In packets, not in bytes.
-        assert!(!ratio(100).is_beyond_chance(2.0, Bytes(100)));
-        assert!(ratio(1).is_beyond_chance(0.0, Bytes(1)), "not asked for");
-        assert!(!step([4, 4], [0, 2]).is_beyond_chance(2.0, Bytes(1)), "of nothing nothing is known");
+        // √(1/2 − 1/4 + 1/4 − 1/16) = 0.661 and, with a hundred times as many packets, 0.0661; ln 2 = 0.693.
+        let error = |n: u64, packet: u64| step([4 * n, 16 * n], [2 * n, 4 * n]).error(Bytes(packet)).unwrap();
+        assert!(
+            (error(1, 1) - 0.4375f64.sqrt()).abs() < 1e-12
+                && (error(100, 1) - 0.04375f64.sqrt() / 10.0f64.sqrt()).abs() < 1e-12
+        );
+        assert!((error(100, 100) - error(1, 1)).abs() < 1e-12, "in packets, not in bytes");
+        assert_eq!(step([4, 4], [0, 2]).error(Bytes(1)), None, "of nothing nothing is known");
+    }
+
+    #[test]
+    fn fair_service_gives_what_is_asked_for_up_to_half() {
+        // 24 of 10 and 20: the first gets its 10, the second 14. Of 18, and less, both half.
+        assert_eq!(step([10, 20], [8, 16]).fair_ratio(), Some(20.0 / 14.0));
+        assert_eq!(step([10, 20], [6, 12]).fair_ratio(), Some(2.0));
+        assert_eq!(step([20, 10], [12, 8]).fair_ratio(), Some(0.5));
+        // Nothing was lost: each gets what it sent.
+        assert_eq!(step([10, 20], [10, 20]).fair_ratio(), Some(1.0));
     }
 
     #[test]
