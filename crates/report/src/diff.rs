@@ -1,7 +1,7 @@
 //! Two results against each other, figure by figure.
 use crate::comparison::{Comparison, Group, Run, Source};
 use crate::estimate::Estimate;
-use crate::figure::{COMPLETIONS, FAIRNESS, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown};
+use crate::figure::{COMPLETIONS, FAIRNESS, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS};
 use crate::terminal::Style;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use narrows_scenario::result::ResultError;
@@ -178,8 +178,8 @@ fn signed(value: f64, decimals: usize) -> String {
 fn figures(source: &Source) -> Vec<Figure> {
     match source {
         Source::Hop(_) => [HOP, LOSSES].concat(),
-        Source::AllFlows => [FLOWS, REPAIRS, COMPLETIONS, FAIRNESS].concat(),
-        Source::FlowGroup(_) | Source::Flow(_) => [FLOWS, REPAIRS, COMPLETIONS].concat(),
+        Source::AllFlows => [FLOWS, REPAIRS, COMPLETIONS, FAIRNESS, VERDICTS].concat(),
+        Source::FlowGroup(_) | Source::Flow(_) => [FLOWS, REPAIRS, COMPLETIONS, VERDICTS].concat(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The figures that tables, pages and differences share: each is defined once, with its unit and how it is read off a run.
 use narrows_scenario::Summary;
-use narrows_scenario::result::summary::{FlowSummary, HopSummary, RttQuantiles};
+use narrows_scenario::result::summary::{FlowSummary, HopSummary, RttQuantiles, Verdicts};
 
 /// Where a figure is read: a hop and some of the flows of a run.
 #[derive(Clone, Debug)]
@@ -50,6 +50,8 @@ pub enum Shown {
     Always,
     /// There, if it is not zero everywhere.
     IfAny,
+    /// There, if any row has it.
+    IfThere,
     /// There, if there are several flows.
     SeveralFlows,
     /// Only in differences.
@@ -139,6 +141,13 @@ pub const COMPLETIONS: &[Figure] = figures! {
     "completion", "p99", "s", Real, IfAny, |s| completions(&s.flows).map(|(_, _, p99)| p99);
 };
 
+/// Of flows that look for fair queuing, each with the same weight.
+pub const VERDICTS: &[Figure] = figures! {
+    "verdict", "right", "%", Percent, IfThere, |s| verdicts(&s.flows, |v| v.right);
+    "verdict", "wrong", "%", Percent, IfThere, |s| verdicts(&s.flows, |v| v.wrong);
+    "verdict", "undecided", "%", Percent, IfThere, |s| verdicts(&s.flows, |v| v.undecided);
+};
+
 /// Of a single flow, besides those of flows together.
 pub const FLOW: &[Figure] = figures! {
     "throughput", "", "Mbit/s", Real, Always, |s| sum(&s.flows, |flow| flow.throughput_mbit);
@@ -170,6 +179,11 @@ fn worst_rtt(flows: &[&FlowSummary], of: fn(&RttQuantiles) -> f64) -> Option<f64
 
 fn least_rtt(flows: &[&FlowSummary]) -> Option<f64> {
     flows.iter().filter_map(|flow| Some(flow.rtt_ms?.min)).min_by(f64::total_cmp)
+}
+
+fn verdicts(flows: &[&FlowSummary], of: fn(&Verdicts) -> f64) -> Option<f64> {
+    let shares: Vec<f64> = flows.iter().filter_map(|flow| flow.verdicts.as_ref().map(of)).collect();
+    (!shares.is_empty()).then(|| 100.0 * shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
 /// Transfers finished, their mean time, and the 99 % of the flow that has it worst.

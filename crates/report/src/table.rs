@@ -1,7 +1,7 @@
 //! Tables as values: which rows and figures there are, before anyone writes them as text or as HTML.
 use crate::comparison::{Comparison, Group, Run, Source};
 use crate::estimate::Estimate;
-use crate::figure::{COMPLETIONS, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown};
+use crate::figure::{COMPLETIONS, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS};
 
 /// Rows of figures.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl Table {
             };
             hops.iter().enumerate().map(subject).collect()
         };
-        let figures = [HOP, FLOWS, LOSSES, REPAIRS, FAIRNESS].concat();
+        let figures = [HOP, FLOWS, LOSSES, REPAIRS, FAIRNESS, VERDICTS].concat();
         let figures = figures.into_iter().filter(|f| f.of != "timeouts").collect();
         Table::new(comparison, heads, figures, subjects)
     }
@@ -92,7 +92,7 @@ impl Table {
             groups.iter().map(subject).collect()
         };
         let finite = comparison.runs().flat_map(|run| &run.result.summary.flows).any(|f| f.completion_s.is_some());
-        let figures = [FLOWS, REPAIRS, COMPLETIONS].concat();
+        let figures = [FLOWS, REPAIRS, COMPLETIONS, VERDICTS].concat();
         (groups.len() > 1 || finite).then(|| Table::new(comparison, vec!["queue", "flows"], figures, subjects))
     }
 
@@ -109,7 +109,7 @@ impl Table {
             };
             flows.iter().map(subject).collect()
         };
-        let figures = [&FLOWS[4..], &FLOW[..1], &FLOW[1..2], &FLOWS[..4], &FLOW[2..], REPAIRS, COMPLETIONS].concat();
+        let figures = [&FLOWS[4..], &FLOW[..1], &FLOW[1..2], &FLOWS[..4], &FLOW[2..], REPAIRS, COMPLETIONS, VERDICTS].concat();
         Table::new(comparison, vec!["queue", "flow", "controller"], figures, subjects)
     }
 
@@ -132,6 +132,7 @@ impl Table {
             .enumerate()
             .map(|(i, figure)| match figure.shown {
                 Shown::Always => true,
+                Shown::IfThere => rows.iter().any(|row| row.cells[i].is_some()),
                 Shown::IfAny => rows.iter().any(|row| row.cells[i].is_some_and(|e| e.mean != 0.0)),
                 Shown::SeveralFlows => several_flows,
                 Shown::InDifferences => false,
