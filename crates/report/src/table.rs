@@ -109,7 +109,8 @@ impl Table {
             };
             flows.iter().map(subject).collect()
         };
-        let figures = [&FLOWS[4..], &FLOW[..1], &FLOW[1..2], &FLOWS[..4], &FLOW[2..], REPAIRS, COMPLETIONS, VERDICTS].concat();
+        let figures =
+            [&FLOWS[4..], &FLOW[..1], &FLOW[1..2], &FLOWS[..4], &FLOW[2..], REPAIRS, COMPLETIONS, VERDICTS].concat();
         Table::new(comparison, vec!["queue", "flow", "controller"], figures, subjects)
     }
 

@@ -92,7 +92,7 @@ fn figures_that_are_missing_leave_a_dash() {
 #[test]
 fn verdicts_are_columns_where_somebody_gives_them() {
     let text = plain(&QUEUES[..1], &["cubic", "tonopah"], 1, None);
-    let row = |flow: &str| text.lines().filter(|line| line.contains(flow)).next_back().unwrap_or_default().to_owned();
+    let row = |flow: &str| text.lines().rfind(|line| line.contains(flow)).unwrap_or_default().to_owned();
     assert!(row("tonopah").ends_with("97.00     1.00         2.00"), "{text}");
     assert!(row("cubic").ends_with("–        –            –"), "{text}");
     assert!(!plain(&QUEUES[..1], &["cubic"], 1, None).contains("verdict"));
