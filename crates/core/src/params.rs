@@ -117,6 +117,10 @@ pub trait ParamValue: Clone + PartialEq {
     fn show(&self) -> String;
     /// What is allowed, when no range is declared.
     fn allowed() -> String;
+    /// What would be allowed in place of the part of a text that is wrong, where that says more than [`Self::allowed`].
+    fn instead(_text: &str) -> Option<String> {
+        None
+    }
 }
 
 /// A queue's limit.
@@ -568,7 +572,7 @@ pub mod private {
     pub fn refused<T: ParamValue>(name: &str, got: &str, range: Option<(T, T)>) -> ParamError {
         let allowed = match range {
             Some(_) if T::parse(got).is_none() => format!("{}, {}", T::allowed(), allowed(range)),
-            _ => allowed(range),
+            _ => T::instead(got).unwrap_or_else(|| allowed(range)),
         };
         ParamError { name: name.into(), got: format!("`{got}`"), allowed, unknown: false }
     }

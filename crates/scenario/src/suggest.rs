@@ -3,7 +3,9 @@ use narrows_core::params::{Unit, split_number};
 
 /// ` (did you mean "fq_codel"?)`, or nothing when no word is close.
 pub(crate) fn hint<'a>(got: &str, words: impl IntoIterator<Item = &'a str>) -> String {
-    closest(got, words).map_or_else(String::new, |word| format!(" (did you mean \"{word}\"?)"))
+    closest(got, words)
+        .filter(|word| *word != got)
+        .map_or_else(String::new, |word| format!(" (did you mean \"{word}\"?)"))
 }
 
 /// The same for a value whose number is fine but whose unit does not exist: `20mbps`.

@@ -444,3 +444,44 @@ fn each_mistake_has_its_message() {
     }
     assert!(wrong.is_empty(), "\n{wrong}");
 }
+
+#[test]
+fn mistakes_about_detectors() {
+    let message = |flow: &str| {
+        let text = format!(
+            "duration = \"1s\"\n[[hop]]\nname = \"a\"\nrate = \"1mbit\"\nqueue = \"fq\"\n\
+             [[flow]]\nname = \"f\"\nrtt = \"10ms\"\nroute = [\"a\"]\n{flow}"
+        );
+        Scenario::parse(&text, "S.toml", Path::new(".")).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let controllers = "new_reno | cubic | delay | vegas | prague | vivace | allegro | copa | bbr | bbr3";
+    let cases = [
+        (r#"controller = { kind = "tonopah", detector = "sequential:error=0.01" }"#, Ok(())),
+        (
+            r#"controller = { kind = "tonopah", detector = "share:ct=0.5" }"#,
+            Err("S.toml:10: detector in controller \"tonopah\" cannot be \"share:ct=0.5\"; allowed: parameters of share: \
+                 dominant, cut, silent, intervals, shortest, longest, attribution, waiting".to_owned()),
+        ),
+        (
+            r#"controller = { kind = "tonopah", detector = "share:cut=2" }"#,
+            Err("S.toml:10: detector in controller \"tonopah\" cannot be \"share:cut=2\"; allowed: cut of share: \
+                 0.5 ..= 0.9".to_owned()),
+        ),
+        (
+            r#"controller = { kind = "tonopah", on = "startup" }"#,
+            Err(format!("S.toml:10: on in controller \"tonopah\" cannot be \"startup\"; allowed: {controllers}; with \
+                 parameters: \"NAME:KEY=VALUE;KEY=VALUE\"")),
+        ),
+        (
+            "controller = \"tonopah\"\ntransport = \"tcp\"",
+            Err("S.toml:10: controller \"tonopah\" sends over two subflows; allowed: transport \"quic\"".to_owned()),
+        ),
+        (
+            "subflow_route = [\"a\"]",
+            Err("S.toml:10: subflow_route is for controllers that send over two subflows".to_owned()),
+        ),
+    ];
+    for (flow, expected) in cases {
+        assert_eq!(message(flow), expected, "{flow}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Parameters that name an entry of a registry, with parameters of its own: `"cubic"`, `"cubic:hystart=false"`,
 //! `"share:cut=0.56;intervals=8"`.
-use super::{ParamError, ParamValue, Unit};
+use super::{ParamError, ParamSpec, ParamValue, Unit};
 use crate::congestion::ControllerConfig;
 use crate::detector::DetectorConfig;
 use alloc::boxed::Box;
@@ -29,6 +29,8 @@ pub trait Registered: Clone + PartialEq + ToString {
     fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError>;
     /// Checks the parameters.
     fn validate(&self) -> Result<(), ParamError>;
+    /// Its parameters, described.
+    fn specs(&self) -> Vec<ParamSpec>;
     /// May it stand inside another entry?
     fn nests(&self) -> bool {
         true
@@ -45,6 +47,9 @@ impl Registered for ControllerConfig {
     }
     fn validate(&self) -> Result<(), ParamError> {
         self.validate()
+    }
+    fn specs(&self) -> Vec<ParamSpec> {
+        self.specs()
     }
     /// One that divides what it sends has no place below another that does.
     fn nests(&self) -> bool {
@@ -63,20 +68,16 @@ impl Registered for DetectorConfig {
     fn validate(&self) -> Result<(), ParamError> {
         self.validate()
     }
+    fn specs(&self) -> Vec<ParamSpec> {
+        self.specs()
+    }
 }
 
 impl<T: Registered> ParamValue for Nested<T> {
     const UNIT: Unit = Unit::Kind(T::NAMES);
 
     fn parse(text: &str) -> Option<Nested<T>> {
-        let (name, params) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
-        let mut config = T::named(name.trim()).filter(T::nests)?;
-        for param in params.split([';', ',']).map(str::trim).filter(|param| !param.is_empty()) {
-            let (name, value) = param.split_once('=')?;
-            config.set(name.trim(), value.trim()).ok()?;
-        }
-        config.validate().ok()?;
-        Some(Nested::new(config))
+        read(text)?.ok().map(Nested::new)
     }
 
     fn show(&self) -> String {
@@ -88,6 +89,35 @@ impl<T: Registered> ParamValue for Nested<T> {
         let names: Vec<&str> = T::NAMES.iter().filter(nests).copied().collect();
         format!("{}; with parameters: \"NAME:KEY=VALUE;KEY=VALUE\"", names.join(" | "))
     }
+
+    fn instead(text: &str) -> Option<String> {
+        read::<T>(text.trim_matches('`'))?.err()
+    }
+}
+
+/// `None`: there is no such entry, or it may not stand here; an error: its parameters are wrong, and this is what they may be.
+fn read<T: Registered>(text: &str) -> Option<Result<T, String>> {
+    let (name, params) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
+    let name = name.trim();
+    let mut config = T::named(name).filter(T::nests)?;
+    for param in params.split([';', ',']).map(str::trim).filter(|param| !param.is_empty()) {
+        let (key, value) = param.split_once('=').unwrap_or((param, ""));
+        let wrong = |error: ParamError| match error.unknown {
+            true => {
+                let keys: Vec<&str> = T::named(name)
+                    .map_or_else(Vec::new, |config| config.specs())
+                    .iter()
+                    .map(|spec| spec.name)
+                    .collect();
+                format!("parameters of {name}: {}", keys.join(", "))
+            }
+            false => format!("{} of {name}: {}", error.name, error.allowed),
+        };
+        if let Err(error) = config.set(key.trim(), value.trim()) {
+            return Some(Err(wrong(error)));
+        }
+    }
+    Some(config.validate().map_err(|error| format!("{} of {name}: {}", error.name, error.allowed)).map(|()| config))
 }
 
 #[cfg(test)]
@@ -104,5 +134,14 @@ mod tests {
         assert!(Nested::<ControllerConfig>::parse("cubic:no_such=1").is_none());
         assert!(Nested::<ControllerConfig>::parse("tonopah").is_none(), "two splits");
         assert!(Nested::<DetectorConfig>::parse("share:cut=0.56;intervals=8").is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_inside_is_named() {
+        let instead = Nested::<DetectorConfig>::instead;
+        assert_eq!(instead("share:cut=2").as_deref(), Some("cut of share: 0.5 ..= 0.9"));
+        assert!(instead("rtt_gap:gp=5ms").is_some_and(|text| text.starts_with("parameters of rtt_gap: dominant, gap")));
+        assert_eq!(instead("no_such"), None);
+        assert_eq!(instead("share:cut=0.6"), None);
     }
 }
