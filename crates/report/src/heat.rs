@@ -9,15 +9,59 @@ use std::fmt::Write as _;
 
 /// The chart as SVG; `None` if it is no heat map.
 pub fn svg(chart: &Chart) -> Option<String> {
-    let grid = chart.grid.as_ref()?;
-    let Frame { column, left, right, bottom } = frame(grid);
-    let whole = (right.max(left + SCALE_WIDTH).max(width(&chart.title) * 1.25) + MARGIN, bottom + BELOW);
+    let map = Map::of(chart)?;
+    Some(picture(map.width, map.height, &chart.title, &map.content))
+}
+
+/// Several heat maps as one picture, two to a row; `None` if there are fewer than two among the charts.
+pub fn together(title: &str, charts: &[&Chart]) -> Option<String> {
+    let maps: Vec<Map> = charts.iter().filter_map(|chart| Map::of(chart)).collect();
+    if maps.len() < 2 {
+        return None;
+    }
+    let (mut content, mut whole, mut y) = (String::new(), 0.0_f64, 0.0);
+    for pair in maps.chunks(2) {
+        let mut x = 0.0;
+        for map in pair {
+            // Writing to a string cannot fail.
+            let _ = writeln!(content, "<g transform=\"translate({x} {y})\">\n{}</g>", map.content);
+            x += map.width + BETWEEN;
+        }
+        whole = whole.max(x - BETWEEN);
+        y += pair.iter().map(|map| map.height).fold(0.0, f64::max);
+    }
+    Some(picture(whole, y, title, &content))
+}
+
+/// A heat map without its frame.
+struct Map {
+    content: String,
+    width: f64,
+    height: f64,
+}
+
+impl Map {
+    fn of(chart: &Chart) -> Option<Map> {
+        let grid = chart.grid.as_ref()?;
+        let Frame { left, right, bottom, .. } = frame(grid);
+        let width = right.max(left + SCALE_WIDTH).max(width(&chart.title) * 1.25) + MARGIN;
+        Some(Map { content: content(chart, grid), width, height: bottom + BELOW })
+    }
+}
+
+fn picture(width: f64, height: f64, title: &str, content: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"heat\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"{FONT}\" role=\"img\" aria-label=\"{title}\">\n\
+         {content}</svg>\n"
+    )
+}
+
+fn content(chart: &Chart, grid: &Grid) -> String {
+    let Frame { column, left, bottom, .. } = frame(grid);
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"heat\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" \
-         font-family=\"sans-serif\" font-size=\"{FONT}\" role=\"img\" aria-label=\"{2}\">\n\
-         <text x=\"{MARGIN}\" y=\"16\" class=\"ink\" fill=\"{INK}\" font-weight=\"bold\" font-size=\"14\">{2}</text>\n",
-        whole.0,
-        whole.1,
+        "<text x=\"{MARGIN}\" y=\"16\" class=\"ink\" fill=\"{INK}\" font-weight=\"bold\" font-size=\"14\">{}</text>\n",
         escaped(&chart.title)
     );
     let mut text = |x: f64, y: f64, anchor: &str, class: &str, what: &str| {
@@ -45,8 +89,7 @@ pub fn svg(chart: &Chart) -> Option<String> {
         }
     }
     out.push_str(&scale.legend(grid, left, bottom + 14.0));
-    out.push_str("</svg>\n");
-    Some(out)
+    out
 }
 
 /// Is it wider than a column of a page?
@@ -218,6 +261,8 @@ const BELOW: f64 = 50.0;
 /// From the middle of a line to its baseline.
 const BASELINE: f64 = 4.2;
 const SCALE_WIDTH: f64 = 220.0;
+/// Between maps of one picture.
+const BETWEEN: f64 = 28.0;
 /// Colours of the strip.
 const STEPS: u32 = 44;
 

@@ -103,11 +103,14 @@ pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
     page.render().map_err(|error| error.to_string())
 }
 
-/// The heat maps of a sheet as files of their own: names with their ending, and SVG.
-pub fn drawings(sheet: &Sheet) -> Vec<(String, String)> {
-    let named =
-        |chart: &Chart| Some((format!("{}_{}.svg", slug(&sheet.heading), slug(&chart.title)), heat::svg(chart)?));
-    sheet.charts.iter().filter_map(named).collect()
+/// The heat maps of all sheets as files: names with their ending, and SVG; and all of them as one picture, `together.svg`.
+pub fn drawings(title: &str, sheets: &[Sheet]) -> Vec<(String, String)> {
+    let charts = || sheets.iter().flat_map(|sheet| sheet.charts.iter().map(move |chart| (sheet, chart)));
+    let named = |(sheet, chart): (&Sheet, &Chart)| {
+        Some((format!("{}_{}.svg", slug(&sheet.heading), slug(&chart.title)), heat::svg(chart)?))
+    };
+    let whole = heat::together(title, &charts().map(|(_, chart)| chart).collect::<Vec<_>>());
+    charts().filter_map(named).chain(whole.map(|svg| ("together.svg".to_owned(), svg))).collect()
 }
 
 /// Small letters and digits, the rest as single underscores.

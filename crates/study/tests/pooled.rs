@@ -143,9 +143,10 @@ fn heat_maps_are_over_pooled_axes_too() {
     for part in ["Use, fifo", ">10.5</text>", "2mbit, 20p: 6.5", "rate across, limit down"] {
         assert!(svg.contains(part), "{part} is not in {svg}");
     }
-    let (names, files): (Vec<String>, Vec<String>) = sheet::drawings(&shown).into_iter().unzip();
-    assert_eq!(names, ["figure_1_use_fifo.svg", "figure_1_use_fq.svg"]);
-    let page = sheet::page("A page", &[shown]).expect("a page");
+    let page = sheet::page("A page", std::slice::from_ref(&shown)).expect("a page");
+    let (names, files): (Vec<String>, Vec<String>) = sheet::drawings("A page", &[shown]).into_iter().unzip();
+    assert_eq!(names, ["figure_1_use_fifo.svg", "figure_1_use_fq.svg", "together.svg"]);
+    assert!(files[2].contains("Use, fifo") && files[2].contains("Use, fq"), "all of them in one picture");
     assert!(page.contains(files[0].trim()) && !page.contains("id=\"chart0\""));
 }
 

@@ -119,11 +119,12 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         .collect();
     let json = serde_json::json!({ "paper": paper, "figures": figures });
     if let Some(dir) = &args.out {
-        let page = sheet::page(&format!("Reproducing {paper}"), &sheets).map_err(Failure::other)?;
+        let title = format!("Reproducing {paper}");
+        let page = sheet::page(&title, &sheets).map_err(Failure::other)?;
         replace(&dir.join("report.html"), &page)?;
         let text = serde_json::to_string_pretty(&json).map_err(Failure::other)?;
         replace(&dir.join("figures.json"), &format!("{text}\n"))?;
-        let drawings: Vec<(String, String)> = sheets.iter().flat_map(sheet::drawings).collect();
+        let drawings = sheet::drawings(&title, &sheets);
         let folder = dir.join(narrows_report::FIGURES);
         if !drawings.is_empty() {
             fs::create_dir_all(&folder).map_err(|error| Failure::write(&folder, &error))?;
