@@ -3,11 +3,16 @@
 //! After the slab has grown to a run's peak nothing allocates again. Payloads stay with the driver, in a `Vec` of its
 //! own that [`PacketId::index`] indexes.
 use crate::packet::PacketMeta;
-use crate::queue::Load;
 use crate::rate::Bytes;
 use alloc::vec::Vec;
 use core::mem::size_of;
 use core::num::NonZeroU32;
+
+/// Asks for memory that will be needed soon. How is for whoever drives a queue to know; not at all is an answer, too.
+pub trait Load {
+    /// Starts to load a value, and does not wait for it.
+    fn load<T>(&self, value: &T);
+}
 
 /// A packet in a [`Pool`]. `Option<PacketId>` is four bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

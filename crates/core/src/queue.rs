@@ -5,7 +5,7 @@
 use crate::drop_reason::DropReason;
 use crate::packet::{Ecn, FlowId};
 use crate::params::Params;
-use crate::pool::{PacketId, Pool};
+use crate::pool::{Load, PacketId, Pool};
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -46,12 +46,6 @@ impl Ctx<'_> {
     pub fn sojourn(&self, id: PacketId) -> Span {
         self.now.since(self.pool.meta(id).arrived)
     }
-}
-
-/// Asks for memory that will be needed soon. How is for whoever drives a queue to know; not at all is an answer, too.
-pub trait Load {
-    /// Starts to load a value, and does not wait for it.
-    fn load<T>(&self, value: &T);
 }
 
 /// The answer to "what shall I send?".

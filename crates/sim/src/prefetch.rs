@@ -5,7 +5,7 @@
 //! safe form; it reads nothing and cannot fault.
 
 use core::ops::Range;
-use narrows_core::queue::Load;
+use narrows_core::pool::Load;
 
 /// Starts to load a value, all of its cache lines.
 #[inline]

@@ -15,8 +15,9 @@ use super::parts::codel_law::{self, CodelLaw, CodelState, FlowSource, Sqrt};
 use super::parts::drr::{Drr, Emptied};
 use super::parts::fattest::Fattest;
 use super::parts::flow_table::{FlowTable, SlotId, scale};
-use super::{Backlog, Ctx, LinkHint, Load, Next, Observer, QueueDiscipline};
+use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
+use crate::pool::Load;
 use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Pool, Rng, Span};
 
 params! {
