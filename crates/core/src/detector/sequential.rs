@@ -57,8 +57,7 @@ pub struct Sequential {
     bound: f64,
     alternation: Alternation,
     lines: [[Line; 2]; KEPT],
-    /// Intervals begun, and judged.
-    begun: u64,
+    /// Intervals judged.
     judged: u64,
     base: [Option<Span>; 2],
     base_turns: Time,
@@ -152,7 +151,6 @@ impl FairQueuingDetector for Sequential {
             bound: libm::log((1.0 - p.error) / p.error),
             alternation: Alternation::new(p.dominant, true, now, p.shortest),
             lines: [[Line::default(); 2]; KEPT],
-            begun: 1,
             judged: 0,
             base: [path.rtt, None],
             base_turns: now + p.memory,
@@ -170,15 +168,13 @@ impl FairQueuingDetector for Sequential {
         self.alternation.on_fate(event);
         let Outcome::Delivered { rtt: Some(rtt) } = event.outcome else { return };
         self.base[0] = Some(self.base[0].map_or(rtt, |base| base.min(rtt)));
-        // The interval in which it was sent, as the alternation numbers them.
-        for n in 0..(self.begun.min(KEPT as u64)) {
-            let interval = if n == 0 { Some(self.alternation.current()) } else { self.alternation.before(n) };
-            let Some(start) = interval.map(|interval| interval.start).filter(|&start| start <= event.sent) else {
-                continue;
-            };
-            let line = &mut self.lines[(self.begun - 1 - n) as usize % KEPT][usize::from(event.subflow & 1)];
+        let begun = self.alternation.begun();
+        let Some(n) = self.alternation.number_at(event.sent).filter(|n| n + KEPT as u64 >= begun) else { return };
+        let start =
+            if n + 1 == begun { Some(self.alternation.current()) } else { self.alternation.before(begun - 1 - n) };
+        if let Some(start) = start.map(|interval| interval.start) {
+            let line = &mut self.lines[n as usize % KEPT][usize::from(event.subflow & 1)];
             line.add(event.sent.since(start).as_secs_f64(), rtt.as_secs_f64());
-            break;
         }
     }
 
@@ -188,8 +184,7 @@ impl FairQueuingDetector for Sequential {
         }
         let length = self.next_length(now);
         self.alternation.next(now, length);
-        self.lines[self.begun as usize % KEPT] = [Line::default(); 2];
-        self.begun += 1;
+        self.lines[(self.alternation.begun() - 1) as usize % KEPT] = [Line::default(); 2];
         if now >= self.base_turns {
             // Two halves of the memory: the lowest of the older one is forgotten.
             self.base = [None, self.base[0]];
@@ -227,8 +222,9 @@ impl Sequential {
     fn judge(&mut self, now: Time) {
         let slowest = self.alternation.srtt(0).max(self.alternation.srtt(1)).unwrap_or(Span::ZERO);
         let patience = slowest + slowest / 4;
-        while self.judged + 1 < self.begun {
-            let n = self.begun - 1 - self.judged;
+        let begun = self.alternation.begun();
+        while self.judged + 1 < begun {
+            let n = begun - 1 - self.judged;
             if n >= KEPT as u64 {
                 self.judged += 1;
                 continue;

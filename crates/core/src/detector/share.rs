@@ -5,10 +5,10 @@
 //! towards a half, a shared queue leaves it at 6/10; the cut is at 0.55. No verdict where the dominant subflow could not send
 //! 0.575 of all, or where the application had too little to send.
 //!
-//! What the paper leaves open is which acknowledgments belong to an interval. Here: those of packets sent in it, which
-//! arrive within one round trip of its end, the round trip being the smaller of the subflows': a packet that comes later
-//! waited in a queue that the other subflow did not meet. See [`Attribution`] for the other reading.
-use super::parts::alternation::{Alternation, Interval};
+//! What the paper leaves open is which acknowledgments belong to an interval. Here: those that come in the interval's time, one
+//! round trip later, the round trip being the smaller of the subflows': that is when all of it would be acknowledged if nothing
+//! waited in a queue that the other subflow does not meet. See [`Attribution`] for the other readings.
+use super::parts::alternation::{Alternation, Interval, KEPT};
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
 use crate::rng::Rng;
@@ -58,16 +58,9 @@ pub struct Share {
     verdict: Verdict,
     /// The interval whose round trip is over next, as its number from the first.
     judged: u64,
-    /// Intervals begun.
-    begun: u64,
-    /// When each began.
-    starts: [Time; KEPT],
     /// Lowest RTT.
     base: Option<Span>,
 }
-
-/// Intervals kept for what arrives later.
-const KEPT: usize = 32;
 
 impl FairQueuingDetector for Share {
     type Params = ShareParams;
@@ -79,8 +72,6 @@ impl FairQueuingDetector for Share {
             arrivals: [[0; 2]; KEPT],
             verdict: Verdict::NONE,
             judged: 0,
-            begun: 1,
-            starts: [now; KEPT],
             base: path.rtt,
         }
     }
@@ -93,13 +84,8 @@ impl FairQueuingDetector for Share {
         self.alternation.on_fate(event);
         if let Outcome::Delivered { rtt } = event.outcome {
             self.base = [self.base, rtt].into_iter().flatten().min();
-            let behind = match self.p.attribution {
-                Attribution::Shifted => self.alternation.least_srtt().unwrap_or(Span::ZERO),
-                Attribution::Sent | Attribution::Arrival => Span::ZERO,
-            };
-            let oldest = self.begun.saturating_sub(KEPT as u64);
-            let found = (oldest..self.begun).rev().find(|&n| self.starts[n as usize % KEPT] + behind <= event.now);
-            if let Some(n) = found {
+            let shifted = Time::from_ns(event.now.as_ns().saturating_sub(self.behind().as_ns()));
+            if let Some(n) = self.alternation.number_at(shifted) {
                 self.arrivals[n as usize % KEPT][usize::from(event.subflow & 1)] += event.bytes.0;
             }
         }
@@ -111,9 +97,7 @@ impl FairQueuingDetector for Share {
         }
         let srtt = self.alternation.least_srtt().unwrap_or(self.p.shortest);
         self.alternation.next(now, srtt.min(self.p.longest).max(self.p.shortest));
-        self.starts[self.begun as usize % KEPT] = now;
-        self.arrivals[self.begun as usize % KEPT] = [0; 2];
-        self.begun += 1;
+        self.arrivals[(self.alternation.begun() - 1) as usize % KEPT] = [0; 2];
         self.judge(now);
     }
 
@@ -131,19 +115,21 @@ impl FairQueuingDetector for Share {
 }
 
 impl Share {
-    fn judge(&mut self, now: Time) {
-        let behind = match self.p.attribution {
+    /// How long after an interval its acknowledgments come.
+    fn behind(&self) -> Span {
+        match self.p.attribution {
             Attribution::Shifted => self.alternation.least_srtt().unwrap_or(Span::ZERO),
             Attribution::Sent | Attribution::Arrival => Span::ZERO,
-        };
-        // How many of the intervals before the present one are still to be heard of.
-        let ended = |n: u64| self.starts[((self.begun - n) as usize) % KEPT] + behind <= now;
-        let last = (1..self.begun.min(KEPT as u64)).find(|&n| ended(n));
-        let Some(last) = last else { return };
-        if self.begun - 1 - last < self.judged {
-            return;
         }
-        self.judged = self.begun - last;
+    }
+
+    fn judge(&mut self, now: Time) {
+        // An interval has been heard of when the one behind it would be answered by now.
+        let heard = Time::from_ns(now.as_ns().saturating_sub(self.behind().as_ns()));
+        let begun = self.alternation.begun();
+        let Some(ended) = self.alternation.number_at(heard).filter(|&ended| ended > self.judged) else { return };
+        self.judged = ended;
+        let last = begun - ended;
         let (mut sent, mut delivered, mut limited, mut lost) = ([0, 0], [0, 0], false, 0);
         let (mut rtt_sum, mut rtts) = (0, 0);
         for n in last..last + u64::from(self.p.intervals) {
@@ -151,7 +137,7 @@ impl Share {
             let &Interval { dominant, limited: l, .. } = interval;
             let got = match self.p.attribution {
                 Attribution::Sent => interval.delivered,
-                _ => self.arrivals[(self.begun - 1 - n) as usize % KEPT],
+                _ => self.arrivals[(begun - 1 - n) as usize % KEPT],
             };
             sent = [sent[0] + interval.sent[dominant], sent[1] + interval.sent[1 - dominant]];
             delivered = [delivered[0] + got[dominant], delivered[1] + got[1 - dominant]];

@@ -92,10 +92,13 @@ fn start_up_goes_on_with_what_fits() {
         let result = connection(r#""startup""#, queue, r#""bulk""#);
         let v = verdicts(&result);
         assert!(v.wrong == 0.0 && v.right > 0.9, "{queue}: {v:?}");
-        (flow(&result, "flow").goodput_mbit, result.summary.hops[0].sojourn_ms.mean)
+        // From 5 s on: the measurement itself overloads the link.
+        let rtts: Vec<f64> = values(series(&result, "flow:flow", "rtt_ms"), 5.0, 20.0).collect();
+        (flow(&result, "flow").goodput_mbit, rtts.iter().sum::<f64>() / rtts.len() as f64 - 40.0)
     };
     let (fair, fair_wait) = wait(r#"{ kind = "fq", flow_limit = "100p" }"#);
     let (shared, shared_wait) = wait(r#"{ kind = "fifo", limit = "100p" }"#);
     assert!(fair > 16.0 && shared > 16.0, "{fair} and {shared} Mbit/s of 20");
-    assert!(shared_wait > 3.0 * fair_wait, "{fair_wait} and {shared_wait} ms");
+    // The delay-based control's target is 5 ms over the lowest RTT, and a packet takes 0.6 ms; 100 packets take 60.
+    assert!(fair_wait < 5.6 && shared_wait > 30.0, "{fair_wait} and {shared_wait} ms");
 }

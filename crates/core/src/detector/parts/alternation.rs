@@ -7,7 +7,7 @@ use crate::congestion::{Fate, Outcome, Sent, Split};
 use crate::time::{Span, Time};
 
 /// Intervals whose packets may still be under way: at 50 ms each, a round trip of 1.5 s.
-const KEPT: usize = 32;
+pub const KEPT: usize = 32;
 
 /// What one interval's packets came to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,6 +75,17 @@ impl Alternation {
         (n > 0 && n < self.begun && n < KEPT as u64).then(|| &self.intervals[(self.begun - 1 - n) as usize % KEPT])
     }
 
+    /// How many have begun: the present one is number `begun` − 1.
+    pub const fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// The latest interval that had begun at this time, by number; `None` if it has been forgotten.
+    pub fn number_at(&self, time: Time) -> Option<u64> {
+        let oldest = self.begun.saturating_sub(KEPT as u64);
+        (oldest..self.begun).rev().find(|&n| self.intervals[n as usize % KEPT].start <= time)
+    }
+
     /// When the present interval ends.
     pub const fn ends(&self) -> Time {
         self.ends
@@ -102,7 +113,9 @@ impl Alternation {
             let srtt = &mut self.srtt[subflow];
             *srtt = Some(srtt.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8));
         }
-        let Some(interval) = self.of(event.sent) else { return };
+        // The interval in which it was sent.
+        let Some(number) = self.number_at(event.sent) else { return };
+        let interval = &mut self.intervals[number as usize % KEPT];
         match event.outcome {
             Outcome::Delivered { rtt } => {
                 interval.delivered[subflow] += event.bytes.0;
@@ -113,13 +126,6 @@ impl Alternation {
             }
             Outcome::Lost => interval.lost[subflow] += event.bytes.0,
         }
-    }
-
-    /// The interval in which something was sent.
-    fn of(&mut self, sent: Time) -> Option<&mut Interval> {
-        let oldest = self.begun.saturating_sub(KEPT as u64);
-        let number = (oldest..self.begun).rev().find(|&n| self.intervals[n as usize % KEPT].start <= sent)?;
-        Some(&mut self.intervals[number as usize % KEPT])
     }
 
     /// A subflow's smoothed RTT.
