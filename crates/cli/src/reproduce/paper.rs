@@ -167,15 +167,15 @@ fn plan(paper: &str, args: &Paper, level: Level) -> Result<Vec<Planned>, Failure
 
 /// Is the study meant by this? `figure 7-8`, `7-8`, `8`; `1` means `figure 1, one flow` and `figure 1, 16 flows`.
 fn is_called(study: &Study, id: &str) -> bool {
-    let id = id.trim().to_lowercase();
-    let Some(number) = study.figure.split_whitespace().nth(1).map(|word| word.trim_end_matches(',')) else {
-        return study.figure == id;
+    let (id, figure) = (id.trim().to_lowercase(), study.figure.to_lowercase());
+    let Some(number) = figure.split_whitespace().nth(1).map(|word| word.trim_end_matches(',')) else {
+        return figure == id;
     };
     let within = |range: (&str, &str)| match (range.0.parse(), range.1.parse(), id.parse::<u32>()) {
         (Ok(first), Ok(last), Ok(id)) => (first..=last).contains(&id),
         _ => false,
     };
-    study.figure == id || number == id || number.split_once('-').is_some_and(within)
+    figure == id || number == id || number.split_once('-').is_some_and(within)
 }
 
 /// Runs what is not known yet.

@@ -57,6 +57,9 @@ fn a_figure_is_found_by_its_number() {
         json["figures"].as_array().expect("figures").iter().map(|f| f["figure"].to_string()).collect::<Vec<_>>()
     };
     assert_eq!(figures("8", "cocoa"), ["\"figure 7-8\""]);
+    for id in ["III", "table iii", "Table III"] {
+        assert_eq!(figures(id, "tonopah"), ["\"table III\""], "{id}");
+    }
     assert_eq!(figures("1", "cp-aqm"), ["\"figure 1, 16 flows\"", "\"figure 1, one flow\""]);
 }
 
