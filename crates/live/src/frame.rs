@@ -1,0 +1,1 @@
+//! What is read from packets and changed in them.

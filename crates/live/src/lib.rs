@@ -1,0 +1,17 @@
+//! The live world: real programs through the links that the simulator uses.
+//!
+//! Between two network namespaces lies a pair of TUN devices, and between those, in user space, the scenario's hops: the same
+//! `Link` and the same disciplines, with frames as payload and the machine's clock instead of virtual time. A packet that
+//! arrives is stamped with the time at which it was read; everything after that happens at logical times, however late the
+//! thread wakes, so rates stay exact.
+//!
+//! - `frame`: what is read from packets and changed in them; sans-I/O.
+//! - `sandbox`: namespaces, devices, addresses, children; the only place that is unsafe.
+//! - `path`: the hops of one direction at logical times; sans-I/O.
+//! - `pump`: one direction's thread: devices, path and clock.
+//! - `endpoint`: senders and receivers of a scenario's flows, on kernel sockets.
+pub mod error;
+pub mod frame;
+pub mod sandbox;
+
+pub use error::LiveError;
