@@ -1,20 +1,19 @@
 //! From a scenario to a world.
-use crate::application::Application;
 use crate::event::{Events, Kind};
 use crate::host::{Connection, Flow, Quic, ReturnPipe, Routes, Second, Spin, Tcp, Transport, Udp};
 use crate::quic;
-use crate::record::flow::FlowRecord;
-use crate::record::hop::HopRecord;
-use crate::record::verdict::Judge;
 use crate::tcp::{Receiver, Sender};
 use crate::world::{Hop, World};
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::link::{Link, Service};
-use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, Ecn, HostId, Pool, Rate, Rng, Span, Time};
 use narrows_scenario::model;
 use narrows_scenario::transport::{Ports, UdpEcn};
-use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
+use narrows_scenario::{RateSpec, Rtt, Scenario, Start};
+use narrows_world::application::Application;
+use narrows_world::build;
+use narrows_world::record::flow::FlowRecord;
+use narrows_world::record::hop::HopRecord;
+use narrows_world::record::verdict::Judge;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Sets second subflows' hashes apart.
@@ -95,29 +94,15 @@ fn events_per_s(scenario: &Scenario) -> f64 {
 }
 
 fn hop(scenario: &Scenario, index: usize, spec: &model::Hop, samples: usize) -> Hop {
-    let longest = |flow: &model::Flow| match flow.rtt {
-        Rtt::Fixed(rtt) | Rtt::Uniform(_, rtt) => rtt,
-    };
-    let crossing = scenario.flows.iter().filter(|f| f.route.contains(&index) || f.back.contains(&index));
-    let rtt = crossing.map(longest).max().unwrap_or(Span::ms(100));
-    let hint = LinkHint { rate: spec.rate.initial(), rtt, mtu: Bytes(1500) + spec.overhead };
-    let rng = |part: &str| Rng::stream(scenario.seed, &format!("hop.{}.{part}", spec.name));
-    let service = match (&spec.rate, spec.release) {
-        (RateSpec::Schedule(steps), Release::End) => Service::Wire(steps.clone()),
-        (RateSpec::Schedule(steps), Release::Start) => Service::Shaper { rate: steps.clone(), burst: spec.burst },
-        (RateSpec::Trace { opportunities, period, .. }, _) => {
-            Service::Opportunities { at: opportunities.clone(), period: *period }
-        }
-    };
     Hop {
-        link: Link::new(spec.queue.build(&hint, rng("queue")), service),
+        link: build::link(scenario, index, Bytes(1500)),
         wake: None,
         timer: None,
         delay: spec.delay,
         pipe: VecDeque::new(),
         overhead: spec.overhead.0 as u32,
         loss: spec.loss,
-        rng: rng("loss"),
+        rng: build::stream(scenario, spec, "loss"),
         record: HopRecord::new(samples),
     }
 }

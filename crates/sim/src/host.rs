@@ -1,14 +1,14 @@
 //! The two ends of a flow: application, transport, and the pipe that brings acknowledgments back.
-use crate::application::Application;
-use crate::meters::{Meters, SenderStats};
 use crate::prefetch::prefetch_part;
 use crate::quic::{self, AckFrame};
-use crate::record::flow::FlowRecord;
-use crate::record::verdict::Judge;
 use crate::tcp::{AckSegment, Receiver, Sender};
 use core::mem::offset_of;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Dscp, Ecn, HostId, Rng, Span, Time};
+use narrows_world::application::Application;
+use narrows_world::meters::{Meters, SenderStats};
+use narrows_world::record::flow::FlowRecord;
+use narrows_world::record::verdict::Judge;
 use std::collections::VecDeque;
 
 /// A flow with both of its ends. Its fields lie in the order of their use: with thousands of flows each is out of the

@@ -2,40 +2,19 @@
 //!
 //! A run is one thread and one heap of events; a seed gives the same bytes on every machine. Nothing is allocated per
 //! packet once the structures have grown to the run's peak.
-mod application;
 mod build;
 mod delivery;
 mod event;
 mod host;
-mod meters;
 mod outcome;
 mod prefetch;
 mod quic;
 mod ranges;
-mod record;
 mod tcp;
 mod world;
 
-use narrows_core::Time;
 use narrows_scenario::{RunResult, Scenario};
-
-/// Lets a caller watch a run and end it.
-pub trait Watch {
-    /// Called once per sampling interval of simulated time and at least every few thousand events; `false` ends the run.
-    fn tick(&mut self, now: Time) -> bool;
-}
-
-/// A run that was ended by its watch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cancelled;
-
-impl std::fmt::Display for Cancelled {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the run was ended before its time")
-    }
-}
-
-impl std::error::Error for Cancelled {}
+pub use narrows_world::{Cancelled, Watch};
 
 /// Roughly how much work a run is, to compare it with others: of several on some threads, those that take longest should
 /// start first. In full-sized packets that the links can carry, each the dearer the more flows there are.

@@ -1,10 +1,11 @@
 //! From a world at its end to a result.
 use crate::host::{Flow, ReturnPipe, Transport};
-use crate::record::hop::capacity;
 use crate::world::{Segment, World};
 use narrows_core::Time;
 use narrows_scenario::result::summary::{Cost, Fairness, FlowSummary};
 use narrows_scenario::{RunResult, Scenario, Summary};
+use narrows_world::record::hop::capacity;
+use narrows_world::record::jain;
 
 /// Gathers the figures, series and distributions.
 pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
@@ -79,15 +80,6 @@ fn flow_summary(
     summary
 }
 
-/// Jain's fairness index: (Σx)² / (n·Σx²); 1 for nothing at all.
-fn jain(values: impl Iterator<Item = f64>) -> f64 {
-    let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
-    for x in values {
-        (n, sum, squares) = (n + 1.0, sum + x, squares + x * x);
-    }
-    if squares == 0.0 { 1.0 } else { sum * sum / (n * squares) }
-}
-
 /// Memory of a world. Nothing shrinks during a run, so at the end this is the peak.
 fn bytes(world: &World) -> usize {
     let pool = world.pool.slots() * 64 + world.segments.capacity() * size_of::<Segment>();
@@ -95,16 +87,4 @@ fn bytes(world: &World) -> usize {
     let hops: usize = world.hops.iter().map(|hop| hop.record.bytes() + hop.pipe.capacity() * 16).sum();
     let pipes: usize = world.pipes.iter().map(ReturnPipe::bytes).sum();
     world.events.bytes() + pipes + pool + flows + hops
-}
-
-#[cfg(test)]
-mod tests {
-    use super::jain;
-
-    #[test]
-    fn jain_is_one_for_equals_and_one_nth_for_a_monopoly() {
-        assert_eq!(jain([3.0, 3.0, 3.0].into_iter()), 1.0);
-        assert_eq!(jain([0.0, 0.0, 5.0, 0.0].into_iter()), 0.25);
-        assert_eq!(jain(std::iter::empty()), 1.0);
-    }
 }

@@ -5,10 +5,10 @@
 //! flow's own pipe, which holds what of the base RTT the hops do not account for.
 use crate::event::{Events, Kind, subject};
 use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport};
-use crate::record::hop::HopRecord;
 use crate::{Cancelled, Watch};
 use narrows_core::link::Link;
 use narrows_core::{DropReason, PacketId, Pool, Rng, Span, Time};
+use narrows_world::record::hop::HopRecord;
 use std::collections::VecDeque;
 
 mod applications;

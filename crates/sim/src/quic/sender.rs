@@ -3,13 +3,13 @@ use super::pacing::Pacer;
 use super::subflow::{Packet, State, Subflow};
 use super::{AckFrame, SUBFLOWS};
 use crate::delivery::{Delivery, Newest};
-use crate::meters::{Meters, SenderStats};
 use narrows_core::congestion::{
     Ack, Controller, ControllerConfig, Fate, Loss, LossKind, Outcome, PathHint, Phase, Plan, Sent,
 };
 use narrows_core::detector::Verdict;
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
 use narrows_scenario::transport::QuicParams;
+use narrows_world::meters::{Meters, SenderStats};
 use std::collections::VecDeque;
 
 /// A packet to be sent.

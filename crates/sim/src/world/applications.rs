@@ -1,10 +1,10 @@
 //! Applications: when they act, and what becomes of it.
 use super::{Segment, SegmentKind, World};
-use crate::application::Act;
 use crate::event::Kind;
 use crate::host::{Transport, Udp};
 use narrows_core::queue::parts::flow_table::mix;
 use narrows_core::{FlowId, PacketMeta, Time};
+use narrows_world::application::Act;
 
 impl World {
     pub(super) fn on_application(&mut self, flow_index: usize) {

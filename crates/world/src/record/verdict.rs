@@ -6,7 +6,7 @@ use narrows_scenario::Series;
 use narrows_scenario::result::summary::Verdicts;
 
 /// The record of a connection that looks for fair queuing.
-pub(crate) struct Judge {
+pub struct Judge {
     /// Since when it has been judged: a verdict counts from the connection's first.
     since: Option<Time>,
     held: Verdict,
@@ -44,7 +44,7 @@ struct SubflowTracks {
 
 impl Judge {
     /// `samples` points of series, if any are wanted.
-    pub(crate) fn new(samples: Option<usize>) -> Judge {
+    pub fn new(samples: Option<usize>) -> Judge {
         let subflow = |n| SubflowTracks {
             interval: Interval::default(),
             sent: Track::new("sent_mbit", n),
@@ -70,19 +70,22 @@ impl Judge {
         }
     }
 
-    pub(crate) fn sent(&mut self, subflow: u8, ip_len: u32) {
+    /// A packet of this length at the IP layer has been sent over a subflow.
+    pub fn sent(&mut self, subflow: u8, ip_len: u32) {
         if let Some(tracks) = &mut self.tracks {
             tracks.subflows[usize::from(subflow)].interval.sent += u64::from(ip_len);
         }
     }
 
-    pub(crate) fn received(&mut self, subflow: u8, ip_len: u32) {
+    /// It has arrived over a subflow.
+    pub fn received(&mut self, subflow: u8, ip_len: u32) {
         if let Some(tracks) = &mut self.tracks {
             tracks.subflows[usize::from(subflow)].interval.received += u64::from(ip_len);
         }
     }
 
-    pub(crate) fn rtt(&mut self, subflow: u8, rtt: Span) {
+    /// A subflow's round-trip time has been measured.
+    pub fn rtt(&mut self, subflow: u8, rtt: Span) {
         if let Some(tracks) = &mut self.tracks {
             let interval = &mut tracks.subflows[usize::from(subflow)].interval;
             interval.rtt_ns += rtt.as_ns();
@@ -91,7 +94,7 @@ impl Judge {
     }
 
     /// The controller holds this now; `fair`: what is so, from each time on.
-    pub(crate) fn hold(&mut self, verdict: Option<Verdict>, fair: &[(Time, bool)], stopped: bool, now: Time) {
+    pub fn hold(&mut self, verdict: Option<Verdict>, fair: &[(Time, bool)], stopped: bool, now: Time) {
         let Some(verdict) = verdict else { return };
         let is_fair = fair.iter().rev().find(|&&(from, _)| from <= now).is_some_and(|&(_, fair)| fair);
         if let Some(since) = self.since {
@@ -116,7 +119,8 @@ impl Judge {
         self.since = (!stopped).then_some(now);
     }
 
-    pub(crate) fn sample(&mut self, now: Time, spacing: Span) {
+    /// Ends an interval of the series.
+    pub fn sample(&mut self, now: Time, spacing: Span) {
         let Some(tracks) = &mut self.tracks else { return };
         if self.since.is_some() {
             let sign = match self.held.finding {
@@ -139,13 +143,13 @@ impl Judge {
     }
 
     /// The warm-up is over.
-    pub(crate) fn restart(&mut self, now: Time) {
+    pub fn restart(&mut self, now: Time) {
         (self.right, self.wrong, self.undecided, self.changes) = (Span::ZERO, Span::ZERO, Span::ZERO, 0);
         self.since = self.since.map(|_| now);
     }
 
     /// Shares of the time up to `end`.
-    pub(crate) fn verdicts(&mut self, fair: &[(Time, bool)], end: Time) -> Verdicts {
+    pub fn verdicts(&mut self, fair: &[(Time, bool)], end: Time) -> Verdicts {
         self.hold(Some(self.held), fair, self.since.is_none(), end);
         let total = (self.right + self.wrong + self.undecided).as_secs_f64();
         let decided = (self.right + self.wrong).as_secs_f64();
@@ -161,7 +165,7 @@ impl Judge {
     }
 
     /// Series of the connection, and of each subflow.
-    pub(crate) fn series(self, source: &str) -> Vec<Series> {
+    pub fn series(self, source: &str) -> Vec<Series> {
         let Some(tracks) = self.tracks else { return Vec::new() };
         let Tracks { verdict, confidence, subflows } = *tracks;
         let mut all: Vec<_> = [verdict, confidence].into_iter().filter_map(|track| track.finish(source)).collect();

@@ -8,13 +8,14 @@ use narrows_scenario::{Cdf, Series};
 
 /// What is measured of a flow. In the order of use: what a segment at the receiver touches, then an acknowledgment.
 #[repr(C)]
-pub(crate) struct FlowRecord {
+pub struct FlowRecord {
     /// Payload that arrived for the first time.
     payload: u64,
     /// All that arrived, at the IP layer.
     received: u64,
     tracks: Option<Box<Tracks>>,
-    pub(crate) lost: u64,
+    /// Packets lost on their way.
+    pub lost: u64,
     gathered: Gathered,
     distributions: Option<Box<Distributions>>,
     digits: u8,
@@ -52,7 +53,7 @@ const USUAL_SOJOURN: Span = Span::ms(100);
 
 impl FlowRecord {
     /// `samples` points of series, if any are wanted; quantiles with so many digits.
-    pub(crate) fn new(samples: Option<usize>, digits: u8) -> FlowRecord {
+    pub fn new(samples: Option<usize>, digits: u8) -> FlowRecord {
         let tracks = |n| Tracks {
             interval: Interval::default(),
             sojourn: Delays::new(3).with_room(USUAL_SOJOURN),
@@ -76,13 +77,13 @@ impl FlowRecord {
     }
 
     /// How many points its series have, if it has any.
-    pub(crate) fn samples(&self) -> Option<usize> {
+    pub fn samples(&self) -> Option<usize> {
         self.tracks.as_ref().map(|tracks| tracks.cwnd.room())
     }
 
     /// A packet arrived at the receiver, after so long in queues; `payload` is zero if it had arrived before.
     #[inline]
-    pub(crate) fn received(&mut self, ip_len: u32, payload: u32, sojourn: Span) {
+    pub fn received(&mut self, ip_len: u32, payload: u32, sojourn: Span) {
         self.payload += u64::from(payload);
         self.received += u64::from(ip_len);
         if let Some(tracks) = &mut self.tracks {
@@ -91,8 +92,9 @@ impl FlowRecord {
         }
     }
 
+    /// The sender has measured a round-trip time.
     #[inline]
-    pub(crate) fn rtt(&mut self, rtt: Span) {
+    pub fn rtt(&mut self, rtt: Span) {
         if !self.gathered.push(rtt) {
             self.settle();
             self.rtts().record(rtt);
@@ -104,7 +106,7 @@ impl FlowRecord {
     }
 
     /// What has been gathered goes into the histogram.
-    pub(crate) fn settle(&mut self) {
+    pub fn settle(&mut self) {
         let mut gathered = self.gathered.drain().peekable();
         if gathered.peek().is_some() {
             let rtts = self.rtts();
@@ -117,12 +119,14 @@ impl FlowRecord {
         self.distributions.get_or_insert_default().rtt.get_or_insert_with(|| Delays::new(digits))
     }
 
-    pub(crate) fn completed(&mut self, took: Span) {
+    /// A transfer is complete; it took so long.
+    pub fn completed(&mut self, took: Span) {
         let completions = &mut self.distributions.get_or_insert_default().completions;
         completions.get_or_insert_with(|| Delays::new(3)).record(took);
     }
 
-    pub(crate) fn sample(&mut self, now: Time, spacing: Span, meters: Option<Meters>) {
+    /// Ends an interval of the series; what the sender shows, if it shows anything.
+    pub fn sample(&mut self, now: Time, spacing: Span, meters: Option<Meters>) {
         let Some(tracks) = &mut self.tracks else { return };
         let interval = std::mem::take(&mut tracks.interval);
         tracks.throughput.push(now, interval.received as f64 * 8.0 / spacing.as_secs_f64() / 1e6);
@@ -144,7 +148,7 @@ impl FlowRecord {
     }
 
     /// The warm-up is over: all but the series starts again.
-    pub(crate) fn restart(&mut self) {
+    pub fn restart(&mut self) {
         (self.payload, self.received, self.lost) = (0, 0, 0);
         self.gathered = Gathered::default();
         if let Some(distributions) = &mut self.distributions {
@@ -157,7 +161,7 @@ impl FlowRecord {
     }
 
     /// The figures over a life of this length after the warm-up.
-    pub(crate) fn summary(&self, name: String, controller: &str, life: Span, stats: SenderStats) -> FlowSummary {
+    pub fn summary(&self, name: String, controller: &str, life: Span, stats: SenderStats) -> FlowSummary {
         let mbit = |bytes: u64| match life.as_secs_f64() {
             seconds if seconds > 0.0 => bytes as f64 * 8.0 / seconds / 1e6,
             _ => 0.0,
@@ -178,13 +182,15 @@ impl FlowRecord {
         }
     }
 
-    pub(crate) fn cdfs(&self, source: &str) -> impl Iterator<Item = Cdf> {
+    /// The distributions.
+    pub fn cdfs(&self, source: &str) -> impl Iterator<Item = Cdf> {
         let tracks = self.tracks.as_ref();
         let rtt = tracks.and(self.distributions.as_ref()).and_then(|d| d.rtt.as_ref()?.cdf(source, "rtt_ms"));
         rtt.into_iter().chain(tracks.and_then(|tracks| tracks.sojourn.cdf(source, "sojourn_ms")))
     }
 
-    pub(crate) fn series(self, source: &str) -> impl Iterator<Item = Series> {
+    /// The series.
+    pub fn series(self, source: &str) -> impl Iterator<Item = Series> {
         let source = source.to_owned();
         self.tracks.into_iter().flat_map(move |tracks| {
             let Tracks { throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, .. } = *tracks;
@@ -193,7 +199,8 @@ impl FlowRecord {
         })
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    /// Memory in use.
+    pub fn bytes(&self) -> usize {
         let delays = |d: &Option<Delays>| d.as_ref().map_or(0, Delays::bytes);
         let tracks = self.tracks.as_ref().map_or(0, |t| {
             let all = [&t.throughput, &t.rtt, &t.srtt, &t.cwnd, &t.ssthresh, &t.inflight, &t.pacing];

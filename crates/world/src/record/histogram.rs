@@ -6,7 +6,7 @@ use narrows_scenario::result::summary::{Completion, Quantiles, RttQuantiles};
 
 /// Delays: quantiles to three digits, or interpolated between buckets of one digit, to save memory with many flows; mean,
 /// minimum and maximum are exact.
-pub(crate) struct Delays {
+pub struct Delays {
     buckets: Buckets,
     sum_ns: u128,
     count: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Delays {
 /// Delays on their way into a histogram: with thousands of flows each record is a cache miss or two, unless several are
 /// made together.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Gathered {
+pub struct Gathered {
     /// In ns; a longer delay goes straight into the histogram.
     delays: [u32; GATHERED],
     count: u8,
@@ -29,7 +29,7 @@ const GATHERED: usize = 7;
 impl Gathered {
     /// Takes a delay; says whether there was room.
     #[inline]
-    pub(crate) fn push(&mut self, delay: Span) -> bool {
+    pub fn push(&mut self, delay: Span) -> bool {
         let (Some(slot), Ok(ns)) = (self.delays.get_mut(usize::from(self.count)), u32::try_from(delay.as_ns())) else {
             return false;
         };
@@ -39,7 +39,7 @@ impl Gathered {
     }
 
     /// What has been gathered, in order; nothing is left.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Span> + use<> {
+    pub fn drain(&mut self) -> impl Iterator<Item = Span> + use<> {
         let Gathered { delays, count } = std::mem::take(self);
         delays.into_iter().take(usize::from(count)).map(|ns| Span::ns(u64::from(ns)))
     }
@@ -47,18 +47,19 @@ impl Gathered {
 
 impl Delays {
     /// Quantiles with this many significant digits, at most 5.
-    pub(crate) fn new(digits: u8) -> Delays {
+    pub fn new(digits: u8) -> Delays {
         Delays { buckets: Buckets::new(digits), sum_ns: 0, count: 0, min: None, max: Span::ZERO }
     }
 
     /// Room for delays up to this one from the start; longer ones still find room when they come.
-    pub(crate) fn with_room(mut self, longest: Span) -> Delays {
+    pub fn with_room(mut self, longest: Span) -> Delays {
         self.buckets.make_room(longest.as_ns() / 1000);
         self
     }
 
+    /// Counts a delay.
     #[inline]
-    pub(crate) fn record(&mut self, delay: Span) {
+    pub fn record(&mut self, delay: Span) {
         self.buckets.add(delay.as_ns() / 1000, 1);
         self.sum_ns += u128::from(delay.as_ns());
         self.count += 1;
@@ -68,12 +69,14 @@ impl Delays {
         }
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
         self.buckets.clear();
         (self.sum_ns, self.count, self.min, self.max) = (0, 0, None, Span::ZERO);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Nothing recorded?
+    pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
@@ -104,25 +107,28 @@ impl Delays {
         shares.map(at).collect()
     }
 
-    pub(crate) fn quantiles_ms(&self) -> Quantiles {
+    /// Mean and quantiles, ms.
+    pub fn quantiles_ms(&self) -> Quantiles {
         let q = self.at_shares([0.5, 0.95, 0.99].into_iter());
         Quantiles { mean: self.mean_ms(), p50: q[0], p95: q[1], p99: q[2], max: self.max.as_ms_f64() }
     }
 
-    pub(crate) fn rtt_ms(&self) -> Option<RttQuantiles> {
+    /// The same of round-trip times; none without any.
+    pub fn rtt_ms(&self) -> Option<RttQuantiles> {
         let min = self.min?.as_ms_f64();
         let q = self.quantiles_ms();
         Some(RttQuantiles { min, mean: q.mean, p50: q.p50, p95: q.p95, p99: q.p99 })
     }
 
-    pub(crate) fn completion_s(&self) -> Completion {
+    /// The same of completion times, s.
+    pub fn completion_s(&self) -> Completion {
         let q = self.quantiles_ms();
         let [mean, p50, p95, p99, max] = [q.mean, q.p50, q.p95, q.p99, q.max].map(|ms| ms / 1e3);
         Completion { count: self.count, mean, p50, p95, p99, max }
     }
 
     /// The distribution in steps of half a percent, and finer towards the end.
-    pub(crate) fn cdf(&self, source: &str, metric: &str) -> Option<Cdf> {
+    pub fn cdf(&self, source: &str, metric: &str) -> Option<Cdf> {
         if self.count == 0 {
             return None;
         }
@@ -133,13 +139,14 @@ impl Delays {
         Some(Cdf { source: source.into(), metric: metric.into(), points })
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    /// Memory in use.
+    pub fn bytes(&self) -> usize {
         self.buckets.bytes()
     }
 }
 
 /// A whole number over time.
-pub(crate) struct TimeWeighted {
+pub struct TimeWeighted {
     buckets: Buckets,
     area: u128,
     value: u64,
@@ -149,13 +156,14 @@ pub(crate) struct TimeWeighted {
 }
 
 impl TimeWeighted {
-    pub(crate) fn new() -> TimeWeighted {
+    /// A quantity that is zero at the epoch.
+    pub fn new() -> TimeWeighted {
         TimeWeighted { buckets: Buckets::new(3), area: 0, value: 0, since: Time::ZERO, start: Time::ZERO, max: 0 }
     }
 
     /// The number is `value` from `now` on.
     #[inline]
-    pub(crate) fn set(&mut self, value: u64, now: Time) {
+    pub fn set(&mut self, value: u64, now: Time) {
         if value != self.value {
             self.advance(now);
             self.value = value;
@@ -174,12 +182,13 @@ impl TimeWeighted {
     }
 
     /// Starts over, with the number as it is.
-    pub(crate) fn restart(&mut self, now: Time) {
+    pub fn restart(&mut self, now: Time) {
         self.buckets.clear();
         (self.area, self.since, self.start, self.max) = (0, now, now, self.value);
     }
 
-    pub(crate) fn quantiles(&mut self, now: Time) -> Quantiles {
+    /// Mean and quantiles up to now.
+    pub fn quantiles(&mut self, now: Time) -> Quantiles {
         self.advance(now);
         let length = now.since(self.start).as_ns();
         let at = |q| self.buckets.quantile(q).min(self.max) as f64;
@@ -192,7 +201,8 @@ impl TimeWeighted {
         }
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    /// Memory in use.
+    pub fn bytes(&self) -> usize {
         self.buckets.bytes()
     }
 }

@@ -4,7 +4,7 @@ use narrows_core::{Rate, Rng, Span, Time};
 use narrows_scenario::Traffic;
 
 /// An application and its state.
-pub(crate) struct Application {
+pub struct Application {
     kind: Kind,
     rng: Rng,
 }
@@ -21,7 +21,7 @@ enum Kind {
 
 /// What an application does when it is its turn.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Act {
+pub enum Act {
     /// Hands over data without end.
     Endless,
     /// Hands over a transfer whose completion is awaited, payload bytes.
@@ -35,7 +35,8 @@ pub(crate) enum Act {
 }
 
 impl Application {
-    pub(crate) fn new(traffic: &Traffic, rng: Rng) -> Application {
+    /// An application of this kind at its start.
+    pub fn new(traffic: &Traffic, rng: Rng) -> Application {
         let kind = match traffic {
             Traffic::Bulk(_) => Kind::Bulk,
             Traffic::Finite(p) => Kind::Finite { size: p.size.0 },
@@ -58,7 +59,7 @@ impl Application {
     }
 
     /// Acts now; with it, when it wants to act again by itself.
-    pub(crate) fn act(&mut self, now: Time) -> (Act, Option<Time>) {
+    pub fn act(&mut self, now: Time) -> (Act, Option<Time>) {
         let rng = &mut self.rng;
         match &mut self.kind {
             Kind::Bulk => (Act::Endless, None),
@@ -85,7 +86,7 @@ impl Application {
     }
 
     /// A transfer is complete; when the next begins.
-    pub(crate) fn on_complete(&mut self, now: Time) -> Option<Time> {
+    pub fn on_complete(&mut self, now: Time) -> Option<Time> {
         match &self.kind {
             Kind::Web { think, .. } => Some(now + exponential(*think, &mut self.rng)),
             _ => None,

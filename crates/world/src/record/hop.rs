@@ -7,7 +7,7 @@ use narrows_scenario::result::summary::{Drops, HopSummary};
 use narrows_scenario::{Cdf, RateSpec, Series};
 
 /// What is measured at a hop.
-pub(crate) struct HopRecord {
+pub struct HopRecord {
     queue: TimeWeighted,
     sojourn: Delays,
     offered: u64,
@@ -19,7 +19,8 @@ pub(crate) struct HopRecord {
     marks: u64,
     interval: Interval,
     tracks: Tracks,
-    pub(crate) gauges: Gauges,
+    /// The discipline's inner state.
+    pub gauges: Gauges,
 }
 
 /// What is gathered between two samples.
@@ -39,7 +40,8 @@ struct Tracks {
 }
 
 impl HopRecord {
-    pub(crate) fn new(samples: usize) -> HopRecord {
+    /// A record whose series have so many points.
+    pub fn new(samples: usize) -> HopRecord {
         HopRecord {
             queue: TimeWeighted::new(),
             sojourn: Delays::new(3),
@@ -60,19 +62,21 @@ impl HopRecord {
         }
     }
 
+    /// A packet has arrived.
     #[inline]
-    pub(crate) fn offered(&mut self) {
+    pub fn offered(&mut self) {
         self.offered += 1;
     }
 
+    /// So many packets wait from now on.
     #[inline]
-    pub(crate) fn backlog(&mut self, packets: u32, now: Time) {
+    pub fn backlog(&mut self, packets: u32, now: Time) {
         self.queue.set(u64::from(packets), now);
     }
 
     /// A packet has been sent; `newly_marked` by this hop's queue.
     #[inline]
-    pub(crate) fn sent(&mut self, meta: &PacketMeta, newly_marked: bool) {
+    pub fn sent(&mut self, meta: &PacketMeta, newly_marked: bool) {
         let sojourn = meta.depart.since(meta.arrived);
         self.sojourn.record(sojourn);
         self.sent += 1;
@@ -84,12 +88,14 @@ impl HopRecord {
         self.interval.packets += 1;
     }
 
-    pub(crate) fn dropped(&mut self, reason: DropReason) {
+    /// A packet was dropped, or lost after it.
+    pub fn dropped(&mut self, reason: DropReason) {
         self.drops[reason as usize] += 1;
         self.interval.drops += 1;
     }
 
-    pub(crate) fn sample(&mut self, now: Time, spacing: Span, queued: u32) {
+    /// Ends an interval of the series.
+    pub fn sample(&mut self, now: Time, spacing: Span, queued: u32) {
         let interval = std::mem::take(&mut self.interval);
         let seconds = spacing.as_secs_f64();
         self.tracks.throughput.push(now, interval.bytes as f64 * 8.0 / seconds / 1e6);
@@ -101,18 +107,20 @@ impl HopRecord {
     }
 
     /// The warm-up is over: all but the series starts again.
-    pub(crate) fn restart(&mut self, now: Time) {
+    pub fn restart(&mut self, now: Time) {
         self.queue.restart(now);
         self.sojourn.clear();
         (self.offered, self.sent, self.sent_bytes, self.marks) = (0, 0, 0, 0);
         self.drops = [0; DropReason::ALL.len()];
     }
 
-    pub(crate) fn sent_ever(&self) -> u64 {
+    /// Packets sent, warm-up included.
+    pub fn sent_ever(&self) -> u64 {
         self.sent_ever
     }
 
-    pub(crate) fn summary(&mut self, name: &str, queue: String, capacity: Bytes, now: Time) -> HopSummary {
+    /// The figures; `capacity` is what the link could have carried.
+    pub fn summary(&mut self, name: &str, queue: String, capacity: Bytes, now: Time) -> HopSummary {
         let total = self.drops.iter().sum();
         let by_reason = DropReason::ALL
             .iter()
@@ -133,19 +141,21 @@ impl HopRecord {
         }
     }
 
-    pub(crate) fn cdf(&self, source: &str) -> Option<Cdf> {
+    /// The distribution of sojourn times.
+    pub fn cdf(&self, source: &str) -> Option<Cdf> {
         self.sojourn.cdf(source, "sojourn_ms")
     }
 
     /// `names` of the flows by number, for their gauges.
-    pub(crate) fn series(self, source: &str, names: &[String]) -> impl Iterator<Item = Series> {
+    pub fn series(self, source: &str, names: &[String]) -> impl Iterator<Item = Series> {
         let Tracks { throughput, queue, sojourn, drops } = self.tracks;
         let gauges = self.gauges.series(source, names);
         let source = source.to_owned();
         [throughput, queue, sojourn, drops].into_iter().filter_map(move |track| track.finish(&source)).chain(gauges)
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    /// Memory in use.
+    pub fn bytes(&self) -> usize {
         let Tracks { throughput, queue, sojourn, drops } = &self.tracks;
         let tracks: usize = [throughput, queue, sojourn, drops].iter().map(|track| track.bytes()).sum();
         self.queue.bytes() + self.sojourn.bytes() + tracks + self.gauges.bytes()
@@ -153,7 +163,7 @@ impl HopRecord {
 }
 
 /// What a link could have carried between two instants.
-pub(crate) fn capacity(rate: &RateSpec, from: Time, to: Time) -> Bytes {
+pub fn capacity(rate: &RateSpec, from: Time, to: Time) -> Bytes {
     match rate {
         RateSpec::Schedule(steps) => {
             let ends = steps.iter().skip(1).map(|&(at, _)| at).chain([to]);

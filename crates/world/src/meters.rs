@@ -3,22 +3,24 @@ use narrows_core::{Rate, Span};
 
 /// What a connection counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SenderStats {
+pub struct SenderStats {
     /// Packets sent again.
-    pub(crate) retransmits: u64,
+    pub retransmits: u64,
     /// Expiries of the retransmission timer, or probe timeouts.
-    pub(crate) timeouts: u64,
+    pub timeouts: u64,
 }
 
 /// A connection's state, in full-sized packets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Meters {
-    pub(crate) cwnd: f64,
-    pub(crate) inflight: f64,
+pub struct Meters {
+    /// Congestion window.
+    pub cwnd: f64,
+    /// Sent and not yet acknowledged.
+    pub inflight: f64,
     /// Slow-start threshold, if there is one.
-    pub(crate) ssthresh: Option<f64>,
+    pub ssthresh: Option<f64>,
     /// Rate that the controller paces at.
-    pub(crate) pacing: Option<Rate>,
+    pub pacing: Option<Rate>,
     /// Smoothed RTT.
-    pub(crate) srtt: Option<Span>,
+    pub srtt: Option<Span>,
 }

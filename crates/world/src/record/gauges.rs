@@ -7,13 +7,13 @@ use narrows_scenario::Series;
 use std::collections::BTreeMap;
 
 /// The gauges of one hop: of the whole discipline, and of single flows in it.
-pub(crate) struct Gauges {
+pub struct Gauges {
     samples: usize,
     tracks: BTreeMap<(Option<FlowId>, &'static str), Track>,
 }
 
 /// Takes one sample of each.
-pub(crate) struct Sampling<'a> {
+pub struct Sampling<'a> {
     gauges: &'a mut Gauges,
     now: Time,
     /// Flows with series of their own: the first ones.
@@ -22,22 +22,24 @@ pub(crate) struct Sampling<'a> {
 
 impl Gauges {
     /// Series of this many points.
-    pub(crate) fn new(samples: usize) -> Gauges {
+    pub fn new(samples: usize) -> Gauges {
         Gauges { samples, tracks: BTreeMap::new() }
     }
 
-    pub(crate) fn at(&mut self, now: Time, tracked: usize) -> Sampling<'_> {
+    /// What takes a sample at this time; of single flows, only the first `tracked` ones.
+    pub fn at(&mut self, now: Time, tracked: usize) -> Sampling<'_> {
         Sampling { gauges: self, now, tracked }
     }
 
     /// Whole-discipline gauges come from the hop's own `source`, those of a flow from `SOURCE/flow:NAME`.
-    pub(crate) fn series(self, source: &str, names: &[String]) -> Vec<Series> {
+    pub fn series(self, source: &str, names: &[String]) -> Vec<Series> {
         let name = |flow: FlowId| names.get(flow.0 as usize).map_or("", String::as_str);
         let of = |flow: Option<FlowId>| flow.map_or(source.to_owned(), |f| format!("{source}/flow:{}", name(f)));
         self.tracks.into_iter().filter_map(|((flow, _), track)| track.finish(&of(flow))).collect()
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    /// Memory in use.
+    pub fn bytes(&self) -> usize {
         self.tracks.values().map(Track::bytes).sum()
     }
 }

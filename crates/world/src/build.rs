@@ -1,0 +1,37 @@
+//! Links as a scenario describes them.
+use narrows_core::link::{Link, Service};
+use narrows_core::queue::LinkHint;
+use narrows_core::{Bytes, Rng, Span};
+use narrows_scenario::model;
+use narrows_scenario::{RateSpec, Release, Rtt, Scenario};
+
+/// The link of a hop: its queue, and what empties it.
+pub fn link(scenario: &Scenario, index: usize, mtu: Bytes) -> Link {
+    let spec = &scenario.hops[index];
+    let hint = LinkHint { rate: spec.rate.initial(), rtt: longest_rtt(scenario, index), mtu: mtu + spec.overhead };
+    Link::new(spec.queue.build(&hint, stream(scenario, spec, "queue")), service(spec))
+}
+
+/// A hop's stream of random numbers for this purpose.
+pub fn stream(scenario: &Scenario, hop: &model::Hop, purpose: &str) -> Rng {
+    Rng::stream(scenario.seed, &format!("hop.{}.{purpose}", hop.name))
+}
+
+/// The base RTT of the farthest flow that crosses a hop.
+fn longest_rtt(scenario: &Scenario, index: usize) -> Span {
+    let longest = |flow: &model::Flow| match flow.rtt {
+        Rtt::Fixed(rtt) | Rtt::Uniform(_, rtt) => rtt,
+    };
+    let crossing = scenario.flows.iter().filter(|f| f.route.contains(&index) || f.back.contains(&index));
+    crossing.map(longest).max().unwrap_or(Span::ms(100))
+}
+
+fn service(spec: &model::Hop) -> Service {
+    match (&spec.rate, spec.release) {
+        (RateSpec::Schedule(steps), Release::End) => Service::Wire(steps.clone()),
+        (RateSpec::Schedule(steps), Release::Start) => Service::Shaper { rate: steps.clone(), burst: spec.burst },
+        (RateSpec::Trace { opportunities, period, .. }, _) => {
+            Service::Opportunities { at: opportunities.clone(), period: *period }
+        }
+    }
+}

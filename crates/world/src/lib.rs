@@ -1,0 +1,29 @@
+//! What every world needs, whatever its clock is: what applications send, links made from a scenario, and what is
+//! measured of them.
+//!
+//! A world takes a validated [`Scenario`](narrows_scenario::Scenario), drives links and hosts through its time, tells these
+//! records what happened, and gathers a [`RunResult`](narrows_scenario::RunResult) from them.
+pub mod application;
+pub mod build;
+pub mod meters;
+pub mod record;
+
+use narrows_core::Time;
+
+/// Lets a caller watch a run and end it.
+pub trait Watch {
+    /// Called once per sampling interval and more often if intervals are long; `false` ends the run.
+    fn tick(&mut self, now: Time) -> bool;
+}
+
+/// A run that was ended by its watch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cancelled;
+
+impl std::fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the run was ended before its time")
+    }
+}
+
+impl std::error::Error for Cancelled {}
