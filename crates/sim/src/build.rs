@@ -11,7 +11,7 @@ use crate::world::{Hop, World};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::link::{Link, Service};
 use narrows_core::queue::LinkHint;
-use narrows_core::{Bytes, Ecn, HostId, Pool, Rate, Rng, Span, Time};
+use narrows_core::{Bytes, Ecn, HostId, Pool, Propagation, Rate, Rng, Span, Time};
 use narrows_scenario::model;
 use narrows_scenario::transport::{Ports, UdpEcn};
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
@@ -113,7 +113,7 @@ fn hop(scenario: &Scenario, index: usize, spec: &model::Hop, samples: usize) -> 
         link: Link::new(spec.queue.build(&hint, rng("queue")), service),
         wake: None,
         timer: None,
-        delay: spec.delay,
+        propagation: Propagation::new(spec.delay, spec.jitter, rng("jitter")),
         pipe: VecDeque::new(),
         overhead: spec.overhead.0 as u32,
         loss: spec.loss,
