@@ -233,6 +233,7 @@ pub(crate) fn bottleneck(rate: Rate, queue: QueueConfig) -> Hop {
         name: "bottleneck".to_owned(),
         rate: RateSpec::constant(rate),
         delay: Span::ZERO,
+        jitter: Span::ZERO,
         queue,
         overhead: Bytes::ZERO,
         loss: 0.0,

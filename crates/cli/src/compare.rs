@@ -108,6 +108,7 @@ impl Compare {
                 name: "bottleneck".to_owned(),
                 rate: RateSpec::constant(setting.rate),
                 delay: Span::ZERO,
+                jitter: Span::ZERO,
                 queue: queue.clone(),
                 overhead: Bytes::ZERO,
                 loss: 0.0,

@@ -182,6 +182,11 @@ fn single_names(s: &Scenario) -> Result<(), Fault> {
 
 fn check_hop(hop: &Hop) -> Result<(), Wrong> {
     HopKeys::of(hop).validate().map_err(ranged)?;
+    if hop.jitter > hop.delay {
+        let (jitter, delay) = (hop.jitter, hop.delay);
+        let message = format!("jitter cannot be \"{jitter}\" with a delay of {delay}; allowed: at most the delay");
+        return wrong("jitter", message);
+    }
     if Loss::parse(&hop.loss.show()).is_none() {
         return wrong("loss", format!("loss cannot be {}; allowed: {}", hop.loss, Loss::allowed()));
     }

@@ -10,7 +10,7 @@ pub(crate) const TOP: &[&str] = &["name", "duration", "warmup", "seed", "record"
 /// Every key of `[record]`.
 pub(crate) const RECORD: &[&str] = &["interval", "flows", "gauges"];
 /// Every key of `[[hop]]`.
-pub(crate) const HOP: &[&str] = &["name", "rate", "delay", "queue", "overhead", "loss", "release", "burst"];
+pub(crate) const HOP: &[&str] = &["name", "rate", "delay", "jitter", "queue", "overhead", "loss", "release", "burst"];
 /// Every key of `[[flow]]`.
 pub(crate) const FLOW: &[&str] = &[
     "name",
@@ -101,6 +101,9 @@ params! {
     pub struct HopKeys {
         /// One-way propagation delay after the queue.
         pub delay: Span = Span::ZERO, from Span::ZERO, to Span::s(3600);
+        /// The delay of each packet is drawn uniformly from this much less to this much more; at most the delay. Packets
+        /// do not overtake each other.
+        pub jitter: Span = Span::ZERO, from Span::ZERO, to Span::s(3600);
         /// Framing per packet on this link: counted in rates and in byte limits.
         pub overhead: Bytes = Bytes(0), from Bytes(0), to Bytes(1000);
         /// Probability that a packet is lost after it was sent.
@@ -137,6 +140,7 @@ impl HopKeys {
     pub(crate) fn of(hop: &Hop) -> HopKeys {
         HopKeys {
             delay: hop.delay,
+            jitter: hop.jitter,
             overhead: hop.overhead,
             loss: Loss(hop.loss),
             release: hop.release,

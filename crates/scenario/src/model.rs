@@ -33,6 +33,9 @@ pub struct Hop {
     pub rate: RateSpec,
     /// One-way propagation delay after the queue.
     pub delay: Span,
+    /// The delay of each packet is uniform from this much less to this much more; at most the delay. None overtakes
+    /// another.
+    pub jitter: Span,
     /// What queues in front of it.
     pub queue: QueueConfig,
     /// Framing per packet on this link: counted in rates and in byte limits.

@@ -57,7 +57,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#"queue = "fifo""#,
         r#"qeue = "fifo""#,
-        r#"S.toml:23: unknown key "qeue" in [[hop]]; allowed: name, rate, delay, queue, overhead, loss, release, burst (did you mean "queue"?)"#,
+        r#"S.toml:23: unknown key "qeue" in [[hop]]; allowed: name, rate, delay, jitter, queue, overhead, loss, release, burst (did you mean "queue"?)"#,
     ),
     (
         "flows = 8",
@@ -132,6 +132,16 @@ const CASES: &[(&str, &str, &str)] = &[
         r#"S.toml:13: delay in [[hop]] cannot be "1 msec"; allowed: a time such as "5ms", "1.5s", "200us", 0ms ..= 3600s (did you mean "1ms"?)"#,
     ),
     (r#"delay = "1ms""#, r#"delay = "2h""#, r#"S.toml:13: delay in [[hop]] cannot be "2h"; allowed: 0ms ..= 3600s"#),
+    (
+        "overhead = \"7B\"\n",
+        "jitter = \"2ms\"\n",
+        r#"S.toml:15: jitter cannot be "2ms" with a delay of 1ms; allowed: at most the delay"#,
+    ),
+    (
+        r#"overhead = "7B""#,
+        r#"jitter = "2p""#,
+        r#"S.toml:15: jitter in [[hop]] cannot be "2p"; allowed: a time such as "5ms", "1.5s", "200us", 0ms ..= 3600s"#,
+    ),
     (
         r#"overhead = "7B""#,
         r#"overhead = "7p""#,

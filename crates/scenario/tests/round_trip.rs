@@ -152,12 +152,14 @@ fn any_rate() -> impl Strategy<Value = RateSpec> {
 }
 
 fn any_hop() -> impl Strategy<Value = Hop> {
-    let plain = (0..u64::from(u32::MAX), 0..1000u64, 0.0..1.0, proptest::option::of(0..1_000_000u64));
+    let times = (0..u64::from(u32::MAX), 0.0..=1.0);
+    let plain = (times, 0..1000u64, 0.0..1.0, proptest::option::of(0..1_000_000u64));
     (any_rate(), any_queue(), plain, "[a-zé0-9._+-]{1,12}").prop_map(
-        |(rate, queue, (delay, overhead, loss, burst), name)| Hop {
+        |(rate, queue, ((delay, jitter), overhead, loss, burst), name)| Hop {
             name,
             rate,
             delay: Span::ns(delay),
+            jitter: Span::ns((delay as f64 * jitter) as u64),
             queue,
             overhead: Bytes(overhead),
             loss,

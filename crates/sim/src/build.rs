@@ -98,7 +98,7 @@ fn hop(scenario: &Scenario, index: usize, spec: &model::Hop, samples: usize) -> 
         link: build::link(scenario, index, Bytes(1500)),
         wake: None,
         timer: None,
-        delay: spec.delay,
+        propagation: build::propagation(scenario, spec),
         pipe: VecDeque::new(),
         overhead: spec.overhead.0 as u32,
         loss: spec.loss,

@@ -7,7 +7,7 @@ use crate::event::{Events, Kind, subject};
 use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport};
 use crate::{Cancelled, Watch};
 use narrows_core::link::Link;
-use narrows_core::{DropReason, PacketId, Pool, Rng, Span, Time};
+use narrows_core::{DropReason, PacketId, Pool, Propagation, Rng, Span, Time};
 use narrows_world::record::hop::HopRecord;
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(crate) struct Hop {
     pub(crate) wake: Option<Time>,
     /// The same for the discipline's timer.
     pub(crate) timer: Option<Time>,
-    pub(crate) delay: Span,
+    pub(crate) propagation: Propagation,
     /// Packets in propagation, the oldest first.
     pub(crate) pipe: VecDeque<(Time, PacketId)>,
     pub(crate) overhead: u32,

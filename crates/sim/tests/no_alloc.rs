@@ -111,6 +111,7 @@ fn scenario(queue: QueueConfig, controller: ControllerConfig, count: u32) -> Sce
             name: "bottleneck".into(),
             rate: RateSpec::constant(Rate::mbit(50)),
             delay: Span::ZERO,
+            jitter: Span::ZERO,
             queue,
             overhead: Bytes::ZERO,
             loss: 0.0,

@@ -1,7 +1,7 @@
 //! Links as a scenario describes them.
 use narrows_core::link::{Link, Service};
 use narrows_core::queue::LinkHint;
-use narrows_core::{Bytes, Rng, Span};
+use narrows_core::{Bytes, Propagation, Rng, Span};
 use narrows_scenario::model;
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario};
 
@@ -10,6 +10,11 @@ pub fn link(scenario: &Scenario, index: usize, mtu: Bytes) -> Link {
     let spec = &scenario.hops[index];
     let hint = LinkHint { rate: spec.rate.initial(), rtt: longest_rtt(scenario, index), mtu: mtu + spec.overhead };
     Link::new(spec.queue.build(&hint, stream(scenario, spec, "queue")), service(spec))
+}
+
+/// The way from a hop's link to the next hop.
+pub fn propagation(scenario: &Scenario, hop: &model::Hop) -> Propagation {
+    Propagation::new(hop.delay, hop.jitter, stream(scenario, hop, "jitter"))
 }
 
 /// A hop's stream of random numbers for this purpose.

@@ -234,6 +234,7 @@ fn scenario(setting: &Setting, queue: &QueueConfig, controller: &ControllerConfi
             name: "bottleneck".to_owned(),
             rate: RateSpec::constant(Rate::bit((setting.rate_mbit * 1e6).round() as u64)),
             delay: Span::ZERO,
+            jitter: Span::ZERO,
             queue: queue.clone(),
             overhead: Bytes::ZERO,
             loss: 0.0,

@@ -1,6 +1,6 @@
 //! What was run, in a few words.
 use crate::comparison::Comparison;
-use narrows_core::Rate;
+use narrows_core::{Rate, Span};
 use narrows_scenario::{Hop, RateSpec, Rtt, Scenario};
 
 /// A term and what it was.
@@ -60,6 +60,9 @@ fn link(hop: &Hop, named: bool) -> String {
         RateSpec::Trace { file, .. } => format!("trace {file}, mean {}", bits(hop.rate.initial())),
     };
     let mut text = if named { format!("{} {rate}", hop.name) } else { rate };
+    if hop.jitter > Span::ZERO {
+        text.push_str(&format!(", ± {} ms jitter", short(hop.jitter.as_ms_f64())));
+    }
     if hop.loss > 0.0 {
         text.push_str(&format!(", {} % random loss", short(100.0 * hop.loss)));
     }

@@ -20,8 +20,8 @@ pub(super) fn read(section: &Section<'_>, traces: &Path) -> Result<Hop, Scenario
     let queue = section.need("queue", &QueueConfig::NAMES.join(", "))?.kind::<QueueConfig>()?;
     let mut plain = HopKeys::default();
     section.fill(&mut plain)?;
-    let HopKeys { delay, overhead, loss, release, burst } = plain;
-    Ok(Hop { name, rate, delay, queue, overhead, loss: loss.0, release, burst })
+    let HopKeys { delay, jitter, overhead, loss, release, burst } = plain;
+    Ok(Hop { name, rate, delay, jitter, queue, overhead, loss: loss.0, release, burst })
 }
 
 fn rate(item: &Item<'_>, traces: &Path) -> Result<RateSpec, ScenarioError> {

@@ -5,7 +5,7 @@ use crate::host::Flow;
 use crate::prefetch::{Prefetch, prefetch};
 use narrows_core::link::Poll;
 use narrows_core::queue::Ctx;
-use narrows_core::{DropReason, Ecn, PacketId, Pool, Span, Time};
+use narrows_core::{DropReason, Ecn, PacketId, Pool, Time};
 
 impl World {
     /// A packet arrives at a hop.
@@ -77,10 +77,10 @@ impl World {
         if hop.loss > 0.0 && hop.rng.chance(hop.loss) {
             self.drops.push((id, DropReason::LinkLoss));
             self.take_drops(hop_index);
-        } else if hop.delay == Span::ZERO {
+        } else if hop.propagation.is_instant() {
             self.forward(id);
         } else {
-            let arrives = self.now + hop.delay;
+            let arrives = hop.propagation.arrives(self.now);
             if hop.pipe.is_empty() {
                 self.events.schedule(arrives, Kind::Pipe, hop_index);
             }

@@ -87,8 +87,10 @@ pub(crate) fn check(scenario: &Scenario, result: &RunResult) {
         assert!(flow.goodput_mbit <= flow.throughput_mbit, "{flow:?}");
         let (Rtt::Fixed(base) | Rtt::Uniform(base, _)) = group.rtt;
         if let Some(rtt) = flow.rtt_ms {
+            let ways = group.route.iter().chain(&group.back).chain(&group.subflow_route);
+            let jitter = ways.map(|&hop| scenario.hops[hop].jitter.as_ms_f64()).sum::<f64>();
             // A retransmission's RTT is known to a millisecond.
-            assert!(rtt.min >= base.as_ms_f64() - 1.0, "{}: an RTT of {} ms over {base}", flow.name, rtt.min);
+            assert!(rtt.min >= base.as_ms_f64() - jitter - 1.0, "{}: an RTT of {} ms over {base}", flow.name, rtt.min);
         }
     }
     let jain = summary.fairness.jain;

@@ -9,6 +9,7 @@ mod detection;
 mod dual_queue;
 mod exact;
 mod harness;
+mod jitter;
 mod pcc;
 mod random;
 mod recovery;

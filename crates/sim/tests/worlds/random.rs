@@ -25,11 +25,13 @@ fn hop(index: usize) -> impl Strategy<Value = String> {
         1 => (0u32..20_000).prop_map(|burst| format!("release = \"start\"\nburst = \"{burst}B\"\n")),
     ];
     let loss = prop_oneof![3 => Just(0.0), 1 => 0.0..0.3f64];
-    (rate, queue, release, loss, 0u64..10_000, 0u32..50).prop_map(
-        move |(rate, queue, release, loss, delay, overhead)| {
+    let delay = (0u64..10_000, prop_oneof![2 => Just(0), 1 => 0u64..=100]);
+    (rate, queue, release, loss, delay, 0u32..50).prop_map(
+        move |(rate, queue, release, loss, (delay, percent), overhead)| {
+            let jitter = delay * percent / 100;
             format!(
                 "[[hop]]\nname = \"h{index}\"\nrate = {rate}\nqueue = {queue}\nloss = {loss:?}\ndelay = \"{delay}us\"\n\
-             overhead = \"{overhead}B\"\n{release}"
+             jitter = \"{jitter}us\"\noverhead = \"{overhead}B\"\n{release}"
             )
         },
     )
