@@ -1,1 +1,62 @@
-//! What is read from packets and changed in them.
+//! What is read from packets and changed in them: sans-I/O, without allocation, over buffers that belong to the caller.
+//!
+//! A packet comes from a TUN device as an IP packet with a virtio-net header ([`Offload`]) before it. The kernel leaves work to
+//! the device: TCP's payload in pieces larger than the MTU, and checksums that are half computed. So
+//!
+//! - [`Segments`] cuts such a super-packet into the packets that a wire would have seen;
+//! - [`Header`] tells what a queue may know of one: flow, ECN, code point, TCP's numbers; [`Header::hash`] is its flow's hash;
+//! - [`mark_ce`] marks it, [`complete_checksum`] computes a checksum that was left over;
+//! - [`Join`] puts neighbours of one flow together again, so that the receiving kernel takes them in one call.
+//!
+//! Headers: IPv4 (RFC 791), IPv6 and its extension headers (RFC 8200), TCP (RFC 9293), UDP (RFC 768), ICMP's echo (RFC 792,
+//! RFC 4443), checksums (RFC 1071, RFC 1624), offloads (Virtio 1.2 §5.1.6).
+mod checksum;
+mod flow;
+mod header;
+mod join;
+mod layout;
+mod malformed;
+mod mark;
+mod offload;
+#[cfg(test)]
+mod samples;
+mod segments;
+
+pub use checksum::complete_checksum;
+pub use flow::FlowKey;
+pub use header::{Header, TcpHeader};
+pub use join::Join;
+pub use malformed::Malformed;
+pub use mark::mark_ce;
+pub use offload::Offload;
+pub use segments::Segments;
+
+/// Protocol numbers (IANA).
+mod protocol {
+    pub(super) const HOP_BY_HOP: u8 = 0;
+    pub(super) const ICMP: u8 = 1;
+    pub(super) const TCP: u8 = 6;
+    pub(super) const UDP: u8 = 17;
+    pub(super) const DCCP: u8 = 33;
+    pub(super) const ROUTING: u8 = 43;
+    pub(super) const FRAGMENT: u8 = 44;
+    pub(super) const AUTHENTICATION: u8 = 51;
+    pub(super) const ICMP6: u8 = 58;
+    pub(super) const DESTINATION: u8 = 60;
+    pub(super) const SCTP: u8 = 132;
+    pub(super) const MOBILITY: u8 = 135;
+    pub(super) const UDP_LITE: u8 = 136;
+    pub(super) const HIP: u8 = 139;
+    pub(super) const SHIM6: u8 = 140;
+}
+
+/// Flags in the fourteenth byte of a TCP header (RFC 9293 §3.1).
+mod flag {
+    pub(super) const FIN: u8 = 0x01;
+    pub(super) const SYN: u8 = 0x02;
+    pub(super) const RST: u8 = 0x04;
+    pub(super) const PSH: u8 = 0x08;
+    pub(super) const ACK: u8 = 0x10;
+    pub(super) const ECE: u8 = 0x40;
+    pub(super) const CWR: u8 = 0x80;
+}

@@ -1,0 +1,95 @@
+//! Which packets belong together.
+use super::protocol;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// A flow's 5-tuple. Ports are zero in protocols that have none and in fragments, of which only the first could tell; an ICMP
+/// echo's identifier stands for both.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FlowKey {
+    /// The transport's protocol number (IANA): 6 is TCP.
+    pub protocol: u8,
+    /// Where it comes from.
+    pub source: IpAddr,
+    /// Where it goes.
+    pub destination: IpAddr,
+    /// The port that it comes from.
+    pub source_port: u16,
+    /// The port that it goes to.
+    pub destination_port: u16,
+}
+
+impl FlowKey {
+    /// The key of the packets that come back.
+    #[must_use]
+    pub const fn reversed(self) -> FlowKey {
+        FlowKey {
+            protocol: self.protocol,
+            source: self.destination,
+            destination: self.source,
+            source_port: self.destination_port,
+            destination_port: self.source_port,
+        }
+    }
+}
+
+impl fmt::Display for FlowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FlowKey { protocol: number, source, destination, source_port, destination_port } = *self;
+        match number {
+            protocol::TCP => f.write_str("tcp")?,
+            protocol::UDP => f.write_str("udp")?,
+            protocol::ICMP => f.write_str("icmp")?,
+            protocol::ICMP6 => f.write_str("icmp6")?,
+            protocol::DCCP => f.write_str("dccp")?,
+            protocol::SCTP => f.write_str("sctp")?,
+            protocol::UDP_LITE => f.write_str("udplite")?,
+            other => write!(f, "protocol {other}")?,
+        }
+        if matches!(number, protocol::ICMP | protocol::ICMP6) && source_port != 0 {
+            write!(f, " {source} > {destination} id {source_port}")
+        } else if (source_port, destination_port) == (0, 0) {
+            write!(f, " {source} > {destination}")
+        } else {
+            let (from, to) = (SocketAddr::new(source, source_port), SocketAddr::new(destination, destination_port));
+            write!(f, " {from} > {to}")
+        }
+    }
+}
+
+/// A hash under which nobody who does not know the seed finds flows that collide.
+///
+/// Each step multiplies two 64-bit numbers and folds the 128-bit product: every bit of either reaches every bit of the result.
+pub(super) struct Mix(u64);
+
+impl Mix {
+    pub(super) fn new(seed: u64) -> Mix {
+        Mix(fold(seed ^ ODD[0], ODD[1]))
+    }
+
+    pub(super) fn word(self, word: u64) -> Mix {
+        Mix(fold(self.0 ^ word ^ ODD[2], self.0.rotate_left(32) ^ ODD[3]))
+    }
+
+    pub(super) fn address(self, address: IpAddr) -> Mix {
+        match address {
+            IpAddr::V4(v4) => self.word(u64::from(u32::from(v4))),
+            IpAddr::V6(v6) => {
+                let all = u128::from(v6);
+                self.word((all >> 64) as u64).word(all as u64)
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> u32 {
+        (fold(self.0 ^ ODD[1], ODD[0]) >> 32) as u32
+    }
+}
+
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// The fractional parts of the square roots of 2, 3, 5 and 7, in 64 bits, made odd: numbers without a pattern.
+const ODD: [u64; 4] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1];
