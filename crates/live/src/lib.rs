@@ -10,8 +10,14 @@
 //! - `path`: the hops of one direction at logical times; sans-I/O.
 //! - `pump`: one direction's thread: devices, path and clock.
 //! - `endpoint`: senders and receivers of a scenario's flows, on kernel sockets.
+pub mod board;
+pub mod clock;
 pub mod error;
+pub mod flows;
 pub mod frame;
+pub mod ledger;
+pub mod path;
+pub mod pump;
 pub mod sandbox;
 
 pub use error::LiveError;

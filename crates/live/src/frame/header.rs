@@ -21,6 +21,8 @@ pub struct Header {
     pub dscp: Dscp,
     /// TCP's part; fragments have none.
     pub tcp: Option<TcpHeader>,
+    /// What follows IP's headers, and UDP's, bytes.
+    rest: u32,
 }
 
 /// A TCP segment's header (RFC 9293 §3.1).
@@ -74,7 +76,17 @@ impl Header {
             None
         };
         let key = FlowKey { protocol: layout.protocol, source, destination, source_port, destination_port };
-        Ok(Header { key, label, ecn: ecn(class), dscp: Dscp(class >> 2), tcp })
+        let header = if layout.protocol == protocol::UDP && !layout.fragment { UDP_HEADER } else { 0 };
+        let rest = (layout.end - layout.transport).saturating_sub(header) as u32;
+        Ok(Header { key, label, ecn: ecn(class), dscp: Dscp(class >> 2), tcp, rest })
+    }
+
+    /// What TCP or UDP carry, bytes; of other protocols all that IP carries.
+    pub const fn payload(&self) -> u32 {
+        match self.tcp {
+            Some(tcp) => tcp.payload,
+            None => self.rest,
+        }
     }
 
     /// The flow's hash: of the 5-tuple, or of the addresses and the flow label where there is one (RFC 6438 §3, RFC 6437), so

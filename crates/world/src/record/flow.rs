@@ -92,6 +92,11 @@ impl FlowRecord {
         }
     }
 
+    /// Payload that arrived for the first time, bytes.
+    pub fn payload(&self) -> u64 {
+        self.payload
+    }
+
     /// The sender has measured a round-trip time.
     #[inline]
     pub fn rtt(&mut self, rtt: Span) {

@@ -1,0 +1,171 @@
+//! Whose packet is this? Flows by their 5-tuple, and the way that each takes.
+//!
+//! A scenario's flows are declared: the receiver's port says which it is, and its group's addresses say so of the packets of
+//! a program. Behind a shell flows are found as they come.
+use crate::frame::{FlowKey, Header};
+use narrows_core::{FlowId, HostId};
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// What is known of a packet's flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Its number.
+    pub flow: FlowId,
+    /// Its way, as the path numbers them.
+    pub way: u16,
+    /// It travels with the flow's data, not with its acknowledgments.
+    pub forward: bool,
+    /// Where it comes from.
+    pub src: HostId,
+    /// Where it goes.
+    pub dst: HostId,
+}
+
+/// Tells flows apart.
+pub enum Flows {
+    /// Those of a scenario.
+    Declared(Declared),
+    /// Any.
+    Seen(Seen),
+}
+
+/// A flow of a scenario, as one direction sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Declaration {
+    /// Address of the sender.
+    pub sender: IpAddr,
+    /// Address of the receiver.
+    pub receiver: IpAddr,
+    /// The way of what the sender sends, if that goes in this direction.
+    pub there: Option<u16>,
+    /// The way of what the receiver sends, if that goes in this direction.
+    pub back: Option<u16>,
+}
+
+/// Flows of a scenario.
+pub struct Declared {
+    flows: Vec<Declaration>,
+    /// First flow between two addresses: for programs, whose ports are not known.
+    pairs: HashMap<(IpAddr, IpAddr), usize>,
+    hosts: Hosts,
+}
+
+/// Flows as they come.
+pub struct Seen {
+    keys: HashMap<FlowKey, u32>,
+    names: Vec<FlowKey>,
+    hosts: Hosts,
+}
+
+/// Numbers of hosts.
+#[derive(Default)]
+struct Hosts(HashMap<IpAddr, HostId>);
+
+/// The receiver of flow n of a scenario listens at this port + n.
+pub const FIRST_PORT: u16 = 10_000;
+/// Flows that a scenario can have: those that ports can number.
+pub const MOST_DECLARED: usize = 50_000;
+/// Flows that are told apart behind a shell; all later ones count as one.
+const MOST_SEEN: usize = 1 << 16;
+/// Hosts that are told apart.
+const MOST_HOSTS: usize = 1 << 12;
+
+impl Flows {
+    /// Flows of a scenario, by number.
+    pub fn declared(flows: Vec<Declaration>) -> Flows {
+        let mut pairs = HashMap::new();
+        for (n, flow) in flows.iter().enumerate() {
+            pairs.entry((flow.sender, flow.receiver)).or_insert(n);
+        }
+        Flows::Declared(Declared { flows, pairs, hosts: Hosts::default() })
+    }
+
+    /// Any flows, all on way 0.
+    pub fn seen() -> Flows {
+        Flows::Seen(Seen { keys: HashMap::new(), names: Vec::new(), hosts: Hosts::default() })
+    }
+
+    /// Whose packet it is; `None` for what belongs to no flow (neighbours being looked for, a stray program).
+    pub fn find(&mut self, header: &Header) -> Option<Found> {
+        match self {
+            Flows::Declared(declared) => declared.find(&header.key),
+            Flows::Seen(seen) => seen.find(&header.key),
+        }
+    }
+
+    /// How many there are so far.
+    pub fn count(&self) -> usize {
+        match self {
+            Flows::Declared(declared) => declared.flows.len(),
+            Flows::Seen(seen) => seen.names.len(),
+        }
+    }
+
+    /// The flows found so far, in the order of their numbers.
+    pub fn keys(&self) -> &[FlowKey] {
+        match self {
+            Flows::Declared(_) => &[],
+            Flows::Seen(seen) => &seen.names,
+        }
+    }
+}
+
+impl Declared {
+    fn find(&mut self, key: &FlowKey) -> Option<Found> {
+        let by_port = |port: u16, sender: IpAddr, receiver: IpAddr| {
+            let index = usize::from(port.checked_sub(FIRST_PORT)?);
+            let flow = self.flows.get(index)?;
+            (flow.sender == sender && flow.receiver == receiver).then_some(index)
+        };
+        let (from, to) = (key.source, key.destination);
+        let there = by_port(key.destination_port, from, to).or_else(|| self.pairs.get(&(from, to)).copied());
+        let back = by_port(key.source_port, to, from).or_else(|| self.pairs.get(&(to, from)).copied());
+        let way = |index: Option<usize>, way: fn(&Declaration) -> Option<u16>| {
+            index.and_then(|index| Some((index, way(&self.flows[index])?)))
+        };
+        let there = way(there, |flow| flow.there).map(|found| (found, true));
+        let back = way(back, |flow| flow.back).map(|found| (found, false));
+        let ((index, way), forward) = there.or(back)?;
+        let (src, dst) = (self.hosts.of(from), self.hosts.of(to));
+        Some(Found { flow: FlowId(index as u32), way, forward, src, dst })
+    }
+}
+
+impl Seen {
+    fn find(&mut self, key: &FlowKey) -> Option<Found> {
+        let (from, to) = (key.source, key.destination);
+        // What the kernel asks its neighbours on a link that has none.
+        if to.is_multicast() {
+            return None;
+        }
+        let flow = match self.keys.get(key) {
+            Some(&flow) => flow,
+            None => self.add(*key),
+        };
+        Some(Found { flow: FlowId(flow), way: 0, forward: true, src: self.hosts.of(from), dst: self.hosts.of(to) })
+    }
+
+    #[cold]
+    fn add(&mut self, key: FlowKey) -> u32 {
+        let flow = self.names.len().min(MOST_SEEN - 1);
+        if self.names.len() < MOST_SEEN {
+            self.names.push(key);
+            self.keys.insert(key, flow as u32);
+        }
+        flow as u32
+    }
+}
+
+impl Hosts {
+    fn of(&mut self, address: IpAddr) -> HostId {
+        if let Some(&host) = self.0.get(&address) {
+            return host;
+        }
+        let next = HostId(self.0.len() as u16);
+        if self.0.len() < MOST_HOSTS {
+            self.0.insert(address, next);
+        }
+        next
+    }
+}

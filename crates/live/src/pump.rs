@@ -1,0 +1,317 @@
+//! One direction's thread: reads frames from one device, takes them along the path, writes them to another.
+//!
+//! The thread sleeps until a frame comes or until the first packet can be through, whichever is sooner, never for links'
+//! departures alone: what happens inside the path is made up for at its own times. Super-packets are cut before the queue
+//! sees them; packets of a flow that come through together are put together again for one write, as a network card's GRO
+//! would, if their times are no further apart than [`JOIN_WITHIN`].
+//!
+//! Frames lie in buffers that are used again and again: after the first moments nothing is allocated per packet.
+use crate::clock::Clock;
+use crate::flows::Flows;
+use crate::frame::{Header, Join, Offload, Segments, mark_ce};
+use crate::ledger::{Cargo, Ledger, Punctuality};
+use crate::path::{Delivery, Path};
+use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::BorrowedFd;
+use rustix::io::{Errno, readv, writev};
+use std::io::{IoSlice, IoSliceMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A direction at work.
+pub struct Pump<'a> {
+    from: BorrowedFd<'a>,
+    to: BorrowedFd<'a>,
+    clock: Clock,
+    path: Path,
+    flows: Flows,
+    ledger: Ledger,
+    punctuality: Punctuality,
+    frames: Vec<Frame>,
+    /// Where the next segment is written, before it has a place.
+    spare: Vec<u8>,
+    /// Super-packets pass through the queue whole.
+    whole: bool,
+    seed: u64,
+    stray: u64,
+    refused: u64,
+}
+
+/// What a direction leaves behind.
+pub struct Outcome {
+    /// Its hops.
+    pub path: Path,
+    /// Its flows.
+    pub flows: Flows,
+    /// Their records.
+    pub ledger: Ledger,
+    /// How exactly it kept its times.
+    pub punctuality: Punctuality,
+    /// Frames that belonged to no flow, or were none.
+    pub stray: u64,
+    /// Packets that the device did not take.
+    pub refused: u64,
+    /// Processor time of the thread.
+    pub cpu: Span,
+}
+
+/// Packets come through no further apart than this are written together.
+pub const JOIN_WITHIN: Span = Span::us(50);
+/// A thread looks around at least this often.
+const LONGEST_SLEEP: Span = Span::ms(50);
+/// Frames read before those that are due are written.
+const READS_AT_A_TIME: usize = 32;
+/// The largest frame that a device hands over.
+const LARGEST: usize = 1 << 16;
+/// Packets of one write, at most.
+const MOST_JOINED: usize = 64;
+
+/// A packet's bytes, and what came with them.
+#[derive(Default)]
+struct Frame {
+    bytes: Vec<u8>,
+    offload: Offload,
+    cargo: Cargo,
+}
+
+impl<'a> Pump<'a> {
+    /// Takes frames from one device to the other. `whole`: super-packets are not cut.
+    pub fn new(
+        from: BorrowedFd<'a>,
+        to: BorrowedFd<'a>,
+        clock: Clock,
+        path: Path,
+        flows: Flows,
+        ledger: Ledger,
+        whole: bool,
+        seed: u64,
+    ) -> Pump<'a> {
+        Pump {
+            from,
+            to,
+            clock,
+            path,
+            flows,
+            ledger,
+            punctuality: Punctuality::default(),
+            frames: Vec::new(),
+            spare: Vec::with_capacity(LARGEST),
+            whole,
+            seed,
+            stray: 0,
+            refused: 0,
+        }
+    }
+
+    /// Works until it is told to stop, or until this time; then everything is recorded until the very end.
+    pub fn run(mut self, stop: &AtomicBool, end: Option<Time>) -> Result<Outcome, Errno> {
+        // Without this a sleep may take 50 µs longer than it is asked to. It is a wish: nothing depends on it.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        let mut buffer = vec![0; LARGEST].into_boxed_slice();
+        let mut idle = true;
+        loop {
+            let now = self.clock.now();
+            if stop.load(Ordering::Relaxed) || end.is_some_and(|end| now >= end) {
+                break;
+            }
+            if idle {
+                self.sleep(now, end)?;
+            }
+            idle = self.receive(&mut buffer)?;
+            self.path.advance(self.clock.now(), &mut self.ledger);
+            self.hand_over()?;
+        }
+        self.path.advance(end.unwrap_or(self.clock.now()), &mut self.ledger);
+        let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Ok(Outcome {
+            path: self.path,
+            flows: self.flows,
+            ledger: self.ledger,
+            punctuality: self.punctuality,
+            stray: self.stray,
+            refused: self.refused,
+            cpu: Span::s(cpu.tv_sec as u64) + Span::ns(cpu.tv_nsec as u64),
+        })
+    }
+
+    /// Until a frame comes, or a packet can be through.
+    fn sleep(&mut self, now: Time, end: Option<Time>) -> Result<(), Errno> {
+        let latest = now + LONGEST_SLEEP;
+        let until = [self.path.sleeps_until(), end].into_iter().flatten().fold(latest, Time::min);
+        let left = until.since(now).as_ns();
+        let timeout = Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
+        self.punctuality.wakes += 1;
+        match poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes in frames; says whether there are no more for now.
+    fn receive(&mut self, buffer: &mut [u8]) -> Result<bool, Errno> {
+        for _ in 0..READS_AT_A_TIME {
+            let mut offload = [0; Offload::LEN];
+            let read = readv(self.from, &mut [IoSliceMut::new(&mut offload), IoSliceMut::new(buffer)]);
+            match read {
+                Ok(n) if n > Offload::LEN => {
+                    let packet = &buffer[..n - Offload::LEN];
+                    self.take_in(Offload::from_bytes(offload), packet);
+                }
+                Ok(_) => self.stray += 1,
+                Err(Errno::AGAIN) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// A frame has come: its packets are offered to the path, all at this time.
+    fn take_in(&mut self, offload: Offload, packet: &[u8]) {
+        let now = self.clock.now();
+        let Ok(header) = Header::read(packet) else {
+            self.stray += 1;
+            return;
+        };
+        let Some(found) = self.flows.find(&header) else {
+            self.stray += 1;
+            return;
+        };
+        let meta = PacketMeta {
+            hash: header.hash(self.seed),
+            flow: found.flow,
+            src: found.src,
+            dst: found.dst,
+            ecn: header.ecn,
+            dscp: header.dscp,
+            ack: header.tcp.map_or(0, |tcp| tcp.ack),
+            role: header.tcp.map_or(Role::Other, |tcp| tcp.role),
+            ..PacketMeta::default()
+        };
+        let headers = packet.len() - header.payload() as usize;
+        let mut offset = 0;
+        let mut offer = |pump: &mut Pump<'_>, offload: Offload| {
+            let ip_len = pump.spare.len();
+            let payload = (ip_len - headers.min(ip_len)) as u32;
+            let cargo = pump.ledger.arrives(&found, &header, offset, payload, now);
+            offset += payload;
+            let id = pump.path.insert(meta, ip_len as u32, found.way);
+            let frame = pump.frame(id);
+            (frame.offload, frame.cargo) = (offload, cargo);
+            let bytes = std::mem::take(&mut frame.bytes);
+            pump.frames[id.index()].bytes = std::mem::replace(&mut pump.spare, bytes);
+            pump.path.offer(id, now, &mut pump.ledger);
+        };
+        if self.whole {
+            self.spare.clear();
+            self.spare.extend_from_slice(packet);
+            return offer(self, offload);
+        }
+        let Ok(mut segments) = Segments::new(offload, packet) else {
+            self.stray += 1;
+            return;
+        };
+        while let Some(offload) = segments.next_into(&mut self.spare) {
+            offer(self, offload);
+        }
+    }
+
+    fn frame(&mut self, id: PacketId) -> &mut Frame {
+        if id.index() >= self.frames.len() {
+            self.frames.resize_with(id.index() + 1, Frame::default);
+        }
+        &mut self.frames[id.index()]
+    }
+
+    /// Writes what has come through.
+    fn hand_over(&mut self) -> Result<(), Errno> {
+        let mut next = self.next_delivery();
+        while let Some(first) = next {
+            let frame = &self.frames[first.id.index()];
+            let mut join = Join::start(frame.offload, &frame.bytes);
+            let mut group = Group::of(first.id);
+            let mut last = first.at;
+            loop {
+                next = self.next_delivery();
+                let Some(delivery) = next.filter(|delivery| delivery.at.since(last) <= JOIN_WITHIN) else { break };
+                let frame = &self.frames[delivery.id.index()];
+                let joins = join.as_mut().is_some_and(|join| join.takes(frame.offload, &frame.bytes));
+                if !joins || !group.push(delivery.id) {
+                    break;
+                }
+                last = delivery.at;
+            }
+            self.write(group.packets(), join)?;
+        }
+        Ok(())
+    }
+
+    /// The next packet that is through, recorded, its mark in the frame.
+    fn next_delivery(&mut self) -> Option<Delivery> {
+        let delivery = self.path.delivered()?;
+        self.punctuality.record(self.clock.now().since(delivery.at));
+        let frame = &mut self.frames[delivery.id.index()];
+        if delivery.marked {
+            mark_ce(&mut frame.bytes);
+        }
+        let flow = self.path.meta(delivery.id).flow;
+        self.ledger.delivered(flow, frame.cargo, frame.bytes.len() as u32, delivery.waited);
+        Some(delivery)
+    }
+
+    /// One write of packets that belong together; their places are free then.
+    fn write(&mut self, packets: &[PacketId], join: Option<Join>) -> Result<(), Errno> {
+        let first = &mut self.frames[packets[0].index()];
+        let payload_at = join.as_ref().map_or(0, Join::payload_at);
+        let offload = join.map_or(first.offload, |join| join.finish(&mut first.bytes)).to_bytes();
+        let mut pieces = [IoSlice::new(&[]); MOST_JOINED + 1];
+        pieces[0] = IoSlice::new(&offload);
+        pieces[1] = IoSlice::new(&self.frames[packets[0].index()].bytes);
+        for (piece, id) in pieces[2..].iter_mut().zip(&packets[1..]) {
+            *piece = IoSlice::new(&self.frames[id.index()].bytes[payload_at..]);
+        }
+        let written = loop {
+            match writev(self.to, &pieces[..=packets.len()]) {
+                Err(Errno::INTR) => {}
+                other => break other,
+            }
+        };
+        for &id in packets {
+            self.path.release(id);
+        }
+        match written {
+            Ok(_) => Ok(()),
+            // The device is gone.
+            Err(Errno::BADF | Errno::BADFD) => Err(Errno::BADFD),
+            Err(_) => {
+                self.refused += packets.len() as u64;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Packets of one write.
+struct Group {
+    packets: [PacketId; MOST_JOINED],
+    count: usize,
+}
+
+impl Group {
+    fn of(first: PacketId) -> Group {
+        Group { packets: [first; MOST_JOINED], count: 1 }
+    }
+
+    /// Takes one more; says whether there was room.
+    fn push(&mut self, id: PacketId) -> bool {
+        let Some(place) = self.packets.get_mut(self.count) else { return false };
+        *place = id;
+        self.count += 1;
+        true
+    }
+
+    fn packets(&self) -> &[PacketId] {
+        &self.packets[..self.count]
+    }
+}
