@@ -250,6 +250,7 @@ pub(crate) fn cubic(count: u32, rtt: Rtt, start: Start) -> Result<Flow, String> 
         count,
         controller: Some(controller),
         traffic: Traffic::named("bulk").ok_or("there is no traffic called `bulk`")?,
+        command: None,
         rtt,
         route: vec![0],
         back: Vec::new(),

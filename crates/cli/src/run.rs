@@ -20,6 +20,9 @@ pub(crate) struct Run {
 /// Runs the command.
 pub(crate) fn main(args: &Run) -> Result<(), Failure> {
     let scenario = Scenario::load(&args.scenario).map_err(Failure::usage)?;
+    if let Some(reason) = scenario.needs_live() {
+        return Err(Failure::usage(format!("{}: {reason}", args.scenario.display())));
+    }
     let seeds = args.batch.seeds(args.seed.unwrap_or(scenario.seed))?;
     let alone = seeds.len() == 1;
     let planned = |seed: u64| Planned {

@@ -1,4 +1,5 @@
 //! What must hold in a scenario beyond each value's own range, whether it was read from a file or built in code.
+use crate::command::CommandLine;
 use crate::dscp;
 use crate::error::ScenarioError;
 use crate::keys::{FlowKeys, HopKeys, INTERVALS, Loss, MOST_FLOWS, MOST_POINTS, RATES, RTTS, RecordKeys, TopKeys};
@@ -251,11 +252,18 @@ fn check_flow(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
     timed(s, flow)
 }
 
+/// What a flow that has both is told.
+pub(crate) const COMMAND_OR_TRAFFIC: &str =
+    "traffic beside command: programs send what they will; allowed: one of the two";
+
 /// Traffic, transport and controller fit each other.
 fn carried(flow: &Flow) -> Result<(), Wrong> {
+    if flow.command.is_some() && flow.traffic != Traffic::Bulk(Default::default()) {
+        return wrong("traffic", COMMAND_OR_TRAFFIC);
+    }
     let (traffic, transport) = (flow.traffic.name(), flow.transport.name());
     let carriers = flow.traffic.carriers();
-    if !carriers.contains(&transport) {
+    if flow.command.is_none() && !carriers.contains(&transport) {
         let others = Traffic::NAMES
             .iter()
             .filter(|name| Traffic::named(name).is_some_and(|traffic| traffic.carriers().contains(&transport)));
@@ -278,7 +286,7 @@ fn carried(flow: &Flow) -> Result<(), Wrong> {
                 format!("no controller governs transport \"{transport}\"; allowed: no controller, tcp or quic");
             return wrong("controller", message);
         }
-        None if flow.transport.is_controlled() => {
+        None if flow.transport.is_controlled() && flow.command.is_none() => {
             return wrong("controller", format!("transport \"{transport}\" needs a controller"));
         }
         None => {}
@@ -360,6 +368,12 @@ fn timed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
     if flow.stop <= last {
         let (stop, start) = (show(flow.stop), show(last));
         return wrong("stop", format!("stop cannot be \"{stop}\"; allowed: later than the start, {start}"));
+    }
+    let lines = flow.command.iter().flat_map(|command| std::iter::once(&command.client).chain(&command.server));
+    if lines.into_iter().any(CommandLine::says_duration) && flow.stop.since(last) < Span::s(1) {
+        let lasts = flow.stop.since(last);
+        let message = format!("a flow of {lasts} has no whole second for {{duration}}; allowed: at least 1s");
+        return wrong("command", message);
     }
     Ok(())
 }

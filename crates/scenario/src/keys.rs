@@ -17,6 +17,8 @@ pub(crate) const FLOW: &[&str] = &[
     "count",
     "controller",
     "traffic",
+    "command",
+    "server",
     "transport",
     "rtt",
     "route",

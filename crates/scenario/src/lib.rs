@@ -6,6 +6,7 @@
 //! In: [`Scenario::load`] reads a file, [`shorthand`] the command line's short forms, [`schema`] describes files to
 //! editors. Out: [`result::folder`] writes and reads result folders.
 mod check;
+pub mod command;
 mod dscp;
 mod error;
 mod keys;
@@ -20,6 +21,7 @@ pub mod traffic;
 pub mod transport;
 mod write;
 
+pub use command::{Command, CommandLine};
 pub use error::ScenarioError;
 pub use model::{Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start};
 pub use result::{Cdf, ResultError, RunResult, Series, Stored, Summary, summary_json};

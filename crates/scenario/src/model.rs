@@ -1,4 +1,5 @@
 //! A scenario, parsed and validated: hops, and flows with a route over them.
+use crate::command::Command;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
@@ -101,10 +102,12 @@ pub struct Flow {
     pub name: String,
     /// How many of them; the n-th is called `name.n` when there are several.
     pub count: u32,
-    /// Congestion control; none for UDP.
+    /// Congestion control; none for UDP, nor for a command unless it is asked for.
     pub controller: Option<ControllerConfig>,
-    /// What is sent.
+    /// What is sent; bulk, and without meaning, when programs send.
     pub traffic: Traffic,
+    /// Programs that make the flow instead; only worlds that run real ones can.
+    pub command: Option<Command>,
     /// Base round-trip time, all delays of hops included.
     pub rtt: Rtt,
     /// Hops from sender to receiver, by index; at least one.
@@ -193,5 +196,11 @@ impl Scenario {
             }
         };
         self.flows.iter().flat_map(group).collect()
+    }
+
+    /// Why only the live world can run this; `None` when every world can.
+    pub fn needs_live(&self) -> Option<String> {
+        let flow = self.flows.iter().find(|flow| flow.command.is_some())?;
+        Some(format!("flow \"{}\" runs a command: only the live world does; allowed here: traffic", flow.name))
     }
 }

@@ -52,6 +52,11 @@ fn flow() -> Value {
     keys.insert("name".into(), described("Unique name.", name()));
     keys.insert("controller".into(), kind::<ControllerConfig>("Congestion control; none for UDP. Default: cubic."));
     keys.insert("traffic".into(), kind::<Traffic>("What is sent. Default: bulk."));
+    let doc = "Instead of traffic, in the live world: a program that the sending host runs. {peer} is the receiving host's \
+        address, {duration} the whole seconds from start to stop, {n} the number of the flow in its group.";
+    keys.insert("command".into(), described(doc, program()));
+    let doc = "With command: a program that the receiving host runs, from before the start.";
+    keys.insert("server".into(), described(doc, program()));
     keys.insert(
         "transport".into(),
         kind::<Transport>("How it is carried. Default: what the traffic needs, tcp first."),
@@ -188,6 +193,11 @@ fn pattern(unit: Unit) -> String {
 /// What a name may look like; the reader also refuses spaces at its ends.
 fn name() -> Value {
     json!({ "type": "string", "pattern": "^[\\p{L}\\p{N} _.+-]{1,64}$" })
+}
+
+/// A command line: some character of it is no blank.
+fn program() -> Value {
+    json!({ "type": "string", "pattern": "\\S" })
 }
 
 fn text() -> Value {

@@ -39,6 +39,7 @@ impl FlowGroup {
             count,
             controller,
             traffic,
+            command: None,
             rtt,
             route,
             back: Vec::new(),

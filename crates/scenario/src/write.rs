@@ -3,6 +3,7 @@ use crate::check::show;
 use crate::keys::{FlowKeys, HopKeys, RecordKeys, TopKeys};
 use crate::kind::Kind;
 use crate::model::{Flow, Hop, RateSpec, Rtt, Scenario, Start};
+use crate::parse::default_transport;
 use narrows_core::Time;
 use narrows_core::params::{ParamSpec, ParamValue, Params, Unit, WORDS};
 use std::fmt::Write;
@@ -43,8 +44,22 @@ fn flow(out: &mut String, flow: &Flow, hops: &[Hop]) {
     if let Some(controller) = &flow.controller {
         line(out, "controller", &kind(controller));
     }
-    line(out, "traffic", &kind(&flow.traffic));
-    line(out, "transport", &kind(&flow.transport));
+    match &flow.command {
+        None => {
+            line(out, "traffic", &kind(&flow.traffic));
+            line(out, "transport", &kind(&flow.transport));
+        }
+        Some(command) => {
+            line(out, "command", &quoted(command.client.text()));
+            if let Some(server) = &command.server {
+                line(out, "server", &quoted(server.text()));
+            }
+            // What a program does not do unless somebody says so.
+            if flow.transport != default_transport(&flow.traffic, flow.controller.as_ref()) {
+                line(out, "transport", &kind(&flow.transport));
+            }
+        }
+    }
     let rtt = match flow.rtt {
         Rtt::Fixed(rtt) => quoted(&rtt.show()),
         Rtt::Uniform(low, high) => uniform(&low.show(), &high.show()),

@@ -396,7 +396,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "traffic = \"bulk\"\n",
         "traffic = \"bulk\"\n# a comment\n\nburst = 3\n",
-        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: name, count, controller, traffic, transport, rtt, route, back, subflow_route, start, stop, from, to, dscp"#,
+        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: name, count, controller, traffic, command, server, transport, rtt, route, back, subflow_route, start, stop, from, to, dscp"#,
     ),
     (
         "traffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",
@@ -427,6 +427,46 @@ const CASES: &[(&str, &str, &str)] = &[
         "traffic = \"bulk\"\n",
         "traffic = { kind = \"thin\", interval = \"0ms\" }\n",
         r#"S.toml:29: interval in traffic "thin" cannot be "0ms"; allowed: 1us ..= 3600s"#,
+    ),
+    (
+        "traffic = \"bulk\"\n",
+        "traffic = \"bulk\"\ncommand = \"iperf3 -c {peer}\"\n",
+        "S.toml:29: traffic beside command: programs send what they will; allowed: one of the two",
+    ),
+    (
+        r#"traffic = "bulk""#,
+        r#"command = 3"#,
+        r#"S.toml:29: command in [[flow]] cannot be 3; allowed: a program and its arguments: "iperf3 -c {peer} -t {duration}""#,
+    ),
+    (
+        r#"traffic = "bulk""#,
+        r##"command = " # nothing""##,
+        r#"S.toml:29: command names no program; allowed: a program and its arguments: "iperf3 -c {peer} -t {duration}""#,
+    ),
+    (
+        r#"traffic = "bulk""#,
+        r#"command = "sh -c 'sleep 1""#,
+        "S.toml:29: command ends inside quotes or after a backslash; allowed: quotes in pairs, as for a shell",
+    ),
+    (
+        r#"traffic = "bulk""#,
+        r#"command = "iperf3 -c {pear}""#,
+        r#"S.toml:29: command cannot fill in "{pear}"; allowed: {peer}, {duration}, {n}; a brace itself is written twice, {{ or }} (did you mean "{peer}"?)"#,
+    ),
+    (
+        r#"traffic = "bulk""#,
+        "command = \"iperf3 -c {peer}\"\nserver = \"iperf3 -s {\"",
+        r#"S.toml:30: server cannot fill in "{"; allowed: {peer}, {duration}, {n}; a brace itself is written twice, {{ or }}"#,
+    ),
+    (
+        r#"traffic = "bulk""#,
+        r#"server = "iperf3 -s""#,
+        "S.toml:29: server without command; allowed: a command, for which the server is the other end",
+    ),
+    (
+        "traffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"",
+        "command = \"iperf3 -c {peer} -t {duration}\"\nrtt = \"9ms\"\nroute = [\"acks\"]\nstart = \"59001ms\"",
+        "S.toml:29: a flow of 999ms has no whole second for {duration}; allowed: at least 1s",
     ),
 ];
 

@@ -3,8 +3,11 @@ use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Dscp, Rate, Span, Time};
+use narrows_scenario::command::Fill;
 use narrows_scenario::model::Release;
-use narrows_scenario::{Ends, Flow, Hop, RateSpec, Record, Rtt, Scenario, Start, Traffic, Transport};
+use narrows_scenario::{
+    Command, CommandLine, Ends, Flow, Hop, RateSpec, Record, Rtt, Scenario, Start, Traffic, Transport,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::path::Path;
@@ -90,6 +93,49 @@ fn units_tables_and_schedules_are_read() {
     assert_eq!(parse(&s.to_toml()), Ok(s));
 }
 
+#[test]
+fn programs_need_neither_controller_nor_transport() {
+    let text = r#"
+        duration = "10s"
+        hop = [{ name = "a", rate = "10mbit", queue = "fifo" }]
+        [[flow]]
+        name = "web"
+        count = 2
+        command = "iperf3 -c {peer} -t {duration} -p 520{n}"
+        server = "iperf3 -s -1 -p 520{n} --logfile '/tmp/a \"b\".log'"
+        rtt = "50ms"
+        route = ["a"]
+        start = { uniform = ["0s", "1s"] }
+        [[flow]]
+        name = "page"
+        command = "curl http://{peer}/"
+        controller = "bbr"
+        transport = { kind = "tcp", ecn = true }
+        rtt = "50ms"
+        route = ["a"]
+        "#;
+    let s = parse(text).unwrap();
+    let [web, page] = s.flows.as_slice() else { panic!("two flows") };
+    assert_eq!((&web.controller, &web.traffic), (&None, &Traffic::Bulk(Default::default())));
+    assert_eq!((page.controller.clone(), page.transport.name()), (ControllerConfig::named("bbr"), "tcp"));
+    let command = web.command.as_ref().unwrap();
+    let fill = Fill { peer: "10.0.0.2".parse().unwrap(), duration: Span::s(9), n: 1 };
+    let words = ["iperf3", "-c", "10.0.0.2", "-t", "9", "-p", "5201"];
+    assert_eq!(command.client.argv(&fill), words);
+    assert_eq!(command.server.as_ref().unwrap().argv(&fill).last().unwrap(), "/tmp/a \"b\".log");
+    assert_eq!(s.validate(), Ok(()));
+    let reason = "flow \"web\" runs a command: only the live world does; allowed here: traffic";
+    assert_eq!(s.needs_live().as_deref(), Some(reason));
+    let written = s.to_toml();
+    assert!(!written.contains("traffic"), "{written}");
+    assert_eq!(parse(&written), Ok(s.clone()));
+
+    let mut both = s;
+    both.flows[0].traffic = Traffic::named("web").unwrap();
+    let message = "flow \"web\": traffic beside command: programs send what they will; allowed: one of the two";
+    assert_eq!(both.validate().map_err(|error| error.to_string()), Err(message.to_owned()));
+}
+
 /// Texts for a parameter; some are out of its range.
 fn text(spec: &ParamSpec) -> BoxedStrategy<String> {
     let scaled =
@@ -169,13 +215,27 @@ fn any_hop() -> impl Strategy<Value = Hop> {
     )
 }
 
+fn any_command() -> impl Strategy<Value = Option<Command>> {
+    let line = || "[a-z{}'\"\\\\ #é]{1,12}".prop_filter_map("a legal one", |text| CommandLine::parse(&text).ok());
+    proptest::option::weighted(0.2, (line(), proptest::option::of(line())))
+        .prop_map(|lines| lines.map(|(client, server)| Command { client, server }))
+}
+
 fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
     let way = || prop::sample::subsequence((0..hops).collect::<Vec<_>>(), 0..=hops).prop_shuffle();
-    let kinds = (any_controller(), any_traffic(), any_transport());
+    let kinds = (any_controller(), any_traffic(), any_transport(), any_command());
     let times =
         (any::<u32>(), proptest::option::of(any::<u32>()), 0..4_000_000_000u64, proptest::option::of(any::<u32>()));
     (kinds, times, way(), way(), 1..100u32, any::<prop::sample::Index>(), 1..u64::MAX / 2).prop_map(
-        move |((controller, traffic, transport), (rtt, wide, start, late), mut route, back, count, hop, stop)| {
+        move |(
+            (controller, traffic, transport, command),
+            (rtt, wide, start, late),
+            mut route,
+            back,
+            count,
+            hop,
+            stop,
+        )| {
             if route.is_empty() {
                 route.push(hop.index(hops));
             }
@@ -183,6 +243,7 @@ fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
                 true => transport,
                 false => Transport::named(traffic.carriers()[0]).unwrap(),
             };
+            let traffic = if command.is_some() { Traffic::Bulk(Default::default()) } else { traffic };
             let splits = transport.is_controlled() && controller.splits();
             let transport = if splits { Transport::named("quic").unwrap() } else { transport };
             // The worst case of 8 hops with the longest delays.
@@ -194,6 +255,7 @@ fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
                 count,
                 controller: transport.is_controlled().then_some(controller),
                 traffic,
+                command,
                 rtt: wide.map_or(Rtt::Fixed(rtt), |wide| Rtt::Uniform(rtt, rtt + Span::ns(wide.into()))),
                 route,
                 back: back.clone(),

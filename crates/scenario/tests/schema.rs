@@ -58,6 +58,14 @@ fn both_accept_and_both_refuse() {
         document.pointer_mut(parent).unwrap()[key] = value;
         document
     };
+    let programs = |command: Value, server: Value| {
+        let mut document = base();
+        let flow = document["flow"][0].as_object_mut().unwrap();
+        flow.remove("traffic");
+        flow.insert("command".into(), command);
+        flow.insert("server".into(), server);
+        document
+    };
     let good = [
         change("/flow/1/traffic", json!("thin")),
         change("/hop/1/queue", json!({ "kind": "fifo", "limit": "1.5bdp" })),
@@ -65,6 +73,8 @@ fn both_accept_and_both_refuse() {
         change("/hop/0/loss", json!(0)),
         change("/hop/0/rate", json!([{ "at": "0s", "rate": "20 MBIT" }])),
         change("/hop/0/name", json!("a")),
+        change("/hop/0/jitter", json!("0.5ms")),
+        programs(json!("iperf3 -c {peer}"), json!("iperf3 -s -1")),
     ];
     for document in good {
         assert_eq!((says(&document), parses(&document).err()), (Vec::new(), None), "{document}");
@@ -93,6 +103,10 @@ fn both_accept_and_both_refuse() {
         change("/flow/0/rtt", json!(100)),
         change("/flow/1/rtt/uniform", json!(["10ms"])),
         change("/seed", json!(-1)),
+        change("/hop/0/jitter", json!(1)),
+        programs(json!(["iperf3", "-c"]), json!("iperf3 -s")),
+        programs(json!(" "), json!("iperf3 -s")),
+        programs(json!("iperf3 -c {peer}"), json!("")),
     ];
     for document in bad {
         assert!(!says(&document).is_empty(), "the schema accepts {document}");

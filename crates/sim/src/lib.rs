@@ -24,8 +24,9 @@ pub fn effort(scenario: &Scenario) -> u64 {
     scenario.hops.iter().map(packets).sum::<u64>().saturating_mul(4 + u64::from(flows.ilog2()))
 }
 
-/// Runs a scenario to its end. The summary's wall-clock figures are zero: time is the caller's to measure.
+/// Runs a scenario to its end: a valid one that does not need the live world. The summary's wall-clock figures are zero: time is the caller's to measure.
 pub fn run(scenario: &Scenario, watch: &mut dyn Watch) -> Result<RunResult, Cancelled> {
+    debug_assert_eq!(scenario.needs_live(), None);
     let mut world = build::world(scenario);
     world.run(watch)?;
     Ok(outcome::collect(scenario, world))

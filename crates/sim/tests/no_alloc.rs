@@ -123,6 +123,7 @@ fn scenario(queue: QueueConfig, controller: ControllerConfig, count: u32) -> Sce
             count,
             controller: Some(controller),
             traffic: Traffic::named("bulk").expect("bulk is registered"),
+            command: None,
             rtt: Rtt::Fixed(Span::ms(20)),
             route: vec![0],
             back: Vec::new(),

@@ -246,6 +246,7 @@ fn scenario(setting: &Setting, queue: &QueueConfig, controller: &ControllerConfi
             count: setting.flows,
             controller: Some(controller.clone()),
             traffic: Traffic::Bulk(Default::default()),
+            command: None,
             rtt: Rtt::Fixed(Span::from_secs_f64(setting.rtt_ms / 1e3) + PROCESSING),
             route: vec![0],
             back: vec![],

@@ -88,6 +88,11 @@ fn scenario_files() {
         ("\"10mbit\"", "{ trace = \"missing.mahi\" }", &["missing.mahi"]),
         ("\"10mbit\"", "{ trace = \"words.mahi\" }", &["words.mahi:2"]),
         ("name = \"test\"", "name = ", &["bad.toml:2"]),
+        (
+            "controller = \"new_reno\"\ntraffic = \"bulk\"",
+            "command = \"iperf3 -c {peer}\"",
+            &["bad.toml: flow \"bulk\" runs a command: only the live world does; allowed here: traffic"],
+        ),
     ];
     place.write("words.mahi", "10\nten\n");
     for (from, to, expected) in table {

@@ -1,6 +1,7 @@
 //! `[[flow]]`: what is sent, how, from when to when, and over which hops.
 use super::reader::{Item, Section};
 use crate::check;
+use crate::command::{self, Command, CommandLine};
 use crate::dscp;
 use crate::error::ScenarioError;
 use crate::keys::{self, FlowKeys};
@@ -19,7 +20,9 @@ pub(super) fn read(section: &Section<'_>, hops: &[&str], duration: Span) -> Resu
     let name = section.need("name", check::NAMES)?.string(check::NAMES)?.to_owned();
     let mut plain = FlowKeys::default();
     section.fill(&mut plain)?;
+    let command = command(section)?;
     let traffic = match section.item("traffic") {
+        Some(item) if command.is_some() => return Err(item.error(check::COMMAND_OR_TRAFFIC)),
         Some(item) => item.kind::<Traffic>()?,
         None => Traffic::Bulk(Default::default()),
     };
@@ -28,7 +31,8 @@ pub(super) fn read(section: &Section<'_>, hops: &[&str], duration: Span) -> Resu
         Some(item) => item.kind::<Transport>()?,
         None => default_transport(&traffic, controller.as_ref()),
     };
-    let controller = controller.or_else(|| default_controller(&transport));
+    // What governs a program is the program's affair.
+    let controller = controller.or_else(|| default_controller(&transport).filter(|_| command.is_none()));
     let (low, high) = spread(&section.need("rtt", RTT_FORMS)?, RTT_FORMS)?;
     let rtt = high.map_or(Rtt::Fixed(low), |high| Rtt::Uniform(low, high));
     let start = section.item("start").map(|item| spread(&item, START_FORMS)).transpose()?;
@@ -43,7 +47,38 @@ pub(super) fn read(section: &Section<'_>, hops: &[&str], duration: Span) -> Resu
     let stop = Time::ZERO + stop;
     let ends = ends(section)?;
     let count = plain.count;
-    Ok(Flow { name, count, controller, traffic, rtt, route, back, subflow_route, start, stop, transport, ends })
+    Ok(Flow {
+        name,
+        count,
+        controller,
+        traffic,
+        command,
+        rtt,
+        route,
+        back,
+        subflow_route,
+        start,
+        stop,
+        transport,
+        ends,
+    })
+}
+
+/// The programs at the ends.
+fn command(section: &Section<'_>) -> Result<Option<Command>, ScenarioError> {
+    let line = |key: &str| -> Result<Option<CommandLine>, ScenarioError> {
+        let Some(item) = section.item(key) else { return Ok(None) };
+        let text = item.string(command::ALLOWED)?;
+        CommandLine::parse(text).map(Some).map_err(|message| item.error(format!("{key} {message}")))
+    };
+    match (line("command")?, line("server")?) {
+        (Some(client), server) => Ok(Some(Command { client, server })),
+        (None, None) => Ok(None),
+        (None, Some(_)) => {
+            let message = "server without command; allowed: a command, for which the server is the other end";
+            Err(section.item("server").map_or_else(|| section.error(message), |item| item.error(message)))
+        }
+    }
 }
 
 /// Hosts and code point.
