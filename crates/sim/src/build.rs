@@ -8,7 +8,7 @@ use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Bytes, Ecn, HostId, Pool, Rate, Rng, Span, Time};
 use narrows_scenario::model;
 use narrows_scenario::transport::{Ports, UdpEcn};
-use narrows_scenario::{RateSpec, Rtt, Scenario, Start};
+use narrows_scenario::{RateSpec, Scenario};
 use narrows_world::application::Application;
 use narrows_world::build;
 use narrows_world::record::flow::FlowRecord;
@@ -115,16 +115,8 @@ fn flow(
     record: FlowRecord,
     pipes: &mut BTreeMap<Span, u32>,
 ) -> Flow {
-    let rng = |part: &str| Rng::stream(scenario.seed, &format!("flow.{}.{member}.{part}", group.name));
-    let between = |low: u64, high: u64, rng: &mut Rng| low + rng.below(high.saturating_sub(low) + 1);
-    let rtt = match group.rtt {
-        Rtt::Fixed(rtt) => rtt,
-        Rtt::Uniform(low, high) => Span::ns(between(low.as_ns(), high.as_ns(), &mut rng("rtt"))),
-    };
-    let start = match group.start {
-        Start::At(at) => at,
-        Start::Uniform(low, high) => Time::from_ns(between(low.as_ns(), high.as_ns(), &mut rng("start"))),
-    };
+    let rng = |purpose: &str| build::member_stream(scenario, group, member, purpose);
+    let (rtt, start) = (build::rtt(scenario, group, member), build::start(scenario, group, member));
     let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
     let behind = |way: &[usize]| rtt - (delay(way) + delay(&group.back));
     let (transport, header) = match &group.transport {

@@ -1,9 +1,9 @@
-//! Links as a scenario describes them.
+//! Links and single flows as a scenario describes them.
 use narrows_core::link::{Link, Service};
 use narrows_core::queue::LinkHint;
-use narrows_core::{Bytes, Propagation, Rng, Span};
+use narrows_core::{Bytes, Propagation, Rng, Span, Time};
 use narrows_scenario::model;
-use narrows_scenario::{RateSpec, Release, Rtt, Scenario};
+use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
 
 /// The link of a hop: its queue, and what empties it.
 pub fn link(scenario: &Scenario, index: usize, mtu: Bytes) -> Link {
@@ -20,6 +20,35 @@ pub fn propagation(scenario: &Scenario, hop: &model::Hop) -> Propagation {
 /// A hop's stream of random numbers for this purpose.
 pub fn stream(scenario: &Scenario, hop: &model::Hop, purpose: &str) -> Rng {
     Rng::stream(scenario.seed, &format!("hop.{}.{purpose}", hop.name))
+}
+
+/// The stream of random numbers of one flow of a group for this purpose.
+pub fn member_stream(scenario: &Scenario, group: &model::Flow, member: u32, purpose: &str) -> Rng {
+    Rng::stream(scenario.seed, &format!("flow.{}.{member}.{purpose}", group.name))
+}
+
+/// The base RTT of one flow of a group.
+pub fn rtt(scenario: &Scenario, group: &model::Flow, member: u32) -> Span {
+    match group.rtt {
+        Rtt::Fixed(rtt) => rtt,
+        Rtt::Uniform(low, high) => {
+            Span::ns(between(low.as_ns(), high.as_ns(), member_stream(scenario, group, member, "rtt")))
+        }
+    }
+}
+
+/// When one flow of a group starts.
+pub fn start(scenario: &Scenario, group: &model::Flow, member: u32) -> Time {
+    match group.start {
+        Start::At(at) => at,
+        Start::Uniform(low, high) => {
+            Time::from_ns(between(low.as_ns(), high.as_ns(), member_stream(scenario, group, member, "start")))
+        }
+    }
+}
+
+fn between(low: u64, high: u64, mut rng: Rng) -> u64 {
+    low + rng.below(high.saturating_sub(low) + 1)
 }
 
 /// The base RTT of the farthest flow that crosses a hop.
