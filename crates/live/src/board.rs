@@ -1,34 +1,106 @@
 //! What the ends of flows tell the records.
-use narrows_core::{FlowId, Span};
+//!
+//! The ends run on threads of their own and post what they see; the thread that records takes it once per sampling interval.
+use narrows_core::Span;
 use narrows_world::meters::{Meters, SenderStats};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What has been reported of a flow since the last time.
+/// What is known of a flow. Counters count from the flow's start; lists and meters are what came since the last taking.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The sender's state now.
+    /// The sender's state when it was last looked at.
     pub meters: Option<Meters>,
-    /// Round-trip times measured.
+    /// Round-trip times, as the sender has smoothed them.
     pub rtts: Vec<Span>,
-    /// How long transfers took that are complete.
+    /// Payload that the receiving application has read, bytes.
+    pub payload: u64,
+    /// What each completed transfer took, from its handing over to the reading of its last byte.
     pub completions: Vec<Span>,
-    /// What the sender has counted since the beginning.
-    pub stats: Option<SenderStats>,
+    /// What the sender counts.
+    pub stats: SenderStats,
+    /// Datagrams that the system did not take: its own buffers were full before the network saw them.
+    pub refused: u64,
+    /// What ended the connection before its time.
+    pub trouble: Option<String>,
 }
 
-/// Reports on their way to the records.
+/// Where ends post, and the records take.
+#[derive(Debug)]
+pub struct Board {
+    slots: Box<[Slot]>,
+}
+
 #[derive(Debug, Default)]
-pub struct Board(Mutex<HashMap<FlowId, Report>>);
+struct Slot {
+    /// Apart from the rest: it changes with every read.
+    payload: AtomicU64,
+    report: Mutex<Report>,
+}
 
 impl Board {
-    /// Adds to a flow's report.
-    pub fn report(&self, flow: FlowId, add: impl FnOnce(&mut Report)) {
-        add(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(flow).or_default());
+    /// For so many flows.
+    pub fn new(flows: usize) -> Board {
+        Board { slots: (0..flows).map(|_| Slot::default()).collect() }
     }
 
-    /// Takes a flow's report away.
-    pub fn take(&self, flow: FlowId) -> Report {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&flow).unwrap_or_default()
+    /// How many flows it has room for.
+    pub fn flows(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Takes what there is of a flow; nothing of one that is not on the board.
+    pub fn take(&self, flow: usize) -> Report {
+        let Some(slot) = self.slots.get(flow) else { return Report::default() };
+        let mut report = slot.lock();
+        let taken = Report {
+            meters: report.meters.take(),
+            rtts: std::mem::take(&mut report.rtts),
+            completions: std::mem::take(&mut report.completions),
+            trouble: report.trouble.take(),
+            stats: report.stats,
+            refused: report.refused,
+            payload: slot.payload.load(Ordering::Relaxed),
+        };
+        drop(report);
+        taken
+    }
+
+    /// The receiving application has read so many bytes; returns how many in all.
+    pub(crate) fn read(&self, flow: usize, bytes: u64) -> u64 {
+        self.slots[flow].payload.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+
+    /// Changes what is posted of a flow.
+    pub(crate) fn post(&self, flow: usize, change: impl FnOnce(&mut Report)) {
+        change(&mut self.slots[flow].lock());
+    }
+}
+
+impl Slot {
+    /// What a thread left behind that panicked is as good as before: every change is whole.
+    fn lock(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_stay_and_lists_are_taken() {
+        let board = Board::new(2);
+        assert_eq!((board.read(1, 100), board.read(1, 20)), (100, 120));
+        board.post(1, |report| {
+            report.rtts.push(Span::ms(7));
+            report.stats.retransmits = 3;
+        });
+        let first = board.take(1);
+        assert_eq!((first.payload, first.rtts, first.stats.retransmits), (120, vec![Span::ms(7)], 3));
+        let second = board.take(1);
+        assert_eq!((second.payload, second.rtts, second.stats.retransmits), (120, vec![], 3));
+        assert_eq!(board.take(0).payload, 0);
+        assert_eq!(board.take(9).payload, 0, "not on the board");
     }
 }

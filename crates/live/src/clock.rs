@@ -1,8 +1,8 @@
-//! The machine's clock, seen from a run's epoch: the only place where this crate reads one.
-use narrows_core::{Span, Time};
+//! The only clock of this world: time since a run's epoch.
+use narrows_core::Time;
 use std::time::Instant;
 
-/// A clock that has been running since the epoch.
+/// Counts from the run's epoch; copies share it.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch: Instant,
@@ -10,13 +10,13 @@ pub struct Clock {
 
 impl Clock {
     /// The epoch is now.
-    #[expect(clippy::disallowed_methods, reason = "the live world's clock")]
+    #[expect(clippy::disallowed_methods, reason = "one of the two clock files: here time enters the live world")]
     pub fn start() -> Clock {
         Clock { epoch: Instant::now() }
     }
 
-    /// The time, ns since the epoch; it never runs backwards.
+    /// Time since the epoch.
     pub fn now(&self) -> Time {
-        Time::ZERO + Span::ns(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        Time::from_ns(self.epoch.elapsed().as_nanos() as u64)
     }
 }

@@ -24,10 +24,11 @@ pub struct Ledger {
 pub struct Entry {
     /// The record.
     pub record: FlowRecord,
-    /// Segments that came again.
-    pub retransmits: u64,
-    /// What the sender says of itself, if it says anything.
-    pub reported: Option<SenderStats>,
+    /// Segments that came in again: of senders that report nothing.
+    retransmits: u64,
+    /// What the sender counts, from its start, and at the end of the warm-up.
+    stats: SenderStats,
+    stats_before: SenderStats,
     /// First byte after the highest that came in, and after the highest that got through.
     came: Option<u32>,
     through: Option<u32>,
@@ -64,7 +65,8 @@ impl Ledger {
             self.flows.push(Entry {
                 record: FlowRecord::new(tracked.then_some(self.points), digits),
                 retransmits: 0,
-                reported: None,
+                stats: SenderStats::default(),
+                stats_before: SenderStats::default(),
                 came: None,
                 through: None,
                 first: None,
@@ -111,12 +113,12 @@ impl Ledger {
     fn take_reports(&mut self) -> Vec<Option<narrows_world::meters::Meters>> {
         let mut meters = Vec::with_capacity(self.tracked);
         for (n, entry) in self.flows.iter_mut().enumerate() {
-            let report = self.board.take(FlowId(n as u32));
+            let report = self.board.take(n);
             if self.counts {
                 report.rtts.iter().for_each(|&rtt| entry.record.rtt(rtt));
                 report.completions.iter().for_each(|&took| entry.record.completed(took));
             }
-            entry.reported = report.stats.or(entry.reported);
+            entry.stats = report.stats;
             meters.push(report.meters);
         }
         meters
@@ -127,6 +129,14 @@ impl Ledger {
 const MANY_FLOWS: usize = 100;
 
 impl Entry {
+    /// What the sender has counted since the end of the warm-up; of one that reports nothing, what could be seen.
+    pub fn stats(&self) -> SenderStats {
+        SenderStats {
+            retransmits: (self.stats.retransmits - self.stats_before.retransmits).max(self.retransmits),
+            timeouts: self.stats.timeouts - self.stats_before.timeouts,
+        }
+    }
+
     /// Bytes of a packet that got through for the first time: how far it takes the stream. What fills a hole counts when the
     /// hole is passed, so that nothing has to be remembered of holes.
     fn first_time(&mut self, cargo: Cargo) -> u32 {
@@ -162,7 +172,7 @@ impl Witness for Ledger {
         self.counts = true;
         for entry in &mut self.flows {
             entry.record.restart();
-            entry.retransmits = 0;
+            (entry.retransmits, entry.stats_before) = (0, entry.stats);
         }
     }
 }
