@@ -2,7 +2,8 @@
 use crate::comparison::{Comparison, Group, Run, Source};
 use crate::estimate::Estimate;
 use crate::figure::{COMPLETIONS, FAIRNESS, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS};
-use crate::terminal::Style;
+use crate::notes::{Note, notes};
+use crate::terminal::{Style, line};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use narrows_scenario::result::ResultError;
 use std::fmt::Write as _;
@@ -17,6 +18,8 @@ pub struct Diff {
     pub only_first: Vec<String>,
     /// What only the second has.
     pub only_second: Vec<String>,
+    /// What is to be said of each.
+    pub notes: [Vec<Note>; 2],
 }
 
 /// A thing that both results have: a hop, a kind of flow.
@@ -28,33 +31,34 @@ pub struct Section {
     pub figures: Vec<Change>,
 }
 
-/// A figure in both results.
+/// A figure, in at least one of the two results.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
     /// `sojourn p99 (ms)`.
     pub figure: String,
     /// How many decimals it is worth.
     pub decimals: usize,
-    /// In the first result.
-    pub first: Estimate,
+    /// In the first result; `None` where that does not know it.
+    pub first: Option<Estimate>,
     /// In the second.
-    pub second: Estimate,
+    pub second: Option<Estimate>,
 }
 
 impl Change {
-    /// Second less first.
-    pub fn difference(&self) -> f64 {
-        self.second.mean - self.first.mean
+    /// Second less first; `None` unless both know it.
+    pub fn difference(&self) -> Option<f64> {
+        Some(self.second?.mean - self.first?.mean)
     }
 
     /// The difference in per cent of the first; `None` when that is zero.
     pub fn percent(&self) -> Option<f64> {
-        (self.first.mean != 0.0).then(|| 100.0 * self.difference() / self.first.mean.abs())
+        let first = self.first.filter(|first| first.mean != 0.0)?;
+        Some(100.0 * self.difference()? / first.mean.abs())
     }
 
     /// Is the difference more than the spread between seeds explains? `None` unless both have several runs.
     pub fn is_significant(&self) -> Option<bool> {
-        self.first.differs_from(&self.second)
+        self.first?.differs_from(&self.second?)
     }
 }
 
@@ -69,7 +73,8 @@ impl Diff {
     /// Groups match by label (a single group matches a single group, whatever their labels), hops and kinds of flows by
     /// name.
     pub fn between(first: &Comparison, second: &Comparison) -> Diff {
-        let mut diff = Diff { sections: Vec::new(), only_first: Vec::new(), only_second: Vec::new() };
+        let notes = [notes(first), notes(second)];
+        let mut diff = Diff { sections: Vec::new(), only_first: Vec::new(), only_second: Vec::new(), notes };
         if let ([a], [b]) = (first.groups.as_slice(), second.groups.as_slice()) {
             let name = if a.label == b.label { a.label.clone() } else { format!("{} → {}", a.label, b.label) };
             diff.add_group(&name, a, b);
@@ -128,6 +133,12 @@ impl Diff {
                 let _ = writeln!(out, "\nonly in {which}: {}", names.join(", ").replace(|c: char| c.is_control(), " "));
             }
         }
+        if self.notes.iter().any(|notes| !notes.is_empty()) {
+            out.push('\n');
+        }
+        for (which, notes) in ["a  ", "b  "].into_iter().zip(&self.notes) {
+            out.extend(notes.iter().map(|note| line(note, which, style)));
+        }
         let judged = self.sections.iter().flat_map(|s| &s.figures).any(|change| change.is_significant().is_some());
         if judged {
             out.push_str("\n± 95 % confidence over seeds; * differs by more than chance (Welch's t test, 95 %)\n");
@@ -154,10 +165,10 @@ impl Section {
             let mark = if change.is_significant() == Some(true) { "*" } else { "" };
             table.add_row([
                 Cell::new(&change.figure),
-                right(value(&change.first)),
-                right(value(&change.second)),
-                right(signed(change.difference(), decimals)),
-                right(change.percent().map_or_else(|| "–".to_owned(), |p| signed(p, 1))),
+                right(or_dash(change.first.as_ref().map(value))),
+                right(or_dash(change.second.as_ref().map(value))),
+                right(or_dash(change.difference().map(|d| signed(d, decimals)))),
+                right(or_dash(change.percent().map(|p| signed(p, 1)))),
                 Cell::new(mark),
             ]);
         }
@@ -166,6 +177,10 @@ impl Section {
         }
         table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
     }
+}
+
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "–".to_owned())
 }
 
 /// `+1.5`, `-1.5`; zero has no sign.
@@ -183,7 +198,7 @@ fn figures(source: &Source) -> Vec<Figure> {
     }
 }
 
-/// `None` when one of the two lacks the figure, or when it is a rare one and zero in both.
+/// `None` when both lack the figure, or when it is a rare one and not above zero in either.
 fn change(figure: &Figure, source: &Source, a: &Group, b: &Group) -> Option<Change> {
     let read = |run: &Run| {
         let hop = match source {
@@ -192,13 +207,14 @@ fn change(figure: &Figure, source: &Source, a: &Group, b: &Group) -> Option<Chan
         };
         (figure.read)(&Scope { summary: &run.result.summary, hop, flows: run.flows(source) })
     };
-    let first = Estimate::of(a.runs.iter().filter_map(read))?;
-    let second = Estimate::of(b.runs.iter().filter_map(read))?;
-    if figure.shown == Shown::IfAny && first.mean == 0.0 && second.mean == 0.0 {
+    let first = Estimate::of(a.runs.iter().filter_map(read));
+    let second = Estimate::of(b.runs.iter().filter_map(read));
+    let known = || first.iter().chain(&second);
+    let largest = known().map(|estimate| estimate.mean.abs()).reduce(f64::max)?;
+    if figure.shown == Shown::IfAny && largest == 0.0 {
         return None;
     }
-    let several = first.runs.max(second.runs) > 1;
-
-    let decimals = figure.digits.decimals(first.mean.abs().max(second.mean.abs()), several);
+    let several = known().any(|estimate| estimate.runs > 1);
+    let decimals = figure.digits.decimals(largest, several);
     Some(Change { figure: figure.name(), decimals, first, second })
 }

@@ -7,6 +7,7 @@ mod facts;
 mod rows;
 
 use crate::comparison::Comparison;
+use crate::notes::{Note, notes};
 use crate::palette::{self, Paint};
 use crate::table::Table;
 use askama::Template;
@@ -29,6 +30,7 @@ pub fn render(comparison: &Comparison) -> Result<String, String> {
         most_flows: MOST_FLOWS,
         drops: DropTable::of(comparison),
         runs: comparison.most_runs(),
+        notes: notes(comparison),
         paints: (0..comparison.groups.len()).map(palette::paint).collect(),
         scenarios: scenarios(comparison),
         style: include_str!("../templates/report.css"),
@@ -53,6 +55,7 @@ struct Page<'a> {
     most_flows: usize,
     drops: Option<DropTable>,
     runs: usize,
+    notes: Vec<Note>,
     paints: Vec<Paint>,
     scenarios: Vec<ScenarioText<'a>>,
     style: &'static str,

@@ -2,6 +2,7 @@
 //! intervals make a table too wide, they move to a line of their own.
 use crate::comparison::Comparison;
 use crate::estimate::Estimate;
+use crate::notes::{Note, notes};
 use crate::palette;
 use crate::table::{Column, Row, Table};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle};
@@ -16,7 +17,7 @@ pub struct Style {
     pub colour: bool,
 }
 
-/// The table of queues, the table of flow groups where there are several, and what the intervals mean.
+/// The table of queues, the table of flow groups where there are several, what the intervals mean, and notes.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     let mut out = table(&Table::of_queues(comparison), style);
     if let Some(flows) = Table::of_flow_groups(comparison) {
@@ -29,7 +30,21 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
             let _ = writeln!(out, "\nmeans of {runs} runs ± 95 % confidence");
         }
     }
+    let notes = notes(comparison);
+    if !notes.is_empty() {
+        out.push('\n');
+    }
+    out.extend(notes.iter().map(|note| line(note, "", style)));
     out
+}
+
+/// A note as a line, with something before it.
+pub(crate) fn line(note: &Note, before: &str, style: &Style) -> String {
+    let text = sanitise(&note.text);
+    match style.colour && note.is_warning {
+        true => format!("\x1b[33m{before}{text}\x1b[0m\n"),
+        false => format!("{before}{text}\n"),
+    }
 }
 
 /// A table as text; every line ends with a newline.

@@ -124,6 +124,31 @@ fn single_groups_are_compared_whatever_they_are_called() {
     let diff = Diff::between(&a, &b);
     assert_eq!(diff.sections[0].name, "fifo → codel · bottleneck");
     let drops = diff.sections[0].figures.iter().find(|c| c.figure == "drops").expect("drops are compared");
-    assert_eq!((drops.difference(), drops.is_significant()), (30.0, None), "one run each: no verdict");
+    assert_eq!((drops.difference(), drops.is_significant()), (Some(30.0), None), "one run each: no verdict");
     assert_eq!(drops.percent().map(f64::round), Some(68.0));
+}
+
+#[test]
+fn what_only_one_world_knows_has_a_dash_and_times_kept_are_said() {
+    let (first, second) = (scratch("worlds-a"), scratch("worlds-b"));
+    store(&first, &comparison(&QUEUES[..1], &["cubic"], 1));
+    let mut live = comparison(&QUEUES[..1], &["cubic"], 1);
+    let summary = &mut live.groups[0].runs[0].result.summary;
+    summary.flows[0].rtt_ms = None;
+    summary.hops[0].marks = 0;
+    summary.timing = Some(sample::timing(0.0035));
+    store(&second, &live);
+    let text = diff(&first, &second, &Style::default()).expect("both can be read");
+    let row = |figure: &str| text.lines().find(|line| line.starts_with(figure)).unwrap_or_default().to_owned();
+    let cells: Vec<String> = row("RTT mean").split_whitespace().skip(3).map(str::to_owned).collect();
+    assert_eq!(cells, ["133.4", "–", "–", "–"], "{text}");
+    assert!(!text.contains("marks") && !text.contains("completed"), "in neither:\n{text}");
+    let end = "\nb  kept its times: 99 % within 0.08 ms, at worst 4 ms\n\
+               b  fell behind by 4 ms, 0.35 % of packets by more than 1 ms\n";
+    assert!(text.ends_with(end), "{text}");
+    let back = Diff::between(&live, &comparison(&QUEUES[..1], &["cubic"], 1));
+    let of_flow = back.sections.last().expect("there are flows");
+    let rtt = of_flow.figures.iter().find(|change| change.figure == "RTT mean (ms)").expect("one of them knows it");
+    assert_eq!((rtt.first, rtt.difference(), rtt.percent(), rtt.is_significant()), (None, None, None, None));
+    assert!(rtt.second.is_some() && back.notes[1].is_empty());
 }

@@ -1,6 +1,7 @@
 //! Tables as a person reads them.
 mod sample;
 use narrows_report::terminal::{self, Style};
+use narrows_scenario::result::summary::Timing;
 use sample::{QUEUES, comparison};
 
 fn plain(queues: &[sample::Queue], flows: &[&str], seeds: u64, width: Option<usize>) -> String {
@@ -96,4 +97,33 @@ fn verdicts_are_columns_where_somebody_gives_them() {
     assert!(row("tonopah").ends_with("97.00     1.00         2.00"), "{text}");
     assert!(row("cubic").ends_with("–        –            –"), "{text}");
     assert!(!plain(&QUEUES[..1], &["cubic"], 1, None).contains("verdict"));
+}
+
+#[test]
+fn how_times_were_kept_is_below_the_table_and_falling_behind_is_a_warning() {
+    let mut result = comparison(&QUEUES[..1], &["cubic"], 3);
+    let plain = Style::default();
+    assert!(!terminal::comparison(&result, &plain).contains("times"), "virtual time has nothing to say");
+    let mut kept = sample::timing(0.0);
+    kept.late_ms.max = 0.9;
+    for run in &mut result.groups[0].runs {
+        run.result.summary.timing = Some(kept);
+    }
+    let text = terminal::comparison(&result, &plain);
+    assert!(text.ends_with("confidence\n\nkept its times: 99 % within 0.08 ms, at worst 0.9 ms\n"), "{text}");
+    // The worst run counts.
+    result.groups[0].runs[1].result.summary.timing = Some(sample::timing(0.003));
+    let text = terminal::comparison(&result, &plain);
+    assert!(text.ends_with("at worst 4 ms\nfell behind by 4 ms, 0.3 % of packets by more than 1 ms\n"), "{text}");
+    let colour = terminal::comparison(&result, &Style { colour: true, ..plain });
+    assert!(colour.ends_with("\x1b[33mfell behind by 4 ms, 0.3 % of packets by more than 1 ms\x1b[0m\n"), "{colour:?}");
+    result.groups[0].runs[2].result.summary.timing = Some(Timing { stamped_late_share: 0.02, ..kept });
+    let text = terminal::comparison(&result, &plain);
+    let last = "read 2 % of packets after more than 1 ms of oversleeping: their delays seem too short\n";
+    assert!(text.ends_with(last), "{text}");
+    // One in a thousand is not yet worth a warning; beside other groups each says whose the times are.
+    let mut two = comparison(&QUEUES[..2], &["cubic"], 1);
+    two.groups[1].runs[0].result.summary.timing = Some(sample::timing(0.001));
+    let text = terminal::comparison(&two, &plain);
+    assert!(text.ends_with("\n\ncodel kept its times: 99 % within 0.08 ms, at worst 4 ms\n"), "{text}");
 }

@@ -72,6 +72,7 @@ fn result() -> RunResult {
         hops: vec![hop],
         flows: vec![flow],
         fairness: Fairness { jain: 1.0 },
+        timing: None,
         cost: Cost { packets: 1, events: 2, wall_s: 0.5, packets_per_s: 2.0, peak_bytes: 3 },
     };
     let wave = |n: usize, k: f64| (0..n).map(|i| (i as f64 * 0.01, (i as f64 * k) % 7.3)).collect::<Vec<_>>();
@@ -87,6 +88,20 @@ fn result() -> RunResult {
 }
 
 #[test]
+fn how_times_were_kept_stands_before_the_cost() {
+    let dir = Folder::new("timing");
+    let late_ms = Quantiles { mean: 0.02, p50: 0.01, p95: 0.05, p99: 0.08, max: 0.9 };
+    let timing = Timing { packets: 1000, late_ms, late_share: 0.0, stamped_late_share: 0.0, wakes: 900, cpu_s: 1.5 };
+    let mut result = result();
+    result.summary.timing = Some(timing);
+    folder::write(&dir.0, &scenario(Path::new(""), "\"1mbit\""), &result).unwrap();
+    assert_eq!(folder::read(&dir.0).unwrap().summary, result.summary);
+    let text = std::fs::read_to_string(dir.0.join("summary.json")).unwrap();
+    let place = |key: &str| text.find(&format!("\n  \"{key}\"")).unwrap();
+    assert!(place("fairness") < place("timing") && place("timing") < place("cost"), "{text}");
+}
+
+#[test]
 fn what_goes_in_comes_out() {
     let dir = Folder::new("in-out");
     let (scenario, result) = (scenario(Path::new(""), "\"1mbit\""), result());
@@ -95,6 +110,8 @@ fn what_goes_in_comes_out() {
     folder::write(&dir.0, &scenario, &result).unwrap();
     let stored = folder::read(&dir.0).unwrap();
     assert_eq!(stored.summary, result.summary);
+    let text = std::fs::read_to_string(dir.0.join("summary.json")).unwrap();
+    assert!(!text.contains("timing"), "virtual time keeps its times:\n{text}");
     assert_eq!(stored.series, result.series);
     assert_eq!(stored.cdfs, result.cdfs);
     assert_eq!(Scenario::load(dir.0.join("scenario.toml")).unwrap(), scenario);

@@ -59,6 +59,7 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
         hops,
         flows,
         fairness,
+        timing: None,
         cost,
     };
     RunResult { summary, series, cdfs }

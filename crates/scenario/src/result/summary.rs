@@ -1,6 +1,6 @@
 //! `summary.json`: the figures of a run, under the names that every tool shares.
 //!
-//! All but the last key, `cost`, are the same on every machine for the same scenario and seed.
+//! In virtual time all but the last key, `cost`, are the same on every machine for the same scenario and seed.
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -21,6 +21,9 @@ pub struct Summary {
     pub flows: Vec<FlowSummary>,
     /// Between flows.
     pub fairness: Fairness,
+    /// How exactly a world in real time kept its times; left out by worlds in virtual time, which have no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Timing>,
     /// What the run took; differs from run to run.
     pub cost: Cost,
 }
@@ -164,6 +167,25 @@ pub struct Verdicts {
 pub struct Fairness {
     /// Jain's index of the flows' goodputs; 1 when all are equal.
     pub jain: f64,
+}
+
+/// How exactly a world in real time kept its times. In its records every packet leaves when it was due; here is how much
+/// later it really was handed on. Warm-up left out.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Timing {
+    /// Packets handed on.
+    pub packets: u64,
+    /// How much later than due they were, ms.
+    pub late_ms: Quantiles,
+    /// Share of them that were more than 1 ms late, 0 to 1.
+    pub late_share: f64,
+    /// Share of them that were read in a wake-up more than 1 ms late, 0 to 1: they may have arrived as much before the
+    /// time that was noted.
+    pub stamped_late_share: f64,
+    /// How often the threads that carry packets woke up.
+    pub wakes: u64,
+    /// Processor time of these threads, in the kernel and outside, s.
+    pub cpu_s: f64,
 }
 
 /// What a run took.

@@ -1,0 +1,74 @@
+//! Sentences that belong below a result's table, for a terminal and for the page: how exactly a world in real time kept
+//! its times, and whether it fell behind.
+use crate::comparison::{Comparison, Group};
+use narrows_scenario::result::summary::Timing;
+
+/// A sentence about how a result came about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// Without a full stop at its end.
+    pub text: String,
+    /// The figures are to be taken with care.
+    pub is_warning: bool,
+}
+
+/// Late packets below this share do not move a figure that is shown.
+const FEW: f64 = 0.001;
+
+/// What is to be said of these results; of several runs of a group the worst counts, figure by figure.
+pub fn notes(comparison: &Comparison) -> Vec<Note> {
+    let several = comparison.groups.len() > 1;
+    let of = |group: &Group| of_group(group, if several { format!("{} ", group.label) } else { String::new() });
+    comparison.groups.iter().flat_map(of).collect()
+}
+
+fn of_group(group: &Group, who: String) -> Vec<Note> {
+    let timings: Vec<&Timing> = group.runs.iter().filter_map(|run| run.result.summary.timing.as_ref()).collect();
+    if timings.is_empty() {
+        return Vec::new();
+    }
+    let worst = |of: fn(&Timing) -> f64| timings.iter().map(|timing| of(timing)).fold(0.0, f64::max);
+    let (p99, max) = (worst(|t| t.late_ms.p99), worst(|t| t.late_ms.max));
+    let text = format!("{who}kept its times: 99 % within {} ms, at worst {} ms", short(p99), short(max));
+    let mut notes = vec![Note { text, is_warning: false }];
+    let mut warn = |text: String| notes.push(Note { text, is_warning: true });
+    let late = worst(|t| t.late_share);
+    if late > FEW {
+        let share = short(100.0 * late);
+        warn(format!("{who}fell behind by {} ms, {share} % of packets by more than 1 ms", short(max)));
+    }
+    let stamped = worst(|t| t.stamped_late_share);
+    if stamped > FEW {
+        let share = short(100.0 * stamped);
+        warn(format!(
+            "{who}read {share} % of packets after more than 1 ms of oversleeping: their delays seem too short"
+        ));
+    }
+    notes
+}
+
+/// Two significant digits, at least a thousandth.
+fn short(value: f64) -> String {
+    let decimals = match value {
+        v if v >= 9.95 => 0,
+        v if v >= 0.995 => 1,
+        v if v >= 0.0995 => 2,
+        _ => 3,
+    };
+    let text = format!("{:.decimals$}", if value > 0.0 { value.max(0.001) } else { 0.0 });
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn two_digits_are_enough() {
+        let shown = [0.0, 1e-9, 0.0804, 0.0996, 0.9, 0.996, 4.0, 4.26, 9.96, 10.0, 1234.5].map(short);
+        assert_eq!(shown, ["0", "0.001", "0.08", "0.1", "0.9", "1", "4", "4.3", "10", "10", "1234"]);
+    }
+}
