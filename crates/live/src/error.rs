@@ -9,6 +9,10 @@ pub enum LiveError {
     NotAllowed(String),
     /// The scenario asks for what this world does not have; says what it has.
     Unsupported(String),
+    /// It was ended before its time.
+    Cancelled,
+    /// A part of this world failed, which is a mistake in it.
+    Broken(String),
     /// The system failed at this.
     System {
         /// What was being done: `create a network namespace`.
@@ -30,6 +34,8 @@ impl fmt::Display for LiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LiveError::NotAllowed(message) | LiveError::Unsupported(message) => f.write_str(message),
+            LiveError::Cancelled => f.write_str("the run was ended before its time"),
+            LiveError::Broken(message) => write!(f, "this should not happen: {message}"),
             LiveError::System { doing, error } => write!(f, "cannot {doing}: {error}"),
         }
     }

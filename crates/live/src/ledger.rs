@@ -199,6 +199,11 @@ impl Default for Punctuality {
 }
 
 impl Punctuality {
+    /// The latest so far.
+    pub fn latest(&self) -> Span {
+        self.late.longest()
+    }
+
     /// A packet was handed over so late.
     pub fn record(&mut self, late: Span) {
         self.late.record(late);

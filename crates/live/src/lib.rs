@@ -12,6 +12,7 @@
 //! - `endpoint`: senders and receivers of a scenario's flows, on kernel sockets.
 pub mod board;
 pub mod clock;
+pub mod duplex;
 pub mod error;
 pub mod flows;
 pub mod frame;
@@ -19,5 +20,6 @@ pub mod ledger;
 pub mod path;
 pub mod pump;
 pub mod sandbox;
+pub mod view;
 
 pub use error::LiveError;

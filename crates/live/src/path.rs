@@ -4,10 +4,10 @@
 //! thing at its own time and in the order of these times, so that waking late changes nothing but when packets are handed
 //! over. A path holds packets' metadata; the frames are the driver's, indexed by [`PacketId::index`].
 //!
-//! A packet's way: the hops of its [`Route`] one after the other (queue, link, loss, propagation), then the route's tail, the
+//! A packet's way: the hops of its [`Way`] one after the other (queue, link, loss, propagation), then the way's tail, the
 //! delay of what is not modelled as a hop. The number of hops is small, so what is due next is found by looking at each.
 use narrows_core::link::{Link, Poll};
-use narrows_core::queue::Ctx;
+use narrows_core::queue::{Ctx, Queue};
 use narrows_core::{Bytes, DropReason, Ecn, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
 use narrows_scenario::Scenario;
 use narrows_world::build;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 /// A way over the hops of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Route {
+pub struct Way {
     /// Hops by their index in the path; may be empty.
     pub hops: Vec<u16>,
     /// Delay after the last hop.
@@ -66,7 +66,7 @@ pub struct Path {
     underway: Vec<Underway>,
     drops: Vec<(PacketId, DropReason)>,
     hops: Vec<Hop>,
-    ways: Vec<Way>,
+    stretches: Vec<Stretch>,
     ready: VecDeque<Delivery>,
     sampling: Sampling,
     next_sample: Time,
@@ -90,7 +90,7 @@ struct Hop {
     soonest_beyond: Span,
 }
 
-struct Way {
+struct Stretch {
     hops: Vec<u16>,
     tail: Span,
     pipe: VecDeque<(Time, PacketId)>,
@@ -123,7 +123,7 @@ enum Due {
 
 impl Path {
     /// The hops of a scenario with these indices, and the ways over them. `mtu` of the devices at both ends, bytes.
-    pub fn new(scenario: &Scenario, hops: &[usize], routes: &[Route], mtu: Bytes, sampling: Sampling) -> Path {
+    pub fn new(scenario: &Scenario, hops: &[usize], ways: &[Way], mtu: Bytes, sampling: Sampling) -> Path {
         let hop = |&index: &usize| {
             let spec = &scenario.hops[index];
             Hop {
@@ -141,18 +141,18 @@ impl Path {
         };
         let mut hops: Vec<Hop> = hops.iter().map(hop).collect();
         for index in 0..hops.len() {
-            let beyond = routes.iter().filter_map(|route| rest(route, index, &hops)).min();
+            let beyond = ways.iter().filter_map(|way| rest(way, index, &hops)).min();
             hops[index].soonest_beyond = beyond.unwrap_or(Span::ZERO);
             hops[index].soonest = hops[index].propagation.shortest() + hops[index].soonest_beyond;
         }
-        let way = |route: &Route| Way { hops: route.hops.clone(), tail: route.tail, pipe: VecDeque::new() };
+        let stretch = |way: &Way| Stretch { hops: way.hops.clone(), tail: way.tail, pipe: VecDeque::new() };
         Path {
             now: Time::ZERO,
             pool: Pool::new(),
             underway: Vec::new(),
             drops: Vec::with_capacity(64),
             hops,
-            ways: routes.iter().map(way).collect(),
+            stretches: ways.iter().map(stretch).collect(),
             ready: VecDeque::with_capacity(64),
             sampling,
             next_sample: Time::ZERO + sampling.spacing,
@@ -161,13 +161,13 @@ impl Path {
     }
 
     /// A place for a packet that is about to be offered on this way; the frame goes to this index.
-    pub fn insert(&mut self, meta: PacketMeta, ip_len: u32, route: u16) -> PacketId {
+    pub fn insert(&mut self, meta: PacketMeta, ip_len: u32, way: u16) -> PacketId {
         let came_marked = meta.ecn == Ecn::Ce;
         let id = self.pool.insert(meta);
         if id.index() >= self.underway.len() {
             self.underway.resize(id.index() + 1, Underway::default());
         }
-        self.underway[id.index()] = Underway { ip_len, way: route, came_marked, ..Underway::default() };
+        self.underway[id.index()] = Underway { ip_len, way, came_marked, ..Underway::default() };
         id
     }
 
@@ -175,7 +175,7 @@ impl Path {
     pub fn offer(&mut self, id: PacketId, now: Time, witness: &mut dyn Witness) {
         self.advance(now, witness);
         let way = usize::from(self.underway[id.index()].way);
-        match self.ways[way].hops.first() {
+        match self.stretches[way].hops.first() {
             Some(&hop) => self.enqueue(usize::from(hop), id, witness),
             None => self.leave(way, id),
         }
@@ -215,7 +215,7 @@ impl Path {
             let pipe = hop.pipe.front().map(|&(at, _)| at + hop.soonest_beyond);
             [link, pipe]
         });
-        hops.flatten().chain(self.ways.iter().filter_map(|way| way.pipe.front().map(|&(at, _)| at))).min()
+        hops.flatten().chain(self.stretches.iter().filter_map(|way| way.pipe.front().map(|&(at, _)| at))).min()
     }
 
     /// Packets that wait or travel.
@@ -223,19 +223,14 @@ impl Path {
         self.pool.live()
     }
 
-    /// Packets that wait at a hop now.
-    pub fn backlog(&self, hop: usize) -> u32 {
-        self.hops[hop].link.queue().backlog().packets
+    /// The disciplines and records of the hops, in their order.
+    pub fn hops(&self) -> impl Iterator<Item = (&Queue, &HopRecord)> {
+        self.hops.iter().map(|hop| (hop.link.queue(), &hop.record))
     }
 
-    /// The discipline of a hop, to observe.
-    pub fn queue(&self, hop: usize) -> &narrows_core::queue::Queue {
-        self.hops[hop].link.queue()
-    }
-
-    /// What a hop has sent so far, and what it has dropped, packets.
-    pub fn record(&self, hop: usize) -> &HopRecord {
-        &self.hops[hop].record
+    /// When the last sample was taken.
+    pub fn sampled(&self) -> Time {
+        self.next_sample - self.sampling.spacing
     }
 
     /// The records, in the order of the hops.
@@ -250,7 +245,7 @@ impl Path {
             let timer = hop.link.queue().next_timer().map(|at| (at, Due::Timer(n)));
             [pipe, link, timer]
         });
-        let tails = self.ways.iter().enumerate().filter_map(|(n, way)| Some((way.pipe.front()?.0, Due::Tail(n))));
+        let tails = self.stretches.iter().enumerate().filter_map(|(n, way)| Some((way.pipe.front()?.0, Due::Tail(n))));
         let warmup = (!self.warmed_up).then_some((self.sampling.warmup, Due::WarmedUp));
         hops.flatten().chain(tails).chain(warmup).chain([(self.next_sample, Due::Sample)]).min()
     }
@@ -263,7 +258,7 @@ impl Path {
                 }
             }
             Due::Tail(way) => {
-                if let Some((at, id)) = self.ways[way].pipe.pop_front() {
+                if let Some((at, id)) = self.stretches[way].pipe.pop_front() {
                     self.deliver(id, at);
                 }
             }
@@ -365,16 +360,16 @@ impl Path {
         let underway = &mut self.underway[id.index()];
         underway.at += 1;
         let (way, at) = (usize::from(underway.way), usize::from(underway.at));
-        match self.ways[way].hops.get(at) {
+        match self.stretches[way].hops.get(at) {
             Some(&hop) => self.enqueue(usize::from(hop), id, witness),
             None => self.leave(way, id),
         }
     }
 
     fn leave(&mut self, way: usize, id: PacketId) {
-        match self.ways[way].tail {
+        match self.stretches[way].tail {
             Span::ZERO => self.deliver(id, self.now),
-            tail => self.ways[way].pipe.push_back((self.now + tail, id)),
+            tail => self.stretches[way].pipe.push_back((self.now + tail, id)),
         }
     }
 
@@ -393,9 +388,9 @@ impl Path {
     }
 }
 
-/// What lies between the end of a hop's propagation and the end of a route, at least; none if the route does not cross it.
-fn rest(route: &Route, hop: usize, hops: &[Hop]) -> Option<Span> {
-    let position = route.hops.iter().position(|&n| usize::from(n) == hop)?;
-    let behind = route.hops[position + 1..].iter().map(|&n| hops[usize::from(n)].propagation.shortest());
-    Some(behind.fold(route.tail, |sum, delay| sum + delay))
+/// What lies between the end of a hop's propagation and the end of a way, at least; none if the way does not cross it.
+fn rest(way: &Way, hop: usize, hops: &[Hop]) -> Option<Span> {
+    let position = way.hops.iter().position(|&n| usize::from(n) == hop)?;
+    let behind = way.hops[position + 1..].iter().map(|&n| hops[usize::from(n)].propagation.shortest());
+    Some(behind.fold(way.tail, |sum, delay| sum + delay))
 }

@@ -7,15 +7,18 @@
 //!
 //! Frames lie in buffers that are used again and again: after the first moments nothing is allocated per packet.
 use crate::clock::Clock;
+use crate::duplex::Course;
 use crate::flows::Flows;
 use crate::frame::{Header, Join, Offload, Segments, mark_ce};
 use crate::ledger::{Cargo, Ledger, Punctuality};
 use crate::path::{Delivery, Path};
+use crate::view::{HopView, View};
 use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, readv, writev};
 use std::io::{IoSlice, IoSliceMut};
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A direction at work.
@@ -27,6 +30,9 @@ pub struct Pump<'a> {
     flows: Flows,
     ledger: Ledger,
     punctuality: Punctuality,
+    view: Arc<Mutex<View>>,
+    /// When the view was made.
+    viewed: Time,
     frames: Vec<Frame>,
     /// Where the next segment is written, before it has a place.
     spare: Vec<u8>,
@@ -75,29 +81,30 @@ struct Frame {
 }
 
 impl<'a> Pump<'a> {
-    /// Takes frames from one device to the other. `whole`: super-packets are not cut.
+    /// Takes frames from one device to the other.
     pub fn new(
         from: BorrowedFd<'a>,
         to: BorrowedFd<'a>,
-        clock: Clock,
+        course: Course<'_>,
         path: Path,
         flows: Flows,
         ledger: Ledger,
-        whole: bool,
-        seed: u64,
+        view: Arc<Mutex<View>>,
     ) -> Pump<'a> {
         Pump {
             from,
             to,
-            clock,
+            clock: course.clock,
             path,
             flows,
             ledger,
             punctuality: Punctuality::default(),
+            view,
+            viewed: Time::ZERO,
             frames: Vec::new(),
             spare: Vec::with_capacity(LARGEST),
-            whole,
-            seed,
+            whole: course.whole,
+            seed: course.scenario.seed,
             stray: 0,
             refused: 0,
         }
@@ -120,6 +127,9 @@ impl<'a> Pump<'a> {
             idle = self.receive(&mut buffer)?;
             self.path.advance(self.clock.now(), &mut self.ledger);
             self.hand_over()?;
+            if self.path.sampled() > self.viewed {
+                self.show();
+            }
         }
         self.path.advance(end.unwrap_or(self.clock.now()), &mut self.ledger);
         let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -132,6 +142,22 @@ impl<'a> Pump<'a> {
             refused: self.refused,
             cpu: Span::s(cpu.tv_sec as u64) + Span::ns(cpu.tv_nsec as u64),
         })
+    }
+
+    /// What there is to see; nobody who looks holds anything up.
+    fn show(&mut self) {
+        self.viewed = self.path.sampled();
+        let Ok(mut view) = self.view.try_lock() else { return };
+        view.at = self.viewed;
+        view.late = self.punctuality.latest();
+        let known = view.flows.len();
+        view.flows.extend_from_slice(&self.flows.keys()[known..]);
+        view.hops.clear();
+        for (queue, record) in self.path.hops() {
+            let mut hop = HopView { latest: record.latest(), gauges: Vec::new() };
+            queue.observe(&mut hop);
+            view.hops.push(hop);
+        }
     }
 
     /// Until a frame comes, or a packet can be through.

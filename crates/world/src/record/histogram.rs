@@ -75,6 +75,11 @@ impl Delays {
         (self.sum_ns, self.count, self.min, self.max) = (0, 0, None, Span::ZERO);
     }
 
+    /// The longest delay.
+    pub const fn longest(&self) -> Span {
+        self.max
+    }
+
     /// Nothing recorded?
     pub fn is_empty(&self) -> bool {
         self.count == 0

@@ -18,6 +18,7 @@ pub struct HopRecord {
     drops: [u64; DropReason::ALL.len()],
     marks: u64,
     interval: Interval,
+    latest: Latest,
     tracks: Tracks,
     /// The discipline's inner state.
     pub gauges: Gauges,
@@ -30,6 +31,19 @@ struct Interval {
     drops: u64,
     sojourn_ns: u64,
     packets: u64,
+}
+
+/// A hop over the interval of the last sample.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Latest {
+    /// Sent, Mbit/s.
+    pub throughput_mbit: f64,
+    /// Packets waiting at its end.
+    pub queue_packets: f64,
+    /// Mean time in the queue, ms, of packets sent; none without any.
+    pub sojourn_ms: Option<f64>,
+    /// Packets dropped, per second.
+    pub drops_per_s: f64,
 }
 
 struct Tracks {
@@ -52,6 +66,7 @@ impl HopRecord {
             drops: [0; DropReason::ALL.len()],
             marks: 0,
             interval: Interval::default(),
+            latest: Latest::default(),
             tracks: Tracks {
                 throughput: Track::new("throughput_mbit", samples),
                 queue: Track::new("queue_packets", samples),
@@ -98,12 +113,24 @@ impl HopRecord {
     pub fn sample(&mut self, now: Time, spacing: Span, queued: u32) {
         let interval = std::mem::take(&mut self.interval);
         let seconds = spacing.as_secs_f64();
-        self.tracks.throughput.push(now, interval.bytes as f64 * 8.0 / seconds / 1e6);
-        self.tracks.queue.push(now, f64::from(queued));
-        self.tracks.drops.push(now, interval.drops as f64 / seconds);
-        if interval.packets > 0 {
-            self.tracks.sojourn.push(now, interval.sojourn_ns as f64 / interval.packets as f64 / 1e6);
+        let sojourn = (interval.packets > 0).then(|| interval.sojourn_ns as f64 / interval.packets as f64 / 1e6);
+        self.latest = Latest {
+            throughput_mbit: interval.bytes as f64 * 8.0 / seconds / 1e6,
+            queue_packets: f64::from(queued),
+            sojourn_ms: sojourn,
+            drops_per_s: interval.drops as f64 / seconds,
+        };
+        self.tracks.throughput.push(now, self.latest.throughput_mbit);
+        self.tracks.queue.push(now, self.latest.queue_packets);
+        self.tracks.drops.push(now, self.latest.drops_per_s);
+        if let Some(sojourn) = sojourn {
+            self.tracks.sojourn.push(now, sojourn);
         }
+    }
+
+    /// The last sample.
+    pub const fn latest(&self) -> Latest {
+        self.latest
     }
 
     /// The warm-up is over: all but the series starts again.

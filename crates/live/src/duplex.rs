@@ -1,0 +1,132 @@
+//! Both directions at work between two devices, each on a thread of its own.
+use crate::LiveError;
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::flows::Flows;
+use crate::ledger::Ledger;
+use crate::path::{Path, Sampling, Way};
+use crate::pump::{Outcome, Pump};
+use crate::sandbox::Tun;
+use crate::view::View;
+use narrows_core::{Bytes, Time};
+use narrows_scenario::Scenario;
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// What one direction consists of.
+pub struct Direction {
+    /// Hops, by their index in the scenario.
+    pub hops: Vec<usize>,
+    /// Ways over them.
+    pub ways: Vec<Way>,
+    /// Whose packets they are.
+    pub flows: Flows,
+    /// What the ends report of flows whose data go in this direction.
+    pub board: Arc<Board>,
+}
+
+/// What both have in common.
+#[derive(Clone, Copy)]
+pub struct Course<'a> {
+    /// The hops.
+    pub scenario: &'a Scenario,
+    /// Its epoch.
+    pub clock: Clock,
+    /// When records are taken.
+    pub sampling: Sampling,
+    /// Flows with series of their own.
+    pub tracked: usize,
+    /// When both end by themselves.
+    pub end: Option<Time>,
+    /// Longest packet of the devices.
+    pub mtu: Bytes,
+    /// Super-packets go through the queues whole.
+    pub whole: bool,
+}
+
+/// What can be seen and done while both are at work.
+pub struct Running<'a> {
+    views: [Arc<Mutex<View>>; 2],
+    stop: &'a AtomicBool,
+}
+
+impl Running<'_> {
+    /// What a direction looks like now.
+    pub fn view(&self, direction: usize) -> View {
+        self.views[direction].lock().map_or_else(|poisoned| poisoned.into_inner().clone(), |view| view.clone())
+    }
+
+    /// Both end as soon as they notice.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Have they been told to end, or has one ended by itself?
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Has both directions at work while `during` runs; they end when it does, or when their time has come.
+pub fn drive<T>(
+    devices: [&Tun; 2],
+    directions: [Direction; 2],
+    course: Course<'_>,
+    during: impl FnOnce(&Running<'_>) -> Result<T, LiveError>,
+) -> Result<(T, [Outcome; 2]), LiveError> {
+    let stop = AtomicBool::new(false);
+    let views = [(); 2].map(|()| Arc::new(Mutex::new(View::default())));
+    let [there, back] = directions;
+    let pump = |direction: Direction, from: usize| {
+        let path = Path::new(course.scenario, &direction.hops, &direction.ways, course.mtu, course.sampling);
+        let ledger = Ledger::new(
+            direction.flows.count(),
+            course.tracked,
+            course.sampling.points,
+            direction.board,
+            course.sampling.warmup > Time::ZERO,
+        );
+        Pump::new(
+            devices[from].as_fd(),
+            devices[1 - from].as_fd(),
+            course,
+            path,
+            direction.flows,
+            ledger,
+            Arc::clone(&views[from]),
+        )
+    };
+    let pumps = [pump(there, 0), pump(back, 1)];
+    let stop = &stop;
+    thread::scope(|scope| {
+        let mut started = Vec::new();
+        for (pump, name) in pumps.into_iter().zip(["there", "back"]) {
+            let work = move || {
+                let outcome = pump.run(stop, course.end);
+                // When one direction is at its end, so is the other.
+                stop.store(true, Ordering::Relaxed);
+                outcome
+            };
+            let thread = thread::Builder::new().name(name.into()).spawn_scoped(scope, work);
+            started.push(thread.map_err(LiveError::system("start a thread")).inspect_err(|_| {
+                stop.store(true, Ordering::Relaxed);
+            })?);
+        }
+        let result = during(&Running { views: views.clone(), stop });
+        if result.is_err() || course.end.is_none() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        let join = |thread: thread::ScopedJoinHandle<'_, Result<Outcome, Errno>>| {
+            let outcome = thread.join().map_err(|_| LiveError::Broken("a direction's thread panicked".into()))?;
+            outcome.map_err(LiveError::system("carry packets between the devices"))
+        };
+        let mut outcomes = started.into_iter().map(join);
+        let missing = || LiveError::Broken("a direction is missing".into());
+        let outcomes =
+            [outcomes.next().ok_or_else(missing)??, outcomes.next().ok_or_else(missing)??];
+        Ok((result?, outcomes))
+    })
+}
