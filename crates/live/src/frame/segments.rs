@@ -5,7 +5,8 @@
 //!
 //! `hdr_len` is not used: the kernel writes there what lies in one piece. Where the header's checksum is partial, the segments'
 //! are, too, made from the field's own value as the kernel does; so they are right behind a routing header, whose last address
-//! is the pseudo-header's (RFC 8200 §8.1). Deviates: a full checksum takes the destination in the IPv6 header.
+//! is the pseudo-header's (RFC 8200 §8.1). Deviates: a full checksum takes the destination in the IPv6 header; CWR is the first segment's
+//! alone, as in RFC 3168, for nothing in a packet says whether its connection counts with it (accurate ECN, RFC 9768).
 use super::checksum::{Sum, check_place};
 use super::layout::{Layout, UDP_HEADER, V6_HEADER, Version, chunk, double, put, word};
 use super::{Malformed, Offload, flag, protocol};
