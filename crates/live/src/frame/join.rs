@@ -120,6 +120,9 @@ impl Join {
 
     /// Makes the first packet's headers, at the beginning of `first`, those of the whole, and returns the whole's offload
     /// header. A packet that stayed alone is left as it is.
+    ///
+    /// # Panics
+    /// If `first` is shorter than the headers that the join began with.
     pub fn finish(mut self, first: &mut [u8]) -> Offload {
         if self.packets == 1 {
             return self.offload;
@@ -345,7 +348,7 @@ mod tests {
     #[test]
     fn at_most_64_packets_and_65_535_bytes() {
         assert_eq!(join(&frames(&row(&Sample::v4(10), &[10; 80]))).unwrap().2, 64);
-        // (65 535 − 40) / 1460 = 44.9; with 5 bytes more for 64 of 1023: 40 + 64 · 1023 = 65 512.
+        // (65 535 − 40) / 1460 = 44.9.
         let (_, whole, packets) = join(&frames(&row(&Sample::v4(1460), &[1460; 50]))).unwrap();
         assert_eq!((packets, whole.len()), (44, 40 + 44 * 1460));
         // 65 495 = 5 · 13 099.

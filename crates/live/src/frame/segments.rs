@@ -5,8 +5,10 @@
 //!
 //! `hdr_len` is not used: the kernel writes there what lies in one piece. Where the header's checksum is partial, the segments'
 //! are, too, made from the field's own value as the kernel does; so they are right behind a routing header, whose last address
-//! is the pseudo-header's (RFC 8200 §8.1). Deviates: a full checksum takes the destination in the IPv6 header; CWR is the first segment's
-//! alone, as in RFC 3168, for nothing in a packet says whether its connection counts with it (accurate ECN, RFC 9768).
+//! is the pseudo-header's (RFC 8200 §8.1).
+//!
+//! Deviates: a full checksum takes the destination in the IPv6 header. CWR is the first segment's alone, as in RFC 3168: no packet
+//! says whether its connection counts with that bit (accurate ECN, RFC 9768).
 use super::checksum::{Sum, check_place};
 use super::layout::{Layout, UDP_HEADER, V6_HEADER, Version, chunk, double, put, word};
 use super::{Malformed, Offload, flag, protocol};
@@ -285,6 +287,18 @@ mod tests {
         assert_eq!(field(36), [0x1811, 0x1811, 0x161d]);
         let partial = Offload { flags: 1, csum_start: 20, csum_offset: 16, ..Offload::default() };
         assert!(segments.iter().all(|(offload, _)| *offload == partial));
+    }
+
+    #[test]
+    fn a_buffer_that_is_large_enough_is_kept() {
+        let sample = Sample::v4(60_000);
+        let packet = sample.bytes(Fill::Partial);
+        let mut segments = Segments::new(sample.gso(Fill::Partial, 1460), &packet).unwrap();
+        let mut out = Vec::with_capacity(1500);
+        let (place, room) = (out.as_ptr(), out.capacity());
+        while segments.next_into(&mut out).is_some() {
+            assert_eq!((out.as_ptr(), out.capacity()), (place, room));
+        }
     }
 
     #[test]
