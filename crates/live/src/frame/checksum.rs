@@ -89,3 +89,88 @@ pub(super) fn check_place(offload: Offload, length: usize) -> Result<(), Malform
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::samples::{Fill, Sample, any_frame, any_tcp, ones_sum};
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_sum_of_rfc_1071_section_3() {
+        let sum = Sum::default().bytes(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
+        assert_eq!(sum.folded(), 0xddf2);
+        assert_eq!(sum.checksum(), 0x220d);
+    }
+
+    #[test]
+    fn the_update_of_rfc_1624_section_4() {
+        // A word changes from 0x5555 to 0x3285 under a checksum of 0xdd2f; RFC 1141's equation gives 0xffff.
+        assert_eq!(Sum::default().less(0xdd2f).less(0x5555).word(0x3285).checksum(), 0x0000);
+    }
+
+    #[test]
+    fn a_whole_super_packet_of_ones_does_not_overflow() {
+        assert_eq!(Sum::default().bytes(&[0xff; 65_535]).folded(), ones_sum(&[0xff; 65_535]));
+    }
+
+    #[test]
+    fn what_is_complete_stays_as_it_is() {
+        let sample = Sample::v4(10);
+        let (mut offload, mut packet) =
+            (Offload { flags: Offload::DATA_VALID, ..Offload::default() }, sample.bytes(Fill::Full));
+        assert_eq!(complete_checksum(&mut offload, &mut packet), Ok(()));
+        assert_eq!((offload.flags, packet), (Offload::DATA_VALID, sample.bytes(Fill::Full)));
+    }
+
+    #[test]
+    fn super_packets_and_places_outside_are_refused() {
+        let sample = Sample::v4(12);
+        let mut packet = sample.bytes(Fill::Partial);
+        let error = complete_checksum(&mut sample.gso(Fill::Partial, 5), &mut packet).unwrap_err();
+        assert!(matches!(error, Malformed::Segmentation { kind: 1, .. }), "{error}");
+        let mut offload = Offload { csum_start: 50, csum_offset: 0, ..sample.offload(Fill::Partial) };
+        let error = complete_checksum(&mut offload, &mut packet[..51]).unwrap_err();
+        assert_eq!(error, Malformed::ChecksumPlace { start: 50, offset: 0 });
+        assert_eq!(complete_checksum(&mut offload, &mut packet[..52]), Ok(()));
+    }
+
+    #[test]
+    fn a_udp_checksum_of_zero_is_written_as_ones() {
+        // All words but one are what they are; that one makes the sum 0xffff.
+        let mut sample = Sample { udp: true, payload: vec![0, 0], ..Sample::v4(0) };
+        let rest = !ones_sum(&{
+            let bytes = sample.bytes(Fill::Partial);
+            bytes[sample.transport()..].to_vec()
+        });
+        sample.payload = rest.to_be_bytes().to_vec();
+        let (mut offload, mut packet) = (sample.offload(Fill::Partial), sample.bytes(Fill::Partial));
+        complete_checksum(&mut offload, &mut packet).unwrap();
+        assert_eq!(packet[26..28], [0xff, 0xff]);
+        assert!(sample.verifies(&packet));
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_those_of_the_slow_way(bytes: Vec<u8>, word: u16) {
+            prop_assert_eq!(Sum::default().bytes(&bytes).folded(), ones_sum(&bytes));
+            let both = [&word.to_be_bytes(), &bytes[..]].concat();
+            prop_assert_eq!(Sum::default().word(word).bytes(&bytes).folded(), ones_sum(&both));
+        }
+
+        #[test]
+        fn completed_checksums_verify(sample in any_tcp(100)) {
+            let (mut offload, mut packet) = (sample.offload(Fill::Partial), sample.bytes(Fill::Partial));
+            prop_assert_eq!(complete_checksum(&mut offload, &mut packet), Ok(()));
+            prop_assert!(sample.verifies(&packet));
+            prop_assert_eq!(offload, Offload::default());
+        }
+
+        #[test]
+        fn nothing_panics((mut offload, mut frame) in any_frame()) {
+            let _ = complete_checksum(&mut offload, &mut frame);
+            offload.gso_type = 0;
+            let _ = complete_checksum(&mut offload, &mut frame);
+        }
+    }
+}

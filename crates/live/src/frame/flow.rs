@@ -93,3 +93,68 @@ fn fold(a: u64, b: u64) -> u64 {
 
 /// The fractional parts of the square roots of 2, 3, 5 and 7, in 64 bits, made odd: numbers without a pattern.
 const ODD: [u64; 4] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(protocol: u8, source: &str, destination: &str, ports: (u16, u16)) -> FlowKey {
+        let [source, destination] = [source, destination].map(|address| address.parse().unwrap());
+        FlowKey { protocol, source, destination, source_port: ports.0, destination_port: ports.1 }
+    }
+
+    #[test]
+    fn keys_as_people_read_them() {
+        let cases = [
+            (key(6, "10.0.0.1", "10.0.0.2", (80, 4000)), "tcp 10.0.0.1:80 > 10.0.0.2:4000"),
+            (key(17, "fd00::1", "fd00::2", (53, 9)), "udp [fd00::1]:53 > [fd00::2]:9"),
+            (key(1, "10.0.0.1", "10.0.0.2", (7, 7)), "icmp 10.0.0.1 > 10.0.0.2 id 7"),
+            (key(58, "fd00::1", "fd00::2", (0, 0)), "icmp6 fd00::1 > fd00::2"),
+            (key(47, "10.0.0.1", "10.0.0.2", (0, 0)), "protocol 47 10.0.0.1 > 10.0.0.2"),
+            (key(17, "10.0.0.1", "10.0.0.2", (0, 0)), "udp 10.0.0.1 > 10.0.0.2"),
+        ];
+        for (key, text) in cases {
+            assert_eq!(key.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn reversed_twice_is_the_same() {
+        let key = key(6, "10.0.0.1", "10.0.0.2", (80, 4000));
+        assert_eq!(key.reversed().to_string(), "tcp 10.0.0.2:4000 > 10.0.0.1:80");
+        assert_eq!(key.reversed().reversed(), key);
+    }
+
+    /// Each bit of what goes in changes each bit of what comes out in half of all cases.
+    #[test]
+    fn every_bit_reaches_every_bit() {
+        const CASES: u64 = 4096;
+        for bit in 0..64 {
+            let mut changes = [0u32; 32];
+            for case in 0..CASES {
+                let hash = |word: u64| Mix::new(case).word(7).word(word).finish();
+                let different = hash(case) ^ hash(case ^ 1 << bit);
+                for (place, count) in changes.iter_mut().enumerate() {
+                    *count += different >> place & 1;
+                }
+            }
+            // 2048 with a standard deviation of 32: six of them.
+            for (place, count) in changes.into_iter().enumerate() {
+                assert!(count.abs_diff(2048) < 6 * 32, "bit {bit} to {place}: {count} of {CASES}");
+            }
+        }
+    }
+
+    #[test]
+    fn neighbouring_ports_spread_like_random_numbers() {
+        // 65 536 flows in 1024 buckets: chi-square with 1023 degrees of freedom has a standard deviation of √2046 = 45.
+        for seed in 0..8 {
+            let mut buckets = [0u32; 1024];
+            for port in 0..=u16::MAX {
+                buckets[Mix::new(seed).word(u64::from(port) << 16 | 80).finish() as usize % 1024] += 1;
+            }
+            let chi: f64 = buckets.iter().map(|&count| (f64::from(count) - 64.0).powi(2) / 64.0).sum();
+            assert!((chi - 1023.0).abs() < 5.0 * 45.0, "seed {seed}: {chi}");
+        }
+    }
+}

@@ -5,7 +5,10 @@
 //!
 //! `hdr_len` is not used: the kernel writes there what lies in one piece. Where the header's checksum is partial, the segments'
 //! are, too, made from the field's own value as the kernel does; so they are right behind a routing header, whose last address
-//! is the pseudo-header's (RFC 8200 §8.1). Deviates: a full checksum takes the destination in the IPv6 header.
+//! is the pseudo-header's (RFC 8200 §8.1).
+//!
+//! Deviates: a full checksum takes the destination in the IPv6 header. CWR is the first segment's alone, as in RFC 3168: no packet
+//! says whether its connection counts with that bit (accurate ECN, RFC 9768).
 use super::checksum::{Sum, check_place};
 use super::layout::{Layout, UDP_HEADER, V6_HEADER, Version, chunk, double, put, word};
 use super::{Malformed, Offload, flag, protocol};
@@ -223,5 +226,194 @@ fn transport_of(kind: u8, layout: &Layout) -> Result<Transport, Malformed> {
         (_, Version::V6, protocol::TCP) => Err(Malformed::Segmentation { kind, packet: "TCP over IPv6" }),
         (_, _, protocol::UDP) => Err(Malformed::Segmentation { kind, packet: "UDP" }),
         _ => Err(Malformed::Segmentation { kind, packet: "neither TCP nor UDP" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Header;
+    use crate::frame::samples::{Fill, Sample, any_frame, any_tcp};
+    use proptest::prelude::*;
+
+    /// All segments with their offload headers.
+    fn cut(offload: Offload, packet: &[u8]) -> Vec<(Offload, Vec<u8>)> {
+        let mut segments = Segments::new(offload, packet).unwrap();
+        let mut all = Vec::new();
+        let mut out = vec![0xee; 3];
+        while segments.left() > 0 {
+            let left = segments.left();
+            let offload = segments.next_into(&mut out).unwrap();
+            assert_eq!(segments.left(), left - 1);
+            all.push((offload, out.clone()));
+        }
+        assert_eq!(segments.next_into(&mut out), None);
+        all
+    }
+
+    /// The packets that a host without offloads would have sent.
+    fn by_hand(sample: &Sample, fill: Fill, size: usize) -> Vec<(Offload, Vec<u8>)> {
+        let count = sample.payload.len().div_ceil(size).max(1);
+        let piece = |index: usize| {
+            let (from, to) = (index * size, sample.payload.len().min((index + 1) * size));
+            let mut piece = Sample { payload: sample.payload[from..to].to_vec(), ..sample.clone() };
+            piece.id = sample.id.wrapping_add(index as u16);
+            piece.seq = sample.seq.wrapping_add(from as u32);
+            if index > 0 {
+                piece.flags &= !flag::CWR;
+            }
+            if index + 1 < count {
+                piece.flags &= !(flag::FIN | flag::PSH);
+            }
+            (piece.offload(fill), piece.bytes(fill))
+        };
+        (0..count).map(piece).collect()
+    }
+
+    #[test]
+    fn three_segments_of_ipv4() {
+        let flags = flag::ACK | flag::PSH | flag::FIN | flag::CWR;
+        let sample = Sample { id: 0xffff, seq: u32::MAX - 100, flags, ..Sample::v4(2500) }.stamped(1, 2);
+        let offload = Offload { gso_type: Offload::GSO_TCPV4 | Offload::GSO_ECN, ..sample.gso(Fill::Partial, 1000) };
+        let segments = cut(offload, &sample.bytes(Fill::Partial));
+        assert_eq!(segments.iter().map(|(_, packet)| packet.len()).collect::<Vec<_>>(), [1052, 1052, 552]);
+        let field = |at: usize| segments.iter().map(|(_, packet)| word(packet, at)).collect::<Vec<_>>();
+        assert_eq!(field(2), [1052, 1052, 552]);
+        assert_eq!(field(4), [0xffff, 0, 1]);
+        assert_eq!(field(32), [0x8090, 0x8010, 0x8019]);
+        let seqs = segments.iter().map(|(_, packet)| Header::read(packet).unwrap().tcp.unwrap().seq);
+        assert_eq!(seqs.collect::<Vec<_>>(), [u32::MAX - 100, 899, 1899]);
+        // 10.0.0.1, 10.0.0.2, protocol 6 and the length: 0a00 + 0001 + 0a00 + 0002 + 0006 + 0408 and + 0214.
+        assert_eq!(field(36), [0x1811, 0x1811, 0x161d]);
+        let partial = Offload { flags: 1, csum_start: 20, csum_offset: 16, ..Offload::default() };
+        assert!(segments.iter().all(|(offload, _)| *offload == partial));
+    }
+
+    #[test]
+    fn a_buffer_that_is_large_enough_is_kept() {
+        let sample = Sample::v4(60_000);
+        let packet = sample.bytes(Fill::Partial);
+        let mut segments = Segments::new(sample.gso(Fill::Partial, 1460), &packet).unwrap();
+        let mut out = Vec::with_capacity(1500);
+        let (place, room) = (out.as_ptr(), out.capacity());
+        while segments.next_into(&mut out).is_some() {
+            assert_eq!((out.as_ptr(), out.capacity()), (place, room));
+        }
+    }
+
+    #[test]
+    fn an_ordinary_packet_passes_as_it_is() {
+        let sample = Sample::v6(100);
+        let offload = Offload { hdr_len: 7, ..sample.offload(Fill::Partial) };
+        let packet = sample.bytes(Fill::Partial);
+        assert_eq!(cut(offload, &packet), [(offload, packet)]);
+        // Whatever it is: only a super-packet is looked into.
+        assert_eq!(cut(Offload::default(), &[]), [(Offload::default(), vec![])]);
+        assert_eq!(cut(Offload::default(), b"noise"), [(Offload::default(), b"noise".to_vec())]);
+    }
+
+    #[test]
+    fn udp_segments_are_datagrams() {
+        for (sample, id) in [(Sample::v4(250), 4), (Sample::v6(250), 4)] {
+            let sample = Sample { udp: true, ..sample };
+            for fill in [Fill::Partial, Fill::Full] {
+                let segments = cut(sample.gso(fill, 100), &sample.bytes(fill));
+                assert_eq!(segments, by_hand(&sample, fill, 100));
+                let lengths = segments.iter().map(|(_, packet)| word(packet, sample.transport() + id));
+                assert_eq!(lengths.collect::<Vec<_>>(), [108, 108, 58]);
+            }
+        }
+    }
+
+    #[test]
+    fn udp_without_a_checksum_stays_without() {
+        let sample = Sample { udp: true, ..Sample::v4(250) };
+        let mut packet = sample.bytes(Fill::Full);
+        packet[26..28].fill(0);
+        assert!(cut(sample.gso(Fill::Full, 100), &packet).iter().all(|(_, segment)| segment[26..28] == [0, 0]));
+    }
+
+    #[test]
+    fn a_routing_headers_destination_stays_in_the_sum() {
+        // The field's sum is over another last address than the header's: here, by 5.
+        let mut sample = Sample::v6(2000);
+        sample.extensions =
+            vec![(protocol::ROUTING, vec![0, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5])];
+        let mut packet = sample.bytes(Fill::Partial);
+        let at = sample.transport() + 16;
+        let sum = word(&packet, at) + 5;
+        put(&mut packet, at, sum);
+        for ((_, segment), (_, plain)) in
+            cut(sample.gso(Fill::Partial, 1500), &packet).iter().zip(by_hand(&sample, Fill::Partial, 1500))
+        {
+            assert_eq!(word(segment, at), word(&plain, at) + 5);
+        }
+    }
+
+    #[test]
+    fn padding_belongs_to_no_segment() {
+        let sample = Sample::v4(150);
+        let mut packet = sample.bytes(Fill::Partial);
+        packet.extend([9; 30]);
+        assert_eq!(cut(sample.gso(Fill::Partial, 100), &packet), by_hand(&sample, Fill::Partial, 100));
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        let (v4, v6) = (Sample::v4(100), Sample::v6(100));
+        let udp = Sample { udp: true, ..Sample::v4(100) };
+        let good = v4.gso(Fill::Partial, 50);
+        let cases = [
+            (good, v6.bytes(Fill::Partial), "segmentation of type 0x01 for TCP over IPv6"),
+            (good, udp.bytes(Fill::Partial), "segmentation of type 0x01 for UDP"),
+            (v6.gso(Fill::Partial, 50), v4.bytes(Fill::Partial), "segmentation of type 0x04 for TCP over IPv4"),
+            (Offload { gso_type: 3, ..good }, v4.bytes(Fill::Partial), "segmentation of type 0x03 for TCP over IPv4"),
+            (Offload { gso_size: 0, ..good }, v4.bytes(Fill::Partial), "segmentation into segments of 0 bytes"),
+            (
+                Offload { csum_start: 24, ..good },
+                v4.bytes(Fill::Partial),
+                "a checksum from byte 24 on, at 16 in there, which is not where this packet has one",
+            ),
+            (good, v4.bytes(Fill::Partial)[..139].to_vec(), "IPv4 packet cut short: 139 of 140 bytes"),
+            (good, vec![], "a checksum from byte 20 on, at 16 in there, which is not where this packet has one"),
+        ];
+        for (offload, packet, message) in cases {
+            assert_eq!(Segments::new(offload, &packet).unwrap_err().to_string(), message);
+        }
+        let mut fragment = v4.bytes(Fill::Partial);
+        fragment[6] = 0x20;
+        let error = Segments::new(good, &fragment).unwrap_err();
+        assert_eq!(error.to_string(), "segmentation of type 0x01 for a fragment");
+    }
+
+    proptest! {
+        #[test]
+        fn segments_are_what_a_host_without_offloads_sends(
+            sample in any_tcp(3000), size in 1..1500u16, partial: bool, ecn: bool, hint: u16,
+        ) {
+            let fill = if partial { Fill::Partial } else { Fill::Full };
+            let mut offload = Offload { hdr_len: hint, ..sample.gso(fill, size) };
+            offload.gso_type |= if ecn { Offload::GSO_ECN } else { 0 };
+            let segments = cut(offload, &sample.bytes(fill));
+            prop_assert_eq!(&segments, &by_hand(&sample, fill, size.into()));
+            for (mut offload, mut packet) in segments {
+                crate::frame::complete_checksum(&mut offload, &mut packet).unwrap();
+                prop_assert!(sample.verifies(&packet));
+            }
+        }
+
+        #[test]
+        fn nothing_panics((offload, frame) in any_frame()) {
+            let mut out = Vec::new();
+            if let Ok(mut segments) = Segments::new(offload, &frame) {
+                let left = segments.left();
+                let mut count = 0;
+                while segments.next_into(&mut out).is_some() {
+                    count += 1;
+                    prop_assert!(out.len() <= frame.len());
+                }
+                prop_assert_eq!(count, left);
+            }
+        }
     }
 }
