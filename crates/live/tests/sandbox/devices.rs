@@ -23,7 +23,7 @@ fn sysctl(namespace: &Namespace, name: &str) -> String {
     namespace.run(|| fs::read_to_string(path)).unwrap().unwrap().trim().to_owned()
 }
 
-fn devices(namespace: &Namespace) -> Vec<String> {
+pub(super) fn devices(namespace: &Namespace) -> Vec<String> {
     let table = namespace.run(|| fs::read_to_string("/proc/thread-self/net/dev")).unwrap().unwrap();
     table.lines().skip(2).map(|line| line.split(':').next().unwrap().trim().to_owned()).collect()
 }
