@@ -18,8 +18,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{fmt, mem};
 
+use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, mount_change};
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+use rustix::net::{self, socketpair};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal, test_kill_process_group};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use rustix::thread::UnshareFlags;
 
@@ -125,9 +127,12 @@ impl Process {
         let namespace = namespace.try_clone()?;
         let name = launch.argv[0].to_string_lossy().into_owned();
         let ours = foreground();
+        let (here, there) =
+            socketpair(net::AddressFamily::UNIX, net::SocketType::STREAM, net::SocketFlags::CLOEXEC, None)
+                .map_err(LiveError::system("make a pair of sockets"))?;
         let (started, start) = channel();
         let (over, ended) = channel();
-        let keep = move || match start_command(&namespace, command, &name) {
+        let keep = move || match start_command(&namespace, command, there, &name) {
             Ok(Started { child, status, init }) => {
                 // The pidfd is for whoever waits; the namespace must not live on for the command's sake once it has ended.
                 drop(namespace);
@@ -138,6 +143,7 @@ impl Process {
         };
         let keeper = thread::Builder::new().name("narrows-command".into());
         let keeper = keeper.spawn(keep).map_err(LiveError::system("start a thread"))?;
+        answer(&here);
         match start.recv() {
             Ok(Ok((init, pid))) => Ok(Process { init, pid, ended, status: None, keeper: Some(keeper) }),
             Ok(Err(error)) => Err(error),
@@ -203,6 +209,14 @@ impl Drop for Process {
 
 const KILLED: Status = Status::Signaled(libc::SIGKILL);
 
+/// Lets an init go on that has said that it dies with us; returns when it is over, too.
+fn answer(init: &OwnedFd) {
+    // Nothing is received when all ends on the other side are closed: the start failed, which is told another way.
+    if net::recv(init, &mut [0], net::RecvFlags::empty()).is_ok_and(|(len, _)| len == 1) {
+        let _ = net::send(init, &[0], net::SendFlags::NOSIGNAL);
+    }
+}
+
 fn prepare(launch: &Launch) -> Result<Command, LiveError> {
     let Some((program, arguments)) = launch.argv.split_first() else {
         return Err(LiveError::Unsupported("there is no command to start".into()));
@@ -230,7 +244,12 @@ struct Started {
 }
 
 /// On a thread that lives as long as the command.
-fn start_command(namespace: &Namespace, mut command: Command, name: &str) -> Result<Started, LiveError> {
+fn start_command(
+    namespace: &Namespace,
+    mut command: Command,
+    answer: OwnedFd,
+    name: &str,
+) -> Result<Started, LiveError> {
     sys::block_signals();
     namespace.enter()?;
     let alone = UnshareFlags::NEWPID | UnshareFlags::NEWNS;
@@ -240,10 +259,12 @@ fn start_command(namespace: &Namespace, mut command: Command, name: &str) -> Res
         .map_err(LiveError::system("keep a command's mounts to itself"))?;
     let (status, writer) = io::pipe().map_err(LiveError::system("make a pipe"))?;
     let us = pidfd_open(getpid(), PidfdFlags::empty()).map_err(LiveError::system("hold this process"))?;
-    sys::with_init(&mut command, us, writer.into());
+    sys::with_init(&mut command, sys::Tie { us, answer, status: writer.into() });
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => LiveError::NotAllowed(format!("there is no program `{name}`")),
-        io::ErrorKind::PermissionDenied => LiveError::NotAllowed(format!("`{name}` is nothing that can be executed")),
+        io::ErrorKind::PermissionDenied => {
+            LiveError::NotAllowed(format!("there is no program `{name}` that may be executed"))
+        }
         _ => LiveError::System { doing: format!("start `{name}`"), error },
     })?;
     let pid = Pid::from_child(&child);
@@ -264,8 +285,7 @@ fn attend(mut child: Child, mut status: io::PipeReader, ours: Option<Pid>, over:
     // Nothing is in the pipe when the init was killed.
     let ended = status.read_exact(&mut raw).map_or(KILLED, |()| Status::from_raw(i32::from_ne_bytes(raw)));
     if let Some(group) = ours {
-        // Signals are blocked here: else this would stop us as a background process. It fails when the terminal is gone.
-        let _ = tcsetpgrp(io::stdin(), group);
+        take_back(group);
     }
     let _ = over.send(ended);
 }
@@ -274,4 +294,14 @@ fn attend(mut child: Child, mut status: io::PipeReader, ours: Option<Pid>, over:
 fn foreground() -> Option<Pid> {
     let ours = sys::process_group()?;
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == ours).then_some(ours)
+}
+
+/// Gives the terminal back to our group after a shell that took it for a group that is no more. Not if another has it: we may have been put in the background.
+fn take_back(ours: Pid) {
+    let terminal = io::stdin();
+    let left = tcgetpgrp(&terminal).is_ok_and(|group| test_kill_process_group(group) == Err(Errno::SRCH));
+    if left {
+        // Signals are blocked on this thread: else this would stop us as a background process. It fails when the terminal is gone.
+        let _ = tcsetpgrp(terminal, ours);
+    }
 }

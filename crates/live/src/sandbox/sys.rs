@@ -9,9 +9,10 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::ioctl::{IntegerSetter, Setter, Updater, ioctl, opcode};
 use rustix::mount::{MountFlags, mount};
+use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, wait};
 use rustix::thread::UnshareFlags;
 
@@ -93,24 +94,32 @@ fn default_action(signal: c_int) {
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
+/// What an init has of us.
+pub(super) struct Tie {
+    /// A pidfd of this process.
+    pub(super) us: OwnedFd,
+    /// A socket: the init says that its death signal is set, and goes on when it is answered.
+    pub(super) answer: OwnedFd,
+    /// A pipe, to which the init writes the command's wait status, 4 bytes.
+    pub(super) status: OwnedFd,
+}
+
 /// Puts a small init between us and a command that is about to be started by a thread whose children have a PID namespace of their own. The init gets killed when
 /// that thread ends, and everything in the namespace with it.
-///
-/// `us` is a pidfd of this process; to `status` the init writes the command's wait status, 4 bytes.
-pub(super) fn with_init(command: &mut Command, us: OwnedFd, status: OwnedFd) {
-    let before_exec = move || between(&us, &status);
+pub(super) fn with_init(command: &mut Command, tie: Tie) {
+    let before_exec = move || between(&tie);
     // SAFETY: the closure runs after fork, where only what takes no lock and no memory is allowed. It makes system calls, and fork, whose handlers this process
     // has none of, and in which glibc and musl put their own locks in order; the child that it is called in has one thread.
     unsafe { command.pre_exec(before_exec) };
 }
 
 /// Between fork and exec. Returns in the process that is to become the command.
-fn between(us: &OwnedFd, status: &OwnedFd) -> io::Result<()> {
+fn between(tie: &Tie) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // We may have ended before that: a pidfd is readable then.
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    if poll(&mut [PollFd::new(us, PollFlags::IN)], Some(&now))? > 0 {
-        return Err(rustix::io::Errno::SRCH.into());
+    if !parent_lives(tie) {
+        // Nobody is there to be told.
+        // SAFETY: ends the process without running anything of it.
+        unsafe { libc::_exit(1) };
     }
     block_signals();
     default_action(libc::SIGCHLD);
@@ -128,8 +137,19 @@ fn between(us: &OwnedFd, status: &OwnedFd) -> io::Result<()> {
             let _ = mount(c"proc", c"/proc", c"proc", flags, None);
             Ok(())
         }
-        command => init(command, status.as_raw_fd()),
+        command => init(command, tie.status.as_raw_fd()),
     }
+}
+
+/// Whether the death signal was set in time. The thread that it depends on may be gone already, with nothing to tell it by from inside the namespace; but it ends
+/// only with the whole process, and an answer shows that the process lived after the signal was set.
+fn parent_lives(tie: &Tie) -> bool {
+    let (us, answer) = (PollFd::new(&tie.us, PollFlags::IN), PollFd::new(&tie.answer, PollFlags::IN));
+    let mut either = [us, answer];
+    // A pidfd is readable when its process has ended.
+    rustix::net::send(&tie.answer, &[0], SendFlags::NOSIGNAL).is_ok()
+        && poll(&mut either, None).is_ok()
+        && rustix::net::recv(&tie.answer, &mut [0], RecvFlags::DONTWAIT).is_ok_and(|(len, _)| len == 1)
 }
 
 /// PID 1 of the namespace: reaps whatever ends, and ends when the command does, and with it everything that the command left behind.

@@ -6,6 +6,8 @@ use narrows_live::sandbox::{Block, Launch, Namespace, Process, Route, Stream, Tu
 
 /// Names the role.
 pub(super) const VARIABLE: &str = "NARROWS_TEST_ROLE";
+/// Says what the right to make namespaces comes from, or why there is none.
+pub(super) const GAIN: &str = "gain";
 /// Holds everything there is to hold, says its inner namespace's number, and waits for the end of its input.
 pub(super) const HOLD: &str = "hold";
 /// A shell as the program will have it, and then a line of the terminal.
@@ -28,7 +30,8 @@ fn hold() -> ExitCode {
     let inside = Namespace::create().unwrap();
     let _inner = Tun::create(&inside, &named("inner")).unwrap();
     let script = "setsid sleep 1000 & (trap '' TERM INT HUP; sleep 1000) & wait";
-    let launch = Launch { argv: ["sh", "-c", script].map(Into::into).to_vec(), stdin: Stream::Null, ..Launch::default() };
+    let launch =
+        Launch { argv: ["sh", "-c", script].map(Into::into).to_vec(), stdin: Stream::Null, ..Launch::default() };
     let _process = Process::spawn(&inside, &launch).unwrap();
     println!("{}", inside.id().unwrap());
     let _ = io::stdin().read(&mut [0]);

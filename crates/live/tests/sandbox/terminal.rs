@@ -4,13 +4,13 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::Test;
 use super::roles::{SHELL, VARIABLE};
+use super::{Test, clock};
 
 pub(super) const TESTS: &[Test] = &[("a_shell_has_the_terminal", a_shell_has_the_terminal)];
 
@@ -31,7 +31,7 @@ impl Screen {
     }
 
     fn shows(&self, text: &str) {
-        let start = Instant::now();
+        let start = clock::now();
         while !self.0.lock().unwrap().contains(text) {
             assert!(start.elapsed() < Duration::from_secs(5), "no {text:?} in {}", self.0.lock().unwrap());
             thread::sleep(Duration::from_millis(5));
