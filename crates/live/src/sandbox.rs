@@ -11,12 +11,16 @@
 //! - `block`: addresses that nobody else uses.
 //! - `netlink`: requests to the kernel's routing socket.
 //! - `sys`: the calls that the compiler cannot check, and nothing else.
+mod block;
 mod namespace;
 mod netlink;
 mod privilege;
+mod process;
 mod sys;
 mod tun;
 
+pub use block::Block;
 pub use namespace::Namespace;
 pub use privilege::{Privilege, gain};
+pub use process::{Launch, Process, Status, Stream};
 pub use tun::{Route, Tun, TunSpec};

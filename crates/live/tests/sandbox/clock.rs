@@ -1,0 +1,7 @@
+//! The one place where these tests look at a clock.
+use std::time::Instant;
+
+#[expect(clippy::disallowed_methods, reason = "how soon something is gone is what is tested")]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}
