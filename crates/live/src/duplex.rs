@@ -125,8 +125,7 @@ pub fn drive<T>(
         };
         let mut outcomes = started.into_iter().map(join);
         let missing = || LiveError::Broken("a direction is missing".into());
-        let outcomes =
-            [outcomes.next().ok_or_else(missing)??, outcomes.next().ok_or_else(missing)??];
+        let outcomes = [outcomes.next().ok_or_else(missing)??, outcomes.next().ok_or_else(missing)??];
         Ok((result?, outcomes))
     })
 }

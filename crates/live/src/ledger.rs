@@ -1,4 +1,4 @@
-//! What one direction records of flows, and how exactly it kept its times.
+//! What one direction records of flows.
 use crate::board::Board;
 use crate::flows::Found;
 use crate::frame::Header;
@@ -6,7 +6,6 @@ use crate::path::Witness;
 use narrows_core::{DropReason, FlowId, PacketMeta, Span, Time};
 use narrows_world::meters::SenderStats;
 use narrows_world::record::flow::FlowRecord;
-use narrows_world::record::histogram::Delays;
 use std::sync::Arc;
 
 /// The flows of a direction, as their packets arrive, are lost and get through.
@@ -174,40 +173,5 @@ impl Witness for Ledger {
             entry.record.restart();
             (entry.retransmits, entry.stats_before) = (0, entry.stats);
         }
-    }
-}
-
-/// How exactly packets were handed over.
-pub struct Punctuality {
-    /// How late, of each packet.
-    pub late: Delays,
-    /// Packets handed over more than [`BEHIND`] after their time.
-    pub behind: u64,
-    /// Packets handed over.
-    pub packets: u64,
-    /// Times that the thread woke.
-    pub wakes: u64,
-}
-
-/// Later than this is late enough to be told.
-pub const BEHIND: Span = Span::ms(1);
-
-impl Default for Punctuality {
-    fn default() -> Punctuality {
-        Punctuality { late: Delays::new(2), behind: 0, packets: 0, wakes: 0 }
-    }
-}
-
-impl Punctuality {
-    /// The latest so far.
-    pub fn latest(&self) -> Span {
-        self.late.longest()
-    }
-
-    /// A packet was handed over so late.
-    pub fn record(&mut self, late: Span) {
-        self.late.record(late);
-        self.packets += 1;
-        self.behind += u64::from(late > BEHIND);
     }
 }

@@ -19,6 +19,7 @@ pub mod frame;
 pub mod ledger;
 pub mod path;
 pub mod pump;
+pub mod punctuality;
 pub mod sandbox;
 pub mod view;
 

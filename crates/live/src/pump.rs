@@ -10,16 +10,17 @@ use crate::clock::Clock;
 use crate::duplex::Course;
 use crate::flows::Flows;
 use crate::frame::{Header, Join, Offload, Segments, mark_ce};
-use crate::ledger::{Cargo, Ledger, Punctuality};
+use crate::ledger::{Cargo, Ledger};
 use crate::path::{Delivery, Path};
+use crate::punctuality::Punctuality;
 use crate::view::{HopView, View};
 use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, readv, writev};
 use std::io::{IoSlice, IoSliceMut};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A direction at work.
 pub struct Pump<'a> {
@@ -30,6 +31,10 @@ pub struct Pump<'a> {
     flows: Flows,
     ledger: Ledger,
     punctuality: Punctuality,
+    /// When the warm-up ends; the epoch once it has.
+    warmup: Time,
+    /// When packets were handed over last.
+    handed_over: Time,
     view: Arc<Mutex<View>>,
     /// When the view was made.
     viewed: Time,
@@ -57,12 +62,12 @@ pub struct Outcome {
     pub stray: u64,
     /// Packets that the device did not take.
     pub refused: u64,
-    /// Processor time of the thread.
-    pub cpu: Span,
 }
 
 /// Packets come through no further apart than this are written together.
 pub const JOIN_WITHIN: Span = Span::us(50);
+/// Wake-ups to hand packets over are so far apart, at least.
+const LEAST_APART: Span = Span::us(50);
 /// A thread looks around at least this often.
 const LONGEST_SLEEP: Span = Span::ms(50);
 /// Frames read before those that are due are written.
@@ -98,7 +103,9 @@ impl<'a> Pump<'a> {
             path,
             flows,
             ledger,
-            punctuality: Punctuality::default(),
+            punctuality: Punctuality::start(),
+            warmup: course.sampling.warmup,
+            handed_over: Time::ZERO,
             view,
             viewed: Time::ZERO,
             frames: Vec::new(),
@@ -114,12 +121,17 @@ impl<'a> Pump<'a> {
     pub fn run(mut self, stop: &AtomicBool, end: Option<Time>) -> Result<Outcome, Errno> {
         // Without this a sleep may take 50 µs longer than it is asked to. It is a wish: nothing depends on it.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        self.punctuality = Punctuality::start();
         let mut buffer = vec![0; LARGEST].into_boxed_slice();
         let mut idle = true;
         loop {
             let now = self.clock.now();
             if stop.load(Ordering::Relaxed) || end.is_some_and(|end| now >= end) {
                 break;
+            }
+            if self.warmup > Time::ZERO && now >= self.warmup {
+                self.warmup = Time::ZERO;
+                self.punctuality = Punctuality::start();
             }
             if idle {
                 self.sleep(now, end)?;
@@ -132,7 +144,7 @@ impl<'a> Pump<'a> {
             }
         }
         self.path.advance(end.unwrap_or(self.clock.now()), &mut self.ledger);
-        let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        self.punctuality.stop();
         Ok(Outcome {
             path: self.path,
             flows: self.flows,
@@ -140,7 +152,6 @@ impl<'a> Pump<'a> {
             punctuality: self.punctuality,
             stray: self.stray,
             refused: self.refused,
-            cpu: Span::s(cpu.tv_sec as u64) + Span::ns(cpu.tv_nsec as u64),
         })
     }
 
@@ -162,15 +173,17 @@ impl<'a> Pump<'a> {
 
     /// Until a frame comes, or a packet can be through.
     fn sleep(&mut self, now: Time, end: Option<Time>) -> Result<(), Errno> {
-        let latest = now + LONGEST_SLEEP;
-        let until = [self.path.sleeps_until(), end].into_iter().flatten().fold(latest, Time::min);
+        // Packets that follow each other closely share a wake-up, as a network card's share an interrupt.
+        let due = self.path.sleeps_until().map(|at| at.max(self.handed_over + LEAST_APART));
+        let until = [due, end].into_iter().flatten().fold(now + LONGEST_SLEEP, Time::min);
         let left = until.since(now).as_ns();
         let timeout = Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
-        self.punctuality.wakes += 1;
         match poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
         }
+        self.punctuality.woke(until, self.clock.now());
+        Ok(())
     }
 
     /// Takes in frames; says whether there are no more for now.
@@ -195,6 +208,7 @@ impl<'a> Pump<'a> {
     /// A frame has come: its packets are offered to the path, all at this time.
     fn take_in(&mut self, offload: Offload, packet: &[u8]) {
         let now = self.clock.now();
+        self.punctuality.read();
         let Ok(header) = Header::read(packet) else {
             self.stray += 1;
             return;
@@ -252,6 +266,9 @@ impl<'a> Pump<'a> {
     /// Writes what has come through.
     fn hand_over(&mut self) -> Result<(), Errno> {
         let mut next = self.next_delivery();
+        if next.is_some() {
+            self.handed_over = self.clock.now();
+        }
         while let Some(first) = next {
             let frame = &self.frames[first.id.index()];
             let mut join = Join::start(frame.offload, &frame.bytes);
@@ -275,7 +292,7 @@ impl<'a> Pump<'a> {
     /// The next packet that is through, recorded, its mark in the frame.
     fn next_delivery(&mut self) -> Option<Delivery> {
         let delivery = self.path.delivered()?;
-        self.punctuality.record(self.clock.now().since(delivery.at));
+        self.punctuality.handed_over(self.clock.now().since(delivery.at));
         let frame = &mut self.frames[delivery.id.index()];
         if delivery.marked {
             mark_ce(&mut frame.bytes);

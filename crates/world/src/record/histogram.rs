@@ -69,6 +69,15 @@ impl Delays {
         }
     }
 
+    /// Counts all that another has counted, which keeps as many digits.
+    pub fn add(&mut self, other: &Delays) {
+        other.buckets.filled().for_each(|(lowest, _, count)| self.buckets.add(lowest, count));
+        self.sum_ns += other.sum_ns;
+        self.count += other.count;
+        self.max = self.max.max(other.max);
+        self.min = self.min.into_iter().chain(other.min).min();
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.buckets.clear();
@@ -158,6 +167,12 @@ pub struct TimeWeighted {
     since: Time,
     start: Time,
     max: u64,
+}
+
+impl Default for TimeWeighted {
+    fn default() -> TimeWeighted {
+        TimeWeighted::new()
+    }
 }
 
 impl TimeWeighted {

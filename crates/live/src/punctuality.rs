@@ -1,0 +1,89 @@
+//! How exactly a direction's thread kept its times, and what it took.
+use narrows_core::{Span, Time};
+use narrows_scenario::result::summary::Timing;
+use narrows_world::record::histogram::Delays;
+use rustix::time::{ClockId, clock_gettime};
+
+/// What one thread did since the end of the warm-up.
+pub struct Punctuality {
+    /// How late packets were handed over.
+    late: Delays,
+    packets: u64,
+    behind: u64,
+    stamped_late: u64,
+    wakes: u64,
+    /// This wake-up came late: what is read now may have arrived before.
+    woke_late: bool,
+    cpu_before: Span,
+    cpu: Span,
+}
+
+/// Later than this is late enough to be told.
+const BEHIND: Span = Span::ms(1);
+
+impl Punctuality {
+    /// Of the calling thread, from now on.
+    pub fn start() -> Punctuality {
+        Punctuality {
+            late: Delays::new(2),
+            packets: 0,
+            behind: 0,
+            stamped_late: 0,
+            wakes: 0,
+            woke_late: false,
+            cpu_before: cpu(),
+            cpu: Span::ZERO,
+        }
+    }
+
+    /// The thread woke up, at the latest when it wanted to, or later.
+    pub fn woke(&mut self, wanted: Time, now: Time) {
+        self.wakes += 1;
+        self.woke_late = now.since(wanted) > BEHIND;
+    }
+
+    /// A packet was read.
+    pub fn read(&mut self) {
+        self.stamped_late += u64::from(self.woke_late);
+    }
+
+    /// A packet was handed over so late.
+    pub fn handed_over(&mut self, late: Span) {
+        self.late.record(late);
+        self.packets += 1;
+        self.behind += u64::from(late > BEHIND);
+    }
+
+    /// The thread is at its end.
+    pub fn stop(&mut self) {
+        self.cpu = cpu() - self.cpu_before;
+    }
+
+    /// The latest so far.
+    pub fn latest(&self) -> Span {
+        self.late.longest()
+    }
+
+    /// The figures of several threads together.
+    pub fn timing(threads: &[&Punctuality]) -> Timing {
+        let mut late = Delays::new(2);
+        threads.iter().for_each(|thread| late.add(&thread.late));
+        let sum = |count: fn(&Punctuality) -> u64| threads.iter().map(|thread| count(thread)).sum::<u64>();
+        let packets = sum(|thread| thread.packets);
+        let share = |count: u64| if packets == 0 { 0.0 } else { count as f64 / packets as f64 };
+        Timing {
+            packets,
+            late_ms: late.quantiles_ms(),
+            late_share: share(sum(|thread| thread.behind)),
+            stamped_late_share: share(sum(|thread| thread.stamped_late)),
+            wakes: sum(|thread| thread.wakes),
+            cpu_s: threads.iter().map(|thread| thread.cpu.as_secs_f64()).sum(),
+        }
+    }
+}
+
+/// Processor time of this thread so far.
+fn cpu() -> Span {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Span::s(time.tv_sec as u64) + Span::ns(time.tv_nsec as u64)
+}
