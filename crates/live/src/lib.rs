@@ -18,6 +18,7 @@ pub mod flows;
 pub mod frame;
 pub mod ledger;
 pub mod path;
+pub mod plan;
 pub mod pump;
 pub mod punctuality;
 pub mod sandbox;

@@ -1,0 +1,275 @@
+//! From a scenario to two sides and what goes which way between them.
+//!
+//! A simulated hop is just a hop; here each belongs to one of two directions, because each direction is a thread between two
+//! devices. Which one follows from the routes: what a flow's data cross lies in its direction, what its acknowledgments cross
+//! in the other.
+use crate::LiveError;
+use crate::flows::{Declaration, MOST_DECLARED};
+use crate::path::Way;
+use narrows_core::{Span, Time};
+use narrows_scenario::{Scenario, Transport};
+use narrows_world::build;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A scenario laid out between two sides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// From side 0 to side 1, and back.
+    pub directions: [Lane; 2],
+    /// Single flows, by number.
+    pub flows: Vec<FlowPlan>,
+    /// Addresses of the hosts of each side.
+    pub hosts: [Vec<IpAddr>; 2],
+}
+
+/// One direction's hops, by their index in the scenario, and the ways over them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Lane {
+    /// Hops.
+    pub hops: Vec<usize>,
+    /// Ways.
+    pub ways: Vec<Way>,
+}
+
+/// A single flow.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlowPlan {
+    /// Its group, by its index in the scenario.
+    pub group: usize,
+    /// Which of the group it is.
+    pub member: u32,
+    /// The sender's side.
+    pub side: usize,
+    /// The sender's address.
+    pub sender: IpAddr,
+    /// The receiver's.
+    pub receiver: IpAddr,
+    /// Way of the data, in the direction `side`.
+    pub there: u16,
+    /// Way of what comes back, in the other direction.
+    pub back: u16,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops.
+    pub stop: Time,
+}
+
+/// Which protocol a plan's addresses are of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Family {
+    /// IPv4: 10.SIDE.0.0/16.
+    #[default]
+    V4,
+    /// IPv6: fd6e:6172:7277:SIDE::/64.
+    V6,
+}
+
+impl Family {
+    /// The network of a side, with the length of its prefix.
+    pub fn network(self, side: usize) -> (IpAddr, u8) {
+        match self {
+            Family::V4 => (self.address(side, 0), 16),
+            Family::V6 => (self.address(side, 0), 64),
+        }
+    }
+
+    fn address(self, side: usize, host: u16) -> IpAddr {
+        let net = side as u8 + 1;
+        let [high, low] = host.to_be_bytes();
+        match self {
+            Family::V4 => Ipv4Addr::new(10, net, high, low).into(),
+            Family::V6 => Ipv6Addr::new(0xfd6e, 0x6172, 0x7277, u16::from(net), 0, 0, 0, host).into(),
+        }
+    }
+}
+
+impl Plan {
+    /// Lays a scenario out. What this world does not have is an error that says what it has.
+    pub fn new(scenario: &Scenario, family: Family) -> Result<Plan, LiveError> {
+        let sides = sides(scenario)?;
+        let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
+        if total > MOST_DECLARED {
+            let message = format!("{total} flows are more than the live world has ports for; allowed: {MOST_DECLARED}");
+            return Err(LiveError::Unsupported(message));
+        }
+        let mut plan =
+            Plan { directions: [Lane::default(), Lane::default()], flows: Vec::new(), hosts: Default::default() };
+        let mut hosts = Hosts { family, named: Vec::new(), count: [0; 2] };
+        for (index, group) in scenario.flows.iter().enumerate() {
+            if let Transport::Quic(_) = group.transport {
+                let name = &group.name;
+                let message = format!(
+                    "flow \"{name}\" has transport quic; the live world has the kernel's tcp and udp, and commands"
+                );
+                return Err(LiveError::Unsupported(message));
+            }
+            let side = sides[index];
+            for member in 0..group.count {
+                // Programs choose their ports themselves: what tells their packets is a pair of addresses of their own.
+                let own = group.command.is_some().then(|| format!("{}.{member}", group.name));
+                let name = |name: &String| own.clone().unwrap_or_else(|| name.clone());
+                let sender = hosts.address(side, name(&group.ends.from));
+                let receiver = hosts.address(1 - side, name(&group.ends.to));
+                let delays = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
+                let rtt = build::rtt(scenario, group, member);
+                let tail = rtt.saturating_sub(delays(&group.route) + delays(&group.back));
+                let there = plan.directions[side].way(&group.route, Span::ZERO);
+                let back = plan.directions[1 - side].way(&group.back, tail);
+                let start = build::start(scenario, group, member);
+                let stop = group.stop;
+                plan.flows.push(FlowPlan { group: index, member, side, sender, receiver, there, back, start, stop });
+            }
+        }
+        plan.hosts = hosts.addresses();
+        Ok(plan)
+    }
+
+    /// The flows as a direction sees them.
+    pub fn declarations(&self, direction: usize) -> Vec<Declaration> {
+        let declare = |flow: &FlowPlan| Declaration {
+            sender: flow.sender,
+            receiver: flow.receiver,
+            there: (flow.side == direction).then_some(flow.there),
+            back: (flow.side != direction).then_some(flow.back),
+        };
+        self.flows.iter().map(declare).collect()
+    }
+}
+
+impl Lane {
+    /// The number of a way over these hops of the scenario.
+    fn way(&mut self, hops: &[usize], tail: Span) -> u16 {
+        let mut local = |&hop: &usize| {
+            let known = self.hops.iter().position(|&known| known == hop);
+            known.unwrap_or_else(|| {
+                self.hops.push(hop);
+                self.hops.len() - 1
+            }) as u16
+        };
+        let way = Way { hops: hops.iter().map(&mut local).collect(), tail };
+        let known = self.ways.iter().position(|known| *known == way);
+        known.unwrap_or_else(|| {
+            self.ways.push(way);
+            self.ways.len() - 1
+        }) as u16
+    }
+}
+
+/// Addresses by side and name.
+struct Hosts {
+    family: Family,
+    named: Vec<(usize, String, IpAddr)>,
+    count: [u16; 2],
+}
+
+impl Hosts {
+    fn address(&mut self, side: usize, name: String) -> IpAddr {
+        if let Some((.., address)) = self.named.iter().find(|(s, n, _)| *s == side && *n == name) {
+            return *address;
+        }
+        self.count[side] += 1;
+        let address = self.family.address(side, self.count[side]);
+        self.named.push((side, name, address));
+        address
+    }
+
+    fn addresses(self) -> [Vec<IpAddr>; 2] {
+        let of = |side: usize| self.named.iter().filter(|(s, ..)| *s == side).map(|(.., address)| *address).collect();
+        [of(0), of(1)]
+    }
+}
+
+/// The side of each group's senders.
+fn sides(scenario: &Scenario) -> Result<Vec<usize>, LiveError> {
+    let groups = scenario.flows.len();
+    let mut sides: Vec<Option<usize>> = vec![None; groups];
+    // The direction of a hop, and the group that it follows from.
+    let mut hops: Vec<Option<(usize, usize)>> = vec![None; scenario.hops.len()];
+    let crossed = |group: usize| {
+        let flow = &scenario.flows[group];
+        let there = flow.route.iter().map(|&hop| (hop, 0));
+        there.chain(flow.back.iter().map(|&hop| (hop, 1)))
+    };
+    // One whose side is fixed by hops that have a direction goes before one that is free to choose.
+    while let Some(next) = (0..groups)
+        .filter(|&group| sides[group].is_none())
+        .max_by_key(|&group| (crossed(group).any(|(hop, _)| hops[hop].is_some()), groups - group))
+    {
+        let fixed = crossed(next).find_map(|(hop, turned)| hops[hop].map(|(direction, _)| direction ^ turned));
+        let side = fixed.unwrap_or(0);
+        sides[next] = Some(side);
+        for (hop, turned) in crossed(next) {
+            match hops[hop] {
+                None => hops[hop] = Some((side ^ turned, next)),
+                Some((direction, _)) if direction == side ^ turned => {}
+                Some((_, other)) => {
+                    let [hop, one, other] =
+                        [&scenario.hops[hop].name, &scenario.flows[next].name, &scenario.flows[other].name];
+                    let between = if one == other {
+                        format!("data and acknowledgments of flow \"{one}\"")
+                    } else {
+                        format!("flows \"{one}\" and \"{other}\" in opposite directions")
+                    };
+                    let message = format!(
+                        "hop \"{hop}\" is crossed by {between}; in the live world a hop has one direction: give each way its own"
+                    );
+                    return Err(LiveError::Unsupported(message));
+                }
+            }
+        }
+    }
+    Ok(sides.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn plan(text: &str) -> Result<Plan, String> {
+        let scenario =
+            Scenario::parse(&format!("duration = \"10s\"\n{text}"), "x.toml", Path::new("")).expect("it is legal");
+        Plan::new(&scenario, Family::V4).map_err(|error| error.to_string())
+    }
+
+    const HOPS: &str = "[[hop]]\nname = \"down\"\nrate = \"20mbit\"\nqueue = \"fifo\"\ndelay = \"5ms\"\n\
+                        [[hop]]\nname = \"up\"\nrate = \"5mbit\"\nqueue = \"fifo\"\n";
+
+    #[test]
+    fn flows_of_both_directions_share_hops_each_of_one_direction() {
+        let text = format!(
+            "{HOPS}[[flow]]\nname = \"load\"\nrtt = \"40ms\"\nroute = [\"down\"]\nback = [\"up\"]\n\
+             [[flow]]\nname = \"send\"\nrtt = \"40ms\"\nroute = [\"up\"]\nback = [\"down\"]\n"
+        );
+        let plan = plan(&text).expect("there is a way");
+        assert_eq!(plan.flows.iter().map(|flow| flow.side).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!((&plan.directions[0].hops[..], &plan.directions[1].hops[..]), (&[0][..], &[1][..]));
+        // What of the base RTT is not the hops' delay lies behind the acknowledgments' way.
+        let tail = |flow: &FlowPlan| plan.directions[1 - flow.side].ways[usize::from(flow.back)].tail;
+        assert_eq!(plan.flows.iter().map(tail).collect::<Vec<_>>(), [Span::ms(35), Span::ms(35)]);
+        // "sender" and "receiver" are hosts of a side.
+        assert_eq!(plan.hosts.each_ref().map(Vec::len), [2, 2]);
+    }
+
+    #[test]
+    fn a_hop_that_would_have_two_directions_is_refused() {
+        let text = format!("{HOPS}[[flow]]\nname = \"odd\"\nrtt = \"40ms\"\nroute = [\"down\"]\nback = [\"down\"]\n");
+        assert_eq!(
+            plan(&text).expect_err("it is the same hop"),
+            "hop \"down\" is crossed by data and acknowledgments of flow \"odd\"; in the live world a hop has one direction: \
+             give each way its own"
+        );
+    }
+
+    #[test]
+    fn each_member_of_a_group_of_commands_has_addresses_of_its_own() {
+        let text = format!(
+            "{HOPS}[[flow]]\nname = \"iperf\"\ncount = 2\nrtt = \"40ms\"\nroute = [\"down\"]\ncommand = \"iperf3 -c {{peer}}\"\n\
+             [[flow]]\nname = \"bulk\"\ncount = 2\nrtt = \"40ms\"\nroute = [\"down\"]\n"
+        );
+        let plan = plan(&text).expect("there is a way");
+        assert_eq!(plan.hosts.each_ref().map(Vec::len), [3, 3]);
+        assert_eq!(plan.flows[2].sender, plan.flows[3].sender);
+        assert_ne!(plan.flows[0].receiver, plan.flows[1].receiver);
+    }
+}
