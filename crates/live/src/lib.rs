@@ -13,6 +13,7 @@
 pub mod board;
 pub mod clock;
 pub mod duplex;
+pub mod endpoint;
 pub mod error;
 pub mod flows;
 pub mod frame;
