@@ -22,6 +22,8 @@ impl Namespace {
         std::thread::scope(|scope| {
             let made = scope.spawn(|| {
                 rustix::thread::unshare(UnshareFlags::NEWNET).map_err(LiveError::system("make a network namespace"))?;
+                let up = std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status();
+                up.map_err(LiveError::system("bring up lo"))?;
                 Namespace::current()
             });
             made.join().unwrap()
