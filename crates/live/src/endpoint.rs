@@ -11,6 +11,7 @@
 //! - A connection's unsent data are few (`TCP_NOTSENT_LOWAT`): when an application stops, what it had handed over before is still
 //!   sent. In the simulator it is not; the difference is at most 20 ms at the rate of the narrowest link, or 96 KiB.
 //! - Datagrams leave at their times exactly, in bursts when the thread was late.
+pub mod diag;
 mod option;
 mod poll;
 mod receiver;
@@ -18,7 +19,7 @@ mod sender;
 mod sockets;
 mod spec;
 mod stand_in;
-mod tcp_info;
+pub mod tcp_info;
 
 use crate::LiveError;
 use crate::board::Board;

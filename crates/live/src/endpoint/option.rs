@@ -15,8 +15,6 @@ impl Opt {
     pub(super) const TCP_INFO: Opt = Opt { level: libc::IPPROTO_TCP, number: libc::TCP_INFO };
     /// Least retransmission timeout, microseconds (Linux 6.15).
     pub(super) const TCP_RTO_MIN_US: Opt = Opt { level: libc::IPPROTO_TCP, number: 45 };
-    /// Longest delay of an acknowledgment, microseconds (Linux 6.15).
-    pub(super) const TCP_DELACK_MAX_US: Opt = Opt { level: libc::IPPROTO_TCP, number: 46 };
     /// A rate that must not be exceeded, bytes per second; any but the highest switches pacing on.
     pub(super) const MAX_PACING_RATE: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_MAX_PACING_RATE };
     /// Receive buffer beyond the system's limit.

@@ -8,8 +8,12 @@ use narrows_world::meters::{Meters, SenderStats};
 /// What is read of it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct TcpInfo {
-    /// The connection's state (linux/tcp_states.h).
+    /// The connection's state (linux/tcp_states.h); 1 is established.
     pub state: u8,
+    /// Has ECN been negotiated?
+    pub ecn: bool,
+    /// Payload of a full-sized packet, bytes.
+    pub segment: u32,
     /// Sent and not acknowledged cumulatively, packets.
     pub unacked: u32,
     /// Of those, acknowledged selectively.
@@ -38,8 +42,8 @@ pub struct TcpInfo {
 
 /// More than any kernel has written so far.
 pub(super) const ROOM: usize = 512;
-/// `TCP_ESTABLISHED`.
-pub const ESTABLISHED: u8 = 1;
+/// `TCPI_OPT_ECN`.
+const OPT_ECN: u8 = 8;
 /// Linux: `TCP_INFINITE_SSTHRESH`.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
@@ -51,6 +55,8 @@ impl TcpInfo {
         let u16_at = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
         Some(TcpInfo {
             state: *bytes.first()?,
+            ecn: bytes.get(5)? & OPT_ECN != 0,
+            segment: u32_at(16)?,
             unacked: u32_at(24)?,
             sacked: u32_at(28)?,
             lost: u32_at(32)?,
