@@ -143,6 +143,11 @@ impl Running {
         Ok(())
     }
 
+    /// Are both sides at work? Once not, [`Running::stop`] says why.
+    pub fn is_whole(&self) -> bool {
+        !self.threads.iter().any(JoinHandle::is_finished)
+    }
+
     /// Ends all flows, whatever they are doing. The board then has their last figures.
     ///
     /// # Errors

@@ -178,3 +178,79 @@ pub(super) const fn ip_header(address: IpAddr) -> u32 {
         IpAddr::V6(_) => 40,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Namespace;
+    use super::super::spec::{self, Carrier};
+    use super::*;
+    use narrows_scenario::Scenario;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::path::Path;
+
+    const SCENARIO: &str = r#"
+        name = "options"
+        duration = "1s"
+        [[hop]]
+        name = "link"
+        rate = "8mbit"
+        queue = "fifo"
+        [[flow]]
+        name = "tcp"
+        route = ["link"]
+        rtt = "10ms"
+        dscp = "ef"
+        controller = "new_reno"
+        transport = { kind = "tcp", packet = "1000B", min_rto = "100ms", pacing = true }
+        [[flow]]
+        name = "udp"
+        route = ["link"]
+        rtt = "10ms"
+        dscp = "cs1"
+        traffic = "cbr"
+        transport = { kind = "udp", ecn = "ect1" }
+    "#;
+
+    #[test]
+    fn sockets_have_the_class_and_the_limits_of_their_flows() {
+        let here = match Namespace::create() {
+            Ok(here) => here,
+            Err(reason) => return println!("skipped: {reason}"),
+        };
+        let scenario = Scenario::parse(SCENARIO, "options.toml", Path::new(".")).unwrap();
+        let specs = spec::flows(&scenario).unwrap();
+        let class = |socket: &Socket| match socket.domain().unwrap() {
+            Domain::IPV4 => socket.tos_v4().unwrap(),
+            _ => socket.tclass_v6().unwrap(),
+        };
+        let check = |address: IpAddr, headers: u32| {
+            for (port, spec) in (10_000..).zip(&specs) {
+                let making = Making { spec, from: address, to: (address, port).into() };
+                match &spec.carrier {
+                    Carrier::Tcp(tcp) => {
+                        let socket = making.tcp_sender(tcp).unwrap();
+                        assert_eq!(socket.tcp_congestion().unwrap().trim_ascii_end().split(|&b| b == 0).next(), Some(&b"reno"[..]));
+                        assert_eq!(class(&socket), 46 << 2, "expedited forwarding");
+                        assert_eq!(socket.tcp_notsent_lowat().unwrap(), 96 * 1024, "20 ms at 8 Mbit/s are less");
+                        assert!(socket.tcp_nodelay().unwrap());
+                        assert_eq!(socket.local_addr().unwrap().as_socket().unwrap().ip(), address);
+                        making.tcp_listener(tcp).unwrap();
+                    }
+                    Carrier::Udp(udp) => {
+                        let _receiver = making.udp_receiver().unwrap();
+                        let socket = making.udp_sender(udp).unwrap();
+                        assert_eq!(class(&socket), 8 << 2 | 1, "lower effort, ECT(1)");
+                        assert_eq!(socket.peer_addr().unwrap().as_socket(), Some((address, port).into()));
+                    }
+                }
+                assert_eq!(ip_header(address), headers);
+            }
+        };
+        here.run(|| {
+            settle().unwrap();
+            check(Ipv4Addr::LOCALHOST.into(), 20);
+            check(Ipv6Addr::LOCALHOST.into(), 40);
+        })
+        .unwrap();
+    }
+}
