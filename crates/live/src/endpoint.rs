@@ -128,11 +128,7 @@ impl Ends {
 }
 
 impl Running {
-    fn spawn(
-        &mut self,
-        name: &str,
-        work: impl FnOnce() -> io::Result<()> + Send + 'static,
-    ) -> Result<(), LiveError> {
+    fn spawn(&mut self, name: &str, work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), LiveError> {
         let exact = move || {
             // The kernel may otherwise wake a thread 50 µs late. Where it does not allow this, it does.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));

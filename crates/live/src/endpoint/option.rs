@@ -28,9 +28,8 @@ impl Opt {
     pub(super) fn set<const N: usize>(self, socket: impl AsFd, value: [u8; N]) -> io::Result<()> {
         let fd = socket.as_fd().as_raw_fd();
         // SAFETY: the pointer and the length are those of `value`, which the kernel only reads during the call.
-        let answer = unsafe {
-            libc::setsockopt(fd, self.level, self.number, value.as_ptr().cast(), N as libc::socklen_t)
-        };
+        let answer =
+            unsafe { libc::setsockopt(fd, self.level, self.number, value.as_ptr().cast(), N as libc::socklen_t) };
         if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 

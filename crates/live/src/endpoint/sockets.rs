@@ -229,7 +229,10 @@ mod tests {
                 match &spec.carrier {
                     Carrier::Tcp(tcp) => {
                         let socket = making.tcp_sender(tcp).unwrap();
-                        assert_eq!(socket.tcp_congestion().unwrap().trim_ascii_end().split(|&b| b == 0).next(), Some(&b"reno"[..]));
+                        assert_eq!(
+                            socket.tcp_congestion().unwrap().trim_ascii_end().split(|&b| b == 0).next(),
+                            Some(&b"reno"[..])
+                        );
                         assert_eq!(class(&socket), 46 << 2, "expedited forwarding");
                         assert_eq!(socket.tcp_notsent_lowat().unwrap(), 96 * 1024, "20 ms at 8 Mbit/s are less");
                         assert!(socket.tcp_nodelay().unwrap());

@@ -143,7 +143,9 @@ fn kernels_own(tcp: &TcpParams) -> Result<(), String> {
     for name in ["initial_window", "ack_every", "delayed_ack", "quick_acks", "sack_compression"] {
         let (asked, own) = (tcp.get(name).unwrap_or_default(), default.get(name).unwrap_or_default());
         if asked != own {
-            return Err(format!("{name} = {asked} cannot be asked of the kernel's tcp; leave it out (it is {own} then)"));
+            return Err(format!(
+                "{name} = {asked} cannot be asked of the kernel's tcp; leave it out (it is {own} then)"
+            ));
         }
     }
     Ok(())

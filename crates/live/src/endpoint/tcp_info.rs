@@ -91,10 +91,7 @@ impl TcpInfo {
 
     /// What the sender counts, for the records.
     pub fn stats(&self) -> SenderStats {
-        SenderStats {
-            retransmits: u64::from(self.total_retrans),
-            timeouts: self.timeouts.map_or(0, u64::from),
-        }
+        SenderStats { retransmits: u64::from(self.total_retrans), timeouts: self.timeouts.map_or(0, u64::from) }
     }
 }
 

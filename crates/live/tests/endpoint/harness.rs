@@ -1,9 +1,9 @@
 //! One scenario's flows in one namespace, from its loopback address to itself.
 use narrows_core::{Span, Time};
+use narrows_live::LiveError;
 use narrows_live::board::{Board, Report};
 use narrows_live::clock::Clock;
 use narrows_live::endpoint::{Ends, Namespace, Plan, Seat};
-use narrows_live::LiveError;
 use narrows_scenario::Scenario;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;

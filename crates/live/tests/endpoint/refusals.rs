@@ -7,9 +7,15 @@ fn what_the_kernel_does_not_have_is_refused_by_name() {
     let Some(here) = namespace() else { return };
     let refused = [
         ("controller = \"copa\"", &["flow `f`", "no copa", "reno"][..]),
-        ("controller = { kind = \"cubic\", hystart = false }", &["flow `f`", "cubic takes no parameters", "hystart = false"]),
+        (
+            "controller = { kind = \"cubic\", hystart = false }",
+            &["flow `f`", "cubic takes no parameters", "hystart = false"],
+        ),
         ("transport = \"quic\"", &["flow `f`", "no quic", "tcp and udp"]),
-        ("transport = { kind = \"tcp\", initial_window = \"4p\" }", &["flow `f`", "initial_window = 4p", "it is 10p then"]),
+        (
+            "transport = { kind = \"tcp\", initial_window = \"4p\" }",
+            &["flow `f`", "initial_window = 4p", "it is 10p then"],
+        ),
         ("transport = { kind = \"tcp\", ack_every = \"4p\" }", &["flow `f`", "ack_every = 4p"]),
         ("transport = { kind = \"tcp\", min_rto = \"1s\" }", &["flow `f`", "min_rto = 1000 ms"]),
         ("transport = { kind = \"tcp\", packet = \"100B\" }", &["flow `f`", "no packets under 128 B"]),
