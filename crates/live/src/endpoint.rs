@@ -178,12 +178,12 @@ type Furniture = (Option<EcnSwitch>, Vec<(usize, Outlet)>, Vec<(usize, Inlet)>);
 fn furnish(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<Furniture, LiveError> {
     sockets::settle()?;
     let (mut outlets, mut inlets) = (Vec::new(), Vec::new());
-    let mut connects = false;
+    let mut asks = false;
     for (number, (spec, seat)) in specs.iter().zip(plan.seats).enumerate() {
         let to = SocketAddr::new(seat.to, FIRST_PORT + number as u16);
         let making = Making { spec, from: seat.from, to };
         if seat.sender == place {
-            connects |= matches!(spec.carrier, Carrier::Tcp(_));
+            asks |= matches!(&spec.carrier, Carrier::Tcp(tcp) if tcp.ecn);
             outlets.push((number, outlet(&making, place)?));
         }
         if seat.receiver == place {
@@ -200,7 +200,7 @@ fn furnish(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<Furniture, L
         let file = OpenOptions::new().write(true).open(sockets::TCP_ECN);
         file.map(|file| EcnSwitch { file, is_on: false }).map_err(LiveError::system("set net.ipv4.tcp_ecn"))
     };
-    Ok((connects.then(switch).transpose()?, outlets, inlets))
+    Ok((asks.then(switch).transpose()?, outlets, inlets))
 }
 
 fn outlet(making: &Making<'_>, place: usize) -> Result<Outlet, LiveError> {

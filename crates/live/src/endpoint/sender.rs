@@ -104,7 +104,7 @@ impl EcnSwitch {
 pub(super) struct Senders {
     pub(super) flows: Vec<Flow>,
     pub(super) poll: Poll,
-    /// By namespace; of those that connections begin in.
+    /// By namespace; of those that somebody asks for ECN in.
     pub(super) ecn: Vec<Option<EcnSwitch>>,
     due: BinaryHeap<Reverse<(Time, usize)>>,
     /// Connections that could take more, but had had their turn.
@@ -230,7 +230,11 @@ impl Senders {
             connection.began = Some(at);
             shared.goals[number].store(connection.written, Ordering::Release);
         }
-        if connection.stage == Stage::Closed { self.connect(number, shared) } else { Ok(self.push(number, shared)) }
+        if connection.stage == Stage::Closed {
+            return self.connect(number, shared);
+        }
+        self.push(number, shared);
+        Ok(())
     }
 
     fn connect(&mut self, number: usize, shared: &Shared) -> io::Result<()> {

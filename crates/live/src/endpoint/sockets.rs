@@ -10,6 +10,8 @@ use std::net::{IpAddr, SocketAddr};
 
 /// TCP's buffers may grow to this: beyond what any window of a scenario needs.
 const MOST_BUFFER: &str = "268435456";
+/// Linux's default, enough for 100 ms at 300 Mbit/s.
+const USUAL_BUFFER: u64 = 4 << 20;
 /// Datagrams wait here while a thread is late; twenty milliseconds at 3 Gbit/s.
 const DATAGRAMS: u32 = 8 << 20;
 /// TCP's header without options, which the kernel's segment size leaves out.
@@ -36,17 +38,24 @@ pub(super) struct Making<'a> {
     pub(super) to: SocketAddr,
 }
 
-/// Settles what holds for a namespace: buffers that never limit, no memory of earlier connections, ECN for whom asks.
-/// Called in it.
+/// Settles what holds for a namespace: buffers that do not limit, no memory of earlier connections, ECN for whom asks. Called
+/// in it. Where settings cannot be written (containers often mount them read-only) the ones that are there may do, too.
 pub(super) fn settle() -> Result<(), LiveError> {
-    let set = |name: &str, value: &str| {
-        let path = format!("/proc/sys/net/ipv4/{name}");
-        fs::write(&path, value).map_err(LiveError::system(format!("set net.ipv4.{name}")))
-    };
-    set("tcp_wmem", &format!("4096 16384 {MOST_BUFFER}"))?;
-    set("tcp_rmem", &format!("4096 131072 {MOST_BUFFER}"))?;
-    set("tcp_no_metrics_save", "1")?;
-    set("tcp_ecn", "2")
+    let most = |setting: &str| setting.split_whitespace().nth(2)?.parse::<u64>().ok();
+    let is_roomy = |setting: &str| most(setting) >= Some(USUAL_BUFFER);
+    set("tcp_wmem", &format!("4096 16384 {MOST_BUFFER}"), is_roomy)?;
+    set("tcp_rmem", &format!("4096 131072 {MOST_BUFFER}"), is_roomy)?;
+    set("tcp_no_metrics_save", "1", |setting| setting == "1")?;
+    set("tcp_ecn", "2", |setting| setting == "2")
+}
+
+fn set(name: &str, value: &str, is_enough: impl Fn(&str) -> bool) -> Result<(), LiveError> {
+    let path = format!("/proc/sys/net/ipv4/{name}");
+    let Err(error) = fs::write(&path, value) else { return Ok(()) };
+    match fs::read_to_string(&path) {
+        Ok(setting) if is_enough(setting.trim()) => Ok(()),
+        _ => Err(LiveError::system(format!("set net.ipv4.{name} to {value}"))(error)),
+    }
 }
 
 impl Making<'_> {
