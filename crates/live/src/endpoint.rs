@@ -15,6 +15,7 @@ pub mod diag;
 mod option;
 mod poll;
 mod receiver;
+mod route;
 mod sender;
 mod sockets;
 mod spec;
@@ -30,6 +31,7 @@ use receiver::{Inlet, Receivers, Shared};
 use sender::{Connection, Datagrams, EcnSwitch, Flow, Outlet, Senders, Stage};
 use sockets::Making;
 use spec::{Carrier, Spec};
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -177,6 +179,7 @@ type Furniture = (Option<EcnSwitch>, Vec<(usize, Outlet)>, Vec<(usize, Inlet)>);
 /// Makes the sockets that belong into a namespace; called in it.
 fn furnish(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<Furniture, LiveError> {
     sockets::settle()?;
+    set_initial_windows(place, plan, specs)?;
     let (mut outlets, mut inlets) = (Vec::new(), Vec::new());
     let mut asks = false;
     for (number, (spec, seat)) in specs.iter().zip(plan.seats).enumerate() {
@@ -201,6 +204,27 @@ fn furnish(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<Furniture, L
         file.map(|file| EcnSwitch { file, is_on: false }).map_err(LiveError::system("set net.ipv4.tcp_ecn"))
     };
     Ok((asks.then(switch).transpose()?, outlets, inlets))
+}
+
+/// An initial window belongs to a route: all connections from a namespace to an address share one.
+fn set_initial_windows(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<(), LiveError> {
+    let mut windows: BTreeMap<IpAddr, (u32, &str)> = BTreeMap::new();
+    for (spec, seat) in specs.iter().zip(plan.seats) {
+        let Carrier::Tcp(tcp) = &spec.carrier else { continue };
+        if seat.sender != place {
+            continue;
+        }
+        let (window, first) = *windows.entry(seat.to).or_insert((tcp.initial_window, &spec.name));
+        if window != tcp.initial_window {
+            return Err(LiveError::Unsupported(format!(
+                "flow `{}` begins with {} packets and flow `{first}` with {window}; the kernel knows one initial window for \
+                 all connections to a host, here {}: let them go to different hosts (`to`)",
+                spec.name, tcp.initial_window, seat.to
+            )));
+        }
+    }
+    let mut others = windows.into_iter().filter(|&(_, (window, _))| window != spec::INITIAL_WINDOW);
+    others.try_for_each(|(to, (window, _))| route::set_initial_window(to, window))
 }
 
 fn outlet(making: &Making<'_>, place: usize) -> Result<Outlet, LiveError> {

@@ -16,6 +16,8 @@ pub const MAX_FLOWS: usize = 50_000;
 const AHEAD: Span = Span::ms(20);
 /// A super-packet and a half at least, so that a slow link's sender is never empty; and no more than anybody needs.
 const UNSENT: (u64, u64) = (96 * 1024, 4 * 1024 * 1024);
+/// RFC 6928, Linux's default.
+pub(super) const INITIAL_WINDOW: u32 = 10;
 /// Linux: the lowest a retransmission timeout can be, and its default, which is the highest that a socket can ask for.
 const MIN_RTO: Span = Span::ms(200);
 
@@ -44,6 +46,8 @@ pub(super) struct TcpSpec {
     pub(super) pace: bool,
     /// If it is not the kernel's default.
     pub(super) min_rto: Option<Span>,
+    /// Packets.
+    pub(super) initial_window: u32,
     /// Full-sized packet at the IP layer.
     pub(super) packet: u32,
     /// Headers that the scenario counts: what an application sends as a packet is its payload.
@@ -111,6 +115,7 @@ fn carrier(scenario: &Scenario, group: &model::Flow) -> Result<Carrier, LiveErro
                 ecn: tcp.ecn,
                 pace: tcp.pacing,
                 min_rto: (tcp.min_rto != MIN_RTO).then_some(tcp.min_rto),
+                initial_window: tcp.initial_window.0,
                 packet: tcp.packet.0 as u32,
                 header: tcp.header.0 as u32,
                 unsent: unsent(scenario, group),
@@ -140,7 +145,7 @@ fn controller(config: Option<&ControllerConfig>) -> Result<&'static str, String>
 /// What a socket cannot ask for is the kernel's own affair, and the scenario's only as long as it says nothing.
 fn kernels_own(tcp: &TcpParams) -> Result<(), String> {
     let default = TcpParams::default();
-    for name in ["initial_window", "ack_every", "delayed_ack", "quick_acks", "sack_compression"] {
+    for name in ["ack_every", "delayed_ack", "quick_acks", "sack_compression"] {
         let (asked, own) = (tcp.get(name).unwrap_or_default(), default.get(name).unwrap_or_default());
         if asked != own {
             return Err(format!(

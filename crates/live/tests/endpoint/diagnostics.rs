@@ -55,3 +55,24 @@ fn flows_have_the_control_the_ecn_and_the_packets_that_they_ask_for() {
         assert!(info.srtt.is_some() && info.cwnd > 0 && info.delivered.unwrap() > 0, "{info:?}");
     }
 }
+
+#[test]
+fn connections_begin_with_the_window_that_they_ask_for() {
+    for packets in [3, 10, 40] {
+        // A route keeps its window.
+        let Some(here) = namespace() else { return };
+        let flow = format!(
+            r#"[[flow]]
+               name = "f"
+               transport = {{ kind = "tcp", initial_window = {packets} }}
+               traffic = {{ kind = "thin", interval = "10s" }}"#
+        );
+        // One small message: nothing that a window would grow by.
+        let ends = prepare(&scenario("1s", &flow), &here, V4).unwrap();
+        let board = Arc::new(Board::new(1));
+        let running = ends.start(Clock::start(), Arc::clone(&board)).unwrap();
+        thread::sleep(Duration::from_millis(100));
+        running.stop().unwrap();
+        assert_eq!(board.take(0).meters.unwrap().cwnd, f64::from(packets));
+    }
+}

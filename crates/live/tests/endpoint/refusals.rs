@@ -12,13 +12,13 @@ fn what_the_kernel_does_not_have_is_refused_by_name() {
             &["flow `f`", "cubic takes no parameters", "hystart = false"],
         ),
         ("transport = \"quic\"", &["flow `f`", "no quic", "tcp and udp"]),
-        (
-            "transport = { kind = \"tcp\", initial_window = \"4p\" }",
-            &["flow `f`", "initial_window = 4p", "it is 10p then"],
-        ),
-        ("transport = { kind = \"tcp\", ack_every = \"4p\" }", &["flow `f`", "ack_every = 4p"]),
+        ("transport = { kind = \"tcp\", ack_every = \"4p\" }", &["flow `f`", "ack_every = 4p", "it is 2p then"]),
         ("transport = { kind = \"tcp\", min_rto = \"1s\" }", &["flow `f`", "min_rto = 1000 ms"]),
         ("transport = { kind = \"tcp\", packet = \"100B\" }", &["flow `f`", "no packets under 128 B"]),
+        (
+            "[[flow]]\nname = \"g\"\ntransport = { kind = \"tcp\", initial_window = \"4p\" }",
+            &["flow `g` begins with 4 packets and flow `f` with 10", "127.0.0.1"],
+        ),
         ("count = 50001", &["50001 flows", "50000"]),
     ];
     for (flow, expected) in refused {
