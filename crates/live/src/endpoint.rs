@@ -19,12 +19,12 @@ mod route;
 mod sender;
 mod sockets;
 mod spec;
-mod stand_in;
 pub mod tcp_info;
 
 use crate::LiveError;
 use crate::board::Board;
 use crate::clock::Clock;
+use crate::sandbox::Namespace;
 use narrows_scenario::Scenario;
 use poll::{Poll, Waker};
 use receiver::{Inlet, Receivers, Shared};
@@ -41,7 +41,7 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
 pub use spec::{FIRST_PORT, MAX_FLOWS};
-pub use stand_in::Namespace;
+
 pub use tcp_info::TcpInfo;
 
 /// What is needed to make the ends of a scenario's flows.

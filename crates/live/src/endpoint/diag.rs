@@ -2,10 +2,10 @@
 //!
 //! The kernel lists the established connections of a namespace (`sock_diag(7)`, `inet_diag`) with the same structure that a
 //! connection's owner gets by `TCP_INFO`. Once per sampling interval is often enough, and costs a few microseconds for each.
-use super::Namespace;
 use super::tcp_info::TcpInfo;
 use crate::LiveError;
 use crate::frame::FlowKey;
+use crate::sandbox::Namespace;
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6};

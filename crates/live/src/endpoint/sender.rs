@@ -368,8 +368,8 @@ const MOST_PAYLOAD: usize = 65_507;
 
 #[cfg(test)]
 mod tests {
-    use super::super::Namespace;
     use super::*;
+    use crate::sandbox::Namespace;
     use socket2::{Domain, Type};
     use std::collections::BTreeSet;
     use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -190,9 +190,9 @@ pub(super) const fn ip_header(address: IpAddr) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Namespace;
     use super::super::spec::{self, Carrier};
     use super::*;
+    use crate::sandbox::Namespace;
     use narrows_scenario::Scenario;
     use std::net::{Ipv4Addr, Ipv6Addr};
     use std::path::Path;
