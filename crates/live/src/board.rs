@@ -21,6 +21,8 @@ pub struct Report {
     pub stats: SenderStats,
     /// Datagrams that the system did not take: its own buffers were full before the network saw them.
     pub refused: u64,
+    /// How late the sending application acted at worst, if it was a millisecond or more.
+    pub late: Span,
     /// What ended the connection before its time.
     pub trouble: Option<String>,
 }
@@ -57,6 +59,7 @@ impl Board {
             meters: report.meters.take(),
             rtts: std::mem::take(&mut report.rtts),
             completions: std::mem::take(&mut report.completions),
+            late: std::mem::take(&mut report.late),
             trouble: report.trouble.take(),
             stats: report.stats,
             refused: report.refused,

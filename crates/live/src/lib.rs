@@ -6,13 +6,16 @@
 //! thread wakes, so rates stay exact.
 //!
 //! - `frame`: what is read from packets and changed in them; sans-I/O.
-//! - `sandbox`: namespaces, devices, addresses, children; the only place that is unsafe.
+//! - `sandbox`: namespaces, devices, addresses, children.
 //! - `path`: the hops of one direction at logical times; sans-I/O.
 //! - `pump`: one direction's thread: devices, path and clock.
 //! - `endpoint`: senders and receivers of a scenario's flows, on kernel sockets.
+//!
+//! What the compiler cannot check is in two files: `sandbox/sys` and `endpoint/option`.
 pub mod board;
 pub mod clock;
 pub mod duplex;
+pub mod endpoint;
 pub mod error;
 pub mod flows;
 pub mod frame;
