@@ -7,7 +7,7 @@ use std::time::Duration;
 use narrows_live::sandbox::{Namespace, Route, Tun, TunSpec};
 use rustix::io::Errno;
 
-use super::Test;
+use super::{Test, skip};
 
 pub(super) const TESTS: &[Test] = &[
     ("a_namespace_is_new_and_settled", a_namespace_is_new_and_settled),
@@ -67,7 +67,7 @@ fn a_namespace_is_new_and_settled() {
     assert_eq!(devices(&inside), ["lo"]);
     loopback_is_up(&inside);
     if inside.run(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap().is_err() {
-        println!("a_namespace_is_new_and_settled: its settings are skipped: /proc/sys cannot be written here");
+        skip("/proc/sys cannot be written here, so nothing is set in a new namespace");
         return;
     }
     assert_eq!(sysctl(&inside, "net/ipv4/ip_forward"), "1");

@@ -1,8 +1,8 @@
 //! Who may, and what is said to those who may not. The systems that forbid something are made with `unshare` and `setpriv`, so only root plays.
 use std::process::{Command, Stdio};
 
-use super::Test;
 use super::roles::{GAIN, VARIABLE};
+use super::{Test, skip};
 
 pub(super) const TESTS: &[Test] = &[
     ("root_has_it", root_has_it),
@@ -18,7 +18,7 @@ fn gain_where(script: &str) -> Option<String> {
     let tools = ["unshare", "setpriv"];
     let there = |tool: &&str| Command::new(tool).arg("--version").stdout(Stdio::null()).status().is_ok();
     if !is_root || !tools.iter().all(there) {
-        println!("skipped: making a system that forbids it takes root, unshare and setpriv");
+        skip("making a system that forbids it takes root, unshare and setpriv");
         return None;
     }
     let program = std::env::current_exe().unwrap();
