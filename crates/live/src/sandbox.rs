@@ -1,8 +1,9 @@
 //! Namespaces, devices, addresses, children.
 //!
-//! Everything is held by file descriptors and by processes, nothing by a name in the file system: a namespace lives as long as a descriptor,
-//! a device or a process in it, a TUN device as long as its descriptor, a child as long as the thread that started it (`PR_SET_PDEATHSIG`), and what a
-//! child started as long as the child's PID namespace. So whatever ends us, `SIGKILL` too, nothing stays behind, and nothing has to be cleared up.
+//! Everything is held by file descriptors and by processes, nothing by a name in the file system: a namespace lives as long as
+//! a descriptor, a device or a process in it, a TUN device as long as its descriptor, a child as long as the thread that
+//! started it (`PR_SET_PDEATHSIG`), and what a child started as long as the child's PID namespace. So whatever ends us,
+//! `SIGKILL` too, nothing stays behind, and nothing has to be cleared up.
 //!
 //! - `namespace`: network namespaces, and what is set in a new one.
 //! - `privilege`: what it takes to make one, and what to do where it is missing.

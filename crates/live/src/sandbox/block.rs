@@ -1,8 +1,9 @@
 //! Addresses for a shell and its way out, unlike anybody else's, so that shells nest without translating addresses.
 //!
-//! Blocks are cut from 100.64.0.0/10, the addresses between a provider and its customers (RFC 6598), which neither the Internet nor a home uses. A shell gets a /16; a
-//! shell in it a /20 of that, then a /24, then a /28. A block's first sixteenth is its own link's: .1 is the outer end, .2 the inner; the others are for
-//! shells inside. So the outer end has one route for everything that is further in. A namespace finds its own block by the address that ends in .2.
+//! Blocks are cut from 100.64.0.0/10, the addresses between a provider and its customers (RFC 6598), which neither the Internet
+//! nor a home uses. A shell gets a /16; a shell in it a /20 of that, then a /24, then a /28. A block's first sixteenth is its
+//! own link's: .1 is the outer end, .2 the inner; the others are for shells inside. So the outer end has one route for
+//! everything that is further in. A namespace finds its own block by the address that ends in .2.
 //!
 //! IPv6 is fd6e:6172:7277::/96 (RFC 4193) with the IPv4 address behind it.
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,8 +1,9 @@
 //! Network namespaces, held by file descriptors.
 //!
-//! A new one gets what the kernel gives it, with these differences: loopback is up; TCP's settings are those of the namespace it was made from, so that a
-//! program meets the TCP that this machine runs; paths are not remembered from one connection to the next (`tcp_no_metrics_save`), so that one run does not
-//! depend on the one before; anybody may `ping`; packets are forwarded, so that shells nest; and IPv6 addresses are usable at once.
+//! A new one gets what the kernel gives it, with these differences: loopback is up; TCP's settings are those of the namespace
+//! it was made from, so that a program meets the TCP that this machine runs; paths are not remembered from one connection to
+//! the next (`tcp_no_metrics_save`), so that one run does not depend on the one before; anybody may `ping`; packets are
+//! forwarded, so that shells nest; and IPv6 addresses are usable at once.
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -47,7 +48,8 @@ impl Namespace {
         })
     }
 
-    /// Runs something in the namespace, on a thread of its own: sockets and files that it opens belong to the namespace and stay there.
+    /// Runs something in the namespace, on a thread of its own: sockets and files that it opens belong to the namespace and
+    /// stay there.
     ///
     /// # Errors
     /// When the namespace cannot be entered.
@@ -81,7 +83,8 @@ impl Namespace {
 
     /// Takes the calling thread into the namespace, for the rest of its life.
     pub(super) fn enter(&self) -> Result<(), LiveError> {
-        // Staying where one is takes no right; entering takes one that a user namespace does not give for the namespace it was made in.
+        // Staying where one is takes no right; entering takes one that a user namespace does not give for the namespace it was
+        // made in.
         if Namespace::current()?.id()? == self.id()? {
             return Ok(());
         }
@@ -124,8 +127,9 @@ fn tcp_settings() -> Vec<(String, String)> {
 /// A secret, and what a new namespace rightly has for itself.
 const NOT_COPIED: [&str; 3] = ["tcp_fastopen_key", "tcp_child_ehash_entries", "tcp_no_metrics_save"];
 
-/// What is set in a new namespace, from a thread in it. Where `/proc/sys` cannot be written (containers mount it read-only) the namespace works all the same,
-/// and what a later step needs fails there with its own message: addresses do not wait for duplicates either way.
+/// What is set in a new namespace, from a thread in it. Where `/proc/sys` cannot be written (containers mount it read-only) the
+/// namespace works all the same, and what a later step needs fails there with its own message: addresses do not wait for
+/// duplicates either way.
 fn settle(tcp: &[(String, String)]) {
     for (path, value) in tcp {
         if fs::read_to_string(path).is_ok_and(|own| own != *value) {

@@ -1,4 +1,5 @@
-//! Requests to the kernel's routing socket, answered before they return. A socket belongs to the network namespace of the thread that opened it.
+//! Requests to the kernel's routing socket, answered before they return. A socket belongs to the network namespace of the
+//! thread that opened it.
 use std::io;
 use std::net::IpAddr;
 

@@ -19,10 +19,12 @@ pub enum Privilege {
     UserNamespace,
 }
 
-/// Gets the right to make namespaces and devices: nothing has to be done with `CAP_SYS_ADMIN` and `CAP_NET_ADMIN`, otherwise the process moves to
-/// a user namespace of its own, with its user and group as they are. Must be called while the process has one thread.
+/// Gets the right to make namespaces and devices: nothing has to be done with `CAP_SYS_ADMIN` and `CAP_NET_ADMIN`, otherwise
+/// the process moves to a user namespace of its own, with its user and group as they are. Must be called while the process has
+/// one thread.
 ///
-/// In a user namespace what is started later keeps these rights, for what was made in there: so a shell in a shell reaches the outer one.
+/// In a user namespace what is started later keeps these rights, for what was made in there: so a shell in a shell reaches the
+/// outer one.
 ///
 /// # Errors
 /// `NotAllowed` says what the system forbids and what would help.

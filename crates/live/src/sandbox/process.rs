@@ -1,11 +1,13 @@
 //! A command in a namespace, and everything that it starts.
 //!
-//! A thread enters the network namespace, leaves the PID and mount namespaces for new ones, starts the command and waits for it. The command's parent is a small
-//! init, PID 1 of the new namespace. The kernel kills the init when the thread ends, however it ends (`PR_SET_PDEATHSIG`), and everything in the namespace when the init ends. So
-//! three ends are one: the command's, ours, and a drop of [`Process`].
+//! A thread enters the network namespace, leaves the PID and mount namespaces for new ones, starts the command and waits for
+//! it. The command's parent is a small init, PID 1 of the new namespace. The kernel kills the init when the thread ends,
+//! however it ends (`PR_SET_PDEATHSIG`), and everything in the namespace when the init ends. So three ends are one: the
+//! command's, ours, and a drop of [`Process`].
 //!
-//! The command stays in our session and process group: it has the terminal when we have it, Ctrl-C reaches it and us, and Ctrl-Z stops it and us. A shell that made
-//! another group the terminal's leaves it so when it ends; then the terminal is given back to ours.
+//! The command stays in our session and process group: it has the terminal when we have it, Ctrl-C reaches it and us, and
+//! Ctrl-Z stops it and us. A shell that made another group the terminal's leaves it so when it ends; then the terminal is given
+//! back to ours.
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
@@ -296,12 +298,14 @@ fn foreground() -> Option<Pid> {
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == ours).then_some(ours)
 }
 
-/// Gives the terminal back to our group after a shell that took it for a group that is no more. Not if another has it: we may have been put in the background.
+/// Gives the terminal back to our group after a shell that took it for a group that is no more. Not if another has it: we may
+/// have been put in the background.
 fn take_back(ours: Pid) {
     let terminal = io::stdin();
     let left = tcgetpgrp(&terminal).is_ok_and(|group| test_kill_process_group(group) == Err(Errno::SRCH));
     if left {
-        // Signals are blocked on this thread: else this would stop us as a background process. It fails when the terminal is gone.
+        // Signals are blocked on this thread: else this would stop us as a background process. It fails when the terminal is
+        // gone.
         let _ = tcsetpgrp(terminal, ours);
     }
 }

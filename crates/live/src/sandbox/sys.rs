@@ -81,8 +81,8 @@ pub(super) fn block_signals() {
 
 fn set_mask(fill: unsafe extern "C" fn(*mut libc::sigset_t) -> c_int) {
     let mut mask = MaybeUninit::uninit();
-    // SAFETY: `fill` is sigfillset or sigemptyset, which initialise the set; sigprocmask reads it, and may be given nothing to write to. On Linux it is the calling
-    // thread's mask.
+    // SAFETY: `fill` is sigfillset or sigemptyset, which initialise the set; sigprocmask reads it, and may be given nothing to
+    // write to. On Linux it is the calling thread's mask.
     unsafe {
         fill(mask.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, mask.as_ptr(), ptr::null_mut());
@@ -104,12 +104,13 @@ pub(super) struct Tie {
     pub(super) status: OwnedFd,
 }
 
-/// Puts a small init between us and a command that is about to be started by a thread whose children have a PID namespace of their own. The init gets killed when
-/// that thread ends, and everything in the namespace with it.
+/// Puts a small init between us and a command that is about to be started by a thread whose children have a PID namespace of
+/// their own. The init gets killed when that thread ends, and everything in the namespace with it.
 pub(super) fn with_init(command: &mut Command, tie: Tie) {
     let before_exec = move || between(&tie);
-    // SAFETY: the closure runs after fork, where only what takes no lock and no memory is allowed. It makes system calls, and fork, whose handlers this process
-    // has none of, and in which glibc and musl put their own locks in order; the child that it is called in has one thread.
+    // SAFETY: the closure runs after fork, where only what takes no lock and no memory is allowed. It makes system calls, and
+    // fork, whose handlers this process has none of, and in which glibc and musl put their own locks in order; the child that
+    // it is called in has one thread.
     unsafe { command.pre_exec(before_exec) };
 }
 
@@ -132,7 +133,8 @@ fn between(tie: &Tie) -> io::Result<()> {
                 default_action(signal);
             }
             set_mask(libc::sigemptyset);
-            // Where it is refused (a container's /proc with parts masked) the command sees the processes outside; it cannot reach them.
+            // Where it is refused (a container's /proc with parts masked) the command sees the processes outside; it cannot
+            // reach them.
             let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
             let _ = mount(c"proc", c"/proc", c"proc", flags, None);
             Ok(())
@@ -141,8 +143,9 @@ fn between(tie: &Tie) -> io::Result<()> {
     }
 }
 
-/// Whether the death signal was set in time. The thread that it depends on may be gone already, with nothing to tell it by from inside the namespace; but it ends
-/// only with the whole process, and an answer shows that the process lived after the signal was set.
+/// Whether the death signal was set in time. The thread that it depends on may be gone already, with nothing to tell it by from
+/// inside the namespace; but it ends only with the whole process, and an answer shows that the process lived after the signal
+/// was set.
 fn parent_lives(tie: &Tie) -> bool {
     let (us, answer) = (PollFd::new(&tie.us, PollFlags::IN), PollFd::new(&tie.answer, PollFlags::IN));
     let mut either = [us, answer];
@@ -152,7 +155,8 @@ fn parent_lives(tie: &Tie) -> bool {
         && rustix::net::recv(&tie.answer, &mut [0], RecvFlags::DONTWAIT).is_ok_and(|(len, _)| len == 1)
 }
 
-/// PID 1 of the namespace: reaps whatever ends, and ends when the command does, and with it everything that the command left behind.
+/// PID 1 of the namespace: reaps whatever ends, and ends when the command does, and with it everything that the command left
+/// behind.
 fn init(command: c_int, status: RawFd) -> ! {
     let _ = rustix::thread::set_name(c"narrows-init");
     // Nothing of ours stays open: not a device, not a pipe whose end somebody waits for.
@@ -184,11 +188,12 @@ fn init(command: c_int, status: RawFd) -> ! {
 /// What the init takes as a wish to interrupt the command.
 pub(super) const INTERRUPT: Signal = Signal::USR1;
 
-/// Waits for a child's end or a wish from outside. Signals are blocked, so none is lost in between; what processes inside wish is not heard.
+/// Waits for a child's end or a wish from outside. Signals are blocked, so none is lost in between; what processes inside wish
+/// is not heard.
 fn wait_for_signal() -> Option<c_int> {
     let (mut set, mut info) = (MaybeUninit::uninit(), MaybeUninit::<libc::siginfo_t>::uninit());
-    // SAFETY: sigemptyset initialises the set before it is read; sigwaitinfo initialises `info` when it returns a signal, and only then it is read. `si_pid` is there
-    // for signals that a process sent.
+    // SAFETY: sigemptyset initialises the set before it is read; sigwaitinfo initialises `info` when it returns a signal, and
+    // only then it is read. `si_pid` is there for signals that a process sent.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);

@@ -1,7 +1,9 @@
-//! TUN devices: IP packets, without a link layer, each behind a header of ten bytes that says what was left undone (`virtio_net_hdr`).
+//! TUN devices: IP packets, without a link layer, each behind a header of ten bytes that says what was left undone
+//! (`virtio_net_hdr`).
 //!
-//! A device is made in a namespace, gets its sizes, addresses and routes, and is up when [`Tun::create`] returns. No queueing discipline is set: it has the one
-//! that the system gives to every device, and the kernel's TCP paces by itself where that is not `fq`.
+//! A device is made in a namespace, gets its sizes, addresses and routes, and is up when [`Tun::create`] returns. No queueing
+//! discipline is set: it has the one that the system gives to every device, and the kernel's TCP paces by itself where that is
+//! not `fq`.
 use std::fs::{self, File};
 use std::io;
 use std::net::IpAddr;
@@ -64,7 +66,8 @@ impl Route {
     }
 }
 
-/// A device, up; gone when this is dropped. What is read and written is ten bytes of offload header and one packet; without data it says `WouldBlock`.
+/// A device, up; gone when this is dropped. What is read and written is ten bytes of offload header and one packet; without
+/// data it says `WouldBlock`.
 #[derive(Debug)]
 pub struct Tun {
     file: File,
@@ -101,7 +104,8 @@ impl AsFd for Tun {
 /// `virtio_net_hdr` without `num_buffers`.
 const HEADER: i32 = 10;
 
-/// `TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`, `TUN_F_TSO_ECN` (`linux/if_tun.h`): packets without checksums, TCP over both IPs in super-packets, with ECN.
+/// `TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`, `TUN_F_TSO_ECN` (`linux/if_tun.h`): packets without checksums, TCP over both IPs
+/// in super-packets, with ECN.
 const OFFLOADS: u32 = 0x01 | 0x02 | 0x04 | 0x08;
 
 /// On a thread in the device's namespace.
@@ -141,8 +145,8 @@ fn index_of(name: &str) -> io::Result<u32> {
     Ok(name_to_index(any, name)?)
 }
 
-/// A device has IPv6 unless the namespace's default takes it away, which is for other devices to follow. It is no router's (packets are forwarded by the
-/// namespace's own setting): a router's would report the routers' group on the link.
+/// A device has IPv6 unless the namespace's default takes it away, which is for other devices to follow. It is no router's
+/// (packets are forwarded by the namespace's own setting): a router's would report the routers' group on the link.
 fn enable_ipv6(name: &str) -> bool {
     let setting = |what: &str| format!("/proc/sys/net/ipv6/conf/{name}/{what}");
     let is = |what: &str, value: &str| {

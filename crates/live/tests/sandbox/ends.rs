@@ -69,7 +69,8 @@ fn hold(outside: &Namespace) -> Child {
     outside.run(role).unwrap().unwrap()
 }
 
-/// A process in a namespace of the test's makes a device there, a namespace, a device in it, and a command with children in the background.
+/// A process in a namespace of the test's makes a device there, a namespace, a device in it, and a command with children in the
+/// background.
 fn after(end: impl FnOnce(&mut Child)) {
     let outside = Namespace::create().unwrap();
     let mut holder = hold(&outside);

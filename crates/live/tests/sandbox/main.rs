@@ -1,4 +1,5 @@
-//! Namespaces, devices and children on this machine, in namespaces that the tests make. Where that is not allowed they are skipped, with the reason.
+//! Namespaces, devices and children on this machine, in namespaces that the tests make. Where that is not allowed they are
+//! skipped, with the reason.
 //!
 //! The program is its own helper: started with `NARROWS_TEST_ROLE` it is a process that a test kills or watches.
 mod blocks;

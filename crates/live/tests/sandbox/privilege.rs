@@ -1,4 +1,5 @@
-//! Who may, and what is said to those who may not. The systems that forbid something are made with `unshare` and `setpriv`, so only root plays.
+//! Who may, and what is said to those who may not. The systems that forbid something are made with `unshare` and `setpriv`, so
+//! only root plays.
 use std::process::{Command, Stdio};
 
 use super::roles::{GAIN, VARIABLE};
