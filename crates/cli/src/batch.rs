@@ -4,6 +4,7 @@ use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::Output;
 use crate::term;
+use crate::world::World;
 use narrows_report::terminal;
 use narrows_scenario::result::folder;
 use narrows_scenario::{Scenario, summary_json};
@@ -62,7 +63,7 @@ impl BatchArgs {
     }
 
     /// Runs everything, writes the result folder with its page and pictures, and prints the summary.
-    pub(crate) fn execute(&self, plan: Vec<Planned>) -> Result<(), Failure> {
+    pub(crate) fn execute(&self, plan: Vec<Planned>, world: World) -> Result<(), Failure> {
         interrupt::install()?;
         let alone = plan.iter().all(|planned| planned.folder.as_os_str().is_empty());
         let (folders, jobs): (Vec<PathBuf>, Vec<Job>) =
@@ -73,7 +74,7 @@ impl BatchArgs {
         files.extend([folder::SUMMARY, PAGE].map(PathBuf::from));
         let output = Output::claim(&self.out, &files)?;
         let stage = output.stage();
-        let options = Options { threads: self.jobs, quiet: self.json };
+        let options = Options { threads: self.jobs, quiet: self.json, world };
         let summaries = grid::run(&jobs, options, |index, result| {
             folder::write(&stage.join(&folders[index]), &jobs[index].scenario, &result).map_err(Failure::usage)?;
             Ok(result.summary)

@@ -2,6 +2,7 @@
 use crate::batch::{BatchArgs, MOST_SEED, Planned, whole};
 use crate::failure::Failure;
 use crate::output::folder_name;
+use crate::world::World;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::shorthand::{self, FlowGroup};
@@ -63,7 +64,7 @@ pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
             plan.push(args.planned(&setting, queue, seed)?);
         }
     }
-    args.batch.execute(plan)
+    args.batch.execute(plan, World::Sim)
 }
 
 impl Compare {

@@ -45,6 +45,14 @@ impl Failure {
         }
     }
 
+    /// The same about this file.
+    pub(crate) fn at(self, file: &Path) -> Failure {
+        match self {
+            Failure::Usage(message) => Failure::Usage(format!("{}: {message}", file.display())),
+            other => other,
+        }
+    }
+
     /// Says what happened on stderr and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let (message, code) = match self {

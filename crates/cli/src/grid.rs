@@ -3,11 +3,11 @@ use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
+use crate::world::World;
 use narrows_core::{Span, Time};
 use narrows_scenario::{RunResult, Scenario};
-use narrows_sim::{Cancelled, Watch};
+use narrows_sim::Watch;
 use std::cmp::Reverse;
-use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -26,6 +26,8 @@ pub(crate) struct Options {
     pub(crate) threads: Option<u64>,
     /// No lines about progress.
     pub(crate) quiet: bool,
+    /// Where they run.
+    pub(crate) world: World,
 }
 
 /// What the threads share.
@@ -37,6 +39,7 @@ struct Shared<'a> {
     /// Set by the first failure: the other runs end at their next tick.
     stop: AtomicBool,
     progress: Progress,
+    world: World,
 }
 
 /// Runs every job and passes its result, with the job's index, to `keep` on the thread that ran it; returns what `keep`
@@ -49,13 +52,14 @@ pub(crate) fn run<T: Send>(
     let total = jobs.iter().fold(Span::ZERO, |sum, job| sum + job.scenario.duration);
     let progress = Progress::new(jobs.len(), total, options.quiet);
     let slots: Vec<Mutex<Option<Result<T, Failure>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
-    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = options.threads.and_then(|threads| usize::try_from(threads).ok()).unwrap_or_else(cores);
+    let threads = options.threads.and_then(|threads| usize::try_from(threads).ok());
+    let threads = threads.unwrap_or_else(|| options.world.threads());
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     if threads > 1 {
         order.sort_by_key(|&index| Reverse(narrows_sim::effort(&jobs[index].scenario)));
     }
-    let shared = Shared { jobs, order, next: AtomicUsize::new(0), stop: AtomicBool::new(false), progress };
+    let shared =
+        Shared { jobs, order, next: AtomicUsize::new(0), stop: AtomicBool::new(false), progress, world: options.world };
     std::thread::scope(|scope| {
         for _ in 0..threads.min(jobs.len()) {
             scope.spawn(|| {
@@ -86,7 +90,7 @@ impl Shared<'_> {
         let job = &self.jobs[index];
         let stopwatch = Stopwatch::start();
         let mut watch = Ticker { shared: self, last: Time::ZERO };
-        let mut result = narrows_sim::run(&job.scenario, &mut watch).map_err(|Cancelled| Failure::Interrupted)?;
+        let mut result = self.world.run(&job.scenario, &mut watch)?;
         let wall = stopwatch.elapsed();
         let cost = &mut result.summary.cost;
         cost.wall_s = wall.as_secs_f64();

@@ -19,6 +19,7 @@ mod progress;
 mod reproduce;
 mod run;
 mod term;
+mod world;
 
 /// Queue disciplines and congestion controllers on a simulated bottleneck.
 #[derive(Parser)]

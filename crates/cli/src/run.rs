@@ -1,6 +1,7 @@
 //! `narrows run`: one scenario file, one result folder.
 use crate::batch::{BatchArgs, MOST_SEED, Planned, whole};
 use crate::failure::Failure;
+use crate::world::WorldArgs;
 use narrows_scenario::Scenario;
 use std::path::PathBuf;
 
@@ -14,15 +15,16 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole(0..=MOST_SEED))]
     seed: Option<u64>,
     #[command(flatten)]
+    world: WorldArgs,
+    #[command(flatten)]
     batch: BatchArgs,
 }
 
 /// Runs the command.
 pub(crate) fn main(args: &Run) -> Result<(), Failure> {
     let scenario = Scenario::load(&args.scenario).map_err(Failure::usage)?;
-    if let Some(reason) = scenario.needs_live() {
-        return Err(Failure::usage(format!("{}: {reason}", args.scenario.display())));
-    }
+    let world = args.world.world()?;
+    world.check(&scenario).map_err(|failure| failure.at(&args.scenario))?;
     let seeds = args.batch.seeds(args.seed.unwrap_or(scenario.seed))?;
     let alone = seeds.len() == 1;
     let planned = |seed: u64| Planned {
@@ -30,5 +32,5 @@ pub(crate) fn main(args: &Run) -> Result<(), Failure> {
         label: format!("{} seed {seed}", scenario.name),
         scenario: Scenario { seed, ..scenario.clone() },
     };
-    args.batch.execute(seeds.into_iter().map(planned).collect())
+    args.batch.execute(seeds.into_iter().map(planned).collect(), world)
 }

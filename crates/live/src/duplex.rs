@@ -26,6 +26,8 @@ pub struct Direction {
     pub flows: Flows,
     /// What the ends report of flows whose data go in this direction.
     pub board: Arc<Board>,
+    /// Super-packets go through the queues whole.
+    pub whole: bool,
 }
 
 /// What both have in common.
@@ -43,8 +45,6 @@ pub struct Course<'a> {
     pub end: Option<Time>,
     /// Longest packet of the devices.
     pub mtu: Bytes,
-    /// Super-packets go through the queues whole.
-    pub whole: bool,
 }
 
 /// What can be seen and done while both are at work.
@@ -96,6 +96,7 @@ pub fn drive<T>(
             path,
             direction.flows,
             ledger,
+            direction.whole,
             Arc::clone(&views[from]),
         )
     };

@@ -54,6 +54,14 @@ pub struct Plan<'a> {
     pub seats: &'a [Seat],
 }
 
+/// Says what of a scenario's flows kernel sockets cannot do, before anything is made.
+///
+/// # Errors
+/// Names the flow, what it asks for, and what there is.
+pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
+    spec::flows(scenario).map(drop)
+}
+
 /// Between whom a flow runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seat {
@@ -99,7 +107,7 @@ impl Ends {
         }
         let flow = |(spec, outlet): (Spec, Option<Outlet>)| Flow {
             application: spec.application,
-            acts: Some(spec.start),
+            acts: (!matches!(spec.carrier, Carrier::Program)).then_some(spec.start),
             stop: spec.stop,
             stopped: false,
             outlet: outlet.expect("every seat is in a namespace of the plan"),
@@ -195,6 +203,7 @@ fn furnish(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<Furniture, L
                 match &spec.carrier {
                     Carrier::Tcp(tcp) => Inlet::Listener(making.tcp_listener(tcp)?),
                     Carrier::Udp(_) => Inlet::Datagrams(making.udp_receiver()?),
+                    Carrier::Program => Inlet::Closed,
                 },
             ));
         }
@@ -229,6 +238,7 @@ fn set_initial_windows(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<
 
 fn outlet(making: &Making<'_>, place: usize) -> Result<Outlet, LiveError> {
     Ok(match &making.spec.carrier {
+        Carrier::Program => Outlet::Program,
         Carrier::Tcp(tcp) => Outlet::Connection(Connection {
             socket: making.tcp_sender(tcp)?,
             to: making.to.into(),

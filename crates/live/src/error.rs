@@ -1,4 +1,5 @@
 //! What can go wrong between a scenario and the machine.
+use crate::sandbox::Status;
 use std::fmt;
 use std::io;
 
@@ -9,6 +10,15 @@ pub enum LiveError {
     NotAllowed(String),
     /// The scenario asks for what this world does not have; says what it has.
     Unsupported(String),
+    /// A program of the user's failed.
+    Program {
+        /// The flow that it makes.
+        flow: String,
+        /// Its command line, as it is written.
+        command: String,
+        /// How it ended.
+        status: Status,
+    },
     /// It was ended before its time.
     Cancelled,
     /// A part of this world failed, which is a mistake in it.
@@ -34,6 +44,7 @@ impl fmt::Display for LiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LiveError::NotAllowed(message) | LiveError::Unsupported(message) => f.write_str(message),
+            LiveError::Program { flow, command, status } => write!(f, "flow \"{flow}\": `{command}` {status}"),
             LiveError::Cancelled => f.write_str("the run was ended before its time"),
             LiveError::Broken(message) => write!(f, "this should not happen: {message}"),
             LiveError::System { doing, error } => write!(f, "cannot {doing}: {error}"),

@@ -20,11 +20,16 @@ pub mod error;
 pub mod flows;
 pub mod frame;
 pub mod ledger;
+mod outcome;
 pub mod path;
 pub mod plan;
+mod programs;
 pub mod pump;
 pub mod punctuality;
+pub mod run;
 pub mod sandbox;
 pub mod view;
 
 pub use error::LiveError;
+pub use plan::Family;
+pub use run::{Options, check, run};

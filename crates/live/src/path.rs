@@ -233,6 +233,14 @@ impl Path {
         self.next_sample - self.sampling.spacing
     }
 
+    /// Memory of everything but the frames.
+    pub fn bytes(&self) -> usize {
+        let slots = self.pool.slots() * (SLOT + size_of::<Underway>());
+        let pipe = |pipe: &VecDeque<(Time, PacketId)>| pipe.capacity() * size_of::<(Time, PacketId)>();
+        let hops: usize = self.hops.iter().map(|hop| hop.record.bytes() + pipe(&hop.pipe)).sum();
+        slots + hops + self.stretches.iter().map(|stretch| pipe(&stretch.pipe)).sum::<usize>()
+    }
+
     /// The records, in the order of the hops.
     pub fn into_records(self) -> impl Iterator<Item = HopRecord> {
         self.hops.into_iter().map(|hop| hop.record)
@@ -387,6 +395,9 @@ impl Path {
         }
     }
 }
+
+/// A place in the pool, bytes.
+const SLOT: usize = 48;
 
 /// What lies between the end of a hop's propagation and the end of a way, at least; none if the way does not cross it.
 fn rest(way: &Way, hop: usize, hops: &[Hop]) -> Option<Span> {

@@ -4,10 +4,10 @@
 //! devices. Which one follows from the routes: what a flow's data cross lies in its direction, what its acknowledgments cross
 //! in the other.
 use crate::LiveError;
-use crate::flows::{Declaration, MOST_DECLARED};
+use crate::flows::Declaration;
 use crate::path::Way;
 use narrows_core::{Span, Time};
-use narrows_scenario::{Scenario, Transport};
+use narrows_scenario::Scenario;
 use narrows_world::build;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -87,22 +87,10 @@ impl Plan {
     /// Lays a scenario out. What this world does not have is an error that says what it has.
     pub fn new(scenario: &Scenario, family: Family) -> Result<Plan, LiveError> {
         let sides = sides(scenario)?;
-        let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
-        if total > MOST_DECLARED {
-            let message = format!("{total} flows are more than the live world has ports for; allowed: {MOST_DECLARED}");
-            return Err(LiveError::Unsupported(message));
-        }
         let mut plan =
             Plan { directions: [Lane::default(), Lane::default()], flows: Vec::new(), hosts: Default::default() };
         let mut hosts = Hosts { family, named: Vec::new(), count: [0; 2] };
         for (index, group) in scenario.flows.iter().enumerate() {
-            if let Transport::Quic(_) = group.transport {
-                let name = &group.name;
-                let message = format!(
-                    "flow \"{name}\" has transport quic; the live world has the kernel's tcp and udp, and commands"
-                );
-                return Err(LiveError::Unsupported(message));
-            }
             let side = sides[index];
             for member in 0..group.count {
                 // Programs choose their ports themselves: what tells their packets is a pair of addresses of their own.

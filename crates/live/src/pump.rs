@@ -58,6 +58,8 @@ pub struct Outcome {
     pub ledger: Ledger,
     /// How exactly it kept its times.
     pub punctuality: Punctuality,
+    /// Memory that frames took.
+    pub frame_bytes: usize,
     /// Frames that belonged to no flow, or were none.
     pub stray: u64,
     /// Packets that the device did not take.
@@ -94,6 +96,7 @@ impl<'a> Pump<'a> {
         path: Path,
         flows: Flows,
         ledger: Ledger,
+        whole: bool,
         view: Arc<Mutex<View>>,
     ) -> Pump<'a> {
         Pump {
@@ -110,7 +113,7 @@ impl<'a> Pump<'a> {
             viewed: Time::ZERO,
             frames: Vec::new(),
             spare: Vec::with_capacity(LARGEST),
-            whole: course.whole,
+            whole,
             seed: course.scenario.seed,
             stray: 0,
             refused: 0,
@@ -152,6 +155,7 @@ impl<'a> Pump<'a> {
             punctuality: self.punctuality,
             stray: self.stray,
             refused: self.refused,
+            frame_bytes: self.frames.iter().map(|frame| frame.bytes.capacity() + size_of::<Frame>()).sum(),
         })
     }
 

@@ -8,6 +8,7 @@ use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::Output;
 use crate::term::{self, Paint};
+use crate::world::World;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span, Time};
@@ -155,7 +156,7 @@ struct Runnable {
 pub(crate) fn main(args: &Linux) -> Result<(), Failure> {
     interrupt::install()?;
     let output = args.out.as_deref().map(|dir| Output::claim(dir, &[PathBuf::from("linux.json")])).transpose()?;
-    let options = Options { threads: args.jobs, quiet: args.json };
+    let options = Options { threads: args.jobs, quiet: args.json, world: World::Sim };
     let wanted = |set: &str| args.set.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(set));
     let cells = truth::cells()?.into_iter().filter(|cell| wanted(&cell.setting.set));
     let (runnable, skipped) = select(cells.collect());

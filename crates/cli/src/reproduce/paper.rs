@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::term::{self, Paint};
+use crate::world::World;
 use narrows_report::sheet::{self, Sheet};
 use narrows_study::{Cell, Level, Report, Study};
 use serde::{Deserialize, Serialize};
@@ -204,7 +205,7 @@ fn run(plan: &[Planned], args: &Paper, kept: Option<&Keeper>) -> Result<Vec<Gath
             }
         }
     }
-    let options = Options { threads: args.jobs, quiet: true };
+    let options = Options { threads: args.jobs, quiet: true, world: World::Sim };
     let results = grid::run(&jobs, options, |index, result| {
         let Task { study, cell, run, key } = &tasks[index];
         let planned = &plan[*study];

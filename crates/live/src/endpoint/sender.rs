@@ -43,6 +43,8 @@ pub(super) struct Flow {
 pub(super) enum Outlet {
     Connection(Connection),
     Datagrams(Datagrams),
+    /// A program's: nothing of ours.
+    Program,
 }
 
 pub(super) struct Connection {
@@ -216,6 +218,7 @@ impl Senders {
                 }
                 return Ok(());
             }
+            Outlet::Program => return Ok(()),
         };
         let bytes = match act {
             Act::Endless => None,

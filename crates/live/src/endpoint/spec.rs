@@ -33,6 +33,8 @@ pub(super) struct Spec {
 
 #[derive(Clone, Debug)]
 pub(super) enum Carrier {
+    /// A program makes its sockets itself.
+    Program,
     Tcp(TcpSpec),
     Udp(UdpSpec),
 }
@@ -98,6 +100,9 @@ pub(super) fn flows(scenario: &Scenario) -> Result<Vec<Spec>, LiveError> {
 
 fn carrier(scenario: &Scenario, group: &model::Flow) -> Result<Carrier, LiveError> {
     let refuse = |what: String| LiveError::Unsupported(format!("flow `{}`: {what}", group.name));
+    if group.command.is_some() {
+        return Ok(Carrier::Program);
+    }
     match &group.transport {
         Transport::Quic(_) => Err(refuse("no quic in the live world; the kernel has tcp and udp".into())),
         Transport::Udp(udp) => {

@@ -1,0 +1,95 @@
+//! Which world runs a scenario: virtual time, or real programs in real time.
+use crate::failure::Failure;
+use narrows_live::{Family, LiveError};
+use narrows_scenario::{RunResult, Scenario};
+use narrows_sim::{Cancelled, Watch};
+
+/// Flags that choose a world.
+#[derive(clap::Args)]
+pub(crate) struct WorldArgs {
+    /// Where it runs: sim (virtual time) or live (kernel TCP and programs through the same queues, in real time)
+    #[arg(long, value_name = "WORLD", default_value = "sim")]
+    on: Name,
+    /// Live: all flows over IPv6
+    #[arg(long)]
+    ipv6: bool,
+    /// Live: longest packet of the devices, bytes
+    #[arg(long, value_name = "BYTES", default_value = "1500", allow_hyphen_values = true, value_parser = crate::batch::whole(MTUS))]
+    mtu: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Name {
+    Sim,
+    Live,
+}
+
+/// IPv6's least (RFC 8200 §5), and the largest that a TUN device has.
+const MTUS: std::ops::RangeInclusive<u64> = 1280..=65_535;
+
+/// A world, with what a scenario does not say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum World {
+    /// Virtual time.
+    Sim,
+    /// Real time.
+    Live(narrows_live::Options),
+}
+
+impl WorldArgs {
+    /// The world asked for, with the right to use it. To be called before there is a second thread.
+    pub(crate) fn world(&self) -> Result<World, Failure> {
+        match self.on {
+            Name::Sim if self.ipv6 || self.mtu != 1500 => Err(Failure::usage(
+                "--ipv6 and --mtu are for --on live: a simulated packet is as long as its flow says",
+            )),
+            Name::Sim => Ok(World::Sim),
+            Name::Live => {
+                let family = if self.ipv6 { Family::V6 } else { Family::V4 };
+                World::live(narrows_live::Options { family, mtu: self.mtu as u32 })
+            }
+        }
+    }
+}
+
+impl World {
+    /// The live world, with the right to use it. To be called before there is a second thread.
+    pub(crate) fn live(options: narrows_live::Options) -> Result<World, Failure> {
+        narrows_live::sandbox::gain().map_err(failure)?;
+        Ok(World::Live(options))
+    }
+
+    /// What of a scenario this world does not have.
+    pub(crate) fn check(self, scenario: &Scenario) -> Result<(), Failure> {
+        match self {
+            World::Sim => scenario.needs_live().map_or(Ok(()), |reason| Err(Failure::usage(reason))),
+            World::Live(_) => narrows_live::check(scenario).map_err(failure),
+        }
+    }
+
+    /// How many runs at the same time are best.
+    pub(crate) fn threads(self) -> usize {
+        match self {
+            World::Sim => std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get),
+            // Runs in real time would take each other's processor.
+            World::Live(_) => 1,
+        }
+    }
+
+    /// Runs a scenario to its end.
+    pub(crate) fn run(self, scenario: &Scenario, watch: &mut dyn Watch) -> Result<RunResult, Failure> {
+        match self {
+            World::Sim => narrows_sim::run(scenario, watch).map_err(|Cancelled| Failure::Interrupted),
+            World::Live(options) => narrows_live::run(scenario, &options, watch).map_err(failure),
+        }
+    }
+}
+
+/// What of the live world's errors the user can put right.
+pub(crate) fn failure(error: LiveError) -> Failure {
+    match error {
+        LiveError::NotAllowed(_) | LiveError::Unsupported(_) => Failure::usage(error),
+        LiveError::Cancelled => Failure::Interrupted,
+        LiveError::Program { .. } | LiveError::Broken(_) | LiveError::System { .. } => Failure::other(error),
+    }
+}

@@ -1,0 +1,83 @@
+//! From two directions at their end to a result.
+use crate::ledger::Entry;
+use crate::pump::Outcome;
+use crate::punctuality::Punctuality;
+use narrows_core::{Span, Time};
+use narrows_scenario::result::summary::{Cost, Fairness};
+use narrows_scenario::{RunResult, Scenario, Summary};
+use narrows_world::record::hop::capacity;
+use narrows_world::record::jain;
+
+/// A flow as the result names it.
+pub(crate) struct Named {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its congestion control, as far as it is known.
+    pub(crate) controller: String,
+    /// The direction of its data.
+    pub(crate) direction: usize,
+    /// Its number there.
+    pub(crate) number: usize,
+    /// How long it lived after the warm-up.
+    pub(crate) life: Span,
+}
+
+/// Gathers the figures, series and distributions. `hops`: the scenario's, by direction.
+pub(crate) fn collect(
+    scenario: &Scenario,
+    hops: [&[usize]; 2],
+    flows: impl FnOnce(&[Outcome; 2]) -> Vec<Named>,
+    outcomes: [Outcome; 2],
+    end: Time,
+) -> RunResult {
+    let warmup = Time::ZERO + scenario.warmup;
+    let flows = flows(&outcomes);
+    let timing = Punctuality::timing(&[&outcomes[0].punctuality, &outcomes[1].punctuality]);
+    let bytes: usize = outcomes.iter().map(|outcome| outcome.frame_bytes + outcome.path.bytes()).sum();
+    let mut records: Vec<_> = scenario.hops.iter().map(|_| None).collect();
+    let mut entries = Vec::new();
+    for (direction, (outcome, hops)) in outcomes.into_iter().zip(hops).enumerate() {
+        let mut names = vec![String::new(); outcome.flows.count()];
+        for flow in flows.iter().filter(|flow| flow.direction == direction || !outcome.flows.are_found()) {
+            names[flow.number].clone_from(&flow.name);
+        }
+        for (&hop, record) in hops.iter().zip(outcome.path.into_records()) {
+            records[hop] = Some((record, names.clone()));
+        }
+        entries.push(outcome.ledger.into_entries().into_iter().map(Some).collect::<Vec<_>>());
+    }
+    let (mut series, mut cdfs) = (Vec::new(), Vec::new());
+    let (mut hop_summaries, mut packets) = (Vec::new(), 0);
+    for (spec, record) in scenario.hops.iter().zip(records) {
+        // A hop that no flow crosses has nothing to tell.
+        let Some((mut record, names)) = record else { continue };
+        let capacity = capacity(&spec.rate, warmup, end);
+        hop_summaries.push(record.summary(&spec.name, spec.queue.to_string(), capacity, end));
+        packets += record.sent_ever();
+        let source = format!("hop:{}", spec.name);
+        cdfs.extend(record.cdf(&source));
+        series.extend(record.series(&source, &names));
+    }
+    let mut flow_summaries = Vec::new();
+    for flow in flows {
+        let entry: Option<Entry> = entries[flow.direction].get_mut(flow.number).and_then(Option::take);
+        let Some(entry) = entry else { continue };
+        let source = format!("flow:{}", flow.name);
+        flow_summaries.push(entry.record.summary(flow.name, &flow.controller, flow.life, entry.stats()));
+        cdfs.extend(entry.record.cdfs(&source));
+        series.extend(entry.record.series(&source));
+    }
+    let cost = Cost { packets, events: timing.wakes, peak_bytes: bytes as u64, ..Cost::default() };
+    let summary = Summary {
+        name: scenario.name.clone(),
+        seed: scenario.seed,
+        duration_s: end.as_secs_f64(),
+        warmup_s: scenario.warmup.as_secs_f64(),
+        hops: hop_summaries,
+        fairness: Fairness { jain: jain(flow_summaries.iter().map(|flow| flow.goodput_mbit)) },
+        flows: flow_summaries,
+        timing: Some(timing),
+        cost,
+    };
+    RunResult { summary, series, cdfs }
+}

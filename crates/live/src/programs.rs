@@ -1,0 +1,189 @@
+//! The user's programs that make flows: started and stopped when the scenario says, and what their sockets show.
+use crate::LiveError;
+use crate::board::Board;
+use crate::endpoint::diag::Diag;
+use crate::plan::{FlowPlan, Plan};
+use crate::run::GRACE;
+use crate::sandbox::{Launch, Namespace, Process, Status, Stream};
+use narrows_core::{Span, Time};
+use narrows_scenario::Scenario;
+use narrows_scenario::command::{CommandLine, Fill};
+use narrows_world::meters::SenderStats;
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::AsFd;
+
+/// The programs of a scenario.
+pub(crate) struct Programs<'a> {
+    flows: Vec<Program<'a>>,
+    namespaces: &'a [Namespace; 2],
+    /// What looks at the sockets of each side, if a program sends from there.
+    diags: [Option<Diag>; 2],
+    looked: Time,
+}
+
+struct Program<'a> {
+    number: usize,
+    name: String,
+    plan: &'a FlowPlan,
+    client: &'a CommandLine,
+    server: Option<&'a CommandLine>,
+    sending: Stage,
+    serving: Option<Process>,
+    /// What its connections have counted, by the sender's port.
+    counted: HashMap<u16, SenderStats>,
+}
+
+enum Stage {
+    Waiting,
+    Running(Process),
+    Ended,
+}
+
+/// Sockets are looked at so often.
+const LOOK: Span = Span::ms(50);
+
+impl<'a> Programs<'a> {
+    /// Starts the servers.
+    pub(crate) fn prepare(
+        scenario: &'a Scenario,
+        plan: &'a Plan,
+        namespaces: &'a [Namespace; 2],
+    ) -> Result<Programs<'a>, LiveError> {
+        let mut flows = Vec::new();
+        for ((number, flow), name) in plan.flows.iter().enumerate().zip(scenario.flow_names()) {
+            let Some(command) = &scenario.flows[flow.group].command else { continue };
+            let mut program = Program {
+                number,
+                name,
+                plan: flow,
+                client: &command.client,
+                server: command.server.as_ref(),
+                sending: Stage::Waiting,
+                serving: None,
+                counted: HashMap::new(),
+            };
+            if let Some(server) = program.server {
+                program.serving = Some(program.start(server, &namespaces[1 - flow.side])?);
+            }
+            flows.push(program);
+        }
+        let mut diags = [None, None];
+        for program in &flows {
+            let side = program.plan.side;
+            if diags[side].is_none() {
+                diags[side] = Some(Diag::open(&namespaces[side])?);
+            }
+        }
+        Ok(Programs { flows, namespaces, diags, looked: Time::ZERO })
+    }
+
+    /// Starts and stops what is due.
+    pub(crate) fn attend(&mut self, now: Time, board: &Board) -> Result<(), LiveError> {
+        for program in &mut self.flows {
+            match &mut program.sending {
+                Stage::Waiting if now >= program.plan.start => {
+                    let process = program.start(program.client, &self.namespaces[program.plan.side])?;
+                    program.sending = Stage::Running(process);
+                }
+                Stage::Running(process) => {
+                    if let Some(status) = process.try_wait() {
+                        program.sending = Stage::Ended;
+                        program.judge(program.client, status)?;
+                    } else if now >= program.plan.stop + GRACE {
+                        process.kill();
+                        program.sending = Stage::Ended;
+                    } else if now >= program.plan.stop {
+                        process.interrupt();
+                    }
+                }
+                Stage::Waiting | Stage::Ended => {}
+            }
+            // A server that ends well has served; one that fails is told, unless its client will tell more.
+            if let (Some(process), Some(server)) = (&mut program.serving, program.server)
+                && let Some(status) = process.try_wait()
+            {
+                program.serving = None;
+                program.judge(server, status)?;
+            }
+        }
+        if now.since(self.looked) >= LOOK {
+            self.looked = now;
+            self.look(board)?;
+        }
+        Ok(())
+    }
+
+    /// All are at their end.
+    pub(crate) fn finish(self) -> Result<(), LiveError> {
+        for program in self.flows {
+            if let Stage::Waiting = program.sending {
+                continue;
+            }
+            if let Stage::Running(mut process) = program.sending {
+                process.interrupt();
+                if process.wait_for(std::time::Duration::from_nanos(GRACE.as_ns())).is_none() {
+                    process.kill();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Posts what the kernel knows of the programs' connections.
+    fn look(&mut self, board: &Board) -> Result<(), LiveError> {
+        for (side, diag) in self.diags.iter_mut().enumerate() {
+            let Some(diag) = diag else { continue };
+            let connections = diag.connections()?;
+            for program in self.flows.iter_mut().filter(|program| program.plan.side == side) {
+                let own = |key: &crate::frame::FlowKey| {
+                    key.source == program.plan.sender && key.destination == program.plan.receiver
+                };
+                for (key, sample) in connections.iter().filter(|(key, _)| own(key)) {
+                    program.counted.insert(key.source_port, sample.info.stats());
+                    // A connection that has nothing underway has nothing to tell of the path.
+                    if sample.info.inflight() > 0 {
+                        board.post(program.number, |report| {
+                            report.rtts.extend(sample.info.srtt);
+                            report.meters = Some(sample.info.meters(sample.is_paced()));
+                        });
+                    }
+                }
+                let sum = program.counted.values().fold(SenderStats::default(), |sum, stats| SenderStats {
+                    retransmits: sum.retransmits + stats.retransmits,
+                    timeouts: sum.timeouts + stats.timeouts,
+                });
+                board.post(program.number, |report| report.stats = sum);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Program<'_> {
+    /// Starts a command line with its places filled in. What it writes goes where our messages go: stdout is the result's.
+    fn start(&self, line: &CommandLine, namespace: &Namespace) -> Result<Process, LiveError> {
+        let duration = self.plan.stop.since(self.plan.start);
+        let argv = line.argv(&Fill { peer: self.plan.receiver, duration, n: self.plan.member });
+        let messages = || -> Result<Stream, LiveError> {
+            let stderr = std::io::stderr().as_fd().try_clone_to_owned();
+            Ok(Stream::File(File::from(stderr.map_err(LiveError::system("hand on where messages go"))?)))
+        };
+        let launch = Launch {
+            argv: argv.into_iter().map(Into::into).collect(),
+            stdin: Stream::Null,
+            stdout: messages()?,
+            stderr: messages()?,
+            ..Launch::default()
+        };
+        Process::spawn(namespace, &launch)
+    }
+
+    /// A program that failed makes the run fail.
+    fn judge(&self, line: &CommandLine, status: Status) -> Result<(), LiveError> {
+        if status.success() {
+            return Ok(());
+        }
+        Err(LiveError::Program { flow: self.name.clone(), command: line.text().to_owned(), status })
+    }
+}

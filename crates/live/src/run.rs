@@ -1,0 +1,184 @@
+//! A scenario in real time: two namespaces, the hops between them, and the flows' ends on kernel sockets or in programs.
+use crate::LiveError;
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::duplex::{Course, Direction, Running, drive};
+use crate::endpoint::{self, Ends, Seat};
+use crate::flows::Flows;
+use crate::outcome::{Named, collect};
+use crate::path::Sampling;
+use crate::plan::{Family, Plan};
+use crate::programs::Programs;
+use crate::sandbox::{Namespace, Route, Tun, TunSpec};
+use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_scenario::{RateSpec, RunResult, Scenario};
+use narrows_world::Watch;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// What a scenario does not say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The protocol of all flows.
+    pub family: Family,
+    /// Longest packet, bytes.
+    pub mtu: u32,
+}
+
+impl Default for Options {
+    /// IPv4, 1500 bytes.
+    fn default() -> Options {
+        Options { family: Family::V4, mtu: 1500 }
+    }
+}
+
+/// How often the watch is asked.
+const TICK: Duration = Duration::from_millis(20);
+/// On a link where the largest packet lasts less than this, it is not cut.
+const SUPER_PACKET: Span = Span::us(50);
+/// Packets that a device holds for us before the kernel drops.
+const DEVICE_QUEUE: u32 = 10_000;
+
+/// Says what of a scenario this world does not have, before anything is made.
+///
+/// # Errors
+/// Names the place and what there is.
+pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
+    endpoint::check(scenario)?;
+    Plan::new(scenario, Family::V4).map(drop)
+}
+
+/// Runs a scenario to its end, in real time. The right to do so has been [gained](crate::sandbox::gain).
+///
+/// # Errors
+/// What the scenario asks for and this world does not have; what the system does not allow; [`LiveError::Cancelled`].
+pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Result<RunResult, LiveError> {
+    endpoint::check(scenario)?;
+    let plan = Plan::new(scenario, options.family)?;
+    let namespaces = [Namespace::create()?, Namespace::create()?];
+    let devices = [device(&plan, 0, options, &namespaces[0])?, device(&plan, 1, options, &namespaces[1])?];
+    let seats: Vec<Seat> = plan
+        .flows
+        .iter()
+        .map(|flow| Seat { sender: flow.side, receiver: 1 - flow.side, from: flow.sender, to: flow.receiver })
+        .collect();
+    let ends = Ends::prepare(&endpoint::Plan { scenario, namespaces: &namespaces, seats: &seats })?;
+    let board = Arc::new(Board::new(plan.flows.len()));
+    let mut programs = Programs::prepare(scenario, &plan, &namespaces)?;
+    let end = Time::ZERO + scenario.duration;
+    let clock = Clock::start();
+    let course = Course {
+        scenario,
+        clock,
+        sampling: sampling(scenario),
+        tracked: scenario.record.flows as usize,
+        end: Some(end),
+        mtu: Bytes(u64::from(options.mtu)),
+    };
+    let direction = |n: usize| {
+        let lane = &plan.directions[n];
+        let (hops, ways) = (lane.hops.clone(), lane.ways.clone());
+        let whole = carries_whole(scenario, &hops);
+        Direction { hops, ways, flows: Flows::declared(plan.declarations(n)), board: Arc::clone(&board), whole }
+    };
+    let ((), outcomes) = drive([&devices[0], &devices[1]], [direction(0), direction(1)], course, |running| {
+        let ends = ends.start(clock, Arc::clone(&board))?;
+        let ended = attend(running, clock, &mut programs, &board, watch, &ends);
+        ends.stop()?;
+        ended
+    })?;
+    programs.finish()?;
+    let named = |_: &_| name(scenario, &plan);
+    let hops = [&plan.directions[0].hops[..], &plan.directions[1].hops[..]];
+    Ok(collect(scenario, hops, named, outcomes, end))
+}
+
+/// Until both directions are at their end.
+fn attend(
+    running: &Running<'_>,
+    clock: Clock,
+    programs: &mut Programs<'_>,
+    board: &Board,
+    watch: &mut dyn Watch,
+    ends: &endpoint::Running,
+) -> Result<(), LiveError> {
+    while !running.is_stopped() {
+        let now = clock.now();
+        if !watch.tick(now) {
+            return Err(LiveError::Cancelled);
+        }
+        programs.attend(now, board)?;
+        if !ends.is_whole() {
+            // Whoever stops it hears why.
+            return Ok(());
+        }
+        thread::sleep(TICK);
+    }
+    Ok(())
+}
+
+/// When records are taken.
+pub(crate) fn sampling(scenario: &Scenario) -> Sampling {
+    let spacing = scenario.record.spacing(scenario.duration);
+    Sampling {
+        spacing,
+        warmup: Time::ZERO + scenario.warmup,
+        points: (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1,
+        gauges: scenario.record.gauges.then_some(scenario.record.flows as usize),
+    }
+}
+
+/// Does a super-packet last less than [`SUPER_PACKET`] on each of these hops at all times? Then cutting it would only cost.
+pub(crate) fn carries_whole(scenario: &Scenario, hops: &[usize]) -> bool {
+    let slowest = |hop: &usize| match &scenario.hops[*hop].rate {
+        RateSpec::Schedule(steps) => steps.iter().map(|&(_, rate)| rate).min().unwrap_or(Rate::ZERO),
+        RateSpec::Trace { .. } => Rate::ZERO,
+    };
+    hops.iter().map(slowest).all(|rate| rate.tx_time(Bytes(1 << 16)).is_some_and(|time| time < SUPER_PACKET))
+}
+
+fn device(plan: &Plan, side: usize, options: &Options, namespace: &Namespace) -> Result<Tun, LiveError> {
+    let host = |address| (address, if options.family == Family::V4 { 32 } else { 128 });
+    let network =
+        Route { to: Some(options.family.network(1 - side)), via: None, src: plan.hosts[side].first().copied() };
+    // A program that binds to nothing comes from its own address all the same.
+    let pairs = plan.flows.iter().map(|flow| match flow.side == side {
+        true => (flow.sender, flow.receiver),
+        false => (flow.receiver, flow.sender),
+    });
+    let mut routes = vec![network];
+    for (own, peer) in pairs {
+        let route = Route { to: Some(host(peer)), via: None, src: Some(own) };
+        if !routes.iter().any(|known| known.to == route.to) {
+            routes.push(route);
+        }
+    }
+    let spec = TunSpec {
+        mtu: options.mtu,
+        addresses: plan.hosts[side].iter().copied().map(host).collect(),
+        routes,
+        queue: DEVICE_QUEUE,
+        ..TunSpec::default()
+    };
+    Tun::create(namespace, &spec)
+}
+
+fn name(scenario: &Scenario, plan: &Plan) -> Vec<Named> {
+    let end = Time::ZERO + scenario.duration;
+    let warmup = Time::ZERO + scenario.warmup;
+    let named = |(number, (name, flow)): (usize, (String, &crate::plan::FlowPlan))| {
+        let group = &scenario.flows[flow.group];
+        Named {
+            name,
+            controller: group.controller.as_ref().map_or("none".into(), ToString::to_string),
+            direction: flow.side,
+            number,
+            life: flow.stop.min(end).since(flow.start.max(warmup)),
+        }
+    };
+    scenario.flow_names().into_iter().zip(&plan.flows).enumerate().map(named).collect()
+}
+
+/// How long programs have to end by themselves when their time is over.
+pub(crate) const GRACE: Span = Span::ms(500);
