@@ -24,6 +24,7 @@ pub mod tcp_info;
 use crate::LiveError;
 use crate::board::Board;
 use crate::clock::Clock;
+use crate::flows::FIRST_PORT;
 use crate::sandbox::Namespace;
 use narrows_scenario::Scenario;
 use poll::{Poll, Waker};
@@ -39,8 +40,6 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
-
-pub use spec::{FIRST_PORT, MAX_FLOWS};
 
 pub use tcp_info::TcpInfo;
 

@@ -1,5 +1,6 @@
 //! What kernel sockets can do of what a scenario asks, flow by flow; what they cannot is refused before anything runs.
 use crate::LiveError;
+use crate::flows::MOST_DECLARED;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::Params;
 use narrows_core::{Dscp, Ecn, Span, Time};
@@ -8,10 +9,6 @@ use narrows_scenario::{RateSpec, Scenario, Transport, model};
 use narrows_world::application::Application;
 use narrows_world::build;
 
-/// The receiver of flow 0 listens here, the one of flow n at n ports more.
-pub const FIRST_PORT: u16 = 10_000;
-/// More flows have no ports.
-pub const MAX_FLOWS: usize = 50_000;
 /// How long a connection's unsent data may last at the rate of the narrowest link of its way.
 const AHEAD: Span = Span::ms(20);
 /// A super-packet and a half at least, so that a slow link's sender is never empty; and no more than anybody needs.
@@ -74,9 +71,9 @@ pub(super) struct UdpSpec {
 /// All flows of a scenario, in the order of their numbers.
 pub(super) fn flows(scenario: &Scenario) -> Result<Vec<Spec>, LiveError> {
     let count: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
-    if count > MAX_FLOWS {
+    if count > MOST_DECLARED {
         return Err(LiveError::Unsupported(format!(
-            "{count} flows have no ports of their own; the live world has room for {MAX_FLOWS}"
+            "{count} flows have no ports of their own; the live world has room for {MOST_DECLARED}"
         )));
     }
     let mut names = scenario.flow_names().into_iter();

@@ -2,8 +2,8 @@
 use crate::harness::{V4, V6, namespace, prepare, scenario};
 use narrows_live::board::Board;
 use narrows_live::clock::Clock;
-use narrows_live::endpoint::FIRST_PORT;
 use narrows_live::endpoint::diag::{Diag, Sample};
+use narrows_live::flows::FIRST_PORT;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;

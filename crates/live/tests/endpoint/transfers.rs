@@ -43,8 +43,9 @@ fn web_transfers_come_one_after_the_other_in_the_sizes_of_the_model() {
     let whole: u64 = (0..completed).map(|_| next()).sum();
     // The last transfer may have been under way when the flow stopped.
     assert!((whole..whole + next()).contains(&report.payload), "{} of {whole} bytes", report.payload);
-    // A thousand milliseconds with pauses of five on average, and transfers that take much less.
-    assert!((120..300).contains(&completed), "{completed} transfers");
+    // A second has 200 pauses of five milliseconds, and fewer with the transfers between them: many fewer where the machine is
+    // busy with other things.
+    assert!((40..300).contains(&completed), "{completed} transfers");
 }
 
 #[test]
