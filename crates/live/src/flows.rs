@@ -2,7 +2,6 @@
 //!
 //! A scenario's flows are declared: the receiver's port says which it is, and its group's addresses say so of the packets of
 //! a program. Behind a shell flows are found as they come.
-use crate::endpoint::FIRST_PORT;
 use crate::frame::{FlowKey, Header};
 use narrows_core::{FlowId, HostId};
 use std::collections::HashMap;
@@ -63,6 +62,10 @@ pub struct Seen {
 #[derive(Default)]
 struct Hosts(HashMap<IpAddr, HostId>);
 
+/// The receiver of flow n of a scenario listens at this port + n.
+pub const FIRST_PORT: u16 = 10_000;
+/// Flows that a scenario can have: those that ports can number.
+pub const MOST_DECLARED: usize = 50_000;
 /// Flows that are told apart behind a shell; all later ones count as one.
 const MOST_SEEN: usize = 1 << 16;
 /// Hosts that are told apart.
