@@ -9,7 +9,7 @@ use narrows_report::terminal;
 use narrows_scenario::result::folder;
 use narrows_scenario::{Scenario, summary_json};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Most runs per queue or scenario.
 const MOST_RUNS: u64 = 100_000;
@@ -19,6 +19,11 @@ pub(crate) const MOST_JOBS: u64 = 4096;
 pub(crate) const MOST_SEED: u64 = i64::MAX as u64;
 /// Name of the page.
 const PAGE: &str = "report.html";
+
+/// What a result consists of.
+const RESULT_FILES: [&str; 4] = [folder::SCENARIO, folder::SUMMARY, folder::SERIES, folder::CDFS];
+/// The same with its page.
+pub(crate) const RUN_FILES: [&str; 5] = [folder::SCENARIO, folder::SUMMARY, folder::SERIES, folder::CDFS, PAGE];
 
 /// Flags of every command that runs scenarios.
 #[derive(clap::Args)]
@@ -68,8 +73,7 @@ impl BatchArgs {
         let alone = plan.iter().all(|planned| planned.folder.as_os_str().is_empty());
         let (folders, jobs): (Vec<PathBuf>, Vec<Job>) =
             plan.into_iter().map(|p| (p.folder, Job { label: p.label, scenario: p.scenario })).unzip();
-        let of_run =
-            |dir: &PathBuf| [folder::SCENARIO, folder::SUMMARY, folder::SERIES, folder::CDFS].map(|f| dir.join(f));
+        let of_run = |dir: &PathBuf| RESULT_FILES.map(|file| dir.join(file));
         let mut files: Vec<PathBuf> = folders.iter().flat_map(of_run).collect();
         files.extend([folder::SUMMARY, PAGE].map(PathBuf::from));
         let output = Output::claim(&self.out, &files)?;
@@ -86,15 +90,18 @@ impl BatchArgs {
         let path = stage.join(folder::SUMMARY);
         std::fs::write(&path, &json).map_err(|error| Failure::write(&path, &error))?;
         interrupt::check()?;
-        let comparison = narrows_report::Comparison::load(&stage).map_err(Failure::other)?;
-        narrows_report::write_page(&comparison, &stage).map_err(Failure::other)?;
-        interrupt::check()?;
-        let files = output.publish()?;
-        if self.json {
-            return term::print(&json);
-        }
-        term::print(&format!("{}\n{}", terminal::comparison(&comparison, &term::style()), pictures(&files)))
+        let shown = conclude(&stage, output)?;
+        term::print(if self.json { &json } else { &shown })
     }
+}
+
+/// Draws the page and the pictures of what lies on the stage and moves everything into place; the table, and what to look at.
+pub(crate) fn conclude(stage: &Path, output: Output) -> Result<String, Failure> {
+    let comparison = narrows_report::Comparison::load(stage).map_err(Failure::other)?;
+    narrows_report::write_page(&comparison, stage).map_err(Failure::other)?;
+    interrupt::check()?;
+    let files = output.publish()?;
+    Ok(format!("{}\n{}", terminal::comparison(&comparison, &term::style()), pictures(&files)))
 }
 
 /// Reads a whole number in a range.

@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     Other(String),
     /// Ctrl-C.
     Interrupted,
+    /// The program that was run ended with this code; ours is the same.
+    Ended(i32),
     /// Whoever read our output has seen enough (`narrows list | head`): no error.
     ClosedPipe,
 }
@@ -59,6 +61,7 @@ impl Failure {
             Failure::Usage(message) => (message.as_str(), 2),
             Failure::Other(message) => (message.as_str(), 1),
             Failure::Interrupted => ("interrupted; no result was written", 130),
+            Failure::Ended(code) => return ExitCode::from(u8::try_from(*code).unwrap_or(1)),
             Failure::ClosedPipe => return ExitCode::SUCCESS,
         };
         crate::term::note(&format!("narrows: {message}"));

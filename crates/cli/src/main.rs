@@ -18,13 +18,15 @@ mod output;
 mod progress;
 mod reproduce;
 mod run;
+mod shell;
 mod term;
+mod watch;
 mod world;
 
-/// Queue disciplines and congestion controllers on a simulated bottleneck.
+/// Queue disciplines and congestion controllers on a bottleneck, simulated or real.
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true, disable_help_subcommand = true)]
-#[command(subcommand_value_name = "compare|run|list|schema|diff|reproduce")]
+#[command(subcommand_value_name = "compare|run|shell|list|schema|diff|reproduce")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -34,6 +36,7 @@ struct Cli {
 enum Command {
     Compare(compare::Compare),
     Run(run::Run),
+    Shell(shell::Shell),
     List(list::List),
     /// Print the JSON schema of scenario files, for editors
     Schema,
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Compare(args) => compare::main(&args),
         Command::Run(args) => run::main(&args),
+        Command::Shell(args) => shell::main(&args),
         Command::List(args) => list::main(&args),
         Command::Schema => term::print_json(&narrows_scenario::schema::json_schema()),
         Command::Diff(args) => diff::main(&args),

@@ -25,7 +25,7 @@ enum Name {
 }
 
 /// IPv6's least (RFC 8200 §5), and the largest that a TUN device has.
-const MTUS: std::ops::RangeInclusive<u64> = 1280..=65_535;
+pub(crate) const MTUS: std::ops::RangeInclusive<u64> = 1280..=65_535;
 
 /// A world, with what a scenario does not say.
 #[derive(Clone, Copy, Debug)]

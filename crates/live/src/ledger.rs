@@ -101,6 +101,11 @@ impl Ledger {
         entry.record.received(ip_len, new, waited);
     }
 
+    /// The flows so far, by number.
+    pub fn entries(&self) -> &[Entry] {
+        &self.flows
+    }
+
     /// The flows, by number.
     pub fn into_entries(mut self) -> Vec<Entry> {
         self.take_reports();

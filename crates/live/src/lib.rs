@@ -28,6 +28,7 @@ pub mod pump;
 pub mod punctuality;
 pub mod run;
 pub mod sandbox;
+pub mod shell;
 pub mod view;
 
 pub use error::LiveError;

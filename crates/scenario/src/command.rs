@@ -54,6 +54,16 @@ const PLACES: [(&str, Place); 3] = [("{peer}", Place::Peer), ("{duration}", Plac
 pub(crate) const ALLOWED: &str = "a program and its arguments: \"iperf3 -c {peer} -t {duration}\"";
 
 impl CommandLine {
+    /// The line that means these words, in which only `{peer}` has a meaning.
+    pub fn of_words(words: &[String]) -> Result<CommandLine, String> {
+        let peer = PLACES[0].0;
+        let literal = |text: &str| text.replace('{', "{{").replace('}', "}}");
+        let escaped = words.iter().map(|word| word.split(peer).map(literal).collect::<Vec<_>>().join(peer));
+        let escaped: Vec<String> = escaped.collect();
+        let line = shlex::try_join(escaped.iter().map(String::as_str)).map_err(|_| "has a zero byte".to_owned())?;
+        CommandLine::parse(&line)
+    }
+
     /// Reads a command line. The error says what is wrong with it and what is allowed, to stand behind the key's name.
     pub fn parse(text: &str) -> Result<CommandLine, String> {
         if text.contains('\0') {
@@ -149,6 +159,14 @@ mod tests {
     fn argv(text: &str) -> Vec<String> {
         let fill = Fill { peer: "fd00::2".parse().expect("an address"), duration: Span::ms(12_900), n: 3 };
         CommandLine::parse(text).expect("it is legal").argv(&fill)
+    }
+
+    #[test]
+    fn words_come_back_whatever_is_in_them() {
+        let words = ["curl", "-w", "%{time_total} {{x}}", "http://{peer}/a b", "it's"].map(String::from);
+        let line = CommandLine::of_words(&words).expect("there is a program");
+        let fill = Fill { peer: IpAddr::from([10, 2, 0, 1]), duration: Span::s(1), n: 0 };
+        assert_eq!(line.argv(&fill), ["curl", "-w", "%{time_total} {{x}}", "http://10.2.0.1/a b", "it's"]);
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! function takes the flag that the text belongs to, for its messages.
 use crate::error::ScenarioError;
 use crate::kind::Kind;
-use crate::model::{Ends, Flow, Rtt, Start};
-use crate::parse::{default_controller, default_transport};
+use crate::model::{Ends, Flow, RateSpec, Rtt, Start};
+use crate::parse::{default_controller, default_transport, trace};
 use crate::suggest::{hint, unit_hint};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
@@ -30,6 +30,13 @@ pub struct FlowGroup {
 }
 
 impl FlowGroup {
+    /// One flow of this name, and nothing said of it.
+    pub fn named(name: &str) -> FlowGroup {
+        let traffic = Traffic::Bulk(Default::default());
+        let transport = default_transport(&traffic, None);
+        FlowGroup { name: name.into(), count: 1, controller: None, traffic, transport }
+    }
+
     /// These flows over a route, from the start of the run to `stop`.
     pub fn over(self, route: Vec<usize>, rtt: Span, stop: Time) -> Flow {
         let FlowGroup { name, count, controller, traffic, transport } = self;
@@ -91,6 +98,16 @@ pub fn rate(flag: &str, text: &str) -> Result<Rate, ScenarioError> {
         return Err(ScenarioError::new(flag, format!("a rate cannot be {text:?}; allowed: {low} ..= {high}")));
     }
     Ok(rate)
+}
+
+/// A rate above zero, or a trace in mahimahi's format: `20mbit`, `trace:lte.mahi`.
+pub fn rate_or_trace(flag: &str, text: &str) -> Result<RateSpec, ScenarioError> {
+    let Some(file) = text.strip_prefix("trace:") else { return rate(flag, text).map(RateSpec::constant) };
+    let path = std::path::Path::new(file);
+    let read = trace::read(path);
+    let text = read.map_err(|problem| ScenarioError::new(flag, format!("cannot read trace \"{file}\": {problem}")))?;
+    let (opportunities, period) = trace::parse(&text, file)?;
+    Ok(RateSpec::Trace { file: file.to_owned(), opportunities, period })
 }
 
 /// A length of time: `50ms`.

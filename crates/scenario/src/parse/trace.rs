@@ -10,7 +10,7 @@ use std::path::Path;
 const LONGEST: u64 = 365 * 86_400_000;
 
 /// The text of a trace file.
-pub(super) fn read(path: &Path) -> Result<String, String> {
+pub(crate) fn read(path: &Path) -> Result<String, String> {
     let meta = std::fs::metadata(path).map_err(|error| error.to_string())?;
     // A device or a pipe might never end.
     if !meta.is_file() {

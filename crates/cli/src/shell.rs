@@ -1,0 +1,209 @@
+//! `narrows shell`: a command behind a bottleneck.
+use crate::batch::{RUN_FILES, conclude, whole};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output::Output;
+use crate::term;
+use crate::watch::{Screen, Watching};
+use crate::world;
+use narrows_core::params::ParamValue;
+use narrows_core::{Bytes, Span, Time};
+use narrows_live::sandbox::{Launch, Stream};
+use narrows_live::shell::{Ended, Shell as Setup, shell};
+use narrows_scenario::command::{Command, CommandLine};
+use narrows_scenario::result::folder;
+use narrows_scenario::shorthand::{self, FlowGroup};
+use narrows_scenario::{Flow, Hop, RateSpec, Record, Release, Scenario, summary_json};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Run a program, or an interactive shell, behind a bottleneck
+#[derive(clap::Args)]
+#[command(after_help = "\
+Packets to and from the program go through the queues in real time; `narrows list queues` shows which there are.
+As root the program reaches this machine and what it forwards; {peer} in the command stands for this machine's address.
+Without root only what --peer runs can be reached, at {peer}.
+
+  narrows shell --rate 20mbit --rtt 50ms --queue cocoa --peer \"iperf3 -s -1\" -- iperf3 -c {peer}
+  narrows shell --down 50mbit --up 5mbit --rtt 30ms --queue fq_codel")]
+pub(crate) struct Shell {
+    /// Rate of both directions, or a trace in mahimahi's format as trace:FILE
+    #[arg(long, default_value = "20mbit", allow_hyphen_values = true)]
+    rate: String,
+    /// Rate or trace of what the program receives [default: --rate]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    down: Option<String>,
+    /// Rate or trace of what it sends [default: --rate]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    up: Option<String>,
+    /// Base round-trip time, half of it each way
+    #[arg(long, value_name = "TIME", default_value = "50ms", allow_hyphen_values = true)]
+    rtt: String,
+    /// Each packet's one-way delay varies by so much, both ways
+    #[arg(long, value_name = "TIME", default_value = "0ms", allow_hyphen_values = true)]
+    jitter: String,
+    /// Share of packets that are lost behind each queue, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value = "0", allow_hyphen_values = true)]
+    loss: String,
+    /// Queue of both directions, with parameters: fq_codel:target=10ms,ecn=false
+    #[arg(long, default_value = "fifo", allow_hyphen_values = true)]
+    queue: String,
+    /// Queue of what the program receives [default: --queue]
+    #[arg(long, value_name = "QUEUE", allow_hyphen_values = true)]
+    down_queue: Option<String>,
+    /// Queue of what it sends [default: --queue]
+    #[arg(long, value_name = "QUEUE", allow_hyphen_values = true)]
+    up_queue: Option<String>,
+    /// Longest packet, bytes
+    #[arg(long, value_name = "BYTES", default_value = "1500", allow_hyphen_values = true, value_parser = whole(world::MTUS))]
+    mtu: u64,
+    /// A program to meet at the other end, started first and ended last: "iperf3 -s"
+    #[arg(long, value_name = "COMMAND")]
+    peer: Option<String>,
+    /// Seeds random choices: losses, jitter, hashes
+    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=crate::batch::MOST_SEED))]
+    seed: u64,
+    /// Show throughput, queue, drops and flows' limits while the program runs
+    #[arg(long)]
+    watch: bool,
+    /// Print the summary as JSON on stdout and nothing else; the program's output goes to stderr
+    #[arg(long)]
+    json: bool,
+    /// Folder for the results; what an earlier command wrote there is replaced
+    #[arg(short, long, value_name = "DIR", default_value = "narrows-out")]
+    out: PathBuf,
+    /// The program and its arguments [default: an interactive shell]
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Spacing of the series: how long a program runs is not known.
+const SPACING: Span = Span::ms(100);
+
+/// Runs the command.
+pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
+    let argv = args.argv()?;
+    let scenario = args.scenario(&argv)?;
+    let privilege = narrows_live::sandbox::gain().map_err(world::failure)?;
+    interrupt::install()?;
+    let output = Output::claim(&args.out, &RUN_FILES.map(PathBuf::from))?;
+    let screen = args.watch.then(Screen::new);
+    let mut launch = Launch { argv, ..Launch::default() };
+    if args.json {
+        launch.stdout = stderr()?;
+    }
+    if let Some(screen) = &screen {
+        screen.take_over(&mut launch)?;
+    }
+    let companion = args.companion()?;
+    let setup = Setup { scenario, mtu: args.mtu as u32, launch, companion };
+    let ended = shell(setup, privilege, &mut Watching::new(screen.as_ref()));
+    drop(screen);
+    let Ended { status, scenario, result } = ended.map_err(world::failure)?;
+    let stage = output.stage();
+    folder::write(&stage, &scenario, &result).map_err(Failure::usage)?;
+    let shown = conclude(&stage, output)?;
+    if args.json {
+        term::print(&summary_json(&result.summary))?;
+    } else {
+        term::note(&shown);
+    }
+    match status.code() {
+        0 => Ok(()),
+        code => Err(Failure::Ended(code)),
+    }
+}
+
+impl Shell {
+    fn argv(&self) -> Result<Vec<OsString>, Failure> {
+        if !self.command.is_empty() {
+            return Ok(self.command.clone());
+        }
+        if self.watch {
+            let message =
+                "--watch: an interactive shell needs the terminal for itself; allowed: --watch with -- COMMAND";
+            return Err(Failure::usage(message));
+        }
+        Ok(vec![std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())])
+    }
+
+    fn companion(&self) -> Result<Option<Launch>, Failure> {
+        let Some(text) = &self.peer else { return Ok(None) };
+        let line = CommandLine::parse(text).map_err(|message| Failure::usage(format!("--peer {message}")))?;
+        let fill = narrows_scenario::command::Fill { peer: [0, 0, 0, 0].into(), duration: Span::ZERO, n: 0 };
+        let argv = line.argv(&fill).into_iter().map(Into::into).collect();
+        // What it says is not the result of what was asked.
+        Ok(Some(Launch { argv, stdin: Stream::Null, stdout: Stream::Null, stderr: Stream::Null, ..Launch::default() }))
+    }
+
+    /// Two hops, and a flow made by the command.
+    fn scenario(&self, argv: &[OsString]) -> Result<Scenario, Failure> {
+        let span = |flag, text: &str| shorthand::span(flag, text).map_err(Failure::usage);
+        let rtt = span("--rtt", &self.rtt)?;
+        let half = rtt / 2;
+        let up = self.hop("up", ("--up", &self.up), ("--up-queue", &self.up_queue), half)?;
+        let down = self.hop("down", ("--down", &self.down), ("--down-queue", &self.down_queue), rtt - half)?;
+        let words: Vec<String> = argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let line = |line: Result<CommandLine, String>| {
+            line.map_err(|message| Failure::usage(format!("the command {message}")))
+        };
+        let client = line(CommandLine::of_words(&words))?;
+        let server = self.peer.as_deref().map(|text| line(CommandLine::parse(text))).transpose()?;
+        let name = client.program().to_owned();
+        // For the time being; its length is the program's.
+        let duration = Span::s(60);
+        let group = FlowGroup::named("shell");
+        let flow = Flow {
+            command: Some(Command { client, server }),
+            back: vec![1],
+            ..group.over(vec![0], rtt.max(Span::us(1)), Time::ZERO + duration)
+        };
+        let scenario = Scenario {
+            name,
+            duration,
+            warmup: Span::ZERO,
+            seed: self.seed,
+            hops: vec![up, down],
+            flows: vec![flow],
+            record: Record { interval: Some(SPACING), ..Record::default() },
+        };
+        scenario.validate().map_err(Failure::usage)?;
+        Ok(scenario)
+    }
+
+    fn hop(
+        &self,
+        name: &str,
+        (rate_flag, rate): (&str, &Option<String>),
+        (queue_flag, queue): (&str, &Option<String>),
+        delay: Span,
+    ) -> Result<Hop, Failure> {
+        let (rate_flag, rate) = rate.as_deref().map_or(("--rate", self.rate.as_str()), |rate| (rate_flag, rate));
+        let (queue_flag, queue) =
+            queue.as_deref().map_or(("--queue", self.queue.as_str()), |queue| (queue_flag, queue));
+        let rate: RateSpec = shorthand::rate_or_trace(rate_flag, rate).map_err(Failure::usage)?;
+        let mut queues = shorthand::queues(queue_flag, queue).map_err(Failure::usage)?;
+        let queue = match (queues.pop(), queues.is_empty()) {
+            (Some(only), true) => only,
+            _ => return Err(Failure::usage(format!("{queue_flag}: \"{queue}\" is not one queue; allowed: one"))),
+        };
+        let loss = f64::parse(&self.loss).filter(|loss| (0.0..=1.0).contains(loss));
+        let loss = loss
+            .ok_or_else(|| Failure::usage(format!("--loss: cannot be {:?}; allowed: a share, 0 ..= 1", self.loss)))?;
+        let jitter = shorthand::span("--jitter", &self.jitter).map_err(Failure::usage)?;
+        if jitter > delay {
+            let message =
+                format!("--jitter: cannot be {jitter} with half of --rtt {delay}; allowed: at most half of --rtt");
+            return Err(Failure::usage(message));
+        }
+        let (overhead, burst) = (Bytes::ZERO, Bytes::ZERO);
+        Ok(Hop { name: name.into(), rate, delay, jitter, queue, overhead, loss, release: Release::End, burst })
+    }
+}
+
+/// Where messages go.
+fn stderr() -> Result<Stream, Failure> {
+    use std::os::fd::AsFd;
+    let stderr = std::io::stderr().as_fd().try_clone_to_owned();
+    stderr.map(|stderr| Stream::File(stderr.into())).map_err(Failure::other)
+}

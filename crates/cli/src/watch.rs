@@ -1,0 +1,149 @@
+//! What is to be seen of a bottleneck while a program runs behind it: two lines a direction at the foot of the terminal, the
+//! program's own output above them; a line a second where there is no terminal.
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::term;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use narrows_core::{Span, Time};
+use narrows_live::sandbox::{Launch, Stream};
+use narrows_live::shell::Onlooker;
+use narrows_live::view::{HopView, View};
+use std::io::{BufRead, BufReader, IsTerminal, PipeReader};
+use std::sync::Mutex;
+use std::thread::{self, JoinHandle};
+
+/// The foot of the terminal.
+pub(crate) struct Screen {
+    bars: MultiProgress,
+    lines: Option<[ProgressBar; 3]>,
+    readers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Looks at a program's bottleneck, and at Ctrl-C.
+pub(crate) struct Watching<'a> {
+    screen: Option<&'a Screen>,
+    shown: Option<Time>,
+}
+
+/// Lines are redrawn so often on a terminal, and printed so often elsewhere.
+const REDRAW: Span = Span::ms(200);
+const PRINT: Span = Span::s(1);
+/// Flows that are shown with their limits.
+const FLOWS: usize = 3;
+
+impl Screen {
+    pub(crate) fn new() -> Screen {
+        let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+        let line = || {
+            let bar = bars.add(ProgressBar::new_spinner());
+            // The template is a constant; were it wrong, there would be a spinner before the line.
+            if let Ok(style) = ProgressStyle::with_template("{msg}") {
+                bar.set_style(style);
+            }
+            bar
+        };
+        let lines = term::stderr_is_terminal().then(|| [line(), line(), line()]);
+        Screen { bars, lines, readers: Mutex::default() }
+    }
+
+    /// What the program writes to the terminal comes through here, line by line, so that it stays above what is drawn.
+    pub(crate) fn take_over(&self, launch: &mut Launch) -> Result<(), Failure> {
+        if self.lines.is_none() {
+            return Ok(());
+        }
+        if std::io::stdout().is_terminal() && matches!(launch.stdout, Stream::Inherit) {
+            launch.stdout = self.reader()?;
+        }
+        launch.stderr = self.reader()?;
+        Ok(())
+    }
+
+    fn reader(&self) -> Result<Stream, Failure> {
+        let (reader, writer) = std::io::pipe().map_err(Failure::other)?;
+        let bars = self.bars.clone();
+        let thread = thread::spawn(move || copy_lines(reader, &bars));
+        if let Ok(mut readers) = self.readers.lock() {
+            readers.push(thread);
+        }
+        Ok(Stream::File(std::os::fd::OwnedFd::from(writer).into()))
+    }
+
+    fn show(&self, views: &[View; 2]) {
+        let texts = [line("up", &views[0]), line("down", &views[1]), limits(views)];
+        match &self.lines {
+            Some(lines) => lines.iter().zip(texts).for_each(|(line, text)| line.set_message(text)),
+            None => texts.iter().filter(|text| !text.is_empty()).for_each(|text| term::note(text)),
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // The program has ended, and with it the other ends of its pipes.
+        let readers = self.readers.get_mut().map(std::mem::take).unwrap_or_default();
+        readers.into_iter().for_each(|reader| drop(reader.join()));
+        if let Some(lines) = &self.lines {
+            lines.iter().for_each(ProgressBar::finish_and_clear);
+        }
+    }
+}
+
+impl<'a> Watching<'a> {
+    pub(crate) fn new(screen: Option<&'a Screen>) -> Watching<'a> {
+        Watching { screen, shown: None }
+    }
+}
+
+impl Onlooker for Watching<'_> {
+    fn look(&mut self, now: Time, views: [View; 2]) -> bool {
+        if let Some(screen) = self.screen {
+            let every = if screen.lines.is_some() { REDRAW } else { PRINT };
+            if self.shown.is_none_or(|shown| now.since(shown) >= every) {
+                self.shown = Some(now);
+                screen.show(&views);
+            }
+        }
+        !interrupt::requested()
+    }
+}
+
+fn copy_lines(reader: PipeReader, bars: &MultiProgress) {
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+        let text = String::from_utf8_lossy(&line);
+        // Of a line that was written over itself, what could be read last.
+        let text = text.trim_end().rsplit('\r').next().unwrap_or_default();
+        let _ = bars.println(text);
+        line.clear();
+    }
+}
+
+/// `down   18.4 Mbit/s   queue   34 packets   21.3 ms   drops    2 /s`
+fn line(name: &str, view: &View) -> String {
+    let Some(HopView { latest, .. }) = view.hops.first() else { return format!("{name:<5}–") };
+    let sojourn = latest.sojourn_ms.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.1}"));
+    format!(
+        "{name:<5}{:>8.2} Mbit/s   queue {:>5} packets {sojourn:>7} ms   drops {:>5.0} /s   late by {:.2} ms at worst",
+        latest.throughput_mbit,
+        latest.queue_packets,
+        latest.drops_per_s,
+        view.late.as_ms_f64()
+    )
+}
+
+/// The limits of flows' buffers, of those disciplines that give each its own.
+fn limits(views: &[View; 2]) -> String {
+    let of = |view: &View| -> Vec<String> {
+        let gauges = view.hops.first().map(|hop| hop.gauges.as_slice()).unwrap_or_default();
+        let mut limits: Vec<_> = gauges.iter().filter(|gauge| gauge.1 == "limit_packets").collect();
+        limits.sort_by(|a, b| b.2.total_cmp(&a.2));
+        let shown = limits.into_iter().take(FLOWS).filter_map(|&(flow, _, limit)| {
+            let key = flow.and_then(|flow| view.flows.get(flow.0 as usize))?;
+            Some(format!("{key}: {limit:.0} packets"))
+        });
+        shown.collect()
+    };
+    let all: Vec<String> = views.iter().flat_map(of).collect();
+    if all.is_empty() { String::new() } else { format!("limits  {}", all.join("   ")) }
+}

@@ -1,0 +1,237 @@
+//! A command behind a bottleneck: a namespace whose only way out leads through two hops, one each way.
+//!
+//! The inner end of the way is in a namespace of the command's own. The outer end is where we were called, as root: the
+//! command reaches this machine, what this machine forwards, and a shell inside a shell goes through both. Without root it is a
+//! second namespace of ours, in which only a companion program can be met.
+use crate::LiveError;
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::duplex::{Course, Direction, Running, drive};
+use crate::endpoint::diag::Diag;
+use crate::flows::Flows;
+use crate::frame::FlowKey;
+use crate::outcome::{Named, collect};
+use crate::path::{Sampling, Way};
+use crate::pump::Outcome;
+use crate::run::carries_whole;
+use crate::sandbox::{Block, Launch, Namespace, Privilege, Process, Route, Status, Tun, TunSpec};
+use crate::view::View;
+use narrows_core::{Bytes, Span, Time};
+use narrows_scenario::{RunResult, Scenario};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What to run, and behind what.
+#[derive(Debug)]
+pub struct Shell {
+    /// Two hops: what the command sends crosses the first, what it receives the second. Its length is given by the command.
+    pub scenario: Scenario,
+    /// Longest packet, bytes.
+    pub mtu: u32,
+    /// The command; `{peer}` in it stands for the outer end's address.
+    pub launch: Launch,
+    /// A program that runs at the outer end meanwhile: `iperf3 -s`.
+    pub companion: Option<Launch>,
+}
+
+/// Sees what happens while a command runs.
+pub trait Onlooker {
+    /// Called a few times a second, with what the command sends and what it receives; `false` asks the command to end.
+    fn look(&mut self, now: Time, views: [View; 2]) -> bool;
+}
+
+/// What remains of a command.
+#[derive(Debug)]
+pub struct Ended {
+    /// How it ended.
+    pub status: Status,
+    /// What ran, with its length.
+    pub scenario: Scenario,
+    /// What was measured.
+    pub result: RunResult,
+}
+
+/// Names of the environment's variables that hold the outer end's addresses.
+pub const PEER: [&str; 2] = ["NARROWS_PEER", "NARROWS_PEER6"];
+/// How often the command and its sockets are looked at.
+const TICK: Duration = Duration::from_millis(50);
+/// What a command that is asked to end has time for.
+const GRACE: Span = Span::s(2);
+/// What a companion has to get ready.
+const HEAD_START: Duration = Duration::from_millis(200);
+/// Flows whose sockets are looked at, each way.
+const WATCHED: usize = 1024;
+/// Flows that a result names, those with the most payload.
+const NAMED: usize = 64;
+/// Packets that a device holds for us before the kernel drops.
+const DEVICE_QUEUE: u32 = 10_000;
+
+/// Runs a command behind its bottleneck until it ends. The right to do so is [gained](crate::sandbox::gain) already.
+///
+/// # Errors
+/// What the system does not allow, and a command that does not exist. A command that fails is no error: its status says so.
+pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) -> Result<Ended, LiveError> {
+    let Shell { mut scenario, mtu, mut launch, companion } = shell;
+    let outer = match privilege {
+        Privilege::Root => Namespace::current()?,
+        Privilege::UserNamespace => Namespace::create()?,
+    };
+    let inner = Namespace::create()?;
+    let block = Block::free_in(&outer)?;
+    let devices = [device(&inner, &block, mtu, true)?, device(&outer, &block, mtu, false)?];
+    let peers = block.outer().map(|(address, _)| address);
+    launch.argv = launch.argv.into_iter().map(|word| filled(word, peers[0])).collect();
+    launch.env.extend(PEER.iter().zip(peers).map(|(name, address)| (OsString::from(name), address.to_string().into())));
+    let boards = [(); 2].map(|()| Arc::new(Board::new(WATCHED)));
+    let direction = |n: usize| Direction {
+        hops: vec![n],
+        ways: vec![Way { hops: vec![0], tail: Span::ZERO }],
+        flows: Flows::seen(),
+        board: Arc::clone(&boards[n]),
+        whole: carries_whole(&scenario, &[n]),
+    };
+    let clock = Clock::start();
+    let spacing = scenario.record.spacing(scenario.duration);
+    let course = Course {
+        scenario: &scenario,
+        clock,
+        sampling: Sampling {
+            spacing,
+            warmup: Time::ZERO,
+            points: 0,
+            gauges: scenario.record.gauges.then_some(scenario.record.flows as usize),
+        },
+        tracked: scenario.record.flows as usize,
+        end: None,
+        mtu: Bytes(u64::from(mtu)),
+    };
+    let mut sockets = [Sockets::open(&inner, &boards[0])?, Sockets::open(&outer, &boards[1])?];
+    let ((status, end), outcomes) =
+        drive([&devices[0], &devices[1]], [direction(0), direction(1)], course, |running| {
+            let companion = companion.map(|launch| Process::spawn(&outer, &launch)).transpose()?;
+            if companion.is_some() {
+                std::thread::sleep(HEAD_START);
+            }
+            let command = Process::spawn(&inner, &launch)?;
+            let status = attend(command, running, clock, &mut sockets, onlooker)?;
+            Ok((status, clock.now()))
+        })?;
+    // A run has a length, however short its command was.
+    let end = end.max(Time::ZERO + spacing);
+    scenario.duration = end.since(Time::ZERO);
+    scenario.flows.iter_mut().for_each(|flow| flow.stop = end);
+    let result = collect(&scenario, [&[0], &[1]], |outcomes| named(outcomes, &sockets), outcomes, end);
+    Ok(Ended { status, scenario, result })
+}
+
+/// Until the command has ended.
+fn attend(
+    mut command: Process,
+    running: &Running<'_>,
+    clock: Clock,
+    sockets: &mut [Sockets; 2],
+    onlooker: &mut dyn Onlooker,
+) -> Result<Status, LiveError> {
+    let mut asked = None;
+    loop {
+        if let Some(status) = command.wait_for(TICK) {
+            return Ok(status);
+        }
+        let now = clock.now();
+        if running.is_stopped() {
+            // One direction has failed; its error follows.
+            return Ok(command.kill());
+        }
+        let views = [running.view(0), running.view(1)];
+        for (sockets, view) in sockets.iter_mut().zip(&views) {
+            sockets.look(&view.flows)?;
+        }
+        match asked {
+            None if !onlooker.look(now, views) => {
+                command.interrupt();
+                asked = Some(now);
+            }
+            Some(since) if now.since(since) > GRACE => return Ok(command.kill()),
+            _ => {}
+        }
+    }
+}
+
+/// What the kernel knows of the connections whose data go one way, as long as their senders are here.
+struct Sockets {
+    diag: Diag,
+    board: Arc<Board>,
+    /// Numbers of the flows, as the direction found them.
+    numbers: HashMap<FlowKey, usize>,
+    controllers: HashMap<usize, String>,
+}
+
+impl Sockets {
+    fn open(namespace: &Namespace, board: &Arc<Board>) -> Result<Sockets, LiveError> {
+        let (numbers, controllers) = (HashMap::new(), HashMap::new());
+        Ok(Sockets { diag: Diag::open(namespace)?, board: Arc::clone(board), numbers, controllers })
+    }
+
+    fn look(&mut self, flows: &[FlowKey]) -> Result<(), LiveError> {
+        for (number, key) in flows.iter().enumerate().take(WATCHED).skip(self.numbers.len()) {
+            self.numbers.insert(*key, number);
+        }
+        for (key, sample) in self.diag.connections()? {
+            let Some(&number) = self.numbers.get(&key) else { continue };
+            self.controllers.entry(number).or_insert_with(|| sample.controller.clone());
+            self.board.post(number, |report| {
+                report.stats = sample.info.stats();
+                // One that has nothing underway has nothing to tell of the path.
+                if sample.info.inflight() > 0 {
+                    report.rtts.extend(sample.info.srtt);
+                    report.meters = Some(sample.info.meters(sample.is_paced()));
+                }
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The flows that carried most, in the order in which they came.
+fn named(outcomes: &[Outcome; 2], sockets: &[Sockets; 2]) -> Vec<Named> {
+    let mut all: Vec<(u64, Time, Named)> = Vec::new();
+    for (direction, (outcome, sockets)) in outcomes.iter().zip(sockets).enumerate() {
+        for ((number, entry), key) in outcome.ledger.entries().iter().enumerate().zip(outcome.flows.keys()) {
+            let Some(first) = entry.first.filter(|_| entry.record.payload() > 0) else { continue };
+            let controller = sockets.controllers.get(&number).cloned().unwrap_or_else(|| "none".into());
+            let name = key.to_string();
+            let life = entry.last.since(first);
+            all.push((entry.record.payload(), first, Named { name, controller, direction, number, life }));
+        }
+    }
+    all.sort_by_key(|(payload, ..)| std::cmp::Reverse(*payload));
+    all.truncate(NAMED);
+    all.sort_by_key(|(_, first, _)| *first);
+    all.into_iter().map(|(.., named)| named).collect()
+}
+
+/// A word of the command with the outer end's address in it. What is not text stays as it is.
+fn filled(word: OsString, peer: IpAddr) -> OsString {
+    match word.into_string() {
+        Ok(text) => text.replace("{peer}", &peer.to_string()).into(),
+        Err(word) => word,
+    }
+}
+
+fn device(namespace: &Namespace, block: &Block, mtu: u32, is_inner: bool) -> Result<Tun, LiveError> {
+    let addresses = if is_inner { block.inner() } else { block.outer() };
+    let everywhere = |(address, _): (IpAddr, u8)| Route {
+        to: Some(match address {
+            IpAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED.into(), 0),
+            IpAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED.into(), 0),
+        }),
+        via: None,
+        src: None,
+    };
+    let routes = if is_inner { addresses.map(everywhere).to_vec() } else { Vec::new() };
+    let spec = TunSpec { mtu, addresses: addresses.to_vec(), routes, queue: DEVICE_QUEUE, ..TunSpec::default() };
+    Tun::create(namespace, &spec)
+}
