@@ -192,13 +192,17 @@ impl FqCodelFair {
     }
 
     /// A newcomer has a queue of its own when a packet of its has been sent and while newcomers may be ahead. What waits
-    /// there already is not overtaken.
+    /// there already is not overtaken. While its queue is listed, even if empty, packets join that and its turn decides where
+    /// they go: among the newcomers they would be overtaken by what joins the queue later. So none that must wait is listed.
     #[inline]
     fn has_own_queue(&self, slot: SlotId) -> bool {
         let flow = &self.table[slot];
         match flow.standing {
             Standing::Settled => true,
-            Standing::Newcomer { sent, .. } => !flow.chain.is_empty() || (sent > 0 && !self.is_overdrawn()),
+            Standing::Newcomer { sent, .. } => {
+                let stays = || !flow.chain.is_empty() || self.drr.is_listed(slot);
+                (sent > 0 && !self.is_overdrawn()) || stays()
+            }
         }
     }
 
@@ -469,6 +473,7 @@ impl QueueDiscipline for FqCodelFair {
     #[inline]
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
         while let Some(slot) = self.drr.turn() {
+            debug_assert!(self.table[slot].until <= self.left, "packets of the flow's wait among the newcomers");
             self.settle_next(cx.now);
             if slot != self.newcomers && !self.table[slot].is_settled() && self.is_overdrawn() {
                 self.park(slot, cx);

@@ -125,6 +125,14 @@ impl Bench {
         self.free_at = now + time;
     }
 
+    /// The packet that leaves now: its flow and length.
+    fn take(&mut self, now: Time) -> Option<(u32, u32)> {
+        let next = self.queue.dequeue(&mut Ctx { now, pool: &mut self.pool, drops: &mut self.drops });
+        let Next::Packet(id) = next else { return None };
+        let meta = self.pool.remove(id);
+        Some((meta.flow.0, meta.len))
+    }
+
     fn mbit(&self) -> f64 {
         self.bulk as f64 * 8.0 / self.free_at.as_secs_f64() / 1e6
     }
@@ -397,6 +405,32 @@ fn a_second_packet_waits_for_the_first() {
         }
     }
     assert_eq!(lens, [200, 201, 202]);
+}
+
+#[test]
+fn regression_no_packet_passes_the_flows_one_among_newcomers() {
+    let mut config = fair();
+    config.set("ahead", "0s").expect("allowed");
+    config.set("probation", "10ms").expect("allowed");
+    let mut bench = Bench::of(&config);
+    let at = |ms| Time::ZERO + Span::ms(ms);
+    // A flow and, later, another have a packet sent as newcomers, and a quantum from queues of their own.
+    let (first, other, newcomer) = (2, 3, 4);
+    for (ms, flow, len) in [(0, first, 100), (5, other, 100), (6, first, 1514), (7, other, 1514)] {
+        bench.offer(at(ms), flow, mix(flow, 9), len);
+        assert_eq!(bench.take(at(ms)), Some((flow, len)));
+    }
+    // The first is settled and waits; a newcomer's quantum is more than newcomers may be ahead.
+    bench.offer(at(12), first, mix(first, 9), 1514);
+    bench.offer(at(12), newcomer, mix(newcomer, 9), 1514);
+    assert_eq!(bench.take(at(12)), Some((newcomer, 1514)));
+    // The other has not had its turn since it sent. It is still a newcomer with its next packet, and settled with the one after.
+    bench.offer(at(13), other, mix(other, 9), 200);
+    bench.offer(at(16), other, mix(other, 9), 201);
+    assert_eq!(
+        [(); 4].map(|()| bench.take(at(16))),
+        [Some((first, 1514)), Some((other, 200)), Some((other, 201)), None]
+    );
 }
 
 proptest! {
