@@ -23,6 +23,11 @@ pub(crate) fn requested() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
+/// It has been answered: what follows is to be done all the same, until the next one.
+pub(crate) fn answered() {
+    INTERRUPTED.store(false, Ordering::Relaxed);
+}
+
 /// An error if there has been one: between the steps that no tick ends.
 pub(crate) fn check() -> Result<(), Failure> {
     if requested() { Err(Failure::Interrupted) } else { Ok(()) }

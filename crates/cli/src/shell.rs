@@ -100,6 +100,8 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let ended = shell(setup, privilege, &mut Watching::new(screen.as_ref()));
     drop(screen);
     let Ended { status, scenario, result } = ended.map_err(world::failure)?;
+    // Ctrl-C was the program's; what was measured until then is a result.
+    interrupt::answered();
     let stage = output.stage();
     folder::write(&stage, &scenario, &result).map_err(Failure::usage)?;
     let shown = conclude(&stage, output)?;

@@ -90,8 +90,7 @@ pub fn drive<T>(
             course.sampling.warmup > Time::ZERO,
         );
         Pump::new(
-            devices[from].as_fd(),
-            devices[1 - from].as_fd(),
+            [devices[from].as_fd(), devices[1 - from].as_fd()],
             course,
             path,
             direction.flows,

@@ -90,8 +90,7 @@ struct Frame {
 impl<'a> Pump<'a> {
     /// Takes frames from one device to the other.
     pub fn new(
-        from: BorrowedFd<'a>,
-        to: BorrowedFd<'a>,
+        [from, to]: [BorrowedFd<'a>; 2],
         course: Course<'_>,
         path: Path,
         flows: Flows,

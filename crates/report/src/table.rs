@@ -44,7 +44,7 @@ struct Subject {
 }
 
 impl Table {
-    /// The table of queues: a row per group, and per hop where there are several.
+    /// The table of queues: a row per group; where there are several hops, a row for each and one for the flows.
     pub fn of_queues(comparison: &Comparison) -> Table {
         let hops = comparison.hops();
         let several = hops.len() > 1;
@@ -61,12 +61,18 @@ impl Table {
             (false, _) => vec![group.label.clone()],
         };
         let subjects = |group: &Group| -> Vec<Subject> {
-            let subject = |(i, &hop): (usize, &&str)| Subject {
+            let subject = |&hop: &&str| Subject {
                 heads: names(group, hop),
                 hop: Some(hop.to_owned()),
-                flows: (i == 0).then_some(Source::AllFlows),
+                flows: (!several).then_some(Source::AllFlows),
             };
-            hops.iter().enumerate().map(subject).collect()
+            // Where there are several hops, what the flows make of them belongs to none.
+            let flows = || {
+                let label = "all flows".to_owned();
+                let heads = if alone { vec![label, String::new()] } else { vec![group.label.clone(), label] };
+                Subject { heads, hop: None, flows: Some(Source::AllFlows) }
+            };
+            hops.iter().map(subject).chain(several.then(flows)).collect()
         };
         let figures = [HOP, FLOWS, LOSSES, REPAIRS, FAIRNESS, VERDICTS].concat();
         let figures = figures.into_iter().filter(|f| f.of != "timeouts").collect();
