@@ -4,7 +4,7 @@ use crate::flows::Found;
 use crate::frame::Header;
 use crate::path::Witness;
 use narrows_core::{DropReason, FlowId, PacketMeta, Span, Time};
-use narrows_world::meters::SenderStats;
+use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::record::flow::FlowRecord;
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ pub struct Ledger {
     /// What the flows' ends report, of those whose data go in this direction.
     board: Arc<Board>,
     counts: bool,
+    /// The flow without series whose report was taken last.
+    turn: usize,
 }
 
 /// A flow's record, and what of its stream has been seen.
@@ -51,7 +53,7 @@ impl Ledger {
     /// Of this many flows, more if they come; `points` that series have room for; without what happens before the end of the
     /// warm-up if there is one.
     pub fn new(flows: usize, tracked: usize, points: usize, board: Arc<Board>, has_warmup: bool) -> Ledger {
-        let mut ledger = Ledger { flows: Vec::new(), tracked, points, board, counts: !has_warmup };
+        let mut ledger = Ledger { flows: Vec::new(), tracked, points, board, counts: !has_warmup, turn: 0 };
         ledger.grow(flows);
         ledger
     }
@@ -114,21 +116,26 @@ impl Ledger {
     }
 
     /// What the ends have reported since the last time.
-    fn take_reports(&mut self) -> Vec<Option<narrows_world::meters::Meters>> {
-        let mut meters = Vec::with_capacity(self.tracked);
-        for (n, entry) in self.flows.iter_mut().enumerate() {
-            let report = self.board.take(n);
-            if self.counts {
-                report.rtts.iter().for_each(|&rtt| entry.record.rtt(rtt));
-                report.completions.iter().for_each(|&took| entry.record.completed(took));
-            }
-            entry.stats = report.stats;
-            meters.push(report.meters);
+    fn take_reports(&mut self) {
+        for number in 0..self.flows.len() {
+            self.take_report(number);
         }
-        meters
+    }
+
+    fn take_report(&mut self, number: usize) -> Option<Meters> {
+        let entry = self.flows.get_mut(number)?;
+        let report = self.board.take(number);
+        if self.counts {
+            report.rtts.iter().for_each(|&rtt| entry.record.rtt(rtt));
+            report.completions.iter().for_each(|&took| entry.record.completed(took));
+        }
+        entry.stats = report.stats;
+        report.meters
     }
 }
 
+/// Reports of flows without series that are taken at a sample.
+const AT_A_TIME: usize = 256;
 /// Up to this many flows distributions have three digits, beyond it one.
 const MANY_FLOWS: usize = 100;
 
@@ -165,9 +172,14 @@ impl Witness for Ledger {
     }
 
     fn sampled(&mut self, now: Time, spacing: Span) {
-        let meters = self.take_reports();
-        for (entry, meters) in self.flows.iter_mut().zip(meters).take(self.tracked) {
-            entry.record.sample(now, spacing, meters);
+        for number in 0..self.tracked.min(self.flows.len()) {
+            let meters = self.take_report(number);
+            self.flows[number].record.sample(now, spacing, meters);
+        }
+        // The others are not drawn: a few at a time, so that thousands of them hold no packet up.
+        for _ in self.tracked..self.flows.len().min(self.tracked + AT_A_TIME) {
+            self.turn = if self.turn + 1 < self.flows.len() { self.turn + 1 } else { self.tracked };
+            self.take_report(self.turn);
         }
     }
 
