@@ -123,6 +123,11 @@ impl<'a> Pump<'a> {
     pub fn run(mut self, stop: &AtomicBool, end: Option<Time>) -> Result<Outcome, Errno> {
         // Without this a sleep may take 50 µs longer than it is asked to. It is a wish: nothing depends on it.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        if !self.whole {
+            // On a machine whose every processor was busy, 20 % of packets were more than 1 ms late without it, and none was
+            // more than 0.1 ms late with it. A link that is never waited for could take a processor for itself.
+            crate::sandbox::go_first();
+        }
         self.punctuality = Punctuality::start();
         let mut buffer = vec![0; LARGEST].into_boxed_slice();
         let mut idle = true;

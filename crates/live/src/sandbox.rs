@@ -25,3 +25,8 @@ pub use namespace::Namespace;
 pub use privilege::{Privilege, gain};
 pub use process::{Launch, Process, Status, Stream};
 pub use tun::{Route, Tun, TunSpec};
+
+/// Lets the calling thread go before all that are not real-time, where the system allows it; says whether it does.
+pub fn go_first() -> bool {
+    sys::go_first().is_ok()
+}

@@ -26,6 +26,16 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
+/// The calling thread goes before all that are not real-time; what it starts does not.
+pub(super) fn go_first() -> io::Result<()> {
+    let lowest = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the structure lives through the call, which only reads it; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &lowest) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// `struct ifreq` of `linux/if.h`: a name and a union of 24 bytes on 64-bit machines, 16 on others.
 #[repr(C)]
 struct InterfaceRequest {
