@@ -47,6 +47,9 @@ pub struct Course<'a> {
     pub mtu: Bytes,
 }
 
+/// The largest packet that a device hands over.
+const SUPER_PACKET: Bytes = Bytes(1 << 16);
+
 /// What can be seen and done while both are at work.
 pub struct Running<'a> {
     views: [Arc<Mutex<View>>; 2],
@@ -81,7 +84,9 @@ pub fn drive<T>(
     let views = [(); 2].map(|()| Arc::new(Mutex::new(View::default())));
     let [there, back] = directions;
     let pump = |direction: Direction, from: usize| {
-        let path = Path::new(course.scenario, &direction.hops, &direction.ways, course.mtu, course.sampling);
+        // What a queue takes for a full-sized packet.
+        let mtu = if direction.whole { SUPER_PACKET } else { course.mtu };
+        let path = Path::new(course.scenario, &direction.hops, &direction.ways, mtu, course.sampling);
         let ledger = Ledger::new(
             direction.flows.count(),
             course.tracked,
