@@ -17,11 +17,11 @@ fn polled(scenario: &Scenario, packets: &[Arrival], end: Time) -> Log {
         let arrival = packets.peek().map(|(_, packet)| packet.at);
         let Some(now) = [wake, timer, arrival].into_iter().flatten().min().filter(|&now| now <= end) else { break };
         let mut cx = Ctx { now, pool: &mut pool, drops: &mut drops };
-        let poll = if wake == Some(now) {
-            true
-        } else if timer == Some(now) {
+        let poll = if timer == Some(now) {
             link.queue_mut().on_timer(&mut cx);
             false
+        } else if wake == Some(now) {
+            true
         } else {
             let (number, packet) = packets.next().expect("one is due");
             let id = cx.pool.insert(packet.meta(number));
