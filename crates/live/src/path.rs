@@ -109,16 +109,18 @@ struct Underway {
     was_marked: bool,
 }
 
-/// What is due next.
+/// What is due next. At the same moment in this order: what was foreseen the longest comes first, as in the simulator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
-    /// Packets in propagation arrive before links send, so that a packet that arrives at the very moment counts.
+    /// What happens at the very moment counts.
+    WarmedUp,
+    /// A sample shows what was until then.
+    Sample,
+    Timer(usize),
+    /// Packets in propagation arrive before links send.
     Pipe(usize),
     Tail(usize),
     Link(usize),
-    Timer(usize),
-    WarmedUp,
-    Sample,
 }
 
 impl Path {

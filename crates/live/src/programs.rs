@@ -32,11 +32,15 @@ struct Program<'a> {
     serving: Option<Process>,
     /// What its connections have counted, by the sender's port.
     counted: HashMap<u16, SenderStats>,
+    /// What connections had counted whose ports others have now.
+    counted_before: SenderStats,
 }
 
 enum Stage {
     Waiting,
     Running(Process),
+    /// Asked to end: how it does so says nothing about it.
+    Stopping(Process),
     Ended,
 }
 
@@ -62,6 +66,7 @@ impl<'a> Programs<'a> {
                 sending: Stage::Waiting,
                 serving: None,
                 counted: HashMap::new(),
+                counted_before: SenderStats::default(),
             };
             if let Some(server) = program.server {
                 program.serving = Some(program.start(server, &namespaces[1 - flow.side])?);
@@ -90,11 +95,14 @@ impl<'a> Programs<'a> {
                     if let Some(status) = process.try_wait() {
                         program.sending = Stage::Ended;
                         program.judge(program.client, status)?;
-                    } else if now >= program.plan.stop + GRACE {
-                        process.kill();
-                        program.sending = Stage::Ended;
                     } else if now >= program.plan.stop {
-                        process.interrupt();
+                        program.stop();
+                    }
+                }
+                Stage::Stopping(process) => {
+                    if process.try_wait().is_some() || now >= program.plan.stop + GRACE {
+                        // What is left of it is killed.
+                        program.sending = Stage::Ended;
                     }
                 }
                 Stage::Waiting | Stage::Ended => {}
@@ -104,7 +112,10 @@ impl<'a> Programs<'a> {
                 && let Some(status) = process.try_wait()
             {
                 program.serving = None;
-                program.judge(server, status)?;
+                // Once its client has been stopped, what a server makes of that is its own affair.
+                if now < program.plan.stop {
+                    program.judge(server, status)?;
+                }
             }
         }
         if now.since(self.looked) >= LOOK {
@@ -114,20 +125,15 @@ impl<'a> Programs<'a> {
         Ok(())
     }
 
-    /// All are at their end.
-    pub(crate) fn finish(self) -> Result<(), LiveError> {
+    /// All are at their end, together.
+    pub(crate) fn finish(mut self) {
+        self.flows.iter_mut().for_each(Program::stop);
         for program in self.flows {
-            if let Stage::Waiting = program.sending {
-                continue;
-            }
-            if let Stage::Running(mut process) = program.sending {
-                process.interrupt();
-                if process.wait_for(std::time::Duration::from_nanos(GRACE.as_ns())).is_none() {
-                    process.kill();
-                }
+            if let Stage::Stopping(mut process) = program.sending {
+                // Then it is killed.
+                let _ = process.wait_for(std::time::Duration::from_nanos(GRACE.as_ns()));
             }
         }
-        Ok(())
     }
 
     /// Posts what the kernel knows of the programs' connections.
@@ -140,7 +146,7 @@ impl<'a> Programs<'a> {
                     key.source == program.plan.sender && key.destination == program.plan.receiver
                 };
                 for (key, sample) in connections.iter().filter(|(key, _)| own(key)) {
-                    program.counted.insert(key.source_port, sample.info.stats());
+                    program.count(key.source_port, sample.info.stats());
                     // A connection that has nothing underway has nothing to tell of the path.
                     if sample.info.inflight() > 0 {
                         board.post(program.number, |report| {
@@ -149,10 +155,7 @@ impl<'a> Programs<'a> {
                         });
                     }
                 }
-                let sum = program.counted.values().fold(SenderStats::default(), |sum, stats| SenderStats {
-                    retransmits: sum.retransmits + stats.retransmits,
-                    timeouts: sum.timeouts + stats.timeouts,
-                });
+                let sum = program.counted.values().fold(program.counted_before, add);
                 board.post(program.number, |report| report.stats = sum);
             }
         }
@@ -161,6 +164,25 @@ impl<'a> Programs<'a> {
 }
 
 impl Program<'_> {
+    /// Asks it to end, once: many programs take a second wish as one to end without any order.
+    fn stop(&mut self) {
+        self.sending = match std::mem::replace(&mut self.sending, Stage::Ended) {
+            Stage::Running(process) => {
+                process.interrupt();
+                Stage::Stopping(process)
+            }
+            other => other,
+        };
+    }
+
+    /// A connection has counted this. A sum never falls: a count that does is another connection's at the same port.
+    fn count(&mut self, port: u16, stats: SenderStats) {
+        let before = self.counted.insert(port, stats).unwrap_or_default();
+        if stats.retransmits < before.retransmits || stats.timeouts < before.timeouts {
+            self.counted_before = add(self.counted_before, &before);
+        }
+    }
+
     /// Starts a command line with its places filled in. What it writes goes where our messages go: stdout is the result's.
     fn start(&self, line: &CommandLine, namespace: &Namespace) -> Result<Process, LiveError> {
         let duration = self.plan.stop.since(self.plan.start);
@@ -186,4 +208,8 @@ impl Program<'_> {
         }
         Err(LiveError::Program { flow: self.name.clone(), command: line.text().to_owned(), status })
     }
+}
+
+fn add(one: SenderStats, other: &SenderStats) -> SenderStats {
+    SenderStats { retransmits: one.retransmits + other.retransmits, timeouts: one.timeouts + other.timeouts }
 }

@@ -151,6 +151,8 @@ impl<'a> Pump<'a> {
             }
         }
         self.path.advance(end.unwrap_or(self.clock.now()), &mut self.ledger);
+        // What is through by then is delivered, as it is recorded.
+        self.hand_over()?;
         self.punctuality.stop();
         Ok(Outcome {
             path: self.path,

@@ -88,7 +88,7 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
         ends.stop()?;
         ended
     })?;
-    programs.finish()?;
+    programs.finish();
     let named = |_: &_| name(scenario, &plan);
     let hops = [&plan.directions[0].hops[..], &plan.directions[1].hops[..]];
     Ok(collect(scenario, hops, named, outcomes, end))

@@ -254,7 +254,7 @@ mod tests {
                         assert_eq!(class(&socket), 8 << 2 | 1, "lower effort, ECT(1)");
                         assert_eq!(socket.peer_addr().unwrap().as_socket(), Some((address, port).into()));
                     }
-                    Carrier::Program => unreachable!("no flow of this scenario is a program's"),
+                    Carrier::Program => unreachable!("no flow here runs a command"),
                 }
                 assert_eq!(ip_header(address), headers);
             }

@@ -1,0 +1,287 @@
+//! One arrival trace, two worlds: what the simulator decides about its datagrams, the live world's path decides about the same
+//! packets at the same times, however late it is woken. Figures and series are the same to the last bit.
+use narrows_core::packet::Dscp;
+use narrows_core::queue::QueueConfig;
+use narrows_core::{Bytes, Ecn, FlowId, HostId, PacketId, PacketMeta, Rng, Span, Time};
+use narrows_live::path::{Delivery, Path, Sampling, Way, Witness};
+use narrows_live::plan::{Family, Plan};
+use narrows_scenario::result::summary::{FlowSummary, HopSummary};
+use narrows_scenario::transport::UdpEcn;
+use narrows_scenario::{Scenario, Series, Transport};
+use narrows_sim::Watch;
+use narrows_world::application::{Act, Application};
+use narrows_world::build;
+use narrows_world::meters::SenderStats;
+use narrows_world::record::flow::FlowRecord;
+use narrows_world::record::hop::capacity;
+
+/// A datagram as the simulator's flow sends it.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    at: Time,
+    ip_len: u32,
+    meta: PacketMeta,
+    way: u16,
+}
+
+/// Every datagram of a scenario, in the order of time.
+fn arrivals(scenario: &Scenario, plan: &Plan) -> Vec<Arrival> {
+    let mut all = Vec::new();
+    let end = Time::ZERO + scenario.duration;
+    for (number, flow) in plan.flows.iter().enumerate() {
+        let group = &scenario.flows[flow.group];
+        let Transport::Udp(udp) = &group.transport else { panic!("datagrams only") };
+        let rng = build::member_stream(scenario, group, flow.member, "application");
+        let mut application = Application::new(&group.traffic, rng);
+        let meta = PacketMeta {
+            hash: Rng::stream(scenario.seed ^ number as u64, "flow.hash").next_u32(),
+            flow: FlowId(number as u32),
+            // Here every flow comes from one host and goes to one other.
+            src: HostId(0),
+            dst: HostId(1),
+            dscp: group.ends.dscp,
+            ecn: match udp.ecn {
+                UdpEcn::Off => Ecn::NotEct,
+                UdpEcn::Ect0 => Ecn::Ect0,
+                UdpEcn::Ect1 => Ecn::Ect1,
+            },
+            ..PacketMeta::default()
+        };
+        let mut acts = Some(flow.start);
+        while let Some(at) = acts.filter(|&at| at < flow.stop && at <= end) {
+            let (act, next) = application.act(at);
+            let ip_len = match act {
+                Act::Packet(ip_len) => Some(ip_len),
+                Act::Message(payload) => Some(payload + group.transport.header().0 as u32),
+                _ => None,
+            };
+            all.extend(ip_len.map(|ip_len| Arrival { at, ip_len, meta, way: flow.there }));
+            acts = next;
+        }
+    }
+    all.sort_by_key(|arrival| arrival.at);
+    all
+}
+
+/// Flows' records as the simulator keeps them.
+struct Flows {
+    records: Vec<FlowRecord>,
+    warmup: Time,
+}
+
+impl Witness for Flows {
+    fn dropped(&mut self, meta: &PacketMeta, _: narrows_core::DropReason) {
+        self.records[meta.flow.0 as usize].lost += 1;
+    }
+
+    fn sampled(&mut self, now: Time, spacing: Span) {
+        self.records.iter_mut().for_each(|record| record.sample(now, spacing, None));
+    }
+
+    fn warmed_up(&mut self, now: Time) {
+        assert_eq!(now, self.warmup);
+        self.records.iter_mut().for_each(FlowRecord::restart);
+    }
+}
+
+/// What a run shows, of which the worlds must not differ.
+#[derive(PartialEq, Debug)]
+struct Shown {
+    hops: Vec<HopSummary>,
+    flows: Vec<FlowSummary>,
+    series: Vec<Series>,
+}
+
+fn simulated(scenario: &Scenario) -> Shown {
+    struct Unwatched;
+    impl Watch for Unwatched {
+        fn tick(&mut self, _: Time) -> bool {
+            true
+        }
+    }
+    let result = narrows_sim::run(scenario, &mut Unwatched).expect("nobody ends it");
+    let series = result.series.into_iter().filter(|series| series.source.starts_with("hop:")).collect();
+    Shown { hops: result.summary.hops, flows: result.summary.flows, series }
+}
+
+/// The live world's path, woken so far apart on average. Flows' series are of the moments at which packets are handed over, and
+/// left out.
+fn replayed(scenario: &Scenario, apart: Span) -> Shown {
+    let plan = Plan::new(scenario, Family::V4).expect("the live world has it");
+    let lane = &plan.directions[0];
+    let hops: Vec<usize> = lane.hops.clone();
+    let ways: Vec<Way> = lane.ways.clone();
+    let (warmup, end) = (Time::ZERO + scenario.warmup, Time::ZERO + scenario.duration);
+    let spacing = scenario.record.spacing(scenario.duration);
+    let points = (scenario.duration.as_ns() / spacing.as_ns()) as usize + 1;
+    let gauges = scenario.record.gauges.then_some(scenario.record.flows as usize);
+    let mut path = Path::new(scenario, &hops, &ways, Bytes(1500), Sampling { spacing, warmup, points, gauges });
+    let tracked = |n: usize| (n < scenario.record.flows as usize).then_some(points);
+    let mut flows = Flows { records: (0..plan.flows.len()).map(|n| FlowRecord::new(tracked(n), 3)).collect(), warmup };
+    let mut lens: Vec<u32> = Vec::new();
+    let mut rng = Rng::stream(scenario.seed, "wakes");
+    let mut wake = Time::ZERO;
+    let mut looks: Vec<Time> = Vec::new();
+    while wake < end {
+        wake += Span::from_secs_f64(apart.as_secs_f64() * rng.exponential()).max(Span::ns(1));
+        looks.push(wake.min(end));
+    }
+    looks.push(warmup);
+    looks.sort_unstable();
+    let mut looks = looks.into_iter().peekable();
+    let header = |flow: FlowId| scenario.flows[plan.flows[flow.0 as usize].group].transport.header().0 as u32;
+    let hand_over = |path: &mut Path, flows: &mut Flows, lens: &[u32]| {
+        while let Some(Delivery { id, waited, .. }) = path.delivered() {
+            let meta = path.release(id);
+            let ip_len = lens[id.index()];
+            flows.records[meta.flow.0 as usize].received(ip_len, ip_len - header(meta.flow), waited);
+        }
+    };
+    let look = |path: &mut Path, flows: &mut Flows, lens: &[u32], now: Time| {
+        // What was through before does not count, what is through at that very moment does.
+        if now == warmup && warmup > Time::ZERO {
+            path.advance(now - Span::ns(1), flows);
+            hand_over(path, flows, lens);
+        }
+        path.advance(now, flows);
+        hand_over(path, flows, lens);
+    };
+    for arrival in arrivals(scenario, &plan) {
+        while let Some(now) = looks.next_if(|&now| now <= arrival.at) {
+            look(&mut path, &mut flows, &lens, now);
+        }
+        let id: PacketId = path.insert(arrival.meta, arrival.ip_len, arrival.way);
+        if id.index() >= lens.len() {
+            lens.resize(id.index() + 1, 0);
+        }
+        lens[id.index()] = arrival.ip_len;
+        path.offer(id, arrival.at, &mut flows);
+    }
+    for now in looks {
+        look(&mut path, &mut flows, &lens, now);
+    }
+    let names = scenario.flow_names();
+    let mut summaries = Vec::new();
+    for ((record, flow), name) in flows.records.into_iter().zip(&plan.flows).zip(&names) {
+        let life = flow.stop.min(end).since(flow.start.max(warmup));
+        summaries.push(record.summary(name.clone(), "none", life, SenderStats::default()));
+    }
+    let (mut figures, mut series) = (vec![None; hops.len()], vec![Vec::new(); hops.len()]);
+    for (&hop, mut record) in hops.iter().zip(path.into_records()) {
+        let spec = &scenario.hops[hop];
+        let capacity = capacity(&spec.rate, warmup, end);
+        figures[hop] = Some(record.summary(&spec.name, spec.queue.to_string(), capacity, end));
+        series[hop] = record.series(&format!("hop:{}", spec.name), &names).collect();
+    }
+    Shown {
+        hops: figures.into_iter().flatten().collect(),
+        flows: summaries,
+        series: series.into_iter().flatten().collect(),
+    }
+}
+
+/// Says where two worlds differ first; all of it at once would be pages.
+fn assert_same(what: &str, scenario: &Scenario) -> Shown {
+    let expected = simulated(scenario);
+    // In time nearly always, a few milliseconds late, and once or twice in the whole run.
+    for apart in [Span::us(200), Span::ms(7), Span::ms(700)] {
+        let got = replayed(scenario, apart);
+        assert_eq!(got.hops, expected.hops, "{what}, woken every {apart:?}");
+        assert_eq!(got.flows, expected.flows, "{what}, woken every {apart:?}");
+        assert_eq!(got.series.len(), expected.series.len(), "{what}");
+        for (got, expected) in got.series.iter().zip(&expected.series) {
+            let differs = got.points.iter().zip(&expected.points).find(|(got, expected)| got != expected);
+            assert!(got == expected, "{what}: {} of {}: {differs:?}", expected.metric, expected.source);
+        }
+    }
+    expected
+}
+
+fn parse(text: &str) -> Scenario {
+    Scenario::parse(text, "parity.toml", std::path::Path::new("")).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Four flows at random moments, together 1.3 times what 4 Mbit/s are; two of them take part in ECN.
+fn flows(route: &str) -> String {
+    let flow = |name: &str, traffic: &str, transport: &str| {
+        format!(
+            "[[flow]]\nname = \"{name}\"\nroute = {route}\nrtt = \"100ms\"\n\
+             start = {{ uniform = [\"0s\", \"100ms\"] }}\ntraffic = {traffic}\ntransport = {transport}\n"
+        )
+    };
+    flow("heavy", "{ kind = \"poisson\", rate = \"3mbit\", packet = \"1500B\" }", "\"udp\"")
+        + &flow(
+            "marked",
+            "{ kind = \"poisson\", rate = \"1mbit\", packet = \"900B\" }",
+            "{ kind = \"udp\", ecn = \"ect0\" }",
+        )
+        + &flow(
+            "scalable",
+            "{ kind = \"poisson\", rate = \"600kbit\", packet = \"700B\" }",
+            "{ kind = \"udp\", ecn = \"ect1\" }",
+        )
+        + &flow("thin", "{ kind = \"thin\", size = \"172B\", interval = \"13ms\", jitter = 0.5 }", "\"udp\"")
+        + &flow(
+            "bursts",
+            "{ kind = \"onoff\", rate = \"6mbit\", packet = \"1200B\", on = \"20ms\", off = \"150ms\" }",
+            "\"udp\"",
+        )
+}
+
+const HEAD: &str = "duration = \"4s\"\nwarmup = \"700ms\"\nseed = 3\n[record]\ninterval = \"50ms\"\ngauges = true\n";
+
+#[test]
+fn every_discipline_decides_as_it_does_in_the_simulator() {
+    let links = [
+        "rate = \"4mbit\"",
+        "rate = \"4mbit\"\nrelease = \"start\"\nburst = \"4500B\"",
+        "rate = [{ at = \"0s\", rate = \"5mbit\" }, { at = \"1300ms\", rate = \"0mbit\" }, { at = \"1500ms\", rate = \"3mbit\" }]",
+    ];
+    let (mut marks, mut drops) = (0, 0);
+    for name in QueueConfig::NAMES {
+        for link in links {
+            let text = format!(
+                "{HEAD}[[hop]]\nname = \"link\"\n{link}\nqueue = \"{name}\"\noverhead = \"18B\"\n{}",
+                flows("[\"link\"]")
+            );
+            let shown = assert_same(&format!("{name} with {link}"), &parse(&text));
+            assert!(shown.hops[0].packets > 1000 && shown.flows.len() == 5, "{name}: {:?}", shown.hops);
+            marks += shown.hops[0].marks;
+            drops += shown.hops[0].drops.total;
+        }
+    }
+    assert!(marks > 1000 && drops > 1000, "{marks} marks and {drops} drops show little");
+}
+
+#[test]
+fn chains_with_delay_jitter_loss_and_a_trace_are_the_simulators() {
+    let trace = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("parity.mahi");
+    // 1500 B at each of these milliseconds: 8 in 24 ms are 4 Mbit/s.
+    std::fs::write(&trace, "1\n1\n2\n9\n13\n20\n23\n24\n").expect("a trace");
+    for queue in QueueConfig::NAMES {
+        let text = format!(
+            "{HEAD}[[hop]]\nname = \"radio\"\nrate = {{ trace = {trace:?} }}\nqueue = \"{queue}\"\ndelay = \"8ms\"\njitter = \"3ms\"\nloss = 0.02\n\
+             [[hop]]\nname = \"line\"\nrate = \"3mbit\"\nqueue = \"{queue}\"\ndelay = \"5ms\"\njitter = \"5ms\"\noverhead = \"26B\"\n\
+             [[hop]]\nname = \"last\"\nrate = \"100mbit\"\nqueue = \"fifo\"\nloss = 0.01\n{}{}",
+            flows("[\"radio\", \"line\", \"last\"]"),
+            flows("[\"line\", \"last\"]").replace("name = \"", "name = \"second_"),
+        );
+        let shown = assert_same(&format!("a chain of {queue}"), &parse(&text));
+        assert!(shown.hops.iter().all(|hop| hop.packets > 1000 && hop.drops.total > 0), "{queue}: {:?}", shown.hops);
+    }
+}
+
+#[test]
+fn code_points_and_many_flows_are_told_apart_alike() {
+    let many = "[[flow]]\nname = \"crowd\"\ncount = 200\nroute = [\"link\"]\nrtt = \"100ms\"\n\
+                start = { uniform = [\"0s\", \"500ms\"] }\ntraffic = { kind = \"poisson\", rate = \"30kbit\", packet = \"300B\" }\n";
+    for name in QueueConfig::NAMES {
+        let text = format!(
+            "{HEAD}flows = 4\n[[hop]]\nname = \"link\"\nrate = \"6mbit\"\nqueue = \"{name}\"\n{many}{}",
+            flows("[\"link\"]").replace("rtt = ", "dscp = \"ef\"\nrtt = ")
+        );
+        let scenario = parse(&text);
+        assert_eq!(scenario.flows[1].ends.dscp, Dscp(46));
+        assert_same(name, &Scenario { duration: Span::s(2), ..scenario });
+    }
+}

@@ -1,0 +1,76 @@
+//! Scenarios run to their end, and what must hold of every result.
+use narrows_core::Time;
+use narrows_live::{LiveError, Options};
+use narrows_scenario::result::summary::{FlowSummary, HopSummary};
+use narrows_scenario::{RunResult, Scenario};
+use narrows_world::Watch;
+
+pub(super) struct Unwatched;
+
+impl Watch for Unwatched {
+    fn tick(&mut self, _: Time) -> bool {
+        true
+    }
+}
+
+/// A scenario of these hops and flows.
+pub(super) fn scenario(duration: &str, rest: &str) -> Scenario {
+    let text = format!("name = \"worlds\"\nduration = \"{duration}\"\n{rest}");
+    Scenario::parse(&text, "worlds.toml", std::path::Path::new("")).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Runs it; what must hold of every result holds.
+pub(super) fn run_with(scenario: &Scenario, options: Options) -> RunResult {
+    let result = narrows_live::run(scenario, &options, &mut Unwatched).unwrap_or_else(|error| panic!("{error}"));
+    check(scenario, &result);
+    result
+}
+
+/// The same over IPv4 with 1500 bytes.
+pub(super) fn run(duration: &str, rest: &str) -> RunResult {
+    run_with(&scenario(duration, rest), Options::default())
+}
+
+/// It must not run to its end.
+pub(super) fn fails(duration: &str, rest: &str) -> LiveError {
+    match narrows_live::run(&scenario(duration, rest), &Options::default(), &mut Unwatched) {
+        Err(error) => error,
+        Ok(result) => panic!("it ran to its end: {:?}", result.summary),
+    }
+}
+
+pub(super) fn hop<'a>(result: &'a RunResult, name: &str) -> &'a HopSummary {
+    result.summary.hops.iter().find(|hop| hop.name == name).unwrap_or_else(|| panic!("no hop {name}"))
+}
+
+pub(super) fn flow<'a>(result: &'a RunResult, name: &str) -> &'a FlowSummary {
+    result.summary.flows.iter().find(|flow| flow.name == name).unwrap_or_else(|| panic!("no flow {name}"))
+}
+
+/// Payload that got through after the warm-up, bytes.
+pub(super) fn payload(scenario: &Scenario, flow: &FlowSummary, start: f64) -> f64 {
+    let warmup = scenario.warmup.as_secs_f64().max(start);
+    flow.goodput_mbit * 1e6 / 8.0 * (scenario.duration.as_secs_f64() - warmup)
+}
+
+/// Identities and bounds.
+fn check(scenario: &Scenario, result: &RunResult) {
+    let summary = &result.summary;
+    assert_eq!(summary.duration_s, scenario.duration.as_secs_f64());
+    for hop in &summary.hops {
+        let by_reason: u64 = hop.drops.by_reason.values().sum();
+        assert_eq!(hop.drops.total, by_reason, "{hop:?}");
+        let lost = hop.drops.by_reason.get("link_loss").copied().unwrap_or(0);
+        if scenario.warmup == narrows_core::Span::ZERO {
+            assert!(hop.packets + hop.drops.total - lost <= hop.offered_packets, "{hop:?}");
+        }
+        // What is on the wire when the warm-up ends may be a packet.
+        assert!((0.0..=1.01).contains(&hop.utilisation), "{hop:?}");
+        assert!(hop.marks <= hop.packets);
+    }
+    for flow in &summary.flows {
+        assert!(flow.goodput_mbit <= flow.throughput_mbit * 1.0 + 1e-9, "{flow:?}");
+    }
+    let timing = summary.timing.expect("a world in real time says how it kept it");
+    assert!((0.0..=1.0).contains(&timing.late_share) && timing.cpu_s >= 0.0, "{timing:?}");
+}

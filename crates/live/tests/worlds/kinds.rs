@@ -1,0 +1,89 @@
+//! Kinds of flows: what the kernel's sockets and the queues make of each other.
+use super::Test;
+use super::harness::{flow, hop, run, run_with, scenario};
+use narrows_live::{Family, Options};
+
+pub(super) const TESTS: &[Test] = &[
+    ("ecn_marks_and_drops_nothing", ecn_marks_and_drops_nothing),
+    ("without_ecn_the_same_queue_drops", without_ecn_the_same_queue_drops),
+    ("everything_over_ipv6", everything_over_ipv6),
+    ("packets_of_9000_bytes", packets_of_9000_bytes),
+    ("ten_thousand_flows_of_one_packet", ten_thousand_flows_of_one_packet),
+];
+
+fn one_connection(transport: &str) -> String {
+    // 83 packets fit into the path: nothing times out where a machine pauses for less than a tenth of a second.
+    format!(
+        "[[hop]]\nname = \"link\"\nrate = \"10mbit\"\nqueue = \"fq_codel\"\n\
+         [[flow]]\nname = \"bulk\"\nrtt = \"100ms\"\nroute = [\"link\"]\ncontroller = \"cubic\"\ntransport = {transport}\n"
+    )
+}
+
+/// A connection that slow start takes above the link's rate: CoDel tells it so, by marks alone, and it reduces.
+fn ecn_marks_and_drops_nothing() {
+    let result = run("4s", &one_connection("{ kind = \"tcp\", ecn = true }"));
+    let (link, bulk) = (hop(&result, "link"), flow(&result, "bulk"));
+    assert!(link.marks > 0, "{link:?}");
+    assert_eq!((link.drops.total, bulk.retransmits, bulk.lost_packets), (0, 0, 0), "{link:?} {bulk:?}");
+    // A sender that has reduced has a threshold.
+    let is_threshold = |series: &&narrows_scenario::Series| series.metric == "ssthresh_packets";
+    assert!(result.series.iter().find(is_threshold).is_some_and(|series| !series.points.is_empty()), "it never reduced");
+    assert!(bulk.goodput_mbit > 4.0, "{bulk:?}");
+}
+
+fn without_ecn_the_same_queue_drops() {
+    let result = run("4s", &one_connection("\"tcp\""));
+    let (link, bulk) = (hop(&result, "link"), flow(&result, "bulk"));
+    assert_eq!(link.marks, 0);
+    assert!(link.drops.total > 0 && bulk.lost_packets == link.drops.total, "{link:?} {bulk:?}");
+    assert!(bulk.retransmits >= link.drops.total / 2, "{link:?} {bulk:?}");
+}
+
+/// Both families: a flow above the link's rate does not harm one below it, for their hashes differ. Over IPv6 it is the flow
+/// label that is hashed.
+fn everything_over_ipv6() {
+    let text = "[[hop]]\nname = \"link\"\nrate = \"4mbit\"\nqueue = \"fq_codel\"\n\
+                [[flow]]\nname = \"much\"\nrtt = \"20ms\"\nroute = [\"link\"]\n\
+                traffic = { kind = \"cbr\", rate = \"8mbit\", packet = \"1000B\" }\n\
+                [[flow]]\nname = \"little\"\nrtt = \"20ms\"\nroute = [\"link\"]\n\
+                traffic = { kind = \"cbr\", rate = \"400kbit\", packet = \"500B\" }\n\
+                [[flow]]\nname = \"bulk\"\nrtt = \"20ms\"\nroute = [\"link\"]\ncontroller = \"new_reno\"\n";
+    let scenario = scenario("2s", text);
+    let result = run_with(&scenario, Options { family: Family::V6, mtu: 1500 });
+    let (link, much, little, bulk) =
+        (hop(&result, "link"), flow(&result, "much"), flow(&result, "little"), flow(&result, "bulk"));
+    assert!(much.lost_packets > 100 && little.lost_packets == 0, "{much:?} {little:?}");
+    assert!(bulk.goodput_mbit > 0.2 && link.utilisation > 0.9, "{bulk:?} {link:?}");
+    // IPv6's header is 20 bytes longer: what is sent as a packet of 500 B carries 452.
+    assert!((little.goodput_mbit / little.throughput_mbit - 452.0 / 500.0).abs() < 1e-9, "{little:?}");
+}
+
+fn packets_of_9000_bytes() {
+    let text = "[[hop]]\nname = \"link\"\nrate = \"20mbit\"\nqueue = { kind = \"fifo\", limit = \"50p\" }\n\
+                [[flow]]\nname = \"bulk\"\nrtt = \"20ms\"\nroute = [\"link\"]\ntransport = { kind = \"tcp\", packet = \"9000B\" }\n\
+                [[flow]]\nname = \"large\"\nrtt = \"20ms\"\nroute = [\"link\"]\n\
+                traffic = { kind = \"cbr\", rate = \"1mbit\", packet = \"8500B\" }\n";
+    let scenario = scenario("2s", text);
+    let result = run_with(&scenario, Options { mtu: 9000, ..Options::default() });
+    let link = hop(&result, "link");
+    let bytes = link.utilisation * 20e6 / 8.0 * 2.0;
+    assert!(bytes / link.packets as f64 > 6000.0, "{link:?}");
+    assert!(flow(&result, "bulk").goodput_mbit > 5.0, "{result:?}");
+    let large = flow(&result, "large");
+    assert!((large.goodput_mbit / large.throughput_mbit - 8472.0 / 8500.0).abs() < 1e-9, "{large:?}");
+}
+
+/// A flood: every datagram is a flow of its own to the queue, and all of them one to the records.
+fn ten_thousand_flows_of_one_packet() {
+    // 2.5 ms of 100 B each at 100 Mbit/s: more than any thread is behind for, and less than what waits in fq_codel's 10 240.
+    let text = "[[hop]]\nname = \"link\"\nrate = \"100mbit\"\nqueue = \"fq_codel\"\n\
+                [[flow]]\nname = \"flood\"\nrtt = \"10ms\"\nroute = [\"link\"]\nstop = \"1s\"\n\
+                traffic = { kind = \"cbr\", rate = \"8mbit\", packet = \"100B\" }\ntransport = { kind = \"udp\", ports = \"ever_new\" }\n";
+    let result = run("1500ms", text);
+    let (link, flood) = (hop(&result, "link"), flow(&result, "flood"));
+    // One each 100 us; a thread that was more than 100 ms late has left some out.
+    assert!((8_000..=10_000).contains(&link.offered_packets), "{link:?}");
+    assert_eq!((link.packets, link.drops.total, flood.lost_packets), (link.offered_packets, 0, 0), "{link:?}");
+    let payload = flood.goodput_mbit * 1e6 / 8.0;
+    assert!((payload - 72.0 * link.packets as f64).abs() < 1e-3 * payload, "{flood:?} {link:?}");
+}

@@ -1,0 +1,107 @@
+//! Kinds of links, slow and fast, steady and not, alone and in chains.
+use super::Test;
+use super::harness::{flow, hop, payload, run, run_with, scenario};
+use narrows_live::Options;
+
+pub(super) const TESTS: &[Test] = &[
+    ("a_kilobit_per_second", a_kilobit_per_second),
+    ("ten_gigabits_per_second", ten_gigabits_per_second),
+    ("loss_and_jitter_over_a_trace", loss_and_jitter_over_a_trace),
+    ("an_outage", an_outage),
+    ("a_chain", a_chain),
+    ("a_congested_way_back", a_congested_way_back),
+];
+
+fn a_kilobit_per_second() {
+    // 125 B are a kilobit, and take a second; eight times as much is offered, and of what waits there is room for three.
+    let text = "[[hop]]\nname = \"link\"\nrate = \"1kbit\"\nqueue = { kind = \"fifo\", limit = \"3p\" }\n\
+                [[flow]]\nname = \"slow\"\nrtt = \"10ms\"\nroute = [\"link\"]\nstop = \"1950ms\"\n\
+                traffic = { kind = \"cbr\", rate = \"8kbit\", packet = \"125B\" }\n";
+    let scenario = scenario("3500ms", text);
+    let result = run_with(&scenario, Options::default());
+    let link = hop(&result, "link");
+    // At 1, 2 and 3 s, each a little late; at 0, 125, … 1875 ms 16 come. The last is on the wire, two or three wait.
+    assert_eq!((link.packets, link.offered_packets), (3, 16), "{link:?}");
+    assert!((10..=11).contains(&link.drops.total), "{link:?}");
+    assert!((payload(&scenario, flow(&result, "slow"), 1.55) - 3.0 * 97.0).abs() < 1e-6, "{result:?}");
+}
+
+fn ten_gigabits_per_second() {
+    let text = "[[hop]]\nname = \"link\"\nrate = \"10gbit\"\nqueue = { kind = \"fifo\", limit = \"100000p\" }\n\
+                [[flow]]\nname = \"bulk\"\nrtt = \"2ms\"\nroute = [\"link\"]\n";
+    let result = run("500ms", text);
+    let (link, bulk) = (hop(&result, "link"), flow(&result, "bulk"));
+    assert_eq!((link.drops.total, bulk.lost_packets), (0, 0), "{link:?}");
+    // Super-packets are queued whole: on average they are far longer than a packet.
+    let bytes = link.utilisation * 10e9 / 8.0 * 0.5;
+    assert!(bytes / link.packets as f64 > 3000.0, "{link:?}");
+    assert!(bulk.goodput_mbit > 100.0, "{bulk:?}");
+}
+
+fn loss_and_jitter_over_a_trace() {
+    let trace = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("live.mahi");
+    // Four opportunities in 12 ms are 4 Mbit/s.
+    std::fs::write(&trace, "1\n2\n3\n12\n").expect("a trace");
+    let text = format!(
+        "[[hop]]\nname = \"radio\"\nrate = {{ trace = {trace:?} }}\nqueue = \"fifo\"\ndelay = \"20ms\"\njitter = \"10ms\"\nloss = 0.05\n\
+         [[flow]]\nname = \"even\"\nrtt = \"50ms\"\nroute = [\"radio\"]\n\
+         traffic = {{ kind = \"cbr\", rate = \"2mbit\", packet = \"500B\" }}\n"
+    );
+    let result = run("2s", &text);
+    let (radio, even) = (hop(&result, "radio"), flow(&result, "even"));
+    // 1000 datagrams, each lost with probability 0.05: 50 with a standard deviation of 7.
+    assert!((900..=1000).contains(&radio.offered_packets), "{radio:?}");
+    assert_eq!(radio.drops.by_reason.keys().collect::<Vec<_>>(), ["link_loss"]);
+    assert!((15..=85).contains(&radio.drops.total) && radio.drops.total == even.lost_packets, "{radio:?} {even:?}");
+    // Nothing waits longer than for the next opportunity, 9 ms.
+    assert!(radio.sojourn_ms.max <= 9.1, "{radio:?}");
+}
+
+fn an_outage() {
+    let text = "[[hop]]\nname = \"link\"\nrate = [{ at = \"0s\", rate = \"4mbit\" }, { at = \"500ms\", rate = \"0mbit\" }, { at = \"1s\", rate = \"4mbit\" }]\n\
+                queue = { kind = \"fifo\", limit = \"1000p\" }\n\
+                [[flow]]\nname = \"even\"\nrtt = \"10ms\"\nroute = [\"link\"]\nstop = \"1500ms\"\n\
+                traffic = { kind = \"cbr\", rate = \"1mbit\", packet = \"500B\" }\n";
+    let result = run("2s", text);
+    let link = hop(&result, "link");
+    // One each 4 ms, all of which get through; those of the outage wait for up to its whole length.
+    assert_eq!((link.offered_packets, link.packets, link.drops.total), (375, 375, 0), "{link:?}");
+    assert!((450.0..=501.0).contains(&link.sojourn_ms.max), "{link:?}");
+    let waiting = result.series.iter().find(|series| series.metric == "queue_packets").expect("a series");
+    let most = waiting.points.iter().map(|point| point.1).fold(0.0, f64::max);
+    assert!((100.0..=130.0).contains(&most), "{most} of the 125 datagrams of an outage waited");
+}
+
+fn a_chain() {
+    let text = "[[hop]]\nname = \"a\"\nrate = \"8mbit\"\nqueue = \"fifo\"\ndelay = \"5ms\"\n\
+                [[hop]]\nname = \"b\"\nrate = \"4mbit\"\nqueue = { kind = \"fifo\", limit = \"20p\" }\ndelay = \"10ms\"\n\
+                [[hop]]\nname = \"c\"\nrate = \"16mbit\"\nqueue = \"fq_codel\"\ndelay = \"5ms\"\n\
+                [[flow]]\nname = \"bulk\"\nrtt = \"60ms\"\nroute = [\"a\", \"b\", \"c\"]\nstop = \"2s\"\n\
+                [[flow]]\nname = \"last\"\nrtt = \"30ms\"\nroute = [\"c\"]\ntraffic = { kind = \"cbr\", rate = \"1mbit\" }\nstop = \"2s\"\n";
+    let result = run("2500ms", text);
+    let [a, b, c] = ["a", "b", "c"].map(|name| hop(&result, name));
+    assert!(b.utilisation > 0.5 && b.drops.total > 0, "{b:?}");
+    // What one has sent comes to the next; nothing is underway any more.
+    assert_eq!((a.packets, a.drops.total), (a.offered_packets, 0), "{a:?}");
+    assert_eq!((b.offered_packets, b.packets), (a.packets, b.offered_packets - b.drops.total), "{b:?}");
+    let bulk = flow(&result, "bulk");
+    assert_eq!(bulk.lost_packets, b.drops.total);
+    assert_eq!(c.packets, c.offered_packets, "{c:?}");
+    assert!(c.offered_packets > b.packets + 100, "{c:?}");
+    // The base RTT is that of the scenario, and below it nothing comes back.
+    assert!(bulk.rtt_ms.expect("it has measured some").min >= 60.0, "{bulk:?}");
+}
+
+fn a_congested_way_back() {
+    // An acknowledgment of 52 B takes 8.3 ms at 50 kbit/s, in which the way there sends seven packets.
+    let text = "[[hop]]\nname = \"there\"\nrate = \"10mbit\"\nqueue = \"fq_codel\"\n\
+                [[hop]]\nname = \"back\"\nrate = \"50kbit\"\nqueue = { kind = \"fifo\", limit = \"5p\" }\n\
+                [[flow]]\nname = \"bulk\"\nrtt = \"20ms\"\nroute = [\"there\"]\nback = [\"back\"]\n";
+    let result = run("3s", text);
+    let (there, back, bulk) = (hop(&result, "there"), hop(&result, "back"), flow(&result, "bulk"));
+    assert!(back.drops.total > 0 && back.utilisation > 0.5, "{back:?}");
+    assert!(back.sojourn_ms.mean > 5.0, "{back:?}");
+    // What is lost of acknowledgments is no loss of data.
+    assert_eq!(bulk.lost_packets, there.drops.total + back.drops.total, "{there:?} {back:?}");
+    assert!(bulk.goodput_mbit > 1.0, "{bulk:?}");
+}

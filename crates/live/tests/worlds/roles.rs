@@ -1,0 +1,48 @@
+//! Programs that scenarios run.
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+/// `serve ADDRESS`: takes one connection after the other and reads it to its end.
+pub(super) const SERVE: &str = "play-serve";
+/// `send PEER BYTES PORT`: a transfer over a connection of its own, again and again.
+pub(super) const SEND: &str = "play-send";
+
+/// Plays a role, if the arguments name one.
+pub(super) fn play(args: &[String]) -> Option<ExitCode> {
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [SERVE, port] => serve(port),
+        [SEND, peer, port, times] => send(peer, port, times.parse().unwrap()),
+        _ => return None,
+    }
+    Some(ExitCode::SUCCESS)
+}
+
+fn serve(port: &str) {
+    let listener = TcpListener::bind(format!("[::]:{port}")).unwrap();
+    let mut buffer = vec![0; 1 << 16];
+    for connection in listener.incoming() {
+        let mut connection = connection.unwrap();
+        while connection.read(&mut buffer).is_ok_and(|read| read > 0) {}
+    }
+}
+
+/// 100 kB each.
+fn send(peer: &str, port: &str, times: u32) {
+    let to = if peer.contains(':') { format!("[{peer}]:{port}") } else { format!("{peer}:{port}") };
+    for _ in 0..times {
+        // The server may not listen yet.
+        let mut connection = loop {
+            match TcpStream::connect(&to) {
+                Ok(connection) => break connection,
+                Err(_) => thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        connection.write_all(&[7; 100_000]).unwrap();
+        connection.shutdown(std::net::Shutdown::Write).unwrap();
+        // Until the other side has read all.
+        let _ = connection.read(&mut [0]);
+    }
+}
