@@ -20,8 +20,9 @@ mod process;
 mod sys;
 mod tun;
 
+pub use crate::launch::{Launch, Status, Stream};
 pub use block::Block;
 pub use namespace::Namespace;
 pub use privilege::{Privilege, gain};
-pub use process::{Launch, Process, Status, Stream};
+pub use process::Process;
 pub use tun::{Route, Tun, TunSpec};
