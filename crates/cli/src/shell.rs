@@ -8,7 +8,7 @@ use crate::watch::{Screen, Watching};
 use crate::world;
 use narrows_core::params::ParamValue;
 use narrows_core::{Bytes, Span, Time};
-use narrows_live::sandbox::{Launch, Stream};
+use narrows_live::launch::{Launch, Stream};
 use narrows_live::shell::{Ended, Shell as Setup, shell};
 use narrows_scenario::command::{Command, CommandLine};
 use narrows_scenario::result::folder;
@@ -90,7 +90,7 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let screen = args.watch.then(Screen::new);
     let mut launch = Launch { argv, ..Launch::default() };
     if args.json {
-        launch.stdout = stderr()?;
+        launch.stdout = Stream::Stderr;
     }
     if let Some(screen) = &screen {
         screen.take_over(&mut launch)?;
@@ -201,11 +201,4 @@ impl Shell {
         let (overhead, burst) = (Bytes::ZERO, Bytes::ZERO);
         Ok(Hop { name: name.into(), rate, delay, jitter, queue, overhead, loss, release: Release::End, burst })
     }
-}
-
-/// Where messages go.
-fn stderr() -> Result<Stream, Failure> {
-    use std::os::fd::AsFd;
-    let stderr = std::io::stderr().as_fd().try_clone_to_owned();
-    stderr.map(|stderr| Stream::File(stderr.into())).map_err(Failure::other)
 }

@@ -5,7 +5,7 @@ use crate::interrupt;
 use crate::term;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_core::{Span, Time};
-use narrows_live::sandbox::{Launch, Stream};
+use narrows_live::launch::{Launch, Stream};
 use narrows_live::shell::Onlooker;
 use narrows_live::view::{HopView, View};
 use std::io::{BufRead, BufReader, IsTerminal, PipeReader};
@@ -65,7 +65,7 @@ impl Screen {
         if let Ok(mut readers) = self.readers.lock() {
             readers.push(thread);
         }
-        Ok(Stream::File(std::os::fd::OwnedFd::from(writer).into()))
+        Ok(Stream::Pipe(writer))
     }
 
     fn show(&self, views: &[View; 2]) {

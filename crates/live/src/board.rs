@@ -70,12 +70,12 @@ impl Board {
     }
 
     /// The receiving application has read so many bytes; returns how many in all.
-    pub(crate) fn read(&self, flow: usize, bytes: u64) -> u64 {
+    pub fn read(&self, flow: usize, bytes: u64) -> u64 {
         self.slots[flow].payload.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
     /// Changes what is posted of a flow.
-    pub(crate) fn post(&self, flow: usize, change: impl FnOnce(&mut Report)) {
+    pub fn post(&self, flow: usize, change: impl FnOnce(&mut Report)) {
         change(&mut self.slots[flow].lock());
     }
 }

@@ -1,5 +1,5 @@
 //! What can go wrong between a scenario and the machine.
-use crate::sandbox::Status;
+use crate::launch::Status;
 use std::fmt;
 use std::io;
 

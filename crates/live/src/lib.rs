@@ -12,25 +12,43 @@
 //! - `endpoint`: senders and receivers of a scenario's flows, on kernel sockets.
 //!
 //! What the compiler cannot check is in two files: `sandbox/sys` and `endpoint/option`.
+//!
+//! Namespaces and TUN devices are Linux's. Elsewhere what is sans-I/O is all there is, and `elsewhere` says so to whoever asks
+//! for a run.
 pub mod board;
 pub mod clock;
-pub mod duplex;
-pub mod endpoint;
 pub mod error;
 pub mod flows;
 pub mod frame;
+pub mod launch;
 pub mod ledger;
-mod outcome;
 pub mod path;
 pub mod plan;
-mod programs;
-pub mod pump;
-pub mod punctuality;
-pub mod run;
-pub mod sandbox;
-pub mod shell;
 pub mod view;
 
+#[cfg(target_os = "linux")]
+pub mod duplex;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+pub mod endpoint;
+#[cfg(target_os = "linux")]
+mod outcome;
+#[cfg(target_os = "linux")]
+mod programs;
+#[cfg(target_os = "linux")]
+pub mod pump;
+#[cfg(target_os = "linux")]
+pub mod punctuality;
+#[cfg(target_os = "linux")]
+pub mod run;
+#[cfg(target_os = "linux")]
+pub mod sandbox;
+#[cfg(target_os = "linux")]
+pub mod shell;
+
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{run, sandbox, shell};
 pub use error::LiveError;
 pub use plan::Family;
 pub use run::{Options, check, run};

@@ -10,8 +10,6 @@ use narrows_scenario::Scenario;
 use narrows_scenario::command::{CommandLine, Fill};
 use narrows_world::meters::SenderStats;
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::fd::AsFd;
 
 /// The programs of a scenario.
 pub(crate) struct Programs<'a> {
@@ -187,15 +185,11 @@ impl Program<'_> {
     fn start(&self, line: &CommandLine, namespace: &Namespace) -> Result<Process, LiveError> {
         let duration = self.plan.stop.since(self.plan.start);
         let argv = line.argv(&Fill { peer: self.plan.receiver, duration, n: self.plan.member });
-        let messages = || -> Result<Stream, LiveError> {
-            let stderr = std::io::stderr().as_fd().try_clone_to_owned();
-            Ok(Stream::File(File::from(stderr.map_err(LiveError::system("hand on where messages go"))?)))
-        };
         let launch = Launch {
             argv: argv.into_iter().map(Into::into).collect(),
             stdin: Stream::Null,
-            stdout: messages()?,
-            stderr: messages()?,
+            stdout: Stream::Stderr,
+            stderr: Stream::Stderr,
             ..Launch::default()
         };
         Process::spawn(namespace, &launch)

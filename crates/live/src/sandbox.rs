@@ -20,10 +20,11 @@ mod process;
 mod sys;
 mod tun;
 
+pub use crate::launch::{Launch, Status, Stream};
 pub use block::Block;
 pub use namespace::Namespace;
 pub use privilege::{Privilege, gain};
-pub use process::{Launch, Process, Status, Stream};
+pub use process::Process;
 pub use tun::{Route, Tun, TunSpec};
 
 /// Lets the calling thread go before all that are not real-time, where the system allows it; says whether it does.

@@ -8,17 +8,14 @@
 //! The command stays in our session and process group: it has the terminal when we have it, Ctrl-C reaches it and us, and
 //! Ctrl-Z stops it and us. A shell that made another group the terminal's leaves it so when it ends; then the terminal is given
 //! back to ours.
-use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Read};
+use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use std::{fmt, mem};
 
 use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, mount_change};
@@ -29,84 +26,7 @@ use rustix::thread::UnshareFlags;
 
 use super::{Namespace, sys};
 use crate::LiveError;
-
-/// What to start, and how.
-#[derive(Debug, Default)]
-pub struct Launch {
-    /// The program, looked up in `PATH`, and its arguments.
-    pub argv: Vec<OsString>,
-    /// Variables on top of ours.
-    pub env: Vec<(OsString, OsString)>,
-    /// Where it starts, when not where we are.
-    pub cwd: Option<PathBuf>,
-    /// What it reads.
-    pub stdin: Stream,
-    /// Where it writes.
-    pub stdout: Stream,
-    /// Where it complains.
-    pub stderr: Stream,
-}
-
-/// One of a command's three streams.
-#[derive(Debug, Default)]
-pub enum Stream {
-    /// Ours.
-    #[default]
-    Inherit,
-    /// Nothing: no input, output thrown away.
-    Null,
-    /// A file, or one end of a pipe.
-    File(File),
-}
-
-impl Stream {
-    fn stdio(&self) -> io::Result<Stdio> {
-        Ok(match self {
-            Stream::Inherit => Stdio::inherit(),
-            Stream::Null => Stdio::null(),
-            Stream::File(file) => file.try_clone()?.into(),
-        })
-    }
-}
-
-/// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// By itself, with this code.
-    Exited(i32),
-    /// By this signal.
-    Signaled(i32),
-}
-
-impl Status {
-    /// Whether it ended by itself with 0.
-    pub fn success(self) -> bool {
-        self == Status::Exited(0)
-    }
-
-    /// The code that a shell would give: 128 and the signal's number when it was one.
-    pub fn code(self) -> i32 {
-        match self {
-            Status::Exited(code) => code,
-            Status::Signaled(signal) => 128 + signal,
-        }
-    }
-
-    /// From what `wait` gives.
-    fn from_raw(raw: i32) -> Status {
-        let status = ExitStatus::from_raw(raw);
-        status.code().map_or_else(|| Status::Signaled(status.signal().unwrap_or(0)), Status::Exited)
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Status::Exited(code) => write!(f, "ended with {code}"),
-            Status::Signaled(signal) => write!(f, "was ended by signal {signal}"),
-        }
-    }
-}
+use crate::launch::{Launch, Status};
 
 /// A running command. Dropping it kills the command and everything that it started.
 #[derive(Debug)]
@@ -280,12 +200,18 @@ fn start_command(
     }
 }
 
+/// From what `wait` gives.
+fn status_from(raw: i32) -> Status {
+    let status = ExitStatus::from_raw(raw);
+    status.code().map_or_else(|| Status::Signaled(status.signal().unwrap_or(0)), Status::Exited)
+}
+
 /// Waits for the command and says how it ended.
 fn attend(mut child: Child, mut status: io::PipeReader, ours: Option<Pid>, over: &Sender<Status>) {
     let _ = child.wait();
     let mut raw = [0; 4];
     // Nothing is in the pipe when the init was killed.
-    let ended = status.read_exact(&mut raw).map_or(KILLED, |()| Status::from_raw(i32::from_ne_bytes(raw)));
+    let ended = status.read_exact(&mut raw).map_or(KILLED, |()| status_from(i32::from_ne_bytes(raw)));
     if let Some(group) = ours {
         take_back(group);
     }
