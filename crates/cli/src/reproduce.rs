@@ -2,11 +2,13 @@
 use crate::failure::Failure;
 
 mod linux;
+mod live;
+mod measured;
 mod paper;
 
 /// Run a published or measured experiment and compare the figures; alone, say which there are.
 #[derive(clap::Args)]
-#[command(subcommand_value_name = "linux|PAPER", disable_help_subcommand = true)]
+#[command(subcommand_value_name = "linux|live|PAPER", disable_help_subcommand = true)]
 pub(crate) struct Reproduce {
     #[command(subcommand)]
     what: Option<What>,
@@ -16,6 +18,7 @@ pub(crate) struct Reproduce {
 #[derive(clap::Subcommand)]
 enum What {
     Linux(linux::Linux),
+    Live(live::Live),
     /// Cocoa: buffers that fit each flow's congestion control (2019)
     Cocoa(paper::Paper),
     /// Congestion policing: a queue that makes arrivals pay for congestion (2018)
@@ -37,6 +40,7 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
     match &args.what {
         None => paper::list(),
         Some(What::Linux(args)) => linux::main(args),
+        Some(What::Live(args)) => live::main(args),
         Some(What::Cocoa(args)) => paper::main("cocoa", args),
         Some(What::CpAqm(args)) => paper::main("cp-aqm", args),
         Some(What::ThinStreams(args)) => paper::main("thin-streams", args),

@@ -46,7 +46,7 @@ impl WorldArgs {
             Name::Sim => Ok(World::Sim),
             Name::Live => {
                 let family = if self.ipv6 { Family::V6 } else { Family::V4 };
-                World::live(narrows_live::Options { family, mtu: self.mtu as u32 })
+                World::live(narrows_live::Options { family, mtu: self.mtu as u32, ..narrows_live::Options::default() })
             }
         }
     }

@@ -24,12 +24,15 @@ pub struct Options {
     pub family: Family,
     /// Longest packet, bytes.
     pub mtu: u32,
+    /// May the kernel's TCP send several packets at once, as it does by default? They then reach the first queue at the same
+    /// moment.
+    pub offload: bool,
 }
 
 impl Default for Options {
-    /// IPv4, 1500 bytes.
+    /// IPv4, 1500 bytes, with offloads.
     fn default() -> Options {
-        Options { family: Family::V4, mtu: 1500 }
+        Options { family: Family::V4, mtu: 1500, offload: true }
     }
 }
 
@@ -158,6 +161,7 @@ fn device(plan: &Plan, side: usize, options: &Options, namespace: &Namespace) ->
         mtu: options.mtu,
         addresses: plan.hosts[side].iter().copied().map(host).collect(),
         routes,
+        offload: options.offload,
         queue: DEVICE_QUEUE,
         ..TunSpec::default()
     };

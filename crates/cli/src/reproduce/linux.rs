@@ -2,6 +2,7 @@
 //!
 //! The bottleneck is a token bucket that lets a packet go at the start of its serialisation (htb); see
 //! `experiments/linux/README.md`. The aims are what a simulator has to meet to stand in for the kernel.
+use super::measured::{mean_and_spread, mean_srtt};
 use crate::batch::{MOST_JOBS, whole};
 use crate::failure::Failure;
 use crate::grid::{self, Job, Options};
@@ -14,7 +15,7 @@ use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
-    Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Series, Start, Traffic, Transport,
+    Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport,
 };
 use std::path::PathBuf;
 use truth::{Cell, Figures, Setting};
@@ -266,33 +267,12 @@ fn scenario(setting: &Setting, queue: &QueueConfig, controller: &ControllerConfi
 fn figures(result: &RunResult) -> Result<Figures, Failure> {
     let summary = &result.summary;
     let hop = summary.hops.first().ok_or_else(|| Failure::other("a run without a hop"))?;
-    let window = |series: &&Series| series.source.starts_with("flow:") && series.metric == "srtt_ms";
-    let mean = |series: &Series| {
-        let inside = series.points.iter().filter(|(t, value)| *t >= summary.warmup_s && *value > 0.0);
-        mean_and_spread(inside.map(|&(_, value)| value)).0
-    };
-    let rtts: Vec<f64> = result.series.iter().filter(window).map(mean).collect();
-    if rtts.len() != summary.flows.len() {
-        return Err(Failure::other(format!("{} flows, {} series of srtt_ms", summary.flows.len(), rtts.len())));
-    }
     Ok(Figures {
         utilisation: hop.utilisation,
         queue_packets: hop.queue_packets.mean,
         loss_rate: hop.loss_rate,
-        rtt_ms: mean_and_spread(rtts.into_iter()).0,
+        rtt_ms: mean_srtt(result)?,
     })
-}
-
-/// Mean, and half the distance between the extremes; zero of nothing.
-fn mean_and_spread(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let (mut count, mut sum, mut low, mut high) = (0u32, 0.0, f64::INFINITY, f64::NEG_INFINITY);
-    for value in values {
-        count += 1;
-        sum += value;
-        low = low.min(value);
-        high = high.max(value);
-    }
-    if count == 0 { (0.0, 0.0) } else { (sum / f64::from(count), (high - low) / 2.0) }
 }
 
 fn write_out(output: &Output, json: &serde_json::Value, traces: &[trace::Pair]) -> Result<(), Failure> {
@@ -333,11 +313,5 @@ mod tests {
         assert_eq!(skipped, ["T1: there is no controller `nosuch` here"]);
         let (runnable, _) = select(all);
         assert!(!runnable.is_empty() && runnable.len() <= count);
-    }
-
-    #[test]
-    fn spread_is_half_the_range() {
-        assert_eq!(mean_and_spread([1.0, 2.0, 6.0].into_iter()), (3.0, 2.5));
-        assert_eq!(mean_and_spread([].into_iter()), (0.0, 0.0));
     }
 }

@@ -77,6 +77,7 @@ struct Gathered {
 /// Says which papers there are.
 pub(crate) fn list() -> Result<(), Failure> {
     let mut out = String::from("narrows reproduce linux: cells measured on a Linux kernel\n");
+    out += "narrows reproduce live: the simulator beside this kernel's TCP in real time\n";
     for paper in narrows_study::papers() {
         out += &format!("narrows reproduce {paper}\n");
         for study in narrows_study::studies(paper).map_err(Failure::other)? {

@@ -45,6 +45,14 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message), 0)
     }
 
+    /// Senders hand a device one packet at a time. Without this the kernel's TCP still sends several at once and has them cut
+    /// right before a device that cannot do so.
+    pub(super) fn set_single_packets(&mut self, index: u32) -> io::Result<()> {
+        let mut message = link(index);
+        message.attributes = vec![LinkAttribute::GsoMaxSegs(1)];
+        self.change(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
     /// No address is made up for the device: it would ask for routers and report groups, packets that no scenario has.
     pub(super) fn without_link_local(&mut self, index: u32) -> io::Result<()> {
         let mut message = link(index);

@@ -27,7 +27,8 @@ pub struct TunSpec {
     pub addresses: Vec<(IpAddr, u8)>,
     /// What else is reached through it.
     pub routes: Vec<Route>,
-    /// Whether the kernel may hand over packets of up to 64 KiB for us to segment, and packets without checksums.
+    /// Whether the kernel may hand over packets of up to 64 KiB for us to segment, and packets without checksums. If not, its
+    /// TCP sends packet by packet.
     pub offload: bool,
     /// How many packets wait for us to read them before the kernel drops (or, for its own sockets, waits).
     pub queue: u32,
@@ -126,6 +127,9 @@ fn make(spec: &TunSpec) -> Result<Tun, LiveError> {
     let index = index_of(&name).map_err(failed("find"))?;
     let mut netlink = Netlink::open().map_err(LiveError::system("open a routing socket"))?;
     netlink.set_sizes(index, spec.mtu, spec.queue).map_err(failed("set MTU and queue of"))?;
+    if !spec.offload {
+        netlink.set_single_packets(index).map_err(failed("keep packets single on"))?;
+    }
     let ipv6 = netlink.without_link_local(index).is_ok() && enable_ipv6(&name);
     netlink.set_up(index).map_err(failed("bring up"))?;
     for &(address, prefix) in spec.addresses.iter().filter(|(a, _)| ipv6 || a.is_ipv4()) {

@@ -1,6 +1,7 @@
 //! The comparison as one table and as JSON.
 use super::trace::Pair;
 use super::{Comparison, Figure, Outcome};
+use crate::reproduce::measured::signed;
 use crate::term::Paint;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -69,12 +70,6 @@ fn cells(comparison: &Comparison) -> String {
     let (linux, narrows) = (scale * comparison.linux, scale * comparison.narrows);
     let narrows = format!("{narrows:.digits$} ±{:.digits$}", scale * comparison.narrows_spread);
     format!("{linux:>7.digits$} {narrows:>14} {difference:>5}")
-}
-
-/// With its sign, unless it rounds to nothing.
-fn signed(value: f64, digits: usize) -> String {
-    let text = format!("{value:+.digits$}");
-    if text.bytes().any(|b| matches!(b, b'1'..=b'9')) { text } else { text[1..].to_owned() }
 }
 
 const fn short(figure: Figure) -> &'static str {

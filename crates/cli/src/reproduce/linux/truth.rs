@@ -1,8 +1,8 @@
 //! The measured figures (`experiments/linux`), read into cells: the runs that differ in nothing but their seed.
 use crate::failure::Failure;
+use crate::reproduce::measured::{Row, table};
 use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::QueueConfig;
-use std::collections::HashMap;
 
 const TRUTH: &str = include_str!("../../../../../experiments/linux/truth.csv");
 
@@ -170,39 +170,6 @@ fn value(spec: &ParamSpec, number: &str) -> String {
         Unit::Packets | Unit::Limit => format!("{number}p"),
         _ => number.to_owned(),
     }
-}
-
-/// A line of a file, by column.
-struct Row<'a> {
-    place: String,
-    fields: HashMap<&'a str, &'a str>,
-}
-
-impl Row<'_> {
-    fn text(&self, column: &str) -> Result<&str, Failure> {
-        let field = self.fields.get(column).copied();
-        field.ok_or_else(|| Failure::other(format!("{}: no column `{column}`", self.place)))
-    }
-
-    fn number(&self, column: &str) -> Result<f64, Failure> {
-        let text = self.text(column)?;
-        text.parse().map_err(|_| Failure::other(format!("{}: `{column}` is `{text}`, not a number", self.place)))
-    }
-}
-
-/// Splits a file with a heading; its fields hold no commas.
-fn table<'a>(name: &str, text: &'a str) -> Result<Vec<Row<'a>>, Failure> {
-    let mut lines = text.lines();
-    let heading: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    let row = |(n, line): (usize, &'a str)| {
-        let place = format!("{name}, line {}", n + 2);
-        let fields: Vec<&str> = line.split(',').collect();
-        match fields.len() == heading.len() {
-            true => Ok(Row { place, fields: heading.iter().copied().zip(fields).collect() }),
-            false => Err(Failure::other(format!("{place}: {} fields, not {}", fields.len(), heading.len()))),
-        }
-    };
-    lines.enumerate().map(row).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,315 @@
+//! `narrows reproduce live`: the same scenarios in virtual time and in real time with the kernel's TCP, figure by figure.
+//!
+//! Link and queue are the same code in both worlds; what may differ is TCP, which is our model there and the kernel here, and
+//! the machine's punctuality, which each row shows. The cells and the aims are data: `experiments/live`.
+use super::measured::{mean_and_spread, mean_srtt};
+use crate::batch::{MOST_JOBS, whole};
+use crate::failure::Failure;
+use crate::grid::{self, Job, Options};
+use crate::interrupt;
+use crate::output::{Output, folder_name};
+use crate::term::{self, Paint};
+use crate::world::World;
+use cells::{Aim, Cell};
+use narrows_core::{Bytes, Span, Time};
+use narrows_scenario::result::folder;
+use narrows_scenario::result::summary::Timing;
+use narrows_scenario::transport::TcpParams;
+use narrows_scenario::{
+    Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport, shorthand,
+};
+use std::path::PathBuf;
+
+mod cells;
+mod table;
+
+/// Run cells in the simulator and in real time with the kernel's TCP, and print both and the difference.
+#[derive(clap::Args)]
+pub(crate) struct Live {
+    /// Runs per cell, with seeds 1, 2, …
+    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(1..=100))]
+    runs: u64,
+    /// Length of a run, of which the first quarter counts in no mean.
+    #[arg(short = 't', long, value_name = "TIME", default_value = "20s", allow_hyphen_values = true)]
+    duration: String,
+    /// Only cells whose name has this in it: cubic, fq_codel, "50 Mbit/s"; may be given several times.
+    #[arg(long, value_name = "WORDS")]
+    only: Vec<String>,
+    /// Live runs at the same time: more than one where the machine has nothing else to do.
+    #[arg(short, long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
+    jobs: u64,
+    /// The kernel sends packet by packet, as the simulated sender does, instead of several at once.
+    #[arg(long)]
+    no_offload: bool,
+    /// JSON on stdout and nothing else.
+    #[arg(long)]
+    json: bool,
+    /// Write the table (live.json) and the result of every run, of both worlds, to this folder.
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Shorter runs are over before the flow has begun.
+const SHORTEST: Span = Span::ms(500);
+/// Longest run.
+const LONGEST: Span = Span::s(3600);
+/// Spacing of the samples of the smoothed RTT; the live world asks the kernel as often.
+const SPACING: Span = Span::ms(10);
+
+/// The figures, in the table's order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Figure {
+    Utilisation,
+    Rtt,
+    Queue,
+    Loss,
+    Retransmits,
+}
+
+impl Figure {
+    const ALL: [Figure; 5] = [Figure::Utilisation, Figure::Rtt, Figure::Queue, Figure::Loss, Figure::Retransmits];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Figure::Utilisation => "utilisation",
+            Figure::Rtt => "rtt_ms",
+            Figure::Queue => "queue_packets",
+            Figure::Loss => "loss_rate",
+            Figure::Retransmits => "retransmits",
+        }
+    }
+
+    fn of(self, result: &RunResult) -> Result<f64, Failure> {
+        let summary = &result.summary;
+        let hop = summary.hops.first().ok_or_else(|| Failure::other("a run without a hop"))?;
+        Ok(match self {
+            Figure::Utilisation => hop.utilisation,
+            Figure::Rtt => mean_srtt(result)?,
+            Figure::Queue => hop.queue_packets.mean,
+            Figure::Loss => hop.loss_rate,
+            Figure::Retransmits => summary.flows.iter().map(|flow| flow.retransmits).sum::<u64>() as f64,
+        })
+    }
+}
+
+/// One figure of a cell.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Comparison {
+    figure: Figure,
+    aim: Option<Aim>,
+    /// Mean over the runs, and half the distance between the extremes.
+    sim: (f64, f64),
+    live: (f64, f64),
+}
+
+impl Comparison {
+    fn difference(&self) -> f64 {
+        self.sim.0 - self.live.0
+    }
+
+    /// What has no aim is within it.
+    fn is_within(&self) -> bool {
+        self.aim.is_none_or(|aim| self.difference().abs() <= aim.tolerance(self.live.0))
+    }
+}
+
+/// A cell, run.
+struct Outcome {
+    cell: Cell,
+    figures: Vec<Comparison>,
+    /// How exactly the live runs kept their times: p99 of the lateness in the worst of them, ms.
+    late_ms: f64,
+    /// The largest share of packets that were more than 1 ms late, or may have come as much before the time noted.
+    late_share: f64,
+}
+
+impl Outcome {
+    fn is_within(&self) -> bool {
+        self.figures.iter().all(Comparison::is_within)
+    }
+}
+
+/// What a run leaves.
+struct Run {
+    figures: [f64; Figure::ALL.len()],
+    timing: Option<Timing>,
+}
+
+/// Runs the command.
+pub(crate) fn main(args: &Live) -> Result<(), Failure> {
+    let duration = args.duration()?;
+    let chosen = args.chosen()?;
+    // Before there is a second thread.
+    let live = World::live(narrows_live::Options { offload: !args.no_offload, ..narrows_live::Options::default() })?;
+    interrupt::install()?;
+    let output = args.out.as_deref().map(|dir| Output::claim(dir, &[PathBuf::from("live.json")])).transpose()?;
+    args.announce(chosen.len(), duration);
+    let sims = run_cells(&chosen, args, duration, World::Sim, output.as_ref())?;
+    let lives = run_cells(&chosen, args, duration, live, output.as_ref())?;
+    let aims = cells::aims()?;
+    let runs = args.runs as usize;
+    let both = sims.chunks(runs).zip(lives.chunks(runs));
+    let outcomes: Vec<Outcome> =
+        chosen.into_iter().zip(both).map(|(cell, (sim, live))| outcome(cell, sim, live, &aims)).collect();
+    let json = table::json(&outcomes, duration, args.runs);
+    if let Some(output) = output {
+        let path = output.stage().join("live.json");
+        let text = serde_json::to_string_pretty(&json).map_err(Failure::other)?;
+        std::fs::write(&path, format!("{text}\n")).map_err(|error| Failure::write(&path, &error))?;
+        output.publish()?;
+    }
+    if args.json {
+        return term::print_json(&json);
+    }
+    term::print(&table::text(&outcomes, duration, args.runs, Paint::stdout()))
+}
+
+impl Live {
+    fn duration(&self) -> Result<Span, Failure> {
+        let duration = shorthand::span("--duration", &self.duration).map_err(Failure::usage)?;
+        if (SHORTEST..=LONGEST).contains(&duration) {
+            return Ok(duration);
+        }
+        Err(Failure::usage(format!(
+            "--duration: allowed: {} ms ..= {} s",
+            SHORTEST.as_ms_f64(),
+            LONGEST.as_secs_f64()
+        )))
+    }
+
+    fn chosen(&self) -> Result<Vec<Cell>, Failure> {
+        let mut cells = cells::cells()?;
+        for words in &self.only {
+            if !cells.iter().any(|cell| cell.has(words)) {
+                let named = cells::cells()?.iter().map(|cell| format!("  {}\n", cell.label())).collect::<String>();
+                return Err(Failure::usage(format!("--only: no cell has \"{words}\" in its name; there are\n{named}")));
+            }
+        }
+        cells.retain(|cell| self.only.is_empty() || self.only.iter().any(|words| cell.has(words)));
+        Ok(cells)
+    }
+
+    fn announce(&self, cells: usize, duration: Span) {
+        if self.json {
+            return;
+        }
+        let runs = cells as u64 * self.runs;
+        let minutes = runs.div_ceil(self.jobs) as f64 * duration.as_secs_f64() / 60.0;
+        let at_once = if self.jobs == 1 { "one after the other".to_owned() } else { format!("{} at a time", self.jobs) };
+        term::note(&format!(
+            "{runs} live runs of {} s in real time, {at_once}: {minutes:.1} min",
+            duration.as_secs_f64()
+        ));
+    }
+}
+
+/// All runs of all cells in one world, those of a cell next to each other.
+fn run_cells(
+    cells: &[Cell],
+    args: &Live,
+    duration: Span,
+    world: World,
+    output: Option<&Output>,
+) -> Result<Vec<Run>, Failure> {
+    let (name, threads) = match world {
+        World::Sim => ("sim", None),
+        World::Live(_) => ("live", Some(args.jobs)),
+    };
+    let job = |cell: &Cell, seed: u64| Job {
+        label: format!("{name} {} seed {seed}", cell.label()),
+        scenario: scenario(cell, duration, seed),
+    };
+    let jobs: Vec<Job> = cells.iter().flat_map(|cell| (1..=args.runs).map(move |seed| job(cell, seed))).collect();
+    // The simulator's part is over before anybody asks how far it is.
+    let quiet = args.json || matches!(world, World::Sim);
+    grid::run(&jobs, Options { threads, quiet, world }, |index, result| {
+        let mut figures = [0.0; Figure::ALL.len()];
+        for (value, figure) in figures.iter_mut().zip(Figure::ALL) {
+            *value = figure.of(&result)?;
+        }
+        if let Some(output) = output {
+            let scenario = &jobs[index].scenario;
+            let cell = PathBuf::from(folder_name(&cells[index / args.runs as usize].label()));
+            let place = output.stage().join(cell).join(format!("seed-{}", scenario.seed)).join(name);
+            folder::write(&place, scenario, &result).map_err(Failure::usage)?;
+        }
+        Ok(Run { figures, timing: result.summary.timing })
+    })
+}
+
+/// The cell's scenario.
+fn scenario(cell: &Cell, duration: Span, seed: u64) -> Scenario {
+    Scenario {
+        name: cell.label(),
+        duration,
+        warmup: duration / 4,
+        seed,
+        hops: vec![Hop {
+            name: "bottleneck".to_owned(),
+            rate: RateSpec::constant(cell.rate),
+            delay: Span::ZERO,
+            jitter: Span::ZERO,
+            queue: cell.queue.clone(),
+            overhead: Bytes::ZERO,
+            loss: 0.0,
+            release: Release::End,
+            burst: Bytes::ZERO,
+        }],
+        flows: vec![Flow {
+            name: "flow".to_owned(),
+            count: 1,
+            controller: Some(cell.controller.clone()),
+            traffic: Traffic::Bulk(Default::default()),
+            command: None,
+            rtt: Rtt::Fixed(cell.rtt),
+            route: vec![0],
+            back: vec![],
+            subflow_route: vec![],
+            start: Start::Uniform(Time::ZERO, Time::ZERO + cell.rtt),
+            stop: Time::ZERO + duration,
+            transport: Transport::Tcp(TcpParams::default()),
+            ends: Ends::default(),
+        }],
+        record: Record { interval: Some(SPACING), ..Record::default() },
+    }
+}
+
+fn outcome(cell: Cell, sim: &[Run], live: &[Run], aims: &[(String, Aim)]) -> Outcome {
+    let compare = |(n, figure): (usize, Figure)| Comparison {
+        figure,
+        aim: aims.iter().find(|(name, _)| name == figure.name()).map(|&(_, aim)| aim),
+        sim: mean_and_spread(sim.iter().map(|run| run.figures[n])),
+        live: mean_and_spread(live.iter().map(|run| run.figures[n])),
+    };
+    let timings = || live.iter().filter_map(|run| run.timing.as_ref());
+    Outcome {
+        cell,
+        figures: Figure::ALL.into_iter().enumerate().map(compare).collect(),
+        late_ms: timings().map(|timing| timing.late_ms.p99).fold(0.0, f64::max),
+        late_share: timings().map(|timing| timing.late_share.max(timing.stamped_late_share)).fold(0.0, f64::max),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_outside_its_aim_is_found() {
+        let compare = |aim, sim, live| Comparison { figure: Figure::Rtt, aim, sim: (sim, 0.0), live: (live, 0.0) };
+        assert!(compare(Some(Aim::Points(2.0)), 0.98, 0.9999).is_within());
+        assert!(!compare(Some(Aim::Points(2.0)), 0.98, 0.9599).is_within());
+        assert!(compare(Some(Aim::Percent(5.0)), 41.9, 40.0).is_within());
+        assert!(!compare(Some(Aim::Percent(5.0)), 42.1, 40.0).is_within());
+        assert!(compare(None, 1.0, 40.0).is_within(), "nothing is aimed at");
+    }
+
+    #[test]
+    fn every_cell_is_legal_in_both_worlds() {
+        for cell in cells::cells().expect("the embedded file") {
+            let scenario = scenario(&cell, Span::s(20), 1);
+            scenario.validate().unwrap_or_else(|error| panic!("{}: {error}", cell.label()));
+            narrows_live::check(&scenario).unwrap_or_else(|error| panic!("{}: {error}", cell.label()));
+        }
+    }
+}

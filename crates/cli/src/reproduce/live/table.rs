@@ -1,0 +1,121 @@
+//! The comparison as one table and as JSON.
+use super::cells::Aim;
+use super::{Comparison, Figure, Outcome};
+use crate::reproduce::measured::signed;
+use crate::term::Paint;
+use narrows_core::Span;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Width of a row's label.
+const LABEL: usize = 12;
+
+/// All cells, grouped by link and queue, and the count of those within every aim.
+pub(super) fn text(outcomes: &[Outcome], duration: Span, runs: u64, paint: Paint) -> String {
+    let mut out = format!(
+        "The simulator and this kernel's TCP through the same queues; {} s, the first quarter left out; runs: {runs}.\n\
+         Aims: {}. late: p99 of how late packets were handed over, ms, and share of packets over 1 ms.\n\n",
+        duration.as_secs_f64(),
+        aims(outcomes)
+    );
+    let heads = Figure::ALL.map(|figure| format!("  {:>23}", head(figure))).concat();
+    let _ = writeln!(out, "{}", paint.bold(&format!("{:LABEL$}{heads}", "")));
+    let columns = format!("  {:>8} {:>7} {:>6}", "sim", "live", "Δ").repeat(Figure::ALL.len());
+    let _ = writeln!(out, "{}", paint.dim(&format!("{:LABEL$}{columns}  {:>14}", "", "late")));
+    let mut group = String::new();
+    for outcome in outcomes {
+        let heading = format!("{}  {}", outcome.cell.path(), outcome.cell.queue);
+        if heading != group {
+            let _ = writeln!(out, "{}", paint.bold(&heading));
+            group = heading;
+        }
+        let _ = writeln!(out, "{}", row(outcome, paint));
+    }
+    let within = outcomes.iter().filter(|outcome| outcome.is_within()).count();
+    let _ = writeln!(out, "\n{within} of {} cells within every aim.", outcomes.len());
+    out
+}
+
+fn row(outcome: &Outcome, paint: Paint) -> String {
+    let mut line = format!("{:LABEL$}", format!("  {}", outcome.cell.controller.name()));
+    for comparison in &outcome.figures {
+        let cells = cells(comparison);
+        line.push_str(&if comparison.is_within() { cells } else { paint.bad(&cells) });
+    }
+    let late = format!("{:.2} {:>7}", outcome.late_ms, format!("{:.2} %", 100.0 * outcome.late_share));
+    let outside = outcome.figures.iter().filter(|comparison| !comparison.is_within());
+    let outside: Vec<&str> = outside.map(|comparison| head(comparison.figure)).collect();
+    let verdict =
+        if outside.is_empty() { paint.good("ok") } else { paint.bad(&format!("off: {}", outside.join(", "))) };
+    format!("{line}  {late:>14}  {verdict}")
+}
+
+/// Simulated, live, and the difference in the aim's terms: points, per cent, or what is counted.
+fn cells(comparison: &Comparison) -> String {
+    let (sim, live) = (comparison.sim.0, comparison.live.0);
+    let relative = if live == 0.0 { 0.0 } else { 100.0 * comparison.difference() / live };
+    let (scale, digits, difference) = match comparison.figure {
+        Figure::Utilisation => (100.0, 2, signed(100.0 * comparison.difference(), 2)),
+        Figure::Rtt => (1.0, 2, format!("{}%", signed(relative, 1))),
+        Figure::Queue => (1.0, 1, signed(comparison.difference(), 1)),
+        Figure::Loss => (100.0, 3, signed(100.0 * comparison.difference(), 3)),
+        Figure::Retransmits => (1.0, 0, signed(comparison.difference(), 0)),
+    };
+    format!("  {:>8.digits$} {:>7.digits$} {difference:>6}", scale * sim, scale * live)
+}
+
+const fn head(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Utilisation => "utilisation %",
+        Figure::Rtt => "mean RTT, ms",
+        Figure::Queue => "queue, packets",
+        Figure::Loss => "loss rate %",
+        Figure::Retransmits => "retransmits",
+    }
+}
+
+fn aims(outcomes: &[Outcome]) -> String {
+    let figures = outcomes.first().map_or(&[][..], |outcome| &outcome.figures);
+    let aim = |comparison: &Comparison| {
+        let name = head(comparison.figure).split([',', '%']).next().unwrap_or_default().trim();
+        Some(match comparison.aim? {
+            Aim::Points(points) => format!("{name} within {points} points"),
+            Aim::Percent(percent) => format!("{name} within {percent} %"),
+        })
+    };
+    figures.iter().filter_map(aim).collect::<Vec<_>>().join(", ")
+}
+
+/// The same for programs.
+pub(super) fn json(outcomes: &[Outcome], duration: Span, runs: u64) -> Value {
+    let figure = |comparison: &Comparison| {
+        let value = json!({
+            "sim": comparison.sim.0,
+            "sim_spread": comparison.sim.1,
+            "live": comparison.live.0,
+            "live_spread": comparison.live.1,
+            "difference": comparison.difference(),
+            "tolerance": comparison.aim.map(|aim| aim.tolerance(comparison.live.0)),
+            "within": comparison.is_within(),
+        });
+        (comparison.figure.name().to_owned(), value)
+    };
+    let cell = |outcome: &Outcome| {
+        json!({
+            "controller": outcome.cell.controller.name(),
+            "queue": outcome.cell.queue.to_string(),
+            "rate_mbit": outcome.cell.rate.as_mbit_f64(),
+            "base_rtt_ms": outcome.cell.rtt.as_ms_f64(),
+            "figures": outcome.figures.iter().map(figure).collect::<serde_json::Map<_, _>>(),
+            "late_p99_ms": outcome.late_ms,
+            "late_share": outcome.late_share,
+            "within": outcome.is_within(),
+        })
+    };
+    json!({
+        "duration_s": duration.as_secs_f64(),
+        "warmup_s": (duration / 4).as_secs_f64(),
+        "runs": runs,
+        "cells": outcomes.iter().map(cell).collect::<Vec<_>>(),
+    })
+}

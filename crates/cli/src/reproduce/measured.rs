@@ -1,0 +1,104 @@
+//! What tables of measured cells have in common: how they are read, means and spreads, the RTT as a kernel shows it.
+use crate::failure::Failure;
+use narrows_scenario::{RunResult, Series};
+use std::collections::HashMap;
+
+/// A line of a file, by column.
+pub(super) struct Row<'a> {
+    place: String,
+    fields: HashMap<&'a str, &'a str>,
+}
+
+impl Row<'_> {
+    /// A field.
+    pub(super) fn text(&self, column: &str) -> Result<&str, Failure> {
+        let field = self.fields.get(column).copied();
+        field.ok_or_else(|| Failure::other(format!("{}: no column `{column}`", self.place)))
+    }
+
+    /// A field that is a number.
+    pub(super) fn number(&self, column: &str) -> Result<f64, Failure> {
+        let text = self.text(column)?;
+        text.parse().map_err(|_| self.bad(column, "a number"))
+    }
+
+    /// A field is not what it should be.
+    pub(super) fn bad(&self, column: &str, expected: &str) -> Failure {
+        let text = self.text(column).unwrap_or_default();
+        Failure::other(format!("{}: `{column}` is `{text}`, not {expected}", self.place))
+    }
+}
+
+/// Splits a file with a heading; its fields hold no commas.
+pub(super) fn table<'a>(name: &str, text: &'a str) -> Result<Vec<Row<'a>>, Failure> {
+    let mut lines = text.lines();
+    let heading: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let row = |(n, line): (usize, &'a str)| {
+        let place = format!("{name}, line {}", n + 2);
+        let fields: Vec<&str> = line.split(',').collect();
+        match fields.len() == heading.len() {
+            true => Ok(Row { place, fields: heading.iter().copied().zip(fields).collect() }),
+            false => Err(Failure::other(format!("{place}: {} fields, not {}", fields.len(), heading.len()))),
+        }
+    };
+    lines.enumerate().map(row).collect()
+}
+
+/// The smoothed RTT after the warm-up, sampled at even spacing: mean of each flow, then over the flows, ms.
+pub(super) fn mean_srtt(result: &RunResult) -> Result<f64, Failure> {
+    let summary = &result.summary;
+    let window = |series: &&Series| series.source.starts_with("flow:") && series.metric == "srtt_ms";
+    let mean = |series: &Series| {
+        let inside = series.points.iter().filter(|(t, value)| *t >= summary.warmup_s && *value > 0.0);
+        mean_and_spread(inside.map(|&(_, value)| value)).0
+    };
+    let rtts: Vec<f64> = result.series.iter().filter(window).map(mean).collect();
+    if rtts.len() != summary.flows.len() {
+        return Err(Failure::other(format!("{} flows, {} series of srtt_ms", summary.flows.len(), rtts.len())));
+    }
+    Ok(mean_and_spread(rtts.into_iter()).0)
+}
+
+/// Mean, and half the distance between the extremes; zero of nothing.
+pub(super) fn mean_and_spread(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (mut count, mut sum, mut low, mut high) = (0u32, 0.0, f64::INFINITY, f64::NEG_INFINITY);
+    for value in values {
+        count += 1;
+        sum += value;
+        low = low.min(value);
+        high = high.max(value);
+    }
+    if count == 0 { (0.0, 0.0) } else { (sum / f64::from(count), (high - low) / 2.0) }
+}
+
+/// With its sign, unless it rounds to nothing.
+pub(super) fn signed(value: f64, digits: usize) -> String {
+    let text = format!("{value:+.digits$}");
+    if text.bytes().any(|b| matches!(b, b'1'..=b'9')) { text } else { text[1..].to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_is_half_the_range() {
+        assert_eq!(mean_and_spread([1.0, 2.0, 6.0].into_iter()), (3.0, 2.5));
+        assert_eq!(mean_and_spread([].into_iter()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_line_of_another_length_is_named() {
+        assert!(table("x", "a,b\n1,2\n").is_ok_and(|rows| rows[0].number("b").is_ok_and(|b| b == 2.0)));
+        let told = |text| match table("x", text) {
+            Err(Failure::Other(message)) => message,
+            _ => String::new(),
+        };
+        assert_eq!(told("a,b\n1,2\n3\n"), "x, line 3: 1 fields, not 2");
+    }
+
+    #[test]
+    fn what_rounds_to_nothing_has_no_sign() {
+        assert_eq!([signed(0.25, 1), signed(-0.04, 1), signed(-2.0, 0)], ["+0.2", "0.0", "-2"]);
+    }
+}
