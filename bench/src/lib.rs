@@ -11,6 +11,8 @@ mod allocator;
 mod bare;
 mod clock;
 mod disciplines;
+#[cfg(target_os = "linux")]
+mod live;
 mod machine;
 mod scaling;
 mod table;
@@ -33,6 +35,8 @@ NAMEs select what is measured, by any part of the name; everything without one:
   crowd             100 000 CUBIC flows, 100 Gbit/s, 10 ms, fq_codel
   scaling           a grid of runs on one thread and on all
   queues            every queue discipline by itself
+  live-forward      real packets as fast as they go, ours and bare loops and the kernel (Linux)
+  live-exact        how exactly a live link keeps rate and delay (Linux)
 
       --quick       a tenth of the packets, three rounds
       --rounds N    how often each case and the bare loop take turns [default: 5]
@@ -59,6 +63,8 @@ struct Measurements {
     cases: Vec<throughput::Measured>,
     scaling: Option<scaling::Scaling>,
     queues: Vec<disciplines::Measured>,
+    #[cfg(target_os = "linux")]
+    live: Option<live::Live>,
     /// Cases that could not be measured, and why.
     missing: Vec<String>,
 }
@@ -119,15 +125,23 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 /// A name that selects nothing is a mistake.
 fn known(name: String) -> Result<String, String> {
-    let all = ["bare", "scaling", "queues"].into_iter().chain(throughput::NAMES.iter().copied());
+    let all = ["bare", "scaling", "queues"].into_iter().chain(throughput::NAMES.iter().chain(LIVE).copied());
     if all.clone().any(|known| known.contains(&name)) {
         return Ok(name);
     }
     Err(format!("`{name}` is part of no name; there are: {}", all.collect::<Vec<_>>().join(", ")))
 }
 
+#[cfg(target_os = "linux")]
+const LIVE: &[&str] = live::NAMES;
+#[cfg(not(target_os = "linux"))]
+const LIVE: &[&str] = &[];
+
 fn measure(options: &Options) -> Measurements {
     let wanted = |name: &str| options.names.is_empty() || options.names.iter().any(|part| name.contains(part.as_str()));
+    // Before anything has started a thread.
+    #[cfg(target_os = "linux")]
+    let prepared = LIVE.iter().any(|name| wanted(name)).then(live::prepare);
     let machine = machine::Machine::this();
     let threads = options.threads.unwrap_or(machine.cores);
     let mut missing = Vec::new();
@@ -154,7 +168,18 @@ fn measure(options: &Options) -> Measurements {
     } else {
         Vec::new()
     };
-    Measurements { machine, bare, cases, scaling, queues, missing }
+    #[cfg(target_os = "linux")]
+    let live = prepared.map(|prepared| live::measure(wanted, prepared, options, &mut missing));
+    Measurements {
+        machine,
+        bare,
+        cases,
+        scaling,
+        queues,
+        #[cfg(target_os = "linux")]
+        live,
+        missing,
+    }
 }
 
 /// Progress, where it disturbs no figures.

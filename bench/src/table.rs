@@ -35,6 +35,8 @@ pub(crate) fn render(measurements: &Measurements) -> String {
             let _ = writeln!(out, "{queue} ÷ {reference}: {} flows; aim ≤ {aim} {sign}", each.join(", "));
         }
     }
+    #[cfg(target_os = "linux")]
+    out.push_str(&measurements.live.as_ref().map(crate::live::Live::render).unwrap_or_default());
     for missing in &measurements.missing {
         let _ = writeln!(out, "\nnot measured: {missing}");
     }
@@ -103,7 +105,7 @@ fn megabytes(bytes: u64) -> String {
 const WORDS: &[&str] = &["case", "scenario", "aim", "queue"];
 
 /// Columns as wide as their widest cell.
-fn grid(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(crate) fn grid(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let first: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(first).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

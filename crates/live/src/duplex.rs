@@ -45,6 +45,8 @@ pub struct Course<'a> {
     pub end: Option<Time>,
     /// Longest packet of the devices.
     pub mtu: Bytes,
+    /// Packets of a flow that come through together are put together for one write; each is written by itself otherwise.
+    pub join: bool,
 }
 
 /// The largest packet that a device hands over.

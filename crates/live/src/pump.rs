@@ -43,6 +43,8 @@ pub struct Pump<'a> {
     spare: Vec<u8>,
     /// Super-packets pass through the queue whole.
     whole: bool,
+    /// Packets that come through together are written together.
+    join: bool,
     seed: u64,
     stray: u64,
     refused: u64,
@@ -113,6 +115,7 @@ impl<'a> Pump<'a> {
             frames: Vec::new(),
             spare: Vec::with_capacity(LARGEST),
             whole,
+            join: course.join,
             seed: course.scenario.seed,
             stray: 0,
             refused: 0,
@@ -281,7 +284,7 @@ impl<'a> Pump<'a> {
         }
         while let Some(first) = next {
             let frame = &self.frames[first.id.index()];
-            let mut join = Join::start(frame.offload, &frame.bytes);
+            let mut join = if self.join { Join::start(frame.offload, &frame.bytes) } else { None };
             let mut group = Group::of(first.id);
             let mut last = first.at;
             loop {

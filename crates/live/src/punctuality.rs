@@ -64,6 +64,11 @@ impl Punctuality {
         self.late.longest()
     }
 
+    /// How late packets were handed over.
+    pub const fn late(&self) -> &Delays {
+        &self.late
+    }
+
     /// The figures of several threads together.
     pub fn timing(threads: &[&Punctuality]) -> Timing {
         let mut late = Delays::new(2);
@@ -76,6 +81,7 @@ impl Punctuality {
             late_ms: late.quantiles_ms(),
             late_share: share(sum(|thread| thread.behind)),
             stamped_late_share: share(sum(|thread| thread.stamped_late)),
+            overrun_packets: 0,
             wakes: sum(|thread| thread.wakes),
             cpu_s: threads.iter().map(|thread| thread.cpu.as_secs_f64()).sum(),
         }

@@ -78,6 +78,7 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
         tracked: scenario.record.flows as usize,
         end: Some(end),
         mtu: Bytes(u64::from(options.mtu)),
+        join: true,
     };
     let direction = |n: usize| {
         let lane = &plan.directions[n];

@@ -107,6 +107,7 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
         tracked: scenario.record.flows as usize,
         end: None,
         mtu: Bytes(u64::from(mtu)),
+        join: true,
     };
     let mut sockets = [Sockets::open(&inner, &boards[0])?, Sockets::open(&outer, &boards[1])?];
     let ((status, end), outcomes) =

@@ -100,7 +100,7 @@ impl Delays {
 
     /// The delays below which these shares of all lie, ms; the shares ascend. Within a bucket the observations are taken
     /// to be spread evenly.
-    fn at_shares(&self, shares: impl Iterator<Item = f64>) -> Vec<f64> {
+    pub fn at_shares(&self, shares: impl Iterator<Item = f64>) -> Vec<f64> {
         let (min, max) = (self.min.unwrap_or(Span::ZERO).as_ms_f64(), self.max.as_ms_f64());
         let mut buckets = self.buckets.filled();
         let (mut below, mut bucket) = (0.0, buckets.next());

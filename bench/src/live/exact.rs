@@ -1,0 +1,146 @@
+//! How exactly a link of 50 Mbit/s with 20 ms is kept, on a machine that is idle and on one that is busy.
+use super::ends::{self, Arrived, Window};
+use super::ours::{self, Bottleneck, Carried};
+use super::veth;
+use crate::Options;
+use narrows_core::Span;
+use narrows_live::clock::Clock;
+use narrows_live::pump::Outcome;
+use narrows_live::punctuality::Punctuality;
+use narrows_scenario::result::summary::Timing;
+use narrows_world::record::histogram::Delays;
+use serde::Serialize;
+use std::time::Duration;
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Exactness {
+    /// What UDP and TCP say of rates.
+    pub(crate) rates: Vec<RateCase>,
+    /// What an echo says of delays.
+    pub(crate) pings: Vec<PingCase>,
+}
+
+/// A flow through the link.
+#[derive(Debug, Serialize)]
+pub(crate) struct RateCase {
+    pub(crate) name: String,
+    /// What should arrive, Mbit/s; none where the flow decides.
+    pub(crate) due_mbit: Option<f64>,
+    /// What did, by the receiver's clock.
+    pub(crate) mbit: f64,
+    /// By how much of the first, %.
+    pub(crate) error_percent: Option<f64>,
+    pub(crate) kept: Kept,
+}
+
+/// Echo requests.
+#[derive(Debug, Serialize)]
+pub(crate) struct PingCase {
+    pub(crate) name: String,
+    pub(crate) answered: usize,
+    /// Above the link's own 20 ms: least, half, 99 %, most, ms.
+    pub(crate) above_ms: [f64; 4],
+    /// Of our threads.
+    pub(crate) kept: Option<Kept>,
+}
+
+/// How our threads kept their times, and what they took.
+#[derive(Debug, Serialize)]
+pub(crate) struct Kept {
+    /// 50 %, 99 % and 99.9 % of packets, and all, were handed over within so many ms.
+    pub(crate) late_ms: [f64; 4],
+    pub(crate) timing: Timing,
+    /// Processor time ÷ time.
+    pub(crate) cores: f64,
+}
+
+impl<T> Carried<T> {
+    /// How the threads kept their times.
+    pub(crate) fn kept(&self) -> Kept {
+        let both = self.outcomes.each_ref().map(|outcome: &Outcome| &outcome.punctuality);
+        let timing = Punctuality::timing(&both);
+        let mut late = Delays::new(2);
+        both.iter().for_each(|thread| late.add(thread.late()));
+        let quantiles = late.at_shares([0.5, 0.99, 0.999].into_iter());
+        let late_ms = [quantiles[0], quantiles[1], quantiles[2], timing.late_ms.max];
+        Kept { late_ms, timing, cores: timing.cpu_s / self.time.as_secs_f64() }
+    }
+}
+
+/// Flow by flow, first on an idle machine and then with every core busy.
+pub(crate) fn measure(options: &Options, missing: &mut Vec<String>) -> Exactness {
+    let length = if options.divisor > 1 { Span::s(2) } else { Span::s(10) };
+    let pings = if options.divisor > 1 { 50 } else { 600 };
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut exactness = Exactness { rates: Vec::new(), pings: Vec::new() };
+    for (spinning, busy) in [(0, ""), (cores, ", processor saturated")] {
+        for (name, sent) in [("UDP at 80 Mbit/s", 80_000_000), ("UDP at 40 Mbit/s", 40_000_000)] {
+            let name = format!("{name}{busy}");
+            match ends::under_load(spinning, || udp(&name, sent, length)) {
+                Ok(case) => exactness.rates.push(case),
+                Err(why) => missing.push(format!("{name}: {why}")),
+            }
+        }
+        let name = format!("TCP{busy}");
+        match ends::under_load(spinning, || tcp(&name, length)) {
+            Ok(case) => exactness.rates.push(case),
+            Err(why) => missing.push(format!("{name}: {why}")),
+        }
+        for (name, ours) in [("our link", true), ("veth pair", false)] {
+            let name = format!("{name}{busy}");
+            match ends::under_load(spinning, || ping(&name, ours, pings)) {
+                Ok(case) => exactness.pings.push(case),
+                Err(why) => missing.push(format!("ping, {name}: {why}")),
+            }
+        }
+    }
+    exactness
+}
+
+const RATE_MBIT: f64 = 50.0;
+const RTT: Span = Span::ms(20);
+
+fn link(queue: &'static str) -> Bottleneck {
+    Bottleneck { rate: "50mbit", queue, rtt: RTT, whole: false, join: true }
+}
+
+fn udp(name: &str, bit_per_s: u64, length: Span) -> Result<RateCase, String> {
+    let window = Window::new(Span::s(1), length);
+    let carried = ours::carry(link("fifo"), window, |sides| ends::udp(sides, window, bit_per_s))?;
+    let [sent, arrived]: [Arrived; 2] = carried.result;
+    let due = sent.mbit().min(RATE_MBIT);
+    let (mbit, kept) = (arrived.mbit(), carried.kept());
+    let error_percent = Some(100.0 * (mbit / due - 1.0));
+    Ok(RateCase { name: name.to_owned(), due_mbit: Some(due), mbit, error_percent, kept })
+}
+
+fn tcp(name: &str, length: Span) -> Result<RateCase, String> {
+    let window = Window::new(Span::s(2), length);
+    let carried = ours::carry(link("fq_codel"), window, |sides| ends::tcp(sides, window))?;
+    let (mbit, kept) = (carried.result.mbit(), carried.kept());
+    Ok(RateCase { name: name.to_owned(), due_mbit: None, mbit, error_percent: None, kept })
+}
+
+fn ping(name: &str, ours: bool, count: usize) -> Result<PingCase, String> {
+    let spacing = Duration::from_millis(20);
+    let (times, base, kept) = if ours {
+        // As long as it takes: a probe's spacing and its way.
+        let window = Window::new(Span::ms(100), (Span::ms(42)) * count as u64);
+        let carried = ours::carry(link("fq_codel"), window, |sides| ends::ping(sides, window.clock, count, spacing))?;
+        let kept = carried.kept();
+        (carried.result, RTT, Some(kept))
+    } else {
+        let sides = ours::sides()?;
+        veth::joined(&sides, true, None)?;
+        (ends::ping(&sides, Clock::start(), count, spacing)?, Span::ZERO, None)
+    };
+    let mut above: Vec<f64> = times.iter().map(|time| (time.as_ns() as f64 - base.as_ns() as f64) / 1e6).collect();
+    above.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        let rank = (share * above.len() as f64).ceil() as usize;
+        above.get(rank.clamp(1, above.len().max(1)) - 1).copied().unwrap_or(f64::NAN)
+    };
+    let above_ms = [at(0.0), at(0.5), at(0.99), at(1.0)];
+    Ok(PingCase { name: name.to_owned(), answered: times.len(), above_ms, kept })
+}

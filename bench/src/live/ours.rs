@@ -1,0 +1,109 @@
+//! Our own path between two namespaces: TUN devices, one hop, a thread for each direction.
+use super::ends::{HOSTS, Window, text};
+use narrows_core::{Bytes, Span, Time};
+use narrows_live::board::Board;
+use narrows_live::duplex::{Course, Direction, drive};
+use narrows_live::flows::{Declaration, Flows};
+use narrows_live::path::{Sampling, Way};
+use narrows_live::pump::Outcome;
+use narrows_live::punctuality::Punctuality;
+use narrows_live::sandbox::{Namespace, Route, Tun, TunSpec};
+use narrows_scenario::Scenario;
+use std::sync::Arc;
+
+/// What the way is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bottleneck {
+    pub(crate) rate: &'static str,
+    pub(crate) queue: &'static str,
+    /// Delay of the way back; the way there has none.
+    pub(crate) rtt: Span,
+    /// Super-packets pass through the queue whole.
+    pub(crate) whole: bool,
+    /// Packets that come through together are written together.
+    pub(crate) join: bool,
+}
+
+/// What happened, and the two directions at their end.
+pub(crate) struct Carried<T> {
+    pub(crate) result: T,
+    pub(crate) outcomes: [Outcome; 2],
+    pub(crate) devices: [Tun; 2],
+    /// Over which the directions' figures are.
+    pub(crate) time: Span,
+}
+
+impl<T> Carried<T> {
+    /// Processor time of both threads.
+    pub(crate) fn cpu(&self) -> Span {
+        let timing = Punctuality::timing(&self.outcomes.each_ref().map(|outcome| &outcome.punctuality));
+        Span::ns((timing.cpu_s * 1e9) as u64)
+    }
+}
+
+/// Two namespaces with nothing between them.
+pub(crate) fn sides() -> Result<[Namespace; 2], String> {
+    Ok([Namespace::create().map_err(text)?, Namespace::create().map_err(text)?])
+}
+
+/// A device on each side.
+pub(crate) fn devices(sides: &[Namespace; 2], offload: bool) -> Result<[Tun; 2], String> {
+    let device = |side: usize| {
+        let route = Route { to: Some((HOSTS[1 - side], 32)), via: None, src: Some(HOSTS[side]) };
+        let spec = TunSpec {
+            addresses: vec![(HOSTS[side], 32)],
+            routes: vec![route],
+            queue: DEVICE_QUEUE,
+            offload,
+            ..TunSpec::default()
+        };
+        Tun::create(&sides[side], &spec).map_err(text)
+    };
+    Ok([device(0)?, device(1)?])
+}
+
+/// Has both directions at work until the window is over and a little longer, while something happens.
+pub(crate) fn carry<T>(
+    bottleneck: Bottleneck,
+    window: Window,
+    during: impl FnOnce(&[Namespace; 2]) -> Result<T, String>,
+) -> Result<Carried<T>, String> {
+    let Bottleneck { rate, queue, rtt, whole, join } = bottleneck;
+    let scenario = format!(
+        "duration = \"60s\"\n[[hop]]\nname = \"b\"\nrate = \"{rate}\"\nqueue = \"{queue}\"\n\
+         [[flow]]\nname = \"f\"\nrtt = \"100ms\"\nroute = [\"b\"]\n"
+    );
+    let scenario = Scenario::parse(&scenario, "bench", std::path::Path::new("")).map_err(text)?;
+    let sides = sides()?;
+    let devices = devices(&sides, true)?;
+    let board = Arc::new(Board::new(1));
+    let direction = |hops: Vec<usize>, tail: Span, (there, back): (Option<u16>, Option<u16>)| Direction {
+        ways: vec![Way { hops: (0..hops.len() as u16).collect(), tail }],
+        hops,
+        flows: Flows::declared(vec![Declaration { sender: HOSTS[0], receiver: HOSTS[1], there, back }]),
+        board: Arc::clone(&board),
+        whole,
+    };
+    let directions =
+        [direction(vec![0], Span::ZERO, (Some(0), None)), direction(Vec::new(), rtt, (None, Some(0)))];
+    let end = window.to + Span::ms(50);
+    let course = Course {
+        scenario: &scenario,
+        clock: window.clock,
+        sampling: Sampling { spacing: Span::ms(100), warmup: window.from, points: 1000, gauges: Some(4) },
+        tracked: 4,
+        end: Some(end),
+        mtu: Bytes(1500),
+        join,
+    };
+    let mut failed = None;
+    let (result, outcomes) = drive([&devices[0], &devices[1]], directions, course, |_| {
+        Ok(during(&sides).map_err(|why| failed = Some(why)).ok())
+    })
+    .map_err(text)?;
+    let result = result.ok_or_else(|| failed.unwrap_or_default())?;
+    Ok(Carried { result, outcomes, devices, time: end.since(window.from.max(Time::ZERO)) })
+}
+
+/// As a scenario's devices have it.
+const DEVICE_QUEUE: u32 = 10_000;
