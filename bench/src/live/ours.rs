@@ -84,8 +84,7 @@ pub(crate) fn carry<T>(
         board: Arc::clone(&board),
         whole,
     };
-    let directions =
-        [direction(vec![0], Span::ZERO, (Some(0), None)), direction(Vec::new(), rtt, (None, Some(0)))];
+    let directions = [direction(vec![0], Span::ZERO, (Some(0), None)), direction(Vec::new(), rtt, (None, Some(0)))];
     let end = window.to + Span::ms(50);
     let course = Course {
         scenario: &scenario,

@@ -57,7 +57,8 @@ impl Sides {
 
     /// Packets that the kernel has counted at a side's device: those it got from us, and those it gave us.
     fn counted(&self, side: usize) -> (u64, u64) {
-        let table = self.namespaces[side].run(|| std::fs::read_to_string("/proc/thread-self/net/dev")).unwrap().unwrap();
+        let table =
+            self.namespaces[side].run(|| std::fs::read_to_string("/proc/thread-self/net/dev")).unwrap().unwrap();
         let line = table.lines().find(|line| line.contains(self.devices[side].name())).expect("the device");
         let figures: Vec<u64> =
             line.split_once(':').unwrap().1.split_whitespace().map(|word| word.parse().unwrap()).collect();
@@ -76,7 +77,13 @@ impl Sides {
         let course = Course { scenario: &scenario, clock, sampling, tracked: 10, end: None, mtu: Bytes(1500) };
         let direction = |hops: &[usize]| {
             let way = Way { hops: (0..hops.len() as u16).collect(), tail: Span::ZERO };
-            Direction { hops: hops.to_vec(), ways: vec![way], flows: flows(), board: Arc::new(Board::new(10)), whole: false }
+            Direction {
+                hops: hops.to_vec(),
+                ways: vec![way],
+                flows: flows(),
+                board: Arc::new(Board::new(10)),
+                whole: false,
+            }
         };
         let [one, other] = &self.devices;
         let ((), outcomes) = drive([one, other], [direction(&[0]), direction(&[])], course, |_| {
@@ -220,4 +227,3 @@ fn packet_socket(device: &str) -> (Socket, SockAddr) {
     };
     (socket, made.unwrap().1)
 }
-

@@ -27,7 +27,10 @@ fn ecn_marks_and_drops_nothing() {
     assert_eq!((link.drops.total, bulk.retransmits, bulk.lost_packets), (0, 0, 0), "{link:?} {bulk:?}");
     // A sender that has reduced has a threshold.
     let is_threshold = |series: &&narrows_scenario::Series| series.metric == "ssthresh_packets";
-    assert!(result.series.iter().find(is_threshold).is_some_and(|series| !series.points.is_empty()), "it never reduced");
+    assert!(
+        result.series.iter().find(is_threshold).is_some_and(|series| !series.points.is_empty()),
+        "it never reduced"
+    );
     assert!(bulk.goodput_mbit > 4.0, "{bulk:?}");
 }
 

@@ -23,21 +23,27 @@ pub(super) const TESTS: &[Test] = &[
 const LINK: &str = "[[hop]]\nname = \"link\"\nrate = \"20mbit\"\nqueue = \"fifo\"\n";
 
 fn command(client: &str, rest: &str) -> String {
-    format!("{LINK}[[flow]]\nname = \"program\"\nrtt = \"10ms\"\nroute = [\"link\"]\ncommand = '''{client}'''\n{rest}\n")
+    format!(
+        "{LINK}[[flow]]\nname = \"program\"\nrtt = \"10ms\"\nroute = [\"link\"]\ncommand = '''{client}'''\n{rest}\n"
+    )
 }
 
 /// No process of a command line with this in it.
 fn none_is_left(word: &str) {
     let of = |entry: fs::DirEntry| fs::read(entry.path().join("cmdline")).ok();
     let lines: Vec<Vec<u8>> = fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect();
-    let left: Vec<_> = lines.iter().map(|line| String::from_utf8_lossy(line)).filter(|line| line.contains(word)).collect();
+    let left: Vec<_> =
+        lines.iter().map(|line| String::from_utf8_lossy(line)).filter(|line| line.contains(word)).collect();
     assert_eq!(left, Vec::<String>::new());
 }
 
 fn programs_at_both_ends() {
     let me = std::env::current_exe().unwrap().display().to_string();
     for family in [Family::V4, Family::V6] {
-        let text = command(&format!("{me} {SEND} {{peer}} 500{{n}} 4"), &format!("server = '''{me} {SERVE} 500{{n}}'''\ncount = 2"));
+        let text = command(
+            &format!("{me} {SEND} {{peer}} 500{{n}} 4"),
+            &format!("server = '''{me} {SERVE} 500{{n}}'''\ncount = 2"),
+        );
         let scenario = scenario("2s", &text);
         let result = run_with(&scenario, Options { family, ..Options::default() });
         for name in ["program.0", "program.1"] {
