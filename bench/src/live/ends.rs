@@ -12,8 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Addresses of the two sides: the sender's and the receiver's.
-pub(crate) const HOSTS: [IpAddr; 2] =
-    [IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 2, 0, 1))];
+pub(crate) const HOSTS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 2, 0, 1))];
 
 /// Between these times things are counted.
 #[derive(Clone, Copy, Debug)]
@@ -188,7 +187,11 @@ pub(crate) fn under_load<T>(threads: usize, during: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| while !stop.load(Ordering::Relaxed) { std::hint::spin_loop() });
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop()
+                }
+            });
         }
         let done = during();
         stop.store(true, Ordering::Relaxed);

@@ -10,13 +10,24 @@ use serde::Serialize;
 /// A way of carrying packets.
 #[derive(Clone, Copy, Debug)]
 enum Carrier {
-    Ours { queue: &'static str, whole: bool, join: bool },
+    Ours {
+        queue: &'static str,
+        whole: bool,
+        join: bool,
+    },
     /// A bare loop over TUN devices.
-    Tun { offload: bool },
+    Tun {
+        offload: bool,
+    },
     /// A bare loop over packet sockets.
-    PacketSocket { whole: bool },
+    PacketSocket {
+        whole: bool,
+    },
     /// The kernel alone: a veth pair.
-    Veth { whole: bool, htb: bool },
+    Veth {
+        whole: bool,
+        htb: bool,
+    },
 }
 
 /// Names, what they are, and what to aim at per second of our threads' processor time, Gbit.

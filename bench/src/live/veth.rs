@@ -37,7 +37,9 @@ pub(crate) fn joined(sides: &[Namespace; 2], whole: bool, htb: Option<&str>) -> 
             run(&sides[0], &words)
         };
         on("tc qdisc add dev veth0 root handle 1: htb default 1")?;
-        on(&format!("tc class add dev veth0 parent 1: classid 1:1 htb rate {rate} burst 1mb cburst 1mb quantum 60000"))?;
+        on(&format!(
+            "tc class add dev veth0 parent 1: classid 1:1 htb rate {rate} burst 1mb cburst 1mb quantum 60000"
+        ))?;
         on("tc qdisc add dev veth0 parent 1:1 pfifo limit 10000")?;
     }
     Ok(())

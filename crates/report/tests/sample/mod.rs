@@ -156,5 +156,13 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
 /// The times of a world that was behind by up to 4 ms for this share of its packets.
 pub(crate) fn timing(late_share: f64) -> Timing {
     let late_ms = Quantiles { mean: 0.02, p50: 0.015, p95: 0.05, p99: 0.08, max: 4.0 };
-    Timing { packets: 491_000, late_ms, late_share, stamped_late_share: 0.0, wakes: 480_000, cpu_s: 7.5 }
+    Timing {
+        packets: 491_000,
+        late_ms,
+        late_share,
+        stamped_late_share: 0.0,
+        overrun_packets: 0,
+        wakes: 480_000,
+        cpu_s: 7.5,
+    }
 }
