@@ -28,7 +28,6 @@ pub(crate) struct Bottleneck {
 pub(crate) struct Carried<T> {
     pub(crate) result: T,
     pub(crate) outcomes: [Outcome; 2],
-    pub(crate) devices: [Tun; 2],
     /// Over which the directions' figures are.
     pub(crate) time: Span,
 }
@@ -101,7 +100,7 @@ pub(crate) fn carry<T>(
     })
     .map_err(text)?;
     let result = result.ok_or_else(|| failed.unwrap_or_default())?;
-    Ok(Carried { result, outcomes, devices, time: end.since(window.from.max(Time::ZERO)) })
+    Ok(Carried { result, outcomes, time: end.since(window.from.max(Time::ZERO)) })
 }
 
 /// As a scenario's devices have it.

@@ -10,7 +10,6 @@ use crate::sandbox::Tun;
 use crate::view::View;
 use narrows_core::{Bytes, Time};
 use narrows_scenario::Scenario;
-use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -97,7 +96,7 @@ pub fn drive<T>(
             course.sampling.warmup > Time::ZERO,
         );
         Pump::new(
-            [devices[from].as_fd(), devices[1 - from].as_fd()],
+            [devices[from], devices[1 - from]],
             course,
             path,
             direction.flows,

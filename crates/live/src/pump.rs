@@ -13,10 +13,10 @@ use crate::frame::{Header, Join, Offload, Segments, mark_ce};
 use crate::ledger::{Cargo, Ledger};
 use crate::path::{Delivery, Path};
 use crate::punctuality::Punctuality;
+use crate::sandbox::Tun;
 use crate::view::{HopView, View};
 use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, readv, writev};
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +24,8 @@ use std::sync::{Arc, Mutex};
 
 /// A direction at work.
 pub struct Pump<'a> {
-    from: BorrowedFd<'a>,
-    to: BorrowedFd<'a>,
+    from: &'a Tun,
+    to: &'a Tun,
     clock: Clock,
     path: Path,
     flows: Flows,
@@ -92,7 +92,7 @@ struct Frame {
 impl<'a> Pump<'a> {
     /// Takes frames from one device to the other.
     pub fn new(
-        [from, to]: [BorrowedFd<'a>; 2],
+        [from, to]: [&'a Tun; 2],
         course: Course<'_>,
         path: Path,
         flows: Flows,
@@ -107,7 +107,7 @@ impl<'a> Pump<'a> {
             path,
             flows,
             ledger,
-            punctuality: Punctuality::start(),
+            punctuality: Punctuality::start(0),
             warmup: course.sampling.warmup,
             handed_over: Time::ZERO,
             view,
@@ -131,7 +131,7 @@ impl<'a> Pump<'a> {
             // more than 0.1 ms late with it. A link that is never waited for could take a processor for itself.
             crate::sandbox::go_first();
         }
-        self.punctuality = Punctuality::start();
+        self.begin()?;
         let mut buffer = vec![0; LARGEST].into_boxed_slice();
         let mut idle = true;
         loop {
@@ -141,7 +141,7 @@ impl<'a> Pump<'a> {
             }
             if self.warmup > Time::ZERO && now >= self.warmup {
                 self.warmup = Time::ZERO;
-                self.punctuality = Punctuality::start();
+                self.begin()?;
             }
             if idle {
                 self.sleep(now, end)?;
@@ -156,7 +156,7 @@ impl<'a> Pump<'a> {
         self.path.advance(end.unwrap_or(self.clock.now()), &mut self.ledger);
         // What is through by then is delivered, as it is recorded.
         self.hand_over()?;
-        self.punctuality.stop();
+        self.punctuality.stop(self.overrun()?);
         Ok(Outcome {
             path: self.path,
             flows: self.flows,
@@ -166,6 +166,17 @@ impl<'a> Pump<'a> {
             refused: self.refused,
             frame_bytes: self.frames.iter().map(|frame| frame.bytes.capacity() + size_of::<Frame>()).sum(),
         })
+    }
+
+    /// What is counted counts from now on.
+    fn begin(&mut self) -> Result<(), Errno> {
+        self.punctuality = Punctuality::start(self.overrun()?);
+        Ok(())
+    }
+
+    /// Packets that the device had to drop so far, because this thread did not read them in time.
+    fn overrun(&self) -> Result<u64, Errno> {
+        self.from.dropped().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 
     /// What there is to see; nobody who looks holds anything up.
@@ -191,7 +202,7 @@ impl<'a> Pump<'a> {
         let until = [due, end].into_iter().flatten().fold(now + LONGEST_SLEEP, Time::min);
         let left = until.since(now).as_ns();
         let timeout = Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
-        match poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&timeout)) {
+        match poll(&mut [PollFd::new(self.from, PollFlags::IN)], Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error),
         }

@@ -16,14 +16,16 @@ pub struct Punctuality {
     woke_late: bool,
     cpu_before: Span,
     cpu: Span,
+    overrun_before: u64,
+    overrun: u64,
 }
 
 /// Later than this is late enough to be told.
 const BEHIND: Span = Span::ms(1);
 
 impl Punctuality {
-    /// Of the calling thread, from now on.
-    pub fn start() -> Punctuality {
+    /// Of the calling thread, from now on. `overrun`: packets that its device has dropped before.
+    pub fn start(overrun: u64) -> Punctuality {
         Punctuality {
             late: Delays::new(2),
             packets: 0,
@@ -33,6 +35,8 @@ impl Punctuality {
             woke_late: false,
             cpu_before: cpu(),
             cpu: Span::ZERO,
+            overrun_before: overrun,
+            overrun: 0,
         }
     }
 
@@ -54,8 +58,9 @@ impl Punctuality {
         self.behind += u64::from(late > BEHIND);
     }
 
-    /// The thread is at its end.
-    pub fn stop(&mut self) {
+    /// The thread is at its end, and its device has dropped so many in all.
+    pub fn stop(&mut self, overrun: u64) {
+        self.overrun = overrun.saturating_sub(self.overrun_before);
         self.cpu = cpu() - self.cpu_before;
     }
 
@@ -81,7 +86,7 @@ impl Punctuality {
             late_ms: late.quantiles_ms(),
             late_share: share(sum(|thread| thread.behind)),
             stamped_late_share: share(sum(|thread| thread.stamped_late)),
-            overrun_packets: 0,
+            overrun_packets: sum(|thread| thread.overrun),
             wakes: sum(|thread| thread.wakes),
             cpu_s: threads.iter().map(|thread| thread.cpu.as_secs_f64()).sum(),
         }

@@ -44,6 +44,11 @@ fn of_group(group: &Group, who: String) -> Vec<Note> {
             "{who}read {share} % of packets after more than 1 ms of oversleeping: their delays seem too short"
         ));
     }
+    let overrun = timings.iter().map(|timing| timing.overrun_packets).max().unwrap_or(0);
+    if overrun > 0 {
+        let packets = if overrun == 1 { "packet" } else { "packets" };
+        warn(format!("{who}lost {overrun} {packets} in front of the queues: they were not read in time"));
+    }
     notes
 }
 

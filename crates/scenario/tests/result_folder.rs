@@ -91,7 +91,15 @@ fn result() -> RunResult {
 fn how_times_were_kept_stands_before_the_cost() {
     let dir = Folder::new("timing");
     let late_ms = Quantiles { mean: 0.02, p50: 0.01, p95: 0.05, p99: 0.08, max: 0.9 };
-    let timing = Timing { packets: 1000, late_ms, late_share: 0.0, stamped_late_share: 0.0, overrun_packets: 0, wakes: 900, cpu_s: 1.5 };
+    let timing = Timing {
+        packets: 1000,
+        late_ms,
+        late_share: 0.0,
+        stamped_late_share: 0.0,
+        overrun_packets: 3,
+        wakes: 900,
+        cpu_s: 1.5,
+    };
     let mut result = result();
     result.summary.timing = Some(timing);
     folder::write(&dir.0, &scenario(Path::new(""), "\"1mbit\""), &result).unwrap();

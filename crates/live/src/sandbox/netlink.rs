@@ -10,6 +10,7 @@ use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, In6AddrGenMode, Link
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
@@ -129,6 +130,32 @@ impl Netlink {
             }));
         })?;
         Ok(found)
+    }
+
+    /// Packets that were to go out through a device and were dropped: by the device, and by its queueing discipline.
+    pub(super) fn dropped(&mut self, index: u32) -> io::Result<u64> {
+        let mut dropped = 0;
+        self.send(RouteNetlinkMessage::GetLink(link(index)), NLM_F_REQUEST | NLM_F_ACK)?;
+        self.answers(|answer| {
+            let RouteNetlinkMessage::NewLink(message) = answer else { return };
+            dropped += message
+                .attributes
+                .iter()
+                .map(|a| if let LinkAttribute::Stats64(s) = a { s.tx_dropped } else { 0 })
+                .sum::<u64>();
+        })?;
+        self.dump(RouteNetlinkMessage::GetQueueDiscipline(TcMessage::with_index(index as i32)), |answer| {
+            // A dump is of all devices.
+            let RouteNetlinkMessage::NewQueueDiscipline(message) = answer else { return };
+            if message.header.index == index as i32 && message.header.parent == TcHandle::ROOT {
+                dropped += message
+                    .attributes
+                    .iter()
+                    .map(|a| if let TcAttribute::Stats(s) = a { u64::from(s.drops) } else { 0 })
+                    .sum::<u64>();
+            }
+        })?;
+        Ok(dropped)
     }
 
     /// A request that changes something; the kernel's answer says whether it did.

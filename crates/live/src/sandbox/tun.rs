@@ -4,10 +4,12 @@
 //! A device is made in a namespace, gets its sizes, addresses and routes, and is up when [`Tun::create`] returns. No queueing
 //! discipline is set: it has the one that the system gives to every device, and the kernel's TCP paces by itself where that is
 //! not `fq`.
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -69,11 +71,13 @@ impl Route {
 
 /// A device, up; gone when this is dropped. What is read and written is ten bytes of offload header and one packet; without
 /// data it says `WouldBlock`.
-#[derive(Debug)]
 pub struct Tun {
     file: File,
     name: String,
     ipv6: bool,
+    index: u32,
+    /// In the device's namespace, which whoever asks need not be in.
+    netlink: Mutex<Netlink>,
 }
 
 impl Tun {
@@ -93,6 +97,20 @@ impl Tun {
     /// Whether it carries IPv6. Where the system has it switched off, the addresses and routes of IPv6 were left out.
     pub fn ipv6(&self) -> bool {
         self.ipv6
+    }
+
+    /// Packets that the system dropped since the device was made, because nobody read them in time.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn dropped(&self) -> io::Result<u64> {
+        self.netlink.lock().unwrap_or_else(PoisonError::into_inner).dropped(self.index)
+    }
+}
+
+impl fmt::Debug for Tun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tun").field("name", &self.name).field("ipv6", &self.ipv6).finish_non_exhaustive()
     }
 }
 
@@ -141,7 +159,7 @@ fn make(spec: &TunSpec) -> Result<Tun, LiveError> {
         let doing = format!("add the route {to} through {name}");
         netlink.add_route(index, route, route.family()).map_err(LiveError::system(doing))?;
     }
-    Ok(Tun { file, name, ipv6 })
+    Ok(Tun { file, name, ipv6, index, netlink: Mutex::new(netlink) })
 }
 
 fn index_of(name: &str) -> io::Result<u32> {

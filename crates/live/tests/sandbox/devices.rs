@@ -14,6 +14,7 @@ pub(super) const TESTS: &[Test] = &[
     ("a_device_carries_both_protocols", a_device_carries_both_protocols),
     ("a_device_is_silent", a_device_is_silent),
     ("a_device_goes_with_its_descriptor", a_device_goes_with_its_descriptor),
+    ("what_nobody_reads_is_counted", what_nobody_reads_is_counted),
     ("a_large_mtu", a_large_mtu),
     ("what_is_refused_is_named", what_is_refused_is_named),
 ];
@@ -132,6 +133,22 @@ fn a_device_goes_with_its_descriptor() {
     assert_eq!(devices(&inside), ["lo", "mine"]);
     drop(tun);
     assert_eq!(devices(&inside), ["lo"]);
+}
+
+/// Not silently: what a device or its discipline drops because nobody reads is in its counter, asked from anywhere.
+fn what_nobody_reads_is_counted() {
+    let inside = Namespace::create().unwrap();
+    let tun = Tun::create(&inside, &TunSpec { queue: 10, ..spec() }).unwrap();
+    assert_eq!(tun.dropped().unwrap(), 0);
+    let socket = inside.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let sent = (0..100).filter(|_| socket.send_to(b"narrows", "192.0.2.9:9").is_ok()).count() as u64;
+    let mut left = 0;
+    while read(&tun).is_some() {
+        left += 1;
+    }
+    assert!(left >= 10, "{left}");
+    assert_eq!(tun.dropped().unwrap(), sent - left);
 }
 
 fn a_large_mtu() {

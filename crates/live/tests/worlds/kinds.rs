@@ -52,7 +52,7 @@ fn everything_over_ipv6() {
                 traffic = { kind = \"cbr\", rate = \"400kbit\", packet = \"500B\" }\n\
                 [[flow]]\nname = \"bulk\"\nrtt = \"20ms\"\nroute = [\"link\"]\ncontroller = \"new_reno\"\n";
     let scenario = scenario("2s", text);
-    let result = run_with(&scenario, Options { family: Family::V6, mtu: 1500 });
+    let result = run_with(&scenario, Options { family: Family::V6, ..Options::default() });
     let (link, much, little, bulk) =
         (hop(&result, "link"), flow(&result, "much"), flow(&result, "little"), flow(&result, "bulk"));
     assert!(much.lost_packets > 100 && little.lost_packets == 0, "{much:?} {little:?}");
