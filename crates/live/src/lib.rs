@@ -23,6 +23,7 @@ pub mod ledger;
 mod outcome;
 pub mod path;
 pub mod plan;
+mod priority;
 mod programs;
 pub mod pump;
 pub mod punctuality;

@@ -170,11 +170,7 @@ impl Live {
         if (SHORTEST..=LONGEST).contains(&duration) {
             return Ok(duration);
         }
-        Err(Failure::usage(format!(
-            "--duration: allowed: {} ms ..= {} s",
-            SHORTEST.as_ms_f64(),
-            LONGEST.as_secs_f64()
-        )))
+        Err(Failure::usage(format!("--duration: allowed: {} ms ..= {} s", SHORTEST.as_ms_f64(), LONGEST.as_secs_f64())))
     }
 
     fn chosen(&self) -> Result<Vec<Cell>, Failure> {
@@ -195,7 +191,8 @@ impl Live {
         }
         let runs = cells as u64 * self.runs;
         let minutes = runs.div_ceil(self.jobs) as f64 * duration.as_secs_f64() / 60.0;
-        let at_once = if self.jobs == 1 { "one after the other".to_owned() } else { format!("{} at a time", self.jobs) };
+        let at_once =
+            if self.jobs == 1 { "one after the other".to_owned() } else { format!("{} at a time", self.jobs) };
         term::note(&format!(
             "{runs} live runs of {} s in real time, {at_once}: {minutes:.1} min",
             duration.as_secs_f64()
