@@ -13,6 +13,9 @@ pub(crate) struct Progress {
     finished: AtomicUsize,
 }
 
+/// Below this the speed says nothing: a run in real time is as fast as its link.
+const SLOW: f64 = 5e4;
+
 impl Progress {
     /// For `runs` runs of `total` simulated time together. With `quiet` no lines are printed; a bar is drawn even so,
     /// because it goes to a terminal and leaves nothing behind.
@@ -39,8 +42,8 @@ impl Progress {
         let finished = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
         self.bar.set_message(self.count(finished));
         if self.lines {
-            let (seconds, speed) = (wall.as_secs_f64(), packets_per_s / 1e6);
-            term::note(&format!("{} {label}: {seconds:.2} s, {speed:.1} M packets/s", self.count(finished)));
+            let speed = if packets_per_s < SLOW { String::new() } else { format!(", {:.1} M packets/s", packets_per_s / 1e6) };
+            term::note(&format!("{} {label}: {:.2} s{speed}", self.count(finished), wall.as_secs_f64()));
         }
     }
 

@@ -25,6 +25,7 @@ use crate::LiveError;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::flows::FIRST_PORT;
+use crate::priority::keep_times;
 use crate::sandbox::Namespace;
 use narrows_scenario::Scenario;
 use poll::{Poll, Waker};
@@ -36,7 +37,6 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
@@ -139,8 +139,7 @@ impl Ends {
 impl Running {
     fn spawn(&mut self, name: &str, work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), LiveError> {
         let exact = move || {
-            // The kernel may otherwise wake a thread 50 µs late. Where it does not allow this, it does.
-            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+            keep_times();
             work()
         };
         let thread = thread::Builder::new().name(name.into()).spawn(exact);

@@ -35,6 +35,8 @@ pub mod endpoint;
 #[cfg(target_os = "linux")]
 mod outcome;
 #[cfg(target_os = "linux")]
+mod priority;
+#[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]
 pub mod pump;

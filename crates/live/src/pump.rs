@@ -12,6 +12,7 @@ use crate::flows::Flows;
 use crate::frame::{Header, Join, Offload, Segments, mark_ce};
 use crate::ledger::{Cargo, Ledger};
 use crate::path::{Delivery, Path};
+use crate::priority::keep_times;
 use crate::punctuality::Punctuality;
 use crate::sandbox::Tun;
 use crate::view::{HopView, View};
@@ -124,8 +125,7 @@ impl<'a> Pump<'a> {
 
     /// Works until it is told to stop, or until this time; then everything is recorded until the very end.
     pub fn run(mut self, stop: &AtomicBool, end: Option<Time>) -> Result<Outcome, Errno> {
-        // Without this a sleep may take 50 µs longer than it is asked to. It is a wish: nothing depends on it.
-        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        keep_times();
         if !self.whole {
             // On a machine whose every processor was busy, 20 % of packets were more than 1 ms late without it, and none was
             // more than 0.1 ms late with it. A link that is never waited for could take a processor for itself.

@@ -56,6 +56,9 @@ const LONGEST: Span = Span::s(3600);
 /// Spacing of the samples of the smoothed RTT; the live world asks the kernel as often.
 const SPACING: Span = Span::ms(10);
 
+/// A larger share of packets late by more than 1 ms has an influence on the figures.
+const DISTURBED: f64 = 0.005;
+
 /// The figures, in the table's order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Figure {
@@ -126,6 +129,11 @@ struct Outcome {
 impl Outcome {
     fn is_within(&self) -> bool {
         self.figures.iter().all(Comparison::is_within)
+    }
+
+    /// Had the machine too much else to do?
+    fn is_disturbed(&self) -> bool {
+        self.late_share > DISTURBED
     }
 }
 

@@ -108,3 +108,55 @@ fn what_is_not_there_is_refused_with_what_is() {
         assert_eq!(place.run(bad).status.code(), Some(2), "{bad:?}");
     }
 }
+
+#[test]
+fn live_cells_have_both_worlds_beside_each_other() {
+    let place = Place::new("reproduce_live");
+    let small = ["reproduce", "live", "--only", "cubic fq_codel", "--duration", "1s", "--jobs", "2"];
+    let output = place.run(&[&small[..], &["--out", "out"]].concat());
+    let (printed, said) = (text(&output.stdout), text(&output.stderr));
+    // What a system forbids is said with what would allow it.
+    if output.status.code() == Some(2) && ["root", "--device", "modprobe"].iter().any(|help| said.contains(help)) {
+        return println!("skipped: {said}");
+    }
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("2 live runs of 1 s in real time, 2 at a time"), "{said}");
+    for expected in ["20 Mbit/s 40 ms  fq_codel", "50 Mbit/s 20 ms  fq_codel", "of 2 cells within every aim"] {
+        assert!(printed.contains(expected), "{expected} is not in\n{printed}");
+    }
+    let kept = fs::read_to_string(place.path("out/live.json")).expect("the table");
+    let json: Value = serde_json::from_str(&kept).expect("JSON");
+    let cells = json["cells"].as_array().expect("cells");
+    assert_eq!((cells.len(), json["runs"].as_u64(), json["warmup_s"].as_f64()), (2, Some(1), Some(0.25)));
+    for cell in cells {
+        let figure = |name: &str, world: &str| cell["figures"][name][world].as_f64().expect(name);
+        for world in ["sim", "live"] {
+            // More than the base RTT, less than the whole queue; and the flow gets something.
+            let rtt = figure("rtt_ms", world) / cell["base_rtt_ms"].as_f64().expect("the base RTT");
+            assert!((1.0..10.0).contains(&rtt) && figure("utilisation", world) > 0.3, "{cell}");
+        }
+        assert!(figure("rtt_ms", "tolerance") > 0.0 && cell["figures"]["loss_rate"]["tolerance"].is_null(), "{cell}");
+    }
+    // Each run of both worlds is a result, and the two can be compared.
+    let seed = |world: &str| format!("out/cubic-fq_codel-20-Mbit-s-40-ms/seed-1/{world}");
+    let diff = place.ok(&["diff", &seed("sim"), &seed("live")]);
+    assert!(diff.contains("utilisation"), "{diff}");
+}
+
+#[test]
+fn live_refuses_what_it_cannot_do_before_it_asks_for_rights() {
+    let place = Place::new("reproduce_live_bad");
+    for (bad, expected) in [
+        (&["--runs", "0"][..], "1 ..= 100"),
+        (&["--jobs", "0"], "1 ..= 4096"),
+        (&["--duration", "10ms"], "--duration: allowed: 500 ms ..= 3600 s"),
+        (&["--duration", "soon"], "soon"),
+        (&["--only", "vegas"], "cubic fifo:limit=133p 20 Mbit/s 40 ms"),
+        (&["--figure", "8"], "--figure"),
+    ] {
+        let output = place.run(&[&["reproduce", "live"], bad].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{bad:?}: {said}");
+        assert!(said.contains(expected), "{bad:?}: {expected} is not in\n{said}");
+    }
+}

@@ -1,6 +1,6 @@
 //! The comparison as one table and as JSON.
 use super::cells::Aim;
-use super::{Comparison, Figure, Outcome};
+use super::{Comparison, DISTURBED, Figure, Outcome};
 use crate::reproduce::measured::signed;
 use crate::term::Paint;
 use narrows_core::Span;
@@ -33,6 +33,15 @@ pub(super) fn text(outcomes: &[Outcome], duration: Span, runs: u64, paint: Paint
     }
     let within = outcomes.iter().filter(|outcome| outcome.is_within()).count();
     let _ = writeln!(out, "\n{within} of {} cells within every aim.", outcomes.len());
+    let disturbed = outcomes.iter().filter(|outcome| outcome.is_disturbed()).count();
+    if disturbed > 0 {
+        let _ = writeln!(
+            out,
+            "{disturbed} disturbed: the machine had so much else to do that more than {} % of the packets were over 1 ms late; \
+             `--only` repeats single cells.",
+            100.0 * DISTURBED
+        );
+    }
     out
 }
 
@@ -44,10 +53,11 @@ fn row(outcome: &Outcome, paint: Paint) -> String {
     }
     let late = format!("{:.2} {:>7}", outcome.late_ms, format!("{:.2} %", 100.0 * outcome.late_share));
     let outside = outcome.figures.iter().filter(|comparison| !comparison.is_within());
-    let outside: Vec<&str> = outside.map(|comparison| head(comparison.figure)).collect();
+    let outside: Vec<&str> = outside.map(|comparison| short(comparison.figure)).collect();
     let verdict =
         if outside.is_empty() { paint.good("ok") } else { paint.bad(&format!("off: {}", outside.join(", "))) };
-    format!("{line}  {late:>14}  {verdict}")
+    let disturbed = if outcome.is_disturbed() { " (disturbed)" } else { "" };
+    format!("{line}  {late:>14}  {verdict}{disturbed}")
 }
 
 /// Simulated, live, and the difference in the aim's terms: points, per cent, or what is counted.
@@ -74,10 +84,20 @@ const fn head(figure: Figure) -> &'static str {
     }
 }
 
+const fn short(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Utilisation => "utilisation",
+        Figure::Rtt => "mean RTT",
+        Figure::Queue => "queue",
+        Figure::Loss => "loss",
+        Figure::Retransmits => "retransmits",
+    }
+}
+
 fn aims(outcomes: &[Outcome]) -> String {
     let figures = outcomes.first().map_or(&[][..], |outcome| &outcome.figures);
     let aim = |comparison: &Comparison| {
-        let name = head(comparison.figure).split([',', '%']).next().unwrap_or_default().trim();
+        let name = short(comparison.figure);
         Some(match comparison.aim? {
             Aim::Points(points) => format!("{name} within {points} points"),
             Aim::Percent(percent) => format!("{name} within {percent} %"),
@@ -109,6 +129,7 @@ pub(super) fn json(outcomes: &[Outcome], duration: Span, runs: u64) -> Value {
             "figures": outcome.figures.iter().map(figure).collect::<serde_json::Map<_, _>>(),
             "late_p99_ms": outcome.late_ms,
             "late_share": outcome.late_share,
+            "disturbed": outcome.is_disturbed(),
             "within": outcome.is_within(),
         })
     };
