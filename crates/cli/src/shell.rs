@@ -8,6 +8,7 @@ use crate::watch::{Screen, Watching};
 use crate::world;
 use narrows_core::params::ParamValue;
 use narrows_core::{Bytes, Span, Time};
+use narrows_live::LiveError;
 use narrows_live::launch::{Launch, Stream};
 use narrows_live::shell::{Ended, Shell as Setup, shell};
 use narrows_scenario::command::{Command, CommandLine};
@@ -99,7 +100,12 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let setup = Setup { scenario, mtu: args.mtu as u32, launch, companion };
     let ended = shell(setup, privilege, &mut Watching::new(screen.as_ref()));
     drop(screen);
-    let Ended { status, scenario, result } = ended.map_err(world::failure)?;
+    let Ended { status, scenario, result } = ended.map_err(|error| match (&error, &args.peer) {
+        (LiveError::Companion(status), Some(peer)) => {
+            Failure::other(format!("--peer: `{peer}` {status} at once; by itself it may say why"))
+        }
+        _ => world::failure(error),
+    })?;
     // Ctrl-C was the program's; what was measured until then is a result.
     interrupt::answered();
     let stage = output.stage();
@@ -129,9 +135,13 @@ impl Shell {
         Ok(vec![std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())])
     }
 
+    fn companion_line(&self) -> Result<Option<CommandLine>, Failure> {
+        let line = self.peer.as_deref().map(CommandLine::parse).transpose();
+        line.map_err(|message| Failure::usage(format!("--peer {message}")))
+    }
+
     fn companion(&self) -> Result<Option<Launch>, Failure> {
-        let Some(text) = &self.peer else { return Ok(None) };
-        let line = CommandLine::parse(text).map_err(|message| Failure::usage(format!("--peer {message}")))?;
+        let Some(line) = self.companion_line()? else { return Ok(None) };
         let fill = narrows_scenario::command::Fill { peer: [0, 0, 0, 0].into(), duration: Span::ZERO, n: 0 };
         let argv = line.argv(&fill).into_iter().map(Into::into).collect();
         // What it says is not the result of what was asked.
@@ -146,11 +156,9 @@ impl Shell {
         let up = self.hop("up", ("--up", &self.up), ("--up-queue", &self.up_queue), half)?;
         let down = self.hop("down", ("--down", &self.down), ("--down-queue", &self.down_queue), rtt - half)?;
         let words: Vec<String> = argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let line = |line: Result<CommandLine, String>| {
-            line.map_err(|message| Failure::usage(format!("the command {message}")))
-        };
-        let client = line(CommandLine::of_words(&words))?;
-        let server = self.peer.as_deref().map(|text| line(CommandLine::parse(text))).transpose()?;
+        let client = CommandLine::of_words(&words);
+        let client = client.map_err(|message| Failure::usage(format!("the command {message}")))?;
+        let server = self.companion_line()?;
         let name = client.program().to_owned();
         // For the time being; its length is the program's.
         let duration = Span::s(60);

@@ -90,6 +90,8 @@ pub(crate) fn failure(error: LiveError) -> Failure {
     match error {
         LiveError::NotAllowed(_) | LiveError::Unsupported(_) => Failure::usage(error),
         LiveError::Cancelled => Failure::Interrupted,
-        LiveError::Program { .. } | LiveError::Broken(_) | LiveError::System { .. } => Failure::other(error),
+        LiveError::Program { .. } | LiveError::Companion(_) | LiveError::Broken(_) | LiveError::System { .. } => {
+            Failure::other(error)
+        }
     }
 }

@@ -19,6 +19,8 @@ pub enum LiveError {
         /// How it ended.
         status: Status,
     },
+    /// The program at a shell's other end was over before the command could meet it.
+    Companion(Status),
     /// It was ended before its time.
     Cancelled,
     /// A part of this world failed, which is a mistake in it.
@@ -45,6 +47,7 @@ impl fmt::Display for LiveError {
         match self {
             LiveError::NotAllowed(message) | LiveError::Unsupported(message) => f.write_str(message),
             LiveError::Program { flow, command, status } => write!(f, "flow \"{flow}\": `{command}` {status}"),
+            LiveError::Companion(status) => write!(f, "the program at the other end {status} at once"),
             LiveError::Cancelled => f.write_str("the run was ended before its time"),
             LiveError::Broken(message) => write!(f, "this should not happen: {message}"),
             LiveError::System { doing, error } => write!(f, "cannot {doing}: {error}"),

@@ -112,9 +112,11 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
     let mut sockets = [Sockets::open(&inner, &boards[0])?, Sockets::open(&outer, &boards[1])?];
     let ((status, end), outcomes) =
         drive([&devices[0], &devices[1]], [direction(0), direction(1)], course, |running| {
-            let companion = companion.map(|launch| Process::spawn(&outer, &launch)).transpose()?;
-            if companion.is_some() {
-                std::thread::sleep(HEAD_START);
+            let mut companion = companion.map(|launch| Process::spawn(&outer, &launch)).transpose()?;
+            // One that cannot serve (its port is taken) says so soon; what it says, nobody sees.
+            let failed = companion.as_mut().and_then(|companion| companion.wait_for(HEAD_START));
+            if let Some(status) = failed.filter(|status| !status.success()) {
+                return Err(LiveError::Companion(status));
             }
             let command = Process::spawn(&inner, &launch)?;
             let status = attend(command, running, clock, &mut sockets, onlooker)?;

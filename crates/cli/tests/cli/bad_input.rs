@@ -22,7 +22,7 @@ route = ["bottleneck"]
 "#;
 
 /// Exit code 2, nothing on stdout, and all of `expected` in one message on stderr.
-fn refused(place: &Place, args: &[&str], expected: &[&str]) {
+pub(crate) fn refused(place: &Place, args: &[&str], expected: &[&str]) {
     let output = place.run(args);
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(2), "{args:?}\n{stderr}");

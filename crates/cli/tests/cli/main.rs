@@ -2,4 +2,5 @@
 mod bad_input;
 mod reproduce;
 mod results;
+mod shell;
 mod support;

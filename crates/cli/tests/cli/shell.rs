@@ -1,0 +1,229 @@
+//! `narrows shell`, from outside: a program goes in, its exit code, its output and a folder of results come out.
+//!
+//! What is met on the way is the test itself: as root the outer end of a shell is where it was called. Nothing else is asked
+//! of the system than `bash`, `setsid` and, to be nobody, `setpriv`. Every bound on times is one that a busy machine cannot
+//! break: a packet is never early.
+mod codes;
+mod ends;
+mod nested;
+mod privilege;
+mod results;
+mod terminal;
+mod traffic;
+
+use crate::support::{Place, text};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::OnceLock;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// After so long something hangs.
+const HANGS: Duration = Duration::from_secs(25);
+
+#[expect(clippy::disallowed_methods, reason = "real programs in real time are what is tested")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// May namespaces be made here? Says why not where everybody sees it.
+fn allowed() -> bool {
+    static REASON: OnceLock<Option<String>> = OnceLock::new();
+    let reason = REASON.get_or_init(|| {
+        let output = Place::new("shell-allowed").run(&["shell", "--", "true"]);
+        let said = text(&output.stderr);
+        match output.status.code() {
+            Some(0) => None,
+            Some(2) => Some(said),
+            _ => panic!("{}: {said}", output.status),
+        }
+    });
+    if let Some(reason) = reason {
+        skip(reason);
+    }
+    reason.is_none()
+}
+
+/// As root the command meets what listens here.
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        skip("only as root a shell's other end is here");
+    }
+    allowed() && is_root
+}
+
+/// Not with `println!`: the harness keeps what that prints of tests that pass.
+fn skip(reason: &str) {
+    let name = thread::current().name().unwrap_or_default().to_owned();
+    let _ = writeln!(io::stderr(), "{name}: skipped: {}", reason.trim());
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+fn waits_for(what: &str, limit: Duration, holds: impl Fn() -> bool) {
+    let start = now();
+    while !holds() {
+        assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The program, running, in a process group of its own; what it says goes to files.
+struct Running<'a> {
+    place: &'a Place,
+    name: &'static str,
+    child: Child,
+}
+
+/// What remains of it.
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl<'a> Running<'a> {
+    fn start(place: &'a Place, name: &'static str, mut command: Command) -> Running<'a> {
+        let file = |end: &str| File::create(place.path(&format!("{name}.{end}"))).expect("a file for the test");
+        let child = command.stdout(file("stdout")).stderr(file("stderr")).process_group(0).spawn();
+        Running { place, name, child: child.expect("the program starts") }
+    }
+
+    /// `narrows shell ARGS -- bash -c SCRIPT`, with its results in a folder of the run's name.
+    fn shell(place: &'a Place, name: &'static str, args: &[&str], script: &str) -> Running<'a> {
+        let mut all = vec!["shell", "--out", name];
+        all.extend(args);
+        all.extend(["--", "bash", "-c", script]);
+        Running::start(place, name, place.command(&all))
+    }
+
+    fn said(&self, end: &str) -> String {
+        fs::read_to_string(self.place.path(&format!("{}.{end}", self.name))).expect("what it said")
+    }
+
+    /// Waits until it has said so many whole lines, and gives them.
+    fn lines(&self, count: usize) -> Vec<String> {
+        let newlines = |text: &str| text.matches('\n').count();
+        waits_for("lines of the program", HANGS, || newlines(&self.said("stdout")) >= count);
+        self.said("stdout").lines().map(str::to_owned).collect()
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// To the program alone.
+    fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it is there");
+    }
+
+    /// To the program and its command, as a terminal does it.
+    fn signal_group(&self, signal: Signal) {
+        kill_process_group(self.pid(), signal).expect("they are there");
+    }
+
+    fn ends(mut self) -> Ended {
+        let start = now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                break status;
+            }
+            if start.elapsed() > HANGS {
+                let _ = self.child.kill();
+                panic!("it hangs: {}{}", self.said("stdout"), self.said("stderr"));
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        Ended { code: status.code(), stdout: self.said("stdout"), stderr: self.said("stderr") }
+    }
+}
+
+impl Ended {
+    fn ok(self) -> Ended {
+        assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
+        self
+    }
+}
+
+fn summary(place: &Place, folder: &str) -> Value {
+    let path = place.path(folder).join("summary.json");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn figure(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Whether a result lies there.
+fn is_result(folder: &Path) -> bool {
+    ["scenario.toml", "summary.json", "series.parquet", "cdf.parquet", "report.html"]
+        .iter()
+        .all(|file| folder.join(file).is_file())
+}
+
+/// Meets one client, over either IP, and gives what comes of it.
+fn meet<T: Send + 'static>(serve: impl FnOnce(TcpStream) -> T + Send + 'static) -> (u16, JoinHandle<T>) {
+    let listener = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0")).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    listener.set_nonblocking(true).expect("a socket");
+    let served = thread::spawn(move || {
+        let start = now();
+        let stream = loop {
+            match listener.accept() {
+                Ok((stream, _)) => break stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => panic!("{error}"),
+            }
+            assert!(start.elapsed() < HANGS, "nobody came");
+            thread::sleep(Duration::from_millis(1));
+        };
+        stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(HANGS))).expect("a socket");
+        stream.set_nodelay(true).expect("a socket");
+        serve(stream)
+    });
+    (port, served)
+}
+
+/// Takes so many bytes and says that it has them.
+fn take(bytes: usize) -> impl FnOnce(TcpStream) -> usize + Send {
+    move |mut stream| {
+        let mut taken = vec![0; bytes];
+        stream.read_exact(&mut taken).expect("what was sent");
+        stream.write_all(b"thanks\n").expect("the client is there");
+        // Until it has heard of it.
+        let _ = stream.read(&mut [0]);
+        taken.len()
+    }
+}
+
+/// The shortest of some round trips, of a line that comes back.
+fn round_trip(mut stream: TcpStream) -> Duration {
+    let mut turn = || {
+        let start = now();
+        stream.write_all(b"x\n").expect("the client is there");
+        stream.read_exact(&mut [0; 2]).expect("what comes back");
+        start.elapsed()
+    };
+    (0..3).map(|_| turn()).min().expect("there were some")
+}
+
+/// What a client does that sends so much and waits until it has arrived.
+fn give(peer: &str, port: u16, bytes: usize) -> String {
+    format!("exec 3<>/dev/tcp/{peer}/{port} && head -c {bytes} /dev/zero >&3 && read -r answer <&3 && echo $answer")
+}
+
+/// What a client does that sends every line back.
+fn echo(peer: &str, port: u16) -> String {
+    format!("exec 3<>/dev/tcp/{peer}/{port} && while read -r line <&3; do echo $line >&3; done")
+}

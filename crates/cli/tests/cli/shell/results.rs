@@ -1,0 +1,73 @@
+//! The folder that a shell leaves is one like any other.
+use super::{Running, allowed, figure, is_result, summary};
+use crate::support::Place;
+use std::fs;
+
+/// Something to be seen, without anybody to meet: a datagram, and the refusal that comes back.
+const SAYS_HELLO: &str = "echo to stdout; echo to stderr >&2; echo hello >/dev/udp/{peer}/9; sleep 0.3";
+
+#[test]
+fn a_shell_leaves_what_a_run_leaves_and_its_scenario_runs_again() {
+    if !allowed() {
+        return;
+    }
+    let place = Place::new("shell-folder");
+    let args = ["--rtt", "20ms", "--queue", "fq_codel", "--down-queue", "cocoa", "--seed", "3"];
+    let ended = Running::shell(&place, "first", &args, SAYS_HELLO).ends().ok();
+    assert_eq!(ended.stdout, "to stdout\n");
+    assert!(ended.stderr.contains("to stderr") && ended.stderr.contains("first/report.html"), "{}", ended.stderr);
+    assert!(is_result(&place.path("first")));
+    let first = summary(&place, "first");
+    assert_eq!((&first["name"], &first["seed"]), (&"bash".into(), &3.into()));
+    let hop = |n: usize, key: &str| first["hops"][n][key].as_str().map(str::to_owned);
+    assert_eq!([hop(0, "name"), hop(1, "name")], ["up", "down"].map(|name| Some(name.to_owned())));
+    assert_eq!([hop(0, "queue"), hop(1, "queue")], ["fq_codel", "cocoa"].map(|name| Some(name.to_owned())));
+    assert!(figure(&first["duration_s"]) >= 0.3);
+    // By its 5-tuple.
+    let flows = first["flows"].as_array().expect("flows");
+    let names: Vec<&str> = flows.iter().filter_map(|flow| flow["name"].as_str()).collect();
+    assert!(names.iter().any(|name| name.starts_with("udp 1") && name.contains(" > ") && name.ends_with(":9")), "{names:?}");
+    let page = fs::read_to_string(place.path("first/report.html")).expect("the page");
+    assert!(page.contains("fq_codel") && page.contains("cocoa"));
+
+    // The same command, in the world that this scenario is for, and never in the other.
+    let again = Running::start(
+        &place,
+        "again",
+        place.command(&["run", "first/scenario.toml", "--on", "live", "--out", "second"]),
+    );
+    again.ends().ok();
+    assert!(is_result(&place.path("second")));
+    let second = summary(&place, "second");
+    assert_eq!((&second["seed"], &second["hops"][1]["queue"]), (&3.into(), &"cocoa".into()));
+    assert!(figure(&second["hops"][0]["packets"]) >= 1.0, "{second}");
+    let diff = place.ok(&["diff", "first", "second"]);
+    assert!(diff.contains("utilisation"), "{diff}");
+}
+
+#[test]
+fn json_is_all_that_is_on_stdout() {
+    if !allowed() {
+        return;
+    }
+    let place = Place::new("shell-json");
+    let ended = Running::shell(&place, "out", &["--json"], SAYS_HELLO).ends().ok();
+    assert_eq!(ended.stdout, fs::read_to_string(place.path("out/summary.json")).expect("the summary"));
+    let mut said: Vec<&str> = ended.stderr.lines().collect();
+    said.sort_unstable();
+    assert_eq!(said, ["to stderr", "to stdout"]);
+}
+
+#[test]
+fn what_failed_has_a_result_too_and_replaces_the_one_before() {
+    if !allowed() {
+        return;
+    }
+    let place = Place::new("shell-replaced");
+    Running::shell(&place, "out", &["--seed", "1"], SAYS_HELLO).ends().ok();
+    let ended = Running::shell(&place, "out", &["--seed", "2"], "exit 1").ends();
+    assert_eq!(ended.code, Some(1));
+    assert_eq!(summary(&place, "out")["seed"], 2);
+    // What was drawn of packets is gone: there were none.
+    assert!(!place.files("out").iter().any(|file| file.to_string_lossy().contains("sojourn")));
+}
