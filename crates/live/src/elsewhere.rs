@@ -18,18 +18,9 @@ pub mod sandbox {
 
 /// Scenarios in real time.
 pub mod run {
-    use crate::{Family, LiveError, sandbox};
+    use crate::{LiveError, Options, sandbox};
     use narrows_scenario::{RunResult, Scenario};
     use narrows_world::Watch;
-
-    /// What a scenario does not say.
-    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-    pub struct Options {
-        /// The protocol of all flows.
-        pub family: Family,
-        /// Longest packet, bytes.
-        pub mtu: u32,
-    }
 
     /// # Errors
     /// Always.

@@ -52,5 +52,5 @@ pub mod shell;
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{run, sandbox, shell};
 pub use error::LiveError;
-pub use plan::Family;
-pub use run::{Options, check, run};
+pub use plan::{Family, Options};
+pub use run::{check, run};

@@ -64,6 +64,25 @@ pub enum Family {
     V6,
 }
 
+/// What a scenario does not say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The protocol of all flows.
+    pub family: Family,
+    /// Longest packet, bytes.
+    pub mtu: u32,
+    /// May the kernel's TCP send several packets at once, as it does by default? They then reach the first queue at the same
+    /// moment.
+    pub offload: bool,
+}
+
+impl Default for Options {
+    /// IPv4, 1500 bytes, with offloads.
+    fn default() -> Options {
+        Options { family: Family::V4, mtu: 1500, offload: true }
+    }
+}
+
 impl Family {
     /// The network of a side, with the length of its prefix.
     pub fn network(self, side: usize) -> (IpAddr, u8) {

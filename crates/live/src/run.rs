@@ -7,7 +7,7 @@ use crate::endpoint::{self, Ends, Seat};
 use crate::flows::Flows;
 use crate::outcome::{Named, collect};
 use crate::path::Sampling;
-use crate::plan::{Family, Plan};
+use crate::plan::{Family, Options, Plan};
 use crate::programs::Programs;
 use crate::sandbox::{Namespace, Route, Tun, TunSpec};
 use narrows_core::{Bytes, Rate, Span, Time};
@@ -16,25 +16,6 @@ use narrows_world::Watch;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-
-/// What a scenario does not say.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// The protocol of all flows.
-    pub family: Family,
-    /// Longest packet, bytes.
-    pub mtu: u32,
-    /// May the kernel's TCP send several packets at once, as it does by default? They then reach the first queue at the same
-    /// moment.
-    pub offload: bool,
-}
-
-impl Default for Options {
-    /// IPv4, 1500 bytes, with offloads.
-    fn default() -> Options {
-        Options { family: Family::V4, mtu: 1500, offload: true }
-    }
-}
 
 /// How often the watch is asked.
 const TICK: Duration = Duration::from_millis(20);
