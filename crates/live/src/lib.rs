@@ -8,6 +8,7 @@
 //! - `frame`: what is read from packets and changed in them; sans-I/O.
 //! - `sandbox`: namespaces, devices, addresses, children.
 //! - `path`: the hops of one direction at logical times; sans-I/O.
+//! - `round_trips`: what queues may know of flows' round-trip times; sans-I/O.
 //! - `pump`: one direction's thread: devices, path and clock.
 //! - `endpoint`: senders and receivers of a scenario's flows, on kernel sockets.
 //!
@@ -26,6 +27,7 @@ pub mod plan;
 mod programs;
 pub mod pump;
 pub mod punctuality;
+pub mod round_trips;
 pub mod run;
 pub mod sandbox;
 pub mod shell;
