@@ -5,7 +5,8 @@ use crate::clock::Clock;
 use crate::flows::Flows;
 use crate::ledger::Ledger;
 use crate::path::{Path, Sampling, Way};
-use crate::pump::{Outcome, Pump};
+use crate::pump::{Outcome, Pump, Shared};
+use crate::round_trips::RoundTrips;
 use crate::sandbox::Tun;
 use crate::view::View;
 use narrows_core::{Bytes, Time};
@@ -84,7 +85,7 @@ pub fn drive<T>(
     let stop = AtomicBool::new(false);
     let views = [(); 2].map(|()| Arc::new(Mutex::new(View::default())));
     let [there, back] = directions;
-    let pump = |direction: Direction, from: usize| {
+    let pump = |direction: Direction, from: usize, rounds: RoundTrips| {
         // What a queue takes for a full-sized packet.
         let mtu = if direction.whole { SUPER_PACKET } else { course.mtu };
         let path = Path::new(course.scenario, &direction.hops, &direction.ways, mtu, course.sampling);
@@ -102,10 +103,11 @@ pub fn drive<T>(
             direction.flows,
             ledger,
             direction.whole,
-            Arc::clone(&views[from]),
+            Shared { view: Arc::clone(&views[from]), rounds },
         )
     };
-    let pumps = [pump(there, 0), pump(back, 1)];
+    let [rounds_there, rounds_back] = RoundTrips::both(course.scenario.seed);
+    let pumps = [pump(there, 0, rounds_there), pump(back, 1, rounds_back)];
     let stop = &stop;
     thread::scope(|scope| {
         let mut started = Vec::new();

@@ -8,6 +8,7 @@
 //! - `frame`: what is read from packets and changed in them; sans-I/O.
 //! - `sandbox`: namespaces, devices, addresses, children.
 //! - `path`: the hops of one direction at logical times; sans-I/O.
+//! - `round_trips`: what queues may know of flows' round-trip times; sans-I/O.
 //! - `pump`: one direction's thread: devices, path and clock.
 //! - `endpoint`: senders and receivers of a scenario's flows, on kernel sockets.
 //!
@@ -24,6 +25,7 @@ pub mod launch;
 pub mod ledger;
 pub mod path;
 pub mod plan;
+pub mod round_trips;
 pub mod view;
 
 #[cfg(target_os = "linux")]

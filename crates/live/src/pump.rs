@@ -14,6 +14,7 @@ use crate::ledger::{Cargo, Ledger};
 use crate::path::{Delivery, Path};
 use crate::priority::keep_times;
 use crate::punctuality::Punctuality;
+use crate::round_trips::RoundTrips;
 use crate::sandbox::Tun;
 use crate::view::{HopView, View};
 use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
@@ -36,7 +37,7 @@ pub struct Pump<'a> {
     warmup: Time,
     /// When packets were handed over last.
     handed_over: Time,
-    view: Arc<Mutex<View>>,
+    shared: Shared,
     /// When the view was made.
     viewed: Time,
     frames: Vec<Frame>,
@@ -49,6 +50,14 @@ pub struct Pump<'a> {
     seed: u64,
     stray: u64,
     refused: u64,
+}
+
+/// What others have a part in, too.
+pub struct Shared {
+    /// Those who look on.
+    pub view: Arc<Mutex<View>>,
+    /// The other direction.
+    pub rounds: RoundTrips,
 }
 
 /// What a direction leaves behind.
@@ -99,7 +108,7 @@ impl<'a> Pump<'a> {
         flows: Flows,
         ledger: Ledger,
         whole: bool,
-        view: Arc<Mutex<View>>,
+        shared: Shared,
     ) -> Pump<'a> {
         Pump {
             from,
@@ -111,7 +120,7 @@ impl<'a> Pump<'a> {
             punctuality: Punctuality::start(0),
             warmup: course.sampling.warmup,
             handed_over: Time::ZERO,
-            view,
+            shared,
             viewed: Time::ZERO,
             frames: Vec::new(),
             spare: Vec::with_capacity(LARGEST),
@@ -182,7 +191,7 @@ impl<'a> Pump<'a> {
     /// What there is to see; nobody who looks holds anything up.
     fn show(&mut self) {
         self.viewed = self.path.sampled();
-        let Ok(mut view) = self.view.try_lock() else { return };
+        let Ok(mut view) = self.shared.view.try_lock() else { return };
         view.at = self.viewed;
         view.late = self.punctuality.latest();
         let known = view.flows.len();
@@ -250,6 +259,7 @@ impl<'a> Pump<'a> {
             dscp: header.dscp,
             ack: header.tcp.map_or(0, |tcp| tcp.ack),
             role: header.tcp.map_or(Role::Other, |tcp| tcp.role),
+            spin: self.shared.rounds.on_packet(&header, now),
             ..PacketMeta::default()
         };
         let headers = packet.len() - header.payload() as usize;

@@ -271,6 +271,9 @@ impl FlowBuffer for Adaptive {
         let Some(life) = &flow.state else { return };
         out.flow_gauge(flow.flow, "limit_packets", f64::from(life.limit));
         out.flow_gauge(flow.flow, "longest_interval_ms", life.longest.length.as_ms_f64());
+        if let Some(rtt) = life.rtt.rtt() {
+            out.flow_gauge(flow.flow, "rtt_ms", rtt.as_ms_f64());
+        }
         if let Some((decision, idle)) = life.decision {
             out.flow_gauge(flow.flow, "decision", f64::from(decision as u8));
             out.flow_gauge(flow.flow, "idle_ms", idle.as_ms_f64());

@@ -33,6 +33,17 @@ impl FlowKey {
     }
 }
 
+impl FlowKey {
+    /// A hash that the packets that come back share.
+    pub fn hash_both_ways(&self, seed: u64) -> u32 {
+        let there = (self.source, self.source_port);
+        let back = (self.destination, self.destination_port);
+        let ((one, one_port), (other, other_port)) = if there < back { (there, back) } else { (back, there) };
+        let rest = u64::from(self.protocol) << 32 | u64::from(one_port) << 16 | u64::from(other_port);
+        Mix::new(seed).address(one).address(other).word(rest).finish()
+    }
+}
+
 impl fmt::Display for FlowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let FlowKey { protocol: number, source, destination, source_port, destination_port } = *self;
@@ -123,6 +134,20 @@ mod tests {
         let key = key(6, "10.0.0.1", "10.0.0.2", (80, 4000));
         assert_eq!(key.reversed().to_string(), "tcp 10.0.0.2:4000 > 10.0.0.1:80");
         assert_eq!(key.reversed().reversed(), key);
+    }
+
+    #[test]
+    fn both_ways_have_one_hash_and_other_flows_another() {
+        let ports = [(80, 4000), (4000, 80), (80, 4001)];
+        let hosts = [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2"), ("10.0.0.1", "10.0.0.1")];
+        for (source, destination) in hosts {
+            let keys = ports.map(|ports| key(6, source, destination, ports));
+            let hashes = keys.map(|key| key.hash_both_ways(7));
+            assert_eq!(hashes, keys.map(|key| key.reversed().hash_both_ways(7)));
+            // Between a host and itself the first two are one flow's two ways.
+            assert_eq!(hashes[0] == hashes[1], source == destination);
+            assert!(hashes[2] != hashes[0] && hashes[0] != keys[0].hash_both_ways(8));
+        }
     }
 
     /// Each bit of what goes in changes each bit of what comes out in half of all cases.

@@ -9,9 +9,13 @@ fn the_exit_code_is_the_commands() {
         return;
     }
     let place = Place::new("shell-codes");
-    for (script, code) in
-        [("true", 0), ("exit 7", 7), ("kill -TERM $$", 128 + 15), ("kill -KILL $$", 128 + 9), ("kill -SEGV $$", 128 + 11)]
-    {
+    for (script, code) in [
+        ("true", 0),
+        ("exit 7", 7),
+        ("kill -TERM $$", 128 + 15),
+        ("kill -KILL $$", 128 + 9),
+        ("kill -SEGV $$", 128 + 11),
+    ] {
         let ended = Running::shell(&place, "out", &[], script).ends();
         assert_eq!(ended.code, Some(code), "{script}: {}", ended.stderr);
         assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);

@@ -12,9 +12,8 @@ const SOON: Duration = Duration::from_secs(4);
 /// Processes in a network namespace.
 fn inhabitants(namespace: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
-    let inside = processes.filter(|entry| {
-        fs::read_link(entry.path().join("ns/net")).is_ok_and(|link| link.as_os_str() == namespace)
-    });
+    let inside = processes
+        .filter(|entry| fs::read_link(entry.path().join("ns/net")).is_ok_and(|link| link.as_os_str() == namespace));
     inside.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
@@ -30,7 +29,8 @@ fn nothing_stays_after_a_kill() {
     }
     let place = Place::new("shell-killed");
     // One child deaf to everything, one in a session of its own.
-    let script = "(trap '' TERM INT HUP; sleep 1000) & setsid sleep 1000 & readlink /proc/self/ns/net; echo {peer}; wait";
+    let script =
+        "(trap '' TERM INT HUP; sleep 1000) & setsid sleep 1000 & readlink /proc/self/ns/net; echo {peer}; wait";
     let mut running = Running::shell(&place, "out", &[], script);
     let said = running.lines(2);
     assert!(inhabitants(&said[0]).len() >= 4, "the init, bash and two of sleep");

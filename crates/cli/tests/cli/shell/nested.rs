@@ -23,7 +23,11 @@ fn delays_add_up_in_a_shell_in_a_shell_in_a_shell() {
     let names = |folder: &str| -> Vec<String> {
         let summary = summary(&place, folder);
         let flows = summary["flows"].as_array().expect("flows").iter();
-        flows.filter_map(|flow| flow["name"].as_str()).filter(|name| name.starts_with("tcp")).map(str::to_owned).collect()
+        flows
+            .filter_map(|flow| flow["name"].as_str())
+            .filter(|name| name.starts_with("tcp"))
+            .map(str::to_owned)
+            .collect()
     };
     let first = names("first");
     assert_eq!(first.len(), 2, "one each way: {first:?}");

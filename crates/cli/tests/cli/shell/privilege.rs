@@ -1,5 +1,5 @@
 //! Without root, and without the right to do without it. Who is nobody is made of root with `setpriv`.
-use super::{Running, is_root, is_there, is_result, skip};
+use super::{Running, is_result, is_root, is_there, skip};
 use crate::support::Place;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -81,7 +81,8 @@ fn who_may_neither_way_is_told() {
     let place = Place::new("shell-forbidden");
     // In a user namespace of the test's own, whose limit is nobody else's.
     let none = "echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all";
-    let text = format!("exec unshare --user --map-root-user bash -c '{none} /proc/self/fd/3 shell --out /nowhere -- true'");
+    let text =
+        format!("exec unshare --user --map-root-user bash -c '{none} /proc/self/fd/3 shell --out /nowhere -- true'");
     let ended = Running::start(&place, "out", script(&text)).ends();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     for part in ["user namespace", "user.max_user_namespaces is 0", "sysctl", "As root"] {

@@ -26,7 +26,10 @@ fn a_shell_leaves_what_a_run_leaves_and_its_scenario_runs_again() {
     // By its 5-tuple.
     let flows = first["flows"].as_array().expect("flows");
     let names: Vec<&str> = flows.iter().filter_map(|flow| flow["name"].as_str()).collect();
-    assert!(names.iter().any(|name| name.starts_with("udp 1") && name.contains(" > ") && name.ends_with(":9")), "{names:?}");
+    assert!(
+        names.iter().any(|name| name.starts_with("udp 1") && name.contains(" > ") && name.ends_with(":9")),
+        "{names:?}"
+    );
     let page = fs::read_to_string(place.path("first/report.html")).expect("the page");
     assert!(page.contains("fq_codel") && page.contains("cocoa"));
 

@@ -156,7 +156,8 @@ fn what_is_watched_without_a_terminal_is_a_line_a_second() {
     let place = Place::new("shell-watched-plain");
     let ended = Running::shell(&place, "out", &["--watch"], "echo printed; sleep 2.3").ends().ok();
     assert_eq!(ended.stdout, "printed\n");
-    let count = |name: &str| ended.stderr.lines().filter(|line| line.starts_with(name) && line.contains("late by")).count();
+    let count =
+        |name: &str| ended.stderr.lines().filter(|line| line.starts_with(name) && line.contains("late by")).count();
     // At the start, after one second, after two.
     assert_eq!((count("up "), count("down ")), (3, 3), "{}", ended.stderr);
     assert!(!ended.stderr.contains('\x1b'), "{}", ended.stderr);

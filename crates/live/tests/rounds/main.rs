@@ -1,0 +1,156 @@
+//! What queues read from real TCP: round trips from timestamps, acknowledgments for filters. Whole runs on this machine's kernel, in
+//! namespaces that they make; where that is not allowed they are skipped, with the reason.
+use narrows_core::Time;
+use narrows_live::Options;
+use narrows_live::sandbox::{self, Namespace};
+use narrows_scenario::result::summary::{FlowSummary, HopSummary};
+use narrows_scenario::{RunResult, Scenario};
+use narrows_world::Watch;
+use std::panic;
+use std::process::ExitCode;
+
+type Test = (&'static str, fn());
+
+const TESTS: [Test; 3] = [
+    ("round_trips_are_those_of_the_kernel", round_trips_are_those_of_the_kernel),
+    ("both_directions_have_round_trips", both_directions_have_round_trips),
+    ("filtered_acknowledgments_leave_room_for_others", filtered_acknowledgments_leave_room_for_others),
+];
+
+/// A user namespace is for processes with one thread, which the standard harness has not.
+fn main() -> ExitCode {
+    if let Err(reason) = sandbox::gain().and_then(|_| Namespace::create().map(drop)) {
+        println!("all of rounds is skipped: {reason}");
+        return result(0, 0, TESTS.len());
+    }
+    let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    let (mut passed, mut failed) = (0, 0);
+    for (name, test) in TESTS.iter().filter(|(name, _)| filter.as_ref().is_none_or(|filter| name.contains(filter))) {
+        let ended = panic::catch_unwind(test);
+        let (word, count) = if ended.is_ok() { ("ok", &mut passed) } else { ("FAILED", &mut failed) };
+        *count += 1;
+        println!("test {name} ... {word}");
+    }
+    result(passed, failed, 0)
+}
+
+/// In the words of the standard harness, which are counted.
+fn result(passed: usize, failed: usize, skipped: usize) -> ExitCode {
+    let word = if failed == 0 { "ok" } else { "FAILED" };
+    println!("test result: {word}. {passed} passed; {failed} failed; {skipped} ignored");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+struct Unwatched;
+
+impl Watch for Unwatched {
+    fn tick(&mut self, _: Time) -> bool {
+        true
+    }
+}
+
+fn run(rest: &str) -> RunResult {
+    let text = format!("name = \"rounds\"\nduration = \"3s\"\nwarmup = \"1s\"\n{rest}");
+    let scenario = Scenario::parse(&text, "rounds.toml", std::path::Path::new(""))
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    narrows_live::run(&scenario, &Options::default(), &mut Unwatched).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What a queue measured of a flow, ms, in order of size.
+fn measured(result: &RunResult, source: &str) -> Vec<f64> {
+    let series = result.series.iter().find(|series| series.source == source && series.metric == "rtt_ms");
+    let points = &series.unwrap_or_else(|| panic!("{source} has no round trips")).points;
+    let mut values: Vec<f64> = points.iter().map(|&(_, rtt)| rtt).collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn flow<'a>(result: &'a RunResult, name: &str) -> &'a FlowSummary {
+    result.summary.flows.iter().find(|flow| flow.name == name).unwrap_or_else(|| panic!("no flow {name}"))
+}
+
+fn hop<'a>(result: &'a RunResult, name: &str) -> &'a HopSummary {
+    result.summary.hops.iter().find(|hop| hop.name == name).unwrap_or_else(|| panic!("no hop {name}"))
+}
+
+/// Two hosts' clocks tick once a millisecond each; what is longer than the kernel's own p99 by more than that is no round trip.
+const TICKS: f64 = 2.0;
+
+fn round_trips_are_those_of_the_kernel() {
+    let result = run(r#"
+        [[hop]]
+        name = "bottleneck"
+        rate = "20mbit"
+        queue = { kind = "cocoa", guard_rtts = 8 }
+        [[flow]]
+        name = "bulk"
+        rtt = "40ms"
+        route = ["bottleneck"]
+    "#);
+    let rounds = measured(&result, "hop:bottleneck/flow:bulk");
+    let kernels = flow(&result, "bulk").rtt_ms.expect("the kernel measures them, too");
+    let (least, median) = (rounds[0], rounds[rounds.len() / 2]);
+    println!("rounds: least {least} ms, median {median} ms; the kernel's: {kernels:?}");
+    assert!(least >= 40.0, "{least} ms are less than light needs");
+    // Half of them, at least, are not those in which a loss is repaired.
+    assert!(median <= kernels.p99 + TICKS, "{median} {kernels:?}");
+}
+
+fn both_directions_have_round_trips() {
+    // What one bulk flow sends meets the acknowledgments of the other in each queue.
+    let result = run(r#"
+        [[hop]]
+        name = "down"
+        rate = "20mbit"
+        queue = "cocoa"
+        [[hop]]
+        name = "up"
+        rate = "10mbit"
+        queue = "cocoa"
+        [[flow]]
+        name = "download"
+        rtt = "40ms"
+        route = ["down"]
+        back = ["up"]
+        [[flow]]
+        name = "upload"
+        rtt = "40ms"
+        route = ["up"]
+        back = ["down"]
+    "#);
+    for (hop, flow) in [("down", "download"), ("down", "upload"), ("up", "download"), ("up", "upload")] {
+        let rounds = measured(&result, &format!("hop:{hop}/flow:{flow}"));
+        println!("{hop}, {flow}: {} to {} ms", rounds[0], rounds[rounds.len() - 1]);
+        assert!(rounds[0] >= 40.0, "{hop}, {flow}: {} ms", rounds[0]);
+    }
+}
+
+fn filtered_acknowledgments_leave_room_for_others() {
+    // 20 Mbit/s are 833 acknowledgments of 52 bytes a second, one for two packets: 347 kbit/s, of which 200 fit.
+    let download = |filter: &str| {
+        run(&format!(
+            r#"
+            [[hop]]
+            name = "down"
+            rate = "20mbit"
+            queue = "fq_codel"
+            [[hop]]
+            name = "up"
+            rate = "200kbit"
+            queue = {{ kind = "cake", ack_filter = "{filter}" }}
+            [[flow]]
+            name = "download"
+            rtt = "40ms"
+            route = ["down"]
+            back = ["up"]
+        "#
+        ))
+    };
+    let [off, on] = ["off", "on"].map(download);
+    let filtered = |result| hop(result, "up").drops.by_reason.get("ack_filter").copied().unwrap_or(0);
+    println!("off: {:?}\non: {:?}\n{:?}", flow(&off, "download"), flow(&on, "download"), hop(&on, "up").drops);
+    assert_eq!(filtered(&off), 0);
+    assert!(filtered(&on) > 100, "{:?}", hop(&on, "up").drops);
+    assert!(hop(&on, "up").sojourn_ms.mean < hop(&off, "up").sojourn_ms.mean, "they wait for two others at most");
+    assert!(flow(&on, "download").goodput_mbit > flow(&off, "download").goodput_mbit);
+}
