@@ -82,10 +82,12 @@ pub(crate) fn measure(options: &Options, missing: &mut Vec<String>) -> Exactness
                 Err(why) => missing.push(format!("{name}: {why}")),
             }
         }
-        let name = format!("TCP{busy}");
-        match ends::under_load(spinning, || tcp(&name, length)) {
-            Ok(case) => exactness.rates.push(case),
-            Err(why) => missing.push(format!("{name}: {why}")),
+        for (name, rate) in [("TCP", RATE), ("TCP at 1 Gbit/s", "1gbit")] {
+            let name = format!("{name}{busy}");
+            match ends::under_load(spinning, || tcp(&name, rate, length)) {
+                Ok(case) => exactness.rates.push(case),
+                Err(why) => missing.push(format!("{name}: {why}")),
+            }
         }
         for (name, ours) in [("our link", true), ("veth pair", false)] {
             let name = format!("{name}{busy}");
@@ -98,16 +100,17 @@ pub(crate) fn measure(options: &Options, missing: &mut Vec<String>) -> Exactness
     exactness
 }
 
+const RATE: &str = "50mbit";
 const RATE_MBIT: f64 = 50.0;
 const RTT: Span = Span::ms(20);
 
-fn link(queue: &'static str) -> Bottleneck {
-    Bottleneck { rate: "50mbit", queue, rtt: RTT, whole: false, join: true }
+fn link(rate: &'static str, queue: &'static str) -> Bottleneck {
+    Bottleneck { rate, queue, rtt: RTT, whole: false, join: true }
 }
 
 fn udp(name: &str, bit_per_s: u64, length: Span) -> Result<RateCase, String> {
     let window = Window::new(Span::s(1), length);
-    let carried = ours::carry(link("fifo"), window, |sides| ends::udp(sides, window, bit_per_s))?;
+    let carried = ours::carry(link(RATE, "fifo"), window, |sides| ends::udp(sides, window, bit_per_s))?;
     let [sent, arrived]: [Arrived; 2] = carried.result;
     let due = sent.mbit().min(RATE_MBIT);
     let (mbit, kept) = (arrived.mbit(), carried.kept());
@@ -115,9 +118,9 @@ fn udp(name: &str, bit_per_s: u64, length: Span) -> Result<RateCase, String> {
     Ok(RateCase { name: name.to_owned(), due_mbit: Some(due), mbit, error_percent, kept })
 }
 
-fn tcp(name: &str, length: Span) -> Result<RateCase, String> {
+fn tcp(name: &str, rate: &'static str, length: Span) -> Result<RateCase, String> {
     let window = Window::new(Span::s(2), length);
-    let carried = ours::carry(link("fq_codel"), window, |sides| ends::tcp(sides, window))?;
+    let carried = ours::carry(link(rate, "fq_codel"), window, |sides| ends::tcp(sides, window))?;
     let (mbit, kept) = (carried.result.mbit(), carried.kept());
     Ok(RateCase { name: name.to_owned(), due_mbit: None, mbit, error_percent: None, kept })
 }
@@ -127,7 +130,8 @@ fn ping(name: &str, ours: bool, count: usize) -> Result<PingCase, String> {
     let (times, base, kept) = if ours {
         // As long as it takes: a probe's spacing and its way.
         let window = Window::new(Span::ms(100), (Span::ms(42)) * count as u64);
-        let carried = ours::carry(link("fq_codel"), window, |sides| ends::ping(sides, window.clock, count, spacing))?;
+        let carried =
+            ours::carry(link(RATE, "fq_codel"), window, |sides| ends::ping(sides, window.clock, count, spacing))?;
         let kept = carried.kept();
         (carried.result, RTT, Some(kept))
     } else {

@@ -133,7 +133,11 @@ pub fn drive<T>(
         };
         let mut outcomes = started.into_iter().map(join);
         let missing = || LiveError::Broken("a direction is missing".into());
-        let outcomes = [outcomes.next().ok_or_else(missing)??, outcomes.next().ok_or_else(missing)??];
+        let mut outcomes = [outcomes.next().ok_or_else(missing)??, outcomes.next().ok_or_else(missing)??];
+        // Not by the threads themselves: the kernel answers behind a lock that anybody on the machine may hold for long.
+        for (outcome, device) in outcomes.iter_mut().zip(devices) {
+            outcome.punctuality.overran(device.dropped().map_err(LiveError::system("ask a device what it dropped"))?);
+        }
         Ok((result?, outcomes))
     })
 }

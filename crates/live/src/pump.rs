@@ -117,7 +117,7 @@ impl<'a> Pump<'a> {
             path,
             flows,
             ledger,
-            punctuality: Punctuality::start(0),
+            punctuality: Punctuality::start(),
             warmup: course.sampling.warmup,
             handed_over: Time::ZERO,
             shared,
@@ -140,7 +140,7 @@ impl<'a> Pump<'a> {
             // more than 0.1 ms late with it. A link that is never waited for could take a processor for itself.
             crate::sandbox::go_first();
         }
-        self.begin()?;
+        self.punctuality = Punctuality::start();
         let mut buffer = vec![0; LARGEST].into_boxed_slice();
         let mut idle = true;
         loop {
@@ -150,7 +150,7 @@ impl<'a> Pump<'a> {
             }
             if self.warmup > Time::ZERO && now >= self.warmup {
                 self.warmup = Time::ZERO;
-                self.begin()?;
+                self.punctuality = Punctuality::start();
             }
             if idle {
                 self.sleep(now, end)?;
@@ -165,7 +165,7 @@ impl<'a> Pump<'a> {
         self.path.advance(end.unwrap_or(self.clock.now()), &mut self.ledger);
         // What is through by then is delivered, as it is recorded.
         self.hand_over()?;
-        self.punctuality.stop(self.overrun()?);
+        self.punctuality.stop();
         Ok(Outcome {
             path: self.path,
             flows: self.flows,
@@ -175,17 +175,6 @@ impl<'a> Pump<'a> {
             refused: self.refused,
             frame_bytes: self.frames.iter().map(|frame| frame.bytes.capacity() + size_of::<Frame>()).sum(),
         })
-    }
-
-    /// What is counted counts from now on.
-    fn begin(&mut self) -> Result<(), Errno> {
-        self.punctuality = Punctuality::start(self.overrun()?);
-        Ok(())
-    }
-
-    /// Packets that the device had to drop so far, because this thread did not read them in time.
-    fn overrun(&self) -> Result<u64, Errno> {
-        self.from.dropped().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 
     /// What there is to see; nobody who looks holds anything up.

@@ -16,7 +16,6 @@ pub struct Punctuality {
     woke_late: bool,
     cpu_before: Span,
     cpu: Span,
-    overrun_before: u64,
     overrun: u64,
 }
 
@@ -24,8 +23,8 @@ pub struct Punctuality {
 const BEHIND: Span = Span::ms(1);
 
 impl Punctuality {
-    /// Of the calling thread, from now on. `overrun`: packets that its device has dropped before.
-    pub fn start(overrun: u64) -> Punctuality {
+    /// Of the calling thread, from now on.
+    pub fn start() -> Punctuality {
         Punctuality {
             late: Delays::new(2),
             packets: 0,
@@ -35,7 +34,6 @@ impl Punctuality {
             woke_late: false,
             cpu_before: cpu(),
             cpu: Span::ZERO,
-            overrun_before: overrun,
             overrun: 0,
         }
     }
@@ -58,10 +56,14 @@ impl Punctuality {
         self.behind += u64::from(late > BEHIND);
     }
 
-    /// The thread is at its end, and its device has dropped so many in all.
-    pub fn stop(&mut self, overrun: u64) {
-        self.overrun = overrun.saturating_sub(self.overrun_before);
+    /// The thread is at its end.
+    pub fn stop(&mut self) {
         self.cpu = cpu() - self.cpu_before;
+    }
+
+    /// The thread's device dropped so many packets because it did not read in time.
+    pub const fn overran(&mut self, packets: u64) {
+        self.overrun = packets;
     }
 
     /// The latest so far.

@@ -183,7 +183,7 @@ pub struct Timing {
     /// time that was noted.
     pub stamped_late_share: f64,
     /// Packets that the system dropped in front of these threads, because they had not read in time: no queue of the scenario
-    /// saw them.
+    /// saw them. Since the start, warm-up included.
     #[serde(default)]
     pub overrun_packets: u64,
     /// How often the threads that carry packets woke up.
