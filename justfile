@@ -7,6 +7,10 @@ _default:
 compare *ARGS:
     cargo run --release -- compare {{ARGS}}
 
+# A program behind a bottleneck: `just shell --queue cocoa -- curl -O http://{peer}/file`, or a shell without one.
+shell *ARGS:
+    cargo run --release -- shell {{ARGS}}
+
 # All tests.
 test *ARGS:
     cargo test --workspace {{ARGS}}

@@ -29,22 +29,18 @@ fn polled(scenario: &Scenario, packets: &[Arrival], end: Time) -> Log {
             (meta.arrived, meta.len) = (now, packet.ip_len);
             link.offer(id, &mut cx)
         };
-        while poll {
-            match link.poll(&mut Ctx { now, pool: &mut pool, drops: &mut drops }) {
-                Poll::Sent(id) => {
-                    log.dropped.extend(drops.drain(..).map(|(id, reason)| (pool.remove(id).flow.0, reason)));
-                    let meta = pool.remove(id);
-                    log.delivered.push((meta.flow.0, now, meta.depart.since(meta.arrived), meta.ecn == Ecn::Ce));
+        if poll {
+            wake = loop {
+                match link.poll(&mut Ctx { now, pool: &mut pool, drops: &mut drops }) {
+                    Poll::Sent(id) => {
+                        log.dropped.extend(drops.drain(..).map(|(id, reason)| (pool.remove(id).flow.0, reason)));
+                        let meta = pool.remove(id);
+                        log.delivered.push((meta.flow.0, now, meta.depart.since(meta.arrived), meta.ecn == Ecn::Ce));
+                    }
+                    Poll::Wait(at) => break Some(at),
+                    Poll::Idle => break None,
                 }
-                Poll::Wait(at) => {
-                    wake = Some(at);
-                    break;
-                }
-                Poll::Idle => {
-                    wake = None;
-                    break;
-                }
-            }
+            };
         }
         log.dropped.extend(drops.drain(..).map(|(id, reason)| (pool.remove(id).flow.0, reason)));
     }
