@@ -197,7 +197,7 @@ type Log = Vec<(u32, u32, bool)>;
 fn two_threads_at_full_speed_never_see_a_round_too_many() {
     const PACKETS: u32 = 100_000;
     // Two at each of eight places, and eight by themselves.
-    let hashes: Vec<u32> = (0..24).map(|n| if n < 16 { (n << 12) | (n / 2) } else { (n << 12) | n }).collect();
+    let hashes: Vec<u32> = (0..24).map(|n| (n << 12) | if n < 16 { n / 2 } else { n }).collect();
     let flows: Vec<Both> = hashes.iter().map(|_| Both::default()).collect();
     let drive = |mut rounds: RoundTrips| {
         let (own, mut logs): (usize, Vec<Log>) = (rounds.own, vec![Log::new(); hashes.len()]);
