@@ -42,7 +42,8 @@ impl Progress {
         let finished = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
         self.bar.set_message(self.count(finished));
         if self.lines {
-            let speed = if packets_per_s < SLOW { String::new() } else { format!(", {:.1} M packets/s", packets_per_s / 1e6) };
+            let speed =
+                if packets_per_s < SLOW { String::new() } else { format!(", {:.1} M packets/s", packets_per_s / 1e6) };
             term::note(&format!("{} {label}: {:.2} s{speed}", self.count(finished), wall.as_secs_f64()));
         }
     }

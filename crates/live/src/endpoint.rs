@@ -25,7 +25,7 @@ use crate::LiveError;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::flows::FIRST_PORT;
-use crate::priority::keep_times;
+use crate::priority::{Work, keep_times};
 use crate::sandbox::Namespace;
 use narrows_scenario::Scenario;
 use poll::{Poll, Waker};
@@ -139,7 +139,7 @@ impl Ends {
 impl Running {
     fn spawn(&mut self, name: &str, work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), LiveError> {
         let exact = move || {
-            keep_times();
+            keep_times(Work::Ends);
             work()
         };
         let thread = thread::Builder::new().name(name.into()).spawn(exact);

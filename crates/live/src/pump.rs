@@ -12,7 +12,7 @@ use crate::flows::Flows;
 use crate::frame::{Header, Join, Offload, Segments, mark_ce};
 use crate::ledger::{Cargo, Ledger};
 use crate::path::{Delivery, Path};
-use crate::priority::keep_times;
+use crate::priority::{Work, keep_times};
 use crate::punctuality::Punctuality;
 use crate::view::{HopView, View};
 use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
@@ -122,7 +122,7 @@ impl<'a> Pump<'a> {
 
     /// Works until it is told to stop, or until this time; then everything is recorded until the very end.
     pub fn run(mut self, stop: &AtomicBool, end: Option<Time>) -> Result<Outcome, Errno> {
-        keep_times();
+        keep_times(Work::Packets);
         self.punctuality = Punctuality::start();
         let mut buffer = vec![0; LARGEST].into_boxed_slice();
         let mut idle = true;

@@ -24,4 +24,5 @@ pub use block::Block;
 pub use namespace::Namespace;
 pub use privilege::{Privilege, gain};
 pub use process::{Launch, Process, Status, Stream};
+pub(crate) use sys::run_first;
 pub use tun::{Route, Tun, TunSpec};

@@ -26,6 +26,19 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
+/// The calling thread goes before all ordinary ones, and before those of a lower priority, as soon as it is to run
+/// (`SCHED_FIFO`); what it starts does not.
+pub(crate) fn run_first(priority: c_int) -> io::Result<()> {
+    // SAFETY: all bytes zero are a value of this structure of integers.
+    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
+    param.sched_priority = priority;
+    // SAFETY: the call reads `param`, which outlives it; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const param) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// `struct ifreq` of `linux/if.h`: a name and a union of 24 bytes on 64-bit machines, 16 on others.
 #[repr(C)]
 struct InterfaceRequest {
