@@ -25,7 +25,8 @@ use crate::LiveError;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::flows::FIRST_PORT;
-use crate::priority::keep_times;
+use crate::priority::{Work, keep_times};
+use crate::run::carries_whole;
 use crate::sandbox::Namespace;
 use narrows_scenario::Scenario;
 use poll::{Poll, Waker};
@@ -78,6 +79,7 @@ pub struct Seat {
 pub struct Ends {
     senders: Senders,
     receivers: Receivers,
+    work: Work,
 }
 
 /// The ends of all flows at work.
@@ -116,7 +118,10 @@ impl Ends {
         let senders = Senders::new(flows, poll()?, ecn);
         let inlets = inlets.into_iter().map(|inlet| inlet.unwrap_or(Inlet::Closed)).collect();
         let receivers = Receivers { inlets, poll: poll()?, senders: senders.poll.waker() };
-        Ok(Ends { senders, receivers })
+        // On links that are never waited for the ends would keep processors to themselves.
+        let hops: Vec<usize> = (0..plan.scenario.hops.len()).collect();
+        let work = if carries_whole(plan.scenario, &hops) { Work::Ordinary } else { Work::Ends };
+        Ok(Ends { senders, receivers, work })
     }
 
     /// Sets them to work. The clock's epoch is the scenario's; the board has room for all flows.
@@ -124,23 +129,28 @@ impl Ends {
     /// # Errors
     /// When there are no threads.
     pub fn start(self, clock: Clock, board: Arc<Board>) -> Result<Running, LiveError> {
-        let Ends { senders, receivers } = self;
+        let Ends { senders, receivers, work } = self;
         assert!(board.flows() >= senders.flows.len(), "a place on the board for each flow");
         let shared = Arc::new(Shared::new(board, clock));
         let wakers = [senders.poll.waker(), receivers.poll.waker()];
         let mut running = Running { shared: Arc::clone(&shared), wakers, threads: Vec::new() };
         let shares = Arc::clone(&shared);
-        running.spawn("narrows-receive", move || receivers.run(&shares))?;
-        running.spawn("narrows-send", move || senders.run(&shared))?;
+        running.spawn("narrows-receive", work, move || receivers.run(&shares))?;
+        running.spawn("narrows-send", work, move || senders.run(&shared))?;
         Ok(running)
     }
 }
 
 impl Running {
-    fn spawn(&mut self, name: &str, work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), LiveError> {
+    fn spawn(
+        &mut self,
+        name: &str,
+        work: Work,
+        run: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> Result<(), LiveError> {
         let exact = move || {
-            keep_times();
-            work()
+            keep_times(work);
+            run()
         };
         let thread = thread::Builder::new().name(name.into()).spawn(exact);
         self.threads.push(thread.map_err(LiveError::system("start a thread"))?);

@@ -1,16 +1,30 @@
 //! Threads that keep times go before those that do not.
-use rustix::process::setpriority_process;
+//!
+//! All of this is a wish: whoever may not have it (an ordinary user) is as late as the load makes it, and the results say how late
+//! that was. Real-time priority does it and no ordinary one does: ordinary threads, whatever their priority, may have to wait
+//! until the one at work has had its slice, milliseconds. The kernel leaves a share of each processor to ordinary threads.
+use crate::sandbox::run_first;
 use rustix::thread::set_current_timer_slack;
 use std::num::NonZeroU64;
 
-/// The highest there is; a thread that sleeps nearly all the time takes it from nobody.
-const FIRST: i32 = -20;
+/// What a thread does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Work {
+    /// Nothing that has a time, or so much of it that it never sleeps.
+    Ordinary,
+    /// It acts for applications.
+    Ends,
+    /// It carries packets: what waits for it is not ours alone.
+    Packets,
+}
 
-/// The calling thread is woken as exactly as the system allows: at the nanosecond that it asks for, which is 50 µs later otherwise,
-/// and before what else is to run. Both are wishes. Whoever may not have the second (an ordinary user) is as late as
-/// the load makes it, and the results say so.
-pub(crate) fn keep_times() {
+/// The calling thread wakes at the nanosecond that it asks for, which is 50 µs later otherwise, and has a processor at once
+/// unless its work is ordinary.
+pub(crate) fn keep_times(work: Work) {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
-    // In Linux this is the thread's, not the process's.
-    let _ = setpriority_process(None, FIRST);
+    let _ = match work {
+        Work::Ordinary => Ok(()),
+        Work::Ends => run_first(1),
+        Work::Packets => run_first(2),
+    };
 }

@@ -25,9 +25,5 @@ pub use block::Block;
 pub use namespace::Namespace;
 pub use privilege::{Privilege, gain};
 pub use process::Process;
+pub(crate) use sys::run_first;
 pub use tun::{Route, Tun, TunSpec};
-
-/// Lets the calling thread go before all that are not real-time, where the system allows it; says whether it does.
-pub fn go_first() -> bool {
-    sys::go_first().is_ok()
-}

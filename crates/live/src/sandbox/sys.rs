@@ -26,11 +26,14 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// The calling thread goes before all that are not real-time; what it starts does not.
-pub(super) fn go_first() -> io::Result<()> {
-    let lowest = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the structure lives through the call, which only reads it; 0 is the calling thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &lowest) } {
+/// The calling thread goes before all ordinary ones, and before those of a lower priority, as soon as it is to run
+/// (`SCHED_FIFO`); what it starts does not.
+pub(crate) fn run_first(priority: c_int) -> io::Result<()> {
+    // SAFETY: all bytes zero are a value of this structure of integers.
+    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
+    param.sched_priority = priority;
+    // SAFETY: the call reads `param`, which outlives it; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const param) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
