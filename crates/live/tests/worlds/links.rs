@@ -27,15 +27,19 @@ fn a_kilobit_per_second() {
 }
 
 fn ten_gigabits_per_second() {
-    let text = "[[hop]]\nname = \"link\"\nrate = \"10gbit\"\nqueue = { kind = \"fifo\", limit = \"100000p\" }\n\
-                [[flow]]\nname = \"bulk\"\nrtt = \"2ms\"\nroute = [\"link\"]\n";
-    let result = run("500ms", text);
-    let (link, bulk) = (hop(&result, "link"), flow(&result, "bulk"));
-    assert_eq!((link.drops.total, bulk.lost_packets), (0, 0), "{link:?}");
-    // Super-packets are queued whole: on average they are far longer than a packet.
-    let bytes = link.utilisation * 10e9 / 8.0 * 0.5;
-    assert!(bytes / link.packets as f64 > 3000.0, "{link:?}");
-    assert!(bulk.goodput_mbit > 100.0, "{bulk:?}");
+    for (rate, gbit, packet) in [("10gbit", 10.0, 1000.0..1514.0), ("20gbit", 20.0, 3000.0..65_536.0)] {
+        let text = format!(
+            "[[hop]]\nname = \"link\"\nrate = \"{rate}\"\nqueue = {{ kind = \"fifo\", limit = \"100000p\" }}\n\
+             [[flow]]\nname = \"bulk\"\nrtt = \"2ms\"\nroute = [\"link\"]\n"
+        );
+        let result = run("500ms", &text);
+        let (link, bulk) = (hop(&result, "link"), flow(&result, "bulk"));
+        assert_eq!((link.drops.total, bulk.lost_packets), (0, 0), "{link:?}");
+        // Where a super-packet lasts less than 50 us it is queued whole: packets are far longer on average then.
+        let bytes = link.utilisation * gbit * 1e9 / 8.0 * 0.5;
+        assert!(packet.contains(&(bytes / link.packets as f64)), "{rate}: {bytes} B, {link:?}");
+        assert!(bulk.goodput_mbit > 100.0, "{bulk:?}");
+    }
 }
 
 fn loss_and_jitter_over_a_trace() {
