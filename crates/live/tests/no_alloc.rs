@@ -50,7 +50,8 @@ fn twice_the_packets_take_no_more_allocations() {
 /// Works for so many seconds: packets sent, and what that took.
 fn run(seconds: u64) -> (u64, allocator::Usage) {
     let scenario = Scenario::parse(SCENARIO, "no_alloc.toml", std::path::Path::new("")).expect("it is legal");
-    let pair = |flags: SocketFlags| socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("sockets");
+    let pair =
+        |flags: SocketFlags| socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("sockets");
     let (near, from) = pair(SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
     let (to, far) = pair(SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
     let ended = AtomicBool::new(false);

@@ -69,7 +69,7 @@ fn a_scenario_in_both_worlds_and_the_difference() {
         assert!(difference.contains(figure), "{figure} is not in\n{difference}");
     }
     let table = place.ok(&["run", "x.toml", "--on", "live", "--ipv6", "--out", "live"]);
-    assert!(table.contains("down") && table.contains("live/report.html"), "{table}");
+    assert!(table.contains("bulk") && table.contains("live/report.html"), "{table}");
 }
 
 #[test]
