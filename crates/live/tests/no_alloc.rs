@@ -63,14 +63,22 @@ fn run(seconds: u64) -> (u64, allocator::Usage) {
             // Equally many points, however long the run is.
             let sampling = Sampling { spacing: Span::ms(20 * seconds), warmup: Time::ZERO, points: 51, gauges: None };
             let clock = Clock::start();
-            let course = Course { scenario: &scenario, clock, sampling, tracked: 2, end: Some(end), mtu: Bytes(1500) };
+            let course = Course {
+                scenario: &scenario,
+                clock,
+                sampling,
+                tracked: 2,
+                end: Some(end),
+                mtu: Bytes(1500),
+                join: true,
+            };
             let path = Path::new(&scenario, &[0], &[Way { hops: vec![0], tail: Span::ms(1) }], course.mtu, sampling);
             let (sender, receiver) = ([10, 1, 0, 1].into(), [10, 2, 0, 1].into());
             let flow = Declaration { sender, receiver, there: Some(0), back: None };
             let flows = Flows::declared(vec![flow.clone(), flow]);
             let ledger = Ledger::new(2, 2, sampling.points, Arc::new(Board::new(2)), false);
             let view = Arc::default();
-            let pump = Pump::new(from.as_fd(), to.as_fd(), course, path, flows, ledger, false, view);
+            let pump = Pump::new([from.as_fd(), to.as_fd()], course, path, flows, ledger, false, view);
             pump.run(&AtomicBool::new(false), Some(end)).expect("it works to its end")
         });
         ended.store(true, Ordering::Relaxed);
