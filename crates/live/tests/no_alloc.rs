@@ -10,10 +10,11 @@ use narrows_live::flows::{Declaration, FIRST_PORT, Flows};
 use narrows_live::frame::Offload;
 use narrows_live::ledger::Ledger;
 use narrows_live::path::{Path, Sampling, Way};
-use narrows_live::pump::{Outcome, Pump};
+use narrows_live::pump::{Device, Outcome, Pump, Shared};
+use narrows_live::round_trips::RoundTrips;
 use narrows_scenario::Scenario;
 use narrows_scenario::result::summary::HopSummary;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::sync::Arc;
@@ -47,13 +48,29 @@ fn twice_the_packets_take_no_more_allocations() {
     assert!(twice.peak_bytes <= 2 * once.peak_bytes, "memory grows: {once:?}, {twice:?}");
 }
 
+/// A socket in place of a device: it drops nothing.
+struct Socket(OwnedFd);
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Device for Socket {
+    fn dropped(&self) -> std::io::Result<u64> {
+        Ok(0)
+    }
+}
+
 /// Works for so many seconds: packets sent, and what that took.
 fn run(seconds: u64) -> (u64, allocator::Usage) {
     let scenario = Scenario::parse(SCENARIO, "no_alloc.toml", std::path::Path::new("")).expect("it is legal");
     let pair =
         |flags: SocketFlags| socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("sockets");
-    let (near, from) = pair(SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
-    let (to, far) = pair(SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let ((near, from), (to, far)) = (pair(flags), pair(flags));
+    let (from, to) = (Socket(from), Socket(to));
     let ended = AtomicBool::new(false);
     let end = Time::ZERO + Span::s(seconds);
     thread::scope(|scope| {
@@ -77,8 +94,9 @@ fn run(seconds: u64) -> (u64, allocator::Usage) {
             let flow = Declaration { sender, receiver, there: Some(0), back: None };
             let flows = Flows::declared(vec![flow.clone(), flow]);
             let ledger = Ledger::new(2, 2, sampling.points, Arc::new(Board::new(2)), false);
-            let view = Arc::default();
-            let pump = Pump::new([from.as_fd(), to.as_fd()], course, path, flows, ledger, false, view);
+            let [rounds, _] = RoundTrips::both(scenario.seed);
+            let shared = Shared { view: Arc::default(), rounds };
+            let pump = Pump::new([&from, &to], course, path, flows, ledger, false, shared);
             pump.run(&AtomicBool::new(false), Some(end)).expect("it works to its end")
         });
         ended.store(true, Ordering::Relaxed);

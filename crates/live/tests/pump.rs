@@ -9,10 +9,11 @@ use narrows_live::flows::{Declaration, FIRST_PORT, Flows};
 use narrows_live::frame::{Header, Offload};
 use narrows_live::ledger::{Entry, Ledger};
 use narrows_live::path::{Path, Sampling, Way};
-use narrows_live::pump::Pump;
+use narrows_live::pump::{Device, Pump, Shared};
+use narrows_live::round_trips::RoundTrips;
 use narrows_scenario::Scenario;
 use narrows_scenario::result::summary::HopSummary;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::sync::Arc;
@@ -39,6 +40,21 @@ enum Reader {
     IsGone,
 }
 
+/// A socket in place of a device: it drops nothing.
+struct Socket(OwnedFd);
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Device for Socket {
+    fn dropped(&self) -> std::io::Result<u64> {
+        Ok(0)
+    }
+}
+
 /// Puts these frames through a link, so far apart, the last one after a pause, and ends a while after it.
 fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left {
     let text = format!(
@@ -51,6 +67,7 @@ fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("sockets")
     };
     let ((near, from), (to, far)) = (pair(), pair());
+    let (from, to) = (Socket(from), Socket(to));
     let mut far = (reader != Reader::IsGone).then_some(far);
     let (stop, out) = (AtomicBool::new(false), std::sync::Mutex::new(Vec::new()));
     let outcome = thread::scope(|scope| {
@@ -63,7 +80,9 @@ fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left
             let flow = Declaration { sender, receiver, there: Some(0), back: None };
             let ledger = Ledger::new(2, 2, 100, Arc::new(Board::new(2)), false);
             let flows = Flows::declared(vec![flow.clone(), flow]);
-            Pump::new([from.as_fd(), to.as_fd()], course, path, flows, ledger, false, Arc::default()).run(&stop, None)
+            let [rounds, _] = RoundTrips::both(scenario.seed);
+            let shared = Shared { view: Arc::default(), rounds };
+            Pump::new([&from, &to], course, path, flows, ledger, false, shared).run(&stop, None)
         });
         if reader == Reader::Reads {
             let far = far.take().expect("it is there");
