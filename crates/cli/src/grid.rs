@@ -90,7 +90,9 @@ impl Shared<'_> {
         let job = &self.jobs[index];
         let stopwatch = Stopwatch::start();
         let mut watch = Ticker { shared: self, last: Time::ZERO };
-        let mut result = self.world.run(&job.scenario, &mut watch)?;
+        // Ctrl-C reaches a scenario's programs, too: that one of them fails then is a mere consequence.
+        let told = |failure| if interrupt::requested() { Failure::Interrupted } else { failure };
+        let mut result = self.world.run(&job.scenario, &mut watch).map_err(told)?;
         let wall = stopwatch.elapsed();
         let cost = &mut result.summary.cost;
         cost.wall_s = wall.as_secs_f64();

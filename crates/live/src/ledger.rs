@@ -1,11 +1,12 @@
 //! What one direction records of flows.
 use crate::board::Board;
 use crate::flows::Found;
-use crate::frame::Header;
+use crate::frame::{FlowKey, Header, TcpHeader};
 use crate::path::Witness;
 use narrows_core::{DropReason, FlowId, PacketMeta, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::record::flow::FlowRecord;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The flows of a direction, as their packets arrive, are lost and get through.
@@ -30,13 +31,23 @@ pub struct Entry {
     /// What the sender counts, from its start, and at the end of the warm-up.
     stats: SenderStats,
     stats_before: SenderStats,
-    /// First byte after the highest that came in, and after the highest that got through.
-    came: Option<u32>,
-    through: Option<u32>,
+    /// Its connections: a program's flow may have several.
+    streams: Vec<Stream>,
+    /// Which is whose, by its ports; the one that was looked for last.
+    by_ports: HashMap<u32, u32>,
+    latest: Option<(u32, u32)>,
     /// When its first packet came, and its last.
     pub first: Option<Time>,
     /// See `first`.
     pub last: Time,
+}
+
+/// A connection's stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    /// First byte after the highest that came in, and after the highest that got through.
+    came: Option<u32>,
+    through: Option<u32>,
 }
 
 /// What is remembered of a packet between its arrival and its delivery.
@@ -45,7 +56,8 @@ pub struct Cargo {
     /// First byte after it, in the stream.
     end: u32,
     payload: u32,
-    is_stream: bool,
+    /// Which of its flow's; none of datagrams.
+    stream: Option<u32>,
     forward: bool,
 }
 
@@ -68,8 +80,9 @@ impl Ledger {
                 retransmits: 0,
                 stats: SenderStats::default(),
                 stats_before: SenderStats::default(),
-                came: None,
-                through: None,
+                streams: Vec::new(),
+                by_ports: HashMap::new(),
+                latest: None,
                 first: None,
                 last: Time::ZERO,
             });
@@ -82,18 +95,20 @@ impl Ledger {
         let entry = &mut self.flows[found.flow.0 as usize];
         entry.first.get_or_insert(now);
         entry.last = now;
-        let Some(tcp) = &header.tcp else {
-            return Cargo { end: 0, payload, is_stream: false, forward: found.forward };
+        let Some(tcp) = header.tcp.as_ref().filter(|_| found.forward) else {
+            return Cargo { end: 0, payload, stream: None, forward: found.forward };
         };
+        let index = entry.stream(&header.key, tcp);
+        let stream = &mut entry.streams[index as usize];
         let end = tcp.seq.wrapping_add(offset).wrapping_add(payload);
-        if payload > 0 && found.forward {
-            match entry.came {
+        if payload > 0 {
+            match stream.came {
                 // Modulo 2³², as sequence numbers are compared (RFC 9293 §3.4).
                 Some(came) if (end.wrapping_sub(came) as i32) <= 0 => entry.retransmits += u64::from(self.counts),
-                _ => entry.came = Some(end),
+                _ => stream.came = Some(end),
             }
         }
-        Cargo { end, payload, is_stream: true, forward: found.forward }
+        Cargo { end, payload, stream: Some(index), forward: true }
     }
 
     /// A packet is handed over.
@@ -136,6 +151,8 @@ impl Ledger {
 
 /// Reports of flows without series that are taken at a sample.
 const AT_A_TIME: usize = 256;
+/// Connections of one flow that are told apart; of those before nothing is known any more.
+const MOST_STREAMS: usize = 1 << 16;
 /// Up to this many flows distributions have three digits, beyond it one.
 const MANY_FLOWS: usize = 100;
 
@@ -148,18 +165,44 @@ impl Entry {
         }
     }
 
+    /// The connection of a packet; each SYN begins one.
+    fn stream(&mut self, key: &FlowKey, tcp: &TcpHeader) -> u32 {
+        let ports = u32::from(key.source_port) << 16 | u32::from(key.destination_port);
+        if let Some((_, index)) = self.latest.filter(|&(latest, _)| latest == ports && !tcp.syn) {
+            return index;
+        }
+        let index = match self.by_ports.get(&ports) {
+            Some(&index) if !tcp.syn => index,
+            _ => self.add(ports, tcp),
+        };
+        self.latest = Some((ports, index));
+        index
+    }
+
+    #[cold]
+    fn add(&mut self, ports: u32, tcp: &TcpHeader) -> u32 {
+        if self.streams.len() >= MOST_STREAMS {
+            (self.streams, self.by_ports) = (Vec::new(), HashMap::new());
+        }
+        let index = self.streams.len() as u32;
+        // What follows the SYN is the stream's first byte; of one that has begun before it was seen nobody knows.
+        let through = tcp.syn.then(|| tcp.seq.wrapping_add(1));
+        self.streams.push(Stream { came: None, through });
+        self.by_ports.insert(ports, index);
+        index
+    }
+
     /// Bytes of a packet that got through for the first time: how far it takes the stream. What fills a hole counts when the
     /// hole is passed, so that nothing has to be remembered of holes.
     fn first_time(&mut self, cargo: Cargo) -> u32 {
-        if !cargo.is_stream || cargo.payload == 0 {
-            return cargo.payload;
-        }
-        let before = self.through.unwrap_or(cargo.end.wrapping_sub(cargo.payload));
+        let stream = cargo.stream.and_then(|index| self.streams.get_mut(index as usize));
+        let Some(stream) = stream.filter(|_| cargo.payload > 0) else { return cargo.payload };
+        let before = stream.through.unwrap_or(cargo.end.wrapping_sub(cargo.payload));
         let further = cargo.end.wrapping_sub(before) as i32;
         if further <= 0 {
             return 0;
         }
-        self.through = Some(cargo.end);
+        stream.through = Some(cargo.end);
         further as u32
     }
 }
@@ -190,5 +233,39 @@ impl Witness for Ledger {
             entry.record.restart();
             (entry.retransmits, entry.stats_before) = (0, entry.stats);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Header;
+    use narrows_core::HostId;
+
+    /// A program's flow has several connections, one after the other at the same ports, too: each has numbers of its own.
+    #[test]
+    fn regression_connections_of_one_flow_have_streams_of_their_own() {
+        let found = Found { flow: FlowId(0), way: 0, forward: true, src: HostId(0), dst: HostId(1) };
+        let mut ledger = Ledger::new(1, 1, 1, Arc::new(Board::new(1)), false);
+        let mut pass = |port: u16, seq: u32, syn: bool, payload: u8| {
+            let mut packet = vec![0x45, 0, 0, 40 + payload, 0, 0, 0, 0, 64, 6, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
+            packet.extend([&port.to_be_bytes()[..], &[0, 80], &seq.to_be_bytes(), &[0; 4]].concat());
+            packet.extend([0x50, if syn { 0x02 } else { 0x10 }, 0, 0, 0, 0, 0, 0]);
+            packet.resize(40 + usize::from(payload), 0);
+            let header = Header::read(&packet).unwrap();
+            let cargo = ledger.arrives(&found, &header, 0, payload.into(), Time::ZERO);
+            ledger.delivered(FlowId(0), cargo, packet.len() as u32, Span::ZERO);
+        };
+        for (port, seq) in [(1000, 7), (2000, 4_000_000_000), (1000, 3_000_000_000)] {
+            pass(port, seq, true, 0);
+            // The first is lost: what fills the hole counts when it has been passed.
+            pass(port, seq.wrapping_add(101), false, 100);
+            pass(port, seq.wrapping_add(1), false, 100);
+        }
+        pass(2000, 4_000_000_201, false, 50);
+        let entry = ledger.into_entries().remove(0);
+        assert_eq!(entry.record.payload(), 3 * 200 + 50);
+        // Of each pair the second came behind the first.
+        assert_eq!(entry.stats().retransmits, 3);
     }
 }

@@ -34,6 +34,7 @@ pub(crate) fn collect(
     let flows = flows(&outcomes);
     let timing = Punctuality::timing(&[&outcomes[0].punctuality, &outcomes[1].punctuality]);
     let bytes: usize = outcomes.iter().map(|outcome| outcome.frame_bytes + outcome.path.bytes()).sum();
+    let is_declared = !outcomes[0].flows.are_found();
     let mut records: Vec<_> = scenario.hops.iter().map(|_| None).collect();
     let mut entries = Vec::new();
     for (direction, (outcome, hops)) in outcomes.into_iter().zip(hops).enumerate() {
@@ -61,7 +62,11 @@ pub(crate) fn collect(
     let mut flow_summaries = Vec::new();
     for flow in flows {
         let entry: Option<Entry> = entries[flow.direction].get_mut(flow.number).and_then(Option::take);
-        let Some(entry) = entry else { continue };
+        let Some(mut entry) = entry else { continue };
+        // Acknowledgments are packets of their flow, too. What is found as it comes is another flow on its way back.
+        if is_declared && let Some(Some(back)) = entries[1 - flow.direction].get(flow.number) {
+            entry.record.lost += back.record.lost;
+        }
         let source = format!("flow:{}", flow.name);
         flow_summaries.push(entry.record.summary(flow.name, &flow.controller, flow.life, entry.stats()));
         cdfs.extend(entry.record.cdfs(&source));

@@ -19,15 +19,31 @@ use crate::sandbox::Tun;
 use crate::view::{HopView, View};
 use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::AsFd;
 use rustix::io::{Errno, readv, writev};
-use std::io::{IoSlice, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// What frames come from and go to: each read and each write is one, behind an [`Offload`].
+pub trait Device: AsFd {
+    /// Packets that were dropped so far because nobody read them in time.
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    fn dropped(&self) -> io::Result<u64>;
+}
+
+impl Device for Tun {
+    fn dropped(&self) -> io::Result<u64> {
+        Tun::dropped(self)
+    }
+}
+
 /// A direction at work.
-pub struct Pump<'a> {
-    from: &'a Tun,
-    to: &'a Tun,
+pub struct Pump<'a, D> {
+    from: &'a D,
+    to: &'a D,
     clock: Clock,
     path: Path,
     flows: Flows,
@@ -99,17 +115,17 @@ struct Frame {
     cargo: Cargo,
 }
 
-impl<'a> Pump<'a> {
+impl<'a, D: Device> Pump<'a, D> {
     /// Takes frames from one device to the other.
     pub fn new(
-        [from, to]: [&'a Tun; 2],
+        [from, to]: [&'a D; 2],
         course: Course<'_>,
         path: Path,
         flows: Flows,
         ledger: Ledger,
         whole: bool,
         shared: Shared,
-    ) -> Pump<'a> {
+    ) -> Pump<'a, D> {
         Pump {
             from,
             to,
@@ -249,7 +265,7 @@ impl<'a> Pump<'a> {
         };
         let headers = packet.len() - header.payload() as usize;
         let mut offset = 0;
-        let mut offer = |pump: &mut Pump<'_>, offload: Offload| {
+        let mut offer = |pump: &mut Pump<'_, D>, offload: Offload| {
             let ip_len = pump.spare.len();
             let payload = (ip_len - headers.min(ip_len)) as u32;
             let cargo = pump.ledger.arrives(&found, &header, offset, payload, now);

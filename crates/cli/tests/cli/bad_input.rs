@@ -58,7 +58,7 @@ fn flags() {
         (&["compare", "--flows", "new_reno", "--seed", "18446744073709551615"], &["--seed"]),
         (&["compare", "--nosuch"], &["--nosuch"]),
         (&["compaer"], &["compaer", "compare"]),
-        (&["nosuch"], &["nosuch", "compare|run|list|schema|diff|reproduce"]),
+        (&["nosuch"], &["nosuch", "compare|run|shell|list|schema|diff|reproduce"]),
         (&["list", "queue"], &["queues", "controllers"]),
         (&["run"], &["SCENARIO"]),
         (&["run", "missing.toml"], &["missing.toml"]),

@@ -1,6 +1,6 @@
 //! A path of one hop does what its link does when it is polled at its own times, for every discipline and kind of link.
 use crate::harness::{Arrival, Driven, Log, MTU, arrivals, hop, scenario, way};
-use narrows_core::link::Poll;
+use narrows_core::link::{Link, Poll};
 use narrows_core::queue::{Ctx, QueueConfig};
 use narrows_core::{DropReason, Ecn, PacketId, Pool, Rng, Span, Time};
 use narrows_scenario::Scenario;
@@ -30,21 +30,32 @@ fn polled(scenario: &Scenario, packets: &[Arrival], end: Time) -> Log {
             link.offer(id, &mut cx)
         };
         if poll {
-            wake = loop {
-                match link.poll(&mut Ctx { now, pool: &mut pool, drops: &mut drops }) {
-                    Poll::Sent(id) => {
-                        log.dropped.extend(drops.drain(..).map(|(id, reason)| (pool.remove(id).flow.0, reason)));
-                        let meta = pool.remove(id);
-                        log.delivered.push((meta.flow.0, now, meta.depart.since(meta.arrived), meta.ecn == Ecn::Ce));
-                    }
-                    Poll::Wait(at) => break Some(at),
-                    Poll::Idle => break None,
-                }
-            };
+            wake = poll_all(&mut link, now, &mut pool, &mut drops, &mut log);
         }
         log.dropped.extend(drops.drain(..).map(|(id, reason)| (pool.remove(id).flow.0, reason)));
     }
     log
+}
+
+/// Until it has nothing more to say; when it wants to be asked again.
+fn poll_all(
+    link: &mut Link,
+    now: Time,
+    pool: &mut Pool,
+    drops: &mut Vec<(PacketId, DropReason)>,
+    log: &mut Log,
+) -> Option<Time> {
+    loop {
+        match link.poll(&mut Ctx { now, pool, drops }) {
+            Poll::Sent(id) => {
+                log.dropped.extend(drops.drain(..).map(|(id, reason)| (pool.remove(id).flow.0, reason)));
+                let meta = pool.remove(id);
+                log.delivered.push((meta.flow.0, now, meta.depart.since(meta.arrived), meta.ecn == Ecn::Ce));
+            }
+            Poll::Wait(at) => return Some(at),
+            Poll::Idle => return None,
+        }
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::fs;
 
 pub(super) const TESTS: &[Test] = &[
     ("programs_at_both_ends", programs_at_both_ends),
+    ("iperf3_has_what_the_link_carries", iperf3_has_what_the_link_carries),
     ("places_are_filled_in", places_are_filled_in),
     ("a_program_that_fails_fails_the_run", a_program_that_fails_fails_the_run),
     ("a_server_that_fails_fails_the_run", a_server_that_fails_fails_the_run),
@@ -55,6 +56,21 @@ fn programs_at_both_ends() {
         assert!(hop(&result, "link").packets > 4 * 2 * 70, "{result:?}");
         none_is_left(SERVE);
     }
+}
+
+/// Four connections at once, of which one only carries what the two ends tell each other.
+fn iperf3_has_what_the_link_carries() {
+    if std::process::Command::new("iperf3").arg("--version").output().is_err() {
+        return println!("skipped: there is no iperf3");
+    }
+    let text = "warmup = \"1s\"\n".to_owned()
+        + &command("iperf3 -c {peer} -t 10 -P 3", "server = \"iperf3 -s -1\"").replace("fifo", "fq_codel");
+    let result = run("2500ms", &text);
+    let (link, flow) = (hop(&result, "link"), flow(&result, "program"));
+    assert!(link.utilisation > 0.8, "{link:?}");
+    // Of 1500 B 1448 are payload, and what fills a hole at the end of the warm-up may count after it.
+    assert!(flow.goodput_mbit <= 20.0 * 1448.0 / 1500.0 + 0.5, "{flow:?}");
+    assert!(flow.goodput_mbit > 20.0 * link.utilisation * 1448.0 / 1500.0 - 2.0, "{flow:?} {link:?}");
 }
 
 fn places_are_filled_in() {

@@ -1,0 +1,166 @@
+//! No allocation per packet: a pump that works twice as long carries twice the packets and allocates no more often.
+//!
+//! Frames come through one pair of sockets and leave through another, super-packets and datagrams, more than the link can send:
+//! so they are cut, queued, dropped, marked, joined and written, and the queue is as long in both runs.
+use narrows_core::{Bytes, Span, Time};
+use narrows_live::board::Board;
+use narrows_live::clock::Clock;
+use narrows_live::duplex::Course;
+use narrows_live::flows::{Declaration, FIRST_PORT, Flows};
+use narrows_live::frame::Offload;
+use narrows_live::ledger::Ledger;
+use narrows_live::path::{Path, Sampling, Way};
+use narrows_live::pump::{Device, Outcome, Pump, Shared};
+use narrows_live::round_trips::RoundTrips;
+use narrows_scenario::Scenario;
+use narrows_scenario::result::summary::HopSummary;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{read, write};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+// The benchmark counts with the same file.
+#[path = "../../../bench/src/allocator.rs"]
+mod allocator;
+
+#[global_allocator]
+static ALLOCATOR: allocator::Counting = allocator::Counting;
+
+/// A late wake-up finds more frames underway than ever before, each in a buffer that grows once or twice: some hundreds on a busy
+/// machine. One allocation per packet would be more than ten thousand.
+const GROWTH: u64 = 1000;
+
+const SCENARIO: &str = "duration = \"10s\"\n[[hop]]\nname = \"link\"\nrate = \"100mbit\"\n\
+                        queue = { kind = \"fq_codel\", limit = \"60p\", ce_threshold = \"1ms\" }\ndelay = \"2ms\"\noverhead = \"18B\"\nloss = 0.01\n\
+                        [[flow]]\nname = \"f\"\nrtt = \"10ms\"\nroute = [\"link\"]\n";
+
+#[test]
+fn twice_the_packets_take_no_more_allocations() {
+    let (packets, once) = run(1);
+    let (more_packets, twice) = run(2);
+    let extra = more_packets.saturating_sub(packets);
+    assert!(packets > 5000 && extra > 5000, "{packets} and {more_packets} packets show nothing");
+    let grown = twice.allocations.saturating_sub(once.allocations);
+    assert!(grown <= GROWTH, "{grown} more allocations for {extra} more packets; {once:?}, {twice:?}");
+    assert!(twice.peak_bytes <= 2 * once.peak_bytes, "memory grows: {once:?}, {twice:?}");
+}
+
+/// A socket in place of a device: it drops nothing.
+struct Socket(OwnedFd);
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Device for Socket {
+    fn dropped(&self) -> std::io::Result<u64> {
+        Ok(0)
+    }
+}
+
+/// Works for so many seconds: packets sent, and what that took.
+fn run(seconds: u64) -> (u64, allocator::Usage) {
+    let scenario = Scenario::parse(SCENARIO, "no_alloc.toml", std::path::Path::new("")).expect("it is legal");
+    let pair =
+        |flags: SocketFlags| socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("sockets");
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let ((near, from), (to, far)) = (pair(flags), pair(flags));
+    let (from, to) = (Socket(from), Socket(to));
+    let ended = AtomicBool::new(false);
+    let end = Time::ZERO + Span::s(seconds);
+    thread::scope(|scope| {
+        scope.spawn(|| feed(&near, &ended));
+        scope.spawn(|| drain(&far, &ended));
+        let (outcome, usage) = allocator::measure(|| {
+            // Equally many points, however long the run is.
+            let sampling = Sampling { spacing: Span::ms(20 * seconds), warmup: Time::ZERO, points: 51, gauges: None };
+            let clock = Clock::start();
+            let course = Course {
+                scenario: &scenario,
+                clock,
+                sampling,
+                tracked: 2,
+                end: Some(end),
+                mtu: Bytes(1500),
+                join: true,
+            };
+            let path = Path::new(&scenario, &[0], &[Way { hops: vec![0], tail: Span::ms(1) }], course.mtu, sampling);
+            let (sender, receiver) = ([10, 1, 0, 1].into(), [10, 2, 0, 1].into());
+            let flow = Declaration { sender, receiver, there: Some(0), back: None };
+            let flows = Flows::declared(vec![flow.clone(), flow]);
+            let ledger = Ledger::new(2, 2, sampling.points, Arc::new(Board::new(2)), false);
+            let [rounds, _] = RoundTrips::both(scenario.seed);
+            let shared = Shared { view: Arc::default(), rounds };
+            let pump = Pump::new([&from, &to], course, path, flows, ledger, false, shared);
+            pump.run(&AtomicBool::new(false), Some(end)).expect("it works to its end")
+        });
+        ended.store(true, Ordering::Relaxed);
+        let hop = figures(&scenario, outcome, end);
+        assert!(hop.drops.total > 0 && hop.marks > 0, "the link was never full: {hop:?}");
+        (hop.packets, usage)
+    })
+}
+
+fn figures(scenario: &Scenario, outcome: Outcome, end: Time) -> HopSummary {
+    assert_eq!(outcome.stray, 0);
+    let mut record = outcome.path.into_records().next().expect("a hop");
+    record.summary("link", scenario.hops[0].queue.to_string(), Bytes(1), end)
+}
+
+/// Ten segments of 1000 B and a datagram, each half a millisecond or a little more: 1.6 times the link's rate.
+fn feed(near: &OwnedFd, ended: &AtomicBool) {
+    let mut seq = 0u32;
+    while !ended.load(Ordering::Relaxed) {
+        // Full buffers mean that the pump is behind: then something is left out, as a device's queue would.
+        let _ = write(near, &super_packet(seq));
+        let _ = write(near, &datagram());
+        seq = seq.wrapping_add(10_000);
+        thread::sleep(Duration::from_micros(450));
+    }
+}
+
+fn drain(far: &OwnedFd, ended: &AtomicBool) {
+    let mut buffer = vec![0; 1 << 17];
+    while !ended.load(Ordering::Relaxed) {
+        while read(far, &mut *buffer).is_ok() {}
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// ECT(0), from 10.1.0.1 to 10.2.0.1; its header's checksum, which the joining looks at, is of ones' complement.
+fn network(length: usize, protocol: u8) -> Vec<u8> {
+    let mut header = vec![0x45, 2, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
+    header[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+    let sum: u32 = header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let folded = (folded & 0xffff) + (folded >> 16);
+    header[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+    header
+}
+
+fn super_packet(seq: u32) -> Vec<u8> {
+    let offload = Offload { flags: 1, gso_type: 1, hdr_len: 40, gso_size: 1000, csum_start: 20, csum_offset: 16 };
+    let mut frame = offload.to_bytes().to_vec();
+    frame.extend(network(40 + 10_000, 6));
+    frame.extend([&[0x80, 0][..], &FIRST_PORT.to_be_bytes(), &seq.to_be_bytes(), &[0, 0, 0, 1, 0x50, 0x10]].concat());
+    // Window, the pseudo-header's sum as the kernel leaves it, no urgent pointer.
+    let length = 20 + 10_000u32;
+    let sum = 0x0a01 + 1 + 0x0a02 + 1 + 6 + length;
+    let partial = ((sum & 0xffff) + (sum >> 16)) as u16;
+    frame.extend([&[0xff, 0xff][..], &partial.to_be_bytes(), &[0, 0]].concat());
+    frame.resize(frame.len() + 10_000, 0);
+    frame
+}
+
+fn datagram() -> Vec<u8> {
+    let mut frame = Offload::default().to_bytes().to_vec();
+    frame.extend(network(528, 17));
+    frame.extend([&[0x80, 0][..], &(FIRST_PORT + 1).to_be_bytes(), &[1, 252, 0, 0]].concat());
+    frame.resize(frame.len() + 500, 0);
+    frame
+}
