@@ -90,7 +90,9 @@ impl Drop for Screen {
 
 impl<'a> Watching<'a> {
     pub(crate) fn new(screen: Option<&'a Screen>) -> Watching<'a> {
-        Watching { screen, shown: None }
+        // A terminal's lines are there at once; elsewhere there is nothing to say in the first second.
+        let shown = screen.filter(|screen| screen.lines.is_none()).map(|_| Time::ZERO);
+        Watching { screen, shown }
     }
 }
 
