@@ -88,6 +88,10 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let privilege = narrows_live::sandbox::gain().map_err(world::failure)?;
     interrupt::install()?;
     let output = Output::claim(&args.out, &RUN_FILES.map(PathBuf::from))?;
+    if args.command.is_empty() {
+        // A prompt looks the same on either side of the bottleneck.
+        term::note("narrows: a shell behind the bottleneck, until its exit; the other end is at $NARROWS_PEER");
+    }
     let screen = args.watch.then(Screen::new);
     let mut launch = Launch { argv, ..Launch::default() };
     if args.json {

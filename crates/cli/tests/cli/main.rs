@@ -2,5 +2,6 @@
 mod bad_input;
 mod reproduce;
 mod results;
+#[cfg(target_os = "linux")]
 mod shell;
 mod support;
