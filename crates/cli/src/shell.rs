@@ -43,7 +43,7 @@ pub(crate) struct Shell {
     /// Each packet's one-way delay varies by so much, both ways
     #[arg(long, value_name = "TIME", default_value = "0ms", allow_hyphen_values = true)]
     jitter: String,
-    /// Share of packets that are lost behind each queue, 0 to 1
+    /// Share of packets that are lost behind each queue, from 0 up to, not including, 1
     #[arg(long, value_name = "SHARE", default_value = "0", allow_hyphen_values = true)]
     loss: String,
     /// Queue of both directions, with parameters: fq_codel:target=10ms,ecn=false
@@ -88,6 +88,10 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let privilege = narrows_live::sandbox::gain().map_err(world::failure)?;
     interrupt::install()?;
     let output = Output::claim(&args.out, &RUN_FILES.map(PathBuf::from))?;
+    if args.command.is_empty() {
+        // A prompt looks the same on either side of the bottleneck.
+        term::note("narrows: a shell behind the bottleneck, until its exit; the other end is at $NARROWS_PEER");
+    }
     let screen = args.watch.then(Screen::new);
     let mut launch = Launch { argv, ..Launch::default() };
     if args.json {
@@ -197,9 +201,11 @@ impl Shell {
             (Some(only), true) => only,
             _ => return Err(Failure::usage(format!("{queue_flag}: \"{queue}\" is not one queue; allowed: one"))),
         };
-        let loss = f64::parse(&self.loss).filter(|loss| (0.0..=1.0).contains(loss));
-        let loss = loss
-            .ok_or_else(|| Failure::usage(format!("--loss: cannot be {:?}; allowed: a share, 0 ..= 1", self.loss)))?;
+        let loss = f64::parse(&self.loss).filter(|loss| (0.0..1.0).contains(loss));
+        let loss = loss.ok_or_else(|| {
+            let message = format!("--loss: cannot be {:?}; allowed: a share from 0 up to, not including, 1", self.loss);
+            Failure::usage(message)
+        })?;
         let jitter = shorthand::span("--jitter", &self.jitter).map_err(Failure::usage)?;
         if jitter > delay {
             let message =

@@ -36,8 +36,9 @@ impl Screen {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
         let line = || {
             let bar = bars.add(ProgressBar::new_spinner());
-            // The template is a constant; were it wrong, there would be a spinner before the line.
-            if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            // No wider than the terminal: what wraps pushes the program's output away. The template is a constant; were it
+            // wrong, there would be a spinner before the line.
+            if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
                 bar.set_style(style);
             }
             bar
@@ -90,7 +91,9 @@ impl Drop for Screen {
 
 impl<'a> Watching<'a> {
     pub(crate) fn new(screen: Option<&'a Screen>) -> Watching<'a> {
-        Watching { screen, shown: None }
+        // A terminal's lines are there at once; elsewhere there is nothing to say in the first second.
+        let shown = screen.filter(|screen| screen.lines.is_none()).map(|_| Time::ZERO);
+        Watching { screen, shown }
     }
 }
 
@@ -119,12 +122,12 @@ fn copy_lines(reader: PipeReader, bars: &MultiProgress) {
     }
 }
 
-/// `down   18.4 Mbit/s   queue   34 packets   21.3 ms   drops    2 /s`
+/// `down   18.40 Mbit/s  queue   34 packets     21.3 ms  drops    2 /s  late 0.07 ms`, at most 80 columns.
 fn line(name: &str, view: &View) -> String {
     let Some(HopView { latest, .. }) = view.hops.first() else { return format!("{name:<5}–") };
     let sojourn = latest.sojourn_ms.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.1}"));
     format!(
-        "{name:<5}{:>8.2} Mbit/s   queue {:>5} packets {sojourn:>7} ms   drops {:>5.0} /s   late by {:.2} ms at worst",
+        "{name:<5}{:>7.2} Mbit/s  queue {:>4} packets {sojourn:>7} ms  drops {:>4.0} /s  late {:.2} ms",
         latest.throughput_mbit,
         latest.queue_packets,
         latest.drops_per_s,

@@ -126,7 +126,7 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
     let end = end.max(Time::ZERO + spacing);
     scenario.duration = end.since(Time::ZERO);
     scenario.flows.iter_mut().for_each(|flow| flow.stop = end);
-    let result = collect(&scenario, [&[0], &[1]], |outcomes| named(outcomes, &sockets), outcomes, end);
+    let result = collect(&scenario, [&[0], &[1]], |outcomes| named(outcomes, &sockets, spacing), outcomes, end);
     Ok(Ended { status, scenario, result })
 }
 
@@ -198,15 +198,16 @@ impl Sockets {
     }
 }
 
-/// The flows that carried most, in the order in which they came.
-fn named(outcomes: &[Outcome; 2], sockets: &[Sockets; 2]) -> Vec<Named> {
+/// The flows that carried most, in the order in which they came; a flow is taken to last for at least so long.
+fn named(outcomes: &[Outcome; 2], sockets: &[Sockets; 2], least: Span) -> Vec<Named> {
     let mut all: Vec<(u64, Time, Named)> = Vec::new();
     for (direction, (outcome, sockets)) in outcomes.iter().zip(sockets).enumerate() {
         for ((number, entry), key) in outcome.ledger.entries().iter().enumerate().zip(outcome.flows.keys()) {
             let Some(first) = entry.first.filter(|_| entry.record.payload() > 0) else { continue };
             let controller = sockets.controllers.get(&number).cloned().unwrap_or_else(|| "none".into());
             let name = key.to_string();
-            let life = entry.last.since(first);
+            // The bits of one packet, or of a burst, divided by next to nothing are no rate.
+            let life = entry.last.since(first).max(least);
             all.push((entry.record.payload(), first, Named { name, controller, direction, number, life }));
         }
     }

@@ -161,9 +161,10 @@ impl Comparison {
     }
 }
 
-/// `cubic` for `cubic.3`; a name without a number is its own group.
+/// `cubic` for `cubic.3`; a name without a number is its own group. So is one of addresses, with dots of their own:
+/// `icmp 192.0.2.1 > 192.0.2.2`.
 pub fn flow_group(flow: &str) -> &str {
-    match flow.rsplit_once('.') {
+    match flow.rsplit_once('.').filter(|_| !flow.contains(" > ")) {
         Some((group, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => group,
         _ => flow,
     }
@@ -203,6 +204,7 @@ mod tests {
         assert_eq!(flow_group("new_reno"), "new_reno");
         assert_eq!(flow_group("video.hd"), "video.hd");
         assert_eq!(flow_group("odd."), "odd.");
+        assert_eq!(flow_group("icmp 192.0.2.1 > 192.0.2.2"), "icmp 192.0.2.1 > 192.0.2.2");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Tables as values: which rows and figures there are, before anyone writes them as text or as HTML.
-use crate::comparison::{Comparison, Group, Run, Source};
+use crate::comparison::{Comparison, Group, Run, Source, flow_group};
 use crate::estimate::Estimate;
 use crate::figure::{COMPLETIONS, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS};
+use std::collections::HashMap;
 
 /// Rows of figures.
 #[derive(Clone, Debug)]
@@ -79,12 +80,14 @@ impl Table {
         Table::new(comparison, heads, figures, subjects)
     }
 
-    /// The table of flow groups; `None` when there is only one.
+    /// The table of flow groups; `None` when there is only one. Of very many, those with the most goodput.
     pub fn of_flow_groups(comparison: &Comparison) -> Option<Table> {
-        let groups = comparison.flow_groups();
+        let all = comparison.flow_groups();
+        let groups = largest(comparison, &all);
+        let head = if groups.len() < all.len() { "flows with most goodput" } else { "flows" };
         let flows = comparison.flows();
         let label = |group: &str| -> String {
-            match flows.iter().filter(|flow| crate::comparison::flow_group(flow) == group).count() {
+            match flows.iter().filter(|flow| flow_group(flow) == group).count() {
                 1 => group.to_owned(),
                 n => format!("{group} ×{n}"),
             }
@@ -99,7 +102,7 @@ impl Table {
         };
         let finite = comparison.runs().flat_map(|run| &run.result.summary.flows).any(|f| f.completion_s.is_some());
         let figures = [FLOWS, REPAIRS, COMPLETIONS, VERDICTS].concat();
-        (groups.len() > 1 || finite).then(|| Table::new(comparison, vec!["queue", "flows"], figures, subjects))
+        (groups.len() > 1 || finite).then(|| Table::new(comparison, vec!["queue", head], figures, subjects))
     }
 
     /// The table of single flows, the first `limit` of every run.
@@ -162,6 +165,26 @@ impl Column {
         let largest = magnitudes.fold(0.0, f64::max);
         Column { figure, decimals: figure.digits.decimals(largest, several_runs), largest }
     }
+}
+
+/// Groups of flows that one table shows.
+const MOST_GROUPS: usize = 16;
+
+/// The groups with the most goodput, in the order in which they are.
+fn largest<'a>(comparison: &Comparison, groups: &[&'a str]) -> Vec<&'a str> {
+    if groups.len() <= MOST_GROUPS {
+        return groups.to_vec();
+    }
+    let mut goodputs: HashMap<&str, f64> = HashMap::new();
+    for flow in comparison.runs().flat_map(|run| &run.result.summary.flows) {
+        *goodputs.entry(flow_group(&flow.name)).or_default() += flow.goodput_mbit;
+    }
+    let mut ranked: Vec<(usize, f64)> =
+        groups.iter().map(|&group| goodputs.get(group).copied().unwrap_or(0.0)).enumerate().collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    ranked.truncate(MOST_GROUPS);
+    ranked.sort_by_key(|&(index, _)| index);
+    ranked.into_iter().map(|(index, _)| groups[index]).collect()
 }
 
 fn queue_at(group: &Group, hop: &str) -> String {

@@ -4,5 +4,6 @@ mod bad_input;
 mod live;
 mod reproduce;
 mod results;
+#[cfg(target_os = "linux")]
 mod shell;
 mod support;

@@ -172,14 +172,17 @@ fn is_result(folder: &Path) -> bool {
         .all(|file| folder.join(file).is_file())
 }
 
-/// Meets one client, over either IP, and gives what comes of it.
-fn meet<T: Send + 'static>(serve: impl FnOnce(TcpStream) -> T + Send + 'static) -> (u16, JoinHandle<T>) {
+/// Meets one client, over either IP, and gives what comes of it; with the connection, which has to outlive the shell: what a
+/// host goes on sending to addresses that are somebody else's by then is not theirs.
+fn meet<T: Send + 'static>(
+    serve: impl FnOnce(&mut TcpStream) -> T + Send + 'static,
+) -> (u16, JoinHandle<(T, TcpStream)>) {
     let listener = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0")).expect("a port");
     let port = listener.local_addr().expect("an address").port();
     listener.set_nonblocking(true).expect("a socket");
     let served = thread::spawn(move || {
         let start = now();
-        let stream = loop {
+        let mut stream = loop {
             match listener.accept() {
                 Ok((stream, _)) => break stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -189,33 +192,34 @@ fn meet<T: Send + 'static>(serve: impl FnOnce(TcpStream) -> T + Send + 'static) 
             thread::sleep(Duration::from_millis(1));
         };
         stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(HANGS))).expect("a socket");
-        stream.set_nodelay(true).expect("a socket");
-        serve(stream)
+        // Its end is one packet, which nobody has to acknowledge.
+        rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("a socket");
+        let value = serve(&mut stream);
+        (value, stream)
     });
     (port, served)
 }
 
 /// Takes so many bytes and says that it has them.
-fn take(bytes: usize) -> impl FnOnce(TcpStream) -> usize + Send {
-    move |mut stream| {
-        let mut taken = vec![0; bytes];
-        stream.read_exact(&mut taken).expect("what was sent");
+fn take(bytes: usize) -> impl FnOnce(&mut TcpStream) + Send {
+    move |stream| {
+        stream.read_exact(&mut vec![0; bytes]).expect("what was sent");
         stream.write_all(b"thanks\n").expect("the client is there");
-        // Until it has heard of it.
-        let _ = stream.read(&mut [0]);
-        taken.len()
     }
 }
 
-/// The shortest of some round trips, of a line that comes back.
-fn round_trip(mut stream: TcpStream) -> Duration {
+/// The shortest of some round trips, of a line that comes back; and a line that ends them.
+fn round_trip(stream: &mut TcpStream) -> Duration {
+    stream.set_nodelay(true).expect("a socket");
     let mut turn = || {
         let start = now();
         stream.write_all(b"x\n").expect("the client is there");
         stream.read_exact(&mut [0; 2]).expect("what comes back");
         start.elapsed()
     };
-    (0..3).map(|_| turn()).min().expect("there were some")
+    let shortest = (0..3).map(|_| turn()).min().expect("there were some");
+    stream.write_all(b"end\n").expect("the client is there");
+    shortest
 }
 
 /// What a client does that sends so much and waits until it has arrived.
@@ -223,7 +227,7 @@ fn give(peer: &str, port: u16, bytes: usize) -> String {
     format!("exec 3<>/dev/tcp/{peer}/{port} && head -c {bytes} /dev/zero >&3 && read -r answer <&3 && echo $answer")
 }
 
-/// What a client does that sends every line back.
+/// What a client does that sends every line back until it is the end.
 fn echo(peer: &str, port: u16) -> String {
-    format!("exec 3<>/dev/tcp/{peer}/{port} && while read -r line <&3; do echo $line >&3; done")
+    format!("exec 3<>/dev/tcp/{peer}/{port} && while read -r line <&3 && [ $line != end ]; do echo $line >&3; done")
 }

@@ -95,7 +95,8 @@ impl Process {
         *self.status.insert(self.ended.recv().unwrap_or(KILLED))
     }
 
-    /// `SIGINT` to the command and everything that it started, as Ctrl-C gives to a terminal's foreground.
+    /// `SIGINT` to the command and everything that it started, as Ctrl-C gives to a terminal's foreground; not if Ctrl-C has
+    /// just done it.
     pub fn interrupt(&self) {
         // The only failure is that it has ended.
         let _ = pidfd_send_signal(&self.init, sys::INTERRUPT);

@@ -191,7 +191,9 @@ fn init(command: c_int, status: RawFd) -> ! {
                 unsafe { libc::_exit(ended.exit_status().unwrap_or(1)) };
             }
         }
-        if wait_for_signal() == Some(INTERRUPT.as_raw()) {
+        // We are in the command's process group: whoever sent `SIGINT` to that has sent it to the command, too, and a second one
+        // would end what the first one is to let finish.
+        if wait_for_signal() == Some(INTERRUPT.as_raw()) && !take_pending(libc::SIGINT) {
             // SAFETY: a number in, a number out. All processes of this namespace but this one.
             unsafe { libc::kill(-1, libc::SIGINT) };
         }
@@ -200,6 +202,18 @@ fn init(command: c_int, status: RawFd) -> ! {
 
 /// What the init takes as a wish to interrupt the command.
 pub(super) const INTERRUPT: Signal = Signal::USR1;
+
+/// Whether a blocked signal has come; it is not pending any more then.
+fn take_pending(signal: c_int) -> bool {
+    let mut set = MaybeUninit::uninit();
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: sigemptyset initialises the set before it is read; sigtimedwait may be given nothing to write to.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal);
+        libc::sigtimedwait(set.as_ptr(), ptr::null_mut(), &at_once) == signal
+    }
+}
 
 /// Waits for a child's end or a wish from outside. Signals are blocked, so none is lost in between; what processes inside wish
 /// is not heard.

@@ -66,7 +66,7 @@ fn a_command_hears_of_ctrl_c_once_and_may_take_its_time() {
     }
     let place = Place::new("shell-heard");
     let script = "trap 'echo heard; count=$((count + 1))' INT; echo ready; \
-                  for i in 1 2 3 4 5; do sleep 0.2; done; exit $((40 + count))";
+                  for i in 1 2 3 4 5; do sleep 0.1; done; exit $((40 + count))";
     let running = Running::shell(&place, "out", &[], script);
     running.lines(1);
     running.signal_group(Signal::INT);
