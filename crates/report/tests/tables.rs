@@ -51,6 +51,22 @@ codel  cubic ×2     57.6    60.0     64.0           48          –           �
 }
 
 #[test]
+fn of_very_many_kinds_those_that_carry_most_are_shown() {
+    let names: Vec<String> = (0..20).map(|n| format!("tcp 192.0.2.1:{} > 192.0.2.2:80", 1000 + n)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut comparison = comparison(&QUEUES[..1], &names, 1);
+    for (n, flow) in comparison.groups[0].runs[0].result.summary.flows.iter_mut().enumerate() {
+        // The ninth to the twelfth carry least.
+        flow.goodput_mbit = if (8..12).contains(&n) { 0.5 } else { 1.0 + n as f64 };
+    }
+    let text = terminal::comparison(&comparison, &Style { width: None, colour: false });
+    assert!(text.contains("flows with most goodput"), "{text}");
+    let shown: Vec<bool> = names.iter().map(|name| text.contains(name)).collect();
+    let expected: Vec<bool> = (0..20).map(|n| !(8..12).contains(&n)).collect();
+    assert_eq!(shown, expected, "{text}");
+}
+
+#[test]
 fn hops_have_rows_of_their_own() {
     let mut result = comparison(&QUEUES[..1], &["cubic"], 1);
     let hops = &mut result.groups[0].runs[0].result.summary.hops;
