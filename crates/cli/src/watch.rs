@@ -5,7 +5,7 @@ use crate::interrupt;
 use crate::term;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_core::{Span, Time};
-use narrows_live::launch::{Launch, Stream};
+use narrows_live::launch::{Launch, Stream, Wish};
 use narrows_live::shell::Onlooker;
 use narrows_live::view::{HopView, View};
 use std::io::{BufRead, BufReader, IsTerminal, PipeReader};
@@ -98,7 +98,7 @@ impl<'a> Watching<'a> {
 }
 
 impl Onlooker for Watching<'_> {
-    fn look(&mut self, now: Time, views: [View; 2]) -> bool {
+    fn look(&mut self, now: Time, views: [View; 2]) -> Wish {
         if let Some(screen) = self.screen {
             let every = if screen.lines.is_some() { REDRAW } else { PRINT };
             if self.shown.is_none_or(|shown| now.since(shown) >= every) {
@@ -106,7 +106,15 @@ impl Onlooker for Watching<'_> {
                 screen.show(&views);
             }
         }
-        !interrupt::requested()
+        match interrupt::requested() {
+            false => Wish::GoOn,
+            // Whoever sits before a program knows what Ctrl-C means to it: an interpreter's prompt goes on.
+            true if std::io::stdin().is_terminal() => {
+                interrupt::answered();
+                Wish::Interrupt
+            }
+            true => Wish::End,
+        }
     }
 }
 

@@ -38,7 +38,7 @@ pub mod run {
 /// Commands behind a bottleneck.
 pub mod shell {
     use crate::LiveError;
-    use crate::launch::{Launch, Status};
+    use crate::launch::{Launch, Status, Wish};
     use crate::sandbox::Privilege;
     use crate::view::View;
     use narrows_core::Time;
@@ -59,8 +59,8 @@ pub mod shell {
 
     /// Sees what happens while a command runs.
     pub trait Onlooker {
-        /// `false` asks the command to end.
-        fn look(&mut self, now: Time, views: [View; 2]) -> bool;
+        /// What is wanted of the command.
+        fn look(&mut self, now: Time, views: [View; 2]) -> Wish;
     }
 
     /// What remains of a command.

@@ -87,3 +87,14 @@ impl fmt::Display for Status {
         }
     }
 }
+
+/// What somebody who looks on wants of a running command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// That it goes on.
+    GoOn,
+    /// That it hears of a Ctrl-C, and does with it what it will.
+    Interrupt,
+    /// That it ends: by itself when it hears of it, or soon after all the same.
+    End,
+}

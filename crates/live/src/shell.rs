@@ -10,6 +10,7 @@ use crate::duplex::{Course, Direction, Running, drive};
 use crate::endpoint::diag::Diag;
 use crate::flows::Flows;
 use crate::frame::FlowKey;
+use crate::launch::Wish;
 use crate::outcome::{Named, collect};
 use crate::path::{Sampling, Way};
 use crate::pump::Outcome;
@@ -39,8 +40,8 @@ pub struct Shell {
 
 /// Sees what happens while a command runs.
 pub trait Onlooker {
-    /// Called a few times a second, with what the command sends and what it receives; `false` asks the command to end.
-    fn look(&mut self, now: Time, views: [View; 2]) -> bool;
+    /// Called a few times a second, with what the command sends and what it receives.
+    fn look(&mut self, now: Time, views: [View; 2]) -> Wish;
 }
 
 /// What remains of a command.
@@ -62,6 +63,8 @@ const TICK: Duration = Duration::from_millis(50);
 const GRACE: Span = Span::s(2);
 /// What a companion has to get ready.
 const HEAD_START: Duration = Duration::from_millis(200);
+/// How long what a command sent last is waited for, at most.
+const LONGEST_WAIT: Span = Span::s(1);
 /// Flows whose sockets are looked at, each way.
 const WATCHED: usize = 1024;
 /// Flows that a result names, those with the most payload.
@@ -109,6 +112,7 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
         mtu: Bytes(u64::from(mtu)),
         join: true,
     };
+    let afterwards = scenario.hops.iter().fold(Span::ms(5), |sum, hop| sum + hop.delay + hop.jitter).min(LONGEST_WAIT);
     let mut sockets = [Sockets::open(&inner, &boards[0])?, Sockets::open(&outer, &boards[1])?];
     let ((status, end), outcomes) =
         drive([&devices[0], &devices[1]], [direction(0), direction(1)], course, |running| {
@@ -120,6 +124,8 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
             }
             let command = Process::spawn(&inner, &launch)?;
             let status = attend(command, running, clock, &mut sockets, onlooker)?;
+            // What the command sent last is still on its way.
+            std::thread::sleep(Duration::from_nanos(afterwards.as_ns()));
             Ok((status, clock.now()))
         })?;
     // A run has a length, however short its command was.
@@ -152,13 +158,15 @@ fn attend(
         for (sockets, view) in sockets.iter_mut().zip(&views) {
             sockets.look(&view.flows)?;
         }
-        match asked {
-            None if !onlooker.look(now, views) => {
+        match (onlooker.look(now, views), asked) {
+            (Wish::GoOn, None) => {}
+            (Wish::Interrupt, None) => command.interrupt(),
+            (Wish::End, None) => {
                 command.interrupt();
                 asked = Some(now);
             }
-            Some(since) if now.since(since) > GRACE => return Ok(command.kill()),
-            _ => {}
+            (_, Some(since)) if now.since(since) > GRACE => return Ok(command.kill()),
+            (_, Some(_)) => {}
         }
     }
 }
