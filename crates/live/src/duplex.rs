@@ -136,7 +136,8 @@ pub fn drive<T>(
         let mut outcomes = [outcomes.next().ok_or_else(missing)??, outcomes.next().ok_or_else(missing)??];
         // Not by the threads themselves: the kernel answers behind a lock that anybody on the machine may hold for long.
         for (outcome, device) in outcomes.iter_mut().zip(devices) {
-            outcome.punctuality.overran(device.dropped().map_err(LiveError::system("ask a device what it dropped"))?);
+            let dropped = device.dropped().map_err(LiveError::system("ask a device what it dropped"))?;
+            outcome.punctuality.overran(dropped + outcome.refused);
         }
         Ok((result?, outcomes))
     })

@@ -38,41 +38,8 @@ pub mod run {
 /// Commands behind a bottleneck.
 pub mod shell {
     use crate::LiveError;
-    use crate::launch::{Launch, Status, Wish};
+    pub use crate::launch::{Ended, Onlooker, Shell, Wish};
     use crate::sandbox::Privilege;
-    use crate::view::View;
-    use narrows_core::Time;
-    use narrows_scenario::{RunResult, Scenario};
-
-    /// What to run, and behind what.
-    #[derive(Debug)]
-    pub struct Shell {
-        /// Two hops.
-        pub scenario: Scenario,
-        /// Longest packet, bytes.
-        pub mtu: u32,
-        /// The command.
-        pub launch: Launch,
-        /// A program at the outer end.
-        pub companion: Option<Launch>,
-    }
-
-    /// Sees what happens while a command runs.
-    pub trait Onlooker {
-        /// What is wanted of the command.
-        fn look(&mut self, now: Time, views: [View; 2]) -> Wish;
-    }
-
-    /// What remains of a command.
-    #[derive(Debug)]
-    pub struct Ended {
-        /// How it ended.
-        pub status: Status,
-        /// What ran.
-        pub scenario: Scenario,
-        /// What was measured.
-        pub result: RunResult,
-    }
 
     /// # Errors
     /// None: nobody can call it.

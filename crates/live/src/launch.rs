@@ -1,4 +1,7 @@
-//! A command to start, and how it ended: the same on every system.
+//! A command to start, behind what, and how it ended: the same on every system.
+use crate::view::View;
+use narrows_core::Time;
+use narrows_scenario::{RunResult, Scenario};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
@@ -97,4 +100,34 @@ pub enum Wish {
     Interrupt,
     /// That it ends: by itself when it hears of it, or soon after all the same.
     End,
+}
+
+/// What to run, and behind what.
+#[derive(Debug)]
+pub struct Shell {
+    /// Two hops: what the command sends crosses the first, what it receives the second. Its length is given by the command.
+    pub scenario: Scenario,
+    /// Longest packet, bytes.
+    pub mtu: u32,
+    /// The command; `{peer}` in it stands for the outer end's address.
+    pub launch: Launch,
+    /// A program that runs at the outer end meanwhile: `iperf3 -s`.
+    pub companion: Option<Launch>,
+}
+
+/// Sees what happens while a command runs.
+pub trait Onlooker {
+    /// Called a few times a second, with what the command sends and what it receives.
+    fn look(&mut self, now: Time, views: [View; 2]) -> Wish;
+}
+
+/// What remains of a command.
+#[derive(Debug)]
+pub struct Ended {
+    /// How it ended.
+    pub status: Status,
+    /// What ran, with its length.
+    pub scenario: Scenario,
+    /// What was measured.
+    pub result: RunResult,
 }

@@ -15,30 +15,14 @@ use crate::path::{Delivery, Path};
 use crate::priority::{Work, keep_times};
 use crate::punctuality::Punctuality;
 use crate::round_trips::RoundTrips;
-use crate::sandbox::Tun;
 use crate::view::{HopView, View};
 use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::{Errno, readv, writev};
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{IoSlice, IoSliceMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-
-/// What frames come from and go to: each read and each write is one, behind an [`Offload`].
-pub trait Device: AsFd {
-    /// Packets that were dropped so far because nobody read them in time.
-    ///
-    /// # Errors
-    /// When that cannot be told.
-    fn dropped(&self) -> io::Result<u64>;
-}
-
-impl Device for Tun {
-    fn dropped(&self) -> io::Result<u64> {
-        Tun::dropped(self)
-    }
-}
 
 /// A direction at work.
 pub struct Pump<'a, D> {
@@ -115,7 +99,7 @@ struct Frame {
     cargo: Cargo,
 }
 
-impl<'a, D: Device> Pump<'a, D> {
+impl<'a, D: AsFd> Pump<'a, D> {
     /// Takes frames from one device to the other.
     pub fn new(
         [from, to]: [&'a D; 2],

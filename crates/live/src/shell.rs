@@ -10,50 +10,18 @@ use crate::duplex::{Course, Direction, Running, drive};
 use crate::endpoint::diag::Diag;
 use crate::flows::Flows;
 use crate::frame::FlowKey;
-use crate::launch::Wish;
+pub use crate::launch::{Ended, Onlooker, Shell, Wish};
 use crate::outcome::{Named, collect};
 use crate::path::{Sampling, Way};
 use crate::pump::Outcome;
 use crate::run::carries_whole;
-use crate::sandbox::{Block, Launch, Namespace, Privilege, Process, Route, Status, Tun, TunSpec};
-use crate::view::View;
+use crate::sandbox::{Block, Namespace, Privilege, Process, Route, Status, Tun, TunSpec};
 use narrows_core::{Bytes, Span, Time};
-use narrows_scenario::{RunResult, Scenario};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What to run, and behind what.
-#[derive(Debug)]
-pub struct Shell {
-    /// Two hops: what the command sends crosses the first, what it receives the second. Its length is given by the command.
-    pub scenario: Scenario,
-    /// Longest packet, bytes.
-    pub mtu: u32,
-    /// The command; `{peer}` in it stands for the outer end's address.
-    pub launch: Launch,
-    /// A program that runs at the outer end meanwhile: `iperf3 -s`.
-    pub companion: Option<Launch>,
-}
-
-/// Sees what happens while a command runs.
-pub trait Onlooker {
-    /// Called a few times a second, with what the command sends and what it receives.
-    fn look(&mut self, now: Time, views: [View; 2]) -> Wish;
-}
-
-/// What remains of a command.
-#[derive(Debug)]
-pub struct Ended {
-    /// How it ended.
-    pub status: Status,
-    /// What ran, with its length.
-    pub scenario: Scenario,
-    /// What was measured.
-    pub result: RunResult,
-}
 
 /// Names of the environment's variables that hold the outer end's addresses.
 pub const PEER: [&str; 2] = ["NARROWS_PEER", "NARROWS_PEER6"];

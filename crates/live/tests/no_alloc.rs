@@ -10,11 +10,11 @@ use narrows_live::flows::{Declaration, FIRST_PORT, Flows};
 use narrows_live::frame::Offload;
 use narrows_live::ledger::Ledger;
 use narrows_live::path::{Path, Sampling, Way};
-use narrows_live::pump::{Device, Outcome, Pump, Shared};
+use narrows_live::pump::{Outcome, Pump, Shared};
 use narrows_live::round_trips::RoundTrips;
 use narrows_scenario::Scenario;
 use narrows_scenario::result::summary::HopSummary;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::{read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::sync::Arc;
@@ -48,21 +48,6 @@ fn twice_the_packets_take_no_more_allocations() {
     assert!(twice.peak_bytes <= 2 * once.peak_bytes, "memory grows: {once:?}, {twice:?}");
 }
 
-/// A socket in place of a device: it drops nothing.
-struct Socket(OwnedFd);
-
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl Device for Socket {
-    fn dropped(&self) -> std::io::Result<u64> {
-        Ok(0)
-    }
-}
-
 /// Works for so many seconds: packets sent, and what that took.
 fn run(seconds: u64) -> (u64, allocator::Usage) {
     let scenario = Scenario::parse(SCENARIO, "no_alloc.toml", std::path::Path::new("")).expect("it is legal");
@@ -70,7 +55,6 @@ fn run(seconds: u64) -> (u64, allocator::Usage) {
         |flags: SocketFlags| socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("sockets");
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let ((near, from), (to, far)) = (pair(flags), pair(flags));
-    let (from, to) = (Socket(from), Socket(to));
     let ended = AtomicBool::new(false);
     let end = Time::ZERO + Span::s(seconds);
     thread::scope(|scope| {

@@ -9,11 +9,11 @@ use narrows_live::flows::{Declaration, FIRST_PORT, Flows};
 use narrows_live::frame::{Header, Offload};
 use narrows_live::ledger::{Entry, Ledger};
 use narrows_live::path::{Path, Sampling, Way};
-use narrows_live::pump::{Device, Pump, Shared};
+use narrows_live::pump::{Pump, Shared};
 use narrows_live::round_trips::RoundTrips;
 use narrows_scenario::Scenario;
 use narrows_scenario::result::summary::HopSummary;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::sync::Arc;
@@ -40,21 +40,6 @@ enum Reader {
     IsGone,
 }
 
-/// A socket in place of a device: it drops nothing.
-struct Socket(OwnedFd);
-
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl Device for Socket {
-    fn dropped(&self) -> std::io::Result<u64> {
-        Ok(0)
-    }
-}
-
 /// Puts these frames through a link, so far apart, the last one after a pause, and ends a while after it.
 fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left {
     let text = format!(
@@ -67,7 +52,6 @@ fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("sockets")
     };
     let ((near, from), (to, far)) = (pair(), pair());
-    let (from, to) = (Socket(from), Socket(to));
     let mut far = (reader != Reader::IsGone).then_some(far);
     let (stop, out) = (AtomicBool::new(false), std::sync::Mutex::new(Vec::new()));
     let outcome = thread::scope(|scope| {

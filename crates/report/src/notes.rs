@@ -47,7 +47,7 @@ fn of_group(group: &Group, who: String) -> Vec<Note> {
     let overrun = timings.iter().map(|timing| timing.overrun_packets).max().unwrap_or(0);
     if overrun > 0 {
         let packets = if overrun == 1 { "packet" } else { "packets" };
-        warn(format!("{who}lost {overrun} {packets} in front of the queues: they were not read in time"));
+        warn(format!("{who}lost {overrun} {packets} at the devices: not read in time, or not taken"));
     }
     notes
 }

@@ -182,8 +182,8 @@ pub struct Timing {
     /// Share of them that were read in a wake-up more than 1 ms late, 0 to 1: they may have arrived as much before the
     /// time that was noted.
     pub stamped_late_share: f64,
-    /// Packets that the system dropped in front of these threads, because they had not read in time: no queue of the scenario
-    /// saw them. Since the start, warm-up included.
+    /// Packets that the devices lost: dropped before these threads had read them, so that no queue of the scenario saw them, or
+    /// not taken from them. Since the start, warm-up included.
     #[serde(default)]
     pub overrun_packets: u64,
     /// How often the threads that carry packets woke up.
