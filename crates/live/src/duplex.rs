@@ -9,6 +9,7 @@ use crate::pump::{Outcome, Pump, Shared};
 use crate::round_trips::RoundTrips;
 use crate::sandbox::Tun;
 use crate::view::View;
+use crate::waiting::Waiting;
 use narrows_core::{Bytes, Time};
 use narrows_scenario::Scenario;
 use rustix::io::Errno;
@@ -85,7 +86,7 @@ pub fn drive<T>(
     let stop = AtomicBool::new(false);
     let views = [(); 2].map(|()| Arc::new(Mutex::new(View::default())));
     let [there, back] = directions;
-    let pump = |direction: Direction, from: usize, rounds: RoundTrips| {
+    let pump = |direction: Direction, from: usize, rounds: RoundTrips, waiting: Waiting| {
         // What a queue takes for a full-sized packet.
         let mtu = if direction.whole { SUPER_PACKET } else { course.mtu };
         let path = Path::new(course.scenario, &direction.hops, &direction.ways, mtu, course.sampling);
@@ -103,11 +104,12 @@ pub fn drive<T>(
             direction.flows,
             ledger,
             direction.whole,
-            Shared { view: Arc::clone(&views[from]), rounds },
+            Shared { view: Arc::clone(&views[from]), rounds, waiting },
         )
     };
     let [rounds_there, rounds_back] = RoundTrips::both(course.scenario.seed);
-    let pumps = [pump(there, 0, rounds_there), pump(back, 1, rounds_back)];
+    let [waiting_there, waiting_back] = Waiting::both();
+    let pumps = [pump(there, 0, rounds_there, waiting_there), pump(back, 1, rounds_back, waiting_back)];
     let stop = &stop;
     thread::scope(|scope| {
         let mut started = Vec::new();

@@ -50,6 +50,8 @@ pub mod run;
 pub mod sandbox;
 #[cfg(target_os = "linux")]
 pub mod shell;
+#[cfg(target_os = "linux")]
+pub mod waiting;
 
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{run, sandbox, shell};

@@ -16,8 +16,8 @@ use crate::priority::{Work, keep_times};
 use crate::punctuality::Punctuality;
 use crate::round_trips::RoundTrips;
 use crate::view::{HopView, View};
+use crate::waiting::Waiting;
 use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::{Errno, readv, writev};
 use std::io::{IoSlice, IoSliceMut};
@@ -56,8 +56,10 @@ pub struct Pump<'a, D> {
 pub struct Shared {
     /// Those who look on.
     pub view: Arc<Mutex<View>>,
-    /// The other direction.
+    /// The other direction, for flows' round trips.
     pub rounds: RoundTrips,
+    /// The other direction's thread, for what it sees come.
+    pub waiting: Waiting,
 }
 
 /// What a direction leaves behind.
@@ -194,28 +196,28 @@ impl<'a, D: AsFd> Pump<'a, D> {
         // Packets that follow each other closely share a wake-up, as a network card's share an interrupt.
         let due = self.path.sleeps_until().map(|at| at.max(self.handed_over + LEAST_APART));
         let until = [due, end].into_iter().flatten().fold(now + LONGEST_SLEEP, Time::min);
-        let left = until.since(now).as_ns();
-        let timeout = Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
-        match poll(&mut [PollFd::new(self.from, PollFlags::IN)], Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
+        self.shared.waiting.wait(self.from, self.clock, until, self.handed_over)?;
         self.punctuality.woke(until, self.clock.now());
         Ok(())
     }
 
     /// Takes in frames; says whether there are no more for now.
     fn receive(&mut self, buffer: &mut [u8]) -> Result<bool, Errno> {
+        let mut first_came = self.shared.waiting.first_came();
         for _ in 0..READS_AT_A_TIME {
             let mut offload = [0; Offload::LEN];
             let read = readv(self.from, &mut [IoSliceMut::new(&mut offload), IoSliceMut::new(buffer)]);
             match read {
                 Ok(n) if n > Offload::LEN => {
                     let packet = &buffer[..n - Offload::LEN];
-                    self.take_in(Offload::from_bytes(offload), packet);
+                    let now = first_came.take().unwrap_or_else(|| self.clock.now());
+                    self.take_in(Offload::from_bytes(offload), packet, now);
                 }
                 Ok(_) => self.stray += 1,
-                Err(Errno::AGAIN) => return Ok(true),
+                Err(Errno::AGAIN) => {
+                    self.shared.waiting.found_empty(self.clock.now());
+                    return Ok(true);
+                }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
@@ -223,9 +225,8 @@ impl<'a, D: AsFd> Pump<'a, D> {
         Ok(false)
     }
 
-    /// A frame has come: its packets are offered to the path, all at this time.
-    fn take_in(&mut self, offload: Offload, packet: &[u8]) {
-        let now = self.clock.now();
+    /// A frame has come at this time: its packets are offered to the path, all of them now.
+    fn take_in(&mut self, offload: Offload, packet: &[u8], now: Time) {
         self.punctuality.read();
         let Ok(header) = Header::read(packet) else {
             self.stray += 1;
@@ -342,7 +343,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
             self.path.release(id);
         }
         match written {
-            Ok(_) => Ok(()),
+            Ok(_) => self.shared.waiting.look_for_answers(self.to, self.clock),
             // The device is gone.
             Err(Errno::BADF | Errno::BADFD) => Err(Errno::BADFD),
             Err(_) => {

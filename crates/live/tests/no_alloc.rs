@@ -12,6 +12,7 @@ use narrows_live::ledger::Ledger;
 use narrows_live::path::{Path, Sampling, Way};
 use narrows_live::pump::{Outcome, Pump, Shared};
 use narrows_live::round_trips::RoundTrips;
+use narrows_live::waiting::Waiting;
 use narrows_scenario::Scenario;
 use narrows_scenario::result::summary::HopSummary;
 use rustix::fd::OwnedFd;
@@ -79,7 +80,8 @@ fn run(seconds: u64) -> (u64, allocator::Usage) {
             let flows = Flows::declared(vec![flow.clone(), flow]);
             let ledger = Ledger::new(2, 2, sampling.points, Arc::new(Board::new(2)), false);
             let [rounds, _] = RoundTrips::both(scenario.seed);
-            let shared = Shared { view: Arc::default(), rounds };
+            let [waiting, _] = Waiting::both();
+            let shared = Shared { view: Arc::default(), rounds, waiting };
             let pump = Pump::new([&from, &to], course, path, flows, ledger, false, shared);
             pump.run(&AtomicBool::new(false), Some(end)).expect("it works to its end")
         });

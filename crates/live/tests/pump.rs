@@ -11,6 +11,7 @@ use narrows_live::ledger::{Entry, Ledger};
 use narrows_live::path::{Path, Sampling, Way};
 use narrows_live::pump::{Pump, Shared};
 use narrows_live::round_trips::RoundTrips;
+use narrows_live::waiting::Waiting;
 use narrows_scenario::Scenario;
 use narrows_scenario::result::summary::HopSummary;
 use rustix::fd::OwnedFd;
@@ -65,7 +66,8 @@ fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left
             let ledger = Ledger::new(2, 2, 100, Arc::new(Board::new(2)), false);
             let flows = Flows::declared(vec![flow.clone(), flow]);
             let [rounds, _] = RoundTrips::both(scenario.seed);
-            let shared = Shared { view: Arc::default(), rounds };
+            let [waiting, _] = Waiting::both();
+            let shared = Shared { view: Arc::default(), rounds, waiting };
             Pump::new([&from, &to], course, path, flows, ledger, false, shared).run(&stop, None)
         });
         if reader == Reader::Reads {

@@ -1,0 +1,162 @@
+//! How a direction's thread waits, so that a processor that had gone to rest costs as little exactness as possible.
+//!
+//! Waking a processor takes tens of microseconds, in a virtual machine a hundred. Two things make up for it:
+//! - where packets are far apart, the thread sleeps until shortly before the next is due and looks at the clock for the rest;
+//! - an answer (an acknowledgment, an echo) mostly comes out of the receiving kernel while the other direction's thread still
+//!   writes the packet that it answers. That thread is awake: it notes when the answer was there, and the thread that reads
+//!   it later stamps it with that time.
+use crate::clock::Clock;
+use narrows_core::{Span, Time};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Packets this far apart are worth a look at the clock.
+const SPARSE: Span = Span::ms(3);
+/// So long before the next one is due.
+const AHEAD: Span = Span::us(150);
+
+/// One of two threads that wait for frames, each on the device that the other writes to.
+#[derive(Debug)]
+pub struct Waiting {
+    /// When the other thread saw something on our device, ns; zero before it has.
+    seen: Arc<AtomicU64>,
+    /// The same of what we see on its device.
+    shown: Arc<AtomicU64>,
+    /// Since when there was nothing on our device, as far as we know.
+    empty_since: Time,
+}
+
+impl Waiting {
+    /// Both threads of a pair.
+    pub fn both() -> [Waiting; 2] {
+        let marks = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
+        [0, 1].map(|own: usize| Waiting {
+            seen: Arc::clone(&marks[own]),
+            shown: Arc::clone(&marks[1 - own]),
+            empty_since: Time::ZERO,
+        })
+    }
+
+    /// There was nothing to be read on our device just now.
+    pub fn found_empty(&mut self, now: Time) {
+        self.seen.store(0, Ordering::Relaxed);
+        self.empty_since = now;
+    }
+
+    /// Waits until something is on the device, but not beyond `until`. `last` is when packets were handed over last.
+    ///
+    /// # Errors
+    /// When the system cannot wait.
+    pub fn wait(&self, device: &impl AsFd, clock: Clock, until: Time, last: Time) -> Result<(), Errno> {
+        if until.since(last) < SPARSE {
+            return readable_within(device, until.since(clock.now())).map(drop);
+        }
+        let sleep = until.since(clock.now()).saturating_sub(AHEAD);
+        if sleep > Span::ZERO && readable_within(device, sleep)? {
+            return Ok(());
+        }
+        while clock.now() < until && !readable_within(device, Span::ZERO)? {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
+    /// When the first frame that is read now was on the device, if the other thread has seen it there.
+    pub fn first_came(&self) -> Option<Time> {
+        let seen = Time::from_ns(self.seen.load(Ordering::Relaxed));
+        // What was seen before the device was found empty has been read long since.
+        (seen > self.empty_since).then_some(seen)
+    }
+
+    /// We have written to the other thread's device: if something is to be read from it already, we have seen it come.
+    ///
+    /// # Errors
+    /// When the system cannot tell.
+    pub fn look_for_answers(&self, device: &impl AsFd, clock: Clock) -> Result<(), Errno> {
+        // From before the look: if the other thread reads it at this very moment, it finds the device empty after that.
+        let now = clock.now().as_ns();
+        if readable_within(device, Span::ZERO)? {
+            // What was seen first is what is read first; that nobody has read it yet changes nothing.
+            let _ = self.shown.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Is there something to read, now or within this time?
+fn readable_within(device: &impl AsFd, time: Span) -> Result<bool, Errno> {
+    let ns = time.as_ns();
+    let timeout = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+    match poll(&mut [PollFd::new(device, PollFlags::IN)], Some(&timeout)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use std::fs::File;
+    use std::io::{Read, Write};
+
+    fn pair() -> (File, File) {
+        let (a, b) = socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::empty(), None).unwrap();
+        (a.into(), b.into())
+    }
+
+    #[test]
+    fn what_the_other_thread_saw_come_came_then() {
+        let [ours, mut theirs] = Waiting::both();
+        let (mut writer, mut reader) = pair();
+        let clock = Clock::start();
+        theirs.found_empty(clock.now());
+        ours.look_for_answers(&reader, clock).unwrap();
+        assert_eq!(theirs.first_came(), None, "there is nothing");
+        writer.write_all(b"x").unwrap();
+        let before = clock.now();
+        ours.look_for_answers(&reader, clock).unwrap();
+        let after = clock.now();
+        let came = theirs.first_came().expect("it was seen");
+        assert!((before..=after).contains(&came));
+        ours.look_for_answers(&reader, clock).unwrap();
+        assert_eq!(theirs.first_came(), Some(came), "the first look counts");
+        reader.read_exact(&mut [0]).unwrap();
+        theirs.found_empty(clock.now());
+        assert_eq!(theirs.first_came(), None, "it has been read");
+    }
+
+    #[test]
+    fn a_sight_from_before_the_device_was_empty_tells_nothing_of_what_comes_after() {
+        let [ours, mut theirs] = Waiting::both();
+        let (mut writer, reader) = pair();
+        let clock = Clock::start();
+        writer.write_all(b"x").unwrap();
+        ours.look_for_answers(&reader, clock).unwrap();
+        // The other thread's reset was overtaken by our note.
+        theirs.empty_since = clock.now();
+        assert_eq!(theirs.first_came(), None);
+    }
+
+    #[test]
+    fn a_wait_ends_with_its_time_or_with_a_frame_and_not_before() {
+        let [ours, _] = Waiting::both();
+        let (mut writer, reader) = pair();
+        let clock = Clock::start();
+        for apart in [Span::ZERO, SPARSE * 2] {
+            let last = clock.now();
+            let until = last + SPARSE * 2;
+            let last = until - apart;
+            ours.wait(&reader, clock, until, last).unwrap();
+            assert!(clock.now() >= until, "{apart}");
+        }
+        writer.write_all(b"x").unwrap();
+        let far = clock.now() + Span::s(60);
+        ours.wait(&reader, clock, far, clock.now()).unwrap();
+        assert!(clock.now() < far);
+    }
+}
