@@ -445,6 +445,18 @@ macro_rules! controllers {
             pub fn plan(&self) -> Plan {
                 match self { $( Controller::$Type(c) => c.plan(), )* }
             }
+
+            /// The plan's window alone, which is cheaper to ask for.
+            #[inline]
+            pub fn window(&self) -> Bytes {
+                match self { $( Controller::$Type(c) => c.plan().cwnd, )* }
+            }
+
+            /// The plan's pacing rate alone.
+            #[inline]
+            pub fn pacing(&self) -> Option<Rate> {
+                match self { $( Controller::$Type(c) => c.plan().pacing, )* }
+            }
         }
 
         /// Plays a script of events against the entry of this name, under the laws of [`crate::contract::congestion`].

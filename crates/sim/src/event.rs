@@ -51,12 +51,14 @@ pub(crate) const MAX_INDEX: usize = 1 << 24;
 
 /// Pending events, the earliest first; equal times in the order of their scheduling.
 ///
-/// A heap holds what is due within the current tick, a hierarchical timing wheel what is due later. A tick that is longer
-/// than any run makes it a plain heap, which is best for few events; with thousands of flows a tick of a few events'
-/// spacing keeps the heap tiny and makes scheduling constant.
+/// A hierarchical timing wheel holds what is due after the current tick. What the tick began with is sorted once; a heap
+/// holds what is scheduled for it meanwhile, which is little. A tick that is longer than any run makes it a plain heap,
+/// which is best for few events; with thousands of flows a tick of a few events' spacing makes scheduling constant.
 pub(crate) struct Events {
-    /// Due in the current tick or before.
+    /// Scheduled within the current tick for it, or for before.
     near: Vec<u128>,
+    /// What the tick began with, the earliest last.
+    begun: Vec<u128>,
     sequence: u64,
     tick_bits: u32,
     /// The current tick.
@@ -215,6 +217,7 @@ impl Events {
         };
         Events {
             near: Vec::new(),
+            begun: Vec::new(),
             sequence: 0,
             tick_bits,
             tick: 0,
@@ -239,20 +242,29 @@ impl Events {
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Time, Kind, usize)> {
-        let last = match self.near.pop() {
-            Some(last) => last,
-            None if self.advance() => self.near.pop()?,
-            None => return None,
-        };
-        let event = match self.near.first() {
-            Some(&first) => {
-                self.sift_down(last);
-                first
+        let event = match (self.begun.last().copied(), self.near.first().copied()) {
+            (Some(event), near) if near.is_none_or(|near| event < near) => {
+                self.begun.pop();
+                event
             }
-            None => last,
+            (_, Some(_)) => self.pop_near()?,
+            (_, None) if self.advance() => self.begun.pop()?,
+            (_, None) => return None,
         };
         let (kind, index) = subject(event);
         Some((Time::from_ns((event >> 64) as u64), kind, index))
+    }
+
+    #[inline]
+    fn pop_near(&mut self) -> Option<u128> {
+        let last = self.near.pop()?;
+        match self.near.first() {
+            Some(&first) => {
+                self.sift_down(last);
+                Some(first)
+            }
+            None => Some(last),
+        }
     }
 
     /// Has the tick changed since this was asked last?
@@ -284,7 +296,7 @@ impl Events {
         wheel.set(slot);
     }
 
-    /// Goes to the next tick that has events, and brings them near.
+    /// Goes to the next tick that has events, and brings them near; nothing is left of the one before.
     fn advance(&mut self) -> bool {
         let mut level = 0;
         while level < self.levels.len() {
@@ -301,17 +313,19 @@ impl Events {
                 if let Some(next) = next {
                     prefetch(self.chunks.at(next));
                 }
-                for &event in &events[..usize::from(count)] {
+                // The list is the latest chunk first; what is scheduled later is mostly due later, and is to come first, too.
+                for &event in events[..usize::from(count)].iter().rev() {
                     let tick = (event >> 64) as u64 >> self.tick_bits;
                     if tick <= self.tick {
-                        self.push_near(event);
+                        self.begun.push(event);
                     } else {
                         self.put_off(event, tick);
                     }
                 }
                 list = next;
             }
-            if !self.near.is_empty() {
+            if !self.begun.is_empty() {
+                self.begun.sort_unstable_by(|a, b| b.cmp(a));
                 self.is_fresh = true;
                 return true;
             }
@@ -327,7 +341,7 @@ impl Events {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.near.capacity() * size_of::<u128>()
+        (self.near.capacity() + self.begun.capacity()) * size_of::<u128>()
             + self.chunks.slots.capacity() * size_of::<Chunk>()
             + self.levels.len() * (size_of::<Level>() + SLOTS * size_of::<Option<ChunkId>>())
     }

@@ -217,7 +217,7 @@ impl Sender {
         };
         let Some(controller) = &mut self.controller else { return };
         controller.on_ack(&event);
-        let window = segments(controller.plan().cwnd, self.mss);
+        let window = segments(controller.window(), self.mss);
         self.cwnd = if reducing && controller.reduction() == Reduction::Proportional {
             self.prr.window(window, self.board.inflight(), digest, lost)
         } else {

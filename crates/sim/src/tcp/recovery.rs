@@ -329,7 +329,7 @@ impl Sender {
                     if let Some(controller) = &self.controller
                         && controller.reduction() == Reduction::Proportional
                     {
-                        let ssthresh = segments(controller.plan().cwnd, self.mss);
+                        let ssthresh = segments(controller.window(), self.mss);
                         self.cwnd = self.prr.window(ssthresh, self.board.inflight(), &Digest::default(), 1);
                     }
                 }

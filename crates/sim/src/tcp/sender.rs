@@ -149,7 +149,7 @@ impl Sender {
             resume: None,
         };
         let controller = config.build(&path, now, rng);
-        self.cwnd = segments(controller.plan().cwnd, self.mss);
+        self.cwnd = segments(controller.window(), self.mss);
         self.wants_fates = controller.wants_fates();
         self.wants_rates = controller.wants_rates();
         if self.wants_rates || self.wants_fates {
@@ -273,7 +273,7 @@ impl Sender {
                 app_limited,
                 subflow: 0,
             });
-            if let Some(rate) = controller.plan().pacing {
+            if let Some(rate) = controller.pacing() {
                 self.advance_gate(now, len, rate);
             } else if self.pacing.always {
                 let rate = self.linux_pacing_rate();
@@ -410,7 +410,7 @@ impl Sender {
         if let Some(controller) = &self.controller
             && (!self.state.is_reducing() || controller.reduction() == Reduction::Own)
         {
-            self.cwnd = segments(controller.plan().cwnd, self.mss);
+            self.cwnd = segments(controller.window(), self.mss);
         }
     }
 
