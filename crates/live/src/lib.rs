@@ -2,14 +2,14 @@
 //!
 //! Between two network namespaces lies a pair of TUN devices, and between those, in user space, the scenario's hops: the same
 //! `Link` and the same disciplines, with frames as payload and the machine's clock instead of virtual time. A packet that
-//! arrives is stamped with the time at which it was read; everything after that happens at logical times, however late the
+//! arrives is stamped with the time at which it was read, or seen to be there before; everything after that happens at logical times, however late the
 //! thread wakes, so rates stay exact.
 //!
 //! - `frame`: what is read from packets and changed in them; sans-I/O.
 //! - `sandbox`: namespaces, devices, addresses, children.
 //! - `path`: the hops of one direction at logical times; sans-I/O.
 //! - `round_trips`: what queues may know of flows' round-trip times; sans-I/O.
-//! - `pump`: one direction's thread: devices, path and clock.
+//! - `pump`: one direction's thread: devices, path and clock; `waiting`: how it waits.
 //! - `endpoint`: senders and receivers of a scenario's flows, on kernel sockets.
 //!
 //! What the compiler cannot check is in two files: `sandbox/sys` and `endpoint/option`.
