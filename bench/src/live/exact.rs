@@ -1,12 +1,13 @@
 //! How exactly a link of 50 Mbit/s with 20 ms is kept, on a machine that is idle and on one that is busy.
 use super::ends::{self, Arrived, Window};
+use super::loops;
 use super::ours::{self, Bottleneck, Carried};
 use super::veth;
 use crate::Options;
 use narrows_core::Span;
-use narrows_live::clock::Clock;
 use narrows_live::pump::Outcome;
 use narrows_live::punctuality::Punctuality;
+use narrows_live::sandbox::Namespace;
 use narrows_scenario::result::summary::Timing;
 use narrows_world::record::histogram::Delays;
 use serde::Serialize;
@@ -39,7 +40,7 @@ pub(crate) struct RateCase {
 pub(crate) struct PingCase {
     pub(crate) name: String,
     pub(crate) answered: usize,
-    /// Above the link's own 20 ms: least, half, 99 %, most, ms.
+    /// Above the link's own 20 ms, or above nothing: least, half, 99 %, most, ms.
     pub(crate) above_ms: [f64; 4],
     /// Of our threads.
     pub(crate) kept: Option<Kept>,
@@ -89,9 +90,9 @@ pub(crate) fn measure(options: &Options, missing: &mut Vec<String>) -> Exactness
                 Err(why) => missing.push(format!("{name}: {why}")),
             }
         }
-        for (name, ours) in [("our link", true), ("veth pair", false)] {
+        for (name, over) in OVER {
             let name = format!("{name}{busy}");
-            match ends::under_load(spinning, || ping(&name, ours, pings)) {
+            match ends::under_load(spinning, || ping(&name, over, pings)) {
                 Ok(case) => exactness.pings.push(case),
                 Err(why) => missing.push(format!("ping, {name}: {why}")),
             }
@@ -125,19 +126,40 @@ fn tcp(name: &str, rate: &'static str, length: Span) -> Result<RateCase, String>
     Ok(RateCase { name: name.to_owned(), due_mbit: None, mbit, error_percent: None, kept })
 }
 
-fn ping(name: &str, ours: bool, count: usize) -> Result<PingCase, String> {
+/// What echo requests go over.
+#[derive(Clone, Copy)]
+enum Over {
+    Link,
+    TunLoop,
+    PacketSocketLoop,
+    Veth,
+}
+
+const OVER: [(&str, Over); 4] = [
+    ("our link", Over::Link),
+    ("bare TUN loop", Over::TunLoop),
+    ("bare packet-socket loop", Over::PacketSocketLoop),
+    ("veth pair", Over::Veth),
+];
+
+fn ping(name: &str, over: Over, count: usize) -> Result<PingCase, String> {
     let spacing = Duration::from_millis(20);
-    let (times, base, kept) = if ours {
-        // As long as it takes: a probe's spacing and its way.
-        let window = Window::new(Span::ms(100), (Span::ms(42)) * count as u64);
-        let carried =
-            ours::carry(link(RATE, "fq_codel"), window, |sides| ends::ping(sides, window.clock, count, spacing))?;
-        let kept = carried.kept();
-        (carried.result, RTT, Some(kept))
-    } else {
-        let sides = ours::sides()?;
-        veth::joined(&sides, true, None)?;
-        (ends::ping(&sides, Clock::start(), count, spacing)?, Span::ZERO, None)
+    // As long as it takes: a probe's spacing and its way.
+    let window = Window::new(Span::ms(100), Span::ms(42) * count as u64);
+    let ask = |sides: &[Namespace; 2]| ends::ping(sides, window.clock, count, spacing);
+    let (times, base, kept) = match over {
+        Over::Link => {
+            let carried = ours::carry(link(RATE, "fq_codel"), window, ask)?;
+            let kept = carried.kept();
+            (carried.result, RTT, Some(kept))
+        }
+        Over::TunLoop => (loops::tun(true, window, ask)?.0, Span::ZERO, None),
+        Over::PacketSocketLoop => (loops::packet_sockets(true, window, ask)?.0, Span::ZERO, None),
+        Over::Veth => {
+            let sides = ours::sides()?;
+            veth::joined(&sides, true, None)?;
+            (ask(&sides)?, Span::ZERO, None)
+        }
     };
     let mut above: Vec<f64> = times.iter().map(|time| (time.as_ns() as f64 - base.as_ns() as f64) / 1e6).collect();
     above.sort_by(f64::total_cmp);

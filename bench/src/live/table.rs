@@ -62,7 +62,7 @@ fn exact(exactness: &Exactness) -> String {
     let ping_head = [&["case", "answered", "RTT least ms", "half", "99 %", "most"][..], &LATE].concat();
     format!(
         "50 Mbit/s, 20 ms; aims: rate within 0.1 %, at most 15 % of a core under TCP (rattan and mahimahi 0.3 %; 46 and 26 %)\n\
-         {}\n\necho requests, above 20 ms (veth pair: above none); aims: at most 0.2 at half, 1 at 99 % (rattan 0.45 and \
+         {}\n\necho requests, above 20 ms (the others: above none); aims: at most 0.2 at half, 1 at 99 % (rattan 0.45 and \
          4.1, mahimahi 3.2 and 9.6)\n{}",
         grid(&rate_head, rates),
         grid(&ping_head, pings)

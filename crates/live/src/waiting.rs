@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Packets this far apart are worth a look at the clock.
-const SPARSE: Span = Span::ms(3);
+const SPARSE: Span = Span::ms(5);
 /// So long before the next one is due.
-const AHEAD: Span = Span::us(150);
+const AHEAD: Span = Span::us(300);
 
 /// One of two threads that wait for frames, each on the device that the other writes to.
 #[derive(Debug)]
