@@ -2,7 +2,8 @@
 use super::ends::{HOSTS, Window, text};
 use narrows_core::{Bytes, Span, Time};
 use narrows_live::board::Board;
-use narrows_live::duplex::{Course, Direction, drive};
+use narrows_live::course::Course;
+use narrows_live::duplex::{Direction, drive};
 use narrows_live::flows::{Declaration, Flows};
 use narrows_live::path::{Sampling, Way};
 use narrows_live::pump::Outcome;

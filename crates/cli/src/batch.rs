@@ -1,5 +1,6 @@
 //! Runs that end in a result folder: what `compare` and `run` have in common.
 use crate::failure::Failure;
+use crate::flags::{MOST_JOBS, MOST_SEED, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::Output;
@@ -8,15 +9,10 @@ use crate::world::World;
 use narrows_report::terminal;
 use narrows_scenario::result::folder;
 use narrows_scenario::{Scenario, summary_json};
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Most runs per queue or scenario.
 const MOST_RUNS: u64 = 100_000;
-/// Most threads.
-pub(crate) const MOST_JOBS: u64 = 4096;
-/// Largest seed: TOML's integers end there.
-pub(crate) const MOST_SEED: u64 = i64::MAX as u64;
 /// Name of the page.
 const PAGE: &str = "report.html";
 
@@ -102,14 +98,6 @@ pub(crate) fn conclude(stage: &Path, output: Output) -> Result<String, Failure> 
     interrupt::check()?;
     let files = output.publish()?;
     Ok(format!("{}\n{}", terminal::comparison(&comparison, &term::style()), pictures(&files)))
-}
-
-/// Reads a whole number in a range.
-pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
-    move |text| {
-        let number = text.parse().ok().filter(|number| range.contains(number));
-        number.ok_or_else(|| format!("allowed: a whole number, {} ..= {}", range.start(), range.end()))
-    }
 }
 
 /// A line for the page and for each picture.

@@ -1,6 +1,7 @@
 //! `narrows compare`: the same traffic through one queue after the other.
-use crate::batch::{BatchArgs, MOST_SEED, Planned, whole};
+use crate::batch::{BatchArgs, Planned};
 use crate::failure::Failure;
+use crate::flags::{MOST_SEED, whole};
 use crate::output::folder_name;
 use crate::world::World;
 use narrows_core::queue::QueueConfig;

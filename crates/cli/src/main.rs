@@ -11,6 +11,7 @@ mod clock;
 mod compare;
 mod diff;
 mod failure;
+mod flags;
 mod grid;
 mod interrupt;
 mod list;

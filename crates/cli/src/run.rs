@@ -1,6 +1,7 @@
 //! `narrows run`: one scenario file, one result folder.
-use crate::batch::{BatchArgs, MOST_SEED, Planned, whole};
+use crate::batch::{BatchArgs, Planned};
 use crate::failure::Failure;
+use crate::flags::{MOST_SEED, whole};
 use crate::world::WorldArgs;
 use narrows_scenario::Scenario;
 use std::path::PathBuf;

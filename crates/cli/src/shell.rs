@@ -1,6 +1,7 @@
 //! `narrows shell`: a command behind a bottleneck.
-use crate::batch::{RUN_FILES, conclude, whole};
+use crate::batch::{RUN_FILES, conclude};
 use crate::failure::Failure;
+use crate::flags::whole;
 use crate::interrupt;
 use crate::output::Output;
 use crate::term;
@@ -62,7 +63,7 @@ pub(crate) struct Shell {
     #[arg(long, value_name = "COMMAND")]
     peer: Option<String>,
     /// Seeds random choices: losses, jitter, hashes
-    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=crate::batch::MOST_SEED))]
+    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=crate::flags::MOST_SEED))]
     seed: u64,
     /// Show throughput, queue, drops and flows' limits while the program runs
     #[arg(long)]

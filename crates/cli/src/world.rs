@@ -14,7 +14,7 @@ pub(crate) struct WorldArgs {
     #[arg(long)]
     ipv6: bool,
     /// Live: longest packet of the devices, bytes
-    #[arg(long, value_name = "BYTES", default_value = "1500", allow_hyphen_values = true, value_parser = crate::batch::whole(MTUS))]
+    #[arg(long, value_name = "BYTES", default_value = "1500", allow_hyphen_values = true, value_parser = crate::flags::whole(MTUS))]
     mtu: u64,
 }
 

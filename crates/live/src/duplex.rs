@@ -1,17 +1,16 @@
 //! Both directions at work between two devices, each on a thread of its own.
 use crate::LiveError;
 use crate::board::Board;
-use crate::clock::Clock;
+use crate::course::{Course, SUPER_PACKET};
 use crate::flows::Flows;
 use crate::ledger::Ledger;
-use crate::path::{Path, Sampling, Way};
+use crate::path::{Path, Way};
 use crate::pump::{Outcome, Pump, Shared};
 use crate::round_trips::RoundTrips;
 use crate::sandbox::Tun;
 use crate::view::View;
 use crate::waiting::Waiting;
-use narrows_core::{Bytes, Time};
-use narrows_scenario::Scenario;
+use narrows_core::Time;
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -30,28 +29,6 @@ pub struct Direction {
     /// Super-packets go through the queues whole.
     pub whole: bool,
 }
-
-/// What both have in common.
-#[derive(Clone, Copy)]
-pub struct Course<'a> {
-    /// The hops.
-    pub scenario: &'a Scenario,
-    /// Its epoch.
-    pub clock: Clock,
-    /// When records are taken.
-    pub sampling: Sampling,
-    /// Flows with series of their own.
-    pub tracked: usize,
-    /// When both end by themselves.
-    pub end: Option<Time>,
-    /// Longest packet of the devices.
-    pub mtu: Bytes,
-    /// Packets of a flow that come through together are put together for one write; each is written by itself otherwise.
-    pub join: bool,
-}
-
-/// The largest packet that a device hands over.
-const SUPER_PACKET: Bytes = Bytes(1 << 16);
 
 /// What can be seen and done while both are at work.
 pub struct Running<'a> {

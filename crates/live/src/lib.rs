@@ -29,6 +29,8 @@ pub mod round_trips;
 pub mod view;
 
 #[cfg(target_os = "linux")]
+pub mod course;
+#[cfg(target_os = "linux")]
 pub mod duplex;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;

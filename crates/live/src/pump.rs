@@ -7,7 +7,7 @@
 //!
 //! Frames lie in buffers that are used again and again: after the first moments nothing is allocated per packet.
 use crate::clock::Clock;
-use crate::duplex::Course;
+use crate::course::Course;
 use crate::flows::Flows;
 use crate::frame::{Header, Join, Offload, Segments, mark_ce};
 use crate::ledger::{Cargo, Ledger};

@@ -2,7 +2,8 @@
 use crate::LiveError;
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::duplex::{Course, Direction, Running, drive};
+use crate::course::{Course, carries_whole};
+use crate::duplex::{Direction, Running, drive};
 use crate::endpoint::{self, Ends, Seat};
 use crate::flows::Flows;
 use crate::outcome::{Named, collect};
@@ -10,8 +11,8 @@ use crate::path::Sampling;
 use crate::plan::{Family, Options, Plan};
 use crate::programs::Programs;
 use crate::sandbox::{Namespace, Route, Tun, TunSpec};
-use narrows_core::{Bytes, Rate, Span, Time};
-use narrows_scenario::{RateSpec, RunResult, Scenario};
+use narrows_core::{Bytes, Span, Time};
+use narrows_scenario::{RunResult, Scenario};
 use narrows_world::Watch;
 use std::sync::Arc;
 use std::thread;
@@ -19,8 +20,6 @@ use std::time::Duration;
 
 /// How often the watch is asked.
 const TICK: Duration = Duration::from_millis(20);
-/// On a link where the largest packet lasts less than this, it is not cut.
-const SUPER_PACKET: Span = Span::us(50);
 /// Packets that a device holds for us before the kernel drops.
 const DEVICE_QUEUE: u32 = 10_000;
 
@@ -112,15 +111,6 @@ pub(crate) fn sampling(scenario: &Scenario) -> Sampling {
         points: (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1,
         gauges: scenario.record.gauges.then_some(scenario.record.flows as usize),
     }
-}
-
-/// Does a super-packet last less than [`SUPER_PACKET`] on each of these hops at all times? Then cutting it would only cost.
-pub(crate) fn carries_whole(scenario: &Scenario, hops: &[usize]) -> bool {
-    let slowest = |hop: &usize| match &scenario.hops[*hop].rate {
-        RateSpec::Schedule(steps) => steps.iter().map(|&(_, rate)| rate).min().unwrap_or(Rate::ZERO),
-        RateSpec::Trace { .. } => Rate::ZERO,
-    };
-    hops.iter().map(slowest).all(|rate| rate.tx_time(Bytes(1 << 16)).is_some_and(|time| time < SUPER_PACKET))
 }
 
 fn device(plan: &Plan, side: usize, options: &Options, namespace: &Namespace) -> Result<Tun, LiveError> {

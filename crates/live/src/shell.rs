@@ -6,7 +6,8 @@
 use crate::LiveError;
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::duplex::{Course, Direction, Running, drive};
+use crate::course::{Course, carries_whole};
+use crate::duplex::{Direction, Running, drive};
 use crate::endpoint::diag::Diag;
 use crate::flows::Flows;
 use crate::frame::FlowKey;
@@ -14,7 +15,6 @@ pub use crate::launch::{Ended, Onlooker, Shell, Wish};
 use crate::outcome::{Named, collect};
 use crate::path::{Sampling, Way};
 use crate::pump::Outcome;
-use crate::run::carries_whole;
 use crate::sandbox::{Block, Namespace, Privilege, Process, Route, Status, Tun, TunSpec};
 use narrows_core::{Bytes, Span, Time};
 use std::collections::HashMap;

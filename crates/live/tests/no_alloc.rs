@@ -5,7 +5,7 @@
 use narrows_core::{Bytes, Span, Time};
 use narrows_live::board::Board;
 use narrows_live::clock::Clock;
-use narrows_live::duplex::Course;
+use narrows_live::course::Course;
 use narrows_live::flows::{Declaration, FIRST_PORT, Flows};
 use narrows_live::frame::Offload;
 use narrows_live::ledger::Ledger;

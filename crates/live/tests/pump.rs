@@ -4,7 +4,7 @@
 use narrows_core::{Bytes, Rng, Span, Time};
 use narrows_live::board::Board;
 use narrows_live::clock::Clock;
-use narrows_live::duplex::Course;
+use narrows_live::course::Course;
 use narrows_live::flows::{Declaration, FIRST_PORT, Flows};
 use narrows_live::frame::{Header, Offload};
 use narrows_live::ledger::{Entry, Ledger};

@@ -3,8 +3,8 @@
 //! The bottleneck is a token bucket that lets a packet go at the start of its serialisation (htb); see
 //! `experiments/linux/README.md`. The aims are what a simulator has to meet to stand in for the kernel.
 use super::measured::{mean_and_spread, mean_srtt};
-use crate::batch::{MOST_JOBS, whole};
 use crate::failure::Failure;
+use crate::flags::{MOST_JOBS, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::Output;

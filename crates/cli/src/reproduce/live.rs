@@ -3,8 +3,8 @@
 //! Link and queue are the same code in both worlds; what may differ is TCP, which is our model there and the kernel here, and
 //! the machine's punctuality, which each row shows. The cells and the aims are data: `experiments/live`.
 use super::measured::{mean_and_spread, mean_srtt};
-use crate::batch::{MOST_JOBS, whole};
 use crate::failure::Failure;
+use crate::flags::{MOST_JOBS, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::{Output, folder_name};

@@ -2,8 +2,8 @@
 //!
 //! With `--out`, the figures of every finished run are kept in `runs.jsonl` there as they come, so that a long reproduction
 //! can be stopped and taken up again: a run is known by its scenario, its seed and the program's version.
-use crate::batch::{MOST_JOBS, whole};
 use crate::failure::Failure;
+use crate::flags::{MOST_JOBS, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::term::{self, Paint};

@@ -1,0 +1,15 @@
+//! Numbers as flags take them.
+use std::ops::RangeInclusive;
+
+/// Most threads.
+pub(crate) const MOST_JOBS: u64 = 4096;
+/// Largest seed: TOML's integers end there.
+pub(crate) const MOST_SEED: u64 = i64::MAX as u64;
+
+/// Reads a whole number in a range.
+pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("allowed: a whole number, {} ..= {}", range.start(), range.end()))
+    }
+}
