@@ -73,7 +73,8 @@ pub fn drive<T>(
             course.sampling.points,
             direction.board,
             course.sampling.warmup > Time::ZERO,
-        );
+        )
+        .of(direction.flows.own());
         Pump::new(
             [devices[from], devices[1 - from]],
             course,

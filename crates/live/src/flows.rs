@@ -94,6 +94,14 @@ impl Flows {
         }
     }
 
+    /// Of those that are declared, whose data go in this direction.
+    pub fn own(&self) -> Vec<bool> {
+        match self {
+            Flows::Declared(declared) => declared.flows.iter().map(|flow| flow.there.is_some()).collect(),
+            Flows::Seen(_) => Vec::new(),
+        }
+    }
+
     /// How many there are so far.
     pub fn count(&self) -> usize {
         match self {

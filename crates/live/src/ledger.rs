@@ -17,6 +17,8 @@ pub struct Ledger {
     points: usize,
     /// What the flows' ends report, of those whose data go in this direction.
     board: Arc<Board>,
+    /// Which flows these are, by number; all that come if nothing is said.
+    own: Vec<bool>,
     counts: bool,
     /// The flow without series whose report was taken last.
     turn: usize,
@@ -36,6 +38,10 @@ pub struct Entry {
     /// Which is whose, by its ports; the one that was looked for last.
     by_ports: HashMap<u32, u32>,
     latest: Option<(u32, u32)>,
+    /// Datagrams that its sender could not send.
+    pub unsent: u64,
+    /// Its connection ended before its time.
+    pub is_broken: bool,
     /// When its first packet came, and its last.
     pub first: Option<Time>,
     /// See `first`.
@@ -65,9 +71,17 @@ impl Ledger {
     /// Of this many flows, more if they come; `points` that series have room for; without what happens before the end of the
     /// warm-up if there is one.
     pub fn new(flows: usize, tracked: usize, points: usize, board: Arc<Board>, has_warmup: bool) -> Ledger {
-        let mut ledger = Ledger { flows: Vec::new(), tracked, points, board, counts: !has_warmup, turn: 0 };
+        let mut ledger =
+            Ledger { flows: Vec::new(), tracked, points, board, own: Vec::new(), counts: !has_warmup, turn: 0 };
         ledger.grow(flows);
         ledger
+    }
+
+    /// Only these flows' data go in this direction: reports of the others are for the other direction's ledger.
+    #[must_use]
+    pub fn of(mut self, own: Vec<bool>) -> Ledger {
+        self.own = own;
+        self
     }
 
     fn grow(&mut self, flows: usize) {
@@ -83,6 +97,8 @@ impl Ledger {
                 streams: Vec::new(),
                 by_ports: HashMap::new(),
                 latest: None,
+                unsent: 0,
+                is_broken: false,
                 first: None,
                 last: Time::ZERO,
             });
@@ -138,6 +154,9 @@ impl Ledger {
     }
 
     fn take_report(&mut self, number: usize) -> Option<Meters> {
+        if self.own.get(number) == Some(&false) {
+            return None;
+        }
         let entry = self.flows.get_mut(number)?;
         let report = self.board.take(number);
         if self.counts {
@@ -145,6 +164,8 @@ impl Ledger {
             report.completions.iter().for_each(|&took| entry.record.completed(took));
         }
         entry.stats = report.stats;
+        entry.unsent = report.refused;
+        entry.is_broken |= report.trouble.is_some();
         report.meters
     }
 }
@@ -267,5 +288,24 @@ mod tests {
         assert_eq!(entry.record.payload(), 3 * 200 + 50);
         // Of each pair the second came behind the first.
         assert_eq!(entry.stats().retransmits, 3);
+    }
+
+    #[test]
+    fn regression_each_report_reaches_the_ledger_of_its_flows_direction() {
+        let board = Arc::new(Board::new(2));
+        let mut ledgers =
+            [[true, false], [false, true]].map(|own| Ledger::new(2, 2, 10, Arc::clone(&board), false).of(own.to_vec()));
+        for flow in 0..2 {
+            board.post(flow, |report| report.completions.push(Span::ms(1)));
+        }
+        for ledger in ledgers.iter_mut().rev() {
+            ledger.sampled(Time::ZERO + Span::ms(1), Span::ms(1));
+        }
+        let counted = ledgers.map(|ledger| {
+            let entries = ledger.into_entries();
+            let summary = |entry: &Entry| entry.record.summary(String::new(), "", Span::s(1), entry.stats());
+            entries.iter().map(|entry| summary(entry).completion_s.is_some()).collect::<Vec<_>>()
+        });
+        assert_eq!(counted, [[true, false], [false, true]]);
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn collect(
 ) -> RunResult {
     let warmup = Time::ZERO + scenario.warmup;
     let flows = flows(&outcomes);
-    let timing = Punctuality::timing(&[&outcomes[0].punctuality, &outcomes[1].punctuality]);
+    let mut timing = Punctuality::timing(&[&outcomes[0].punctuality, &outcomes[1].punctuality]);
     let bytes: usize = outcomes.iter().map(|outcome| outcome.frame_bytes + outcome.path.bytes()).sum();
     let is_declared = !outcomes[0].flows.are_found();
     let mut records: Vec<_> = scenario.hops.iter().map(|_| None).collect();
@@ -46,6 +46,10 @@ pub(crate) fn collect(
             records[hop] = Some((record, names.clone()));
         }
         entries.push(outcome.ledger.into_entries().into_iter().map(Some).collect::<Vec<_>>());
+    }
+    for entry in entries.iter().flatten().flatten() {
+        timing.unsent_packets += entry.unsent;
+        timing.broken_connections += u64::from(entry.is_broken);
     }
     let (mut series, mut cdfs) = (Vec::new(), Vec::new());
     let (mut hop_summaries, mut packets) = (Vec::new(), 0);

@@ -89,6 +89,8 @@ impl Punctuality {
             late_share: share(sum(|thread| thread.behind)),
             stamped_late_share: share(sum(|thread| thread.stamped_late)),
             overrun_packets: sum(|thread| thread.overrun),
+            unsent_packets: 0,
+            broken_connections: 0,
             wakes: sum(|thread| thread.wakes),
             cpu_s: threads.iter().map(|thread| thread.cpu.as_secs_f64()).sum(),
         }

@@ -49,6 +49,18 @@ fn of_group(group: &Group, who: String) -> Vec<Note> {
         let packets = if overrun == 1 { "packet" } else { "packets" };
         warn(format!("{who}lost {overrun} {packets} at the devices: not read in time, or not taken"));
     }
+    let most = |count: fn(&Timing) -> u64| timings.iter().map(|timing| count(timing)).max().unwrap_or(0);
+    let (unsent, broken) = (most(|t| t.unsent_packets), most(|t| t.broken_connections));
+    if unsent > 0 {
+        let datagrams = if unsent == 1 { "datagram" } else { "datagrams" };
+        warn(format!(
+            "{who}did not send {unsent} {datagrams}: the sender was too late, or the system did not take them"
+        ));
+    }
+    if broken > 0 {
+        let connections = if broken == 1 { "connection" } else { "connections" };
+        warn(format!("{who}lost {broken} {connections} before their time"));
+    }
     notes
 }
 

@@ -141,6 +141,10 @@ fn how_times_were_kept_is_below_the_table_and_falling_behind_is_a_warning() {
     result.groups[0].runs[2].result.summary.timing = Some(Timing { overrun_packets: 7, ..kept });
     let text = terminal::comparison(&result, &plain);
     assert!(text.ends_with("lost 7 packets at the devices: not read in time, or not taken\n"), "{text}");
+    result.groups[0].runs[2].result.summary.timing = Some(Timing { unsent_packets: 1, broken_connections: 2, ..kept });
+    let text = terminal::comparison(&result, &plain);
+    assert!(text.contains("did not send 1 datagram:"), "{text}");
+    assert!(text.ends_with("lost 2 connections before their time\n"), "{text}");
     // One in a thousand is not yet worth a warning; beside other groups each says whose the times are.
     let mut two = comparison(&QUEUES[..2], &["cubic"], 1);
     two.groups[1].runs[0].result.summary.timing = Some(sample::timing(0.001));

@@ -97,6 +97,8 @@ fn how_times_were_kept_stands_before_the_cost() {
         late_share: 0.0,
         stamped_late_share: 0.0,
         overrun_packets: 3,
+        unsent_packets: 2,
+        broken_connections: 1,
         wakes: 900,
         cpu_s: 1.5,
     };

@@ -162,6 +162,8 @@ pub(crate) fn timing(late_share: f64) -> Timing {
         late_share,
         stamped_late_share: 0.0,
         overrun_packets: 0,
+        unsent_packets: 0,
+        broken_connections: 0,
         wakes: 480_000,
         cpu_s: 7.5,
     }

@@ -186,6 +186,12 @@ pub struct Timing {
     /// not taken from them. Since the start, warm-up included.
     #[serde(default)]
     pub overrun_packets: u64,
+    /// Datagrams of the scenario's own flows that were not sent: their thread was too late, or the system did not take them.
+    #[serde(default)]
+    pub unsent_packets: u64,
+    /// Connections of the scenario's own flows that ended before their time.
+    #[serde(default)]
+    pub broken_connections: u64,
     /// How often the threads that carry packets woke up.
     pub wakes: u64,
     /// Processor time of these threads, in the kernel and outside, s.
