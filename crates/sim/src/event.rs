@@ -66,6 +66,8 @@ pub(crate) struct Events {
     levels: Vec<Level>,
     chunks: Chunks,
     is_fresh: bool,
+    /// The next event of each of the first sources that have one at a time, apart from all others.
+    regular: [u128; REGULAR],
 }
 
 /// A wheel: level 0 has a slot per tick, level n one per 4096ⁿ ticks. A slot is a list of chunks in no particular order.
@@ -156,6 +158,10 @@ const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
 /// Below so many pending events the heap alone is faster, or as fast.
 const FEW: usize = 16;
+/// Sources whose next event is kept apart: two links and two return pipes, from which most events of most runs come.
+const REGULAR: usize = 2;
+/// No event: later than any.
+const NEVER: u128 = u128::MAX;
 /// Events that a tick should hold.
 const PER_TICK: f64 = 32.0;
 
@@ -224,15 +230,31 @@ impl Events {
             levels: Vec::new(),
             chunks: Chunks::default(),
             is_fresh: false,
+            regular: [NEVER; REGULAR],
+        }
+    }
+
+    /// Schedules what there is one of at a time: an earlier call for the same kind and index does not count any more.
+    #[inline]
+    pub(crate) fn schedule_next(&mut self, at: Time, kind: Kind, index: usize) {
+        if index == 0 {
+            self.regular[usize::from(kind != Kind::Link)] = self.event(at, kind, index);
+        } else {
+            self.schedule(at, kind, index);
         }
     }
 
     #[inline]
-    pub(crate) fn schedule(&mut self, at: Time, kind: Kind, index: usize) {
+    fn event(&mut self, at: Time, kind: Kind, index: usize) -> u128 {
         debug_assert!(index < MAX_INDEX);
         self.sequence += 1;
         let low = (self.sequence << 28) | ((kind as u64) << 24) | index as u64;
-        let event = (u128::from(at.as_ns()) << 64) | u128::from(low);
+        (u128::from(at.as_ns()) << 64) | u128::from(low)
+    }
+
+    #[inline]
+    pub(crate) fn schedule(&mut self, at: Time, kind: Kind, index: usize) {
+        let event = self.event(at, kind, index);
         if at.as_ns() >> self.tick_bits <= self.tick {
             self.push_near(event);
         } else {
@@ -242,17 +264,26 @@ impl Events {
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Time, Kind, usize)> {
-        let event = match (self.begun.last().copied(), self.near.first().copied()) {
-            (Some(event), near) if near.is_none_or(|near| event < near) => {
-                self.begun.pop();
-                event
-            }
-            (_, Some(_)) => self.pop_near()?,
-            (_, None) if self.advance() => self.begun.pop()?,
-            (_, None) => return None,
-        };
+        if self.begun.is_empty() && self.near.is_empty() {
+            self.advance();
+        }
+        let begun = self.begun.last().copied().unwrap_or(NEVER);
+        let near = self.near.first().copied().unwrap_or(NEVER);
+        let other = begun.min(near);
+        let [link, ack] = self.regular;
+        let time = |event: u128| Time::from_ns((event >> 64) as u64);
+        // The kind as a constant: the caller's choice between kinds is made here, too.
+        if link < ack && link < other {
+            self.regular[0] = NEVER;
+            return Some((time(link), Kind::Link, 0));
+        }
+        if ack < other {
+            self.regular[1] = NEVER;
+            return Some((time(ack), Kind::Ack, 0));
+        }
+        let event = if begun < near { self.begun.pop()? } else { self.pop_near()? };
         let (kind, index) = subject(event);
-        Some((Time::from_ns((event >> 64) as u64), kind, index))
+        Some((time(event), kind, index))
     }
 
     #[inline]

@@ -107,7 +107,7 @@ impl World {
         let pipe = &mut self.pipes[index];
         let arrives = self.now + pipe.delay;
         if pipe.underway.is_empty() {
-            self.events.schedule(arrives, Kind::Ack, index);
+            self.events.schedule_next(arrives, Kind::Ack, index);
         }
         pipe.underway.push_back(Underway { arrives, flow: flow_index as u32, what });
     }
@@ -134,7 +134,7 @@ impl World {
         let Some(Underway { flow, what, .. }) = underway.pop_front() else { return };
         let flow_index = flow as usize;
         if let Some(next) = underway.front() {
-            self.events.schedule(next.arrives, Kind::Ack, pipe);
+            self.events.schedule_next(next.arrives, Kind::Ack, pipe);
         }
         if self.loads_ahead {
             load_next(underway, &self.flows);

@@ -56,7 +56,7 @@ impl World {
                     }
                     if hop.wake != Some(at) {
                         hop.wake = Some(at);
-                        self.events.schedule(at, Kind::Link, hop_index);
+                        self.events.schedule_next(at, Kind::Link, hop_index);
                     }
                     break;
                 }
