@@ -320,6 +320,14 @@ impl Flow {
         prefetch_part(self, TCP + offset_of!(Tcp, spin)..TCP + size_of::<Tcp>());
     }
 
+    /// Starts to load what tells whether a sender's timer is due.
+    #[inline]
+    pub(crate) fn prefetch_timer(&self) {
+        prefetch_part(self, CONNECTION..CONNECTION + offset_of!(Connection, ecn));
+        let sender = TCP + offset_of!(Tcp, sender);
+        prefetch_part(self, sender..sender + 16);
+    }
+
     /// Starts to load what the sender's state points to; that should have been loaded before.
     #[inline]
     pub(crate) fn prefetch_board(&self) {

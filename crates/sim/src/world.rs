@@ -145,10 +145,15 @@ impl World {
     #[inline(never)]
     fn prefetch_flows(&self) {
         for &event in self.events.upcoming().flatten() {
-            if let (Kind::Ack, index) = subject(event)
-                && let Some(first) = self.pipes[index].underway.front()
-            {
-                self.flows[first.flow as usize].prefetch_sender();
+            match subject(event) {
+                (Kind::Ack, pipe) => {
+                    if let Some(first) = self.pipes[pipe].underway.front() {
+                        self.flows[first.flow as usize].prefetch_sender();
+                    }
+                }
+                (Kind::DelayedAck, flow) => self.flows[flow].prefetch_receiver(),
+                (Kind::Retransmit, flow) => self.flows[flow].prefetch_timer(),
+                _ => {}
             }
         }
     }
