@@ -5,7 +5,7 @@ use crate::quic;
 use crate::tcp::{Receiver, Sender};
 use crate::world::{Hop, World};
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::{Bytes, Ecn, HostId, Pool, Rate, Rng, Span, Time};
+use narrows_core::{Bytes, Ecn, FlowId, HostId, Pool, Rate, Rng, Span, Time};
 use narrows_scenario::model;
 use narrows_scenario::transport::{Ports, UdpEcn};
 use narrows_scenario::{RateSpec, Scenario};
@@ -36,6 +36,7 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         warmup: Time::ZERO + scenario.warmup,
         spacing,
         tracked: scenario.record.flows as usize,
+        hashes: None,
         gauges: scenario.record.gauges,
         loads_ahead: total * size_of::<Flow>() > NEAR_CACHES,
         events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario)),
@@ -84,6 +85,7 @@ pub(crate) fn world(scenario: &Scenario) -> World {
     }
     let mut delays: Vec<(Span, u32)> = pipes.into_iter().collect();
     delays.sort_by_key(|&(_, index)| index);
+    world.hashes = world.flows.iter().enumerate().take(world.tracked).map(|(n, flow)| hashes(n, flow)).collect::<Option<Vec<_>>>().map(|all| all.concat());
     world.pipes = delays.into_iter().map(|(delay, _)| ReturnPipe::new(delay)).collect();
     world
 }
@@ -183,6 +185,17 @@ fn fair(scenario: &Scenario, way: &[usize]) -> Box<[(Time, bool)]> {
         Some((now, scenario.hops[way[narrowest]].queue.isolates()))
     };
     times.into_iter().filter_map(at).collect()
+}
+
+/// What queues on the way there and back know a flow by, unless that changes.
+fn hashes(index: usize, flow: &Flow) -> Option<Vec<(FlowId, u32)>> {
+    let second = match &flow.transport {
+        Transport::Udp(Udp { ever_new_ports: true, .. }) => return None,
+        Transport::Quic(quic) => Some(quic.second.hash),
+        Transport::Udp(_) | Transport::Tcp(_) => None,
+    };
+    let both_ways = |hash: u32| [hash, !hash];
+    Some([flow.hash].into_iter().chain(second).flat_map(both_ways).map(|hash| (FlowId(index as u32), hash)).collect())
 }
 
 /// The index of the pipe with this delay.

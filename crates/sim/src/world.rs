@@ -7,7 +7,7 @@ use crate::event::{Events, Kind, subject};
 use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport};
 use crate::{Cancelled, Watch};
 use narrows_core::link::Link;
-use narrows_core::{DropReason, PacketId, Pool, Propagation, Rng, Span, Time};
+use narrows_core::{DropReason, FlowId, PacketId, Pool, Propagation, Rng, Span, Time};
 use narrows_world::record::hop::HopRecord;
 use std::collections::VecDeque;
 
@@ -73,6 +73,8 @@ pub(crate) struct World {
     pub(crate) spacing: Span,
     /// Flows with series of their own: the first ones.
     pub(crate) tracked: usize,
+    /// What queues know those by; `None` where that changes from packet to packet.
+    pub(crate) hashes: Option<Vec<(FlowId, u32)>>,
     /// The disciplines' inner state is recorded.
     pub(crate) gauges: bool,
     /// The flows' state is more than the caches near the processor hold: what the next events need is asked for early.
@@ -163,7 +165,11 @@ impl World {
         for hop in &mut self.hops {
             hop.record.sample(now, spacing, hop.link.queue().backlog().packets);
             if self.gauges {
-                hop.link.queue().observe(&mut hop.record.gauges.at(now, self.tracked));
+                let mut gauges = hop.record.gauges.at(now, self.tracked);
+                match &self.hashes {
+                    Some(flows) => hop.link.queue().observe_flows(flows, &mut gauges),
+                    None => hop.link.queue().observe(&mut gauges),
+                }
             }
         }
         for flow in self.flows.iter_mut().take(self.tracked) {

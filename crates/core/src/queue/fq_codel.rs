@@ -146,6 +146,14 @@ impl FqCodel {
     }
 
     /// Half of a flow's bytes from its head, at least one packet and at most a batch.
+    fn show(&self, slot: SlotId, out: &mut dyn Observer) {
+        let flow = &self.table[slot];
+        out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));
+        out.flow_gauge(flow.flow, "deficit", f64::from(self.drr.deficit(slot)));
+        out.flow_gauge(flow.flow, "dropping", f64::from(u8::from(flow.codel.is_dropping())));
+        out.flow_gauge(flow.flow, "count", f64::from(flow.codel.count()));
+    }
+
     fn drop_batch(&mut self, slot: SlotId, cx: &mut Ctx<'_>) {
         let reason = match self.total.bytes > self.memory_limit {
             true => DropReason::MemoryLimit,
@@ -259,16 +267,18 @@ impl QueueDiscipline for FqCodel {
     }
 
     fn observe(&self, out: &mut dyn Observer) {
-        let mut flows = 0;
-        for slot in self.drr.listed() {
-            let flow = &self.table[slot];
-            flows += 1;
-            out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));
-            out.flow_gauge(flow.flow, "deficit", f64::from(self.drr.deficit(slot)));
-            out.flow_gauge(flow.flow, "dropping", f64::from(u8::from(flow.codel.is_dropping())));
-            out.flow_gauge(flow.flow, "count", f64::from(flow.codel.count()));
+        self.drr.listed().for_each(|slot| self.show(slot, out));
+        out.gauge("flows", f64::from(self.drr.len()));
+    }
+
+    fn observe_flows(&self, flows: &[(FlowId, u32)], out: &mut dyn Observer) {
+        for &(number, hash) in flows {
+            let slot = self.table.slot(scale(hash, self.table.buckets()));
+            if let Some(slot) = slot.filter(|&slot| self.drr.is_listed(slot) && self.table[slot].flow == number) {
+                self.show(slot, out);
+            }
         }
-        out.gauge("flows", f64::from(flows));
+        out.gauge("flows", f64::from(self.drr.len()));
     }
 }
 

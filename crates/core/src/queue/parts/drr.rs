@@ -61,6 +61,8 @@ pub struct Drr {
     members: Vec<Member>,
     new: List,
     old: List,
+    /// How many are on a list.
+    listed: u32,
     quantum: i32,
 }
 
@@ -68,7 +70,7 @@ impl Drr {
     /// Nobody listed. The quantum is at least one byte: the round would never end otherwise.
     pub fn new(quantum: Bytes) -> Drr {
         let quantum = i32::try_from(quantum.0).unwrap_or(i32::MAX).max(1);
-        Drr { members: Vec::new(), new: List::default(), old: List::default(), quantum }
+        Drr { members: Vec::new(), new: List::default(), old: List::default(), listed: 0, quantum }
     }
 
     /// Makes room for one more flow, whose slot is the next in order.
@@ -80,6 +82,12 @@ impl Drr {
     #[inline]
     pub fn is_listed(&self, slot: SlotId) -> bool {
         self.members[slot.index()].listed
+    }
+
+    /// How many flows are listed.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.listed
     }
 
     /// Bytes that the flow may still send in this round.
@@ -105,6 +113,7 @@ impl Drr {
     pub fn list_new(&mut self, slot: SlotId) {
         debug_assert!(!self.is_listed(slot), "a flow is on one list at most");
         self.members[slot.index()].listed = true;
+        self.listed += 1;
         self.new.push_back(slot, &mut self.members);
     }
 
@@ -113,6 +122,7 @@ impl Drr {
     pub fn list_old(&mut self, slot: SlotId) {
         debug_assert!(!self.is_listed(slot), "a flow is on one list at most");
         self.members[slot.index()].listed = true;
+        self.listed += 1;
         self.old.push_back(slot, &mut self.members);
     }
 
@@ -189,6 +199,7 @@ impl Drr {
         let list = if self.new.head.is_some() { &mut self.new } else { &mut self.old };
         let slot = list.pop_front(&self.members)?;
         self.members[slot.index()].listed = false;
+        self.listed -= 1;
         Some(slot)
     }
 
