@@ -1,6 +1,7 @@
 //! From a scenario to a world.
 use crate::event::{Events, Kind};
 use crate::host::{Connection, Flow, Quic, ReturnPipe, Routes, Second, Spin, Tcp, Transport, Udp};
+use crate::prefetch::in_large_pages;
 use crate::quic;
 use crate::tcp::{Receiver, Sender};
 use crate::world::{Hop, World};
@@ -50,6 +51,7 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         routes: Vec::new(),
         pipes: Vec::new(),
     };
+    in_large_pages(world.flows.spare_capacity_mut());
     let (mut pipes, mut hosts) = (BTreeMap::new(), BTreeMap::new());
     let digits = if total > MANY_FLOWS { 1 } else { 3 };
     for group in &scenario.flows {

@@ -4,6 +4,7 @@
 //! it before it retires anything later. This is the one place with `unsafe` in the crate, because the instruction has no
 //! safe form; it reads nothing and cannot fault.
 
+use core::mem::MaybeUninit;
 use core::ops::Range;
 use narrows_core::pool::Load;
 
@@ -46,6 +47,28 @@ impl Load for Prefetch {
     }
 }
 
+/// Has memory that is about to be filled lie in large pages, where the system does that for those who ask: where hundreds
+/// of megabytes are used at random, finding a page costs as much as reading from it.
+#[cfg(target_os = "linux")]
+pub(crate) fn in_large_pages<T>(memory: &mut [MaybeUninit<T>]) {
+    let bytes = memory.as_mut_ptr_range();
+    let (start, end) = (bytes.start.cast::<u8>(), bytes.end.cast::<u8>());
+    let skip = start.align_offset(LARGE_PAGE);
+    let len = (end.addr() - start.addr()).saturating_sub(skip) / LARGE_PAGE * LARGE_PAGE;
+    if len > 0 {
+        // A refusal leaves everything as it was.
+        #[expect(unsafe_code, reason = "a hint about whole pages inside the slice: no byte changes")]
+        let _ = unsafe { libc::madvise(start.wrapping_add(skip).cast(), len, libc::MADV_HUGEPAGE) };
+    }
+}
+
+/// Elsewhere the system knows best.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn in_large_pages<T>(_memory: &mut [MaybeUninit<T>]) {}
+
+/// Bytes in a large page, on most machines; where it is more, less memory lies in them.
+#[cfg(target_os = "linux")]
+const LARGE_PAGE: usize = 2 << 20;
 /// Bytes in a cache line.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
