@@ -79,6 +79,17 @@ pub struct LinkHint {
     pub mtu: Bytes,
 }
 
+/// How far the loading of what an arrival needs has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Where the flow is found.
+    Bucket,
+    /// The flow.
+    Flow,
+    /// Its last packet, which the new one is linked to.
+    Tail,
+}
+
 /// Takes named gauges: a discipline's inner state as series.
 pub trait Observer {
     /// A quantity of the whole discipline.
@@ -105,6 +116,10 @@ pub trait QueueDiscipline: Sized {
     fn foresee<L: Load>(&self, _pool: &Pool, _load: &L) -> Option<PacketId> {
         None
     }
+    /// A packet with this hash will probably arrive before long; called for one packet with one stage after the other, some
+    /// arrivals apart, each of which asks for what the one before has found.
+    #[inline]
+    fn expect<L: Load>(&self, _hash: u32, _stage: Stage, _pool: &Pool, _load: &L) {}
     /// When `on_timer` wants to be called next.
     fn next_timer(&self) -> Option<Time> {
         None
@@ -179,6 +194,12 @@ macro_rules! queues {
             #[inline]
             pub fn foresee<L: Load>(&self, pool: &Pool, load: &L) -> Option<PacketId> {
                 match self { $( Queue::$Type(q) => q.foresee(pool, load), )* }
+            }
+
+            /// See [`QueueDiscipline::expect`].
+            #[inline]
+            pub fn expect<L: Load>(&self, hash: u32, stage: Stage, pool: &Pool, load: &L) {
+                match self { $( Queue::$Type(q) => q.expect(hash, stage, pool, load), )* }
             }
 
             /// See [`QueueDiscipline::next_timer`].

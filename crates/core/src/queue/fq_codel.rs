@@ -15,7 +15,7 @@ use super::parts::codel_law::{self, CodelLaw, CodelState, FlowSource, Sqrt};
 use super::parts::drr::{Drr, Emptied};
 use super::parts::fattest::Fattest;
 use super::parts::flow_table::{FlowTable, SlotId, scale};
-use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
+use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline, Stage};
 use crate::params::Packets;
 use crate::pool::Load;
 use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Pool, Rng, Span};
@@ -259,6 +259,21 @@ impl QueueDiscipline for FqCodel {
             load.load(&self.table[slot]);
         }
         soon
+    }
+
+    #[inline]
+    fn expect<L: Load>(&self, hash: u32, stage: Stage, pool: &Pool, load: &L) {
+        let bucket = scale(hash, self.table.buckets());
+        if stage == Stage::Bucket {
+            return self.table.load_bucket(bucket, load);
+        }
+        let Some(slot) = self.table.slot(bucket) else { return };
+        if stage == Stage::Flow {
+            self.drr.load(slot, load);
+            load.load(&self.table[slot]);
+        } else if let Some(tail) = self.table[slot].chain.back() {
+            pool.load(tail, load);
+        }
     }
 
     #[inline]

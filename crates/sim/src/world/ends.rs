@@ -1,27 +1,39 @@
 //! The two ends of a flow: segments at the receiver, acknowledgments at the sender.
 use super::{INITIAL_LEN, SYN_LEN, Segment, SegmentKind, World, arm};
 use crate::event::Kind;
-use crate::host::{Armed, Connection, Flow, MAX_SYNS, Returning, Tcp, Transport, Underway};
+use crate::host::{Armed, Connection, MAX_SYNS, Returning, Tcp, Transport, Underway};
+use crate::prefetch::Prefetch;
 use crate::tcp::{Incoming, Outgoing, milliseconds};
+use narrows_core::queue::Stage;
 use narrows_core::{Ecn, FlowId, PacketId, PacketMeta, Role};
-use std::collections::VecDeque;
 
 /// How many acknowledgments ahead a sender's state is loaded, and what that points to.
 const AHEAD: usize = 6;
 const NEXT: usize = 2;
-
-/// Starts to load the state of the senders whose acknowledgments come next.
-#[inline(never)]
-fn load_next(underway: &VecDeque<Underway>, flows: &[Flow]) {
-    if let Some(ahead) = underway.get(AHEAD) {
-        flows[ahead.flow as usize].prefetch_sender();
-    }
-    if let Some(next) = underway.get(NEXT) {
-        flows[next.flow as usize].prefetch_board();
-    }
-}
+/// And what the first queue needs of a packet that each of them sends.
+const STAGES: [(usize, Stage); 3] = [(0, Stage::Tail), (2, Stage::Flow), (4, Stage::Bucket)];
 
 impl World {
+    /// Starts to load the state of the senders whose acknowledgments come next, and what the packets that they will send
+    /// meet at the first queue.
+    #[inline(never)]
+    fn load_senders(&self, pipe: usize) {
+        let underway = &self.pipes[pipe].underway;
+        if let Some(ahead) = underway.get(AHEAD) {
+            self.flows[ahead.flow as usize].prefetch_sender();
+        }
+        if let Some(next) = underway.get(NEXT) {
+            self.flows[next.flow as usize].prefetch_board();
+        }
+        for (distance, stage) in STAGES {
+            let Some(one) = underway.get(distance) else { return };
+            let flow = &self.flows[one.flow as usize];
+            if let Some(&hop) = self.routes[flow.routes as usize].there.first() {
+                self.hops[usize::from(hop)].link.queue().expect(flow.hash, stage, &self.pool, &Prefetch);
+            }
+        }
+    }
+
     #[inline]
     pub(super) fn arrive(&mut self, flow_index: usize, id: PacketId) {
         let segment = self.segments[id.index()];
@@ -137,7 +149,7 @@ impl World {
             self.events.schedule_next(next.arrives, Kind::Ack, pipe);
         }
         if self.loads_ahead {
-            load_next(underway, &self.flows);
+            self.load_senders(pipe);
         }
         let flow = &mut self.flows[flow_index];
         match (what, &mut flow.transport) {

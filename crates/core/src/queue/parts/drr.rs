@@ -5,6 +5,7 @@
 //! short bursts cannot keep coming back as new. Lists are intrusive: a flow costs twelve bytes here and nothing is allocated
 //! when it comes or goes.
 use super::flow_table::SlotId;
+use crate::pool::Load;
 use crate::rate::Bytes;
 use alloc::vec::Vec;
 
@@ -82,6 +83,12 @@ impl Drr {
     #[inline]
     pub fn is_listed(&self, slot: SlotId) -> bool {
         self.members[slot.index()].listed
+    }
+
+    /// Asks for what a flow has here.
+    #[inline]
+    pub fn load<L: Load>(&self, slot: SlotId, load: &L) {
+        load.load(&self.members[slot.index()]);
     }
 
     /// How many flows are listed.
