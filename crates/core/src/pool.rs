@@ -5,7 +5,7 @@
 use crate::packet::PacketMeta;
 use crate::rate::Bytes;
 use alloc::vec::Vec;
-use core::mem::size_of;
+use core::mem::{MaybeUninit, size_of};
 use core::num::NonZeroU32;
 
 /// Asks for memory that will be needed soon. How is for whoever drives a queue to know; not at all is an answer, too.
@@ -55,6 +55,12 @@ impl Pool {
     /// An empty pool.
     pub fn new() -> Pool {
         Pool::default()
+    }
+
+    /// Makes room for so many packets at once, and shows the memory before anything is in it.
+    pub fn reserve(&mut self, packets: usize) -> &mut [MaybeUninit<impl Sized + use<>>] {
+        self.slots.reserve(packets);
+        self.slots.spare_capacity_mut()
     }
 
     /// Stores a packet; reuses the slot freed last.

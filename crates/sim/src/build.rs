@@ -23,6 +23,8 @@ const SECOND: u64 = 0x5ec0_0000_0000_0000;
 const MANY_FLOWS: usize = 100;
 /// Bytes that the caches near a processor can be expected to hold.
 const NEAR_CACHES: usize = 1 << 22;
+/// Packets that a flow has in the network at a time, where there are many: about its initial window.
+const PACKETS_PER_FLOW: usize = 10;
 /// Events that a flow has pending at a time: an acknowledgment, a retransmission timer, a delayed acknowledgment.
 const TIMERS_PER_FLOW: usize = 3;
 
@@ -51,7 +53,13 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         routes: Vec::new(),
         pipes: Vec::new(),
     };
-    in_large_pages(world.flows.spare_capacity_mut());
+    if world.loads_ahead {
+        // Larger arrays than the allocator carves out of what it has; they keep their pages as they grow.
+        in_large_pages(world.flows.spare_capacity_mut());
+        in_large_pages(world.pool.reserve(total * PACKETS_PER_FLOW));
+        world.segments.reserve(total * PACKETS_PER_FLOW);
+        in_large_pages(world.segments.spare_capacity_mut());
+    }
     let (mut pipes, mut hosts) = (BTreeMap::new(), BTreeMap::new());
     let digits = if total > MANY_FLOWS { 1 } else { 3 };
     for group in &scenario.flows {
