@@ -95,7 +95,8 @@ pub(crate) fn world(scenario: &Scenario) -> World {
     }
     let mut delays: Vec<(Span, u32)> = pipes.into_iter().collect();
     delays.sort_by_key(|&(_, index)| index);
-    world.hashes = world.flows.iter().enumerate().take(world.tracked).map(|(n, flow)| hashes(n, flow)).collect::<Option<Vec<_>>>().map(|all| all.concat());
+    let watched = world.flows.iter().enumerate().take(world.tracked);
+    world.hashes = watched.map(|(n, flow)| hashes(n, flow)).collect::<Option<Vec<_>>>().map(|all| all.concat());
     world.pipes = delays.into_iter().map(|(delay, _)| ReturnPipe::new(delay)).collect();
     world
 }

@@ -1,8 +1,9 @@
 //! Pending events: a total order over (time, sequence), so that a seed gives the same bytes on every machine.
 //!
 //! An event is 16 bytes: time (64 bits), sequence (36 bits), kind (4 bits) and index (24 bits) in one `u128`. Constant
-//! delays do not come here packet by packet: a pipe keeps a ring and has its head's event only. Timers that move are
-//! not searched for: a handler ignores an event whose time is no longer the one that it waits for.
+//! delays do not come here packet by packet: a pipe keeps a ring and has its head's event only. The first link's event and
+//! that of the first return pipe, most of all in most runs, have a place of their own. Timers that move are not searched
+//! for: a handler ignores an event whose time is no longer the one that it waits for.
 use crate::prefetch::prefetch;
 use core::num::NonZeroU32;
 use narrows_core::Time;
@@ -66,7 +67,7 @@ pub(crate) struct Events {
     levels: Vec<Level>,
     chunks: Chunks,
     is_fresh: bool,
-    /// The next event of each of the first sources that have one at a time, apart from all others.
+    /// The next event of the first link and of the first return pipe, if there is one.
     regular: [u128; REGULAR],
 }
 
@@ -158,7 +159,7 @@ const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
 /// Below so many pending events the heap alone is faster, or as fast.
 const FEW: usize = 16;
-/// Sources whose next event is kept apart: two links and two return pipes, from which most events of most runs come.
+/// Sources whose next event is kept apart: the first link and the first return pipe.
 const REGULAR: usize = 2;
 /// No event: later than any.
 const NEVER: u128 = u128::MAX;
@@ -234,7 +235,8 @@ impl Events {
         }
     }
 
-    /// Schedules what there is one of at a time: an earlier call for the same kind and index does not count any more.
+    /// Schedules the next event of a link or of a return pipe, which has one at a time. What an earlier call asked for may
+    /// come all the same, as with timers.
     #[inline]
     pub(crate) fn schedule_next(&mut self, at: Time, kind: Kind, index: usize) {
         if index == 0 {
@@ -421,6 +423,33 @@ impl Events {
 mod tests {
     use super::*;
     use narrows_core::Rng;
+
+    #[test]
+    fn what_has_a_place_of_its_own_comes_in_its_turn() {
+        for (pending, per_s) in [(10, 1.0), (1000, 1e9), (1000, 1e3)] {
+            let mut events = Events::new(pending, per_s);
+            let (mut rng, mut now) = (Rng::stream(2, "events"), 0);
+            let mut model: Vec<(Time, usize, u8, usize)> = Vec::new();
+            for n in 0..4000usize {
+                let at = Time::from_ns(now + rng.below(1000));
+                let (kind, index) = [(Kind::Link, 0), (Kind::Ack, 0), (Kind::Link, 1), (Kind::App, 5)][n % 4];
+                if index == 0 {
+                    model.retain(|&(_, _, other, place)| (other, place) != (kind as u8, 0));
+                }
+                match kind {
+                    Kind::App => events.schedule(at, kind, index),
+                    _ => events.schedule_next(at, kind, index),
+                }
+                model.push((at, n, kind as u8, index));
+                while rng.chance(0.5) && !model.is_empty() {
+                    model.sort_unstable();
+                    let (at, _, kind, index) = model.remove(0);
+                    assert_eq!(events.pop().map(|(at, kind, index)| (at, kind as u8, index)), Some((at, kind, index)));
+                    now = at.as_ns();
+                }
+            }
+        }
+    }
 
     #[test]
     fn events_come_in_order_of_time_then_of_scheduling() {

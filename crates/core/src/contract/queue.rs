@@ -10,15 +10,16 @@
 //! - the answer is `Empty` only when nothing waits; `At(t)` only when something does, and a dequeue at `t` delivers
 //! - nothing about a packet changes but its ECN field, from capable to CE, its code point, to none, and its departure time
 //! - a timer that is asked for lies ahead once it has been served
+//! - what is shown of some flows is what is shown of them among all
 //! - the same string gives the same decisions; a drained queue is empty
 //!
 //! and apart from strings: parameters ([`check_parameters`]) and that no backlogged flow starves ([`check_service`]).
 use crate::drop_reason::DropReason;
 use crate::packet::{Dscp, Ecn, FlowId, HostId, PacketMeta};
 use crate::params::{Bound, Limit, ParamError, ParamSpec, ParamValue, Unit};
-use crate::pool::{PacketId, Pool};
+use crate::pool::{Load, PacketId, Pool};
 use crate::queue::parts::flow_table::mix;
-use crate::queue::{Backlog, Ctx, LinkHint, Next, Queue, QueueConfig};
+use crate::queue::{Backlog, Ctx, LinkHint, Next, Observer, Queue, QueueConfig, Stage};
 use crate::{Bytes, Rate, Rng, Span, Time};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -165,6 +166,26 @@ enum Decision {
 /// codepoint (RFC 9331 §4.1), and within it order is kept.
 const SPLIT_BY_ECN: [&str; 1] = ["dualpi2"];
 
+/// Gauges as they are shown: of which flow, if of one.
+struct Shown(Vec<(Option<FlowId>, &'static str, f64)>);
+
+impl Observer for Shown {
+    fn gauge(&mut self, name: &'static str, value: f64) {
+        self.0.push((None, name, value));
+    }
+
+    fn flow_gauge(&mut self, flow: FlowId, name: &'static str, value: f64) {
+        self.0.push((Some(flow), name, value));
+    }
+}
+
+/// Loads nothing: asking early must not matter.
+struct Nowhere;
+
+impl Load for Nowhere {
+    fn load<T>(&self, _value: &T) {}
+}
+
 /// A packet that is queued.
 #[derive(Clone, Copy)]
 struct Entry {
@@ -230,7 +251,8 @@ impl Ledger {
     fn play(&mut self, ops: &[u8]) -> Result<(), String> {
         for (step, op) in ops.chunks(2).enumerate() {
             let (op, x) = (op[0], op.get(1).copied().unwrap_or(0));
-            self.step(op, x).map_err(|law| format!("step {step} ({op}, {x}): {law}"))?;
+            let held = self.step(op, x).and_then(|()| self.shows_alike(u32::from(x) % FLOWS));
+            held.map_err(|law| format!("step {step} ({op}, {x}): {law}"))?;
             self.left.clear();
         }
         self.drain().map_err(|law| format!("draining: {law}"))
@@ -257,6 +279,19 @@ impl Ledger {
         }
     }
 
+    /// Whether a flow's gauges, and those of the whole, are the same when the others are not asked for.
+    fn shows_alike(&self, flow: u32) -> Result<(), String> {
+        let number = FlowId(flow);
+        let (mut all, mut some) = (Shown(Vec::new()), Shown(Vec::new()));
+        self.queue.observe(&mut all);
+        self.queue.observe_flows(&[(number, mix(flow, 1))], &mut some);
+        for shown in [&mut all.0, &mut some.0] {
+            shown.retain(|(of, ..)| of.is_none_or(|of| of == number));
+            shown.sort_by_key(|&(of, name, _)| (of, name));
+        }
+        ensure(all.0 == some.0, || format!("of flow {flow}, {:?} among all is {:?} alone", all.0, some.0))
+    }
+
     /// Lets time pass, timers served when they are due.
     pub(super) fn pass(&mut self, span: Span) -> Result<(), String> {
         let end = self.now + span;
@@ -281,6 +316,9 @@ impl Ledger {
     pub(super) fn enqueue(&mut self, flow: u32, len: u32, ecn: Ecn, depart: Span) -> Result<(), String> {
         let depart = if depart == Span::ZERO { Time::ZERO } else { self.now + depart };
         let hash = mix(flow, 1);
+        for stage in [Stage::Bucket, Stage::Flow, Stage::Tail] {
+            self.queue.expect(hash, stage, &self.pool, &Nowhere);
+        }
         let meta = PacketMeta {
             arrived: self.now,
             depart,
@@ -306,6 +344,9 @@ impl Ledger {
     }
 
     pub(super) fn dequeue(&mut self) -> Result<Next, String> {
+        let foreseen = self.queue.foresee(&self.pool, &Nowhere);
+        let is_queued = |id: PacketId| self.queued.get(id.index()).is_some_and(Option::is_some);
+        ensure(foreseen.is_none_or(is_queued), || format!("foresees {foreseen:?}, which is not there"))?;
         let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
         let next = self.queue.dequeue(&mut cx);
         self.settle(Some(next))?;

@@ -283,7 +283,7 @@ impl QueueDiscipline for FqCodel {
 
     fn observe(&self, out: &mut dyn Observer) {
         self.drr.listed().for_each(|slot| self.show(slot, out));
-        out.gauge("flows", f64::from(self.drr.len()));
+        out.gauge("flows", f64::from(self.drr.flows()));
     }
 
     fn observe_flows(&self, flows: &[(FlowId, u32)], out: &mut dyn Observer) {
@@ -293,7 +293,7 @@ impl QueueDiscipline for FqCodel {
                 self.show(slot, out);
             }
         }
-        out.gauge("flows", f64::from(self.drr.len()));
+        out.gauge("flows", f64::from(self.drr.flows()));
     }
 }
 

@@ -93,7 +93,7 @@ impl Drr {
 
     /// How many flows are listed.
     #[inline]
-    pub fn len(&self) -> u32 {
+    pub fn flows(&self) -> u32 {
         self.listed
     }
 
