@@ -1,12 +1,14 @@
-//! The house's own checks, for what cargo cannot say itself. `cargo xtask` without a task lists them.
+//! The house's own tasks, for what cargo cannot say itself. `cargo xtask` without a task lists them.
 use std::process::ExitCode;
 
 mod arrows;
 mod fmt;
+mod pgo;
 
 const USAGE: &str = "\
 cargo xtask arrows          dependencies between the workspace's crates point one way
-cargo xtask fmt [--check]   formats every Rust file, those that a macro declares as modules too";
+cargo xtask fmt [--check]   formats every Rust file, those that a macro declares as modules too
+cargo xtask pgo             narrows and narrows-bench, optimised for what they do, in target/pgo/release";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -15,6 +17,7 @@ fn main() -> ExitCode {
         ["arrows"] => arrows::check(),
         ["fmt"] => fmt::format(fmt::Mode::Write),
         ["fmt", "--check"] => fmt::format(fmt::Mode::Check),
+        ["pgo"] => pgo::build(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
