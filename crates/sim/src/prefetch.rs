@@ -1,8 +1,8 @@
-//! Asking the processor for memory that will be needed soon.
+//! Asking for memory: the processor for what will be needed soon, the system for large pages.
 //!
 //! With thousands of flows every event begins with cache misses. A plain early read would not do: the processor waits for
-//! it before it retires anything later. This is the one place with `unsafe` in the crate, because the instruction has no
-//! safe form; it reads nothing and cannot fault.
+//! it before it retires anything later. This is the one place with `unsafe` in the crate, because neither hint has a safe
+//! form; neither reads or changes a byte.
 
 use core::mem::MaybeUninit;
 use core::ops::Range;
