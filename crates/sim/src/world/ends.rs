@@ -77,7 +77,7 @@ impl World {
         self.send_back(flow_index, SegmentKind::Ack, Returning::Ack(ack));
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_back(&mut self, flow_index: usize, kind: SegmentKind, what: Returning) {
         let flow = &mut self.flows[flow_index];
         let subflow = what.subflow();
@@ -113,7 +113,7 @@ impl World {
     }
 
     /// Into the pipe back to the sender.
-    #[inline]
+    #[inline(always)]
     pub(super) fn return_now(&mut self, flow_index: usize, what: Returning) {
         let index = self.flows[flow_index].pipe_of(what.subflow()) as usize;
         let pipe = &mut self.pipes[index];
