@@ -12,25 +12,26 @@ pub(crate) fn build() -> Result<String, String> {
     let profdata = profdata()?;
     let target = root().join("target/pgo");
     let (raw, merged) = (target.join("raw"), target.join("merged.profdata"));
-    // What older code left behind would be counted, too.
+    let counting = target.join("counting");
+    cargo(&counting, &format!("-Cprofile-generate={}", raw.display()))?;
+    // What older code left behind would be counted, too, and what build scripts just did.
     match std::fs::remove_dir_all(&raw) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(format!("{} cannot be removed: {error}", raw.display()));
         }
         _ => {}
     }
-    let counting = target.join("counting");
-    cargo(&counting, &format!("-Cprofile-generate={}", raw.display()))?;
     run(Command::new(counting.join("release/narrows-bench")).args(TRAINING))?;
     run(Command::new(&profdata).arg("merge").arg("-o").arg(&merged).arg(&raw))?;
     cargo(&target, &format!("-Cprofile-use={}", merged.display()))?;
     Ok(format!("{} and narrows-bench beside it", target.join("release/narrows").display()))
 }
 
-fn cargo(target: &Path, flags: &str) -> Result<(), String> {
+/// A release build with one more flag; encoded, a path in it may have spaces.
+fn cargo(target: &Path, flag: &str) -> Result<(), String> {
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     build.args(["build", "--release", "-p", "narrows", "-p", "narrows-bench", "--target-dir"]).arg(target);
-    run(build.env("RUSTFLAGS", flags).current_dir(root()))
+    run(build.env("CARGO_ENCODED_RUSTFLAGS", flag).current_dir(root()))
 }
 
 fn run(command: &mut Command) -> Result<(), String> {

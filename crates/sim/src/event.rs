@@ -239,11 +239,12 @@ impl Events {
     /// come all the same, as with timers.
     #[inline]
     pub(crate) fn schedule_next(&mut self, at: Time, kind: Kind, index: usize) {
-        if index == 0 {
-            self.regular[usize::from(kind != Kind::Link)] = self.event(at, kind, index);
-        } else {
-            self.schedule(at, kind, index);
-        }
+        let place = match (kind, index) {
+            (Kind::Link, 0) => 0,
+            (Kind::Ack, 0) => 1,
+            _ => return self.schedule(at, kind, index),
+        };
+        self.regular[place] = self.event(at, kind, index);
     }
 
     #[inline]

@@ -145,7 +145,7 @@ impl FqCodel {
         }
     }
 
-    /// Half of a flow's bytes from its head, at least one packet and at most a batch.
+    /// Shows a listed flow's state.
     fn show(&self, slot: SlotId, out: &mut dyn Observer) {
         let flow = &self.table[slot];
         out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));
@@ -154,6 +154,7 @@ impl FqCodel {
         out.flow_gauge(flow.flow, "count", f64::from(flow.codel.count()));
     }
 
+    /// Half of a flow's bytes from its head, at least one packet and at most a batch.
     fn drop_batch(&mut self, slot: SlotId, cx: &mut Ctx<'_>) {
         let reason = match self.total.bytes > self.memory_limit {
             true => DropReason::MemoryLimit,
