@@ -203,6 +203,7 @@ macro_rules! queues {
             }
 
             /// See [`QueueDiscipline::next_timer`].
+            #[inline]
             pub fn next_timer(&self) -> Option<Time> {
                 match self { $( Queue::$Type(q) => q.next_timer(), )* }
             }

@@ -67,6 +67,8 @@ pub(crate) struct Events {
     levels: Vec<Level>,
     chunks: Chunks,
     is_fresh: bool,
+    /// The earliest of `near` and `begun`.
+    soonest: u128,
     /// The next event of the first link and of the first return pipe, if there is one.
     regular: [u128; REGULAR],
 }
@@ -231,6 +233,7 @@ impl Events {
             levels: Vec::new(),
             chunks: Chunks::default(),
             is_fresh: false,
+            soonest: NEVER,
             regular: [NEVER; REGULAR],
         }
     }
@@ -267,12 +270,10 @@ impl Events {
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Time, Kind, usize)> {
-        if self.begun.is_empty() && self.near.is_empty() {
+        if self.soonest == NEVER {
             self.advance();
         }
-        let begun = self.begun.last().copied().unwrap_or(NEVER);
-        let near = self.near.first().copied().unwrap_or(NEVER);
-        let other = begun.min(near);
+        let other = self.soonest;
         let [link, ack] = self.regular;
         let time = |event: u128| Time::from_ns((event >> 64) as u64);
         // The kind as a constant: the caller's choice between kinds is made here, too.
@@ -284,9 +285,24 @@ impl Events {
             self.regular[1] = NEVER;
             return Some((time(ack), Kind::Ack, 0));
         }
-        let event = if begun < near { self.begun.pop()? } else { self.pop_near()? };
-        let (kind, index) = subject(event);
-        Some((time(event), kind, index))
+        if other == NEVER {
+            return None;
+        }
+        if self.begun.last() == Some(&other) {
+            self.begun.pop();
+        } else {
+            self.pop_near();
+        }
+        self.find_soonest();
+        let (kind, index) = subject(other);
+        Some((time(other), kind, index))
+    }
+
+    #[inline]
+    fn find_soonest(&mut self) {
+        let begun = self.begun.last().copied().unwrap_or(NEVER);
+        let near = self.near.first().copied().unwrap_or(NEVER);
+        self.soonest = begun.min(near);
     }
 
     #[inline]
@@ -360,6 +376,7 @@ impl Events {
             }
             if !self.begun.is_empty() {
                 self.begun.sort_unstable_by(|a, b| b.cmp(a));
+                self.find_soonest();
                 self.is_fresh = true;
                 return true;
             }
@@ -370,6 +387,7 @@ impl Events {
 
     #[inline]
     fn push_near(&mut self, event: u128) {
+        self.soonest = self.soonest.min(event);
         self.near.push(event);
         self.sift_up(self.near.len() - 1, event);
     }

@@ -1,6 +1,6 @@
 //! Digesting an acknowledgment, in the order of Linux's `tcp_ack`: selective blocks, the cumulative part, RTT, probe,
 //! loss detection, timers, congestion control.
-use super::scoreboard::{Record, stamp};
+use super::scoreboard::Record;
 use super::sender::{Sender, segments};
 use super::{AckSegment, milliseconds};
 use crate::delivery::{Delivery, Newest};
@@ -115,47 +115,42 @@ impl Sender {
             }
             if is_new {
                 self.deliver(seq, &record, now, digest);
-                if self.wants_fates {
-                    let flight = self.board.stamp(seq).flight(self.delivery.lost);
-                    tell_delivered(&mut self.controller, &record, flight, now);
-                }
             }
         }
         self.board.trim();
     }
 
     fn digest_sacks(&mut self, ack: &AckSegment, now: Time, digest: &mut Digest) {
-        let (rack, min_rtt, recover) = (&mut self.rack, self.rtt.min(), self.recover);
-        let (controller, wants_fates, wants_rates) = (&mut self.controller, self.wants_fates, self.wants_rates);
-        let total_lost = self.delivery.lost;
-        for (start, end) in ack.sacks() {
-            self.board.sack(start, end, |seq, record, stamps| {
+        for (mut start, end) in ack.sacks() {
+            while let Some(gap) = self.board.gap(start, end) {
+                for seq in gap.0..gap.1 {
+                    let record = self.board.sack(seq);
+                    if !record.ever_resent() {
+                        let (first, last) = digest.sacked_sent.unwrap_or((record.sent, record.sent));
+                        digest.sacked_sent = Some((first.min(record.sent), last.max(record.sent)));
+                        digest.original |= seq < self.recover;
+                    }
+                    self.deliver(seq, &record, now, digest);
+                }
                 digest.sacked = true;
-                if !record.ever_resent() {
-                    let first = digest.sacked_sent.map_or(record.sent, |(first, _)| first.min(record.sent));
-                    let last = digest.sacked_sent.map_or(record.sent, |(_, last)| last.max(record.sent));
-                    digest.sacked_sent = Some((first, last));
-                    digest.original |= seq < recover;
-                }
-                digest.delivered += Bytes(u64::from(record.len));
-                digest.delivered_segments += 1;
-                rack.advance(seq, record, now, min_rtt);
-                if wants_rates {
-                    Delivery::consider(&mut digest.newest, seq, record.sent, || stamp(stamps, seq));
-                }
-                if wants_fates {
-                    tell_delivered(controller, record, stamp(stamps, seq).flight(total_lost), now);
-                }
-            });
+                self.board.close(gap);
+                start = gap.1;
+            }
         }
     }
 
+    /// A segment was acknowledged for the first time.
+    #[inline]
     fn deliver(&mut self, seq: u64, record: &Record, now: Time, digest: &mut Digest) {
         digest.delivered += Bytes(u64::from(record.len));
         digest.delivered_segments += 1;
         self.rack.advance(seq, record, now, self.rtt.min());
         if self.wants_rates {
             Delivery::consider(&mut digest.newest, seq, record.sent, || self.board.stamp(seq));
+        }
+        if self.wants_fates {
+            let flight = self.board.stamp(seq).flight(self.delivery.lost);
+            tell_delivered(&mut self.controller, record, flight, now);
         }
     }
 

@@ -2,7 +2,7 @@
 //! F-RTO (RFC 5682) and one timer for all.
 use super::AckSegment;
 use super::ack::{Digest, tell};
-use super::scoreboard::{Record, Verdict, stamp};
+use super::scoreboard::{Record, Verdict};
 use super::sender::{Outgoing, Sender, segments};
 use narrows_core::congestion::{Loss, LossKind, Outcome, Phase, Reduction};
 use narrows_core::{Bytes, Span, Time};
@@ -226,22 +226,24 @@ impl Sender {
         let (mut lost, mut wait) = (0, None);
         let (controller, wants_fates) = (&mut self.controller, self.wants_fates);
         let (before, mss) = (self.delivery.lost, self.mss);
-        self.board.walk_in_time_order(|seq, record, stamps| {
+        let judge = |seq, record: &Record| {
             if (record.sent, seq) >= newest {
                 return Verdict::TooYoung;
             }
             let age = now.since(record.sent);
             if age >= patience {
-                lost += 1;
-                *lost_again |= record.ever_resent();
-                if wants_fates {
-                    let flight = stamp(stamps, seq).flight(before.wrapping_add(mss.wrapping_mul(lost)));
-                    tell(controller, record, flight, now, Outcome::Lost);
-                }
                 return Verdict::Lost;
             }
             wait = wait.max(Some(patience - age));
             Verdict::Keep
+        };
+        self.board.walk_in_time_order(judge, |record, stamp| {
+            lost += 1;
+            *lost_again |= record.ever_resent();
+            if wants_fates {
+                let flight = stamp.flight(before.wrapping_add(mss.wrapping_mul(lost)));
+                tell(controller, record, flight, now, Outcome::Lost);
+            }
         });
         self.count_lost(lost);
         wait

@@ -55,6 +55,8 @@ pub(super) struct Scoreboard {
     stamps: Box<[Stamp]>,
     una: u64,
     nxt: u64,
+    /// In the network: `out`, less those sacked or lost, and those resent once more.
+    inflight: u32,
     sacked_out: u32,
     lost_out: u32,
     resent_out: u32,
@@ -77,6 +79,7 @@ impl Scoreboard {
             stamps: Box::default(),
             una: 0,
             nxt: 0,
+            inflight: 0,
             sacked_out: 0,
             lost_out: 0,
             resent_out: 0,
@@ -127,8 +130,9 @@ impl Scoreboard {
 
     /// In the network as far as the sender can tell (RFC 6675's pipe).
     #[inline]
-    pub(super) const fn inflight(&self) -> u32 {
-        (self.out() + self.resent_out) - (self.sacked_out + self.lost_out)
+    pub(super) fn inflight(&self) -> u32 {
+        debug_assert_eq!(self.inflight + self.sacked_out + self.lost_out, self.out() + self.resent_out);
+        self.inflight
     }
 
     pub(super) const fn sacked_out(&self) -> u32 {
@@ -174,6 +178,7 @@ impl Scoreboard {
         let seq = self.nxt;
         *self.record_mut(seq) = record;
         self.nxt += 1;
+        self.inflight += 1;
         seq
     }
 
@@ -202,6 +207,7 @@ impl Scoreboard {
         if record.flags & (SACKED | LOST | RESENT) != 0 {
             self.forget(&record);
         }
+        self.inflight -= 1;
         (record, !record.sacked())
     }
 
@@ -214,17 +220,25 @@ impl Scoreboard {
             bytes += u64::from(self.record(seq).len);
         }
         let last = *self.record(through - 1);
+        self.inflight -= (through - self.una) as u32;
         self.una = through;
         (last, Bytes(bytes))
     }
 
     /// Drops the sacked ranges that the cumulative acknowledgment has passed.
+    #[inline]
     pub(super) fn trim(&mut self) {
+        match self.sacked.first_mut() {
+            Some(first) if first.1 <= self.una => self.drop_passed(),
+            Some(first) => first.0 = first.0.max(self.una),
+            None => {}
+        }
+    }
+
+    fn drop_passed(&mut self) {
         let una = self.una;
         let passed = self.sacked.iter().take_while(|range| range.1 <= una).count();
-        if passed > 0 {
-            self.sacked.drain(..passed);
-        }
+        self.sacked.drain(..passed);
         if let Some(first) = self.sacked.first_mut() {
             first.0 = first.0.max(una);
         }
@@ -233,60 +247,90 @@ impl Scoreboard {
     fn forget(&mut self, record: &Record) {
         if record.flags & SACKED != 0 {
             self.sacked_out -= 1;
+            self.inflight += 1;
             return;
         }
         if record.flags & LOST != 0 {
             self.lost_out -= 1;
+            self.inflight += 1;
             if record.flags & RESENT == 0 {
                 self.to_resend -= 1;
             }
         }
         if record.flags & RESENT != 0 {
             self.resent_out -= 1;
+            self.inflight -= 1;
         }
     }
 
-    /// Marks a range as received; `found` is called with each segment that was not known to be, as it was before,
-    /// and with all [`stamp`]s.
-    pub(super) fn sack(&mut self, start: u64, end: u64, mut found: impl FnMut(u64, &Record, &[Stamp])) {
+    /// The first part of a range not known to be received. In practice the range grows the last one known, or begins
+    /// beyond it.
+    #[inline]
+    pub(super) fn gap(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         let (start, end) = (start.max(self.una), end.min(self.nxt));
         if start >= end {
-            return;
+            return None;
         }
-        // Ranges that touch [start, end): usually none but the last.
-        let from = match self.sacked.last() {
-            Some(last) if last.0 <= start => self.sacked.len() - usize::from(last.1 >= start),
-            _ => self.sacked.partition_point(|range| range.1 < start),
-        };
-        let mut to = from;
-        let (mut merged, mut at) = ((start, end), start);
-        while let Some(&(s, e)) = self.sacked.get(to).filter(|range| range.0 <= end) {
-            if s <= start && e >= end {
-                return;
-            }
-            self.sack_gap(at, s.min(end), &mut found);
-            at = at.max(e);
-            merged = (merged.0.min(s), merged.1.max(e));
-            to += 1;
-        }
-        self.sack_gap(at, end, &mut found);
-        match to - from {
-            0 => self.sacked.insert(from, merged),
-            _ => {
-                self.sacked[from] = merged;
-                self.sacked.drain(from + 1..to);
-            }
+        match self.sacked.last() {
+            Some(last) if start < last.0 => self.gap_within(start, end),
+            Some(last) if start < last.1 => (last.1 < end).then_some((last.1, end)),
+            _ => Some((start, end)),
         }
     }
 
-    fn sack_gap(&mut self, from: u64, to: u64, found: &mut impl FnMut(u64, &Record, &[Stamp])) {
-        for seq in from..to {
-            let before = *self.record(seq);
-            found(seq, &before, &self.stamps);
+    #[cold]
+    fn gap_within(&self, start: u64, end: u64) -> Option<(u64, u64)> {
+        // Mostly about the last but one.
+        let after = match self.sacked.iter().nth_back(1) {
+            Some(range) if range.0 <= start && start < range.1 => self.sacked.len() - 2,
+            _ => self.sacked.partition_point(|range| range.1 <= start),
+        };
+        let &(from, to) = self.sacked.get(after)?;
+        if start < from {
+            return Some((start, end.min(from)));
+        }
+        let end = self.sacked.get(after + 1).map_or(end, |next| end.min(next.0));
+        (to < end).then_some((to, end))
+    }
+
+    /// Marks a segment of a [`gap`](Scoreboard::gap) as received; what was known of it before.
+    #[inline]
+    pub(super) fn sack(&mut self, seq: u64) -> Record {
+        let record = self.record_mut(seq);
+        let before = *record;
+        record.flags = (record.flags & !(LOST | RESENT)) | SACKED;
+        if before.flags & (LOST | RESENT) != 0 {
             self.forget(&before);
-            self.sacked_out += 1;
-            let record = self.record_mut(seq);
-            record.flags = (record.flags & !(LOST | RESENT)) | SACKED;
+        }
+        self.sacked_out += 1;
+        self.inflight -= 1;
+        before
+    }
+
+    /// All of a [`gap`](Scoreboard::gap) has been marked.
+    #[inline]
+    pub(super) fn close(&mut self, (start, end): (u64, u64)) {
+        match self.sacked.last_mut() {
+            Some(last) if start < last.0 => self.close_within(start, end),
+            Some(last) if start == last.1 => last.1 = end,
+            _ => self.sacked.push((start, end)),
+        }
+    }
+
+    #[cold]
+    fn close_within(&mut self, start: u64, end: u64) {
+        let after = self.sacked.partition_point(|range| range.1 < start);
+        let joins_next = |range: Option<&(u64, u64)>| range.is_some_and(|range| range.0 == end);
+        if self.sacked[after].1 != start {
+            match joins_next(self.sacked.get(after)) {
+                true => self.sacked[after].0 = start,
+                false => self.sacked.insert(after, (start, end)),
+            }
+        } else if joins_next(self.sacked.get(after + 1)) {
+            self.sacked[after].1 = self.sacked[after + 1].1;
+            self.sacked.remove(after + 1);
+        } else {
+            self.sacked[after].1 = end;
         }
     }
 
@@ -316,6 +360,7 @@ impl Scoreboard {
         record.flags |= RESENT | EVER_RESENT;
         if !resent {
             self.resent_out += 1;
+            self.inflight += 1;
             if lost {
                 self.to_resend -= 1;
             }
@@ -330,9 +375,11 @@ impl Scoreboard {
         record.flags = (record.flags | LOST) & !RESENT;
         if !lost {
             self.lost_out += 1;
+            self.inflight -= 1;
         }
         if resent {
             self.resent_out -= 1;
+            self.inflight -= 1;
         }
         if !lost || resent {
             self.to_resend += 1;
@@ -341,14 +388,22 @@ impl Scoreboard {
     }
 
     /// Walks the segments in the order of their last sending, those lost already left out (RFC 8985 §6.2 step 5). `judge`
-    /// says what becomes of each.
-    pub(super) fn walk_in_time_order(&mut self, mut judge: impl FnMut(u64, &Record, &[Stamp]) -> Verdict) {
+    /// says what becomes of each; `newly` is called with each that is lost, as it was before, and with its stamp.
+    #[inline]
+    pub(super) fn walk_in_time_order(
+        &mut self,
+        mut judge: impl FnMut(u64, &Record) -> Verdict,
+        mut newly: impl FnMut(&Record, Stamp),
+    ) {
         let (mut seq, mut settled) = (self.originals.max(self.una), true);
         while seq < self.nxt {
             let record = *self.record(seq);
             if record.flags & (SACKED | LOST | EVER_RESENT) == 0 {
-                match judge(seq, &record, &self.stamps) {
-                    Verdict::Lost => self.lose(seq),
+                match judge(seq, &record) {
+                    Verdict::Lost => {
+                        newly(&record, self.stamp(seq));
+                        self.lose(seq);
+                    }
                     Verdict::Keep => settled = false,
                     Verdict::TooYoung => break,
                 }
@@ -370,8 +425,9 @@ impl Scoreboard {
                 continue;
             }
             let record = *self.record(seq);
-            match judge(seq, &record, &self.stamps) {
+            match judge(seq, &record) {
                 Verdict::Lost => {
+                    newly(&record, self.stamp(seq));
                     self.lose(seq);
                     self.resent.remove(n);
                 }
@@ -404,6 +460,7 @@ impl Scoreboard {
         for seq in self.una..self.nxt {
             self.record_mut(seq).flags &= !LOST;
         }
+        self.inflight += self.lost_out;
         (self.lost_out, self.to_resend, self.originals) = (0, 0, self.una);
     }
 

@@ -34,7 +34,7 @@ impl World {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn arrive(&mut self, flow_index: usize, id: PacketId) {
         let segment = self.segments[id.index()];
         let meta = self.pool.remove(id);
@@ -70,7 +70,7 @@ impl World {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn acknowledge(&mut self, flow_index: usize) {
         let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
         let ack = tcp.receiver.acknowledge();

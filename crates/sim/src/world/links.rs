@@ -1,6 +1,6 @@
 //! Links and pipes: how a packet gets from hop to hop.
 use super::{Hop, Segment, SegmentKind, World, arm};
-use crate::event::Kind;
+use crate::event::{Events, Kind};
 use crate::host::Flow;
 use crate::prefetch::{Prefetch, prefetch};
 use narrows_core::link::Poll;
@@ -44,27 +44,24 @@ impl World {
             let hop = &mut self.hops[hop_index];
             let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
             let poll = hop.link.poll(&mut cx);
-            hop.record.backlog(hop.link.queue().backlog().packets, self.now);
-            match poll {
-                Poll::Sent(id) => {
-                    self.take_drops(hop_index);
-                    self.sent(hop_index, id);
-                }
-                Poll::Wait(at) => {
-                    if self.loads_ahead {
-                        load_next(hop, &self.pool, &self.segments, &self.flows);
-                    }
-                    if hop.wake != Some(at) {
-                        hop.wake = Some(at);
-                        self.events.schedule_next(at, Kind::Link, hop_index);
-                    }
-                    break;
-                }
-                Poll::Idle => break,
+            if let Poll::Sent(id) = poll {
+                self.take_drops(hop_index);
+                self.sent(hop_index, id);
+                continue;
             }
+            if let Poll::Wait(at) = poll {
+                if self.loads_ahead {
+                    load_next(hop, &self.pool, &self.segments, &self.flows);
+                }
+                if hop.wake != Some(at) {
+                    hop.wake = Some(at);
+                    self.events.schedule_next(at, Kind::Link, hop_index);
+                }
+            }
+            hop.record.backlog(hop.link.queue().backlog().packets, self.now);
+            arm_queue_timer(hop, hop_index, self.now, &mut self.events);
+            return self.take_drops(hop_index);
         }
-        self.take_drops(hop_index);
-        self.arm_queue_timer(hop_index);
     }
 
     #[inline]
@@ -98,7 +95,7 @@ impl World {
     }
 
     /// To the next hop of its route, or to its end.
-    #[inline]
+    #[inline(always)]
     pub(super) fn forward(&mut self, id: PacketId) {
         let segment = &mut self.segments[id.index()];
         segment.at += 1;
@@ -131,12 +128,6 @@ impl World {
         }
     }
 
-    pub(super) fn arm_queue_timer(&mut self, hop_index: usize) {
-        let hop = &mut self.hops[hop_index];
-        let timer = hop.link.queue().next_timer().map(|at| at.max(self.now));
-        arm(&mut self.events, &mut hop.timer, timer, Kind::QueueTimer, hop_index);
-    }
-
     pub(super) fn on_queue_timer(&mut self, hop_index: usize) {
         let hop = &mut self.hops[hop_index];
         if hop.timer != Some(self.now) {
@@ -149,9 +140,15 @@ impl World {
             hop.link.queue_mut().on_timer(&mut cx);
         }
         hop.record.backlog(hop.link.queue().backlog().packets, self.now);
+        arm_queue_timer(hop, hop_index, self.now, &mut self.events);
         self.take_drops(hop_index);
-        self.arm_queue_timer(hop_index);
     }
+}
+
+#[inline]
+fn arm_queue_timer(hop: &mut Hop, hop_index: usize, now: Time, events: &mut Events) {
+    let timer = hop.link.queue().next_timer().map(|at| at.max(now));
+    arm(events, &mut hop.timer, timer, Kind::QueueTimer, hop_index);
 }
 
 /// Starts to load what the packet on the wire and those behind it will need: it arrives with the next event of its link,

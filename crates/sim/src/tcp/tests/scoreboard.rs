@@ -140,9 +140,18 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
         Op::Sack(share, len) => {
             // Some begin below the first segment out, some end beyond the last: old and absurd acknowledgments.
             let start = at_share(share).saturating_sub(1);
-            let mut found = Vec::new();
-            board.sack(start, start + u64::from(len), |seq, _, _| found.push(seq));
-            assert_eq!(found, model.sack(start, start + u64::from(len)));
+            let end = start + u64::from(len);
+            let (mut at, mut found) = (start, Vec::new());
+            while let Some(gap) = board.gap(at, end) {
+                for seq in gap.0..gap.1 {
+                    let before = board.sack(seq);
+                    assert_eq!(before.sent, model.fates[seq as usize].sent);
+                    found.push(seq);
+                }
+                board.close(gap);
+                at = gap.1;
+            }
+            assert_eq!(found, model.sack(start, end));
         }
         Op::Resend(count) => {
             for _ in 0..count {
@@ -185,11 +194,12 @@ fn walk(board: &mut Scoreboard, model: &mut Model, now: Time, ago: Span) {
         age if age > ago / 2 => Verdict::Keep,
         _ => Verdict::TooYoung,
     };
-    let mut seen = Vec::new();
-    board.walk_in_time_order(|seq, record, _| {
+    let (mut seen, mut told) = (Vec::new(), Vec::new());
+    let look = |seq, record: &Record| {
         seen.push((seq, record.sent));
         judge(record.sent)
-    });
+    };
+    board.walk_in_time_order(look, |record, _| told.push(record.sent));
     // Each of the two parts ends with the first that is too young.
     let (mut expected, mut lost) = (Vec::new(), Vec::new());
     let mut ended = [false; 2];
@@ -207,6 +217,7 @@ fn walk(board: &mut Scoreboard, model: &mut Model, now: Time, ago: Span) {
         }
     }
     assert_eq!(seen, expected);
+    assert_eq!(told, lost.iter().map(|&seq| model.fates[seq as usize].sent).collect::<Vec<_>>());
     lost.iter().for_each(|&seq| model.lose(seq));
 }
 
