@@ -22,15 +22,21 @@ pub(crate) fn prefetch_part<T>(value: &T, bytes: Range<usize>) {
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let start = core::ptr::from_ref(value).cast::<i8>();
-        // Where the lines begin is known for what is aligned to them; else the last byte may be in one more.
-        let end = bytes.end.saturating_sub(1);
-        let first = if align_of::<T>() >= LINE { bytes.start / LINE * LINE } else { bytes.start };
-        let last = if align_of::<T>() >= LINE { None } else { Some(end) };
-        for at in (first..bytes.end).step_by(LINE).chain(last) {
+        let load = |at: usize| {
             #[expect(unsafe_code, reason = "a hint: nothing is read, whatever the address")]
             unsafe {
                 _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(at));
             }
+        };
+        // Where the lines begin is known for what is aligned to them; else the last byte may be in one more.
+        let aligned = align_of::<T>() >= LINE;
+        let mut at = if aligned { bytes.start / LINE * LINE } else { bytes.start };
+        while at < bytes.end {
+            load(at);
+            at += LINE;
+        }
+        if !aligned && bytes.len() > SMALL {
+            load(bytes.end - 1);
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -72,3 +78,6 @@ const LARGE_PAGE: usize = 2 << 20;
 /// Bytes in a cache line.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
+/// Bytes that lie in one line, from an allocator that aligns to as many.
+#[cfg(target_arch = "x86_64")]
+const SMALL: usize = 16;

@@ -252,12 +252,20 @@ impl QueueDiscipline for FqCodel {
     #[inline]
     fn foresee<L: Load>(&self, pool: &Pool, load: &L) -> Option<PacketId> {
         let mut upcoming = self.drr.upcoming();
-        let soon = self.table[upcoming.next()?].chain.front();
+        let first = &self.table[upcoming.next()?];
+        let soon = first.chain.front();
+        if first.codel.is_dropping()
+            && let Some(next) = soon.and_then(|id| pool.after(id))
+        {
+            // What comes instead of a packet that is dropped.
+            pool.load(next, load);
+        }
         if let Some(id) = upcoming.next().and_then(|slot| self.table[slot].chain.front()) {
             pool.load(id, load);
         }
         if let Some(slot) = upcoming.next() {
             load.load(&self.table[slot]);
+            self.drr.load(slot, load);
         }
         soon
     }
