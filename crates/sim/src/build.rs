@@ -4,7 +4,7 @@ use crate::host::{Connection, Flow, Quic, ReturnPipe, Routes, Second, Spin, Tcp,
 use crate::prefetch::in_large_pages;
 use crate::quic;
 use crate::tcp::{Receiver, Sender};
-use crate::world::{Hop, World};
+use crate::world::{Hop, Loads, World};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Bytes, Ecn, FlowId, HostId, Pool, Rate, Rng, Span, Time};
 use narrows_scenario::model;
@@ -21,7 +21,8 @@ use std::collections::{BTreeMap, VecDeque};
 const SECOND: u64 = 0x5ec0_0000_0000_0000;
 /// Up to this many flows the histograms of RTTs have three digits, beyond it one.
 const MANY_FLOWS: usize = 100;
-/// Bytes that the caches near a processor can be expected to hold.
+/// Bytes that the nearest cache can be expected to hold, and all those of one core.
+const NEAREST_CACHE: usize = 1 << 15;
 const NEAR_CACHES: usize = 1 << 22;
 /// Packets that a flow has in the network at a time, where there are many: about its initial window.
 const PACKETS_PER_FLOW: usize = 10;
@@ -41,7 +42,11 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         tracked: scenario.record.flows as usize,
         hashes: None,
         gauges: scenario.record.gauges,
-        loads_ahead: total * size_of::<Flow>() > NEAR_CACHES,
+        loads: match total * size_of::<Flow>() {
+            ..=NEAREST_CACHE => Loads::Nothing,
+            ..=NEAR_CACHES => Loads::Next,
+            _ => Loads::Ahead,
+        },
         events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario)),
         handled: 0,
         pool: Pool::new(),
@@ -53,7 +58,7 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         routes: Vec::new(),
         pipes: Vec::new(),
     };
-    if world.loads_ahead {
+    if world.loads == Loads::Ahead {
         // Larger arrays than the allocator carves out of what it has; they keep their pages as they grow.
         in_large_pages(world.flows.spare_capacity_mut());
         in_large_pages(world.pool.reserve(total * PACKETS_PER_FLOW));

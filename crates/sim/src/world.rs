@@ -65,6 +65,17 @@ enum SegmentKind {
     Ack,
 }
 
+/// What is asked for before an event needs it, so that events do not begin with cache misses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Loads {
+    /// Nothing: everything is in the nearest cache.
+    Nothing,
+    /// What the next packet and the next acknowledgment need: all flows are in the caches of one core.
+    Next,
+    /// Several events ahead, and what the queue will need, too: the flows are in memory.
+    Ahead,
+}
+
 /// Everything that a run consists of.
 pub(crate) struct World {
     pub(crate) now: Time,
@@ -77,8 +88,7 @@ pub(crate) struct World {
     pub(crate) hashes: Option<Vec<(FlowId, u32)>>,
     /// The disciplines' inner state is recorded.
     pub(crate) gauges: bool,
-    /// The flows' state is more than the caches near the processor hold: what the next events need is asked for early.
-    pub(crate) loads_ahead: bool,
+    pub(crate) loads: Loads,
     pub(crate) events: Events,
     pub(crate) handled: u64,
     pub(crate) pool: Pool,
@@ -115,7 +125,7 @@ impl World {
             debug_assert!(at >= self.now, "{kind:?} of {index} at {at:?}, when it is {:?}", self.now);
             self.now = at;
             self.handled += 1;
-            if self.loads_ahead && self.events.is_fresh() {
+            if self.loads == Loads::Ahead && self.events.is_fresh() {
                 self.prefetch_flows();
             }
             if self.handled.is_multiple_of(EVENTS_PER_TICK) && !watch.tick(at) {

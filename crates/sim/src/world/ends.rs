@@ -1,5 +1,5 @@
 //! The two ends of a flow: segments at the receiver, acknowledgments at the sender.
-use super::{INITIAL_LEN, SYN_LEN, Segment, SegmentKind, World, arm};
+use super::{INITIAL_LEN, Loads, SYN_LEN, Segment, SegmentKind, World, arm};
 use crate::event::Kind;
 use crate::host::{Armed, Connection, MAX_SYNS, Returning, Tcp, Transport, Underway};
 use crate::prefetch::Prefetch;
@@ -147,8 +147,11 @@ impl World {
         let flow_index = flow as usize;
         if let Some(next) = underway.front() {
             self.events.schedule_next(next.arrives, Kind::Ack, pipe);
+            if self.loads == Loads::Next {
+                self.flows[next.flow as usize].prefetch_sender();
+            }
         }
-        if self.loads_ahead {
+        if self.loads == Loads::Ahead {
             self.load_senders(pipe);
         }
         let flow = &mut self.flows[flow_index];

@@ -1,5 +1,5 @@
 //! Links and pipes: how a packet gets from hop to hop.
-use super::{Hop, Segment, SegmentKind, World, arm};
+use super::{Hop, Loads, Segment, SegmentKind, World, arm};
 use crate::event::{Events, Kind};
 use crate::host::Flow;
 use crate::prefetch::{Prefetch, prefetch};
@@ -50,8 +50,10 @@ impl World {
                 continue;
             }
             if let Poll::Wait(at) = poll {
-                if self.loads_ahead {
-                    load_next(hop, &self.pool, &self.segments, &self.flows);
+                match self.loads {
+                    Loads::Nothing => {}
+                    Loads::Next => load_next(hop, &self.pool, &self.segments, &self.flows),
+                    Loads::Ahead => load_ahead(hop, &self.pool, &self.segments, &self.flows),
                 }
                 if hop.wake != Some(at) {
                     hop.wake = Some(at);
@@ -151,10 +153,19 @@ fn arm_queue_timer(hop: &mut Hop, hop_index: usize, now: Time, events: &mut Even
     arm(events, &mut hop.timer, timer, Kind::QueueTimer, hop_index);
 }
 
+/// Starts to load what the packet on the wire will need when it arrives.
+#[inline]
+fn load_next(hop: &Hop, pool: &Pool, segments: &[Segment], flows: &[Flow]) {
+    if let Some(id) = hop.link.sending() {
+        prefetch(&segments[id.index()]);
+        flows[pool.meta(id).flow.0 as usize].prefetch_receiver();
+    }
+}
+
 /// Starts to load what the packet on the wire and those behind it will need: it arrives with the next event of its link,
 /// the one foreseen with the one after that.
 #[inline(never)]
-fn load_next(hop: &Hop, pool: &Pool, segments: &[Segment], flows: &[Flow]) {
+fn load_ahead(hop: &Hop, pool: &Pool, segments: &[Segment], flows: &[Flow]) {
     let Some(id) = hop.link.sending() else { return };
     let foreseen = hop.link.queue().foresee(pool, &Prefetch);
     let soon = foreseen.unwrap_or(id);
