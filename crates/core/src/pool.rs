@@ -156,16 +156,22 @@ impl Chain {
 
     /// Takes the packet at the head.
     #[inline]
-    pub fn pop_front(&mut self, pool: &mut Pool) -> Option<PacketId> {
+    pub fn pop_front(&mut self, pool: &Pool) -> Option<PacketId> {
+        self.pop_front_with_meta(pool).map(|(id, _)| id)
+    }
+
+    /// The same with its metadata, for whoever needs both: they are looked up once.
+    #[inline]
+    pub fn pop_front_with_meta<'a>(&mut self, pool: &'a Pool) -> Option<(PacketId, &'a PacketMeta)> {
         let id = self.head?;
-        let slot = &mut pool.slots[id.index()];
+        let slot = &pool.slots[id.index()];
         self.packets -= 1;
         self.bytes -= u64::from(slot.meta.len);
-        self.head = slot.next.take();
+        self.head = slot.next;
         if self.head.is_none() {
             self.tail = None;
         }
-        Some(id)
+        Some((id, &slot.meta))
     }
 
     /// Takes the packet at the tail.
@@ -263,7 +269,7 @@ mod tests {
                         model.push_back((id, len));
                         continue;
                     }
-                    2 => (chain.pop_front(&mut pool), model.pop_front()),
+                    2 => (chain.pop_front(&pool), model.pop_front()),
                     3 if !model.is_empty() => {
                         let middle = model.remove(model.len() / 2);
                         let taken = middle.map(|(id, _)| id);
@@ -282,7 +288,7 @@ mod tests {
                 let listed: Vec<_> = chain.iter(&pool).collect();
                 assert_eq!(listed, model.iter().map(|&(id, _)| id).collect::<Vec<_>>());
             }
-            let rest: Vec<_> = core::iter::from_fn(|| chain.pop_front(&mut pool)).collect();
+            let rest: Vec<_> = core::iter::from_fn(|| chain.pop_front(&pool)).collect();
             assert_eq!(rest, model.into_iter().map(|(id, _)| id).collect::<Vec<_>>());
         }
     }

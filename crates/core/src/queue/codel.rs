@@ -67,7 +67,7 @@ impl QueueDiscipline for Codel {
 
     #[inline]
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-        self.state.dequeue(&self.law, &mut self.chain, cx).map_or(Next::Empty, Next::Packet)
+        self.state.dequeue(&self.law, &mut self.chain, cx).map_or(Next::Empty, |(id, _)| Next::Packet(id))
     }
 
     #[inline]

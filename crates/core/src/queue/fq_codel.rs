@@ -212,14 +212,17 @@ impl QueueDiscipline for FqCodel {
             None => self.open(bucket),
         };
         let flow = &mut self.table[slot];
-        flow.flow = number;
+        let was_empty = flow.chain.is_empty();
         flow.chain.push_back(id, cx.pool);
+        flow.flow = number;
+        let queued = flow.chain.bytes();
         self.total.packets += 1;
         self.total.bytes += bytes;
-        if !self.drr.is_listed(slot) {
+        // A flow leaves the lists when its turn finds it empty: one with packets is on them.
+        if was_empty && !self.drr.is_listed(slot) {
             self.join(slot);
         }
-        if self.fattest.is_armed() {
+        if self.fattest.is_armed() && (was_empty || !self.fattest.covers(slot, queued)) {
             self.track(slot);
         }
         if self.is_over() {
@@ -233,8 +236,8 @@ impl QueueDiscipline for FqCodel {
             let Flow { chain, codel, .. } = &mut self.table[slot];
             let mut source = FlowSource { chain, total: &mut self.total, spares_own: false };
             match codel.dequeue(&self.law, &mut source, cx) {
-                Some(id) => {
-                    self.drr.charge(slot, cx.pool.meta(id).len);
+                Some((id, len)) => {
+                    self.drr.charge(slot, len);
                     return Next::Packet(id);
                 }
                 None => {

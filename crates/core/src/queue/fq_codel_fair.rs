@@ -488,7 +488,7 @@ impl QueueDiscipline for FqCodelFair {
                     self.let_go(cx.pool.meta(cx.drops[n].0).hash, 0);
                 }
             }
-            let Some(id) = next else {
+            let Some((id, _)) = next else {
                 self.leave(slot);
                 continue;
             };

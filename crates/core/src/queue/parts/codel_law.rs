@@ -18,6 +18,7 @@
 //! passed; a count that jumped so far that Newton's step would leave its range of convergence is corrected exactly (Linux's
 //! unsigned arithmetic wraps around there); the fraction never becomes zero, which would drop without end.
 use crate::drop_reason::DropReason;
+use crate::packet::PacketMeta;
 use crate::pool::{Chain, PacketId, Pool};
 use crate::queue::{Backlog, Ctx};
 use crate::rate::Bytes;
@@ -68,22 +69,25 @@ const FRACTION_BITS: u32 = 16;
 
 /// Where the law takes packets from: one flow's queue, and the backlog that the `mtu` rule looks at.
 pub trait Source {
-    /// Takes the packet at the head.
-    fn pop(&mut self, pool: &mut Pool) -> Option<PacketId>;
+    /// Takes the packet at the head, and shows what is known of it.
+    fn pop<'a>(&mut self, pool: &'a Pool) -> Option<(PacketId, &'a PacketMeta)>;
     /// Bytes queued after that: in the whole discipline, as in Linux.
     fn backlog(&self) -> Bytes;
 }
 
 impl Source for Chain {
     #[inline]
-    fn pop(&mut self, pool: &mut Pool) -> Option<PacketId> {
-        self.pop_front(pool)
+    fn pop<'a>(&mut self, pool: &'a Pool) -> Option<(PacketId, &'a PacketMeta)> {
+        self.pop_front_with_meta(pool)
     }
     #[inline]
     fn backlog(&self) -> Bytes {
         self.bytes()
     }
 }
+
+/// A packet to deliver, and its length: who accounts for it need not look it up again.
+pub type Delivery = (PacketId, u32);
 
 /// One flow's queue inside a discipline.
 pub struct FlowSource<'a> {
@@ -97,12 +101,11 @@ pub struct FlowSource<'a> {
 
 impl Source for FlowSource<'_> {
     #[inline]
-    fn pop(&mut self, pool: &mut Pool) -> Option<PacketId> {
-        let before = self.chain.bytes();
-        let id = self.chain.pop_front(pool)?;
+    fn pop<'a>(&mut self, pool: &'a Pool) -> Option<(PacketId, &'a PacketMeta)> {
+        let (id, meta) = self.chain.pop_front_with_meta(pool)?;
         self.total.packets -= 1;
-        self.total.bytes -= before - self.chain.bytes();
-        Some(id)
+        self.total.bytes -= meta.bytes();
+        Some((id, meta))
     }
     #[inline]
     fn backlog(&self) -> Bytes {
@@ -147,18 +150,25 @@ impl CodelState {
     }
 
     /// Takes the next packet to deliver; drops those that the law condemns.
-    #[inline]
-    pub fn dequeue<S: Source>(&mut self, law: &CodelLaw, from: &mut S, cx: &mut Ctx<'_>) -> Option<PacketId> {
-        let Some(id) = from.pop(cx.pool) else {
+    // Once per packet: a call of its own would cost about as much as what it does.
+    #[inline(always)]
+    pub fn dequeue<S: Source>(&mut self, law: &CodelLaw, from: &mut S, cx: &mut Ctx<'_>) -> Option<Delivery> {
+        let Some((id, meta)) = from.pop(cx.pool) else {
             self.dropping = false;
             if !law.stale_first_above {
                 self.first_above = None;
             }
             return None;
         };
-        let condemned = self.judge(law, id, from.backlog(), cx);
-        let next = if self.dropping || condemned { self.control(law, id, condemned, from, cx) } else { Some(id) };
-        if let (Some(id), Some(threshold)) = (next, law.ce_threshold)
+        let head = (id, meta.len);
+        let condemned = self.judge(law, meta, from.backlog(), cx.now);
+        let next = match (self.dropping, condemned) {
+            (false, false) => Some(head),
+            // An episode's usual packet: the next drop is not due yet.
+            (true, true) if cx.now < self.drop_next => Some(head),
+            _ => self.control(law, head, condemned, from, cx),
+        };
+        if let (Some((id, _)), Some(threshold)) = (next, law.ce_threshold)
             && cx.sojourn(id) > threshold
         {
             cx.mark_ce(id);
@@ -168,24 +178,24 @@ impl CodelState {
 
     /// Has the sojourn time been above target for an interval? (RFC 8289 §5.4, `dodequeue`)
     #[inline]
-    fn judge(&mut self, law: &CodelLaw, id: PacketId, backlog: Bytes, cx: &Ctx<'_>) -> bool {
-        if cx.sojourn(id) < law.target || backlog <= law.mtu {
+    fn judge(&mut self, law: &CodelLaw, meta: &PacketMeta, backlog: Bytes, now: Time) -> bool {
+        if now.since(meta.arrived) < law.target || backlog <= law.mtu {
             self.first_above = None;
             return false;
         }
         match self.first_above {
-            Some(time) => cx.now.as_ns() >= time.get(),
+            Some(time) => now.as_ns() >= time.get(),
             None => {
-                self.first_above = NonZeroU64::new((cx.now + law.interval).as_ns());
+                self.first_above = NonZeroU64::new((now + law.interval).as_ns());
                 false
             }
         }
     }
 
     /// Takes and judges the packet after one that was dropped.
-    fn pop_judged<S: Source>(&mut self, law: &CodelLaw, from: &mut S, cx: &mut Ctx<'_>) -> (Option<PacketId>, bool) {
+    fn pop_judged<S: Source>(&mut self, law: &CodelLaw, from: &mut S, cx: &mut Ctx<'_>) -> (Option<Delivery>, bool) {
         match from.pop(cx.pool) {
-            Some(id) => (Some(id), self.judge(law, id, from.backlog(), cx)),
+            Some((id, meta)) => (Some((id, meta.len)), self.judge(law, meta, from.backlog(), cx.now)),
             None => {
                 self.first_above = None;
                 (None, false)
@@ -198,18 +208,18 @@ impl CodelState {
     fn control<S: Source>(
         &mut self,
         law: &CodelLaw,
-        id: PacketId,
+        head: Delivery,
         condemned: bool,
         from: &mut S,
         cx: &mut Ctx<'_>,
-    ) -> Option<PacketId> {
+    ) -> Option<Delivery> {
         match (self.dropping, condemned) {
             (true, false) => {
                 self.dropping = false;
-                Some(id)
+                Some(head)
             }
-            (true, true) => self.go_on(law, id, from, cx),
-            (false, _) => self.enter(law, id, from, cx),
+            (true, true) => self.go_on(law, head, from, cx),
+            (false, _) => self.enter(law, head, from, cx),
         }
     }
 
@@ -217,35 +227,35 @@ impl CodelState {
     fn go_on<S: Source>(
         &mut self,
         law: &CodelLaw,
-        mut id: PacketId,
+        mut head: Delivery,
         from: &mut S,
         cx: &mut Ctx<'_>,
-    ) -> Option<PacketId> {
+    ) -> Option<Delivery> {
         while cx.now >= self.drop_next {
             self.count = self.count.wrapping_add(1);
             self.newton_step();
-            if law.ecn && cx.mark_ce(id) {
+            if law.ecn && cx.mark_ce(head.0) {
                 self.drop_next += self.spacing(law);
-                return Some(id);
+                return Some(head);
             }
-            cx.drop_packet(id, DropReason::Aqm);
+            cx.drop_packet(head.0, DropReason::Aqm);
             let (next, condemned) = self.pop_judged(law, from, cx);
             if !condemned {
                 self.dropping = false;
                 return next;
             }
             self.drop_next += self.spacing(law);
-            id = next?;
+            head = next?;
         }
-        Some(id)
+        Some(head)
     }
 
     /// An episode begins: the packet that ended the interval above target is dropped, and what is returned is the next.
-    fn enter<S: Source>(&mut self, law: &CodelLaw, id: PacketId, from: &mut S, cx: &mut Ctx<'_>) -> Option<PacketId> {
-        let next = if law.ecn && cx.mark_ce(id) {
-            Some(id)
+    fn enter<S: Source>(&mut self, law: &CodelLaw, head: Delivery, from: &mut S, cx: &mut Ctx<'_>) -> Option<Delivery> {
+        let next = if law.ecn && cx.mark_ce(head.0) {
+            Some(head)
         } else {
-            cx.drop_packet(id, DropReason::Aqm);
+            cx.drop_packet(head.0, DropReason::Aqm);
             self.pop_judged(law, from, cx).0
         };
         self.dropping = true;
@@ -326,7 +336,7 @@ mod tests {
 
         fn dequeue(&mut self, ms: u64) -> Option<PacketId> {
             let mut cx = Ctx { now: Time::ZERO + Span::ms(ms), pool: &mut self.pool, drops: &mut self.drops };
-            self.state.dequeue(&self.law, &mut self.chain, &mut cx)
+            self.state.dequeue(&self.law, &mut self.chain, &mut cx).map(|(id, _)| id)
         }
     }
 

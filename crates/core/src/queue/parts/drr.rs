@@ -3,7 +3,7 @@
 //! New flows are served before old ones. The flow at the head is served while its deficit is positive; a flow without gets
 //! a quantum and goes to the end of the old list. An emptied new flow passes through the old list once, so that a flow of
 //! short bursts cannot keep coming back as new. Lists are intrusive: a flow costs twelve bytes here and nothing is allocated
-//! when it comes or goes.
+//! when it comes or goes. They are rings, so that sending the head to its own list's end writes to no other flow.
 use super::flow_table::SlotId;
 use crate::pool::Load;
 use crate::rate::Bytes;
@@ -23,6 +23,7 @@ pub enum Emptied {
 #[derive(Clone, Copy, Debug, Default)]
 struct Member {
     deficit: i32,
+    /// Behind a list's last flow comes its first.
     next: Option<SlotId>,
     listed: bool,
 }
@@ -38,21 +39,30 @@ struct List {
 impl List {
     #[inline]
     fn push_back(&mut self, slot: SlotId, members: &mut [Member]) {
-        members[slot.index()].next = None;
-        match self.tail.replace(slot) {
-            Some(tail) => members[tail.index()].next = Some(slot),
-            None => self.head = Some(slot),
+        let head = *self.head.get_or_insert(slot);
+        members[slot.index()].next = Some(head);
+        if let Some(tail) = self.tail.replace(slot) {
+            members[tail.index()].next = Some(slot);
         }
     }
 
     #[inline]
-    fn pop_front(&mut self, members: &[Member]) -> Option<SlotId> {
+    fn pop_front(&mut self, members: &mut [Member]) -> Option<SlotId> {
         let slot = self.head?;
-        self.head = members[slot.index()].next;
-        if self.head.is_none() {
-            self.tail = None;
+        match self.tail {
+            Some(tail) if tail != slot => {
+                self.head = members[slot.index()].next;
+                members[tail.index()].next = self.head;
+            }
+            _ => *self = List::default(),
         }
         Some(slot)
+    }
+
+    /// The flow behind one of its own, if that is not the last.
+    #[inline]
+    fn behind(&self, slot: SlotId, members: &[Member]) -> Option<SlotId> {
+        members[slot.index()].next.filter(|_| self.tail != Some(slot))
     }
 }
 
@@ -136,21 +146,34 @@ impl Drr {
     /// Whose turn it is, after flows without a positive deficit have been given their quantum and sent to the end.
     #[inline]
     pub fn turn(&mut self) -> Option<SlotId> {
+        if self.new.head.is_some()
+            && let Some(slot) = self.turn_of_new()
+        {
+            return Some(slot);
+        }
         loop {
-            let from_new = self.new.head.is_some();
-            let list = if from_new { &mut self.new } else { &mut self.old };
-            let slot = list.head?;
+            let slot = self.old.head?;
             let member = &mut self.members[slot.index()];
             if member.deficit > 0 {
                 return Some(slot);
             }
             member.deficit += self.quantum;
-            // Alone on the old list: it is its own successor.
-            if from_new || member.next.is_some() {
-                list.pop_front(&self.members);
-                self.old.push_back(slot, &mut self.members);
-            }
+            self.old = List { head: member.next, tail: Some(slot) };
         }
+    }
+
+    #[inline(never)]
+    fn turn_of_new(&mut self) -> Option<SlotId> {
+        while let Some(slot) = self.new.head {
+            let member = &mut self.members[slot.index()];
+            if member.deficit > 0 {
+                return Some(slot);
+            }
+            member.deficit += self.quantum;
+            self.new.pop_front(&mut self.members);
+            self.old.push_back(slot, &mut self.members);
+        }
+        None
     }
 
     /// Is the flow whose turn it is a new one?
@@ -162,8 +185,8 @@ impl Drr {
     /// Is the flow whose turn it is alone on its list?
     #[inline]
     pub fn turn_is_alone(&self) -> bool {
-        let list = if self.new.head.is_some() { &self.new } else { &self.old };
-        list.head.is_some_and(|slot| self.members[slot.index()].next.is_none())
+        let list = self.list_at_turn();
+        list.head.is_some() && list.head == list.tail
     }
 
     /// The flow has sent a packet.
@@ -192,19 +215,24 @@ impl Drr {
     /// The flows whose turn probably comes next, in order.
     #[inline]
     pub fn upcoming(&self) -> impl Iterator<Item = SlotId> + '_ {
-        let head = self.new.head.or(self.old.head);
-        let first = match head {
-            Some(slot) if self.deficit(slot) <= 0 => self.members[slot.index()].next,
+        let list = self.list_at_turn();
+        let first = match list.head {
+            Some(slot) if self.deficit(slot) <= 0 => list.behind(slot, &self.members),
             head => head,
         };
-        core::iter::successors(first, |slot| self.members[slot.index()].next)
+        core::iter::successors(first, |&slot| list.behind(slot, &self.members))
+    }
+
+    #[inline]
+    fn list_at_turn(&self) -> &List {
+        if self.new.head.is_some() { &self.new } else { &self.old }
     }
 
     /// Takes the flow whose turn it is off its list.
     #[inline]
     pub fn unlist_turn(&mut self) -> Option<SlotId> {
         let list = if self.new.head.is_some() { &mut self.new } else { &mut self.old };
-        let slot = list.pop_front(&self.members)?;
+        let slot = list.pop_front(&mut self.members)?;
         self.members[slot.index()].listed = false;
         self.listed -= 1;
         Some(slot)
@@ -220,8 +248,8 @@ impl Drr {
         self.walk(&self.old)
     }
 
-    fn walk(&self, list: &List) -> impl Iterator<Item = SlotId> + '_ {
-        core::iter::successors(list.head, |slot| self.members[slot.index()].next)
+    fn walk<'a>(&'a self, list: &'a List) -> impl Iterator<Item = SlotId> + 'a {
+        core::iter::successors(list.head, |&slot| list.behind(slot, &self.members))
     }
 }
 

@@ -55,6 +55,14 @@ impl Fattest {
         }
     }
 
+    /// Is the flow's key as large already? Then an enqueue need not be told of.
+    #[inline]
+    pub fn covers(&self, slot: SlotId, bytes: Bytes) -> bool {
+        let position = self.at.get(slot.index()).copied().flatten();
+        let node = position.and_then(|n| self.heap.get(n.get() as usize - 1));
+        node.is_some_and(|node| node.bytes >= bytes)
+    }
+
     /// A flow has `bytes` queued: told once when armed, and then after every enqueue.
     pub fn raise(&mut self, slot: SlotId, bucket: u32, bytes: Bytes) {
         if self.at.len() <= slot.index() {
@@ -150,7 +158,10 @@ mod tests {
                 match op {
                     0 | 1 => {
                         backlog[flow] += bytes;
-                        fattest.raise(SlotId::from_index(flow), bucket(flow), Bytes(backlog[flow]));
+                        let (slot, bytes) = (SlotId::from_index(flow), Bytes(backlog[flow]));
+                        if !fattest.covers(slot, bytes) {
+                            fattest.raise(slot, bucket(flow), bytes);
+                        }
                     }
                     2 => backlog[flow] = backlog[flow].saturating_sub(bytes),
                     _ => {
