@@ -270,6 +270,11 @@ pub trait CongestionController: Sized {
     const FATES: bool = false;
     /// Does it read [`Ack::rate`]? Samples cost memory for every packet in flight; without this they are never valid.
     const RATES: bool = true;
+    /// Is it told of each packet that is sent? Otherwise only of those that were sent when nothing was in flight any more
+    /// ([`Sent::idle`]).
+    const EVERY_SENT: bool = true;
+    /// May its plan hold a pacing rate?
+    const PACES: bool = true;
     /// Does it send over two subflows, as its [`Split`] says?
     const SPLITS: bool = false;
     /// Does it answer marks in proportion (L4S, RFC 9331)? It then sends ECT(1) and needs accurate feedback.
@@ -328,7 +333,9 @@ macro_rules! controllers {
         $( pub mod $module; )*
 
         /// Any registered controller, dispatched statically.
-        // Thousands of flows each hold one: the large are in boxes.
+        // Thousands of flows each hold one: the large are in boxes. A tag in a byte of its own is quicker to read than one
+        // hidden in a field.
+        #[repr(u8)]
         pub enum Controller { $( #[doc = $summary] $Type(held!($($boxed)? $module::$Type)), )* }
 
         $crate::registry::choices! {
@@ -397,10 +404,30 @@ macro_rules! controllers {
                 match self { $( Controller::$Type(c) => c.verdict(), )* }
             }
 
+            /// See [`CongestionController::EVERY_SENT`].
+            #[inline]
+            const fn wants_every_sent(&self) -> bool {
+                match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::EVERY_SENT, )* }
+            }
+
+            /// See [`CongestionController::PACES`].
+            #[inline]
+            const fn paces(&self) -> bool {
+                match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::PACES, )* }
+            }
+
             /// See [`CongestionController::on_sent`].
             #[inline]
             pub fn on_sent(&mut self, event: &Sent) {
-                match self { $( Controller::$Type(c) => c.on_sent(event), )* }
+                if event.idle.is_some() || self.wants_every_sent() {
+                    // By value: for whom it does not concern the event is never written to memory.
+                    self.tell_sent(*event);
+                }
+            }
+
+            #[inline(never)]
+            fn tell_sent(&mut self, event: Sent) {
+                match self { $( Controller::$Type(c) => c.on_sent(&event), )* }
             }
 
             /// See [`CongestionController::on_ack`].
@@ -455,7 +482,12 @@ macro_rules! controllers {
             /// The plan's pacing rate alone.
             #[inline]
             pub fn pacing(&self) -> Option<Rate> {
-                match self { $( Controller::$Type(c) => c.plan().pacing, )* }
+                if self.paces() { self.plan_out_of_line().pacing } else { None }
+            }
+
+            #[inline(never)]
+            fn plan_out_of_line(&self) -> Plan {
+                self.plan()
             }
         }
 

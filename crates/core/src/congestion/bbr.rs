@@ -437,6 +437,7 @@ impl Bbr {
 
 impl CongestionController for Bbr {
     type Params = BbrParams;
+    const EVERY_SENT: bool = false;
     const REDUCTION: Reduction = Reduction::Own;
 
     fn new(p: &BbrParams, path: &PathHint, now: Time, rng: Rng) -> Bbr {

@@ -312,6 +312,7 @@ impl Bbr3 {
 
 impl CongestionController for Bbr3 {
     type Params = Bbr3Params;
+    const EVERY_SENT: bool = false;
     const REDUCTION: Reduction = Reduction::Own;
     const FATES: bool = true;
 

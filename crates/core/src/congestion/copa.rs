@@ -199,6 +199,7 @@ impl Copa {
 
 impl CongestionController for Copa {
     type Params = CopaParams;
+    const EVERY_SENT: bool = false;
     const REDUCTION: Reduction = Reduction::Own;
 
     fn new(params: &CopaParams, path: &PathHint, now: Time, _rng: Rng) -> Copa {

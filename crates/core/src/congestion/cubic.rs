@@ -87,9 +87,11 @@ struct Epoch {
 impl Cubic {
     /// An RTT sample: the lowest one, and HyStart (Linux: `cubictcp_acked`).
     #[inline]
-    fn on_sample(&mut self, ack: &Ack, rtt: Span, tick: u64) {
+    fn on_sample(&mut self, ack: &Ack, rtt: Span) {
         // Samples in the first second of an epoch may still hold the queue that caused the loss.
-        if self.epoch.as_ref().is_some_and(|epoch| tick.saturating_sub(epoch.start) < self.clock.per_second()) {
+        if let Some(epoch) = &self.epoch
+            && self.clock.tick(ack.now).saturating_sub(epoch.start) < self.clock.per_second()
+        {
             return;
         }
         let rtt = rtt.max(Span::us(1));
@@ -154,6 +156,8 @@ impl Cubic {
 
 impl CongestionController for Cubic {
     type Params = CubicParams;
+    const EVERY_SENT: bool = false;
+    const PACES: bool = false;
     const RATES: bool = false;
 
     fn new(p: &CubicParams, path: &PathHint, now: Time, _rng: Rng) -> Cubic {
@@ -183,9 +187,8 @@ impl CongestionController for Cubic {
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        let tick = self.clock.tick(ack.now);
         if let Some(rtt) = ack.rtt {
-            self.on_sample(ack, rtt, tick);
+            self.on_sample(ack, rtt);
         }
         if ack.in_reduction || !ack.may_raise || !ack.cwnd_limited {
             return;
@@ -197,6 +200,7 @@ impl CongestionController for Cubic {
                 return;
             }
         }
+        let tick = self.clock.tick(ack.now);
         self.update(tick, acked);
         self.window.avoid_congestion(self.count, acked);
     }
@@ -309,10 +313,16 @@ impl Clock {
         let ns = time.as_ns();
         let length = u64::from(self.length);
         if ns >= self.next || ns < self.next - length {
-            self.now = ns / length;
-            self.next = (self.now + 1).saturating_mul(length);
+            self.turn_to(ns);
         }
         self.now
+    }
+
+    #[inline(never)]
+    fn turn_to(&mut self, ns: u64) {
+        let length = u64::from(self.length);
+        self.now = ns / length;
+        self.next = (self.now + 1).saturating_mul(length);
     }
 
     /// Ticks of a second.

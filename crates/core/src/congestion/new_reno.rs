@@ -26,6 +26,8 @@ pub struct NewReno {
 
 impl CongestionController for NewReno {
     type Params = NewRenoParams;
+    const EVERY_SENT: bool = false;
+    const PACES: bool = false;
     const RATES: bool = false;
 
     fn new(params: &NewRenoParams, path: &PathHint, now: Time, _rng: Rng) -> NewReno {

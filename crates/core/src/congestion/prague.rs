@@ -139,6 +139,7 @@ impl Prague {
 
 impl CongestionController for Prague {
     type Params = PragueParams;
+    const EVERY_SENT: bool = false;
     const SCALABLE: bool = true;
 
     fn new(params: &PragueParams, path: &PathHint, now: Time, _rng: Rng) -> Prague {

@@ -92,6 +92,8 @@ impl Vegas {
 
 impl CongestionController for Vegas {
     type Params = VegasParams;
+    const EVERY_SENT: bool = false;
+    const PACES: bool = false;
 
     fn new(params: &VegasParams, path: &PathHint, _now: Time, _rng: Rng) -> Vegas {
         Vegas { p: params.clone(), window: Window::new(path), base: None, round: None }

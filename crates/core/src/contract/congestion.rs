@@ -248,6 +248,7 @@ impl<C: CongestionController> Model<C> {
         ensure(self.subject.next_timer() == self.twin.next_timer(), || "the same events give other timers".into())?;
         ensure(after.cwnd >= MSS, || format!("a window of {}", after.cwnd))?;
         ensure(after.pacing.is_none_or(|rate| rate > Rate::ZERO), || "a pacing rate of zero".into())?;
+        ensure(C::PACES || after.pacing.is_none(), || "a pacing rate of one that never paces".into())?;
         let [first, second] = self.subject.split().shares;
         let is_share = |share: f64| (0.0..=1.0).contains(&share);
         ensure(is_share(first) && is_share(second) && (first + second - 1.0).abs() < 1e-9, || {
@@ -284,7 +285,13 @@ impl<C: CongestionController> Model<C> {
                 self.missing.pop();
             }
             self.underway.push_back((sent, self.total_lost));
-            self.both(|c| c.on_sent(&sent))?;
+            if C::EVERY_SENT || idle.is_some() {
+                self.both(|c| c.on_sent(&sent))?;
+            } else {
+                // Only one of them hears of it: it must make no difference.
+                self.subject.on_sent(&sent);
+                self.both(|_| {})?;
+            }
         }
         Ok(())
     }
