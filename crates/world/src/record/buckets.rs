@@ -40,7 +40,7 @@ impl Buckets {
     #[inline]
     fn bucket_of(&self, number: u64) -> usize {
         let half_bits = u32::from(self.half_bits);
-        let doublings = (u64::BITS - (number >> half_bits >> 1).leading_zeros()) as usize;
+        let doublings = ((number | 1 << half_bits).ilog2() - half_bits) as usize;
         (doublings << half_bits) + (number >> doublings) as usize
     }
 

@@ -98,16 +98,23 @@ impl FlowRecord {
     }
 
     /// The sender has measured a round-trip time.
-    #[inline]
+    // Once per acknowledgment, and mostly no more than a comparison and a store.
+    #[inline(always)]
     pub fn rtt(&mut self, rtt: Span) {
         if !self.gathered.push(rtt) {
-            self.settle();
-            self.rtts().record(rtt);
+            self.settle_with(rtt);
         }
         if let Some(tracks) = &mut self.tracks {
             tracks.interval.rtt_ns += rtt.as_ns();
             tracks.interval.samples += 1;
         }
+    }
+
+    /// There was no room for this one.
+    #[inline(never)]
+    fn settle_with(&mut self, rtt: Span) {
+        self.settle();
+        self.rtts().record(rtt);
     }
 
     /// What has been gathered goes into the histogram.

@@ -11,26 +11,37 @@ pub struct HopRecord {
     queue: TimeWeighted,
     sojourn: Delays,
     offered: u64,
-    sent: u64,
-    sent_bytes: u64,
-    /// Sent over the whole run.
-    sent_ever: u64,
+    /// Over the whole run; the same when the warm-up was over, and at the last sample.
+    sent: Sent,
+    sent_before: Sent,
+    sent_sampled: Sent,
     drops: [u64; DropReason::ALL.len()],
     marks: u64,
-    interval: Interval,
+    /// Since the last sample.
+    interval_drops: u64,
     latest: Latest,
     tracks: Tracks,
     /// The discipline's inner state.
     pub gauges: Gauges,
 }
 
-/// What is gathered between two samples.
-#[derive(Default)]
-struct Interval {
-    bytes: u64,
-    drops: u64,
-    sojourn_ns: u64,
+/// What has been sent.
+#[derive(Clone, Copy, Default)]
+struct Sent {
     packets: u64,
+    bytes: u64,
+    /// Their sojourn times; only differences count, which hold even when it wraps around.
+    sojourn_ns: u64,
+}
+
+impl Sent {
+    fn since(self, earlier: Sent) -> Sent {
+        Sent {
+            packets: self.packets - earlier.packets,
+            bytes: self.bytes - earlier.bytes,
+            sojourn_ns: self.sojourn_ns.wrapping_sub(earlier.sojourn_ns),
+        }
+    }
 }
 
 /// A hop over the interval of the last sample.
@@ -60,12 +71,12 @@ impl HopRecord {
             queue: TimeWeighted::new(),
             sojourn: Delays::new(3),
             offered: 0,
-            sent: 0,
-            sent_bytes: 0,
-            sent_ever: 0,
+            sent: Sent::default(),
+            sent_before: Sent::default(),
+            sent_sampled: Sent::default(),
             drops: [0; DropReason::ALL.len()],
             marks: 0,
-            interval: Interval::default(),
+            interval_drops: 0,
             latest: Latest::default(),
             tracks: Tracks {
                 throughput: Track::new("throughput_mbit", samples),
@@ -86,7 +97,7 @@ impl HopRecord {
     /// So many packets wait from now on.
     #[inline]
     pub fn backlog(&mut self, packets: u32, now: Time) {
-        self.queue.set(u64::from(packets), now);
+        self.queue.set(packets, now);
     }
 
     /// A packet has been sent; `newly_marked` by this hop's queue.
@@ -94,31 +105,29 @@ impl HopRecord {
     pub fn sent(&mut self, meta: &PacketMeta, newly_marked: bool) {
         let sojourn = meta.depart.since(meta.arrived);
         self.sojourn.record(sojourn);
-        self.sent += 1;
-        self.sent_ever += 1;
-        self.sent_bytes += u64::from(meta.len);
+        self.sent.packets += 1;
+        self.sent.bytes += u64::from(meta.len);
+        self.sent.sojourn_ns = self.sent.sojourn_ns.wrapping_add(sojourn.as_ns());
         self.marks += u64::from(newly_marked);
-        self.interval.bytes += u64::from(meta.len);
-        self.interval.sojourn_ns += sojourn.as_ns();
-        self.interval.packets += 1;
     }
 
     /// A packet was dropped, or lost after it.
     pub fn dropped(&mut self, reason: DropReason) {
         self.drops[reason as usize] += 1;
-        self.interval.drops += 1;
+        self.interval_drops += 1;
     }
 
     /// Ends an interval of the series.
     pub fn sample(&mut self, now: Time, spacing: Span, queued: u32) {
-        let interval = std::mem::take(&mut self.interval);
+        let interval = self.sent.since(std::mem::replace(&mut self.sent_sampled, self.sent));
+        let drops = std::mem::take(&mut self.interval_drops);
         let seconds = spacing.as_secs_f64();
         let sojourn = (interval.packets > 0).then(|| interval.sojourn_ns as f64 / interval.packets as f64 / 1e6);
         self.latest = Latest {
             throughput_mbit: interval.bytes as f64 * 8.0 / seconds / 1e6,
             queue_packets: f64::from(queued),
             sojourn_ms: sojourn,
-            drops_per_s: interval.drops as f64 / seconds,
+            drops_per_s: drops as f64 / seconds,
         };
         self.tracks.throughput.push(now, self.latest.throughput_mbit);
         self.tracks.queue.push(now, self.latest.queue_packets);
@@ -137,18 +146,19 @@ impl HopRecord {
     pub fn restart(&mut self, now: Time) {
         self.queue.restart(now);
         self.sojourn.clear();
-        (self.offered, self.sent, self.sent_bytes, self.marks) = (0, 0, 0, 0);
+        (self.offered, self.sent_before, self.marks) = (0, self.sent, 0);
         self.drops = [0; DropReason::ALL.len()];
     }
 
     /// Packets sent, warm-up included.
     pub fn sent_ever(&self) -> u64 {
-        self.sent_ever
+        self.sent.packets
     }
 
     /// The figures; `capacity` is what the link could have carried.
     pub fn summary(&mut self, name: &str, queue: String, capacity: Bytes, now: Time) -> HopSummary {
         let total = self.drops.iter().sum();
+        let sent = self.sent.since(self.sent_before);
         let by_reason = DropReason::ALL
             .iter()
             .filter(|&&reason| self.drops[reason as usize] > 0)
@@ -157,8 +167,8 @@ impl HopRecord {
         HopSummary {
             name: name.into(),
             queue,
-            utilisation: if capacity == Bytes::ZERO { 0.0 } else { self.sent_bytes as f64 / capacity.0 as f64 },
-            packets: self.sent,
+            utilisation: if capacity == Bytes::ZERO { 0.0 } else { sent.bytes as f64 / capacity.0 as f64 },
+            packets: sent.packets,
             queue_packets: self.queue.quantiles(now),
             sojourn_ms: self.sojourn.quantiles_ms(),
             offered_packets: self.offered,
