@@ -2,11 +2,21 @@
 //!
 //! There is no way to ask what time it is: whoever drives an algorithm says so.
 use core::fmt;
+use core::num::NonZeroU64;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
 
-/// An instant: nanoseconds since the run's epoch.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Time(u64);
+/// An instant: nanoseconds since the run's epoch. The last one of five centuries stands for all that would come later.
+// Kept as one more: so a deadline that may not be set, an `Option<Time>`, takes no more room.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(NonZeroU64);
+
+const _: () = assert!(size_of::<Option<Time>>() == 8);
+
+impl Default for Time {
+    fn default() -> Time {
+        Time::ZERO
+    }
+}
 
 /// A length of time in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -14,26 +24,29 @@ pub struct Span(u64);
 
 impl Time {
     /// The run's epoch.
-    pub const ZERO: Time = Time(0);
+    pub const ZERO: Time = Time(NonZeroU64::MIN);
 
     /// The instant `ns` nanoseconds after the epoch.
+    #[inline]
     pub const fn from_ns(ns: u64) -> Time {
-        Time(ns)
+        Time(NonZeroU64::MIN.saturating_add(ns))
     }
 
     /// Nanoseconds since the epoch.
+    #[inline]
     pub const fn as_ns(self) -> u64 {
-        self.0
+        self.0.get() - 1
     }
 
     /// Seconds since the epoch.
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e9
+        self.as_ns() as f64 / 1e9
     }
 
     /// The span from `earlier` to here; zero when `earlier` is later.
+    #[inline]
     pub const fn since(self, earlier: Time) -> Span {
-        Span(self.0.saturating_sub(earlier.0))
+        Span(self.0.get().saturating_sub(earlier.0.get()))
     }
 }
 
@@ -107,7 +120,7 @@ impl Sub<Span> for Time {
     /// Stops at the epoch.
     #[inline]
     fn sub(self, span: Span) -> Time {
-        Time(self.0.saturating_sub(span.0))
+        NonZeroU64::new(self.0.get().saturating_sub(span.0)).map_or(Time::ZERO, Time)
     }
 }
 
@@ -153,7 +166,7 @@ impl Div<u64> for Span {
 
 impl fmt::Debug for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "t={}", Span(self.0))
+        write!(f, "t={}", self.since(Time::ZERO))
     }
 }
 

@@ -41,14 +41,17 @@ pub(crate) struct ReturnPipe {
     pub(crate) underway: VecDeque<Underway>,
 }
 
-/// Something on its way back to a sender.
+/// Something on its way back to a sender; one cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct Underway {
     pub(crate) arrives: Time,
     /// The flow's index.
     pub(crate) flow: u32,
     pub(crate) what: Returning,
 }
+
+const _: () = assert!(size_of::<Underway>() == 64);
 
 impl ReturnPipe {
     pub(crate) fn new(delay: Span) -> ReturnPipe {

@@ -23,7 +23,6 @@ use crate::pool::{Chain, PacketId, Pool};
 use crate::queue::{Backlog, Ctx};
 use crate::rate::Bytes;
 use crate::time::{Span, Time};
-use core::num::NonZeroU64;
 
 choice! {
     /// How interval/√count is computed.
@@ -117,7 +116,7 @@ impl Source for FlowSource<'_> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CodelState {
     /// When the sojourn time will have been above target for an interval; `None` while it is below.
-    first_above: Option<NonZeroU64>,
+    first_above: Option<Time>,
     /// When to drop next.
     drop_next: Time,
     /// Drops in this episode, those carried over from the last one included.
@@ -184,9 +183,9 @@ impl CodelState {
             return false;
         }
         match self.first_above {
-            Some(time) => now.as_ns() >= time.get(),
+            Some(time) => now >= time,
             None => {
-                self.first_above = NonZeroU64::new((now + law.interval).as_ns());
+                self.first_above = Some(now + law.interval);
                 false
             }
         }
