@@ -79,6 +79,14 @@ pub(crate) struct Routes {
     pub(crate) fair: Box<[(Time, bool)]>,
 }
 
+impl Routes {
+    /// Hops of the way there behind the first.
+    #[inline]
+    pub(crate) fn left(&self) -> u16 {
+        self.there.len() as u16 - 1
+    }
+}
+
 /// What comes back to a sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Returning {

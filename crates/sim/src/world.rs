@@ -43,8 +43,8 @@ pub(crate) struct Segment {
     ip_len: u32,
     /// TCP's timestamp, ms; for QUIC the part of the stream that it carries.
     tag: u32,
-    /// Position on the route.
-    at: u16,
+    /// Hops of its route behind the one that it is at.
+    left: u16,
     kind: SegmentKind,
     cwr: bool,
     /// The subflow of a QUIC connection.

@@ -92,7 +92,8 @@ impl World {
         };
         let ip_len = payload + flow.header;
         let hop = usize::from(routes.there[0]);
-        let id = self.insert(meta, Segment { ip_len, kind: SegmentKind::Datagram, ..Segment::default() });
+        let segment = Segment { ip_len, left: routes.left(), kind: SegmentKind::Datagram, ..Segment::default() };
+        let id = self.insert(meta, segment);
         self.offer(hop, id);
     }
 

@@ -104,7 +104,8 @@ impl World {
             role,
             ..PacketMeta::default()
         };
-        let id = self.insert(meta, Segment { ip_len, kind, subflow, ..Segment::default() });
+        let left = routes.back.len() as u16 - 1;
+        let id = self.insert(meta, Segment { ip_len, kind, subflow, left, ..Segment::default() });
         if self.acks.len() <= id.index() {
             self.acks.resize(self.pool.slots(), Returning::SynAck);
         }
@@ -207,7 +208,9 @@ impl World {
             };
             let ip_len = u32::from(len) + flow.header;
             let hop = usize::from(routes.there[0]);
-            let id = self.insert(meta, Segment { seq, ip_len, tag: milliseconds(now), cwr, ..Segment::default() });
+            let segment =
+                Segment { seq, ip_len, left: routes.left(), tag: milliseconds(now), cwr, ..Segment::default() };
+            let id = self.insert(meta, segment);
             self.offer(hop, id);
         }
     }
@@ -297,7 +300,8 @@ impl World {
             ..PacketMeta::default()
         };
         let hop = usize::from(routes.there[0]);
-        let id = self.insert(meta, Segment { ip_len, kind: SegmentKind::Syn, ..Segment::default() });
+        let segment = Segment { ip_len, left: routes.left(), kind: SegmentKind::Syn, ..Segment::default() };
+        let id = self.insert(meta, segment);
         self.offer(hop, id);
     }
 }

@@ -77,7 +77,8 @@ impl World {
             self.drops.push((id, DropReason::LinkLoss));
             self.take_drops(hop_index);
         } else if hop.propagation.is_instant() {
-            self.forward(id);
+            let flow_index = meta.flow.0 as usize;
+            self.forward(flow_index, id);
         } else {
             let arrives = hop.propagation.arrives(self.now);
             if hop.pipe.is_empty() {
@@ -93,24 +94,23 @@ impl World {
         if let Some(&(next, _)) = hop.pipe.front() {
             self.events.schedule(next, Kind::Pipe, hop_index);
         }
-        self.forward(id);
+        let flow_index = self.pool.meta(id).flow.0 as usize;
+        self.forward(flow_index, id);
     }
 
     /// To the next hop of its route, or to its end.
     #[inline(always)]
-    pub(super) fn forward(&mut self, id: PacketId) {
+    fn forward(&mut self, flow_index: usize, id: PacketId) {
         let segment = &mut self.segments[id.index()];
-        segment.at += 1;
-        let at = usize::from(segment.at);
-        let flow_index = self.pool.meta(id).flow.0 as usize;
+        let Some(left) = segment.left.checked_sub(1) else { return self.arrive(flow_index, id) };
+        segment.left = left;
         let routes = &self.routes[self.flows[flow_index].routes_of(segment.subflow) as usize];
         let route = match segment.kind {
             SegmentKind::Data | SegmentKind::Datagram | SegmentKind::Syn => &routes.there,
             SegmentKind::Ack | SegmentKind::SynAck => &routes.back,
         };
-        match route.get(at) {
-            Some(&hop) => self.offer(usize::from(hop), id),
-            None => self.arrive(flow_index, id),
+        if let Some(&hop) = route.iter().nth_back(usize::from(left)) {
+            self.offer(usize::from(hop), id);
         }
     }
 

@@ -89,7 +89,8 @@ impl World {
                 ..PacketMeta::default()
             };
             let hop = usize::from(routes.there[0]);
-            let segment = Segment { seq: number, tag: chunk, ip_len, subflow, ..Segment::default() };
+            let left = routes.left();
+            let segment = Segment { seq: number, tag: chunk, ip_len, subflow, left, ..Segment::default() };
             let id = self.insert(meta, segment);
             self.offer(hop, id);
         }
