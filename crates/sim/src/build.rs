@@ -43,8 +43,8 @@ pub(crate) fn world(scenario: &Scenario) -> World {
         hashes: None,
         gauges: scenario.record.gauges,
         loads: match total * size_of::<Flow>() {
-            ..=NEAREST_CACHE => Loads::Nothing,
-            ..=NEAR_CACHES => Loads::Next,
+            bytes if bytes <= NEAREST_CACHE => Loads::Nothing,
+            bytes if bytes <= NEAR_CACHES => Loads::Next,
             _ => Loads::Ahead,
         },
         events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario)),

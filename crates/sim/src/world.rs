@@ -6,6 +6,7 @@
 use crate::event::{Events, Kind, subject};
 use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport};
 use crate::{Cancelled, Watch};
+use core::hint::cold_path;
 use narrows_core::link::Link;
 use narrows_core::{DropReason, FlowId, PacketId, Pool, Propagation, Rng, Span, Time};
 use narrows_world::record::hop::HopRecord;
@@ -126,6 +127,7 @@ impl World {
             self.now = at;
             self.handled += 1;
             if self.loads == Loads::Ahead && self.events.is_fresh() {
+                cold_path();
                 self.prefetch_flows();
             }
             if self.handled.is_multiple_of(EVENTS_PER_TICK) && !watch.tick(at) {
@@ -142,6 +144,7 @@ impl World {
                 Kind::QueueTimer => self.on_queue_timer(index),
                 Kind::WarmedUp => self.on_warmed_up(),
                 Kind::Sample => {
+                    cold_path();
                     self.on_sample();
                     if !watch.tick(at) {
                         return Err(Cancelled);

@@ -129,6 +129,7 @@ impl Receiver {
         self.on_disorder(seq, now)
     }
 
+    #[cold]
     fn notice_ecn(&mut self, marked: bool, cwr: bool) {
         if self.accurate {
             // A change is told at once (AccECN §3.2.2.5.1).

@@ -4,6 +4,7 @@ use crate::event::Kind;
 use crate::host::{Armed, Connection, MAX_SYNS, Returning, Tcp, Transport, Underway};
 use crate::prefetch::Prefetch;
 use crate::tcp::{Incoming, Outgoing, milliseconds};
+use core::hint::cold_path;
 use narrows_core::queue::Stage;
 use narrows_core::{Ecn, FlowId, PacketId, PacketMeta, Role};
 
@@ -55,17 +56,26 @@ impl World {
                     arm(&mut self.events, &mut tcp.connection.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
                 }
                 if complete {
+                    cold_path();
                     self.complete(flow_index);
                 }
             }
-            (SegmentKind::Data, Transport::Quic(_)) => self.arrive_quic(flow_index, &segment, meta.ecn == Ecn::Ce),
+            (SegmentKind::Data, Transport::Quic(_)) => {
+                cold_path();
+                self.arrive_quic(flow_index, &segment, meta.ecn == Ecn::Ce)
+            }
             (SegmentKind::Datagram, _) => {
+                cold_path();
                 flow.record.received(segment.ip_len, payload, segment.waited);
             }
             (SegmentKind::Syn, Transport::Tcp(_) | Transport::Quic(_)) => {
+                cold_path();
                 self.send_back(flow_index, SegmentKind::SynAck, Returning::SynAck);
             }
-            (SegmentKind::Ack | SegmentKind::SynAck, _) => self.return_now(flow_index, self.acks[id.index()]),
+            (SegmentKind::Ack | SegmentKind::SynAck, _) => {
+                cold_path();
+                self.return_now(flow_index, self.acks[id.index()])
+            }
             (SegmentKind::Data | SegmentKind::Syn, Transport::Udp(_)) => {}
         }
     }
@@ -85,6 +95,7 @@ impl World {
         let Some(&hop) = routes.back.first() else {
             return self.return_now(flow_index, what);
         };
+        cold_path();
         let ip_len = match (kind, &flow.transport) {
             (SegmentKind::SynAck, Transport::Quic(_)) => INITIAL_LEN,
             (SegmentKind::SynAck, _) => SYN_LEN,
@@ -164,12 +175,16 @@ impl World {
                 }
                 self.transmit(flow_index);
             }
-            (Returning::Frame(frame), _) => self.on_frame(flow_index, &frame),
+            (Returning::Frame(frame), _) => {
+                cold_path();
+                self.on_frame(flow_index, &frame)
+            }
             (Returning::SynAck, _) => self.establish(flow_index),
             (Returning::Ack(_), _) => {}
         }
     }
 
+    #[cold]
     pub(super) fn establish(&mut self, flow_index: usize) {
         let transport = &mut self.flows[flow_index].transport;
         let Some(connection) = transport.connection_mut() else { return };
@@ -189,7 +204,10 @@ impl World {
         loop {
             let now = self.now;
             let flow = &mut self.flows[flow_index];
-            let Transport::Tcp(tcp) = &mut flow.transport else { return self.transmit_quic(flow_index) };
+            let Transport::Tcp(tcp) = &mut flow.transport else {
+                cold_path();
+                return self.transmit_quic(flow_index);
+            };
             let Some(Outgoing { seq, len, cwr, .. }) = tcp.sender.poll_transmit(now) else {
                 self.arm_sender(flow_index);
                 return;
@@ -228,7 +246,10 @@ impl World {
         let id = self.pool.insert(meta);
         match self.segments.get_mut(id.index()) {
             Some(slot) => *slot = segment,
-            None => self.segments.push(segment),
+            None => {
+                cold_path();
+                self.segments.push(segment);
+            }
         }
         id
     }

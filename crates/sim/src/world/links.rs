@@ -3,6 +3,7 @@ use super::{Hop, Loads, Segment, SegmentKind, World, arm};
 use crate::event::{Events, Kind};
 use crate::host::Flow;
 use crate::prefetch::{Prefetch, prefetch};
+use core::hint::cold_path;
 use narrows_core::link::Poll;
 use narrows_core::queue::Ctx;
 use narrows_core::{DropReason, Ecn, PacketId, Pool, Time};
@@ -53,7 +54,10 @@ impl World {
                 match self.loads {
                     Loads::Nothing => {}
                     Loads::Next => load_next(hop, &self.pool, &self.segments, &self.flows),
-                    Loads::Ahead => load_ahead(hop, &self.pool, &self.segments, &self.flows),
+                    Loads::Ahead => {
+                        cold_path();
+                        load_ahead(hop, &self.pool, &self.segments, &self.flows)
+                    }
                 }
                 if hop.wake != Some(at) {
                     hop.wake = Some(at);
@@ -74,12 +78,14 @@ impl World {
         hop.record.sent(meta, newly_marked);
         self.segments[id.index()].waited += meta.depart.since(meta.arrived);
         if hop.loss > 0.0 && hop.rng.chance(hop.loss) {
+            cold_path();
             self.drops.push((id, DropReason::LinkLoss));
             self.take_drops(hop_index);
         } else if hop.propagation.is_instant() {
             let flow_index = meta.flow.0 as usize;
             self.forward(flow_index, id);
         } else {
+            cold_path();
             let arrives = hop.propagation.arrives(self.now);
             if hop.pipe.is_empty() {
                 self.events.schedule(arrives, Kind::Pipe, hop_index);
@@ -103,6 +109,7 @@ impl World {
     fn forward(&mut self, flow_index: usize, id: PacketId) {
         let segment = &mut self.segments[id.index()];
         let Some(left) = segment.left.checked_sub(1) else { return self.arrive(flow_index, id) };
+        cold_path();
         segment.left = left;
         let routes = &self.routes[self.flows[flow_index].routes_of(segment.subflow) as usize];
         let route = match segment.kind {
