@@ -32,7 +32,7 @@ deny:
 bench *ARGS:
     cargo run --release -p narrows-bench -- {{ARGS}}
 
-# A binary a sixth faster, optimised for what it does (needs `rustup component add llvm-tools`): target/pgo/release/narrows.
+# A faster binary, optimised for what it does (needs `rustup component add llvm-tools`): target/pgo/release/narrows.
 pgo:
     cargo xtask pgo
 

@@ -35,7 +35,7 @@ impl PacketId {
 #[repr(align(64))]
 struct Slot {
     meta: PacketMeta,
-    /// Next in the chain, or next free slot.
+    /// Next in the chain, or next free slot; stale once the packet is out of the chain.
     next: Option<PacketId>,
     /// Previous in the chain, towards its head. The head's own is stale: clearing it would cost a cache miss per packet.
     prev: Option<PacketId>,

@@ -489,7 +489,7 @@ impl Scoreboard {
 
 /// A segment's stamp in a ring of them, if they are kept.
 #[inline]
-pub(super) fn stamp(stamps: &[Stamp], seq: u64) -> Stamp {
+fn stamp(stamps: &[Stamp], seq: u64) -> Stamp {
     stamps.get(seq as usize & stamps.len().wrapping_sub(1)).copied().unwrap_or_default()
 }
 
