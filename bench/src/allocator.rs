@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "GlobalAlloc can be implemented no other way; every call is handed on as it came")]
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a piece of work took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +30,12 @@ pub(crate) fn measure<T>(work: impl FnOnce() -> T) -> (T, Usage) {
     (done, usage)
 }
 
+/// How often all threads have allocated so far.
+#[allow(dead_code, reason = "of use to those who measure several threads")]
+pub(crate) fn of_all_threads() -> u64 {
+    ALL.load(Ordering::Relaxed)
+}
+
 /// To be named as `#[global_allocator]`.
 pub(crate) struct Counting;
 
@@ -39,6 +46,8 @@ struct Counts {
     peak: Cell<i64>,
 }
 
+static ALL: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
     // Constant and without a destructor: using it allocates nothing and works to the thread's very end.
     static COUNTS: Counts = const { Counts { allocations: Cell::new(0), held: Cell::new(0), peak: Cell::new(0) } };
@@ -46,6 +55,7 @@ thread_local! {
 
 impl Counts {
     fn grow(&self, by: i64) {
+        ALL.fetch_add(1, Ordering::Relaxed);
         self.allocations.set(self.allocations.get() + 1);
         let held = self.held.get() + by;
         self.held.set(held);

@@ -99,7 +99,7 @@ fn simulated(scenario: &Scenario) -> Shown {
             true
         }
     }
-    let result = narrows_sim::run(scenario, &mut Unwatched).expect("nobody ends it");
+    let result = narrows_sim::run(scenario, 1, &mut Unwatched).expect("nobody ends it");
     let series = result.series.into_iter().filter(|series| series.source.starts_with("hop:")).collect();
     Shown { hops: result.summary.hops, flows: result.summary.flows, series }
 }

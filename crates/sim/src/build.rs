@@ -1,10 +1,10 @@
 //! From a scenario to a world.
-use crate::event::{Events, Kind};
+use crate::event::{Events, Kind, Ties};
 use crate::host::{Connection, Flow, Quic, ReturnPipe, Routes, Second, Spin, Tcp, Transport, Udp};
 use crate::prefetch::in_large_pages;
 use crate::quic;
 use crate::tcp::{Receiver, Sender};
-use crate::world::{Hop, Loads, World};
+use crate::world::{Hop, Loads, Side, World};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Bytes, Ecn, FlowId, HostId, Pool, Rate, Rng, Span, Time};
 use narrows_scenario::model;
@@ -29,12 +29,16 @@ const PACKETS_PER_FLOW: usize = 10;
 /// Events that a flow has pending at a time: an acknowledgment, a retransmission timer, a delayed acknowledgment.
 const TIMERS_PER_FLOW: usize = 3;
 
-/// The world at the epoch, with the start of every flow scheduled.
-pub(crate) fn world(scenario: &Scenario) -> World {
+/// The world at the epoch, or a side of it, with the start of every flow scheduled.
+pub(crate) fn world(scenario: &Scenario, side: Side, ties: Ties) -> World {
     let spacing = scenario.record.spacing(scenario.duration);
     let samples = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
     let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
+    let hops = if side == Side::Senders { &[] } else { scenario.hops.as_slice() };
     let mut world = World {
+        side,
+        departures: Vec::new(),
+        returns: Vec::new(),
         now: Time::ZERO,
         end: Time::ZERO + scenario.duration,
         warmup: Time::ZERO + scenario.warmup,
@@ -47,20 +51,23 @@ pub(crate) fn world(scenario: &Scenario) -> World {
             bytes if bytes <= NEAR_CACHES => Loads::Next,
             _ => Loads::Ahead,
         },
-        events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario)),
+        events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario), ties),
         handled: 0,
         pool: Pool::new(),
         segments: Vec::new(),
         acks: Vec::new(),
         drops: Vec::with_capacity(64),
-        hops: scenario.hops.iter().enumerate().map(|(n, spec)| hop(scenario, n, spec, samples)).collect(),
+        hops: hops.iter().enumerate().map(|(n, spec)| hop(scenario, n, spec, samples)).collect(),
         flows: Vec::with_capacity(total),
         routes: Vec::new(),
         pipes: Vec::new(),
+        elsewhere: 0,
     };
     if world.loads == Loads::Ahead {
         // Larger arrays than the allocator carves out of what it has; they keep their pages as they grow.
         in_large_pages(world.flows.spare_capacity_mut());
+    }
+    if world.loads == Loads::Ahead && side != Side::Senders {
         in_large_pages(world.pool.reserve(total * PACKETS_PER_FLOW));
         world.segments.reserve(total * PACKETS_PER_FLOW);
         in_large_pages(world.segments.spare_capacity_mut());
@@ -94,7 +101,9 @@ pub(crate) fn world(scenario: &Scenario) -> World {
             if let Transport::Quic(quic) = &mut flow.transport {
                 quic.second.routes = second as u32;
             }
-            world.events.schedule(flow.start, Kind::App, index);
+            if side != Side::Network {
+                world.events.schedule(flow.start, Kind::App, index);
+            }
             world.flows.push(flow);
         }
     }
@@ -229,4 +238,15 @@ fn host_of<'a>(hosts: &mut BTreeMap<&'a str, HostId>, name: &'a str) -> HostId {
 /// Stands for the hash of a flow's 5-tuple.
 fn hash(seed: u64, index: usize) -> u32 {
     Rng::stream(seed ^ index as u64, "flow.hash").next_u32()
+}
+
+/// The shortest constant part of a way back; none if there are no flows.
+pub(crate) fn shortest_return(scenario: &Scenario) -> Option<Span> {
+    let members = |group: &model::Flow| (0..group.count).map(|member| build::rtt(scenario, group, member)).min();
+    let shortest = |group: &model::Flow| {
+        let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
+        let there = delay(&group.route).max(delay(&group.subflow_route));
+        Some(members(group)? - (there + delay(&group.back)))
+    };
+    scenario.flows.iter().filter_map(shortest).min()
 }

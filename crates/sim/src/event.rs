@@ -1,6 +1,6 @@
-//! Pending events: a total order over (time, sequence), so that a seed gives the same bytes on every machine.
+//! Pending events: a total order over time and sequence, so that a seed gives the same bytes on every machine.
 //!
-//! An event is 16 bytes: time (64 bits), sequence (36 bits), kind (4 bits) and index (24 bits) in one `u128`. Constant
+//! An event is 16 bytes: time (64 bits), order among equal times (36 bits), kind (4 bits) and index (24 bits) in one `u128`. Constant
 //! delays do not come here packet by packet: a pipe keeps a ring and has its head's event only. The first link's event and
 //! that of the first return pipe, most of all in most runs, have a place of their own. Timers that move are not searched
 //! for: a handler ignores an event whose time is no longer the one that it waits for.
@@ -50,7 +50,17 @@ const KINDS: [Kind; 10] = [
 /// Indices fit in 24 bits.
 pub(crate) const MAX_INDEX: usize = 1 << 24;
 
-/// Pending events, the earliest first; equal times in the order of their scheduling.
+/// The order of events of the same time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ties {
+    /// As they were scheduled.
+    AsScheduled,
+    /// The network's events as they were scheduled; then acknowledgments by their pipes; then the senders' other events as
+    /// they were scheduled. A run in halves keeps this order, because it never compares what the two halves scheduled.
+    BySide,
+}
+
+/// Pending events, the earliest first.
 ///
 /// A hierarchical timing wheel holds what is due after the current tick. What the tick began with is sorted once; a heap
 /// holds what is scheduled for it meanwhile, which is little. A tick that is longer than any run makes it a plain heap,
@@ -61,6 +71,10 @@ pub(crate) struct Events {
     /// What the tick began with, the earliest last.
     begun: Vec<u128>,
     sequence: u64,
+    /// What the senders' events have in their order that the network's have not, to come later.
+    senders: u64,
+    /// What counts of the time at which an acknowledgment was scheduled.
+    acks_by_time: u64,
     tick_bits: u32,
     /// The current tick.
     tick: u64,
@@ -217,17 +231,23 @@ impl Level {
 
 impl Events {
     /// For about so many pending events, `per_s` of them per second of simulated time.
-    pub(crate) fn new(pending: usize, per_s: f64) -> Events {
+    pub(crate) fn new(pending: usize, per_s: f64, ties: Ties) -> Events {
         let tick_bits = if pending < FEW {
             u64::BITS - 1
         } else {
             let tick_ns = PER_TICK * 1e9 / per_s.max(1.0);
             (tick_ns.max(1.0) as u64).ilog2().clamp(4, 30)
         };
+        let (senders, acks_by_time) = match ties {
+            Ties::AsScheduled => (0, u64::MAX),
+            Ties::BySide => (1 << 63, 0),
+        };
         Events {
             near: Vec::new(),
             begun: Vec::new(),
             sequence: 0,
+            senders,
+            acks_by_time,
             tick_bits,
             tick: 0,
             levels: Vec::new(),
@@ -254,7 +274,14 @@ impl Events {
     fn event(&mut self, at: Time, kind: Kind, index: usize) -> u128 {
         debug_assert!(index < MAX_INDEX);
         self.sequence += 1;
-        let low = (self.sequence << 28) | ((kind as u64) << 24) | index as u64;
+        let scheduled = self.sequence << 28;
+        let order = match kind {
+            // The head of a pipe was scheduled when it entered it, or when it became the head.
+            Kind::Ack => scheduled & self.acks_by_time | self.senders,
+            Kind::Retransmit | Kind::Pace | Kind::App => scheduled | self.senders,
+            _ => scheduled & !self.senders,
+        };
+        let low = order | ((kind as u64) << 24) | index as u64;
         (u128::from(at.as_ns()) << 64) | u128::from(low)
     }
 
@@ -268,8 +295,9 @@ impl Events {
         }
     }
 
-    #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(Time, Kind, usize)> {
+    /// Takes the next event, if it comes by then.
+    #[inline(always)]
+    pub(crate) fn pop_through(&mut self, last: Time) -> Option<(Time, Kind, usize)> {
         if self.soonest == NEVER {
             self.advance();
         }
@@ -278,14 +306,21 @@ impl Events {
         let time = |event: u128| Time::from_ns((event >> 64) as u64);
         // The kind as a constant: the caller's choice between kinds is made here, too.
         if link < ack && link < other {
+            if time(link) > last {
+                return None;
+            }
             self.regular[0] = NEVER;
             return Some((time(link), Kind::Link, 0));
         }
         if ack < other {
+            if time(ack) > last {
+                return None;
+            }
             self.regular[1] = NEVER;
             return Some((time(ack), Kind::Ack, 0));
         }
-        if other == NEVER {
+        // No event is later than any time.
+        if other == NEVER || time(other) > last {
             return None;
         }
         if self.begun.last() == Some(&other) {
@@ -443,27 +478,40 @@ mod tests {
     use super::*;
     use narrows_core::Rng;
 
+    const EVER: Time = Time::from_ns(u64::MAX);
+
     #[test]
     fn what_has_a_place_of_its_own_comes_in_its_turn() {
-        for (pending, per_s) in [(10, 1.0), (1000, 1e9), (1000, 1e3)] {
-            let mut events = Events::new(pending, per_s);
+        let sizes = [(10, 1.0), (1000, 1e9), (1000, 1e3)];
+        for ((pending, per_s), ties) in
+            sizes.into_iter().flat_map(|s| [Ties::AsScheduled, Ties::BySide].map(|t| (s, t)))
+        {
+            let mut events = Events::new(pending, per_s, ties);
             let (mut rng, mut now) = (Rng::stream(2, "events"), 0);
-            let mut model: Vec<(Time, usize, u8, usize)> = Vec::new();
+            let mut model: Vec<(Time, bool, usize, u8, usize)> = Vec::new();
             for n in 0..4000usize {
                 let at = Time::from_ns(now + rng.below(1000));
                 let (kind, index) = [(Kind::Link, 0), (Kind::Ack, 0), (Kind::Link, 1), (Kind::App, 5)][n % 4];
                 if index == 0 {
-                    model.retain(|&(_, _, other, place)| (other, place) != (kind as u8, 0));
+                    model.retain(|&(.., other, place)| (other, place) != (kind as u8, 0));
                 }
                 match kind {
                     Kind::App => events.schedule(at, kind, index),
                     _ => events.schedule_next(at, kind, index),
                 }
-                model.push((at, n, kind as u8, index));
+                let (late, order) = match (ties, kind) {
+                    (Ties::BySide, Kind::Ack) => (true, 0),
+                    (Ties::BySide, Kind::App) => (true, n),
+                    _ => (false, n),
+                };
+                model.push((at, late, order, kind as u8, index));
                 while rng.chance(0.5) && !model.is_empty() {
                     model.sort_unstable();
-                    let (at, _, kind, index) = model.remove(0);
-                    assert_eq!(events.pop().map(|(at, kind, index)| (at, kind as u8, index)), Some((at, kind, index)));
+                    let (at, .., kind, index) = model.remove(0);
+                    assert_eq!(
+                        events.pop_through(EVER).map(|(at, kind, index)| (at, kind as u8, index)),
+                        Some((at, kind, index))
+                    );
                     now = at.as_ns();
                 }
             }
@@ -474,7 +522,7 @@ mod tests {
     fn events_come_in_order_of_time_then_of_scheduling() {
         // (pending, per second, longest delay): a plain heap, short ticks, long ticks, several levels of wheels.
         for (pending, per_s, longest) in [(10, 1.0, 50), (1000, 1e9, 50), (1000, 1e3, 1 << 34), (1000, 1e9, 1 << 40)] {
-            let mut events = Events::new(pending, per_s);
+            let mut events = Events::new(pending, per_s, Ties::AsScheduled);
             let (mut rng, mut model, mut now) = (Rng::stream(1, "events"), Vec::new(), 0);
             for n in 0..4000usize {
                 let at = Time::from_ns(now + rng.below(longest) / (1 + rng.below(1000)));
@@ -483,12 +531,12 @@ mod tests {
                 if rng.chance(0.4) {
                     let least = *model.iter().min().unwrap();
                     model.retain(|&entry| entry != least);
-                    assert_eq!(events.pop().map(|(at, _, n)| (at, n)), Some(least));
+                    assert_eq!(events.pop_through(EVER).map(|(at, _, n)| (at, n)), Some(least));
                     now = least.0.as_ns();
                 }
             }
             model.sort();
-            let rest: Vec<_> = std::iter::from_fn(|| events.pop()).map(|(at, _, n)| (at, n)).collect();
+            let rest: Vec<_> = std::iter::from_fn(|| events.pop_through(EVER)).map(|(at, _, n)| (at, n)).collect();
             assert_eq!(rest, model);
         }
     }

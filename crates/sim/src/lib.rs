@@ -1,7 +1,7 @@
 //! The deterministic world: hops, hosts and traffic in virtual time.
 //!
-//! A run is one thread and one heap of events; a seed gives the same bytes on every machine. Nothing is allocated per
-//! packet once the structures have grown to the run's peak.
+//! A run is one heap of events on one thread, or with many flows two on two; a seed gives the same bytes on every machine,
+//! and with any number of threads. Nothing is allocated per packet once the structures have grown to the run's peak.
 mod build;
 mod delivery;
 mod event;
@@ -13,8 +13,11 @@ mod ranges;
 mod tcp;
 mod world;
 
+use event::Ties;
 use narrows_scenario::{RunResult, Scenario};
 pub use narrows_world::{Cancelled, Watch};
+use world::Side;
+use world::halves::{self, Windows};
 
 /// Roughly how much work a run is, to compare it with others: of several on some threads, those that take longest should
 /// start first. In full-sized packets that the links can carry, each the dearer the more flows there are.
@@ -24,11 +27,45 @@ pub fn effort(scenario: &Scenario) -> u64 {
     scenario.hops.iter().map(packets).sum::<u64>().saturating_mul(4 + u64::from(flows.ilog2()))
 }
 
-/// Runs a scenario to its end: a valid one that does not need the live world. The summary's wall-clock figures are zero: time is the caller's to measure.
-pub fn run(scenario: &Scenario, watch: &mut dyn Watch) -> Result<RunResult, Cancelled> {
+/// When a run is cut into two halves, if there are threads for both.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cut {
+    /// With so many flows; fewer fit into the nearest caches as a whole.
+    pub flows: u64,
+    /// Full-sized packets that the links can send while the halves do not hear of each other: enough to make up for the
+    /// hand-over, few enough to stay in a core's cache.
+    pub packets: u64,
+}
+
+impl Default for Cut {
+    fn default() -> Cut {
+        Cut { flows: 256, packets: 256 }
+    }
+}
+
+/// Runs a scenario to its end: a valid one that does not need the live world. A run of many flows uses two threads, if
+/// there are as many; its result does not depend on it. The summary's wall-clock figures are zero: time is the caller's to
+/// measure.
+pub fn run(scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, Cancelled> {
+    run_cut(scenario, Cut::default(), threads, watch)
+}
+
+/// The same, cut elsewhere: tests do it to small runs, too.
+#[doc(hidden)]
+pub fn run_cut(scenario: &Scenario, cut: Cut, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, Cancelled> {
     debug_assert_eq!(scenario.needs_live(), None);
-    let mut world = build::world(scenario);
-    world.run(watch)?;
+    let windows = Windows::of(scenario, cut);
+    let world = match windows {
+        Some(windows) if threads > 1 => halves::run(scenario, windows, watch)?,
+        _ => {
+            // Ties are settled alike whatever the number of threads.
+            let ties = windows.map_or(Ties::AsScheduled, |_| Ties::BySide);
+            let mut world = build::world(scenario, Side::Both, ties);
+            world.run(watch)?;
+            world
+        }
+    };
     Ok(outcome::collect(scenario, world))
 }
 

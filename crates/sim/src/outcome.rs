@@ -81,11 +81,20 @@ fn flow_summary(
     summary
 }
 
-/// Memory of a world. Nothing shrinks during a run, so at the end this is the peak.
+/// Memory of a run. Nothing shrinks during it, so at the end this is the peak.
 fn bytes(world: &World) -> usize {
+    world.elsewhere + flow_bytes(world) + bytes_but_flows(world)
+}
+
+/// Memory of a world's flows.
+pub(crate) fn flow_bytes(world: &World) -> usize {
+    world.flows.iter().map(Flow::bytes).sum()
+}
+
+/// Memory of all else in a world.
+pub(crate) fn bytes_but_flows(world: &World) -> usize {
     let pool = world.pool.slots() * 64 + world.segments.capacity() * size_of::<Segment>();
-    let flows: usize = world.flows.iter().map(Flow::bytes).sum();
     let hops: usize = world.hops.iter().map(|hop| hop.record.bytes() + hop.pipe.capacity() * 16).sum();
     let pipes: usize = world.pipes.iter().map(ReturnPipe::bytes).sum();
-    world.events.bytes() + pipes + pool + flows + hops
+    world.events.bytes() + pipes + pool + hops
 }

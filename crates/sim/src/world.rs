@@ -4,16 +4,17 @@
 //! the last hop it is at the receiver. Acknowledgments cross the hops of the way back, if there are any, and then the
 //! flow's own pipe, which holds what of the base RTT the hops do not account for.
 use crate::event::{Events, Kind, subject};
-use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport};
+use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport, Underway};
 use crate::{Cancelled, Watch};
 use core::hint::cold_path;
 use narrows_core::link::Link;
-use narrows_core::{DropReason, FlowId, PacketId, Pool, Propagation, Rng, Span, Time};
+use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
 use narrows_world::record::hop::HopRecord;
 use std::collections::VecDeque;
 
 mod applications;
 mod ends;
+pub(crate) mod halves;
 mod links;
 mod quic;
 
@@ -77,8 +78,32 @@ pub(crate) enum Loads {
     Ahead,
 }
 
+/// What happens in a world: everything, or what one half of a run has of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Side {
+    /// All there is.
+    Both,
+    /// Acknowledgments come to senders, their timers and applications act; what leaves them is gathered.
+    Senders,
+    /// Packets cross the hops and come to receivers; what goes back is gathered.
+    Network,
+}
+
+/// A packet that leaves its sender; when, its metadata's arrival tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure {
+    meta: PacketMeta,
+    segment: Segment,
+    hop: u16,
+}
+
 /// Everything that a run consists of.
 pub(crate) struct World {
+    pub(crate) side: Side,
+    /// What has left the senders, where the network is elsewhere.
+    pub(crate) departures: Vec<Departure>,
+    /// What has gone back, where the senders are elsewhere.
+    pub(crate) returns: Vec<Underway>,
     pub(crate) now: Time,
     pub(crate) end: Time,
     pub(crate) warmup: Time,
@@ -102,6 +127,8 @@ pub(crate) struct World {
     pub(crate) flows: Vec<Flow>,
     pub(crate) routes: Vec<Routes>,
     pub(crate) pipes: Vec<ReturnPipe>,
+    /// Bytes that the other half of the run took.
+    pub(crate) elsewhere: usize,
 }
 
 /// Events between two looks at the watch, when samples are far apart.
@@ -114,46 +141,61 @@ const INITIAL_LEN: u32 = 1228;
 impl World {
     /// Runs until the end.
     pub(crate) fn run(&mut self, watch: &mut dyn Watch) -> Result<(), Cancelled> {
+        self.begin();
+        self.run_through(self.end, &[], watch)?;
+        self.now = self.end;
+        Ok(())
+    }
+
+    /// Schedules what comes in every run.
+    fn begin(&mut self) {
         // Without a warm-up nothing starts again: what happens at the epoch counts.
         if self.warmup > Time::ZERO {
             self.events.schedule(self.warmup, Kind::WarmedUp, 0);
         }
         self.events.schedule(Time::ZERO + self.spacing, Kind::Sample, 0);
-        while let Some((at, kind, index)) = self.events.pop() {
-            if at > self.end {
-                break;
-            }
-            debug_assert!(at >= self.now, "{kind:?} of {index} at {at:?}, when it is {:?}", self.now);
-            self.now = at;
-            self.handled += 1;
-            if self.loads == Loads::Ahead && self.events.is_fresh() {
-                cold_path();
-                self.prefetch_flows();
-            }
-            if self.handled.is_multiple_of(EVENTS_PER_TICK) && !watch.tick(at) {
-                return Err(Cancelled);
-            }
-            match kind {
-                Kind::Link => self.on_link(index),
-                Kind::Pipe => self.on_pipe(index),
-                Kind::Ack => self.on_returning(index),
-                Kind::Retransmit => self.on_retransmit(index),
-                Kind::Pace => self.on_pace(index),
-                Kind::DelayedAck => self.on_delayed_ack(index),
-                Kind::App => self.on_application(index),
-                Kind::QueueTimer => self.on_queue_timer(index),
-                Kind::WarmedUp => self.on_warmed_up(),
-                Kind::Sample => {
+    }
+
+    /// Handles what happens up to this time: all events, and departures from senders that are elsewhere. Of the same time
+    /// the events come first.
+    fn run_through(&mut self, last: Time, departures: &[Departure], watch: &mut dyn Watch) -> Result<(), Cancelled> {
+        let mut departures = departures;
+        loop {
+            let until = departures.first().map_or(last, |first| first.meta.arrived);
+            while let Some((at, kind, index)) = self.events.pop_through(until) {
+                debug_assert!(at >= self.now, "{kind:?} of {index} at {at:?}, when it is {:?}", self.now);
+                self.now = at;
+                self.handled += 1;
+                if self.loads == Loads::Ahead && self.events.is_fresh() {
                     cold_path();
-                    self.on_sample();
-                    if !watch.tick(at) {
-                        return Err(Cancelled);
+                    self.prefetch_flows();
+                }
+                if self.handled.is_multiple_of(EVENTS_PER_TICK) && !watch.tick(at) {
+                    return Err(Cancelled);
+                }
+                match kind {
+                    Kind::Link => self.on_link(index),
+                    Kind::Pipe => self.on_pipe(index),
+                    Kind::Ack => self.on_returning(index),
+                    Kind::Retransmit => self.on_retransmit(index),
+                    Kind::Pace => self.on_pace(index),
+                    Kind::DelayedAck => self.on_delayed_ack(index),
+                    Kind::App => self.on_application(index),
+                    Kind::QueueTimer => self.on_queue_timer(index),
+                    Kind::WarmedUp => self.on_warmed_up(),
+                    Kind::Sample => {
+                        cold_path();
+                        self.on_sample();
+                        if !watch.tick(at) {
+                            return Err(Cancelled);
+                        }
                     }
                 }
             }
+            let Some((first, coming)) = departures.split_first() else { return Ok(()) };
+            self.take_over(first, coming);
+            departures = coming;
         }
-        self.now = self.end;
-        Ok(())
     }
 
     /// Loads the state of the flows whose acknowledgments come in the next tick, side by side.

@@ -80,7 +80,7 @@ fn run(scenario: &Scenario) -> (u64, allocator::Usage) {
             true
         }
     }
-    let (result, usage) = allocator::measure(|| narrows_sim::run(scenario, &mut Unwatched));
+    let (result, usage) = allocator::measure(|| narrows_sim::run(scenario, 1, &mut Unwatched));
     let result = result.expect("nobody ends it early");
     (result.summary.cost.packets, usage)
 }

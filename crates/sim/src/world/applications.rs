@@ -93,8 +93,7 @@ impl World {
         let ip_len = payload + flow.header;
         let hop = usize::from(routes.there[0]);
         let segment = Segment { ip_len, left: routes.left(), kind: SegmentKind::Datagram, ..Segment::default() };
-        let id = self.insert(meta, segment);
-        self.offer(hop, id);
+        self.launch(hop, meta, segment);
     }
 
     pub(super) fn complete(&mut self, flow_index: usize) {

@@ -1,5 +1,5 @@
 //! The two ends of a flow: segments at the receiver, acknowledgments at the sender.
-use super::{INITIAL_LEN, Loads, SYN_LEN, Segment, SegmentKind, World, arm};
+use super::{Departure, INITIAL_LEN, Loads, SYN_LEN, Segment, SegmentKind, Side, World, arm};
 use crate::event::Kind;
 use crate::host::{Armed, Connection, MAX_SYNS, Returning, Tcp, Transport, Underway};
 use crate::prefetch::Prefetch;
@@ -26,12 +26,24 @@ impl World {
         if let Some(next) = underway.get(NEXT) {
             self.flows[next.flow as usize].prefetch_board();
         }
+        if self.side == Side::Senders {
+            return;
+        }
         for (distance, stage) in STAGES {
             let Some(one) = underway.get(distance) else { return };
             let flow = &self.flows[one.flow as usize];
             if let Some(&hop) = self.routes[flow.routes as usize].there.first() {
                 self.hops[usize::from(hop)].link.queue().expect(flow.hash, stage, &self.pool, &Prefetch);
             }
+        }
+    }
+
+    /// Starts to load what the first queue needs of packets that come soon.
+    #[inline(never)]
+    pub(super) fn load_departures(&self, coming: &[Departure]) {
+        for (distance, stage) in STAGES {
+            let Some(one) = coming.get(distance) else { return };
+            self.hops[usize::from(one.hop)].link.queue().expect(one.meta.hash, stage, &self.pool, &Prefetch);
         }
     }
 
@@ -128,12 +140,22 @@ impl World {
     #[inline(always)]
     pub(super) fn return_now(&mut self, flow_index: usize, what: Returning) {
         let index = self.flows[flow_index].pipe_of(what.subflow()) as usize;
-        let pipe = &mut self.pipes[index];
-        let arrives = self.now + pipe.delay;
-        if pipe.underway.is_empty() {
-            self.events.schedule_next(arrives, Kind::Ack, index);
+        let arrives = self.now + self.pipes[index].delay;
+        let underway = Underway { arrives, flow: flow_index as u32, what };
+        match self.side {
+            Side::Network => self.returns.push(underway),
+            Side::Both | Side::Senders => self.enter_pipe(index, underway),
         }
-        pipe.underway.push_back(Underway { arrives, flow: flow_index as u32, what });
+    }
+
+    /// Into a return pipe; what entered it before arrives before.
+    #[inline(always)]
+    pub(super) fn enter_pipe(&mut self, pipe: usize, one: Underway) {
+        let underway = &mut self.pipes[pipe].underway;
+        if underway.is_empty() {
+            self.events.schedule_next(one.arrives, Kind::Ack, pipe);
+        }
+        underway.push_back(one);
     }
 
     pub(super) fn on_delayed_ack(&mut self, flow_index: usize) {
@@ -228,8 +250,7 @@ impl World {
             let hop = usize::from(routes.there[0]);
             let segment =
                 Segment { seq, ip_len, left: routes.left(), tag: milliseconds(now), cwr, ..Segment::default() };
-            let id = self.insert(meta, segment);
-            self.offer(hop, id);
+            self.launch(hop, meta, segment);
         }
     }
 
@@ -239,6 +260,36 @@ impl World {
         let Tcp { sender, connection: Connection { armed: Armed { retransmit, pace, .. }, .. }, .. } = tcp;
         arm(&mut self.events, retransmit, sender.next_timer(), Kind::Retransmit, flow_index);
         arm(&mut self.events, pace, sender.next_pace(self.now), Kind::Pace, flow_index);
+    }
+
+    /// A packet has left a sender that is elsewhere; others come soon.
+    #[inline(never)]
+    pub(super) fn take_over(&mut self, departure: &Departure, coming: &[Departure]) {
+        if self.loads == Loads::Ahead {
+            self.load_departures(coming);
+        }
+        let &Departure { meta, segment, hop } = departure;
+        self.now = meta.arrived;
+        let id = self.insert(meta, segment);
+        self.offer(usize::from(hop), id);
+    }
+
+    /// A packet leaves its sender, for a network that is elsewhere.
+    #[inline(never)]
+    fn hand_over(&mut self, hop: usize, meta: PacketMeta, segment: Segment) {
+        let meta = PacketMeta { arrived: self.now, ..meta };
+        self.departures.push(Departure { meta, segment, hop: hop as u16 });
+    }
+
+    /// A packet leaves its sender.
+    #[inline(always)]
+    pub(super) fn launch(&mut self, hop: usize, meta: PacketMeta, segment: Segment) {
+        if self.side == Side::Senders {
+            cold_path();
+            return self.hand_over(hop, meta, segment);
+        }
+        let id = self.insert(meta, segment);
+        self.offer(hop, id);
     }
 
     #[inline]
@@ -322,7 +373,6 @@ impl World {
         };
         let hop = usize::from(routes.there[0]);
         let segment = Segment { ip_len, left: routes.left(), kind: SegmentKind::Syn, ..Segment::default() };
-        let id = self.insert(meta, segment);
-        self.offer(hop, id);
+        self.launch(hop, meta, segment);
     }
 }

@@ -91,8 +91,7 @@ impl World {
             let hop = usize::from(routes.there[0]);
             let left = routes.left();
             let segment = Segment { seq: number, tag: chunk, ip_len, subflow, left, ..Segment::default() };
-            let id = self.insert(meta, segment);
-            self.offer(hop, id);
+            self.launch(hop, meta, segment);
         }
     }
 

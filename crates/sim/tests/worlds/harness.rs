@@ -5,7 +5,7 @@ use narrows_scenario::{RateSpec, Release, Rtt, RunResult, Scenario, Series};
 use narrows_sim::Watch;
 use std::path::{Path, PathBuf};
 
-struct Unwatched;
+pub(crate) struct Unwatched;
 
 impl Watch for Unwatched {
     fn tick(&mut self, _now: Time) -> bool {
@@ -23,7 +23,7 @@ pub(crate) fn parse(text: &str) -> Scenario {
 
 /// Runs a scenario, and checks what must hold of every result.
 pub(crate) fn run(scenario: &Scenario) -> RunResult {
-    let result = narrows_sim::run(scenario, &mut Unwatched).expect("nobody ends it early");
+    let result = narrows_sim::run(scenario, 1, &mut Unwatched).expect("nobody ends it early");
     check(scenario, &result);
     result
 }

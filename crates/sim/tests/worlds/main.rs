@@ -8,6 +8,7 @@ mod cake;
 mod detection;
 mod dual_queue;
 mod exact;
+mod halves;
 mod harness;
 mod jitter;
 mod pcc;

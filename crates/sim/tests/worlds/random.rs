@@ -101,7 +101,7 @@ fn flow(index: usize, hops: usize) -> impl Strategy<Value = String> {
 }
 
 /// A small scenario but for its seed.
-fn scenario() -> impl Strategy<Value = String> {
+pub(crate) fn scenario() -> impl Strategy<Value = String> {
     (1usize..4, 1usize..4).prop_flat_map(|(hops, flows)| {
         let hops_text = (0..hops).map(|n| hop(n).boxed()).collect::<Vec<_>>();
         let flows_text = (0..flows).map(|n| flow(n, hops).boxed()).collect::<Vec<_>>();

@@ -53,8 +53,7 @@ fn a_watch_ends_a_run() {
             now < narrows_core::Time::from_ns(1_000_000_000)
         }
     }
-    let scenario = parse(
-        r#"
+    const TEXT: &str = r#"
         duration = "3600s"
         [[hop]]
         name = "link"
@@ -63,7 +62,10 @@ fn a_watch_ends_a_run() {
         [[flow]]
         name = "bulk"
         rtt = "1ms"
-        route = ["link"]"#,
-    );
-    assert_eq!(narrows_sim::run(&scenario, &mut Impatient).err(), Some(narrows_sim::Cancelled));
+        route = ["link"]"#;
+    let scenario = parse(TEXT);
+    assert_eq!(narrows_sim::run(&scenario, 1, &mut Impatient).err(), Some(narrows_sim::Cancelled));
+    // The half that does not know of the watch ends, too.
+    let crowd = parse(&format!("{}\ncount = 300", TEXT.replace("1ms", "20ms")));
+    assert_eq!(narrows_sim::run(&crowd, 2, &mut Impatient).err(), Some(narrows_sim::Cancelled));
 }

@@ -75,10 +75,24 @@ const CROWD: &str = r#"
     route = ["bottleneck"]
     start = { uniform = ["0s", "1s"] }"#;
 
+/// Enough for two threads; [`run`] uses one.
+const MANY: &str = r#"
+    duration = "1s"
+    seed = 5
+    [[hop]]
+    name = "bottleneck"
+    rate = "600mbit"
+    queue = "fq_codel"
+    [[flow]]
+    name = "bulk"
+    count = 300
+    rtt = "20ms"
+    route = ["bottleneck"]"#;
+
 #[test]
 fn results_are_the_recorded_bytes() {
     let mut digests = String::new();
-    for (name, text) in [("lossy", LOSSY), ("mixed", MIXED), ("crowd", CROWD)] {
+    for (name, text) in [("lossy", LOSSY), ("mixed", MIXED), ("crowd", CROWD), ("many", MANY)] {
         let scenario = parse(text);
         let (first, second) = (run(&scenario), run(&scenario));
         assert!(first == second, "{name}: two runs of the same seed differ");

@@ -159,6 +159,15 @@ impl FlowRecord {
         }
     }
 
+    /// Takes over what another record of the same flow holds of the receiver's side.
+    pub fn join_arrivals(&mut self, other: FlowRecord) {
+        (self.payload, self.received, self.lost) = (other.payload, other.received, other.lost);
+        if let (Some(tracks), Some(other)) = (&mut self.tracks, other.tracks) {
+            tracks.sojourn = other.sojourn;
+            tracks.throughput = other.throughput;
+        }
+    }
+
     /// The warm-up is over: all but the series starts again.
     pub fn restart(&mut self) {
         (self.payload, self.received, self.lost) = (0, 0, 0);

@@ -1,0 +1,240 @@
+//! A run in two halves, side by side on two threads: the senders, and the network with the receivers.
+//!
+//! Nothing that a sender does comes back to it before its return pipe is through: the senders may be ahead of the network
+//! by the shortest of those delays (the lookahead of Chandy and Misra, CACM 24(4), 1981). Both go window by window, a
+//! fraction of it: the network handles what was sent in the same window, the senders what the network sent back a fixed
+//! number of windows before. What a half does never depends on how fast the other one is; and as ties are settled by
+//! side, it is what the whole world would have done.
+use super::{Departure, Side, World};
+use crate::event::Ties;
+use crate::host::Underway;
+use crate::{Cancelled, Cut, Watch, build, outcome};
+use narrows_core::{Span, Time};
+use narrows_scenario::{Scenario, Traffic};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Windows that the network may be behind: enough to even out their work; more would only be memory.
+const BACKLOG: usize = 4;
+
+/// Windows in the shortest return pipe.
+const MOST_WINDOWS: u64 = 64;
+
+/// How the time of a run is divided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Windows {
+    length: Span,
+    /// As many as fit into the shortest return pipe.
+    lag: usize,
+}
+
+impl Windows {
+    /// Those of a run that can be in halves and is worth it.
+    pub(crate) fn of(scenario: &Scenario, cut: Cut) -> Option<Windows> {
+        let flows: u64 = scenario.flows.iter().map(|group| u64::from(group.count)).sum();
+        if flows < cut.flows || !scenario.flows.iter().all(has_two_sides) {
+            return None;
+        }
+        let delay = build::shortest_return(scenario)?;
+        let packets: u64 = scenario.hops.iter().map(|hop| hop.rate.initial().bytes_in(delay).0 / 1500).sum();
+        // Two at least, so that one half can work while the other does.
+        let lag = (packets / cut.packets).min(MOST_WINDOWS);
+        (lag > 1 && delay.as_ns() >= lag).then(|| Windows { length: delay / lag, lag: lag as usize })
+    }
+
+    /// Their last instants.
+    fn until(self, end: Time) -> impl Iterator<Item = Time> + Clone {
+        (1..).map(move |n| Time::ZERO + self.length * n).take_while(move |&last| last < end).chain([end])
+    }
+}
+
+/// Do the two ends of a flow learn of each other by packets alone?
+fn has_two_sides(group: &narrows_scenario::Flow) -> bool {
+    // A transfer's completion is known at once.
+    let waits = matches!(group.traffic, Traffic::Finite(_) | Traffic::Web(_));
+    // What arrives is judged beside what was sent.
+    let is_judged = group.controller.as_ref().is_some_and(|controller| controller.splits());
+    !waits && !is_judged
+}
+
+/// Where a half puts what it sent in a window, and gets room for the next one's.
+struct Outlet<T> {
+    full: SyncSender<Vec<T>>,
+    empty: Receiver<Vec<T>>,
+}
+
+/// Where the other half finds it.
+struct Inlet<T> {
+    full: Receiver<Vec<T>>,
+    empty: SyncSender<Vec<T>>,
+}
+
+/// A way from one half to the other that holds so many windows.
+fn way<T>(windows: usize) -> (Outlet<T>, Inlet<T>) {
+    let (full, filled) = sync_channel(windows);
+    // With one on its way and one in each half's hands there is always room for one that is given back.
+    let (empty, emptied) = sync_channel(windows + 2);
+    (Outlet { full, empty: emptied }, Inlet { full: filled, empty })
+}
+
+impl<T> Outlet<T> {
+    fn room(&self) -> Vec<T> {
+        self.empty.try_recv().unwrap_or_default()
+    }
+}
+
+struct Senders {
+    world: World,
+    back: Inlet<Underway>,
+    there: Outlet<Departure>,
+}
+
+struct Network {
+    world: World,
+    there: Inlet<Departure>,
+    back: Outlet<Underway>,
+}
+
+/// Runs a scenario until the end.
+pub(crate) fn run(scenario: &Scenario, windows: Windows, watch: &mut dyn Watch) -> Result<World, Cancelled> {
+    let (to_network, from_senders) = way(BACKLOG);
+    // All that the senders may be ahead by is on its way back, or waits for them.
+    let (to_senders, from_network) = way(windows.lag + BACKLOG);
+    for _ in 0..windows.lag {
+        to_senders.full.send(Vec::new()).map_err(|_| Cancelled)?;
+    }
+    let half = |side| {
+        let mut world = build::world(scenario, side, Ties::BySide);
+        world.begin();
+        world
+    };
+    let network = half(Side::Network);
+    let mut network = Network { world: network, there: from_senders, back: to_senders };
+    let instants = windows.until(network.world.end);
+    std::thread::scope(|scope| {
+        let ahead = instants.clone();
+        let senders = scope.spawn(move || {
+            let mut senders = Senders { world: half(Side::Senders), back: from_network, there: to_network };
+            for last in ahead {
+                // The network's watch has had enough.
+                let Ok(()) = senders.go_on(last) else { break };
+            }
+            senders
+        });
+        for last in instants {
+            if let Err(cancelled) = network.go_on(last, watch) {
+                // Its ends of the ways go with it, for which the senders may wait.
+                drop(network);
+                return Err(cancelled);
+            }
+        }
+        let senders = senders.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(join(network, senders))
+    })
+}
+
+impl Senders {
+    /// Handles a window, up to its last instant.
+    fn go_on(&mut self, last: Time) -> Result<(), Cancelled> {
+        let world = &mut self.world;
+        let mut back = self.back.full.recv().map_err(|_| Cancelled)?;
+        for one in back.drain(..) {
+            let pipe = world.flows[one.flow as usize].pipe_of(one.what.subflow()) as usize;
+            world.enter_pipe(pipe, one);
+        }
+        // One that finds no place is freed.
+        let _ = self.back.empty.try_send(back);
+        world.run_through(last, &[], &mut Unwatched)?;
+        let gone = std::mem::replace(&mut world.departures, self.there.room());
+        self.there.full.send(gone).map_err(|_| Cancelled)
+    }
+}
+
+impl Network {
+    /// Handles a window, up to its last instant.
+    fn go_on(&mut self, last: Time, watch: &mut dyn Watch) -> Result<(), Cancelled> {
+        let world = &mut self.world;
+        let mut gone = self.there.full.recv().map_err(|_| Cancelled)?;
+        world.run_through(last, &gone, watch)?;
+        gone.clear();
+        let _ = self.there.empty.try_send(gone);
+        let back = std::mem::replace(&mut world.returns, self.back.room());
+        // The senders are done with the last windows before the network is.
+        let _ = self.back.full.send(back);
+        Ok(())
+    }
+}
+
+/// One half is enough to report to.
+struct Unwatched;
+
+impl Watch for Unwatched {
+    fn tick(&mut self, _now: Time) -> bool {
+        true
+    }
+}
+
+/// The whole world at the end.
+fn join(network: Network, senders: Senders) -> World {
+    let batches =
+        held(&senders.back.full) + held(&network.back.empty) + held(&senders.there.empty) + held(&network.there.full);
+    let (network, mut senders) = (network.world, senders.world);
+    let elsewhere = batches + outcome::flow_bytes(&network) + outcome::bytes_but_flows(&senders);
+    for (flow, receiver) in senders.flows.iter_mut().zip(network.flows) {
+        flow.record.join_arrivals(receiver.record);
+    }
+    World {
+        side: Side::Both,
+        now: senders.end,
+        flows: senders.flows,
+        handled: network.handled + senders.handled,
+        elsewhere,
+        ..network
+    }
+}
+
+/// Memory of what waits in a way.
+fn held<T>(way: &Receiver<Vec<T>>) -> usize {
+    way.try_iter().map(|batch| batch.capacity() * size_of::<T>()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn windows(hop: &str, flow: &str) -> Option<Windows> {
+        let text = format!(
+            "duration = \"1s\"\n[[hop]]\nname = \"h\"\nqueue = \"fifo\"\n{hop}\n[[flow]]\nname = \"f\"\nroute = [\"h\"]\n\
+             {flow}\n"
+        );
+        Windows::of(&Scenario::parse(&text, "halves.toml", Path::new("")).expect("it is legal"), Cut::default())
+    }
+
+    #[test]
+    fn many_flows_far_apart_are_worth_two_threads() {
+        let gigabit = "rate = \"1gbit\"";
+        // 12 Gbit/s are a million full-sized packets a second.
+        let found =
+            windows("rate = \"12gbit\"\ndelay = \"4ms\"", "count = 1000\nrtt = \"10ms\"").expect("it is worth it");
+        let lag = 6000 / Cut::default().packets;
+        assert_eq!(found, Windows { length: Span::ms(6) / lag, lag: lag as usize });
+        assert!(windows(gigabit, "count = 1000\nrtt = \"20ms\"").is_some());
+        assert_eq!(windows(gigabit, "count = 10\nrtt = \"20ms\""), None, "few flows");
+        assert_eq!(windows("rate = \"1mbit\"", "count = 1000\nrtt = \"20ms\""), None, "a packet now and then");
+        let all_in_the_hop = "rate = \"1gbit\"\ndelay = \"20ms\"";
+        assert_eq!(windows(all_in_the_hop, "count = 1000\nrtt = \"20ms\""), None, "no delay on the way back");
+        assert_eq!(
+            windows(gigabit, "count = 1000\nrtt = \"20ms\"\ntraffic = \"web\""),
+            None,
+            "completion is known at once"
+        );
+    }
+
+    #[test]
+    fn windows_end_with_the_run() {
+        let windows = Windows { length: Span::ms(3), lag: 2 };
+        let ms = |ms| Time::ZERO + Span::ms(ms);
+        assert_eq!(windows.until(ms(7)).collect::<Vec<_>>(), [ms(3), ms(6), ms(7)]);
+        assert_eq!(windows.until(ms(6)).collect::<Vec<_>>(), [ms(3), ms(6)]);
+    }
+}

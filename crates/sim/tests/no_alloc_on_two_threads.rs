@@ -1,0 +1,44 @@
+//! No allocation per packet in a run in halves either, counted on both threads: by itself in its process.
+use narrows_core::Time;
+use narrows_scenario::Scenario;
+use narrows_sim::Watch;
+use std::path::Path;
+
+#[path = "../../../bench/src/allocator.rs"]
+#[expect(dead_code, reason = "the other counts are per thread")]
+mod allocator;
+
+#[global_allocator]
+static ALLOCATOR: allocator::Counting = allocator::Counting;
+
+/// A few tables, rings and batches may grow once more. One allocation per thousand packets would be a hundred and fifty.
+const GROWTH: u64 = 40;
+
+struct Unwatched;
+
+impl Watch for Unwatched {
+    fn tick(&mut self, _now: Time) -> bool {
+        true
+    }
+}
+
+#[test]
+fn two_halves_do_not_allocate_per_packet() {
+    let run = |seconds: u64| {
+        let text = format!(
+            "duration = \"{seconds}s\"\n[[hop]]\nname = \"link\"\nrate = \"600mbit\"\nqueue = \"fq_codel\"\n[[flow]]\n\
+             name = \"bulk\"\ncount = 300\nrtt = \"20ms\"\nroute = [\"link\"]\n\
+             [record]\ninterval = \"{}ms\"\n",
+            50 * seconds
+        );
+        let scenario = Scenario::parse(&text, "halves.toml", Path::new("")).expect("it is legal");
+        let before = allocator::of_all_threads();
+        let result = narrows_sim::run(&scenario, 2, &mut Unwatched).expect("nobody ends it early");
+        (result.summary.cost.packets, allocator::of_all_threads() - before)
+    };
+    let ((packets, once), (more_packets, twice)) = (run(3), run(6));
+    let extra = more_packets - packets;
+    assert!(extra > 100_000, "{extra} packets show nothing");
+    let grown = twice.saturating_sub(once);
+    assert!(grown <= GROWTH, "{grown} more allocations for {extra} more packets; {once}, {twice}");
+}

@@ -1,0 +1,102 @@
+//! What a run of many flows on two threads shows is what it shows on one.
+use crate::harness::{Unwatched, check, parse};
+use crate::random::scenario;
+use narrows_scenario::{RunResult, Scenario, summary_json};
+use narrows_sim::Cut;
+use proptest::prelude::*;
+
+fn on(threads: usize, cut: Cut, scenario: &Scenario) -> RunResult {
+    let result = narrows_sim::run_cut(scenario, cut, threads, &mut Unwatched).expect("nobody ends it early");
+    check(scenario, &result);
+    result
+}
+
+/// Nothing but what they cost may differ.
+fn assert_same(one: &RunResult, other: &RunResult) {
+    let figures = |result: &RunResult| summary_json(&result.summary.without_cost());
+    let (one_figures, other_figures) = (figures(one), figures(other));
+    let differs = one_figures.lines().zip(other_figures.lines()).find(|(one, other)| one != other);
+    assert_eq!(differs, None, "the figures depend on the number of threads");
+    assert!(one.series == other.series, "series depend on the number of threads");
+    assert!(one.cdfs == other.cdfs, "distributions depend on the number of threads");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_world_is_the_same_in_halves(text in scenario(), seed in 0u64..1000, packets in 1u64..20) {
+        let scenario = parse(&format!("seed = {seed}\n{text}"));
+        let cut = Cut { flows: 1, packets };
+        assert_same(&on(1, cut, &scenario), &on(2, cut, &scenario));
+    }
+}
+
+/// Round times everywhere: packets of 100 µs, delays of whole milliseconds, everybody starts at once.
+const TIES: &str = r#"
+    duration = "2s"
+    warmup = "500ms"
+    [[hop]]
+    name = "first"
+    rate = "120mbit"
+    delay = "1ms"
+    queue = "fq_codel"
+    [[hop]]
+    name = "second"
+    rate = "120mbit"
+    queue = { kind = "fifo", limit = "200p" }
+    [[hop]]
+    name = "back"
+    rate = "4mbit"
+    queue = "fq"
+    [[flow]]
+    name = "bulk"
+    count = 200
+    rtt = "10ms"
+    route = ["first", "second"]
+    back = ["back"]
+    [[flow]]
+    name = "paced"
+    count = 20
+    controller = "bbr"
+    rtt = "20ms"
+    route = ["second"]
+    [[flow]]
+    name = "quic"
+    count = 20
+    transport = "quic"
+    rtt = "10ms"
+    route = ["first"]
+    [[flow]]
+    name = "calls"
+    count = 20
+    traffic = { kind = "cbr", rate = "120kbit", packet = "1500B" }
+    transport = "udp"
+    rtt = "10ms"
+    route = ["first", "second"]
+    [[flow]]
+    name = "games"
+    count = 20
+    traffic = { kind = "thin", size = "100B", interval = "20ms" }
+    rtt = "10ms"
+    route = ["second"]"#;
+
+#[test]
+fn events_of_the_same_instant_keep_their_order() {
+    let scenario = parse(TIES);
+    let cut = |packets| Cut { packets, ..Cut::default() };
+    let whole = on(1, cut(1), &scenario);
+    for packets in [1, 7, 40] {
+        assert_same(&whole, &on(2, cut(packets), &scenario));
+    }
+    assert!(whole.summary.flows.iter().any(|flow| flow.retransmits > 0), "nothing was lost");
+}
+
+#[test]
+fn both_halves_are_counted() {
+    let (scenario, cut) = (parse(TIES), Cut { packets: 20, ..Cut::default() });
+    let [whole, halves] = [1, 2].map(|threads| on(threads, cut, &scenario).summary.cost);
+    assert_eq!(whole.packets, halves.packets);
+    assert!(halves.events > whole.events, "each half takes samples: {whole:?}, {halves:?}");
+    assert!(halves.peak_bytes > whole.peak_bytes, "{whole:?}, {halves:?}");
+}
