@@ -33,7 +33,8 @@ pub(crate) struct BatchArgs {
         value_parser = whole(1..=MOST_RUNS)
     )]
     runs: u64,
-    /// Runs at the same time; results do not depend on it [default: as many as cores]
+    /// Threads: runs at the same time, or two for a run of many flows; results do not depend on it [default: as many as
+    /// cores]
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
     jobs: Option<u64>,
     /// Print the summary as JSON on stdout and nothing else

@@ -40,6 +40,8 @@ struct Shared<'a> {
     stop: AtomicBool,
     progress: Progress,
     world: World,
+    /// Threads for each run: more than one where there are more than runs.
+    threads: usize,
 }
 
 /// Runs every job and passes its result, with the job's index, to `keep` on the thread that ran it; returns what `keep`
@@ -58,10 +60,18 @@ pub(crate) fn run<T: Send>(
     if threads > 1 {
         order.sort_by_key(|&index| Reverse(narrows_sim::effort(&jobs[index].scenario)));
     }
-    let shared =
-        Shared { jobs, order, next: AtomicUsize::new(0), stop: AtomicBool::new(false), progress, world: options.world };
+    let at_once = threads.min(jobs.len()).max(1);
+    let shared = Shared {
+        jobs,
+        order,
+        next: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        progress,
+        world: options.world,
+        threads: threads / at_once,
+    };
     std::thread::scope(|scope| {
-        for _ in 0..threads.min(jobs.len()) {
+        for _ in 0..at_once {
             scope.spawn(|| {
                 while let Some(index) = shared.take() {
                     let outcome = shared.run_one(index).and_then(|result| keep(index, result));
@@ -92,7 +102,7 @@ impl Shared<'_> {
         let mut watch = Ticker { shared: self, last: Time::ZERO };
         // Ctrl-C reaches a scenario's programs, too: that one of them fails then is a mere consequence.
         let told = |failure| if interrupt::requested() { Failure::Interrupted } else { failure };
-        let mut result = self.world.run(&job.scenario, &mut watch).map_err(told)?;
+        let mut result = self.world.run(&job.scenario, self.threads, &mut watch).map_err(told)?;
         let wall = stopwatch.elapsed();
         let cost = &mut result.summary.cost;
         cost.wall_s = wall.as_secs_f64();

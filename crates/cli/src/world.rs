@@ -67,7 +67,7 @@ impl World {
         }
     }
 
-    /// How many runs at the same time are best.
+    /// How many threads are best.
     pub(crate) fn threads(self) -> usize {
         match self {
             World::Sim => std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get),
@@ -76,10 +76,10 @@ impl World {
         }
     }
 
-    /// Runs a scenario to its end.
-    pub(crate) fn run(self, scenario: &Scenario, watch: &mut dyn Watch) -> Result<RunResult, Failure> {
+    /// Runs a scenario to its end, on so many threads if they are of use.
+    pub(crate) fn run(self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, Failure> {
         match self {
-            World::Sim => narrows_sim::run(scenario, watch).map_err(|Cancelled| Failure::Interrupted),
+            World::Sim => narrows_sim::run(scenario, threads, watch).map_err(|Cancelled| Failure::Interrupted),
             World::Live(options) => narrows_live::run(scenario, &options, watch).map_err(failure),
         }
     }

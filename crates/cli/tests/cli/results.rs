@@ -126,20 +126,40 @@ fn the_same_bytes_for_any_number_of_jobs_and_every_time() {
     for (out, jobs) in runs {
         place.ok(&compare(&["--runs", "3", "--jobs", jobs, "--out", out]));
     }
-    let names = place.files("a");
-    let compared: Vec<&PathBuf> = names.iter().filter(|name| !is_page(name)).collect();
-    assert!(compared.len() >= 9 * QueueConfig::NAMES.len(), "{compared:?}");
     for other in ["b", "c"] {
-        assert_eq!(names, place.files(other));
-        for name in &compared {
-            let read = |out: &str| fs::read(place.path(out).join(name)).expect("a result file");
-            let (a, b) = (read("a"), read(other));
-            match name.ends_with("summary.json") {
-                true => assert_eq!(stripped(&a), stripped(&b), "{}", name.display()),
-                false => assert!(a == b, "{} differs between a and {other}", name.display()),
-            }
+        assert!(same_files(&place, "a", other) >= 9 * QueueConfig::NAMES.len());
+    }
+}
+
+#[test]
+fn one_run_of_many_flows_is_the_same_on_one_thread_and_on_two() {
+    let place = Place::new("halves");
+    place.write(
+        "many.toml",
+        "duration = \"2s\"\nwarmup = \"500ms\"\n[[hop]]\nname = \"link\"\nrate = \"600mbit\"\nqueue = \"fq_codel\"\n\
+         [[flow]]\nname = \"bulk\"\ncount = 300\nrtt = { uniform = [\"15ms\", \"40ms\"] }\nroute = [\"link\"]\n",
+    );
+    let events = ["1", "2"].map(|jobs| {
+        let printed = place.ok(&["run", "many.toml", "--jobs", jobs, "--json", "--out", jobs]);
+        json(&printed)["cost"]["events"].as_u64().expect("a number")
+    });
+    assert!(events[0] < events[1], "on two threads each half takes samples: {events:?}");
+    assert!(same_files(&place, "1", "2") >= 3);
+}
+
+/// Are the same files in two folders, the same but for their cost? How many there are.
+fn same_files(place: &Place, one: &str, other: &str) -> usize {
+    let names = place.files(one);
+    assert_eq!(names, place.files(other));
+    let compared: Vec<&PathBuf> = names.iter().filter(|name| !is_page(name)).collect();
+    for name in &compared {
+        let [a, b] = [one, other].map(|out| fs::read(place.path(out).join(name)).expect("a result file"));
+        match name.ends_with("summary.json") {
+            true => assert_eq!(stripped(&a), stripped(&b), "{}", name.display()),
+            false => assert!(a == b, "{} differs between {one} and {other}", name.display()),
         }
     }
+    compared.len()
 }
 
 /// The page may show what a run cost.
