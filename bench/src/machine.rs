@@ -17,9 +17,14 @@ impl Machine {
         let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         Machine {
             cpu: name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned()),
-            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            cores: cores(),
         }
     }
+}
+
+/// Cores that this process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Lets the peak of the resident set start anew (Linux: `proc(5)`, `clear_refs`). Without that it is the process's.

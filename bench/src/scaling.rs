@@ -4,14 +4,12 @@
 //! beside the simulator's efficiency. Of two hardware threads on one core nobody gets 90 %.
 use crate::bare::{self, Link, Pipe};
 use crate::clock::timed;
-use crate::throughput::{bottleneck, cubic, queue, run, scenario};
+use crate::throughput::{bottleneck, cubic, digest, queue, run, scenario};
 use crate::{Options, median};
 use narrows_core::{Rate, Span, Time};
-use narrows_scenario::result::summary::Cost;
-use narrows_scenario::{Rtt, RunResult, Scenario, Start};
+use narrows_scenario::{Rtt, Scenario, Start};
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -47,7 +45,8 @@ pub(crate) fn measure(threads: usize, options: &Options) -> Result<Scaling, Stri
     let mut results: Vec<Vec<Result<u64, String>>> = Vec::new();
     for _ in 0..options.rounds.min(3) {
         let mut on = |threads| {
-            let (digests, wall) = timed(|| in_parallel(grid.len(), threads, |n| run(&grid[n]).map(digest)));
+            let (digests, wall) =
+                timed(|| in_parallel(grid.len(), threads, |n| run(&grid[n], 1).map(|result| digest(&result))));
             results.push(digests);
             wall
         };
@@ -112,24 +111,6 @@ fn in_parallel<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T 
     });
     done.sort_by_key(|(n, _)| *n);
     done.into_iter().map(|(_, result)| result).collect()
-}
-
-/// Of everything that a run leaves behind but its cost, bit by bit.
-fn digest(mut result: RunResult) -> u64 {
-    result.summary.cost = Cost::default();
-    let mut hasher = DefaultHasher::new();
-    hasher.write(serde_json::to_string(&result.summary).unwrap_or_default().as_bytes());
-    let series = result.series.iter().map(|series| (&series.source, &series.metric, &series.points));
-    let cdfs = result.cdfs.iter().map(|cdf| (&cdf.source, &cdf.metric, &cdf.points));
-    for (source, metric, points) in series.chain(cdfs) {
-        hasher.write(source.as_bytes());
-        hasher.write(metric.as_bytes());
-        for (x, y) in points {
-            hasher.write_u64(x.to_bits());
-            hasher.write_u64(y.to_bits());
-        }
-    }
-    hasher.finish()
 }
 
 #[cfg(test)]

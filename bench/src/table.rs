@@ -1,14 +1,18 @@
 //! The figures as a person reads them.
 use crate::Measurements;
 use crate::scaling::Scaling;
-use crate::throughput::{Aim, Bare, Measured, Speed};
+use crate::throughput::{Aim, Bare, Halves, Measured, Speed};
 use std::fmt::Write as _;
 
 /// The whole report.
 pub(crate) fn render(measurements: &Measurements) -> String {
     let mut out = String::new();
     let machine = &measurements.machine;
-    let _ = writeln!(out, "{}, {} cores; M/s: million packets per second on one core", machine.cpu, machine.cores);
+    let _ = writeln!(
+        out,
+        "{}, {} cores; M/s: million packets per second, on one core but where it says two",
+        machine.cpu, machine.cores
+    );
     if let Some(Bare { heap, ring }) = &measurements.bare {
         let speed = |speed: &Speed| format!("{} M/s, best {}", millions(speed.median), millions(speed.best));
         let _ = writeln!(out, "bare loop: {}; with a ring for the delay: {}", speed(heap), speed(ring));
@@ -45,10 +49,28 @@ pub(crate) fn render(measurements: &Measurements) -> String {
 
 fn cases(cases: &[Measured]) -> String {
     let head = [
-        "case", "scenario", "M/s", "best", "bare", "÷ bare", "ring", "÷ ring", "ev/pkt", "peak MB", "RSS MB", "allocs",
-        "util", "loss", "aim",
+        "case",
+        "scenario",
+        "M/s",
+        "best",
+        "bare",
+        "÷ bare",
+        "ring",
+        "÷ ring",
+        "2 cores",
+        "best",
+        "÷ 1 core",
+        "ev/pkt",
+        "peak MB",
+        "RSS MB",
+        "2 cores",
+        "allocs",
+        "util",
+        "loss",
+        "aim",
     ];
     let row = |case: &Measured| {
+        let of_halves = |figure: fn(&Halves) -> String| case.halves.as_ref().map_or("–".to_owned(), figure);
         vec![
             case.name.clone(),
             case.what.to_owned(),
@@ -58,9 +80,13 @@ fn cases(cases: &[Measured]) -> String {
             format!("{:.2}", case.of_bare),
             millions(case.bare_packets_per_s.ring.median),
             format!("{:.2}", case.of_ring),
+            of_halves(|halves| millions(halves.packets_per_s.median)),
+            of_halves(|halves| millions(halves.packets_per_s.best)),
+            of_halves(|halves| format!("{:.2}", halves.to_one_thread)),
             format!("{:.2}", case.events_per_packet),
             megabytes(case.peak_bytes),
             case.peak_resident_bytes.map_or("–".to_owned(), megabytes),
+            of_halves(|halves| halves.peak_resident_bytes.map_or("–".to_owned(), megabytes)),
             case.allocations.to_string(),
             format!("{:.1} %", 100.0 * case.utilisation),
             format!("{:.3} %", 100.0 * case.loss_rate),
@@ -74,7 +100,12 @@ fn cases(cases: &[Measured]) -> String {
 fn aim(case: &Measured) -> String {
     let Aim { packets_per_s, of_bare, peak_bytes } = case.aim;
     let sign = |met: bool| if met { "✓" } else { "✗" };
-    let mut text = format!("≥ {} M/s {}", packets_per_s / 1e6, sign(case.packets_per_s.median >= packets_per_s));
+    let reached = |speed: &Speed| sign(speed.median >= packets_per_s);
+    let mut text = format!("≥ {} M/s {}", packets_per_s / 1e6, reached(&case.packets_per_s));
+    if let Some(halves) = &case.halves {
+        let equal = if halves.equal { "" } else { " RESULTS DIFFER" };
+        let _ = write!(text, ", on 2 cores {}{equal}", reached(&halves.packets_per_s));
+    }
     if let Some(ratio) = of_bare {
         let _ = write!(text, ", ≥ {ratio} bare {}", sign(case.of_bare >= ratio));
     }

@@ -12,6 +12,8 @@ use narrows_scenario::{
 };
 use narrows_sim::Watch;
 use serde::Serialize;
+use std::hash::{DefaultHasher, Hasher};
+use std::time::Duration;
 
 /// The cases there are.
 pub(crate) const NAMES: &[&str] = &["single-fifo", "single-fq_codel", "many", "many-rtts", "crowd"];
@@ -21,10 +23,12 @@ struct Case {
     what: &'static str,
     scenario: Scenario,
     link: Link,
+    /// On two threads it is a run in two halves.
+    in_halves: bool,
     aim: Aim,
 }
 
-/// What the simulator should reach on one core of a current server.
+/// What the simulator should reach on a current server: the first cases on one core, those of many flows on two.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Aim {
     /// At least so many packets per second.
@@ -71,7 +75,22 @@ pub(crate) struct Measured {
     pub(crate) utilisation: f64,
     /// Share of the packets that the queue dropped.
     pub(crate) loss_rate: f64,
+    /// The same run on two threads, if it uses them.
+    pub(crate) halves: Option<Halves>,
     pub(crate) aim: Aim,
+}
+
+/// A run in two halves, each on a thread of its own.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Halves {
+    pub(crate) packets_per_s: Speed,
+    /// Median of the ratios to the neighbouring run on one thread.
+    pub(crate) to_one_thread: f64,
+    /// What both halves hold at the end, when nothing has shrunk, by their own account.
+    pub(crate) peak_bytes: u64,
+    pub(crate) peak_resident_bytes: Option<u64>,
+    /// Were its results the same bytes?
+    pub(crate) equal: bool,
 }
 
 /// Runs the case and the bare loop in turns.
@@ -79,11 +98,12 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
     let case = case(name, options.divisor)?;
     let (mut speeds, mut heap, mut ring) = (Vec::new(), Vec::new(), Vec::new());
     let (mut peak_bytes, mut peak_resident_bytes, mut last) = (0, None, None);
+    let mut halves = HalvesSoFar::default();
     // The slowest case would otherwise take most of the time; the ratio of neighbours steadies it as well.
     let rounds = if case.scenario.flows[0].count >= 10_000 { options.rounds.min(3) } else { options.rounds };
     for _ in 0..rounds {
         machine::reset_peak_resident();
-        let ((result, usage), wall) = timed(|| allocator::measure(|| run(&case.scenario)));
+        let ((result, usage), wall) = timed(|| allocator::measure(|| run(&case.scenario, 1)));
         let result = result?;
         peak_resident_bytes = peak_resident_bytes.max(machine::peak_resident());
         peak_bytes = usage.peak_bytes.max(peak_bytes);
@@ -91,6 +111,9 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
         speeds.push(packets as f64 / wall.as_secs_f64());
         heap.push(bare_speed(&case.link, Pipe::Heap, packets));
         ring.push(bare_speed(&case.link, Pipe::Ring, packets));
+        if options.threads.unwrap_or_else(machine::cores) > 1 && case.in_halves {
+            halves.measure(&case.scenario, &result, wall)?;
+        }
         last = Some((result, usage));
     }
     let (RunResult { summary, .. }, Usage { allocations, .. }) = last.ok_or("no rounds")?;
@@ -111,8 +134,45 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
         allocations,
         utilisation: hop.utilisation,
         loss_rate: hop.loss_rate,
+        halves: halves.done(),
         aim: case.aim,
     })
+}
+
+/// Rounds of a run in halves.
+#[derive(Default)]
+struct HalvesSoFar {
+    speeds: Vec<f64>,
+    ratios: Vec<f64>,
+    peak_bytes: u64,
+    peak_resident_bytes: Option<u64>,
+    differ: bool,
+}
+
+impl HalvesSoFar {
+    /// A round, beside what the whole run gave.
+    fn measure(&mut self, scenario: &Scenario, whole: &RunResult, whole_took: Duration) -> Result<(), String> {
+        machine::reset_peak_resident();
+        let (result, wall) = timed(|| run(scenario, 2));
+        let result = result?;
+        let cost = result.summary.cost;
+        self.speeds.push(cost.packets as f64 / wall.as_secs_f64());
+        self.ratios.push(whole_took.as_secs_f64() / wall.as_secs_f64());
+        self.peak_bytes = self.peak_bytes.max(cost.peak_bytes);
+        self.peak_resident_bytes = self.peak_resident_bytes.max(machine::peak_resident());
+        self.differ |= digest(&result) != digest(whole);
+        Ok(())
+    }
+
+    fn done(self) -> Option<Halves> {
+        (!self.speeds.is_empty()).then(|| Halves {
+            packets_per_s: Speed::of(self.speeds),
+            to_one_thread: median(self.ratios),
+            peak_bytes: self.peak_bytes,
+            peak_resident_bytes: self.peak_resident_bytes,
+            equal: !self.differ,
+        })
+    }
 }
 
 /// The bare loop by itself.
@@ -146,15 +206,32 @@ impl Speed {
     }
 }
 
-/// Runs a scenario to its end.
-pub(crate) fn run(scenario: &Scenario) -> Result<RunResult, String> {
+/// Runs a scenario to its end, on so many threads if they are of use.
+pub(crate) fn run(scenario: &Scenario, threads: usize) -> Result<RunResult, String> {
     struct Unwatched;
     impl Watch for Unwatched {
         fn tick(&mut self, _now: Time) -> bool {
             true
         }
     }
-    narrows_sim::run(scenario, &mut Unwatched).map_err(|_| "the run ended before its time".to_owned())
+    narrows_sim::run(scenario, threads, &mut Unwatched).map_err(|_| "the run ended before its time".to_owned())
+}
+
+/// Of everything that a run leaves behind but its cost, bit by bit.
+pub(crate) fn digest(result: &RunResult) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(serde_json::to_string(&result.summary.without_cost()).unwrap_or_default().as_bytes());
+    let series = result.series.iter().map(|series| (&series.source, &series.metric, &series.points));
+    let cdfs = result.cdfs.iter().map(|cdf| (&cdf.source, &cdf.metric, &cdf.points));
+    for (source, metric, points) in series.chain(cdfs) {
+        hasher.write(source.as_bytes());
+        hasher.write(metric.as_bytes());
+        for (x, y) in points {
+            hasher.write_u64(x.to_bits());
+            hasher.write_u64(y.to_bits());
+        }
+    }
+    hasher.finish()
 }
 
 /// Packets that stand in the bare loop's FIFO: what a filled buffer or an AQM leaves waiting, in order of magnitude.
@@ -210,7 +287,8 @@ fn case(name: &str, divisor: u64) -> Result<Case, String> {
         _ => return Err("no such case".to_owned()),
     };
     let link = Link { rate: bottleneck.rate.initial(), rtt: base_rtt(flows.rtt), standing: STANDING };
-    Ok(Case { what, scenario: scenario(name, bottleneck, flows, length), link, aim })
+    let in_halves = flows.count > 1;
+    Ok(Case { what, scenario: scenario(name, bottleneck, flows, length), link, in_halves, aim })
 }
 
 /// A run of one bottleneck, with all records that a run from the command line keeps.
