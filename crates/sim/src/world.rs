@@ -173,6 +173,7 @@ impl World {
                 if self.handled.is_multiple_of(EVENTS_PER_TICK) && !watch.tick(at) {
                     return Err(Cancelled);
                 }
+                // What packets bring is part of this loop; the rest is called, so that it does not push the loop's code apart.
                 match kind {
                     Kind::Link => self.on_link(index),
                     Kind::Pipe => self.on_pipe(index),
@@ -215,6 +216,7 @@ impl World {
         }
     }
 
+    #[inline(never)]
     fn on_sample(&mut self) {
         let (now, spacing) = (self.now, self.spacing);
         for hop in &mut self.hops {
@@ -238,6 +240,7 @@ impl World {
         self.events.schedule(now + spacing, Kind::Sample, 0);
     }
 
+    #[inline(never)]
     fn on_warmed_up(&mut self) {
         for hop in &mut self.hops {
             hop.record.restart(self.now);

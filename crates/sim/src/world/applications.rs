@@ -7,6 +7,7 @@ use narrows_core::{FlowId, PacketMeta, Time};
 use narrows_world::application::Act;
 
 impl World {
+    #[inline(never)]
     pub(super) fn on_application(&mut self, flow_index: usize) {
         let now = self.now;
         let flow = &mut self.flows[flow_index];
@@ -96,6 +97,7 @@ impl World {
         self.launch(hop, meta, segment);
     }
 
+    #[inline(never)]
     pub(super) fn complete(&mut self, flow_index: usize) {
         let flow = &mut self.flows[flow_index];
         let transfer = flow.transport.connection_mut().and_then(|connection| connection.transfer.take());

@@ -82,14 +82,25 @@ impl World {
             }
             (SegmentKind::Syn, Transport::Tcp(_) | Transport::Quic(_)) => {
                 cold_path();
-                self.send_back(flow_index, SegmentKind::SynAck, Returning::SynAck);
+                self.answer_syn(flow_index);
             }
             (SegmentKind::Ack | SegmentKind::SynAck, _) => {
                 cold_path();
-                self.return_now(flow_index, self.acks[id.index()])
+                self.return_from_hops(flow_index, id)
             }
             (SegmentKind::Data | SegmentKind::Syn, Transport::Udp(_)) => {}
         }
+    }
+
+    #[inline(never)]
+    fn answer_syn(&mut self, flow_index: usize) {
+        self.send_back(flow_index, SegmentKind::SynAck, Returning::SynAck);
+    }
+
+    /// What came back over hops has the constant part before it.
+    #[inline(never)]
+    fn return_from_hops(&mut self, flow_index: usize, id: PacketId) {
+        self.return_now(flow_index, self.acks[id.index()]);
     }
 
     #[inline(always)]
@@ -101,13 +112,21 @@ impl World {
 
     #[inline(always)]
     pub(super) fn send_back(&mut self, flow_index: usize, kind: SegmentKind, what: Returning) {
-        let flow = &mut self.flows[flow_index];
+        let routes = &self.routes[self.flows[flow_index].routes_of(what.subflow()) as usize];
+        if routes.back.is_empty() {
+            return self.return_now(flow_index, what);
+        }
+        cold_path();
+        self.return_over_hops(flow_index, kind, what);
+    }
+
+    /// To the first hop of the way back.
+    #[inline(never)]
+    fn return_over_hops(&mut self, flow_index: usize, kind: SegmentKind, what: Returning) {
+        let flow = &self.flows[flow_index];
         let subflow = what.subflow();
         let routes = &self.routes[flow.routes_of(subflow) as usize];
-        let Some(&hop) = routes.back.first() else {
-            return self.return_now(flow_index, what);
-        };
-        cold_path();
+        let Some(&hop) = routes.back.first() else { return };
         let ip_len = match (kind, &flow.transport) {
             (SegmentKind::SynAck, Transport::Quic(_)) => INITIAL_LEN,
             (SegmentKind::SynAck, _) => SYN_LEN,
@@ -305,6 +324,7 @@ impl World {
         id
     }
 
+    #[inline(never)]
     pub(super) fn on_retransmit(&mut self, flow_index: usize) {
         let now = self.now;
         let transport = &mut self.flows[flow_index].transport;
@@ -336,6 +356,7 @@ impl World {
         }
     }
 
+    #[inline(never)]
     pub(super) fn on_pace(&mut self, flow_index: usize) {
         let now = self.now;
         let transport = &mut self.flows[flow_index].transport;

@@ -94,6 +94,7 @@ impl World {
         }
     }
 
+    #[inline(never)]
     pub(super) fn on_pipe(&mut self, hop_index: usize) {
         let hop = &mut self.hops[hop_index];
         let Some((_, id)) = hop.pipe.pop_front() else { return };
@@ -137,6 +138,7 @@ impl World {
         }
     }
 
+    #[inline(never)]
     pub(super) fn on_queue_timer(&mut self, hop_index: usize) {
         let hop = &mut self.hops[hop_index];
         if hop.timer != Some(self.now) {
