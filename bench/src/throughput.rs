@@ -28,7 +28,7 @@ struct Case {
     aim: Aim,
 }
 
-/// What the simulator should reach on a current server: the first cases on one core, those of many flows on two.
+/// What the simulator should reach on a current server; for one flow on one core.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Aim {
     /// At least so many packets per second.
