@@ -5,6 +5,7 @@
 mod build;
 mod delivery;
 mod event;
+mod halves;
 mod host;
 mod outcome;
 mod prefetch;
@@ -14,10 +15,12 @@ mod tcp;
 mod world;
 
 use event::Ties;
+#[doc(hidden)]
+pub use halves::Cut;
+use halves::Windows;
 use narrows_scenario::{RunResult, Scenario};
 pub use narrows_world::{Cancelled, Watch};
 use world::Side;
-use world::halves::{self, Windows};
 
 /// Roughly how much work a run is, to compare it with others: of several on some threads, those that take longest should
 /// start first. In full-sized packets that the links can carry, each the dearer the more flows there are.
@@ -25,23 +28,6 @@ pub fn effort(scenario: &Scenario) -> u64 {
     let packets = |hop: &narrows_scenario::Hop| hop.rate.initial().bytes_in(scenario.duration).0 / 1500;
     let flows = scenario.flows.iter().map(|group| u64::from(group.count)).sum::<u64>().max(1);
     scenario.hops.iter().map(packets).sum::<u64>().saturating_mul(4 + u64::from(flows.ilog2()))
-}
-
-/// When a run is cut into two halves, if there are threads for both.
-#[doc(hidden)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cut {
-    /// With so many flows; fewer fit into the nearest caches as a whole.
-    pub flows: u64,
-    /// Full-sized packets that the links can send while the halves do not hear of each other: enough to make up for the
-    /// hand-over, few enough to stay in a core's cache.
-    pub packets: u64,
-}
-
-impl Default for Cut {
-    fn default() -> Cut {
-        Cut { flows: 256, packets: 256 }
-    }
 }
 
 /// Runs a scenario to its end: a valid one that does not need the live world. A run of many flows uses two threads, if

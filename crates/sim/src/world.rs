@@ -14,7 +14,6 @@ use std::collections::VecDeque;
 
 mod applications;
 mod ends;
-pub(crate) mod halves;
 mod links;
 mod quic;
 
@@ -148,7 +147,7 @@ impl World {
     }
 
     /// Schedules what comes in every run.
-    fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         // Without a warm-up nothing starts again: what happens at the epoch counts.
         if self.warmup > Time::ZERO {
             self.events.schedule(self.warmup, Kind::WarmedUp, 0);
@@ -158,7 +157,12 @@ impl World {
 
     /// Handles what happens up to this time: all events, and departures from senders that are elsewhere. Of the same time
     /// the events come first.
-    fn run_through(&mut self, last: Time, departures: &[Departure], watch: &mut dyn Watch) -> Result<(), Cancelled> {
+    pub(crate) fn run_through(
+        &mut self,
+        last: Time,
+        departures: &[Departure],
+        watch: &mut dyn Watch,
+    ) -> Result<(), Cancelled> {
         let mut departures = departures;
         loop {
             let until = departures.first().map_or(last, |first| first.meta.arrived);

@@ -169,7 +169,7 @@ impl World {
 
     /// Into a return pipe; what entered it before arrives before.
     #[inline(always)]
-    pub(super) fn enter_pipe(&mut self, pipe: usize, one: Underway) {
+    pub(crate) fn enter_pipe(&mut self, pipe: usize, one: Underway) {
         let underway = &mut self.pipes[pipe].underway;
         if underway.is_empty() {
             self.events.schedule_next(one.arrives, Kind::Ack, pipe);

@@ -5,13 +5,30 @@
 //! fraction of it: the network handles what was sent in the same window, the senders what the network sent back a fixed
 //! number of windows before. What a half does never depends on how fast the other one is; and as ties are settled by
 //! side, it is what the whole world would have done.
-use super::{Departure, Side, World};
 use crate::event::Ties;
 use crate::host::Underway;
-use crate::{Cancelled, Cut, Watch, build, outcome};
+use crate::world::{Departure, Side, World};
+use crate::{build, outcome};
 use narrows_core::{Span, Time};
 use narrows_scenario::{Scenario, Traffic};
+use narrows_world::{Cancelled, Watch};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// When a run is cut into two halves, if there are threads for both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cut {
+    /// With so many flows; fewer fit into the nearest caches as a whole.
+    pub flows: u64,
+    /// Full-sized packets that the links can send while the halves do not hear of each other: enough to make up for the
+    /// hand-over, few enough to stay in a core's cache.
+    pub packets: u64,
+}
+
+impl Default for Cut {
+    fn default() -> Cut {
+        Cut { flows: 256, packets: 256 }
+    }
+}
 
 /// Windows that the network may be behind: enough to even out their work; more would only be memory.
 const BACKLOG: usize = 4;
