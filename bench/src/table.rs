@@ -110,7 +110,8 @@ fn aim(case: &Measured) -> String {
         let _ = write!(text, ", ≥ {ratio} bare {}", sign(case.of_bare >= ratio));
     }
     if let Some(bytes) = peak_bytes {
-        let _ = write!(text, ", ≤ {} MB {}", megabytes(bytes), sign(case.peak_bytes <= bytes));
+        let most = case.halves.map_or(0, |halves| halves.peak_bytes).max(case.peak_bytes);
+        let _ = write!(text, ", ≤ {} MB {}", megabytes(bytes), sign(most <= bytes));
     }
     text
 }

@@ -10,7 +10,7 @@ use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
     Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport,
 };
-use narrows_sim::Watch;
+use narrows_sim::Unwatched;
 use serde::Serialize;
 use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
@@ -23,8 +23,6 @@ struct Case {
     what: &'static str,
     scenario: Scenario,
     link: Link,
-    /// On two threads it is a run in two halves.
-    in_halves: bool,
     aim: Aim,
 }
 
@@ -111,7 +109,8 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
         speeds.push(packets as f64 / wall.as_secs_f64());
         heap.push(bare_speed(&case.link, Pipe::Heap, packets));
         ring.push(bare_speed(&case.link, Pipe::Ring, packets));
-        if options.threads.unwrap_or_else(machine::cores) > 1 && case.in_halves {
+        // One flow is a whole run on any number of threads.
+        if options.threads.unwrap_or_else(machine::cores) > 1 && case.scenario.flows[0].count > 1 {
             halves.measure(&case.scenario, &result, wall)?;
         }
         last = Some((result, usage));
@@ -208,12 +207,6 @@ impl Speed {
 
 /// Runs a scenario to its end, on so many threads if they are of use.
 pub(crate) fn run(scenario: &Scenario, threads: usize) -> Result<RunResult, String> {
-    struct Unwatched;
-    impl Watch for Unwatched {
-        fn tick(&mut self, _now: Time) -> bool {
-            true
-        }
-    }
     narrows_sim::run(scenario, threads, &mut Unwatched).map_err(|_| "the run ended before its time".to_owned())
 }
 
@@ -287,8 +280,7 @@ fn case(name: &str, divisor: u64) -> Result<Case, String> {
         _ => return Err("no such case".to_owned()),
     };
     let link = Link { rate: bottleneck.rate.initial(), rtt: base_rtt(flows.rtt), standing: STANDING };
-    let in_halves = flows.count > 1;
-    Ok(Case { what, scenario: scenario(name, bottleneck, flows, length), link, in_halves, aim })
+    Ok(Case { what, scenario: scenario(name, bottleneck, flows, length), link, aim })
 }
 
 /// A run of one bottleneck, with all records that a run from the command line keeps.

@@ -8,7 +8,7 @@ use narrows_live::plan::{Family, Plan};
 use narrows_scenario::result::summary::{FlowSummary, HopSummary};
 use narrows_scenario::transport::UdpEcn;
 use narrows_scenario::{Scenario, Series, Transport};
-use narrows_sim::Watch;
+use narrows_sim::Unwatched;
 use narrows_world::application::{Act, Application};
 use narrows_world::build;
 use narrows_world::meters::SenderStats;
@@ -93,12 +93,6 @@ struct Shown {
 }
 
 fn simulated(scenario: &Scenario) -> Shown {
-    struct Unwatched;
-    impl Watch for Unwatched {
-        fn tick(&mut self, _: Time) -> bool {
-            true
-        }
-    }
     let result = narrows_sim::run(scenario, 1, &mut Unwatched).expect("nobody ends it");
     let series = result.series.into_iter().filter(|series| series.source.starts_with("hop:")).collect();
     Shown { hops: result.summary.hops, flows: result.summary.flows, series }

@@ -144,8 +144,7 @@ fn flow(
 ) -> Flow {
     let rng = |purpose: &str| build::member_stream(scenario, group, member, purpose);
     let (rtt, start) = (build::rtt(scenario, group, member), build::start(scenario, group, member));
-    let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
-    let behind = |way: &[usize]| rtt - (delay(way) + delay(&group.back));
+    let behind = |way: &[usize]| behind(scenario, group, way, rtt);
     let (transport, header) = match &group.transport {
         narrows_scenario::Transport::Udp(params) => {
             let ecn = match params.ecn {
@@ -240,13 +239,18 @@ fn hash(seed: u64, index: usize) -> u32 {
     Rng::stream(seed ^ index as u64, "flow.hash").next_u32()
 }
 
-/// The shortest constant part of a way back; none if there are no flows.
+/// The constant part of a way back: what of a base RTT the hops of the way there and of that back do not account for.
+fn behind(scenario: &Scenario, group: &model::Flow, there: &[usize], rtt: Span) -> Span {
+    let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
+    rtt - (delay(there) + delay(&group.back))
+}
+
+/// The shortest of all flows and subflows; none if there are no flows.
 pub(crate) fn shortest_return(scenario: &Scenario) -> Option<Span> {
-    let members = |group: &model::Flow| (0..group.count).map(|member| build::rtt(scenario, group, member)).min();
     let shortest = |group: &model::Flow| {
-        let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
-        let there = delay(&group.route).max(delay(&group.subflow_route));
-        Some(members(group)? - (there + delay(&group.back)))
+        let rtt = (0..group.count).map(|member| build::rtt(scenario, group, member)).min()?;
+        let ways = [&group.route, &group.subflow_route];
+        ways.into_iter().map(|way| behind(scenario, group, way, rtt)).min()
     };
     scenario.flows.iter().filter_map(shortest).min()
 }

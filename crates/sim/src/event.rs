@@ -1,9 +1,9 @@
 //! Pending events: a total order over time and sequence, so that a seed gives the same bytes on every machine.
 //!
-//! An event is 16 bytes: time (64 bits), order among equal times (36 bits), kind (4 bits) and index (24 bits) in one `u128`. Constant
-//! delays do not come here packet by packet: a pipe keeps a ring and has its head's event only. The first link's event and
-//! that of the first return pipe, most of all in most runs, have a place of their own. Timers that move are not searched
-//! for: a handler ignores an event whose time is no longer the one that it waits for.
+//! An event is 16 bytes: time (64 bits), order among equal times (36 bits), kind (4 bits) and index (24 bits) in one
+//! `u128`. Constant delays do not come here packet by packet: a pipe keeps a ring and has its head's event only. The first
+//! link's event and that of the first return pipe, most of all in most runs, have a place of their own. Timers that move
+//! are not searched for: a handler ignores an event whose time is no longer the one that it waits for.
 use crate::prefetch::prefetch;
 use core::num::NonZeroU32;
 use narrows_core::Time;

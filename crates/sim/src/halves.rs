@@ -11,7 +11,7 @@ use crate::world::{Departure, Side, World};
 use crate::{build, outcome};
 use narrows_core::{Span, Time};
 use narrows_scenario::{Scenario, Traffic};
-use narrows_world::{Cancelled, Watch};
+use narrows_world::{Cancelled, Unwatched, Watch};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// When a run is cut into two halves, if there are threads for both.
@@ -160,6 +160,7 @@ impl Senders {
         }
         // One that finds no place is freed.
         let _ = self.back.empty.try_send(back);
+        // One half is enough to report.
         world.run_through(last, &[], &mut Unwatched)?;
         let gone = std::mem::replace(&mut world.departures, self.there.room());
         self.there.full.send(gone).map_err(|_| Cancelled)
@@ -178,15 +179,6 @@ impl Network {
         // The senders are done with the last windows before the network is.
         let _ = self.back.full.send(back);
         Ok(())
-    }
-}
-
-/// One half is enough to report to.
-struct Unwatched;
-
-impl Watch for Unwatched {
-    fn tick(&mut self, _now: Time) -> bool {
-        true
     }
 }
 

@@ -19,7 +19,7 @@ use event::Ties;
 pub use halves::Cut;
 use halves::Windows;
 use narrows_scenario::{RunResult, Scenario};
-pub use narrows_world::{Cancelled, Watch};
+pub use narrows_world::{Cancelled, Unwatched, Watch};
 use world::Side;
 
 /// Roughly how much work a run is, to compare it with others: of several on some threads, those that take longest should

@@ -7,7 +7,7 @@ use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::transport::{QuicParams, TcpParams};
 use narrows_scenario::{Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport};
-use narrows_sim::Watch;
+use narrows_sim::Unwatched;
 
 // The benchmark counts with the same file.
 #[path = "../../../bench/src/allocator.rs"]
@@ -74,12 +74,6 @@ fn assert_steady(what: &str, scenario: &Scenario) {
 }
 
 fn run(scenario: &Scenario) -> (u64, allocator::Usage) {
-    struct Unwatched;
-    impl Watch for Unwatched {
-        fn tick(&mut self, _now: Time) -> bool {
-            true
-        }
-    }
     let (result, usage) = allocator::measure(|| narrows_sim::run(scenario, 1, &mut Unwatched));
     let result = result.expect("nobody ends it early");
     (result.summary.cost.packets, usage)

@@ -1,7 +1,6 @@
 //! No allocation per packet in a run in halves either, counted on both threads: by itself in its process.
-use narrows_core::Time;
 use narrows_scenario::Scenario;
-use narrows_sim::Watch;
+use narrows_sim::Unwatched;
 use std::path::Path;
 
 #[path = "../../../bench/src/allocator.rs"]
@@ -13,14 +12,6 @@ static ALLOCATOR: allocator::Counting = allocator::Counting;
 
 /// A few tables, rings and batches may grow once more. One allocation per thousand packets would be a hundred and fifty.
 const GROWTH: u64 = 40;
-
-struct Unwatched;
-
-impl Watch for Unwatched {
-    fn tick(&mut self, _now: Time) -> bool {
-        true
-    }
-}
 
 #[test]
 fn two_halves_do_not_allocate_per_packet() {

@@ -16,6 +16,17 @@ pub trait Watch {
     fn tick(&mut self, now: Time) -> bool;
 }
 
+/// Nobody watches: the run goes on to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    #[inline]
+    fn tick(&mut self, _now: Time) -> bool {
+        true
+    }
+}
+
 /// A run that was ended by its watch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cancelled;

@@ -1,11 +1,10 @@
 //! What queues read from real TCP: round trips from timestamps, acknowledgments for filters. Whole runs on this machine's kernel, in
 //! namespaces that they make; where that is not allowed they are skipped, with the reason.
-use narrows_core::Time;
 use narrows_live::Options;
 use narrows_live::sandbox::{self, Namespace};
 use narrows_scenario::result::summary::{FlowSummary, HopSummary};
 use narrows_scenario::{RunResult, Scenario};
-use narrows_world::Watch;
+use narrows_world::Unwatched;
 use std::panic;
 use std::process::ExitCode;
 
@@ -39,14 +38,6 @@ fn result(passed: usize, failed: usize, skipped: usize) -> ExitCode {
     let word = if failed == 0 { "ok" } else { "FAILED" };
     println!("test result: {word}. {passed} passed; {failed} failed; {skipped} ignored");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-struct Unwatched;
-
-impl Watch for Unwatched {
-    fn tick(&mut self, _: Time) -> bool {
-        true
-    }
 }
 
 fn run(rest: &str) -> RunResult {

@@ -1,17 +1,8 @@
 //! Scenarios run to their end, and what must hold of every result.
-use narrows_core::Time;
 use narrows_live::{LiveError, Options};
 use narrows_scenario::result::summary::{FlowSummary, HopSummary};
 use narrows_scenario::{RunResult, Scenario};
-use narrows_world::Watch;
-
-pub(super) struct Unwatched;
-
-impl Watch for Unwatched {
-    fn tick(&mut self, _: Time) -> bool {
-        true
-    }
-}
+use narrows_world::Unwatched;
 
 /// A scenario of these hops and flows.
 pub(super) fn scenario(duration: &str, rest: &str) -> Scenario {

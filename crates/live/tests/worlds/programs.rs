@@ -1,11 +1,11 @@
 //! Flows that programs make: what they are told, how they end, and what stays when a run does not end well.
 use super::Test;
-use super::harness::{Unwatched, fails, flow, hop, run, run_with, scenario};
+use super::harness::{fails, flow, hop, run, run_with, scenario};
 use super::roles::{SEND, SERVE};
 use narrows_core::Time;
 use narrows_live::sandbox::Status;
 use narrows_live::{Family, LiveError, Options};
-use narrows_world::Watch;
+use narrows_world::{Unwatched, Watch};
 use std::fs;
 
 pub(super) const TESTS: &[Test] = &[

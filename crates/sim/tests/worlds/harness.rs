@@ -2,16 +2,8 @@
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::result::summary::{FlowSummary, HopSummary};
 use narrows_scenario::{RateSpec, Release, Rtt, RunResult, Scenario, Series};
-use narrows_sim::Watch;
+use narrows_sim::Unwatched;
 use std::path::{Path, PathBuf};
-
-pub(crate) struct Unwatched;
-
-impl Watch for Unwatched {
-    fn tick(&mut self, _now: Time) -> bool {
-        true
-    }
-}
 
 /// Parses a scenario that must be legal.
 pub(crate) fn parse(text: &str) -> Scenario {
