@@ -1,5 +1,7 @@
 //! The program as a user meets it: arguments in; text, files and exit codes out.
 mod bad_input;
+#[cfg(unix)]
+mod docs;
 #[cfg(target_os = "linux")]
 mod live;
 mod reproduce;

@@ -1,0 +1,111 @@
+//! README and book: every command is run, and what it prints is what the page says.
+//!
+//! A page is a session in one empty folder, from its top to its bottom. Its fenced blocks say what to do with them:
+//!
+//! - `console`: lines that begin with `$ ` are commands, the lines up to the next one are what they print. A line that is `…` stands
+//!   for any number of lines, a `…` within a line for any text. Spaces are compared as one.
+//!   - `figures=20%`: numbers may differ by a fifth; `figures=any`: by anything. Without it they are equal.
+//!   - `exit=2`: the exit code of its commands. What they print is then compared on standard error.
+//!   - `stderr`: standard error is compared, too, after standard output.
+//! - `sh`: commands that must succeed; what they print is not on the page.
+//! - `toml file=NAME`: a file for the commands below it. `toml hop`, `toml flow`: keys for such a table, each line a way to write
+//!   one, or a whole table; they are parsed. `toml study`: parsed as TOML.
+//! - `python` and `sql`: run with pandas and DuckDB. A `text` block below one is its output.
+//! - `text from=PATH`: lines of that file of the repository.
+//!
+//! `needs=jq,root` names programs and rights that a fresh machine may lack: without them the page ends early and the test says so.
+//! A comment above a block, `<!-- not run: WHY -->`, is for what no test can do. `<!-- slowly: TIME -->` is for commands of minutes: they
+//! run with `NARROWS_DOCS=slow` in the environment. `NARROWS_RECORD=1` writes what is printed into the pages.
+mod block;
+mod outcome;
+mod session;
+
+use block::blocks;
+use outcome::Mismatch;
+use session::{Session, Step};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Runs one page. In the end its commands have printed what it says, or what they printed is written into it.
+fn page(path: &str) {
+    let file = repository().join(path);
+    let text = fs::read_to_string(&file).expect("the page");
+    let mut session = Session::new(path);
+    let (mut recorded, mut written) = (String::new(), 0);
+    let (mut failures, mut failed) = (Vec::new(), None);
+    for block in blocks(&text) {
+        match session.block(&block) {
+            Ok(Step::Done) => {}
+            Ok(Step::Lacks(what)) => {
+                eprintln!("skipped from {path}:{} on: this machine has no {what}", block.line);
+                break;
+            }
+            Err(Mismatch::Printed { body, told }) => {
+                recorded += &text[written..block.body.start];
+                recorded += &body;
+                written = block.body.end;
+                failures.push(format!("{path}:{}:\n{told}", block.line));
+            }
+            Err(Mismatch::Failed(told)) => {
+                // What comes after may need what this block should have made.
+                failed = Some(format!("{path}:{}: {told}", block.line));
+                break;
+            }
+        }
+    }
+    if std::env::var_os("NARROWS_RECORD").is_some() {
+        recorded += &text[written..];
+        fs::write(&file, recorded).expect("the page is written");
+    } else if !failures.is_empty() {
+        failures.push("If the program is right: NARROWS_RECORD=1 cargo test -p narrows --test cli docs".into());
+        failed = Some(failures.into_iter().chain(failed).collect::<Vec<_>>().join("\n"));
+    }
+    if let Some(told) = failed {
+        panic!("{told}");
+    }
+}
+
+macro_rules! pages {
+    ($($name:ident $path:literal;)*) => {
+        const PAGES: &[&str] = &[$($path),*];
+        $(#[test] fn $name() { page($path); })*
+    };
+}
+
+pages! {
+    readme "README.md";
+    cocoa "docs/book/src/cocoa.md";
+    congestion_policing "docs/book/src/congestion-policing.md";
+    controllers "docs/book/src/controllers.md";
+    fair_queuing_detection "docs/book/src/fair-queuing-detection.md";
+    introduction "docs/book/src/introduction.md";
+    live "docs/book/src/live.md";
+    live_performance "docs/book/src/live-performance.md";
+    performance "docs/book/src/performance.md";
+    queues "docs/book/src/queues.md";
+    quic "docs/book/src/quic.md";
+    quick_start "docs/book/src/quick-start.md";
+    reproducing "docs/book/src/reproducing.md";
+    results "docs/book/src/results.md";
+    scenarios "docs/book/src/scenarios.md";
+    startup_detection "docs/book/src/startup-detection.md";
+    summary "docs/book/src/SUMMARY.md";
+    tcp "docs/book/src/tcp.md";
+    thin_streams "docs/book/src/thin-streams.md";
+    traffic "docs/book/src/traffic.md";
+    validation "docs/book/src/validation.md";
+}
+
+#[test]
+fn every_page_of_the_book_is_run() {
+    let book = repository().join("docs/book/src");
+    for entry in fs::read_dir(book).expect("the book") {
+        let name = entry.expect("a page").file_name().into_string().expect("UTF-8");
+        let path = format!("docs/book/src/{name}");
+        assert!(!name.ends_with(".md") || PAGES.contains(&path.as_str()), "{path} is not in the list of pages");
+    }
+}
