@@ -19,6 +19,7 @@
 mod block;
 mod outcome;
 mod session;
+mod tables;
 
 use block::blocks;
 use outcome::Mismatch;
