@@ -543,7 +543,7 @@ impl ParamValue for bool {
 }
 
 /// Writes `:name=value,name=value` for every parameter that is not at its default.
-pub(crate) fn write_changed(
+pub fn write_changed(
     f: &mut core::fmt::Formatter<'_>,
     specs: &[ParamSpec],
     get: impl Fn(&str) -> Option<String>,

@@ -93,6 +93,14 @@ macro_rules! kinds {
                 match self { $( $Enum::$Variant(p) => p.validate(), )* }
             }
         }
+
+        impl std::fmt::Display for $Enum {
+            /// As on the command line: `thin:interval=30ms`, parameters at their defaults left out.
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())?;
+                narrows_core::params::write_changed(f, &self.specs(), |name| self.get(name))
+            }
+        }
     };
 }
 pub(crate) use kinds;

@@ -13,6 +13,7 @@ mod keys;
 mod kind;
 pub mod model;
 mod parse;
+mod repeat;
 pub mod result;
 pub mod schema;
 pub mod shorthand;
