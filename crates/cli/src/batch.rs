@@ -24,7 +24,8 @@ pub(crate) const RUN_FILES: [&str; 5] = [folder::SCENARIO, folder::SUMMARY, fold
 /// Flags of every command that runs scenarios.
 #[derive(clap::Args)]
 pub(crate) struct BatchArgs {
-    /// Repeat with this many seeds, counting up from --seed; means then come with a 95 % confidence interval
+    /// Repeat with this many seeds, counting up from --seed; each draws its flows' starts and RTTs within narrow bounds, and
+    /// means come with a 95 % confidence interval
     #[arg(
         long,
         value_name = "N",

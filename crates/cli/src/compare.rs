@@ -60,9 +60,10 @@ struct Setting {
 pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
     let setting = args.setting()?;
     let mut plan = Vec::new();
+    let seeds = args.batch.seeds(args.seed)?;
     for queue in &setting.queues {
-        for seed in args.batch.seeds(args.seed)? {
-            plan.push(args.planned(&setting, queue, seed)?);
+        for &seed in &seeds {
+            plan.push(args.planned(&setting, queue, seed, seeds.len() > 1)?);
         }
     }
     args.batch.execute(plan, World::Sim)
@@ -91,10 +92,11 @@ impl Compare {
         })
     }
 
-    fn planned(&self, setting: &Setting, queue: &QueueConfig, seed: u64) -> Result<Planned, Failure> {
+    fn planned(&self, setting: &Setting, queue: &QueueConfig, seed: u64, repeats: bool) -> Result<Planned, Failure> {
         let label = queue.to_string();
         let scenario = self.scenario(setting, queue, seed);
         scenario.validate().map_err(Failure::usage)?;
+        let scenario = if repeats { scenario.repeated() } else { scenario };
         let folder = PathBuf::from(folder_name(&label)).join(format!("seed-{seed}"));
         Ok(Planned { folder, label: format!("{label} seed {seed}"), scenario })
     }
@@ -122,8 +124,7 @@ impl Compare {
         }
     }
 
-    /// Each flow starts within the first round trip, so that several do not move in lockstep and several seeds are
-    /// several experiments.
+    /// Each flow starts within the first round trip, so that several do not move in lockstep.
     fn flow(&self, setting: &Setting, group: &FlowGroup) -> Flow {
         let mut flow = group.clone().over(vec![0], setting.rtt, Time::ZERO + setting.duration);
         if setting.rtt > Span::ZERO {

@@ -1,5 +1,5 @@
 //! How a command can fail, and the exit code that says so: 2 for what the user can put right in what was asked,
-//! 130 for Ctrl-C, 1 for the rest.
+//! 3 for results that cannot be compared, 130 for Ctrl-C, 1 for the rest.
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -10,6 +10,8 @@ use std::process::ExitCode;
 pub(crate) enum Failure {
     /// What was asked cannot be done: a bad value, a file that is missing, a folder that cannot be written.
     Usage(String),
+    /// Results that were not made under the same conditions.
+    Incomparable(String),
     /// Something else went wrong.
     Other(String),
     /// Ctrl-C.
@@ -59,6 +61,7 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         let (message, code) = match self {
             Failure::Usage(message) => (message.as_str(), 2),
+            Failure::Incomparable(message) => (message.as_str(), 3),
             Failure::Other(message) => (message.as_str(), 1),
             Failure::Interrupted => ("interrupted; no result was written", 130),
             Failure::Ended(code) => return ExitCode::from(u8::try_from(*code).unwrap_or(1)),

@@ -107,6 +107,26 @@ impl Group {
         self.runs.iter().min_by_key(|run| run.result.summary.seed)
     }
 
+    /// The queue at a hop, as results write it; empty where there is no such hop.
+    pub fn queue_at(&self, hop: &str) -> String {
+        self.runs.iter().find_map(|run| run.hop(hop)).map_or_else(String::new, |hop| hop.queue.clone())
+    }
+
+    /// The runs that are independent draws. Runs of a scenario in which nothing varies are copies of each other, whatever
+    /// their seeds: several of them are one observation.
+    pub fn draws(&self) -> &[Run] {
+        if self.are_copies() { &self.runs[..1] } else { &self.runs }
+    }
+
+    /// Are there several runs, with the same figures but for their seed and cost?
+    pub fn are_copies(&self) -> bool {
+        let same = |pair: &[Run]| {
+            let [a, b] = [&pair[0].result.summary, &pair[1].result.summary];
+            a.hops == b.hops && a.flows == b.flows && a.timing == b.timing
+        };
+        self.runs.len() > 1 && self.runs.windows(2).all(same)
+    }
+
     /// Names of all hops, in the order of their first appearance.
     pub fn hops(&self) -> Vec<&str> {
         hops(self.runs.iter())
@@ -158,6 +178,22 @@ impl Comparison {
     /// Runs of the group that has most.
     pub fn most_runs(&self) -> usize {
         self.groups.iter().map(|group| group.runs.len()).max().unwrap_or(0)
+    }
+
+    /// How many independent runs the figures stand on, in words: `one run`, `3 identical runs`, `means of 10 runs ± 95 %
+    /// confidence`.
+    pub fn basis(&self) -> String {
+        let copies: Vec<&Group> = self.groups.iter().filter(|group| group.are_copies()).collect();
+        let each = if self.groups.len() > 1 { " each" } else { "" };
+        match (self.most_runs(), copies.as_slice()) {
+            (0 | 1, _) => format!("one run{each}"),
+            (runs, copies) if copies.len() == self.groups.len() => format!("{runs} identical runs{each}"),
+            (runs, []) => format!("means of {runs} runs ± 95 % confidence"),
+            (runs, copies) => {
+                let labels: Vec<&str> = copies.iter().map(|group| group.label.as_str()).collect();
+                format!("means of {runs} runs ± 95 % confidence; identical runs: {}", labels.join(", "))
+            }
+        }
     }
 }
 

@@ -1,6 +1,11 @@
 //! Two results against each other, figure by figure.
+//!
+//! Whether a difference is more than chance is judged from repeated runs only. If both results have runs of the same seeds
+//! under the same conditions, runs of a seed are pairs: they share what the seed draws, and that cancels out. Otherwise the
+//! runs are two independent samples. A single run, or runs that are copies of each other, cannot be judged.
 use crate::comparison::{Comparison, Group, Run, Source};
-use crate::estimate::Estimate;
+use crate::conditions::{Contrast, are_paired};
+use crate::estimate::{Estimate, SIGNIFICANT, paired_p_value};
 use crate::figure::{COMPLETIONS, FAIRNESS, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS};
 use crate::notes::{Note, notes};
 use crate::terminal::{Style, line};
@@ -12,6 +17,8 @@ use std::path::Path;
 /// What two results have in common, and what only one of them has.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Diff {
+    /// What sets apart how they were made.
+    pub contrast: Contrast,
     /// Figures of the things that both have.
     pub sections: Vec<Section>,
     /// What only the first has.
@@ -20,6 +27,10 @@ pub struct Diff {
     pub only_second: Vec<String>,
     /// What is to be said of each.
     pub notes: [Vec<Note>; 2],
+    /// How many runs each is made of, in words.
+    pub basis: [String; 2],
+    /// Independent runs of each group that was compared, at the least, in the first and in the second.
+    draws: [usize; 2],
 }
 
 /// A thing that both results have: a hop, a kind of flow.
@@ -42,6 +53,17 @@ pub struct Change {
     pub first: Option<Estimate>,
     /// In the second.
     pub second: Option<Estimate>,
+    /// Whether chance explains the difference; `None` where nothing says how much the figure varies by chance.
+    pub verdict: Option<Verdict>,
+}
+
+/// How likely chance makes a difference as large.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Verdict {
+    /// Two-sided p-value.
+    pub p: f64,
+    /// From pairs of runs of the same seed (Student's paired test), else from two samples (Welch's test).
+    pub paired: bool,
 }
 
 impl Change {
@@ -56,72 +78,95 @@ impl Change {
         Some(100.0 * self.difference()? / first.mean.abs())
     }
 
-    /// Is the difference more than the spread between seeds explains? `None` unless both have several runs.
+    /// Is the difference more than chance makes of it? `None` where that cannot be judged.
     pub fn is_significant(&self) -> Option<bool> {
-        self.first?.differs_from(&self.second?)
+        self.verdict.map(|verdict| verdict.p < SIGNIFICANT)
     }
 }
 
-/// Reads two results and writes their differences as a table.
-pub fn diff(first: &Path, second: &Path, style: &Style) -> Result<String, ResultError> {
-    let (a, b) = (Comparison::load(first)?, Comparison::load(second)?);
-    let names = [first, second].map(|path| path.display().to_string());
-    Ok(Diff::between(&a, &b).text([&names[0], &names[1]], style))
+/// Reads two results and compares them.
+pub fn diff(first: &Path, second: &Path) -> Result<Diff, ResultError> {
+    Ok(Diff::between(&Comparison::load(first)?, &Comparison::load(second)?))
+}
+
+/// The groups of two results that are held against each other: those of the same label; a single group matches a single
+/// group, whatever their labels.
+pub(crate) fn matching<'a>(first: &'a Comparison, second: &'a Comparison) -> Vec<(&'a Group, &'a Group)> {
+    match (first.groups.as_slice(), second.groups.as_slice()) {
+        ([a], [b]) => vec![(a, b)],
+        (a, b) => a.iter().filter_map(|a| Some((a, b.iter().find(|b| b.label == a.label)?))).collect(),
+    }
 }
 
 impl Diff {
     /// Groups match by label (a single group matches a single group, whatever their labels), hops and kinds of flows by
     /// name.
     pub fn between(first: &Comparison, second: &Comparison) -> Diff {
-        let notes = [notes(first), notes(second)];
-        let mut diff = Diff { sections: Vec::new(), only_first: Vec::new(), only_second: Vec::new(), notes };
-        if let ([a], [b]) = (first.groups.as_slice(), second.groups.as_slice()) {
-            let name = if a.label == b.label { a.label.clone() } else { format!("{} → {}", a.label, b.label) };
-            diff.add_group(&name, a, b);
-            return diff;
+        let mut diff = Diff {
+            contrast: Contrast::between(first, second),
+            sections: Vec::new(),
+            only_first: Vec::new(),
+            only_second: Vec::new(),
+            notes: [notes(first), notes(second)],
+            basis: [first.basis(), second.basis()],
+            draws: [usize::MAX; 2],
+        };
+        let pairs = matching(first, second);
+        for (a, b) in &pairs {
+            diff.draws = [diff.draws[0].min(a.draws().len()), diff.draws[1].min(b.draws().len())];
+            diff.add_group(&changed(&a.label, &b.label), a, b);
         }
-        for a in &first.groups {
-            match second.groups.iter().find(|b| b.label == a.label) {
-                Some(b) => diff.add_group(&a.label, a, b),
-                None => diff.only_first.push(a.label.clone()),
-            }
-        }
-        let missing = second.groups.iter().filter(|b| first.groups.iter().all(|a| a.label != b.label));
-        diff.only_second.extend(missing.map(|b| b.label.clone()));
+        let left = |of: &Comparison, has: &dyn Fn(&Group) -> bool| -> Vec<String> {
+            of.groups.iter().filter(|group| !has(group)).map(|group| group.label.clone()).collect()
+        };
+        diff.only_first.extend(left(first, &|group| pairs.iter().any(|(a, _)| std::ptr::eq(*a, group))));
+        diff.only_second.extend(left(second, &|group| pairs.iter().any(|(_, b)| std::ptr::eq(*b, group))));
         diff
     }
 
     fn add_group(&mut self, name: &str, a: &Group, b: &Group) {
-        let parts = |group: &Group| -> Vec<(String, Source)> {
-            let hops = group.hops().into_iter().map(|hop| (hop.to_owned(), Source::Hop(hop.to_owned())));
-            let (kinds, flows) = (group.flow_groups(), group.flows().len());
-            let all = (flows > 1).then(|| ("all flows".to_owned(), Source::AllFlows));
-            // One kind of several flows is all flows.
-            let shown = kinds.len() > 1 || flows == 1;
-            let kinds = kinds.into_iter().filter(|_| shown);
-            hops.chain(all).chain(kinds.map(|kind| (kind.to_owned(), Source::FlowGroup(kind.to_owned())))).collect()
+        let several = a.hops().len().max(b.hops().len()) > 1;
+        let title = |part: &str, source: &Source| match source {
+            // A group is called by one of its queues; each hop has its own.
+            Source::Hop(hop) if several => format!("{hop} · {}", changed(&a.queue_at(hop), &b.queue_at(hop))),
+            _ if several => part.to_owned(),
+            _ => format!("{name} · {part}"),
         };
         let (in_a, in_b) = (parts(a), parts(b));
+        let paired = are_paired(a, b);
         for (part, source) in &in_a {
             if !in_b.iter().any(|(_, other)| other == source) {
-                self.only_first.push(format!("{name} · {part}"));
+                self.only_first.push(title(part, source));
                 continue;
             }
             let figures: Vec<Change> =
-                figures(source).iter().filter_map(|figure| change(figure, source, a, b)).collect();
+                figures(source).iter().filter_map(|figure| change(figure, source, a, b, paired)).collect();
             if !figures.is_empty() {
-                self.sections.push(Section { name: format!("{name} · {part}"), figures });
+                self.sections.push(Section { name: title(part, source), figures });
             }
         }
         let missing = in_b.iter().filter(|(_, source)| !in_a.iter().any(|(_, other)| other == source));
-        self.only_second.extend(missing.map(|(part, _)| format!("{name} · {part}")));
+        self.only_second.extend(missing.map(|(part, source)| title(part, source)));
+    }
+
+    /// What keeps the two from being compared, in lines; empty if they were made under the same conditions.
+    pub fn mismatch(&self) -> String {
+        self.contrast.conditions.iter().map(|condition| format!("  {}\n", harmless(condition))).collect()
     }
 
     /// As a table with the results under their names.
     pub fn text(&self, names: [&str; 2], style: &Style) -> String {
-        let mut out = format!("a  {}\nb  {}\n", names[0], names[1]);
+        let [a, b] = &self.basis;
+        let mut out = format!("a  {}  ({})\nb  {}  ({})\n", names[0], harmless(a), names[1], harmless(b));
+        if !self.contrast.conditions.is_empty() {
+            let _ = write!(out, "\nnot under the same conditions:\n{}", self.mismatch());
+        }
+        if !self.contrast.algorithms.is_empty() {
+            out.push_str("\ncompared:\n");
+            self.contrast.algorithms.iter().for_each(|line| out.push_str(&format!("  {}\n", harmless(line))));
+        }
         for section in &self.sections {
-            let name = section.name.replace(|c: char| c.is_control(), " ");
+            let name = harmless(&section.name);
             let _ = match style.colour {
                 true => writeln!(out, "\n\x1b[1m{name}\x1b[0m"),
                 false => writeln!(out, "\n{name}"),
@@ -130,7 +175,7 @@ impl Diff {
         }
         for (which, names) in [("a", &self.only_first), ("b", &self.only_second)] {
             if !names.is_empty() {
-                let _ = writeln!(out, "\nonly in {which}: {}", names.join(", ").replace(|c: char| c.is_control(), " "));
+                let _ = writeln!(out, "\nonly in {which}: {}", harmless(&names.join(", ")));
             }
         }
         if self.notes.iter().any(|notes| !notes.is_empty()) {
@@ -139,12 +184,49 @@ impl Diff {
         for (which, notes) in ["a  ", "b  "].into_iter().zip(&self.notes) {
             out.extend(notes.iter().map(|note| line(note, which, style)));
         }
-        let judged = self.sections.iter().flat_map(|s| &s.figures).any(|change| change.is_significant().is_some());
-        if judged {
-            out.push_str("\n± 95 % confidence over seeds; * differs by more than chance (Welch's t test, 95 %)\n");
-        }
+        out.push_str(&self.judgement());
         out
     }
+
+    /// How chance was judged.
+    fn judgement(&self) -> String {
+        let verdicts = || self.sections.iter().flat_map(|section| &section.figures).filter_map(|change| change.verdict);
+        let test = match (verdicts().next(), verdicts().any(|verdict| verdict.paired)) {
+            (None, _) if self.draws.contains(&1) => {
+                return "\nchance cannot be judged: that takes several runs of both that are not copies (--runs)\n"
+                    .into();
+            }
+            (None, _) => return "\nnothing varies between a and b: every seed gives the same difference\n".into(),
+            (_, true) => "Student's paired t test, runs of the same seed as pairs",
+            (_, false) => "Welch's t test",
+        };
+        format!(
+            "\n± 95 % confidence over seeds; * differs by more than chance (p < {SIGNIFICANT}, {test})\n\
+             each figure is judged by itself: where nothing differs, one in {:.0} gets a * all the same\n",
+            1.0 / SIGNIFICANT
+        )
+    }
+}
+
+/// The hops and kinds of flows of a group, by what they are called.
+fn parts(group: &Group) -> Vec<(String, Source)> {
+    let hops = group.hops().into_iter().map(|hop| (hop.to_owned(), Source::Hop(hop.to_owned())));
+    let (kinds, flows) = (group.flow_groups(), group.flows().len());
+    let all = (flows > 1).then(|| ("all flows".to_owned(), Source::AllFlows));
+    // One kind of several flows is all flows.
+    let shown = kinds.len() > 1 || flows == 1;
+    let kinds = kinds.into_iter().filter(|_| shown);
+    hops.chain(all).chain(kinds.map(|kind| (kind.to_owned(), Source::FlowGroup(kind.to_owned())))).collect()
+}
+
+/// `fifo`, `fifo → codel`.
+fn changed(a: &str, b: &str) -> String {
+    if a == b { a.to_owned() } else { format!("{a} → {b}") }
+}
+
+/// A name from a file must not steer a terminal.
+fn harmless(text: &str) -> String {
+    text.replace(|c: char| c.is_control(), " ")
 }
 
 impl Section {
@@ -199,7 +281,7 @@ fn figures(source: &Source) -> Vec<Figure> {
 }
 
 /// `None` when both lack the figure, or when it is a rare one and not above zero in either.
-fn change(figure: &Figure, source: &Source, a: &Group, b: &Group) -> Option<Change> {
+fn change(figure: &Figure, source: &Source, a: &Group, b: &Group, paired: bool) -> Option<Change> {
     let read = |run: &Run| {
         let hop = match source {
             Source::Hop(name) => Some(run.hop(name)?),
@@ -207,8 +289,8 @@ fn change(figure: &Figure, source: &Source, a: &Group, b: &Group) -> Option<Chan
         };
         (figure.read)(&Scope { summary: &run.result.summary, hop, flows: run.flows(source) })
     };
-    let first = Estimate::of(a.runs.iter().filter_map(read));
-    let second = Estimate::of(b.runs.iter().filter_map(read));
+    let first = Estimate::of(a.draws().iter().filter_map(read));
+    let second = Estimate::of(b.draws().iter().filter_map(read));
     let known = || first.iter().chain(&second);
     let largest = known().map(|estimate| estimate.mean.abs()).reduce(f64::max)?;
     if figure.shown == Shown::IfAny && largest == 0.0 {
@@ -216,5 +298,14 @@ fn change(figure: &Figure, source: &Source, a: &Group, b: &Group) -> Option<Chan
     }
     let several = known().any(|estimate| estimate.runs > 1);
     let decimals = figure.digits.decimals(largest, several);
-    Some(Change { figure: figure.name(), decimals, first, second })
+    let p = match paired && a.draws().len() == b.draws().len() {
+        true => paired_p_value(a.draws().iter().filter_map(|run| {
+            let seed = run.result.summary.seed;
+            let other = b.draws().iter().find(|other| other.result.summary.seed == seed)?;
+            Some((read(run)?, read(other)?))
+        })),
+        false => first.zip(second).and_then(|(first, second)| first.p_value(&second)),
+    };
+    let verdict = p.map(|p| Verdict { p, paired });
+    Some(Change { figure: figure.name(), decimals, first, second, verdict })
 }

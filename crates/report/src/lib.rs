@@ -16,6 +16,7 @@
 pub mod aggregate;
 pub mod chart;
 pub mod comparison;
+pub mod conditions;
 pub mod diff;
 pub mod estimate;
 pub mod figure;
@@ -31,7 +32,8 @@ pub mod terminal;
 pub mod thin;
 
 pub use comparison::{Comparison, Group, Run};
-pub use diff::{Diff, diff};
+pub use conditions::Contrast;
+pub use diff::{Diff, Verdict, diff};
 pub use estimate::{Estimate, Quartiles};
 pub use notes::{Note, notes};
 pub use store::{FIGURES, PAGE, write_page};

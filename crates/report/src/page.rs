@@ -30,6 +30,7 @@ pub fn render(comparison: &Comparison) -> Result<String, String> {
         most_flows: MOST_FLOWS,
         drops: DropTable::of(comparison),
         runs: comparison.most_runs(),
+        has_intervals: comparison.groups.iter().any(|group| group.draws().len() > 1),
         notes: notes(comparison),
         paints: (0..comparison.groups.len()).map(palette::paint).collect(),
         scenarios: scenarios(comparison),
@@ -55,6 +56,8 @@ struct Page<'a> {
     most_flows: usize,
     drops: Option<DropTable>,
     runs: usize,
+    /// Are there independent runs to estimate an interval from?
+    has_intervals: bool,
     notes: Vec<Note>,
     paints: Vec<Paint>,
     scenarios: Vec<ScenarioText<'a>>,

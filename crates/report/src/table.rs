@@ -57,7 +57,7 @@ impl Table {
             (false, _) => vec!["queue"],
         };
         let names = |group: &Group, hop: &str| match (several, alone) {
-            (true, true) => vec![hop.to_owned(), queue_at(group, hop)],
+            (true, true) => vec![hop.to_owned(), group.queue_at(hop)],
             (true, false) => vec![group.label.clone(), hop.to_owned()],
             (false, _) => vec![group.label.clone()],
         };
@@ -153,7 +153,7 @@ impl Table {
             row.cells.retain(|_| kept.next() == Some(&true));
         }
         let figures = figures.into_iter().zip(&keep).filter(|(_, keep)| **keep).map(|(figure, _)| figure);
-        let several_runs = comparison.most_runs() > 1;
+        let several_runs = comparison.groups.iter().any(|group| group.draws().len() > 1);
         let columns = figures.enumerate().map(|(i, figure)| Column::of(figure, i, &rows, several_runs)).collect();
         Table { heads, columns, rows }
     }
@@ -187,10 +187,6 @@ fn largest<'a>(comparison: &Comparison, groups: &[&'a str]) -> Vec<&'a str> {
     ranked.into_iter().map(|(index, _)| groups[index]).collect()
 }
 
-fn queue_at(group: &Group, hop: &str) -> String {
-    group.runs.iter().find_map(|run| run.hop(hop)).map_or_else(String::new, |hop| hop.queue.clone())
-}
-
 /// A figure over the runs of a group.
 fn estimate(figure: &Figure, group: &Group, subject: &Subject) -> Option<Estimate> {
     let read = |run: &Run| -> Option<f64> {
@@ -204,5 +200,5 @@ fn estimate(figure: &Figure, group: &Group, subject: &Subject) -> Option<Estimat
         let value = (figure.read)(&Scope { summary: &run.result.summary, hop, flows })?;
         (about_flows || figure.shown != Shown::SeveralFlows).then_some(value)
     };
-    Estimate::of(group.runs.iter().filter_map(read))
+    Estimate::of(group.draws().iter().filter_map(read))
 }

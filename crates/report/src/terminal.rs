@@ -24,11 +24,8 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
         out.push('\n');
         out.push_str(&table(&flows, style));
     }
-    match comparison.most_runs() {
-        0 | 1 => {}
-        runs => {
-            let _ = writeln!(out, "\nmeans of {runs} runs ± 95 % confidence");
-        }
+    if comparison.most_runs() > 0 {
+        let _ = writeln!(out, "\n{}", sanitise(&comparison.basis()));
     }
     let notes = notes(comparison);
     if !notes.is_empty() {

@@ -103,17 +103,17 @@ fn a_difference_is_a_table() {
     let (first, second) = (scratch("diff-a"), scratch("diff-b"));
     store(&first, &comparison(&QUEUES[..2], &["cubic"], 3));
     let mut other = comparison(&[QUEUES[0], QUEUES[2]], &["cubic"], 3);
-    for run in &mut other.groups[0].runs {
-        run.result.summary.hops[0].utilisation -= 0.25;
+    for (n, run) in other.groups[0].runs.iter_mut().enumerate() {
+        run.result.summary.hops[0].utilisation -= 0.25 + 1e-6 * n as f64;
         run.result.summary.hops[0].queue_packets.mean += 0.5;
     }
     store(&second, &other);
-    let text = diff(&first, &second, &Style::default()).expect("both can be read");
+    let text = diff(&first, &second).expect("both can be read").text(["first", "second"], &Style::default());
     let row = |figure: &str| text.lines().find(|line| line.starts_with(figure)).unwrap_or_default().to_owned();
     let cells =
         |figure: &str| row(figure).split("  ").map(str::trim).filter(|c| !c.is_empty()).map(str::to_owned).collect();
     let utilisation: Vec<String> = cells("utilisation");
-    assert_eq!(utilisation, ["utilisation (%)", "99.90 ±0.02", "74.90 ±0.02", "-25.00", "-25.0", "*"]);
+    assert_eq!(utilisation, ["utilisation (%)", "99.90 ±0.02", "74.90 ±0.03", "-25.00", "-25.0", "*"]);
     assert!(!row("queue mean").ends_with('*'), "half a packet is within the spread of 9:\n{text}");
     assert!(text.contains("only in a: codel") && text.contains("only in b: sfq"), "{text}");
 }
@@ -138,14 +138,14 @@ fn what_only_one_world_knows_has_a_dash_and_times_kept_are_said() {
     summary.hops[0].marks = 0;
     summary.timing = Some(sample::timing(0.0035));
     store(&second, &live);
-    let text = diff(&first, &second, &Style::default()).expect("both can be read");
+    let text = diff(&first, &second).expect("both can be read").text(["first", "second"], &Style::default());
     let row = |figure: &str| text.lines().find(|line| line.starts_with(figure)).unwrap_or_default().to_owned();
     let cells: Vec<String> = row("RTT mean").split_whitespace().skip(3).map(str::to_owned).collect();
     assert_eq!(cells, ["133.4", "–", "–", "–"], "{text}");
     assert!(!text.contains("marks") && !text.contains("completed"), "in neither:\n{text}");
     let end = "\nb  kept its times: 99 % within 0.08 ms, at worst 4 ms\n\
                b  fell behind by 4 ms, 0.35 % of packets by more than 1 ms\n";
-    assert!(text.ends_with(end), "{text}");
+    assert!(text.contains(end), "{text}");
     let back = Diff::between(&live, &comparison(&QUEUES[..1], &["cubic"], 1));
     let of_flow = back.sections.last().expect("there are flows");
     let rtt = of_flow.figures.iter().find(|change| change.figure == "RTT mean (ms)").expect("one of them knows it");

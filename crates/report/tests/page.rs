@@ -118,3 +118,16 @@ fn how_times_were_kept_is_on_it() {
     let warning = "<p class=\"note warning\">fell behind by 4 ms, 0.3 % of packets by more than 1 ms.</p>";
     assert!(html.contains(warning));
 }
+
+#[test]
+fn identical_runs_show_no_interval() {
+    let mut copies = comparison(&QUEUES[..1], &["cubic"], 3);
+    let first = copies.groups[0].runs[0].clone();
+    copies.groups[0].runs[1..].iter_mut().for_each(|run| *run = first.clone());
+    let html = render("copies.html", &copies);
+    let page = markup(&html);
+    assert!(page.contains("3 identical runs") && page.contains("All 3 runs are identical"), "it says so");
+    assert!(!page.contains('±'), "no interval");
+    let varied = comparison(&QUEUES[..1], &["cubic"], 3);
+    assert!(markup(&render("varied.html", &varied)).contains("Means of 3 runs, ±"));
+}

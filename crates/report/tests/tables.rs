@@ -19,6 +19,8 @@ codel           99.51          62.2      9.1      9.9     57.6    60.0     96.0 
 sfq             99.64          88.2     12.7     14.0     60.7    64.1     96.1     64           64
 fq              99.55          69.3     10.0     11.1     58.4    61.2     96.1     71           71
 fq_codel        99.28          41.8      6.0      6.6     55.1    56.7     95.8     91           91
+
+one run each
 ";
     assert_eq!(plain(&QUEUES, &["cubic"], 1, None), expected);
 }
@@ -33,6 +35,28 @@ fn intervals_go_below_where_they_would_not_fit() {
     assert!(!narrow.contains("99.89 ±0.02") && narrow.contains("±0.02"), "{narrow}");
 }
 
+/// Runs of a scenario without random elements are copies of each other: three of them are one observation.
+#[test]
+fn identical_runs_have_no_interval() {
+    let mut copies = comparison(&QUEUES[..1], &["cubic"], 3);
+    let first = copies.groups[0].runs[0].clone();
+    for run in &mut copies.groups[0].runs[1..] {
+        let seed = run.result.summary.seed;
+        *run = first.clone();
+        (run.result.summary.seed, run.result.summary.cost.wall_s) = (seed, 7.0);
+    }
+    let text = terminal::comparison(&copies, &Style::default());
+    assert!(text.contains("\n3 identical runs\n") && !text.contains('±'), "{text}");
+    assert_eq!(copies.groups[0].draws().len(), 1);
+    // Beside a group that varies it is still without one.
+    let mut both = comparison(&QUEUES[..2], &["cubic"], 3);
+    both.groups[0] = copies.groups.remove(0);
+    let text = terminal::comparison(&both, &Style::default());
+    assert!(text.contains("means of 3 runs ± 95 % confidence; identical runs: fifo\n"), "{text}");
+    let row = |queue: &str| text.lines().find(|line| line.starts_with(queue)).unwrap_or_default().to_owned();
+    assert!(!row("fifo").contains('±') && row("codel").contains('±'), "{text}");
+}
+
 #[test]
 fn kinds_of_flows_have_a_table_of_their_own() {
     let text = plain(&QUEUES[..2], &["cubic.0", "cubic.1", "web"], 1, None);
@@ -44,6 +68,8 @@ fifo   cubic ×2    133.4   161.0     64.3           28          –           �
        web         133.4   161.0     32.1           14        210        0.41        2.25
 codel  cubic ×2     57.6    60.0     64.0           48          –           –           –
        web          57.6    60.0     32.0           24        210        0.41        2.25
+
+one run each
 ";
     assert!(text.ends_with(expected), "{text}");
     assert!(text.contains("Jain"), "several flows have a fairness:\n{text}");

@@ -82,6 +82,7 @@ impl Report<'_> {
         let metrics = &self.runs.study.metrics;
         let intervals = match (metrics.iter().all(|m| m.quartiles), metrics.iter().any(|m| m.quartiles)) {
             _ if runs == 1 && pooled == 1 => "",
+            _ if !self.varies() => ", identical in every figure",
             (true, _) => ", medians (quartiles)",
             (false, true) => ", ± 95 % confidence, or medians (quartiles)",
             (false, false) => ", ± 95 % confidence",
@@ -91,6 +92,12 @@ impl Report<'_> {
             1 => format!("{each}{intervals}"),
             _ => format!("{each} of each of {pooled} configurations{intervals}"),
         }
+    }
+
+    /// Does any figure differ between runs of a row?
+    fn varies(&self) -> bool {
+        let entries = || self.rows.iter().flat_map(|row| &row.entries);
+        entries().any(|entry| entry.half_width.is_some() || entry.quartiles.is_some_and(|q| q.q1 < q.q3))
     }
 
     /// Tables that are joined on an axis, as one; the rows are those of the first.

@@ -128,6 +128,20 @@ fn a_test_says_how_likely_chance_is() {
 }
 
 #[test]
+fn runs_that_are_copies_have_no_interval() {
+    let study = study();
+    let cells = study.cells(Level::Default).expect("cells");
+    let same = vec![vec![study.measure(&result(0.3)); 3]; cells.len()];
+    let drawn = vec![Vec::new(); 12];
+    let report = study.report(&cells, &same, &drawn);
+    assert_eq!((report.rows()[0].entries[0].measured, report.rows()[0].entries[0].half_width), (Some(0.3), None));
+    assert_eq!(report.rows()[1].entries[3].measured, None, "nothing varies, so nothing can be tested");
+    let sheet = report.sheet(3);
+    assert!(sheet.source.ends_with("identical in every figure") && !sheet.rows[0][1].contains('±'), "{sheet:?}");
+    assert!(serde_json::to_value(report.rows()).expect("JSON")[0]["entries"][0]["half_width"].is_null());
+}
+
+#[test]
 fn heat_maps_are_over_pooled_axes_too() {
     let study = study();
     let cells = study.cells(Level::Default).expect("cells");

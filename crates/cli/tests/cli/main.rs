@@ -1,5 +1,6 @@
 //! The program as a user meets it: arguments in; text, files and exit codes out.
 mod bad_input;
+mod diff;
 #[cfg(unix)]
 mod docs;
 #[cfg(target_os = "linux")]

@@ -271,7 +271,7 @@ fn capacity(comparison: &Comparison, hop: &str) -> Vec<(f64, f64)> {
 fn balance(comparison: &Comparison) -> Vec<Balance> {
     let Some(focus) = comparison.focus() else { return Vec::new() };
     let of = |(g, group): (usize, &crate::Group)| -> Option<Balance> {
-        let hops = || group.runs.iter().filter_map(|run| run.hop(focus));
+        let hops = || group.draws().iter().filter_map(|run| run.hop(focus));
         let pair = |e: Estimate| (digits(e.mean, 6), digits(e.half_width.unwrap_or(0.0), 4));
         let utilisation = Estimate::of(hops().map(|hop| 100.0 * hop.utilisation))?;
         let delay = Estimate::of(hops().map(|hop| hop.sojourn_ms.p99))?;

@@ -1,5 +1,5 @@
 //! What was run, in a few words.
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, Group};
 use narrows_core::{Rate, Span};
 use narrows_scenario::{Hop, RateSpec, Rtt, Scenario};
 
@@ -9,14 +9,16 @@ pub(super) struct Fact {
     pub(super) text: String,
 }
 
-/// `5 queues, 10 runs each`.
+/// `5 queues side by side, 10 runs each`.
 pub(super) fn subtitle(comparison: &Comparison) -> String {
-    let runs = comparison.most_runs();
-    match (comparison.groups.len(), runs) {
-        (0 | 1, 1) => "one run".to_owned(),
-        (0 | 1, _) => format!("{runs} runs"),
-        (groups, 1) => format!("{groups} queues side by side"),
-        (groups, _) => format!("{groups} queues side by side, {runs} runs each"),
+    let runs = match (comparison.most_runs(), comparison.groups.iter().all(Group::are_copies)) {
+        (1, _) => "one run".to_owned(),
+        (runs, true) => format!("{runs} identical runs"),
+        (runs, false) => format!("{runs} runs"),
+    };
+    match comparison.groups.len() {
+        0 | 1 => runs,
+        groups => format!("{groups} queues side by side, {runs} each"),
     }
 }
 

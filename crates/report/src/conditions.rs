@@ -1,0 +1,247 @@
+//! Under which conditions two runs were made: what sets them apart.
+//!
+//! A difference between two results means something if they were made under the same conditions. What a user compares is
+//! *algorithms*: queue, controller and transport, with their parameters. Different ones are what a comparison is for; so are
+//! different seeds and worlds. Everything else that shapes the traffic is a *condition*: the duration and the warm-up, the
+//! hops with their rates, delays and losses, the flows with their number, RTTs, routes, times and traffic. The name of the
+//! scenario and what is recorded change no figure and are ignored.
+use crate::comparison::{Comparison, Group, Run};
+use narrows_core::params::ParamValue as _;
+use narrows_core::{Span, Time};
+use narrows_scenario::{Flow, Hop, RateSpec, Rtt, Scenario, Start};
+
+/// What sets the runs of two results apart, in words: `flow bulk, rtt: 40ms → 80ms`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Contrast {
+    /// Conditions: with any of them the results say nothing about the algorithms.
+    pub conditions: Vec<String>,
+    /// Algorithms.
+    pub algorithms: Vec<String>,
+}
+
+impl Contrast {
+    /// Between two results; of several groups, those of the same name are held against each other.
+    pub fn between(first: &Comparison, second: &Comparison) -> Contrast {
+        let mut all = Contrast::default();
+        for (a, b) in crate::diff::matching(first, second) {
+            let (Some(a), Some(b)) = (a.first(), b.first()) else { continue };
+            let contrast = Contrast::of_runs(a, b);
+            for (all, new) in [(&mut all.conditions, contrast.conditions), (&mut all.algorithms, contrast.algorithms)] {
+                new.into_iter().for_each(|words| {
+                    if !all.contains(&words) {
+                        all.push(words)
+                    }
+                });
+            }
+        }
+        all
+    }
+
+    /// Between two runs. If a scenario is missing, the summaries say what they can.
+    pub fn of_runs(a: &Run, b: &Run) -> Contrast {
+        let mut contrast = Contrast::default();
+        match (&a.scenario, &b.scenario) {
+            (Some(first), Some(second)) => {
+                contrast.of_scenarios(&first.undrawn(), &second.undrawn(), a.is_of_a_shell() && b.is_of_a_shell());
+            }
+            _ => contrast.of_summaries(a, b),
+        }
+        contrast
+    }
+
+    fn of_scenarios(&mut self, a: &Scenario, b: &Scenario, of_shells: bool) {
+        // A shell lasts as long as its command: that is a result, not a condition.
+        if !of_shells {
+            self.condition("", "duration", a.duration, b.duration);
+        }
+        self.condition("", "warmup", a.warmup, b.warmup);
+        let hops = pairs("hop", &a.hops, &b.hops, |hop| &hop.name, &mut self.conditions);
+        hops.into_iter().for_each(|(a, b)| self.of_hops(a, b));
+        let flows = pairs("flow", &a.flows, &b.flows, |flow| &flow.name, &mut self.conditions);
+        flows.into_iter().for_each(|(in_a, in_b)| self.of_flows((a, in_a), (b, in_b), of_shells));
+    }
+
+    fn of_hops(&mut self, a: &Hop, b: &Hop) {
+        let place = format!("hop {}, ", a.name);
+        if !is_same_rate(&a.rate, &b.rate) {
+            let (a, b) = (rate(&a.rate), rate(&b.rate));
+            let b = if a == b { format!("{b}, another one") } else { b };
+            self.conditions.push(format!("{place}rate: {a} → {b}"));
+        }
+        self.condition(&place, "delay", a.delay, b.delay);
+        self.condition(&place, "jitter", a.jitter, b.jitter);
+        self.condition(&place, "overhead", a.overhead, b.overhead);
+        self.condition(&place, "loss", a.loss, b.loss);
+        self.condition(&place, "release", a.release.show(), b.release.show());
+        self.condition(&place, "burst", a.burst, b.burst);
+        differs(&mut self.algorithms, &place, "queue", &a.queue, &b.queue);
+    }
+
+    fn of_flows(&mut self, (of_a, a): (&Scenario, &Flow), (of_b, b): (&Scenario, &Flow), of_shells: bool) {
+        let place = format!("flow {}, ", a.name);
+        self.condition(&place, "count", a.count, b.count);
+        self.condition(&place, "rtt", rtt(a.rtt), rtt(b.rtt));
+        for (key, there, here) in [
+            ("route", &a.route, &b.route),
+            ("back", &a.back, &b.back),
+            ("subflow_route", &a.subflow_route, &b.subflow_route),
+        ] {
+            self.condition(&place, key, way(there, of_a), way(here, of_b));
+        }
+        self.condition(&place, "start", start(a.start), start(b.start));
+        // A flow that lasts to the end of its run does not stop before it, however long that is.
+        let stop = |of: &Scenario, flow: &Flow| match flow.stop < Time::ZERO + of.duration {
+            true => after_start(flow.stop),
+            false => "the end of the run".to_owned(),
+        };
+        if !of_shells {
+            self.condition(&place, "stop", stop(of_a, a), stop(of_b, b));
+        }
+        self.condition(&place, "traffic", &a.traffic, &b.traffic);
+        let command = |flow: &Flow| flow.command.as_ref().map_or("none".into(), |c| c.client.text().to_owned());
+        self.condition(&place, "command", command(a), command(b));
+        let ends = |flow: &Flow| format!("{} to {}, dscp {}", flow.ends.from, flow.ends.to, flow.ends.dscp.0);
+        self.condition(&place, "hosts", ends(a), ends(b));
+        let controller = |flow: &Flow| flow.controller.as_ref().map_or("none".to_owned(), ToString::to_string);
+        differs(&mut self.algorithms, &place, "controller", controller(a), controller(b));
+        differs(&mut self.algorithms, &place, "transport", &a.transport, &b.transport);
+    }
+
+    fn of_summaries(&mut self, a: &Run, b: &Run) {
+        let [a, b] = [&a.result.summary, &b.result.summary];
+        self.condition("", "duration", format!("{} s", a.duration_s), format!("{} s", b.duration_s));
+        self.condition("", "warmup", format!("{} s", a.warmup_s), format!("{} s", b.warmup_s));
+        let hops = pairs("hop", &a.hops, &b.hops, |hop| &hop.name, &mut self.conditions);
+        for (a, b) in hops {
+            differs(&mut self.algorithms, &format!("hop {}, ", a.name), "queue", &a.queue, &b.queue);
+        }
+        let flows = pairs("flow", &a.flows, &b.flows, |flow| &flow.name, &mut self.conditions);
+        for (a, b) in flows {
+            let place = format!("flow {}, ", a.name);
+            differs(&mut self.algorithms, &place, "controller", &a.controller, &b.controller);
+        }
+    }
+
+    fn condition<T: PartialEq + ToString>(&mut self, place: &str, key: &str, a: T, b: T) {
+        differs(&mut self.conditions, place, key, a, b);
+    }
+}
+
+/// Were both groups run with the same seeds, and does a seed draw the same in both? Then runs of a seed are pairs: starts
+/// and RTTs are drawn by the seed, the flow and the interval.
+pub(crate) fn are_paired(a: &Group, b: &Group) -> bool {
+    let seeds = |group: &Group| {
+        let mut seeds: Vec<u64> = group.runs.iter().map(|run| run.result.summary.seed).collect();
+        seeds.sort_unstable();
+        seeds
+    };
+    let (of_a, of_b) = (seeds(a), seeds(b));
+    let (Some(first), Some(second)) = (a.first(), b.first()) else { return false };
+    let (Some(one), Some(other)) = (&first.scenario, &second.scenario) else { return false };
+    let draws = |s: &Scenario| s.flows.iter().map(|f| (f.name.clone(), f.count, f.rtt, f.start)).collect::<Vec<_>>();
+    of_a == of_b
+        && of_a.windows(2).all(|pair| pair[0] < pair[1])
+        && draws(one) == draws(other)
+        && Contrast::of_runs(first, second).conditions.is_empty()
+}
+
+impl Run {
+    /// Does it show a shell, whose flows are found as they come?
+    fn is_of_a_shell(&self) -> bool {
+        let flows = self.scenario.as_ref().map_or(&[][..], |scenario| &scenario.flows);
+        matches!(flows, [only] if only.command.is_some() && self.result.summary.flows.iter().all(|f| f.name != only.name))
+    }
+}
+
+/// Things of the same name; those that only one side has are conditions that differ.
+fn pairs<'a, T>(
+    what: &str,
+    a: &'a [T],
+    b: &'a [T],
+    name: fn(&T) -> &str,
+    conditions: &mut Vec<String>,
+) -> Vec<(&'a T, &'a T)> {
+    let in_b: std::collections::HashMap<&str, &T> = b.iter().map(|item| (name(item), item)).collect();
+    let in_a: std::collections::HashSet<&str> = a.iter().map(name).collect();
+    let mut both = Vec::new();
+    let mut lack = |in_which: &str, missing: Vec<&str>| match missing.as_slice() {
+        [] => {}
+        few if few.len() <= MOST_NAMED => conditions.push(format!("{what} {}: only in {in_which}", few.join(", "))),
+        many => conditions.push(format!(
+            "{what} {} and {} more: only in {in_which}",
+            many[..MOST_NAMED].join(", "),
+            many.len() - MOST_NAMED
+        )),
+    };
+    let mut only_a = Vec::new();
+    for item in a {
+        match in_b.get(name(item)) {
+            Some(other) => both.push((item, *other)),
+            None => only_a.push(name(item)),
+        }
+    }
+    lack("a", only_a);
+    lack("b", b.iter().map(name).filter(|name| !in_a.contains(name)).collect());
+    both
+}
+
+/// Names that one line lists.
+const MOST_NAMED: usize = 5;
+
+fn differs<T: PartialEq + ToString>(into: &mut Vec<String>, place: &str, key: &str, a: T, b: T) {
+    if a != b {
+        into.push(format!("{place}{key}: {} → {}", a.to_string(), b.to_string()));
+    }
+}
+
+/// A trace is what it holds, not what its file is called.
+fn is_same_rate(a: &RateSpec, b: &RateSpec) -> bool {
+    match (a, b) {
+        (
+            RateSpec::Trace { opportunities: a, period: in_a, .. },
+            RateSpec::Trace { opportunities: b, period: in_b, .. },
+        ) => a == b && in_a == in_b,
+        (a, b) => a == b,
+    }
+}
+
+fn rate(rate: &RateSpec) -> String {
+    match rate {
+        RateSpec::Schedule(steps) => {
+            let step = |&(at, rate): &(Time, narrows_core::Rate)| match at {
+                Time::ZERO => rate.to_string(),
+                at => format!("{rate} at {}", after_start(at)),
+            };
+            steps.iter().map(step).collect::<Vec<_>>().join(", ")
+        }
+        RateSpec::Trace { .. } => format!("a trace, mean {}", rate.initial()),
+    }
+}
+
+fn rtt(rtt: Rtt) -> String {
+    match rtt {
+        Rtt::Fixed(rtt) => rtt.to_string(),
+        Rtt::Uniform(low, high) => between(low, high),
+    }
+}
+
+fn start(start: Start) -> String {
+    match start {
+        Start::At(at) => after_start(at),
+        Start::Uniform(first, last) => between(first.since(Time::ZERO), last.since(Time::ZERO)),
+    }
+}
+
+fn between(low: Span, high: Span) -> String {
+    format!("{low} to {high}")
+}
+
+fn after_start(time: Time) -> String {
+    time.since(Time::ZERO).to_string()
+}
+
+fn way(hops: &[usize], of: &Scenario) -> String {
+    let names = hops.iter().filter_map(|&hop| Some(of.hops.get(hop)?.name.as_str()));
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() { "no hop".to_owned() } else { names.join(", ") }
+}
