@@ -90,6 +90,7 @@ pages! {
     queues "docs/book/src/queues.md";
     quic "docs/book/src/quic.md";
     quick_start "docs/book/src/quick-start.md";
+    repeated_runs "docs/book/src/repeated-runs.md";
     reproducing "docs/book/src/reproducing.md";
     results "docs/book/src/results.md";
     scenarios "docs/book/src/scenarios.md";
