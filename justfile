@@ -46,8 +46,8 @@ fuzz TARGET="" SECONDS="60":
 
 # The default comparison, its page opened.
 report:
-    cargo run --release -- compare --out narrows-out
-    xdg-open narrows-out/report.html
+    cargo run --release -- compare
+    xdg-open narrows-out/latest/report.html
 
 # The documentation of all crates, private items too.
 doc:

@@ -3,23 +3,20 @@ use crate::failure::Failure;
 use crate::flags::{MOST_JOBS, MOST_SEED, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
-use crate::output::Output;
+use crate::kept;
+use crate::output::{Finished, OutArgs, Output, Request};
 use crate::term;
 use crate::world::World;
 use narrows_report::terminal;
 use narrows_scenario::result::folder;
-use narrows_scenario::{Scenario, summary_json};
+use narrows_scenario::{Scenario, Summary, summary_json};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Most runs per queue or scenario.
 const MOST_RUNS: u64 = 100_000;
 /// Name of the page.
 const PAGE: &str = "report.html";
-
-/// What a result consists of.
-const RESULT_FILES: [&str; 4] = [folder::SCENARIO, folder::SUMMARY, folder::SERIES, folder::CDFS];
-/// The same with its page.
-pub(crate) const RUN_FILES: [&str; 5] = [folder::SCENARIO, folder::SUMMARY, folder::SERIES, folder::CDFS, PAGE];
 
 /// Flags of every command that runs scenarios.
 #[derive(clap::Args)]
@@ -41,9 +38,8 @@ pub(crate) struct BatchArgs {
     /// Print the summary as JSON on stdout and nothing else
     #[arg(long)]
     json: bool,
-    /// Folder for the results; what an earlier command wrote there is replaced
-    #[arg(short, long, value_name = "DIR", default_value = "narrows-out")]
-    out: PathBuf,
+    #[command(flatten)]
+    place: OutArgs,
 }
 
 /// A run and where its result goes.
@@ -66,40 +62,128 @@ impl BatchArgs {
     }
 
     /// Runs everything, writes the result folder with its page and pictures, and prints the summary.
-    pub(crate) fn execute(&self, plan: Vec<Planned>, world: World) -> Result<(), Failure> {
+    pub(crate) fn execute(&self, command: &str, plan: Vec<Planned>, world: World) -> Result<(), Failure> {
         interrupt::install()?;
-        let alone = plan.iter().all(|planned| planned.folder.as_os_str().is_empty());
-        let (folders, jobs): (Vec<PathBuf>, Vec<Job>) =
-            plan.into_iter().map(|p| (p.folder, Job { label: p.label, scenario: p.scenario })).unzip();
-        let of_run = |dir: &PathBuf| RESULT_FILES.map(|file| dir.join(file));
-        let mut files: Vec<PathBuf> = folders.iter().flat_map(of_run).collect();
-        files.extend([folder::SUMMARY, PAGE].map(PathBuf::from));
-        let output = Output::claim(&self.out, &files)?;
+        let runs: Vec<Run> = plan.into_iter().map(|planned| Run::new(planned, world)).collect();
+        let keys: Vec<String> = runs.iter().map(|run| run.key.clone()).collect();
+        let request = Request { out: self.place.out.as_deref(), force: self.place.force, command, keys: &keys };
+        let mut output = Output::claim(request)?;
+        let json = match self.fill(&mut output, runs, world) {
+            Ok(json) => json,
+            Err(failure) => return Err(output.unfinished(failure)),
+        };
+        let shown = conclude(output)?;
+        if self.json && self.place.out.is_none() {
+            term::note(&format!("narrows: {}", shown.folder.display()));
+        }
+        term::print(if self.json { &json } else { &shown.text })
+    }
+
+    /// Runs what is not finished yet; `summary.json` of all.
+    fn fill(&self, output: &mut Output, runs: Vec<Run>, world: World) -> Result<String, Failure> {
         let stage = output.stage();
+        let mut summaries = take_up(output, &runs)?;
+        let missing: Vec<usize> = (0..runs.len()).filter(|&n| summaries[n].is_none()).collect();
+        let alone = runs.iter().all(|run| run.folder.as_os_str().is_empty());
+        let (folders, jobs): (Vec<(PathBuf, String)>, Vec<Job>) = runs
+            .into_iter()
+            .zip(&summaries)
+            .filter(|(_, summary)| summary.is_none())
+            .map(|(run, _)| ((run.folder, run.key), run.job))
+            .unzip();
         let options = Options { threads: self.jobs, quiet: self.json, world };
-        let summaries = grid::run(&jobs, options, |index, result| {
-            folder::write(&stage.join(&folders[index]), &jobs[index].scenario, &result).map_err(Failure::usage)?;
+        let made = grid::run(&jobs, options, |index, result| {
+            let (run, key) = &folders[index];
+            folder::write(&stage.join(run), &jobs[index].scenario, &result).map_err(Failure::usage)?;
+            output.keep(key, run)?;
             Ok(result.summary)
         })?;
-        let json = match summaries.as_slice() {
-            [only] if alone => summary_json(only),
-            several => format!("{}\n", serde_json::to_string_pretty(several).map_err(Failure::other)?),
-        };
-        let path = stage.join(folder::SUMMARY);
-        std::fs::write(&path, &json).map_err(|error| Failure::write(&path, &error))?;
+        for (n, summary) in missing.into_iter().zip(made) {
+            summaries[n] = Some(summary);
+        }
+        let summaries: Vec<Summary> = summaries.into_iter().flatten().collect();
         interrupt::check()?;
-        let shown = conclude(&stage, output)?;
-        term::print(if self.json { &json } else { &shown })
+        match summaries.as_slice() {
+            [only] if alone => Ok(summary_json(only)),
+            several => {
+                let json = format!("{}\n", serde_json::to_string_pretty(several).map_err(Failure::other)?);
+                output.write(folder::SUMMARY, &json)?;
+                Ok(json)
+            }
+        }
     }
 }
 
-/// Draws the page and the pictures of what lies on the stage and moves everything into place; the table, and what to look at.
-pub(crate) fn conclude(stage: &Path, output: Output) -> Result<String, Failure> {
-    let comparison = narrows_report::Comparison::load(stage).map_err(Failure::other)?;
-    narrows_report::write_page(&comparison, stage).map_err(Failure::other)?;
-    interrupt::check()?;
-    let files = output.publish()?;
-    Ok(format!("{}\n{}", terminal::comparison(&comparison, &term::style()), pictures(&files)))
+/// A run, by its key.
+struct Run {
+    key: String,
+    /// Relative to the output folder.
+    folder: PathBuf,
+    job: Job,
+}
+
+impl Run {
+    fn new(planned: Planned, world: World) -> Run {
+        let inputs = folder::inputs(&planned.scenario);
+        let world = format!("{world:?}");
+        let decisive = inputs.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]);
+        let key = kept::key(std::iter::once(world.as_str()).chain(decisive));
+        Run { key, folder: planned.folder, job: Job { label: planned.label, scenario: planned.scenario } }
+    }
+
+    /// Its summary, if a stopped command has left its whole result on the stage.
+    fn is_finished(&self, stage: &Path, output: &Output) -> Option<Summary> {
+        let folder = output.found().get(&self.key)?.as_str()?;
+        let dir = stage.join(&self.folder);
+        let same =
+            |(name, text): &(String, String)| folder::read_text(&dir.join(name)).is_ok_and(|found| found == *text);
+        let whole = Path::new(folder) == self.folder && folder::inputs(&self.job.scenario).iter().all(same);
+        whole.then(|| folder::read(&dir).ok())?.map(|stored| stored.summary)
+    }
+}
+
+/// The summaries of the runs that a stopped command has finished; what else it left is removed.
+fn take_up(output: &mut Output, runs: &[Run]) -> Result<Vec<Option<Summary>>, Failure> {
+    if output.found().is_empty() {
+        return Ok(vec![None; runs.len()]);
+    }
+    let stage = output.stage();
+    let summaries: Vec<Option<Summary>> = runs.iter().map(|run| run.is_finished(&stage, output)).collect();
+    let finished = || runs.iter().zip(&summaries).filter(|(_, summary)| summary.is_some()).map(|(run, _)| run);
+    let index: Finished = finished().map(|run| (run.key.clone(), run.folder.to_string_lossy().into())).collect();
+    let files: BTreeSet<PathBuf> = finished()
+        .flat_map(|run| folder::files(&run.job.scenario).into_iter().map(|file| run.folder.join(file)))
+        .collect();
+    let note = format!("narrows: going on with {} of {} runs finished", index.len(), runs.len());
+    output.take_up(index, &files)?;
+    term::note(&note);
+    Ok(summaries)
+}
+
+/// What a command has left, to be printed.
+pub(crate) struct Shown {
+    /// Where it is.
+    pub(crate) folder: PathBuf,
+    /// The table, and what to look at.
+    pub(crate) text: String,
+}
+
+/// Draws the page and the pictures of what lies on the stage and publishes everything.
+pub(crate) fn conclude(output: Output) -> Result<Shown, Failure> {
+    let stage = output.stage();
+    let drawn = || {
+        let comparison = narrows_report::Comparison::load(&stage).map_err(Failure::other)?;
+        narrows_report::write_page(&comparison, &stage).map_err(Failure::usage)?;
+        interrupt::check()?;
+        Ok(terminal::comparison(&comparison, &term::style()))
+    };
+    let table = match drawn() {
+        Ok(table) => table,
+        Err(failure) => return Err(output.unpublished(failure)),
+    };
+    let published = output.publish()?;
+    let text = format!("{table}\n{}", pictures(&published.files));
+    Ok(Shown { folder: published.folder, text })
 }
 
 /// A line for the page and for each picture.

@@ -66,7 +66,7 @@ pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
             plan.push(args.planned(&setting, queue, seed, seeds.len() > 1)?);
         }
     }
-    args.batch.execute(plan, World::Sim)
+    args.batch.execute("compare", plan, World::Sim)
 }
 
 impl Compare {

@@ -16,6 +16,13 @@ pub(crate) enum Failure {
     Other(String),
     /// Ctrl-C.
     Interrupted,
+    /// One of the others, after some of the work had been done.
+    Unfinished {
+        /// What went wrong.
+        cause: Box<Failure>,
+        /// What was done, where it is, and how to go on.
+        kept: String,
+    },
     /// The program that was run ended with this code; ours is the same.
     Ended(i32),
     /// Whoever read our output has seen enough (`narrows list | head`): no error.
@@ -35,10 +42,13 @@ impl Failure {
 
     /// A file or folder that cannot be written.
     pub(crate) fn write(path: &Path, error: &io::Error) -> Failure {
-        Failure::Usage(format!(
-            "cannot write `{}`: {error}; allowed as --out: a folder that you may write to",
-            path.display()
-        ))
+        let help = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "free some space there, or choose another --out"
+            }
+            _ => "allowed as --out: a folder that you may write to",
+        };
+        Failure::Usage(format!("cannot write `{}`: {error}; {help}", path.display()))
     }
 
     /// Printing failed.
@@ -57,17 +67,37 @@ impl Failure {
         }
     }
 
+    /// What happened.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Failure::Usage(message) | Failure::Incomparable(message) | Failure::Other(message) => message.clone(),
+            Failure::Interrupted => "interrupted; no result was written".to_owned(),
+            Failure::Unfinished { cause, kept } => match **cause {
+                Failure::Interrupted => format!("interrupted; {kept}"),
+                _ => format!("{}\n{kept}", cause.message()),
+            },
+            Failure::Ended(_) | Failure::ClosedPipe => String::new(),
+        }
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => 2,
+            Failure::Incomparable(_) => 3,
+            Failure::Other(_) => 1,
+            Failure::Interrupted => 130,
+            Failure::Unfinished { cause, .. } => cause.code(),
+            Failure::Ended(code) => u8::try_from(*code).unwrap_or(1),
+            Failure::ClosedPipe => 0,
+        }
+    }
+
     /// Says what happened on stderr and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        let (message, code) = match self {
-            Failure::Usage(message) => (message.as_str(), 2),
-            Failure::Incomparable(message) => (message.as_str(), 3),
-            Failure::Other(message) => (message.as_str(), 1),
-            Failure::Interrupted => ("interrupted; no result was written", 130),
-            Failure::Ended(code) => return ExitCode::from(u8::try_from(*code).unwrap_or(1)),
-            Failure::ClosedPipe => return ExitCode::SUCCESS,
-        };
-        crate::term::note(&format!("narrows: {message}"));
-        ExitCode::from(code)
+        let message = self.message();
+        if !message.is_empty() {
+            crate::term::note(&format!("narrows: {message}"));
+        }
+        ExitCode::from(self.code())
     }
 }

@@ -14,6 +14,7 @@ mod failure;
 mod flags;
 mod grid;
 mod interrupt;
+mod kept;
 mod list;
 mod output;
 mod progress;

@@ -1,157 +1,421 @@
-//! The folder that a command writes, replaced as a whole or not at all.
+//! Where results go, and how they get there: wholly or not at all.
 //!
-//! Everything is written to a stage inside the folder and moved into place, by renaming, when all of it is there. A list
-//! of what was written (`.narrows`) stays in the folder: the next command removes those files and no others, so that an
-//! earlier comparison never mixes into a later one and a user's own files are safe. The list is locked meanwhile.
+//! - **Nothing is overwritten unasked.** Each command writes a new folder, `narrows-out/0007-compare`, and `narrows-out/latest`
+//!   leads to the newest. `--out DIR` is a new or empty folder; with `--force` also one that holds results and nothing else.
+//! - **A folder appears in one step.** Results are prepared in `NAME.unfinished` beside the place (`work`), written through to the
+//!   disk, and renamed; in place of old results by exchanging the two folders. Where a file system cannot exchange, the
+//!   old folder is renamed away first: for that moment a reader finds no folder, never a mixed one, and if the program is
+//!   killed then the next command puts the old folder back.
+//! - **Finished runs are kept** when a command is stopped, and the same command goes on from them (`kept`).
 use crate::failure::Failure;
-use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
-use std::path::{Component, Path, PathBuf};
+use crate::kept::{self, Kept};
+use crate::term;
+use disk::Disk;
+use manifest::{MANIFEST, Manifest, Tree};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use target::{Folder, NUMBERED, Numbers, above};
+use work::{Acquired, Work};
 
-/// The list of what was written.
-const MANIFEST: &str = ".narrows";
-/// Where things are written first.
-const STAGE: &str = ".narrows-partial";
-/// The list's first line.
-const HEADING: &str = "# Written by narrows, which may replace or remove these files.";
+mod disk;
+mod manifest;
+mod target;
+#[cfg(test)]
+mod tests;
+mod work;
 
-/// A folder claimed for output.
+/// Flags of commands that always leave results.
+#[derive(clap::Args)]
+pub(crate) struct OutArgs {
+    /// Folder for the results, new or empty [default: a new one in narrows-out]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace the results that --out holds; a file that narrows did not write is never touched
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    /// The folder; one in `narrows-out` when `None`.
+    pub(crate) out: Option<&'a Path>,
+    /// May results in it be replaced?
+    pub(crate) force: bool,
+    /// For the name of a folder in `narrows-out`.
+    pub(crate) command: &'a str,
+    /// The runs that make up the results, by their keys, if they can be taken up one by one.
+    pub(crate) keys: &'a [String],
+}
+
+/// Finished runs: what the index says of each key.
+pub(crate) type Finished = HashMap<String, Value>;
+
+/// A place for results, ours until they are published.
 pub(crate) struct Output {
-    root: PathBuf,
+    disk: Disk,
+    place: Place,
+    work: Work,
     /// Folders that did not exist before, innermost first: removed again if nothing is published.
     created: Vec<PathBuf>,
-    /// What an earlier command wrote here.
-    old: BTreeSet<PathBuf>,
-    published: bool,
-    _lock: File,
+    force: bool,
+    /// Runs that make up the results.
+    runs: usize,
+    /// What was found of them.
+    found: Finished,
+    kept: Option<Kept>,
+    /// What is prepared stays, whatever happens.
+    stays: bool,
+}
+
+/// Where results appear.
+enum Place {
+    Folder(Folder),
+    Numbered { parent: PathBuf, number: u64, command: String },
+}
+
+/// What was published.
+pub(crate) struct Published {
+    /// The folder.
+    pub(crate) folder: PathBuf,
+    /// The files in it.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 impl Output {
-    /// Claims `root`, which is made if need be. Fails when it cannot be written, when another process is writing it, or
-    /// when one of `planned` exists there and is not ours to replace.
-    pub(crate) fn claim(root: &Path, planned: &[PathBuf]) -> Result<Output, Failure> {
-        let created = root.ancestors().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists());
-        let created: Vec<PathBuf> = created.map(Path::to_path_buf).collect();
-        fs::create_dir_all(root).map_err(|error| Failure::write(root, &error))?;
-        let manifest = root.join(MANIFEST);
-        let lock = OpenOptions::new().create(true).append(true).open(&manifest);
-        let lock = lock.map_err(|error| Failure::write(&manifest, &error))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let message = format!("another narrows is writing to `{}`; choose another --out", root.display());
+    /// Claims the place. Fails when it cannot be written, when another process is writing it, or when something is there
+    /// that may not be replaced.
+    pub(crate) fn claim(request: Request<'_>) -> Result<Output, Failure> {
+        Output::claim_on(Disk::default(), request, Path::new(NUMBERED))
+    }
+
+    fn claim_on(disk: Disk, request: Request<'_>, numbered: &Path) -> Result<Output, Failure> {
+        let parent = request.out.map_or(numbered, above);
+        let created = make_folders(&disk, parent)?;
+        let claimed = match request.out {
+            Some(out) => Output::claim_folder(&disk, request, out, &created),
+            None => Output::claim_number(&disk, request, parent, &created),
+        };
+        let mut output = claimed.inspect_err(|_| remove_folders(&disk, &created))?;
+        if output.found.is_empty() {
+            output.take_up(Finished::new(), &BTreeSet::new())?;
+        }
+        Ok(output)
+    }
+
+    fn claim_folder(disk: &Disk, request: Request<'_>, out: &Path, created: &[PathBuf]) -> Result<Output, Failure> {
+        let folder = Folder::resolve(disk, out)?;
+        folder.check(disk, request.force)?;
+        let work = match Work::acquire(disk, &folder.work, request.force)? {
+            Acquired::Ours(work) => work,
+            Acquired::Foreign(why) => return Err(Failure::usage(why)),
+            Acquired::Busy => {
+                let message = format!("another narrows is writing to `{}`; choose another --out", out.display());
                 return Err(Failure::usage(message));
             }
-            Err(TryLockError::Error(error)) => return Err(Failure::write(&manifest, &error)),
+        };
+        let mut output = Output::new(disk, request, Place::Folder(folder.clone()), work, created);
+        // Until it is known what lies there.
+        output.stays = true;
+        output.work.recover(disk, &folder.real)?;
+        output.found = found(disk, &output.work)?;
+        if !asked_for(&output.found, request) {
+            if !request.force {
+                let command = output.work.noted_command(disk).unwrap_or_default();
+                return Err(Failure::usage(format!(
+                    "`{}` holds {} finished runs of a command that was stopped: {command}\nallowed: that command, to go on; \
+                     --force, to throw them away; another --out",
+                    output.work.path.display(),
+                    output.found.len(),
+                )));
+            }
+            output.found.clear();
         }
-        let old = read_manifest(&manifest)?;
-        let output = Output { root: root.to_path_buf(), created, old, published: false, _lock: lock };
-        output.check_ours(planned)?;
-        // A stage is left behind only by a process that was killed; its lock is gone, so nobody writes there.
-        let stage = output.stage();
-        if stage.exists() {
-            fs::remove_dir_all(&stage).map_err(|error| Failure::write(&stage, &error))?;
-        }
-        fs::create_dir(&stage).map_err(|error| Failure::write(&stage, &error))?;
+        output.stays = false;
+        folder.check(disk, request.force)?;
         Ok(output)
+    }
+
+    fn claim_number(disk: &Disk, request: Request<'_>, parent: &Path, created: &[PathBuf]) -> Result<Output, Failure> {
+        let place =
+            |number| Place::Numbered { parent: parent.to_path_buf(), number, command: request.command.to_owned() };
+        let numbers = Numbers::of(disk, parent)?;
+        for (number, path) in &numbers.unfinished {
+            // What cannot be used here is somebody else's, and no reason to fail.
+            let Ok(Acquired::Ours(work)) = Work::acquire(disk, path, false) else { continue };
+            let Ok(found) = found(disk, &work) else { continue };
+            if found.is_empty() {
+                // A killed process has left it. If it cannot be removed it is in nobody's way.
+                let _ = work.remove(disk);
+            } else if asked_for(&found, request) {
+                let mut output = Output::new(disk, request, place(*number), work, created);
+                output.found = found;
+                return Ok(output);
+            }
+        }
+        let mut number = numbers.highest;
+        loop {
+            number += 1;
+            let Acquired::Ours(work) = Work::acquire(disk, &Numbers::work(parent, number), false)? else { continue };
+            // Somebody may have taken the number, and finished, since the names were read.
+            if !Numbers::of(disk, parent)?.taken.contains(&number) {
+                return Ok(Output::new(disk, request, place(number), work, created));
+            }
+            work.remove(disk)?;
+        }
+    }
+
+    fn new(disk: &Disk, request: Request<'_>, place: Place, work: Work, created: &[PathBuf]) -> Output {
+        Output {
+            disk: disk.clone(),
+            place,
+            work,
+            created: created.to_vec(),
+            force: request.force,
+            runs: request.keys.len(),
+            found: Finished::new(),
+            kept: None,
+            stays: false,
+        }
     }
 
     /// Where to write.
     pub(crate) fn stage(&self) -> PathBuf {
-        self.root.join(STAGE)
+        self.work.stage()
     }
 
-    /// Moves everything from the stage into place and removes what an earlier command left.
-    pub(crate) fn publish(mut self) -> Result<Vec<PathBuf>, Failure> {
-        let stage = self.stage();
-        let mut new = BTreeSet::new();
-        list_files(&stage, Path::new(""), &mut new).map_err(|error| Failure::write(&stage, &error))?;
-        self.check_ours(&new.iter().cloned().collect::<Vec<_>>())?;
-        self.published = true;
-        // The list names both while files move, so that a process killed here leaves nothing unaccounted for.
-        self.write_manifest(self.old.union(&new))?;
-        for file in &new {
-            let target = self.root.join(file);
-            let moved = target.parent().map_or(Ok(()), fs::create_dir_all);
-            moved
-                .and_then(|()| fs::rename(stage.join(file), &target))
-                .map_err(|error| Failure::write(&target, &error))?;
-        }
-        for file in self.old.difference(&new) {
-            self.remove(file);
-        }
-        self.write_manifest(new.iter())?;
-        Ok(new.iter().map(|file| self.root.join(file)).collect())
+    /// The finished runs that a stopped command has left.
+    pub(crate) fn found(&self) -> &Finished {
+        &self.found
     }
 
-    /// Fails if one of `files` exists and no earlier command wrote it.
-    fn check_ours(&self, files: &[PathBuf]) -> Result<(), Failure> {
-        let foreign = |path: &Path| {
-            let target = self.root.join(path);
-            target.symlink_metadata().is_ok() && !target.is_dir() && !self.old.contains(path)
+    /// Goes on from `finished` runs, of which `files` are on the stage; everything else there is removed.
+    pub(crate) fn take_up(&mut self, finished: Finished, files: &BTreeSet<PathBuf>) -> Result<(), Failure> {
+        let disk = &self.disk;
+        if finished.is_empty() {
+            self.work.clear(disk)?;
+        }
+        self.work.note(disk, &term::command_line())?;
+        let stage = self.work.stage();
+        disk.create_folder(&stage)?;
+        let tree = Tree::of(disk, &stage)?;
+        for (file, _) in tree.files.iter().filter(|(file, _)| !files.contains(file)) {
+            disk.remove_file(&stage.join(file))?;
+        }
+        let used: HashSet<&Path> = files.iter().flat_map(|file| file.ancestors()).collect();
+        for folder in tree.folders.iter().rev().filter(|folder| !used.contains(folder.as_path())) {
+            disk.remove_folder(&stage.join(folder))?;
+        }
+        let file = self.work.write_index(disk, &kept::text(&finished)?)?;
+        self.kept = Some(Kept::new(finished, &self.work.index(), file));
+        Ok(())
+    }
+
+    /// What is known of a finished run.
+    pub(crate) fn known<V: serde::de::DeserializeOwned>(&self, key: &str) -> Option<V> {
+        self.kept.as_ref()?.known(key)
+    }
+
+    /// A run is finished, and what it leaves is on the stage.
+    pub(crate) fn keep(&self, key: &str, values: &impl Serialize) -> Result<(), Failure> {
+        self.kept.as_ref().map_or(Ok(()), |kept| kept.keep(key, values))
+    }
+
+    /// How many runs are finished.
+    fn finished(&self) -> usize {
+        self.kept.as_ref().map_or(self.found.len(), Kept::len)
+    }
+
+    /// The index of finished runs, as a file.
+    pub(crate) fn index(&self) -> Result<Vec<u8>, Failure> {
+        Ok(self.disk.read(&self.work.index())?.unwrap_or_default())
+    }
+
+    /// The bytes of a file of the results that are to be replaced.
+    pub(crate) fn replaced(&self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
+        match &self.place {
+            Place::Folder(folder) => Ok(self.disk.read(&folder.real.join(name))?),
+            Place::Numbered { .. } => Ok(None),
+        }
+    }
+
+    /// Writes a file of the results.
+    pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {
+        let path = self.stage().join(name);
+        make_folders(&self.disk, above(&path))?;
+        Ok(self.disk.create_file(&path, bytes.as_ref())?)
+    }
+
+    /// The command has failed. What it has finished is kept; the failure then says where, and how to go on.
+    pub(crate) fn unfinished(mut self, failure: Failure) -> Failure {
+        let finished = self.finished();
+        if finished == 0 {
+            return failure;
+        }
+        self.stays = true;
+        let are = if finished == 1 { "is" } else { "are" };
+        let kept = format!(
+            "{finished} of {} runs {are} finished and kept in `{}`; to go on: {}",
+            self.runs,
+            self.work.path.display(),
+            term::command_line()
+        );
+        Failure::Unfinished { cause: Box::new(failure), kept }
+    }
+
+    /// All runs are finished, but the results cannot be published. What was measured is left to the user.
+    pub(crate) fn unpublished(mut self, failure: Failure) -> Failure {
+        if self.finished() > 0 || matches!(failure, Failure::Interrupted) {
+            return self.unfinished(failure);
+        }
+        self.stays = true;
+        if !matches!(self.disk.kind(&self.work.replaced()), Ok(None)) {
+            let kept = "the next command with this --out puts the earlier results back".to_owned();
+            return Failure::Unfinished { cause: Box::new(failure), kept };
+        }
+        let left = self.work.hand_over(&self.disk);
+        let kept = format!("what was measured is in `{}`", left.display());
+        Failure::Unfinished { cause: Box::new(failure), kept }
+    }
+
+    /// Makes what is on the stage appear in its place. If that fails, what was there is untouched, and what was prepared is
+    /// kept; the failure says where.
+    pub(crate) fn publish(mut self) -> Result<Published, Failure> {
+        let swapped = self.complete().and_then(|files| self.swap().map(|folder| (folder, files)));
+        let (folder, files) = match swapped {
+            Ok(swapped) => swapped,
+            Err(failure) => return Err(self.unpublished(failure)),
         };
-        let blocked = files.iter().flat_map(|file| file.ancestors()).find(|path| foreign(path));
-        let folder = files.iter().find(|file| self.root.join(file).is_dir());
-        match blocked.or(folder.map(PathBuf::as_path)) {
-            None => Ok(()),
-            Some(path) => Err(Failure::usage(format!(
-                "`{}` was not written by narrows and is left alone; choose another --out",
-                self.root.join(path).display()
-            ))),
+        self.stays = true;
+        let disk = &self.disk;
+        if let Err(failure) = self.work.remove_old(disk).and_then(|()| self.work.remove(disk)) {
+            let work = self.work.path.display();
+            term::note(&format!("narrows: the results are complete, but `{work}` is left: {}", failure.message()));
         }
+        if let Place::Numbered { parent, .. } = &self.place {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            target::point_latest(disk, parent, &name);
+        }
+        let files = files.iter().map(|file| folder.join(file)).collect();
+        Ok(Published { folder, files })
     }
 
-    fn write_manifest<'a>(&self, files: impl Iterator<Item = &'a PathBuf>) -> Result<(), Failure> {
-        let lines: Vec<String> = files.map(|file| file.display().to_string()).collect();
-        let path = self.root.join(MANIFEST);
-        // Written in place, not renamed: the lock is on this very file.
-        fs::write(&path, format!("{HEADING}\n{}\n", lines.join("\n"))).map_err(|error| Failure::write(&path, &error))
+    /// Lists what is on the stage, and waits until the disk has it.
+    fn complete(&self) -> Result<BTreeSet<PathBuf>, Failure> {
+        let (disk, stage) = (&self.disk, self.stage());
+        let tree = Tree::of(disk, &stage)?;
+        let files: BTreeSet<PathBuf> = tree.files.into_iter().map(|(file, _)| file).collect();
+        let manifest = Manifest { id: Some(self.work.id.clone()), files: files.clone() };
+        disk.create_file(&stage.join(MANIFEST), manifest.text().as_bytes())?;
+        for path in files.iter().chain(&tree.folders) {
+            disk.sync(&stage.join(path))?;
+        }
+        disk.sync(&stage)?;
+        disk.sync(&self.work.path)?;
+        Ok(files)
     }
 
-    /// Removes a file of ours and the folders that are empty then. What cannot be removed stays.
-    fn remove(&self, file: &Path) {
-        if fs::remove_file(self.root.join(file)).is_ok() {
-            for dir in file.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty()) {
-                if fs::remove_dir(self.root.join(dir)).is_err() {
-                    break;
+    /// The one step. Gives the folder, as it is to be shown.
+    fn swap(&self) -> Result<PathBuf, Failure> {
+        let (disk, stage) = (&self.disk, self.stage());
+        let (shown, parent) = match &self.place {
+            Place::Folder(folder) => {
+                // It may have changed since it was claimed.
+                let replace = folder.check(disk, self.force)?;
+                disk.adopt_mode(&stage, &folder.real)?;
+                match replace {
+                    true => self.replace(folder)?,
+                    false => disk.rename(&stage, &folder.real)?,
+                }
+                (folder.shown.clone(), above(&folder.real))
+            }
+            Place::Numbered { parent, number, command } => {
+                let mut number = *number;
+                loop {
+                    let path = parent.join(Numbers::name(number, command));
+                    // Only an empty folder would be replaced.
+                    match disk.rename(&stage, &path) {
+                        Ok(()) => break (path, parent.as_path()),
+                        Err(_) if disk.kind(&path)?.is_some() => number += 1,
+                        Err(fault) => return Err(fault.into()),
+                    }
                 }
             }
+        };
+        // The results are in place; what may still go wrong is only that a power cut takes them back.
+        if let Err(fault) = disk.sync(parent) {
+            term::note(&format!("narrows: `{}` may not be on the disk yet: {}", shown.display(), fault.error));
         }
+        Ok(shown)
+    }
+
+    /// Old results go, new ones come.
+    fn replace(&self, folder: &Folder) -> Result<(), Failure> {
+        let (disk, stage) = (&self.disk, self.stage());
+        if disk.exchange(&stage, &folder.real)? {
+            return Ok(());
+        }
+        let replaced = self.work.replaced();
+        disk.rename(&folder.real, &replaced)?;
+        disk.rename(&stage, &folder.real).or_else(|fault| {
+            // If this fails, too, the next command does it.
+            disk.rename(&replaced, &folder.real)?;
+            Err(fault.into())
+        })
     }
 }
 
 impl Drop for Output {
-    /// Clears the stage; if nothing was published, leaves the place as it was found.
+    /// Leaves the place as it was found, unless there is something to go on from.
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(self.stage());
-        if !self.published && !self.created.is_empty() {
-            let _ = fs::remove_file(self.root.join(MANIFEST));
-            for dir in &self.created {
-                let _ = fs::remove_dir(dir);
+        if !self.stays && self.finished() == 0 {
+            let _ = self.work.remove(&self.disk);
+            remove_folders(&self.disk, &self.created);
+        }
+    }
+}
+
+/// The finished runs that the folder has; none without an index.
+fn found(disk: &Disk, work: &Work) -> Result<Finished, Failure> {
+    Ok(kept::parse(&disk.read(&work.index())?.unwrap_or_default()))
+}
+
+/// Are all of these runs among those that are asked for?
+fn asked_for(found: &Finished, request: Request<'_>) -> bool {
+    let asked: HashSet<&String> = request.keys.iter().collect();
+    found.keys().all(|key| asked.contains(key))
+}
+
+/// Makes a folder and those above it; those that were not there before, innermost first.
+fn make_folders(disk: &Disk, dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()).collect();
+    let mut created = Vec::new();
+    for dir in missing.into_iter().rev() {
+        match disk.create_folder(dir) {
+            Ok(true) => created.insert(0, dir.to_path_buf()),
+            // Another process was faster, or a file is there.
+            Ok(false) if dir.is_dir() => {}
+            Ok(false) => {
+                remove_folders(disk, &created);
+                let error = std::io::Error::from(std::io::ErrorKind::NotADirectory);
+                return Err(Failure::write(dir, &error));
+            }
+            Err(fault) => {
+                remove_folders(disk, &created);
+                return Err(fault.into());
             }
         }
     }
+    Ok(created)
 }
 
-/// The files that the list names; lines that lead out of the folder are not ours.
-fn read_manifest(path: &Path) -> Result<BTreeSet<PathBuf>, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| Failure::write(path, &error))?;
-    let files = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(PathBuf::from);
-    Ok(files.filter(|file| file.components().all(|part| matches!(part, Component::Normal(_)))).collect())
-}
-
-fn list_files(root: &Path, under: &Path, files: &mut BTreeSet<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(root.join(under))? {
-        let entry = entry?;
-        let path = under.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            list_files(root, &path, files)?;
-        } else {
-            files.insert(path);
-        }
+fn remove_folders(disk: &Disk, created: &[PathBuf]) {
+    for dir in created {
+        // One that is not empty is somebody's by now.
+        let _ = disk.remove_folder(dir);
     }
-    Ok(())
 }
 
 /// A name for a folder: letters, digits and `._=-` stay, anything else becomes a dash.

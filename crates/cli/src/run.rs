@@ -35,5 +35,5 @@ pub(crate) fn main(args: &Run) -> Result<(), Failure> {
         label: format!("{} seed {seed}", scenario.name),
         scenario: Scenario { seed, ..scenario.clone() },
     };
-    args.batch.execute(seeds.into_iter().map(planned).collect(), world)
+    args.batch.execute("run", seeds.into_iter().map(planned).collect(), world)
 }

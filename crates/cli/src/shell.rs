@@ -1,9 +1,9 @@
 //! `narrows shell`: a command behind a bottleneck.
-use crate::batch::{RUN_FILES, conclude};
+use crate::batch::conclude;
 use crate::failure::Failure;
 use crate::flags::whole;
 use crate::interrupt;
-use crate::output::Output;
+use crate::output::{OutArgs, Output, Request};
 use crate::term;
 use crate::watch::{Screen, Watching};
 use crate::world;
@@ -17,7 +17,6 @@ use narrows_scenario::result::folder;
 use narrows_scenario::shorthand::{self, FlowGroup};
 use narrows_scenario::{Flow, Hop, RateSpec, Record, Release, Scenario, summary_json};
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 /// Run a program, or an interactive shell, behind a bottleneck
 #[derive(clap::Args)]
@@ -71,9 +70,8 @@ pub(crate) struct Shell {
     /// Print the summary as JSON on stdout and nothing else; the program's output goes to stderr
     #[arg(long)]
     json: bool,
-    /// Folder for the results; what an earlier command wrote there is replaced
-    #[arg(short, long, value_name = "DIR", default_value = "narrows-out")]
-    out: PathBuf,
+    #[command(flatten)]
+    place: OutArgs,
     /// The program and its arguments [default: an interactive shell]
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -88,7 +86,8 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let scenario = args.scenario(&argv)?;
     let privilege = narrows_live::sandbox::gain().map_err(world::failure)?;
     interrupt::install()?;
-    let output = Output::claim(&args.out, &RUN_FILES.map(PathBuf::from))?;
+    let request = Request { out: args.place.out.as_deref(), force: args.place.force, command: "shell", keys: &[] };
+    let output = Output::claim(request)?;
     if args.command.is_empty() {
         // A prompt looks the same on either side of the bottleneck.
         term::note("narrows: a shell behind the bottleneck, until its exit; the other end is at $NARROWS_PEER");
@@ -113,13 +112,15 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     })?;
     // Ctrl-C was the program's; what was measured until then is a result.
     interrupt::answered();
-    let stage = output.stage();
-    folder::write(&stage, &scenario, &result).map_err(Failure::usage)?;
-    let shown = conclude(&stage, output)?;
+    folder::write(&output.stage(), &scenario, &result).map_err(Failure::usage)?;
+    let shown = conclude(output)?;
     if args.json {
+        if args.place.out.is_none() {
+            term::note(&format!("narrows: {}", shown.folder.display()));
+        }
         term::print(&summary_json(&result.summary))?;
     } else {
-        term::note(&shown);
+        term::note(&shown.text);
     }
     match status.code() {
         0 => Ok(()),

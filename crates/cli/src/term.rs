@@ -17,7 +17,18 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// Prints a line to stderr. A closed stderr is nobody's failure.
 pub(crate) fn note(line: &str) {
+    // The test harness captures only what goes through its own macros.
+    #[cfg(test)]
+    eprintln!("{line}");
+    #[cfg(not(test))]
     let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// The command as it was given, in words of a shell.
+pub(crate) fn command_line() -> String {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    // Only a NUL cannot be quoted, and no argument has one.
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
 
 /// Does stderr show a progress bar?

@@ -7,7 +7,7 @@
 //! use narrows_report::{Comparison, terminal, write_page};
 //! use std::path::Path;
 //!
-//! let folder = Path::new("narrows-out");
+//! let folder = Path::new("narrows-out/latest");
 //! let comparison = Comparison::load(folder)?;
 //! print!("{}", terminal::comparison(&comparison, &terminal::Style::default()));
 //! write_page(&comparison, folder)?;

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// Name of the page.
 pub const PAGE: &str = "report.html";
+/// A result that is replaced more often while it is read is not one to be read.
+const MOST_READS: usize = 1000;
 /// Name of the folder of figures.
 pub const FIGURES: &str = "svg";
 
@@ -21,8 +23,23 @@ struct Found {
 }
 
 impl Comparison {
-    /// Reads a result: the folder of a run, of repeated runs, or of a comparison.
+    /// Reads a result: the folder of a run, of repeated runs, or of a comparison. One that is replaced meanwhile is read again,
+    /// so that what is read is wholly the old result or wholly the new one.
     pub fn load(dir: &Path) -> Result<Comparison, ResultError> {
+        for _ in 0..MOST_READS {
+            let before = Identity::of(dir);
+            let loaded = Comparison::load_once(dir);
+            if before.is_that_of(dir) {
+                return loaded;
+            }
+        }
+        Err(ResultError {
+            path: dir.into(),
+            message: "cannot read this result: it is replaced all the time".to_owned(),
+        })
+    }
+
+    fn load_once(dir: &Path) -> Result<Comparison, ResultError> {
         let mut found = Vec::new();
         if is_run(dir) {
             found.push(Found { group: String::new(), run: read(dir)? });
@@ -50,6 +67,40 @@ impl Comparison {
         let mut comparison = Comparison { title, groups: grouped(found) };
         relabel(&mut comparison);
         Ok(comparison)
+    }
+}
+
+/// Which folder a name stands for. It is held open: its number could else be another folder's by and by.
+#[cfg(unix)]
+struct Identity(Option<fs::File>);
+
+#[cfg(unix)]
+impl Identity {
+    fn of(dir: &Path) -> Identity {
+        // Only a folder is opened: a FIFO would have to have another end.
+        Identity(dir.is_dir().then(|| fs::File::open(dir).ok()).flatten())
+    }
+
+    fn is_that_of(&self, dir: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let number = |found: fs::Metadata| (found.dev(), found.ino());
+        let held = self.0.as_ref().and_then(|held| held.metadata().ok()).map(number);
+        held == fs::metadata(dir).ok().filter(fs::Metadata::is_dir).map(number)
+    }
+}
+
+/// Elsewhere folders cannot be opened, and an open file keeps its folder from being replaced.
+#[cfg(not(unix))]
+struct Identity;
+
+#[cfg(not(unix))]
+impl Identity {
+    fn of(_: &Path) -> Identity {
+        Identity
+    }
+
+    fn is_that_of(&self, _: &Path) -> bool {
+        true
     }
 }
 
@@ -94,7 +145,9 @@ fn read(dir: &Path) -> Result<Run, ResultError> {
     let path = dir.join(folder::SCENARIO);
     let result = RunResult { summary: stored.summary, series: stored.series, cdfs: stored.cdfs };
     // Figures do not need the scenario; a page without it says less, but says it.
-    Ok(Run { result, scenario: Scenario::load(&path).ok(), scenario_text: fs::read_to_string(&path).ok() })
+    let scenario_text = folder::read_text(&path).ok();
+    let scenario = scenario_text.as_ref().and_then(|text| Scenario::parse(text, &path.display().to_string(), dir).ok());
+    Ok(Run { result, scenario, scenario_text })
 }
 
 /// Folders in a folder, by name; hidden ones are somebody's working space.
@@ -115,7 +168,7 @@ fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, ResultError> {
 
 /// The summaries that a comparison lists; none when there is no list.
 fn listed(path: &Path) -> Result<Vec<Summary>, ResultError> {
-    let Ok(text) = fs::read_to_string(path) else { return Ok(Vec::new()) };
+    let Ok(text) = folder::read_text(path) else { return Ok(Vec::new()) };
     let broken = |e: serde_json::Error| ResultError { path: path.into(), message: format!("not a summary: {e}") };
     if text.trim_start().starts_with('[') {
         serde_json::from_str(&text).map_err(broken)

@@ -115,8 +115,6 @@ fn how_times_were_kept_stands_before_the_cost() {
 fn what_goes_in_comes_out() {
     let dir = Folder::new("in-out");
     let (scenario, result) = (scenario(Path::new(""), "\"1mbit\""), result());
-    // Twice: the second replaces the first.
-    folder::write(&dir.0, &scenario, &result).unwrap();
     folder::write(&dir.0, &scenario, &result).unwrap();
     let stored = folder::read(&dir.0).unwrap();
     assert_eq!(stored.summary, result.summary);
@@ -217,19 +215,57 @@ fn a_folder_that_cannot_be_written_is_named() {
     let dir = Folder::new("blocked");
     fs::write(&dir.0, "a file where the folder should be").unwrap();
     let scenario = scenario(Path::new(""), "\"1mbit\"");
-    for error in [folder::prepare(&dir.0).unwrap_err(), folder::write(&dir.0, &scenario, &result()).unwrap_err()] {
-        let expected = format!("{}: cannot make the result folder: ", dir.0.display());
-        assert!(error.to_string().starts_with(&expected), "{error}");
-    }
+    let error = folder::write(&dir.0, &scenario, &result()).unwrap_err();
+    let expected = format!("{}: cannot make the result folder: ", dir.0.display());
+    assert!(error.to_string().starts_with(&expected), "{error}");
     fs::remove_file(&dir.0).unwrap();
-    folder::prepare(&dir.0).unwrap();
-    assert!(dir.names().is_empty());
-    // A name that is taken by a folder: the write fails, says where, and leaves no summary and no part behind.
+    // A name that is taken by a folder: the write fails, says where, and leaves no summary behind.
     fs::create_dir_all(dir.0.join("series.parquet/x")).unwrap();
     let error = folder::write(&dir.0, &scenario, &result()).unwrap_err();
     assert_eq!(error.path, dir.0.join("series.parquet"));
     assert!(!dir.0.join("summary.json").exists());
-    assert!(dir.names().iter().all(|name| !name.ends_with(".part")), "{:?}", dir.names());
+}
+
+#[test]
+fn a_result_is_never_overwritten() {
+    let dir = Folder::new("twice");
+    let scenario = scenario(Path::new(""), "\"1mbit\"");
+    folder::write(&dir.0, &scenario, &result()).unwrap();
+    let mut other = result();
+    other.summary.seed = 7;
+    let error = folder::write(&dir.0, &scenario, &other).unwrap_err();
+    assert!(error.to_string().contains("scenario.toml: cannot write: File exists"), "{error}");
+    assert_eq!(folder::read(&dir.0).unwrap().summary, result().summary);
+}
+
+/// A FIFO has no end until somebody opens its other side: whoever reads it hangs.
+#[cfg(unix)]
+#[test]
+fn links_and_fifos_are_not_written_through_and_not_waited_for() {
+    let dir = Folder::new("odd");
+    let scenario = scenario(Path::new(""), "\"1mbit\"");
+    for name in folder::files(&scenario) {
+        let _ = fs::remove_dir_all(&dir.0);
+        fs::create_dir_all(dir.0.join("result")).unwrap();
+        let (result_dir, victim) = (dir.0.join("result"), dir.0.join("victim"));
+        fs::write(&victim, "mine").unwrap();
+        std::os::unix::fs::symlink(&victim, result_dir.join(&name)).unwrap();
+        assert_eq!(folder::write(&result_dir, &scenario, &result()).unwrap_err().path, result_dir.join(&name));
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+        fs::remove_dir_all(&result_dir).unwrap();
+        folder::write(&result_dir, &scenario, &result()).unwrap();
+        fs::remove_file(result_dir.join(&name)).unwrap();
+        let fifo = std::process::Command::new("mkfifo").arg(result_dir.join(&name)).status();
+        assert!(fifo.unwrap().success());
+        match name.as_str() {
+            // It is not read again.
+            folder::SCENARIO => drop(folder::read(&result_dir).unwrap()),
+            _ => {
+                let said = folder::read(&result_dir).unwrap_err().to_string();
+                assert!(said.ends_with(&format!("{name}: cannot read this result: not a regular file")), "{said}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::flags::{MOST_JOBS, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
-use crate::output::Output;
+use crate::output::{Output, Request};
 use crate::term::{self, Paint};
 use crate::world::World;
 use narrows_core::congestion::ControllerConfig;
@@ -52,9 +52,12 @@ pub(crate) struct Linux {
     /// JSON on stdout and nothing else.
     #[arg(long)]
     json: bool,
-    /// Write the cells (linux.json) and the traces side by side (CSV) to this folder.
+    /// Write the cells (linux.json) and the traces side by side (CSV) to this folder, new or empty.
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Replace the results that --out holds.
+    #[arg(long, requires = "out")]
+    force: bool,
 }
 
 /// What the kernel itself adds to the `netem` delay on an idle path: the measured `min_rtt_ms` is 0.019–0.020 ms above the
@@ -156,7 +159,8 @@ struct Runnable {
 /// Runs the command.
 pub(crate) fn main(args: &Linux) -> Result<(), Failure> {
     interrupt::install()?;
-    let output = args.out.as_deref().map(|dir| Output::claim(dir, &[PathBuf::from("linux.json")])).transpose()?;
+    let request = |dir| Request { out: Some(dir), force: args.force, command: "linux", keys: &[] };
+    let output = args.out.as_deref().map(|dir| Output::claim(request(dir))).transpose()?;
     let options = Options { threads: args.jobs, quiet: args.json, world: World::Sim };
     let wanted = |set: &str| args.set.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(set));
     let cells = truth::cells()?.into_iter().filter(|cell| wanted(&cell.setting.set));
@@ -276,12 +280,9 @@ fn figures(result: &RunResult) -> Result<Figures, Failure> {
 }
 
 fn write_out(output: &Output, json: &serde_json::Value, traces: &[trace::Pair]) -> Result<(), Failure> {
-    let write = |name: &str, text: String| {
-        let path = output.stage().join(name);
-        std::fs::write(&path, text).map_err(|error| Failure::write(&path, &error))
-    };
-    write("linux.json", format!("{}\n", serde_json::to_string_pretty(json).map_err(Failure::other)?))?;
-    traces.iter().try_for_each(|pair| write(&pair.file_name(), pair.csv()))
+    let json = serde_json::to_string_pretty(json).map_err(Failure::other)?;
+    output.write("linux.json", format!("{json}\n"))?;
+    traces.iter().try_for_each(|pair| output.write(pair.file_name(), pair.csv()))
 }
 
 #[cfg(test)]

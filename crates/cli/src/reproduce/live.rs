@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::flags::{MOST_JOBS, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
-use crate::output::{Output, folder_name};
+use crate::output::{Output, Request, folder_name};
 use crate::term::{self, Paint};
 use crate::world::World;
 use cells::{Aim, Cell};
@@ -44,9 +44,12 @@ pub(crate) struct Live {
     /// JSON on stdout and nothing else.
     #[arg(long)]
     json: bool,
-    /// Write the table (live.json) and the result of every run, of both worlds, to this folder.
+    /// Write the table (live.json) and the result of every run, of both worlds, to this folder, new or empty.
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Replace the results that --out holds.
+    #[arg(long, requires = "out")]
+    force: bool,
 }
 
 /// Shorter runs are over before the flow has begun.
@@ -150,7 +153,8 @@ pub(crate) fn main(args: &Live) -> Result<(), Failure> {
     // Before there is a second thread.
     let live = World::live(narrows_live::Options { offload: !args.no_offload, ..narrows_live::Options::default() })?;
     interrupt::install()?;
-    let output = args.out.as_deref().map(|dir| Output::claim(dir, &[PathBuf::from("live.json")])).transpose()?;
+    let request = |dir| Request { out: Some(dir), force: args.force, command: "live", keys: &[] };
+    let output = args.out.as_deref().map(|dir| Output::claim(request(dir))).transpose()?;
     args.announce(chosen.len(), duration);
     let sims = run_cells(&chosen, args, duration, World::Sim, output.as_ref())?;
     let lives = run_cells(&chosen, args, duration, live, output.as_ref())?;
@@ -161,9 +165,8 @@ pub(crate) fn main(args: &Live) -> Result<(), Failure> {
         chosen.into_iter().zip(both).map(|(cell, (sim, live))| outcome(cell, sim, live, &aims)).collect();
     let json = table::json(&outcomes, duration, args.runs);
     if let Some(output) = output {
-        let path = output.stage().join("live.json");
         let text = serde_json::to_string_pretty(&json).map_err(Failure::other)?;
-        std::fs::write(&path, format!("{text}\n")).map_err(|error| Failure::write(&path, &error))?;
+        output.write("live.json", format!("{text}\n"))?;
         output.publish()?;
     }
     if args.json {

@@ -1,21 +1,19 @@
 //! `narrows reproduce PAPER`: a paper's studies, run and shown beside what was published.
 //!
-//! With `--out`, the figures of every finished run are kept in `runs.jsonl` there as they come, so that a long reproduction
-//! can be stopped and taken up again: a run is known by its scenario, its seed and the program's version.
+//! With `--out`, the figures of every finished run are kept as they come, so that a long reproduction can be stopped and taken
+//! up again. They are part of the results, as `runs.jsonl`, and `--force` takes them from results that it replaces.
 use crate::failure::Failure;
 use crate::flags::{MOST_JOBS, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
+use crate::kept;
+use crate::output::{Finished, Output, Request};
 use crate::term::{self, Paint};
 use crate::world::World;
 use narrows_report::sheet::{self, Sheet};
 use narrows_study::{Cell, Level, Report, Study};
-use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::Write as _;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 /// Flags of a reproduction.
 #[derive(clap::Args)]
@@ -38,10 +36,17 @@ pub(crate) struct Paper {
     /// JSON on stdout and nothing else.
     #[arg(long)]
     json: bool,
-    /// Write a page with the paper's figures redrawn (report.html), the figures (figures.json) and the runs (runs.jsonl) here.
+    /// Write a page with the paper's figures redrawn (report.html), the figures (figures.json) and the runs (runs.jsonl) to this
+    /// folder, new or empty.
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Replace the results that --out holds, whose runs are not made again.
+    #[arg(long, requires = "out")]
+    force: bool,
 }
+
+/// The finished runs, among the results.
+const RUNS: &str = "runs.jsonl";
 
 /// One study, with its cells.
 struct Planned {
@@ -56,13 +61,7 @@ struct Task {
     cell: usize,
     run: usize,
     key: String,
-}
-
-/// A finished run, as a line of `runs.jsonl`.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    key: String,
-    values: Vec<Option<f64>>,
+    job: Job,
 }
 
 /// Points of a line.
@@ -81,8 +80,11 @@ pub(crate) fn list() -> Result<(), Failure> {
     for paper in narrows_study::papers() {
         out += &format!("narrows reproduce {paper}\n");
         for study in narrows_study::studies(paper).map_err(Failure::other)? {
-            let count =
-                |level| Ok((study.cells(level).map_err(Failure::other)?.len() as u64) * study.effort(level).runs);
+            let count = |level| {
+                Ok::<u64, Failure>(
+                    (study.cells(level).map_err(Failure::other)?.len() as u64) * study.effort(level).runs,
+                )
+            };
             let (default, full) = (count(Level::Default)?, count(Level::Full)?);
             out += &format!("  {:<10} {}: {default} runs, --full {full}\n", study.figure, study.title);
         }
@@ -99,8 +101,17 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         _ => Level::Default,
     };
     let plan = plan(paper, args, level)?;
-    let kept = args.out.as_deref().map(Keeper::open).transpose()?;
-    let gathered = run(&plan, args, kept.as_ref())?;
+    let tasks = tasks(&plan)?;
+    let output = args.out.as_deref().map(|dir| claim(dir, args.force, &tasks)).transpose()?;
+    let gathered = match run(&plan, tasks, args.jobs, output.as_ref()) {
+        Ok(gathered) => gathered,
+        Err(failure) => {
+            return Err(match output {
+                Some(output) => output.unfinished(failure),
+                None => failure,
+            });
+        }
+    };
     let reports: Vec<_> =
         plan.iter().zip(&gathered).map(|(p, g)| p.study.report(&p.cells, &g.values, &g.drawn)).collect();
     let runs = plan.iter().map(|planned| planned.runs).min().unwrap_or(1);
@@ -120,26 +131,21 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         })
         .collect();
     let json = serde_json::json!({ "paper": paper, "figures": figures });
-    if let Some(dir) = &args.out {
-        let title = format!("Reproducing {paper}");
-        let page = sheet::page(&title, &sheets).map_err(Failure::other)?;
-        replace(&dir.join("report.html"), &page)?;
-        let text = serde_json::to_string_pretty(&json).map_err(Failure::other)?;
-        replace(&dir.join("figures.json"), &format!("{text}\n"))?;
-        let drawings = sheet::drawings(&title, &sheets);
-        let folder = dir.join(narrows_report::FIGURES);
-        if !drawings.is_empty() {
-            fs::create_dir_all(&folder).map_err(|error| Failure::write(&folder, &error))?;
+    let written = output.map(|output| {
+        let filled = write_out(&output, &format!("Reproducing {paper}"), &sheets, &json);
+        match filled {
+            Ok(()) => output.publish(),
+            Err(failure) => Err(output.unfinished(failure)),
         }
-        drawings.iter().try_for_each(|(name, svg)| replace(&folder.join(name), svg))?;
-    }
+    });
+    let written = written.transpose()?;
     if args.json {
         return term::print_json(&json);
     }
     let style = term::style();
     let mut out: String = sheets.iter().map(|sheet| sheet::text(sheet, &style) + "\n").collect();
-    if let Some(dir) = &args.out {
-        out += &format!("{}\n", dir.join("report.html").display());
+    if let Some(written) = written {
+        out += &format!("{}\n", written.folder.join(narrows_report::PAGE).display());
     }
     let broken = reports.iter().map(|report| report.broken().len()).sum::<usize>();
     if broken > 0 {
@@ -180,8 +186,44 @@ fn is_called(study: &Study, id: &str) -> bool {
     figure == id || number == id || number.split_once('-').is_some_and(within)
 }
 
+/// Every run of every cell.
+fn tasks(plan: &[Planned]) -> Result<Vec<Task>, Failure> {
+    let mut tasks = Vec::new();
+    for (study, planned) in plan.iter().enumerate() {
+        let metrics = format!("{:?}", planned.study.metrics);
+        for (cell, of) in planned.cells.iter().enumerate() {
+            for run in 0..planned.runs {
+                let scenario = of.scenario(run + 1).map_err(Failure::other)?;
+                let key = kept::key([metrics.as_str(), &scenario.to_toml()]);
+                let job = Job { label: format!("{} seed {}", of.name(), run + 1), scenario };
+                tasks.push(Task { study, cell, run: run as usize, key, job });
+            }
+        }
+    }
+    Ok(tasks)
+}
+
+/// Claims the folder, with the runs that a stopped command has finished and those of results that are to be replaced.
+fn claim(dir: &Path, force: bool, tasks: &[Task]) -> Result<Output, Failure> {
+    let keys: Vec<String> = tasks.iter().map(|task| task.key.clone()).collect();
+    let mut output = Output::claim(Request { out: Some(dir), force, command: "reproduce", keys: &keys })?;
+    let asked: HashSet<&String> = keys.iter().collect();
+    let replaced = kept::parse(&output.replaced(RUNS)?.unwrap_or_default());
+    let mut finished: Finished = replaced.into_iter().filter(|(key, _)| asked.contains(key)).collect();
+    finished.extend(output.found().clone());
+    if !finished.is_empty() {
+        output.take_up(finished, &BTreeSet::new())?;
+    }
+    Ok(output)
+}
+
 /// Runs what is not known yet.
-fn run(plan: &[Planned], args: &Paper, kept: Option<&Keeper>) -> Result<Vec<Gathered>, Failure> {
+fn run(
+    plan: &[Planned],
+    tasks: Vec<Task>,
+    threads: Option<u64>,
+    output: Option<&Output>,
+) -> Result<Vec<Gathered>, Failure> {
     let mut gathered: Vec<Gathered> = plan
         .iter()
         .map(|p| Gathered {
@@ -189,91 +231,44 @@ fn run(plan: &[Planned], args: &Paper, kept: Option<&Keeper>) -> Result<Vec<Gath
             drawn: vec![Vec::new(); p.cells.len()],
         })
         .collect();
-    let (mut jobs, mut tasks) = (Vec::new(), Vec::new());
-    for (s, planned) in plan.iter().enumerate() {
-        for (c, cell) in planned.cells.iter().enumerate() {
-            for run in 0..planned.runs {
-                let scenario = cell.scenario(run + 1).map_err(Failure::other)?;
-                let key = key(&planned.study, &scenario.to_toml());
-                let known = kept.and_then(|kept| kept.known.get(&key));
-                match known.filter(|_| run > 0 || !planned.study.draws_runs()) {
-                    Some(values) => gathered[s].values[c][run as usize].clone_from(values),
-                    None => {
-                        jobs.push(Job { label: format!("{} seed {}", cell.name(), run + 1), scenario });
-                        tasks.push(Task { study: s, cell: c, run: run as usize, key });
-                    }
-                }
+    let (mut jobs, mut missing) = (Vec::new(), Vec::new());
+    for Task { study, cell, run, key, job } in tasks {
+        let known = output.and_then(|output| output.known(&key));
+        match known.filter(|_| run > 0 || !plan[study].study.draws_runs()) {
+            Some(values) => gathered[study].values[cell][run] = values,
+            None => {
+                jobs.push(job);
+                missing.push((study, cell, run, key));
             }
         }
     }
-    let options = Options { threads: args.jobs, quiet: true, world: World::Sim };
+    let options = Options { threads, quiet: true, world: World::Sim };
     let results = grid::run(&jobs, options, |index, result| {
-        let Task { study, cell, run, key } = &tasks[index];
+        let (study, cell, run, key) = &missing[index];
         let planned = &plan[*study];
         let values = planned.study.measure(&result);
-        if let Some(kept) = kept {
-            kept.keep(&Kept { key: key.clone(), values: values.clone() })?;
+        if let Some(output) = output {
+            output.keep(key, &values)?;
         }
         let drawn = if *run == 0 { planned.study.draw(&planned.cells[*cell], &result) } else { Vec::new() };
         Ok((values, drawn))
     })?;
-    for (task, (values, drawn)) in tasks.iter().zip(results) {
-        let gathered = &mut gathered[task.study];
-        gathered.values[task.cell][task.run] = values;
-        if task.run == 0 {
-            gathered.drawn[task.cell] = drawn;
+    for ((study, cell, run, _), (values, drawn)) in missing.into_iter().zip(results) {
+        let gathered = &mut gathered[study];
+        gathered.values[cell][run] = values;
+        if run == 0 {
+            gathered.drawn[cell] = drawn;
         }
     }
     Ok(gathered)
 }
 
-/// By what a run is known: FNV-1a over the program's version, the metrics and the scenario.
-fn key(study: &Study, scenario: &str) -> String {
-    let metrics = format!("{:?}", study.metrics);
-    let text = [env!("CARGO_PKG_VERSION"), &metrics, scenario].join("\n");
-    let hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{hash:016x}")
-}
-
-/// The file of finished runs.
-struct Keeper {
-    known: HashMap<String, Vec<Option<f64>>>,
-    path: PathBuf,
-    file: Mutex<File>,
-}
-
-impl Keeper {
-    fn open(dir: &Path) -> Result<Keeper, Failure> {
-        fs::create_dir_all(dir).map_err(|error| Failure::write(dir, &error))?;
-        let path = dir.join("runs.jsonl");
-        let text = if path.exists() {
-            fs::read_to_string(&path).map_err(|error| Failure::write(&path, &error))?
-        } else {
-            String::new()
-        };
-        // A line that was cut off is a run that is made again.
-        let known =
-            text.lines().filter_map(|line| serde_json::from_str(line).ok()).map(|kept: Kept| (kept.key, kept.values));
-        let known = known.collect();
-        let mut file =
-            OpenOptions::new().create(true).append(true).open(&path).map_err(|error| Failure::write(&path, &error))?;
-        if !text.is_empty() && !text.ends_with('\n') {
-            file.write_all(b"\n").map_err(|error| Failure::write(&path, &error))?;
-        }
-        Ok(Keeper { known, path, file: Mutex::new(file) })
-    }
-
-    fn keep(&self, kept: &Kept) -> Result<(), Failure> {
-        let line = serde_json::to_string(kept).map_err(Failure::other)? + "\n";
-        let mut file = self.file.lock().map_err(Failure::other)?;
-        file.write_all(line.as_bytes()).map_err(|error| Failure::write(&self.path, &error))
-    }
-}
-
-/// Whoever looks sees the old file or the new one.
-fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let part = path.with_extension("part");
-    fs::write(&part, text).and_then(|()| fs::rename(&part, path)).map_err(|error| Failure::write(path, &error))
+/// Page, figures, drawings and the finished runs.
+fn write_out(output: &Output, title: &str, sheets: &[Sheet], json: &serde_json::Value) -> Result<(), Failure> {
+    output.write(narrows_report::PAGE, sheet::page(title, sheets).map_err(Failure::other)?)?;
+    let text = serde_json::to_string_pretty(json).map_err(Failure::other)?;
+    output.write("figures.json", format!("{text}\n"))?;
+    output.write(RUNS, output.index()?)?;
+    let folder = Path::new(narrows_report::FIGURES);
+    sheet::drawings(title, sheets).iter().try_for_each(|(name, svg)| output.write(folder.join(name), svg))
 }

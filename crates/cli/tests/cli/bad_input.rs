@@ -125,10 +125,14 @@ fn files_of_the_user_are_not_overwritten() {
     fs::create_dir(place.path("out")).expect("a folder");
     place.write("out/summary.json", "mine");
     place.write("good.toml", SCENARIO);
-    refused(&place, &["run", "good.toml", "--out", "out"], &["out/summary.json", "--out"]);
+    refused(
+        &place,
+        &["run", "good.toml", "--out", "out"],
+        &["`out` holds files that narrows did not write, such as `summary.json`", "--out"],
+    );
     assert_eq!(fs::read_to_string(place.path("out/summary.json")).expect("still there"), "mine");
     // The scenario itself, in the folder and under the name that the result would have.
     place.write("scenario.toml", SCENARIO);
-    refused(&place, &["run", "scenario.toml", "--out", "."], &["scenario.toml", "--out"]);
+    refused(&place, &["run", "scenario.toml", "--out", "."], &["`.` is the current folder", "--out ./results"]);
     assert_eq!(fs::read_to_string(place.path("scenario.toml")).expect("still there"), SCENARIO);
 }

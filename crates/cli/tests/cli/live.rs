@@ -68,7 +68,7 @@ fn a_scenario_in_both_worlds_and_the_difference() {
     for figure in ["down", "bulk", "even", "utilisation", "goodput"] {
         assert!(difference.contains(figure), "{figure} is not in\n{difference}");
     }
-    let table = place.ok(&["run", "x.toml", "--on", "live", "--ipv6", "--out", "live"]);
+    let table = place.ok(&["run", "x.toml", "--on", "live", "--ipv6", "--force", "--out", "live"]);
     assert!(table.contains("bulk") && table.contains("live/report.html"), "{table}");
 }
 

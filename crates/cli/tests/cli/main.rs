@@ -5,6 +5,8 @@ mod diff;
 mod docs;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(unix)]
+mod publish;
 mod reproduce;
 mod results;
 #[cfg(target_os = "linux")]

@@ -32,7 +32,7 @@ fn a_figure_has_published_beside_measured_and_leaves_a_page() {
 #[test]
 fn finished_runs_are_not_made_again_and_jobs_change_nothing() {
     let place = Place::new("reproduce_resume");
-    let args = |jobs| [&SMALL[..4], &["--runs", "3", "--jobs", jobs, "--json", "--out", "out"]].concat();
+    let args = |jobs| [&SMALL[..4], &["--runs", "3", "--jobs", jobs, "--json", "--out", "out", "--force"]].concat();
     let first = place.ok(&args("1"));
     let kept = place.path("out/runs.jsonl");
     let lines = fs::read_to_string(&kept).expect("the finished runs");

@@ -1,12 +1,10 @@
 //! What the commands leave behind: tables, JSON, folders; the same bytes for any number of threads.
-use crate::support::{Place, text};
+use crate::support::{Place, json, same_files, text, without_cost};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
 use narrows_scenario::Traffic;
-use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -16,17 +14,6 @@ const COMPARE: &[&str] =
 
 fn compare<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [COMPARE, more].concat()
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
-}
-
-/// A summary without the one key that differs from run to run.
-fn without_cost(mut summary: Value) -> Value {
-    let removed = summary.as_object_mut().and_then(|object| object.remove("cost"));
-    assert!(removed.is_some(), "a summary has a cost");
-    summary
 }
 
 #[test]
@@ -86,18 +73,18 @@ fn compare_writes_the_table_the_folder_and_only_json_when_asked() {
     for name in QueueConfig::NAMES {
         assert!(table.contains(name), "{name} in\n{table}");
         for file in ["scenario.toml", "summary.json", "series.parquet"] {
-            let path = place.path("narrows-out").join(name).join("seed-2").join(file);
+            let path = place.path("narrows-out/0001-compare").join(name).join("seed-2").join(file);
             assert!(path.is_file(), "{}", path.display());
         }
     }
-    assert!(table.contains("narrows-out/report.html") && table.contains(".svg"), "{table}");
-    let page = fs::read_to_string(place.path("narrows-out/report.html")).expect("the page");
+    assert!(table.contains("narrows-out/0001-compare/report.html") && table.contains(".svg"), "{table}");
+    let page = fs::read_to_string(place.path("narrows-out/latest/report.html")).expect("the page");
     assert!(page.contains("fifo"));
 
     let output = place.run(&compare(&["--runs", "2", "--json"]));
     let printed = text(&output.stdout);
-    assert_eq!(text(&output.stderr), "");
-    assert_eq!(printed, fs::read_to_string(place.path("narrows-out/summary.json")).expect("the summaries"));
+    assert_eq!(text(&output.stderr), "narrows: narrows-out/0002-compare\n");
+    assert_eq!(printed, fs::read_to_string(place.path("narrows-out/latest/summary.json")).expect("the summaries"));
     let summaries = json(&printed);
     let summaries = summaries.as_array().expect("an array");
     assert_eq!(summaries.len(), 2 * QueueConfig::NAMES.len());
@@ -112,7 +99,7 @@ fn run_writes_one_folder_and_its_scenario_runs_again() {
     assert_eq!(printed, fs::read_to_string(place.path("second/summary.json")).expect("the summary"));
     let first = fs::read_to_string(place.path("first/fifo-limit=20p/seed-1/summary.json")).expect("the summary");
     assert_eq!(without_cost(json(&printed)), without_cost(json(&first)));
-    let several = place.ok(&["run", "second/scenario.toml", "--runs", "2", "--json", "--out", "second"]);
+    let several = place.ok(&["run", "second/scenario.toml", "--runs", "2", "--json", "--out", "second", "--force"]);
     assert_eq!(json(&several).as_array().map(Vec::len), Some(2));
     assert!(!place.path("second/series.parquet").exists(), "the single run is gone");
     let diff = place.ok(&["diff", "first/fifo-limit=20p/seed-1", "second/seed-2"]);
@@ -147,63 +134,32 @@ fn one_run_of_many_flows_is_the_same_on_one_thread_and_on_two() {
     assert!(same_files(&place, "1", "2") >= 3);
 }
 
-/// Are the same files in two folders, the same but for their cost? How many there are.
-fn same_files(place: &Place, one: &str, other: &str) -> usize {
-    let names = place.files(one);
-    assert_eq!(names, place.files(other));
-    let compared: Vec<&PathBuf> = names.iter().filter(|name| !is_page(name)).collect();
-    for name in &compared {
-        let [a, b] = [one, other].map(|out| fs::read(place.path(out).join(name)).expect("a result file"));
-        match name.ends_with("summary.json") {
-            true => assert_eq!(stripped(&a), stripped(&b), "{}", name.display()),
-            false => assert!(a == b, "{} differs between {one} and {other}", name.display()),
-        }
-    }
-    compared.len()
-}
-
-/// The page may show what a run cost.
-fn is_page(name: &Path) -> bool {
-    name.extension().is_some_and(|ext| ext == "html")
-}
-
-fn stripped(bytes: &[u8]) -> Vec<Value> {
-    match json(&text(bytes)) {
-        Value::Array(summaries) => summaries.into_iter().map(without_cost).collect(),
-        summary => vec![without_cost(summary)],
-    }
-}
-
-#[test]
-fn an_earlier_comparison_does_not_mix_into_a_later_one() {
-    let place = Place::new("stale");
-    place.ok(&compare(&["--queues", "fifo:limit=10p,fifo:limit=20p", "--out", "out"]));
-    place.write("out/notes.txt", "mine");
-    place.write("out/fifo-limit=10p/notes.txt", "mine");
-    place.ok(&compare(&["--queues", "fifo:limit=30p", "--out", "out"]));
-    let page = fs::read_to_string(place.path("out/report.html")).expect("the page");
-    assert!(page.contains("limit=30p") && !page.contains("limit=10p") && !page.contains("limit=20p"));
-    assert!(!place.path("out/fifo-limit=20p").exists());
-    let left = place.files("out/fifo-limit=10p");
-    assert_eq!(left, [PathBuf::from("notes.txt")], "only what is not ours");
-    assert!(place.path("out/notes.txt").exists());
-    let partial = place.files("out").iter().any(|file| file.starts_with(".narrows-partial"));
-    assert!(!partial);
-}
-
 #[test]
 fn ctrl_c_ends_a_run_soon_and_leaves_nothing_half_written() {
     let place = Place::new("interrupt");
     place.ok(&compare(&["--queues", "fifo", "--out", "out"]));
     let (before, summary) = (place.files("out"), fs::read(place.path("out/summary.json")).expect("the summary"));
-    let args = ["compare", "--flows", "new_reno", "--duration", "10h", "--runs", "4", "--jobs", "2", "--out", "out"];
+    let args = [
+        "compare",
+        "--flows",
+        "new_reno",
+        "--duration",
+        "10h",
+        "--runs",
+        "4",
+        "--jobs",
+        "2",
+        "--out",
+        "out",
+        "--force",
+    ];
     let mut child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    while !place.path("out/.narrows-partial").exists() {
+    while !place.path("out.unfinished/runs.jsonl").exists() {
         assert!(child.try_wait().expect("a child").is_none(), "it ended before it began");
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(Duration::from_millis(300));
-    let second = place.run(&compare(&["--out", "out"]));
+    let second = place.run(&compare(&["--out", "out", "--force"]));
     assert_eq!(second.status.code(), Some(2), "two programs do not write one folder");
     assert!(text(&second.stderr).contains("another narrows is writing"), "{}", text(&second.stderr));
     let kill = format!("kill -INT {}", child.id());
@@ -227,6 +183,7 @@ fn ctrl_c_ends_a_run_soon_and_leaves_nothing_half_written() {
     assert!(text(&output.stderr).contains("interrupted"));
     assert_eq!(place.files("out"), before, "the earlier result is whole and nothing is added");
     assert_eq!(fs::read(place.path("out/summary.json")).expect("the summary"), summary);
+    assert!(!place.path("out.unfinished").exists());
 }
 
 #[test]

@@ -99,9 +99,9 @@ impl<'a> Running<'a> {
         Running { place, name, child: child.expect("the program starts") }
     }
 
-    /// `narrows shell ARGS -- bash -c SCRIPT`, with its results in a folder of the run's name.
+    /// `narrows shell ARGS -- bash -c SCRIPT`, with its results in a folder of the run's name, in place of those before.
     fn shell(place: &'a Place, name: &'static str, args: &[&str], script: &str) -> Running<'a> {
-        let mut all = vec!["shell", "--out", name];
+        let mut all = vec!["shell", "--force", "--out", name];
         all.extend(args);
         all.extend(["--", "bash", "-c", script]);
         Running::start(place, name, place.command(&all))

@@ -1,4 +1,5 @@
 //! The built program, run in a folder of its own.
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -56,4 +57,42 @@ impl Place {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+pub(crate) fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+/// A summary without the one key that differs from run to run.
+pub(crate) fn without_cost(mut summary: Value) -> Value {
+    let removed = summary.as_object_mut().and_then(|object| object.remove("cost"));
+    assert!(removed.is_some(), "a summary has a cost");
+    summary
+}
+
+/// Are the same files in two folders, the same but for their cost? How many there are.
+pub(crate) fn same_files(place: &Place, one: &str, other: &str) -> usize {
+    let names = place.files(one);
+    assert_eq!(names, place.files(other));
+    let compared: Vec<&PathBuf> = names.iter().filter(|name| !is_of_one_command(name)).collect();
+    for name in &compared {
+        let [a, b] = [one, other].map(|out| fs::read(place.path(out).join(name)).expect("a result file"));
+        match name.ends_with("summary.json") {
+            true => assert_eq!(stripped(&a), stripped(&b), "{}", name.display()),
+            false => assert!(a == b, "{} differs between {one} and {other}", name.display()),
+        }
+    }
+    compared.len()
+}
+
+/// The page may show what a run cost; the list of files says which command it was.
+fn is_of_one_command(name: &Path) -> bool {
+    name.extension().is_some_and(|ext| ext == "html") || name.ends_with(".narrows")
+}
+
+fn stripped(bytes: &[u8]) -> Vec<Value> {
+    match json(&text(bytes)) {
+        Value::Array(summaries) => summaries.into_iter().map(without_cost).collect(),
+        summary => vec![without_cost(summary)],
+    }
 }

@@ -1,14 +1,14 @@
 //! Result folders: `scenario.toml` as run, `summary.json`, `series.parquet`, `cdf.parquet`, and the traces of links.
 //!
-//! Each file is written under a temporary name beside it and renamed when it is complete, `summary.json` last: whoever
-//! finds a summary finds all of its run, whenever the program was stopped.
+//! [`write()`] makes new files only, `summary.json` last: a folder with a summary has all of its run, whenever the program was
+//! stopped. To replace results, write them elsewhere and rename the folder.
 use super::table::{self, Curve};
 use super::{Cdf, RunResult, Series, Summary};
 use crate::model::{RateSpec, Scenario};
 use crate::parse::trace;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The scenario as run.
@@ -52,16 +52,22 @@ fn error(path: &Path, doing: &str, error: impl fmt::Display) -> ResultError {
     ResultError { path: path.into(), message: format!("{doing}: {error}") }
 }
 
-/// Makes the folder and tries to write in it, so that a run of an hour does not end with "permission denied".
-pub fn prepare(dir: &Path) -> Result<(), ResultError> {
-    fs::create_dir_all(dir).map_err(|e| error(dir, "cannot make the result folder", e))?;
-    Part::write(dir, SUMMARY, b"").map(drop)
+/// The texts of a folder that say what was run, by file name: the scenario, and the traces that it names.
+pub fn inputs(scenario: &Scenario) -> Vec<(String, String)> {
+    let (scenario, mut texts) = with_traces_beside(scenario);
+    texts.push((SCENARIO.to_owned(), scenario.to_toml()));
+    texts
 }
 
-/// Writes a run's results. Files of an earlier run in the same folder are replaced.
+/// The names of the files that [`write()`] makes for a scenario.
+pub fn files(scenario: &Scenario) -> Vec<String> {
+    let inputs = inputs(scenario).into_iter().map(|(name, _)| name);
+    inputs.chain([SERIES, CDFS, SUMMARY].map(str::to_owned)).collect()
+}
+
+/// Writes a run's results to a folder, which is made if need be. A file that is there already is an error and stays as it is.
 pub fn write(dir: &Path, scenario: &Scenario, result: &RunResult) -> Result<(), ResultError> {
     fs::create_dir_all(dir).map_err(|e| error(dir, "cannot make the result folder", e))?;
-    let (scenario, traces) = with_traces_beside(scenario);
     let table = |name: &str, bytes: parquet::errors::Result<Vec<u8>>| {
         bytes.map_err(|e| error(&dir.join(name), "cannot encode", e))
     };
@@ -72,31 +78,33 @@ pub fn write(dir: &Path, scenario: &Scenario, result: &RunResult) -> Result<(), 
         .collect();
     let cdfs: Vec<Curve<'_>> =
         result.cdfs.iter().map(|cdf| Curve { source: &cdf.source, metric: &cdf.metric, points: &cdf.points }).collect();
-    let mut parts = Vec::new();
-    for (name, text) in &traces {
-        parts.push(Part::write(dir, name, text.as_bytes())?);
+    for (name, text) in inputs(scenario) {
+        write_new(dir, &name, text.as_bytes())?;
     }
-    parts.push(Part::write(dir, SCENARIO, scenario.to_toml().as_bytes())?);
-    parts.push(Part::write(dir, SERIES, &table(SERIES, table::write(&series, "time_s", "value"))?)?);
-    parts.push(Part::write(dir, CDFS, &table(CDFS, table::write(&cdfs, "value", "share"))?)?);
-    parts.push(Part::write(dir, SUMMARY, super::summary_json(&result.summary).as_bytes())?);
-    // From here on the folder holds no complete run until the new summary is there.
-    let old = dir.join(SUMMARY);
-    match fs::remove_file(&old) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(error(&old, "cannot replace", e)),
-        _ => {}
-    }
-    parts.into_iter().try_for_each(Part::publish)
+    write_new(dir, SERIES, &table(SERIES, table::write(&series, "time_s", "value"))?)?;
+    write_new(dir, CDFS, &table(CDFS, table::write(&cdfs, "value", "share"))?)?;
+    write_new(dir, SUMMARY, super::summary_json(&result.summary).as_bytes())
+}
+
+/// Writes a file that must not be there yet; what a name stands for, a link or a FIFO, is left alone.
+fn write_new(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), ResultError> {
+    let path = dir.join(name);
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        // The next file must not be on the disk before this one is.
+        file.write_all(bytes).and_then(|()| file.sync_all())
+    };
+    write().map_err(|e| error(&path, "cannot write", e))
 }
 
 /// Reads a folder.
 pub fn read(dir: &Path) -> Result<Stored, ResultError> {
     let open = |name: &str| {
         let path = dir.join(name);
-        File::open(&path).map(|file| (file, path.clone())).map_err(|e| error(&path, "cannot read this result", e))
+        open_file(&path).map(|file| (file, path.clone())).map_err(|e| error(&path, "cannot read this result", e))
     };
     let path = dir.join(SUMMARY);
-    let text = fs::read_to_string(&path).map_err(|e| error(&path, "cannot read this result", e))?;
+    let text = read_text(&path).map_err(|e| error(&path, "cannot read this result", e))?;
     let summary = serde_json::from_str(&text).map_err(|e| error(&path, "not a summary", e))?;
     let curves = |name: &str, x: &str, y: &str| {
         let (file, path) = open(name)?;
@@ -109,6 +117,22 @@ pub fn read(dir: &Path) -> Result<Stored, ResultError> {
     Ok(Stored { summary, series, cdfs })
 }
 
+/// The text of a file of a result. Anything but a regular file is refused: a FIFO or a device might never end.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open_file(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn open_file(path: &Path) -> io::Result<File> {
+    let regular = |meta: &fs::Metadata| match meta.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+    };
+    regular(&fs::metadata(path)?)?;
+    File::open(path)
+}
+
 /// The scenario with its traces in the folder itself, and their texts: a folder can be run again wherever it is.
 fn with_traces_beside(scenario: &Scenario) -> (Scenario, Vec<(String, String)>) {
     let (mut scenario, mut traces) = (scenario.clone(), Vec::new());
@@ -119,36 +143,4 @@ fn with_traces_beside(scenario: &Scenario) -> (Scenario, Vec<(String, String)>) 
         }
     }
     (scenario, traces)
-}
-
-/// A file that is complete but for its name; it is removed again unless it is published.
-struct Part {
-    part: PathBuf,
-    path: PathBuf,
-}
-
-impl Part {
-    fn write(dir: &Path, name: &str, bytes: &[u8]) -> Result<Part, ResultError> {
-        let path = dir.join(name);
-        let part = Part { part: dir.join(format!(".{name}.{}.part", std::process::id())), path };
-        let write = || {
-            let mut file = File::create(&part.part)?;
-            file.write_all(bytes)?;
-            // The name must not reach the disk before the content does.
-            file.sync_all()
-        };
-        write().map_err(|e| error(&part.path, "cannot write", e))?;
-        Ok(part)
-    }
-
-    fn publish(self) -> Result<(), ResultError> {
-        fs::rename(&self.part, &self.path).map_err(|e| error(&self.path, "cannot write", e))
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // After a rename there is nothing left to remove.
-        let _ = fs::remove_file(&self.part);
-    }
 }

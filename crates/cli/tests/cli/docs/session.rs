@@ -87,7 +87,7 @@ impl Session {
     fn has(&self, need: &str) -> bool {
         match need {
             "root" => self.shell("test $(id -u) = 0").status.success(),
-            "live" => self.shell("narrows shell --out .probe -- true").status.success(),
+            "live" => self.shell("narrows shell --out .probe --force -- true").status.success(),
             "pandas" | "duckdb" => self.shell(&format!("python3 -c 'import {need}'")).status.success(),
             program => self.shell(&format!("command -v {program}")).status.success(),
         }

@@ -124,7 +124,7 @@ fn an_interactive_shell_has_the_terminal() {
     assert_eq!(terminal.ends(), Some(5), "{}", terminal.all());
     let all = terminal.all();
     assert!(!all.contains("no job control") && !all.contains("panicked"), "{all}");
-    terminal.shows("narrows-out/report.html");
+    terminal.shows("narrows-out/0001-shell/report.html");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn what_is_watched_is_drawn_below_what_the_program_prints() {
     let args = ["shell", "--watch", "--queue", "cocoa", "--", "bash", "-c", script];
     let mut terminal = Terminal::start(&place, &args);
     assert_eq!(terminal.ends(), Some(3), "{}", terminal.all());
-    terminal.shows("narrows-out/report.html");
+    terminal.shows("narrows-out/0001-shell/report.html");
     let all = terminal.all();
     for n in 1..=4 {
         assert!(all.contains(&format!("line {n}")), "{all}");
