@@ -51,8 +51,9 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
         Privilege::UserNamespace => Namespace::create()?,
     };
     let inner = Namespace::create()?;
-    let block = Block::free_in(&outer)?;
-    let devices = [device(&inner, &block, mtu, true)?, device(&outer, &block, mtu, false)?];
+    let sizes = TunSpec { mtu, queue: DEVICE_QUEUE, ..TunSpec::default() };
+    let (block, outer_device) = Block::take(&outer, &sizes)?;
+    let devices = [inner_device(&inner, &block, sizes)?, outer_device];
     let peers = block.outer().map(|(address, _)| address);
     launch.argv = launch.argv.into_iter().map(|word| filled(word, peers[0])).collect();
     launch.env.extend(PEER.iter().zip(peers).map(|(name, address)| (OsString::from(name), address.to_string().into())));
@@ -201,8 +202,8 @@ fn filled(word: OsString, peer: IpAddr) -> OsString {
     }
 }
 
-fn device(namespace: &Namespace, block: &Block, mtu: u32, is_inner: bool) -> Result<Tun, LiveError> {
-    let addresses = if is_inner { block.inner() } else { block.outer() };
+/// The end on the command's side: everything is reached through it.
+fn inner_device(namespace: &Namespace, block: &Block, sizes: TunSpec) -> Result<Tun, LiveError> {
     let everywhere = |(address, _): (IpAddr, u8)| Route {
         to: Some(match address {
             IpAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED.into(), 0),
@@ -211,7 +212,7 @@ fn device(namespace: &Namespace, block: &Block, mtu: u32, is_inner: bool) -> Res
         via: None,
         src: None,
     };
-    let routes = if is_inner { addresses.map(everywhere).to_vec() } else { Vec::new() };
-    let spec = TunSpec { mtu, addresses: addresses.to_vec(), routes, queue: DEVICE_QUEUE, ..TunSpec::default() };
+    let addresses = block.inner();
+    let spec = TunSpec { addresses: addresses.to_vec(), routes: addresses.map(everywhere).to_vec(), ..sizes };
     Tun::create(namespace, &spec)
 }

@@ -6,28 +6,31 @@
 //! everything that is further in. A namespace finds its own block by the address that ends in .2.
 //!
 //! IPv6 is fd6e:6172:7277::/96 (RFC 4193) with the IPv4 address behind it.
+//!
+//! The outer end's device reserves the block. It is called `narrowsN` after the block's place in the one around it, and the
+//! kernel gives a name in a network namespace to one device only. Two shells that look at the same moment therefore get
+//! different blocks. Making a device takes `CAP_NET_ADMIN`, so a user without it cannot occupy the names, and the device goes
+//! with the process that made it.
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use super::Namespace;
 use super::netlink::Netlink;
+use super::{Namespace, Tun, TunSpec, tun};
 use crate::LiveError;
 
-/// Addresses of one link and of everything behind its inner end. Nobody else in the namespace gets the same while this lives.
+/// Addresses of one link and of everything behind its inner end. Nobody else in the namespace gets the same while the outer
+/// end's device lives.
 #[derive(Debug)]
 pub struct Block {
     cut: Cut,
-    /// A socket whose name is the block's: names are the namespace's own, and go with the process.
-    _reserved: UnixDatagram,
 }
 
 impl Block {
-    /// One that is free in the namespace where the link's outer end will be.
+    /// Takes a block that is free in this namespace by making the link's outer end there. `spec` gives everything about the
+    /// device but its name and addresses.
     ///
     /// # Errors
-    /// When shells are nested deeper than four, or every block is in use.
-    pub fn free_in(namespace: &Namespace) -> Result<Block, LiveError> {
+    /// When shells are nested deeper than four, every block is in use, or the device cannot be made.
+    pub fn take(namespace: &Namespace, spec: &TunSpec) -> Result<(Block, Tun), LiveError> {
         namespace.run(|| {
             let failed = || LiveError::system("list the addresses and routes of a namespace");
             let mut netlink = Netlink::open().map_err(failed())?;
@@ -38,10 +41,14 @@ impl Block {
             let candidates = own.map_or_else(|| Some(Cut::outermost()), Cut::inside);
             let candidates =
                 candidates.ok_or_else(|| LiveError::Unsupported("shells nest four deep, not deeper".into()))?;
-            let free = candidates.filter(|cut| !taken.iter().any(|&(to, prefix)| cut.holds(to, prefix)));
-            free.into_iter()
-                .find_map(|cut| Some(Block { cut, _reserved: reserve(cut)? }))
-                .ok_or_else(|| LiveError::Unsupported("every block of 100.64.0.0/10 is in use here".into()))
+            for cut in candidates.filter(|cut| !taken.iter().any(|&(to, prefix)| cut.holds(to, prefix))) {
+                let spec = TunSpec { name: cut.device(), addresses: cut.host(1).to_vec(), ..spec.clone() };
+                // Another shell may have taken the block since we looked: then its device has the name.
+                if let Some(device) = tun::make(&spec)? {
+                    return Ok((Block { cut }, device));
+                }
+            }
+            Err(LiveError::Unsupported("every block of 100.64.0.0/10 is in use here".into()))
         })?
     }
 
@@ -100,6 +107,12 @@ impl Cut {
         prefix >= self.prefix && (address ^ self.base) >> (32 - self.prefix) == 0
     }
 
+    /// The name of the outer end's device: inside a block the first part, and with it `narrows0`, is the own link's.
+    fn device(self) -> String {
+        let parts = if self.prefix == OUTERMOST { OUTERMOST - WHOLE.prefix } else { STEP };
+        format!("narrows{}", self.base >> (32 - self.prefix) & ((1 << parts) - 1))
+    }
+
     fn host(self, number: u32) -> [(IpAddr, u8); 2] {
         let v4 = self.base | number;
         let v6 = V6 | u128::from(v4);
@@ -113,12 +126,6 @@ fn v4(all: Vec<(IpAddr, u8)>) -> Vec<(u32, u8)> {
         IpAddr::V6(_) => None,
     };
     all.into_iter().filter_map(only).collect()
-}
-
-/// Between looking and using, somebody else may have looked, too.
-fn reserve(cut: Cut) -> Option<UnixDatagram> {
-    let name = format!("narrows {}/{}", Ipv4Addr::from(cut.base), cut.prefix);
-    UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -161,6 +168,16 @@ mod tests {
             [("100.65.17.241", 28), ("100.64.0.2", 18), ("100.64.1.2", 16), ("192.0.2.2", 24), ("100.64.0.2", 32)]
         {
             assert_eq!(Cut::of_inner(number(other), prefix), None, "{other}/{prefix}");
+        }
+    }
+
+    #[test]
+    fn parts_of_one_block_have_devices_of_different_names() {
+        let names = |blocks: Box<dyn Iterator<Item = Cut>>| blocks.map(Cut::device).collect::<Vec<_>>();
+        let numbered = |numbers: std::ops::Range<u32>| numbers.map(|n| format!("narrows{n}")).collect::<Vec<_>>();
+        assert_eq!(names(Cut::outermost()), numbered(0..64));
+        for around in [cut("100.65.0.0", 16), cut("100.65.16.0", 20), cut("100.65.17.0", 24)] {
+            assert_eq!(names(around.inside().unwrap()), numbered(1..16), "narrows0 is the inner end in {around:?}");
         }
     }
 

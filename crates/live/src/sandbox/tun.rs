@@ -86,7 +86,10 @@ impl Tun {
     /// # Errors
     /// When there is no TUN driver, the name is taken, or an address or a route is refused.
     pub fn create(namespace: &Namespace, spec: &TunSpec) -> Result<Tun, LiveError> {
-        namespace.run(|| make(spec))?
+        namespace.run(|| make(spec))??.ok_or_else(|| {
+            let error = io::Error::from_raw_os_error(libc::EBUSY);
+            LiveError::System { doing: format!("make the TUN device {}", spec.name), error }
+        })
     }
 
     /// Its name.
@@ -127,17 +130,23 @@ const HEADER: i32 = 10;
 /// in super-packets, with ECN.
 const OFFLOADS: u32 = 0x01 | 0x02 | 0x04 | 0x08;
 
-/// On a thread in the device's namespace.
-fn make(spec: &TunSpec) -> Result<Tun, LiveError> {
+/// On a thread in the device's namespace; none when another device there has the name.
+pub(super) fn make(spec: &TunSpec) -> Result<Option<Tun>, LiveError> {
     let file = privilege::open_device()?;
-    let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
-    let name = sys::attach(&file, &spec.name, flags).map_err(|error| match error.raw_os_error() {
-        Some(libc::EPERM) => LiveError::NotAllowed(
-            "a TUN device needs CAP_NET_ADMIN in its network namespace: run narrows as root, or in a container with `--cap-add NET_ADMIN`"
-                .into(),
-        ),
-        _ => LiveError::System { doing: format!("make the TUN device {}", spec.name), error },
-    })?;
+    let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL;
+    let name = match sys::attach(&file, &spec.name, flags) {
+        Ok(name) => name,
+        Err(error) => {
+            return match error.raw_os_error() {
+                Some(libc::EBUSY) => Ok(None),
+                Some(libc::EPERM) => Err(LiveError::NotAllowed(
+                    "a TUN device needs CAP_NET_ADMIN in its network namespace: run narrows as root, or in a container with `--cap-add NET_ADMIN`"
+                        .into(),
+                )),
+                _ => Err(LiveError::System { doing: format!("make the TUN device {}", spec.name), error }),
+            };
+        }
+    };
     let failed = |doing: &str| LiveError::system(format!("{doing} {name}"));
     sys::set_header_len(&file, HEADER).map_err(failed("set the header of"))?;
     sys::set_offloads(&file, if spec.offload { OFFLOADS } else { 0 }).map_err(failed("set the offloads of"))?;
@@ -159,7 +168,7 @@ fn make(spec: &TunSpec) -> Result<Tun, LiveError> {
         let doing = format!("add the route {to} through {name}");
         netlink.add_route(index, route, route.family()).map_err(LiveError::system(doing))?;
     }
-    Ok(Tun { file, name, ipv6, index, netlink: Mutex::new(netlink) })
+    Ok(Some(Tun { file, name, ipv6, index, netlink: Mutex::new(netlink) }))
 }
 
 fn index_of(name: &str) -> io::Result<u32> {

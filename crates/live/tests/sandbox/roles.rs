@@ -51,8 +51,8 @@ fn shell() -> ExitCode {
 
 fn nest(deep: u32) -> ExitCode {
     let outside = Namespace::current().unwrap();
-    let block = match Block::free_in(&outside) {
-        Ok(block) => block,
+    let (block, _outer) = match Block::take(&outside, &TunSpec::default()) {
+        Ok(taken) => taken,
         Err(error) => {
             println!("{error}");
             return ExitCode::SUCCESS;
@@ -61,10 +61,9 @@ fn nest(deep: u32) -> ExitCode {
     println!("{}/{} {}/{}", block.outer()[0].0, block.outer()[0].1, block.inner()[1].0, block.inner()[1].1);
     io::stdout().flush().unwrap();
     let inside = Namespace::create().unwrap();
-    let of = |addresses: [_; 2], routes| TunSpec { addresses: addresses.to_vec(), routes, ..TunSpec::default() };
-    let _outer = Tun::create(&outside, &of(block.outer(), Vec::new())).unwrap();
     let via = |i: usize| Route { to: None, via: Some(block.outer()[i].0), src: Some(block.inner()[i].0) };
-    let _inner = Tun::create(&inside, &of(block.inner(), vec![via(0), via(1)])).unwrap();
+    let (addresses, routes) = (block.inner().to_vec(), vec![via(0), via(1)]);
+    let _inner = Tun::create(&inside, &TunSpec { addresses, routes, ..TunSpec::default() }).unwrap();
     if deep > 1 {
         let launch = Launch {
             argv: vec![std::env::current_exe().unwrap().into()],
