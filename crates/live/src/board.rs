@@ -1,6 +1,7 @@
 //! What the ends of flows tell the records.
 //!
 //! The ends run on threads of their own and post what they see; the thread that records takes it once per sampling interval.
+use crate::frame::FlowKey;
 use narrows_core::Span;
 use narrows_world::meters::{Meters, SenderStats};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What is known of a flow. Counters count from the flow's start; lists and meters are what came since the last taking.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
+    /// Whose it is, where places on the board change hands. It is void for any other flow.
+    pub whose: Option<FlowKey>,
     /// The sender's state when it was last looked at.
     pub meters: Option<Meters>,
     /// Round-trip times, as the sender has smoothed them.
@@ -56,6 +59,7 @@ impl Board {
         let Some(slot) = self.slots.get(flow) else { return Report::default() };
         let mut report = slot.lock();
         let taken = Report {
+            whose: report.whose,
             meters: report.meters.take(),
             rtts: std::mem::take(&mut report.rtts),
             completions: std::mem::take(&mut report.completions),
@@ -72,6 +76,16 @@ impl Board {
     /// The receiving application has read so many bytes; returns how many in all.
     pub fn read(&self, flow: usize, bytes: u64) -> u64 {
         self.slots[flow].payload.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+
+    /// Changes what is posted of a found flow. What was posted of another in its place is gone.
+    pub fn post_of(&self, place: usize, flow: FlowKey, change: impl FnOnce(&mut Report)) {
+        self.post(place, |report| {
+            if report.whose != Some(flow) {
+                *report = Report { whose: Some(flow), ..Report::default() };
+            }
+            change(report);
+        });
     }
 
     /// Changes what is posted of a flow.

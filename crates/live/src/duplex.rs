@@ -11,10 +11,14 @@ use crate::sandbox::Tun;
 use crate::view::View;
 use crate::waiting::Waiting;
 use narrows_core::Time;
+use narrows_world::record::Bound;
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+
+/// Points of a series when the length of the run is not known: at first ten per second for a quarter of an hour.
+const MOST_POINTS: usize = 1 << 13;
 
 /// What one direction consists of.
 pub struct Direction {
@@ -75,6 +79,14 @@ pub fn drive<T>(
             course.sampling.warmup > Time::ZERO,
         )
         .of(direction.flows.own());
+        // Of a run whose length is not known the series are bounded.
+        let (path, ledger) = match course.end {
+            Some(_) => (path, ledger),
+            None => {
+                let bound = Bound { spacing: course.sampling.spacing, most: MOST_POINTS };
+                (path.bounded(bound), ledger.bounded(bound))
+            }
+        };
         Pump::new(
             [devices[from], devices[1 - from]],
             course,

@@ -2,8 +2,13 @@
 //!
 //! A scenario's flows are declared: the receiver's port says which it is, and its group's addresses say so of the packets of
 //! a program. Behind a shell flows are found as they come.
+//!
+//! A shell may stay open for days, so memory does not grow with the number of its flows: [`MOST_SEEN`] are told apart at a
+//! time. A flow that comes when all places are taken gets the place of one that has been silent and carried little; what that
+//! one did is added to the record of the others ([`Ledger::retire`]).
 use crate::frame::{FlowKey, Header};
-use narrows_core::{FlowId, HostId};
+use crate::ledger::Ledger;
+use narrows_core::{FlowId, HostId, Time};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -55,6 +60,8 @@ pub struct Declared {
 pub struct Seen {
     keys: HashMap<FlowKey, u32>,
     names: Vec<FlowKey>,
+    /// How often a place got a flow.
+    changes: u64,
     hosts: Hosts,
 }
 
@@ -66,8 +73,10 @@ struct Hosts(HashMap<IpAddr, HostId>);
 pub const FIRST_PORT: u16 = 10_000;
 /// Flows that a scenario can have: those that ports can number.
 pub const MOST_DECLARED: usize = 50_000;
-/// Flows that are told apart behind a shell; all later ones count as one.
-const MOST_SEEN: usize = 1 << 16;
+/// Flows that are told apart behind a shell at a time.
+pub const MOST_SEEN: usize = 1 << 12;
+/// The number of all flows behind a shell that have no place of their own.
+pub const OTHERS: FlowId = FlowId(u32::MAX);
 /// Hosts that are told apart.
 const MOST_HOSTS: usize = 1 << 12;
 
@@ -83,14 +92,21 @@ impl Flows {
 
     /// Any flows, all on way 0.
     pub fn seen() -> Flows {
-        Flows::Seen(Seen { keys: HashMap::new(), names: Vec::new(), hosts: Hosts::default() })
+        // Twice the room: a table that is more than half full grows when keys come and go.
+        Flows::Seen(Seen {
+            keys: HashMap::with_capacity(2 * MOST_SEEN),
+            names: Vec::new(),
+            changes: 0,
+            hosts: Hosts::default(),
+        })
     }
 
     /// Whose packet it is; `None` for what belongs to no flow (neighbours being looked for, a stray program).
-    pub fn find(&mut self, header: &Header) -> Option<Found> {
+    /// The ledger says which flow gives up its place when a new one needs it.
+    pub fn find(&mut self, header: &Header, now: Time, ledger: &mut Ledger) -> Option<Found> {
         match self {
             Flows::Declared(declared) => declared.find(&header.key),
-            Flows::Seen(seen) => seen.find(&header.key),
+            Flows::Seen(seen) => seen.find(&header.key, now, ledger),
         }
     }
 
@@ -115,11 +131,19 @@ impl Flows {
         matches!(self, Flows::Seen(_))
     }
 
-    /// The flows found so far, in the order of their numbers.
+    /// The flows that have places, by number.
     pub fn keys(&self) -> &[FlowKey] {
         match self {
             Flows::Declared(_) => &[],
             Flows::Seen(seen) => &seen.names,
+        }
+    }
+
+    /// Grows whenever [`Flows::keys`] changes.
+    pub fn changes(&self) -> u64 {
+        match self {
+            Flows::Declared(_) => 0,
+            Flows::Seen(seen) => seen.changes,
         }
     }
 }
@@ -146,7 +170,7 @@ impl Declared {
 }
 
 impl Seen {
-    fn find(&mut self, key: &FlowKey) -> Option<Found> {
+    fn find(&mut self, key: &FlowKey, now: Time, ledger: &mut Ledger) -> Option<Found> {
         let (from, to) = (key.source, key.destination);
         // What the kernel asks its neighbours on a link that has none.
         if to.is_multicast() {
@@ -154,19 +178,24 @@ impl Seen {
         }
         let flow = match self.keys.get(key) {
             Some(&flow) => flow,
-            None => self.add(*key),
+            None => self.add(*key, now, ledger),
         };
         Some(Found { flow: FlowId(flow), way: 0, forward: true, src: self.hosts.of(from), dst: self.hosts.of(to) })
     }
 
     #[cold]
-    fn add(&mut self, key: FlowKey) -> u32 {
-        let flow = self.names.len().min(MOST_SEEN - 1);
-        if self.names.len() < MOST_SEEN {
+    fn add(&mut self, key: FlowKey, now: Time, ledger: &mut Ledger) -> u32 {
+        let place = if self.names.len() < MOST_SEEN {
             self.names.push(key);
-            self.keys.insert(key, flow as u32);
-        }
-        flow as u32
+            self.names.len() - 1
+        } else {
+            let Some(place) = ledger.retire(now) else { return OTHERS.0 };
+            self.keys.remove(&std::mem::replace(&mut self.names[place], key));
+            place
+        };
+        self.keys.insert(key, place as u32);
+        self.changes += 1;
+        place as u32
     }
 }
 

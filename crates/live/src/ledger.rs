@@ -1,10 +1,11 @@
 //! What one direction records of flows.
 use crate::board::Board;
-use crate::flows::Found;
+use crate::flows::{Found, OTHERS};
 use crate::frame::{FlowKey, Header, TcpHeader};
 use crate::path::Witness;
 use narrows_core::{DropReason, FlowId, PacketMeta, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
+use narrows_world::record::Bound;
 use narrows_world::record::flow::FlowRecord;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,12 +23,30 @@ pub struct Ledger {
     counts: bool,
     /// The flow without series whose report was taken last.
     turn: usize,
+    /// Found flows that have no place of their own, or have one no more.
+    others: Others,
+    bound: Option<Bound>,
+    /// Nothing more is recorded.
+    is_closed: bool,
+}
+
+/// The sum of flows that are not told apart.
+struct Others {
+    entry: Entry,
+    /// The place that was looked at last for one that can be given up.
+    hand: usize,
 }
 
 /// A flow's record, and what of its stream has been seen.
 pub struct Entry {
     /// The record.
     pub record: FlowRecord,
+    /// Whose it is, if it was found; only reports of this flow count.
+    key: Option<FlowKey>,
+    /// Packets between arrival and delivery or loss.
+    underway: u32,
+    /// What the sender had counted before the flow was seen is not known yet, and does not count.
+    joined_late: bool,
     /// Segments that came in again: of senders that report nothing.
     retransmits: u64,
     /// What the sender counts, from its start, and at the end of the warm-up.
@@ -56,6 +75,13 @@ struct Stream {
     through: Option<u32>,
 }
 
+impl Stream {
+    /// What follows the SYN is the stream's first byte; of one that has begun before it was seen nobody knows.
+    fn begun(tcp: &TcpHeader) -> Stream {
+        Stream { came: None, through: tcp.syn.then(|| tcp.seq.wrapping_add(1)) }
+    }
+}
+
 /// What is remembered of a packet between its arrival and its delivery.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cargo {
@@ -71,10 +97,28 @@ impl Ledger {
     /// Of this many flows, more if they come; `points` that series have room for; without what happens before the end of the
     /// warm-up if there is one.
     pub fn new(flows: usize, tracked: usize, points: usize, board: Arc<Board>, has_warmup: bool) -> Ledger {
-        let mut ledger =
-            Ledger { flows: Vec::new(), tracked, points, board, own: Vec::new(), counts: !has_warmup, turn: 0 };
+        let mut ledger = Ledger {
+            flows: Vec::new(),
+            tracked,
+            points,
+            board,
+            own: Vec::new(),
+            counts: !has_warmup,
+            turn: 0,
+            others: Others { entry: Entry::new(None, 1), hand: 0 },
+            bound: None,
+            is_closed: false,
+        };
         ledger.grow(flows);
         ledger
+    }
+
+    /// No series has more points than that: of a run whose length is not known.
+    #[must_use]
+    pub fn bounded(mut self, bound: Bound) -> Ledger {
+        self.bound = Some(bound);
+        self.flows.iter_mut().for_each(|entry| entry.record.bound(bound));
+        self
     }
 
     /// Only these flows' data go in this direction: reports of the others are for the other direction's ledger.
@@ -89,38 +133,95 @@ impl Ledger {
         while self.flows.len() < flows {
             let tracked = self.flows.len() < self.tracked;
             let digits = if self.flows.len() < MANY_FLOWS { 3 } else { 1 };
-            self.flows.push(Entry {
-                record: FlowRecord::new(tracked.then_some(self.points), digits),
-                retransmits: 0,
-                stats: SenderStats::default(),
-                stats_before: SenderStats::default(),
-                streams: Vec::new(),
-                by_ports: HashMap::new(),
-                latest: None,
-                unsent: 0,
-                is_broken: false,
-                first: None,
-                last: Time::ZERO,
-            });
+            let mut entry = Entry::new(tracked.then_some(self.points), digits);
+            self.bound.iter().for_each(|&bound| entry.record.bound(bound));
+            self.flows.push(entry);
         }
+    }
+
+    /// The entry of a packet's flow.
+    fn entry(&mut self, flow: FlowId) -> Option<&mut Entry> {
+        if flow == OTHERS {
+            return Some(&mut self.others.entry);
+        }
+        self.flows.get_mut(flow.0 as usize)
+    }
+
+    /// A found flow needs a place: gives up the one of a flow that has been silent for a while, has nothing underway and
+    /// carried the least of some that are looked at. Its figures are added to those of the others. None if there is no such
+    /// flow, and never one with series.
+    pub fn retire(&mut self, now: Time) -> Option<usize> {
+        let mut least: Option<(u64, usize)> = None;
+        for _ in self.tracked..self.flows.len().min(self.tracked + CANDIDATES) {
+            let hand = &mut self.others.hand;
+            *hand = if *hand + 1 < self.flows.len() { (*hand + 1).max(self.tracked) } else { self.tracked };
+            let entry = &self.flows[*hand];
+            if entry.underway > 0 || now.since(entry.last) < SILENT {
+                continue;
+            }
+            let payload = entry.record.payload();
+            if least.is_none_or(|(least, _)| payload < least) {
+                least = Some((payload, *hand));
+            }
+        }
+        let (_, place) = least?;
+        self.add_to_others(place);
+        Some(place)
+    }
+
+    /// Ends the recording of found flows: only these places stay told apart. All other flows become one entry behind all
+    /// places; returns its number if they carried any payload.
+    pub fn keep(&mut self, places: &[usize]) -> Option<usize> {
+        self.take_reports();
+        self.is_closed = true;
+        for place in 0..self.flows.len() {
+            if !places.contains(&place) {
+                self.add_to_others(place);
+            }
+        }
+        let others = std::mem::replace(&mut self.others.entry, Entry::new(None, 1));
+        (others.record.payload() > 0).then(|| {
+            self.flows.push(others);
+            self.flows.len() - 1
+        })
+    }
+
+    fn add_to_others(&mut self, place: usize) {
+        if !self.is_closed {
+            self.take_report(place);
+        }
+        let old = std::mem::replace(&mut self.flows[place], Entry::new(None, 1));
+        self.others.entry.absorb(old);
     }
 
     /// A packet comes in; `payload` is that of this packet, which starts so many bytes into what the header describes.
     pub fn arrives(&mut self, found: &Found, header: &Header, offset: u32, payload: u32, now: Time) -> Cargo {
-        self.grow(found.flow.0 as usize + 1);
-        let entry = &mut self.flows[found.flow.0 as usize];
-        entry.first.get_or_insert(now);
+        let forward = found.forward;
+        if found.flow != OTHERS {
+            self.grow(found.flow.0 as usize + 1);
+        }
+        let counts = self.counts;
+        // It is there: the places have grown to it.
+        let Some(entry) = self.entry(found.flow) else { return Cargo { end: 0, payload, stream: None, forward } };
+        if entry.first.is_none() {
+            entry.first = Some(now);
+            entry.key = Some(header.key);
+            entry.joined_late = header.tcp.as_ref().is_some_and(|tcp| !tcp.syn);
+        }
         entry.last = now;
-        let Some(tcp) = header.tcp.as_ref().filter(|_| found.forward) else {
-            return Cargo { end: 0, payload, stream: None, forward: found.forward };
+        let alone = entry.underway == 0;
+        entry.underway += 1;
+        // Streams of flows that are not told apart cannot be followed, either.
+        let Some(tcp) = header.tcp.as_ref().filter(|_| forward && found.flow != OTHERS) else {
+            return Cargo { end: 0, payload, stream: None, forward };
         };
-        let index = entry.stream(&header.key, tcp);
+        let index = entry.stream(&header.key, tcp, alone);
         let stream = &mut entry.streams[index as usize];
         let end = tcp.seq.wrapping_add(offset).wrapping_add(payload);
         if payload > 0 {
             match stream.came {
                 // Modulo 2³², as sequence numbers are compared (RFC 9293 §3.4).
-                Some(came) if (end.wrapping_sub(came) as i32) <= 0 => entry.retransmits += u64::from(self.counts),
+                Some(came) if (end.wrapping_sub(came) as i32) <= 0 => entry.retransmits += u64::from(counts),
                 _ => stream.came = Some(end),
             }
         }
@@ -129,9 +230,12 @@ impl Ledger {
 
     /// A packet is handed over.
     pub fn delivered(&mut self, flow: FlowId, cargo: Cargo, ip_len: u32, waited: Span) {
-        let Some(entry) = self.flows.get_mut(flow.0 as usize).filter(|_| cargo.forward) else { return };
-        let new = entry.first_time(cargo);
-        entry.record.received(ip_len, new, waited);
+        let Some(entry) = self.entry(flow) else { return };
+        entry.underway = entry.underway.saturating_sub(1);
+        if cargo.forward {
+            let new = entry.first_time(cargo);
+            entry.record.received(ip_len, new, waited);
+        }
     }
 
     /// The flows so far, by number.
@@ -141,7 +245,9 @@ impl Ledger {
 
     /// The flows, by number.
     pub fn into_entries(mut self) -> Vec<Entry> {
-        self.take_reports();
+        if !self.is_closed {
+            self.take_reports();
+        }
         self.flows.iter_mut().for_each(|entry| entry.record.settle());
         self.flows
     }
@@ -159,6 +265,12 @@ impl Ledger {
         }
         let entry = self.flows.get_mut(number)?;
         let report = self.board.take(number);
+        if report.whose.is_some() && report.whose != entry.key {
+            return None;
+        }
+        if report.whose.is_some() && std::mem::take(&mut entry.joined_late) {
+            entry.stats_before = report.stats;
+        }
         if self.counts {
             report.rtts.iter().for_each(|&rtt| entry.record.rtt(rtt));
             report.completions.iter().for_each(|&took| entry.record.completed(took));
@@ -172,12 +284,46 @@ impl Ledger {
 
 /// Reports of flows without series that are taken at a sample.
 const AT_A_TIME: usize = 256;
+/// A found flow that has been silent for so long can give up its place: longer than most retransmission timeouts.
+const SILENT: Span = Span::s(1);
+/// Flows that are looked at when one has to give up its place.
+const CANDIDATES: usize = 8;
 /// Connections of one flow that are told apart; of those before nothing is known any more.
 const MOST_STREAMS: usize = 1 << 16;
 /// Up to this many flows distributions have three digits, beyond it one.
 const MANY_FLOWS: usize = 100;
 
 impl Entry {
+    /// `points` of its series, if it has any; distributions of RTTs with so many digits.
+    fn new(points: Option<usize>, digits: u8) -> Entry {
+        Entry {
+            record: FlowRecord::new(points, digits),
+            key: None,
+            underway: 0,
+            joined_late: false,
+            retransmits: 0,
+            stats: SenderStats::default(),
+            stats_before: SenderStats::default(),
+            streams: Vec::new(),
+            by_ports: HashMap::new(),
+            latest: None,
+            unsent: 0,
+            is_broken: false,
+            first: None,
+            last: Time::ZERO,
+        }
+    }
+
+    /// Adds another flow's figures to those of this one, which stands for several.
+    fn absorb(&mut self, other: Entry) {
+        let stats = other.stats();
+        self.stats.retransmits += stats.retransmits;
+        self.stats.timeouts += stats.timeouts;
+        self.first = self.first.into_iter().chain(other.first).min();
+        self.last = self.last.max(other.last);
+        self.record.absorb(other.record);
+    }
+
     /// What the sender has counted since the end of the warm-up; of one that reports nothing, what could be seen.
     pub fn stats(&self) -> SenderStats {
         SenderStats {
@@ -186,14 +332,19 @@ impl Entry {
         }
     }
 
-    /// The connection of a packet; each SYN begins one.
-    fn stream(&mut self, key: &FlowKey, tcp: &TcpHeader) -> u32 {
+    /// The connection of a packet; each SYN begins one, in the place of the one before at the same ports if nothing of the
+    /// flow is underway.
+    fn stream(&mut self, key: &FlowKey, tcp: &TcpHeader, alone: bool) -> u32 {
         let ports = u32::from(key.source_port) << 16 | u32::from(key.destination_port);
         if let Some((_, index)) = self.latest.filter(|&(latest, _)| latest == ports && !tcp.syn) {
             return index;
         }
         let index = match self.by_ports.get(&ports) {
             Some(&index) if !tcp.syn => index,
+            Some(&index) if alone => {
+                self.streams[index as usize] = Stream::begun(tcp);
+                index
+            }
             _ => self.add(ports, tcp),
         };
         self.latest = Some((ports, index));
@@ -206,9 +357,7 @@ impl Entry {
             (self.streams, self.by_ports) = (Vec::new(), HashMap::new());
         }
         let index = self.streams.len() as u32;
-        // What follows the SYN is the stream's first byte; of one that has begun before it was seen nobody knows.
-        let through = tcp.syn.then(|| tcp.seq.wrapping_add(1));
-        self.streams.push(Stream { came: None, through });
+        self.streams.push(Stream::begun(tcp));
         self.by_ports.insert(ports, index);
         index
     }
@@ -230,7 +379,8 @@ impl Entry {
 
 impl Witness for Ledger {
     fn dropped(&mut self, meta: &PacketMeta, _: DropReason) {
-        if let Some(entry) = self.flows.get_mut(meta.flow.0 as usize) {
+        if let Some(entry) = self.entry(meta.flow) {
+            entry.underway = entry.underway.saturating_sub(1);
             entry.record.lost += 1;
         }
     }

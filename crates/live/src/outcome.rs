@@ -20,18 +20,20 @@ pub(crate) struct Named {
     pub(crate) number: usize,
     /// How long it lived after the warm-up.
     pub(crate) life: Span,
+    /// It is the sum of flows that have no names.
+    pub(crate) is_sum: bool,
 }
 
 /// Gathers the figures, series and distributions. `hops`: the scenario's, by direction.
 pub(crate) fn collect(
     scenario: &Scenario,
     hops: [&[usize]; 2],
-    flows: impl FnOnce(&[Outcome; 2]) -> Vec<Named>,
-    outcomes: [Outcome; 2],
+    flows: impl FnOnce(&mut [Outcome; 2]) -> Vec<Named>,
+    mut outcomes: [Outcome; 2],
     end: Time,
 ) -> RunResult {
     let warmup = Time::ZERO + scenario.warmup;
-    let flows = flows(&outcomes);
+    let flows = flows(&mut outcomes);
     let mut timing = Punctuality::timing(&[&outcomes[0].punctuality, &outcomes[1].punctuality]);
     let bytes: usize = outcomes.iter().map(|outcome| outcome.frame_bytes + outcome.path.bytes()).sum();
     let is_declared = !outcomes[0].flows.are_found();
@@ -40,7 +42,9 @@ pub(crate) fn collect(
     for (direction, (outcome, hops)) in outcomes.into_iter().zip(hops).enumerate() {
         let mut names = vec![String::new(); outcome.flows.count()];
         for flow in flows.iter().filter(|flow| flow.direction == direction || !outcome.flows.are_found()) {
-            names[flow.number].clone_from(&flow.name);
+            if let Some(name) = names.get_mut(flow.number) {
+                name.clone_from(&flow.name);
+            }
         }
         for (&hop, record) in hops.iter().zip(outcome.path.into_records()) {
             records[hop] = Some((record, names.clone()));
@@ -63,7 +67,7 @@ pub(crate) fn collect(
         cdfs.extend(record.cdf(&source));
         series.extend(record.series(&source, &names));
     }
-    let mut flow_summaries = Vec::new();
+    let (mut flow_summaries, mut goodputs) = (Vec::new(), Vec::new());
     for flow in flows {
         let entry: Option<Entry> = entries[flow.direction].get_mut(flow.number).and_then(Option::take);
         let Some(mut entry) = entry else { continue };
@@ -72,7 +76,9 @@ pub(crate) fn collect(
             entry.record.lost += back.record.lost;
         }
         let source = format!("flow:{}", flow.name);
-        flow_summaries.push(entry.record.summary(flow.name, &flow.controller, flow.life, entry.stats()));
+        let figures = entry.record.summary(flow.name, &flow.controller, flow.life, entry.stats());
+        goodputs.extend((!flow.is_sum).then_some(figures.goodput_mbit));
+        flow_summaries.push(figures);
         cdfs.extend(entry.record.cdfs(&source));
         series.extend(entry.record.series(&source));
     }
@@ -83,7 +89,7 @@ pub(crate) fn collect(
         duration_s: end.as_secs_f64(),
         warmup_s: scenario.warmup.as_secs_f64(),
         hops: hop_summaries,
-        fairness: Fairness { jain: jain(flow_summaries.iter().map(|flow| flow.goodput_mbit)) },
+        fairness: Fairness { jain: jain(goodputs.into_iter()) },
         flows: flow_summaries,
         timing: Some(timing),
         cost,

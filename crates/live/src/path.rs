@@ -11,6 +11,7 @@ use narrows_core::queue::{Ctx, Queue};
 use narrows_core::{Bytes, DropReason, Ecn, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
 use narrows_scenario::Scenario;
 use narrows_world::build;
+use narrows_world::record::Bound;
 use narrows_world::record::hop::HopRecord;
 use std::collections::VecDeque;
 
@@ -160,6 +161,13 @@ impl Path {
             next_sample: Time::ZERO + sampling.spacing,
             warmed_up: sampling.warmup == Time::ZERO,
         }
+    }
+
+    /// No series of its hops has more points than that: of a run whose length is not known.
+    #[must_use]
+    pub fn bounded(mut self, bound: Bound) -> Path {
+        self.hops.iter_mut().for_each(|hop| hop.record.bound(bound));
+        self
     }
 
     /// A place for a packet that is about to be offered on this way; the frame goes to this index.

@@ -38,8 +38,9 @@ pub struct Pump<'a, D> {
     /// When packets were handed over last.
     handed_over: Time,
     shared: Shared,
-    /// When the view was made.
+    /// When the view was made, and with which flows.
     viewed: Time,
+    viewed_flows: u64,
     frames: Vec<Frame>,
     /// Where the next segment is written, before it has a place.
     spare: Vec<u8>,
@@ -124,6 +125,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
             handed_over: Time::ZERO,
             shared,
             viewed: Time::ZERO,
+            viewed_flows: 0,
             frames: Vec::new(),
             spare: Vec::with_capacity(LARGEST),
             whole,
@@ -181,8 +183,11 @@ impl<'a, D: AsFd> Pump<'a, D> {
         let Ok(mut view) = self.shared.view.try_lock() else { return };
         view.at = self.viewed;
         view.late = self.punctuality.latest();
-        let known = view.flows.len();
-        view.flows.extend_from_slice(&self.flows.keys()[known..]);
+        if self.viewed_flows != self.flows.changes() {
+            self.viewed_flows = self.flows.changes();
+            view.flows.clear();
+            view.flows.extend_from_slice(self.flows.keys());
+        }
         view.hops.clear();
         for (queue, record) in self.path.hops() {
             let mut hop = HopView { latest: record.latest(), gauges: Vec::new() };
@@ -232,7 +237,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
             self.stray += 1;
             return;
         };
-        let Some(found) = self.flows.find(&header) else {
+        let Some(found) = self.flows.find(&header, now, &mut self.ledger) else {
             self.stray += 1;
             return;
         };

@@ -73,7 +73,7 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
         ended
     })?;
     programs.finish();
-    let named = |_: &_| name(scenario, &plan);
+    let named = |_: &mut _| name(scenario, &plan);
     let hops = [&plan.directions[0].hops[..], &plan.directions[1].hops[..]];
     Ok(collect(scenario, hops, named, outcomes, end))
 }
@@ -151,6 +151,7 @@ fn name(scenario: &Scenario, plan: &Plan) -> Vec<Named> {
             direction: flow.side,
             number,
             life: flow.stop.min(end).since(flow.start.max(warmup)),
+            is_sum: false,
         }
     };
     scenario.flow_names().into_iter().zip(&plan.flows).enumerate().map(named).collect()

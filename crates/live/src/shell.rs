@@ -9,9 +9,10 @@ use crate::clock::Clock;
 use crate::course::{Course, carries_whole};
 use crate::duplex::{Direction, Running, drive};
 use crate::endpoint::diag::Diag;
-use crate::flows::Flows;
+use crate::flows::{Flows, MOST_SEEN};
 use crate::frame::FlowKey;
 pub use crate::launch::{Ended, Onlooker, Shell, Wish};
+use crate::ledger::Entry;
 use crate::outcome::{Named, collect};
 use crate::path::{Sampling, Way};
 use crate::pump::Outcome;
@@ -33,9 +34,7 @@ const GRACE: Span = Span::s(2);
 const HEAD_START: Duration = Duration::from_millis(200);
 /// How long what a command sent last is waited for, at most.
 const LONGEST_WAIT: Span = Span::s(1);
-/// Flows whose sockets are looked at, each way.
-const WATCHED: usize = 1024;
-/// Flows that a result names, those with the most payload.
+/// Flows that a result names, those with the most payload; the others are summed.
 const NAMED: usize = 64;
 /// Packets that a device holds for us before the kernel drops.
 const DEVICE_QUEUE: u32 = 10_000;
@@ -57,7 +56,7 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
     let peers = block.outer().map(|(address, _)| address);
     launch.argv = launch.argv.into_iter().map(|word| filled(word, peers[0])).collect();
     launch.env.extend(PEER.iter().zip(peers).map(|(name, address)| (OsString::from(name), address.to_string().into())));
-    let boards = [(); 2].map(|()| Arc::new(Board::new(WATCHED)));
+    let boards = [(); 2].map(|()| Arc::new(Board::new(MOST_SEEN)));
     let direction = |n: usize| Direction {
         hops: vec![n],
         ways: vec![Way { hops: vec![0], tail: Span::ZERO }],
@@ -101,7 +100,8 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
     let end = end.max(Time::ZERO + spacing);
     scenario.duration = end.since(Time::ZERO);
     scenario.flows.iter_mut().for_each(|flow| flow.stop = end);
-    let result = collect(&scenario, [&[0], &[1]], |outcomes| named(outcomes, &sockets, spacing), outcomes, end);
+    let hops = [&*scenario.hops[0].name, &*scenario.hops[1].name];
+    let result = collect(&scenario, [&[0], &[1]], |outcomes| named(outcomes, &sockets, hops, spacing), outcomes, end);
     Ok(Ended { status, scenario, result })
 }
 
@@ -144,25 +144,23 @@ fn attend(
 struct Sockets {
     diag: Diag,
     board: Arc<Board>,
-    /// Numbers of the flows, as the direction found them.
-    numbers: HashMap<FlowKey, usize>,
-    controllers: HashMap<usize, String>,
+    /// The flows by their places in the direction, and the congestion control of those that have been seen here.
+    flows: Vec<(FlowKey, Option<String>)>,
+    places: HashMap<FlowKey, usize>,
 }
 
 impl Sockets {
     fn open(namespace: &Namespace, board: &Arc<Board>) -> Result<Sockets, LiveError> {
-        let (numbers, controllers) = (HashMap::new(), HashMap::new());
-        Ok(Sockets { diag: Diag::open(namespace)?, board: Arc::clone(board), numbers, controllers })
+        let (flows, places) = (Vec::new(), HashMap::new());
+        Ok(Sockets { diag: Diag::open(namespace)?, board: Arc::clone(board), flows, places })
     }
 
     fn look(&mut self, flows: &[FlowKey]) -> Result<(), LiveError> {
-        for (number, key) in flows.iter().enumerate().take(WATCHED).skip(self.numbers.len()) {
-            self.numbers.insert(*key, number);
-        }
+        self.follow(flows);
         for (key, sample) in self.diag.connections()? {
-            let Some(&number) = self.numbers.get(&key) else { continue };
-            self.controllers.entry(number).or_insert_with(|| sample.controller.clone());
-            self.board.post(number, |report| {
+            let Some(&place) = self.places.get(&key) else { continue };
+            self.flows[place].1.get_or_insert(sample.controller.clone());
+            self.board.post_of(place, key, |report| {
                 report.stats = sample.info.stats();
                 // One that has nothing underway has nothing to tell of the path.
                 if sample.info.inflight() > 0 {
@@ -173,25 +171,60 @@ impl Sockets {
         }
         Ok(())
     }
+
+    /// Places have changed hands.
+    fn follow(&mut self, flows: &[FlowKey]) {
+        for (place, &key) in flows.iter().enumerate() {
+            match self.flows.get_mut(place) {
+                Some((known, _)) if *known == key => continue,
+                Some(known) => {
+                    let (gone, _) = std::mem::replace(known, (key, None));
+                    // It may have come back in another place meanwhile.
+                    if self.places.get(&gone) == Some(&place) {
+                        self.places.remove(&gone);
+                    }
+                }
+                None => self.flows.push((key, None)),
+            }
+            self.places.insert(key, place);
+        }
+    }
+
+    fn controller(&self, place: usize, key: &FlowKey) -> Option<&str> {
+        let (known, controller) = self.flows.get(place)?;
+        controller.as_deref().filter(|_| known == key)
+    }
 }
 
-/// The flows that carried most, in the order in which they came; a flow is taken to last for at least so long.
-fn named(outcomes: &[Outcome; 2], sockets: &[Sockets; 2], least: Span) -> Vec<Named> {
+/// The flows that carried most, in the order in which they came, and the sum of the others for each hop by name; a flow is
+/// taken to last for at least so long.
+fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], least: Span) -> Vec<Named> {
+    // The bits of one packet, or of a burst, divided by next to nothing are no rate.
+    let life = |entry: &Entry, first: Time| entry.last.since(first).max(least);
     let mut all: Vec<(u64, Time, Named)> = Vec::new();
     for (direction, (outcome, sockets)) in outcomes.iter().zip(sockets).enumerate() {
         for ((number, entry), key) in outcome.ledger.entries().iter().enumerate().zip(outcome.flows.keys()) {
             let Some(first) = entry.first.filter(|_| entry.record.payload() > 0) else { continue };
-            let controller = sockets.controllers.get(&number).cloned().unwrap_or_else(|| "none".into());
-            let name = key.to_string();
-            // The bits of one packet, or of a burst, divided by next to nothing are no rate.
-            let life = entry.last.since(first).max(least);
-            all.push((entry.record.payload(), first, Named { name, controller, direction, number, life }));
+            let controller = sockets.controller(number, key).unwrap_or("none").to_owned();
+            let named =
+                Named { name: key.to_string(), controller, direction, number, life: life(entry, first), is_sum: false };
+            all.push((entry.record.payload(), first, named));
         }
     }
     all.sort_by_key(|(payload, ..)| std::cmp::Reverse(*payload));
     all.truncate(NAMED);
     all.sort_by_key(|(_, first, _)| *first);
-    all.into_iter().map(|(.., named)| named).collect()
+    let mut named: Vec<Named> = all.into_iter().map(|(.., named)| named).collect();
+    for (direction, (outcome, hop)) in outcomes.iter_mut().zip(hops).enumerate() {
+        let places: Vec<usize> =
+            named.iter().filter(|flow| flow.direction == direction).map(|flow| flow.number).collect();
+        let Some(number) = outcome.ledger.keep(&places) else { continue };
+        let entry = &outcome.ledger.entries()[number];
+        let (name, controller) = (format!("others {hop}"), "various".to_owned());
+        let life = entry.first.map_or(least, |first| life(entry, first));
+        named.push(Named { name, controller, direction, number, life, is_sum: true });
+    }
+    named
 }
 
 /// A word of the command with the outer end's address in it. What is not text stays as it is.

@@ -4,47 +4,10 @@ pub mod flow;
 pub mod gauges;
 pub mod histogram;
 pub mod hop;
+mod track;
 pub mod verdict;
 
-use narrows_core::Time;
-use narrows_scenario::Series;
-
-/// A series under construction.
-pub struct Track {
-    metric: &'static str,
-    points: Vec<(f64, f64)>,
-}
-
-impl Track {
-    /// A series with room for so many points.
-    pub fn new(metric: &'static str, samples: usize) -> Track {
-        Track { metric, points: Vec::with_capacity(samples) }
-    }
-
-    /// Points that there is room for.
-    pub fn room(&self) -> usize {
-        self.points.capacity()
-    }
-
-    /// Appends a point.
-    pub fn push(&mut self, now: Time, value: f64) {
-        self.points.push((now.as_secs_f64(), value));
-    }
-
-    /// The series, if it has any points.
-    pub fn finish(self, source: &str) -> Option<Series> {
-        (!self.points.is_empty()).then(|| Series {
-            source: source.into(),
-            metric: self.metric.into(),
-            points: self.points,
-        })
-    }
-
-    /// Memory in use.
-    pub fn bytes(&self) -> usize {
-        self.points.capacity() * size_of::<(f64, f64)>()
-    }
-}
+pub use track::{Bound, Track};
 
 /// Jain's fairness index: (Σx)² / (n·Σx²); 1 for nothing at all.
 pub fn jain(values: impl Iterator<Item = f64>) -> f64 {

@@ -1,6 +1,6 @@
 //! A flow's figures.
-use super::Track;
 use super::histogram::{Delays, Gathered};
+use super::{Bound, Track};
 use crate::meters::{Meters, SenderStats};
 use narrows_core::{Span, Time};
 use narrows_scenario::result::summary::FlowSummary;
@@ -59,11 +59,11 @@ impl FlowRecord {
             sojourn: Delays::new(3).with_room(USUAL_SOJOURN),
             throughput: Track::new("throughput_mbit", n),
             rtt: Track::new("rtt_ms", n),
-            srtt: Track::new("srtt_ms", n),
-            cwnd: Track::new("cwnd_packets", n),
-            ssthresh: Track::new("ssthresh_packets", 0),
-            inflight: Track::new("inflight_packets", n),
-            pacing: Track::new("pacing_mbit", 0),
+            srtt: Track::of_state("srtt_ms", n),
+            cwnd: Track::of_state("cwnd_packets", n),
+            ssthresh: Track::of_state("ssthresh_packets", 0),
+            inflight: Track::of_state("inflight_packets", n),
+            pacing: Track::of_state("pacing_mbit", 0),
         };
         FlowRecord {
             payload: 0,
@@ -73,6 +73,28 @@ impl FlowRecord {
             gathered: Gathered::default(),
             distributions: None,
             digits,
+        }
+    }
+
+    /// From now on its series have no more points than that.
+    pub fn bound(&mut self, bound: Bound) {
+        let Some(tracks) = &mut self.tracks else { return };
+        let Tracks { throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, .. } = &mut **tracks;
+        [throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing].into_iter().for_each(|track| track.bound(bound));
+    }
+
+    /// Takes over everything of another flow but its series: the record is then of both.
+    pub fn absorb(&mut self, mut other: FlowRecord) {
+        other.settle();
+        self.payload += other.payload;
+        self.received += other.received;
+        self.lost += other.lost;
+        let Some(theirs) = other.distributions else { return };
+        if let Some(rtts) = &theirs.rtt {
+            self.rtts().add(rtts);
+        }
+        if let Some(completions) = &theirs.completions {
+            self.completions().add(completions);
         }
     }
 
@@ -133,8 +155,11 @@ impl FlowRecord {
 
     /// A transfer is complete; it took so long.
     pub fn completed(&mut self, took: Span) {
-        let completions = &mut self.distributions.get_or_insert_default().completions;
-        completions.get_or_insert_with(|| Delays::new(3)).record(took);
+        self.completions().record(took);
+    }
+
+    fn completions(&mut self) -> &mut Delays {
+        self.distributions.get_or_insert_default().completions.get_or_insert_with(|| Delays::new(3))
     }
 
     /// Ends an interval of the series; what the sender shows, if it shows anything.

@@ -1,6 +1,6 @@
 //! The disciplines' inner state as series: what [`QueueDiscipline::observe`](narrows_core::queue::QueueDiscipline::observe)
 //! shows, at every sample.
-use super::Track;
+use super::{Bound, Track};
 use narrows_core::queue::Observer;
 use narrows_core::{FlowId, Time};
 use narrows_scenario::Series;
@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 /// The gauges of one hop: of the whole discipline, and of single flows in it.
 pub struct Gauges {
     samples: usize,
+    bound: Option<Bound>,
     tracks: BTreeMap<(Option<FlowId>, &'static str), Track>,
 }
 
@@ -23,7 +24,13 @@ pub struct Sampling<'a> {
 impl Gauges {
     /// Series of this many points.
     pub fn new(samples: usize) -> Gauges {
-        Gauges { samples, tracks: BTreeMap::new() }
+        Gauges { samples, bound: None, tracks: BTreeMap::new() }
+    }
+
+    /// From now on the series have no more points than that.
+    pub fn bound(&mut self, bound: Bound) {
+        self.bound = Some(bound);
+        self.tracks.values_mut().for_each(|track| track.bound(bound));
     }
 
     /// What takes a sample at this time; of single flows, only the first `tracked` ones.
@@ -31,11 +38,17 @@ impl Gauges {
         Sampling { gauges: self, now, tracked }
     }
 
-    /// Whole-discipline gauges come from the hop's own `source`, those of a flow from `SOURCE/flow:NAME`.
+    /// Whole-discipline gauges come from the hop's own `source`, those of a flow from `SOURCE/flow:NAME`. A flow without a
+    /// name has none.
     pub fn series(self, source: &str, names: &[String]) -> Vec<Series> {
-        let name = |flow: FlowId| names.get(flow.0 as usize).map_or("", String::as_str);
-        let of = |flow: Option<FlowId>| flow.map_or(source.to_owned(), |f| format!("{source}/flow:{}", name(f)));
-        self.tracks.into_iter().filter_map(|((flow, _), track)| track.finish(&of(flow))).collect()
+        let of = |flow: Option<FlowId>| match flow {
+            None => Some(source.to_owned()),
+            Some(flow) => {
+                let name = names.get(flow.0 as usize).filter(|name| !name.is_empty())?;
+                Some(format!("{source}/flow:{name}"))
+            }
+        };
+        self.tracks.into_iter().filter_map(|((flow, _), track)| track.finish(&of(flow)?)).collect()
     }
 
     /// Memory in use.
@@ -46,8 +59,13 @@ impl Gauges {
 
 impl Sampling<'_> {
     fn push(&mut self, flow: Option<FlowId>, name: &'static str, value: f64) {
-        let samples = self.gauges.samples;
-        self.gauges.tracks.entry((flow, name)).or_insert_with(|| Track::new(name, samples)).push(self.now, value);
+        let Gauges { samples, bound, tracks } = &mut *self.gauges;
+        let new = || {
+            let mut track = Track::of_state(name, *samples);
+            bound.iter().for_each(|&bound| track.bound(bound));
+            track
+        };
+        tracks.entry((flow, name)).or_insert_with(new).push(self.now, value);
     }
 }
 

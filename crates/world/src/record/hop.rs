@@ -1,7 +1,7 @@
 //! A hop's figures.
-use super::Track;
 use super::gauges::Gauges;
 use super::histogram::{Delays, TimeWeighted};
+use super::{Bound, Track};
 use narrows_core::{Bytes, DropReason, PacketMeta, Rate, Span, Time};
 use narrows_scenario::result::summary::{Drops, HopSummary};
 use narrows_scenario::{Cdf, RateSpec, Series};
@@ -80,12 +80,19 @@ impl HopRecord {
             latest: Latest::default(),
             tracks: Tracks {
                 throughput: Track::new("throughput_mbit", samples),
-                queue: Track::new("queue_packets", samples),
+                queue: Track::of_state("queue_packets", samples),
                 sojourn: Track::new("sojourn_ms", samples),
                 drops: Track::new("drops_per_s", samples),
             },
             gauges: Gauges::new(samples),
         }
+    }
+
+    /// From now on its series have no more points than that.
+    pub fn bound(&mut self, bound: Bound) {
+        let Tracks { throughput, queue, sojourn, drops } = &mut self.tracks;
+        [throughput, queue, sojourn, drops].into_iter().for_each(|track| track.bound(bound));
+        self.gauges.bound(bound);
     }
 
     /// A packet has arrived.
