@@ -5,6 +5,7 @@ use crate::flags::{MOST_SEED, whole};
 use crate::output::folder_name;
 use crate::world::World;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::spelled;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::shorthand::{self, FlowGroup};
 use narrows_scenario::{Flow, Hop, RateSpec, Record, Release, Scenario, Start, Transport};
@@ -23,11 +24,24 @@ pub(crate) struct Compare {
     /// Flows by controller or by traffic: 3xcubic,1xnew_reno,cbr:rate=5mbit
     #[arg(long, default_value = "1xcubic", allow_hyphen_values = true)]
     flows: String,
+    /// So many bulk flows, as of iperf3; instead of --flows
+    #[arg(short = 'P', long, value_name = "N", conflicts_with = "flows", allow_hyphen_values = true)]
+    parallel: Option<String>,
+    /// Their congestion control [default: cubic]
+    #[arg(short = 'C', long, value_name = "NAME", conflicts_with = "flows", allow_hyphen_values = true)]
+    congestion: Option<String>,
     /// Queues with parameters: fifo:limit=100p,fq_codel:target=10ms,ecn=false [default: every one]
     #[arg(long, allow_hyphen_values = true)]
     queues: Option<String>,
-    /// Length of a run
-    #[arg(short = 't', long, value_name = "TIME", default_value = "60s", allow_hyphen_values = true)]
+    /// Length of a run; a bare number is seconds
+    #[arg(
+        short = 't',
+        long,
+        visible_alias = "time",
+        value_name = "TIME",
+        default_value = "60s",
+        allow_hyphen_values = true
+    )]
     duration: String,
     /// Start of a run that counts in no mean [default: 10s, at most a sixth of the duration]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -80,16 +94,31 @@ impl Compare {
         if let Some(twice) = (1..queues.len()).find(|&n| queues[..n].contains(&queues[n])) {
             return Err(Failure::usage(format!("--queues: \"{}\" is given twice", queues[twice])));
         }
-        let duration = span("--duration", &self.duration)?;
+        let duration = shorthand::duration("--duration", &self.duration).map_err(Failure::usage)?;
         Ok(Setting {
             rate: shorthand::rate("--rate", &self.rate).map_err(Failure::usage)?,
             rtt: span("--rtt", &self.rtt)?,
-            flows: shorthand::flows("--flows", &self.flows).map_err(Failure::usage)?,
+            flows: self.flow_groups()?,
             queues,
             duration,
             warmup: optional("--warmup", &self.warmup)?.unwrap_or((duration / 6).min(Span::s(10))),
             record_interval: optional("--record-interval", &self.record_interval)?,
         })
+    }
+
+    fn flow_groups(&self) -> Result<Vec<FlowGroup>, Failure> {
+        let (flag, text) = self.traffic();
+        shorthand::flows(flag, &text).map_err(Failure::usage)
+    }
+
+    /// The flows, and the flag that says so.
+    fn traffic(&self) -> (&'static str, String) {
+        let count = self.parallel.as_deref().unwrap_or("1");
+        match (&self.parallel, &self.congestion) {
+            (None, None) => ("--flows", self.flows.clone()),
+            (_, Some(name)) => ("--congestion", format!("{count}x{}", spelled(name))),
+            (Some(_), None) => ("--parallel", format!("{count}xcubic")),
+        }
     }
 
     fn planned(&self, setting: &Setting, queue: &QueueConfig, seed: u64, repeats: bool) -> Result<Planned, Failure> {
@@ -104,7 +133,7 @@ impl Compare {
     /// One hop that holds the queue; all delay in the flows' base RTT.
     fn scenario(&self, setting: &Setting, queue: &QueueConfig, seed: u64) -> Scenario {
         Scenario {
-            name: format!("{} {} {}", setting.rate, setting.rtt, self.flows),
+            name: format!("{} {} {}", setting.rate, setting.rtt, self.traffic().1),
             duration: setting.duration,
             warmup: setting.warmup,
             seed,

@@ -92,6 +92,9 @@ pub(crate) fn main(args: &List) -> Result<(), Failure> {
 #[derive(serde::Serialize)]
 struct EntryJson {
     name: &'static str,
+    /// Other names that are read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    aliases: Vec<&'static str>,
     summary: &'static str,
     params: Vec<ParamJson>,
 }
@@ -125,13 +128,21 @@ fn json(entry: Entry) -> EntryJson {
         },
         doc: one_line(spec.doc),
     };
-    EntryJson { name: entry.name, summary: entry.summary, params: entry.params.into_iter().map(param).collect() }
+    let aliases = entry.aliases().collect();
+    EntryJson {
+        name: entry.name,
+        aliases,
+        summary: entry.summary,
+        params: entry.params.into_iter().map(param).collect(),
+    }
 }
 
 fn text(kind: Kind, paint: Paint) -> String {
     let mut out = format!("{} — {}\n", paint.bold(&kind.name().to_uppercase()), kind.about());
     for entry in kind.entries() {
-        let _ = write!(out, "\n  {}  {}\n", paint.bold(entry.name), entry.summary);
+        let aliases: Vec<&str> = entry.aliases().collect();
+        let also = if aliases.is_empty() { String::new() } else { format!(" Also: {}.", aliases.join(", ")) };
+        let _ = write!(out, "\n  {}  {}{also}\n", paint.bold(entry.name), entry.summary);
         let width = |column: fn(&ParamSpec) -> usize| entry.params.iter().map(column).max().unwrap_or(0);
         let (names, defaults) = (width(|spec| spec.name.len()), width(|spec| spec.default.len()));
         for spec in &entry.params {

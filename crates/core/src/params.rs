@@ -328,11 +328,33 @@ const SPAN_UNITS: &[(&str, u64)] = &[
     ("s", 1_000_000_000),
     ("min", 60_000_000_000),
     ("h", 3_600_000_000_000),
+    ("nsec", 1),
+    ("nsecs", 1),
+    ("usec", 1_000),
+    ("usecs", 1_000),
+    ("msec", 1_000_000),
+    ("msecs", 1_000_000),
+    ("sec", 1_000_000_000),
+    ("secs", 1_000_000_000),
 ];
 
-/// Rates, in bits per second; decimal, as `tc` has them.
-const RATE_UNITS: &[(&str, u64)] =
-    &[("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("tbit", 1_000_000_000_000)];
+/// Rates, in bits per second: ours, which are also `tc`'s; `tc`'s binary ones; and `iperf3 -b`'s letters. What `tc` calls
+/// `mbps` is megabytes per second there and megabits elsewhere: that is refused.
+const RATE_UNITS: &[(&str, u64)] = &[
+    ("bit", 1),
+    ("kbit", 1_000),
+    ("mbit", 1_000_000),
+    ("gbit", 1_000_000_000),
+    ("tbit", 1_000_000_000_000),
+    ("kibit", 1 << 10),
+    ("mibit", 1 << 20),
+    ("gibit", 1 << 30),
+    ("tibit", 1 << 40),
+    ("K", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("T", 1_000_000_000_000),
+];
 
 /// Sizes, in bytes.
 const BYTES_UNITS: &[(&str, u64)] = &[
@@ -592,6 +614,14 @@ mod tests {
         assert_eq!(Rate::parse("20mbit"), Some(Rate::mbit(20)));
         assert_eq!(Rate::parse("1.5 Mbit"), Some(Rate::kbit(1500)));
         assert_eq!(Rate::parse("20"), None);
+        // As tc and iperf3 have them.
+        for text in ["20Mbit", "20M", "20m", "0.02g", "20000K"] {
+            assert_eq!(Rate::parse(text), Some(Rate::mbit(20)), "{text}");
+        }
+        assert_eq!(Rate::parse("2mibit"), Some(Rate::bit(2 << 20)));
+        assert_eq!((Rate::parse("20mbps"), Rate::parse("20bps")), (None, None), "bytes to tc, bits to others");
+        assert_eq!((Span::parse("5sec"), Span::parse("5 msecs")), (Some(Span::s(5)), Some(Span::ms(5))));
+        assert_eq!(Span::parse("5"), None, "microseconds to tc, seconds to iperf3");
         assert_eq!(Rate::parse("-1mbit"), None);
         assert_eq!(Span::parse("50ms"), Some(Span::ms(50)));
         assert_eq!(Span::parse("0.5s"), Some(Span::ms(500)));

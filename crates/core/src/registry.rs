@@ -1,6 +1,10 @@
 //! What the registries of disciplines, controllers and detectors have in common: the choice of an entry, with its parameters,
 //! as text sees it. What an entry does is each registry's own.
+//!
+//! Names are read in any letter case, with `-` for `_`, and as `tc` and kernels spell them ([`ALIASES`]). They are written in
+//! one way only, the registry's.
 use crate::params::ParamSpec;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 /// A registered item, described.
@@ -12,6 +16,42 @@ pub struct Entry {
     pub summary: &'static str,
     /// Its parameters.
     pub params: Vec<ParamSpec>,
+}
+
+impl Entry {
+    /// Its names elsewhere, which are read, too.
+    pub fn aliases(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let name = self.name;
+        ALIASES.iter().filter(move |alias| alias.1 == name).map(|alias| alias.0)
+    }
+}
+
+/// Names of `tc` (`pfifo`) and of Linux's congestion controls (`reno`, as `iperf3 -C` takes it), with ours.
+pub const ALIASES: &[(&str, &str)] = &[("pfifo", "fifo"), ("reno", "new_reno")];
+
+/// Names of Linux's that mean nothing that there is here, with what to say to them.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("bfifo", "tc's bfifo is a fifo whose limit is in bytes: \"fifo\" with a limit such as \"45KB\""),
+    ("pfifo_fast", "tc's pfifo_fast has three bands by priority; for traffic of one class it is a \"fifo\""),
+    ("tbf", "tc's tbf and htb shape: \"release\" and \"burst\" of a hop do that"),
+    ("htb", "tc's tbf and htb shape: \"release\" and \"burst\" of a hop do that"),
+    ("netem", "tc's netem delays and loses: \"delay\", \"jitter\" and \"loss\" of a hop do that"),
+    ("dctcp", "Linux's dctcp has no like here; \"prague\" also answers the share of marked packets"),
+];
+
+/// A name as the registries spell it; one that they do not know comes back in small letters.
+pub fn spelled(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect();
+    match ALIASES.iter().find(|alias| alias.0 == plain) {
+        Some((_, ours)) => String::from(*ours),
+        None => plain,
+    }
+}
+
+/// What to say to a name that Linux knows and no registry does.
+pub fn elsewhere(name: &str) -> Option<&'static str> {
+    let plain = spelled(name);
+    ELSEWHERE.iter().find(|(known, _)| *known == plain).map(|(_, text)| *text)
 }
 
 /// Declares the choice of an entry: an enum with each one's parameters, the name table, and forwarding to the parameters.
@@ -37,9 +77,9 @@ macro_rules! choices {
                 } ),*]
             }
 
-            /// The entry called `name`, with default parameters.
+            /// The entry called `name`, here or [elsewhere](crate::registry::ALIASES), with default parameters.
             pub fn named(name: &str) -> Option<$Config> {
-                match name { $( stringify!($module) => Some($Config::$Type(Default::default())), )* _ => None }
+                match &*$crate::registry::spelled(name) { $( stringify!($module) => Some($Config::$Type(Default::default())), )* _ => None }
             }
 
             /// Its name.

@@ -63,9 +63,9 @@ macro_rules! kinds {
                 vec![$( narrows_core::registry::Entry { name: $name, summary: $summary, params: $Params::specs() } ),*]
             }
 
-            /// The kind called `name`, with default parameters.
+            /// The kind called `name`, in any letter case, with default parameters.
             pub fn named(name: &str) -> Option<$Enum> {
-                match name { $( $name => Some($Enum::$Variant(Default::default())), )* _ => None }
+                match &*narrows_core::registry::spelled(name) { $( $name => Some($Enum::$Variant(Default::default())), )* _ => None }
             }
 
             /// The kind's name.

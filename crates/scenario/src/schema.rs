@@ -11,7 +11,7 @@ use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::{ParamSpec, Params, Unit, WORDS};
 use narrows_core::queue::QueueConfig;
-use narrows_core::registry::Entry;
+use narrows_core::registry::{ALIASES, Entry};
 use serde_json::{Map, Value, json};
 
 /// The schema.
@@ -105,7 +105,9 @@ fn rate() -> Value {
 fn kind<K: Kind>(doc: &str) -> Value {
     let entries = K::entries();
     let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
+    // Names are offered in one spelling and taken in those of tc and kernels, too.
     let mut forms = vec![json!({ "enum": names })];
+    forms.push(json!({ "type": "string", "pattern": spellings(&entries) }));
     forms.extend(entries.iter().map(entry::<K>));
     described(doc, json!({ "anyOf": forms }))
 }
@@ -115,8 +117,18 @@ fn entry<K: Kind>(entry: &Entry) -> Value {
     let words = |spec: &ParamSpec| WORDS.into_iter().filter(|word| takes(spec, word)).collect::<Vec<_>>();
     let param = |spec: &ParamSpec| (spec.name.into(), param(spec, &words(spec)));
     let mut keys: Map<String, Value> = entry.params.iter().map(param).collect();
-    keys.insert("kind".into(), json!({ "const": entry.name }));
+    let spellings = spellings(std::slice::from_ref(entry));
+    keys.insert(
+        "kind".into(),
+        json!({ "anyOf": [{ "const": entry.name }, { "type": "string", "pattern": spellings }] }),
+    );
     described(entry.summary, Value::Object(object(keys, &["kind"])))
+}
+
+/// Every way to write one of these names.
+fn spellings(entries: &[Entry]) -> String {
+    let names = entries.iter().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases()));
+    format!("^({})$", names.map(|name| any_case(name).replace('_', "[-_]")).collect::<Vec<_>>().join("|"))
 }
 
 fn plain<P: Params>() -> Map<String, Value> {
@@ -173,21 +185,29 @@ fn unit(unit: Unit) -> Value {
         Unit::Number => json!({ "type": "number" }),
         Unit::Switch => json!({ "type": "boolean" }),
         Unit::Choice(words) => json!({ "enum": words }),
-        Unit::Kind(names) => json!({ "type": "string", "pattern": format!("^({})(:.*)?$", names.join("|")) }),
+        Unit::Kind(names) => {
+            let aliases = ALIASES.iter().filter(|alias| names.contains(&alias.1)).map(|alias| alias.0);
+            let names = names.iter().copied().chain(aliases).map(|name| any_case(name).replace('_', "[-_]"));
+            json!({ "type": "string", "pattern": format!("^({})(:.*)?$", names.collect::<Vec<_>>().join("|")) })
+        }
     }
 }
 
 /// A number and one of the unit's suffixes, in any letter case.
 fn pattern(unit: Unit) -> String {
+    let suffixes = unit.suffixes().iter().map(|suffix| any_case(suffix)).collect::<Vec<_>>().join("|");
+    // Numbers of packets stand without a suffix, too.
+    let maybe = if matches!(unit, Unit::Packets | Unit::Limit) { "?" } else { "" };
+    format!("^\\s*([0-9]+\\.?[0-9]*|\\.[0-9]+)\\s*({suffixes}){maybe}\\s*$")
+}
+
+/// A word in any letter case, as a pattern.
+fn any_case(word: &str) -> String {
     let letter = |c: char| match (c.to_lowercase().next(), c.to_uppercase().next()) {
         (Some(low), Some(high)) if c.is_ascii_alphabetic() => format!("[{low}{high}]"),
         _ => c.to_string(),
     };
-    let any_case = |word: &&str| word.chars().map(letter).collect::<String>();
-    let suffixes = unit.suffixes().iter().map(any_case).collect::<Vec<_>>().join("|");
-    // Numbers of packets stand without a suffix, too.
-    let maybe = if matches!(unit, Unit::Packets | Unit::Limit) { "?" } else { "" };
-    format!("^\\s*([0-9]+\\.?[0-9]*|\\.[0-9]+)\\s*({suffixes}){maybe}\\s*$")
+    word.chars().map(letter).collect()
 }
 
 /// What a name may look like; the reader also refuses spaces at its ends.

@@ -6,11 +6,11 @@ use crate::error::ScenarioError;
 use crate::kind::Kind;
 use crate::model::{Ends, Flow, RateSpec, Rtt, Start};
 use crate::parse::{default_controller, default_transport, trace};
-use crate::suggest::{hint, unit_hint};
+use crate::suggest::{hint, name_hint, unit_hint};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::params::{ParamSpec, ParamValue, Unit};
+use narrows_core::params::{ParamSpec, ParamValue, Unit, split_number};
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Rate, Span, Time};
 
@@ -110,6 +110,12 @@ pub fn rate_or_trace(flag: &str, text: &str) -> Result<RateSpec, ScenarioError> 
     Ok(RateSpec::Trace { file: file.to_owned(), opportunities, period })
 }
 
+/// How long a run is: `60s`, or as iperf3's `-t` a number of seconds.
+pub fn duration(flag: &str, text: &str) -> Result<Span, ScenarioError> {
+    let seconds = split_number(text).is_some_and(|(_, unit)| unit.is_empty());
+    span(flag, &if seconds { format!("{}s", text.trim()) } else { text.to_owned() })
+}
+
 /// A length of time: `50ms`.
 pub fn span(flag: &str, text: &str) -> Result<Span, ScenarioError> {
     value(flag, text)
@@ -142,10 +148,11 @@ fn pieces<'a>(flag: &str, text: &'a str, names: &[&str]) -> Result<Vec<Piece<'a>
             (_, None) => (Some(part), None),
         };
         if let Some(name) = name.map(str::trim) {
-            if name.is_empty() {
+            let mut words = name.split_whitespace();
+            let Some(name) = words.next() else {
                 return fail(format!("a name is missing in {text:?}; allowed: {}", names.join(", ")));
-            }
-            pieces.push(Piece { name, params: Vec::new() });
+            };
+            pieces.push(Piece { name, params: words_of_tc(flag, words)? });
         }
         let Some(param) = param else { continue };
         let Some((key, value)) = param.split_once('=') else {
@@ -157,6 +164,25 @@ fn pieces<'a>(flag: &str, text: &'a str, names: &[&str]) -> Result<Vec<Piece<'a>
         piece.params.push((key.trim(), value.trim()));
     }
     Ok(pieces)
+}
+
+/// Parameters as `tc` has them, in words: `limit 100 target 5ms noecn`.
+fn words_of_tc<'a>(
+    flag: &str,
+    mut words: impl Iterator<Item = &'a str>,
+) -> Result<Vec<(&'a str, &'a str)>, ScenarioError> {
+    let mut params = Vec::new();
+    while let Some(word) = words.next() {
+        params.push(match word {
+            "ecn" => ("ecn", "true"),
+            "noecn" => ("ecn", "false"),
+            key => match words.next() {
+                Some(value) => (key, value),
+                None => return Err(ScenarioError::new(flag, format!("{key:?} has no value; allowed: {key} VALUE"))),
+            },
+        });
+    }
+    Ok(params)
 }
 
 /// `3xcubic` → 3, `cubic`.
@@ -186,7 +212,7 @@ fn group(flag: &str, piece: &Piece<'_>, names: &[&str]) -> Result<FlowGroup, Sce
         (Some(_), _) => Traffic::Bulk(Default::default()),
         (None, Some(traffic)) => traffic,
         (None, None) => {
-            let hint = hint(name, names.iter().copied());
+            let hint = name_hint(name, names.iter().copied());
             return Err(ScenarioError::new(
                 flag,
                 format!("unknown controller or traffic {name:?}; allowed: {}{hint}", names.join(", ")),
@@ -227,13 +253,14 @@ fn group(flag: &str, piece: &Piece<'_>, names: &[&str]) -> Result<FlowGroup, Sce
     checked(flag, &traffic)?;
     checked(flag, &transport)?;
     controller.iter().try_for_each(|controller| checked(flag, controller))?;
-    Ok(FlowGroup { name: name.to_owned(), count, controller, traffic, transport })
+    // However it was spelt.
+    Ok(FlowGroup { name: narrows_core::registry::spelled(name), count, controller, traffic, transport })
 }
 
 fn known<K: Kind>(flag: &str, name: &str) -> Result<K, ScenarioError> {
     K::named(name).ok_or_else(|| {
         let names = K::names();
-        let hint = hint(name, names.iter().copied());
+        let hint = name_hint(name, names.iter().copied());
         ScenarioError::new(flag, format!("unknown {} {name:?}; allowed: {}{hint}", K::WHAT, names.join(", ")))
     })
 }

@@ -8,9 +8,21 @@ pub(crate) fn hint<'a>(got: &str, words: impl IntoIterator<Item = &'a str>) -> S
         .map_or_else(String::new, |word| format!(" (did you mean \"{word}\"?)"))
 }
 
-/// The same for a value whose number is fine but whose unit does not exist: `20mbps`.
+/// The same for a name of a registry; Linux's that are not in any are explained.
+pub(crate) fn name_hint<'a>(got: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    match narrows_core::registry::elsewhere(got) {
+        Some(text) => format!(" ({text})"),
+        None => hint(got, names),
+    }
+}
+
+/// The same for a value whose number is fine but whose unit does not exist or is read in two ways: `20mbps`.
 pub(crate) fn unit_hint(got: &str, unit: Unit) -> String {
     let Some((_, suffix)) = split_number(got) else { return String::new() };
+    let amount = got.trim().strip_suffix(suffix).unwrap_or_default().trim_end();
+    if let Some(readings) = readings(amount, &suffix.to_lowercase(), unit) {
+        return format!(" ({readings})");
+    }
     let suffixes = unit.suffixes();
     let lower = suffix.to_lowercase();
     // A unit that exists is no slip but the wrong kind of value.
@@ -24,8 +36,30 @@ pub(crate) fn unit_hint(got: &str, unit: Unit) -> String {
         .map(|word| (strsim::osa_distance(&lower, &word.to_lowercase()), word))
         .filter(|&(distance, word)| distance <= 2 && first(word) == first(&lower))
         .min();
-    let number = got.trim().strip_suffix(suffix).unwrap_or_default().trim_end();
-    close.map_or_else(String::new, |(_, word)| format!(" (did you mean \"{number}{word}\"?)"))
+    close.map_or_else(String::new, |(_, word)| format!(" (did you mean \"{amount}{word}\"?)"))
+}
+
+/// What a number with this suffix is to `tc`, to `iperf3` and to people, where they do not agree.
+fn readings(amount: &str, suffix: &str, unit: Unit) -> Option<String> {
+    let letter = |suffix: &str| suffix.trim_end_matches("bps").trim_end_matches('i').to_owned();
+    match (unit, suffix) {
+        (Unit::Rate, "bps" | "kbps" | "mbps" | "gbps" | "tbps" | "kibps" | "mibps" | "gibps" | "tibps") => {
+            let letter = letter(suffix);
+            let (bytes, bits) = (format!("{letter}B/s").to_uppercase().replace("B/S", "B/s"), format!("{letter}bit"));
+            Some(format!(
+                "\"{amount}{suffix}\" is {amount} {bytes} to tc and {amount} {bits}/s to others; did you mean \"{amount}{bits}\"?"
+            ))
+        }
+        (Unit::Rate, "") => Some(format!("to tc and iperf3 {amount} is {amount} bits per second: \"{amount}bit\"")),
+        (Unit::Span, "") => Some(format!("{amount} is \"{amount}us\" to tc and \"{amount}s\" to iperf3")),
+        (Unit::Bytes | Unit::Limit, "k" | "m" | "g") => {
+            let letter = suffix.to_uppercase();
+            Some(format!(
+                "to tc and iperf3 {amount}{letter} is \"{amount}{letter}iB\"; \"{amount}{letter}B\" is decimal here"
+            ))
+        }
+        _ => None,
+    }
 }
 
 /// The closest word: a third of its letters may be wrong; failing that, one that contains what was given.
@@ -57,10 +91,21 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_that_is_read_in_two_ways_names_both() {
+        assert_eq!(
+            unit_hint("20Mbps", Unit::Rate),
+            " (\"20mbps\" is 20 MB/s to tc and 20 mbit/s to others; did you mean \"20mbit\"?)"
+        );
+        assert_eq!(unit_hint("20", Unit::Rate), " (to tc and iperf3 20 is 20 bits per second: \"20bit\")");
+        assert_eq!(unit_hint("5", Unit::Span), " (5 is \"5us\" to tc and \"5s\" to iperf3)");
+        assert_eq!(unit_hint("45k", Unit::Limit), " (to tc and iperf3 45K is \"45KiB\"; \"45KB\" is decimal here)");
+        assert_eq!(unit_hint("45k", Unit::Rate), "");
+    }
+
+    #[test]
     fn a_wrong_unit_finds_the_right_one() {
-        assert_eq!(unit_hint("20Mbps", Unit::Rate), " (did you mean \"20mbit\"?)");
-        assert_eq!(unit_hint("5 sec", Unit::Span), " (did you mean \"5s\"?)");
-        assert_eq!(unit_hint("20", Unit::Rate), "");
+        assert_eq!(unit_hint("20Mbits", Unit::Rate), " (did you mean \"20mbit\"?)");
+        assert_eq!(unit_hint("5 secnds", Unit::Span), " (did you mean \"5secs\"?)");
         assert_eq!(unit_hint("20mbit", Unit::Span), "");
     }
 }

@@ -75,8 +75,8 @@ fn each_mistake_names_its_flag_and_what_is_allowed() {
             r#"--queues: limit of queue "fifo" cannot be "0"; allowed: at least one packet, byte or fraction of a BDP: "100p", "45KB", "1.5bdp""#,
         ),
         (
-            flows("3xreno"),
-            r#"--flows: unknown controller or traffic "reno"; allowed: FLOWS (did you mean "new_reno"?)"#,
+            flows("3xrenoo"),
+            r#"--flows: unknown controller or traffic "renoo"; allowed: FLOWS (did you mean "new_reno"?)"#,
         ),
         (flows("0xnew_reno"), "--flows: a number of flows cannot be 0; allowed: 1 ..= 10000000"),
         (flows("99999999999xnew_reno"), "--flows: a number of flows cannot be 99999999999; allowed: 1 ..= 10000000"),
@@ -91,13 +91,19 @@ fn each_mistake_names_its_flag_and_what_is_allowed() {
         (flows("cbr:transport=tcp"), r#"--flows: traffic "cbr" cannot be carried by "tcp"; allowed: udp"#),
         (flows("cbr:controller=new_reno"), r#"--flows: no controller governs transport "udp"; allowed: tcp, quic"#),
         (flows("udp"), r#"--flows: unknown controller or traffic "udp"; allowed: FLOWS"#),
-        (rate("20"), r#"--rate: cannot be "20"; allowed: a rate such as "20mbit", "1gbit", "256kbit""#),
+        (
+            rate("20"),
+            r#"--rate: cannot be "20"; allowed: a rate such as "20mbit", "1gbit", "256kbit" (to tc and iperf3 20 is 20 bits per second: "20bit")"#,
+        ),
         (
             rate("20Mbps"),
-            r#"--rate: cannot be "20Mbps"; allowed: a rate such as "20mbit", "1gbit", "256kbit" (did you mean "20mbit"?)"#,
+            r#"--rate: cannot be "20Mbps"; allowed: a rate such as "20mbit", "1gbit", "256kbit" ("20mbps" is 20 MB/s to tc and 20 mbit/s to others; did you mean "20mbit"?)"#,
         ),
         (rate("0mbit"), r#"--rate: a rate cannot be "0mbit"; allowed: 1bit ..= 1000gbit"#),
-        (span("50"), r#"--rtt: cannot be "50"; allowed: a time such as "5ms", "1.5s", "200us""#),
+        (
+            span("50"),
+            r#"--rtt: cannot be "50"; allowed: a time such as "5ms", "1.5s", "200us" (50 is "50us" to tc and "50s" to iperf3)"#,
+        ),
     ];
     let names: Vec<&str> = ControllerConfig::NAMES.iter().chain(Traffic::NAMES).copied().collect();
     for (result, expected) in cases {

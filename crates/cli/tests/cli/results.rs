@@ -203,3 +203,38 @@ fn reproduce_linux_compares_every_cell_it_can() {
     assert_eq!(traces.len(), 8);
     assert!(traces.iter().all(|trace| trace["points"].as_u64() > Some(400)), "{traces:?}");
 }
+
+/// What `tc` and `iperf3` call things means the same, in flags and in files, and results have one spelling.
+#[test]
+fn spellings_of_tc_and_iperf3_mean_the_same() {
+    let place = Place::new("spellings");
+    let ours = ["compare", "--rate", "20mbit", "--rtt", "10ms", "--duration", "1s", "--flows", "2xnew_reno"];
+    let queues = ["--queues", "fifo:limit=100p,fq_codel:target=3ms,ecn=false", "--out", "ours"];
+    place.ok(&[&ours[..], &queues].concat());
+    let theirs = ["compare", "--rate", "20M", "--rtt", "10msec", "-t", "1", "-P", "2", "-C", "reno"];
+    let queues = ["--queues", "pfifo limit 100,fq-codel target 3ms noecn", "--out", "theirs"];
+    place.ok(&[&theirs[..], &queues].concat());
+    assert!(same_files(&place, "ours", "theirs") > 4);
+    let folders = ["fifo-limit=100p", "fq_codel-target=3ms-ecn=false"];
+    assert!(folders.iter().all(|folder| place.path("theirs").join(folder).is_dir()), "{:?}", place.files("theirs"));
+
+    let file = |rate: &str, queue: &str, controller: &str| {
+        format!(
+            "name = \"s\"\nduration = \"1s\"\n[[hop]]\nname = \"h\"\nrate = \"{rate}\"\nqueue = {{ kind = \"{queue}\", limit = \"99p\" }}\n\
+             [[flow]]\nname = \"f\"\ncontroller = \"{controller}\"\nrtt = \"20ms\"\nroute = [\"h\"]\n"
+        )
+    };
+    place.write("ours.toml", &file("10mbit", "fifo", "new_reno"));
+    place.ok(&["run", "ours.toml", "--out", "file-ours"]);
+    for (n, (rate, queue, controller)) in
+        [("10Mbit", "pfifo", "reno"), ("10m", "PFIFO", "New-Reno")].into_iter().enumerate()
+    {
+        place.write("theirs.toml", &file(rate, queue, controller));
+        let out = format!("file-{n}");
+        place.ok(&["run", "theirs.toml", "--out", &out]);
+        let read = |folder: &str| fs::read_to_string(place.path(folder).join("scenario.toml")).expect("a scenario");
+        assert_eq!(read(&out), read("file-ours"));
+    }
+    let list = place.ok(&["list", "queues"]);
+    assert!(list.contains("Also: pfifo."), "{list}");
+}

@@ -1,7 +1,7 @@
 //! Tables and values that know where they stand, and the messages that every section shares.
 use crate::error::ScenarioError;
 use crate::kind::Kind;
-use crate::suggest::{hint, unit_hint};
+use crate::suggest::{hint, name_hint, unit_hint};
 use narrows_core::params::{ParamError, ParamSpec, ParamValue, Params, Unit, WORDS};
 use narrows_core::{Bytes, Rate, Span};
 use std::ops::Range;
@@ -190,7 +190,7 @@ impl<'a> Item<'a> {
         let allowed = || format!("{}, or {{ kind = \"...\" }} with parameters", names.join(", "));
         let named = |item: &Item<'_>, name: &str| {
             K::named(name).ok_or_else(|| {
-                let hint = hint(name, names.iter().copied());
+                let hint = name_hint(name, names.iter().copied());
                 let name = short(name);
                 item.error(format!("unknown {} {name:?}; allowed: {}{hint}", K::WHAT, names.join(", ")))
             })
