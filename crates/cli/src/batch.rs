@@ -8,6 +8,7 @@ use crate::output::{Finished, OutArgs, Output, Request};
 use crate::term;
 use crate::world::World;
 use narrows_report::terminal;
+use narrows_scenario::printable::printable;
 use narrows_scenario::result::folder;
 use narrows_scenario::{Scenario, Summary, summary_json};
 use std::collections::BTreeSet;
@@ -36,7 +37,7 @@ pub(crate) struct BatchArgs {
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
     jobs: Option<u64>,
     /// Print the summary as JSON on stdout and nothing else
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     json: bool,
     #[command(flatten)]
     place: OutArgs,
@@ -56,8 +57,10 @@ impl BatchArgs {
     /// The seeds, counting up from `first`.
     pub(crate) fn seeds(&self, first: u64) -> Result<Vec<u64>, Failure> {
         let last = first.checked_add(self.runs - 1).filter(|&last| last <= MOST_SEED);
-        let last =
-            last.ok_or_else(|| Failure::usage(format!("--seed: seeds end at {MOST_SEED}; choose a smaller one")))?;
+        let last = last.ok_or_else(|| {
+            let runs = self.runs;
+            Failure::usage(format!("{runs} runs with seeds from {first} on: the last seed there is is {MOST_SEED}"))
+        })?;
         Ok((first..=last).collect())
     }
 
@@ -76,7 +79,7 @@ impl BatchArgs {
         if self.json && self.place.out.is_none() {
             term::note(&format!("narrows: {}", shown.folder.display()));
         }
-        term::print(if self.json { &json } else { &shown.text })
+        if self.json { term::print_json_text(&json) } else { term::print(&shown.text) }
     }
 
     /// Runs what is not finished yet; `summary.json` of all.
@@ -190,5 +193,7 @@ pub(crate) fn conclude(output: Output) -> Result<Shown, Failure> {
 fn pictures(files: &[PathBuf]) -> String {
     let is_svg = |path: &PathBuf| path.extension().is_some_and(|ext| ext == "svg");
     let page = files.iter().filter(|path| path.file_name().is_some_and(|name| name == PAGE));
-    page.chain(files.iter().filter(|path| is_svg(path))).map(|path| format!("{}\n", path.display())).collect()
+    page.chain(files.iter().filter(|path| is_svg(path)))
+        .map(|path| format!("{}\n", printable(&path.to_string_lossy())))
+        .collect()
 }

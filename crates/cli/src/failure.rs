@@ -1,5 +1,6 @@
 //! How a command can fail, and the exit code that says so: 2 for what the user can put right in what was asked,
 //! 3 for results that cannot be compared, 130 for Ctrl-C, 1 for the rest.
+use narrows_scenario::printable::printable;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 pub(crate) enum Failure {
     /// What was asked cannot be done: a bad value, a file that is missing, a folder that cannot be written.
     Usage(String),
-    /// Results that were not made under the same conditions.
+    /// Results that were not made under the same conditions: a list, in lines.
     Incomparable(String),
     /// Something else went wrong.
     Other(String),
@@ -74,7 +75,7 @@ impl Failure {
             Failure::Interrupted => "interrupted; no result was written".to_owned(),
             Failure::Unfinished { cause, kept } => match **cause {
                 Failure::Interrupted => format!("interrupted; {kept}"),
-                _ => format!("{}\n{kept}", cause.message()),
+                _ => format!("{}\n{kept}", printable(&cause.message())),
             },
             Failure::Ended(_) | Failure::ClosedPipe => String::new(),
         }
@@ -96,7 +97,11 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         let message = self.message();
         if !message.is_empty() {
-            crate::term::note(&format!("narrows: {message}"));
+            let text = format!("narrows: {message}");
+            match self {
+                Failure::Incomparable(_) | Failure::Unfinished { .. } => crate::term::note_lines(&text),
+                _ => crate::term::note(&text),
+            }
         }
         ExitCode::from(self.code())
     }

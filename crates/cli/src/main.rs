@@ -4,6 +4,7 @@
 //! on stdout and, on request, JSON. What is computed lives elsewhere; here are arguments, files and the terminal.
 use clap::Parser;
 use failure::Failure;
+use narrows_scenario::printable::printable;
 use std::process::ExitCode;
 
 mod batch;
@@ -46,8 +47,23 @@ enum Command {
     Reproduce(reproduce::Reproduce),
 }
 
+/// Help, or what is wrong with the arguments. The parser repeats them as they are, so the error is made once more, of arguments
+/// that show.
+fn said(error: clap::Error) -> ExitCode {
+    let shown = |word: std::ffi::OsString| printable(&word.to_string_lossy()).into_owned();
+    let again = Cli::try_parse_from(std::env::args_os().map(shown));
+    let error = again.err().filter(|again| again.kind() == error.kind()).unwrap_or(error);
+    // A closed pipe is nobody's failure.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return said(error),
+    };
+    let outcome = match cli.command {
         Command::Compare(args) => compare::main(&args),
         Command::Run(args) => run::main(&args),
         Command::Shell(args) => shell::main(&args),

@@ -118,9 +118,9 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
         if args.place.out.is_none() {
             term::note(&format!("narrows: {}", shown.folder.display()));
         }
-        term::print(&summary_json(&result.summary))?;
+        term::print_json_text(&summary_json(&result.summary))?;
     } else {
-        term::note(&shown.text);
+        term::note_lines(&shown.text);
     }
     match status.code() {
         0 => Ok(()),

@@ -1,27 +1,46 @@
 //! What goes to the terminal: plain text on stdout, notes on stderr, colour only where a terminal asks for it.
+//!
+//! Everything passes one of these functions, and none of them lets a control character through, wherever it comes from: a
+//! scenario's names, a path, a result that is compared. Line breaks and colours are ours.
 use crate::failure::Failure;
 use narrows_report::terminal::Style;
+use narrows_scenario::printable::{printable, printable_json, printable_lines};
 use std::io::{IsTerminal, Write};
 
 /// Prints to stdout.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::print(&error))
+    write(&printable_lines(text, Paint::stdout().on))
 }
 
 /// Prints a value as indented JSON and a newline to stdout.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(Failure::other)?;
-    print(&format!("{text}\n"))
+    print_json_text(&format!("{text}\n"))
+}
+
+/// Prints what is JSON already to stdout.
+pub(crate) fn print_json_text(text: &str) -> Result<(), Failure> {
+    write(&printable_json(text))
+}
+
+fn write(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::print(&error))
 }
 
 /// Prints a line to stderr. A closed stderr is nobody's failure.
 pub(crate) fn note(line: &str) {
+    let line = printable(line);
     // The test harness captures only what goes through its own macros.
     #[cfg(test)]
     eprintln!("{line}");
     #[cfg(not(test))]
     let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Prints a text of several lines to stderr, in the colours that [`style`] gives.
+pub(crate) fn note_lines(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", printable_lines(text, Paint::stdout().on));
 }
 
 /// The command as it was given, in words of a shell.

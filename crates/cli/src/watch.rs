@@ -8,6 +8,7 @@ use narrows_core::{Span, Time};
 use narrows_live::launch::{Launch, Stream, Wish};
 use narrows_live::shell::Onlooker;
 use narrows_live::view::{HopView, View};
+use narrows_scenario::printable::{printable, printable_lines};
 use std::io::{BufRead, BufReader, IsTerminal, PipeReader};
 use std::sync::Mutex;
 use std::thread::{self, JoinHandle};
@@ -72,7 +73,9 @@ impl Screen {
     fn show(&self, views: &[View; 2]) {
         let texts = [line("up", &views[0]), line("down", &views[1]), limits(views)];
         match &self.lines {
-            Some(lines) => lines.iter().zip(texts).for_each(|(line, text)| line.set_message(text)),
+            Some(lines) => {
+                lines.iter().zip(texts).for_each(|(line, text)| line.set_message(printable(&text).into_owned()))
+            }
             None => texts.iter().filter(|text| !text.is_empty()).for_each(|text| term::note(text)),
         }
     }
@@ -125,7 +128,8 @@ fn copy_lines(reader: PipeReader, bars: &MultiProgress) {
         let text = String::from_utf8_lossy(&line);
         // Of a line that was written over itself, what could be read last.
         let text = text.trim_end().rsplit('\r').next().unwrap_or_default();
-        let _ = bars.println(text);
+        // Colours are the program's affair. What moves the cursor would tear up the lines below.
+        let _ = bars.println(printable_lines(&text.replace('\t', "        "), true));
         line.clear();
     }
 }

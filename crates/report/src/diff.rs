@@ -10,6 +10,7 @@ use crate::figure::{COMPLETIONS, FAIRNESS, FLOWS, Figure, HOP, LOSSES, REPAIRS, 
 use crate::notes::{Note, notes};
 use crate::terminal::{Style, line};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle};
+use narrows_scenario::printable::printable;
 use narrows_scenario::result::ResultError;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -151,22 +152,23 @@ impl Diff {
 
     /// What keeps the two from being compared, in lines; empty if they were made under the same conditions.
     pub fn mismatch(&self) -> String {
-        self.contrast.conditions.iter().map(|condition| format!("  {}\n", harmless(condition))).collect()
+        self.contrast.conditions.iter().map(|condition| format!("  {}\n", printable(condition))).collect()
     }
 
     /// As a table with the results under their names.
     pub fn text(&self, names: [&str; 2], style: &Style) -> String {
         let [a, b] = &self.basis;
-        let mut out = format!("a  {}  ({})\nb  {}  ({})\n", names[0], harmless(a), names[1], harmless(b));
+        let names = names.map(printable);
+        let mut out = format!("a  {}  ({})\nb  {}  ({})\n", names[0], printable(a), names[1], printable(b));
         if !self.contrast.conditions.is_empty() {
             let _ = write!(out, "\nnot under the same conditions:\n{}", self.mismatch());
         }
         if !self.contrast.algorithms.is_empty() {
             out.push_str("\ncompared:\n");
-            self.contrast.algorithms.iter().for_each(|line| out.push_str(&format!("  {}\n", harmless(line))));
+            self.contrast.algorithms.iter().for_each(|line| out.push_str(&format!("  {}\n", printable(line))));
         }
         for section in &self.sections {
-            let name = harmless(&section.name);
+            let name = printable(&section.name);
             let _ = match style.colour {
                 true => writeln!(out, "\n\x1b[1m{name}\x1b[0m"),
                 false => writeln!(out, "\n{name}"),
@@ -175,7 +177,7 @@ impl Diff {
         }
         for (which, names) in [("a", &self.only_first), ("b", &self.only_second)] {
             if !names.is_empty() {
-                let _ = writeln!(out, "\nonly in {which}: {}", harmless(&names.join(", ")));
+                let _ = writeln!(out, "\nonly in {which}: {}", printable(&names.join(", ")));
             }
         }
         if self.notes.iter().any(|notes| !notes.is_empty()) {
@@ -222,11 +224,6 @@ fn parts(group: &Group) -> Vec<(String, Source)> {
 /// `fifo`, `fifo → codel`.
 fn changed(a: &str, b: &str) -> String {
     if a == b { a.to_owned() } else { format!("{a} → {b}") }
-}
-
-/// A name from a file must not steer a terminal.
-fn harmless(text: &str) -> String {
-    text.replace(|c: char| c.is_control(), " ")
 }
 
 impl Section {

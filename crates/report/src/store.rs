@@ -4,8 +4,10 @@
 //! every group. A `summary.json` over several runs lists their summaries; groups and runs follow its order.
 use crate::comparison::{Comparison, Group, Run};
 use crate::{page, svg};
+use narrows_scenario::printable::{printable, printable_lines};
 use narrows_scenario::result::{ResultError, folder};
-use narrows_scenario::{RunResult, Scenario, Summary};
+use narrows_scenario::{RateSpec, RunResult, Scenario, Summary};
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -66,6 +68,7 @@ impl Comparison {
         let title = found.first().map_or(String::new(), |f| f.run.result.summary.name.clone());
         let mut comparison = Comparison { title, groups: grouped(found) };
         relabel(&mut comparison);
+        comparison.make_printable();
         Ok(comparison)
     }
 }
@@ -101,6 +104,44 @@ impl Identity {
 
     fn is_that_of(&self, _: &Path) -> bool {
         true
+    }
+}
+
+impl Comparison {
+    /// A result may be anybody's: none of its names steers a terminal, spoils XML or hides in a page.
+    fn make_printable(&mut self) {
+        let labels = self.groups.iter_mut().map(|group| &mut group.label);
+        labels.chain([&mut self.title]).for_each(make_printable);
+        for run in self.groups.iter_mut().flat_map(|group| &mut group.runs) {
+            let RunResult { summary, series, cdfs } = &mut run.result;
+            make_printable(&mut summary.name);
+            for hop in &mut summary.hops {
+                [&mut hop.name, &mut hop.queue].into_iter().for_each(make_printable);
+                let shown = |(reason, count): (String, u64)| (printable(&reason).into_owned(), count);
+                hop.drops.by_reason = std::mem::take(&mut hop.drops.by_reason).into_iter().map(shown).collect();
+            }
+            for flow in &mut summary.flows {
+                [&mut flow.name, &mut flow.controller].into_iter().for_each(make_printable);
+            }
+            series.iter_mut().flat_map(|s| [&mut s.source, &mut s.metric]).for_each(make_printable);
+            cdfs.iter_mut().flat_map(|c| [&mut c.source, &mut c.metric]).for_each(make_printable);
+            for hop in run.scenario.iter_mut().flat_map(|scenario| &mut scenario.hops) {
+                if let RateSpec::Trace { file, .. } = &mut hop.rate {
+                    make_printable(file);
+                }
+            }
+            if let Some(text) = &mut run.scenario_text
+                && let Cow::Owned(shown) = printable_lines(text, false)
+            {
+                *text = shown;
+            }
+        }
+    }
+}
+
+fn make_printable(text: &mut String) {
+    if let Cow::Owned(shown) = printable(text) {
+        *text = shown;
     }
 }
 

@@ -6,6 +6,7 @@ use crate::notes::{Note, notes};
 use crate::palette;
 use crate::table::{Column, Row, Table};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle};
+use narrows_scenario::printable::printable;
 use std::fmt::Write as _;
 
 /// Who reads the text.
@@ -25,7 +26,7 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
         out.push_str(&table(&flows, style));
     }
     if comparison.most_runs() > 0 {
-        let _ = writeln!(out, "\n{}", sanitise(&comparison.basis()));
+        let _ = writeln!(out, "\n{}", printable(&comparison.basis()));
     }
     let notes = notes(comparison);
     if !notes.is_empty() {
@@ -37,7 +38,7 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
 
 /// A note as a line, with something before it.
 pub(crate) fn line(note: &Note, before: &str, style: &Style) -> String {
-    let text = sanitise(&note.text);
+    let text = printable(&note.text);
     match style.colour && note.is_warning {
         true => format!("\x1b[33m{before}{text}\x1b[0m\n"),
         false => format!("{before}{text}\n"),
@@ -94,8 +95,8 @@ fn lines(table: &Table, style: &Style, stacked: bool) -> Vec<String> {
 
 fn cells(row: &Row, columns: &[Column], fresh: bool, style: &Style, stacked: bool) -> Vec<Cell> {
     let head = |(i, text): (usize, &String)| {
-        let text = sanitise(text);
-        let shown = if i == 0 && !fresh { String::new() } else { text };
+        let text = printable(text);
+        let shown = if i == 0 && !fresh { "" } else { &*text };
         match (style.colour, i) {
             (true, 0) => Cell::new(format!("{MARK} {shown}")),
             _ => Cell::new(shown),
@@ -115,11 +116,6 @@ fn number(estimate: &Estimate, decimals: usize, stacked: bool) -> String {
         Some(half) => format!("{:.decimals$}{between}±{half:.decimals$}", estimate.mean),
         None => format!("{:.decimals$}", estimate.mean),
     }
-}
-
-/// A name from a file must not steer a terminal.
-fn sanitise(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn is_rule(line: &str) -> bool {

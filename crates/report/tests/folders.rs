@@ -1,7 +1,7 @@
 //! From result folders to comparisons, pages and differences.
 mod sample;
 use narrows_report::terminal::Style;
-use narrows_report::{Comparison, Diff, diff, write_page};
+use narrows_report::{Comparison, Diff, diff, terminal, write_page};
 use narrows_scenario::result::folder;
 use narrows_scenario::{Scenario, Summary};
 use sample::{QUEUES, comparison, run};
@@ -151,4 +151,38 @@ fn what_only_one_world_knows_has_a_dash_and_times_kept_are_said() {
     let rtt = of_flow.figures.iter().find(|change| change.figure == "RTT mean (ms)").expect("one of them knows it");
     assert_eq!((rtt.first, rtt.difference(), rtt.percent(), rtt.is_significant()), (None, None, None, None));
     assert!(rtt.second.is_some() && back.notes[1].is_empty());
+}
+
+/// A result may be anybody's: its names are text in a table, in a page and in a figure, and nothing else.
+#[test]
+fn regression_names_of_a_result_from_elsewhere_are_harmless_everywhere() {
+    let hostile = "x\x1b[31m\u{9b}2J\0\u{202e}]]></script><script>alert(1)</script>&\"'";
+    let dir = scratch("hostile");
+    let mut written = comparison(&QUEUES[..2], &["cubic", hostile], 1);
+    for run in written.groups.iter_mut().flat_map(|group| &mut group.runs) {
+        let summary = &mut run.result.summary;
+        summary.name = hostile.into();
+        summary.hops[0].queue = format!("{}{hostile}", summary.hops[0].queue);
+        summary.hops[0].name = hostile.into();
+        summary.hops[0].drops.by_reason = [(hostile.to_owned(), 3)].into();
+        summary.flows[0].controller = hostile.into();
+        run.result.series.iter_mut().for_each(|series| series.source = series.source.replace("bottleneck", hostile));
+    }
+    store(&dir, &written);
+    let read = Comparison::load(&dir).expect("it can be read");
+    let shown = |c: char| !c.is_control() || c == '\n';
+    let difference = diff(&dir, &dir).expect("it is a result").text([hostile, hostile], &Style::default());
+    let text = terminal::comparison(&read, &Style::default()) + &difference;
+    assert!(text.chars().all(shown) && !text.contains('\u{202e}'), "{text:?}");
+    let files = write_page(&read, &dir).expect("it can be drawn");
+    assert!(files.len() > 2, "{files:?}");
+    for file in files {
+        let drawn = fs::read_to_string(&file).expect("UTF-8");
+        assert!(drawn.chars().all(shown) && !drawn.contains('\u{202e}'), "{}", file.display());
+        assert!(!drawn.contains("<script>alert"), "{}", file.display());
+        if file.extension().is_some_and(|ext| ext == "svg") {
+            let parsed = roxmltree::Document::parse(&drawn).expect("it is XML");
+            assert!(!parsed.descendants().any(|node| node.has_tag_name("script")));
+        }
+    }
 }

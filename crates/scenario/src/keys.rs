@@ -39,6 +39,8 @@ pub(crate) const RTTS: (Span, Span) = (Span::us(1), Span::s(3600));
 pub(crate) const INTERVALS: (Span, Span) = (Span::us(1), Span::s(86_400));
 /// Most points of one series.
 pub(crate) const MOST_POINTS: u64 = 10_000_000;
+/// Largest seed.
+pub(crate) const MOST_SEED: u64 = i64::MAX as u64;
 /// Most single flows.
 pub(crate) const MOST_FLOWS: u64 = 10_000_000;
 
@@ -59,8 +61,8 @@ impl ParamValue for Loss {
     }
 }
 
-/// A seed.
-#[derive(Clone, Copy, PartialEq, Debug)]
+/// A seed. TOML's integers end at 2⁶³ − 1, so that seeds do, too.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 pub(crate) struct Seed(pub(crate) u64);
 
 impl ParamValue for Seed {
@@ -72,7 +74,7 @@ impl ParamValue for Seed {
         self.0.to_string()
     }
     fn allowed() -> String {
-        "a whole number, 0 or more".into()
+        "a whole number".into()
     }
 }
 
@@ -84,7 +86,7 @@ params! {
         /// Left out of every mean; series keep it. Shorter than the duration.
         pub warmup: Span = Span::ZERO, from Span::ZERO, to Span::s(365 * 86_400);
         /// Seeds every random stream.
-        pub seed: Seed = Seed(1);
+        pub seed: Seed = Seed(1), from Seed(0), to Seed(MOST_SEED);
     }
 }
 

@@ -13,6 +13,7 @@ mod keys;
 mod kind;
 pub mod model;
 mod parse;
+pub mod printable;
 mod repeat;
 pub mod result;
 pub mod schema;

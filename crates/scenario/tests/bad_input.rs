@@ -252,8 +252,8 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         r#"controller = "new_reno""#,
-        r#"controller = "renoo""#,
-        r#"S.toml:28: unknown controller "renoo"; allowed: CONTROLLERS (did you mean "new_reno"?)"#,
+        r#"controller = "new_rino""#,
+        r#"S.toml:28: unknown controller "new_rino"; allowed: CONTROLLERS (did you mean "new_reno"?)"#,
     ),
     (
         r#"controller = "new_reno""#,

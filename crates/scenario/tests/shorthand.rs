@@ -75,8 +75,8 @@ fn each_mistake_names_its_flag_and_what_is_allowed() {
             r#"--queues: limit of queue "fifo" cannot be "0"; allowed: at least one packet, byte or fraction of a BDP: "100p", "45KB", "1.5bdp""#,
         ),
         (
-            flows("3xrenoo"),
-            r#"--flows: unknown controller or traffic "renoo"; allowed: FLOWS (did you mean "new_reno"?)"#,
+            flows("3xnew_rino"),
+            r#"--flows: unknown controller or traffic "new_rino"; allowed: FLOWS (did you mean "new_reno"?)"#,
         ),
         (flows("0xnew_reno"), "--flows: a number of flows cannot be 0; allowed: 1 ..= 10000000"),
         (flows("99999999999xnew_reno"), "--flows: a number of flows cannot be 99999999999; allowed: 1 ..= 10000000"),

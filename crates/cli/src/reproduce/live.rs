@@ -188,8 +188,8 @@ impl Live {
         let mut cells = cells::cells()?;
         for words in &self.only {
             if !cells.iter().any(|cell| cell.has(words)) {
-                let named = cells::cells()?.iter().map(|cell| format!("  {}\n", cell.label())).collect::<String>();
-                return Err(Failure::usage(format!("--only: no cell has \"{words}\" in its name; there are\n{named}")));
+                let named = cells::cells()?.iter().map(Cell::label).collect::<Vec<_>>().join("; ");
+                return Err(Failure::usage(format!("--only: no cell has \"{words}\" in its name; allowed: {named}")));
             }
         }
         cells.retain(|cell| self.only.is_empty() || self.only.iter().any(|words| cell.has(words)));

@@ -40,7 +40,16 @@ fn flags() {
         (&["compare", "--rate", "20"], &["--rate", "20mbit"]),
         (&["compare", "--rate", "0mbit"], &["rate"]),
         (&["compare", "--rate", "-1mbit"], &["-1mbit"]),
-        (&["compare", "--rate", "20mbps"], &["--rate", "20mbit"]),
+        (&["compare", "--rate", "20mbps"], &["--rate", "20 MB/s to tc and 20 mbit/s to others", "20mbit"]),
+        (&["compare", "--rate", "20"], &["--rate", "20 bits per second", "20bit"]),
+        (&["compare", "--rtt", "20"], &["--rtt", "\"20us\" to tc and \"20s\" to iperf3"]),
+        (&["compare", "--queues", "fifo:limit=45k"], &["limit", "45KiB", "45KB"]),
+        (&["compare", "--queues", "bfifo"], &["bfifo", "limit is in bytes"]),
+        (&["compare", "--queues", "pfifo_fast"], &["three bands", "fifo"]),
+        (&["compare", "--queues", "fq_codel limit"], &["limit", "no value"]),
+        (&["compare", "-P", "0"], &["number of flows"]),
+        (&["compare", "-C", "dctcp"], &["dctcp", "prague"]),
+        (&["compare", "-C", "reno", "--flows", "2xcubic"], &["--congestion", "--flows"]),
         (&["compare", "--rtt", "50mbit"], &["--rtt", "5ms"]),
         (&["compare", "--queues", "fiffo"], &["fiffo", "fifo"]),
         (&["compare", "--queues", "fifo:limit=0p"], &["limit", "0p"]),
@@ -101,6 +110,19 @@ fn scenario_files() {
         refused(&place, &["run", "bad.toml"], expected);
     }
     assert!(!place.path("narrows-out").exists(), "nothing was written");
+}
+
+#[test]
+fn regression_a_seed_that_is_too_large_is_the_files_fault() {
+    let place = Place::new("large_seed");
+    let largest = "9223372036854775807";
+    place.write("s.toml", &SCENARIO.replacen("seed = 1", "seed = 9223372036854775808", 1));
+    let allowed = format!("s.toml:5: seed in the scenario cannot be 9223372036854775808; allowed: 0 ..= {largest}");
+    refused(&place, &["run", "s.toml"], &[&allowed]);
+    place
+        .write("s.toml", &SCENARIO.replacen("seed = 1", &format!("seed = {largest}"), 1).replace("\"2s\"", "\"0.1s\""));
+    assert!(place.run(&["run", "s.toml", "--out", "one"]).status.success());
+    refused(&place, &["run", "s.toml", "--runs", "2"], &["2 runs with seeds from 9223372036854775807 on", largest]);
 }
 
 #[test]

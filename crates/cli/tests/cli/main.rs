@@ -3,6 +3,7 @@ mod bad_input;
 mod diff;
 #[cfg(unix)]
 mod docs;
+mod hostile;
 #[cfg(target_os = "linux")]
 mod live;
 #[cfg(unix)]

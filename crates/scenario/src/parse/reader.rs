@@ -22,12 +22,13 @@ impl Source<'_> {
         ScenarioError { place: self.file.into(), line: Some(line), message: message.into() }
     }
 
-    /// What TOML itself does not allow.
+    /// What TOML itself does not allow. The message has nothing of the text: a file that is no TOML may be anything, and
+    /// somebody else's.
     pub(super) fn syntax(&self, error: &toml::de::Error) -> ScenarioError {
-        let span = error.span().unwrap_or(0..0);
-        let text = self.text.get(span.clone()).unwrap_or_default();
-        let about = if text.is_empty() || text.contains('\n') { String::new() } else { format!(" at `{text}`") };
-        self.error(span.start, format!("not TOML: {}{about}", error.message()))
+        let start = error.span().map_or(0, |span| span.start);
+        let before = self.text.get(..start).unwrap_or_default();
+        let column = 1 + before.chars().rev().take_while(|&c| c != '\n').count();
+        self.error(start, format!("not TOML: {} (column {column})", error.message()))
     }
 
     /// A value as it is written, for messages; long ones are cut.

@@ -9,6 +9,9 @@ use std::path::Path;
 /// Longest trace, ms: a year.
 const LONGEST: u64 = 365 * 86_400_000;
 
+/// Longest number that a message repeats: those of 64 bits.
+const MOST_DIGITS: usize = 20;
+
 /// The text of a trace file.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
     let meta = std::fs::metadata(path).map_err(|error| error.to_string())?;
@@ -25,11 +28,10 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<(Vec<Span>, Span), Scenari
     let mut last = 0;
     let fail = |line: usize, message: String| ScenarioError { place: file.into(), line: Some(line), message };
     for (i, line) in text.lines().enumerate() {
-        let got = || line.chars().take(40).collect::<String>();
         let ms = line.trim().parse::<u64>().ok().filter(|&ms| ms <= LONGEST);
         let ms = ms.ok_or_else(|| {
             let allowed = "a whole number of milliseconds on each line, of at most a year";
-            fail(i + 1, format!("not a delivery opportunity: {:?}; allowed: {allowed}", got()))
+            fail(i + 1, format!("not a delivery opportunity{}; allowed: {allowed}", digits(line)))
         })?;
         if ms < last {
             return Err(fail(i + 1, format!("{ms} ms after {last} ms; allowed: milliseconds that do not decrease")));
@@ -45,6 +47,13 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<(Vec<Span>, Span), Scenari
         )),
         period => Ok((opportunities, Span::ms(period))),
     }
+}
+
+/// What a message shows of a line: a number and nothing else, because the file may be anybody's.
+fn digits(line: &str) -> String {
+    let line = line.trim();
+    let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number && line.len() <= MOST_DIGITS { format!(": {line}") } else { String::new() }
 }
 
 /// Back to text.

@@ -63,7 +63,7 @@ fn what_was_asked_in_vain_is_told() {
         (&["--up", "0mbit", "--", "true"], &["rate"]),
         (&["--down", "20mbps", "--", "true"], &["--down", "20mbit"]),
         (&["--up", "trace:nosuch.trace", "--", "true"], &["--up", "nosuch.trace", "No such file"]),
-        (&["--rate", "trace:bad.trace", "--", "true"], &["bad.trace:2", "\"x\""]),
+        (&["--rate", "trace:bad.trace", "--", "true"], &["bad.trace:2", "not a delivery opportunity; allowed"]),
         (&["--rtt", "20", "--", "true"], &["--rtt", "5ms"]),
         (&["--rtt", "20ms", "--jitter", "11ms", "--", "true"], &["--jitter", "11ms", "10ms", "half of --rtt"]),
         (&["--loss", "1", "--", "true"], &["--loss", "from 0 up to, not including, 1"]),
