@@ -13,6 +13,7 @@ use narrows_core::{Span, Time};
 use narrows_scenario::{Scenario, Traffic};
 use narrows_world::{Cancelled, Unwatched, Watch};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::ScopedJoinHandle;
 
 /// When a run is cut into two halves, if there are threads for both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,12 +142,19 @@ pub(crate) fn run(scenario: &Scenario, windows: Windows, watch: &mut dyn Watch) 
             if let Err(cancelled) = network.go_on(last, watch) {
                 // Its ends of the ways go with it, for which the senders may wait.
                 drop(network);
+                // The senders have ended: by themselves, or in a panic, which is the caller's to see.
+                let _ = join_senders(senders);
                 return Err(cancelled);
             }
         }
-        let senders = senders.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let senders = join_senders(senders);
         Ok(join(network, senders))
     })
+}
+
+/// Waits for the other half; its panic goes on here.
+fn join_senders(senders: ScopedJoinHandle<'_, Senders>) -> Senders {
+    senders.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 impl Senders {

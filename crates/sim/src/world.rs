@@ -157,6 +157,9 @@ impl World {
 
     /// Handles what happens up to this time: all events, and departures from senders that are elsewhere. Of the same time
     /// the events come first.
+    ///
+    /// # Panics
+    /// If time runs backwards: every figure of such a run would be wrong.
     pub(crate) fn run_through(
         &mut self,
         last: Time,
@@ -167,7 +170,9 @@ impl World {
         loop {
             let until = departures.first().map_or(last, |first| first.meta.arrived);
             while let Some((at, kind, index)) = self.events.pop_through(until) {
-                debug_assert!(at >= self.now, "{kind:?} of {index} at {at:?}, when it is {:?}", self.now);
+                if at < self.now {
+                    runs_backwards(kind, index, at, self.now);
+                }
                 self.now = at;
                 self.handled += 1;
                 if self.loads == Loads::Ahead && self.events.is_fresh() {
@@ -254,6 +259,18 @@ impl World {
             flow.transport.reset_stats(self.now);
         }
     }
+}
+
+/// A fault of the simulator: something asked to happen in the past.
+#[cold]
+#[inline(never)]
+fn runs_backwards(kind: Kind, index: usize, at: Time, now: Time) -> ! {
+    panic!(
+        "time runs backwards: {kind:?} of number {index} was scheduled for {} ns, and it is {} ns already; this is a fault of \
+         the simulator, please report it with the scenario",
+        at.as_ns(),
+        now.as_ns()
+    );
 }
 
 /// Makes sure that an event comes at the time wanted or before; an earlier one is moved on when it comes.

@@ -227,12 +227,14 @@ impl Receiver {
         self.beyond.prefetch();
     }
 
-    /// Makes the acknowledgment that is due.
+    /// Makes the acknowledgment that is due. Nothing waits for a later one then (Linux `tcp_event_ack_sent`).
     #[inline]
     pub(crate) fn acknowledge(&mut self) -> AckSegment {
         self.quick = self.quick.saturating_sub(self.pending.max(1));
         self.pending = 0;
         self.delayed = None;
+        self.gathering = None;
+        self.gathered = 0;
         self.acknowledged = self.next;
         let mut ack = AckSegment {
             ack: self.next,
@@ -249,8 +251,6 @@ impl Receiver {
 
     #[cold]
     fn selective(&mut self, ack: &mut AckSegment) {
-        self.gathered = 0;
-        self.gathering = None;
         ack.duplicate = core::mem::take(&mut self.duplicate);
         // A D-SACK takes the place of a block (RFC 2883 §4).
         let blocks = usize::from(self.remembered).min(MAX_SACKS - usize::from(ack.duplicate));
@@ -271,12 +271,6 @@ impl Receiver {
 
     /// The time asked for by `next_timer` has come: acknowledge now?
     pub(crate) fn on_timer(&mut self, now: Time) -> bool {
-        let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
-        let acknowledge = due(self.delayed) || due(self.gathering);
-        if due(self.gathering) {
-            self.gathering = None;
-            self.gathered = 0;
-        }
-        acknowledge
+        self.next_timer().is_some_and(|at| at <= now)
     }
 }

@@ -4,6 +4,7 @@
 //! to change results, `NARROWS_RECORD=1 cargo test -p narrows-sim --test worlds` writes the tables and the digests
 //! again; the difference is then read before it is committed.
 mod bbr;
+mod bounds;
 mod cake;
 mod detection;
 mod dual_queue;

@@ -45,6 +45,50 @@ fn regression_a_real_timeout_goes_back_to_what_was_lost() {
     assert!(result.summary.fairness.jain > 0.95, "{}", result.summary.fairness.jain);
 }
 
+/// A base RTT that gathering acknowledgments for a second is short beside.
+fn gathers_for_a_second(controller: &str, count: u32, queue: &str) -> narrows_scenario::RunResult {
+    run_text(&format!(
+        r#"
+        duration = "60s"
+        [[hop]]
+        name = "link"
+        rate = "10mbit"
+        queue = "{queue}"
+        loss = 0.003
+        [[flow]]
+        name = "bulk"
+        count = {count}
+        controller = "{controller}"
+        rtt = "3s"
+        route = ["link"]
+        transport = {{ kind = "tcp", delayed_ack = "1ms", sack_compression = "1s" }}"#
+    ))
+}
+
+/// The least RTT that any of the flows saw, ms.
+fn least_rtt(result: &narrows_scenario::RunResult) -> f64 {
+    let rtts = result.summary.flows.iter().filter_map(|flow| flow.rtt_ms);
+    rtts.map(|rtt| rtt.min).fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn regression_a_filled_hole_ends_the_gathering_of_bbr3() {
+    // The timer of what had been gathered outlived the hole, and was armed again in the past: an RTT of 1005 ms.
+    let result = gathers_for_a_second("bbr3", 10, "fifo");
+    let least = least_rtt(&result);
+    // A retransmission's RTT is known to a millisecond.
+    assert!((2999.0..3100.0).contains(&least), "{least} ms");
+    assert!(result.summary.flows.iter().all(|flow| flow.retransmits > 0), "nothing was lost");
+}
+
+#[test]
+fn regression_a_filled_hole_ends_the_gathering_behind_every_queue() {
+    for queue in narrows_core::queue::QueueConfig::NAMES {
+        let least = least_rtt(&gathers_for_a_second("cubic", 10, queue));
+        assert!(least >= 2999.0, "{queue}: {least} ms");
+    }
+}
+
 #[test]
 fn a_watch_ends_a_run() {
     struct Impatient;
