@@ -279,3 +279,28 @@ fn code_points_and_many_flows_are_told_apart_alike() {
         assert_same(name, &Scenario { duration: Span::s(2), ..scenario });
     }
 }
+
+#[test]
+fn what_arrives_when_a_shaper_may_send_comes_first_in_both_worlds() {
+    // Packets of a millisecond, and everybody sends at whole milliseconds: each departure falls together with arrivals.
+    let cbr = |name: &str, count: u32, rate: &str| {
+        format!(
+            "[[flow]]\nname = \"{name}\"\ncount = {count}\nroute = [\"first\", \"second\"]\nrtt = \"20ms\"\n\
+             traffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"1500B\" }}\ntransport = \"udp\"\n"
+        )
+    };
+    for queue in QueueConfig::NAMES {
+        let hop = |name: &str| {
+            format!("[[hop]]\nname = \"{name}\"\nrate = \"12mbit\"\nrelease = \"start\"\nqueue = \"{queue}\"\n")
+        };
+        let text = format!(
+            "{HEAD}{}{}{}{}",
+            hop("first"),
+            hop("second"),
+            cbr("pair", 2, "6mbit"),
+            cbr("burst", 4, "1500kbit")
+        );
+        let shown = assert_same(queue, &parse(&text));
+        assert!(shown.hops.iter().all(|hop| hop.packets > 3000), "{queue}: {:?}", shown.hops);
+    }
+}

@@ -8,6 +8,10 @@
 //! - a wire: a packet is handed over when its last bit has been sent;
 //! - a token-bucket shaper (Linux htb, tbf): a packet is handed over at once, and paid for afterwards;
 //! - delivery opportunities (mahimahi's traces): 1500 bytes each, unused ones are lost.
+//!
+//! When a packet arrives at the very moment at which a shaper may send, the arrival comes first. In Linux an arrival is
+//! through the host some 15 µs before the watchdog's departure that it falls together with on paper: what makes room for
+//! the packets of a full flight comes too late for them.
 use crate::pool::PacketId;
 use crate::queue::{Ctx, Next, Queue};
 use crate::rate::{Bytes, Rate, TxClock};
@@ -51,6 +55,17 @@ pub enum Poll {
     Idle,
 }
 
+/// What a link wants once a packet has been offered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Offered {
+    /// Nothing: it is at work, and when to poll it is known already.
+    Busy,
+    /// To be polled now.
+    Poll,
+    /// To be polled at this time, now or later, after everything that arrives until then.
+    Wait(Time),
+}
+
 /// A queue and what empties it.
 pub struct Link {
     queue: Queue,
@@ -83,14 +98,21 @@ impl Link {
         Link { queue, service }
     }
 
-    /// Puts a packet, whose `arrived` is now, into the queue. Returns whether the link must be polled.
+    /// Puts a packet, whose `arrived` is now, into the queue.
     #[inline]
-    pub fn offer(&mut self, id: PacketId, cx: &mut Ctx<'_>) -> bool {
+    pub fn offer(&mut self, id: PacketId, cx: &mut Ctx<'_>) -> Offered {
         self.queue.enqueue(id, cx);
         match &self.service {
-            Server::Wire(wire) => wire.sending.is_none(),
-            _ => true,
+            Server::Wire(wire) if wire.sending.is_some() => Offered::Busy,
+            Server::Shaper(shaper) if shaper.paid_until >= cx.now => Offered::Wait(shaper.paid_until),
+            Server::Wire(_) | Server::Shaper(_) | Server::Opportunities(_) => Offered::Poll,
         }
+    }
+
+    /// Does what arrives at the moment at which this link is to be polled come first?
+    #[inline]
+    pub const fn yields_to_arrivals(&self) -> bool {
+        matches!(self.service, Server::Shaper(_))
     }
 
     /// What happens now, or when something will.
@@ -423,6 +445,25 @@ mod tests {
         }
         // The bucket of 1600 B pays for the first packet whole: the second may follow at once.
         assert_eq!(bench.run(at_ms(10)), [10_000_000, 10_000_000, 12_000_000 - 1_066_667]);
+    }
+
+    #[test]
+    fn an_arrival_comes_before_the_departure_of_the_same_moment() {
+        let mut bench = Bench::new(Service::Shaper { rate: vec![(Time::ZERO, Rate::mbit(12))], burst: Bytes(0) });
+        let offered = |bench: &mut Bench, at: Time| {
+            let id = bench.pool.insert(PacketMeta { arrived: at, len: 1500, ..PacketMeta::default() });
+            bench.link.offer(id, &mut Ctx { now: at, pool: &mut bench.pool, drops: &mut bench.drops })
+        };
+        assert_eq!(offered(&mut bench, at_ms(1)), Offered::Poll, "the link is idle");
+        assert_eq!(bench.run(at_ms(1)), [1_000_000]);
+        // That packet is paid for at 2 ms.
+        for at in [Time::from_ns(1_500_000), at_ms(2), at_ms(2)] {
+            assert_eq!(offered(&mut bench, at), Offered::Wait(at_ms(2)));
+        }
+        assert_eq!(bench.link.queue().backlog().packets, 3);
+        assert_eq!(bench.run(at_ms(2)), [2_000_000, 3_000_000, 4_000_000]);
+        assert!(bench.link.yields_to_arrivals());
+        assert!(!Bench::new(Service::Wire(vec![(Time::ZERO, Rate::mbit(12))])).link.yields_to_arrivals());
     }
 
     #[test]

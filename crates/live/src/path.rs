@@ -6,7 +6,7 @@
 //!
 //! A packet's way: the hops of its [`Way`] one after the other (queue, link, loss, propagation), then the way's tail, the
 //! delay of what is not modelled as a hop. The number of hops is small, so what is due next is found by looking at each.
-use narrows_core::link::{Link, Poll};
+use narrows_core::link::{Link, Offered, Poll};
 use narrows_core::queue::{Ctx, Queue};
 use narrows_core::{Bytes, DropReason, Ecn, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
 use narrows_scenario::Scenario;
@@ -122,6 +122,8 @@ enum Due {
     Pipe(usize),
     Tail(usize),
     Link(usize),
+    /// A link that gives way to what arrives at the same moment.
+    Yielding(usize),
 }
 
 impl Path {
@@ -181,9 +183,11 @@ impl Path {
         id
     }
 
-    /// A packet arrives at the first hop of its way, now or at an earlier time than the path has come to.
+    /// A packet arrives at the first hop of its way, now or at an earlier time than the path has come to. Shapers that may
+    /// send at this moment do so with the next [`advance`](Path::advance), behind it.
     pub fn offer(&mut self, id: PacketId, now: Time, witness: &mut dyn Witness) {
-        self.advance(now, witness);
+        self.handle_before((now, Due::Yielding(0)), witness);
+        self.now = now.max(self.now);
         let way = usize::from(self.underway[id.index()].way);
         match self.stretches[way].hops.first() {
             Some(&hop) => self.enqueue(usize::from(hop), id, witness),
@@ -193,11 +197,16 @@ impl Path {
 
     /// Everything that is due until then happens, at its own time.
     pub fn advance(&mut self, now: Time, witness: &mut dyn Witness) {
-        while let Some((at, due)) = self.next_due().filter(|&(at, _)| at <= now) {
+        self.handle_before((now, Due::Yielding(usize::MAX)), witness);
+        self.now = now.max(self.now);
+    }
+
+    /// Handles what is due before this, everything at its own time.
+    fn handle_before(&mut self, bound: (Time, Due), witness: &mut dyn Witness) {
+        while let Some((at, due)) = self.next_due().filter(|&next| next < bound) {
             self.now = at.max(self.now);
             self.handle(due, witness);
         }
-        self.now = now.max(self.now);
     }
 
     /// The next packet that has come through.
@@ -259,7 +268,8 @@ impl Path {
     fn next_due(&self) -> Option<(Time, Due)> {
         let hops = self.hops.iter().enumerate().flat_map(|(n, hop)| {
             let pipe = hop.pipe.front().map(|&(at, _)| (at, Due::Pipe(n)));
-            let link = hop.wake.map(|at| (at, Due::Link(n)));
+            let due = if hop.link.yields_to_arrivals() { Due::Yielding(n) } else { Due::Link(n) };
+            let link = hop.wake.map(|at| (at, due));
             let timer = hop.link.queue().next_timer().map(|at| (at, Due::Timer(n)));
             [pipe, link, timer]
         });
@@ -280,7 +290,7 @@ impl Path {
                     self.deliver(id, at);
                 }
             }
-            Due::Link(hop) => {
+            Due::Link(hop) | Due::Yielding(hop) => {
                 self.hops[hop].wake = None;
                 self.serve(hop, witness);
             }
@@ -322,12 +332,13 @@ impl Path {
         underway.was_marked = meta.ecn == Ecn::Ce;
         hop.record.offered();
         let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
-        if hop.link.offer(id, &mut cx) {
-            self.serve(index, witness);
-        } else {
-            hop.record.backlog(hop.link.queue().backlog().packets, self.now);
-            self.take_drops(index, witness);
+        match hop.link.offer(id, &mut cx) {
+            Offered::Poll => return self.serve(index, witness),
+            Offered::Busy => {}
+            Offered::Wait(at) => hop.wake = Some(at),
         }
+        hop.record.backlog(hop.link.queue().backlog().packets, self.now);
+        self.take_drops(index, witness);
     }
 
     /// Polls a link until it has nothing more to say.

@@ -47,6 +47,30 @@ const KINDS: [Kind; 10] = [
     Kind::WarmedUp,
 ];
 
+/// The order of what comes after all else of the same time.
+const LAST: u64 = u64::MAX << 28;
+
+/// How far events are to be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Bound(u128);
+
+impl Bound {
+    /// All those of this time, too.
+    pub(crate) fn through(at: Time) -> Bound {
+        Bound(event(at, u64::MAX))
+    }
+
+    /// Of those of this time not the links that give way to what arrives.
+    pub(crate) fn arrivals_of(at: Time) -> Bound {
+        Bound(event(at, LAST - 1))
+    }
+}
+
+#[inline]
+fn event(at: Time, low: u64) -> u128 {
+    (u128::from(at.as_ns()) << 64) | u128::from(low)
+}
+
 /// Indices fit in 24 bits.
 pub(crate) const MAX_INDEX: usize = 1 << 24;
 
@@ -270,6 +294,19 @@ impl Events {
         self.regular[place] = self.event(at, kind, index);
     }
 
+    /// The same for a link that gives way to what arrives at that time: its event comes after all others, and those of
+    /// several such links in the order of their indices.
+    #[inline]
+    pub(crate) fn schedule_last(&mut self, at: Time, index: usize) {
+        debug_assert!(index < MAX_INDEX);
+        let event = event(at, LAST | ((Kind::Link as u64) << 24) | index as u64);
+        if index == 0 {
+            self.regular[0] = event;
+        } else {
+            self.insert(event);
+        }
+    }
+
     #[inline]
     fn event(&mut self, at: Time, kind: Kind, index: usize) -> u128 {
         debug_assert!(index < MAX_INDEX);
@@ -282,22 +319,28 @@ impl Events {
             _ => scheduled & !self.senders,
         };
         let low = order | ((kind as u64) << 24) | index as u64;
-        (u128::from(at.as_ns()) << 64) | u128::from(low)
+        event(at, low)
     }
 
     #[inline]
     pub(crate) fn schedule(&mut self, at: Time, kind: Kind, index: usize) {
         let event = self.event(at, kind, index);
-        if at.as_ns() >> self.tick_bits <= self.tick {
+        self.insert(event);
+    }
+
+    #[inline]
+    fn insert(&mut self, event: u128) {
+        let tick = (event >> 64) as u64 >> self.tick_bits;
+        if tick <= self.tick {
             self.push_near(event);
         } else {
-            self.put_off(event, at.as_ns() >> self.tick_bits);
+            self.put_off(event, tick);
         }
     }
 
     /// Takes the next event, if it comes by then.
     #[inline(always)]
-    pub(crate) fn pop_through(&mut self, last: Time) -> Option<(Time, Kind, usize)> {
+    pub(crate) fn pop_through(&mut self, Bound(last): Bound) -> Option<(Time, Kind, usize)> {
         if self.soonest == NEVER {
             self.advance();
         }
@@ -306,21 +349,21 @@ impl Events {
         let time = |event: u128| Time::from_ns((event >> 64) as u64);
         // The kind as a constant: the caller's choice between kinds is made here, too.
         if link < ack && link < other {
-            if time(link) > last {
+            if link > last {
                 return None;
             }
             self.regular[0] = NEVER;
             return Some((time(link), Kind::Link, 0));
         }
         if ack < other {
-            if time(ack) > last {
+            if ack > last {
                 return None;
             }
             self.regular[1] = NEVER;
             return Some((time(ack), Kind::Ack, 0));
         }
-        // No event is later than any time.
-        if other == NEVER || time(other) > last {
+        // No event is later than any bound.
+        if other > last {
             return None;
         }
         if self.begun.last() == Some(&other) {
@@ -478,7 +521,9 @@ mod tests {
     use super::*;
     use narrows_core::Rng;
 
-    const EVER: Time = Time::from_ns(u64::MAX);
+    fn ever() -> Bound {
+        Bound::through(Time::from_ns(u64::MAX))
+    }
 
     #[test]
     fn what_has_a_place_of_its_own_comes_in_its_turn() {
@@ -509,12 +554,30 @@ mod tests {
                     model.sort_unstable();
                     let (at, .., kind, index) = model.remove(0);
                     assert_eq!(
-                        events.pop_through(EVER).map(|(at, kind, index)| (at, kind as u8, index)),
+                        events.pop_through(ever()).map(|(at, kind, index)| (at, kind as u8, index)),
                         Some((at, kind, index))
                     );
                     now = at.as_ns();
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_link_that_gives_way_comes_last_of_its_time() {
+        for (ties, index) in [(Ties::AsScheduled, 0), (Ties::AsScheduled, 3), (Ties::BySide, 0), (Ties::BySide, 3)] {
+            let mut events = Events::new(1000, 1e9, ties);
+            let at = Time::from_ns(5000);
+            events.schedule_last(at, index);
+            events.schedule(at, Kind::App, 1);
+            events.schedule_next(at, Kind::Ack, 0);
+            let mut next = |bound| events.pop_through(bound).map(|(_, kind, _)| kind);
+            let mut both = [next(Bound::arrivals_of(at)), next(Bound::arrivals_of(at))];
+            both.sort_unstable_by_key(|kind| kind.map(|kind| kind as u8));
+            assert_eq!(both, [Some(Kind::Ack), Some(Kind::App)], "{ties:?}");
+            assert_eq!(next(Bound::arrivals_of(at)), None);
+            assert_eq!(next(Bound::through(at)), Some(Kind::Link));
+            assert_eq!(next(ever()), None);
         }
     }
 
@@ -531,12 +594,12 @@ mod tests {
                 if rng.chance(0.4) {
                     let least = *model.iter().min().unwrap();
                     model.retain(|&entry| entry != least);
-                    assert_eq!(events.pop_through(EVER).map(|(at, _, n)| (at, n)), Some(least));
+                    assert_eq!(events.pop_through(ever()).map(|(at, _, n)| (at, n)), Some(least));
                     now = least.0.as_ns();
                 }
             }
             model.sort();
-            let rest: Vec<_> = std::iter::from_fn(|| events.pop_through(EVER)).map(|(at, _, n)| (at, n)).collect();
+            let rest: Vec<_> = std::iter::from_fn(|| events.pop_through(ever())).map(|(at, _, n)| (at, n)).collect();
             assert_eq!(rest, model);
         }
     }

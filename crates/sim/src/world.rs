@@ -3,7 +3,7 @@
 //! A packet's way: the sender hands it to the first hop of its route; a hop's link sends it, its pipe delays it; after
 //! the last hop it is at the receiver. Acknowledgments cross the hops of the way back, if there are any, and then the
 //! flow's own pipe, which holds what of the base RTT the hops do not account for.
-use crate::event::{Events, Kind, subject};
+use crate::event::{Bound, Events, Kind, subject};
 use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport, Underway};
 use crate::{Cancelled, Watch};
 use core::hint::cold_path;
@@ -156,7 +156,7 @@ impl World {
     }
 
     /// Handles what happens up to this time: all events, and departures from senders that are elsewhere. Of the same time
-    /// the events come first.
+    /// the events come first, but for links that give way to what arrives.
     ///
     /// # Panics
     /// If time runs backwards: every figure of such a run would be wrong.
@@ -168,7 +168,10 @@ impl World {
     ) -> Result<(), Cancelled> {
         let mut departures = departures;
         loop {
-            let until = departures.first().map_or(last, |first| first.meta.arrived);
+            let until = match departures.first() {
+                Some(first) => Bound::arrivals_of(first.meta.arrived),
+                None => Bound::through(last),
+            };
             while let Some((at, kind, index)) = self.events.pop_through(until) {
                 if at < self.now {
                     runs_backwards(kind, index, at, self.now);

@@ -1,6 +1,6 @@
 //! A path of one hop does what its link does when it is polled at its own times, for every discipline and kind of link.
 use crate::harness::{Arrival, Driven, Log, MTU, arrivals, hop, scenario, way};
-use narrows_core::link::{Link, Poll};
+use narrows_core::link::{Link, Offered, Poll};
 use narrows_core::queue::{Ctx, QueueConfig};
 use narrows_core::{DropReason, Ecn, PacketId, Pool, Rng, Span, Time};
 use narrows_scenario::Scenario;
@@ -17,17 +17,25 @@ fn polled(scenario: &Scenario, packets: &[Arrival], end: Time) -> Log {
         let arrival = packets.peek().map(|(_, packet)| packet.at);
         let Some(now) = [wake, timer, arrival].into_iter().flatten().min().filter(|&now| now <= end) else { break };
         let mut cx = Ctx { now, pool: &mut pool, drops: &mut drops };
+        let yields = link.yields_to_arrivals() && arrival == Some(now);
         let poll = if timer == Some(now) {
             link.queue_mut().on_timer(&mut cx);
             false
-        } else if wake == Some(now) {
+        } else if wake == Some(now) && !yields {
             true
         } else {
             let (number, packet) = packets.next().expect("one is due");
             let id = cx.pool.insert(packet.meta(number));
             let meta = cx.pool.meta_mut(id);
             (meta.arrived, meta.len) = (now, packet.ip_len);
-            link.offer(id, &mut cx)
+            match link.offer(id, &mut cx) {
+                Offered::Poll => true,
+                Offered::Busy => false,
+                Offered::Wait(at) => {
+                    wake = Some(at);
+                    false
+                }
+            }
         };
         if poll {
             wake = poll_all(&mut link, now, &mut pool, &mut drops, &mut log);

@@ -4,7 +4,7 @@ use crate::event::{Events, Kind};
 use crate::host::Flow;
 use crate::prefetch::{Prefetch, prefetch};
 use core::hint::cold_path;
-use narrows_core::link::Poll;
+use narrows_core::link::{Offered, Poll};
 use narrows_core::queue::Ctx;
 use narrows_core::{DropReason, Ecn, PacketId, Pool, Time};
 
@@ -21,12 +21,17 @@ impl World {
         segment.marked = meta.ecn == Ecn::Ce;
         hop.record.offered();
         let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
-        let poll = hop.link.offer(id, &mut cx);
-        if poll {
-            self.serve(hop_index);
-        } else {
-            hop.record.backlog(hop.link.queue().backlog().packets, self.now);
-            self.take_drops(hop_index);
+        match hop.link.offer(id, &mut cx) {
+            Offered::Poll => self.serve(hop_index),
+            Offered::Busy => {
+                hop.record.backlog(hop.link.queue().backlog().packets, self.now);
+                self.take_drops(hop_index);
+            }
+            Offered::Wait(at) => {
+                cold_path();
+                wake_at(hop, hop_index, at, &mut self.events);
+                self.settle(hop_index);
+            }
         }
     }
 
@@ -59,15 +64,19 @@ impl World {
                         load_ahead(hop, &self.pool, &self.segments, &self.flows)
                     }
                 }
-                if hop.wake != Some(at) {
-                    hop.wake = Some(at);
-                    self.events.schedule_next(at, Kind::Link, hop_index);
-                }
+                wake_at(hop, hop_index, at, &mut self.events);
             }
-            hop.record.backlog(hop.link.queue().backlog().packets, self.now);
-            arm_queue_timer(hop, hop_index, self.now, &mut self.events);
-            return self.take_drops(hop_index);
+            return self.settle(hop_index);
         }
+    }
+
+    /// Notes what has become of the queue.
+    #[inline]
+    fn settle(&mut self, hop_index: usize) {
+        let hop = &mut self.hops[hop_index];
+        hop.record.backlog(hop.link.queue().backlog().packets, self.now);
+        arm_queue_timer(hop, hop_index, self.now, &mut self.events);
+        self.take_drops(hop_index);
     }
 
     #[inline]
@@ -153,6 +162,21 @@ impl World {
         hop.record.backlog(hop.link.queue().backlog().packets, self.now);
         arm_queue_timer(hop, hop_index, self.now, &mut self.events);
         self.take_drops(hop_index);
+    }
+}
+
+/// Makes sure that the link is polled at this time.
+#[inline]
+fn wake_at(hop: &mut Hop, hop_index: usize, at: Time, events: &mut Events) {
+    if hop.wake == Some(at) {
+        return;
+    }
+    hop.wake = Some(at);
+    if hop.link.yields_to_arrivals() {
+        cold_path();
+        events.schedule_last(at, hop_index);
+    } else {
+        events.schedule_next(at, Kind::Link, hop_index);
     }
 }
 

@@ -273,3 +273,36 @@ fn ever_new_ports_are_flows_of_their_own() {
     assert_eq!(flows("one"), 1.0);
     assert!(flows("ever_new") > 500.0, "{}", flows("ever_new"));
 }
+
+#[test]
+fn an_arrival_comes_before_a_shapers_departure_of_the_same_moment() {
+    let result = run_text(
+        r#"
+        duration = "1s"
+        [[hop]]
+        name = "link"
+        rate = "12mbit"
+        release = "start"
+        queue = { kind = "fifo", limit = "2p" }
+        [[flow]]
+        name = "pair"
+        count = 2
+        traffic = { kind = "cbr", rate = "6mbit", packet = "1500B" }
+        transport = "udp"
+        rtt = "20ms"
+        route = ["link"]
+        [[flow]]
+        name = "three"
+        count = 3
+        traffic = { kind = "cbr", rate = "6mbit", packet = "1500B" }
+        transport = "udp"
+        rtt = "20ms"
+        route = ["link"]
+        start = "500us"
+        stop = "501us""#,
+    );
+    // A packet takes a millisecond. At 0.5 ms one of the first pair waits, and one of the three has room beside it. That one
+    // may go at 2 ms, when two more come: there is room for one of them. After that there is always room.
+    assert_eq!(hop(&result, "link").drops.total, 3);
+    assert_eq!(flow(&result, "pair.1").lost_packets, 1);
+}
