@@ -282,11 +282,11 @@ fn code_points_and_many_flows_are_told_apart_alike() {
 
 #[test]
 fn what_arrives_when_a_shaper_may_send_comes_first_in_both_worlds() {
-    // Packets of a millisecond, and everybody sends at whole milliseconds: each departure falls together with arrivals.
-    let cbr = |name: &str, count: u32, rate: &str| {
+    // Packets of a millisecond: when a burst has filled the queue, each departure falls together with one arrival.
+    let cbr = |name: &str, rate: &str, start: &str, stop: &str| {
         format!(
-            "[[flow]]\nname = \"{name}\"\ncount = {count}\nroute = [\"first\", \"second\"]\nrtt = \"20ms\"\n\
-             traffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"1500B\" }}\ntransport = \"udp\"\n"
+            "[[flow]]\nname = \"{name}\"\nroute = [\"first\", \"second\"]\nrtt = \"20ms\"\ntransport = \"udp\"\n\
+             traffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"1500B\" }}\nstart = \"{start}\"\nstop = \"{stop}\"\n"
         )
     };
     for queue in QueueConfig::NAMES {
@@ -294,11 +294,14 @@ fn what_arrives_when_a_shaper_may_send_comes_first_in_both_worlds() {
             format!("[[hop]]\nname = \"{name}\"\nrate = \"12mbit\"\nrelease = \"start\"\nqueue = \"{queue}\"\n")
         };
         let text = format!(
-            "{HEAD}{}{}{}{}",
+            "{}{}{}{}{}{}",
+            // The path is woken when the warm-up ends: not at the moment of a departure.
+            HEAD.replace("700ms", "700500us"),
             hop("first"),
             hop("second"),
-            cbr("pair", 2, "6mbit"),
-            cbr("burst", 4, "1500kbit")
+            cbr("even", "6mbit", "0s", "4s"),
+            cbr("odd", "6mbit", "1ms", "4s"),
+            cbr("burst", "1gbit", "300us", "1500us")
         );
         let shown = assert_same(queue, &parse(&text));
         assert!(shown.hops.iter().all(|hop| hop.packets > 3000), "{queue}: {:?}", shown.hops);

@@ -25,6 +25,9 @@ params! {
         pub delayed_ack: Span = Span::ms(40), from Span::ZERO, to Span::ms(500);
         /// Packets acknowledged at once at the start of a connection.
         pub quick_acks: Packets = Packets(16), from Packets(0), to Packets(1_000_000);
+        /// Receive buffer of a connection (Linux: the second value of `tcp_rmem`). Until the window fits it, every packet is
+        /// acknowledged; the sender is not limited by it.
+        pub receive_buffer: Bytes = Bytes(16 << 20), from Bytes(2304), to Bytes(1 << 30);
         /// Longest time for which the receiver gathers selective acknowledgments (Linux: `tcp_comp_sack_delay_ns`).
         pub sack_compression: Span = Span::ms(1), from Span::ZERO, to Span::s(1);
     }

@@ -15,6 +15,7 @@ mod scoreboard;
 mod sender;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use narrows_core::{Role, Time};
 

@@ -147,11 +147,11 @@ fn controller(config: Option<&ControllerConfig>) -> Result<&'static str, String>
 /// What a socket cannot ask for is the kernel's own affair, and the scenario's only as long as it says nothing.
 fn kernels_own(tcp: &TcpParams) -> Result<(), String> {
     let default = TcpParams::default();
-    for name in ["ack_every", "delayed_ack", "quick_acks", "sack_compression"] {
+    for name in ["ack_every", "delayed_ack", "quick_acks", "receive_buffer", "sack_compression"] {
         let (asked, own) = (tcp.get(name).unwrap_or_default(), default.get(name).unwrap_or_default());
         if asked != own {
             return Err(format!(
-                "{name} = {asked} cannot be asked of the kernel's tcp; leave it out (it is {own} then)"
+                "{name} = {asked} cannot be asked of the kernel's tcp, which has its own; leave it out"
             ));
         }
     }

@@ -1,8 +1,9 @@
 //! The receiving side: what to acknowledge, and when (RFC 9293 §3.8.6.3, RFC 2018, RFC 2883, RFC 3168).
 //!
-//! As Linux does it (`__tcp_ack_snd_check`): the first segments of a connection one by one, then every second one or
-//! after a delay; while segments are missing three duplicates at once, then gathered for up to a millisecond; at once
-//! when the last hole is filled.
+//! As Linux does it (`__tcp_ack_snd_check`): the first segments of a connection one by one, and those with which the
+//! receive window grows; then every second one or after a delay. While segments are missing three duplicates at once,
+//! then gathered for up to a millisecond; at once when the last hole is filled. Any acknowledgment ends both waits.
+use super::window::ReceiveWindow;
 use super::{AckSegment, MAX_SACKS};
 use crate::ranges::Ranges;
 use narrows_core::{Span, Time};
@@ -32,6 +33,8 @@ pub(crate) struct Receiver {
     pending: u32,
     quick: u32,
     every: u32,
+    /// A segment with no more payload than this does not make the window grow.
+    settled: u32,
     /// Timestamp of the last segment that began there: what is echoed (RFC 7323 §4.3).
     stamp: u32,
     echo: bool,
@@ -49,6 +52,7 @@ pub(crate) struct Receiver {
     gathered: u32,
     duplicates: u32,
     duplicates_at: u64,
+    window: ReceiveWindow,
     /// Ranges received last, the latest first.
     recent: [(u64, u64); REMEMBERED],
 }
@@ -58,6 +62,8 @@ pub(crate) struct Receiver {
 pub(crate) struct Incoming {
     /// Its number.
     pub(crate) seq: u64,
+    /// Its payload, bytes.
+    pub(crate) len: u32,
     /// Its timestamp, ms.
     pub(crate) stamp: u32,
     /// It carries congestion experienced.
@@ -85,6 +91,8 @@ impl Receiver {
             pending: 0,
             quick: params.quick_acks.0,
             every: params.ack_every.0,
+            settled: 0,
+            window: ReceiveWindow::new(params),
             delay: params.delayed_ack,
             gather: params.sack_compression.min(rtt / GATHERING_RTT_DIVISOR),
             gathered: 0,
@@ -110,7 +118,7 @@ impl Receiver {
     /// A segment arrives.
     #[inline]
     pub(crate) fn on_segment(&mut self, segment: Incoming, now: Time) -> Arrival {
-        let Incoming { seq, stamp, marked, cwr } = segment;
+        let Incoming { seq, len, stamp, marked, cwr } = segment;
         if seq <= self.acknowledged {
             self.stamp = stamp;
         }
@@ -120,13 +128,26 @@ impl Receiver {
         if seq == self.next && self.beyond.is_empty() {
             self.next += 1;
             self.pending += 1;
+            if len > self.settled {
+                self.grow_window(len);
+            }
             let acknowledge = self.pending >= self.every || self.quick > 0;
             if !acknowledge && self.delayed.is_none() {
                 self.delayed = Some(now + self.delay);
             }
             return Arrival { is_new: true, acknowledge };
         }
-        self.on_disorder(seq, now)
+        self.on_disorder(seq, len, now)
+    }
+
+    /// The sender is to learn of a larger window at once (Linux `tcp_grow_window`).
+    #[cold]
+    fn grow_window(&mut self, len: u32) {
+        if self.window.grow(len) {
+            self.quick |= 1;
+        } else {
+            self.settled = self.window.largest();
+        }
     }
 
     #[cold]
@@ -153,10 +174,13 @@ impl Receiver {
 
     #[cold]
     #[inline(never)]
-    fn on_disorder(&mut self, seq: u64, now: Time) -> Arrival {
+    fn on_disorder(&mut self, seq: u64, len: u32, now: Time) -> Arrival {
         if seq < self.next || self.beyond.contains(seq) {
             self.duplicate = true;
             return Arrival { is_new: false, acknowledge: true };
+        }
+        if len > self.settled {
+            self.grow_window(len);
         }
         if seq == self.next {
             self.next += 1;
@@ -230,7 +254,7 @@ impl Receiver {
     /// Makes the acknowledgment that is due. Nothing waits for a later one then (Linux `tcp_event_ack_sent`).
     #[inline]
     pub(crate) fn acknowledge(&mut self) -> AckSegment {
-        self.quick = self.quick.saturating_sub(self.pending.max(1));
+        self.quick = self.quick.saturating_sub(1);
         self.pending = 0;
         self.delayed = None;
         self.gathering = None;

@@ -56,7 +56,7 @@ impl World {
         match (segment.kind, &mut flow.transport) {
             (SegmentKind::Data, Transport::Tcp(tcp)) => {
                 let Segment { seq, tag: stamp, cwr, .. } = segment;
-                let incoming = Incoming { seq, stamp, marked: meta.ecn == Ecn::Ce, cwr };
+                let incoming = Incoming { seq, len: payload, stamp, marked: meta.ecn == Ecn::Ce, cwr };
                 let arrival = tcp.receiver.on_segment(incoming, self.now);
                 let new = if arrival.is_new { payload } else { 0 };
                 flow.record.received(segment.ip_len, new, segment.waited);

@@ -2,14 +2,18 @@
 use crate::tcp::receiver::Arrival;
 use crate::tcp::{AckSegment, Incoming, Receiver};
 use narrows_core::params::Packets;
-use narrows_core::{Span, Time};
+use narrows_core::{Bytes, Span, Time};
 use narrows_scenario::transport::TcpParams;
 
 const RTT: Span = Span::ms(100);
 
-/// A receiver past its quick acknowledgments.
+/// Without quick acknowledgments, and with a buffer that leaves its window no room to grow.
+fn calm() -> TcpParams {
+    TcpParams { quick_acks: Packets(0), receive_buffer: Bytes(2304), ..TcpParams::default() }
+}
+
 fn settled() -> Receiver {
-    Receiver::new(&TcpParams { quick_acks: Packets(0), ..TcpParams::default() }, RTT)
+    Receiver::new(&calm(), RTT)
 }
 
 fn us(us: u64) -> Time {
@@ -18,7 +22,7 @@ fn us(us: u64) -> Time {
 
 /// Sent for the first time, and its timestamp is its number.
 fn plain(seq: u64) -> Incoming {
-    Incoming { seq, stamp: seq as u32, marked: false, cwr: false }
+    Incoming { seq, len: 1448, stamp: seq as u32, marked: false, cwr: false }
 }
 
 /// A segment arrives; the acknowledgment, if one is due.
@@ -40,10 +44,45 @@ fn every_second_segment_is_acknowledged() {
 
 #[test]
 fn the_first_sixteen_segments_are_acknowledged_one_by_one() {
-    let mut receiver = Receiver::new(&TcpParams::default(), RTT);
+    let mut receiver = Receiver::new(&TcpParams { quick_acks: Packets(16), ..calm() }, RTT);
     let prompt: Vec<_> = (0..24).filter(|&n| arrives(&mut receiver, n, us(n)).is_some()).collect();
     let expected: Vec<u64> = (0..16).chain([17, 19, 21, 23]).collect();
     assert_eq!(prompt, expected);
+}
+
+/// Segments of a connection that are acknowledged although there is one before that could have waited for it.
+fn one_by_one(receive_buffer: Bytes, len: u32) -> u64 {
+    let params = TcpParams { receive_buffer, ..TcpParams::default() };
+    let mut receiver = Receiver::new(&params, RTT);
+    let prompt = |receiver: &mut Receiver, seq| {
+        let arrival = receiver.on_segment(Incoming { len, ..plain(seq) }, us(seq));
+        arrival.acknowledge.then(|| receiver.acknowledge()).is_some()
+    };
+    (0..100_000).find(|&seq| !prompt(&mut receiver, seq)).expect("it ends")
+}
+
+#[test]
+fn every_segment_is_acknowledged_while_the_window_grows() {
+    // From half of 16 MiB to the 158 of 256 bytes that are payload, by two segments each; then the sixteen of the start. A
+    // kernel acknowledged about 690.
+    assert_eq!(one_by_one(Bytes(16 << 20), 1448), 674 + 16);
+    assert_eq!(one_by_one(Bytes(2304), 1448), 16);
+    // Small ones do not make it grow, and where less of the memory is payload there is nothing to grow to.
+    assert_eq!(one_by_one(Bytes(16 << 20), 100), 16);
+    assert_eq!(one_by_one(Bytes(16 << 20), 600), 16);
+}
+
+#[test]
+fn an_acknowledgment_ends_every_wait() {
+    // The timer of what had been gathered stayed when the last hole was filled.
+    let mut receiver = settled();
+    for seq in 1..5 {
+        let _ = arrives(&mut receiver, seq, us(seq));
+    }
+    assert_eq!(receiver.next_timer(), Some(us(1004)));
+    let ack = arrives(&mut receiver, 0, us(10)).expect("the last hole is filled");
+    assert_eq!((ack.ack, receiver.next_timer()), (5, None));
+    assert!(!receiver.on_timer(us(1004)));
 }
 
 #[test]
@@ -116,8 +155,7 @@ fn after_three_duplicates_more_are_gathered_for_a_millisecond() {
 
 #[test]
 fn gathering_takes_no_more_than_a_third_of_a_short_rtt() {
-    let params = TcpParams { quick_acks: Packets(0), ..TcpParams::default() };
-    let mut receiver = Receiver::new(&params, Span::us(300));
+    let mut receiver = Receiver::new(&calm(), Span::us(300));
     for seq in 1..5 {
         let _ = arrives(&mut receiver, seq, us(0));
     }
@@ -126,7 +164,7 @@ fn gathering_takes_no_more_than_a_third_of_a_short_rtt() {
 
 #[test]
 fn without_compression_every_duplicate_is_answered() {
-    let params = TcpParams { quick_acks: Packets(0), sack_compression: Span::ZERO, ..TcpParams::default() };
+    let params = TcpParams { sack_compression: Span::ZERO, ..calm() };
     let mut receiver = Receiver::new(&params, RTT);
     assert!((1..50).all(|n| arrives(&mut receiver, n, us(n)).is_some()));
 }
@@ -141,14 +179,15 @@ fn a_mark_is_echoed_until_it_is_answered() {
             .then(|| receiver.acknowledge().ece)
     };
     assert_eq!(echoes(&mut receiver, 0, false, false), None);
-    // The first mark is told at once, and so is the next segment.
+    // The first mark is told at once, and the next segment is acknowledged at once, too: two acknowledgments.
     assert_eq!(echoes(&mut receiver, 1, true, false), Some(true));
-    assert_eq!(echoes(&mut receiver, 2, false, false), None);
-    assert_eq!(echoes(&mut receiver, 3, true, false), Some(true));
-    assert_eq!(echoes(&mut receiver, 4, false, false), None);
-    assert_eq!(echoes(&mut receiver, 5, false, true), Some(false));
+    assert_eq!(echoes(&mut receiver, 2, false, false), Some(true));
+    assert_eq!(echoes(&mut receiver, 3, true, false), None);
+    assert_eq!(echoes(&mut receiver, 4, false, false), Some(true));
+    assert_eq!(echoes(&mut receiver, 5, false, true), None);
+    assert_eq!(echoes(&mut receiver, 6, false, false), Some(false));
     // A segment that brings the answer and a new mark is a new mark.
-    assert_eq!(echoes(&mut receiver, 6, true, true), Some(true));
+    assert_eq!(echoes(&mut receiver, 7, true, true), Some(true));
 }
 
 #[test]
