@@ -67,7 +67,9 @@ pub(super) struct Probe {
 
 /// RFC 5681 §3.2.
 const DUPLICATE_THRESHOLD: u32 = 3;
-/// Linux `TCP_TIMEOUT_MIN`: two ticks of 4 ms, added to probe and reordering timers so that none is due before its tick.
+/// Linux `jiffies`, 250 a second.
+const TICK: Span = Span::ms(4);
+/// Linux `TCP_TIMEOUT_MIN`: two ticks, added to probe and reordering timers so that none is due before its tick.
 const TICKS: Span = Span::ms(8);
 /// Linux `TCP_RTO_MIN`: time that a probe gives a delayed acknowledgment when one segment is out.
 const PROBE_DELAYED_ACK: Span = Span::ms(200);
@@ -299,7 +301,9 @@ impl Sender {
         if matches!(self.timer, Some((_, Timer::Reorder))) {
             return;
         }
+        // It may have passed while the reordering timer stood in its place: then it is due with the next tick.
         let expiry = self.timer_base + self.rtt.backed_off(self.expiries);
+        let expiry = if expiry > now { expiry } else { now + TICK };
         self.timer = Some((expiry, Timer::Retransmit));
         if matches!(self.state, State::Open | State::Reducing)
             && self.probe.is_none()

@@ -90,6 +90,36 @@ fn regression_a_filled_hole_ends_the_gathering_behind_every_queue() {
 }
 
 #[test]
+fn regression_a_timeout_that_passed_behind_the_reordering_timer_is_due_next() {
+    // RACK's timer stood in the place of the retransmission timer until that had passed, and it was armed in the past: by
+    // 0.3 and by 1.5 s with these seeds, with default parameters.
+    for seed in [2, 3] {
+        let result = run_text(&format!(
+            r#"
+        duration = "25s"
+        seed = {seed}
+        [[hop]]
+        name = "bottleneck"
+        rate = "50mbit"
+        queue = "codel"
+        [[flow]]
+        name = "first"
+        controller = "allegro"
+        rtt = "40ms"
+        route = ["bottleneck"]
+        start = {{ uniform = ["0s", "40ms"] }}
+        [[flow]]
+        name = "second"
+        controller = "allegro"
+        rtt = "40ms"
+        route = ["bottleneck"]
+        start = {{ uniform = ["5s", "5.04s"] }}"#
+        ));
+        assert!(result.summary.flows.iter().any(|flow| flow.timeouts > 0), "no timer expired");
+    }
+}
+
+#[test]
 fn a_watch_ends_a_run() {
     struct Impatient;
     impl narrows_sim::Watch for Impatient {
