@@ -34,7 +34,8 @@ pub(crate) fn unit_hint(got: &str, unit: Unit) -> String {
     let close = suffixes
         .into_iter()
         .map(|word| (strsim::osa_distance(&lower, &word.to_lowercase()), word))
-        .filter(|&(distance, word)| distance <= 2 && first(word) == first(&lower))
+        // Of a unit of one letter, two wrong letters are no slip.
+        .filter(|&(distance, word)| distance <= word.len().min(2) && first(word) == first(&lower))
         .min();
     close.map_or_else(String::new, |(_, word)| format!(" (did you mean \"{amount}{word}\"?)"))
 }
