@@ -508,13 +508,18 @@ macro_rules! controllers {
         mod contract {
             $( mod $module {
                 use crate::congestion::$module::$Type;
-                use crate::contract::congestion::{check_parameters, check_registered, check_run};
+                use crate::contract::congestion::{check_offered, check_parameters, check_registered, check_run};
                 use proptest::prelude::*;
 
                 #[test]
                 fn parameters() {
                     check_parameters::<$Type>().unwrap();
                     check_registered(stringify!($module)).unwrap();
+                }
+
+                #[test]
+                fn what_is_offered_is_bounded_by_what_gets_through() {
+                    check_offered::<$Type>().unwrap();
                 }
 
                 proptest! {

@@ -14,7 +14,8 @@
 //! Deviates: a queue of no more than one packet of the flow counts as nearly empty, too, because a few flows make their
 //! queue swing by so few packets that a tenth of it is less than one. And since a flow that never saw the queue empty would
 //! take a full buffer for an empty path and grow without end: a loss ends slow start, at half the window, and a round trip
-//! that lost more than a tenth leaves the part of the window that arrived.
+//! that lost more than a tenth leaves the part of the window that arrived. Where losses are not to matter (`loss = 1`) that
+//! part may be a quarter: the published rule alone would let the window grow for ever.
 use super::parts::windowed::{WindowedMax, WindowedMin};
 use super::{Ack, CongestionController, Loss, LossKind, PathHint, Plan, Reduction};
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -163,6 +164,9 @@ impl Copa {
             if 1.0 - arrived > self.p.loss {
                 self.cwnd *= arrived;
                 self.velocity = Velocity::SLOW;
+            } else if MOST_OF_ARRIVED * arrived < 1.0 {
+                self.cwnd *= MOST_OF_ARRIVED * arrived;
+                self.velocity = Velocity::SLOW;
             } else if !self.starting {
                 self.velocity.on_round(self.cwnd > round.cwnd);
             }
@@ -275,6 +279,8 @@ impl CongestionController for Copa {
 
 /// Least window, packets.
 const LEAST: f64 = 2.0;
+/// A window is so many times what arrived of it in a round trip at most.
+const MOST_OF_ARRIVED: f64 = 4.0;
 /// Round trips in one direction before the velocity doubles (§2.1).
 const PATIENCE: u32 = 3;
 /// Round trips in which the queue is empty once unless somebody fills it (§2.2).

@@ -7,7 +7,8 @@
 //! A monitor interval lasts 1.5 smoothed RTTs and ten packets at least.
 //! The paper says nothing of losses, marks, timeouts and idle applications. Here: an interval that lost more than a tenth
 //! lowers the rate, too, since a buffer shorter than the target would let it grow without end; so does an echoed mark; a
-//! timeout starts again; a rate that the application did not use does not rise.
+//! timeout starts again; a rate that the application did not use does not rise; and where losses are not to matter (`loss = 1`)
+//! a rise ends at twice the rate that arrived, because the published rule alone would raise the rate for ever.
 use super::parts::monitor_interval::{Interval, Monitor};
 use super::{Ack, CongestionController, Fate, Loss, LossKind, PathHint, Plan, Reduction, Sent};
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -74,7 +75,8 @@ impl Delay {
             self.lower();
         } else if !interval.app_limited && interval.rtts > 0 {
             let factor = 1.0 + self.p.increase;
-            self.set_rate(|rate| rate * factor);
+            let most = interval.goodput().map_or(HIGHEST, |rate| rate.as_bps() as f64 * MOST_OF_DELIVERED);
+            self.set_rate(|rate| (rate * factor).min(most));
         }
     }
 
@@ -187,6 +189,8 @@ const LEAST_WINDOW: u64 = 2 * LEAST_PACKETS;
 const INTERVAL_PACKETS: u32 = 10;
 /// Samples in a row, as HyStart has it (RFC 9406 §4.3): an initial window sent at once makes for a few by itself.
 const STAYS: u32 = 8;
+/// A rate rises to so many times what arrived of it at most.
+const MOST_OF_DELIVERED: f64 = 2.0;
 /// 1 Tbit/s: where growth stops that nothing else stops.
 const HIGHEST: f64 = 1e12;
 
@@ -252,9 +256,17 @@ mod tests {
         // 7 of 75 are 9.3 %, 8 are 10.7 %.
         assert!(near(interval(&mut steady(|_| {}), Span::ms(100), 7, false), 1.01));
         assert!(near(interval(&mut steady(|_| {}), Span::ms(100), 8, false), 0.95));
-        assert!(near(interval(&mut steady(|p| p.loss = 1.0), Span::ms(100), 70, false), 1.01), "as published");
+        assert!(near(interval(&mut steady(|p| p.loss = 1.0), Span::ms(100), 30, false), 1.01), "as published");
         assert!(near(interval(&mut steady(|_| {}), Span::ms(100), 0, true), 1.0));
         assert!(near(interval(&mut steady(|_| {}), Span::ms(110), 0, true), 0.95));
+    }
+
+    #[test]
+    fn a_rate_rises_to_twice_what_arrived_at_most() {
+        let mut c = steady(|p| p.loss = 1.0);
+        // 15 of 75 packets arrive, one every 10 ms.
+        let after = interval(&mut c, Span::ms(100), 60, false) * RATE;
+        assert!((after / (2.0 * 1448.0 * 8.0 / 0.01) - 1.0).abs() < 0.05, "{after}");
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! WebRTC. The authors' code widens the bound by less, and its confidence grows more slowly.
 //! Deviates: an interval has 20 packets at least, where the authors' has 10: too few show a slope by chance. It starts
 //! with the transport's initial window per round trip, not two packets. What the application limited is tried again. Marks
-//! (ECN) are not looked at.
+//! (ECN) are not looked at. The rate is at most four times what arrived: without a weight of loss it would grow for ever.
 use super::parts::trials::{Doubling, Next, Trial, Trials};
 use super::{Ack, CongestionController, Fate, Loss, LossKind, PathHint, Plan, Reduction, Sent};
 use crate::{Rate, Rng, Time};
@@ -185,6 +185,7 @@ impl Vivace {
             (State::Starting(start), Role::Start) => {
                 let next = start.on_result(trial.map(|trial| utility(&self.p, &trial)));
                 self.grow(next);
+                self.keep_to(trial.as_ref());
             }
             (State::Probing(pair), Role::Up | Role::Down) => {
                 let Some(trial) = trial else {
@@ -198,10 +199,19 @@ impl Vivace {
                 if let (Some(up), Some(down)) = (pair.up, pair.down) {
                     let doubted = pair.doubted;
                     self.decide(&up, &down, doubted);
+                    self.keep_to(Some(&up));
                 }
             }
             // Of a start that a timeout has ended.
             _ => {}
+        }
+    }
+
+    /// Whatever the utility is, the rate is at most four times what arrived in a trial.
+    fn keep_to(&mut self, trial: Option<&Trial>) {
+        if let Some((rate, trial)) = self.rate.zip(trial) {
+            let most = MOST_OF_ARRIVED * trial.rate * (1.0 - trial.loss) * MBIT;
+            self.rate = Some(bounded(&self.p, rate.min(most)));
         }
     }
 
@@ -292,6 +302,8 @@ fn confidence(run: u32) -> f64 {
     if run <= 3 { f64::from(run) } else { 2.0 * f64::from(run) - 3.0 }
 }
 
+/// Of the rate that arrived.
+const MOST_OF_ARRIVED: f64 = 4.0;
 /// Bits in a megabit.
 const MBIT: f64 = 1e6;
 /// A rate within what is allowed, bit/s.

@@ -8,6 +8,7 @@
 //! - the same events give the same plans
 //! - a timer that is asked for lies ahead once it has been served
 //! - shares of subflows are between 0 and 1 and add up to 1
+//! - what it offers to a bottleneck is bounded by what that takes ([`check_offered`])
 //! - cut to a part, the window is that part at most, and two packets at least; or the controller says that it cannot be cut
 //!
 //! and for controllers whose window the transport brings down ([`Reduction::Proportional`]):
@@ -16,6 +17,7 @@
 //! - growth per acknowledgment by what it acknowledged at most, in slow start; by one packet more beyond it
 //! - a loss or mark never raises the window; after a timeout it is what is in flight and a few packets
 //! - disuse never raises it; undoing a reduction brings back no more than there was
+use super::bottleneck;
 use crate::congestion::{
     Ack, CongestionController, ControllerConfig, Fate, Flight, Loss, LossKind, Outcome, PathHint, Phase, Plan,
     RateSample, Reduction, Sent, Underuse,
@@ -55,6 +57,11 @@ pub fn check_run_with<C: CongestionController>(params: &C::Params, script: &[u8]
         step += 1;
     }
     Ok(())
+}
+
+/// Whatever the parameters are, what is offered to a bottleneck is bounded by what it takes (see `bottleneck`).
+pub fn check_offered<C: CongestionController>() -> Result<(), String> {
+    bottleneck::at_bounds::<C::Params>().iter().try_for_each(bottleneck::check_offered::<C>)
 }
 
 /// Parameters: the defaults are valid and survive being written and read; what is absurd is refused.
@@ -108,7 +115,7 @@ fn absurdities(spec: &ParamSpec) -> Vec<&'static str> {
 }
 
 /// The defaults, and every switch and choice at each value.
-fn variants<P: Params>() -> Vec<P> {
+pub(super) fn variants<P: Params>() -> Vec<P> {
     let mut all = vec![P::default()];
     for spec in P::specs() {
         let values: &[&str] = match spec.unit {

@@ -1,0 +1,294 @@
+//! A sender behind a bottleneck: what it offers is bounded by what gets through, whatever its parameters are.
+//!
+//! The path is one link with a tail-drop buffer and random losses, and everything that happens on it reaches the controller
+//! one round trip after it was sent. In each round trip a sender may offer [`MOST`] times what the link can carry in it
+//! and the buffer can hold, and so many initial windows. Slow start offers twice what is delivered; detection at start-up
+//! raises its rate several times before it can hear of the first, and offers up to ten times as much for a moment. A
+//! controller whose rate grows without bound breaks this, such as one that takes losses for nothing.
+use super::congestion::{ensure, variants};
+use crate::congestion::{
+    Ack, CongestionController, Fate, Flight, Loss, LossKind, Outcome, PathHint, Phase, RateSample, Sent,
+};
+use crate::params::{Params, Unit};
+use crate::{Bytes, Rate, Rng, Span, Time};
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Times that a sender may offer what the bottleneck can take.
+const MOST: u64 = 16;
+const MSS: Bytes = Bytes(1448);
+const INITIAL_WINDOW: u64 = 10;
+/// Length of a life, round trips.
+const ROUND_TRIPS: u64 = 1000;
+
+/// A path.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    line: Rate,
+    rtt: Span,
+    /// Packets that wait, besides the one on the wire.
+    buffer: u64,
+    loss: f64,
+}
+
+/// A packet in flight, and what becomes of it.
+struct Packet {
+    seq: u64,
+    sent: Time,
+    /// When the sender hears of it.
+    heard: Time,
+    arrives: bool,
+    subflow: u8,
+    inflight: Bytes,
+    delivered: Bytes,
+    lost: Bytes,
+}
+
+struct Sender<C> {
+    controller: C,
+    path: Path,
+    rng: Rng,
+    now: Time,
+    /// When the link has sent what it has.
+    free: Time,
+    /// When pacing lets the next packet go.
+    gate: Time,
+    in_flight: VecDeque<Packet>,
+    next: u64,
+    delivered: Bytes,
+    lost: Bytes,
+    /// Lost since the last acknowledgment.
+    untold: Bytes,
+    srtt: Span,
+    min_rtt: Span,
+    /// The episode of loss ends when this is acknowledged.
+    episode: Option<u64>,
+    heard: Time,
+}
+
+/// The defaults, every switch and choice, and every parameter at both of its bounds, one at a time; but for rates, which a
+/// sender keeps to because it is told to.
+pub(super) fn at_bounds<P: Params>() -> Vec<P> {
+    let mut all = variants::<P>();
+    for spec in P::specs().into_iter().filter(|spec| spec.unit != Unit::Rate) {
+        let words = spec.allowed.rsplit(", ").next().unwrap_or_default();
+        let Some((least, most)) = words.split_once("..=") else { continue };
+        for bound in [least.trim(), most.trim()] {
+            let mut params = P::default();
+            if params.set(spec.name, bound).is_ok() && params.validate().is_ok() && !all.contains(&params) {
+                all.push(params);
+            }
+        }
+    }
+    all
+}
+
+/// Sends through bottlenecks with a buffer of any length, with and without losses.
+pub(super) fn check_offered<C: CongestionController>(params: &C::Params) -> Result<(), String> {
+    for buffer in [0, 40] {
+        for loss in [0.0, 0.3] {
+            let path = Path { line: Rate::mbit(10), rtt: Span::ms(20), buffer, loss };
+            Sender::<C>::new(params, path).live().map_err(|law| format!("{law}; over {path:?} with {params:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+impl<C: CongestionController> Sender<C> {
+    fn new(params: &C::Params, path: Path) -> Sender<C> {
+        let now = Time::ZERO + path.rtt;
+        let hint = PathHint {
+            mss: MSS,
+            initial_window: MSS * INITIAL_WINDOW,
+            rtt: Some(path.rtt),
+            paced: false,
+            resume: None,
+        };
+        Sender {
+            controller: C::new(params, &hint, now, Rng::stream(3, "bottleneck.controller")),
+            path,
+            rng: Rng::stream(3, "bottleneck.path"),
+            now,
+            free: now,
+            gate: now,
+            in_flight: VecDeque::new(),
+            next: 0,
+            delivered: Bytes::ZERO,
+            lost: Bytes::ZERO,
+            untold: Bytes::ZERO,
+            srtt: path.rtt,
+            min_rtt: path.rtt,
+            episode: None,
+            heard: now,
+        }
+    }
+
+    fn on_wire(&self) -> Span {
+        self.path.line.tx_time(MSS).unwrap_or(Span::ZERO)
+    }
+
+    /// Sends for so many round trips, and looks at what was offered in each.
+    fn live(mut self) -> Result<(), String> {
+        // With a full buffer a round trip takes longer.
+        let round = self.path.rtt + self.on_wire() * (self.path.buffer + 1);
+        let takes = self.path.line.bytes_in(round).0.div_ceil(MSS.0) + self.path.buffer + 1;
+        let most = MOST * (takes + INITIAL_WINDOW);
+        for n in 0..ROUND_TRIPS {
+            let (end, before) = (self.now + round, self.next);
+            while self.now < end {
+                self.step(end);
+                let offered = self.next - before;
+                ensure(offered <= most, || {
+                    format!("offers more than {most} packets in round trip {n}, of which the path takes {takes}")
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next thing that happens, if it is before `end`.
+    fn step(&mut self, end: Time) {
+        let plan = self.controller.plan();
+        let opens = (self.in_flight.len() as u64 * MSS.0 < plan.cwnd.0).then_some(self.gate.max(self.now));
+        let hears = self.in_flight.front().map(|packet| packet.heard);
+        let fires = self.controller.next_timer().map(|at| at.max(self.now));
+        let expires = (!self.in_flight.is_empty()).then_some(self.heard + Span::s(1));
+        let next = [opens, hears, fires, expires].into_iter().flatten().min().unwrap_or(end);
+        self.now = next.min(end);
+        if self.now == end && next > end {
+            return;
+        }
+        if hears == Some(next) {
+            self.hear();
+        } else if fires == Some(next) {
+            self.controller.on_timer(next);
+            // One that asks for the same time again is another law's affair.
+            self.now += Span::ns(1);
+        } else if opens == Some(next) {
+            self.send();
+        } else {
+            self.expire();
+        }
+    }
+
+    fn send(&mut self) {
+        let wait = self.free.max(self.now).since(self.now);
+        let waiting = wait.as_ns() / self.on_wire().as_ns();
+        let arrives = waiting <= self.path.buffer && !self.rng.chance(self.path.loss);
+        if arrives {
+            self.free = self.free.max(self.now) + self.on_wire();
+        }
+        let seq = self.next;
+        self.next += 1;
+        let subflow = if C::SPLITS { (seq % 2) as u8 } else { 0 };
+        let inflight = MSS * (self.in_flight.len() as u64 + 1);
+        self.in_flight.push_back(Packet {
+            seq,
+            sent: self.now,
+            heard: self.free.max(self.now) + self.path.rtt,
+            arrives,
+            subflow,
+            inflight,
+            delivered: self.delivered,
+            lost: self.lost,
+        });
+        self.controller.on_sent(&Sent {
+            now: self.now,
+            bytes: MSS,
+            inflight,
+            retransmit: self.episode.is_some(),
+            idle: None,
+            app_limited: false,
+            subflow,
+        });
+        if let Some(gap) = self.controller.plan().pacing.and_then(|rate| rate.tx_time(MSS)) {
+            self.gate = self.gate.max(self.now) + gap;
+        }
+    }
+
+    /// What became of the oldest packet.
+    fn hear(&mut self) {
+        let prior = MSS * self.in_flight.len() as u64;
+        let Some(packet) = self.in_flight.pop_front() else { return };
+        self.heard = self.now;
+        let rtt = self.now.since(packet.sent);
+        if !packet.arrives {
+            self.lost += MSS;
+            self.untold += MSS;
+        }
+        let outcome = if packet.arrives { Outcome::Delivered { rtt: Some(rtt) } } else { Outcome::Lost };
+        if C::FATES {
+            let flight = Flight { inflight: packet.inflight, lost: self.lost - packet.lost, app_limited: false };
+            let Packet { sent, subflow, .. } = packet;
+            self.controller.on_fate(&Fate { now: self.now, sent, bytes: MSS, subflow, flight, outcome });
+        }
+        match packet.arrives {
+            true => self.acknowledge(&packet, rtt, prior),
+            false if self.episode.is_none() => {
+                self.episode = Some(self.next);
+                self.controller.on_loss(&self.loss(LossKind::Loss));
+            }
+            false => {}
+        }
+    }
+
+    fn acknowledge(&mut self, packet: &Packet, rtt: Span, prior: Bytes) {
+        let in_reduction = self.episode.is_some();
+        if self.episode.is_some_and(|end| packet.seq + 1 >= end) {
+            self.episode = None;
+        }
+        self.delivered += MSS;
+        self.srtt = (self.srtt * 7 + rtt) / 8;
+        self.min_rtt = self.min_rtt.min(rtt);
+        let inflight = MSS * self.in_flight.len() as u64;
+        let event = Ack {
+            now: self.now,
+            acked: MSS,
+            lost: core::mem::take(&mut self.untold),
+            marked: 0,
+            total_lost: self.lost,
+            rtt: Some(rtt),
+            srtt: self.srtt,
+            min_rtt: self.min_rtt,
+            prior_inflight: prior,
+            inflight,
+            una: MSS * (packet.seq + 1),
+            nxt: MSS * self.next,
+            delivered: self.delivered,
+            in_reduction,
+            phase: if self.episode.is_some() { Phase::Recovery } else { Phase::Open },
+            departs: self.gate.max(self.now),
+            may_raise: true,
+            cwnd_limited: prior + MSS > self.controller.plan().cwnd,
+            rate: RateSample {
+                delivered: self.delivered - packet.delivered,
+                interval: rtt,
+                prior_delivered: packet.delivered,
+                prior_inflight: packet.inflight,
+                lost: self.lost - packet.lost,
+                app_limited: false,
+            },
+        };
+        self.controller.on_ack(&event);
+    }
+
+    /// Nothing was heard for a second.
+    fn expire(&mut self) {
+        self.heard = self.now;
+        self.controller.on_loss(&self.loss(LossKind::Timeout));
+    }
+
+    fn loss(&self, kind: LossKind) -> Loss {
+        Loss {
+            now: self.now,
+            kind,
+            lost: MSS,
+            total_lost: self.lost,
+            inflight: MSS * self.in_flight.len() as u64,
+            nxt: MSS * self.next,
+            first: true,
+        }
+    }
+}
