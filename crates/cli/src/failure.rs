@@ -68,6 +68,14 @@ impl Failure {
         }
     }
 
+    /// What a failure after Ctrl-C is told as.
+    pub(crate) fn after_interruption(self) -> Failure {
+        match self {
+            Failure::Usage(_) | Failure::Other(_) => Failure::Interrupted,
+            other => other,
+        }
+    }
+
     /// What happened.
     pub(crate) fn message(&self) -> String {
         match self {

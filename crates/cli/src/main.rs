@@ -72,5 +72,7 @@ fn main() -> ExitCode {
         Command::Diff(args) => diff::main(&args),
         Command::Reproduce(args) => reproduce::main(&args),
     };
-    outcome.map_or_else(|failure: Failure| failure.report(), |()| ExitCode::SUCCESS)
+    // What fails after Ctrl-C may do so because the deadline has cleared it away.
+    let told = |failure| if interrupt::requested() { Failure::after_interruption(failure) } else { failure };
+    outcome.map_err(told).map_or_else(|failure: Failure| failure.report(), |()| ExitCode::SUCCESS)
 }

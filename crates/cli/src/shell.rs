@@ -86,6 +86,7 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let scenario = args.scenario(&argv)?;
     let privilege = narrows_live::sandbox::gain().map_err(world::failure)?;
     interrupt::install()?;
+    interrupt::wait_for_program(true);
     let request = Request { out: args.place.out.as_deref(), force: args.place.force, command: "shell", keys: &[] };
     let output = Output::claim(request)?;
     if args.command.is_empty() {
@@ -112,6 +113,7 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     })?;
     // Ctrl-C was the program's; what was measured until then is a result.
     interrupt::answered();
+    interrupt::wait_for_program(false);
     folder::write(&output.stage(), &scenario, &result).map_err(Failure::usage)?;
     let shown = conclude(output)?;
     if args.json {

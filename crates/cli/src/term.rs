@@ -50,6 +50,13 @@ pub(crate) fn command_line() -> String {
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
 
+/// Wipes the line of a progress bar.
+pub(crate) fn clear_line() {
+    if stderr_is_terminal() {
+        let _ = write!(std::io::stderr().lock(), "\r\x1b[2K");
+    }
+}
+
 /// Does stderr show a progress bar?
 pub(crate) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal() && !dumb()
