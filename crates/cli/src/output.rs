@@ -8,6 +8,7 @@
 //!   killed then the next command puts the old folder back.
 //! - **Finished runs are kept** when a command is stopped, and the same command goes on from them (`kept`).
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::kept::{self, Kept};
 use crate::term;
 use disk::Disk;
@@ -102,7 +103,27 @@ impl Output {
         if output.found.is_empty() {
             output.take_up(Finished::new(), &BTreeSet::new())?;
         }
+        output.leave_at_deadline();
         Ok(output)
+    }
+
+    /// What the deadline after Ctrl-C does, beside a thread that may still be writing: as when this is dropped.
+    fn leave_at_deadline(&self) {
+        let (work, index, created) = (self.work.path.clone(), self.work.index(), self.created.clone());
+        let (disk, runs) = (self.disk.clone(), self.runs);
+        interrupt::clean_up_by(move || {
+            let finished = std::fs::read(&index).map_or(0, |text| kept::parse(&text).len());
+            if finished > 0 {
+                let kept = kept_text(finished, runs, &work);
+                return Failure::Unfinished { cause: Box::new(Failure::Interrupted), kept };
+            }
+            // Under another name first: the other thread makes nothing new there.
+            let discarded = work.with_extension("discarded");
+            let work = if std::fs::rename(&work, &discarded).is_ok() { discarded } else { work };
+            let _ = std::fs::remove_dir_all(work);
+            remove_folders(&disk, &created);
+            Failure::Interrupted
+        });
     }
 
     fn claim_folder(disk: &Disk, request: Request<'_>, out: &Path, created: &[PathBuf]) -> Result<Output, Failure> {
@@ -255,13 +276,7 @@ impl Output {
             return failure;
         }
         self.stays = true;
-        let are = if finished == 1 { "is" } else { "are" };
-        let kept = format!(
-            "{finished} of {} runs {are} finished and kept in `{}`; to go on: {}",
-            self.runs,
-            self.work.path.display(),
-            term::command_line()
-        );
+        let kept = kept_text(finished, self.runs, &self.work.path);
         Failure::Unfinished { cause: Box::new(failure), kept }
     }
 
@@ -283,6 +298,7 @@ impl Output {
     /// Makes what is on the stage appear in its place. If that fails, what was there is untouched, and what was prepared is
     /// kept; the failure says where.
     pub(crate) fn publish(mut self) -> Result<Published, Failure> {
+        interrupt::leave_results();
         let swapped = self.complete().and_then(|files| self.swap().map(|folder| (folder, files)));
         let (folder, files) = match swapped {
             Ok(swapped) => swapped,
@@ -375,6 +391,13 @@ impl Drop for Output {
             remove_folders(&self.disk, &self.created);
         }
     }
+}
+
+/// Where finished runs are, and how to go on.
+fn kept_text(finished: usize, runs: usize, work: &Path) -> String {
+    let are = if finished == 1 { "is" } else { "are" };
+    let (work, again) = (work.display(), term::command_line());
+    format!("{finished} of {runs} runs {are} finished and kept in `{work}`; to go on: {again}")
 }
 
 /// The finished runs that the folder has; none without an index.

@@ -2,7 +2,7 @@
 use crate::failure::Failure;
 use narrows_live::{Family, LiveError};
 use narrows_scenario::{RunResult, Scenario};
-use narrows_sim::{Cancelled, Watch};
+use narrows_sim::{Ended, Watch};
 
 /// Flags that choose a world.
 #[derive(clap::Args)]
@@ -79,7 +79,10 @@ impl World {
     /// Runs a scenario to its end, on so many threads if they are of use.
     pub(crate) fn run(self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, Failure> {
         match self {
-            World::Sim => narrows_sim::run(scenario, threads, watch).map_err(|Cancelled| Failure::Interrupted),
+            World::Sim => narrows_sim::run(scenario, threads, watch).map_err(|ended| match ended {
+                Ended::Cancelled => Failure::Interrupted,
+                Ended::Runaway(why) => Failure::other(format!("{}: {why}; no result of it was written", scenario.name)),
+            }),
             World::Live(options) => narrows_live::run(scenario, &options, watch).map_err(failure),
         }
     }

@@ -12,7 +12,7 @@
 //! When a packet arrives at the very moment at which a shaper may send, the arrival comes first. In Linux an arrival is
 //! through the host some 15 µs before the watchdog's departure that it falls together with on paper: what makes room for
 //! the packets of a full flight comes too late for them.
-use crate::pool::PacketId;
+use crate::pool::{PacketId, Pool};
 use crate::queue::{Ctx, Next, Queue};
 use crate::rate::{Bytes, Rate, TxClock};
 use crate::time::{Span, Time};
@@ -64,6 +64,16 @@ pub enum Offered {
     Poll,
     /// To be polled at this time, now or later, after everything that arrives until then.
     Wait(Time),
+}
+
+/// How far a link is with what it hands over next, or handed over last. Packets are counted whole when they are handed over;
+/// this is what makes shares of a link's capacity exact between two instants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Bytes carried beyond those handed over; negative where a shaper handed over what it has yet to pay for.
+    pub carried: i64,
+    /// Bytes that a shaper may send on top of its rate, because it has idled.
+    pub saved: Bytes,
 }
 
 /// A queue and what empties it.
@@ -140,6 +150,15 @@ impl Link {
         }
     }
 
+    /// How far it is at this time.
+    pub fn progress(&self, now: Time, pool: &Pool) -> Progress {
+        match &self.service {
+            Server::Wire(wire) => wire.progress(now, pool),
+            Server::Shaper(shaper) => shaper.progress(now),
+            Server::Opportunities(trace) => trace.progress(pool),
+        }
+    }
+
     /// The discipline.
     pub const fn queue(&self) -> &Queue {
         &self.queue
@@ -190,6 +209,23 @@ impl Steps {
         }
         *clock = before;
         self.finish_across_steps(start, len)
+    }
+
+    /// Bytes carried between two times; the current rate began before both.
+    fn carried(&self, from: Time, to: Time) -> u64 {
+        let (mut at, mut rate, mut until, mut carried) = (from, self.rate, self.until, 0u128);
+        loop {
+            let end = until.map_or(to, |(end, _)| end.min(to));
+            carried += u128::from(rate.as_bps()) * u128::from(end.max(at).since(at).as_ns());
+            at = end.max(at);
+            match until {
+                Some((end, index)) if end < to => {
+                    rate = self.steps[index].1;
+                    until = self.steps.get(index + 1).map(|&(at, _)| (at, index + 1));
+                }
+                _ => return u64::try_from(carried / 8_000_000_000).unwrap_or(u64::MAX),
+            }
+        }
     }
 
     #[cold]
@@ -251,6 +287,13 @@ impl Wire {
         }
     }
 
+    fn progress(&self, now: Time, pool: &Pool) -> Progress {
+        let Some((id, Some(done))) = self.sending else { return Progress::default() };
+        let len = u64::from(pool.meta(id).len);
+        let carried = len.saturating_sub(self.rate.carried(now, done));
+        Progress { carried: carried as i64, saved: Bytes::ZERO }
+    }
+
     /// A packet whose time on the wire rounds to nothing.
     #[cold]
     fn poll_again(&mut self, _cx: &mut Ctx<'_>) -> Poll {
@@ -268,6 +311,17 @@ struct Shaper {
 }
 
 impl Shaper {
+    fn progress(&self, now: Time) -> Progress {
+        if self.paid_until > now {
+            let owed = self.rate.carried(now, self.paid_until);
+            return Progress { carried: -i64::try_from(owed).unwrap_or(i64::MAX), saved: Bytes::ZERO };
+        }
+        // What idling saves is spent at whatever the rate is then.
+        let rates = self.rate.steps.iter().map(|&(_, rate)| rate);
+        let fastest = rates.max().unwrap_or(Rate::ZERO);
+        Progress { carried: 0, saved: fastest.bytes_in(now.since(self.paid_until)).min(self.burst) }
+    }
+
     fn poll(&mut self, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
         if queue.backlog().packets == 0 {
             return Poll::Idle;
@@ -309,6 +363,12 @@ struct Opportunities {
 }
 
 impl Opportunities {
+    fn progress(&self, pool: &Pool) -> Progress {
+        let Some((id, missing)) = self.sending else { return Progress::default() };
+        let carried = u64::from(pool.meta(id).len).saturating_sub(missing);
+        Progress { carried: carried as i64, saved: Bytes::ZERO }
+    }
+
     fn time_of(&self, number: u64) -> Time {
         let count = self.at.len() as u64;
         Time::ZERO + self.period * (number / count) + self.at[(number % count) as usize]
@@ -445,6 +505,46 @@ mod tests {
         }
         // The bucket of 1600 B pays for the first packet whole: the second may follow at once.
         assert_eq!(bench.run(at_ms(10)), [10_000_000, 10_000_000, 12_000_000 - 1_066_667]);
+    }
+
+    /// How far the link is at `now`, the epoch being the last time at which it was polled.
+    fn progress(bench: &mut Bench, now: Time) -> Progress {
+        bench.link.poll(&mut Ctx { now: Time::ZERO, pool: &mut bench.pool, drops: &mut bench.drops });
+        bench.link.progress(now, &bench.pool)
+    }
+
+    #[test]
+    fn a_packet_on_the_wire_is_carried_by_and_by_over_changes_of_rate() {
+        // 6 kbit in the first 0.5 ms, nothing for 1 ms, then 6 kbit in 1 ms.
+        let steps = vec![
+            (Time::ZERO, Rate::mbit(12)),
+            (Time::from_ns(500_000), Rate::ZERO),
+            (Time::from_ns(1_500_000), Rate::mbit(6)),
+        ];
+        let mut bench = Bench::new(Service::Wire(steps));
+        bench.offer(Time::ZERO, 1500);
+        let carried =
+            [0u64, 250, 500, 1000, 1500, 2000].map(|us| progress(&mut bench, Time::from_ns(us * 1000)).carried);
+        assert_eq!(carried, [0, 375, 750, 750, 750, 1125]);
+    }
+
+    #[test]
+    fn a_shaper_owes_what_it_handed_over_and_saves_what_it_did_not_use() {
+        let rate = vec![(Time::ZERO, Rate::mbit(12))];
+        let mut bench = Bench::new(Service::Shaper { rate, burst: Bytes(1600) });
+        bench.offer(Time::ZERO, 1500);
+        let owes = |carried| Progress { carried, saved: Bytes::ZERO };
+        let saves = |saved| Progress { carried: 0, saved: Bytes(saved) };
+        let seen = [0u64, 250, 1000, 1500, 5000].map(|us| progress(&mut bench, Time::from_ns(us * 1000)));
+        assert_eq!(seen, [owes(-1500), owes(-1125), saves(0), saves(750), saves(1600)]);
+    }
+
+    #[test]
+    fn what_an_opportunity_carried_of_a_packet_counts_before_the_next_one() {
+        let mut bench = Bench::new(Service::Opportunities { at: vec![Span::ms(1), Span::ms(3)], period: Span::ms(4) });
+        bench.offer(at_ms(1), 2000);
+        bench.link.poll(&mut Ctx { now: at_ms(1), pool: &mut bench.pool, drops: &mut bench.drops });
+        assert_eq!(bench.link.progress(at_ms(2), &bench.pool).carried, 1500);
     }
 
     #[test]

@@ -129,10 +129,11 @@ enum Due {
 impl Path {
     /// The hops of a scenario with these indices, and the ways over them. `mtu` of the devices at both ends, bytes.
     pub fn new(scenario: &Scenario, hops: &[usize], ways: &[Way], mtu: Bytes, sampling: Sampling) -> Path {
+        let rtts = build::longest_rtts(scenario);
         let hop = |&index: &usize| {
             let spec = &scenario.hops[index];
             Hop {
-                link: build::link(scenario, index, mtu),
+                link: build::link(scenario, index, rtts[index], mtu),
                 wake: None,
                 propagation: build::propagation(scenario, spec),
                 pipe: VecDeque::new(),
@@ -260,9 +261,13 @@ impl Path {
         slots + hops + self.stretches.iter().map(|stretch| pipe(&stretch.pipe)).sum::<usize>()
     }
 
-    /// The records, in the order of the hops.
+    /// The records, in the order of the hops; the run is over.
     pub fn into_records(self) -> impl Iterator<Item = HopRecord> {
-        self.hops.into_iter().map(|hop| hop.record)
+        let Path { hops, pool, now, .. } = self;
+        hops.into_iter().map(move |mut hop| {
+            hop.record.finish(hop.link.progress(now, &pool));
+            hop.record
+        })
     }
 
     fn next_due(&self) -> Option<(Time, Due)> {
@@ -303,7 +308,9 @@ impl Path {
             }
             Due::WarmedUp => {
                 self.warmed_up = true;
-                self.hops.iter_mut().for_each(|hop| hop.record.restart(self.now));
+                for hop in &mut self.hops {
+                    hop.record.restart(self.now, hop.link.progress(self.now, &self.pool));
+                }
                 witness.warmed_up(self.now);
             }
             Due::Sample => self.sample(witness),

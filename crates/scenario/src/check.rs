@@ -2,8 +2,9 @@
 use crate::command::CommandLine;
 use crate::dscp;
 use crate::error::ScenarioError;
-use crate::keys::{FlowKeys, HopKeys, INTERVALS, Loss, MOST_FLOWS, MOST_POINTS, RATES, RTTS, RecordKeys, TopKeys};
+use crate::keys::{FlowKeys, HopKeys, INTERVALS, Loss, RATES, RTTS, RecordKeys, TopKeys};
 use crate::kind::Kind;
+use crate::limits::{FLOWS, HOPS, HOSTS, POINTS, RATE_STEPS, RETURN_PATHS};
 use crate::model::{Flow, Hop, RateSpec, Release, Rtt, Scenario, Start};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
@@ -61,9 +62,6 @@ pub(crate) fn check(s: &Scenario) -> Result<(), Fault> {
     single_names(s)
 }
 
-/// Most hosts: a packet names one in 16 bits.
-const MOST_HOSTS: usize = 1 << 16;
-
 /// Hosts have legal names, and there are not too many of them.
 fn hosts(s: &Scenario) -> Result<(), Fault> {
     let mut seen = HashSet::new();
@@ -74,8 +72,8 @@ fn hosts(s: &Scenario) -> Result<(), Fault> {
                 return fault(format!("{key} cannot be {host:?}; allowed: {NAMES}"));
             }
             seen.insert(host.as_str());
-            if seen.len() > MOST_HOSTS {
-                return fault(format!("more than {MOST_HOSTS} hosts"));
+            if seen.len() > HOSTS {
+                return fault(format!("more than {HOSTS} hosts; allowed: at most {HOSTS}"));
             }
         }
         if flow.ends.dscp.0 > 63 {
@@ -86,8 +84,12 @@ fn hosts(s: &Scenario) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Hops have legal, different names; checked before the routes that use them.
+/// Hops have legal, different names, and there are not too many of them; checked before the routes that use them.
 pub(crate) fn hop_names(hops: &[Hop]) -> Result<(), Fault> {
+    if hops.len() > HOPS {
+        let message = format!("{} hops; allowed: at most {HOPS}", hops.len());
+        return Err(Fault { part: Part::Hop(HOPS), key: "name".into(), message });
+    }
     unique(hops.iter().map(|hop| hop.name.as_str()), Part::Hop)
 }
 
@@ -130,8 +132,8 @@ fn top(s: &Scenario) -> Result<(), Fault> {
     let Some(interval) = s.record.interval else { return Ok(()) };
     let result = if !(INTERVALS.0..=INTERVALS.1).contains(&interval) {
         wrong("interval", format!("interval cannot be \"{interval}\"; allowed: {} ..= {}", INTERVALS.0, INTERVALS.1))
-    } else if s.duration.as_ns() / interval.as_ns() > MOST_POINTS {
-        wrong("interval", format!("an interval of {interval} gives more than {MOST_POINTS} points in {}", s.duration))
+    } else if s.duration.as_ns() / interval.as_ns() > POINTS {
+        wrong("interval", format!("an interval of {interval} gives more than {POINTS} points in {}", s.duration))
     } else {
         Ok(())
     };
@@ -163,9 +165,16 @@ fn unique<'a>(names: impl Iterator<Item = &'a str>, part: fn(usize) -> Part) -> 
 /// `bulk.3` cannot be both the fourth of the group `bulk` and a flow of its own.
 fn single_names(s: &Scenario) -> Result<(), Fault> {
     let total: u64 = s.flows.iter().map(|flow| u64::from(flow.count)).sum();
-    if total > MOST_FLOWS {
-        let message = format!("{total} flows in all; allowed: at most {MOST_FLOWS}");
-        return Err(Fault { part: Part::Flow(s.flows.len() - 1), key: "count".into(), message });
+    let returns = |flow: &Flow| u64::from(flow.count) * if flow.subflow_route.is_empty() { 1 } else { 2 };
+    let paths: u64 = s.flows.iter().map(returns).sum();
+    let many = |message| Err(Fault { part: Part::Flow(s.flows.len() - 1), key: "count".into(), message });
+    if total > FLOWS {
+        return many(format!("{total} flows in all; allowed: at most {FLOWS}"));
+    }
+    if paths > RETURN_PATHS {
+        return many(format!(
+            "{paths} paths back to senders, two for each flow with a subflow_route; allowed: at most {RETURN_PATHS}"
+        ));
     }
     let counts: HashMap<&str, u32> = s.flows.iter().map(|flow| (flow.name.as_str(), flow.count)).collect();
     for (i, flow) in s.flows.iter().enumerate().filter(|(_, flow)| flow.count == 1) {
@@ -214,6 +223,9 @@ pub(crate) fn schedule(steps: &[(Time, Rate)]) -> Result<(), (usize, String)> {
     let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
         return fail(0, "rate has no steps; allowed: at least { at = \"0s\", rate = \"20mbit\" }".into());
     };
+    if steps.len() > RATE_STEPS {
+        return fail(RATE_STEPS, format!("{} steps of rate; allowed: at most {RATE_STEPS}", steps.len()));
+    }
     let range = format!("{} ..= {}", RATES.0, RATES.1);
     if first.0 != Time::ZERO {
         return fail(0, format!("the first step of rate is at \"{}\"; allowed: \"0s\"", show(first.0)));

@@ -37,12 +37,8 @@ pub(crate) const RATES: (Rate, Rate) = (Rate::bit(1), Rate::gbit(1000));
 pub(crate) const RTTS: (Span, Span) = (Span::us(1), Span::s(3600));
 /// Narrowest and widest spacing of the series.
 pub(crate) const INTERVALS: (Span, Span) = (Span::us(1), Span::s(86_400));
-/// Most points of one series.
-pub(crate) const MOST_POINTS: u64 = 10_000_000;
 /// Largest seed.
 pub(crate) const MOST_SEED: u64 = i64::MAX as u64;
-/// Most single flows.
-pub(crate) const MOST_FLOWS: u64 = 10_000_000;
 
 /// A probability that leaves something: 0 or more, below 1.
 #[derive(Clone, Copy, PartialEq, Debug)]

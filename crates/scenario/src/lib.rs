@@ -11,6 +11,7 @@ mod dscp;
 mod error;
 mod keys;
 mod kind;
+pub mod limits;
 pub mod model;
 mod parse;
 pub mod printable;

@@ -198,6 +198,19 @@ impl Scenario {
         self.flows.iter().flat_map(group).collect()
     }
 
+    /// The name of a single flow, by its number, and its group.
+    pub fn flow(&self, number: usize) -> Option<(String, &Flow)> {
+        let mut left = number;
+        for group in &self.flows {
+            match left.checked_sub(group.count as usize) {
+                Some(rest) => left = rest,
+                None if group.count == 1 => return Some((group.name.clone(), group)),
+                None => return Some((format!("{}.{left}", group.name), group)),
+            }
+        }
+        None
+    }
+
     /// Why only the live world can run this; `None` when every world can.
     pub fn needs_live(&self) -> Option<String> {
         let flow = self.flows.iter().find(|flow| flow.command.is_some())?;

@@ -13,6 +13,7 @@ pub(crate) use flow::{default_controller, default_transport};
 use crate::check::{self, Fault, Part};
 use crate::error::ScenarioError;
 use crate::keys::{self, RecordKeys, TopKeys};
+use crate::limits;
 use crate::model::{Record, Scenario};
 use narrows_core::Span;
 use reader::{Section, Source};
@@ -24,7 +25,7 @@ impl Scenario {
     pub fn load(path: impl AsRef<Path>) -> Result<Scenario, ScenarioError> {
         let path = path.as_ref();
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
+        let text = limits::read_text(path, limits::SCENARIO_BYTES)
             .map_err(|error| ScenarioError::new(&file, format!("cannot read the scenario: {error}")))?;
         Scenario::parse(&text, &file, path.parent().unwrap_or(Path::new("")))
     }
@@ -55,7 +56,7 @@ fn read(top: &Section<'_>, traces: &Path) -> Result<Scenario, ScenarioError> {
     let hops = top.sections("hop", "[[hop]]")?;
     let hops = hops.iter().map(|section| hop::read(section, traces)).collect::<Result<Vec<_>, _>>()?;
     check::hop_names(&hops).map_err(|fault| place(top, fault))?;
-    let names: Vec<&str> = hops.iter().map(|hop| hop.name.as_str()).collect();
+    let names = flow::HopNames::new(&hops);
     let flows = top.sections("flow", "[[flow]]")?;
     let flows =
         flows.iter().map(|section| flow::read(section, &names, plain.duration)).collect::<Result<Vec<_>, _>>()?;

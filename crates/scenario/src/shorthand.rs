@@ -190,7 +190,7 @@ fn counted<'a>(flag: &str, text: &'a str) -> Result<(u32, &'a str), ScenarioErro
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     match text[digits..].strip_prefix('x') {
         Some(name) if digits > 0 => {
-            let most = crate::keys::MOST_FLOWS;
+            let most = crate::limits::FLOWS;
             let count = text[..digits].parse::<u32>().ok().filter(|&n| n > 0 && u64::from(n) <= most);
             let count = count.ok_or_else(|| {
                 ScenarioError::new(

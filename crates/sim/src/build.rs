@@ -1,5 +1,6 @@
 //! From a scenario to a world.
-use crate::event::{Events, Kind, Ties};
+use crate::budget::{Budget, Meter};
+use crate::event::{Events, Kind, MAX_INDEX, Ties};
 use crate::host::{Connection, Flow, Quic, ReturnPipe, Routes, Second, Spin, Tcp, Transport, Udp};
 use crate::prefetch::in_large_pages;
 use crate::quic;
@@ -7,6 +8,7 @@ use crate::tcp::{Receiver, Sender};
 use crate::world::{Hop, Loads, Side, World};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Bytes, Ecn, FlowId, HostId, Pool, Rate, Rng, Span, Time};
+use narrows_scenario::limits;
 use narrows_scenario::model;
 use narrows_scenario::transport::{Ports, UdpEcn};
 use narrows_scenario::{RateSpec, Scenario};
@@ -15,7 +17,7 @@ use narrows_world::build;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::hop::HopRecord;
 use narrows_world::record::verdict::Judge;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Sets second subflows' hashes apart.
 const SECOND: u64 = 0x5ec0_0000_0000_0000;
@@ -30,11 +32,12 @@ const PACKETS_PER_FLOW: usize = 10;
 const TIMERS_PER_FLOW: usize = 3;
 
 /// The world at the epoch, or a side of it, with the start of every flow scheduled.
-pub(crate) fn world(scenario: &Scenario, side: Side, ties: Ties) -> World {
+pub(crate) fn world(scenario: &Scenario, budget: Budget, side: Side, ties: Ties) -> World {
     let spacing = scenario.record.spacing(scenario.duration);
     let samples = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
     let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
     let hops = if side == Side::Senders { &[] } else { scenario.hops.as_slice() };
+    let rtts = build::longest_rtts(scenario);
     let mut world = World {
         side,
         departures: Vec::new(),
@@ -53,11 +56,12 @@ pub(crate) fn world(scenario: &Scenario, side: Side, ties: Ties) -> World {
         },
         events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario), ties),
         handled: 0,
+        meter: Meter::new(budget),
         pool: Pool::new(),
         segments: Vec::new(),
         acks: Vec::new(),
         drops: Vec::with_capacity(64),
-        hops: hops.iter().enumerate().map(|(n, spec)| hop(scenario, n, spec, samples)).collect(),
+        hops: hops.iter().enumerate().map(|(n, spec)| hop(scenario, n, spec, rtts[n], samples)).collect(),
         flows: Vec::with_capacity(total),
         routes: Vec::new(),
         pipes: Vec::new(),
@@ -75,7 +79,7 @@ pub(crate) fn world(scenario: &Scenario, side: Side, ties: Ties) -> World {
     let (mut pipes, mut hosts) = (BTreeMap::new(), BTreeMap::new());
     let digits = if total > MANY_FLOWS { 1 } else { 3 };
     for group in &scenario.flows {
-        let indices = |route: &[usize]| route.iter().map(|&hop| hop as u16).collect();
+        let indices = |route: &[usize]| route.iter().map(|&hop| narrow(hop)).collect();
         let routes = world.routes.len();
         world.routes.push(Routes {
             there: indices(&group.route),
@@ -83,7 +87,8 @@ pub(crate) fn world(scenario: &Scenario, side: Side, ties: Ties) -> World {
             from: host_of(&mut hosts, &group.ends.from),
             to: host_of(&mut hosts, &group.ends.to),
             dscp: group.ends.dscp,
-            fair: fair(scenario, &group.route),
+            // Only of connections that hold a verdict is it asked whether that is right.
+            fair: if config(group).splits() { fair(scenario, &group.route) } else { Box::default() },
         });
         let second = match group.subflow_route.as_slice() {
             [] => routes,
@@ -120,9 +125,9 @@ fn events_per_s(scenario: &Scenario) -> f64 {
     scenario.hops.iter().map(|hop| 2.0 * hop.rate.initial().as_bps() as f64 / 12_000.0).sum()
 }
 
-fn hop(scenario: &Scenario, index: usize, spec: &model::Hop, samples: usize) -> Hop {
+fn hop(scenario: &Scenario, index: usize, spec: &model::Hop, rtt: Span, samples: usize) -> Hop {
     Hop {
-        link: build::link(scenario, index, Bytes(1500)),
+        link: build::link(scenario, index, rtt, Bytes(1500)),
         wake: None,
         timer: None,
         propagation: build::propagation(scenario, spec),
@@ -195,20 +200,28 @@ fn config(group: &model::Flow) -> ControllerConfig {
 /// Whether the narrowest hop of a way serves flows in turn, from each time on at which a rate changes. A trace counts
 /// with its mean.
 fn fair(scenario: &Scenario, way: &[usize]) -> Box<[(Time, bool)]> {
-    let schedule = |&hop: &usize| match &scenario.hops[hop].rate {
-        RateSpec::Schedule(steps) => steps.clone(),
-        trace @ RateSpec::Trace { .. } => vec![(Time::ZERO, trace.initial())],
+    let changes = |(place, &hop): (usize, &usize)| -> Vec<(Time, usize, Rate)> {
+        match &scenario.hops[hop].rate {
+            RateSpec::Schedule(steps) => steps.iter().map(|&(at, rate)| (at, place, rate)).collect(),
+            trace @ RateSpec::Trace { .. } => vec![(Time::ZERO, place, trace.initial())],
+        }
     };
-    let schedules: Vec<Vec<(Time, Rate)>> = way.iter().map(schedule).collect();
-    let mut times: Vec<Time> = schedules.iter().flatten().map(|&(at, _)| at).collect();
-    times.sort_unstable();
-    times.dedup();
-    let at = |now: Time| {
-        let rate = |steps: &[(Time, Rate)]| steps.iter().rev().find(|&&(at, _)| at <= now).map(|&(_, rate)| rate);
-        let narrowest = (0..way.len()).min_by_key(|&n| rate(&schedules[n]))?;
-        Some((now, scenario.hops[way[narrowest]].queue.isolates()))
+    let mut changes: Vec<(Time, usize, Rate)> = way.iter().enumerate().flat_map(changes).collect();
+    changes.sort_unstable();
+    // The rates of the moment, the lowest first; of equal ones the first on the way.
+    let mut rates = BTreeSet::new();
+    let mut current = vec![None; way.len()];
+    let of_time = |changes: &[(Time, usize, Rate)]| {
+        for &(_, place, rate) in changes {
+            if let Some(before) = current[place].replace(rate) {
+                rates.remove(&(before, place));
+            }
+            rates.insert((rate, place));
+        }
+        let &(_, narrowest) = rates.first()?;
+        Some((changes[0].0, scenario.hops[way[narrowest]].queue.isolates()))
     };
-    times.into_iter().filter_map(at).collect()
+    changes.chunk_by(|a, b| a.0 == b.0).filter_map(of_time).collect()
 }
 
 /// What queues on the way there and back know a flow by, unless that changes.
@@ -230,9 +243,17 @@ fn pipe_of(pipes: &mut BTreeMap<Span, u32>, delay: Span) -> u32 {
 
 /// The number of the host with this name.
 fn host_of<'a>(hosts: &mut BTreeMap<&'a str, HostId>, name: &'a str) -> HostId {
-    let next = HostId(hosts.len() as u16);
-    *hosts.entry(name).or_insert(next)
+    let next = hosts.len();
+    *hosts.entry(name).or_insert_with(|| HostId(narrow(next)))
 }
+
+/// A number that the limits of a scenario keep within 16 bits.
+fn narrow(index: usize) -> u16 {
+    u16::try_from(index).expect("a scenario that was checked has no more hops and hosts than limits::HOPS and HOSTS")
+}
+
+const _: () = assert!(limits::HOPS <= 1 << 16 && limits::HOSTS <= 1 << 16);
+const _: () = assert!(limits::FLOWS <= MAX_INDEX as u64 && limits::RETURN_PATHS <= MAX_INDEX as u64);
 
 /// Stands for the hash of a flow's 5-tuple.
 fn hash(seed: u64, index: usize) -> u32 {

@@ -32,9 +32,11 @@ pub(crate) enum Kind {
     Sample,
     /// The warm-up ends.
     WarmedUp,
+    /// A second has passed.
+    Second,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::Link,
     Kind::Pipe,
     Kind::Ack,
@@ -45,6 +47,7 @@ const KINDS: [Kind; 10] = [
     Kind::QueueTimer,
     Kind::Sample,
     Kind::WarmedUp,
+    Kind::Second,
 ];
 
 /// The order of what comes after all else of the same time.

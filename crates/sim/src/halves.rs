@@ -5,15 +5,15 @@
 //! fraction of it: the network handles what was sent in the same window, the senders what the network sent back a fixed
 //! number of windows before. What a half does never depends on how fast the other one is; and as ties are settled by
 //! side, it is what the whole world would have done.
+use crate::budget::{Budget, Stopped};
 use crate::event::Ties;
 use crate::host::Underway;
 use crate::world::{Departure, Side, World};
 use crate::{build, outcome};
 use narrows_core::{Span, Time};
 use narrows_scenario::{Scenario, Traffic};
-use narrows_world::{Cancelled, Unwatched, Watch};
+use narrows_world::{Unwatched, Watch};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::ScopedJoinHandle;
 
 /// When a run is cut into two halves, if there are threads for both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,15 +113,20 @@ struct Network {
 }
 
 /// Runs a scenario until the end.
-pub(crate) fn run(scenario: &Scenario, windows: Windows, watch: &mut dyn Watch) -> Result<World, Cancelled> {
+pub(crate) fn run(
+    scenario: &Scenario,
+    budget: Budget,
+    windows: Windows,
+    watch: &mut dyn Watch,
+) -> Result<World, Stopped> {
     let (to_network, from_senders) = way(BACKLOG);
     // All that the senders may be ahead by is on its way back, or waits for them.
     let (to_senders, from_network) = way(windows.lag + BACKLOG);
     for _ in 0..windows.lag {
-        to_senders.full.send(Vec::new()).map_err(|_| Cancelled)?;
+        to_senders.full.send(Vec::new()).map_err(|_| Stopped::Cancelled)?;
     }
     let half = |side| {
-        let mut world = build::world(scenario, side, Ties::BySide);
+        let mut world = build::world(scenario, budget, side, Ties::BySide);
         world.begin();
         world
     };
@@ -133,35 +138,29 @@ pub(crate) fn run(scenario: &Scenario, windows: Windows, watch: &mut dyn Watch) 
         let senders = scope.spawn(move || {
             let mut senders = Senders { world: half(Side::Senders), back: from_network, there: to_network };
             for last in ahead {
-                // The network's watch has had enough.
-                let Ok(()) = senders.go_on(last) else { break };
+                senders.go_on(last)?;
             }
-            senders
+            senders.world.keep_to_budget()?;
+            Ok(senders)
         });
-        for last in instants {
-            if let Err(cancelled) = network.go_on(last, watch) {
-                // Its ends of the ways go with it, for which the senders may wait.
-                drop(network);
-                // The senders have ended: by themselves, or in a panic, which is the caller's to see.
-                let _ = join_senders(senders);
-                return Err(cancelled);
-            }
+        let ran = instants.into_iter().try_for_each(|last| network.go_on(last, watch));
+        let ran = ran.and_then(|()| network.world.finish());
+        // Unless it is whole, its ends of the ways go with it, for which the senders may wait.
+        let network = ran.map(|()| network);
+        let senders = senders.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        match (network, senders) {
+            (Ok(network), Ok(senders)) => Ok(join(network, senders)),
+            // The other one ended for want of it.
+            (Err(Stopped::Cancelled), Err(stopped)) | (Err(stopped), _) | (_, Err(stopped)) => Err(stopped),
         }
-        let senders = join_senders(senders);
-        Ok(join(network, senders))
     })
-}
-
-/// Waits for the other half; its panic goes on here.
-fn join_senders(senders: ScopedJoinHandle<'_, Senders>) -> Senders {
-    senders.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 impl Senders {
     /// Handles a window, up to its last instant.
-    fn go_on(&mut self, last: Time) -> Result<(), Cancelled> {
+    fn go_on(&mut self, last: Time) -> Result<(), Stopped> {
         let world = &mut self.world;
-        let mut back = self.back.full.recv().map_err(|_| Cancelled)?;
+        let mut back = self.back.full.recv().map_err(|_| Stopped::Cancelled)?;
         for one in back.drain(..) {
             let pipe = world.flows[one.flow as usize].pipe_of(one.what.subflow()) as usize;
             world.enter_pipe(pipe, one);
@@ -171,15 +170,15 @@ impl Senders {
         // One half is enough to report.
         world.run_through(last, &[], &mut Unwatched)?;
         let gone = std::mem::replace(&mut world.departures, self.there.room());
-        self.there.full.send(gone).map_err(|_| Cancelled)
+        self.there.full.send(gone).map_err(|_| Stopped::Cancelled)
     }
 }
 
 impl Network {
     /// Handles a window, up to its last instant.
-    fn go_on(&mut self, last: Time, watch: &mut dyn Watch) -> Result<(), Cancelled> {
+    fn go_on(&mut self, last: Time, watch: &mut dyn Watch) -> Result<(), Stopped> {
         let world = &mut self.world;
-        let mut gone = self.there.full.recv().map_err(|_| Cancelled)?;
+        let mut gone = self.there.full.recv().map_err(|_| Stopped::Cancelled)?;
         world.run_through(last, &gone, watch)?;
         gone.clear();
         let _ = self.there.empty.try_send(gone);

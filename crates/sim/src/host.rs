@@ -84,7 +84,8 @@ impl Routes {
     /// Hops of the way there behind the first.
     #[inline]
     pub(crate) fn left(&self) -> u16 {
-        self.there.len() as u16 - 1
+        // Of 65 536 hops 65 535 are behind the first.
+        (self.there.len() - 1) as u16
     }
 }
 

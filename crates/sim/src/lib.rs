@@ -2,6 +2,7 @@
 //!
 //! A run is one heap of events on one thread, or with many flows two on two; a seed gives the same bytes on every machine,
 //! and with any number of threads. Nothing is allocated per packet once the structures have grown to the run's peak.
+mod budget;
 mod build;
 mod delivery;
 mod event;
@@ -14,12 +15,15 @@ mod ranges;
 mod tcp;
 mod world;
 
+pub use budget::Budget;
+use budget::Stopped;
 use event::Ties;
 #[doc(hidden)]
 pub use halves::Cut;
 use halves::Windows;
 use narrows_scenario::{RunResult, Scenario};
 pub use narrows_world::{Cancelled, Unwatched, Watch};
+use std::fmt;
 use world::Side;
 
 /// Roughly how much work a run is, to compare it with others: of several on some threads, those that take longest should
@@ -30,29 +34,68 @@ pub fn effort(scenario: &Scenario) -> u64 {
     scenario.hops.iter().map(packets).sum::<u64>().saturating_mul(4 + u64::from(flows.ilog2()))
 }
 
+/// Why there is no result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// The watch ended the run.
+    Cancelled,
+    /// It exceeded its [`Budget`]; in words.
+    Runaway(String),
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Cancelled => Cancelled.fmt(f),
+            Ended::Runaway(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Ended {}
+
 /// Runs a scenario to its end: a valid one that does not need the live world. A run of many flows uses two threads, if
 /// there are as many; its result does not depend on it. The summary's wall-clock figures are zero: time is the caller's to
 /// measure.
-pub fn run(scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, Cancelled> {
-    run_cut(scenario, Cut::default(), threads, watch)
+pub fn run(scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, Ended> {
+    run_within(scenario, Budget::of(scenario), threads, watch)
+}
+
+/// The same with another budget than the scenario's.
+pub fn run_within(
+    scenario: &Scenario,
+    budget: Budget,
+    threads: usize,
+    watch: &mut dyn Watch,
+) -> Result<RunResult, Ended> {
+    run_cut(scenario, budget, Cut::default(), threads, watch)
 }
 
 /// The same, cut elsewhere: tests do it to small runs, too.
 #[doc(hidden)]
-pub fn run_cut(scenario: &Scenario, cut: Cut, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, Cancelled> {
+pub fn run_cut(
+    scenario: &Scenario,
+    budget: Budget,
+    cut: Cut,
+    threads: usize,
+    watch: &mut dyn Watch,
+) -> Result<RunResult, Ended> {
     debug_assert_eq!(scenario.needs_live(), None);
     let windows = Windows::of(scenario, cut);
     let world = match windows {
-        Some(windows) if threads > 1 => halves::run(scenario, windows, watch)?,
+        Some(windows) if threads > 1 => halves::run(scenario, budget, windows, watch),
         _ => {
             // Ties are settled alike whatever the number of threads.
             let ties = windows.map_or(Ties::AsScheduled, |_| Ties::BySide);
-            let mut world = build::world(scenario, Side::Both, ties);
-            world.run(watch)?;
-            world
+            let mut world = build::world(scenario, budget, Side::Both, ties);
+            world.run(watch).map(|()| world)
         }
     };
-    Ok(outcome::collect(scenario, world))
+    match world {
+        Ok(world) => Ok(outcome::collect(scenario, world)),
+        Err(Stopped::Cancelled) => Err(Ended::Cancelled),
+        Err(Stopped::Runaway(runaway)) => Err(Ended::Runaway(runaway.explain(scenario))),
+    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 //! A packet's way: the sender hands it to the first hop of its route; a hop's link sends it, its pipe delays it; after
 //! the last hop it is at the receiver. Acknowledgments cross the hops of the way back, if there are any, and then the
 //! flow's own pipe, which holds what of the base RTT the hops do not account for.
+use crate::Watch;
+use crate::budget::{Meter, Stopped};
 use crate::event::{Bound, Events, Kind, subject};
 use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport, Underway};
-use crate::{Cancelled, Watch};
 use core::hint::cold_path;
 use narrows_core::link::Link;
 use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
@@ -116,6 +117,7 @@ pub(crate) struct World {
     pub(crate) loads: Loads,
     pub(crate) events: Events,
     pub(crate) handled: u64,
+    pub(crate) meter: Meter,
     pub(crate) pool: Pool,
     /// Payloads by `PacketId::index`.
     pub(crate) segments: Vec<Segment>,
@@ -130,6 +132,8 @@ pub(crate) struct World {
     pub(crate) elsewhere: usize,
 }
 
+/// How long a budget lasts.
+pub(crate) const SECOND: Span = Span::s(1);
 /// Events between two looks at the watch, when samples are far apart.
 const EVENTS_PER_TICK: u64 = 1 << 16;
 /// IP length of a SYN and its answer: IP 20, TCP 20, options 20.
@@ -139,11 +143,10 @@ const INITIAL_LEN: u32 = 1228;
 
 impl World {
     /// Runs until the end.
-    pub(crate) fn run(&mut self, watch: &mut dyn Watch) -> Result<(), Cancelled> {
+    pub(crate) fn run(&mut self, watch: &mut dyn Watch) -> Result<(), Stopped> {
         self.begin();
         self.run_through(self.end, &[], watch)?;
-        self.now = self.end;
-        Ok(())
+        self.finish()
     }
 
     /// Schedules what comes in every run.
@@ -153,6 +156,17 @@ impl World {
             self.events.schedule(self.warmup, Kind::WarmedUp, 0);
         }
         self.events.schedule(Time::ZERO + self.spacing, Kind::Sample, 0);
+        self.events.schedule(Time::ZERO + SECOND, Kind::Second, 0);
+    }
+
+    /// The end has come, and nothing is left to happen before it.
+    pub(crate) fn finish(&mut self) -> Result<(), Stopped> {
+        self.now = self.end;
+        self.keep_to_budget()?;
+        for hop in &mut self.hops {
+            hop.record.finish(hop.link.progress(self.end, &self.pool));
+        }
+        Ok(())
     }
 
     /// Handles what happens up to this time: all events, and departures from senders that are elsewhere. Of the same time
@@ -165,7 +179,7 @@ impl World {
         last: Time,
         departures: &[Departure],
         watch: &mut dyn Watch,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), Stopped> {
         let mut departures = departures;
         loop {
             let until = match departures.first() {
@@ -182,8 +196,8 @@ impl World {
                     cold_path();
                     self.prefetch_flows();
                 }
-                if self.handled.is_multiple_of(EVENTS_PER_TICK) && !watch.tick(at) {
-                    return Err(Cancelled);
+                if self.handled.is_multiple_of(EVENTS_PER_TICK) {
+                    self.tick(watch)?;
                 }
                 // What packets bring is part of this loop; the rest is called, so that it does not push the loop's code apart.
                 match kind {
@@ -199,9 +213,11 @@ impl World {
                     Kind::Sample => {
                         cold_path();
                         self.on_sample();
-                        if !watch.tick(at) {
-                            return Err(Cancelled);
-                        }
+                        self.tick(watch)?;
+                    }
+                    Kind::Second => {
+                        cold_path();
+                        self.on_second()?;
                     }
                 }
             }
@@ -209,6 +225,12 @@ impl World {
             self.take_over(first, coming);
             departures = coming;
         }
+    }
+
+    #[inline(never)]
+    fn tick(&mut self, watch: &mut dyn Watch) -> Result<(), Stopped> {
+        self.keep_to_budget()?;
+        if watch.tick(self.now) { Ok(()) } else { Err(Stopped::Cancelled) }
     }
 
     /// Loads the state of the flows whose acknowledgments come in the next tick, side by side.
@@ -255,7 +277,7 @@ impl World {
     #[inline(never)]
     fn on_warmed_up(&mut self) {
         for hop in &mut self.hops {
-            hop.record.restart(self.now);
+            hop.record.restart(self.now, hop.link.progress(self.now, &self.pool));
         }
         for flow in &mut self.flows {
             flow.record.restart();

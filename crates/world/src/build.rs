@@ -5,10 +5,10 @@ use narrows_core::{Bytes, Propagation, Rng, Span, Time};
 use narrows_scenario::model;
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
 
-/// The link of a hop: its queue, and what empties it.
-pub fn link(scenario: &Scenario, index: usize, mtu: Bytes) -> Link {
+/// The link of a hop: its queue, and what empties it. `rtt` is the hop's in [`longest_rtts`].
+pub fn link(scenario: &Scenario, index: usize, rtt: Span, mtu: Bytes) -> Link {
     let spec = &scenario.hops[index];
-    let hint = LinkHint { rate: spec.rate.initial(), rtt: longest_rtt(scenario, index), mtu: mtu + spec.overhead };
+    let hint = LinkHint { rate: spec.rate.initial(), rtt, mtu: mtu + spec.overhead };
     Link::new(spec.queue.build(&hint, stream(scenario, spec, "queue")), service(spec))
 }
 
@@ -51,13 +51,16 @@ fn between(low: u64, high: u64, mut rng: Rng) -> u64 {
     low + rng.below(high.saturating_sub(low) + 1)
 }
 
-/// The base RTT of the farthest flow that crosses a hop.
-fn longest_rtt(scenario: &Scenario, index: usize) -> Span {
-    let longest = |flow: &model::Flow| match flow.rtt {
-        Rtt::Fixed(rtt) | Rtt::Uniform(_, rtt) => rtt,
-    };
-    let crossing = scenario.flows.iter().filter(|f| f.route.contains(&index) || f.back.contains(&index));
-    crossing.map(longest).max().unwrap_or(Span::ms(100))
+/// For each hop, the longest base RTT of the flows that cross it; of one that none crosses, 100 ms.
+pub fn longest_rtts(scenario: &Scenario) -> Vec<Span> {
+    let mut longest = vec![None; scenario.hops.len()];
+    for flow in &scenario.flows {
+        let (Rtt::Fixed(rtt) | Rtt::Uniform(_, rtt)) = flow.rtt;
+        for &hop in flow.route.iter().chain(&flow.back) {
+            longest[hop] = longest[hop].max(Some(rtt));
+        }
+    }
+    longest.into_iter().map(|rtt| rtt.unwrap_or(Span::ms(100))).collect()
 }
 
 fn service(spec: &model::Hop) -> Service {

@@ -8,7 +8,7 @@ use narrows_world::build;
 
 /// A link by itself, asked at exactly the times that it names: departures as a path would log them, and drops.
 fn polled(scenario: &Scenario, packets: &[Arrival], end: Time) -> Log {
-    let mut link = build::link(scenario, 0, MTU);
+    let mut link = build::link(scenario, 0, build::longest_rtts(scenario)[0], MTU);
     let (mut pool, mut drops) = (Pool::new(), Vec::<(PacketId, DropReason)>::new());
     let mut log = Log::default();
     let (mut wake, mut packets) = (None::<Time>, packets.iter().enumerate().peekable());

@@ -5,17 +5,42 @@ use crate::command::{self, Command, CommandLine};
 use crate::dscp;
 use crate::error::ScenarioError;
 use crate::keys::{self, FlowKeys};
-use crate::model::{Ends, Flow, Rtt, Start};
+use crate::model::{Ends, Flow, Hop, Rtt, Start};
 use crate::suggest::hint;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Span, Time};
+use std::collections::HashMap;
 
 const RTT_FORMS: &str = "\"50ms\" or { uniform = [\"10ms\", \"100ms\"] }";
 const START_FORMS: &str = "\"0s\" or { uniform = [\"0s\", \"5s\"] }";
 
-pub(super) fn read(section: &Section<'_>, hops: &[&str], duration: Span) -> Result<Flow, ScenarioError> {
+/// The hops' names, to look them up and to list them in messages.
+pub(super) struct HopNames<'a> {
+    index: HashMap<&'a str, usize>,
+    names: Vec<&'a str>,
+}
+
+/// Names that a message lists; there may be thousands.
+const LISTED: usize = 20;
+
+impl<'a> HopNames<'a> {
+    pub(super) fn new(hops: &'a [Hop]) -> HopNames<'a> {
+        let names: Vec<&str> = hops.iter().map(|hop| hop.name.as_str()).collect();
+        HopNames { index: names.iter().enumerate().map(|(index, &name)| (name, index)).collect(), names }
+    }
+
+    fn allowed(&self) -> String {
+        let listed = self.names.iter().take(LISTED).map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+        match self.names.len().saturating_sub(LISTED) {
+            0 => listed,
+            more => format!("{listed} and {more} more"),
+        }
+    }
+}
+
+pub(super) fn read(section: &Section<'_>, hops: &HopNames<'_>, duration: Span) -> Result<Flow, ScenarioError> {
     section.only(keys::FLOW)?;
     let name = section.need("name", check::NAMES)?.string(check::NAMES)?.to_owned();
     let mut plain = FlowKeys::default();
@@ -41,7 +66,8 @@ pub(super) fn read(section: &Section<'_>, hops: &[&str], duration: Span) -> Resu
         (first, Some(last)) => Start::Uniform(Time::ZERO + first, Time::ZERO + last),
     };
     let stop = section.item("stop").map(|item| item.value::<Span>()).transpose()?.unwrap_or(duration);
-    let route = way(&section.need("route", &names(hops))?, hops)?;
+    let route = section.item("route").ok_or_else(|| section.lacks("route", &hops.allowed()))?;
+    let route = way(&route, hops)?;
     let back = section.item("back").map(|item| way(&item, hops)).transpose()?.unwrap_or_default();
     let subflow_route = section.item("subflow_route").map(|item| way(&item, hops)).transpose()?.unwrap_or_default();
     let stop = Time::ZERO + stop;
@@ -137,16 +163,12 @@ fn spread(item: &Item<'_>, allowed: &str) -> Result<(Span, Option<Span>), Scenar
 }
 
 /// A list of hops, by name.
-fn way(item: &Item<'_>, hops: &[&str]) -> Result<Vec<usize>, ScenarioError> {
-    let allowed = names(hops);
+fn way(item: &Item<'_>, hops: &HopNames<'_>) -> Result<Vec<usize>, ScenarioError> {
     let index = |item: &Item<'_>| {
-        let name = item.string(&allowed)?;
-        let index = hops.iter().position(|hop| *hop == name);
-        index.ok_or_else(|| item.refuse(&format!("a hop: {allowed}"), &hint(name, hops.iter().copied())))
+        let Some(name) = item.as_str() else { return Err(item.refuse(&hops.allowed(), "")) };
+        let index = hops.index.get(name).copied();
+        index.ok_or_else(|| item.refuse(&format!("a hop: {}", hops.allowed()), &hint(name, hops.names.iter().copied())))
     };
-    item.list(&format!("a list of hops: [{allowed}]"))?.iter().map(index).collect()
-}
-
-fn names(hops: &[&str]) -> String {
-    hops.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+    let items = item.as_list().ok_or_else(|| item.refuse(&format!("a list of hops: [{}]", hops.allowed()), ""))?;
+    items.iter().map(index).collect()
 }

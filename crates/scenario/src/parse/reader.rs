@@ -96,7 +96,12 @@ impl<'a> Section<'a> {
 
     /// A key's value, which must be there.
     pub(super) fn need(&self, key: &str, allowed: &str) -> Result<Item<'a>, ScenarioError> {
-        self.item(key).ok_or_else(|| self.error(format!("no {key} in {}; allowed: {allowed}", self.title)))
+        self.item(key).ok_or_else(|| self.lacks(key, allowed))
+    }
+
+    /// The error of a key that must be there and is not.
+    pub(super) fn lacks(&self, key: &str, allowed: &str) -> ScenarioError {
+        self.error(format!("no {key} in {}; allowed: {allowed}", self.title))
     }
 
     /// Sets those parameters that are there.
@@ -133,7 +138,11 @@ impl<'a> Item<'a> {
     }
 
     pub(super) fn string(&self, allowed: &str) -> Result<&'a str, ScenarioError> {
-        self.value.get_ref().as_str().ok_or_else(|| self.refuse(allowed, ""))
+        self.as_str().ok_or_else(|| self.refuse(allowed, ""))
+    }
+
+    pub(super) fn as_str(&self) -> Option<&'a str> {
+        self.value.get_ref().as_str()
     }
 
     pub(super) fn is_string(&self) -> bool {
@@ -145,9 +154,12 @@ impl<'a> Item<'a> {
     }
 
     pub(super) fn list(&self, allowed: &str) -> Result<Vec<Item<'a>>, ScenarioError> {
-        let elements = self.value.get_ref().as_array().ok_or_else(|| self.refuse(allowed, ""))?;
+        self.as_list().ok_or_else(|| self.refuse(allowed, ""))
+    }
+
+    pub(super) fn as_list(&self) -> Option<Vec<Item<'a>>> {
         let item = |value| Item { source: self.source, value, key: self.key, title: self.title.clone() };
-        Ok(elements.iter().map(item).collect())
+        Some(self.value.get_ref().as_array()?.iter().map(item).collect())
     }
 
     /// The value as a table; its keys are reported as being in `title`.

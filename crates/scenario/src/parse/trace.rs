@@ -2,6 +2,7 @@
 //! with the last one as their period. The format is mahimahi's (Netravali et al., "Mahimahi: Accurate Record-and-Replay
 //! for HTTP", USENIX ATC 2015).
 use crate::error::ScenarioError;
+use crate::limits;
 use narrows_core::Span;
 use std::fmt::Write;
 use std::path::Path;
@@ -14,12 +15,7 @@ const MOST_DIGITS: usize = 20;
 
 /// The text of a trace file.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
-    let meta = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    // A device or a pipe might never end.
-    if !meta.is_file() {
-        return Err("not a regular file".into());
-    }
-    std::fs::read_to_string(path).map_err(|error| error.to_string())
+    limits::read_text(path, limits::TRACE_BYTES)
 }
 
 /// Opportunities and their period.

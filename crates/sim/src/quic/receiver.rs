@@ -79,8 +79,11 @@ impl Receiver {
         Arrival { is_new: self.take_chunk(packet.chunk), acknowledge }
     }
 
+    /// A packet carries 32 bits of a chunk's number; as with packet numbers (RFC 9000 §A.3) it is the one next to what is
+    /// expected.
     fn take_chunk(&mut self, chunk: u32) -> bool {
-        let chunk = u64::from(chunk);
+        let ahead = chunk.wrapping_sub(self.next_chunk as u32) as i32;
+        let chunk = self.next_chunk.saturating_add_signed(ahead.into());
         if chunk < self.next_chunk {
             return false;
         }

@@ -49,6 +49,7 @@ pub(crate) struct Sender {
     sent_bytes: Bytes,
     resolved: Bytes,
     lost_bytes: Bytes,
+    /// Modulo 2³²: the receiver knows which is meant.
     next_chunk: u32,
     /// Chunks to be sent again.
     lost_chunks: VecDeque<(u32, u16)>,
@@ -184,8 +185,9 @@ impl Sender {
                 len as u32
             }
         };
-        self.next_chunk += 1;
-        (len > 0).then_some((self.next_chunk - 1, len as u16))
+        let chunk = self.next_chunk;
+        self.next_chunk = chunk.wrapping_add(1);
+        (len > 0).then_some((chunk, len as u16))
     }
 
     /// There are no data to probe with: what is in flight goes out once more.

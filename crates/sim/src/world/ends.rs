@@ -146,7 +146,7 @@ impl World {
             role,
             ..PacketMeta::default()
         };
-        let left = routes.back.len() as u16 - 1;
+        let left = (routes.back.len() - 1) as u16;
         let id = self.insert(meta, Segment { ip_len, kind, subflow, left, ..Segment::default() });
         if self.acks.len() <= id.index() {
             self.acks.resize(self.pool.slots(), Returning::SynAck);
@@ -249,6 +249,10 @@ impl World {
                 cold_path();
                 return self.transmit_quic(flow_index);
             };
+            if !self.meter.has_packets() {
+                cold_path();
+                return;
+            }
             let Some(Outgoing { seq, len, cwr, .. }) = tcp.sender.poll_transmit(now) else {
                 self.arm_sender(flow_index);
                 return;
@@ -303,6 +307,7 @@ impl World {
     /// A packet leaves its sender.
     #[inline(always)]
     pub(super) fn launch(&mut self, hop: usize, meta: PacketMeta, segment: Segment) {
+        self.meter.on_packet();
         if self.side == Side::Senders {
             cold_path();
             return self.hand_over(hop, meta, segment);

@@ -70,6 +70,9 @@ impl World {
             let now = self.now;
             let flow = &mut self.flows[flow_index];
             let Transport::Quic(quic) = &mut flow.transport else { return };
+            if !self.meter.has_packets() {
+                return;
+            }
             let Some(Outgoing { subflow, number, chunk, len }) = quic.sender.poll_transmit(now) else {
                 return self.arm_quic(flow_index);
             };

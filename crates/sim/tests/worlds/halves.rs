@@ -2,11 +2,12 @@
 use crate::harness::{check, parse};
 use crate::random::scenario;
 use narrows_scenario::{RunResult, Scenario, summary_json};
-use narrows_sim::{Cut, Unwatched};
+use narrows_sim::{Budget, Cut, Unwatched};
 use proptest::prelude::*;
 
 fn on(threads: usize, cut: Cut, scenario: &Scenario) -> RunResult {
-    let result = narrows_sim::run_cut(scenario, cut, threads, &mut Unwatched).expect("nobody ends it early");
+    let result = narrows_sim::run_cut(scenario, Budget::of(scenario), cut, threads, &mut Unwatched)
+        .expect("nobody ends it early");
     check(scenario, &result);
     result
 }

@@ -138,8 +138,8 @@ fn a_watch_ends_a_run() {
         rtt = "1ms"
         route = ["link"]"#;
     let scenario = parse(TEXT);
-    assert_eq!(narrows_sim::run(&scenario, 1, &mut Impatient).err(), Some(narrows_sim::Cancelled));
+    assert_eq!(narrows_sim::run(&scenario, 1, &mut Impatient).err(), Some(narrows_sim::Ended::Cancelled));
     // The half that does not know of the watch ends, too.
     let crowd = parse(&format!("{}\ncount = 300", TEXT.replace("1ms", "20ms")));
-    assert_eq!(narrows_sim::run(&crowd, 2, &mut Impatient).err(), Some(narrows_sim::Cancelled));
+    assert_eq!(narrows_sim::run(&crowd, 2, &mut Impatient).err(), Some(narrows_sim::Ended::Cancelled));
 }

@@ -2,6 +2,7 @@
 use super::gauges::Gauges;
 use super::histogram::{Delays, TimeWeighted};
 use super::{Bound, Track};
+use narrows_core::link::Progress;
 use narrows_core::{Bytes, DropReason, PacketMeta, Rate, Span, Time};
 use narrows_scenario::result::summary::{Drops, HopSummary};
 use narrows_scenario::{Cdf, RateSpec, Series};
@@ -15,6 +16,9 @@ pub struct HopRecord {
     sent: Sent,
     sent_before: Sent,
     sent_sampled: Sent,
+    /// How far the link was when the warm-up was over, and at the end.
+    began: Progress,
+    ended: Progress,
     drops: [u64; DropReason::ALL.len()],
     marks: u64,
     /// Since the last sample.
@@ -74,6 +78,8 @@ impl HopRecord {
             sent: Sent::default(),
             sent_before: Sent::default(),
             sent_sampled: Sent::default(),
+            began: Progress::default(),
+            ended: Progress::default(),
             drops: [0; DropReason::ALL.len()],
             marks: 0,
             interval_drops: 0,
@@ -149,12 +155,30 @@ impl HopRecord {
         self.latest
     }
 
-    /// The warm-up is over: all but the series starts again.
-    pub fn restart(&mut self, now: Time) {
+    /// The warm-up is over: all but the series starts again; how far the link is.
+    pub fn restart(&mut self, now: Time, progress: Progress) {
+        self.began = progress;
         self.queue.restart(now);
         self.sojourn.clear();
         (self.offered, self.sent_before, self.marks) = (0, self.sent, 0);
         self.drops = [0; DropReason::ALL.len()];
+    }
+
+    /// The run is over; how far the link is.
+    pub fn finish(&mut self, progress: Progress) {
+        self.ended = progress;
+    }
+
+    /// The part of its capacity that the link used: at most all of it, because of a packet that is on the wire when the
+    /// warm-up ends, or the run, only that part counts which is carried in between.
+    fn utilisation(&self, sent: Sent, capacity: Bytes) -> f64 {
+        let capacity = capacity + self.began.saved;
+        if capacity == Bytes::ZERO {
+            return 0.0;
+        }
+        let carried = sent.bytes as i64 + self.ended.carried - self.began.carried;
+        // Both are rounded to bytes, and times of departure to nanoseconds.
+        (carried as f64 / capacity.0 as f64).clamp(0.0, 1.0)
     }
 
     /// Packets sent, warm-up included.
@@ -174,7 +198,7 @@ impl HopRecord {
         HopSummary {
             name: name.into(),
             queue,
-            utilisation: if capacity == Bytes::ZERO { 0.0 } else { sent.bytes as f64 / capacity.0 as f64 },
+            utilisation: self.utilisation(sent, capacity),
             packets: sent.packets,
             queue_packets: self.queue.quantiles(now),
             sojourn_ms: self.sojourn.quantiles_ms(),
@@ -223,7 +247,8 @@ pub fn capacity(rate: &RateSpec, from: Time, to: Time) -> Bytes {
                 let offset = time.since(Time::ZERO + *period * periods);
                 periods * opportunities.len() as u64 + opportunities.partition_point(|&at| at < offset) as u64
             };
-            Bytes(before(to).saturating_sub(before(from)) * narrows_core::link::OPPORTUNITY.0)
+            // One at the very end is still used.
+            Bytes(before(to + Span::ns(1)).saturating_sub(before(from)) * narrows_core::link::OPPORTUNITY.0)
         }
     }
 }

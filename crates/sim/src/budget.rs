@@ -1,0 +1,195 @@
+//! How much may happen in a second of simulated time. A sender whose rate grows without bound, or a timer that asks for the
+//! next nanosecond again and again, would make a run endless; it is given up instead.
+//!
+//! The budget follows from the scenario and lies far above what senders that answer their feedback can do: an
+//! acknowledgment lets two packets go in slow start, so they offer about twice what their links carry, a few packets per
+//! round trip each when nothing arrives, and what their applications say.
+use crate::event::Kind;
+use crate::host;
+use crate::world::{SECOND, World};
+use narrows_core::{Rate, Span, Time};
+use narrows_scenario::{Flow, Hop, RateSpec, Rtt, Scenario, Traffic, Transport};
+
+/// Why a run ended before its end.
+pub(crate) enum Stopped {
+    /// Its watch had enough.
+    Cancelled,
+    /// It exceeded its budget.
+    Runaway(Runaway),
+}
+
+/// What a run may do per second of simulated time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Budget {
+    /// Packets that leave all senders together.
+    pub packets: u64,
+    /// Events of any kind.
+    pub events: u64,
+}
+
+/// A run that exceeded its budget.
+pub(crate) struct Runaway {
+    at: Time,
+    budget: Budget,
+    /// Was it packets, or other events?
+    packets: bool,
+    /// The flow that is paced fastest, by its number, and its rate.
+    fastest: Option<(usize, Rate)>,
+}
+
+/// What is left of the second.
+pub(crate) struct Meter {
+    budget: Budget,
+    packets: u64,
+    /// Events that had been handled when the second began.
+    began: u64,
+}
+
+/// Times that senders together may offer what their links carry.
+const LINKS: u64 = 16;
+/// Packets that a flow may send in a round trip even if nothing is delivered: initial windows, least windows, probes.
+const PER_ROUND_TRIP: u64 = 64;
+/// Times that an application may exceed what it says: bursts, and what is sent again.
+const APPLICATIONS: u64 = 4;
+/// Packets and events that are too few to be worth a look.
+const LEAST: u64 = 100_000;
+/// Events that a packet causes at a hop, in either direction.
+const PER_HOP: u64 = 8;
+/// Events that a queue's own timers may cause.
+const QUEUE_TIMERS: u64 = 1_000_000;
+
+impl Budget {
+    /// A valid scenario's.
+    pub fn of(scenario: &Scenario) -> Budget {
+        let mut shortest = vec![None; scenario.hops.len()];
+        for flow in &scenario.flows {
+            for &hop in flow.route.iter().chain(&flow.subflow_route) {
+                let known = shortest[hop].get_or_insert(u64::MAX);
+                *known = (*known).min(packet(flow));
+            }
+        }
+        let links = scenario.hops.iter().zip(&shortest);
+        let links =
+            links.filter_map(|(hop, shortest)| Some(bytes_per_s(hop) / (*shortest)?)).fold(0, u64::saturating_add);
+        let flows = scenario.flows.iter().map(|flow| per_flow(scenario, flow).saturating_mul(flow.count.into()));
+        let flows = flows.fold(0, u64::saturating_add);
+        let packets = links.saturating_mul(LINKS).saturating_add(flows).saturating_add(LEAST);
+        let hops = scenario.flows.iter().map(|flow| flow.route.len() + flow.back.len() + flow.subflow_route.len());
+        let samples = SECOND.as_ns() / scenario.record.spacing(scenario.duration).as_ns().max(1);
+        let events = packets.saturating_mul(PER_HOP * (1 + hops.max().unwrap_or(0) as u64));
+        let timers = QUEUE_TIMERS.saturating_mul(scenario.hops.len() as u64);
+        Budget { packets, events: events.saturating_add(timers).saturating_add(samples) }
+    }
+}
+
+/// The packet that a flow sends mostly, bytes.
+fn packet(flow: &Flow) -> u64 {
+    let header = flow.transport.header().0;
+    let full = match &flow.transport {
+        Transport::Tcp(tcp) => tcp.packet.0,
+        Transport::Quic(quic) => quic.packet.0,
+        Transport::Udp(_) => 1500,
+    };
+    let bytes = match &flow.traffic {
+        Traffic::Bulk(_) | Traffic::Finite(_) | Traffic::Web(_) => full,
+        Traffic::Cbr(t) => t.packet.0,
+        Traffic::Poisson(t) => t.packet.0,
+        Traffic::OnOff(t) => t.packet.0.min(full),
+        Traffic::Thin(t) => (t.size.0 + header).min(full),
+    };
+    bytes.max(1)
+}
+
+/// Packets per second that one flow of a group may send whatever its links carry.
+fn per_flow(scenario: &Scenario, flow: &Flow) -> u64 {
+    let declared = match &flow.traffic {
+        Traffic::Cbr(t) => t.rate.as_bps() / 8 / t.packet.0.max(1),
+        Traffic::Poisson(t) => t.rate.as_bps() / 8 / t.packet.0.max(1),
+        Traffic::OnOff(t) => t.rate.as_bps() / 8 / t.packet.0.max(1),
+        Traffic::Thin(t) => SECOND.as_ns() / t.interval.as_ns().max(1),
+        Traffic::Bulk(_) | Traffic::Finite(_) | Traffic::Web(_) => 0,
+    };
+    // A round trip is no shorter than a packet takes on the links.
+    let (Rtt::Fixed(rtt) | Rtt::Uniform(rtt, _)) = flow.rtt;
+    let on_wire = |&hop: &usize| SECOND * packet(flow) / bytes_per_s(&scenario.hops[hop]).max(1);
+    let least = flow.route.iter().map(on_wire).max().unwrap_or(Span::ZERO);
+    let rounds = (SECOND.as_ns() / rtt.max(least).as_ns().max(1)).max(1);
+    (rounds * PER_ROUND_TRIP).saturating_add(declared.saturating_mul(APPLICATIONS))
+}
+
+/// The most that a link carries in a second.
+fn bytes_per_s(hop: &Hop) -> u64 {
+    match &hop.rate {
+        RateSpec::Schedule(steps) => steps.iter().map(|&(_, rate)| rate.as_bps()).max().unwrap_or(0) / 8,
+        RateSpec::Trace { opportunities, period, .. } => {
+            let whole = SECOND.as_ns() / period.as_ns().max(1);
+            // A second that begins with an opportunity, within this period or into the next one.
+            let next = opportunities.iter().map(|&at| at + *period);
+            let all: Vec<Span> = opportunities.iter().copied().chain(next).collect();
+            let within = |(n, &at): (usize, &Span)| all.partition_point(|&other| other < at + SECOND) - n;
+            let most = all.iter().enumerate().map(within).max().unwrap_or(0) as u64;
+            (most.max((whole + 1) * opportunities.len() as u64)) * narrows_core::link::OPPORTUNITY.0
+        }
+    }
+}
+
+impl Meter {
+    pub(crate) fn new(budget: Budget) -> Meter {
+        Meter { budget, packets: budget.packets, began: 0 }
+    }
+
+    /// A packet leaves a sender.
+    #[inline(always)]
+    pub(crate) fn on_packet(&mut self) {
+        self.packets = self.packets.saturating_sub(1);
+    }
+
+    /// May another one leave in this second?
+    #[inline(always)]
+    pub(crate) fn has_packets(&self) -> bool {
+        self.packets > 0
+    }
+}
+
+impl World {
+    /// Every second there is a new budget.
+    #[inline(never)]
+    pub(crate) fn on_second(&mut self) -> Result<(), Stopped> {
+        self.keep_to_budget()?;
+        self.meter.packets = self.meter.budget.packets;
+        self.meter.began = self.handled;
+        self.events.schedule(self.now + SECOND, Kind::Second, 0);
+        Ok(())
+    }
+
+    /// An error if more has happened in this second than may.
+    pub(crate) fn keep_to_budget(&self) -> Result<(), Stopped> {
+        let Meter { budget, packets, began } = self.meter;
+        if packets > 0 && self.handled - began <= budget.events {
+            return Ok(());
+        }
+        let rate = |(n, flow): (usize, &host::Flow)| Some((n, flow.transport.meters()?.pacing?));
+        let fastest = self.flows.iter().enumerate().filter_map(rate).max_by_key(|&(_, rate)| rate);
+        Err(Stopped::Runaway(Runaway { at: self.now, budget, packets: packets == 0, fastest }))
+    }
+}
+
+impl Runaway {
+    /// In words, with the name and the controller of the flow.
+    pub(crate) fn explain(&self, scenario: &Scenario) -> String {
+        let (what, most) = match self.packets {
+            true => ("packets sent", self.budget.packets),
+            false => ("events", self.budget.events),
+        };
+        let at = self.at.as_secs_f64();
+        let text = format!("given up at {at} s of simulated time: more than {most} {what} within a second");
+        match self.fastest.and_then(|(number, rate)| Some((scenario.flow(number)?, rate))) {
+            None => text,
+            Some(((name, flow), rate)) => {
+                let controller = flow.controller.as_ref().map_or("none".into(), ToString::to_string);
+                let mbit = rate.as_mbit_f64();
+                format!("{text}; fastest is flow \"{name}\" with controller {controller}, at {mbit:.1} Mbit/s")
+            }
+        }
+    }
+}
