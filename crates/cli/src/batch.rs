@@ -4,9 +4,11 @@ use crate::flags::{MOST_JOBS, MOST_SEED, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::kept;
+use crate::memory::Room;
 use crate::output::{Finished, OutArgs, Output, Request};
 use crate::term;
 use crate::world::World;
+use narrows_core::Bytes;
 use narrows_report::terminal;
 use narrows_scenario::printable::printable;
 use narrows_scenario::result::folder;
@@ -36,6 +38,9 @@ pub(crate) struct BatchArgs {
     /// cores]
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
     jobs: Option<u64>,
+    /// Memory that the runs may use, such as 16GB [default: what this machine or its control group has available]
+    #[arg(long, value_name = "SIZE", value_parser = crate::memory::size)]
+    memory: Option<Bytes>,
     /// Print the summary as JSON on stdout and nothing else
     #[arg(short = 'J', long)]
     json: bool,
@@ -94,7 +99,8 @@ impl BatchArgs {
             .filter(|(_, summary)| summary.is_none())
             .map(|(run, _)| ((run.folder, run.key), run.job))
             .unzip();
-        let options = Options { threads: self.jobs, quiet: self.json, world };
+        let memory = Room { given: self.memory, together: true };
+        let options = Options { threads: self.jobs, quiet: self.json, world, memory };
         let made = grid::run(&jobs, options, |index, result| {
             let (run, key) = &folders[index];
             folder::write(&stage.join(run), &jobs[index].scenario, &result).map_err(Failure::usage)?;

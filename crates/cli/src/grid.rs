@@ -2,6 +2,7 @@
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::memory::{self, Room};
 use crate::progress::Progress;
 use crate::world::World;
 use narrows_core::{Span, Time};
@@ -28,6 +29,8 @@ pub(crate) struct Options {
     pub(crate) quiet: bool,
     /// Where they run.
     pub(crate) world: World,
+    /// Memory that they may take.
+    pub(crate) memory: Room,
 }
 
 /// What the threads share.
@@ -60,7 +63,8 @@ pub(crate) fn run<T: Send>(
     if threads > 1 {
         order.sort_by_key(|&index| Reverse(narrows_sim::effort(&jobs[index].scenario)));
     }
-    let at_once = threads.min(jobs.len()).max(1);
+    let scenarios: Vec<&Scenario> = jobs.iter().map(|job| &job.scenario).collect();
+    let at_once = memory::at_once(&scenarios, threads.min(jobs.len()).max(1), options.memory, options.quiet)?;
     let shared = Shared {
         jobs,
         order,

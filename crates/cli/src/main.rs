@@ -17,6 +17,7 @@ mod grid;
 mod interrupt;
 mod kept;
 mod list;
+mod memory;
 mod output;
 mod progress;
 mod reproduce;

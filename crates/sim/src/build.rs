@@ -65,6 +65,7 @@ pub(crate) fn world(scenario: &Scenario, budget: Budget, side: Side, ties: Ties)
         flows: Vec::with_capacity(total),
         routes: Vec::new(),
         pipes: Vec::new(),
+        crossed: 0,
         elsewhere: 0,
     };
     if world.loads == Loads::Ahead {

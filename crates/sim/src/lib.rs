@@ -8,6 +8,7 @@ mod delivery;
 mod event;
 mod halves;
 mod host;
+mod memory;
 mod outcome;
 mod prefetch;
 mod quic;
@@ -21,6 +22,7 @@ use event::Ties;
 #[doc(hidden)]
 pub use halves::Cut;
 use halves::Windows;
+pub use memory::Memory;
 use narrows_scenario::{RunResult, Scenario};
 pub use narrows_world::{Cancelled, Unwatched, Watch};
 use std::fmt;

@@ -128,6 +128,8 @@ pub(crate) struct World {
     pub(crate) flows: Vec<Flow>,
     pub(crate) routes: Vec<Routes>,
     pub(crate) pipes: Vec<ReturnPipe>,
+    /// Hops that the packet at hand has crossed in this instant, each in the call of the one before.
+    pub(crate) crossed: u32,
     /// Bytes that the other half of the run took.
     pub(crate) elsewhere: usize,
 }

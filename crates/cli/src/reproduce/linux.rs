@@ -161,7 +161,7 @@ pub(crate) fn main(args: &Linux) -> Result<(), Failure> {
     interrupt::install()?;
     let request = |dir| Request { out: Some(dir), force: args.force, command: "linux", keys: &[] };
     let output = args.out.as_deref().map(|dir| Output::claim(request(dir))).transpose()?;
-    let options = Options { threads: args.jobs, quiet: args.json, world: World::Sim };
+    let options = Options { threads: args.jobs, quiet: args.json, world: World::Sim, memory: Default::default() };
     let wanted = |set: &str| args.set.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(set));
     let cells = truth::cells()?.into_iter().filter(|cell| wanted(&cell.setting.set));
     let (runnable, skipped) = select(cells.collect());

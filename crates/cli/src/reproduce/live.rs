@@ -230,7 +230,7 @@ fn run_cells(
     let jobs: Vec<Job> = cells.iter().flat_map(|cell| (1..=args.runs).map(move |seed| job(cell, seed))).collect();
     // The simulator's part is over before anybody asks how far it is.
     let quiet = args.json || matches!(world, World::Sim);
-    grid::run(&jobs, Options { threads, quiet, world }, |index, result| {
+    grid::run(&jobs, Options { threads, quiet, world, memory: Default::default() }, |index, result| {
         let mut figures = [0.0; Figure::ALL.len()];
         for (value, figure) in figures.iter_mut().zip(Figure::ALL) {
             *value = figure.of(&result)?;

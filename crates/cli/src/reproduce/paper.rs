@@ -242,7 +242,7 @@ fn run(
             }
         }
     }
-    let options = Options { threads, quiet: true, world: World::Sim };
+    let options = Options { threads, quiet: true, world: World::Sim, memory: Default::default() };
     let results = grid::run(&jobs, options, |index, result| {
         let (study, cell, run, key) = &missing[index];
         let planned = &plan[*study];

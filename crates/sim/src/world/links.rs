@@ -8,6 +8,9 @@ use narrows_core::link::{Offered, Poll};
 use narrows_core::queue::Ctx;
 use narrows_core::{DropReason, Ecn, PacketId, Pool, Time};
 
+/// Hops that a packet crosses in one event: each is a call within the last one's, and there may be thousands.
+const MOST_CROSSED: u32 = 64;
+
 impl World {
     /// A packet arrives at a hop.
     #[inline]
@@ -90,7 +93,7 @@ impl World {
             cold_path();
             self.drops.push((id, DropReason::LinkLoss));
             self.take_drops(hop_index);
-        } else if hop.propagation.is_instant() {
+        } else if hop.propagation.is_instant() && self.crossed < MOST_CROSSED {
             let flow_index = meta.flow.0 as usize;
             self.forward(flow_index, id);
         } else {
@@ -127,7 +130,9 @@ impl World {
             SegmentKind::Ack | SegmentKind::SynAck => &routes.back,
         };
         if let Some(&hop) = route.iter().nth_back(usize::from(left)) {
+            self.crossed += 1;
             self.offer(usize::from(hop), id);
+            self.crossed -= 1;
         }
     }
 
