@@ -158,3 +158,25 @@ fn files_of_the_user_are_not_overwritten() {
     refused(&place, &["run", "scenario.toml", "--out", "."], &["`.` is the current folder", "--out ./results"]);
     assert_eq!(fs::read_to_string(place.path("scenario.toml")).expect("still there"), SCENARIO);
 }
+
+#[test]
+fn what_does_not_fit_into_memory_is_refused_before_it_begins() {
+    let place = Place::new("memory");
+    place.write("many.toml", &format!("{SCENARIO}count = 10000000\n"));
+    let expected = ["a run needs about", "--memory allows 4.0 GB", "the largest: flows", "allowed: a smaller count"];
+    refused(&place, &["run", "many.toml", "--memory", "4GB", "--out", "out"], &expected);
+    assert!(place.files("out").is_empty());
+    let dense = SCENARIO.replace("\n[[hop]]", "\n[record]\ninterval = \"1us\"\nflows = 1000\n[[hop]]");
+    place.write("dense.toml", &format!("{dense}count = 1000\n"));
+    let expected = ["the largest: series", "allowed: a longer interval or fewer flows in [record]"];
+    refused(&place, &["run", "dense.toml", "--memory", "14GB", "--out", "out"], &expected);
+    refused(&place, &["run", "dense.toml", "--memory", "much"], &["--memory", "such as 16GB"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn devices_and_pipes_are_not_read() {
+    let place = Place::new("devices");
+    refused(&place, &["run", "/dev/zero"], &["/dev/zero: cannot read the scenario: not a regular file"]);
+    refused(&place, &["run", "."], &["not a regular file"]);
+}

@@ -2,6 +2,8 @@
 mod bad_input;
 mod diff;
 #[cfg(unix)]
+mod interrupt;
+#[cfg(unix)]
 mod docs;
 mod hostile;
 #[cfg(target_os = "linux")]
