@@ -22,7 +22,7 @@ type CleanUp = Box<dyn FnOnce() -> Failure + Send>;
 /// What a shell expects of a program that ended by SIGINT: 128 + 2.
 const EXIT_CODE: i32 = 130;
 /// How long the program has to end by itself.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_millis(250);
 
 /// From here on a signal sets the flag instead of ending the program.
 pub(crate) fn install() -> Result<(), Failure> {
