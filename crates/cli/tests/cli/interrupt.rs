@@ -36,7 +36,10 @@ fn the_first_ctrl_c_ends_large_work_wherever_it_is() {
             // One that is ignored would end after ten hours, or with a result and code 0.
             assert_eq!(code, Some(130), "{file} after {ms} ms: {said}");
             assert!(said.contains("interrupted"), "{file} after {ms} ms: {said}");
-            assert_eq!(place.files("").len(), 2, "{file} after {ms} ms: {:?}", place.files(""));
+            assert!(!place.path("out").exists(), "{file} after {ms} ms: {:?}", place.files(""));
+            // A run that was finished is kept, and the program says so; else nothing is left.
+            assert_eq!(place.path("out.unfinished").exists(), said.contains("kept in"), "{file} after {ms} ms: {said}");
+            let _ = std::fs::remove_dir_all(place.path("out.unfinished"));
         }
     }
 }

@@ -2,10 +2,10 @@
 mod bad_input;
 mod diff;
 #[cfg(unix)]
-mod interrupt;
-#[cfg(unix)]
 mod docs;
 mod hostile;
+#[cfg(unix)]
+mod interrupt;
 #[cfg(target_os = "linux")]
 mod live;
 #[cfg(unix)]

@@ -78,8 +78,11 @@ fn a_run_that_exceeds_its_budget_ends_with_a_message_and_no_result() {
 
 #[test]
 fn a_run_in_halves_exceeds_its_budget_at_the_same_time() {
-    let text =
-        RUNAWAY.replace("10mbit", "1gbit").replace("delay\", loss = 1.0", "cubic\"").replace("rtt", "count = 300\nrtt");
+    let text = RUNAWAY
+        .replace("10mbit", "1gbit")
+        .replace("1p", "1000p")
+        .replace("delay\", loss = 1.0", "cubic\"")
+        .replace("rtt", "count = 300\nrtt");
     let scenario = crate::harness::parse(&text);
     let budget = Budget { packets: 2000, events: u64::MAX };
     let ended = [1, 2].map(|threads| narrows_sim::run_within(&scenario, budget, threads, &mut Unwatched).err());
