@@ -60,7 +60,7 @@ fn refusal(need: u64, room: u64, worst: &Memory, runs: usize, given: bool) -> St
         (packets, "packets in queues and on links", "smaller limits of queues"),
         (hops, "hops", "fewer hops"),
     ];
-    parts.sort_by(|a, b| b.0.cmp(&a.0));
+    parts.sort_by_key(|part| std::cmp::Reverse(part.0));
     let listed: Vec<String> =
         parts.iter().filter(|part| part.0 > 0).map(|part| format!("{} {}", part.1, shown(part.0))).collect();
     let (what, less) = match worst.total() > room {

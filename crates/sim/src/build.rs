@@ -254,7 +254,8 @@ fn narrow(index: usize) -> u16 {
 }
 
 const _: () = assert!(limits::HOPS <= 1 << 16 && limits::HOSTS <= 1 << 16);
-const _: () = assert!(limits::FLOWS <= MAX_INDEX as u64 && limits::RETURN_PATHS <= MAX_INDEX as u64);
+const _: () = assert!(limits::FLOWS <= MAX_INDEX as u64);
+const _: () = assert!(limits::RETURN_PATHS <= MAX_INDEX as u64);
 
 /// Stands for the hash of a flow's 5-tuple.
 fn hash(seed: u64, index: usize) -> u32 {
