@@ -24,6 +24,7 @@ pub mod heat;
 pub mod notes;
 pub mod page;
 pub mod palette;
+pub mod scatter;
 pub mod sheet;
 mod store;
 pub mod svg;

@@ -1,7 +1,8 @@
 //! `narrows reproduce linux`: the cells in which a real Linux kernel was measured, run here, figure by figure.
 //!
 //! The bottleneck is a token bucket that lets a packet go at the start of its serialisation (htb); see
-//! `experiments/linux/README.md`. The aims are what a simulator has to meet to stand in for the kernel.
+//! `experiments/linux/README.md`. The aims are what a simulator has to meet to stand in for the kernel. Cells that the model was
+//! worked out on and cells that nobody fitted are counted apart.
 use super::measured::{mean_and_spread, mean_srtt};
 use crate::failure::Failure;
 use crate::flags::{MOST_JOBS, whole};
@@ -12,14 +13,14 @@ use crate::term::{self, Paint};
 use crate::world::World;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
-use narrows_core::{Bytes, Rate, Span, Time};
-use narrows_scenario::transport::TcpParams;
-use narrows_scenario::{
-    Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport,
-};
+use narrows_core::{Bytes, Rate, Span};
+use narrows_scenario::result::summary::FlowSummary;
+use narrows_scenario::{Hop, RateSpec, Record, Release, RunResult, Scenario};
 use std::path::PathBuf;
-use truth::{Cell, Figures, Setting};
+use truth::{Beside, Cell, Figures, Setting};
 
+mod flows;
+mod graph;
 mod table;
 mod trace;
 mod truth;
@@ -40,8 +41,14 @@ pub(crate) struct Linux {
         value_parser = whole(1..=100)
     )]
     runs: u64,
-    /// Only this set of cells: T1 tail drop, T2 fq and fq_codel, T4 bbr, T6 start-up.
-    #[arg(long, value_name = "SET", value_parser = ["T1", "T2", "T4", "T6"], ignore_case = true)]
+    /// Only these cells: T1 tail drop, T2 fq, fq_codel and cake, T3a and T3b thin streams, T4 bbr, T5 several flows, T6
+    /// start-up; or those that the model was worked out on (fitted), or the others (unseen).
+    #[arg(
+        long,
+        value_name = "SET",
+        value_parser = ["T1", "T2", "T3a", "T3b", "T4", "T5", "T6", "fitted", "unseen"],
+        ignore_case = true
+    )]
     set: Option<String>,
     /// Print the start-up traces side by side, too.
     #[arg(long)]
@@ -52,7 +59,8 @@ pub(crate) struct Linux {
     /// JSON on stdout and nothing else.
     #[arg(long)]
     json: bool,
-    /// Write the cells (linux.json) and the traces side by side (CSV) to this folder, new or empty.
+    /// Write the cells (linux.json), predicted against measured (predicted.svg) and the traces side by side (CSV) to this
+    /// folder, new or empty.
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace the results that --out holds.
@@ -71,10 +79,13 @@ enum Figure {
     Queue,
     Loss,
     Rtt,
+    ThinTcp,
+    ThinUdp,
 }
 
 impl Figure {
-    const ALL: [Figure; 4] = [Figure::Utilisation, Figure::Queue, Figure::Loss, Figure::Rtt];
+    const ALL: [Figure; 6] =
+        [Figure::Utilisation, Figure::Queue, Figure::Loss, Figure::Rtt, Figure::ThinTcp, Figure::ThinUdp];
 
     const fn name(self) -> &'static str {
         match self {
@@ -82,15 +93,19 @@ impl Figure {
             Figure::Queue => "queue_packets",
             Figure::Loss => "loss_rate",
             Figure::Rtt => "rtt_ms",
+            Figure::ThinTcp => "thin_tcp_ms",
+            Figure::ThinUdp => "thin_udp_ms",
         }
     }
 
-    const fn of(self, figures: &Figures) -> f64 {
+    const fn of(self, figures: &Figures) -> Option<f64> {
         match self {
-            Figure::Utilisation => figures.utilisation,
-            Figure::Queue => figures.queue_packets,
-            Figure::Loss => figures.loss_rate,
-            Figure::Rtt => figures.rtt_ms,
+            Figure::Utilisation => Some(figures.utilisation),
+            Figure::Queue => Some(figures.queue_packets),
+            Figure::Loss => Some(figures.loss_rate),
+            Figure::Rtt => Some(figures.rtt_ms),
+            Figure::ThinTcp => figures.thin_tcp_ms,
+            Figure::ThinUdp => figures.thin_udp_ms,
         }
     }
 
@@ -101,6 +116,8 @@ impl Figure {
             Figure::Queue => (0.1 * linux).max(1.0),
             Figure::Loss => 0.2 * linux,
             Figure::Rtt => 0.03 * linux,
+            // A packet takes 6 ms in these cells.
+            Figure::ThinTcp | Figure::ThinUdp => (0.1 * linux).max(1.0),
         }
     }
 }
@@ -120,10 +137,13 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn new(figure: Figure, linux: &[Figures], narrows: &[Figures]) -> Comparison {
-        let (linux, linux_spread) = mean_and_spread(linux.iter().map(|run| figure.of(run)));
-        let (narrows, narrows_spread) = mean_and_spread(narrows.iter().map(|run| figure.of(run)));
-        Comparison { figure, linux, linux_spread, narrows, narrows_spread }
+    /// None if the cell does not have the figure.
+    fn new(figure: Figure, linux: &[Figures], narrows: &[Figures]) -> Option<Comparison> {
+        linux.iter().any(|run| figure.of(run).is_some()).then(|| {
+            let (linux, linux_spread) = mean_and_spread(linux.iter().filter_map(|run| figure.of(run)));
+            let (narrows, narrows_spread) = mean_and_spread(narrows.iter().filter_map(|run| figure.of(run)));
+            Comparison { figure, linux, linux_spread, narrows, narrows_spread }
+        })
     }
 
     fn difference(&self) -> f64 {
@@ -139,8 +159,11 @@ impl Comparison {
 struct Outcome {
     setting: Setting,
     queue: QueueConfig,
-    controller: ControllerConfig,
+    /// Our names, joined as Linux's are.
+    controller: String,
     figures: Vec<Comparison>,
+    /// Was the model worked out on it?
+    fitted: bool,
 }
 
 impl Outcome {
@@ -153,7 +176,14 @@ impl Outcome {
 struct Runnable {
     cell: Cell,
     queue: QueueConfig,
-    controller: ControllerConfig,
+    /// What the flows have in turn.
+    controllers: Vec<ControllerConfig>,
+}
+
+impl Runnable {
+    fn controller(&self) -> String {
+        self.controllers.iter().map(ToString::to_string).collect::<Vec<_>>().join("+")
+    }
 }
 
 /// Runs the command.
@@ -163,14 +193,16 @@ pub(crate) fn main(args: &Linux) -> Result<(), Failure> {
     let output = args.out.as_deref().map(|dir| Output::claim(request(dir))).transpose()?;
     let options = Options { threads: args.jobs, quiet: args.json, world: World::Sim, memory: Default::default() };
     let wanted = |set: &str| args.set.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(set));
-    let cells = truth::cells()?.into_iter().filter(|cell| wanted(&cell.setting.set));
+    let of_kind = |cell: &Cell| if cell.fitted { wanted("fitted") } else { wanted("unseen") };
+    let cells = truth::cells()?.into_iter().filter(|cell| wanted(&cell.setting.set) || of_kind(cell));
     let (runnable, skipped) = select(cells.collect());
     let runs = if args.quick { 1 } else { args.runs };
     let outcomes = run_cells(runnable, runs, options)?;
-    let traces = if wanted(trace::SET) { trace::run(truth::traces()?, options)? } else { Vec::new() };
+    let traces =
+        if wanted(trace::SET) || wanted("fitted") { trace::run(truth::traces()?, options)? } else { Vec::new() };
     let json = table::json(&outcomes, &traces, &skipped);
     if let Some(output) = output {
-        write_out(&output, &json, &traces)?;
+        write_out(&output, &json, &outcomes, &traces)?;
         output.publish()?;
     }
     if args.json {
@@ -186,9 +218,10 @@ fn select(cells: Vec<Cell>) -> (Vec<Runnable>, Vec<String>) {
     let (mut runnable, mut skipped) = (Vec::new(), Vec::new());
     for cell in cells {
         let Setting { set, controller: name, queue: tc, .. } = &cell.setting;
-        let reason = match (controller(name), truth::queue(tc)) {
-            (Some(controller), Ok(queue)) => {
-                runnable.push(Runnable { cell, queue, controller });
+        let controllers = name.split('+').map(controller).collect::<Option<Vec<_>>>();
+        let reason = match (controllers, truth::queue(tc)) {
+            (Some(controllers), Ok(queue)) => {
+                runnable.push(Runnable { cell, queue, controllers });
                 continue;
             }
             (None, _) => format!("{set}: there is no controller `{name}` here"),
@@ -212,76 +245,98 @@ fn controller(linux: &str) -> Option<ControllerConfig> {
 
 fn run_cells(runnable: Vec<Runnable>, runs: u64, options: Options) -> Result<Vec<Outcome>, Failure> {
     let job = |run: &Runnable, seed: u64| Job {
-        label: format!("{} {} {} seed {seed}", run.cell.setting.set, run.controller, run.queue),
-        scenario: scenario(&run.cell.setting, &run.queue, &run.controller, seed),
+        label: format!("{} {} {} seed {seed}", run.cell.setting.set, run.controller(), run.queue),
+        scenario: scenario(&run.cell.setting, &run.queue, &run.controllers, seed),
     };
     let seeds = || 1..=runs;
     let jobs: Vec<Job> = runnable.iter().flat_map(|run| seeds().map(move |seed| job(run, seed))).collect();
-    let figures = grid::run(&jobs, options, |_, result| figures(&result))?;
+    let settings = |job: usize| &runnable[job / runs as usize].cell.setting;
+    let figures = grid::run(&jobs, options, |job, result| figures(settings(job), &result))?;
     let outcome = |(run, narrows): (Runnable, &[Figures])| Outcome {
-        figures: Figure::ALL.map(|figure| Comparison::new(figure, &run.cell.linux, narrows)).to_vec(),
+        figures: Figure::ALL.into_iter().filter_map(|f| Comparison::new(f, &run.cell.linux, narrows)).collect(),
+        controller: run.controller(),
         setting: run.cell.setting,
         queue: run.queue,
-        controller: run.controller,
+        fitted: run.cell.fitted,
     };
     Ok(runnable.into_iter().zip(figures.chunks(runs as usize)).map(outcome).collect())
 }
 
 /// The cell's scenario.
-fn scenario(setting: &Setting, queue: &QueueConfig, controller: &ControllerConfig, seed: u64) -> Scenario {
-    let duration = Span::from_secs_f64(setting.duration_s);
-    let latest = if setting.flows == 1 { Span::ms(50) } else { Span::s(5) };
+fn scenario(setting: &Setting, queue: &QueueConfig, controllers: &[ControllerConfig], seed: u64) -> Scenario {
+    let rate = Rate::bit((setting.rate_mbit * 1e6).round() as u64);
+    // Cake shapes by itself, and what it lets go is through at once.
+    let (rate, release, burst) = match shapes_itself(setting) {
+        true => (Rate::gbit(1000), Release::End, Bytes::ZERO),
+        false => (rate, Release::Start, Bytes(1600)),
+    };
+    let flows = flows::of(setting, controllers);
     Scenario {
         name: format!("linux {}", setting.set),
-        duration,
+        duration: Span::from_secs_f64(setting.duration_s),
         warmup: Span::from_secs_f64(setting.warmup_s),
         seed,
         hops: vec![Hop {
             name: "bottleneck".to_owned(),
-            rate: RateSpec::constant(Rate::bit((setting.rate_mbit * 1e6).round() as u64)),
+            rate: RateSpec::constant(rate),
             delay: Span::ZERO,
             jitter: Span::ZERO,
             queue: queue.clone(),
             overhead: Bytes::ZERO,
             loss: 0.0,
-            release: Release::Start,
-            burst: Bytes(1600),
-        }],
-        flows: vec![Flow {
-            name: "flow".to_owned(),
-            count: setting.flows,
-            controller: Some(controller.clone()),
-            traffic: Traffic::Bulk(Default::default()),
-            command: None,
-            rtt: Rtt::Fixed(Span::from_secs_f64(setting.rtt_ms / 1e3) + PROCESSING),
-            route: vec![0],
-            back: vec![],
-            subflow_route: vec![],
-            start: Start::Uniform(Time::ZERO, Time::ZERO + latest),
-            stop: Time::ZERO + duration,
-            transport: Transport::Tcp(TcpParams::default()),
-            ends: Ends::default(),
+            release,
+            burst,
         }],
         // Linux's smoothed RTT was sampled at this spacing, of every flow.
-        record: Record { interval: Some(Span::ms(50)), flows: setting.flows, gauges: false },
+        record: Record {
+            interval: Some(Span::ms(50)),
+            flows: flows.iter().map(|flow| flow.count).sum(),
+            gauges: false,
+        },
+        flows,
     }
 }
 
+fn shapes_itself(setting: &Setting) -> bool {
+    setting.queue.starts_with("cake ")
+}
+
 /// The figures of a run of ours, as they were measured on Linux.
-fn figures(result: &RunResult) -> Result<Figures, Failure> {
+fn figures(setting: &Setting, result: &RunResult) -> Result<Figures, Failure> {
     let summary = &result.summary;
     let hop = summary.hops.first().ok_or_else(|| Failure::other("a run without a hop"))?;
+    let carried: f64 = summary.flows.iter().map(|flow| flow.throughput_mbit).sum();
+    let sojourn = |name: &str, of: fn(&FlowSummary) -> Option<f64>| {
+        let streams = summary.flows.iter().filter(|flow| flow.name.starts_with(name)).filter_map(of);
+        mean_and_spread(streams).0
+    };
+    let mean = |flow: &FlowSummary| flow.sojourn_ms.map(|sojourn| sojourn.mean);
+    let median = |flow: &FlowSummary| flow.sojourn_ms.map(|sojourn| sojourn.p50);
     Ok(Figures {
-        utilisation: hop.utilisation,
+        utilisation: if shapes_itself(setting) { carried / setting.rate_mbit } else { hop.utilisation },
         queue_packets: hop.queue_packets.mean,
         loss_rate: hop.loss_rate,
-        rtt_ms: mean_srtt(result)?,
+        rtt_ms: mean_srtt(result, |name| name.starts_with(flows::BULK))?,
+        thin_tcp_ms: (setting.beside == Beside::ThinStreams).then(|| sojourn(flows::THIN_TCP, median)),
+        thin_udp_ms: (setting.beside != Beside::Nothing).then(|| sojourn(flows::UDP, mean)),
     })
 }
 
-fn write_out(output: &Output, json: &serde_json::Value, traces: &[trace::Pair]) -> Result<(), Failure> {
+fn write_out(
+    output: &Output,
+    json: &serde_json::Value,
+    outcomes: &[Outcome],
+    traces: &[trace::Pair],
+) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(json).map_err(Failure::other)?;
-    output.write("linux.json", format!("{json}\n"))?;
+    output.write(
+        "linux.json",
+        format!(
+            "{json}
+"
+        ),
+    )?;
+    output.write("predicted.svg", graph::svg(outcomes))?;
     traces.iter().try_for_each(|pair| output.write(pair.file_name(), pair.csv()))
 }
 
@@ -302,6 +357,8 @@ mod tests {
         assert!(!cell(Figure::Loss, 0.10, 0.079).is_within());
         assert!(cell(Figure::Rtt, 100.0, 102.9).is_within());
         assert!(!cell(Figure::Rtt, 100.0, 103.1).is_within());
+        assert!(cell(Figure::ThinUdp, 2.0, 2.9).is_within() && !cell(Figure::ThinUdp, 2.0, 3.1).is_within());
+        assert!(cell(Figure::ThinTcp, 30.0, 32.9).is_within() && !cell(Figure::ThinTcp, 30.0, 33.1).is_within());
     }
 
     #[test]
@@ -312,7 +369,7 @@ mod tests {
         let (runnable, skipped) = select(vec![cell.clone(), cell]);
         assert!(runnable.is_empty());
         assert_eq!(skipped, ["T1: there is no controller `nosuch` here"]);
-        let (runnable, _) = select(all);
-        assert!(!runnable.is_empty() && runnable.len() <= count);
+        let (runnable, skipped) = select(all);
+        assert_eq!((runnable.len(), skipped), (count, vec![]), "every cell can be run here");
     }
 }

@@ -90,7 +90,7 @@ impl Figure {
         let hop = summary.hops.first().ok_or_else(|| Failure::other("a run without a hop"))?;
         Ok(match self {
             Figure::Utilisation => hop.utilisation,
-            Figure::Rtt => mean_srtt(result)?,
+            Figure::Rtt => mean_srtt(result, |_| true)?,
             Figure::Queue => hop.queue_packets.mean,
             Figure::Loss => hop.loss_rate,
             Figure::Retransmits => summary.flows.iter().map(|flow| flow.retransmits).sum::<u64>() as f64,

@@ -44,17 +44,19 @@ pub(super) fn table<'a>(name: &str, text: &'a str) -> Result<Vec<Row<'a>>, Failu
     lines.enumerate().map(row).collect()
 }
 
-/// The smoothed RTT after the warm-up, sampled at even spacing: mean of each flow, then over the flows, ms.
-pub(super) fn mean_srtt(result: &RunResult) -> Result<f64, Failure> {
+/// The smoothed RTT after the warm-up, sampled at even spacing: mean of each flow that is wanted, then over the flows, ms.
+pub(super) fn mean_srtt(result: &RunResult, wanted: impl Fn(&str) -> bool) -> Result<f64, Failure> {
     let summary = &result.summary;
-    let window = |series: &&Series| series.source.starts_with("flow:") && series.metric == "srtt_ms";
+    let is_wanted = |series: &&Series| series.source.strip_prefix("flow:").is_some_and(&wanted);
+    let window = |series: &&Series| is_wanted(series) && series.metric == "srtt_ms";
     let mean = |series: &Series| {
         let inside = series.points.iter().filter(|(t, value)| *t >= summary.warmup_s && *value > 0.0);
         mean_and_spread(inside.map(|&(_, value)| value)).0
     };
     let rtts: Vec<f64> = result.series.iter().filter(window).map(mean).collect();
-    if rtts.len() != summary.flows.len() {
-        return Err(Failure::other(format!("{} flows, {} series of srtt_ms", summary.flows.len(), rtts.len())));
+    let flows = summary.flows.iter().filter(|flow| wanted(&flow.name)).count();
+    if rtts.len() != flows {
+        return Err(Failure::other(format!("{flows} flows, {} series of srtt_ms", rtts.len())));
     }
     Ok(mean_and_spread(rtts.into_iter()).0)
 }

@@ -1,5 +1,6 @@
 //! The comparison as one table and as JSON.
 use super::trace::Pair;
+use super::truth::Beside;
 use super::{Comparison, Figure, Outcome};
 use crate::reproduce::measured::signed;
 use crate::term::Paint;
@@ -9,10 +10,27 @@ use std::fmt::Write;
 /// Width of a row's label.
 const LABEL: usize = 26;
 
-/// All cells, grouped by bottleneck, and the count of those within every aim.
+/// All cells, grouped by bottleneck, first those that the model was worked out on; after each kind the counts of what is
+/// within the aims.
 pub(super) fn text(outcomes: &[Outcome], skipped: &[String], paint: Paint) -> String {
     let mut out = String::from("Linux 7.2 and Narrows. Aims: utilisation within 1 point, mean queue within 10 % or ");
-    out.push_str("one packet, loss rate within a fifth,\nmean RTT within 3 %. ± is half the range over seeds.\n\n");
+    out.push_str("one packet, loss rate within a fifth,\nmean RTT within 3 %, delay of thin streams within 10 % or ");
+    out.push_str("1 ms. ± is half the range over seeds.\n");
+    for (title, fitted) in [("The model was worked out on these cells", true), ("Never fitted", false)] {
+        let of_kind: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.fitted == fitted).collect();
+        if !of_kind.is_empty() {
+            let _ = writeln!(out, "\n{}", paint.bold(title));
+            out.push_str(&cells_of(&of_kind, paint));
+        }
+    }
+    for reason in skipped {
+        let _ = writeln!(out, "Skipped: {reason}.");
+    }
+    out
+}
+
+fn cells_of(outcomes: &[&Outcome], paint: Paint) -> String {
+    let mut out = String::new();
     let heads = ["utilisation %", "queue, packets", "loss rate %", "RTT, ms"];
     let heads: String = heads.map(|head| format!("  {head:>28}")).concat();
     let _ = writeln!(out, "{}", paint.bold(&format!("{:LABEL$}{heads}", "")));
@@ -29,22 +47,47 @@ pub(super) fn text(outcomes: &[Outcome], skipped: &[String], paint: Paint) -> St
         }
         let _ = writeln!(out, "{}", row(outcome, paint));
     }
-    let within = outcomes.iter().filter(|outcome| outcome.is_within()).count();
-    let _ = writeln!(out, "\n{within} of {} cells within every aim.", outcomes.len());
-    for reason in skipped {
-        let _ = writeln!(out, "Skipped: {reason}.");
-    }
+    let _ = writeln!(out, "\n{}", counts(outcomes));
     out
+}
+
+/// What is within the aims: cells in all, and figures by class.
+pub(super) fn counts(outcomes: &[&Outcome]) -> String {
+    let within = outcomes.iter().filter(|outcome| outcome.is_within()).count();
+    let figures = |set: Option<&str>| {
+        let of_set = outcomes.iter().filter(|outcome| set.is_none_or(|set| outcome.setting.set == set));
+        let all: Vec<bool> = of_set.flat_map(|outcome| outcome.figures.iter().map(Comparison::is_within)).collect();
+        format!("{} of {}", all.iter().filter(|within| **within).count(), all.len())
+    };
+    let mut sets: Vec<&str> = outcomes.iter().map(|outcome| outcome.setting.set.as_str()).collect();
+    sets.sort_unstable();
+    sets.dedup();
+    let by_set: Vec<String> = sets.iter().map(|set| format!("{set} {}", figures(Some(set)))).collect();
+    format!(
+        "{within} of {} cells within every aim; {} figures within theirs: {}.",
+        outcomes.len(),
+        figures(None),
+        by_set.join(", ")
+    )
 }
 
 fn row(outcome: &Outcome, paint: Paint) -> String {
     let setting = &outcome.setting;
     let flows = if setting.flows == 1 { String::new() } else { format!(" ×{}", setting.flows) };
-    let from = if setting.warmup_s > 0.0 { format!(" from {} s", setting.warmup_s) } else { String::new() };
+    let from = match setting.beside {
+        Beside::Nothing if setting.warmup_s > 0.0 => format!(" from {} s", setting.warmup_s),
+        Beside::Nothing => String::new(),
+        Beside::ThinStreams => " + thin".to_owned(),
+        Beside::Datagrams(count) => format!(" + {count} UDP"),
+    };
     let label = format!("  {}{flows}{from}", outcome.controller);
     let mut line = format!("{label:LABEL$}");
     for comparison in &outcome.figures {
-        let cells = cells(comparison);
+        let cells = match comparison.figure {
+            Figure::ThinTcp => format!("thin TCP, ms {}", cells(comparison).trim_start()),
+            Figure::ThinUdp => format!("UDP, ms {}", cells(comparison).trim_start()),
+            _ => cells(comparison),
+        };
         line.push_str("  ");
         line.push_str(&if comparison.is_within() { cells } else { paint.bad(&cells) });
     }
@@ -66,6 +109,7 @@ fn cells(comparison: &Comparison) -> String {
         Figure::Loss if comparison.linux < 0.01 => (100.0, 4, format!("{}%", signed(relative, 0))),
         Figure::Loss => (100.0, 2, format!("{}%", signed(relative, 0))),
         Figure::Rtt => (1.0, 1, format!("{}%", signed(relative, 1))),
+        Figure::ThinTcp | Figure::ThinUdp => (1.0, 1, signed(comparison.difference(), 1)),
     };
     let (linux, narrows) = (scale * comparison.linux, scale * comparison.narrows);
     let narrows = format!("{narrows:.digits$} ±{:.digits$}", scale * comparison.narrows_spread);
@@ -78,6 +122,8 @@ const fn short(figure: Figure) -> &'static str {
         Figure::Queue => "queue",
         Figure::Loss => "loss",
         Figure::Rtt => "RTT",
+        Figure::ThinTcp => "thin TCP",
+        Figure::ThinUdp => "UDP",
     }
 }
 
@@ -98,7 +144,8 @@ pub(super) fn json(outcomes: &[Outcome], traces: &[Pair], skipped: &[String]) ->
     let cell = |outcome: &Outcome| {
         json!({
             "set": outcome.setting.set,
-            "controller": outcome.controller.name(),
+            "fitted": outcome.fitted,
+            "controller": outcome.controller,
             "queue": outcome.queue.to_string(),
             "rate_mbit": outcome.setting.rate_mbit,
             "base_rtt_ms": outcome.setting.rtt_ms,

@@ -1,6 +1,6 @@
 //! Start-up traces: window and queue of Linux and of Narrows at the same moments, from a flow that starts at the same
 //! time.
-use super::truth::{self, Point, Setting, Trace};
+use super::truth::{self, Beside, Point, Setting, Trace};
 use crate::failure::Failure;
 use crate::grid::{self, Job, Options};
 use crate::term::Paint;
@@ -44,6 +44,7 @@ fn job(trace: &Trace) -> Result<Option<Job>, Failure> {
     let queue = truth::queue(&tc)?;
     let setting = Setting {
         set: SET.to_owned(),
+        beside: Beside::Nothing,
         controller: trace.controller.to_owned(),
         queue: tc,
         rate_mbit: 50.0,
@@ -52,7 +53,7 @@ fn job(trace: &Trace) -> Result<Option<Job>, Failure> {
         duration_s: 10.0,
         warmup_s: 0.0,
     };
-    let mut scenario = super::scenario(&setting, &queue, &controller, trace.seed);
+    let mut scenario = super::scenario(&setting, &queue, core::slice::from_ref(&controller), trace.seed);
     scenario.record.interval = Some(Span::ms(20));
     for flow in &mut scenario.flows {
         flow.start = Start::At(Time::ZERO + Span::from_secs_f64(trace.start_s));

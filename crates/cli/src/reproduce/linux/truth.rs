@@ -1,10 +1,14 @@
-//! The measured figures (`experiments/linux`), read into cells: the runs that differ in nothing but their seed.
+//! The measured figures (`experiments/linux`), read into cells: the runs that differ in nothing but their seed. Those in
+//! `unseen` were kept back while the model was worked out.
 use crate::failure::Failure;
 use crate::reproduce::measured::{Row, table};
 use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::QueueConfig;
 
 const TRUTH: &str = include_str!("../../../../../experiments/linux/truth.csv");
+const UNSEEN: &str = include_str!("../../../../../experiments/linux/unseen/truth.csv");
+const THIN: &str = include_str!("../../../../../experiments/linux/unseen/thin.csv");
+const DATAGRAMS: &str = include_str!("../../../../../experiments/linux/unseen/udp.csv");
 
 macro_rules! startup {
     ($($controller:literal, $limit:literal, $seed:literal;)*) => {
@@ -36,7 +40,9 @@ startup! {
 pub(super) struct Setting {
     /// T1, T2, …
     pub(super) set: String,
-    /// Linux's name of the congestion control.
+    /// What runs beside the flows that always have data.
+    pub(super) beside: Beside,
+    /// Linux's names of the congestion controls that the flows have in turn, joined by `+`.
     pub(super) controller: String,
     /// The queue as given to `tc`.
     pub(super) queue: String,
@@ -52,6 +58,17 @@ pub(super) struct Setting {
     pub(super) warmup_s: f64,
 }
 
+/// What runs beside bulk flows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Beside {
+    /// Nothing.
+    Nothing,
+    /// A TCP and a UDP stream of 100 bytes every 638 ms.
+    ThinStreams,
+    /// So many UDP flows of 100 bytes every 30 ms.
+    Datagrams(u32),
+}
+
 /// The figures of a run that have an aim.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Figures {
@@ -63,6 +80,10 @@ pub(super) struct Figures {
     pub(super) loss_rate: f64,
     /// Mean smoothed RTT.
     pub(super) rtt_ms: f64,
+    /// Median delay of a thin TCP stream's messages, if there is one: the mean is that of retransmissions.
+    pub(super) thin_tcp_ms: Option<f64>,
+    /// Mean delay of UDP streams, if there are any.
+    pub(super) thin_udp_ms: Option<f64>,
 }
 
 /// A cell: a setting and what Linux did in it, one entry per seed.
@@ -72,6 +93,8 @@ pub(super) struct Cell {
     pub(super) setting: Setting,
     /// Linux's figures.
     pub(super) linux: Vec<Figures>,
+    /// Was the model worked out on it?
+    pub(super) fitted: bool,
 }
 
 /// A start-up trace.
@@ -99,32 +122,67 @@ pub(super) struct Point {
     pub(super) queue: f64,
 }
 
-/// Every cell, in the file's order.
+/// Every cell, in the files' order; those that nobody fitted come last.
 pub(super) fn cells() -> Result<Vec<Cell>, Failure> {
     let mut cells: Vec<Cell> = Vec::new();
-    for row in table("truth.csv", TRUTH)? {
-        let setting = Setting {
-            set: row.text("set")?.to_owned(),
-            controller: row.text("cc")?.to_owned(),
-            queue: row.text("qdisc")?.to_owned(),
-            rate_mbit: row.number("rate_mbit")?,
-            rtt_ms: row.number("base_rtt_ms")?,
-            flows: row.number("n_flows")? as u32,
-            duration_s: row.number("duration_s")?,
-            warmup_s: row.number("warmup_s")?,
-        };
-        let figures = Figures {
-            utilisation: row.number("utilisation")?,
-            queue_packets: row.number("mean_queue_packets")?,
-            loss_rate: row.number("loss_rate")?,
-            rtt_ms: row.number("mean_srtt_ms")?,
-        };
-        match cells.iter_mut().find(|cell| cell.setting == setting) {
-            Some(cell) => cell.linux.push(figures),
-            None => cells.push(Cell { setting, linux: vec![figures] }),
+    let (thin, datagrams) = (table("unseen/thin.csv", THIN)?, table("unseen/udp.csv", DATAGRAMS)?);
+    for (name, text, fitted) in [("truth.csv", TRUTH, true), ("unseen/truth.csv", UNSEEN, false)] {
+        for row in table(name, text)? {
+            let setting = setting(&row)?;
+            let streams = match setting.beside {
+                Beside::Nothing => (None, None),
+                Beside::ThinStreams => (delay(&thin, &row, "tcp", "p50_ms")?, delay(&thin, &row, "udp", "mean_ms")?),
+                Beside::Datagrams(_) => (None, delay(&datagrams, &row, "", "mean_ms")?),
+            };
+            let figures = Figures {
+                utilisation: row.number("utilisation")?,
+                queue_packets: row.number("mean_queue_packets")?,
+                loss_rate: row.number("loss_rate")?,
+                rtt_ms: row.number("mean_srtt_ms")?,
+                thin_tcp_ms: streams.0,
+                thin_udp_ms: streams.1,
+            };
+            match cells.iter_mut().find(|cell| cell.setting == setting && cell.fitted == fitted) {
+                Some(cell) => cell.linux.push(figures),
+                None => cells.push(Cell { setting, linux: vec![figures], fitted }),
+            }
         }
     }
     Ok(cells)
+}
+
+fn setting(row: &Row<'_>) -> Result<Setting, Failure> {
+    // T3b_m25: beside 25 UDP flows.
+    let (set, beside) = match row.text("set")?.split_once("_m") {
+        Some((set, count)) => {
+            (set, Beside::Datagrams(count.parse().map_err(|_| row.bad("set", "a set and a number"))?))
+        }
+        None if row.text("set")? == "T3a" => ("T3a", Beside::ThinStreams),
+        None => (row.text("set")?, Beside::Nothing),
+    };
+    Ok(Setting {
+        set: set.to_owned(),
+        beside,
+        controller: row.text("cc")?.to_owned(),
+        queue: row.text("qdisc")?.to_owned(),
+        rate_mbit: row.number("rate_mbit")?,
+        rtt_ms: row.number("base_rtt_ms")?,
+        flows: row.number("n_flows")? as u32,
+        duration_s: row.number("duration_s")?,
+        warmup_s: row.number("warmup_s")?,
+    })
+}
+
+/// A stream's delay in the run that a row is about.
+fn delay(streams: &[Row<'_>], run: &Row<'_>, probe: &str, column: &str) -> Result<Option<f64>, Failure> {
+    let is_it = |row: &&Row<'_>| {
+        let same = ["set", "qdisc", "n_flows", "seed"].into_iter().all(|key| row.text(key).ok() == run.text(key).ok());
+        same && (probe.is_empty() || row.text("probe").is_ok_and(|name| name == probe))
+    };
+    match streams.iter().find(is_it) {
+        Some(row) => row.number(column).map(Some),
+        None => Err(run.bad("seed", "that of a run with streams")),
+    }
 }
 
 /// Every start-up trace.
@@ -153,10 +211,12 @@ pub(super) fn queue(tc: &str) -> Result<QueueConfig, Failure> {
     let specs = queue.specs();
     while let Some(word) = words.next() {
         let find = |name: &str| specs.iter().find(|spec| spec.name == name);
-        let (spec, value) = match (find(word), word.strip_prefix("no").and_then(find)) {
-            (Some(spec), _) => (spec, value(spec, words.next().unwrap_or_default())),
-            (None, Some(spec)) => (spec, "false".to_owned()),
-            (None, None) => return Err(unknown(&format!("parameter `{word}`"))),
+        let chooses = |spec: &&ParamSpec| matches!(spec.unit, Unit::Choice(words) if words.contains(&word));
+        let (spec, value) = match (find(word), word.strip_prefix("no").and_then(find), specs.iter().find(chooses)) {
+            (Some(spec), ..) => (spec, value(spec, words.next().unwrap_or_default())),
+            (None, Some(spec), _) => (spec, "false".to_owned()),
+            (None, None, Some(spec)) => (spec, word.to_owned()),
+            (None, None, None) => return Err(unknown(&format!("parameter `{word}`"))),
         };
         queue.set(spec.name, &value).map_err(|error| Failure::other(format!("`{tc}`: {error}")))?;
     }
@@ -182,8 +242,27 @@ mod tests {
         let t1: Vec<&Cell> = cells.iter().filter(|cell| cell.setting.set == "T1").collect();
         assert_eq!(t1.len(), 8);
         assert!(t1.iter().all(|cell| cell.linux.len() == 2));
-        let rows: usize = cells.iter().map(|cell| cell.linux.len()).sum();
-        assert_eq!(rows, TRUTH.lines().count() - 1);
+        let rows = |fitted: bool| {
+            cells.iter().filter(|cell| cell.fitted == fitted).map(|cell| cell.linux.len()).sum::<usize>()
+        };
+        assert_eq!([rows(true), rows(false)], [TRUTH, UNSEEN].map(|text| text.lines().count() - 1));
+    }
+
+    #[test]
+    fn cells_that_nobody_fitted_have_their_streams() {
+        let cells = cells().expect("the embedded files");
+        let unseen: Vec<&Cell> = cells.iter().filter(|cell| !cell.fitted).collect();
+        let of = |set: &str| unseen.iter().filter(|cell| cell.setting.set == set).count();
+        assert_eq!(["T2", "T3a", "T3b", "T4", "T5"].map(of), [8, 15, 6, 2, 5]);
+        for cell in unseen {
+            let expected = match cell.setting.beside {
+                Beside::Nothing => (false, false),
+                Beside::ThinStreams => (true, true),
+                Beside::Datagrams(count) => (false, (5..=45).contains(&count)),
+            };
+            let has = |run: &Figures| (run.thin_tcp_ms.is_some(), run.thin_udp_ms.is_some());
+            assert!(cell.linux.iter().all(|run| has(run) == expected), "{:?}", cell.setting);
+        }
     }
 
     #[test]
@@ -199,6 +278,8 @@ mod tests {
     #[test]
     fn tc_arguments_become_our_parameters() {
         assert_eq!(queue("pfifo limit 30").expect("fifo").to_string(), "fifo:limit=30p");
+        let cake = queue("cake bandwidth 30mbit besteffort overhead 0").expect("cake").to_string();
+        assert_eq!(cake, "cake:bandwidth=30mbit,diffserv=besteffort");
         assert!(queue("pfifo depth 30").is_err());
         assert!(queue("nosuch limit 30").is_err());
     }
