@@ -92,6 +92,7 @@ pub(crate) fn carry<T>(
         sampling: Sampling { spacing: Span::ms(100), warmup: window.from, points: 1000, gauges: Some(4) },
         tracked: 4,
         end: Some(end),
+        linger: narrows_core::Span::ZERO,
         mtu: Bytes(1500),
         join,
     };

@@ -17,6 +17,8 @@ pub struct Course<'a> {
     pub tracked: usize,
     /// When both end by themselves.
     pub end: Option<Time>,
+    /// How long packets still pass after that, at most, without being counted: for programs that have to finish.
+    pub linger: Span,
     /// Longest packet of the devices.
     pub mtu: Bytes,
     /// Packets of a flow that come through together are put together for one write; each is written by itself otherwise.

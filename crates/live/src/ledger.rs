@@ -21,6 +21,8 @@ pub struct Ledger {
     /// Which flows these are, by number; all that come if nothing is said.
     own: Vec<bool>,
     counts: bool,
+    /// The run is over: packets may still pass, and nothing is recorded.
+    is_over: bool,
     /// The flow without series whose report was taken last.
     turn: usize,
     /// Found flows that have no place of their own, or have one no more.
@@ -61,6 +63,9 @@ pub struct Entry {
     pub unsent: u64,
     /// Its connection ended before its time.
     pub is_broken: bool,
+    /// How many quarters of a second payload came in, and the last of them.
+    active: u32,
+    latest_active: Option<u64>,
     /// When its first packet came, and its last.
     pub first: Option<Time>,
     /// See `first`.
@@ -104,6 +109,7 @@ impl Ledger {
             board,
             own: Vec::new(),
             counts: !has_warmup,
+            is_over: false,
             turn: 0,
             others: Others { entry: Entry::new(None, 1), hand: 0 },
             bound: None,
@@ -194,9 +200,17 @@ impl Ledger {
         self.others.entry.absorb(old);
     }
 
+    /// The run is over; packets may still pass.
+    pub fn close(&mut self) {
+        self.is_over = true;
+    }
+
     /// A packet comes in; `payload` is that of this packet, which starts so many bytes into what the header describes.
     pub fn arrives(&mut self, found: &Found, header: &Header, offset: u32, payload: u32, now: Time) -> Cargo {
         let forward = found.forward;
+        if self.is_over {
+            return Cargo { end: 0, payload, stream: None, forward };
+        }
         if found.flow != OTHERS {
             self.grow(found.flow.0 as usize + 1);
         }
@@ -209,6 +223,11 @@ impl Ledger {
             entry.joined_late = header.tcp.as_ref().is_some_and(|tcp| !tcp.syn);
         }
         entry.last = now;
+        let quarter = now.as_ns() / QUARTER.as_ns();
+        if payload > 0 && forward && entry.latest_active != Some(quarter) {
+            entry.latest_active = Some(quarter);
+            entry.active += 1;
+        }
         let alone = entry.underway == 0;
         entry.underway += 1;
         // Streams of flows that are not told apart cannot be followed, either.
@@ -230,7 +249,8 @@ impl Ledger {
 
     /// A packet is handed over.
     pub fn delivered(&mut self, flow: FlowId, cargo: Cargo, ip_len: u32, waited: Span) {
-        let Some(entry) = self.entry(flow) else { return };
+        let is_over = self.is_over;
+        let Some(entry) = self.entry(flow).filter(|_| !is_over) else { return };
         entry.underway = entry.underway.saturating_sub(1);
         if cargo.forward {
             let new = entry.first_time(cargo);
@@ -282,6 +302,8 @@ impl Ledger {
     }
 }
 
+/// Steps in which a flow is active or not.
+const QUARTER: Span = Span::ms(250);
 /// Reports of flows without series that are taken at a sample.
 const AT_A_TIME: usize = 256;
 /// A found flow that has been silent for so long can give up its place: longer than most retransmission timeouts.
@@ -309,6 +331,8 @@ impl Entry {
             latest: None,
             unsent: 0,
             is_broken: false,
+            active: 0,
+            latest_active: None,
             first: None,
             last: Time::ZERO,
         }
@@ -330,6 +354,12 @@ impl Entry {
             retransmits: (self.stats.retransmits - self.stats_before.retransmits).max(self.retransmits),
             timeouts: self.stats.timeouts - self.stats_before.timeouts,
         }
+    }
+
+    /// Share of so long a time, since the end of the warm-up, in which payload came in.
+    pub fn active(&self, measured: Span) -> f64 {
+        let steps = measured.as_ns().div_ceil(QUARTER.as_ns()).max(1);
+        (f64::from(self.active) / steps as f64).min(1.0)
     }
 
     /// The connection of a packet; each SYN begins one, in the place of the one before at the same ports if nothing of the
@@ -379,13 +409,17 @@ impl Entry {
 
 impl Witness for Ledger {
     fn dropped(&mut self, meta: &PacketMeta, _: DropReason) {
-        if let Some(entry) = self.entry(meta.flow) {
+        let is_over = self.is_over;
+        if let Some(entry) = self.entry(meta.flow).filter(|_| !is_over) {
             entry.underway = entry.underway.saturating_sub(1);
             entry.record.lost += 1;
         }
     }
 
     fn sampled(&mut self, now: Time, spacing: Span) {
+        if self.is_over {
+            return;
+        }
         for number in 0..self.tracked.min(self.flows.len()) {
             let meters = self.take_report(number);
             self.flows[number].record.sample(now, spacing, meters);
@@ -403,6 +437,7 @@ impl Witness for Ledger {
         for entry in &mut self.flows {
             entry.record.restart();
             (entry.retransmits, entry.stats_before) = (0, entry.stats);
+            (entry.active, entry.latest_active) = (0, None);
         }
     }
 }

@@ -3,10 +3,10 @@ use crate::ledger::Entry;
 use crate::pump::Outcome;
 use crate::punctuality::Punctuality;
 use narrows_core::{Span, Time};
-use narrows_scenario::result::summary::{Cost, Fairness};
+use narrows_scenario::result::Routes;
+use narrows_scenario::result::summary::Cost;
 use narrows_scenario::{RunResult, Scenario, Summary};
 use narrows_world::record::hop::capacity;
-use narrows_world::record::jain;
 
 /// A flow as the result names it.
 pub(crate) struct Named {
@@ -20,8 +20,8 @@ pub(crate) struct Named {
     pub(crate) number: usize,
     /// How long it lived after the warm-up.
     pub(crate) life: Span,
-    /// It is the sum of flows that have no names.
-    pub(crate) is_sum: bool,
+    /// Programs send, so nothing but its packets says what it is.
+    pub(crate) is_programs: bool,
 }
 
 /// Gathers the figures, series and distributions. `hops`: the scenario's, by direction.
@@ -67,7 +67,7 @@ pub(crate) fn collect(
         cdfs.extend(record.cdf(&source));
         series.extend(record.series(&source, &names));
     }
-    let (mut flow_summaries, mut goodputs) = (Vec::new(), Vec::new());
+    let mut flow_summaries = Vec::new();
     for flow in flows {
         let entry: Option<Entry> = entries[flow.direction].get_mut(flow.number).and_then(Option::take);
         let Some(mut entry) = entry else { continue };
@@ -76,8 +76,12 @@ pub(crate) fn collect(
             entry.record.lost += back.record.lost;
         }
         let source = format!("flow:{}", flow.name);
-        let figures = entry.record.summary(flow.name, &flow.controller, flow.life, entry.stats());
-        goodputs.extend((!flow.is_sum).then_some(figures.goodput_mbit));
+        let mut figures = entry.record.summary(flow.name, &flow.controller, flow.life, entry.stats());
+        figures.active = flow.is_programs.then(|| entry.active(end.since(warmup)));
+        if !is_declared {
+            let names = hops[flow.direction].iter().map(|&hop| scenario.hops[hop].name.clone());
+            figures.route = Some(names.collect());
+        }
         flow_summaries.push(figures);
         cdfs.extend(entry.record.cdfs(&source));
         series.extend(entry.record.series(&source));
@@ -89,7 +93,7 @@ pub(crate) fn collect(
         duration_s: end.as_secs_f64(),
         warmup_s: scenario.warmup.as_secs_f64(),
         hops: hop_summaries,
-        fairness: Fairness { jain: jain(goodputs.into_iter()) },
+        fairness: Routes::of(Some(scenario)).fairness(&flow_summaries),
         flows: flow_summaries,
         timing: Some(timing),
         cost,

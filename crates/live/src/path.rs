@@ -270,6 +270,16 @@ impl Path {
         })
     }
 
+    /// The records so far, in the order of the hops; what happens from now on is recorded apart.
+    pub fn take_records(&mut self) -> Vec<HopRecord> {
+        self.hops.iter_mut().map(|hop| std::mem::replace(&mut hop.record, HopRecord::new(0))).collect()
+    }
+
+    /// These records in place of those since [`Path::take_records`].
+    pub fn put_records(&mut self, records: Vec<HopRecord>) {
+        self.hops.iter_mut().zip(records).for_each(|(hop, record)| hop.record = record);
+    }
+
     fn next_due(&self) -> Option<(Time, Due)> {
         let hops = self.hops.iter().enumerate().flat_map(|(n, hop)| {
             let pipe = hop.pipe.front().map(|&(at, _)| (at, Due::Pipe(n)));

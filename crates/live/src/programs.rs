@@ -18,6 +18,8 @@ pub(crate) struct Programs<'a> {
     /// What looks at the sockets of each side, if a program sends from there.
     diags: [Option<Diag>; 2],
     looked: Time,
+    /// Of the run: what connections count afterwards is not measured.
+    end: Time,
 }
 
 struct Program<'a> {
@@ -42,6 +44,9 @@ enum Stage {
     Ended,
 }
 
+/// A program that is told its duration is not interrupted sooner than this after it: it has connections to close and figures
+/// to exchange, behind a queue that it has filled.
+const PATIENCE: Span = Span::s(10);
 /// Sockets are looked at so often.
 const LOOK: Span = Span::ms(50);
 
@@ -52,7 +57,7 @@ impl<'a> Programs<'a> {
         plan: &'a Plan,
         namespaces: &'a [Namespace; 2],
     ) -> Result<Programs<'a>, LiveError> {
-        let mut flows = Vec::new();
+        let (mut flows, end) = (Vec::new(), Time::ZERO + scenario.duration);
         for ((number, flow), name) in plan.flows.iter().enumerate().zip(scenario.flow_names()) {
             let Some(command) = &scenario.flows[flow.group].command else { continue };
             let mut program = Program {
@@ -78,7 +83,18 @@ impl<'a> Programs<'a> {
                 diags[side] = Some(Diag::open(&namespaces[side])?);
             }
         }
-        Ok(Programs { flows, namespaces, diags, looked: Time::ZERO })
+        Ok(Programs { flows, namespaces, diags, looked: Time::ZERO, end })
+    }
+
+    /// How long after the end of the run a program may still be at work.
+    pub(crate) fn patience(&self) -> Span {
+        self.flows.iter().map(Program::patience).max().unwrap_or(Span::ZERO)
+    }
+
+    /// Is none at work that may finish by itself?
+    pub(crate) fn have_finished(&self) -> bool {
+        let at_work = |program: &Program<'_>| matches!(program.sending, Stage::Running(_) | Stage::Stopping(_));
+        !self.flows.iter().any(|program| program.patience() > Span::ZERO && at_work(program))
     }
 
     /// Starts and stops what is due.
@@ -92,13 +108,16 @@ impl<'a> Programs<'a> {
                 Stage::Running(process) => {
                     if let Some(status) = process.try_wait() {
                         program.sending = Stage::Ended;
-                        program.judge(program.client, status)?;
-                    } else if now >= program.plan.stop {
+                        // Once its time is over, how it ends says nothing about it.
+                        if now < program.plan.stop {
+                            program.judge(program.client, status)?;
+                        }
+                    } else if now >= program.plan.stop + program.patience() {
                         program.stop();
                     }
                 }
                 Stage::Stopping(process) => {
-                    if process.try_wait().is_some() || now >= program.plan.stop + GRACE {
+                    if process.try_wait().is_some() || now >= program.plan.stop + program.patience() + GRACE {
                         // What is left of it is killed.
                         program.sending = Stage::Ended;
                     }
@@ -116,7 +135,7 @@ impl<'a> Programs<'a> {
                 }
             }
         }
-        if now.since(self.looked) >= LOOK {
+        if now.since(self.looked) >= LOOK && now < self.end {
             self.looked = now;
             self.look(board)?;
         }
@@ -162,6 +181,11 @@ impl<'a> Programs<'a> {
 }
 
 impl Program<'_> {
+    /// How long after its time it may take to finish.
+    fn patience(&self) -> Span {
+        if self.client.says_duration() { PATIENCE } else { Span::ZERO }
+    }
+
     /// Asks it to end, once: many programs take a second wish as one to end without any order.
     fn stop(&mut self) {
         self.sending = match std::mem::replace(&mut self.sending, Stage::Ended) {

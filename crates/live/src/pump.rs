@@ -48,6 +48,7 @@ pub struct Pump<'a, D> {
     whole: bool,
     /// Packets that come through together are written together.
     join: bool,
+    linger: Span,
     seed: u64,
     stray: u64,
     refused: u64,
@@ -130,6 +131,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
             spare: Vec::with_capacity(LARGEST),
             whole,
             join: course.join,
+            linger: course.linger,
             seed: course.scenario.seed,
             stray: 0,
             refused: 0,
@@ -166,6 +168,9 @@ impl<'a, D: AsFd> Pump<'a, D> {
         // What is through by then is delivered, as it is recorded.
         self.hand_over()?;
         self.punctuality.stop();
+        if let Some(end) = end.filter(|_| self.linger > Span::ZERO) {
+            self.pass_on(stop, end + self.linger, &mut buffer)?;
+        }
         Ok(Outcome {
             path: self.path,
             flows: self.flows,
@@ -175,6 +180,29 @@ impl<'a, D: AsFd> Pump<'a, D> {
             refused: self.refused,
             frame_bytes: self.frames.iter().map(|frame| frame.bytes.capacity() + size_of::<Frame>()).sum(),
         })
+    }
+
+    /// Packets still pass until then, and nothing is recorded.
+    fn pass_on(&mut self, stop: &AtomicBool, until: Time, buffer: &mut [u8]) -> Result<(), Errno> {
+        let punctuality = std::mem::replace(&mut self.punctuality, Punctuality::start());
+        let (records, stray, refused) = (self.path.take_records(), self.stray, self.refused);
+        self.ledger.close();
+        let mut idle = true;
+        loop {
+            let now = self.clock.now();
+            if stop.load(Ordering::Relaxed) || now >= until {
+                break;
+            }
+            if idle {
+                self.sleep(now, Some(until))?;
+            }
+            idle = self.receive(buffer)?;
+            self.path.advance(self.clock.now(), &mut self.ledger);
+            self.hand_over()?;
+        }
+        self.path.put_records(records);
+        (self.punctuality, self.stray, self.refused) = (punctuality, stray, refused);
+        Ok(())
     }
 
     /// What there is to see; nobody who looks holds anything up.

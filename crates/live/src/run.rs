@@ -57,6 +57,7 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
         sampling: sampling(scenario),
         tracked: scenario.record.flows as usize,
         end: Some(end),
+        linger: programs.patience(),
         mtu: Bytes(u64::from(options.mtu)),
         join: true,
     };
@@ -68,7 +69,7 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
     };
     let ((), outcomes) = drive([&devices[0], &devices[1]], [direction(0), direction(1)], course, |running| {
         let ends = ends.start(clock, Arc::clone(&board))?;
-        let ended = attend(running, clock, &mut programs, &board, watch, &ends);
+        let ended = attend(running, (clock, end), &mut programs, &board, watch, &ends);
         ends.stop()?;
         ended
     })?;
@@ -78,10 +79,10 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
     Ok(collect(scenario, hops, named, outcomes, end))
 }
 
-/// Until both directions are at their end.
+/// Until both directions are at their end, and the programs that may finish have.
 fn attend(
     running: &Running<'_>,
-    clock: Clock,
+    (clock, end): (Clock, Time),
     programs: &mut Programs<'_>,
     board: &Board,
     watch: &mut dyn Watch,
@@ -89,10 +90,18 @@ fn attend(
 ) -> Result<(), LiveError> {
     while !running.is_stopped() {
         let now = clock.now();
-        if !watch.tick(now) {
+        if !watch.tick(now.min(end)) {
             return Err(LiveError::Cancelled);
         }
         programs.attend(now, board)?;
+        if now >= end {
+            if programs.have_finished() {
+                running.stop();
+                return Ok(());
+            }
+            thread::sleep(TICK);
+            continue;
+        }
         if !ends.is_whole() {
             // Whoever stops it hears why.
             return Ok(());
@@ -151,7 +160,7 @@ fn name(scenario: &Scenario, plan: &Plan) -> Vec<Named> {
             direction: flow.side,
             number,
             life: flow.stop.min(end).since(flow.start.max(warmup)),
-            is_sum: false,
+            is_programs: group.command.is_some(),
         }
     };
     scenario.flow_names().into_iter().zip(&plan.flows).enumerate().map(named).collect()

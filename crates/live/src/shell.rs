@@ -77,6 +77,7 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
         },
         tracked: scenario.record.flows as usize,
         end: None,
+        linger: Span::ZERO,
         mtu: Bytes(u64::from(mtu)),
         join: true,
     };
@@ -206,8 +207,14 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
         for ((number, entry), key) in outcome.ledger.entries().iter().enumerate().zip(outcome.flows.keys()) {
             let Some(first) = entry.first.filter(|_| entry.record.payload() > 0) else { continue };
             let controller = sockets.controller(number, key).unwrap_or("none").to_owned();
-            let named =
-                Named { name: key.to_string(), controller, direction, number, life: life(entry, first), is_sum: false };
+            let named = Named {
+                name: key.to_string(),
+                controller,
+                direction,
+                number,
+                life: life(entry, first),
+                is_programs: true,
+            };
             all.push((entry.record.payload(), first, named));
         }
     }
@@ -222,7 +229,7 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
         let entry = &outcome.ledger.entries()[number];
         let (name, controller) = (format!("others {hop}"), "various".to_owned());
         let life = entry.first.map_or(least, |first| life(entry, first));
-        named.push(Named { name, controller, direction, number, life, is_sum: true });
+        named.push(Named { name, controller, direction, number, life, is_programs: false });
     }
     named
 }

@@ -71,6 +71,7 @@ fn run(seconds: u64) -> (u64, allocator::Usage) {
                 sampling,
                 tracked: 2,
                 end: Some(end),
+                linger: Span::ZERO,
                 mtu: Bytes(1500),
                 join: true,
             };

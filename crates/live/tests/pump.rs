@@ -59,7 +59,16 @@ fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left
         let work = scope.spawn(|| {
             let sampling = Sampling { spacing: Span::ms(20), warmup: Time::ZERO, points: 100, gauges: None };
             let (scenario, clock) = (&scenario, Clock::start());
-            let course = Course { scenario, clock, sampling, tracked: 2, end: None, mtu: Bytes(1500), join: true };
+            let course = Course {
+                scenario,
+                clock,
+                sampling,
+                tracked: 2,
+                end: None,
+                linger: Span::ZERO,
+                mtu: Bytes(1500),
+                join: true,
+            };
             let path = Path::new(scenario, &[0], &[Way { hops: vec![0], tail: Span::ZERO }], course.mtu, sampling);
             let (sender, receiver) = ([10, 1, 0, 1].into(), [10, 2, 0, 1].into());
             let flow = Declaration { sender, receiver, there: Some(0), back: None };

@@ -106,7 +106,7 @@ impl CommandLine {
     }
 
     /// Does it say how long the flow lasts?
-    pub(crate) fn says_duration(&self) -> bool {
+    pub fn says_duration(&self) -> bool {
         self.words.iter().flatten().any(|piece| *piece == Piece::Place(Place::Duration))
     }
 }

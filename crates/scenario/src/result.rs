@@ -1,9 +1,11 @@
 //! What a run leaves behind.
 pub mod folder;
+mod routes;
 pub mod summary;
 mod table;
 
 pub use folder::{ResultError, Stored};
+pub use routes::{Jain, Routes};
 pub use summary::Summary;
 
 /// `summary.json`, to the byte; also what `--json` prints.

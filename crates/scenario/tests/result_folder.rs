@@ -63,6 +63,8 @@ fn result() -> RunResult {
         lost_packets: 10,
         completion_s: Some(Completion { count: 3, ..Completion::default() }),
         verdicts: None,
+        route: None,
+        active: None,
     };
     let summary = Summary {
         name: "t".into(),

@@ -2,10 +2,10 @@
 use crate::host::{Flow, ReturnPipe, Transport};
 use crate::world::{Segment, World};
 use narrows_core::Time;
-use narrows_scenario::result::summary::{Cost, Fairness, FlowSummary};
+use narrows_scenario::result::Routes;
+use narrows_scenario::result::summary::{Cost, FlowSummary};
 use narrows_scenario::{RunResult, Scenario, Summary};
 use narrows_world::record::hop::capacity;
-use narrows_world::record::jain;
 
 /// Gathers the figures, series and distributions.
 pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
@@ -34,7 +34,7 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
             flow_summary(flow, name, &controller, (world.warmup, world.end), fair)
         })
         .collect();
-    let fairness = Fairness { jain: jain(flows.iter().map(|flow| flow.goodput_mbit)) };
+    let fairness = Routes::of(Some(scenario)).fairness(&flows);
     let packets = world.hops.iter().map(|hop| hop.record.sent_ever()).sum();
     let cost = Cost { packets, events: world.handled, wall_s: 0.0, packets_per_s: 0.0, peak_bytes };
     let (mut series, mut cdfs) = (Vec::new(), Vec::new());

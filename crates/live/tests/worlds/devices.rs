@@ -75,8 +75,16 @@ impl Sides {
         let scenario = Scenario::parse(&text, "devices.toml", std::path::Path::new("")).unwrap();
         let sampling = Sampling { spacing: Span::ms(100), warmup: Time::ZERO, points: 100, gauges: None };
         let clock = Clock::start();
-        let course =
-            Course { scenario: &scenario, clock, sampling, tracked: 10, end: None, mtu: Bytes(1500), join: true };
+        let course = Course {
+            scenario: &scenario,
+            clock,
+            sampling,
+            tracked: 10,
+            end: None,
+            linger: Span::ZERO,
+            mtu: Bytes(1500),
+            join: true,
+        };
         let direction = |hops: &[usize]| {
             let way = Way { hops: (0..hops.len() as u16).collect(), tail: Span::ZERO };
             Direction {

@@ -1,7 +1,7 @@
 //! Flows that programs make: what they are told, how they end, and what stays when a run does not end well.
 use super::Test;
 use super::harness::{fails, flow, hop, run, run_with, scenario};
-use super::roles::{SEND, SERVE};
+use super::roles::{ANSWER, SEND, SERVE};
 use narrows_core::Time;
 use narrows_live::sandbox::Status;
 use narrows_live::{Family, LiveError, Options};
@@ -12,6 +12,7 @@ pub(super) const TESTS: &[Test] = &[
     ("programs_at_both_ends", programs_at_both_ends),
     ("iperf3_has_what_the_link_carries", iperf3_has_what_the_link_carries),
     ("places_are_filled_in", places_are_filled_in),
+    ("a_program_has_time_to_end_after_its_duration", a_program_has_time_to_end_after_its_duration),
     ("a_program_that_fails_fails_the_run", a_program_that_fails_fails_the_run),
     ("a_server_that_fails_fails_the_run", a_server_that_fails_fails_the_run),
     ("a_program_that_is_not_there_is_named", a_program_that_is_not_there_is_named),
@@ -79,6 +80,24 @@ fn places_are_filled_in() {
     let line = format!("sh -c 'echo {{peer}} {{duration}} {{n}} {{{{}}}} > {}'", into.display());
     run("1200ms", &command(&line, "start = \"100ms\""));
     assert_eq!(fs::read_to_string(&into).unwrap(), "10.2.0.1 1 0 {}\n");
+}
+
+/// A program that is told its duration has something to send when it is over, as iperf3 has its results. It used to be
+/// interrupted at that moment, and its packets went nowhere. What passes after the end is not counted.
+fn a_program_has_time_to_end_after_its_duration() {
+    let me = std::env::current_exe().unwrap().display().to_string();
+    let into = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("afterwards");
+    let _ = fs::remove_file(&into);
+    let line =
+        format!("sh -c 'sleep {{duration}}; sleep 0.3; {me} {SEND} {{peer}} 5000 2 && echo sent > {}'", into.display());
+    let result = run("1s", &command(&line, &format!("server = '''{me} {ANSWER} 5000'''")));
+    assert_eq!(fs::read_to_string(&into).unwrap_or_default(), "sent\n");
+    assert_eq!((hop(&result, "link").packets, flow(&result, "program").goodput_mbit), (0, 0.0), "{result:?}");
+    none_is_left(ANSWER);
+    // One that is not told its duration is interrupted when its time is over.
+    let _ = fs::remove_file(&into);
+    run("300ms", &command(&format!("sh -c 'sleep 0.8; echo sent > {}'", into.display()), ""));
+    assert!(!into.exists());
 }
 
 fn program_error(error: LiveError) -> (String, String, Status) {

@@ -9,11 +9,13 @@ use std::time::Duration;
 pub(super) const SERVE: &str = "play-serve";
 /// `send PEER BYTES PORT`: a transfer over a connection of its own, again and again.
 pub(super) const SEND: &str = "play-send";
+/// Serves under a name of its own, so that tests at the same time can tell whose processes are left.
+pub(super) const ANSWER: &str = "play-answer";
 
 /// Plays a role, if the arguments name one.
 pub(super) fn play(args: &[String]) -> Option<ExitCode> {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [SERVE, port] => serve(port),
+        [SERVE | ANSWER, port] => serve(port),
         [SEND, peer, port, times] => send(peer, port, times.parse().unwrap()),
         _ => return None,
     }

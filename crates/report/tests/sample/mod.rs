@@ -139,6 +139,8 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
             found_s: Some(0.8),
             changes: 3,
         }),
+        route: None,
+        active: None,
     };
     Summary {
         name: "100mbit, 50ms, cubic".into(),

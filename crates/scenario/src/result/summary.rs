@@ -110,6 +110,12 @@ pub struct FlowSummary {
     pub completion_s: Option<Completion>,
     /// Verdicts of a detector, as shares of time; null without one.
     pub verdicts: Option<Verdicts>,
+    /// The hops that its data cross, of a flow that was found as it came; left out where the scenario says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Vec<String>>,
+    /// Share of the measured time in which its payload arrived, in steps of a quarter of a second; of programs' flows only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<f64>,
 }
 
 /// Round-trip times, ms.
@@ -165,7 +171,8 @@ pub struct Verdicts {
 /// Between flows.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Fairness {
-    /// Jain's index of the flows' goodputs; 1 when all are equal.
+    /// Jain's index of the goodputs of bulk flows that share a hop, at the hop where it is least; 1 when all are equal, and
+    /// where no hop has two.
     pub jain: f64,
 }
 

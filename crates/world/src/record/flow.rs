@@ -225,6 +225,8 @@ impl FlowRecord {
             lost_packets: self.lost,
             completion_s: distributions.and_then(|d| Some(d.completions.as_ref()?.completion_s())),
             verdicts: None,
+            route: None,
+            active: None,
         }
     }
 

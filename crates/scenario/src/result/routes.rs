@@ -1,0 +1,236 @@
+//! Which hops the flows of a result cross, and which of these flows one figure may be made of.
+//!
+//! A mean RTT or an index of fairness needs flows that are *alike* and have a hop in common. Alike are **bulk flows**: those
+//! that always have data to send, for at least half of the measured time. Their demand exceeds any share, so that what they get
+//! is the network's doing.
+//! - A flow of a scenario is one if its traffic is `bulk` and its start and stop leave it so much time.
+//! - A program's flow, or one that was found as it came, is one if it is TCP and its payload arrived in at least half of the
+//!   quarters of a second. A connection that only carries commands, or a look-up of a name, is none.
+use super::summary::{Fairness, FlowSummary};
+use crate::model::{Flow, Scenario, Start};
+use crate::traffic::Traffic;
+use narrows_core::Time;
+use std::collections::HashMap;
+
+/// Share of the measured time in which a bulk flow sends, at least.
+const MOST_OF_THE_TIME: f64 = 0.5;
+
+/// The flows of a scenario, by their names in results.
+pub struct Routes<'a> {
+    scenario: Option<&'a Scenario>,
+    groups: HashMap<&'a str, &'a Flow>,
+}
+
+impl<'a> Routes<'a> {
+    /// Of this scenario; without one, every flow is taken to cross every hop.
+    pub fn of(scenario: Option<&'a Scenario>) -> Routes<'a> {
+        let groups = scenario.map_or(&[][..], |scenario| &scenario.flows).iter();
+        Routes { scenario, groups: groups.map(|group| (group.name.as_str(), group)).collect() }
+    }
+
+    /// The hops that a flow's data cross, by name and in order; `None` if that is not known.
+    pub fn route(&self, flow: &'a FlowSummary) -> Option<Vec<&'a str>> {
+        match &flow.route {
+            Some(route) => Some(route.iter().map(String::as_str).collect()),
+            None => {
+                let group = self.group(&flow.name)?;
+                let mut hops = group.route.clone();
+                hops.extend(group.subflow_route.iter().filter(|hop| !group.route.contains(hop)));
+                Some(self.names(&hops))
+            }
+        }
+    }
+
+    /// The hops that its acknowledgments cross.
+    pub fn back(&self, flow: &FlowSummary) -> Vec<&'a str> {
+        self.group(&flow.name).map_or_else(Vec::new, |group| self.names(&group.back))
+    }
+
+    /// Do a flow's data cross this hop?
+    pub fn crosses(&self, flow: &'a FlowSummary, hop: &str) -> bool {
+        self.route(flow).is_none_or(|route| route.contains(&hop))
+    }
+
+    /// Is it a bulk flow?
+    pub fn is_bulk(&self, flow: &FlowSummary) -> bool {
+        match (self.scenario, self.group(&flow.name)) {
+            (Some(scenario), Some(group)) if group.command.is_none() => {
+                matches!(group.traffic, Traffic::Bulk(_)) && lasts(group, scenario)
+            }
+            (Some(_), _) => {
+                let is_tcp = flow.rtt_ms.is_some() || flow.name.starts_with("tcp ");
+                is_tcp && flow.active.is_some_and(|active| active >= MOST_OF_THE_TIME)
+            }
+            // What the summary alone tells.
+            (None, _) => flow.completion_s.is_none() && flow.controller != "none",
+        }
+    }
+
+    /// Of flows with a hop in common, those that are alike: the bulk flows; if there is none, all that have an RTT if they are
+    /// of one kind.
+    pub fn alike(&self, flows: &[&'a FlowSummary]) -> Vec<&'a FlowSummary> {
+        let bulk: Vec<&FlowSummary> = flows.iter().copied().filter(|flow| self.is_bulk(flow)).collect();
+        if !bulk.is_empty() {
+            return bulk;
+        }
+        let timed: Vec<&FlowSummary> = flows.iter().copied().filter(|flow| flow.rtt_ms.is_some()).collect();
+        let same = timed.windows(2).all(|pair| self.kind(pair[0]) == self.kind(pair[1]));
+        if same { timed } else { Vec::new() }
+    }
+
+    /// Jain's index of the bulk flows' goodputs at the hop that shares them out least evenly; 1 if no hop has two.
+    pub fn fairness(&self, flows: &'a [FlowSummary]) -> Fairness {
+        let mut hops: HashMap<&str, Jain> = HashMap::new();
+        for flow in flows.iter().filter(|flow| self.is_bulk(flow)) {
+            for hop in self.route(flow).unwrap_or_default() {
+                hops.entry(hop).or_default().add(flow.goodput_mbit);
+            }
+        }
+        Fairness { jain: hops.values().filter_map(Jain::index).fold(1.0, f64::min) }
+    }
+
+    fn group(&self, flow: &str) -> Option<&'a Flow> {
+        let single = self.groups.get(flow).filter(|group| group.count == 1);
+        let member = || self.groups.get(flow.rsplit_once('.')?.0).filter(|group| group.count > 1);
+        single.or_else(member).copied()
+    }
+
+    fn names(&self, hops: &[usize]) -> Vec<&'a str> {
+        let all = self.scenario.map_or(&[][..], |scenario| &scenario.hops);
+        hops.iter().filter_map(|&hop| Some(all.get(hop)?.name.as_str())).collect()
+    }
+
+    /// What a flow carries: traffic and transport, a program, or a protocol.
+    fn kind(&self, flow: &'a FlowSummary) -> (&'a str, &'a str) {
+        match self.group(&flow.name) {
+            Some(Flow { command: Some(command), .. }) => (command.client.program(), ""),
+            Some(group) => (group.traffic.name(), group.transport.name()),
+            None => (flow.name.split(' ').next().unwrap_or_default(), ""),
+        }
+    }
+}
+
+/// Does a group's last flow start, and its first stop, so that each sends for most of the measured time?
+fn lasts(group: &Flow, scenario: &Scenario) -> bool {
+    let (warmup, end) = (Time::ZERO + scenario.warmup, Time::ZERO + scenario.duration);
+    let (Start::At(start) | Start::Uniform(_, start)) = group.start;
+    let life = group.stop.min(end).since(start.max(warmup));
+    life.as_secs_f64() >= MOST_OF_THE_TIME * end.since(warmup).as_secs_f64()
+}
+
+/// Jain's fairness index, (Σx)² ÷ (n·Σx²), of what was added.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Jain {
+    n: u32,
+    sum: f64,
+    squares: f64,
+}
+
+impl Jain {
+    /// One more goodput.
+    pub fn add(&mut self, goodput: f64) {
+        self.n += 1;
+        self.sum += goodput;
+        self.squares += goodput * goodput;
+    }
+
+    /// The index: 1 when all are equal, 1/n when one has everything; `None` of fewer than two, 1 of nothing but zeros.
+    pub fn index(&self) -> Option<f64> {
+        let index = if self.squares == 0.0 { 1.0 } else { self.sum * self.sum / (f64::from(self.n) * self.squares) };
+        (self.n > 1).then_some(index)
+    }
+}
+
+impl FromIterator<f64> for Jain {
+    fn from_iter<I: IntoIterator<Item = f64>>(goodputs: I) -> Jain {
+        let mut jain = Jain::default();
+        goodputs.into_iter().for_each(|goodput| jain.add(goodput));
+        jain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn jain_is_one_for_equals_and_one_nth_for_a_monopoly() {
+        let index = |goodputs: &[f64]| goodputs.iter().copied().collect::<Jain>().index();
+        assert_eq!(index(&[3.0, 3.0, 3.0]), Some(1.0));
+        assert_eq!(index(&[0.0, 0.0, 5.0, 0.0]), Some(0.25));
+        assert_eq!(index(&[0.0, 0.0]), Some(1.0));
+        assert_eq!((index(&[4.0]), index(&[])), (None, None));
+    }
+
+    fn scenario(flows: &str) -> Scenario {
+        let text = format!(
+            "duration = \"20s\"\nwarmup = \"4s\"\n[[hop]]\nname = \"a\"\nrate = \"9mbit\"\nqueue = \"fifo\"\n[[hop]]\nname = \"b\"\n\
+             rate = \"9mbit\"\nqueue = \"fifo\"\n{flows}"
+        );
+        Scenario::parse(&text, "s.toml", Path::new("")).expect("it is legal")
+    }
+
+    fn group(name: &str, more: &str) -> String {
+        format!("[[flow]]\nname = \"{name}\"\nrtt = \"20ms\"\n{more}\n")
+    }
+
+    fn flow(name: &str, goodput_mbit: f64) -> FlowSummary {
+        FlowSummary { name: name.into(), controller: "cubic".into(), goodput_mbit, ..FlowSummary::default() }
+    }
+
+    #[test]
+    fn only_bulk_flows_at_one_hop_are_held_against_each_other() {
+        let scenario = scenario(
+            &[
+                group("long", "route = [\"a\", \"b\"]"),
+                group("near", "count = 2\nroute = [\"a\"]"),
+                group("far", "route = [\"b\"]"),
+                group("talk", "traffic = \"thin\"\nroute = [\"a\"]"),
+                group("late", "route = [\"a\"]\nstart = \"13s\""),
+            ]
+            .concat(),
+        );
+        let flows = [("long", 3.0), ("near.0", 3.0), ("near.1", 3.0), ("far", 6.0), ("talk", 0.1), ("late", 0.2)];
+        let flows = flows.map(|(name, goodput)| flow(name, goodput));
+        let routes = Routes::of(Some(&scenario));
+        let bulk: Vec<bool> = flows.iter().map(|flow| routes.is_bulk(flow)).collect();
+        assert_eq!(bulk, [true, true, true, true, false, false]);
+        assert_eq!(routes.route(&flows[0]), Some(vec!["a", "b"]));
+        assert!(routes.crosses(&flows[1], "a") && !routes.crosses(&flows[1], "b"));
+        // At a all have the same; at b 3 and 6: 81 ÷ (2 · 45).
+        assert_eq!(routes.fairness(&flows), Fairness { jain: 0.9 });
+        assert_eq!(routes.fairness(&flows[3..]), Fairness { jain: 1.0 }, "no two at one hop");
+    }
+
+    #[test]
+    fn what_only_carries_commands_is_no_bulk_flow() {
+        let scenario = scenario(&group("shell", "command = \"iperf3 -c {peer}\"\nroute = [\"a\"]"));
+        let found = |name: &str, active: f64| FlowSummary {
+            route: Some(vec!["a".into()]),
+            active: Some(active),
+            ..flow(name, 1.0)
+        };
+        let flows = [
+            found("tcp 10.0.0.1:5000 > 10.0.0.2:5201", 0.03),
+            found("tcp 10.0.0.1:5001 > 10.0.0.2:5201", 0.98),
+            found("udp 10.0.0.1:4000 > 10.0.0.2:53", 0.9),
+        ];
+        let routes = Routes::of(Some(&scenario));
+        let shown: Vec<&FlowSummary> = flows.iter().collect();
+        assert_eq!(routes.alike(&shown), [&flows[1]]);
+        assert_eq!(routes.fairness(&flows), Fairness { jain: 1.0 });
+    }
+
+    #[test]
+    fn flows_of_one_kind_are_alike_where_nothing_is_bulk() {
+        let thin = "traffic = \"thin\"\nroute = [\"a\"]";
+        let scenario =
+            scenario(&[group("x", thin), group("y", thin), group("z", "traffic = \"web\"\nroute = [\"a\"]")].concat());
+        let mut flows = ["x", "y", "z"].map(|name| flow(name, 1.0));
+        flows.iter_mut().for_each(|flow| flow.rtt_ms = Some(Default::default()));
+        let routes = Routes::of(Some(&scenario));
+        let of = |n: usize| routes.alike(&flows[..n].iter().collect::<Vec<_>>()).len();
+        assert_eq!((of(2), of(3)), (2, 0));
+    }
+}
