@@ -1,7 +1,9 @@
 //! Results side by side: one group per queue, one run per seed.
 use crate::aggregate::{self, Weighted};
+use narrows_scenario::result::Routes;
 use narrows_scenario::result::summary::{FlowSummary, HopSummary};
 use narrows_scenario::{RunResult, Scenario};
+use std::collections::HashSet;
 
 /// A run as it was stored.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,6 +41,10 @@ pub enum Source {
     Hop(String),
     /// All flows together.
     AllFlows,
+    /// The flows whose data cross a hop, by its name.
+    At(String),
+    /// The same; if no data cross it, the flows whose acknowledgments do.
+    Through(String),
     /// The flows of one group together: `cubic` for `cubic.0`, `cubic.1`.
     FlowGroup(String),
     /// A flow, by name.
@@ -51,19 +57,56 @@ impl Run {
         self.result.summary.hops.iter().find(|hop| hop.name == name)
     }
 
+    /// Which hops its flows cross.
+    pub fn routes(&self) -> Routes<'_> {
+        Routes::of(self.scenario.as_ref())
+    }
+
     /// The flows that `source` stands for.
     pub fn flows(&self, source: &Source) -> Vec<&FlowSummary> {
         let mut flows = self.result.summary.flows.iter();
         match source {
             // Names are unique; there may be very many.
             Source::Flow(name) => flows.find(|flow| flow.name == *name).into_iter().collect(),
+            Source::At(hop) => {
+                let routes = self.routes();
+                flows.filter(|flow| routes.crosses(flow, hop)).collect()
+            }
+            Source::Through(hop) => {
+                let there = self.flows(&Source::At(hop.clone()));
+                let routes = self.routes();
+                let back = || flows.filter(|flow| routes.back(flow).contains(&hop.as_str())).collect();
+                if there.is_empty() { back() } else { there }
+            }
             source => flows.filter(|flow| source.has_flow(&flow.name)).collect(),
+        }
+    }
+
+    /// Those of the flows that `source` stands for of which one figure may be made: they are alike, and share a hop. Flows
+    /// that are chosen by name are.
+    pub fn alike(&self, source: &Source) -> Vec<&FlowSummary> {
+        let (flows, routes) = (self.flows(source), self.routes());
+        match source {
+            Source::FlowGroup(_) | Source::Flow(_) => flows,
+            Source::Hop(_) | Source::At(_) | Source::Through(_) => routes.alike(&flows),
+            Source::AllFlows => {
+                let alike = routes.alike(&flows);
+                let mut hops = self.result.summary.hops.iter();
+                let shared = hops.any(|hop| alike.iter().all(|flow| routes.crosses(flow, &hop.name)));
+                if shared { alike } else { Vec::new() }
+            }
         }
     }
 
     /// A quantity over time: of several flows together, their sum for windows and throughput, else their mean.
     pub fn series(&self, source: &Source, metric: &str) -> Option<Vec<(f64, f64)>> {
-        let found = self.result.series.iter().filter(|s| s.metric == metric && source.has(&s.source));
+        self.series_at(None, source, metric)
+    }
+
+    /// The same; of what disciplines know of flows, only what this hop's knows.
+    pub fn series_at(&self, hop: Option<&str>, source: &Source, metric: &str) -> Option<Vec<(f64, f64)>> {
+        let is_meant = self.names(hop, source);
+        let found = self.result.series.iter().filter(|s| s.metric == metric && is_meant(&s.source));
         let each: Vec<&[(f64, f64)]> = found.map(|s| s.points.as_slice()).collect();
         Some(aggregate::over_time(&each, aggregate::adds_up(metric))).filter(|points| !points.is_empty())
     }
@@ -75,10 +118,26 @@ impl Run {
                 name.strip_prefix(FLOW).and_then(|name| self.result.summary.flows.iter().find(|f| f.name == name));
             flow.map_or(1.0, |flow| flow.throughput_mbit)
         };
-        let found = self.result.cdfs.iter().filter(|c| c.metric == metric && source.has(&c.source));
+        let is_meant = self.names(None, source);
+        let found = self.result.cdfs.iter().filter(|c| c.metric == metric && is_meant(&c.source));
         let each: Vec<Weighted<'_>> =
             found.map(|c| Weighted { points: &c.points, weight: weight(&c.source) }).collect();
         Some(aggregate::mixture(&each)).filter(|points| !points.is_empty())
+    }
+
+    /// Does `source` stand for what results call so?
+    fn names<'a>(&'a self, hop: Option<&'a str>, source: &'a Source) -> Box<dyn Fn(&str) -> bool + 'a> {
+        let is_here = move |name: &str| match (hop, name.strip_prefix(HOP).and_then(|name| name.split_once('/'))) {
+            (Some(hop), Some((at, _))) => at == hop,
+            _ => true,
+        };
+        match source {
+            Source::At(_) | Source::Through(_) => {
+                let flows: HashSet<&str> = self.flows(source).into_iter().map(|flow| flow.name.as_str()).collect();
+                Box::new(move |name| is_here(name) && flow_of(name).is_some_and(|flow| flows.contains(flow)))
+            }
+            source => Box::new(move |name| is_here(name) && source.has(name)),
+        }
     }
 }
 
@@ -93,7 +152,7 @@ impl Source {
 
     fn has_flow(&self, flow: &str) -> bool {
         match self {
-            Source::Hop(_) => false,
+            Source::Hop(_) | Source::At(_) | Source::Through(_) => false,
             Source::AllFlows => true,
             Source::FlowGroup(group) => flow_group(flow) == group,
             Source::Flow(name) => flow == name,
@@ -226,7 +285,7 @@ pub(crate) fn flow_of(source: &str) -> Option<&str> {
 
 /// The first of equals, in order.
 pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     names.filter(|name| seen.insert(*name)).collect()
 }
 

@@ -215,10 +215,14 @@ fn parts(group: &Group) -> Vec<(String, Source)> {
     let hops = group.hops().into_iter().map(|hop| (hop.to_owned(), Source::Hop(hop.to_owned())));
     let (kinds, flows) = (group.flow_groups(), group.flows().len());
     let all = (flows > 1).then(|| ("all flows".to_owned(), Source::AllFlows));
+    // Flows with different routes are held together only where they meet.
+    let several = flows > 1 && group.hops().len() > 1;
+    let at = group.hops().into_iter().filter(|_| several);
+    let at = at.map(|hop| (format!("flows at {hop}"), Source::At(hop.to_owned())));
     // One kind of several flows is all flows.
     let shown = kinds.len() > 1 || flows == 1;
     let kinds = kinds.into_iter().filter(|_| shown);
-    hops.chain(all).chain(kinds.map(|kind| (kind.to_owned(), Source::FlowGroup(kind.to_owned())))).collect()
+    hops.chain(at).chain(all).chain(kinds.map(|kind| (kind.to_owned(), Source::FlowGroup(kind.to_owned())))).collect()
 }
 
 /// `fifo`, `fifo → codel`.
@@ -272,7 +276,9 @@ fn signed(value: f64, decimals: usize) -> String {
 fn figures(source: &Source) -> Vec<Figure> {
     match source {
         Source::Hop(_) => [HOP, LOSSES].concat(),
-        Source::AllFlows => [FLOWS, REPAIRS, COMPLETIONS, FAIRNESS, VERDICTS].concat(),
+        Source::AllFlows | Source::At(_) | Source::Through(_) => {
+            [FLOWS, REPAIRS, COMPLETIONS, FAIRNESS, VERDICTS].concat()
+        }
         Source::FlowGroup(_) | Source::Flow(_) => [FLOWS, REPAIRS, COMPLETIONS, VERDICTS].concat(),
     }
 }
@@ -284,7 +290,7 @@ fn change(figure: &Figure, source: &Source, a: &Group, b: &Group, paired: bool) 
             Source::Hop(name) => Some(run.hop(name)?),
             _ => None,
         };
-        (figure.read)(&Scope { summary: &run.result.summary, hop, flows: run.flows(source) })
+        (figure.read)(&Scope::of(run, hop, Some(source)))
     };
     let first = Estimate::of(a.draws().iter().filter_map(read));
     let second = Estimate::of(b.draws().iter().filter_map(read));

@@ -1,5 +1,7 @@
 //! The figures that tables, pages and differences share: each is defined once, with its unit and how it is read off a run.
+use crate::comparison::{Run, Source};
 use narrows_scenario::Summary;
+use narrows_scenario::result::Jain;
 use narrows_scenario::result::summary::{FlowSummary, HopSummary, RttQuantiles, Verdicts};
 
 /// Where a figure is read: a hop and some of the flows of a run.
@@ -11,6 +13,24 @@ pub struct Scope<'a> {
     pub hop: Option<&'a HopSummary>,
     /// The flows, for figures of flows.
     pub flows: Vec<&'a FlowSummary>,
+    /// Those of them that a mean RTT may be taken of: alike, and with a hop in common.
+    pub alike: Vec<&'a FlowSummary>,
+    /// Jain's index of those that compete: the bulk flows among them. None of fewer than two.
+    pub jain: Option<f64>,
+}
+
+impl<'a> Scope<'a> {
+    /// The hop and the flows of a run that a figure is about.
+    pub fn of(run: &'a Run, hop: Option<&'a HopSummary>, flows: Option<&Source>) -> Scope<'a> {
+        let summary = &run.result.summary;
+        let Some(source) = flows else {
+            return Scope { summary, hop, flows: Vec::new(), alike: Vec::new(), jain: None };
+        };
+        let (alike, routes) = (run.alike(source), run.routes());
+        let bulk = alike.iter().filter(|flow| routes.is_bulk(flow));
+        let jain = bulk.map(|flow| flow.goodput_mbit).collect::<Jain>().index();
+        Scope { summary, hop, flows: run.flows(source), alike, jain }
+    }
 }
 
 /// A figure of a run.
@@ -52,8 +72,6 @@ pub enum Shown {
     IfAny,
     /// There, if any row has it.
     IfThere,
-    /// There, if there are several flows.
-    SeveralFlows,
     /// Only in differences.
     InDifferences,
 }
@@ -109,10 +127,10 @@ pub const HOP: &[Figure] = figures! {
 
 /// Figures of flows together.
 pub const FLOWS: &[Figure] = figures! {
-    "RTT", "mean", "ms", Real, Always, |s| mean_rtt(&s.flows);
-    "RTT", "p50", "ms", Real, InDifferences, |s| worst_rtt(&s.flows, |rtt| rtt.p50);
-    "RTT", "p95", "ms", Real, InDifferences, |s| worst_rtt(&s.flows, |rtt| rtt.p95);
-    "RTT", "p99", "ms", Real, Always, |s| worst_rtt(&s.flows, |rtt| rtt.p99);
+    "RTT", "mean", "ms", Real, Always, |s| mean_rtt(&s.alike);
+    "RTT", "p50", "ms", Real, InDifferences, |s| worst_rtt(&s.alike, |rtt| rtt.p50);
+    "RTT", "p95", "ms", Real, InDifferences, |s| worst_rtt(&s.alike, |rtt| rtt.p95);
+    "RTT", "p99", "ms", Real, Always, |s| worst_rtt(&s.alike, |rtt| rtt.p99);
     "goodput", "", "Mbit/s", Real, Always, |s| sum(&s.flows, |flow| flow.goodput_mbit);
 };
 
@@ -131,7 +149,7 @@ pub const REPAIRS: &[Figure] = figures! {
 
 /// Between flows.
 pub const FAIRNESS: &[Figure] = figures! {
-    "Jain", "", "", Index, SeveralFlows, |s| Some(s.summary.fairness.jain);
+    "Jain", "", "", Index, IfThere, |s| s.jain;
 };
 
 /// Of transfers that end.

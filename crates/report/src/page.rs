@@ -29,6 +29,7 @@ pub fn render(comparison: &Comparison) -> Result<String, String> {
         flow_count: comparison.flows().len(),
         most_flows: MOST_FLOWS,
         drops: DropTable::of(comparison),
+        focus: comparison.focus().filter(|_| comparison.hops().len() > 1),
         runs: comparison.most_runs(),
         has_intervals: comparison.groups.iter().any(|group| group.draws().len() > 1),
         notes: notes(comparison),
@@ -55,6 +56,8 @@ struct Page<'a> {
     flow_count: usize,
     most_flows: usize,
     drops: Option<DropTable>,
+    /// The hop that the delays and utilisations are of, where there are several.
+    focus: Option<&'a str>,
     runs: usize,
     /// Are there independent runs to estimate an interval from?
     has_intervals: bool,

@@ -2,7 +2,7 @@
 //!
 //! The drawing library rounds to whole pixels and measures no fonts, so figures are drawn four times as large and shown at
 //! their size through the view box: lines stay smooth, bytes stay the same on every machine.
-use crate::comparison::{Comparison, Group, Source};
+use crate::comparison::{Comparison, Group, Run, Source};
 use crate::palette::{self, Paint};
 use crate::thin;
 use narrows_scenario::Series;
@@ -11,6 +11,7 @@ use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// What a figure shows.
@@ -90,26 +91,39 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 impl Plot {
     /// The figure as SVG, from the first run of every group; `None` when no group has the quantity.
     pub fn draw(&self, comparison: &Comparison) -> Option<Result<String, String>> {
-        let source = if self.of_hop { Source::Hop(comparison.focus()?.to_owned()) } else { Source::AllFlows };
+        let hop = comparison.focus().filter(|_| comparison.hops().len() > 1);
+        let source = match hop {
+            _ if self.of_hop => Source::Hop(comparison.focus()?.to_owned()),
+            Some(hop) => Source::Through(hop.to_owned()),
+            None => Source::AllFlows,
+        };
         let line = |(i, group): (usize, &'_ Group)| {
             let points = self.points(group, &source).filter(|points| !points.is_empty())?;
             Some(Line { label: comparison.groups.get(i)?.label.as_str(), paint: palette::paint(i), points })
         };
         let lines: Vec<Line<'_>> = comparison.groups.iter().enumerate().filter_map(line).collect();
         let end = comparison.runs().map(|run| run.result.summary.duration_s).fold(0.0, f64::max);
-        let several = |[before, after]: [&str; 2]| match self.flows(comparison) {
+        let several = |[before, after]: [&str; 2]| match self.flows(comparison, &source) {
             0 | 1 => None,
             n => Some(format!("{before}{n}{after}")),
         };
         let axis = self.of_flows.and_then(several).unwrap_or_else(|| self.axis.to_owned());
+        // Of several hops a figure shows one, and the flows that cross it.
+        let axis = hop.map_or(axis.clone(), |hop| axis.replacen(" (", &format!(" at {hop} ("), 1));
         let drawing = Drawing { plot: self, axis, lines, end };
         (!drawing.lines.is_empty()).then(|| drawing.render().map_err(|error| error.to_string()))
     }
 
     /// How many flows have the quantity.
-    fn flows(&self, comparison: &Comparison) -> usize {
-        let is_flow = |s: &&Series| s.metric == self.metric && s.source.starts_with("flow:");
-        comparison.runs().map(|run| run.result.series.iter().filter(is_flow).count()).max().unwrap_or(0)
+    fn flows(&self, comparison: &Comparison, source: &Source) -> usize {
+        let of_run = |run: &Run| {
+            let names: HashSet<&str> = run.flows(source).into_iter().map(|flow| flow.name.as_str()).collect();
+            let is_meant = |s: &&Series| {
+                s.metric == self.metric && s.source.strip_prefix("flow:").is_some_and(|name| names.contains(name))
+            };
+            run.result.series.iter().filter(is_meant).count()
+        };
+        comparison.runs().map(of_run).max().unwrap_or(0)
     }
 
     fn points(&self, group: &Group, source: &Source) -> Option<Vec<(f64, f64)>> {

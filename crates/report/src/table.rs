@@ -2,6 +2,7 @@
 use crate::comparison::{Comparison, Group, Run, Source, flow_group};
 use crate::estimate::Estimate;
 use crate::figure::{COMPLETIONS, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS};
+use narrows_scenario::result::summary::FlowSummary;
 use std::collections::HashMap;
 
 /// Rows of figures.
@@ -45,7 +46,8 @@ struct Subject {
 }
 
 impl Table {
-    /// The table of queues: a row per group; where there are several hops, a row for each and one for the flows.
+    /// The table of queues: a row per group; where there are several hops, a row for each with the flows that cross it, and
+    /// one for all flows.
     pub fn of_queues(comparison: &Comparison) -> Table {
         let hops = comparison.hops();
         let several = hops.len() > 1;
@@ -53,34 +55,33 @@ impl Table {
         let alone = several && comparison.groups.len() == 1;
         let heads = match (several, alone) {
             (true, true) => vec!["hop", "queue"],
-            (true, false) => vec!["queue", "hop"],
+            (true, false) => vec![CONFIGURATION, "hop", "queue"],
             (false, _) => vec!["queue"],
         };
-        let names = |group: &Group, hop: &str| match (several, alone) {
-            (true, true) => vec![hop.to_owned(), group.queue_at(hop)],
-            (true, false) => vec![group.label.clone(), hop.to_owned()],
+        let names = |group: &Group, part: &str, queue: String| match (several, alone) {
+            (true, true) => vec![part.to_owned(), queue],
+            (true, false) => vec![group.label.clone(), part.to_owned(), queue],
             (false, _) => vec![group.label.clone()],
         };
         let subjects = |group: &Group| -> Vec<Subject> {
             let subject = |&hop: &&str| Subject {
-                heads: names(group, hop),
+                heads: names(group, hop, group.queue_at(hop)),
                 hop: Some(hop.to_owned()),
-                flows: (!several).then_some(Source::AllFlows),
+                flows: Some(if several { Source::At(hop.to_owned()) } else { Source::AllFlows }),
             };
-            // Where there are several hops, what the flows make of them belongs to none.
-            let flows = || {
-                let label = "all flows".to_owned();
-                let heads = if alone { vec![label, String::new()] } else { vec![group.label.clone(), label] };
-                Subject { heads, hop: None, flows: Some(Source::AllFlows) }
+            let all = || Subject {
+                heads: names(group, "all flows", String::new()),
+                hop: None,
+                flows: Some(Source::AllFlows),
             };
-            hops.iter().map(subject).chain(several.then(flows)).collect()
+            hops.iter().map(subject).chain(several.then(all)).collect()
         };
         let figures = [HOP, FLOWS, LOSSES, REPAIRS, FAIRNESS, VERDICTS].concat();
         let figures = figures.into_iter().filter(|f| f.of != "timeouts").collect();
         Table::new(comparison, heads, figures, subjects)
     }
 
-    /// The table of flow groups; `None` when there is only one. Of very many, those with the most goodput.
+    /// The table of flow groups; `None` when there is only one. Of very many, those with the most goodput, most first.
     pub fn of_flow_groups(comparison: &Comparison) -> Option<Table> {
         let all = comparison.flow_groups();
         let groups = largest(comparison, &all);
@@ -92,35 +93,40 @@ impl Table {
                 n => format!("{group} ×{n}"),
             }
         };
+        let columns = FlowColumns::of(comparison);
         let subjects = |of: &Group| -> Vec<Subject> {
-            let subject = |&group: &&str| Subject {
-                heads: vec![of.label.clone(), label(group)],
-                hop: None,
-                flows: Some(Source::FlowGroup(group.to_owned())),
+            let subject = |&group: &&str| {
+                let found = of.runs.iter().flat_map(|run| &run.result.summary.flows);
+                let first = found.clone().find(|flow| flow_group(&flow.name) == group);
+                let route = first.map_or_else(String::new, |flow| route(of, flow));
+                let heads = columns.cells(of, vec![label(group)], route);
+                Subject { heads, hop: None, flows: Some(Source::FlowGroup(group.to_owned())) }
             };
             groups.iter().map(subject).collect()
         };
         let finite = comparison.runs().flat_map(|run| &run.result.summary.flows).any(|f| f.completion_s.is_some());
         let figures = [FLOWS, REPAIRS, COMPLETIONS, VERDICTS].concat();
-        (groups.len() > 1 || finite).then(|| Table::new(comparison, vec!["queue", head], figures, subjects))
+        (groups.len() > 1 || finite).then(|| Table::new(comparison, columns.heads(&[head]), figures, subjects))
     }
 
     /// The table of single flows, the first `limit` of every run.
     pub fn of_flows(comparison: &Comparison, limit: usize) -> Table {
         let mut flows = comparison.flows();
         flows.truncate(limit);
+        let columns = FlowColumns::of(comparison);
         let subjects = |of: &Group| -> Vec<Subject> {
             let subject = |&flow: &&str| {
                 let found = of.runs.iter().flat_map(|run| &run.result.summary.flows).find(|f| f.name == flow);
                 let controller = found.map_or(String::new(), |flow| flow.controller.clone());
-                let heads = vec![of.label.clone(), flow.to_owned(), controller];
+                let route = found.map_or_else(String::new, |flow| route(of, flow));
+                let heads = columns.cells(of, vec![flow.to_owned(), controller], route);
                 Subject { heads, hop: None, flows: Some(Source::Flow(flow.to_owned())) }
             };
             flows.iter().map(subject).collect()
         };
         let figures =
             [&FLOWS[4..], &FLOW[..1], &FLOW[1..2], &FLOWS[..4], &FLOW[2..], REPAIRS, COMPLETIONS, VERDICTS].concat();
-        Table::new(comparison, vec!["queue", "flow", "controller"], figures, subjects)
+        Table::new(comparison, columns.heads(&["flow", "controller"]), figures, subjects)
     }
 
     fn new(
@@ -136,7 +142,6 @@ impl Table {
                 rows.push(Row { group, heads: subject.heads, cells });
             }
         }
-        let several_flows = comparison.flows().len() > 1;
         let keep: Vec<bool> = figures
             .iter()
             .enumerate()
@@ -144,7 +149,6 @@ impl Table {
                 Shown::Always => true,
                 Shown::IfThere => rows.iter().any(|row| row.cells[i].is_some()),
                 Shown::IfAny => rows.iter().any(|row| row.cells[i].is_some_and(|e| e.mean != 0.0)),
-                Shown::SeveralFlows => several_flows,
                 Shown::InDifferences => false,
             })
             .collect();
@@ -170,7 +174,7 @@ impl Column {
 /// Groups of flows that one table shows.
 const MOST_GROUPS: usize = 16;
 
-/// The groups with the most goodput, in the order in which they are.
+/// The groups with the most goodput, most first; all in the order in which they are, if they are few.
 fn largest<'a>(comparison: &Comparison, groups: &[&'a str]) -> Vec<&'a str> {
     if groups.len() <= MOST_GROUPS {
         return groups.to_vec();
@@ -179,12 +183,60 @@ fn largest<'a>(comparison: &Comparison, groups: &[&'a str]) -> Vec<&'a str> {
     for flow in comparison.runs().flat_map(|run| &run.result.summary.flows) {
         *goodputs.entry(flow_group(&flow.name)).or_default() += flow.goodput_mbit;
     }
-    let mut ranked: Vec<(usize, f64)> =
-        groups.iter().map(|&group| goodputs.get(group).copied().unwrap_or(0.0)).enumerate().collect();
+    let mut ranked: Vec<(&str, f64)> =
+        groups.iter().map(|&group| (group, goodputs.get(group).copied().unwrap_or(0.0))).collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
     ranked.truncate(MOST_GROUPS);
-    ranked.sort_by_key(|&(index, _)| index);
-    ranked.into_iter().map(|(index, _)| groups[index]).collect()
+    ranked.into_iter().map(|(group, _)| group).collect()
+}
+
+/// The leading columns of tables of flows. With one hop a group's name is the queue that they cross. With several hops each
+/// flow shows its own route.
+struct FlowColumns {
+    several_groups: bool,
+    several_hops: bool,
+}
+
+impl FlowColumns {
+    fn of(comparison: &Comparison) -> FlowColumns {
+        FlowColumns { several_groups: comparison.groups.len() > 1, several_hops: comparison.hops().len() > 1 }
+    }
+
+    fn heads(&self, flow: &[&'static str]) -> Vec<&'static str> {
+        match (self.several_hops, self.several_groups) {
+            (false, _) => [&["queue"], flow].concat(),
+            (true, false) => [flow, &["route"]].concat(),
+            (true, true) => [&[CONFIGURATION], flow, &["route"]].concat(),
+        }
+    }
+
+    fn cells(&self, group: &Group, mut flow: Vec<String>, route: String) -> Vec<String> {
+        if self.several_groups || !self.several_hops {
+            flow.insert(0, group.label.clone());
+        }
+        if self.several_hops {
+            flow.push(route);
+        }
+        flow
+    }
+}
+
+/// What tells groups apart that have several hops: their queue at one of them.
+const CONFIGURATION: &str = "configuration";
+
+/// The hops that a flow crosses with their queues: `core (fifo), edge (cake); back uplink (fifo)`.
+fn route(of: &Group, flow: &FlowSummary) -> String {
+    let Some(run) = of.first() else { return String::new() };
+    let routes = run.routes();
+    let names = |hops: Vec<&str>| {
+        let hops: Vec<String> = hops.iter().map(|hop| format!("{hop} ({})", of.queue_at(hop))).collect();
+        hops.join(", ")
+    };
+    let there = names(routes.route(flow).unwrap_or_default());
+    match routes.back(flow) {
+        back if back.is_empty() => there,
+        back => format!("{there}; back {}", names(back)),
+    }
 }
 
 /// A figure over the runs of a group.
@@ -194,11 +246,7 @@ fn estimate(figure: &Figure, group: &Group, subject: &Subject) -> Option<Estimat
             Some(name) => Some(run.hop(name)?),
             None => None,
         };
-        let flows = subject.flows.as_ref().map_or_else(Vec::new, |flows| run.flows(flows));
-        let about_flows = subject.flows.is_some();
-        // Jain's index belongs to the row that carries the flows.
-        let value = (figure.read)(&Scope { summary: &run.result.summary, hop, flows })?;
-        (about_flows || figure.shown != Shown::SeveralFlows).then_some(value)
+        (figure.read)(&Scope::of(run, hop, subject.flows.as_ref()))
     };
     Estimate::of(group.draws().iter().filter_map(read))
 }

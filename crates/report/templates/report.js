@@ -26,24 +26,30 @@
     return { ink: of("--ink"), soft: of("--soft"), line: of("--line"), ground: of("--ground"), card: of("--card") };
   };
 
+  // Of several hops each has queues of its own, and the flows that cross it.
+  const several = data.hops.length > 1;
+  const here = () => data.hops.indexOf(state.hop);
+  const isHere = (thing) => !several || !thing.at || thing.at.includes(here());
+  const labelOf = (group) => (several ? group.at[here()] : group.label);
+
   // What has a colour of its own: groups, or the flows of a single group laid over each other.
   function entities() {
     const each = state.flow === "each" && data.groups.length === 1;
-    const flows = data.flows.filter((f) => f.id.startsWith("flow:"));
+    const flows = data.flows.filter((f) => f.id.startsWith("flow:") && isHere(f));
     return each
       ? flows.map((f, i) => ({ key: f.id, label: f.label, paint: data.paints[i % data.paints.length] }))
-      : data.groups.map((g, i) => ({ key: "group-" + i, label: g.label, paint: g.paint }));
+      : data.groups.map((g, i) => ({ key: "group-" + i, label: labelOf(g), paint: g.paint }));
   }
 
   // What belongs to no single flow while flows have the colours: grey.
-  const whole = (g) => ({ key: "whole", label: data.groups[g].label, paint: data.paints[6] });
+  const whole = (g) => ({ key: "whole", label: labelOf(data.groups[g]), paint: data.paints[6] });
 
   // Whose lines a chart shows.
   function isShown(line, panel) {
     if (line.r !== state.run || line.m !== panel.metric) return false;
     const together = state.flow === "all";
     if (panel.hop && (together || !panel.flow)) return line.s === "hop:" + state.hop;
-    return state.flow === "each" ? line.s.startsWith("flow:") : line.s === state.flow;
+    return isHere(line) && (state.flow === "each" ? line.s.startsWith("flow:") : line.s === state.flow);
   }
 
   function traces(lines, panel, axes, shape) {
@@ -182,7 +188,7 @@
 
   // Do the medians differ so much that a linear axis would hide some?
   function wide() {
-    const medians = data.curves.filter((c) => c.s.startsWith("hop:")).map((c) => data.xs[c.x][c.y.findIndex((y) => y >= 0.5)]).filter((v) => v > 0);
+    const medians = data.curves.filter((c) => c.s === "hop:" + data.hops[data.focus]).map((c) => data.xs[c.x][c.y.findIndex((y) => y >= 0.5)]).filter((v) => v > 0);
     return medians.length > 1 && Math.max(...medians) > 6 * Math.min(...medians);
   }
 
@@ -259,7 +265,8 @@
   function drawLegend() {
     const legend = element("legend"), all = entities();
     // Buttons stay in place while the names do: the second click of a double click must meet the same one.
-    if ([...legend.children].map((b) => b.dataset.key).join("\n") !== all.map((e) => e.key).join("\n")) {
+    const named = (of) => of.join("\n");
+    if (named([...legend.children].map((b) => b.dataset.key + b.textContent)) !== named(all.map((e) => e.key + e.label))) {
       legend.replaceChildren(...all.map((entity) => legendButton(entity, all)));
     }
     all.forEach((entity, i) => {
@@ -319,7 +326,14 @@
     const select = element(id);
     select.replaceChildren(...options.map(([value, label]) => new Option(label, value, false, value === chosen)));
     element(id + "-choice").hidden = options.length < 2;
-    select.addEventListener("change", () => { set(select.value); draw(); });
+    select.onchange = () => { set(select.value); draw(); };
+  }
+
+  // The flows that cross the chosen hop.
+  function chooseFlows() {
+    const found = data.flows.filter(isHere);
+    if (!found.some((f) => f.id === state.flow)) state.flow = "all";
+    choice("flow", found.map((f) => [f.id, f.label]), state.flow, (v) => { state.flow = v; state.hidden.clear(); state.alone = null; });
   }
 
   function draw() {
@@ -330,8 +344,8 @@
     drawBalance();
   }
 
-  choice("hop", data.hops.map((h) => [h, h]), state.hop, (v) => { state.hop = v; });
-  choice("flow", data.flows.map((f) => [f.id, f.label]), "all", (v) => { state.flow = v; state.hidden.clear(); state.alone = null; });
+  choice("hop", data.hops.map((h) => [h, h]), state.hop, (v) => { state.hop = v; chooseFlows(); });
+  chooseFlows();
   choice("run", data.runs.map((r, i) => [String(i), r]), "0", (v) => { state.run = Number(v); });
   element("log").checked = state.log;
   element("log").addEventListener("change", (event) => { state.log = event.target.checked; drawCdfs(); });

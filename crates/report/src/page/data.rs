@@ -35,6 +35,9 @@ pub(super) struct Data<'a> {
 #[derive(Serialize)]
 struct GroupData<'a> {
     label: &'a str,
+    /// What it is called at each hop, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    at: Vec<String>,
     paint: PaintData,
 }
 
@@ -50,6 +53,9 @@ struct PaintData {
 struct Choice {
     id: String,
     label: String,
+    /// The hops that they cross, by index, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    at: Vec<usize>,
 }
 
 /// A chart.
@@ -75,6 +81,9 @@ struct Line {
     s: String,
     /// The metric.
     m: String,
+    /// Where there are several hops and it is about flows: the hops at which it is shown, by index.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    at: Vec<usize>,
     /// Index of its x coordinates.
     x: usize,
     y: Vec<f64>,
@@ -90,8 +99,9 @@ struct Balance {
 
 impl<'a> Data<'a> {
     pub(super) fn of(comparison: &'a Comparison) -> Data<'a> {
-        let sources = sources(comparison);
         let hops = comparison.hops();
+        let crossed = crossed(comparison);
+        let sources = sources(comparison, &crossed);
         let focus = comparison.focus().and_then(|name| hops.iter().position(|hop| *hop == name)).unwrap_or(0);
         let first = comparison.runs().next().map(|run| &run.result.summary);
         let series =
@@ -100,14 +110,14 @@ impl<'a> Data<'a> {
         let mut data = Data {
             groups: (0..)
                 .zip(&comparison.groups)
-                .map(|(i, g)| GroupData { label: &g.label, paint: paint(i) })
+                .map(|(i, g)| GroupData { label: &g.label, at: labels(comparison, i), paint: paint(i) })
                 .collect(),
             paints: (0..28).map(paint).collect(),
             runs: Vec::new(),
             capacity: hops.iter().map(|hop| capacity(comparison, hop)).collect(),
             hops,
             focus,
-            flows: choices(comparison),
+            flows: choices(comparison, &crossed),
             series,
             cdfs,
             xs: Vec::new(),
@@ -122,7 +132,7 @@ impl<'a> Data<'a> {
     }
 
     /// As many runs as the page has room for, at least the first of every group.
-    fn add_lines(&mut self, comparison: &Comparison, sources: &[(String, Source)]) {
+    fn add_lines(&mut self, comparison: &Comparison, sources: &[Shown]) {
         let per_run = comparison.groups.len() * sources.len() * self.series.len().max(1);
         let runs = (POINTS / (FEWEST * per_run.max(1))).clamp(1, comparison.most_runs().max(1));
         let limit = (POINTS / (per_run * runs).max(1)).clamp(FEWEST, MOST);
@@ -135,20 +145,30 @@ impl<'a> Data<'a> {
                 if g == 0 {
                     self.runs.push(format!("seed {}", run.result.summary.seed));
                 }
-                for (id, source) in sources {
+                for shown in sources {
                     // Room is short only where there are many flows, each with lines of its own.
-                    let limit = if matches!(source, Source::Flow(_)) { limit } else { MOST };
-                    for panel in &self.series {
-                        let points = run.series(source, &panel.metric).map(|points| thin::series(&points, limit));
-                        let (Some(points), s, m) = (points, id.clone(), panel.metric.clone()) else { continue };
+                    let limit = if matches!(shown.source, Source::Flow(_)) { limit } else { MOST };
+                    let hop = shown.at.and_then(|at| self.hops.get(at)).copied();
+                    let mut add = |lines: &mut Vec<Line>, metric: &str, points: Vec<(f64, f64)>| {
                         let (x, y) = coordinates(&points, &mut self.xs, &mut known);
-                        self.lines.push(Line { g, r, s, m, x, y });
+                        let (s, m) = (shown.id.clone(), metric.to_owned());
+                        // Flows that cross several hops have one line for all of them.
+                        let same = |line: &&mut Line| line.x == x && line.s == s && line.m == m && line.y == y;
+                        let of_run = lines.iter_mut().rev().take_while(|line| (line.g, line.r) == (g, r));
+                        match of_run.into_iter().find(same) {
+                            Some(line) => line.at.extend(shown.at),
+                            None => lines.push(Line { g, r, s, m, at: shown.at.into_iter().collect(), x, y }),
+                        }
+                    };
+                    for panel in &self.series {
+                        if let Some(points) = run.series_at(hop, &shown.source, &panel.metric) {
+                            add(&mut self.lines, &panel.metric, thin::series(&points, limit));
+                        }
                     }
                     for panel in &self.cdfs {
-                        let points = run.cdf(source, &panel.metric).map(|points| thin::cdf(&points, CDF_STEPS));
-                        let (Some(points), s, m) = (points, id.clone(), panel.metric.clone()) else { continue };
-                        let (x, y) = coordinates(&points, &mut self.xs, &mut known);
-                        self.curves.push(Line { g, r, s, m, x, y });
+                        if let Some(points) = run.cdf(&shown.source, &panel.metric) {
+                            add(&mut self.curves, &panel.metric, thin::cdf(&points, CDF_STEPS));
+                        }
                     }
                 }
             }
@@ -156,20 +176,92 @@ impl<'a> Data<'a> {
     }
 }
 
-/// Every hop; all flows, groups of flows and single flows as far as there are several.
-fn sources(comparison: &Comparison) -> Vec<(String, Source)> {
-    let hops = comparison.hops().into_iter().map(|hop| (format!("hop:{hop}"), Source::Hop(hop.to_owned())));
-    let groups = comparison.flow_groups();
-    let flows = recorded(comparison);
-    let mut out: Vec<(String, Source)> = hops.collect();
-    out.push(("all".to_owned(), Source::AllFlows));
+/// Lines of one source.
+struct Shown {
+    /// As the page calls it.
+    id: String,
+    source: Source,
+    /// The hop at which it is shown, where there are several and it is about flows.
+    at: Option<usize>,
+}
+
+/// What a group is called at each hop: by its queue there, if that tells it from the others.
+fn labels(comparison: &Comparison, group: usize) -> Vec<String> {
+    let hops = comparison.hops();
+    let at = |hop: &&str| {
+        let queues: Vec<String> = comparison.groups.iter().map(|group| group.queue_at(hop)).collect();
+        let queue = queues[group].clone();
+        let label = &comparison.groups[group].label;
+        match queues.iter().filter(|other| **other == queue).count() {
+            1 => queue,
+            _ if *label == queue => queue,
+            _ => format!("{label}: {queue}"),
+        }
+    };
+    if hops.len() > 1 { hops.iter().map(at).collect() } else { Vec::new() }
+}
+
+/// The hops at which each flow is shown, by index; empty where there is only one.
+fn crossed(comparison: &Comparison) -> HashMap<&str, Vec<usize>> {
+    let hops = comparison.hops();
+    let mut crossed: HashMap<&str, Vec<usize>> = HashMap::new();
+    if hops.len() < 2 {
+        return crossed;
+    }
+    for run in comparison.runs() {
+        for (index, hop) in hops.iter().enumerate() {
+            for flow in run.flows(&Source::Through((*hop).to_owned())) {
+                let at = crossed.entry(flow.name.as_str()).or_default();
+                if !at.contains(&index) {
+                    at.push(index);
+                }
+            }
+        }
+    }
+    crossed
+}
+
+/// Every hop; all flows, groups of flows and single flows as far as there are several. Of several hops each has the flows
+/// that cross it.
+fn sources(comparison: &Comparison, crossed: &HashMap<&str, Vec<usize>>) -> Vec<Shown> {
+    let hops = comparison.hops();
+    let of_hop = |hop: &&str| Shown { id: format!("hop:{hop}"), source: Source::Hop((*hop).to_owned()), at: None };
+    let mut out: Vec<Shown> = hops.iter().map(of_hop).collect();
+    let all = |source, at| Shown { id: "all".to_owned(), source, at };
+    match hops.as_slice() {
+        [] | [_] => out.push(all(Source::AllFlows, None)),
+        hops => {
+            let through = |(at, hop): (usize, &&str)| all(Source::Through((*hop).to_owned()), Some(at));
+            out.extend(hops.iter().enumerate().map(through));
+        }
+    }
+    let (groups, flows) = (comparison.flow_groups(), recorded(comparison));
+    let mut add = |id: String, source: Source, at: &[usize]| match at {
+        [] if hops.len() > 1 => {}
+        [] => out.push(Shown { id, source, at: None }),
+        at => out.extend(at.iter().map(|&at| Shown { id: id.clone(), source: source.clone(), at: Some(at) })),
+    };
     if groups.len() > 1 {
-        out.extend(groups.iter().map(|&g| (format!("group:{g}"), Source::FlowGroup(g.to_owned()))));
+        for group in groups {
+            add(format!("group:{group}"), Source::FlowGroup(group.to_owned()), &hops_of_group(crossed, group));
+        }
     }
     if flows.len() > 1 {
-        out.extend(flows.iter().map(|&f| (format!("flow:{f}"), Source::Flow(f.to_owned()))));
+        for flow in flows {
+            let at = crossed.get(flow).map_or(&[][..], Vec::as_slice);
+            add(format!("flow:{flow}"), Source::Flow(flow.to_owned()), at);
+        }
     }
     out
+}
+
+/// Where any flow of a group is shown.
+fn hops_of_group(crossed: &HashMap<&str, Vec<usize>>, group: &str) -> Vec<usize> {
+    let of_group = crossed.iter().filter(|(flow, _)| flow_group(flow) == group);
+    let mut hops: Vec<usize> = of_group.flat_map(|(_, hops)| hops.iter().copied()).collect();
+    hops.sort_unstable();
+    hops.dedup();
+    hops
 }
 
 /// Flows with series of their own.
@@ -181,30 +273,40 @@ fn recorded(comparison: &Comparison) -> Vec<&str> {
     comparison.flows().into_iter().filter(|flow| known.contains(flow)).collect()
 }
 
-fn choices(comparison: &Comparison) -> Vec<Choice> {
+fn choices(comparison: &Comparison, crossed: &HashMap<&str, Vec<usize>>) -> Vec<Choice> {
     let (flows, groups) = (recorded(comparison), comparison.flow_groups());
-    let choice = |id: String, label: String| Choice { id, label };
-    // Of very many flows only the first have series of their own.
-    let together = match flows.len() < comparison.flows().len() {
-        true => format!("{} recorded flows together", flows.len()),
-        false => "all flows together".to_owned(),
+    let everywhere: Vec<usize> = match comparison.hops().len() {
+        0 | 1 => Vec::new(),
+        several => (0..several).collect(),
     };
-    let mut out = vec![choice("all".to_owned(), together)];
+    // Of very many flows only the first have series of their own.
+    let together = match (flows.len() < comparison.flows().len(), everywhere.is_empty()) {
+        (true, true) => format!("{} recorded flows together", flows.len()),
+        (true, false) => "recorded flows through it, together".to_owned(),
+        (false, true) => "all flows together".to_owned(),
+        (false, false) => "flows through it, together".to_owned(),
+    };
+    let mut out = vec![Choice { id: "all".to_owned(), label: together, at: everywhere.clone() }];
     if flows.len() < 2 {
         return out;
     }
     if flows.len() <= EACH {
-        out.push(choice("each".to_owned(), "each flow".to_owned()));
+        out.push(Choice { id: "each".to_owned(), label: "each flow".to_owned(), at: everywhere });
     }
     if groups.len() > 1 {
         for &group in &groups {
             let n = flows.iter().filter(|flow| flow_group(flow) == group).count();
             if n > 1 {
-                out.push(choice(format!("group:{group}"), format!("{group}, {n} together")));
+                let (id, label) = (format!("group:{group}"), format!("{group}, {n} together"));
+                out.push(Choice { id, label, at: hops_of_group(crossed, group) });
             }
         }
     }
-    out.extend(flows.iter().map(|flow| choice(format!("flow:{flow}"), (*flow).to_owned())));
+    let of_flow = |flow: &&str| {
+        let at = crossed.get(flow).cloned().unwrap_or_default();
+        Choice { id: format!("flow:{flow}"), label: (*flow).to_owned(), at }
+    };
+    out.extend(flows.iter().map(of_flow));
     out
 }
 

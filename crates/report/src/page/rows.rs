@@ -1,5 +1,5 @@
 //! Tables as the page's template wants them: text, widths and colours, nothing left to compute.
-use crate::comparison::{Comparison, distinct};
+use crate::comparison::{Comparison, Group, distinct};
 use crate::table::{Column, Row, Table};
 
 /// A table of figures.
@@ -70,56 +70,65 @@ impl HtmlTable {
     }
 }
 
-/// Drops by reason: means over the runs of a group, at all hops.
+/// Drops by reason at each hop: means over the runs of a group.
 pub(super) struct DropTable {
+    /// Titles of the leading columns.
+    pub(super) heads: Vec<&'static str>,
     pub(super) reasons: Vec<String>,
     pub(super) rows: Vec<DropRow>,
 }
 
-/// A group's drops.
+/// A group's drops at a hop.
 pub(super) struct DropRow {
     pub(super) group: usize,
+    /// Does a group start here?
+    pub(super) fresh: bool,
     pub(super) label: String,
+    pub(super) heads: Vec<String>,
     pub(super) cells: Vec<HtmlCell>,
 }
 
 impl DropTable {
     /// `None` when nothing was dropped.
     pub(super) fn of(comparison: &Comparison) -> Option<DropTable> {
-        let hops = || comparison.runs().flat_map(|run| &run.result.summary.hops);
-        let names = distinct(hops().flat_map(|hop| hop.drops.by_reason.keys().map(String::as_str)));
+        let all = || comparison.runs().flat_map(|run| &run.result.summary.hops);
         // In the order of their numbers; a reason that this version does not know comes last.
-        let mut reasons = names.clone();
+        let mut reasons = distinct(all().flat_map(|hop| hop.drops.by_reason.keys().map(String::as_str)));
         let rank = |name: &str| narrows_core::DropReason::ALL.iter().position(|r| r.name() == name);
         reasons.sort_by_key(|name| rank(name).unwrap_or(usize::MAX));
-        let mean = |group: &crate::Group, reason: &str| {
-            let hops = group.runs.iter().flat_map(|run| &run.result.summary.hops);
-            let total: u64 = hops.filter_map(|hop| hop.drops.by_reason.get(reason)).sum();
+        let hops = comparison.hops();
+        let mean = |group: &Group, hop: &str, reason: &str| {
+            let at = group.runs.iter().filter_map(|run| run.hop(hop));
+            let total: u64 = at.filter_map(|hop| hop.drops.by_reason.get(reason)).sum();
             total as f64 / group.runs.len().max(1) as f64
         };
-        let largest =
-            comparison.groups.iter().flat_map(|g| reasons.iter().map(move |r| mean(g, r))).fold(0.0, f64::max);
-        let alone = comparison.groups.len() < 2;
-        let row = |(i, group): (usize, &crate::Group)| DropRow {
-            group: i,
-            label: group.label.clone(),
-            cells: reasons
-                .iter()
-                .map(|reason| {
-                    let value = mean(group, reason);
-                    let decimals = usize::from(value.fract() != 0.0 && value < 100.0);
-                    let text = if value == 0.0 { "–".to_owned() } else { grouped(&format!("{value:.decimals$}")) };
-                    HtmlCell {
-                        mean: text,
-                        half_width: String::new(),
-                        bar: if alone { 0 } else { percent(value, largest) },
-                    }
-                })
-                .collect(),
+        let places = || comparison.groups.iter().enumerate().flat_map(|g| hops.iter().map(move |hop| (g, *hop)));
+        let of_place = |group: &Group, hop: &str| reasons.iter().map(|r| mean(group, hop, r)).collect::<Vec<f64>>();
+        let largest = places().flat_map(|((_, group), hop)| of_place(group, hop)).fold(0.0, f64::max);
+        let (several, alone) = (hops.len() > 1, comparison.groups.len() * hops.len() < 2);
+        let row = |((i, group), hop): ((usize, &Group), &str)| {
+            let cell = |value: f64| {
+                let decimals = usize::from(value.fract() != 0.0 && value < 100.0);
+                let mean = if value == 0.0 { "–".to_owned() } else { grouped(&format!("{value:.decimals$}")) };
+                HtmlCell { mean, half_width: String::new(), bar: if alone { 0 } else { percent(value, largest) } }
+            };
+            // A group is called by its queue at one hop; drops are those of the queue where they happened.
+            let (label, heads) = match (several, comparison.groups.len()) {
+                (false, _) => (group.label.clone(), vec![]),
+                (true, 1) => (hop.to_owned(), vec![group.queue_at(hop)]),
+                (true, _) => (group.label.clone(), vec![hop.to_owned(), group.queue_at(hop)]),
+            };
+            let fresh = comparison.groups.len() == 1 || hops.first() == Some(&hop);
+            DropRow { group: i, fresh, label, heads, cells: of_place(group, hop).into_iter().map(cell).collect() }
         };
-        let rows = comparison.groups.iter().enumerate().map(row).collect();
-        (!reasons.is_empty())
-            .then(|| DropTable { reasons: reasons.iter().map(|r| r.replace('_', " ")).collect(), rows })
+        let heads = match (several, comparison.groups.len()) {
+            (false, _) => vec!["queue"],
+            (true, 1) => vec!["hop", "queue"],
+            (true, _) => vec!["configuration", "hop", "queue"],
+        };
+        let rows = places().map(row).collect();
+        let readable = reasons.iter().map(|reason| reason.replace('_', " ")).collect();
+        (!reasons.is_empty()).then_some(DropTable { heads, reasons: readable, rows })
     }
 }
 
