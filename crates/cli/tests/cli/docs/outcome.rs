@@ -147,16 +147,24 @@ fn same_text(expected: &str, printed: &str, figures: Figures) -> bool {
         })
 }
 
-/// What the page should say: `printed`, with lines left out where `expected` leaves them out.
+/// What the page should say: `printed`, with lines left out where `expected` leaves them out. A line that stays is found again by
+/// its words; where they have changed too much for that, the page keeps what comes before its first `…`.
 pub(super) fn rewritten(expected: &[&str], printed: &[&str]) -> Vec<String> {
-    let own = |lines: &[&str]| lines.iter().map(|line| line.to_string()).collect();
+    let own = |lines: &[&str]| lines.iter().map(|line| line.to_string()).collect::<Vec<_>>();
     let Some(cut) = expected.iter().position(|line| line.trim() == ANY) else { return own(printed) };
-    let kept = cut.min(printed.len());
-    let mut lines: Vec<String> = own(&printed[..kept]);
-    lines.push(ANY.to_string());
-    // What is kept after the last `…` is as many lines from the end.
-    let after = expected.iter().rev().take_while(|line| line.trim() != ANY).count();
-    lines.extend(printed[kept.max(printed.len().saturating_sub(after))..].iter().map(|line| line.to_string()));
+    let (mut lines, mut rest) = (Vec::new(), printed);
+    for line in expected {
+        if line.trim() == ANY {
+            lines.push(ANY.to_string());
+            continue;
+        }
+        let Some(found) = rest.iter().position(|other| same_line(line, other, Figures::Any)) else {
+            return own(&printed[..cut.min(printed.len())]).into_iter().chain([ANY.to_string()]).collect();
+        };
+        // What a line leaves out it goes on leaving out.
+        lines.push(if line.contains(ANY) { line.to_string() } else { rest[found].to_string() });
+        rest = &rest[found + 1..];
+    }
     lines
 }
 
@@ -193,7 +201,8 @@ fn figures_are_within_what_a_block_allows() {
 #[test]
 fn what_is_recorded_leaves_out_what_was_left_out() {
     let lines = |text: &'static str| text.lines().collect::<Vec<_>>();
-    assert_eq!(rewritten(&lines("a\n…\nz"), &lines("A\nB\nC\nZ")), ["A", "…", "Z"]);
-    assert_eq!(rewritten(&lines("a\n…"), &lines("A\nB")), ["A", "…"]);
+    assert_eq!(rewritten(&lines("a\n…\nz 1"), &lines("a\nb\nc\nz 2")), ["a", "…", "z 2"]);
+    assert_eq!(rewritten(&lines("…\nport … 1\n…"), &lines("a\nport 7 1\nb")), ["…", "port … 1", "…"]);
+    assert_eq!(rewritten(&lines("a\n…\nz"), &lines("A\nB")), ["A", "…"]);
     assert_eq!(rewritten(&lines("a"), &lines("A\nB")), ["A", "B"]);
 }
