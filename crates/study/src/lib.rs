@@ -9,14 +9,19 @@ mod measure;
 mod model;
 mod report;
 mod rows;
+mod score;
 
 pub use cells::Cell;
 pub use model::{Effort, Level, Metric, Study, StudyError};
 pub use report::Report;
 pub use rows::{Entry, Row};
+pub use score::{Rule, Score};
 
 /// The studies that the program carries: paper, file, text.
 const EMBEDDED: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/studies.rs"));
+
+/// The file of a paper's rule.
+const RULE: &str = "score.toml";
 
 /// Every paper that has studies, by name.
 pub fn papers() -> Vec<&'static str> {
@@ -27,6 +32,12 @@ pub fn papers() -> Vec<&'static str> {
 
 /// The studies of a paper, in the order of their files' names.
 pub fn studies(paper: &str) -> Result<Vec<Study>, StudyError> {
-    let of_paper = EMBEDDED.iter().filter(|(name, ..)| *name == paper);
+    let of_paper = EMBEDDED.iter().filter(|(name, file, _)| *name == paper && *file != RULE);
     of_paper.map(|(paper, file, text)| Study::parse(text, &format!("experiments/{paper}/{file}"))).collect()
+}
+
+/// How near a paper's figures have to be met; `None` for studies of our own.
+pub fn rule(paper: &str) -> Result<Option<Rule>, StudyError> {
+    let found = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == RULE);
+    found.map(|(paper, file, text)| Rule::parse(text, &format!("experiments/{paper}/{file}"))).transpose()
 }

@@ -1,6 +1,7 @@
 //! From runs to rows: what the runs of a cell, or of pooled cells, come to.
 use crate::cells::Cell;
 use crate::model::{Elsewhere, Metric, Study, wanted};
+use crate::score::Claim;
 use narrows_report::{Estimate, Quartiles};
 use serde::Serialize;
 use toml::Value;
@@ -38,6 +39,9 @@ pub struct Entry {
     pub runs: usize,
     /// Measured less published, where a number was published.
     pub difference: Option<f64>,
+    /// What was published, as a figure or a bound.
+    #[serde(skip)]
+    pub(crate) claim: Option<Claim>,
 }
 
 /// What was run.
@@ -82,6 +86,7 @@ impl Runs<'_> {
         let published = self.study.published.iter();
         let published = published.filter(|p| members.first().is_some_and(|cell| self.study.is_at(at(cell), &p.at)));
         let published = published.filter_map(|p| p.values.get(&metric.name)).next_back();
+        let claim = published.and_then(Claim::of);
         Entry {
             metric: metric.name.clone(),
             published: published.map(|value| shown(value, metric)),
@@ -89,7 +94,8 @@ impl Runs<'_> {
             half_width: estimate.filter(|_| quartiles.is_none()).and_then(|e| e.half_width),
             quartiles,
             runs: estimate.map_or(0, |e| e.runs),
-            difference: published.and_then(number).zip(measured).map(|(published, measured)| measured - published),
+            difference: claim.and_then(Claim::figure).zip(measured).map(|(published, measured)| measured - published),
+            claim,
         }
     }
 
@@ -135,21 +141,11 @@ impl Runs<'_> {
 
 /// What was published, as it is shown.
 fn shown(value: &Value, metric: &Metric) -> String {
-    match number(value) {
+    match Claim::of(value).and_then(Claim::figure) {
         Some(n) if !value.is_str() => {
             let d = metric.decimals;
             format!("{n:.d$}")
         }
         _ => crate::model::text(value),
-    }
-}
-
-/// The number that was published; none when it is a bound.
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Integer(n) => Some(*n as f64),
-        Value::Float(x) => Some(*x),
-        Value::String(text) => text.trim_start_matches(['≈', ' ']).parse().ok(),
-        _ => None,
     }
 }

@@ -1,5 +1,5 @@
 //! Every study that the program carries: its file is right, each of its cells is a scenario that can be run.
-use narrows_study::{Level, papers, studies};
+use narrows_study::{Level, papers, rule, studies};
 
 #[test]
 fn every_cell_of_every_study_is_a_scenario() {
@@ -26,4 +26,13 @@ fn figures_are_named_once() {
         names.dedup();
         assert_eq!(names.len(), count, "{paper}");
     }
+}
+
+#[test]
+fn every_paper_says_how_near_its_figures_are_to_be_met() {
+    for paper in ["cocoa", "cp-aqm", "startup", "thin-streams", "tonopah"] {
+        let rule = rule(paper).unwrap_or_else(|error| panic!("{error}")).unwrap_or_else(|| panic!("{paper} has no rule"));
+        assert!(rule.words().starts_with("within 5 %, at least 1 %, 1 packets: "), "{}", rule.words());
+    }
+    assert_eq!(rule("league").ok().flatten(), None, "what is not published has no score");
 }

@@ -113,6 +113,9 @@ fn published_stands_beside_measured() {
     let more = report.rows()[1].entries[4].measured.expect("compared with the fifo's");
     assert!((more - 50.0 * (0.5 + 0.25 / 0.6)).abs() < 1e-9, "{more}: 50 % in one run, 41.7 % in the other");
     assert_eq!(report.broken(), Vec::<String>::new());
+    let score = report.score(&narrows_study::rule("cocoa").expect("it parses").expect("there is one"));
+    assert_eq!((score.met, score.published), (2, 4), "both goodputs of 2 flows are below 3: {:?}", score.missed);
+    assert_eq!(score.missed[1], "table 7, slow, long: use 50.0, measured 80.0");
     let sheet = report.sheet(2);
     assert_eq!(sheet.heading, "Table 7");
     assert_eq!(sheet.rows[1][..4], ["slow", "long", "50.0", "80.0 ± 63.5"]);

@@ -1,0 +1,182 @@
+//! How many of a paper's published figures are met.
+//!
+//! Each paper has one rule, in `experiments/PAPER/score.toml`, that says how near a measured figure has to be and why. A rule is
+//! written before its results are seen. Bounds that were published (`≤ 12`) are held as they stand.
+use crate::model::{Study, StudyError};
+use crate::report::Report;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use toml::Value;
+
+/// How near is near enough.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Why this near.
+    pub why: String,
+    /// As a part of the published figure.
+    pub(crate) within: f64,
+    /// But at least so much, by unit: one packet, one point.
+    #[serde(default)]
+    pub(crate) least: BTreeMap<String, f64>,
+}
+
+/// What a paper says of a figure.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Claim {
+    /// `66.5`, `≈ 98`.
+    About(f64),
+    /// `22.5–25.5`.
+    Between(f64, f64),
+    /// `≤ 12`.
+    AtMost(f64),
+    /// `< 0.001`.
+    Below(f64),
+    /// `≥ 95`.
+    AtLeast(f64),
+    /// `> 99`.
+    Above(f64),
+}
+
+/// Published figures, and how many of them are met.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Score {
+    /// Those that are met.
+    pub met: usize,
+    /// Those that were published as a figure and measured.
+    pub published: usize,
+    /// Those that are not met, in words.
+    #[serde(skip)]
+    pub missed: Vec<String>,
+}
+
+impl Rule {
+    pub(crate) fn parse(text: &str, file: &str) -> Result<Rule, StudyError> {
+        toml::from_str(text).map_err(|error| StudyError { file: file.to_owned(), message: error.to_string() })
+    }
+
+    /// The rule in a line.
+    pub fn words(&self) -> String {
+        let least: Vec<String> = self.least.iter().map(|(unit, least)| format!("{least} {unit}")).collect();
+        let or = if least.is_empty() { String::new() } else { format!(", at least {}", least.join(", ")) };
+        format!("within {} %{or}: {}", 100.0 * self.within, self.why)
+    }
+
+    pub(crate) fn meets(&self, claim: Claim, measured: f64, unit: &str) -> bool {
+        // "% of decided time" is percent.
+        let unit = unit.split(' ').next().unwrap_or_default();
+        let least = self.least.get(unit).copied().unwrap_or(0.0);
+        let near = |published: f64| (self.within * published.abs()).max(least);
+        match claim {
+            Claim::About(published) => (measured - published).abs() <= near(published),
+            Claim::Between(from, to) => (from - near(from)..=to + near(to)).contains(&measured),
+            Claim::AtMost(bound) => measured <= bound,
+            Claim::Below(bound) => measured < bound,
+            Claim::AtLeast(bound) => measured >= bound,
+            Claim::Above(bound) => measured > bound,
+        }
+    }
+}
+
+impl Claim {
+    /// `None` for words: "starves".
+    pub(crate) fn of(value: &Value) -> Option<Claim> {
+        match value {
+            Value::Integer(n) => Some(Claim::About(*n as f64)),
+            Value::Float(x) => Some(Claim::About(*x)),
+            Value::String(text) => Claim::parse(text),
+            _ => None,
+        }
+    }
+
+    fn parse(text: &str) -> Option<Claim> {
+        let number = |text: &str| text.trim().parse::<f64>().ok();
+        let kinds: [(char, fn(f64) -> Claim); 5] =
+            [('≈', Claim::About), ('≤', Claim::AtMost), ('<', Claim::Below), ('≥', Claim::AtLeast), ('>', Claim::Above)];
+        if let Some((_, claim)) = kinds.iter().find(|(sign, _)| text.starts_with(*sign)) {
+            return number(text.trim_start_matches(|c: char| !c.is_ascii_digit() && c != '-')).map(claim);
+        }
+        match text.split_once('–') {
+            Some((from, to)) => Some(Claim::Between(number(from)?, number(to)?)),
+            None => number(text).map(Claim::About),
+        }
+    }
+
+    /// The figure that a difference is taken to; none of a bound.
+    pub(crate) fn figure(self) -> Option<f64> {
+        match self {
+            Claim::About(figure) => Some(figure),
+            _ => None,
+        }
+    }
+}
+
+impl Score {
+    /// Both together.
+    pub fn and(mut self, other: Score) -> Score {
+        self.met += other.met;
+        self.published += other.published;
+        self.missed.extend(other.missed);
+        self
+    }
+}
+
+impl Report<'_> {
+    /// Every published figure against what was measured.
+    pub fn score(&self, rule: &Rule) -> Score {
+        let study: &Study = self.runs.study;
+        let mut score = Score::default();
+        for row in &self.rows {
+            for (entry, metric) in row.entries.iter().zip(&study.metrics) {
+                let Some((claim, published)) = entry.claim.zip(entry.published.as_ref()) else { continue };
+                score.published += 1;
+                if entry.measured.is_some_and(|measured| rule.meets(claim, measured, &metric.unit)) {
+                    score.met += 1;
+                    continue;
+                }
+                let place = [&[study.figure.clone()][..], &row.labels].concat().join(", ");
+                let d = metric.decimals;
+                let measured = entry.measured.map_or("not measured".to_owned(), |measured| format!("{measured:.d$}"));
+                score.missed.push(format!("{place}: {} {published}, measured {measured}", metric.name));
+            }
+        }
+        score
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(text: &str) -> Option<Claim> {
+        Claim::of(&Value::String(text.to_owned()))
+    }
+
+    #[test]
+    fn what_papers_say_is_read() {
+        assert_eq!(Claim::of(&Value::Float(66.5)), Some(Claim::About(66.5)));
+        assert_eq!(Claim::of(&Value::Integer(-3)), Some(Claim::About(-3.0)));
+        assert_eq!(claim("≈ 98"), Some(Claim::About(98.0)));
+        assert_eq!(claim("≤ 12"), Some(Claim::AtMost(12.0)));
+        assert_eq!(claim("< 0.00001"), Some(Claim::Below(0.000_01)));
+        assert_eq!(claim("> 99"), Some(Claim::Above(99.0)));
+        assert_eq!(claim("22.5–25.5"), Some(Claim::Between(22.5, 25.5)));
+        assert_eq!(claim("starves"), None);
+        assert_eq!(claim("rarely > 20"), None);
+    }
+
+    #[test]
+    fn near_is_a_part_of_the_figure_but_at_least_a_unit() {
+        let rule = Rule::parse("why = \"w\"\nwithin = 0.05\nleast = { packets = 1.0 }", "score.toml").expect("a rule");
+        let about = |published, measured, unit| rule.meets(Claim::About(published), measured, unit);
+        assert!(about(100.0, 105.0, "ms") && !about(100.0, 105.1, "ms"));
+        assert!(about(2.0, 3.0, "packets") && !about(2.0, 3.01, "packets") && !about(2.0, 3.0, "ms"));
+        let points = Rule { least: BTreeMap::from([("%".to_owned(), 1.0)]), ..rule.clone() };
+        assert!(points.meets(Claim::About(9.0), 10.0, "% of all time") && !points.meets(Claim::About(9.0), 10.0, "ms"));
+        assert!(rule.meets(Claim::Between(10.0, 20.0), 21.0, "packets"));
+        assert!(!rule.meets(Claim::AtMost(12.0), 12.01, "packets"), "a bound is held as it stands");
+        assert!(rule.meets(Claim::Above(99.0), 99.1, "%") && !rule.meets(Claim::Above(99.0), 99.0, "%"));
+        assert!(!about(100.0, f64::NAN, "ms"));
+        assert!(Rule::parse("within = 0.05", "score.toml").is_err(), "why is asked for");
+    }
+}
