@@ -23,6 +23,9 @@ pub struct Study {
     /// The axis on which its table is joined with those of the paper's other studies that name it, too.
     #[serde(default)]
     pub join: Option<String>,
+    /// Do its figures count among those that were published?
+    #[serde(default = "yes")]
+    pub(crate) scored: bool,
     /// How much is run.
     pub(crate) quick: Effort,
     pub(crate) default: Effort,
@@ -387,6 +390,10 @@ pub(crate) fn wanted(value: &Value) -> Vec<String> {
         Value::Array(several) => several.iter().map(text).collect(),
         one => vec![text(one)],
     }
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn two() -> usize {

@@ -122,11 +122,11 @@ impl Score {
 }
 
 impl Report<'_> {
-    /// Every published figure against what was measured.
+    /// Every published figure against what was measured; nothing of a study whose figures were never published.
     pub fn score(&self, rule: &Rule) -> Score {
         let study: &Study = self.runs.study;
         let mut score = Score::default();
-        for row in &self.rows {
+        for row in self.rows.iter().filter(|_| study.scored) {
             for (entry, metric) in row.entries.iter().zip(&study.metrics) {
                 let Some((claim, published)) = entry.claim.zip(entry.published.as_ref()) else { continue };
                 score.published += 1;
