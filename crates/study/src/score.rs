@@ -38,6 +38,10 @@ pub(crate) enum Claim {
     Above(f64),
 }
 
+fn number(text: &str) -> Option<f64> {
+    text.trim().parse().ok()
+}
+
 /// Published figures, and how many of them are met.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Score {
@@ -90,12 +94,19 @@ impl Claim {
     }
 
     fn parse(text: &str) -> Option<Claim> {
-        let number = |text: &str| text.trim().parse::<f64>().ok();
-        let kinds: [(char, fn(f64) -> Claim); 5] =
-            [('≈', Claim::About), ('≤', Claim::AtMost), ('<', Claim::Below), ('≥', Claim::AtLeast), ('>', Claim::Above)];
-        if let Some((_, claim)) = kinds.iter().find(|(sign, _)| text.starts_with(*sign)) {
-            return number(text.trim_start_matches(|c: char| !c.is_ascii_digit() && c != '-')).map(claim);
-        }
+        let bound = match text.chars().next()? {
+            '≈' => Claim::About,
+            '≤' => Claim::AtMost,
+            '<' => Claim::Below,
+            '≥' => Claim::AtLeast,
+            '>' => Claim::Above,
+            _ => return Claim::plain(text),
+        };
+        number(text.trim_start_matches(|c: char| !c.is_ascii_digit() && c != '-')).map(bound)
+    }
+
+    /// `66.5`, `22.5–25.5`.
+    fn plain(text: &str) -> Option<Claim> {
         match text.split_once('–') {
             Some((from, to)) => Some(Claim::Between(number(from)?, number(to)?)),
             None => number(text).map(Claim::About),

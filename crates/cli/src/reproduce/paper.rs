@@ -11,7 +11,7 @@ use crate::output::{Finished, Output, Request};
 use crate::term::{self, Paint};
 use crate::world::World;
 use narrows_report::sheet::{self, Sheet};
-use narrows_study::{Cell, Level, Report, Study};
+use narrows_study::{Cell, Level, Report, Score, Study};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -130,7 +130,13 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
             })
         })
         .collect();
-    let json = serde_json::json!({ "paper": paper, "figures": figures });
+    let mut json = serde_json::json!({ "paper": paper, "figures": figures });
+    let rule = narrows_study::rule(paper).map_err(Failure::other)?;
+    let scored = rule.map(|rule| {
+        let score = reports.iter().map(|report| report.score(&rule)).fold(Score::default(), Score::and);
+        json["score"] = serde_json::json!(score);
+        (rule, score)
+    });
     let written = output.map(|output| {
         let filled = write_out(&output, &format!("Reproducing {paper}"), &sheets, &json);
         match filled {
@@ -146,6 +152,10 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     let mut out: String = sheets.iter().map(|sheet| sheet::text(sheet, &style) + "\n").collect();
     if let Some(written) = written {
         out += &format!("{}\n", written.folder.join(narrows_report::PAGE).display());
+    }
+    if let Some((rule, score)) = scored.filter(|(_, score)| score.published > 0) {
+        out += &score.missed.iter().map(|missed| format!("not met: {missed}\n")).collect::<String>();
+        out += &format!("{} of {} published figures met, {}\n", score.met, score.published, rule.words());
     }
     let broken = reports.iter().map(|report| report.broken().len()).sum::<usize>();
     if broken > 0 {

@@ -160,3 +160,19 @@ fn live_refuses_what_it_cannot_do_before_it_asks_for_rights() {
         assert!(said.contains(expected), "{bad:?}: {expected} is not in\n{said}");
     }
 }
+
+#[test]
+fn a_reproduction_ends_with_its_score() {
+    let place = Place::new("reproduce_score");
+    let args = ["reproduce", "cocoa", "--figure", "8", "--quick"];
+    let json: Value = serde_json::from_str(&place.ok(&[&args[..], &["--json"]].concat())).expect("JSON");
+    let figure = |key: &str| json["score"][key].as_u64().expect("a number");
+    assert_eq!(figure("published"), 5, "bytes and RTT of two queues, and the gain");
+    let printed = place.ok(&args);
+    let last = format!("{} of 5 published figures met, within 5 %", figure("met"));
+    assert!(printed.contains(&last), "{last} is not in\n{printed}");
+    assert_eq!(printed.matches("\nnot met: figure 7-8, ").count() as u64, 5 - figure("met"), "{printed}");
+    // A row that was never published is shown and not counted.
+    let unpublished = place.ok(&SMALL);
+    assert!(unpublished.contains("7.31") && !unpublished.contains("published figures met"), "{unpublished}");
+}

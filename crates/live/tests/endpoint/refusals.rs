@@ -13,7 +13,10 @@ fn what_the_kernel_does_not_have_is_refused_by_name() {
         ),
         ("transport = \"quic\"", &["flow `f`", "no quic", "tcp and udp"]),
         ("transport = { kind = \"tcp\", ack_every = \"4p\" }", &["flow `f`", "ack_every = 4p", "leave it out"]),
-        ("transport = { kind = \"tcp\", receive_buffer = \"1MB\" }", &["flow `f`", "receive_buffer = ", "leave it out"]),
+        (
+            "transport = { kind = \"tcp\", receive_buffer = \"1MB\" }",
+            &["flow `f`", "receive_buffer = ", "leave it out"],
+        ),
         ("transport = { kind = \"tcp\", min_rto = \"1s\" }", &["flow `f`", "min_rto = 1000 ms"]),
         ("transport = { kind = \"tcp\", packet = \"100B\" }", &["flow `f`", "no packets under 128 B"]),
         (
