@@ -169,7 +169,7 @@ fn take_up(output: &mut Output, runs: &[Run]) -> Result<Vec<Option<Summary>>, Fa
     Ok(summaries)
 }
 
-/// What a command has left, to be printed.
+/// A published result, as it is printed.
 pub(crate) struct Shown {
     /// Where it is.
     pub(crate) folder: PathBuf,

@@ -24,7 +24,7 @@ pub(crate) struct Compare {
     /// Flows by controller or by traffic: 3xcubic,1xnew_reno,cbr:rate=5mbit
     #[arg(long, default_value = "1xcubic", allow_hyphen_values = true)]
     flows: String,
-    /// So many bulk flows, as of iperf3; instead of --flows
+    /// Number of bulk flows, as iperf3 spells it; instead of --flows
     #[arg(short = 'P', long, value_name = "N", conflicts_with = "flows", allow_hyphen_values = true)]
     parallel: Option<String>,
     /// Their congestion control [default: cubic]

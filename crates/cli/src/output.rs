@@ -38,7 +38,7 @@ pub(crate) struct OutArgs {
     pub(crate) force: bool,
 }
 
-/// What is asked for.
+/// The request: where results go, and what may be replaced.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
     /// The folder; one in `narrows-out` when `None`.
@@ -212,7 +212,7 @@ impl Output {
         &self.found
     }
 
-    /// Goes on from `finished` runs, of which `files` are on the stage; everything else there is removed.
+    /// Continues after `finished` runs. Their `files` stay on the stage; every other file there is removed.
     pub(crate) fn take_up(&mut self, finished: Finished, files: &BTreeSet<PathBuf>) -> Result<(), Failure> {
         let disk = &self.disk;
         if finished.is_empty() {

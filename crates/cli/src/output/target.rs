@@ -150,7 +150,7 @@ pub(super) fn above(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What lies in `narrows-out`.
+/// The contents of `narrows-out`.
 #[derive(Default)]
 pub(super) struct Numbers {
     /// The highest number that has been given.

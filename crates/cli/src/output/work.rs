@@ -47,7 +47,7 @@ pub(super) enum Acquired {
 }
 
 impl Work {
-    /// Makes the folder, or takes the one that another process has left. With `force` a lock that is no file is replaced.
+    /// Makes the folder, or takes over one that a dead process left. With `force`, replaces a lock that is not a file.
     pub(super) fn acquire(disk: &Disk, path: &Path, force: bool) -> Result<Acquired, Failure> {
         for _ in 0..ATTEMPTS {
             let created = disk.create_folder(path)?;

@@ -65,7 +65,7 @@ pub(super) enum Beside {
     Nothing,
     /// A TCP and a UDP stream of 100 bytes every 638 ms.
     ThinStreams,
-    /// So many UDP flows of 100 bytes every 30 ms.
+    /// A number of UDP flows, each of which sends 100 bytes every 30 ms.
     Datagrams(u32),
 }
 
