@@ -28,6 +28,12 @@ impl Study {
         picks.into_iter().map(|pick| self.cell(&pick, level)).collect()
     }
 
+    /// The scenario of a cell's run with this seed, one of so many.
+    pub fn run(&self, cell: &Cell, seed: u64, runs: u64) -> Result<Scenario, StudyError> {
+        let scenario = cell.scenario(seed)?;
+        Ok(if runs > 1 && !self.as_written { scenario.repeated() } else { scenario })
+    }
+
     fn cell(&self, pick: &[(String, Value)], level: Level) -> Result<Cell, StudyError> {
         let mut scenario = self.scenario.clone();
         for (key, value) in &self.effort(level).set {
@@ -58,7 +64,7 @@ impl Study {
 }
 
 impl Cell {
-    /// Its scenario with a seed.
+    /// Its scenario with a seed, as the study has it.
     pub fn scenario(&self, seed: u64) -> Result<Scenario, StudyError> {
         let fault = |message: String| StudyError { file: self.name.clone(), message };
         let mut table = self.scenario.clone();

@@ -26,6 +26,10 @@ pub struct Study {
     /// Do its figures count among those that were published?
     #[serde(default = "yes")]
     pub(crate) scored: bool,
+    /// Do starts and base RTTs stay as the scenario has them, where a cell runs several times? Otherwise each run draws them, so
+    /// that runs are independent ([`narrows_scenario::Scenario::repeated`]).
+    #[serde(default)]
+    pub(crate) as_written: bool,
     /// How much is run.
     pub(crate) quick: Effort,
     pub(crate) default: Effort,

@@ -1,6 +1,6 @@
 //! A small study from its file to its sheet, with results made up by hand.
 use narrows_scenario::result::summary::{FlowSummary, HopSummary, Summary};
-use narrows_scenario::{RunResult, Series};
+use narrows_scenario::{Rtt, RunResult, Series};
 use narrows_study::{Level, Study};
 
 const TEXT: &str = r#"
@@ -89,6 +89,20 @@ fn cells_are_every_combination_with_their_scenarios() {
     assert_eq!(scenario.hops[0].queue.to_string(), "fifo:limit=50p");
     assert_eq!(scenario.hops[0].rate.initial().as_mbit_f64(), 2.0);
     assert_eq!(study.cells(Level::Full).expect("cells")[0].scenario(1).expect("one").duration.as_secs_f64(), 10.0);
+}
+
+#[test]
+fn several_runs_of_a_cell_are_independent_draws() {
+    let drawn = |study: &Study, runs| {
+        let cells = study.cells(Level::Default).expect("cells");
+        let (as_written, run) = (cells[0].scenario(3).expect("one"), study.run(&cells[0], 3, runs).expect("one"));
+        (run != as_written, run.flows[0].rtt)
+    };
+    assert!(!drawn(&study(), 1).0, "a single run is the file's");
+    let (differs, rtt) = drawn(&study(), 2);
+    assert!(differs && matches!(rtt, Rtt::Uniform(..)), "{rtt:?}");
+    let as_written = Study::parse(&TEXT.replacen("[[axis]]", "as_written = true\n[[axis]]", 1), "test.toml");
+    assert!(!drawn(&as_written.expect("a study"), 2).0, "flows that start together on purpose stay together");
 }
 
 #[test]

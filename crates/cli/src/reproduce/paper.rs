@@ -7,9 +7,11 @@ use crate::flags::{MOST_JOBS, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::kept;
+use crate::memory::{self, Room};
 use crate::output::{Finished, Output, Request};
 use crate::term::{self, Paint};
 use crate::world::World;
+use narrows_core::Bytes;
 use narrows_report::sheet::{self, Sheet};
 use narrows_study::{Cell, Level, Report, Score, Study};
 use std::collections::{BTreeSet, HashSet};
@@ -33,6 +35,9 @@ pub(crate) struct Paper {
     /// Runs at the same time; results do not depend on it [default: as many as cores]
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
     jobs: Option<u64>,
+    /// Memory that the runs may use, such as 16GB [default: what this machine or its control group has available]
+    #[arg(long, value_name = "SIZE", value_parser = memory::size)]
+    memory: Option<Bytes>,
     /// JSON on stdout and nothing else.
     #[arg(long)]
     json: bool,
@@ -103,7 +108,9 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     let plan = plan(paper, args, level)?;
     let tasks = tasks(&plan)?;
     let output = args.out.as_deref().map(|dir| claim(dir, args.force, &tasks)).transpose()?;
-    let gathered = match run(&plan, tasks, args.jobs, output.as_ref()) {
+    let memory = Room { given: args.memory, together: false };
+    let options = Options { threads: args.jobs, quiet: true, world: World::Sim, memory };
+    let gathered = match run(&plan, tasks, options, output.as_ref()) {
         Ok(gathered) => gathered,
         Err(failure) => {
             return Err(match output {
@@ -203,7 +210,7 @@ fn tasks(plan: &[Planned]) -> Result<Vec<Task>, Failure> {
         let metrics = format!("{:?}", planned.study.metrics);
         for (cell, of) in planned.cells.iter().enumerate() {
             for run in 0..planned.runs {
-                let scenario = of.scenario(run + 1).map_err(Failure::other)?;
+                let scenario = planned.study.run(of, run + 1, planned.runs).map_err(Failure::other)?;
                 let key = kept::key([metrics.as_str(), &scenario.to_toml()]);
                 let job = Job { label: format!("{} seed {}", of.name(), run + 1), scenario };
                 tasks.push(Task { study, cell, run: run as usize, key, job });
@@ -231,7 +238,7 @@ fn claim(dir: &Path, force: bool, tasks: &[Task]) -> Result<Output, Failure> {
 fn run(
     plan: &[Planned],
     tasks: Vec<Task>,
-    threads: Option<u64>,
+    options: Options,
     output: Option<&Output>,
 ) -> Result<Vec<Gathered>, Failure> {
     let mut gathered: Vec<Gathered> = plan
@@ -252,7 +259,6 @@ fn run(
             }
         }
     }
-    let options = Options { threads, quiet: true, world: World::Sim, memory: Default::default() };
     let results = grid::run(&jobs, options, |index, result| {
         let (study, cell, run, key) = &missing[index];
         let planned = &plan[*study];
