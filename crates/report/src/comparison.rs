@@ -3,7 +3,11 @@ use crate::aggregate::{self, Weighted};
 use narrows_scenario::result::Routes;
 use narrows_scenario::result::summary::{FlowSummary, HopSummary};
 use narrows_scenario::{RunResult, Scenario};
-use std::collections::HashSet;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+
+/// Hops that tables, page and figures show.
+const MOST_HOPS: usize = 32;
 
 /// A run as it was stored.
 #[derive(Clone, PartialEq, Debug)]
@@ -91,9 +95,7 @@ impl Run {
             Source::Hop(_) | Source::At(_) | Source::Through(_) => routes.alike(&flows),
             Source::AllFlows => {
                 let alike = routes.alike(&flows);
-                let mut hops = self.result.summary.hops.iter();
-                let shared = hops.any(|hop| alike.iter().all(|flow| routes.crosses(flow, &hop.name)));
-                if shared { alike } else { Vec::new() }
+                if routes.have_a_hop_in_common(&alike) { alike } else { Vec::new() }
             }
         }
     }
@@ -203,9 +205,38 @@ impl Group {
 }
 
 impl Comparison {
-    /// Names of all hops, in the order of their first appearance.
+    /// Names of the hops that tables, page and figures show, in the order of their first appearance: all, or of very many those
+    /// with the longest queues, before them those at which the groups' queues differ.
     pub fn hops(&self) -> Vec<&str> {
-        hops(self.runs())
+        let all = hops(self.runs());
+        if all.len() <= MOST_HOPS {
+            return all;
+        }
+        let mut ranked: Vec<usize> = (0..all.len()).collect();
+        let kept = self.kept();
+        let rank = |index: &usize| kept.get(all[*index]).copied().unwrap_or_default();
+        ranked.sort_by(|a, b| rank(b).partial_cmp(&rank(a)).unwrap_or(Ordering::Equal));
+        ranked.truncate(MOST_HOPS);
+        ranked.sort_unstable();
+        ranked.into_iter().map(|index| all[index]).collect()
+    }
+
+    /// How many hops there are, shown or not.
+    pub fn hop_count(&self) -> usize {
+        hops(self.runs()).len()
+    }
+
+    /// Of each hop: do the groups' queues differ there, and how long was the longest mean queue, packets?
+    fn kept(&self) -> HashMap<&str, (bool, f64)> {
+        let mut queues: HashMap<&str, &str> = HashMap::new();
+        let mut kept: HashMap<&str, (bool, f64)> = HashMap::new();
+        for hop in self.runs().flat_map(|run| &run.result.summary.hops) {
+            let first = *queues.entry(hop.name.as_str()).or_insert(hop.queue.as_str());
+            let (differ, longest) = kept.entry(hop.name.as_str()).or_default();
+            *differ |= self.groups.len() > 1 && hop.queue != first;
+            *longest = longest.max(hop.queue_packets.mean);
+        }
+        kept
     }
 
     /// Names of all flows, in the order of their first appearance.
@@ -221,12 +252,10 @@ impl Comparison {
     /// The hop that the figures show when they can show only one: where the groups' queues differ, else where the mean
     /// queue is longest.
     pub fn focus(&self) -> Option<&str> {
-        let queues = |name: &str| distinct(self.runs().filter_map(|run| Some(run.hop(name)?.queue.as_str()))).len();
-        let longest =
-            |name: &str| self.runs().filter_map(|run| Some(run.hop(name)?.queue_packets.mean)).fold(0.0, f64::max);
-        let hops = self.hops();
-        let differing = hops.iter().copied().find(|&hop| self.groups.len() > 1 && queues(hop) > 1);
-        differing.or_else(|| hops.into_iter().rev().max_by(|a, b| longest(a).total_cmp(&longest(b))))
+        let (hops, kept) = (self.hops(), self.kept());
+        let of = |hop: &str| kept.get(hop).copied().unwrap_or_default();
+        let differing = hops.iter().copied().find(|hop| of(hop).0);
+        differing.or_else(|| hops.into_iter().rev().max_by(|a, b| of(a).1.total_cmp(&of(b).1)))
     }
 
     /// All runs.

@@ -1,5 +1,5 @@
-//! Sentences that belong below a result's table, for a terminal and for the page: how exactly a world in real time kept
-//! its times, and whether it fell behind.
+//! Sentences that belong below a result's table, for a terminal and for the page: which hops it leaves out, how exactly a world
+//! in real time kept its times, and whether it fell behind.
 use crate::comparison::{Comparison, Group};
 use narrows_scenario::result::summary::Timing;
 
@@ -19,7 +19,14 @@ const FEW: f64 = 0.001;
 pub fn notes(comparison: &Comparison) -> Vec<Note> {
     let several = comparison.groups.len() > 1;
     let of = |group: &Group| of_group(group, if several { format!("{} ", group.label) } else { String::new() });
-    comparison.groups.iter().flat_map(of).collect()
+    of_hops(comparison).into_iter().chain(comparison.groups.iter().flat_map(of)).collect()
+}
+
+/// Which hops are shown, where there are too many for a table.
+fn of_hops(comparison: &Comparison) -> Option<Note> {
+    let (shown, all) = (comparison.hops().len(), comparison.hop_count());
+    let text = || format!("shown are the {shown} of {all} hops with the longest queues; summary.json has all");
+    (shown < all).then(|| Note { text: text(), is_warning: false })
 }
 
 fn of_group(group: &Group, who: String) -> Vec<Note> {

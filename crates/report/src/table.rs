@@ -224,13 +224,17 @@ impl FlowColumns {
 /// What tells groups apart that have several hops: their queue at one of them.
 const CONFIGURATION: &str = "configuration";
 
+/// Hops that a route names.
+const MOST_OF_A_ROUTE: usize = 8;
+
 /// The hops that a flow crosses with their queues: `core (fifo), edge (cake); back uplink (fifo)`.
 fn route(of: &Group, flow: &FlowSummary) -> String {
     let Some(run) = of.first() else { return String::new() };
     let routes = run.routes();
     let names = |hops: Vec<&str>| {
-        let hops: Vec<String> = hops.iter().map(|hop| format!("{hop} ({})", of.queue_at(hop))).collect();
-        hops.join(", ")
+        let named = hops.iter().take(MOST_OF_A_ROUTE).map(|hop| format!("{hop} ({})", of.queue_at(hop)));
+        let more = hops.len().checked_sub(MOST_OF_A_ROUTE).filter(|more| *more > 0).map(|more| format!("{more} more"));
+        named.chain(more).collect::<Vec<String>>().join(", ")
     };
     let there = names(routes.route(flow).unwrap_or_default());
     match routes.back(flow) {

@@ -161,3 +161,23 @@ fn figures_are_of_one_hop_and_its_flows() {
     assert!(svg("queue").contains("Queue at first (packets)"));
     assert!(svg("rtt").contains("Mean RTT of 3 flows at first (ms)"), "{}", svg("rtt"));
 }
+
+#[test]
+fn of_very_many_hops_those_with_the_longest_queues_are_shown() {
+    let mut lot = parking_lot();
+    let summary = &mut lot.groups[0].runs[0].result.summary;
+    let hop = summary.hops[2].clone();
+    for n in 0..20_000 {
+        let mut hop = hop.clone();
+        (hop.name, hop.queue_packets.mean) = (format!("relay.{n}"), f64::from(n % 1000) / 1000.0);
+        summary.hops.push(hop);
+    }
+    let text = terminal::comparison(&lot, &Style::default());
+    let relays = text.lines().filter(|line| line.starts_with("relay.")).count();
+    assert_eq!(relays, 29, "32 hops in all, three of them with longer queues:\n{text}");
+    assert!(text.contains("shown are the 32 of 20003 hops with the longest queues; summary.json has all"), "{text}");
+    assert!(["first", "second", "relay.999", "all flows"].iter().all(|name| text.contains(name)), "{text}");
+    let page = page::render(&lot).expect("a page");
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+    assert_eq!(lot.focus(), Some("first"));
+}

@@ -3,6 +3,9 @@ use crate::comparison::{Comparison, Group};
 use narrows_core::{Rate, Span};
 use narrows_scenario::{Hop, RateSpec, Rtt, Scenario};
 
+/// Links that are named.
+const MOST_LINKS: usize = 16;
+
 /// A term and what it was.
 pub(super) struct Fact {
     pub(super) term: &'static str,
@@ -28,8 +31,11 @@ pub(super) fn facts(comparison: &Comparison) -> Vec<Fact> {
     let scenario = comparison.runs().find_map(|run| run.scenario.as_ref());
     let mut fact = |term, text: String| facts.push(Fact { term, text });
     if let Some(scenario) = scenario {
-        let hops: Vec<String> = scenario.hops.iter().map(|hop| link(hop, scenario.hops.len() > 1)).collect();
-        fact(if hops.len() > 1 { "Links" } else { "Link" }, hops.join("; "));
+        let several = scenario.hops.len() > 1;
+        let named = scenario.hops.iter().take(MOST_LINKS).map(|hop| link(hop, several));
+        let more = scenario.hops.len().checked_sub(MOST_LINKS).filter(|more| *more > 0);
+        let links: Vec<String> = named.chain(more.map(|more| format!("{more} more"))).collect();
+        fact(if several { "Links" } else { "Link" }, links.join("; "));
         fact("Base RTT", rtts(scenario));
         let flows: Vec<String> = scenario.flows.iter().map(flow).collect();
         fact("Flows", flows.join(", "));

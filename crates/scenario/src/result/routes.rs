@@ -10,7 +10,7 @@ use super::summary::{Fairness, FlowSummary};
 use crate::model::{Flow, Scenario, Start};
 use crate::traffic::Traffic;
 use narrows_core::Time;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Share of the measured time in which a bulk flow sends, at least.
 const MOST_OF_THE_TIME: f64 = 0.5;
@@ -49,6 +49,16 @@ impl<'a> Routes<'a> {
     /// Do a flow's data cross this hop?
     pub fn crosses(&self, flow: &'a FlowSummary, hop: &str) -> bool {
         self.route(flow).is_none_or(|route| route.contains(&hop))
+    }
+
+    /// Is there a hop that the data of all these flows cross? A flow whose route is not known crosses every hop.
+    pub fn have_a_hop_in_common(&self, flows: &[&'a FlowSummary]) -> bool {
+        let mut common: Option<HashSet<&str>> = None;
+        for route in flows.iter().filter_map(|flow| self.route(flow)) {
+            let route = route.into_iter().filter(|hop| common.as_ref().is_none_or(|common| common.contains(hop)));
+            common = Some(route.collect());
+        }
+        common.is_none_or(|common| !common.is_empty())
     }
 
     /// Is it a bulk flow?
