@@ -163,7 +163,7 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     let (mut figures, mut series) = (vec![None; hops.len()], vec![Vec::new(); hops.len()]);
     for (&hop, mut record) in hops.iter().zip(path.into_records()) {
         let spec = &scenario.hops[hop];
-        let capacity = capacity(&spec.rate, warmup, end);
+        let capacity = capacity(spec, warmup, end);
         figures[hop] = Some(record.summary(&spec.name, spec.queue.to_string(), capacity, end));
         series[hop] = record.series(&format!("hop:{}", spec.name), &names).collect();
     }

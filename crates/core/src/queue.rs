@@ -104,6 +104,10 @@ pub trait QueueDiscipline: Sized {
     type Params: Params;
     /// Does it serve flows in turn, so that none can take another's share (fair queuing)?
     const ISOLATES: bool = false;
+    /// The rate that it shapes to by itself, whatever the link's; counted with overheads of its own, if it has any.
+    fn shapes_to(_params: &Self::Params) -> Option<Rate> {
+        None
+    }
     /// Makes one. The parameters have been validated.
     fn new(params: &Self::Params, link: &LinkHint, rng: Rng) -> Self;
     /// Takes a packet whose `arrived` is now. It may drop it, or others, and may mark CE in place.
@@ -171,6 +175,11 @@ macro_rules! queues {
             /// See [`QueueDiscipline::ISOLATES`].
             pub const fn isolates(&self) -> bool {
                 match self { $( QueueConfig::$Type(_) => <$module::$Type as QueueDiscipline>::ISOLATES, )* }
+            }
+
+            /// See [`QueueDiscipline::shapes_to`].
+            pub fn shapes_to(&self) -> Option<Rate> {
+                match self { $( QueueConfig::$Type(p) => <$module::$Type as QueueDiscipline>::shapes_to(p), )* }
             }
 
             /// Makes the discipline for a link.

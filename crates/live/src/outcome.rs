@@ -60,7 +60,7 @@ pub(crate) fn collect(
     for (spec, record) in scenario.hops.iter().zip(records) {
         // A hop that no flow crosses has nothing to tell.
         let Some((mut record, names)) = record else { continue };
-        let capacity = capacity(&spec.rate, warmup, end);
+        let capacity = capacity(spec, warmup, end);
         hop_summaries.push(record.summary(&spec.name, spec.queue.to_string(), capacity, end));
         packets += record.sent_ever();
         let source = format!("hop:{}", spec.name);

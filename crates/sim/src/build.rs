@@ -199,12 +199,14 @@ fn config(group: &model::Flow) -> ControllerConfig {
 }
 
 /// Whether the narrowest hop of a way serves flows in turn, from each time on at which a rate changes. A trace counts
-/// with its mean.
+/// with its mean, a queue that shapes with its own rate where that is lower.
 fn fair(scenario: &Scenario, way: &[usize]) -> Box<[(Time, bool)]> {
     let changes = |(place, &hop): (usize, &usize)| -> Vec<(Time, usize, Rate)> {
-        match &scenario.hops[hop].rate {
-            RateSpec::Schedule(steps) => steps.iter().map(|&(at, rate)| (at, place, rate)).collect(),
-            trace @ RateSpec::Trace { .. } => vec![(Time::ZERO, place, trace.initial())],
+        let model::Hop { rate, queue, .. } = &scenario.hops[hop];
+        let least = |rate: Rate| queue.shapes_to().map_or(rate, |shaped| rate.min(shaped));
+        match rate {
+            RateSpec::Schedule(steps) => steps.iter().map(|&(at, rate)| (at, place, least(rate))).collect(),
+            trace @ RateSpec::Trace { .. } => vec![(Time::ZERO, place, least(trace.initial()))],
         }
     };
     let mut changes: Vec<(Time, usize, Rate)> = way.iter().enumerate().flat_map(changes).collect();

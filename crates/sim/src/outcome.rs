@@ -16,7 +16,7 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
         .iter()
         .zip(&mut world.hops)
         .map(|(spec, hop)| {
-            let capacity = capacity(&spec.rate, world.warmup, world.end);
+            let capacity = capacity(spec, world.warmup, world.end);
             hop.record.summary(&spec.name, spec.queue.to_string(), capacity, world.end)
         })
         .collect();

@@ -276,6 +276,10 @@ impl QueueDiscipline for Cake {
     type Params = CakeParams;
     const ISOLATES: bool = true;
 
+    fn shapes_to(params: &CakeParams) -> Option<Rate> {
+        params.bandwidth.value()
+    }
+
     fn new(params: &CakeParams, link: &LinkHint, rng: Rng) -> Cake {
         let bandwidth = params.bandwidth.value();
         let times = Times { target: params.rtt / TARGET_SHARE, rtt: params.rtt, mtu: link.mtu };

@@ -115,7 +115,7 @@ impl Driven {
         let waiting: Vec<u32> = self.path.hops().map(|(queue, _)| queue.backlog().packets).collect();
         let warmup = Time::ZERO + scenario.warmup;
         let summary = |(mut record, spec): (narrows_world::record::hop::HopRecord, &narrows_scenario::Hop)| {
-            record.summary(&spec.name, spec.queue.to_string(), capacity(&spec.rate, warmup, end), end)
+            record.summary(&spec.name, spec.queue.to_string(), capacity(spec, warmup, end), end)
         };
         let hops: Vec<HopSummary> = self.path.into_records().zip(&scenario.hops).map(summary).collect();
         for (hop, waiting) in hops.iter().zip(waiting).filter(|_| scenario.warmup == Span::ZERO) {

@@ -42,7 +42,7 @@ pub struct HopSummary {
     pub name: String,
     /// Its discipline, with the parameters that are not at their defaults: `fq_codel:target=10ms`.
     pub queue: String,
-    /// Bits sent ÷ bits that the link could have carried.
+    /// Bits sent ÷ bits that the link could have carried, or the queue where that shapes to less.
     pub utilisation: f64,
     /// Packets sent.
     pub packets: u64,

@@ -70,3 +70,28 @@ fn what_a_bucket_saved_counts_as_capacity_when_it_may_be_spent() {
     let used = hop(&run_text(&text), "link").utilisation;
     assert!((used - 1.0).abs() < 1e-3, "{used}");
 }
+
+#[test]
+fn regression_a_queue_that_shapes_is_used_by_a_part_of_its_own_rate() {
+    // 50 Mbit/s through a shaper of 10: it said 17.7 % of the link, for a shaper that was never idle.
+    let text = |offered: &str| {
+        format!(
+            r#"
+            duration = "10s"
+            warmup = "1s"
+            [[hop]]
+            name = "link"
+            rate = "50mbit"
+            queue = {{ kind = "cake", bandwidth = "10mbit" }}
+            [[flow]]
+            name = "cbr"
+            traffic = {{ kind = "cbr", rate = "{offered}", packet = "1250B" }}
+            rtt = "20ms"
+            route = ["link"]"#
+        )
+    };
+    for (offered, expected) in [("20mbit", 1.0), ("5mbit", 0.5)] {
+        let used = hop(&run_text(&text(offered)), "link").utilisation;
+        assert!((used - expected).abs() < 0.001, "{used} with {offered}");
+    }
+}

@@ -5,7 +5,7 @@ use super::{Bound, Track};
 use narrows_core::link::Progress;
 use narrows_core::{Bytes, DropReason, PacketMeta, Rate, Span, Time};
 use narrows_scenario::result::summary::{Drops, HopSummary};
-use narrows_scenario::{Cdf, RateSpec, Series};
+use narrows_scenario::{Cdf, Hop, RateSpec, Series};
 
 /// What is measured at a hop.
 pub struct HopRecord {
@@ -230,15 +230,15 @@ impl HopRecord {
     }
 }
 
-/// What a link could have carried between two instants.
-pub fn capacity(rate: &RateSpec, from: Time, to: Time) -> Bytes {
-    match rate {
+/// What a hop could have carried between two instants: its link, or its queue where that shapes to less.
+pub fn capacity(hop: &Hop, from: Time, to: Time) -> Bytes {
+    let bits_ns = |rate: Rate, start: Time, end: Time| u128::from(rate.as_bps()) * u128::from(end.since(start).as_ns());
+    let shaped = hop.queue.shapes_to().unwrap_or(Rate::bit(u64::MAX));
+    match &hop.rate {
         RateSpec::Schedule(steps) => {
             let ends = steps.iter().skip(1).map(|&(at, _)| at).chain([to]);
-            let carried = |(&(start, rate), end): (&(Time, Rate), Time)| {
-                let (start, end) = (start.max(from), end.min(to));
-                u128::from(rate.as_bps()) * u128::from(end.since(start).as_ns())
-            };
+            let carried =
+                |(&(start, rate), end): (&(Time, Rate), Time)| bits_ns(rate.min(shaped), start.max(from), end.min(to));
             Bytes((steps.iter().zip(ends).map(carried).sum::<u128>() / 8_000_000_000) as u64)
         }
         RateSpec::Trace { opportunities, period, .. } => {
@@ -248,7 +248,8 @@ pub fn capacity(rate: &RateSpec, from: Time, to: Time) -> Bytes {
                 periods * opportunities.len() as u64 + opportunities.partition_point(|&at| at < offset) as u64
             };
             // One at the very end is still used.
-            Bytes(before(to + Span::ns(1)).saturating_sub(before(from)) * narrows_core::link::OPPORTUNITY.0)
+            let link = before(to + Span::ns(1)).saturating_sub(before(from)) * narrows_core::link::OPPORTUNITY.0;
+            Bytes(u128::from(link).min(bits_ns(shaped, from, to) / 8_000_000_000) as u64)
         }
     }
 }
