@@ -26,6 +26,8 @@ pub struct Sheet {
     pub names: usize,
     /// Rows of as many cells as there are columns.
     pub rows: Vec<Vec<String>>,
+    /// What the paper claims: in words, with what was measured, and whether it is so.
+    pub claims: Vec<(String, bool)>,
     /// What had to hold: in words, and whether it does.
     pub holds: Vec<(String, bool)>,
     /// Remarks, by their marks.
@@ -65,6 +67,9 @@ pub fn text(sheet: &Sheet, style: &Style) -> String {
     }
     for line in table.to_string().lines() {
         let _ = writeln!(out, "{}", line.trim_end());
+    }
+    for (what, met) in &sheet.claims {
+        let _ = writeln!(out, "{} {what}", if *met { "as published:" } else { "NOT AS PUBLISHED:" });
     }
     for (what, holds) in &sheet.holds {
         let _ = writeln!(out, "{} {what}", if *holds { "holds:" } else { "DOES NOT HOLD:" });

@@ -5,6 +5,7 @@
 //! them next to the published ones. Running is the caller's business: nothing here starts a thread or reads a clock.
 mod cells;
 mod charts;
+mod claims;
 mod measure;
 mod model;
 mod report;
@@ -12,6 +13,7 @@ mod rows;
 mod score;
 
 pub use cells::Cell;
+pub use claims::Verdict;
 pub use model::{Effort, Level, Metric, Study, StudyError};
 pub use report::Report;
 pub use rows::{Entry, Row};

@@ -1,4 +1,5 @@
 //! The file: what can be written in it, and what is wrong with it.
+use crate::claims::Claim;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_report::chart::Kind;
@@ -44,6 +45,8 @@ pub struct Study {
     pub metrics: Vec<Metric>,
     #[serde(default)]
     pub(crate) published: Vec<Published>,
+    #[serde(default, rename = "claim")]
+    pub(crate) claims: Vec<Claim>,
     #[serde(default, rename = "hold")]
     pub(crate) holds: Vec<Hold>,
     #[serde(default, rename = "remark")]
@@ -275,13 +278,17 @@ impl Study {
         self.metrics.iter().try_for_each(|metric| self.check_metric(metric))?;
         for published in &self.published {
             published.values.keys().try_for_each(|name| self.metric(name).map(drop))?;
-            self.check_place(&published.at, Pooled::Refused)?;
+            self.check_place(&published.at)?;
         }
+        if !self.scored && !self.claims.is_empty() {
+            return Err("`scored = false`: what a paper claims counts; give a [[hold]] instead".to_owned());
+        }
+        self.claims.iter().try_for_each(|claim| claim.check(self))?;
         for hold in &self.holds {
             self.metric(&hold.metric)?;
-            self.check_place(&hold.at, Pooled::Refused)?;
+            self.check_place(&hold.at)?;
         }
-        self.remarks.iter().try_for_each(|remark| self.check_place(&remark.at, Pooled::Refused))?;
+        self.remarks.iter().try_for_each(|remark| self.check_place(&remark.at))?;
         self.plots.iter().try_for_each(|plot| self.check_plot(plot))?;
         if let Some(join) = &self.join
             && !self.row_axes().map(|axis| &axis.name).eq([join])
@@ -295,7 +302,12 @@ impl Study {
     }
 
     fn metric(&self, name: &str) -> Result<&Metric, String> {
-        let found = self.metrics.iter().find(|metric| metric.name == name);
+        self.metric_index(name).map(|m| &self.metrics[m])
+    }
+
+    /// Which metric has this name.
+    pub(crate) fn metric_index(&self, name: &str) -> Result<usize, String> {
+        let found = self.metrics.iter().position(|metric| metric.name == name);
         found.ok_or_else(|| format!("there is no metric {name:?}"))
     }
 
@@ -312,13 +324,13 @@ impl Study {
         if of.welch.is_some() || (m.more_than.is_some() && of.more_than.is_some()) {
             return Err(format!("metric {:?}: {:?} is itself made of others", m.name, of.name));
         }
-        self.check_place(&elsewhere.at, Pooled::Refused)
+        self.check_place(&elsewhere.at)
     }
 
     fn check_plot(&self, plot: &Plot) -> Result<(), String> {
         // What is drawn of runs, or over pooled cells, can be of some of them.
         let pooled = if plot.kind == Kind::Lines { Pooled::Refused } else { Pooled::Named };
-        self.check_place(&plot.at, pooled)?;
+        self.check_labels(&plot.at, pooled)?;
         let axis = |given: Option<&String>, key: &str| {
             let name = given.ok_or_else(|| format!("plot {:?}: give `{key}`, an axis", plot.title))?;
             let known = self.axes.iter().any(|axis| axis.name == *name);
@@ -333,8 +345,13 @@ impl Study {
         }
     }
 
+    /// Are these values of axes that rows have a place on?
+    pub(crate) fn check_place(&self, at: &BTreeMap<String, Value>) -> Result<(), String> {
+        self.check_labels(at, Pooled::Refused)
+    }
+
     /// Are these values of axes?
-    fn check_place(&self, at: &BTreeMap<String, Value>, pooled: Pooled) -> Result<(), String> {
+    fn check_labels(&self, at: &BTreeMap<String, Value>, pooled: Pooled) -> Result<(), String> {
         for (name, value) in at {
             let axis = self.axes.iter().find(|axis| axis.name == *name);
             let axis = axis.ok_or_else(|| format!("there is no axis {name:?}"))?;

@@ -1,7 +1,9 @@
 //! Published beside measured, as a sheet.
 use crate::cells::Cell;
+use crate::claims::Verdict;
 use crate::model::{Hold, Metric, Study};
 use crate::rows::{Entry, Points, Row, Runs};
+use crate::score::Rule;
 use narrows_report::sheet::{Head, Sheet};
 
 /// A study and everything measured for it.
@@ -36,8 +38,8 @@ impl Report<'_> {
         self.holds().into_iter().filter(|(_, holds)| !holds).map(|(what, _)| what).collect()
     }
 
-    /// As a sheet; `runs` per cell.
-    pub fn sheet(&self, runs: u64) -> Sheet {
+    /// As a sheet; `runs` per cell. Claims are held against the paper's rule.
+    pub fn sheet(&self, runs: u64, rule: Option<&Rule>) -> Sheet {
         let study = self.runs.study;
         let mut heads: Vec<Head> =
             study.row_axes().map(|axis| Head { name: axis.name.replace('_', " "), which: String::new() }).collect();
@@ -70,6 +72,7 @@ impl Report<'_> {
             heads,
             names,
             rows,
+            claims: rule.map_or(Vec::new(), |rule| self.claims(rule).into_iter().map(Verdict::words).collect()),
             holds: self.holds(),
             remarks: remarks.collect(),
             charts: (0..study.plots.len()).flat_map(|p| self.charts(p)).collect(),
@@ -104,7 +107,7 @@ impl Report<'_> {
     pub fn joined(reports: &[Report<'_>], runs: u64) -> Option<Sheet> {
         let parts: Vec<&Report<'_>> = reports.iter().filter(|report| report.runs.study.join.is_some()).collect();
         let first = parts.first()?;
-        let sheets: Vec<Sheet> = parts.iter().map(|report| report.sheet(runs)).collect();
+        let sheets: Vec<Sheet> = parts.iter().map(|report| report.sheet(runs, None)).collect();
         let mut whole = sheets.first()?.clone();
         for sheet in &sheets[1..] {
             whole.heads.extend(sheet.heads[sheet.names..].iter().cloned());

@@ -1,7 +1,7 @@
 //! From runs to rows: what the runs of a cell, or of pooled cells, come to.
 use crate::cells::Cell;
 use crate::model::{Elsewhere, Metric, Study, wanted};
-use crate::score::Claim;
+use crate::score::Stated;
 use narrows_report::{Estimate, Quartiles};
 use serde::Serialize;
 use toml::Value;
@@ -41,7 +41,7 @@ pub struct Entry {
     pub difference: Option<f64>,
     /// What was published, as a figure or a bound.
     #[serde(skip)]
-    pub(crate) claim: Option<Claim>,
+    pub(crate) stated: Option<Stated>,
 }
 
 /// What was run.
@@ -86,7 +86,7 @@ impl Runs<'_> {
         let published = self.study.published.iter();
         let published = published.filter(|p| members.first().is_some_and(|cell| self.study.is_at(at(cell), &p.at)));
         let published = published.filter_map(|p| p.values.get(&metric.name)).next_back();
-        let claim = published.and_then(Claim::of);
+        let stated = published.and_then(Stated::of);
         Entry {
             metric: metric.name.clone(),
             published: published.map(|value| shown(value, metric)),
@@ -94,8 +94,8 @@ impl Runs<'_> {
             half_width: estimate.filter(|_| quartiles.is_none()).and_then(|e| e.half_width),
             quartiles,
             runs: estimate.map_or(0, |e| e.runs),
-            difference: claim.and_then(Claim::figure).zip(measured).map(|(published, measured)| measured - published),
-            claim,
+            difference: stated.and_then(Stated::figure).zip(measured).map(|(published, measured)| measured - published),
+            stated,
         }
     }
 
@@ -141,7 +141,7 @@ impl Runs<'_> {
 
 /// What was published, as it is shown.
 fn shown(value: &Value, metric: &Metric) -> String {
-    match Claim::of(value).and_then(Claim::figure) {
+    match Stated::of(value).and_then(Stated::figure) {
         Some(n) if !value.is_str() => {
             let d = metric.decimals;
             format!("{n:.d$}")

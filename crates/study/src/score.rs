@@ -1,4 +1,4 @@
-//! How many of a paper's published figures are met.
+//! How many of a paper's published figures and claims are met.
 //!
 //! Each paper has one rule, in `experiments/PAPER/score.toml`, that says how near a measured figure has to be and why. A rule is
 //! written before its results are seen. Bounds that were published (`≤ 12`) are held as they stand.
@@ -23,7 +23,7 @@ pub struct Rule {
 
 /// What a paper says of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Claim {
+pub(crate) enum Stated {
     /// `66.5`, `≈ 98`.
     About(f64),
     /// `22.5–25.5`.
@@ -42,12 +42,12 @@ fn number(text: &str) -> Option<f64> {
     text.trim().parse().ok()
 }
 
-/// Published figures, and how many of them are met.
+/// Published figures and claims, and how many of them are met.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Score {
     /// Those that are met.
     pub met: usize,
-    /// Those that were published as a figure and measured.
+    /// Those that were published, as a figure or a claim.
     pub published: usize,
     /// Those that are not met, in words.
     #[serde(skip)]
@@ -66,57 +66,57 @@ impl Rule {
         format!("within {} %{or}: {}", 100.0 * self.within, self.why)
     }
 
-    pub(crate) fn meets(&self, claim: Claim, measured: f64, unit: &str) -> bool {
+    pub(crate) fn meets(&self, stated: Stated, measured: f64, unit: &str) -> bool {
         // "% of decided time" is percent.
         let unit = unit.split(' ').next().unwrap_or_default();
         let least = self.least.get(unit).copied().unwrap_or(0.0);
         let near = |published: f64| (self.within * published.abs()).max(least);
-        match claim {
-            Claim::About(published) => (measured - published).abs() <= near(published),
-            Claim::Between(from, to) => (from - near(from)..=to + near(to)).contains(&measured),
-            Claim::AtMost(bound) => measured <= bound,
-            Claim::Below(bound) => measured < bound,
-            Claim::AtLeast(bound) => measured >= bound,
-            Claim::Above(bound) => measured > bound,
+        match stated {
+            Stated::About(published) => (measured - published).abs() <= near(published),
+            Stated::Between(from, to) => (from - near(from)..=to + near(to)).contains(&measured),
+            Stated::AtMost(bound) => measured <= bound,
+            Stated::Below(bound) => measured < bound,
+            Stated::AtLeast(bound) => measured >= bound,
+            Stated::Above(bound) => measured > bound,
         }
     }
 }
 
-impl Claim {
+impl Stated {
     /// `None` for words: "starves".
-    pub(crate) fn of(value: &Value) -> Option<Claim> {
+    pub(crate) fn of(value: &Value) -> Option<Stated> {
         match value {
-            Value::Integer(n) => Some(Claim::About(*n as f64)),
-            Value::Float(x) => Some(Claim::About(*x)),
-            Value::String(text) => Claim::parse(text),
+            Value::Integer(n) => Some(Stated::About(*n as f64)),
+            Value::Float(x) => Some(Stated::About(*x)),
+            Value::String(text) => Stated::parse(text),
             _ => None,
         }
     }
 
-    fn parse(text: &str) -> Option<Claim> {
+    fn parse(text: &str) -> Option<Stated> {
         let bound = match text.chars().next()? {
-            '≈' => Claim::About,
-            '≤' => Claim::AtMost,
-            '<' => Claim::Below,
-            '≥' => Claim::AtLeast,
-            '>' => Claim::Above,
-            _ => return Claim::plain(text),
+            '≈' => Stated::About,
+            '≤' => Stated::AtMost,
+            '<' => Stated::Below,
+            '≥' => Stated::AtLeast,
+            '>' => Stated::Above,
+            _ => return Stated::plain(text),
         };
         number(text.trim_start_matches(|c: char| !c.is_ascii_digit() && c != '-')).map(bound)
     }
 
     /// `66.5`, `22.5–25.5`.
-    fn plain(text: &str) -> Option<Claim> {
+    fn plain(text: &str) -> Option<Stated> {
         match text.split_once('–') {
-            Some((from, to)) => Some(Claim::Between(number(from)?, number(to)?)),
-            None => number(text).map(Claim::About),
+            Some((from, to)) => Some(Stated::Between(number(from)?, number(to)?)),
+            None => number(text).map(Stated::About),
         }
     }
 
     /// The figure that a difference is taken to; none of a bound.
     pub(crate) fn figure(self) -> Option<f64> {
         match self {
-            Claim::About(figure) => Some(figure),
+            Stated::About(figure) => Some(figure),
             _ => None,
         }
     }
@@ -133,15 +133,15 @@ impl Score {
 }
 
 impl Report<'_> {
-    /// Every published figure against what was measured; nothing of a study whose figures were never published.
+    /// Every published figure and claim against what was measured; nothing of a study whose figures were never published.
     pub fn score(&self, rule: &Rule) -> Score {
         let study: &Study = self.runs.study;
         let mut score = Score::default();
         for row in self.rows.iter().filter(|_| study.scored) {
             for (entry, metric) in row.entries.iter().zip(&study.metrics) {
-                let Some((claim, published)) = entry.claim.zip(entry.published.as_ref()) else { continue };
+                let Some((stated, published)) = entry.stated.zip(entry.published.as_ref()) else { continue };
                 score.published += 1;
-                if entry.measured.is_some_and(|measured| rule.meets(claim, measured, &metric.unit)) {
+                if entry.measured.is_some_and(|measured| rule.meets(stated, measured, &metric.unit)) {
                     score.met += 1;
                     continue;
                 }
@@ -149,6 +149,13 @@ impl Report<'_> {
                 let d = metric.decimals;
                 let measured = entry.measured.map_or("not measured".to_owned(), |measured| format!("{measured:.d$}"));
                 score.missed.push(format!("{place}: {} {published}, measured {measured}", metric.name));
+            }
+        }
+        for claim in self.claims(rule) {
+            score.published += 1;
+            match claim.met {
+                true => score.met += 1,
+                false => score.missed.push(format!("{}: {}; {}", study.figure, claim.says, claim.measured)),
             }
         }
         score
@@ -159,34 +166,36 @@ impl Report<'_> {
 mod tests {
     use super::*;
 
-    fn claim(text: &str) -> Option<Claim> {
-        Claim::of(&Value::String(text.to_owned()))
+    fn stated(text: &str) -> Option<Stated> {
+        Stated::of(&Value::String(text.to_owned()))
     }
 
     #[test]
     fn what_papers_say_is_read() {
-        assert_eq!(Claim::of(&Value::Float(66.5)), Some(Claim::About(66.5)));
-        assert_eq!(Claim::of(&Value::Integer(-3)), Some(Claim::About(-3.0)));
-        assert_eq!(claim("≈ 98"), Some(Claim::About(98.0)));
-        assert_eq!(claim("≤ 12"), Some(Claim::AtMost(12.0)));
-        assert_eq!(claim("< 0.00001"), Some(Claim::Below(0.000_01)));
-        assert_eq!(claim("> 99"), Some(Claim::Above(99.0)));
-        assert_eq!(claim("22.5–25.5"), Some(Claim::Between(22.5, 25.5)));
-        assert_eq!(claim("starves"), None);
-        assert_eq!(claim("rarely > 20"), None);
+        assert_eq!(Stated::of(&Value::Float(66.5)), Some(Stated::About(66.5)));
+        assert_eq!(Stated::of(&Value::Integer(-3)), Some(Stated::About(-3.0)));
+        assert_eq!(stated("≈ 98"), Some(Stated::About(98.0)));
+        assert_eq!(stated("≤ 12"), Some(Stated::AtMost(12.0)));
+        assert_eq!(stated("< 0.00001"), Some(Stated::Below(0.000_01)));
+        assert_eq!(stated("> 99"), Some(Stated::Above(99.0)));
+        assert_eq!(stated("22.5–25.5"), Some(Stated::Between(22.5, 25.5)));
+        assert_eq!(stated("starves"), None);
+        assert_eq!(stated("rarely > 20"), None);
     }
 
     #[test]
     fn near_is_a_part_of_the_figure_but_at_least_a_unit() {
         let rule = Rule::parse("why = \"w\"\nwithin = 0.05\nleast = { packets = 1.0 }", "score.toml").expect("a rule");
-        let about = |published, measured, unit| rule.meets(Claim::About(published), measured, unit);
+        let about = |published, measured, unit| rule.meets(Stated::About(published), measured, unit);
         assert!(about(100.0, 105.0, "ms") && !about(100.0, 105.1, "ms"));
         assert!(about(2.0, 3.0, "packets") && !about(2.0, 3.01, "packets") && !about(2.0, 3.0, "ms"));
         let points = Rule { least: BTreeMap::from([("%".to_owned(), 1.0)]), ..rule.clone() };
-        assert!(points.meets(Claim::About(9.0), 10.0, "% of all time") && !points.meets(Claim::About(9.0), 10.0, "ms"));
-        assert!(rule.meets(Claim::Between(10.0, 20.0), 21.0, "packets"));
-        assert!(!rule.meets(Claim::AtMost(12.0), 12.01, "packets"), "a bound is held as it stands");
-        assert!(rule.meets(Claim::Above(99.0), 99.1, "%") && !rule.meets(Claim::Above(99.0), 99.0, "%"));
+        assert!(
+            points.meets(Stated::About(9.0), 10.0, "% of all time") && !points.meets(Stated::About(9.0), 10.0, "ms")
+        );
+        assert!(rule.meets(Stated::Between(10.0, 20.0), 21.0, "packets"));
+        assert!(!rule.meets(Stated::AtMost(12.0), 12.01, "packets"), "a bound is held as it stands");
+        assert!(rule.meets(Stated::Above(99.0), 99.1, "%") && !rule.meets(Stated::Above(99.0), 99.0, "%"));
         assert!(!about(100.0, f64::NAN, "ms"));
         assert!(Rule::parse("within = 0.05", "score.toml").is_err(), "why is asked for");
     }

@@ -101,7 +101,7 @@ fn cells_that_differ_in_pooled_axes_are_one_row() {
     let expected = (1..12).map(|n| 50.0 / f64::from(n)).sum::<f64>() / 11.0;
     assert!((more - expected).abs() < 1e-9, "{more}, {expected}");
 
-    let sheet = report.sheet(2);
+    let sheet = report.sheet(2, None);
     assert!(sheet.source.contains("2 runs of each of 6 configurations"), "{}", sheet.source);
     assert_eq!(sheet.rows[0][..4], ["fifo", "5.5 ± 2.3", "5.0", "5.5 (2.8–8.2)"]);
 }
@@ -114,7 +114,7 @@ fn a_test_says_how_likely_chance_is() {
     let p = |values: &[Vec<Vec<Option<f64>>>]| {
         let report = study.report(&cells, values, &drawn);
         assert_eq!(report.rows()[0].entries[3].measured, None, "a row is not tested against itself");
-        (report.rows()[1].entries[3].measured.expect("tested"), report.sheet(2).rows[1].last().cloned())
+        (report.rows()[1].entries[3].measured.expect("tested"), report.sheet(2, None).rows[1].last().cloned())
     };
     // A distance of 0.5 where each mean has a variance of 13/12: t = 0.3397 with 22 degrees of freedom, whose distribution
     // there is the normal one's within 1 %: two-sided 0.73.
@@ -136,7 +136,7 @@ fn runs_that_are_copies_have_no_interval() {
     let report = study.report(&cells, &same, &drawn);
     assert_eq!((report.rows()[0].entries[0].measured, report.rows()[0].entries[0].half_width), (Some(0.3), None));
     assert_eq!(report.rows()[1].entries[3].measured, None, "nothing varies, so nothing can be tested");
-    let sheet = report.sheet(3);
+    let sheet = report.sheet(3, None);
     assert!(sheet.source.ends_with("identical in every figure") && !sheet.rows[0][1].contains('±'), "{sheet:?}");
     assert!(serde_json::to_value(report.rows()).expect("JSON")[0]["entries"][0]["half_width"].is_null());
 }
@@ -146,7 +146,7 @@ fn heat_maps_are_over_pooled_axes_too() {
     let study = study();
     let cells = study.cells(Level::Default).expect("cells");
     let (values, drawn) = (values(&study, &cells), vec![Vec::new(); 12]);
-    let shown = study.report(&cells, &values, &drawn).sheet(2);
+    let shown = study.report(&cells, &values, &drawn).sheet(2, None);
     assert_eq!(shown.charts.iter().map(|chart| chart.title.as_str()).collect::<Vec<_>>(), ["Use, fifo", "Use, fq"]);
     let grid = shown.charts[0].grid.as_ref().expect("a grid");
     assert_eq!((grid.columns.len(), grid.rows.join(" ")), (3, "9p 20p".to_owned()));

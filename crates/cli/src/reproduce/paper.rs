@@ -122,9 +122,10 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     let reports: Vec<_> =
         plan.iter().zip(&gathered).map(|(p, g)| p.study.report(&p.cells, &g.values, &g.drawn)).collect();
     let runs = plan.iter().map(|planned| planned.runs).min().unwrap_or(1);
+    let rule = narrows_study::rule(paper).map_err(Failure::other)?;
     let mut sheets: Vec<Sheet> = Report::joined(&reports, runs).into_iter().collect();
     let alone = reports.iter().zip(&plan).filter(|(_, planned)| planned.study.join.is_none());
-    sheets.extend(alone.map(|(report, planned)| report.sheet(planned.runs)));
+    sheets.extend(alone.map(|(report, planned)| report.sheet(planned.runs, rule.as_ref())));
     let figures: Vec<_> = reports
         .iter()
         .zip(&plan)
@@ -133,14 +134,13 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
                 "figure": planned.study.figure, "title": planned.study.title, "runs": planned.runs,
                 "axes": planned.study.row_axes().map(|axis| &axis.name).collect::<Vec<_>>(),
                 "pooled": planned.study.axes.iter().filter(|axis| axis.pooled).map(|axis| &axis.name).collect::<Vec<_>>(),
-                "cells": report.rows(), "broken": report.broken(),
+                "cells": report.rows(), "claims": rule.as_ref().map_or(Vec::new(), |rule| report.claims(rule)), "broken": report.broken(),
             })
         })
         .collect();
     let mut json = serde_json::json!({ "paper": paper, "figures": figures });
-    let rule = narrows_study::rule(paper).map_err(Failure::other)?;
-    let scored = rule.map(|rule| {
-        let score = reports.iter().map(|report| report.score(&rule)).fold(Score::default(), Score::and);
+    let scored = rule.as_ref().map(|rule| {
+        let score = reports.iter().map(|report| report.score(rule)).fold(Score::default(), Score::and);
         json["score"] = serde_json::json!(score);
         (rule, score)
     });
@@ -162,7 +162,7 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     }
     if let Some((rule, score)) = scored.filter(|(_, score)| score.published > 0) {
         out += &score.missed.iter().map(|missed| format!("not met: {missed}\n")).collect::<String>();
-        out += &format!("{} of {} published figures met, {}\n", score.met, score.published, rule.words());
+        out += &format!("{} of {} published figures and claims met, {}\n", score.met, score.published, rule.words());
     }
     let broken = reports.iter().map(|report| report.broken().len()).sum::<usize>();
     if broken > 0 {

@@ -169,10 +169,10 @@ fn a_reproduction_ends_with_its_score() {
     let figure = |key: &str| json["score"][key].as_u64().expect("a number");
     assert_eq!(figure("published"), 5, "bytes and RTT of two queues, and the gain");
     let printed = place.ok(&args);
-    let last = format!("{} of 5 published figures met, within 5 %", figure("met"));
+    let last = format!("{} of 5 published figures and claims met, within 5 %", figure("met"));
     assert!(printed.contains(&last), "{last} is not in\n{printed}");
     assert_eq!(printed.matches("\nnot met: figure 7-8, ").count() as u64, 5 - figure("met"), "{printed}");
     // A row that was never published is shown and not counted.
     let unpublished = place.ok(&SMALL);
-    assert!(unpublished.contains("7.31") && !unpublished.contains("published figures met"), "{unpublished}");
+    assert!(unpublished.contains("7.31") && !unpublished.contains("published figures and claims met"), "{unpublished}");
 }

@@ -1,0 +1,207 @@
+//! What a paper states without a table's figure beside it: an order of two queues, their likeness, a bound that holds everywhere.
+//!
+//! A claim is about one metric of the rows at its place. It counts as one in the score, however many rows it speaks of, and it is
+//! met if every one of them meets it. Means are compared as they are: a paper that says "below" is met by any difference.
+use crate::model::{Metric, Study, text, wanted};
+use crate::report::Report;
+use crate::rows::Row;
+use crate::score::{Rule, Stated};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use toml::Value;
+
+/// A place in a study: values of axes.
+type Place = BTreeMap<String, Value>;
+
+/// As it stands in the file. One of `is`, `below`, `above`, `near`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Claim {
+    /// The paper's words, or nearly, and where they stand.
+    says: String,
+    /// The rows that it speaks of.
+    #[serde(default)]
+    at: Place,
+    metric: String,
+    /// A figure or a bound, as under `[[published]]`: `"> 20"`.
+    is: Option<Value>,
+    /// Less than in each row that differs from its own like this.
+    below: Option<Place>,
+    /// More than there.
+    above: Option<Place>,
+    /// As near to it as the paper's rule asks of a measured figure to a published one.
+    near: Option<Place>,
+    /// The metric on the other side of `below`, `above` and `near`; the same one by default. With it the place may be empty: the row itself.
+    than: Option<String>,
+}
+
+/// What a claim asks.
+enum Asked<'a> {
+    Is(Stated),
+    Below(&'a Place),
+    Above(&'a Place),
+    Near(&'a Place),
+}
+
+/// A claim beside what was measured.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Verdict {
+    /// The paper's words.
+    pub says: String,
+    /// Does every row meet it?
+    pub met: bool,
+    /// What is compared, with the figures.
+    pub measured: String,
+}
+
+impl Verdict {
+    /// For a sheet.
+    pub(crate) fn words(self) -> (String, bool) {
+        (format!("{}; {}", self.says, self.measured), self.met)
+    }
+}
+
+/// A row held against a claim.
+struct Compared {
+    words: String,
+    met: bool,
+}
+
+impl Claim {
+    pub(crate) fn check(&self, study: &Study) -> Result<(), String> {
+        let fault = |why: String| format!("claim {:?}: {why}", self.says);
+        self.parts(study).map(drop).map_err(fault)
+    }
+
+    /// What is asked, of which metric, and which one is on the other side.
+    fn parts<'a>(&'a self, study: &Study) -> Result<(Asked<'a>, usize, usize), String> {
+        let asked = self.asked()?;
+        study.check_place(&self.at)?;
+        let metric = study.metric_index(&self.metric)?;
+        let other = self.than.as_deref().map_or(Ok(metric), |than| study.metric_index(than))?;
+        match &asked {
+            Asked::Is(_) if self.than.is_some() => Err("`than` goes with `below`, `above` and `near`".to_owned()),
+            Asked::Is(_) => Ok(()),
+            Asked::Below(place) | Asked::Above(place) | Asked::Near(place) => match place.is_empty() && metric == other
+            {
+                true => {
+                    Err("a row is not compared with itself: name the axis on which the other one differs".to_owned())
+                }
+                false => study.check_place(place),
+            },
+        }?;
+        Ok((asked, metric, other))
+    }
+
+    fn asked(&self) -> Result<Asked<'_>, String> {
+        match (&self.is, &self.below, &self.above, &self.near) {
+            (Some(is), None, None, None) => {
+                let stated = Stated::of(is).ok_or_else(|| format!("`is`: {:?} is no figure and no bound", text(is)))?;
+                Ok(Asked::Is(stated))
+            }
+            (None, Some(place), None, None) => Ok(Asked::Below(place)),
+            (None, None, Some(place), None) => Ok(Asked::Above(place)),
+            (None, None, None, Some(place)) => Ok(Asked::Near(place)),
+            _ => Err("give one of `is`, `below`, `above`, `near`".to_owned()),
+        }
+    }
+
+    /// What is compared: `RTT below goodput`.
+    fn head(&self, asked: &Asked<'_>) -> String {
+        let relation = match (asked, &self.is) {
+            (Asked::Below(_), _) => "below",
+            (Asked::Above(_), _) => "above",
+            (Asked::Near(_), _) => "near",
+            (Asked::Is(_), is) => return format!("{} {}", self.metric, is.as_ref().map_or(String::new(), text)),
+        };
+        format!("{} {relation} {}", self.metric, self.than.as_deref().unwrap_or("that of"))
+    }
+}
+
+impl Report<'_> {
+    /// Every claim of the study, held against what was measured.
+    pub fn claims(&self, rule: &Rule) -> Vec<Verdict> {
+        let study = self.runs.study;
+        let verdict = |claim: &Claim| {
+            // The study was checked when it was read.
+            let (asked, metric, other) = claim.parts(study).ok()?;
+            let here = self.rows.iter().filter(|row| study.is_at(self.cell(row), &claim.at));
+            let compared: Vec<Compared> =
+                here.flat_map(|row| self.compared(row, &asked, (metric, other), rule)).collect();
+            let met = !compared.is_empty() && compared.iter().all(|one| one.met);
+            let measured = format!("{}: {}", claim.head(&asked), listed(&compared));
+            Some(Verdict { says: claim.says.clone(), met, measured })
+        };
+        study.claims.iter().filter_map(verdict).collect()
+    }
+
+    /// A row held against what is asked: alone, or against each row on the other side.
+    fn compared(&self, row: &Row, asked: &Asked<'_>, (m, of): (usize, usize), rule: &Rule) -> Vec<Compared> {
+        let study = self.runs.study;
+        let (metric, other) = (&study.metrics[m], &study.metrics[of]);
+        let measured = row.entries[m].measured;
+        let here = format!("{} {}", named(row), figure(measured, metric));
+        let place = match asked {
+            Asked::Is(stated) => {
+                let met = measured.is_some_and(|measured| rule.meets(*stated, measured, &metric.unit));
+                return vec![Compared { words: here, met }];
+            }
+            Asked::Below(place) | Asked::Above(place) | Asked::Near(place) => place,
+        };
+        let against = |there: &Row| {
+            let bound = there.entries[of].measured;
+            let met = measured.zip(bound).is_some_and(|(measured, bound)| match asked {
+                Asked::Below(_) => measured < bound,
+                Asked::Above(_) => measured > bound,
+                Asked::Is(_) | Asked::Near(_) => rule.meets(Stated::About(bound), measured, &metric.unit),
+            });
+            let bound = figure(bound, other);
+            let words = if there.labels == row.labels { bound } else { format!("{} {bound}", named(there)) };
+            Compared { words: format!("{here}, {words}"), met }
+        };
+        let there = self.rows.iter().filter(|there| study.differs(row, there, place));
+        let compared: Vec<Compared> =
+            there.filter(|there| m != of || there.labels != row.labels).map(against).collect();
+        match compared.is_empty() {
+            true => vec![Compared { words: format!("{here}, and nothing to compare it with"), met: false }],
+            false => compared,
+        }
+    }
+}
+
+impl Study {
+    /// Is one row at this place as seen from the other: alike on the axes that it does not name?
+    fn differs(&self, here: &Row, there: &Row, place: &Place) -> bool {
+        let labels = here.labels.iter().zip(&there.labels);
+        self.row_axes().zip(labels).all(|(axis, (here, there))| match place.get(&axis.name) {
+            Some(value) => wanted(value).contains(there),
+            None => here == there,
+        })
+    }
+}
+
+/// The rows that do not meet a claim, if there are any; otherwise all of them.
+fn listed(compared: &[Compared]) -> String {
+    let missed: Vec<&Compared> = compared.iter().filter(|one| !one.met).collect();
+    let of = format!("{} of {} are not: ", missed.len(), compared.len());
+    let (head, shown) = match missed.is_empty() {
+        true => (String::new(), compared.iter().collect()),
+        false if compared.len() == 1 => (String::new(), missed),
+        false => (of, missed),
+    };
+    let words: Vec<&str> = shown.iter().take(SHOWN).map(|one| one.words.as_str()).collect();
+    let more = if shown.len() > SHOWN { format!("; and {} more", shown.len() - SHOWN) } else { String::new() };
+    format!("{head}{}{more}", words.join("; "))
+}
+
+fn named(row: &Row) -> String {
+    row.labels.join(" ")
+}
+
+fn figure(measured: Option<f64>, metric: &Metric) -> String {
+    let d = metric.decimals;
+    measured.map_or("not measured".to_owned(), |measured| format!("{measured:.d$}"))
+}
+
+/// Comparisons of a claim that are shown.
+const SHOWN: usize = 6;
