@@ -28,6 +28,9 @@ params! {
         /// Receive buffer of a connection (Linux: the second value of `tcp_rmem`). Until the window fits it, every packet is
         /// acknowledged; the sender is not limited by it.
         pub receive_buffer: Bytes = Bytes(16 << 20), from Bytes(2304), to Bytes(1 << 30);
+        /// The receive buffer grows up to this as the flow does (Linux: the third value of `tcp_rmem`); it keeps its size where
+        /// this is no more than `receive_buffer`.
+        pub receive_buffer_max: Bytes = Bytes(16 << 20), from Bytes(2304), to Bytes(1 << 30);
         /// Longest time for which the receiver gathers selective acknowledgments (Linux: `tcp_comp_sack_delay_ns`).
         pub sack_compression: Span = Span::ms(1), from Span::ZERO, to Span::s(1);
     }

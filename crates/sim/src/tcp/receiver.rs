@@ -92,7 +92,7 @@ impl Receiver {
             quick: params.quick_acks.0,
             every: params.ack_every.0,
             settled: 0,
-            window: ReceiveWindow::new(params),
+            window: ReceiveWindow::new(params, rtt),
             delay: params.delayed_ack,
             gather: params.sack_compression.min(rtt / GATHERING_RTT_DIVISOR),
             gathered: 0,
@@ -129,7 +129,7 @@ impl Receiver {
             self.next += 1;
             self.pending += 1;
             if len > self.settled {
-                self.grow_window(len);
+                self.grow_window(len, now);
             }
             let acknowledge = self.pending >= self.every || self.quick > 0;
             if !acknowledge && self.delayed.is_none() {
@@ -142,10 +142,10 @@ impl Receiver {
 
     /// The sender is to learn of a larger window at once (Linux `tcp_grow_window`).
     #[cold]
-    fn grow_window(&mut self, len: u32) {
-        if self.window.grow(len) {
+    fn grow_window(&mut self, len: u32, now: Time) {
+        if self.window.grow(len, self.next, now) {
             self.quick |= 1;
-        } else {
+        } else if !self.window.is_autotuned() {
             self.settled = self.window.largest();
         }
     }
@@ -180,7 +180,7 @@ impl Receiver {
             return Arrival { is_new: false, acknowledge: true };
         }
         if len > self.settled {
-            self.grow_window(len);
+            self.grow_window(len, now);
         }
         if seq == self.next {
             self.next += 1;

@@ -2,8 +2,10 @@
 //! from the first full-sized segment how much of the memory is payload, and then lets the window grow by two segments with
 //! each one that arrives (`tcp_grow_window`). The sender is told of each growth at once.
 //!
-//! The receiver's application reads at once, and the buffer keeps its size. Neither Linux's autotuning of the buffer nor
-//! the limit that the window is to a sender is modelled.
+//! The receiver's application reads at once. Where the buffer may grow, it is made to hold twice what came in the last round
+//! trip, and more if that was more than in the one before (`tcp_rcv_space_adjust`); a round trip is the base RTT here, where
+//! Linux measures it. The limit that the window is to a sender is not modelled.
+use narrows_core::{Span, Time};
 use narrows_scenario::transport::TcpParams;
 
 /// Memory that a segment takes beside its payload: 320 bytes of headers, a `sk_buff` of 256 and a `skb_shared_info` of 320.
@@ -16,6 +18,10 @@ const FIRST_LARGEST: u32 = 536;
 const LEAST: u32 = 128;
 /// IP and TCP headers without options, which an advertised MSS leaves out (RFC 6691).
 const BARE_HEADERS: u64 = 40;
+/// Segments taken to have come in the round trip before the first (Linux `TCP_INIT_CWND`).
+const FIRST_ROUND: u64 = 10;
+/// Room for so many segments comes on top of twice a round trip's bytes.
+const SPARE: u64 = 16;
 
 /// The window that a receiver offers.
 pub(super) struct ReceiveWindow {
@@ -28,19 +34,63 @@ pub(super) struct ReceiveWindow {
     /// Payload of the largest segment so far (Linux `rcv_mss`).
     largest: u32,
     advertised_mss: u64,
+    autotuning: Autotuning,
+}
+
+/// What decides about the buffer's growth.
+struct Autotuning {
+    /// No larger.
+    most: u64,
+    rtt: Span,
+    /// A round trip ends, and how many segments there were when it began.
+    ends: Time,
+    began: u64,
+    /// Payload of the largest round trip so far, bytes (Linux `rcvq_space.space`).
+    largest: u64,
 }
 
 impl ReceiveWindow {
-    pub(super) fn new(params: &TcpParams) -> ReceiveWindow {
+    pub(super) fn new(params: &TcpParams, rtt: Span) -> ReceiveWindow {
         let (buffer, advertised_mss) = (params.receive_buffer.0, params.packet.0 - BARE_HEADERS);
         let half = (buffer * FIRST_SHARE) >> 8;
         // One segment is kept back (Linux `tcp_init_buffer_space`).
         let offered = half.saturating_sub(advertised_mss).max(2 * advertised_mss).min(half);
-        ReceiveWindow { buffer, offered, share: FIRST_SHARE, largest: FIRST_LARGEST, advertised_mss }
+        let most = params.receive_buffer_max.0.max(buffer);
+        let autotuning =
+            Autotuning { most, rtt, ends: Time::ZERO, began: 0, largest: FIRST_ROUND * advertised_mss };
+        ReceiveWindow { buffer, offered, share: FIRST_SHARE, largest: FIRST_LARGEST, advertised_mss, autotuning }
     }
 
-    /// A new segment with so much payload arrives: does the window grow with it?
-    pub(super) fn grow(&mut self, len: u32) -> bool {
+    /// Can the buffer still grow?
+    pub(super) fn is_autotuned(&self) -> bool {
+        self.buffer < self.autotuning.most
+    }
+
+    /// So many segments have come in order: at the end of a round trip the buffer is made to fit.
+    fn adjust(&mut self, segments: u64, now: Time) {
+        let tuning = &mut self.autotuning;
+        if now < tuning.ends {
+            return;
+        }
+        let is_first = tuning.ends == Time::ZERO;
+        let copied = (segments - tuning.began) * u64::from(self.largest);
+        (tuning.ends, tuning.began) = (now + tuning.rtt, segments);
+        if is_first || copied <= tuning.largest {
+            return;
+        }
+        let room = 2 * copied + SPARE * self.advertised_mss;
+        let growth = u128::from(room) * u128::from(copied - tuning.largest) / u128::from(tuning.largest);
+        let room = u128::from(room) + 2 * growth;
+        tuning.largest = copied;
+        let buffer = u64::try_from((room << 8) / u128::from(self.share)).unwrap_or(u64::MAX);
+        self.buffer = self.buffer.max(buffer.min(tuning.most));
+    }
+
+    /// A new segment with so much payload arrives, with so many in order before it: does the window grow with it?
+    pub(super) fn grow(&mut self, len: u32, before: u64, now: Time) -> bool {
+        if self.is_autotuned() {
+            self.adjust(before, now);
+        }
         let payload = u64::from(len);
         if len > self.largest {
             self.largest = len;

@@ -9,7 +9,8 @@ const RTT: Span = Span::ms(100);
 
 /// Without quick acknowledgments, and with a buffer that leaves its window no room to grow.
 fn calm() -> TcpParams {
-    TcpParams { quick_acks: Packets(0), receive_buffer: Bytes(2304), ..TcpParams::default() }
+    let [receive_buffer, receive_buffer_max] = [Bytes(2304); 2];
+    TcpParams { quick_acks: Packets(0), receive_buffer, receive_buffer_max, ..TcpParams::default() }
 }
 
 fn settled() -> Receiver {
@@ -52,7 +53,7 @@ fn the_first_sixteen_segments_are_acknowledged_one_by_one() {
 
 /// Segments of a connection that are acknowledged although there is one before that could have waited for it.
 fn one_by_one(receive_buffer: Bytes, len: u32) -> u64 {
-    let params = TcpParams { receive_buffer, ..TcpParams::default() };
+    let params = TcpParams { receive_buffer, receive_buffer_max: receive_buffer, ..TcpParams::default() };
     let mut receiver = Receiver::new(&params, RTT);
     let prompt = |receiver: &mut Receiver, seq| {
         let arrival = receiver.on_segment(Incoming { len, ..plain(seq) }, us(seq));
@@ -70,6 +71,31 @@ fn every_segment_is_acknowledged_while_the_window_grows() {
     // Small ones do not make it grow, and where less of the memory is payload there is nothing to grow to.
     assert_eq!(one_by_one(Bytes(16 << 20), 100), 16);
     assert_eq!(one_by_one(Bytes(16 << 20), 600), 16);
+}
+
+#[test]
+fn a_stock_receivers_buffer_grows_with_the_flow() {
+    // Slow start in bursts of 10, 20, 40 … segments, one a round trip, with Linux's own `tcp_rmem`: 4096 131072 6291456. Until
+    // the fourth burst nearly all are acknowledged one by one, about 140; a buffer of a fixed 128 KiB has 22.
+    let stock = |most| {
+        let params = TcpParams { receive_buffer: Bytes(128 << 10), receive_buffer_max: most, ..TcpParams::default() };
+        let mut receiver = Receiver::new(&params, RTT);
+        let (mut seq, mut single, mut acknowledged) = (0, 0, 0);
+        for round in 0..4 {
+            for _ in 0..10 << round {
+                let at = Time::ZERO + RTT * (round + 1) + Span::us(seq);
+                if receiver.on_segment(Incoming { len: 1448, ..plain(seq) }, at).acknowledge {
+                    let ack = receiver.acknowledge().ack;
+                    single += u64::from(ack == acknowledged + 1);
+                    acknowledged = ack;
+                }
+                seq += 1;
+            }
+        }
+        (single, seq)
+    };
+    assert_eq!(stock(Bytes(6 << 20)), (138, 150));
+    assert_eq!(stock(Bytes(128 << 10)).0, 22);
 }
 
 #[test]
