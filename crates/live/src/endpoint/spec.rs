@@ -147,7 +147,8 @@ fn controller(config: Option<&ControllerConfig>) -> Result<&'static str, String>
 /// What a socket cannot ask for is the kernel's own affair, and the scenario's only as long as it says nothing.
 fn kernels_own(tcp: &TcpParams) -> Result<(), String> {
     let default = TcpParams::default();
-    for name in ["ack_every", "delayed_ack", "quick_acks", "receive_buffer", "sack_compression"] {
+    let names = ["ack_every", "delayed_ack", "quick_acks", "receive_buffer", "receive_buffer_max", "sack_compression"];
+    for name in names {
         let (asked, own) = (tcp.get(name).unwrap_or_default(), default.get(name).unwrap_or_default());
         if asked != own {
             return Err(format!(

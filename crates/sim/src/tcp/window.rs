@@ -56,8 +56,7 @@ impl ReceiveWindow {
         // One segment is kept back (Linux `tcp_init_buffer_space`).
         let offered = half.saturating_sub(advertised_mss).max(2 * advertised_mss).min(half);
         let most = params.receive_buffer_max.0.max(buffer);
-        let autotuning =
-            Autotuning { most, rtt, ends: Time::ZERO, began: 0, largest: FIRST_ROUND * advertised_mss };
+        let autotuning = Autotuning { most, rtt, ends: Time::ZERO, began: 0, largest: FIRST_ROUND * advertised_mss };
         ReceiveWindow { buffer, offered, share: FIRST_SHARE, largest: FIRST_LARGEST, advertised_mss, autotuning }
     }
 
