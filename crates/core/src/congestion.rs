@@ -3,7 +3,7 @@
 //! The transport owns loss detection, recovery (PRR), timers and pacing; it tells a controller what happened, in event
 //! structs, and asks it for a [`Plan`]. The same controller runs under the simulator's TCP, its QUIC profile and real
 //! sockets. Adding one is a file in `congestion/` and a line in the registry below.
-use crate::detector::Verdict;
+use crate::detector::{Events, Verdict};
 use crate::params::Params;
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
@@ -314,6 +314,10 @@ pub trait CongestionController: Sized {
     fn verdict(&self) -> Option<Verdict> {
         None
     }
+    /// What has happened to it so far, if it looks for fair queuing.
+    fn events(&self) -> Option<Events> {
+        None
+    }
 }
 
 /// A call of its own for each controller: inlined into one dispatch they would all pay for the largest one's stack frame.
@@ -402,6 +406,11 @@ macro_rules! controllers {
             /// See [`CongestionController::verdict`].
             pub fn verdict(&self) -> Option<Verdict> {
                 match self { $( Controller::$Type(c) => c.verdict(), )* }
+            }
+
+            /// See [`CongestionController::events`].
+            pub fn events(&self) -> Option<Events> {
+                match self { $( Controller::$Type(c) => c.events(), )* }
             }
 
             /// See [`CongestionController::EVERY_SENT`].

@@ -40,6 +40,15 @@ impl Verdict {
     pub const NONE: Verdict = Verdict { finding: Finding::Undecided, confidence: 0.0, decisions: 0 };
 }
 
+/// What has happened so far to a connection that looks for fair queuing: the events that its run is cut at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Events {
+    /// Fair queuing was found and answered, or would have been answered if the detector were not only watching.
+    pub detections: u32,
+    /// A recovery from loss began. Marks do not count, nor does persistent congestion, which a recovery comes before.
+    pub recoveries: u32,
+}
+
 /// A detector. [`crate::contract::detector`] states in tests what every implementation keeps.
 pub trait FairQueuingDetector: Sized {
     /// Its parameters.

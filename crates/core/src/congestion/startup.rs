@@ -8,7 +8,7 @@ use super::vivace::VivaceParams;
 use super::{
     Ack, CongestionController, ControllerConfig, Fate, Loss, PathHint, Plan, Reduction, Sent, Split, Underuse,
 };
-use crate::detector::{DetectorConfig, Verdict};
+use crate::detector::{DetectorConfig, Events, Verdict};
 use crate::params::nested::Nested;
 use crate::{Rate, Rng, Time};
 

@@ -138,6 +138,8 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
             accuracy: Some(0.97 / 0.98),
             found_s: Some(0.8),
             changes: 3,
+            event_accuracy: Some(0.95),
+            events: 40,
         }),
         route: None,
         active: None,

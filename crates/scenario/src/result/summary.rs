@@ -166,6 +166,14 @@ pub struct Verdicts {
     pub found_s: Option<f64>,
     /// How often the verdict changed.
     pub changes: u64,
+    /// The connection's time cut at its events (fair queuing was found and answered; a recovery from loss began): the part of
+    /// the time from the first event to the last but one in which the event at the end of each stretch told the truth, a
+    /// detection where the queue is fair, a recovery where it is not; null with fewer than three events.
+    #[serde(default)]
+    pub event_accuracy: Option<f64>,
+    /// How many such events there were.
+    #[serde(default)]
+    pub events: u64,
 }
 
 /// Between flows.

@@ -6,7 +6,7 @@ use crate::delivery::{Delivery, Newest};
 use narrows_core::congestion::{
     Ack, Controller, ControllerConfig, Fate, Loss, LossKind, Outcome, PathHint, Phase, Plan, Sent,
 };
-use narrows_core::detector::Verdict;
+use narrows_core::detector::{Events, Verdict};
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
 use narrows_scenario::transport::QuicParams;
 use narrows_world::meters::{Meters, SenderStats};
@@ -456,6 +456,11 @@ impl Sender {
     /// What its controller holds of the bottleneck.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         self.controller.as_ref()?.verdict()
+    }
+
+    /// What has happened to it, if its controller looks for fair queuing.
+    pub(crate) fn events(&self) -> Option<Events> {
+        self.controller.as_ref()?.events()
     }
 
     /// What is counted.

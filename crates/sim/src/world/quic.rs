@@ -109,6 +109,7 @@ impl World {
         arm(&mut self.events, &mut armed.pace, quic.sender.next_pace(now), Kind::Pace, flow_index);
         if let Some(judge) = &mut quic.judge {
             let fair = &self.routes[flow.routes as usize].fair;
+            judge.count(quic.sender.events(), fair, now);
             judge.hold(quic.sender.verdict(), fair, flow.stopped, now);
         }
     }

@@ -1,6 +1,6 @@
 //! What a detecting flow held of its bottleneck, for how long, and what its two subflows did.
 use super::Track;
-use narrows_core::detector::{Finding, Verdict};
+use narrows_core::detector::{Events, Finding, Verdict};
 use narrows_core::{Span, Time};
 use narrows_scenario::Series;
 use narrows_scenario::result::summary::Verdicts;
@@ -18,6 +18,7 @@ pub struct Judge {
     asked: Time,
     found: Option<Span>,
     changes: u32,
+    events: EventRecord,
     tracks: Option<Box<Tracks>>,
 }
 
@@ -40,6 +41,51 @@ struct SubflowTracks {
     sent: Track,
     received: Track,
     rtt: Track,
+}
+
+/// The connection's time, cut at its events (Bachl 2022, the authors' evaluation): the time between two events counts as right
+/// if the event at its end tells the truth, a detection where the queue is fair, a recovery from loss where it is not. It is
+/// counted from the first event to the last but one.
+#[derive(Default)]
+struct EventRecord {
+    seen: Events,
+    last: Option<Time>,
+    count: u32,
+    /// Between the last two events, and whether the last one told the truth: left out until another one follows.
+    newest: Option<(Span, bool)>,
+    right: Span,
+    wrong: Span,
+}
+
+impl EventRecord {
+    fn take(&mut self, events: Events, is_fair: bool, now: Time) {
+        let detections = events.detections.wrapping_sub(self.seen.detections);
+        let recoveries = events.recoveries.wrapping_sub(self.seen.recoveries);
+        self.seen = events;
+        (0..detections).for_each(|_| self.event(is_fair, now));
+        (0..recoveries).for_each(|_| self.event(!is_fair, now));
+    }
+
+    fn event(&mut self, tells_truth: bool, now: Time) {
+        match self.newest {
+            Some((span, true)) => self.right += span,
+            Some((span, false)) => self.wrong += span,
+            None => {}
+        }
+        self.newest = self.last.map(|last| (now.since(last), tells_truth));
+        self.last = Some(now);
+        self.count += 1;
+    }
+
+    /// `None` with fewer than three events.
+    fn accuracy(&self) -> Option<f64> {
+        let total = (self.right + self.wrong).as_secs_f64();
+        (total > 0.0).then(|| self.right.as_secs_f64() / total)
+    }
+}
+
+fn fair_at(fair: &[(Time, bool)], now: Time) -> bool {
+    fair.iter().rev().find(|&&(from, _)| from <= now).is_some_and(|&(_, fair)| fair)
 }
 
 impl Judge {
@@ -66,6 +112,7 @@ impl Judge {
             asked: Time::ZERO,
             found: None,
             changes: 0,
+            events: EventRecord::default(),
             tracks: samples.map(|n| Box::new(tracks(n))),
         }
     }
@@ -93,10 +140,17 @@ impl Judge {
         }
     }
 
+    /// So much has happened to the connection by now; `fair`: what is so, from each time on.
+    pub fn count(&mut self, events: Option<Events>, fair: &[(Time, bool)], now: Time) {
+        if let Some(events) = events {
+            self.events.take(events, fair_at(fair, now), now);
+        }
+    }
+
     /// The controller holds this now; `fair`: what is so, from each time on.
     pub fn hold(&mut self, verdict: Option<Verdict>, fair: &[(Time, bool)], stopped: bool, now: Time) {
         let Some(verdict) = verdict else { return };
-        let is_fair = fair.iter().rev().find(|&&(from, _)| from <= now).is_some_and(|&(_, fair)| fair);
+        let is_fair = fair_at(fair, now);
         if let Some(since) = self.since {
             let held = now.since(since);
             match (self.held.finding, self.was_fair) {
@@ -146,6 +200,7 @@ impl Judge {
     pub fn restart(&mut self, now: Time) {
         (self.right, self.wrong, self.undecided, self.changes) = (Span::ZERO, Span::ZERO, Span::ZERO, 0);
         self.since = self.since.map(|_| now);
+        self.events = EventRecord { seen: self.events.seen, ..EventRecord::default() };
     }
 
     /// Shares of the time up to `end`.
@@ -161,6 +216,8 @@ impl Judge {
             accuracy: (decided > 0.0).then(|| self.right.as_secs_f64() / decided),
             found_s: self.found.map(Span::as_secs_f64),
             changes: u64::from(self.changes),
+            event_accuracy: self.events.accuracy(),
+            events: u64::from(self.events.count),
         }
     }
 
@@ -174,5 +231,61 @@ impl Judge {
             all.extend([sent, received, rtt].into_iter().filter_map(|track| track.finish(&source)));
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(s: u64) -> Time {
+        Time::ZERO + Span::s(s)
+    }
+
+    /// Detections (`d`) and recoveries (`r`) at these seconds, behind a queue that is fair or not.
+    fn accuracy(script: &[(u64, char)], fair: &[(Time, bool)]) -> (Option<f64>, u64) {
+        let (mut judge, mut events) = (Judge::new(None), Events::default());
+        for &(second, kind) in script {
+            match kind {
+                'd' => events.detections += 1,
+                _ => events.recoveries += 1,
+            }
+            judge.count(Some(events), fair, at(second));
+        }
+        let verdicts = judge.verdicts(fair, at(90));
+        (verdicts.event_accuracy, verdicts.events)
+    }
+
+    #[test]
+    fn the_event_at_the_end_of_a_stretch_says_whether_it_was_right() {
+        let (fair, shared) = ([(Time::ZERO, true)], [(Time::ZERO, false)]);
+        // 1–4 ends with a detection, 4–10 with a recovery; 10–20 is the newest and left out.
+        let script = [(1, 'r'), (4, 'd'), (10, 'r'), (20, 'r')];
+        assert_eq!(accuracy(&script, &fair), (Some(3.0 / 9.0), 4));
+        assert_eq!(accuracy(&script, &shared), (Some(6.0 / 9.0), 4));
+        // It becomes shared at 5 s: the recovery at 10 s tells the truth as well.
+        assert_eq!(accuracy(&script, &[(Time::ZERO, true), (at(5), false)]), (Some(1.0), 4));
+    }
+
+    #[test]
+    fn fewer_than_three_events_give_no_accuracy() {
+        let fair = [(Time::ZERO, true)];
+        assert_eq!(accuracy(&[], &fair), (None, 0));
+        assert_eq!(accuracy(&[(1, 'd'), (9, 'd')], &fair), (None, 2));
+        assert_eq!(accuracy(&[(1, 'd'), (9, 'd'), (10, 'r')], &fair), (Some(1.0), 3));
+    }
+
+    #[test]
+    fn events_of_the_warm_up_are_forgotten() {
+        let fair = [(Time::ZERO, true)];
+        let mut judge = Judge::new(None);
+        let recoveries = |n| Some(Events { detections: 0, recoveries: n });
+        for n in 1..=5 {
+            judge.count(recoveries(n), &fair, at(u64::from(n)));
+        }
+        judge.restart(at(5));
+        judge.count(recoveries(6), &fair, at(6));
+        let verdicts = judge.verdicts(&fair, at(90));
+        assert_eq!((verdicts.event_accuracy, verdicts.events), (None, 1));
     }
 }

@@ -4,8 +4,8 @@
 //! decides about window and rate as if there were one path. While the detector measures by itself, at rates of its own, the
 //! controller rests, and goes on from what was measured. On a verdict the window is cut, or a controller of little delay takes
 //! over for as long as the queue is held to be fair, or nothing happens.
-use crate::congestion::{Ack, Controller, ControllerConfig, Fate, Loss, PathHint, Plan, Sent, Split, Underuse};
-use crate::detector::{Detector, DetectorConfig, Finding, Verdict};
+use crate::congestion::{Ack, Controller, ControllerConfig, Fate, Loss, LossKind, PathHint, Plan, Sent, Split, Underuse};
+use crate::detector::{Detector, DetectorConfig, Events, Finding, Verdict};
 use crate::params::nested::Nested;
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
@@ -47,8 +47,9 @@ pub struct Detecting {
     is_gentle: bool,
     /// Decisions of the detector that were answered.
     answered: u32,
-    /// When the window was cut last: it is not cut twice for what one round trip shows.
-    cut_at: Option<Time>,
+    /// When fair queuing was answered last: it is not answered twice for what one round trip shows.
+    answered_at: Option<Time>,
+    events: Events,
     /// Less is sent until then: the answer of a controller that cannot be told to cut its window.
     eased_until: Option<Time>,
     srtt: Option<Span>,
@@ -78,7 +79,8 @@ impl Detecting {
             active: None,
             is_gentle: false,
             answered: 0,
-            cut_at: None,
+            answered_at: None,
+            events: Events::default(),
             eased_until: None,
             srtt: path.rtt,
             min_rtt: path.rtt,
@@ -123,10 +125,13 @@ impl Detecting {
         }
         let decided = verdict.decisions != self.answered;
         self.answered = verdict.decisions;
-        let rested = self.cut_at.is_none_or(|at| now.since(at) >= self.srtt.unwrap_or(USUAL_RTT));
-        if decided && rested && verdict.finding == Finding::Fair && self.settings.fair == Reaction::Cut {
-            self.cut_at = Some(now);
-            self.cut(now);
+        let rested = self.answered_at.is_none_or(|at| now.since(at) >= self.srtt.unwrap_or(USUAL_RTT));
+        if decided && rested && verdict.finding == Finding::Fair {
+            self.answered_at = Some(now);
+            self.events.detections = self.events.detections.wrapping_add(1);
+            if self.settings.fair == Reaction::Cut {
+                self.cut(now);
+            }
         }
     }
 
@@ -172,6 +177,9 @@ impl Detecting {
 
     /// See [`crate::congestion::CongestionController::on_loss`].
     pub fn on_loss(&mut self, event: &Loss) {
+        if event.kind == LossKind::Loss {
+            self.events.recoveries = self.events.recoveries.wrapping_add(1);
+        }
         if let Some(active) = &mut self.active {
             active.on_loss(event);
         }
@@ -242,6 +250,11 @@ impl Detecting {
     pub fn verdict(&self) -> Verdict {
         self.detector.verdict()
     }
+
+    /// See [`crate::congestion::CongestionController::events`].
+    pub fn events(&self) -> Events {
+        self.events
+    }
 }
 
 /// A controller that is a [`Detecting`] with settings of its own.
@@ -288,6 +301,9 @@ macro_rules! detecting {
             }
             fn verdict(&self) -> Option<Verdict> {
                 Some(self.0.verdict())
+            }
+            fn events(&self) -> Option<Events> {
+                Some(self.0.events())
             }
         }
     };
