@@ -40,6 +40,17 @@ impl Verdict {
     pub const NONE: Verdict = Verdict { finding: Finding::Undecided, confidence: 0.0, decisions: 0 };
 }
 
+/// What the controller beside a detector does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Control {
+    /// It is in slow start, or no longer.
+    SlowStart(bool),
+    /// It answers fair queuing; one that only watches would answer now.
+    Answer,
+    /// A recovery from loss begins.
+    Recovery,
+}
+
 /// What has happened so far to a connection that looks for fair queuing: the events that its run is cut at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Events {
@@ -64,6 +75,10 @@ pub trait FairQueuingDetector: Sized {
     /// When `on_timer` wants to be called.
     fn next_timer(&self) -> Option<Time> {
         None
+    }
+    /// The controller does this. `false`: to the detector it is no event of its own.
+    fn on_control(&mut self, _event: Control, _now: Time) -> bool {
+        true
     }
     /// How the sending rate is to be divided now.
     fn split(&self) -> Split;
@@ -122,6 +137,11 @@ macro_rules! detectors {
                 match self { $( Detector::$Type(d) => d.next_timer(), )* }
             }
 
+            /// See [`FairQueuingDetector::on_control`].
+            pub fn on_control(&mut self, event: Control, now: Time) -> bool {
+                match self { $( Detector::$Type(d) => d.on_control(event, now), )* }
+            }
+
             /// See [`FairQueuingDetector::split`].
             pub fn split(&self) -> Split {
                 match self { $( Detector::$Type(d) => d.split(), )* }
@@ -178,7 +198,7 @@ macro_rules! detectors {
 
 detectors! {
     share::Share, "Tonopah's rule: does the subflow that sends more receive more? (Bachl 2022)";
-    rtt_gap::RttGap, "The subflow that sends more waits longer, by 5 ms (the code published with Tonopah).";
+    rtt_gap::RttGap, "The subflow that sends more waits longer, by 5 ms (a later version of Tonopah's code).";
     startup::Startup, "Two subflows at r and 2r, doubled until both lose: who loses more? (Bachl, Fabini, Zseby 2020)";
     receive_rate::ReceiveRate, "Two subflows at r and 2r, doubled until the second receives half: does the first, too?";
     sequential::Sequential, "A sequential test on delays and losses of two subflows that change places; says when it does not know.";

@@ -30,7 +30,7 @@ pub struct Startup(Detecting);
 impl StartupParams {
     fn settings(&self) -> Settings {
         let StartupParams { shared, fair, detector } = self.clone();
-        Settings { on: shared, detector, fair: Reaction::Switch, gentle: fair }
+        Settings { on: shared, detector, fair: Reaction::Switch, gentle: fair, growth: None }
     }
 }
 

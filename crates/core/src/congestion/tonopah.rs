@@ -8,7 +8,7 @@ use super::{
 };
 use crate::detector::{DetectorConfig, Events, Verdict};
 use crate::params::nested::Nested;
-use crate::{Rng, Time};
+use crate::{Rng, Span, Time};
 
 params! {
     /// Tonopah's parameters.
@@ -21,6 +21,9 @@ params! {
         pub fair: Reaction = Reaction::Cut;
         /// Who takes over with `fair = "switch"`.
         pub gentle: Nested<ControllerConfig> = Nested::new(ControllerConfig::Delay(Default::default()));
+        /// Where the smoothed RTT is shorter than this, the window grows by as much less in congestion avoidance; for window-based
+        /// controllers. The authors' code: 50 ms.
+        pub growth: Option<Span> = None;
     }
 }
 
@@ -29,9 +32,42 @@ pub struct Tonopah(Detecting);
 
 impl TonopahParams {
     fn settings(&self) -> Settings {
-        let TonopahParams { on, detector, fair, gentle } = self.clone();
-        Settings { on, detector, fair, gentle }
+        let TonopahParams { on, detector, fair, gentle, growth } = self.clone();
+        Settings { on, detector, fair, gentle, growth }
     }
 }
 
 detecting!(Tonopah, TonopahParams);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::parts::testing::{MSS, ack, path};
+    use crate::congestion::{ControllerConfig, LossKind};
+
+    /// The window after 4000 packets acknowledged in congestion avoidance, from 50 on, with this smoothed RTT.
+    fn grown(on: &str, growth: Option<Span>, srtt: Span) -> u64 {
+        let on = Nested::new(ControllerConfig::named(on).unwrap());
+        let params = TonopahParams { on, growth, ..TonopahParams::default() };
+        let mut c = Tonopah::new(&params, &path(100, true), Time::ZERO, Rng::stream(1, "tonopah"));
+        let bytes = MSS * 100;
+        let kind = LossKind::Loss;
+        let (lost, total_lost, now) = (MSS, MSS, Time::ZERO);
+        c.on_loss(&Loss { now, kind, lost, total_lost, inflight: bytes, nxt: bytes, first: true });
+        assert_eq!(c.plan().cwnd, c.plan().ssthresh.unwrap());
+        for n in 1..=2000 {
+            c.on_ack(&Ack { srtt, ..ack(Time::ZERO + Span::us(500) * n, 2) });
+        }
+        c.plan().cwnd.0 / MSS.0
+    }
+
+    #[test]
+    fn windows_grow_slower_on_short_paths_where_that_is_asked_for() {
+        // A packet per window: 50 + 51 + … up to w is 4000 at w = 102; a fifth of it, 800, at 63.
+        let full = Some(Span::ms(50));
+        assert_eq!(grown("new_reno", None, Span::ms(10)), 102);
+        assert_eq!(grown("new_reno", full, Span::ms(50)), 102);
+        assert_eq!(grown("new_reno", full, Span::ms(10)), 64);
+        assert!(grown("cubic", full, Span::ms(10)) <= grown("cubic", None, Span::ms(10)));
+    }
+}

@@ -1,4 +1,5 @@
-//! The rule of the code that was published with Tonopah: the subflow that sends more waits longer.
+//! The rule of a later version of the Tonopah author's code: the subflow that sends more waits longer. The paper's tables were made
+//! with the rule of `share`.
 //!
 //! One subflow gets 2/3 of the window, the other 1/3, and they stay so. Over an interval of one round trip (the mean of the
 //! subflows' smoothed RTTs, at most a second) each subflow's RTTs are averaged; a difference of more than 5 ms means fair

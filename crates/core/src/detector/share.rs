@@ -5,11 +5,16 @@
 //! towards a half, a shared queue leaves it at 6/10; the cut is at 0.55. No verdict where the dominant subflow could not send
 //! 0.575 of all, or where the application had too little to send.
 //!
-//! What the paper leaves open is which acknowledgments belong to an interval. Here: those that come in the interval's time, one
-//! round trip later, the round trip being the smaller of the subflows': that is when all of it would be acknowledged if nothing
-//! waited in a queue that the other subflow does not meet. See [`Attribution`] for the other readings.
+//! The paper does not say which acknowledgments belong to an interval; the code behind its tables does. There an interval is what
+//! was sent in it, and it has ended when all of that has been acknowledged. A subflow's rate is its acknowledged bytes over the
+//! time from its first acknowledgment of the interval to its last. Bytes and times of the last four intervals that have ended are
+//! added up, then divided, and a verdict is taken where the roles change. See [`Attribution`] for other readings.
+//!
+//! From that code, too: no verdict in slow start (`avoidance`); after an answer, and after a recovery from loss, four fresh
+//! intervals before the next verdict (`fresh`); a loss before any of them has begun is no recovery of its own. It ignores that
+//! loss altogether, while the controller here answers it as RFC 9002 has it.
 use super::parts::alternation::{Alternation, Interval, KEPT};
-use super::{FairQueuingDetector, Finding, Verdict};
+use super::{Control, FairQueuingDetector, Finding, Verdict};
 use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -17,7 +22,10 @@ use crate::time::{Span, Time};
 choice! {
     /// Which acknowledgments belong to an interval.
     pub enum Attribution {
-        /// Those that come in the interval's time, one round trip later.
+        /// Those of packets sent in it, once all have come, as the rate at which they came.
+        Rate = "rate",
+        /// Those that come in the interval's time, one round trip later: the smaller one of the subflows', after which all of it
+        /// would be acknowledged if nothing waited in a queue that the other subflow does not meet.
         Shifted = "shifted",
         /// Those of packets sent in it, as far as they have come when the four intervals are looked at.
         Sent = "sent",
@@ -31,7 +39,8 @@ params! {
     pub struct ShareParams {
         /// Share of the dominant subflow.
         pub dominant: f64 = 0.6, from 0.5, to 0.9;
-        /// Fair below this delivered share of the dominant subflow.
+        /// Fair below this delivered share of the dominant subflow. With `attribution = "rate"` as far above a half, in proportion, as
+        /// the share that it really sent.
         pub cut: f64 = 0.55, from 0.5, to 0.9;
         /// No verdict below this sent share of it.
         pub silent: f64 = 0.575, from 0.0, to 0.9;
@@ -42,7 +51,11 @@ params! {
         /// Longest interval.
         pub longest: Span = Span::ms(100), from Span::ms(1), to Span::s(10);
         /// Which acknowledgments belong to an interval.
-        pub attribution: Attribution = Attribution::Shifted;
+        pub attribution: Attribution = Attribution::Rate;
+        /// After an answer, and after a recovery from loss, only intervals that began later count.
+        pub fresh: bool = true;
+        /// No verdict is taken in slow start.
+        pub avoidance: bool = true;
         /// The verdict stays where packets waited no longer than this, on average, and none was lost: no queue, no evidence. Off: a
         /// shared queue is found there, as the paper has it.
         pub waiting: Option<Span> = None;
@@ -60,6 +73,22 @@ pub struct Share {
     judged: u64,
     /// Lowest RTT.
     base: Option<Span>,
+    /// The first interval that counts, by number: those before it are forgotten.
+    fresh: u64,
+    slow_start: bool,
+}
+
+/// What the last intervals came to; of two figures the first is the dominant subflow's.
+#[derive(Default)]
+struct Sums {
+    sent: [u64; 2],
+    delivered: [u64; 2],
+    /// From the first acknowledgment of each interval to its last.
+    spans: [Span; 2],
+    limited: bool,
+    lost: u64,
+    rtt_sum: u64,
+    rtts: u64,
 }
 
 impl FairQueuingDetector for Share {
@@ -73,6 +102,8 @@ impl FairQueuingDetector for Share {
             verdict: Verdict::NONE,
             judged: 0,
             base: path.rtt,
+            fresh: 0,
+            slow_start: false,
         }
     }
 
@@ -105,6 +136,18 @@ impl FairQueuingDetector for Share {
         Some(self.alternation.ends())
     }
 
+    fn on_control(&mut self, event: Control, now: Time) -> bool {
+        let begun = self.alternation.begun();
+        match event {
+            Control::SlowStart(slow_start) => self.slow_start = slow_start,
+            Control::Answer => self.fresh = if self.alternation.current().start == now { begun - 1 } else { begun },
+            // Nothing new to forget: it belongs to what was answered before.
+            Control::Recovery if self.p.fresh && self.fresh >= begun => return false,
+            Control::Recovery => self.fresh = begun,
+        }
+        true
+    }
+
     fn split(&self) -> Split {
         self.alternation.split()
     }
@@ -119,61 +162,193 @@ impl Share {
     fn behind(&self) -> Span {
         match self.p.attribution {
             Attribution::Shifted => self.alternation.least_srtt().unwrap_or(Span::ZERO),
-            Attribution::Sent | Attribution::Arrival => Span::ZERO,
+            Attribution::Rate | Attribution::Sent | Attribution::Arrival => Span::ZERO,
         }
     }
 
     fn judge(&mut self, now: Time) {
-        // An interval has been heard of when the one behind it would be answered by now.
-        let heard = Time::from_ns(now.as_ns().saturating_sub(self.behind().as_ns()));
-        let begun = self.alternation.begun();
-        let Some(ended) = self.alternation.number_at(heard).filter(|&ended| ended > self.judged) else { return };
-        self.judged = ended;
-        let last = begun - ended;
-        let (mut sent, mut delivered, mut limited, mut lost) = ([0, 0], [0, 0], false, 0);
-        let (mut rtt_sum, mut rtts) = (0, 0);
-        for n in last..last + u64::from(self.p.intervals) {
-            let Some(interval) = self.alternation.before(n) else { return };
-            let &Interval { dominant, limited: l, .. } = interval;
-            let got = match self.p.attribution {
-                Attribution::Sent => interval.delivered,
-                _ => self.arrivals[(begun - 1 - n) as usize % KEPT],
-            };
-            sent = [sent[0] + interval.sent[dominant], sent[1] + interval.sent[1 - dominant]];
-            delivered = [delivered[0] + got[dominant], delivered[1] + got[1 - dominant]];
-            limited |= l;
-            lost += interval.lost[0] + interval.lost[1];
-            rtt_sum += interval.rtt_sum[0] + interval.rtt_sum[1];
-            rtts += interval.rtt_count[0] + interval.rtt_count[1];
-        }
-        let waited = rtt_sum.checked_div(rtts).zip(self.base).map(|(mean, base)| Span::ns(mean).saturating_sub(base));
-        if lost == 0 && self.p.waiting.zip(waited).is_some_and(|(least, waited)| waited <= least) {
+        if self.p.avoidance && self.slow_start {
             return;
         }
-        let share = |of: [u64; 2]| of[0] as f64 / (of[0] + of[1]).max(1) as f64;
-        let (sent, got) = (share(sent), share(delivered));
+        let Some(ended) = self.ended(now) else { return };
+        let Some(sums) = self.sums(ended) else { return };
+        let waited =
+            sums.rtt_sum.checked_div(sums.rtts).zip(self.base).map(|(mean, base)| Span::ns(mean).saturating_sub(base));
+        if sums.lost == 0 && self.p.waiting.zip(waited).is_some_and(|(least, waited)| waited <= least) {
+            return;
+        }
+        let share = |of: [f64; 2]| of[0] / (of[0] + of[1]).max(f64::MIN_POSITIVE);
+        let sent = share(sums.sent.map(|bytes| bytes as f64));
+        let bytes = sums.delivered.map(|bytes| bytes as f64);
+        let (received, cut) = match self.p.attribution {
+            Attribution::Rate => {
+                let rate = |n: usize| bytes[n] / sums.spans[n].as_secs_f64().max(LEAST_SPAN);
+                let part = (self.p.cut - 0.5) / (self.p.dominant - 0.5).max(1e-9);
+                (share([rate(0), rate(1)]), 0.5 + part * (sent - 0.5))
+            }
+            _ => (share(bytes), self.p.cut),
+        };
         let finding = match () {
-            () if limited || sent < self.p.silent || delivered == [0, 0] => Finding::Undecided,
-            () if got < self.p.cut => Finding::Fair,
+            () if sums.limited || sent < self.p.silent || sums.delivered == [0, 0] => Finding::Undecided,
+            () if received < cut => Finding::Fair,
             () => Finding::Shared,
         };
         // How far from the cut, of the way between a half and what was sent.
-        let confidence = (((got - self.p.cut) / (self.p.cut - 0.5).max(1e-9)).abs()).min(1.0);
+        let confidence = (((received - cut) / (cut - 0.5).max(1e-9)).abs()).min(1.0);
         let confidence = if finding == Finding::Undecided { 0.0 } else { confidence };
         self.verdict = Verdict { finding, confidence, decisions: self.verdict.decisions.wrapping_add(1) };
     }
+
+    /// The last interval of which all has been heard, by number; `None` if that was so the last time, too.
+    fn ended(&mut self, now: Time) -> Option<u64> {
+        if self.p.attribution == Attribution::Rate {
+            let begun = self.alternation.begun();
+            let complete = |n: &u64| self.alternation.before(begun - 1 - n).is_some_and(Interval::is_resolved);
+            // A verdict is taken at each change of roles, whether another interval has ended since the last or not.
+            let first = if self.p.fresh { self.fresh } else { 0 };
+            return (first.max(begun.saturating_sub(KEPT as u64))..begun - 1).take_while(complete).last();
+        }
+        // An interval has been heard of when the one behind it would be answered by now.
+        let heard = Time::from_ns(now.as_ns().saturating_sub(self.behind().as_ns()));
+        // The one that had begun by then is still being heard of.
+        let ended = self.alternation.number_at(heard).filter(|&ended| ended > self.judged)?;
+        self.judged = ended;
+        ended.checked_sub(1)
+    }
+
+    /// The intervals up to this one, as many as are looked at together; `None` if there are not so many.
+    fn sums(&self, ended: u64) -> Option<Sums> {
+        let first = (ended + 1).checked_sub(u64::from(self.p.intervals))?;
+        if self.p.fresh && first < self.fresh {
+            return None;
+        }
+        let (begun, mut sums) = (self.alternation.begun(), Sums::default());
+        for n in first..=ended {
+            let interval = self.alternation.before(begun - 1 - n)?;
+            let delivered = match self.p.attribution {
+                Attribution::Sent | Attribution::Rate => interval.delivered,
+                Attribution::Shifted | Attribution::Arrival => self.arrivals[n as usize % KEPT],
+            };
+            for (role, subflow) in [interval.dominant, 1 - interval.dominant].into_iter().enumerate() {
+                sums.sent[role] += interval.sent[subflow];
+                sums.delivered[role] += delivered[subflow];
+                sums.spans[role] += interval.heard(subflow);
+            }
+            sums.limited |= interval.limited;
+            sums.lost += interval.lost[0] + interval.lost[1];
+            sums.rtt_sum += interval.rtt_sum[0] + interval.rtt_sum[1];
+            sums.rtts += interval.rtt_count[0] + interval.rtt_count[1];
+        }
+        Some(sums)
+    }
 }
+
+/// s: what comes in one acknowledgment came at no rate that one could tell.
+const LEAST_SPAN: f64 = 1e-6;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rate::Bytes;
+    use alloc::vec::Vec;
+
+    /// Intervals of 50 ms behind a round trip of 20 ms: 30 packets of the dominant subflow, 20 of the other. Behind a fair queue both
+    /// are acknowledged at the same rate, for 60 and for 40 ms.
+    struct Life {
+        share: Share,
+        fair: bool,
+        now: Time,
+        /// Acknowledgments to come: when, sent when, over which subflow.
+        coming: Vec<(Time, Time, u8)>,
+    }
+
+    impl Life {
+        fn new(fair: bool) -> Life {
+            let path =
+                PathHint { mss: Bytes(1000), initial_window: Bytes(10_000), rtt: None, paced: true, resume: None };
+            let share = Share::new(&ShareParams::default(), &path, Time::ZERO, Rng::stream(1, "share"));
+            Life { share, fair, now: Time::ZERO, coming: Vec::new() }
+        }
+
+        fn interval(&mut self) {
+            let (start, dominant) = (self.now, u8::from(self.share.split().shares[0] < 0.5));
+            for (subflow, packets) in [(dominant, 30_u64), (1 - dominant, 20)] {
+                for n in 0..packets {
+                    let sent = start + Span::us(50_000 * n / packets);
+                    let spacing = if self.fair { 2_000 } else { 50_000 / packets };
+                    self.coming.push((start + Span::us(20_000 + spacing * n), sent, subflow));
+                    let (bytes, inflight) = (Bytes(1000), Bytes(1000));
+                    let event =
+                        Sent { now: sent, bytes, inflight, retransmit: false, idle: None, app_limited: false, subflow };
+                    self.share.on_sent(&event);
+                }
+            }
+            self.now = start + Span::ms(50);
+            self.coming.sort();
+            while let Some(&(now, sent, subflow)) = self.coming.first().filter(|(at, ..)| *at < self.now) {
+                self.coming.remove(0);
+                let outcome = Outcome::Delivered { rtt: Some(Span::ms(20)) };
+                let flight = crate::congestion::Flight::default();
+                self.share.on_fate(&Fate { now, sent, bytes: Bytes(1000), subflow, flight, outcome });
+            }
+            self.share.on_timer(self.now);
+        }
+
+        fn decisions(&mut self, intervals: usize) -> u32 {
+            let before = self.share.verdict().decisions;
+            (0..intervals).for_each(|_| self.interval());
+            self.share.verdict().decisions - before
+        }
+    }
+
+    #[test]
+    fn rates_tell_queues_apart() {
+        for (fair, finding) in [(true, Finding::Fair), (false, Finding::Shared)] {
+            let mut life = Life::new(fair);
+            // An interval is known 30 ms after its end: at the end of the next.
+            assert_eq!(life.decisions(4), 0, "the fourth is under way");
+            assert_eq!(life.decisions(3), 3, "at each change of roles");
+            assert_eq!(life.share.verdict().finding, finding);
+        }
+    }
+
+    #[test]
+    fn an_answer_and_a_recovery_ask_for_four_fresh_intervals() {
+        for event in [Control::Answer, Control::Recovery] {
+            let mut life = Life::new(true);
+            assert_eq!(life.decisions(6), 2);
+            assert!(life.share.on_control(event, life.now));
+            // After an answer the interval that begins with it counts.
+            let fresh = if event == Control::Answer { 4 } else { 5 };
+            assert_eq!(life.decisions(fresh), 0, "{event:?}");
+            assert_eq!(life.decisions(2), 2, "{event:?}");
+        }
+    }
+
+    #[test]
+    fn a_loss_before_any_fresh_interval_is_no_event() {
+        let mut life = Life::new(true);
+        assert!(life.share.on_control(Control::Recovery, life.now));
+        assert!(!life.share.on_control(Control::Recovery, life.now + Span::ms(10)));
+        life.interval();
+        assert!(life.share.on_control(Control::Recovery, life.now));
+    }
+
+    #[test]
+    fn no_verdict_is_taken_in_slow_start() {
+        let mut life = Life::new(true);
+        life.share.on_control(Control::SlowStart(true), life.now);
+        assert_eq!(life.decisions(9), 0);
+        life.share.on_control(Control::SlowStart(false), life.now);
+        assert_eq!(life.decisions(1), 1);
+    }
 
     /// Found by the laws: nothing delivered is no share of nothing.
     #[test]
     fn regression_silence_is_no_verdict() {
         let path = PathHint { mss: Bytes(1000), initial_window: Bytes(10_000), rtt: None, paced: true, resume: None };
-        let mut share = Share::new(&ShareParams::default(), &path, Time::ZERO, Rng::stream(1, "share"));
+        let params = ShareParams { attribution: Attribution::Shifted, ..ShareParams::default() };
+        let mut share = Share::new(&params, &path, Time::ZERO, Rng::stream(1, "share"));
         let mut now = Time::ZERO;
         for n in 0..600 {
             now += Span::ms(1);

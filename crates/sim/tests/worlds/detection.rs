@@ -64,6 +64,38 @@ fn the_sequential_test_is_never_wrong_on_any_queue() {
     }
 }
 
+/// The same four intervals answered each change of roles again until they had slid out: three to four cuts in a row at 50 ms, up to
+/// twelve at 10 ms.
+#[test]
+fn regression_the_same_intervals_are_answered_once() {
+    for (rate, rtt) in [("10mbit", "50ms"), ("50mbit", "10ms")] {
+        for attribution in ["shifted", "rate"] {
+            let result = run_text(&format!(
+                r#"
+                duration = "30s"
+                record = {{ interval = "10ms" }}
+                [[hop]]
+                name = "link"
+                rate = "{rate}"
+                queue = {{ kind = "fq", flow_limit = "100p" }}
+                [[flow]]
+                name = "flow"
+                controller = {{ kind = "tonopah", detector = "share:attribution={attribution}" }}
+                rtt = "{rtt}"
+                route = ["link"]"#
+            ));
+            let windows = series(&result, "flow:flow", "cwnd_packets");
+            // An eighth off, to the packet; a recovery halves.
+            let is_cut = |w: &[(f64, f64)]| w[1].1 < w[0].1 - 1.0 && w[1].1 > 0.8 * w[0].1;
+            let cuts: Vec<f64> = windows.windows(2).filter(|w| is_cut(w)).map(|w| w[1].0).collect();
+            assert!(cuts.len() > 3, "{rate}, {rtt}, {attribution}: {cuts:?}");
+            // Four intervals of 50 ms at least, seen at steps of 10 ms.
+            let closest = cuts.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);
+            assert!(closest > 0.18, "{rate}, {rtt}, {attribution}: {closest} s between two cuts");
+        }
+    }
+}
+
 #[test]
 fn an_application_with_little_to_send_gets_no_verdict() {
     for (queue, detector) in

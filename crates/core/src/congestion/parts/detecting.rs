@@ -4,8 +4,10 @@
 //! decides about window and rate as if there were one path. While the detector measures by itself, at rates of its own, the
 //! controller rests, and goes on from what was measured. On a verdict the window is cut, or a controller of little delay takes
 //! over for as long as the queue is held to be fair, or nothing happens.
-use crate::congestion::{Ack, Controller, ControllerConfig, Fate, Loss, LossKind, PathHint, Plan, Sent, Split, Underuse};
-use crate::detector::{Detector, DetectorConfig, Events, Finding, Verdict};
+use crate::congestion::{
+    Ack, Controller, ControllerConfig, Fate, Loss, LossKind, PathHint, Plan, Sent, Split, Underuse,
+};
+use crate::detector::{Control, Detector, DetectorConfig, Events, Finding, Verdict};
 use crate::params::nested::Nested;
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
@@ -35,6 +37,8 @@ pub struct Settings {
     pub fair: Reaction,
     /// Who takes over with [`Reaction::Switch`].
     pub gentle: Nested<ControllerConfig>,
+    /// Where the smoothed RTT is shorter, windows grow by as much less in congestion avoidance.
+    pub growth: Option<Span>,
 }
 
 /// The controller with its detector.
@@ -50,6 +54,8 @@ pub struct Detecting {
     /// When fair queuing was answered last: it is not answered twice for what one round trip shows.
     answered_at: Option<Time>,
     events: Events,
+    /// Acknowledged, but not yet counted: see [`Settings::growth`].
+    uncounted: Bytes,
     /// Less is sent until then: the answer of a controller that cannot be told to cut its window.
     eased_until: Option<Time>,
     srtt: Option<Span>,
@@ -81,6 +87,7 @@ impl Detecting {
             answered: 0,
             answered_at: None,
             events: Events::default(),
+            uncounted: Bytes::ZERO,
             eased_until: None,
             srtt: path.rtt,
             min_rtt: path.rtt,
@@ -128,6 +135,7 @@ impl Detecting {
         let rested = self.answered_at.is_none_or(|at| now.since(at) >= self.srtt.unwrap_or(USUAL_RTT));
         if decided && rested && verdict.finding == Finding::Fair {
             self.answered_at = Some(now);
+            self.detector.on_control(Control::Answer, now);
             self.events.detections = self.events.detections.wrapping_add(1);
             if self.settings.fair == Reaction::Cut {
                 self.cut(now);
@@ -169,15 +177,35 @@ impl Detecting {
         if self.eased_until.is_some_and(|until| until <= event.now) {
             self.eased_until = None;
         }
+        let acked = self.counted(event);
         if let Some(active) = &mut self.active {
-            active.on_ack(event);
+            active.on_ack(&Ack { acked, ..*event });
         }
         self.settle(event.now);
     }
 
+    /// Does the window of the controller below double every round trip? Controllers that ask for a rate have no slow start that
+    /// is known of.
+    fn in_slow_start(&self) -> bool {
+        let doubles = |plan: &Plan| plan.pacing.is_none() && plan.ssthresh.is_none_or(|ssthresh| plan.cwnd < ssthresh);
+        self.active.as_ref().is_some_and(|active| doubles(&active.plan()))
+    }
+
+    /// What the acknowledgment counts for in the window's growth, in whole packets; the rest is carried.
+    fn counted(&mut self, event: &Ack) -> Bytes {
+        let Some(full) = self.settings.growth.filter(|&full| event.srtt < full && !self.in_slow_start()) else {
+            return event.acked;
+        };
+        let part =
+            (u128::from(event.acked.0) * u128::from(event.srtt.as_ns()) / u128::from(full.as_ns().max(1))) as u64;
+        let (all, mss) = (self.uncounted.0.saturating_add(part), self.path.mss.0.max(1));
+        self.uncounted = Bytes(all % mss);
+        Bytes(all - all % mss)
+    }
+
     /// See [`crate::congestion::CongestionController::on_loss`].
     pub fn on_loss(&mut self, event: &Loss) {
-        if event.kind == LossKind::Loss {
+        if event.kind == LossKind::Loss && self.detector.on_control(Control::Recovery, event.now) {
             self.events.recoveries = self.events.recoveries.wrapping_add(1);
         }
         if let Some(active) = &mut self.active {
@@ -202,6 +230,8 @@ impl Detecting {
     /// See [`crate::congestion::CongestionController::on_timer`].
     pub fn on_timer(&mut self, now: Time) {
         if self.detector.next_timer().is_some_and(|at| at <= now) {
+            let slow_start = self.in_slow_start();
+            self.detector.on_control(Control::SlowStart(slow_start), now);
             self.detector.on_timer(now);
         }
         if let Some(active) = &mut self.active

@@ -26,6 +26,8 @@ pub struct Interval {
     pub rtt_sum: [u64; 2],
     /// See `rtt_sum`.
     pub rtt_count: [u64; 2],
+    /// When the first and the last acknowledgment of its packets came, per subflow.
+    pub acked: [Option<(Time, Time)>; 2],
     /// The application limited what was sent.
     pub limited: bool,
 }
@@ -34,6 +36,16 @@ impl Interval {
     /// Mean RTT of a subflow's packets.
     pub fn mean_rtt(&self, subflow: usize) -> Option<Span> {
         self.rtt_sum[subflow].checked_div(self.rtt_count[subflow]).map(Span::ns)
+    }
+
+    /// From the first acknowledgment of a subflow's packets to the last.
+    pub fn heard(&self, subflow: usize) -> Span {
+        self.acked[subflow].map_or(Span::ZERO, |(first, last)| last.since(first))
+    }
+
+    /// Is it known of everything sent in it what became of it?
+    pub fn is_resolved(&self) -> bool {
+        (0..2).all(|subflow| self.delivered[subflow] + self.lost[subflow] >= self.sent[subflow])
     }
 }
 
@@ -46,6 +58,8 @@ pub struct Alternation {
     /// How many have begun.
     begun: u64,
     ends: Time,
+    /// The instant of the last sending, and what was sent in it.
+    sending: (Time, [u64; 2]),
     srtt: [Option<Span>; 2],
 }
 
@@ -54,7 +68,7 @@ impl Alternation {
     pub fn new(share: f64, swaps: bool, now: Time, first: Span) -> Alternation {
         let mut intervals = [Interval::default(); KEPT];
         intervals[0].start = now;
-        Alternation { share, swaps, intervals, begun: 1, ends: now + first, srtt: [None; 2] }
+        Alternation { share, swaps, intervals, begun: 1, ends: now + first, sending: (now, [0; 2]), srtt: [None; 2] }
     }
 
     /// The split of the present interval.
@@ -94,7 +108,14 @@ impl Alternation {
     /// The next interval begins and lasts so long.
     pub fn next(&mut self, now: Time, length: Span) {
         let dominant = if self.swaps { 1 - self.current().dominant } else { self.current().dominant };
-        self.intervals[self.begun as usize % KEPT] = Interval { start: now, dominant, ..Interval::default() };
+        let mut next = Interval { start: now, dominant, ..Interval::default() };
+        if self.sending.0 == now {
+            // It was sent before the change, but at the same instant: its acknowledgment will count for the new interval.
+            next.sent = self.sending.1;
+            let current = &mut self.intervals[(self.begun - 1) as usize % KEPT];
+            (0..2).for_each(|subflow| current.sent[subflow] -= next.sent[subflow]);
+        }
+        self.intervals[self.begun as usize % KEPT] = next;
         self.begun += 1;
         self.ends = now + length;
     }
@@ -104,6 +125,10 @@ impl Alternation {
         let current = &mut self.intervals[(self.begun - 1) as usize % KEPT];
         current.sent[usize::from(event.subflow & 1)] += event.bytes.0;
         current.limited |= event.app_limited;
+        if self.sending.0 != event.now {
+            self.sending = (event.now, [0; 2]);
+        }
+        self.sending.1[usize::from(event.subflow & 1)] += event.bytes.0;
     }
 
     /// A packet was delivered or lost.
@@ -119,6 +144,8 @@ impl Alternation {
         match event.outcome {
             Outcome::Delivered { rtt } => {
                 interval.delivered[subflow] += event.bytes.0;
+                let first = interval.acked[subflow].map_or(event.now, |(first, _)| first);
+                interval.acked[subflow] = Some((first, event.now));
                 if let Some(rtt) = rtt {
                     interval.rtt_sum[subflow] += rtt.as_ns();
                     interval.rtt_count[subflow] += 1;
@@ -171,6 +198,39 @@ mod tests {
         assert_eq!(a.before(1).map(|i| (i.delivered, i.dominant)), Some(([0, 100], 1)));
         assert_eq!(a.before(1).and_then(|i| i.mean_rtt(1)), Some(Span::ms(70)));
         assert!(a.before(3).is_none());
+    }
+
+    #[test]
+    fn what_is_sent_at_the_instant_of_a_change_is_the_new_intervals() {
+        let mut a = Alternation::new(0.6, true, at(0), Span::ms(50));
+        let inflight = Bytes(100);
+        let sent = |ms, subflow| Sent {
+            now: at(ms),
+            bytes: Bytes(100),
+            inflight,
+            retransmit: false,
+            idle: None,
+            app_limited: false,
+            subflow,
+        };
+        [sent(49, 0), sent(50, 0), sent(50, 1)].iter().for_each(|sent| a.on_sent(sent));
+        a.next(at(50), Span::ms(50));
+        a.next(at(100), Span::ms(50));
+        assert_eq!([2, 1].map(|n| a.before(n).map(|i| i.sent)), [Some([100, 0]), Some([100, 100])]);
+        let fate = |sent, now, subflow, outcome| Fate {
+            now: at(now),
+            sent: at(sent),
+            bytes: Bytes(100),
+            subflow,
+            flight: Flight::default(),
+            outcome,
+        };
+        a.on_fate(&fate(50, 110, 0, Outcome::Delivered { rtt: None }));
+        assert_eq!([2, 1].map(|n| a.before(n).map(Interval::is_resolved)), [Some(false); 2]);
+        a.on_fate(&fate(50, 115, 1, Outcome::Lost));
+        a.on_fate(&fate(49, 120, 0, Outcome::Delivered { rtt: None }));
+        assert_eq!([2, 1].map(|n| a.before(n).map(Interval::is_resolved)), [Some(true); 2]);
+        assert_eq!(a.before(2).map(|i| (i.heard(0), i.heard(1))), Some((Span::ZERO, Span::ZERO)));
     }
 
     #[test]
