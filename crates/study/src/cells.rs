@@ -1,4 +1,5 @@
 //! The cells of a study: every combination of its axes, as scenarios.
+use crate::draws::Draw;
 use crate::model::{Level, Study, StudyError, wanted};
 use narrows_scenario::Scenario;
 use std::collections::BTreeMap;
@@ -11,6 +12,8 @@ pub struct Cell {
     /// The values' labels, in the order of the axes.
     pub labels: Vec<String>,
     scenario: Table,
+    /// What a run draws; the axes' values are in it.
+    draws: Vec<Draw>,
     name: String,
 }
 
@@ -41,15 +44,23 @@ impl Study {
         }
         let by_name: BTreeMap<&str, &Value> =
             self.axes.iter().zip(pick).map(|(axis, (_, v))| (&*axis.name, v)).collect();
+        let drawn: Vec<&str> = self.draws.iter().map(|draw| &*draw.name).collect();
+        let places = Places { values: by_name, left: &drawn };
         let mut whole = Value::Table(scenario);
-        fill(&mut whole, &by_name).map_err(|message| self.fault(message))?;
+        places.fill(&mut whole).map_err(|message| self.fault(message))?;
+        let mut draws = self.draws.clone();
+        draws
+            .iter_mut()
+            .try_for_each(|draw| draw.quantities().try_for_each(|value| places.fill(value)))
+            .map_err(|message| self.fault(message))?;
         let Value::Table(mut scenario) = whole else { return Err(self.fault("the scenario is no table".to_owned())) };
         // An axis can leave a kind of flow out.
         if let Some(Value::Array(flows)) = scenario.get_mut("flow") {
             flows.retain(|flow| flow.get("count").and_then(Value::as_integer) != Some(0));
         }
         let labels: Vec<String> = pick.iter().map(|(label, _)| label.clone()).collect();
-        Ok(Cell { name: [std::slice::from_ref(&self.figure), labels.as_slice()].concat().join(", "), labels, scenario })
+        let name = [std::slice::from_ref(&self.figure), labels.as_slice()].concat().join(", ");
+        Ok(Cell { name, labels, scenario, draws })
     }
 
     fn fault(&self, message: String) -> StudyError {
@@ -67,7 +78,12 @@ impl Cell {
     /// Its scenario with a seed, as the study has it.
     pub fn scenario(&self, seed: u64) -> Result<Scenario, StudyError> {
         let fault = |message: String| StudyError { file: self.name.clone(), message };
-        let mut table = self.scenario.clone();
+        let values =
+            self.draws.iter().map(|draw| draw.value(seed)).collect::<Result<Vec<Value>, String>>().map_err(fault)?;
+        let values = self.draws.iter().map(|draw| &*draw.name).zip(&values).collect();
+        let mut whole = Value::Table(self.scenario.clone());
+        Places { values, left: &[] }.fill(&mut whole).map_err(fault)?;
+        let Value::Table(mut table) = whole else { return Err(fault("the scenario is no table".to_owned())) };
         table.insert("name".to_owned(), Value::String(self.name.clone()));
         table.insert("seed".to_owned(), Value::Integer(seed as i64));
         let text = toml::to_string(&table).map_err(|error| fault(error.to_string()))?;
@@ -80,34 +96,45 @@ impl Cell {
     }
 }
 
-/// Puts the axes' values where they are named.
-fn fill(value: &mut Value, axes: &BTreeMap<&str, &Value>) -> Result<(), String> {
-    match value {
-        Value::String(text) => {
-            let Some(place) = text.strip_prefix('$') else { return Ok(()) };
-            let place = place.to_owned();
-            let (name, part) = place.split_once('.').map_or((&*place, None), |(name, part)| (name, Some(part)));
-            let known = || axes.keys().map(|name| format!("${name}")).collect::<Vec<_>>().join(", ");
-            let found = axes.get(name).ok_or_else(|| format!("${name} is no axis; there is {}", known()))?;
-            *value = match (part, found) {
-                (Some(part), Value::Table(table)) => {
-                    table.get(part).cloned().ok_or_else(|| format!("${place}: no such part"))?
+/// What `"$name"` stands for.
+struct Places<'a> {
+    values: BTreeMap<&'a str, &'a Value>,
+    /// Names that stay as they are.
+    left: &'a [&'a str],
+}
+
+impl Places<'_> {
+    /// Puts the values where they are named.
+    fn fill(&self, value: &mut Value) -> Result<(), String> {
+        match value {
+            Value::String(text) => {
+                let Some(place) = text.strip_prefix('$') else { return Ok(()) };
+                let place = place.to_owned();
+                let (name, part) = place.split_once('.').map_or((&*place, None), |(name, part)| (name, Some(part)));
+                if self.left.contains(&name) {
+                    return Ok(());
                 }
-                (None, Value::Table(table)) => {
-                    let plain: Table =
-                        table.iter().filter(|(key, _)| *key != "label").map(|(k, v)| (k.clone(), v.clone())).collect();
-                    Value::Table(plain)
-                }
-                (None, plain) => (*plain).clone(),
-                (Some(_), _) => return Err(format!("${place}: the axis has plain values")),
-            };
-            // A value may name other axes, not its own.
-            let mut others = axes.clone();
-            others.remove(name);
-            fill(value, &others)
+                let known = || self.values.keys().map(|name| format!("${name}")).collect::<Vec<_>>().join(", ");
+                let found = self.values.get(name).ok_or_else(|| format!("${name} is no axis; there is {}", known()))?;
+                *value = match (part, found) {
+                    (Some(part), Value::Table(table)) => {
+                        table.get(part).cloned().ok_or_else(|| format!("${place}: no such part"))?
+                    }
+                    (None, Value::Table(table)) => {
+                        let parts = table.iter().filter(|(key, _)| *key != "label");
+                        Value::Table(parts.map(|(k, v)| (k.clone(), v.clone())).collect())
+                    }
+                    (None, plain) => (*plain).clone(),
+                    (Some(_), _) => return Err(format!("${place}: the axis has plain values")),
+                };
+                // A value may name others, not itself.
+                let mut values = self.values.clone();
+                values.remove(name);
+                Places { values, left: self.left }.fill(value)
+            }
+            Value::Array(items) => items.iter_mut().try_for_each(|item| self.fill(item)),
+            Value::Table(table) => table.iter_mut().try_for_each(|(_, item)| self.fill(item)),
+            _ => Ok(()),
         }
-        Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, axes)),
-        Value::Table(table) => table.iter_mut().try_for_each(|(_, item)| fill(item, axes)),
-        _ => Ok(()),
     }
 }

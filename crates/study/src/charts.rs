@@ -28,7 +28,9 @@ impl Plot {
             Kind::Lines | Kind::Heat => None,
             Kind::Series => {
                 let series = result.series.iter().find(|s| s.source == source && s.metric == self.metric)?;
-                let points = self.bin.map_or_else(|| series.points.clone(), |width| binned(&series.points, width));
+                let within = |point: &&(f64, f64)| (self.from..=self.to.unwrap_or(f64::INFINITY)).contains(&point.0);
+                let points: Points = series.points.iter().filter(within).copied().collect();
+                let points = self.bin.map_or_else(|| points.clone(), |width| binned(&points, width));
                 Some(thin::series(&points, MOST_POINTS))
             }
             Kind::Cdf => {
@@ -60,7 +62,7 @@ impl Report<'_> {
         let along = study.axes.iter().position(|axis| plot.along.as_ref() == Some(&axis.name));
         let (Some(along), Some(m)) = (along, self.metric(plot)) else { return Vec::new() };
         let mut lines: Vec<(Line, Line)> = Vec::new();
-        for row in self.rows.iter().filter(|row| study.is_at(self.cell(row), &plot.at)) {
+        for row in self.rows.iter().filter(|row| !row.is_total && study.is_at(self.cell(row), &plot.at)) {
             let labels = &self.cell(row).labels;
             let x = labels[along].split_whitespace().next().and_then(|x| x.parse::<f64>().ok());
             let name = self.name(labels, &plot.at, &[along]);
@@ -104,7 +106,7 @@ impl Report<'_> {
             let (x, y) = points.iter().copied().unzip();
             Some(Line { name, colour: 0, published: false, x, y, spans: None })
         };
-        let lines = self.rows.iter().filter_map(line).enumerate();
+        let lines = self.rows.iter().filter(|row| !row.is_total).filter_map(line).enumerate();
         lines.map(|(n, line)| Line { colour: n, ..line }).collect()
     }
 

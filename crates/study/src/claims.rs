@@ -125,7 +125,7 @@ impl Report<'_> {
         let verdict = |claim: &Claim| {
             // The study was checked when it was read.
             let (asked, metric, other) = claim.parts(study).ok()?;
-            let here = self.rows.iter().filter(|row| study.is_at(self.cell(row), &claim.at));
+            let here = self.rows.iter().filter(|row| study.is_row_at(row, &claim.at));
             let compared: Vec<Compared> =
                 here.flat_map(|row| self.compared(row, &asked, (metric, other), rule)).collect();
             let met = !compared.is_empty() && compared.iter().all(|one| one.met);

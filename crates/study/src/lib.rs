@@ -6,6 +6,7 @@
 mod cells;
 mod charts;
 mod claims;
+mod draws;
 mod measure;
 mod model;
 mod report;

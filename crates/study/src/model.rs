@@ -1,5 +1,6 @@
 //! The file: what can be written in it, and what is wrong with it.
 use crate::claims::Claim;
+use crate::draws::Draw;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_report::chart::Kind;
@@ -38,6 +39,9 @@ pub struct Study {
     /// What varies; every combination is a cell.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
+    /// What each run draws anew.
+    #[serde(default, rename = "draw")]
+    pub(crate) draws: Vec<Draw>,
     /// The scenario, with `"$axis"` or `"$axis.part"` where an axis varies it.
     pub(crate) scenario: Table,
     /// What is measured in each cell.
@@ -94,6 +98,9 @@ pub struct Axis {
     /// Cells that differ only in it are one row, all their runs together.
     #[serde(default)]
     pub pooled: bool,
+    /// The label of further rows, in which the runs of all its values are together.
+    #[serde(default)]
+    pub(crate) total: Option<String>,
 }
 
 /// Something that is measured.
@@ -125,6 +132,18 @@ pub struct Metric {
     /// Is it shown as the median and quartiles of the runs, not as their mean?
     #[serde(default)]
     pub(crate) quartiles: bool,
+    /// Is it shown as this quantile of the runs? One that does not have the figure counts as more than any other.
+    pub(crate) quantile: Option<f64>,
+    /// Of another metric: percent of the runs in which it is beyond a limit, with the bounds of Clopper and Pearson.
+    pub(crate) share: Option<Beyond>,
+}
+
+/// Runs in which a metric is beyond a limit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Beyond {
+    pub(crate) metric: String,
+    pub(crate) above: f64,
 }
 
 /// What is made of the values of several flows.
@@ -227,6 +246,10 @@ pub(crate) struct Plot {
     pub(crate) at: BTreeMap<String, Value>,
     /// Of a series: means over so many seconds are drawn.
     pub(crate) bin: Option<f64>,
+    /// Of a series: seconds; the whole run by default.
+    #[serde(default)]
+    pub(crate) from: f64,
+    pub(crate) to: Option<f64>,
     /// What y means; the axis along y, for a heat map.
     pub(crate) y: String,
 }
@@ -275,6 +298,11 @@ impl Study {
         if let Some(axis) = self.axes.iter().find(|axis| axis.labels().is_empty()) {
             return Err(format!("axis {:?} has no values", axis.name));
         }
+        let is_axis = |name: &str| self.axes.iter().any(|axis| axis.name == name);
+        let taken = |n: usize, name: &str| is_axis(name) || self.draws[..n].iter().any(|draw| draw.name == name);
+        if let Some((_, draw)) = self.draws.iter().enumerate().find(|(n, draw)| taken(*n, &draw.name)) {
+            return Err(format!("draw {:?}: the name is taken", draw.name));
+        }
         self.metrics.iter().try_for_each(|metric| self.check_metric(metric))?;
         for published in &self.published {
             published.values.keys().try_for_each(|name| self.metric(name).map(drop))?;
@@ -312,16 +340,28 @@ impl Study {
     }
 
     fn check_metric(&self, m: &Metric) -> Result<(), String> {
-        let sources = [m.summary.is_some(), m.series.is_some(), m.more_than.is_some(), m.welch.is_some()];
-        if sources.iter().filter(|&&given| given).count() != 1 {
-            return Err(format!("metric {:?}: give one of `summary`, `series`, `more_than`, `welch`", m.name));
+        let others = [m.more_than.is_some(), m.welch.is_some(), m.share.is_some()];
+        let sources = [m.summary.is_some(), m.series.is_some()];
+        if sources.iter().chain(&others).filter(|&&given| given).count() != 1 {
+            return Err(format!("metric {:?}: give one of `summary`, `series`, `more_than`, `welch`, `share`", m.name));
         }
-        if m.quartiles && m.welch.is_some() {
-            return Err(format!("metric {:?}: a test has no quartiles", m.name));
+        let has_quantiles = m.quartiles || m.quantile.is_some();
+        if has_quantiles && (m.welch.is_some() || m.share.is_some()) {
+            return Err(format!("metric {:?}: a test or a share has no quartiles", m.name));
+        }
+        if m.quantile.is_some_and(|quantile| m.quartiles || !(0.0..=1.0).contains(&quantile)) {
+            return Err(format!("metric {:?}: `quantile` is from 0 to 1, and goes without `quartiles`", m.name));
+        }
+        if let Some(share) = &m.share {
+            let of = self.metric(&share.metric)?;
+            return match of.summary.is_some() || of.series.is_some() {
+                true => Ok(()),
+                false => Err(format!("metric {:?}: {:?} is itself made of others", m.name, of.name)),
+            };
         }
         let Some(elsewhere) = m.more_than.as_ref().or(m.welch.as_ref()) else { return Ok(()) };
         let of = self.metric(&elsewhere.metric)?;
-        if of.welch.is_some() || (m.more_than.is_some() && of.more_than.is_some()) {
+        if of.welch.is_some() || of.share.is_some() || (m.more_than.is_some() && of.more_than.is_some()) {
             return Err(format!("metric {:?}: {:?} is itself made of others", m.name, of.name));
         }
         self.check_place(&elsewhere.at)
@@ -358,7 +398,8 @@ impl Study {
             if axis.pooled && pooled == Pooled::Refused {
                 return Err(format!("axis {name:?} is pooled: a row has no place on it"));
             }
-            let labels = axis.labels();
+            let mut labels = axis.labels();
+            labels.extend(axis.total.iter().filter(|_| pooled == Pooled::Refused).cloned());
             for label in wanted(value) {
                 if !labels.contains(&label) {
                     return Err(format!("axis {name:?} has no value {label:?}; it has {}", labels.join(", ")));

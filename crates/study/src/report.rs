@@ -149,7 +149,7 @@ impl Report<'_> {
         let study = self.runs.study;
         let of_row = |row: &Row| {
             let remarks = study.remarks.iter().enumerate();
-            let here = remarks.filter(|(_, remark)| !remark.at.is_empty() && study.is_at(self.cell(row), &remark.at));
+            let here = remarks.filter(|(_, remark)| !remark.at.is_empty() && study.is_row_at(row, &remark.at));
             here.map(|(n, _)| MARKS[n % MARKS.len()]).collect::<Vec<_>>().join("")
         };
         self.rows.iter().map(of_row).collect()
@@ -162,7 +162,7 @@ impl Report<'_> {
 
     fn hold(&self, hold: &Hold) -> (String, bool) {
         let metric = self.runs.study.metrics.iter().position(|m| m.name == hold.metric);
-        let here = self.rows.iter().filter(|row| self.runs.study.is_at(self.cell(row), &hold.at));
+        let here = self.rows.iter().filter(|row| self.runs.study.is_row_at(row, &hold.at));
         let values: Vec<f64> = metric.map_or(Vec::new(), |m| here.filter_map(|row| row.entries[m].measured).collect());
         let within = |v: &f64| hold.least.is_none_or(|least| *v >= least) && hold.most.is_none_or(|most| *v <= most);
         let holds = !values.is_empty() && values.iter().all(within);
@@ -189,6 +189,9 @@ impl Entry {
         let Some(figure) = self.measured else { return "–".to_owned() };
         let least = 0.1_f64.powi(d as i32);
         match (self.half_width, self.quartiles) {
+            _ if metric.share.is_some() => self
+                .bounds
+                .map_or(format!("{figure:.d$}"), |[low, high]| format!("{figure:.d$} ({low:.d$}–{high:.d$})")),
             _ if metric.welch.is_some() && figure < least => format!("< {least:.d$}"),
             (Some(half), _) => format!("{figure:.d$} ± {half:.d$}"),
             (None, Some(q)) if self.runs > 1 => format!("{figure:.d$} ({:.d$}–{:.d$})", q.q1, q.q3),

@@ -1,9 +1,10 @@
 //! From runs to rows: what the runs of a cell, or of pooled cells, come to.
 use crate::cells::Cell;
-use crate::model::{Elsewhere, Metric, Study, wanted};
+use crate::model::{Beyond, Elsewhere, Metric, Study, wanted};
 use crate::score::Stated;
-use narrows_report::{Estimate, Quartiles};
+use narrows_report::{Estimate, Proportion, Quartiles};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use toml::Value;
 
 /// Points of a line.
@@ -19,6 +20,9 @@ pub struct Row {
     /// Its cells.
     #[serde(skip)]
     pub(crate) members: Vec<usize>,
+    /// Are the runs of all values of an axis in it, beside the rows that have them apart?
+    #[serde(skip)]
+    pub(crate) is_total: bool,
 }
 
 /// One figure of a row.
@@ -35,6 +39,8 @@ pub struct Entry {
     /// Over the runs, where the metric asks for them.
     #[serde(flatten)]
     pub quartiles: Option<Quartiles>,
+    /// Of a share of the runs: the bounds of Clopper and Pearson.
+    pub bounds: Option<[f64; 2]>,
     /// Runs that have the figure.
     pub runs: usize,
     /// Measured less published, where a number was published.
@@ -62,13 +68,44 @@ impl Runs<'_> {
             let labels: Vec<String> = told_apart.map(|(_, label)| label.clone()).collect();
             match rows.iter_mut().find(|row| row.labels == labels) {
                 Some(row) => row.members.push(n),
-                None => rows.push(Row { labels, entries: Vec::new(), members: vec![n] }),
+                None => rows.push(Row { labels, entries: Vec::new(), members: vec![n], is_total: false }),
             }
         }
+        self.add_totals(&mut rows);
         for row in &mut rows {
-            row.entries = (0..self.study.metrics.len()).map(|m| self.entry(m, &row.members)).collect();
+            row.entries = (0..self.study.metrics.len()).map(|m| self.row_entry(m, row)).collect();
         }
         rows
+    }
+
+    /// Behind the rows: those in which an axis has all its values together.
+    fn add_totals(&self, rows: &mut Vec<Row>) {
+        let apart = rows.clone();
+        for (n, axis) in self.study.row_axes().enumerate() {
+            let Some(total) = &axis.total else { continue };
+            for row in &apart {
+                let mut labels = row.labels.clone();
+                labels[n].clone_from(total);
+                match rows.iter_mut().find(|row| row.labels == labels) {
+                    Some(total) => total.members.extend(&row.members),
+                    None => {
+                        rows.push(Row { labels, entries: Vec::new(), members: row.members.clone(), is_total: true });
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the runs of a row come to, and what was published of it.
+    fn row_entry(&self, m: usize, row: &Row) -> Entry {
+        let metric = &self.study.metrics[m];
+        let published = self.study.published.iter().filter(|p| self.study.is_row_at(row, &p.at));
+        let published = published.filter_map(|p| p.values.get(&metric.name)).next_back();
+        let stated = published.and_then(Stated::of);
+        let entry = self.entry(m, &row.members);
+        let difference =
+            stated.and_then(Stated::figure).zip(entry.measured).map(|(published, measured)| measured - published);
+        Entry { published: published.map(|value| shown(value, metric)), difference, stated, ..entry }
     }
 
     /// What the runs of these cells come to.
@@ -77,26 +114,41 @@ impl Runs<'_> {
         let samples = self.samples(m, members);
         let estimate = Estimate::of(samples.iter().copied());
         let quartiles = if metric.quartiles { Quartiles::of(samples) } else { None };
-        let measured = match (&metric.welch, quartiles) {
-            (Some(elsewhere), _) => self.p_value(elsewhere, members),
-            (None, Some(quartiles)) => Some(quartiles.median),
-            (None, None) => estimate.map(|e| e.mean),
+        let share = metric.share.as_ref().and_then(|beyond| self.share(beyond, members));
+        let measured = match (&metric.welch, &metric.share, metric.quantile) {
+            (Some(elsewhere), ..) => self.p_value(elsewhere, members),
+            (_, Some(_), _) => share.map(|share| 100.0 * share.share()),
+            (_, _, Some(quantile)) => self.quantile(m, quantile, members),
+            _ => quartiles.map(|q| q.median).or(estimate.map(|e| e.mean)),
         };
-        let at = |cell: &usize| &self.cells[*cell];
-        let published = self.study.published.iter();
-        let published = published.filter(|p| members.first().is_some_and(|cell| self.study.is_at(at(cell), &p.at)));
-        let published = published.filter_map(|p| p.values.get(&metric.name)).next_back();
-        let stated = published.and_then(Stated::of);
+        let is_mean = quartiles.is_none() && metric.quantile.is_none();
         Entry {
             metric: metric.name.clone(),
-            published: published.map(|value| shown(value, metric)),
+            published: None,
             measured,
-            half_width: estimate.filter(|_| quartiles.is_none()).and_then(|e| e.half_width),
+            half_width: estimate.filter(|_| is_mean).and_then(|e| e.half_width),
             quartiles,
-            runs: estimate.map_or(0, |e| e.runs),
-            difference: stated.and_then(Stated::figure).zip(measured).map(|(published, measured)| measured - published),
-            stated,
+            bounds: share.map(|share| [100.0 * share.low, 100.0 * share.high]),
+            runs: share.map_or(estimate.map_or(0, |e| e.runs), |share| share.runs),
+            difference: None,
+            stated: None,
         }
+    }
+
+    /// In how many of the runs that have the figure it is beyond the limit.
+    fn share(&self, beyond: &Beyond, members: &[usize]) -> Option<Proportion> {
+        let of = self.study.metrics.iter().position(|metric| metric.name == beyond.metric)?;
+        let values = self.samples(of, members);
+        Proportion::of(values.iter().filter(|value| **value > beyond.above).count(), values.len())
+    }
+
+    /// The least figure that so large a part of the runs does not exceed; `None` if it is that of a run without the figure.
+    fn quantile(&self, m: usize, quantile: f64, members: &[usize]) -> Option<f64> {
+        let runs: usize = members.iter().map(|&cell| self.values[cell].len()).sum();
+        let mut values = self.samples(m, members);
+        values.sort_by(f64::total_cmp);
+        let rank = (quantile * runs as f64).ceil() as usize;
+        values.get(rank.saturating_sub(1)).copied()
     }
 
     /// The metric in each run of these cells that has it; none of a test.
@@ -135,6 +187,16 @@ impl Runs<'_> {
                 Some(value) => wanted(value).contains(there),
                 None => here == there,
             })
+        })
+    }
+}
+
+impl Study {
+    /// Is the row at this place? Where an axis has all its values together, the place has to name that.
+    pub(crate) fn is_row_at(&self, row: &Row, at: &BTreeMap<String, Value>) -> bool {
+        self.row_axes().zip(&row.labels).all(|(axis, label)| match at.get(&axis.name) {
+            Some(value) => wanted(value).contains(label),
+            None => axis.total.as_ref() != Some(label),
         })
     }
 }

@@ -4,6 +4,8 @@
 //! written before its results are seen. Bounds that were published (`≤ 12`) are held as they stand.
 use crate::model::{Study, StudyError};
 use crate::report::Report;
+use crate::rows::Entry;
+use narrows_report::Quartiles;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toml::Value;
@@ -36,6 +38,8 @@ pub(crate) enum Stated {
     AtLeast(f64),
     /// `> 99`.
     Above(f64),
+    /// `85 (84–88)`: median and quartiles, three figures.
+    Spread(Quartiles),
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -78,6 +82,7 @@ impl Rule {
             Stated::Below(bound) => measured < bound,
             Stated::AtLeast(bound) => measured >= bound,
             Stated::Above(bound) => measured > bound,
+            Stated::Spread(q) => (measured - q.median).abs() <= near(q.median),
         }
     }
 }
@@ -107,6 +112,10 @@ impl Stated {
 
     /// `66.5`, `22.5–25.5`.
     fn plain(text: &str) -> Option<Stated> {
+        if let Some((median, rest)) = text.split_once('(') {
+            let (q1, q3) = rest.strip_suffix(')')?.split_once('–')?;
+            return Some(Stated::Spread(Quartiles { q1: number(q1)?, median: number(median)?, q3: number(q3)? }));
+        }
         match text.split_once('–') {
             Some((from, to)) => Some(Stated::Between(number(from)?, number(to)?)),
             None => number(text).map(Stated::About),
@@ -117,6 +126,7 @@ impl Stated {
     pub(crate) fn figure(self) -> Option<f64> {
         match self {
             Stated::About(figure) => Some(figure),
+            Stated::Spread(q) => Some(q.median),
             _ => None,
         }
     }
@@ -139,16 +149,17 @@ impl Report<'_> {
         let mut score = Score::default();
         for row in self.rows.iter().filter(|_| study.scored) {
             for (entry, metric) in row.entries.iter().zip(&study.metrics) {
-                let Some((stated, published)) = entry.stated.zip(entry.published.as_ref()) else { continue };
-                score.published += 1;
-                if entry.measured.is_some_and(|measured| rule.meets(stated, measured, &metric.unit)) {
-                    score.met += 1;
-                    continue;
+                for Held { which, stated, published, measured } in entry.held() {
+                    score.published += 1;
+                    if measured.is_some_and(|measured| rule.meets(stated, measured, &metric.unit)) {
+                        score.met += 1;
+                        continue;
+                    }
+                    let place = [&[study.figure.clone()][..], &row.labels].concat().join(", ");
+                    let d = metric.decimals;
+                    let measured = measured.map_or("not measured".to_owned(), |measured| format!("{measured:.d$}"));
+                    score.missed.push(format!("{place}: {}{which} {published}, measured {measured}", metric.name));
                 }
-                let place = [&[study.figure.clone()][..], &row.labels].concat().join(", ");
-                let d = metric.decimals;
-                let measured = entry.measured.map_or("not measured".to_owned(), |measured| format!("{measured:.d$}"));
-                score.missed.push(format!("{place}: {} {published}, measured {measured}", metric.name));
             }
         }
         for claim in self.claims(rule) {
@@ -159,6 +170,37 @@ impl Report<'_> {
             }
         }
         score
+    }
+}
+
+/// A published figure beside what was measured.
+struct Held {
+    /// Which of several.
+    which: &'static str,
+    stated: Stated,
+    published: String,
+    measured: Option<f64>,
+}
+
+impl Entry {
+    /// The figures that were published: one, or a median and its quartiles.
+    fn held(&self) -> Vec<Held> {
+        let Some((stated, published)) = self.stated.zip(self.published.as_ref()) else { return Vec::new() };
+        let Stated::Spread(spread) = stated else {
+            return vec![Held { which: "", stated, published: published.clone(), measured: self.measured }];
+        };
+        let one = |which, published: f64, measured| Held {
+            which,
+            stated: Stated::About(published),
+            published: published.to_string(),
+            measured,
+        };
+        let here = self.quartiles;
+        vec![
+            one(", median", spread.median, self.measured),
+            one(", first quartile", spread.q1, here.map(|q| q.q1)),
+            one(", third quartile", spread.q3, here.map(|q| q.q3)),
+        ]
     }
 }
 
@@ -179,6 +221,8 @@ mod tests {
         assert_eq!(stated("< 0.00001"), Some(Stated::Below(0.000_01)));
         assert_eq!(stated("> 99"), Some(Stated::Above(99.0)));
         assert_eq!(stated("22.5–25.5"), Some(Stated::Between(22.5, 25.5)));
+        assert_eq!(stated("85 (84–88.5)"), Some(Stated::Spread(Quartiles { q1: 84.0, median: 85.0, q3: 88.5 })));
+        assert_eq!(stated("85 (84)"), None);
         assert_eq!(stated("starves"), None);
         assert_eq!(stated("rarely > 20"), None);
     }

@@ -1,0 +1,161 @@
+//! What each run of a cell draws: `[[draw]]` in a study's file.
+//!
+//! A draw has a name, and `"$name"` in the scenario stands for what was drawn. Each is a stream of its own, named and derived from the
+//! run's seed, so that the cells of a study meet the same paths: what differs between them is their axes.
+use narrows_core::Rng;
+use serde::Deserialize;
+use toml::Value;
+
+/// One of `near` with `within`, `between`, `among`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Draw {
+    pub(crate) name: String,
+    /// A quantity, which may be an axis's: drawn evenly from a part below it to as much above it.
+    pub(crate) near: Option<Value>,
+    /// That part.
+    pub(crate) within: Option<f64>,
+    /// Two quantities with the same unit: drawn evenly between them.
+    pub(crate) between: Option<[Value; 2]>,
+    /// Is it the logarithm that is drawn evenly?
+    #[serde(default)]
+    pub(crate) log: bool,
+    /// One of these; what is listed twice is drawn twice as often. A value may name other draws.
+    pub(crate) among: Option<Vec<Value>>,
+}
+
+/// A number with its unit, or without one.
+#[derive(Clone, PartialEq, Debug)]
+struct Quantity {
+    number: f64,
+    unit: Option<String>,
+}
+
+impl Quantity {
+    fn of(value: &Value) -> Result<Quantity, String> {
+        let wrong = || format!("{value} is no number with a unit");
+        match value {
+            Value::Integer(n) => Ok(Quantity { number: *n as f64, unit: None }),
+            Value::Float(number) => Ok(Quantity { number: *number, unit: None }),
+            Value::String(text) => {
+                let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+                let number = text[..digits].parse().map_err(|_| wrong())?;
+                Ok(Quantity { number, unit: Some(text[digits..].to_owned()) })
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    /// The same unit with another number; packets and bytes are whole.
+    fn with(&self, number: f64) -> Value {
+        match &self.unit {
+            Some(unit) if unit == "p" || unit == "B" => Value::String(format!("{number:.0}{unit}")),
+            Some(unit) => Value::String(format!("{number:.6}{unit}")),
+            None => Value::Float(number),
+        }
+    }
+}
+
+impl Draw {
+    /// What may name an axis.
+    pub(crate) fn quantities(&mut self) -> impl Iterator<Item = &mut Value> {
+        self.near.iter_mut().chain(self.between.iter_mut().flatten()).chain(self.among.iter_mut().flatten())
+    }
+
+    /// Its value in the run with this seed.
+    pub(crate) fn value(&self, seed: u64) -> Result<Value, String> {
+        let mut rng = Rng::stream(seed, &format!("draw.{}", self.name));
+        let fault = |why: String| format!("draw {:?}: {why}", self.name);
+        match (&self.near, self.within, &self.between, &self.among) {
+            (Some(near), Some(within), None, None) if !self.log && (0.0..1.0).contains(&within) => {
+                let near = Quantity::of(near).map_err(fault)?;
+                Ok(near.with(near.number * (1.0 + within * (2.0 * rng.unit() - 1.0))))
+            }
+            (None, None, Some([from, to]), None) => {
+                let (from, to) = (Quantity::of(from).map_err(fault)?, Quantity::of(to).map_err(fault)?);
+                if from.unit != to.unit || to.number < from.number || (self.log && from.number <= 0.0) {
+                    return Err(fault(
+                        "`between` takes two quantities with the same unit, the smaller one first; with `log` above 0"
+                            .into(),
+                    ));
+                }
+                let part = rng.unit();
+                let number = match self.log {
+                    true => libm::exp(libm::log(from.number) * (1.0 - part) + libm::log(to.number) * part),
+                    false => from.number + part * (to.number - from.number),
+                };
+                Ok(from.with(number))
+            }
+            (None, None, None, Some(among)) if !among.is_empty() && !self.log => {
+                Ok(among[rng.below(among.len() as u64) as usize].clone())
+            }
+            _ => Err(fault("give `near` with `within` (from 0 up to 1), `between`, or `among`".into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw(text: &str) -> Draw {
+        toml::from_str(&format!("name = \"x\"\n{text}")).expect("a draw")
+    }
+
+    fn numbers(text: &str) -> Vec<f64> {
+        (1..=400)
+            .map(|seed| Quantity::of(&draw(text).value(seed).expect("a value")).expect("a quantity").number)
+            .collect()
+    }
+
+    fn range(values: &[f64]) -> (f64, f64) {
+        values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), v| (least.min(*v), most.max(*v)))
+    }
+
+    #[test]
+    fn a_value_is_drawn_around_a_quantity_or_between_two() {
+        let (least, most) = range(&numbers("near = \"50mbit\"\nwithin = 0.05"));
+        assert!((47.5..47.6).contains(&least) && (52.4..52.5).contains(&most), "{least} to {most}");
+        let values = numbers("between = [\"4ms\", \"200ms\"]\nlog = true");
+        let (least, most) = range(&values);
+        assert!((4.0..4.2).contains(&least) && (190.0..200.0).contains(&most), "{least} to {most}");
+        let below = values.iter().filter(|v| **v < 800.0_f64.sqrt()).count();
+        assert!((170..230).contains(&below), "half are below the geometric mean: {below} of 400");
+        assert!(matches!(draw("between = [0, 5]").value(1), Ok(Value::Float(_))));
+        let whole = draw("between = [\"20p\", \"1000p\"]").value(3).expect("a value");
+        assert!(whole.as_str().is_some_and(|text| !text.contains('.')), "{whole}");
+    }
+
+    #[test]
+    fn one_of_several_is_drawn_as_often_as_it_is_listed() {
+        let fifos = (1..=400).filter(|seed| {
+            draw("among = [\"fifo\", \"fifo\", \"fifo\", \"fq\"]").value(*seed) == Ok(Value::String("fifo".into()))
+        });
+        let fifos = fifos.count();
+        assert!((270..330).contains(&fifos), "{fifos} of 400");
+    }
+
+    #[test]
+    fn seeds_and_names_have_streams_of_their_own() {
+        let of = |name: &str, seed| Draw { name: name.into(), ..draw("between = [0, 1]") }.value(seed);
+        assert_eq!(of("a", 1), of("a", 1));
+        assert!(of("a", 1) != of("a", 2) && of("a", 1) != of("b", 1));
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_refused() {
+        for text in [
+            "",
+            "near = \"5ms\"",
+            "near = \"5ms\"\nwithin = 1.5",
+            "near = \"fq\"\nwithin = 0.1",
+            "between = [\"5ms\", \"1s\"]",
+            "between = [\"5ms\", \"1ms\"]",
+            "between = [\"0ms\", \"1ms\"]\nlog = true",
+            "among = []",
+            "among = [1]\nbetween = [0, 1]",
+        ] {
+            assert!(draw(text).value(1).is_err(), "{text}");
+        }
+    }
+}
