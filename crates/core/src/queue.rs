@@ -301,7 +301,7 @@ queues! {
     sfq::Sfq, "Stochastic fair queuing: a round over hashed flows, tail drop from the longest (Linux: sfq).";
     fq::Fq, "Fair queuing with pacing: exact flows, a limit for each, earliest departure times (Linux: fq).";
     fq_codel::FqCodel, "Flow queues with new flows first, CoDel on each (RFC 8290; Linux: fq_codel).";
-    fq_codel_fair::FqCodelFair, "FQ-CoDel that cannot be starved: priority within a share, newcomers as one flow.";
+    fq_codel_fair::FqCodelFair, "FQ-CoDel that protects backlogged flows: priority within a share, newcomers as one flow.";
     fq_pie::FqPie, "Flow queues with new flows first, PIE on each (Linux: fq_pie).";
     fq_cp::FqCp, "Fair queuing, each flow with a congestion policer of its own.";
     cocoa::Cocoa, "Fair queuing whose buffers fit each flow's congestion control (Bachl et al., 2019).";

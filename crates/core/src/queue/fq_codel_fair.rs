@@ -1,4 +1,5 @@
-//! FQ-CoDel that cannot be starved: flow queues with priority for those within their share, CoDel scaled to the share.
+//! FQ-CoDel that protects backlogged flows: priority for those within their share, CoDel scaled to the share, and places in the
+//! buffer.
 //!
 //! FQ-CoDel serves new flows before old ones whatever they have had before, so that packets that are always "new" leave nothing
 //! to a flow that is backlogged; and its CoDel takes a flow that gets a packet through every 20 ms for one with a standing queue.
@@ -14,6 +15,9 @@
 //!   one share. While the debt is what the link sends in the time of `ahead`, all newcomers go through the shared queue. So
 //!   ever-new ports gain nothing by being many, whatever each of them sends; and ports that last become flows not faster
 //!   than one per quantum that newcomers are sent.
+//! - Half the buffer is for packets that fill their places, in equal parts among the flows that have them. A full buffer costs the
+//!   flow with most packets beyond its part; of several, the one that was sent most. The fattest flow would pay for every
+//!   place otherwise, and a burst of flows with a small packet each would push a bulk flow out of a small buffer.
 //! - CoDel's target is at least the time in which each waiting flow sends a packet, and the last packet of a flow's own queue is
 //!   spared: at a share of less than a packet per target a queue is not a standing one.
 //!
@@ -29,11 +33,11 @@ use super::fq_codel::{MAX_FLOWS, MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::codel_law::{self, CodelLaw, CodelState, FlowSource, Sqrt};
 use super::parts::drain_rate::DrainRate;
 use super::parts::drr::{Drr, Emptied};
-use super::parts::fattest::Fattest;
 use super::parts::flow_table::{FlowTable, SlotId, mix, scale};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
 use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rate, Rng, Span, Time};
+use core::cmp::Reverse;
 
 params! {
     /// FQ-CoDel's parameters, and what protects from starvation.
@@ -116,7 +120,6 @@ pub struct FqCodelFair {
     table: FlowTable<Flow>,
     newcomers: SlotId,
     drr: Drr,
-    fattest: Fattest,
     /// Flows that are listed, and those of them that have settled.
     waiting: u32,
     settled_waiting: u32,
@@ -372,20 +375,44 @@ impl FqCodelFair {
         CodelLaw { target, interval: self.law.interval.max(target), ..self.law }
     }
 
-    /// Drops from the head of the queue with most bytes until the limit is kept.
+    /// The places that a flow's bytes fill, in packets of full size: none of a newcomer.
+    #[inline]
+    fn filled(&self, slot: SlotId) -> u32 {
+        let (flow, mtu) = (&self.table[slot], self.law.mtu.0.max(1));
+        let filled = if flow.is_settled() { (flow.chain.bytes().0 + mtu / 2) / mtu } else { 0 };
+        u32::try_from(filled).unwrap_or(u32::MAX)
+    }
+
+    /// The flow that pays for a full buffer, and how many packets it has beyond its places: most, and of several the one that
+    /// was sent most. Half the buffer is for packets that fill their places. Those flows have equal parts of it, and the ones
+    /// that fill two or more at least half of it together, however many have one packet each.
+    fn victim(&self) -> Option<(SlotId, u32)> {
+        let filled = self.drr.listed().map(|slot| self.filled(slot)).filter(|&filled| filled > 0);
+        let (filling, backlogged) = filled.fold((0, 0), |(all, several), n| (all + 1, several + u32::from(n > 1)));
+        let part = self.limit / 2 / filling.min(2 * backlogged).max(1);
+        let flows = self.drr.listed().filter(|&slot| !self.table[slot].chain.is_empty());
+        let pays = flows.max_by_key(|&slot| {
+            let beyond = self.beyond(slot, part);
+            // If nobody has more than its places, the flow that fills most of them pays last.
+            let spared = if beyond == 0 { self.filled(slot) } else { 0 };
+            (beyond, Reverse(spared), self.table[slot].tag)
+        });
+        pays.map(|slot| (slot, self.beyond(slot, part)))
+    }
+
+    /// Packets beyond the places that a flow fills, where its part is so many.
+    #[inline]
+    fn beyond(&self, slot: SlotId, part: u32) -> u32 {
+        self.table[slot].chain.packets().saturating_sub(self.filled(slot).min(part))
+    }
+
+    /// Drops from the heads of queues until the limit is kept. In a small buffer one packet at a time: a search is short there,
+    /// and a window is only a few packets.
     #[cold]
     fn overflow(&mut self, cx: &mut Ctx<'_>) {
-        self.fattest.arm();
-        for slot in self.drr.listed() {
-            let bytes = self.table[slot].chain.bytes();
-            if bytes > Bytes::ZERO {
-                self.fattest.raise(slot, self.table.bucket(slot), bytes);
-            }
-        }
         while self.total.packets > self.limit {
-            let Some(slot) = self.fattest.find(|slot| self.table[slot].chain.bytes()) else { break };
-            // Half of it, as FQ-CoDel does, so that a flood costs a search per batch.
-            let batch = (self.table[slot].chain.packets() / 2).clamp(1, BATCH);
+            let Some((slot, beyond)) = self.victim() else { break };
+            let batch = (beyond / 2).clamp(1, (self.limit / BATCH).clamp(1, BATCH));
             for _ in 0..batch {
                 let Some(id) = self.table[slot].chain.pop_front(cx.pool) else { break };
                 let meta = *cx.pool.meta(id);
@@ -398,7 +425,6 @@ impl FqCodelFair {
             }
             self.table[slot].codel.add_drops(batch);
         }
-        self.fattest.disarm();
     }
 }
 
@@ -429,7 +455,6 @@ impl QueueDiscipline for FqCodelFair {
             table,
             newcomers,
             drr,
-            fattest: Fattest::default(),
             waiting: 0,
             settled_waiting: 0,
             virtual_time: 0,

@@ -20,4 +20,5 @@ mod regressions;
 mod same_bytes;
 mod start_up;
 mod tables;
+mod thin;
 mod utilisation;

@@ -24,6 +24,8 @@ struct Bench {
     bulk: u64,
     /// How long packets of thin flows waited.
     waits: Vec<Span>,
+    /// Whose packets a full buffer cost.
+    evicted: Vec<u32>,
 }
 
 impl Bench {
@@ -34,7 +36,7 @@ impl Bench {
     fn of(config: &QueueConfig) -> Bench {
         let queue = config.build(&LINK, Rng::stream(1, config.name()));
         let (pool, drops) = (Pool::new(), Vec::new());
-        Bench { queue, pool, drops, free_at: Time::ZERO, owed: 0, bulk: 0, waits: Vec::new() }
+        Bench { queue, pool, drops, free_at: Time::ZERO, owed: 0, bulk: 0, waits: Vec::new(), evicted: Vec::new() }
     }
 
     fn offer(&mut self, now: Time, flow: u32, hash: u32, len: u32) {
@@ -46,8 +48,13 @@ impl Bench {
 
     /// What is lost of the bulk flow is sent again: it always has three packets on their way.
     fn settle(&mut self) {
-        let lost = self.drops.drain(..).map(|(id, _)| self.pool.remove(id).flow.0);
-        self.owed += lost.filter(|&flow| flow == BULK).count();
+        for (id, reason) in self.drops.drain(..) {
+            let flow = self.pool.remove(id).flow.0;
+            self.owed += usize::from(flow == BULK);
+            if reason == DropReason::Evicted {
+                self.evicted.push(flow);
+            }
+        }
     }
 
     /// The link sends until `now`.
@@ -431,6 +438,94 @@ fn regression_no_packet_passes_the_flows_one_among_newcomers() {
         [(); 4].map(|()| bench.take(at(16))),
         [Some((first, 1514)), Some((other, 200)), Some((other, 201)), None]
     );
+}
+
+/// A discipline with a small buffer.
+fn small(name: &str, limit: &str) -> QueueConfig {
+    let mut config = QueueConfig::named(name).expect("registered");
+    config.set("limit", limit).expect("allowed");
+    config
+}
+
+/// The bulk flow with `window` packets always on their way, and from 1 s on `flows` others, each a packet of `len` bytes every
+/// `interval` ms, all at the same instant; what a full buffer cost both from 5 s to 10 s, packets per burst.
+fn bursts_together(config: &QueueConfig, window: u32, flows: u32, len: u32, interval: u64) -> [f64; 2] {
+    let mut bench = Bench::of(config);
+    (0..window).for_each(|_| bench.offer(Time::ZERO, BULK, mix(BULK, 9), 1500));
+    let mut bursts = 0.0;
+    for ms in (1000..10_000).step_by(interval as usize) {
+        let now = Time::ZERO + Span::ms(ms);
+        bench.run(now);
+        if ms < 5000 {
+            bench.evicted.clear();
+        } else {
+            bursts += 1.0;
+        }
+        (0..flows).for_each(|n| bench.offer(now, n + 2, mix(n + 2, 9), len));
+    }
+    let bulk = bench.evicted.iter().filter(|&&flow| flow == BULK).count();
+    [bulk, bench.evicted.len() - bulk].map(|packets| packets as f64 / bursts)
+}
+
+#[test]
+fn a_full_buffer_takes_its_places_from_the_bulk_flow_behind_fq_codel() {
+    // 20 packets of the bulk flow wait in a buffer of 33 when 33 thin flows send a packet each, at the same instant.
+    let mut bench = Bench::of(&small("fq_codel", "33p"));
+    (0..20).for_each(|_| bench.offer(Time::ZERO, BULK, mix(BULK, 9), 1500));
+    let mut paid = Vec::new();
+    for thin in 1..=33 {
+        let before = bench.evicted.len();
+        bench.offer(Time::ZERO, thin + 1, mix(thin + 1, 9), 100);
+        if bench.evicted.len() > before {
+            paid.push((thin, bench.evicted.len() - before));
+        }
+    }
+    // The fattest flow loses half of what it has each time, and is the fattest with its last packet.
+    assert_eq!(paid, [(14, 10), (24, 5), (29, 3), (32, 1), (33, 1)]);
+    assert!(bench.evicted.len() == 20 && bench.evicted.iter().all(|&flow| flow == BULK), "{:?}", bench.evicted);
+    assert_eq!(bench.queue.backlog().packets, 33);
+}
+
+#[test]
+fn a_burst_of_thin_flows_pays_for_the_places_that_it_lacks() {
+    // Three packets of the bulk flow wait beside a burst of 33 in a buffer of 33.
+    let [bulk, thin] = bursts_together(&small("fq_codel_fair", "33p"), 3, 33, 100, 30);
+    assert!(bulk == 0.0 && (2.5..=3.1).contains(&thin), "{bulk} and {thin}");
+    let [bulk, thin] = bursts_together(&small("fq_codel", "33p"), 3, 33, 100, 30);
+    assert!(bulk >= 2.5 && thin == 0.0, "FQ-CoDel: {bulk} and {thin}");
+}
+
+#[test]
+fn a_backlogged_flow_has_half_the_buffer_and_pays_beyond_it() {
+    // CoDel leaves a window of 16 alone while the round is long; of 60 flows those pay that find no place.
+    let [bulk, thin] = bursts_together(&small("fq_codel_fair", "17p"), 8, 60, 100, 30);
+    assert!(bulk < 0.1 && thin > 60.0 - 17.0, "{bulk} and {thin}");
+    let [bulk, thin] = bursts_together(&small("fq_codel_fair", "33p"), 40, 16, 100, 30);
+    assert!(bulk > 1.0 && thin < 0.1, "{bulk} and {thin}");
+}
+
+#[test]
+fn thin_flows_of_large_packets_leave_a_backlogged_flow_its_places() {
+    let [bulk, thin] = bursts_together(&small("fq_codel_fair", "17p"), 4, 16, 800, 100);
+    assert!(bulk < 0.1 && thin >= 2.0, "{bulk} and {thin}");
+}
+
+#[test]
+fn thin_flows_pay_for_a_full_buffer_in_turn() {
+    // 45 flows in 33 places: without turns the last twelve would never get a packet through.
+    let mut bench = Bench::of(&small("fq_codel_fair", "33p"));
+    (0..3).for_each(|_| bench.offer(Time::ZERO, BULK, mix(BULK, 9), 1500));
+    for burst in 0..300 {
+        if burst == 100 {
+            bench.evicted.clear();
+        }
+        let now = Time::ZERO + Span::ms(30 * burst);
+        bench.run(now);
+        (2..47).for_each(|flow| bench.offer(now, flow, mix(flow, 9), 100));
+    }
+    let lost: Vec<usize> = (2..47).map(|flow| bench.evicted.iter().filter(|&&of| of == flow).count()).collect();
+    let most = lost.iter().max().copied().unwrap_or(0);
+    assert!(most <= 120, "of 200: {lost:?}");
 }
 
 proptest! {
