@@ -8,7 +8,7 @@ use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
-    Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport,
+    DelaySpec, Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport,
 };
 use narrows_sim::Unwatched;
 use serde::Serialize;
@@ -302,7 +302,7 @@ pub(crate) fn bottleneck(rate: Rate, queue: QueueConfig) -> Hop {
     Hop {
         name: "bottleneck".to_owned(),
         rate: RateSpec::constant(rate),
-        delay: Span::ZERO,
+        delay: DelaySpec::constant(Span::ZERO),
         jitter: Span::ZERO,
         queue,
         overhead: Bytes::ZERO,

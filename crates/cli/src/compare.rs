@@ -8,7 +8,7 @@ use narrows_core::queue::QueueConfig;
 use narrows_core::registry::spelled;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::shorthand::{self, FlowGroup};
-use narrows_scenario::{Flow, Hop, RateSpec, Record, Release, Scenario, Start, Transport};
+use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Release, Scenario, Start, Transport};
 use std::path::PathBuf;
 
 /// Compare queues on a bottleneck: a table, and a page with pictures
@@ -140,7 +140,7 @@ impl Compare {
             hops: vec![Hop {
                 name: "bottleneck".to_owned(),
                 rate: RateSpec::constant(setting.rate),
-                delay: Span::ZERO,
+                delay: DelaySpec::constant(Span::ZERO),
                 jitter: Span::ZERO,
                 queue: queue.clone(),
                 overhead: Bytes::ZERO,

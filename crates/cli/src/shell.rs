@@ -15,7 +15,7 @@ use narrows_live::shell::{Ended, Shell as Setup, shell};
 use narrows_scenario::command::{Command, CommandLine};
 use narrows_scenario::result::folder;
 use narrows_scenario::shorthand::{self, FlowGroup};
-use narrows_scenario::{Flow, Hop, RateSpec, Record, Release, Scenario, summary_json};
+use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Release, Scenario, summary_json};
 use std::ffi::OsString;
 
 /// Run a program, or an interactive shell, behind a bottleneck
@@ -217,6 +217,7 @@ impl Shell {
             return Err(Failure::usage(message));
         }
         let (overhead, burst) = (Bytes::ZERO, Bytes::ZERO);
+        let delay = DelaySpec::constant(delay);
         Ok(Hop { name: name.into(), rate, delay, jitter, queue, overhead, loss, release: Release::End, burst })
     }
 }

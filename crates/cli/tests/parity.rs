@@ -248,15 +248,17 @@ fn every_discipline_decides_as_it_does_in_the_simulator() {
 }
 
 #[test]
-fn chains_with_delay_jitter_loss_and_a_trace_are_the_simulators() {
+fn chains_with_changing_delay_jitter_loss_and_a_trace_are_the_simulators() {
     let trace = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("parity.mahi");
     // 1500 B at each of these milliseconds: 8 in 24 ms are 4 Mbit/s.
     std::fs::write(&trace, "1\n1\n2\n9\n13\n20\n23\n24\n").expect("a trace");
     for queue in QueueConfig::NAMES {
         let text = format!(
             "{HEAD}[[hop]]\nname = \"radio\"\nrate = {{ trace = {trace:?} }}\nqueue = \"{queue}\"\ndelay = \"8ms\"\njitter = \"3ms\"\nloss = 0.02\n\
-             [[hop]]\nname = \"line\"\nrate = \"3mbit\"\nqueue = \"{queue}\"\ndelay = \"5ms\"\njitter = \"5ms\"\noverhead = \"26B\"\n\
-             [[hop]]\nname = \"last\"\nrate = \"100mbit\"\nqueue = \"fifo\"\nloss = 0.01\n{}{}",
+             [[hop]]\nname = \"line\"\nrate = \"3mbit\"\nqueue = \"{queue}\"\ndelay = [{{ at = \"0s\", delay = \"9ms\" }}, {{ at = \"1s\", delay = \"5ms\" }}]\n\
+             jitter = \"5ms\"\noverhead = \"26B\"\n\
+             [[hop]]\nname = \"last\"\nrate = \"100mbit\"\nqueue = \"fifo\"\nloss = 0.01\n\
+             delay = [{{ at = \"0s\", delay = \"4ms\" }}, {{ at = \"700ms\", delay = \"0ms\" }}, {{ at = \"1500ms\", delay = \"3ms\" }}]\n{}{}",
             flows("[\"radio\", \"line\", \"last\"]"),
             flows("[\"line\", \"last\"]").replace("name = \"", "name = \"second_"),
         );

@@ -1,15 +1,22 @@
-//! The way from a link to the next hop: a constant delay, or one that varies from packet to packet.
+//! The way from a link to the next hop: a delay that is constant, changes in steps, or varies from packet to packet.
 //!
-//! With jitter each packet draws its own delay, uniformly from [delay − jitter, delay + jitter], and none overtakes
-//! another: one that would arrive before its predecessor arrives with it. Where packets follow each other more closely
+//! A step counts for packets that are sent from its time on. None overtakes another: when the delay shrinks, those that
+//! would catch up with packets on their way arrive together with the last of these. With jitter each packet draws its own delay, uniformly from [delay − jitter, delay + jitter]; one that would arrive
+//! before its predecessor arrives with it. Where packets follow each other more closely
 //! than the jitter, waiting for slow predecessors makes their mean delay longer than `delay`.
 use crate::rng::Rng;
 use crate::time::{Span, Time};
+use alloc::collections::VecDeque;
 
 /// Tells when each packet of a link arrives.
 #[derive(Clone, Debug)]
 pub struct Propagation {
     delay: Span,
+    /// Steps to come.
+    later: VecDeque<(Time, Span)>,
+    /// The shortest and the longest of all steps.
+    least: Span,
+    most: Span,
     jitter: Span,
     rng: Rng,
     /// When the packet before arrives; the epoch before the first.
@@ -17,31 +24,42 @@ pub struct Propagation {
 }
 
 impl Propagation {
-    /// A way of this one-way delay; of the jitter, which varies it both ways, what exceeds the delay is left out.
-    pub fn new(delay: Span, jitter: Span, rng: Rng) -> Propagation {
-        Propagation { delay, jitter: jitter.min(delay), rng, last: Time::ZERO }
+    /// A way whose one-way delay changes at these times, which increase; it is zero before the first of them. Of the jitter, which
+    /// varies it both ways, what exceeds the shortest delay is left out.
+    pub fn new(steps: &[(Time, Span)], jitter: Span, rng: Rng) -> Propagation {
+        let delays = || steps.iter().map(|&(_, delay)| delay);
+        let (least, most) = (delays().min().unwrap_or(Span::ZERO), delays().max().unwrap_or(Span::ZERO));
+        let mut later: VecDeque<(Time, Span)> = steps.iter().copied().collect();
+        let first = later.pop_front_if(|(at, _)| *at == Time::ZERO);
+        let delay = first.map_or(Span::ZERO, |(_, delay)| delay);
+        Propagation { delay, later, least, most, jitter: jitter.min(least), rng, last: Time::ZERO }
     }
 
-    /// Packets arrive when they are sent.
+    /// Packets arrive when they are sent, whenever that is.
     #[inline]
     pub fn is_instant(&self) -> bool {
-        self.delay == Span::ZERO
+        self.most == Span::ZERO
     }
 
     /// No packet takes less than this.
     pub fn shortest(&self) -> Span {
-        self.delay - self.jitter
+        self.least - self.jitter
     }
 
     /// When the next packet arrives, which is handed over at `sent`; calls come in the order of these times. Without
     /// jitter nothing is drawn.
     #[inline]
     pub fn arrives(&mut self, sent: Time) -> Time {
-        if self.jitter == Span::ZERO {
+        if self.jitter == Span::ZERO && self.least == self.most {
             return sent + self.delay;
         }
-        let earliest = sent + (self.delay - self.jitter);
-        let own = earliest + Span::ns(self.rng.below(2 * self.jitter.as_ns() + 1));
+        while let Some((_, delay)) = self.later.pop_front_if(|(at, _)| *at <= sent) {
+            self.delay = delay;
+        }
+        let own = match self.jitter {
+            Span::ZERO => sent + self.delay,
+            jitter => sent + (self.delay - jitter) + Span::ns(self.rng.below(2 * jitter.as_ns() + 1)),
+        };
         self.last = self.last.max(own);
         self.last
     }
@@ -53,7 +71,13 @@ mod tests {
     use std::vec::Vec;
 
     fn way(delay: Span, jitter: Span) -> Propagation {
-        Propagation::new(delay, jitter, Rng::stream(1, "hop.link.jitter"))
+        steps(&[(0, delay)], jitter)
+    }
+
+    /// These delays from these milliseconds on.
+    fn steps(steps: &[(u64, Span)], jitter: Span) -> Propagation {
+        let steps: Vec<(Time, Span)> = steps.iter().map(|&(ms, delay)| (Time::ZERO + Span::ms(ms), delay)).collect();
+        Propagation::new(&steps, jitter, Rng::stream(1, "hop.link.jitter"))
     }
 
     /// Arrivals of packets sent with this spacing.
@@ -69,7 +93,35 @@ mod tests {
             assert_eq!(at, sent + Span::ms(5));
         }
         assert_eq!(way.rng.next_u64(), before);
-        assert!(!way.is_instant() && Propagation::new(Span::ZERO, Span::ZERO, way.rng).is_instant());
+        assert!(!way.is_instant() && Propagation::new(&[], Span::ZERO, way.rng).is_instant());
+    }
+
+    #[test]
+    fn a_step_counts_for_what_is_sent_from_then_on() {
+        let mut way = steps(&[(0, Span::ms(10)), (3, Span::ms(12)), (5, Span::ms(8))], Span::ZERO);
+        let took: Vec<f64> =
+            arrivals(&mut way, Span::ms(1), 12).iter().map(|(sent, at)| at.since(*sent).as_ms_f64()).collect();
+        // Sent at 4 ms, a packet arrives at 16 ms; the next three would be there at 13, 14 and 15 ms and come with it.
+        assert_eq!(took, [10.0, 10.0, 10.0, 12.0, 12.0, 11.0, 10.0, 9.0, 8.0, 8.0, 8.0, 8.0]);
+        assert_eq!((way.shortest(), way.is_instant()), (Span::ms(8), false));
+    }
+
+    #[test]
+    fn steps_that_nothing_was_sent_in_are_passed_over() {
+        let mut way = steps(&[(0, Span::ms(10)), (1, Span::ms(99)), (2, Span::ZERO)], Span::ZERO);
+        let sent = Time::ZERO + Span::ms(2);
+        assert_eq!(way.arrives(sent), sent, "the delay of 99 ms was over before anything was sent");
+        assert!(!way.is_instant(), "it was not at first");
+    }
+
+    #[test]
+    fn jitter_varies_whatever_the_delay_is_then() {
+        let mut way = steps(&[(0, Span::ms(10)), (4000, Span::ms(30))], Span::ms(2));
+        assert_eq!(way.shortest(), Span::ms(8));
+        for (sent, at) in arrivals(&mut way, Span::ms(4), 2000) {
+            let middle = if sent < Time::ZERO + Span::s(4) { 10.0 } else { 30.0 };
+            assert!((at.since(sent).as_ms_f64() - middle).abs() <= 2.0, "{sent:?}");
+        }
     }
 
     #[test]

@@ -117,7 +117,8 @@ impl Plan {
                 let name = |name: &String| own.clone().unwrap_or_else(|| name.clone());
                 let sender = hosts.address(side, name(&group.ends.from));
                 let receiver = hosts.address(1 - side, name(&group.ends.to));
-                let delays = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
+                let delays =
+                    |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay.initial());
                 let rtt = build::rtt(scenario, group, member);
                 let tail = rtt.saturating_sub(delays(&group.route) + delays(&group.back));
                 let there = plan.directions[side].way(&group.route, Span::ZERO);

@@ -81,7 +81,8 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
         mtu: Bytes(u64::from(mtu)),
         join: true,
     };
-    let afterwards = scenario.hops.iter().fold(Span::ms(5), |sum, hop| sum + hop.delay + hop.jitter).min(LONGEST_WAIT);
+    let afterwards =
+        scenario.hops.iter().fold(Span::ms(5), |sum, hop| sum + hop.delay.most() + hop.jitter).min(LONGEST_WAIT);
     let mut sockets = [Sockets::open(&inner, &boards[0])?, Sockets::open(&outer, &boards[1])?];
     let ((status, end), outcomes) =
         drive([&devices[0], &devices[1]], [direction(0), direction(1)], course, |running| {

@@ -9,6 +9,7 @@ use crate::comparison::{Comparison, Group, Run};
 use narrows_core::params::ParamValue as _;
 use narrows_core::{Span, Time};
 use narrows_scenario::{Flow, Hop, RateSpec, Rtt, Scenario, Start};
+use std::fmt::Display;
 
 /// What sets the runs of two results apart, in words: `flow bulk, rtt: 40ms → 80ms`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -68,7 +69,7 @@ impl Contrast {
             let b = if a == b { format!("{b}, another one") } else { b };
             self.conditions.push(format!("{place}rate: {a} → {b}"));
         }
-        self.condition(&place, "delay", a.delay, b.delay);
+        self.condition(&place, "delay", steps(&a.delay.0), steps(&b.delay.0));
         self.condition(&place, "jitter", a.jitter, b.jitter);
         self.condition(&place, "overhead", a.overhead, b.overhead);
         self.condition(&place, "loss", a.loss, b.loss);
@@ -207,15 +208,17 @@ fn is_same_rate(a: &RateSpec, b: &RateSpec) -> bool {
 
 fn rate(rate: &RateSpec) -> String {
     match rate {
-        RateSpec::Schedule(steps) => {
-            let step = |&(at, rate): &(Time, narrows_core::Rate)| match at {
-                Time::ZERO => rate.to_string(),
-                at => format!("{rate} at {}", after_start(at)),
-            };
-            steps.iter().map(step).collect::<Vec<_>>().join(", ")
-        }
+        RateSpec::Schedule(each) => steps(each),
         RateSpec::Trace { .. } => format!("a trace, mean {}", rate.initial()),
     }
+}
+
+fn steps<T: Display>(steps: &[(Time, T)]) -> String {
+    let step = |(at, value): &(Time, T)| match *at {
+        Time::ZERO => value.to_string(),
+        at => format!("{value} at {}", after_start(at)),
+    };
+    steps.iter().map(step).collect::<Vec<_>>().join(", ")
 }
 
 fn rtt(rtt: Rtt) -> String {

@@ -2,10 +2,10 @@
 use crate::command::CommandLine;
 use crate::dscp;
 use crate::error::ScenarioError;
-use crate::keys::{FlowKeys, HopKeys, INTERVALS, Loss, RATES, RTTS, RecordKeys, TopKeys};
+use crate::keys::{DELAYS, FlowKeys, HopKeys, INTERVALS, Loss, RATES, RTTS, RecordKeys, TopKeys};
 use crate::kind::Kind;
-use crate::limits::{FLOWS, HOPS, HOSTS, POINTS, RATE_STEPS, RETURN_PATHS};
-use crate::model::{Flow, Hop, RateSpec, Release, Rtt, Scenario, Start};
+use crate::limits::{FLOWS, HOPS, HOSTS, POINTS, RETURN_PATHS, STEPS};
+use crate::model::{DelaySpec, Flow, Hop, RateSpec, Release, Rtt, Scenario, Start};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
@@ -192,8 +192,9 @@ fn single_names(s: &Scenario) -> Result<(), Fault> {
 
 fn check_hop(hop: &Hop) -> Result<(), Wrong> {
     HopKeys::of(hop).validate().map_err(ranged)?;
-    if hop.jitter > hop.delay {
-        let (jitter, delay) = (hop.jitter, hop.delay);
+    delays(&hop.delay).or_else(|(_, message)| wrong("delay", message))?;
+    if hop.jitter > hop.delay.least() {
+        let (jitter, delay) = (hop.jitter, hop.delay.least());
         let message = format!("jitter cannot be \"{jitter}\" with a delay of {delay}; allowed: at most the delay");
         return wrong("jitter", message);
     }
@@ -217,19 +218,47 @@ fn check_hop(hop: &Hop) -> Result<(), Wrong> {
     }
 }
 
+/// What a step of a rate looks like.
+pub(crate) const RATE_STEP: &str = "{ at = \"0s\", rate = \"20mbit\" }";
+/// What a step of a delay looks like.
+pub(crate) const DELAY_STEP: &str = "{ at = \"0s\", delay = \"10ms\" }";
+
+/// Checks what the steps of a rate and of a delay have in common. The error names the step by its index.
+fn in_steps<T>(key: &str, steps: &[(Time, T)], example: &str) -> Result<(), (usize, String)> {
+    let fail = |i: usize, message: String| Err((i, message));
+    let Some(first) = steps.first() else {
+        return fail(0, format!("{key} has no steps; allowed: at least {example}"));
+    };
+    if steps.len() > STEPS {
+        return fail(STEPS, format!("{} steps of {key}; allowed: at most {STEPS}", steps.len()));
+    }
+    if first.0 != Time::ZERO {
+        return fail(0, format!("the first step of {key} is at \"{}\"; allowed: \"0s\"", show(first.0)));
+    }
+    match steps.windows(2).position(|pair| pair[1].0 <= pair[0].0) {
+        Some(i) => {
+            let (at, before) = (show(steps[i + 1].0), show(steps[i].0));
+            fail(i + 1, format!("at cannot be \"{at}\" after \"{before}\"; allowed: times that increase"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Checks a hop's delay; the error names the step by its index.
+pub(crate) fn delays(delay: &DelaySpec) -> Result<(), (usize, String)> {
+    in_steps("delay", &delay.0, DELAY_STEP)?;
+    match delay.0.iter().position(|step| step.1 > DELAYS.1) {
+        Some(i) => Err((i, format!("delay cannot be \"{}\"; allowed: {} ..= {}", delay.0[i].1, DELAYS.0, DELAYS.1))),
+        None => Ok(()),
+    }
+}
+
 /// Checks a schedule; the error names the step by its index.
 pub(crate) fn schedule(steps: &[(Time, Rate)]) -> Result<(), (usize, String)> {
     let fail = |i: usize, message: String| Err((i, message));
-    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
-        return fail(0, "rate has no steps; allowed: at least { at = \"0s\", rate = \"20mbit\" }".into());
-    };
-    if steps.len() > RATE_STEPS {
-        return fail(RATE_STEPS, format!("{} steps of rate; allowed: at most {RATE_STEPS}", steps.len()));
-    }
+    in_steps("rate", steps, RATE_STEP)?;
+    let (Some(first), Some(last)) = (steps.first(), steps.last()) else { return Ok(()) };
     let range = format!("{} ..= {}", RATES.0, RATES.1);
-    if first.0 != Time::ZERO {
-        return fail(0, format!("the first step of rate is at \"{}\"; allowed: \"0s\"", show(first.0)));
-    }
     if first.1 == Rate::ZERO {
         let message = format!("rate cannot be \"{}\" at the start; allowed: {range}", first.1);
         return fail(0, message + " (a later step may be 0: an outage)");
@@ -237,12 +266,6 @@ pub(crate) fn schedule(steps: &[(Time, Rate)]) -> Result<(), (usize, String)> {
     if last.1 == Rate::ZERO {
         let message = format!("rate cannot stay \"{}\" for ever; allowed: an outage that a later step ends", last.1);
         return fail(steps.len() - 1, message);
-    }
-    for (i, pair) in steps.windows(2).enumerate() {
-        if pair[1].0 <= pair[0].0 {
-            let (at, before) = (show(pair[1].0), show(pair[0].0));
-            return fail(i + 1, format!("at cannot be \"{at}\" after \"{before}\"; allowed: times that increase"));
-        }
     }
     match steps.iter().position(|step| step.1 > RATES.1) {
         Some(i) => fail(i, format!("rate cannot be \"{}\"; allowed: {range}", steps[i].1)),
@@ -351,11 +374,18 @@ fn routed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
     if high < low {
         return wrong("rtt", format!("rtt cannot be uniform from \"{low}\" to \"{high}\"; allowed: smaller first"));
     }
-    let delays = |way: &[usize]| way.iter().map(|&hop| s.hops[hop].delay).fold(Span::ZERO, |a, b| a + b);
+    let delays = |way: &[usize]| way.iter().map(|&hop| s.hops[hop].delay.initial()).fold(Span::ZERO, |a, b| a + b);
     let delays = delays(&flow.route).max(delays(&flow.subflow_route)) + delays(&flow.back);
     if low < delays {
         let message = format!("an rtt of {low} is less than the delays of the hops on its way");
         return wrong("rtt", format!("{message}; allowed: at least {delays}"));
+    }
+    let (shortest, longest) = s.base_rtts(flow);
+    for rtt in [shortest, longest] {
+        if !(RTTS.0..=RTTS.1).contains(&rtt) {
+            let message = format!("an rtt of {low} becomes {rtt} as the delays of the hops on its way change");
+            return wrong("rtt", format!("{message}; allowed: {} ..= {}", RTTS.0, RTTS.1));
+        }
     }
     Ok(())
 }

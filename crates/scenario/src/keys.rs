@@ -33,6 +33,8 @@ pub(crate) const FLOW: &[&str] = &[
 
 /// Least and most that a link can carry, apart from outages.
 pub(crate) const RATES: (Rate, Rate) = (Rate::bit(1), Rate::gbit(1000));
+/// Shortest and longest one-way delay of a hop.
+pub(crate) const DELAYS: (Span, Span) = (Span::ZERO, Span::s(3600));
 /// Shortest and longest base round-trip time.
 pub(crate) const RTTS: (Span, Span) = (Span::us(1), Span::s(3600));
 /// Narrowest and widest spacing of the series.
@@ -99,10 +101,8 @@ params! {
 params! {
     /// Plain keys of `[[hop]]`.
     pub struct HopKeys {
-        /// One-way propagation delay after the queue.
-        pub delay: Span = Span::ZERO, from Span::ZERO, to Span::s(3600);
-        /// The delay of each packet is drawn uniformly from this much less to this much more; at most the delay. Packets
-        /// do not overtake each other.
+        /// The delay of each packet is drawn uniformly from this much less to this much more; at most the delay, at its
+        /// shortest. Packets do not overtake each other.
         pub jitter: Span = Span::ZERO, from Span::ZERO, to Span::s(3600);
         /// Framing per packet on this link: counted in rates and in byte limits.
         pub overhead: Bytes = Bytes(0), from Bytes(0), to Bytes(1000);
@@ -139,7 +139,6 @@ impl RecordKeys {
 impl HopKeys {
     pub(crate) fn of(hop: &Hop) -> HopKeys {
         HopKeys {
-            delay: hop.delay,
             jitter: hop.jitter,
             overhead: hop.overhead,
             loss: Loss(hop.loss),

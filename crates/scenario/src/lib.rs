@@ -26,7 +26,7 @@ mod write;
 
 pub use command::{Command, CommandLine};
 pub use error::ScenarioError;
-pub use model::{Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start};
+pub use model::{DelaySpec, Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start};
 pub use result::{Cdf, ResultError, RunResult, Series, Stored, Summary, summary_json};
 pub use traffic::Traffic;
 pub use transport::Transport;

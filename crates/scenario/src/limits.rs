@@ -12,8 +12,8 @@ pub const HOSTS: usize = 1 << 16;
 pub const FLOWS: u64 = 10_000_000;
 /// Paths back to senders, of which a flow has one and a connection with a `subflow_route` two: an event names one in 24 bits.
 pub const RETURN_PATHS: u64 = 1 << 24;
-/// Steps of one rate.
-pub const RATE_STEPS: usize = 1_000_000;
+/// Steps of one rate, or of one delay.
+pub const STEPS: usize = 1_000_000;
 /// Points of one series.
 pub const POINTS: u64 = 10_000_000;
 /// Bytes of a scenario file.

@@ -33,9 +33,9 @@ pub struct Hop {
     /// How fast it sends.
     pub rate: RateSpec,
     /// One-way propagation delay after the queue.
-    pub delay: Span,
-    /// The delay of each packet is uniform from this much less to this much more; at most the delay. None overtakes
-    /// another.
+    pub delay: DelaySpec,
+    /// The delay of each packet is uniform from this much less to this much more; at most the delay, at its shortest. None
+    /// overtakes another.
     pub jitter: Span,
     /// What queues in front of it.
     pub queue: QueueConfig,
@@ -82,6 +82,33 @@ impl RateSpec {
     }
 }
 
+/// A hop's propagation delay over time: piecewise constant; the first step is at the epoch, times strictly increase. A step counts
+/// for packets that are sent from its time on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DelaySpec(pub Vec<(Time, Span)>);
+
+impl DelaySpec {
+    /// A constant delay.
+    pub fn constant(delay: Span) -> DelaySpec {
+        DelaySpec(vec![(Time::ZERO, delay)])
+    }
+
+    /// The delay at the start, which base RTTs count.
+    pub fn initial(&self) -> Span {
+        self.0.first().map_or(Span::ZERO, |&(_, delay)| delay)
+    }
+
+    /// The shortest.
+    pub fn least(&self) -> Span {
+        self.0.iter().map(|&(_, delay)| delay).min().unwrap_or(Span::ZERO)
+    }
+
+    /// The longest.
+    pub fn most(&self) -> Span {
+        self.0.iter().map(|&(_, delay)| delay).max().unwrap_or(Span::ZERO)
+    }
+}
+
 narrows_core::choice! {
     /// When a packet counts as handed over to the next hop.
     #[derive(Default)]
@@ -108,7 +135,7 @@ pub struct Flow {
     pub traffic: Traffic,
     /// Programs that make the flow instead; only worlds that run real ones can.
     pub command: Option<Command>,
-    /// Base round-trip time, all delays of hops included.
+    /// Base round-trip time at the start, all delays of hops included.
     pub rtt: Rtt,
     /// Hops from sender to receiver, by index; at least one.
     pub route: Vec<usize>,
@@ -209,6 +236,23 @@ impl Scenario {
             }
         }
         None
+    }
+
+    /// The shortest and the longest base RTT that a group's flows have, whatever the delays of the hops on their ways are at the time.
+    pub fn base_rtts(&self, group: &Flow) -> (Span, Span) {
+        let (Rtt::Fixed(low) | Rtt::Uniform(low, _)) = group.rtt;
+        let (Rtt::Fixed(high) | Rtt::Uniform(_, high)) = group.rtt;
+        let sum = |way: &[usize], delay: fn(&DelaySpec) -> Span| {
+            way.iter().filter_map(|&hop| self.hops.get(hop)).fold(Span::ZERO, |sum, hop| sum + delay(&hop.delay))
+        };
+        // Without a way of its own a second subflow goes that of the first.
+        let ways = [&group.route, &group.subflow_route].into_iter().filter(|way| !way.is_empty());
+        let of_way = |there: &Vec<usize>| {
+            let of = |delay| sum(there, delay) + sum(&group.back, delay);
+            let behind = of(DelaySpec::initial);
+            (low.saturating_sub(behind) + of(DelaySpec::least), high.saturating_sub(behind) + of(DelaySpec::most))
+        };
+        ways.map(of_way).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((low, high))
     }
 
     /// Why only the live world can run this; `None` when every world can.

@@ -4,7 +4,7 @@
 //! It states what can be said of one value at a time: keys, kinds, units, words, bounds of bare numbers. What must hold
 //! between values, and ranges of values with units, the program checks; they stand in the descriptions.
 use crate::dscp;
-use crate::keys::{FlowKeys, HopKeys, INTERVALS, RATES, RTTS, RecordKeys, TopKeys};
+use crate::keys::{DELAYS, FlowKeys, HopKeys, INTERVALS, RATES, RTTS, RecordKeys, TopKeys};
 use crate::kind::Kind;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
@@ -44,6 +44,7 @@ fn hop() -> Value {
     keys.insert("name".into(), described("Unique name.", name()));
     keys.insert("queue".into(), kind::<QueueConfig>("What queues in front of the link."));
     keys.insert("rate".into(), rate());
+    keys.insert("delay".into(), delay());
     Value::Object(object(keys, &["name", "rate", "queue"]))
 }
 
@@ -82,17 +83,29 @@ fn flow() -> Value {
     Value::Object(object(keys, &["name", "rtt", "route"]))
 }
 
-fn rate() -> Value {
+/// Steps of something that changes at given times.
+fn steps(key: &str, doc: &str, of: Unit) -> Value {
     let mut step = Map::new();
-    step.insert("at".into(), described("When the rate begins to hold; \"0s\" in the first step.", unit(Unit::Span)));
-    step.insert("rate".into(), described("0 in a step but the first and last: an outage.", unit(Unit::Rate)));
-    let step = object(step, &["at", "rate"]);
+    let at = format!("When this {key} begins to hold; \"0s\" in the first step.");
+    step.insert("at".into(), described(&at, unit(Unit::Span)));
+    step.insert(key.into(), described(doc, unit(of)));
+    json!({ "type": "array", "minItems": 1, "items": object(step, &["at", key]) })
+}
+
+fn delay() -> Value {
+    let doc = "For packets that leave the queue from then on. They do not overtake each other.";
+    let forms = json!({ "anyOf": [unit(Unit::Span), steps("delay", doc, Unit::Span)] });
+    let doc = "One-way propagation delay after the queue";
+    described(&format!("{doc}, {} ..= {}: constant, or in steps. Default: 0ms.", DELAYS.0, DELAYS.1), forms)
+}
+
+fn rate() -> Value {
     let mut trace = Map::new();
     let doc = "A file of milliseconds, one a line, in each of which the link can carry 1500 bytes (mahimahi's format).";
     trace.insert("trace".into(), described(doc, text()));
     let forms = json!({ "anyOf": [
         unit(Unit::Rate),
-        { "type": "array", "minItems": 1, "items": step },
+        steps("rate", "0 in a step but the first and last: an outage.", Unit::Rate),
         object(trace, &["trace"]),
     ] });
     described(

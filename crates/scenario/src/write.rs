@@ -34,6 +34,7 @@ fn hop(out: &mut String, hop: &Hop) {
     line(out, "name", &quoted(&hop.name));
     line(out, "rate", &rate(&hop.rate));
     line(out, "queue", &kind(&hop.queue));
+    line(out, "delay", &in_steps("delay", &hop.delay.0));
     plain(out, &HopKeys::of(hop));
 }
 
@@ -92,15 +93,20 @@ fn uniform(low: &str, high: &str) -> String {
 fn rate(rate: &RateSpec) -> String {
     match rate {
         RateSpec::Trace { file, .. } => format!("{{ trace = {} }}", quoted(file)),
-        RateSpec::Schedule(steps) => match steps.as_slice() {
-            [(Time::ZERO, rate)] => quoted(&rate.show()),
-            steps => {
-                let step = |&(at, rate): &(Time, narrows_core::Rate)| {
-                    format!("    {{ at = {}, rate = {} }},\n", quoted(&show(at)), quoted(&rate.show()))
-                };
-                format!("[\n{}]", steps.iter().map(step).collect::<String>())
-            }
-        },
+        RateSpec::Schedule(steps) => in_steps("rate", steps),
+    }
+}
+
+/// A constant value, or a list of steps.
+fn in_steps<T: ParamValue>(key: &str, steps: &[(Time, T)]) -> String {
+    match steps {
+        [(Time::ZERO, value)] => quoted(&value.show()),
+        steps => {
+            let step = |(at, value): &(Time, T)| {
+                format!("    {{ at = {}, {key} = {} }},\n", quoted(&show(*at)), quoted(&value.show()))
+            };
+            format!("[\n{}]", steps.iter().map(step).collect::<String>())
+        }
     }
 }
 

@@ -124,14 +124,49 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#"delay = "1ms""#,
         "delay = 1",
-        r#"S.toml:13: delay in [[hop]] cannot be 1; allowed: a time such as "5ms", "1.5s", "200us", 0ms ..= 3600s"#,
+        r#"S.toml:13: delay in [[hop]] cannot be 1; allowed: "10ms" or [{ at = "0s", delay = "10ms" }, { at = "30s", delay = "5ms" }]"#,
     ),
     (
         r#"delay = "1ms""#,
         r#"delay = "1 msex""#,
-        r#"S.toml:13: delay in [[hop]] cannot be "1 msex"; allowed: a time such as "5ms", "1.5s", "200us", 0ms ..= 3600s (did you mean "1msec"?)"#,
+        r#"S.toml:13: delay in [[hop]] cannot be "1 msex"; allowed: a time such as "5ms", "1.5s", "200us" (did you mean "1msec"?)"#,
     ),
-    (r#"delay = "1ms""#, r#"delay = "2h""#, r#"S.toml:13: delay in [[hop]] cannot be "2h"; allowed: 0ms ..= 3600s"#),
+    (r#"delay = "1ms""#, r#"delay = "2h""#, r#"S.toml:13: delay cannot be "7200s"; allowed: 0ms ..= 3600s"#),
+    (
+        r#"delay = "1ms""#,
+        "delay = []",
+        r#"S.toml:13: delay has no steps; allowed: at least { at = "0s", delay = "10ms" }"#,
+    ),
+    (
+        r#"delay = "1ms""#,
+        r#"delay = [{ at = "1s", delay = "1ms" }]"#,
+        r#"S.toml:13: the first step of delay is at "1s"; allowed: "0s""#,
+    ),
+    (
+        r#"delay = "1ms""#,
+        "delay = [\n  { at = \"0s\", delay = \"1ms\" },\n  { at = \"5s\", delay = \"2ms\" },\n  { at = \"4s\", delay = \"3ms\" },\n]",
+        r#"S.toml:16: at cannot be "4s" after "5s"; allowed: times that increase"#,
+    ),
+    (
+        r#"delay = "1ms""#,
+        "delay = [\n  { at = \"0s\", delay = \"1ms\" },\n  { at = \"5s\", delay = \"61min\" },\n]",
+        r#"S.toml:15: delay cannot be "3660s"; allowed: 0ms ..= 3600s"#,
+    ),
+    (
+        r#"delay = "1ms""#,
+        r#"delay = [{ at = "0s", rate = "1mbit" }]"#,
+        r#"S.toml:13: unknown key "rate" in this step of delay; allowed: at, delay"#,
+    ),
+    (
+        r#"delay = "1ms""#,
+        r#"delay = ["1ms"]"#,
+        r#"S.toml:13: delay in [[hop]] cannot be "1ms"; allowed: { at = "0s", delay = "10ms" }"#,
+    ),
+    (
+        "delay = \"1ms\"\nqueue",
+        "delay = [{ at = \"0s\", delay = \"5ms\" }, { at = \"1s\", delay = \"1ms\" }]\njitter = \"2ms\"\nqueue",
+        r#"S.toml:14: jitter cannot be "2ms" with a delay of 1ms; allowed: at most the delay"#,
+    ),
     (
         "overhead = \"7B\"\n",
         "jitter = \"2ms\"\n",

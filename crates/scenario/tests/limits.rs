@@ -81,7 +81,7 @@ fn too_many_flows_hosts_paths_back_and_steps_are_refused_by_name() {
 
     let mut steps = small();
     let step = |n: usize| (Time::ZERO + Span::us(n as u64), Rate::mbit(1 + n as u64 % 2));
-    steps.hops[0].rate = RateSpec::Schedule((0..=limits::RATE_STEPS).map(step).collect());
+    steps.hops[0].rate = RateSpec::Schedule((0..=limits::STEPS).map(step).collect());
     assert_eq!(refused(&steps), "hop \"h0\": 1000001 steps of rate; allowed: at most 1000000");
 }
 

@@ -6,7 +6,7 @@ use narrows_core::{Bytes, Dscp, Rate, Span, Time};
 use narrows_scenario::command::Fill;
 use narrows_scenario::model::Release;
 use narrows_scenario::{
-    Command, CommandLine, Ends, Flow, Hop, RateSpec, Record, Rtt, Scenario, Start, Traffic, Transport,
+    Command, CommandLine, DelaySpec, Ends, Flow, Hop, RateSpec, Record, Rtt, Scenario, Start, Traffic, Transport,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -42,7 +42,10 @@ fn what_is_left_out_has_sensible_defaults() {
     assert_eq!((s.duration, s.warmup, s.seed), (Span::s(60), Span::ZERO, 1));
     assert_eq!(s.record, Record::default());
     assert_eq!(s.hops[0].rate, RateSpec::constant(Rate::mbit(10)));
-    assert_eq!((s.hops[0].delay, s.hops[0].loss, s.hops[0].release), (Span::ZERO, 0.0, Release::End));
+    assert_eq!(
+        (s.hops[0].delay.clone(), s.hops[0].loss, s.hops[0].release),
+        (DelaySpec::constant(Span::ZERO), 0.0, Release::End)
+    );
     let [tcp, udp] = s.flows.as_slice() else { panic!("two flows") };
     assert_eq!((tcp.count, tcp.start, tcp.stop), (1, Start::At(Time::ZERO), Time::ZERO + Span::s(60)));
     assert_eq!((tcp.traffic.name(), tcp.transport.name()), ("bulk", "tcp"));
@@ -61,6 +64,7 @@ fn units_tables_and_schedules_are_read() {
         seed = 0x10
         record = { interval = "100us", flows = 0 }
         hop = [{ name = "a", rate = [{ at = "0s", rate = "1.5mbit" }, { at = "3s", rate = "0bit" }, { at = "4s", rate = "1gbit" }],
+                 delay = [{ at = "0s", delay = "2ms" }, { at = "30s", delay = "1ms" }],
                  queue = { kind = "fifo", limit = 30 }, release = "start", burst = "1514B" }]
         [[flow]]
         name = "f"
@@ -81,6 +85,8 @@ fn units_tables_and_schedules_are_read() {
     let at = |s| Time::ZERO + Span::s(s);
     let steps = vec![(at(0), Rate::kbit(1500)), (at(3), Rate::ZERO), (at(4), Rate::gbit(1))];
     assert_eq!(s.hops[0].rate, RateSpec::Schedule(steps));
+    assert_eq!(s.hops[0].delay, DelaySpec(vec![(at(0), Span::ms(2)), (at(30), Span::ms(1))]));
+    assert_eq!(s.base_rtts(&s.flows[0]), (Span::ms(9), Span::ms(30)), "a millisecond less from 30 s on");
     assert_eq!(s.hops[0].queue.get("limit").as_deref(), Some("30p"));
     assert_eq!((s.hops[0].release, s.hops[0].burst), (Release::Start, Bytes(1514)));
     assert_eq!((s.seed, s.warmup, s.record.flows), (16, Span::ms(1500), 0));
@@ -197,15 +203,27 @@ fn any_rate() -> impl Strategy<Value = RateSpec> {
     })
 }
 
+fn any_delay() -> impl Strategy<Value = DelaySpec> {
+    let steps = prop::collection::vec((1..u64::from(u32::MAX), 0..u64::from(u32::MAX)), 0..3);
+    (0..u64::from(u32::MAX), steps).prop_map(|(first, steps)| {
+        let mut at = Time::ZERO;
+        let later = steps.into_iter().map(|(gap, delay)| {
+            at += Span::ns(gap);
+            (at, Span::ns(delay))
+        });
+        DelaySpec(std::iter::once((Time::ZERO, Span::ns(first))).chain(later).collect())
+    })
+}
+
 fn any_hop() -> impl Strategy<Value = Hop> {
-    let times = (0..u64::from(u32::MAX), 0.0..=1.0);
+    let times = (any_delay(), 0.0..=1.0);
     let plain = (times, 0..1000u64, 0.0..1.0, proptest::option::of(0..1_000_000u64));
     (any_rate(), any_queue(), plain, "[a-zé0-9._+-]{1,12}").prop_map(
         |(rate, queue, ((delay, jitter), overhead, loss, burst), name)| Hop {
             name,
             rate,
-            delay: Span::ns(delay),
-            jitter: Span::ns((delay as f64 * jitter) as u64),
+            jitter: Span::ns((delay.least().as_ns() as f64 * jitter) as u64),
+            delay,
             queue,
             overhead: Bytes(overhead),
             loss,

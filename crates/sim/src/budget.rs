@@ -8,7 +8,7 @@ use crate::event::Kind;
 use crate::host;
 use crate::world::{SECOND, World};
 use narrows_core::{Rate, Span, Time};
-use narrows_scenario::{Flow, Hop, RateSpec, Rtt, Scenario, Traffic, Transport};
+use narrows_scenario::{Flow, Hop, RateSpec, Scenario, Traffic, Transport};
 
 /// Why a run ended before its end.
 pub(crate) enum Stopped {
@@ -110,7 +110,7 @@ fn per_flow(scenario: &Scenario, flow: &Flow) -> u64 {
         Traffic::Bulk(_) | Traffic::Finite(_) | Traffic::Web(_) => 0,
     };
     // A round trip is no shorter than a packet takes on the links.
-    let (Rtt::Fixed(rtt) | Rtt::Uniform(rtt, _)) = flow.rtt;
+    let (rtt, _) = scenario.base_rtts(flow);
     let on_wire = |&hop: &usize| SECOND * packet(flow) / bytes_per_s(&scenario.hops[hop]).max(1);
     let least = flow.route.iter().map(on_wire).max().unwrap_or(Span::ZERO);
     let rounds = (SECOND.as_ns() / rtt.max(least).as_ns().max(1)).max(1);

@@ -264,9 +264,10 @@ fn hash(seed: u64, index: usize) -> u32 {
     Rng::stream(seed ^ index as u64, "flow.hash").next_u32()
 }
 
-/// The constant part of a way back: what of a base RTT the hops of the way there and of that back do not account for.
+/// The constant part of a way back: what of a base RTT the hops of the way there and of that back do not account for at the start.
+/// Later delays of hops do not change it, and so neither how far the senders of a run in halves may be ahead.
 fn behind(scenario: &Scenario, group: &model::Flow, there: &[usize], rtt: Span) -> Span {
-    let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay);
+    let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay.initial());
     rtt - (delay(there) + delay(&group.back))
 }
 

@@ -7,7 +7,7 @@ use narrows_core::link::OPPORTUNITY;
 use narrows_core::params::{Limit, ParamValue as _};
 use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, params::Bound};
-use narrows_scenario::{Hop, RateSpec, Rtt, Scenario};
+use narrows_scenario::{Hop, RateSpec, Scenario};
 
 /// Bytes that a run needs at its peak, by what takes them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -74,7 +74,7 @@ impl Memory {
 fn packets(scenario: &Scenario) -> u64 {
     let mut rtts = vec![None; scenario.hops.len()];
     for flow in &scenario.flows {
-        let (Rtt::Fixed(rtt) | Rtt::Uniform(_, rtt)) = flow.rtt;
+        let (_, rtt) = scenario.base_rtts(flow);
         for &hop in flow.route.iter().chain(&flow.back) {
             rtts[hop] = rtts[hop].max(Some(rtt));
         }

@@ -6,7 +6,9 @@ use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::transport::{QuicParams, TcpParams};
-use narrows_scenario::{Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport};
+use narrows_scenario::{
+    DelaySpec, Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
+};
 use narrows_sim::Unwatched;
 
 // The benchmark counts with the same file.
@@ -104,7 +106,7 @@ fn scenario(queue: QueueConfig, controller: ControllerConfig, count: u32) -> Sce
         hops: vec![Hop {
             name: "bottleneck".into(),
             rate: RateSpec::constant(Rate::mbit(50)),
-            delay: Span::ZERO,
+            delay: DelaySpec::constant(Span::ZERO),
             jitter: Span::ZERO,
             queue,
             overhead: Bytes::ZERO,

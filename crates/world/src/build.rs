@@ -14,7 +14,7 @@ pub fn link(scenario: &Scenario, index: usize, rtt: Span, mtu: Bytes) -> Link {
 
 /// The way from a hop's link to the next hop.
 pub fn propagation(scenario: &Scenario, hop: &model::Hop) -> Propagation {
-    Propagation::new(hop.delay, hop.jitter, stream(scenario, hop, "jitter"))
+    Propagation::new(&hop.delay.0, hop.jitter, stream(scenario, hop, "jitter"))
 }
 
 /// A hop's stream of random numbers for this purpose.
@@ -51,7 +51,7 @@ fn between(low: u64, high: u64, mut rng: Rng) -> u64 {
     low + rng.below(high.saturating_sub(low) + 1)
 }
 
-/// For each hop, the longest base RTT of the flows that cross it; of one that none crosses, 100 ms.
+/// For each hop, the longest base RTT at the start of the flows that cross it; of one that none crosses, 100 ms.
 pub fn longest_rtts(scenario: &Scenario) -> Vec<Span> {
     let mut longest = vec![None; scenario.hops.len()];
     for flow in &scenario.flows {

@@ -15,7 +15,7 @@ use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span};
 use narrows_scenario::result::summary::FlowSummary;
-use narrows_scenario::{Hop, RateSpec, Record, Release, RunResult, Scenario};
+use narrows_scenario::{DelaySpec, Hop, RateSpec, Record, Release, RunResult, Scenario};
 use std::path::PathBuf;
 use truth::{Beside, Cell, Figures, Setting};
 
@@ -279,7 +279,7 @@ fn scenario(setting: &Setting, queue: &QueueConfig, controllers: &[ControllerCon
         hops: vec![Hop {
             name: "bottleneck".to_owned(),
             rate: RateSpec::constant(rate),
-            delay: Span::ZERO,
+            delay: DelaySpec::constant(Span::ZERO),
             jitter: Span::ZERO,
             queue: queue.clone(),
             overhead: Bytes::ZERO,

@@ -16,7 +16,8 @@ use narrows_scenario::result::folder;
 use narrows_scenario::result::summary::Timing;
 use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
-    Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport, shorthand,
+    DelaySpec, Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport,
+    shorthand,
 };
 use std::path::PathBuf;
 
@@ -255,7 +256,7 @@ fn scenario(cell: &Cell, duration: Span, seed: u64) -> Scenario {
         hops: vec![Hop {
             name: "bottleneck".to_owned(),
             rate: RateSpec::constant(cell.rate),
-            delay: Span::ZERO,
+            delay: DelaySpec::constant(Span::ZERO),
             jitter: Span::ZERO,
             queue: cell.queue.clone(),
             overhead: Bytes::ZERO,

@@ -62,15 +62,23 @@ fn service() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Queue, what serves it, delay and what becomes of it at a time (ms), jitter, loss, overhead.
+type OneHop = (usize, String, (u64, Option<(u64, u64)>), u64, f64, u32);
+
 fn hops() -> impl Strategy<Value = String> {
     let loss = prop_oneof![Just(0.0), 0.0..0.3];
-    let one = (0..QueueConfig::NAMES.len(), service(), 0..30u64, 0..30u64, loss, 0..60u32);
+    let delay = (0..30u64, prop_oneof![2 => Just(None), 1 => (1..400u64, 0..30u64).prop_map(Some)]);
+    let one = (0..QueueConfig::NAMES.len(), service(), delay, 0..30u64, loss, 0..60u32);
     prop::collection::vec(one, 1..4).prop_map(|all| {
-        let text = |(n, (queue, service, delay, jitter, loss, overhead)): (usize, (usize, String, u64, u64, f64, u32))| {
+        let text = |(n, (queue, service, (delay, later), jitter, loss, overhead)): (usize, OneHop)| {
+            let least = later.map_or(delay, |(_, later)| later.min(delay));
+            let later = later.map(|(at, later)| format!(", {{ at = \"{at}ms\", delay = \"{later}ms\" }}"));
             let rest = format!(
-                "{service}\nqueue = \"{}\"\ndelay = \"{delay}ms\"\njitter = \"{}ms\"\nloss = {loss}\noverhead = \"{overhead}B\"",
+                "{service}\nqueue = \"{}\"\ndelay = [{{ at = \"0s\", delay = \"{delay}ms\" }}{}]\njitter = \"{}ms\"\n\
+                 loss = {loss}\noverhead = \"{overhead}B\"",
                 QueueConfig::NAMES[queue],
-                jitter.min(delay),
+                later.unwrap_or_default(),
+                jitter.min(least),
             );
             hop(&format!("h{n}"), &rest)
         };

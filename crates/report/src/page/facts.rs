@@ -68,6 +68,13 @@ fn link(hop: &Hop, named: bool) -> String {
         RateSpec::Trace { file, .. } => format!("trace {file}, mean {}", bits(hop.rate.initial())),
     };
     let mut text = if named { format!("{} {rate}", hop.name) } else { rate };
+    if let [(_, first), later @ ..] = hop.delay.0.as_slice()
+        && !later.is_empty()
+    {
+        let later: Vec<String> = later.iter().take(3).map(|(_, delay)| short(delay.as_ms_f64())).collect();
+        let more = if hop.delay.0.len() > 4 { " → …" } else { "" };
+        text.push_str(&format!(", delay {} → {}{more} ms", short(first.as_ms_f64()), later.join(" → ")));
+    }
     if hop.jitter > Span::ZERO {
         text.push_str(&format!(", ± {} ms jitter", short(hop.jitter.as_ms_f64())));
     }

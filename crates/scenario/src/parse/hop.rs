@@ -1,10 +1,10 @@
-//! `[[hop]]`: a name, a rate in one of three forms, a queue, and plain values.
+//! `[[hop]]`: a name, a rate in one of three forms, a delay in one of two, a queue, and plain values.
 use super::reader::{Item, Section};
 use super::trace;
 use crate::check;
 use crate::error::ScenarioError;
 use crate::keys::{self, HopKeys};
-use crate::model::{Hop, RateSpec};
+use crate::model::{DelaySpec, Hop, RateSpec};
 use narrows_core::params::ParamValue;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Rate, Span, Time};
@@ -13,6 +13,8 @@ use std::path::Path;
 const RATE_FORMS: &str =
     "\"20mbit\", [{ at = \"0s\", rate = \"20mbit\" }, { at = \"30s\", rate = \"10mbit\" }] or { trace = \"FILE\" }";
 
+const DELAY_FORMS: &str = "\"10ms\" or [{ at = \"0s\", delay = \"10ms\" }, { at = \"30s\", delay = \"5ms\" }]";
+
 pub(super) fn read(section: &Section<'_>, traces: &Path) -> Result<Hop, ScenarioError> {
     section.only(keys::HOP)?;
     let name = section.need("name", check::NAMES)?.string(check::NAMES)?.to_owned();
@@ -20,17 +22,16 @@ pub(super) fn read(section: &Section<'_>, traces: &Path) -> Result<Hop, Scenario
     let queue = section.need("queue", &QueueConfig::NAMES.join(", "))?.kind::<QueueConfig>()?;
     let mut plain = HopKeys::default();
     section.fill(&mut plain)?;
-    let HopKeys { delay, jitter, overhead, loss, release, burst } = plain;
+    let delay = section.item("delay").map_or(Ok(DelaySpec::constant(Span::ZERO)), |item| delay(&item))?;
+    let HopKeys { jitter, overhead, loss, release, burst } = plain;
     Ok(Hop { name, rate, delay, jitter, queue, overhead, loss: loss.0, release, burst })
 }
 
 fn rate(item: &Item<'_>, traces: &Path) -> Result<RateSpec, ScenarioError> {
     if item.is_string() {
         let steps = vec![(Time::ZERO, item.value::<Rate>()?)];
-        return match check::schedule(&steps) {
-            Ok(()) => Ok(RateSpec::Schedule(steps)),
-            Err((_, message)) => Err(item.error(message)),
-        };
+        check::schedule(&steps).map_err(|(i, message)| at_step(item, i, message))?;
+        return Ok(RateSpec::Schedule(steps));
     }
     if item.is_table() {
         let section = item.section("this rate")?;
@@ -43,21 +44,43 @@ fn rate(item: &Item<'_>, traces: &Path) -> Result<RateSpec, ScenarioError> {
         let (opportunities, period) = trace::parse(&text, &path.display().to_string())?;
         return Ok(RateSpec::Trace { file: file.to_owned(), opportunities, period });
     }
-    let items = item.list(RATE_FORMS)?;
-    let steps = items.iter().map(step).collect::<Result<Vec<_>, _>>()?;
-    match check::schedule(&steps) {
-        Ok(()) => Ok(RateSpec::Schedule(steps)),
-        Err((i, message)) => Err(items.get(i).unwrap_or(item).error(message)),
-    }
+    let steps = steps(item, "rate", RATE_FORMS, check::RATE_STEP)?;
+    check::schedule(&steps).map_err(|(i, message)| at_step(item, i, message))?;
+    Ok(RateSpec::Schedule(steps))
 }
 
-fn step(item: &Item<'_>) -> Result<(Time, Rate), ScenarioError> {
+fn delay(item: &Item<'_>) -> Result<DelaySpec, ScenarioError> {
+    let delay = match item.is_string() {
+        true => DelaySpec::constant(item.value()?),
+        false => DelaySpec(steps(item, "delay", DELAY_FORMS, check::DELAY_STEP)?),
+    };
+    check::delays(&delay).map_err(|(i, message)| at_step(item, i, message))?;
+    Ok(delay)
+}
+
+/// An error in the list, at the line of the step where there is one.
+fn at_step(item: &Item<'_>, step: usize, message: String) -> ScenarioError {
+    item.as_list()
+        .and_then(|items| Some(items.get(step)?.error(message.clone())))
+        .unwrap_or_else(|| item.error(message))
+}
+
+/// `[{ at = "0s", KEY = … }, …]`
+fn steps<T: ParamValue>(
+    item: &Item<'_>,
+    key: &str,
+    forms: &str,
+    example: &str,
+) -> Result<Vec<(Time, T)>, ScenarioError> {
+    item.list(forms)?.iter().map(|item| step(item, key, example)).collect()
+}
+
+fn step<T: ParamValue>(item: &Item<'_>, key: &str, example: &str) -> Result<(Time, T), ScenarioError> {
     if !item.is_table() {
-        return Err(item.refuse("{ at = \"0s\", rate = \"20mbit\" }", ""));
+        return Err(item.refuse(example, ""));
     }
-    let section = item.section("this step of rate")?;
-    section.only(&["at", "rate"])?;
+    let section = item.section(&format!("this step of {key}"))?;
+    section.only(&["at", key])?;
     let at = section.need("at", &Span::allowed())?.value::<Span>()?;
-    let rate = section.need("rate", &Rate::allowed())?.value::<Rate>()?;
-    Ok((Time::ZERO + at, rate))
+    Ok((Time::ZERO + at, section.need(key, &T::allowed())?.value()?))
 }

@@ -1,7 +1,7 @@
 //! Running scenarios, what must hold of every result, and comparison with what is recorded.
 use narrows_core::Span;
 use narrows_scenario::result::summary::{FlowSummary, HopSummary};
-use narrows_scenario::{Rtt, RunResult, Scenario, Series};
+use narrows_scenario::{RunResult, Scenario, Series};
 use narrows_sim::Unwatched;
 use std::path::{Path, PathBuf};
 
@@ -70,7 +70,7 @@ pub(crate) fn check(scenario: &Scenario, result: &RunResult) {
     let groups = scenario.flows.iter().flat_map(|group| std::iter::repeat_n(group, group.count as usize));
     for (group, flow) in groups.zip(&summary.flows) {
         assert!(flow.goodput_mbit <= flow.throughput_mbit, "{flow:?}");
-        let (Rtt::Fixed(base) | Rtt::Uniform(base, _)) = group.rtt;
+        let (base, _) = scenario.base_rtts(group);
         if let Some(rtt) = flow.rtt_ms {
             let ways = group.route.iter().chain(&group.back).chain(&group.subflow_route);
             let jitter = ways.map(|&hop| scenario.hops[hop].jitter.as_ms_f64()).sum::<f64>();

@@ -6,6 +6,7 @@
 mod bbr;
 mod bounds;
 mod cake;
+mod delay_steps;
 mod detection;
 mod dual_queue;
 mod exact;

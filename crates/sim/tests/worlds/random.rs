@@ -25,12 +25,19 @@ fn hop(index: usize) -> impl Strategy<Value = String> {
         1 => (0u32..20_000).prop_map(|burst| format!("release = \"start\"\nburst = \"{burst}B\"\n")),
     ];
     let loss = prop_oneof![3 => Just(0.0), 1 => 0.0..0.3f64];
-    let delay = (0u64..10_000, prop_oneof![2 => Just(0), 1 => 0u64..=100]);
+    let later = prop_oneof![3 => Just(None), 1 => (1u64..2000, 0u64..20_000).prop_map(Some)];
+    let delay = (0u64..10_000, later, prop_oneof![2 => Just(0), 1 => 0u64..=100]);
     (rate, queue, release, loss, delay, 0u32..50).prop_map(
-        move |(rate, queue, release, loss, (delay, percent), overhead)| {
-            let jitter = delay * percent / 100;
+        move |(rate, queue, release, loss, (delay, later, percent), overhead)| {
+            let jitter = later.map_or(delay, |(_, later)| later.min(delay)) * percent / 100;
+            let delay = match later {
+                None => format!("\"{delay}us\""),
+                Some((at, later)) => {
+                    format!("[{{ at = \"0s\", delay = \"{delay}us\" }}, {{ at = \"{at}ms\", delay = \"{later}us\" }}]")
+                }
+            };
             format!(
-                "[[hop]]\nname = \"h{index}\"\nrate = {rate}\nqueue = {queue}\nloss = {loss:?}\ndelay = \"{delay}us\"\n\
+                "[[hop]]\nname = \"h{index}\"\nrate = {rate}\nqueue = {queue}\nloss = {loss:?}\ndelay = {delay}\n\
              jitter = \"{jitter}us\"\noverhead = \"{overhead}B\"\n{release}"
             )
         },
@@ -87,7 +94,7 @@ fn flow(index: usize, hops: usize) -> impl Strategy<Value = String> {
                 |range: std::ops::Range<usize>| range.map(|n| format!("\"h{n}\"")).collect::<Vec<_>>().join(", ");
             let mut text = format!("[[flow]]\nname = \"f{index}\"\ncount = {count}\ntraffic = {traffic}\n");
             text += if is_tcp { &transport } else { "transport = \"udp\"\n" };
-            // Hops delay by less than 10 ms each.
+            // Hops delay by less than 10 ms each at first.
             let rtt = rtt + 10 * hops as u64;
             let _ = writeln!(text, "rtt = {{ uniform = [\"{rtt}ms\", \"{}ms\"] }}", rtt + 20);
             let _ = writeln!(text, "start = \"{start}ms\"\nstop = \"{}ms\"", start + life);
