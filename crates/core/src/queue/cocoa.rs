@@ -2,15 +2,16 @@
 //! grows until the flow's congestion control keeps the link busy, and shrinks until no standing queue is left.
 //!
 //! - An interval lies between two drops of a flow. A flow that ran dry in it needs a larger buffer: as many packets more as it
-//!   would have sent meanwhile, at most `max_increase` times what it had.
+//!   would have sent meanwhile, at most `max_increase` times what it had. That may be a part of a packet, which counts with the
+//!   next ones; however small it is, the packet that finds the queue full is let in, and all is measured anew.
 //! - A guard interval, `multiplier` times the longest interval of the one before, keeps bursts of drops from being taken for
 //!   intervals. When it is over, what never left the queue in its longest interval is a standing queue, and is taken away.
 //! - [`FlowScheduler`]: fq's turns and credits.
 //!
 //! The paper's open ends are parameters: `guard_rtts` (§2.3), `learn`, and `multiplier` = 0.5 (§2.1).
 //! Deviates from the authors' code where that has faults: an interval without a departure says nothing of a standing queue
-//! (theirs takes it for an enormous one); limits have a floor; a growth that rounds to nothing is none (theirs lets the packet
-//! in, above the limit); the surplus thrown out when a limit shrinks is counted; nothing is inherited from a slot's last flow.
+//! (theirs takes it for an enormous one); limits have a floor; the surplus thrown out when a limit shrinks is counted; nothing is
+//! inherited from a slot's last flow. That a growth is rounded down to whole packets there, and not in the paper, is `growth`.
 use super::codel::MAX_LIMIT;
 use super::fq_codel::{MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::flow_scheduler::{FlowBuffer, FlowQueue, FlowScheduler, Scheduling};
@@ -19,6 +20,18 @@ use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
 use crate::{Bytes, DropReason, PacketId, Rng, Span, Time};
 
+choice! {
+    /// What becomes of a part of a packet by which a limit should grow.
+    #[derive(Default)]
+    pub enum Growth {
+        /// It counts with the next ones: what algorithm 1 of the paper writes.
+        #[default]
+        Exact = "exact",
+        /// It is lost: what the authors' code does. A growth of nothing lets the packet in all the same.
+        Whole = "whole",
+    }
+}
+
 params! {
     /// Cocoa's parameters: the paper's, then fq's as the authors ran it.
     pub struct CocoaParams {
@@ -26,6 +39,9 @@ params! {
         pub multiplier: f64 = 1.25, from 0.01, to 100.0;
         /// Most that one decision multiplies a limit by (§2.2), kept in 1024ths.
         pub max_increase: f64 = 2.0, from 1.0, to 100.0;
+        /// What becomes of parts of a packet by which a limit should grow: as in the paper's algorithm 1, or as in its authors'
+        /// code.
+        pub growth: Growth = Growth::Exact;
         /// Longest guard interval (§2.3).
         pub max_guard: Span = Span::s(1), from Span::us(1), to Span::s(3600);
         /// Bound guard intervals by so many of the flow's round-trip times, too, as measured from its spin bit (§2.3).
@@ -64,6 +80,15 @@ enum Decision {
     NextInterval = 4,
 }
 
+/// What becomes of a packet that finds the flow's queue full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Full {
+    LetIn,
+    Dropped,
+    /// And with it what the flow has waiting beyond its new limit.
+    Shrunk,
+}
+
 /// The time between two drops.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
@@ -89,6 +114,8 @@ struct Longest {
 #[derive(Clone, Copy, Debug)]
 struct Life {
     limit: u32,
+    /// 1024ths of a packet that the limit is beyond it.
+    part: u16,
     /// No drop yet.
     first: bool,
     /// When its queue ran empty, if it is.
@@ -111,6 +138,7 @@ impl Life {
     fn new(limit: u32, now: Time) -> Life {
         Life {
             limit,
+            part: 0,
             first: true,
             idle_since: None,
             interval: Interval::new(now),
@@ -153,6 +181,7 @@ struct Law {
     multiplier: u64,
     /// 1024ths.
     max_increase: u64,
+    growth: Growth,
     max_guard: Span,
     guard_rtts: Option<u32>,
     initial_limit: u32,
@@ -163,14 +192,18 @@ struct Law {
 }
 
 impl Law {
-    /// How much a limit grows after an interval that ended at `now`: what would have been sent while the flow was idle.
-    fn growth(&self, limit: u32, interval: &Interval, now: Time) -> u32 {
+    /// What a limit grows to after an interval that ended at `now`, by what would have been sent while the flow was idle: 1024ths
+    /// of a packet.
+    fn grown(&self, limit: u64, interval: &Interval, now: Time) -> u64 {
         let idle = interval.idle.as_ns();
         let active = now.since(interval.start).as_ns().saturating_sub(idle).max(1);
-        let missed = u128::from(interval.sent) * u128::from(idle) / u128::from(active);
-        let most = (u64::from(limit) * self.max_increase / SCALE).min(u64::from(self.most));
-        let room = most.saturating_sub(u64::from(limit));
-        u64::try_from(missed).map_or(room, |missed| missed.min(room)) as u32
+        let missed = u128::from(interval.sent) * u128::from(idle);
+        let missed = match self.growth {
+            Growth::Exact => missed * u128::from(SCALE) / u128::from(active),
+            Growth::Whole => missed / u128::from(active) * u128::from(SCALE),
+        };
+        let most = (limit * self.max_increase / SCALE).min(u64::from(self.most) * SCALE).max(limit);
+        u64::try_from(missed).map_or(most, |missed| limit.saturating_add(missed).min(most))
     }
 
     /// How long the guard interval is that follows one with this longest interval.
@@ -183,7 +216,7 @@ impl Law {
         Span::ns(u64::try_from(length).unwrap_or(u64::MAX)).min(bound)
     }
 
-    /// What is left of a limit without its standing queue.
+    /// The whole packets that are left of a limit without its standing queue.
     fn shrunk(&self, limit: u32, standing: u32) -> u32 {
         limit.saturating_sub(standing).max(self.min_limit.min(limit))
     }
@@ -201,25 +234,22 @@ impl Adaptive {
         self.learned8 = Some(self.learned8.map_or(limit * 8, |eight| eight + limit - eight / 8));
     }
 
-    /// A packet finds the flow's queue full (algorithm 1). Says whether it is let in.
+    /// A packet finds the flow's queue full (algorithm 1).
     #[cold]
-    fn full(&mut self, life: &mut Life, now: Time) -> bool {
+    fn full(&mut self, life: &mut Life, now: Time) -> Full {
         let idle = life.interval.idle;
-        if !life.first && !life.interval.grown {
-            let growth = self.law.growth(life.limit, &life.interval, now);
-            if growth > 0 {
-                life.limit += growth;
-                life.interval.grown = true;
-                life.decision = Some((Decision::Grew, idle));
-                return true;
-            }
+        if idle > Span::ZERO && !life.first && !life.interval.grown {
+            let grown = self.law.grown(u64::from(life.limit) * SCALE + u64::from(life.part), &life.interval, now);
+            (life.limit, life.part) = ((grown / SCALE) as u32, (grown % SCALE) as u16);
+            life.interval.grown = true;
+            life.decision = Some((Decision::Grew, idle));
+            return Full::LetIn;
         }
         let anew = life.first || life.interval.grown;
         let judged = !anew && now >= life.guard_ends;
         life.end_interval(now);
-        if judged {
-            life.limit = self.law.shrunk(life.limit, life.longest.min_queue.unwrap_or(0));
-        }
+        let standing = life.longest.min_queue.filter(|_| judged).unwrap_or(0);
+        life.limit = self.law.shrunk(life.limit, standing);
         if anew || judged {
             life.guard_ends = now + self.law.guard(life.longest.length, life.rtt.rtt());
             life.longest = Longest::default();
@@ -231,7 +261,7 @@ impl Adaptive {
             _ => Decision::NextInterval,
         };
         life.decision = Some((decision, idle));
-        false
+        if standing > 0 { Full::Shrunk } else { Full::Dropped }
     }
 }
 
@@ -245,12 +275,16 @@ impl FlowBuffer for Adaptive {
         let life = flow.state.get_or_insert_with(|| Life::new(self.initial_limit(), cx.now));
         life.end_idleness(cx.now);
         life.rtt.on_packet(cx.pool.meta(id).spin, cx.now);
-        if flow.chain.packets() < life.limit || self.full(life, cx.now) {
+        let full = match flow.chain.packets() < life.limit {
+            true => Full::LetIn,
+            false => self.full(life, cx.now),
+        };
+        if full == Full::LetIn {
             flow.chain.push_back(id, cx.pool);
             return;
         }
         cx.drop_packet(id, DropReason::FlowLimit);
-        while flow.chain.packets() > life.limit {
+        while full == Full::Shrunk && flow.chain.packets() > life.limit {
             let Some(surplus) = flow.chain.pop_back(cx.pool) else { break };
             cx.drop_packet(surplus, DropReason::FlowLimit);
         }
@@ -269,7 +303,8 @@ impl FlowBuffer for Adaptive {
 
     fn observe(&self, flow: &FlowQueue<Option<Life>>, out: &mut dyn Observer) {
         let Some(life) = &flow.state else { return };
-        out.flow_gauge(flow.flow, "limit_packets", f64::from(life.limit));
+        let part = f64::from(life.part) / SCALE as f64;
+        out.flow_gauge(flow.flow, "limit_packets", f64::from(life.limit) + part);
         out.flow_gauge(flow.flow, "longest_interval_ms", life.longest.length.as_ms_f64());
         if let Some(rtt) = life.rtt.rtt() {
             out.flow_gauge(flow.flow, "rtt_ms", rtt.as_ms_f64());
@@ -301,6 +336,7 @@ impl QueueDiscipline for Cocoa {
         let law = Law {
             multiplier: fixed(p.multiplier),
             max_increase: fixed(p.max_increase),
+            growth: p.growth,
             max_guard: p.max_guard,
             guard_rtts: p.guard_rtts,
             initial_limit: p.initial_limit.0,

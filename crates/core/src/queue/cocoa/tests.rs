@@ -1,4 +1,5 @@
-//! Decisions worked out by hand from the paper's algorithm 1, and the faults of the authors' code, each by name.
+//! Decisions worked out by hand from the paper's algorithm 1, with and without the authors' rounding, and the faults of their
+//! code, each by name.
 use super::*;
 use crate::{FlowId, PacketMeta, Pool, Rate};
 use std::vec;
@@ -172,13 +173,63 @@ fn a_limit_has_a_floor() {
 }
 
 #[test]
-fn a_growth_of_less_than_a_packet_lets_nothing_in() {
+fn parts_of_a_packet_count_with_the_next_ones() {
+    // Four packets in 4 ms, a pause, the queue full again 4 ms later: each time 4 · pause / 8 more.
+    let life = |growth: Growth| {
+        let mut b = Bench::new(&CocoaParams { growth, ..small(4) });
+        b.offer(1, 5);
+        b.send_at(&[1.0, 2.0, 3.0, 4.0]);
+        b.at(5.0).offer(1, 4);
+        assert_eq!(b.at(9.0).offer(1, 1), 0, "a pause, however short: the packet is let in");
+        let first = b.seen(1);
+        // The next one is dropped, and what was let in stays, although it is beyond the limit.
+        assert_eq!(b.offer(1, 1), 1);
+        assert_eq!(b.seen(1), (first.0, Some(Decision::BeganAnew), 1.0, 5));
+        assert_eq!(b.guard_ends_ms(1), 9.0 + 1.25 * 9.0);
+        b.send_at(&[10.0, 11.0, 12.0, 13.0, 14.0]);
+        b.at(15.0).offer(1, 4);
+        assert_eq!(b.at(19.0).offer(1, 1), 0);
+        (first, b.seen(1))
+    };
+    // 4 · 1 / 8 = 0.5, then 5 · 1 / 9 = 0.56: 5.06.
+    let grew = |limit, packets| (limit, Some(Decision::Grew), 1.0, packets);
+    assert_eq!(life(Growth::Exact), (grew(4, 5), grew(5, 5)));
+    assert_eq!(life(Growth::Whole), (grew(4, 5), grew(4, 5)), "rounded down each time");
+}
+
+#[test]
+fn a_short_pause_keeps_an_older_interval_from_being_judged() {
+    for growth in [Growth::Exact, Growth::Whole] {
+        let mut b = Bench::new(&CocoaParams { growth, ..small(4) });
+        // The first interval lasts 80 ms, so that the guard interval ends at 180 ms.
+        b.offer(1, 4);
+        assert_eq!(b.at(80.0).offer(1, 1), 1);
+        assert_eq!((b.seen(1), b.guard_ends_ms(1)), ((4, Some(Decision::BeganAnew), 0.0, 4), 180.0));
+        // 80 ms in which three wait at least.
+        b.send_at(&[100.0]);
+        b.offer(1, 1);
+        assert_eq!(b.at(160.0).offer(1, 1), 1);
+        assert_eq!(b.seen(1), (4, Some(Decision::NextInterval), 0.0, 4));
+        // 50 ms in which the queue runs dry for 1 ms, and the guard interval is over. The longest interval shows three packets of
+        // standing queue, but the last one shows that there is none: the packet is let in, and nothing is taken away.
+        b.send_at(&[170.0, 171.0, 172.0, 173.0]);
+        b.at(174.0).offer(1, 4);
+        assert_eq!(b.at(210.0).offer(1, 1), 0, "4 · 1 / 49 of a packet");
+        assert_eq!(b.seen(1), (4, Some(Decision::Grew), 1.0, 5), "{growth:?}");
+        assert_eq!(b.at(211.0).offer(1, 1), 1);
+        assert_eq!(b.seen(1), (4, Some(Decision::BeganAnew), 1.0, 5), "{growth:?}");
+        assert_eq!(b.guard_ends_ms(1), 311.0, "1.25 · 80 ms");
+    }
+}
+
+#[test]
+fn without_a_pause_nothing_is_let_in() {
     let mut b = Bench::new(&small(4));
     b.offer(1, 5);
-    b.send_at(&[1.0, 2.0, 3.0, 4.0]);
-    b.at(4.25).offer(1, 4);
-    assert_eq!(b.at(8.25).offer(1, 1), 1, "4 · 0.25 / 8 of a packet");
-    assert_eq!(b.seen(1), (4, Some(Decision::Judged), 0.25, 4));
+    b.send_at(&[1.0, 2.0, 3.0]);
+    b.at(4.0).offer(1, 3);
+    assert_eq!(b.at(5.0).offer(1, 1), 2, "a standing queue of one, and the one that has come");
+    assert_eq!(b.seen(1), (3, Some(Decision::Judged), 0.0, 3));
 }
 
 #[test]
