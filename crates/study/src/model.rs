@@ -198,6 +198,9 @@ pub(crate) struct Elsewhere {
 pub(crate) struct Published {
     #[serde(default)]
     pub(crate) at: BTreeMap<String, Value>,
+    /// Do they count? Those that the authors have measured and not published are shown only.
+    #[serde(default = "yes")]
+    pub(crate) scored: bool,
     /// By metric: a number, or a text such as `"≈ 98"` and `"≤ 12"`.
     #[serde(flatten)]
     pub(crate) values: BTreeMap<String, Value>,

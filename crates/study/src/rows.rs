@@ -45,7 +45,7 @@ pub struct Entry {
     pub runs: usize,
     /// Measured less published, where a number was published.
     pub difference: Option<f64>,
-    /// What was published, as a figure or a bound.
+    /// What was published, as a figure or a bound that counts in the score.
     #[serde(skip)]
     pub(crate) stated: Option<Stated>,
 }
@@ -100,12 +100,18 @@ impl Runs<'_> {
     fn row_entry(&self, m: usize, row: &Row) -> Entry {
         let metric = &self.study.metrics[m];
         let published = self.study.published.iter().filter(|p| self.study.is_row_at(row, &p.at));
-        let published = published.filter_map(|p| p.values.get(&metric.name)).next_back();
+        let published = published.filter_map(|p| Some((p.values.get(&metric.name)?, p.scored))).next_back();
+        let (published, scored) = published.unzip();
         let stated = published.and_then(Stated::of);
         let entry = self.entry(m, &row.members);
         let difference =
             stated.and_then(Stated::figure).zip(entry.measured).map(|(published, measured)| measured - published);
-        Entry { published: published.map(|value| shown(value, metric)), difference, stated, ..entry }
+        Entry {
+            published: published.map(|value| shown(value, metric)),
+            difference,
+            stated: stated.filter(|_| scored == Some(true)),
+            ..entry
+        }
     }
 
     /// What the runs of these cells come to.

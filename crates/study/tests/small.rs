@@ -130,6 +130,15 @@ fn published_stands_beside_measured() {
     let score = report.score(&narrows_study::rule("cocoa").expect("it parses").expect("there is one"));
     assert_eq!((score.met, score.published), (2, 4), "both goodputs of 2 flows are below 3: {:?}", score.missed);
     assert_eq!(score.missed[1], "table 7, slow, long: use 50.0, measured 80.0");
+    let uncounted = TEXT.replacen("at = { rate = \"slow\" }\nuse", "at = { rate = \"slow\" }\nscored = false\nuse", 1);
+    let uncounted = Study::parse(&uncounted, "test.toml").expect("a study");
+    let uncounted = uncounted.report(&cells, &values, &drawn);
+    let score = uncounted.score(&narrows_study::rule("cocoa").expect("it parses").expect("there is one"));
+    assert_eq!(
+        (score.published, &uncounted.rows()[1].entries[0].difference),
+        (0, &entry.difference),
+        "shown all the same"
+    );
     let sheet = report.sheet(2, None);
     assert_eq!(sheet.heading, "Table 7");
     assert_eq!(sheet.rows[1][..4], ["slow", "long", "50.0", "80.0 ± 63.5"]);
