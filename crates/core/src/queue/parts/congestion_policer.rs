@@ -110,6 +110,33 @@ mod tests {
     }
 
     #[test]
+    fn a_short_time_below_the_threshold_lets_a_queue_stay_long_above_it() {
+        // §4.3, equation 2: with Tc = 10 and cmax = 1.2, 2.4 ms below Tc let the queue stay at 15 of 30 packets for 48 ms.
+        let law = PolicerLaw::new(Bytes(10 * MTU.0), MOST, 1.2, None, MTU);
+        let (rate, packet_ms) = (Rate::mbit(10), MTU.0 as f64 * 8.0 / 1e4);
+        let (mut policer, queued) = (Policer { tokens: 0, filled: at(0.0) }, Bytes(15 * MTU.0));
+        // So few tokens that the next packet would be turned away; then nothing is paid for 2.4 ms.
+        policer.tokens = law.cost(queued, MTU.0 as u32);
+        let start = at(2.4);
+        let admitted = (0..1000)
+            .take_while(|&n| {
+                policer.admits(
+                    &law,
+                    queued,
+                    MTU.0 as u32,
+                    rate,
+                    start + Span::from_secs_f64(f64::from(n) * packet_ms / 1e3),
+                )
+            })
+            .count();
+        let above = admitted as f64 * packet_ms;
+        assert!((above - 48.0).abs() < 1.5 * packet_ms, "{above} ms");
+        // §4.3: with 9 packets on average below, 14.7 overall.
+        let mean: f64 = (9.0 * 2.4 + 15.0 * above) / (2.4 + above);
+        assert!((mean - 14.7).abs() < 0.1, "{mean} packets");
+    }
+
+    #[test]
     fn the_rule_gives_the_papers_bucket() {
         // §3.3: 45 KB · 1.507 / 1.5 · 1.5 = 67.815 KB, and a packet more.
         let least = |threshold| PolicerLaw::rule(threshold, MOST, 2.0, MTU);
