@@ -7,8 +7,9 @@
 //! A monitor interval lasts 1.5 smoothed RTTs and ten packets at least.
 //! The paper says nothing of losses, marks, timeouts and idle applications. Here: an interval that lost more than a tenth
 //! lowers the rate, too, since a buffer shorter than the target would let it grow without end; so does an echoed mark; a
-//! timeout starts again; a rate that the application did not use does not rise; and where losses are not to matter (`loss = 1`)
-//! a rise ends at twice the rate that arrived, because the published rule alone would raise the rate for ever.
+//! timeout starts again; and a rate that the application did not use does not rise. `loss = 1` is the rule as published. Through
+//! a buffer shorter than the target it would raise the rate for ever, which no machine can do: a rise ends at a multiple of what
+//! arrived (`delivered`).
 use super::parts::monitor_interval::{Interval, Monitor};
 use super::{Ack, CongestionController, Fate, Loss, LossKind, PathHint, Plan, Reduction, Sent};
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -24,6 +25,8 @@ params! {
         pub decrease: f64 = 0.05, from 0.0001, to 0.9;
         /// Part of an interval's packets that may be lost before the rate falls whatever the RTT; 1: all, as published.
         pub loss: f64 = 0.1, from 0.0, to 1.0;
+        /// Most that the rate rises to, as a multiple of the rate that arrived in the interval.
+        pub delivered: f64 = 2.0, from 1.0, to 1000.0;
     }
 }
 
@@ -75,7 +78,7 @@ impl Delay {
             self.lower();
         } else if !interval.app_limited && interval.rtts > 0 {
             let factor = 1.0 + self.p.increase;
-            let most = interval.goodput().map_or(HIGHEST, |rate| rate.as_bps() as f64 * MOST_OF_DELIVERED);
+            let most = interval.goodput().map_or(HIGHEST, |rate| rate.as_bps() as f64 * self.p.delivered);
             self.set_rate(|rate| (rate * factor).min(most));
         }
     }
@@ -189,8 +192,6 @@ const LEAST_WINDOW: u64 = 2 * LEAST_PACKETS;
 const INTERVAL_PACKETS: u32 = 10;
 /// Samples in a row, as HyStart has it (RFC 9406 §4.3): an initial window sent at once makes for a few by itself.
 const STAYS: u32 = 8;
-/// A rate rises to so many times what arrived of it at most.
-const MOST_OF_DELIVERED: f64 = 2.0;
 /// 1 Tbit/s: where growth stops that nothing else stops.
 const HIGHEST: f64 = 1e12;
 
@@ -262,11 +263,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_rises_to_twice_what_arrived_at_most() {
+    fn a_rate_rises_to_a_multiple_of_what_arrived_at_most() {
         let mut c = steady(|p| p.loss = 1.0);
         // 15 of 75 packets arrive, one every 10 ms.
         let after = interval(&mut c, Span::ms(100), 60, false) * RATE;
         assert!((after / (2.0 * 1448.0 * 8.0 / 0.01) - 1.0).abs() < 0.05, "{after}");
+        let mut c = steady(|p| (p.loss, p.delivered) = (1.0, 3.0));
+        let after = interval(&mut c, Span::ms(100), 60, false) * RATE;
+        assert!((after / (3.0 * 1448.0 * 8.0 / 0.01) - 1.0).abs() < 0.05, "{after}");
     }
 
     #[test]
