@@ -137,6 +137,7 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
             undecided: 0.02,
             accuracy: Some(0.97 / 0.98),
             found_s: Some(0.8),
+            found_rtts: Some(9),
             changes: 3,
             event_accuracy: Some(0.95),
             events: 40,

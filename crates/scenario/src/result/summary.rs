@@ -164,6 +164,9 @@ pub struct Verdicts {
     pub accuracy: Option<f64>,
     /// Time from the start, or from the last change of the bottleneck, to the first right verdict, s; null if there was none.
     pub found_s: Option<f64>,
+    /// The same in round trips of the connection, queues and all: one ends when a packet that was sent in it is acknowledged.
+    #[serde(default)]
+    pub found_rtts: Option<u64>,
     /// How often the verdict changed.
     pub changes: u64,
     /// The connection's time cut at its events (fair queuing was found and answered; a recovery from loss began): the part of

@@ -58,7 +58,7 @@ impl World {
         if let Some(rtt) = quic.sender.on_frame(frame, now) {
             flow.record.rtt(rtt);
             if let Some(judge) = &mut quic.judge {
-                judge.rtt(frame.subflow, rtt);
+                judge.rtt(frame.subflow, rtt, now);
             }
         }
         self.transmit_quic(flow_index);

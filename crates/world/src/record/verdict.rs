@@ -17,6 +17,11 @@ pub struct Judge {
     /// When the first right verdict came after the start, or after the bottleneck changed for the last time.
     asked: Time,
     found: Option<Span>,
+    /// Round trips since then, until it came; and when the present one began. It ends when a packet that was sent in it is
+    /// acknowledged.
+    trips: u32,
+    trip: Time,
+    found_trips: Option<u32>,
     changes: u32,
     events: EventRecord,
     tracks: Option<Box<Tracks>>,
@@ -111,6 +116,9 @@ impl Judge {
             undecided: Span::ZERO,
             asked: Time::ZERO,
             found: None,
+            trips: 0,
+            trip: Time::ZERO,
+            found_trips: None,
             changes: 0,
             events: EventRecord::default(),
             tracks: samples.map(|n| Box::new(tracks(n))),
@@ -132,7 +140,10 @@ impl Judge {
     }
 
     /// A subflow's round-trip time has been measured.
-    pub fn rtt(&mut self, subflow: u8, rtt: Span) {
+    pub fn rtt(&mut self, subflow: u8, rtt: Span, now: Time) {
+        if now.since(self.trip) >= rtt {
+            (self.trip, self.trips) = (now, self.trips.saturating_add(1));
+        }
         if let Some(tracks) = &mut self.tracks {
             let interval = &mut tracks.subflows[usize::from(subflow)].interval;
             interval.rtt_ns += rtt.as_ns();
@@ -159,14 +170,15 @@ impl Judge {
                 _ => self.wrong += held,
             }
         } else {
-            self.asked = now;
+            (self.asked, self.trip, self.trips) = (now, now, 0);
         }
         if self.since.is_some() && is_fair != self.was_fair {
-            (self.asked, self.found) = (now, None);
+            (self.asked, self.found, self.found_trips) = (now, None, None);
+            (self.trip, self.trips) = (now, 0);
         }
         let is_right = verdict.finding == if is_fair { Finding::Fair } else { Finding::Shared };
         if is_right && self.found.is_none() {
-            self.found = Some(now.since(self.asked));
+            (self.found, self.found_trips) = (Some(now.since(self.asked)), Some(self.trips));
         }
         self.changes += u32::from(self.since.is_some() && verdict.finding != self.held.finding);
         (self.held, self.was_fair) = (verdict, is_fair);
@@ -215,6 +227,7 @@ impl Judge {
             undecided: share(self.undecided),
             accuracy: (decided > 0.0).then(|| self.right.as_secs_f64() / decided),
             found_s: self.found.map(Span::as_secs_f64),
+            found_rtts: self.found_trips.map(u64::from),
             changes: u64::from(self.changes),
             event_accuracy: self.events.accuracy(),
             events: u64::from(self.events.count),
