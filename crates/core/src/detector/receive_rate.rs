@@ -75,7 +75,7 @@ impl FairQueuingDetector for ReceiveRate {
             return self.end(Finding::Undecided, 0.0);
         }
         if now >= ramp.ends() {
-            let (rate, rtt) = (ramp.next_rate(), ramp.rtt());
+            let (rate, rtt) = (ramp.next_rate(now), ramp.rtt());
             ramp.step(rate, now, length(&self.p, rate, rtt, self.mss));
         }
     }

@@ -15,10 +15,13 @@
 //!   standard errors away; until then the steps that count are taken together. Serving in turn leaves little to chance, so that
 //!   at saturation a ratio below the cut needs no such margin.
 //!
+//! Two things are done that the paper does not say, as in the authors' program: the rate doubles only once the packets of a step
+//! are accounted for (`waits`), and when the first loss of a subflow is heard of, the step begins anew at the same rate (`anew`).
+//!
 //! The bottleneck can move: `every` repeats the measurement, from a sixth of what was received last.
 use super::parts::ramp::{Ramp, Step, rate_of};
 use super::{FairQueuingDetector, Finding, Verdict};
-use crate::congestion::{Fate, PathHint, Sent, Split};
+use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -40,6 +43,10 @@ params! {
         pub saturated: bool = true;
         /// Fair queuing is found so many standard errors away from a shared queue. Published: 0.
         pub errors: f64 = 2.0, from 0.0, to 10.0;
+        /// Does the rate stay the same until every packet of a step is accounted for? The authors' program: yes.
+        pub waits: bool = false;
+        /// Does a step begin anew, at the same rate, when the first loss of a subflow is heard of? The authors' program: yes.
+        pub anew: bool = false;
         /// Longest time that a measurement takes; then it is undecided.
         pub patience: Span = Span::s(10), from Span::ms(100), to Span::s(3600);
         /// The measurement is repeated after this time.
@@ -55,6 +62,10 @@ pub struct Startup {
     ramp: Option<(Ramp, Time)>,
     /// The steps of it that count, taken together.
     counted: Step,
+    /// Is the last step over, and not yet accounted for? Only with `waits`.
+    waiting: bool,
+    /// Has each subflow lost a packet in this measurement?
+    has_lost: [bool; 2],
     /// When the next one begins.
     again: Option<Time>,
     rtt: Option<Span>,
@@ -71,6 +82,8 @@ impl FairQueuingDetector for Startup {
             mss: path.mss,
             ramp: None,
             counted: Step::default(),
+            waiting: false,
+            has_lost: [false; 2],
             again: None,
             rtt: path.rtt,
             received: None,
@@ -91,11 +104,23 @@ impl FairQueuingDetector for Startup {
         ramp.on_fate(event);
         self.rtt = ramp.rtt();
         let began = *began;
+        if event.outcome == Outcome::Lost {
+            let had_lost = core::mem::replace(&mut self.has_lost[usize::from(event.subflow & 1)], true);
+            if self.p.anew && !had_lost {
+                let rate = ramp.current().rate;
+                self.restart(rate, event.now);
+            }
+        }
         while let Some((ramp, _)) = &mut self.ramp
             && let Some(step) = ramp.settled()
         {
             if step.lost[0] > 0 && step.lost[1] > 0 {
                 self.decide(&step, event.now);
+            }
+            if self.waiting
+                && let Some((ramp, _)) = &self.ramp
+            {
+                self.restart(ramp.next_rate(event.now), event.now);
             }
         }
         if self.ramp.is_some() && event.now.since(began) >= self.p.patience {
@@ -109,8 +134,11 @@ impl FairQueuingDetector for Startup {
                 return self.end(Finding::Undecided, 0.0, now);
             }
             if now >= ramp.ends() {
-                let rate = ramp.next_rate();
-                ramp.step(rate, now, length(&self.p, rate, self.rtt, self.mss));
+                self.waiting = self.p.waits;
+                let (rate, long) = (ramp.current().rate, self.p.patience);
+                let rate = if self.waiting { rate } else { ramp.next_rate(now) };
+                let length = if self.waiting { long } else { length(&self.p, rate, self.rtt, self.mss) };
+                ramp.step(rate, now, length);
             }
         } else if self.again.is_some_and(|at| at <= now) {
             let sixth = self.received.map(|rate| Rate::bit(rate.as_bps() / 6));
@@ -150,7 +178,16 @@ impl Startup {
         let length = length(&self.p, rate, self.rtt, self.mss);
         self.ramp = Some((Ramp::new(rate, self.p.jitter, self.rtt, length, now), now));
         self.counted = Step::default();
+        (self.waiting, self.has_lost) = (false, [false; 2]);
         self.again = None;
+    }
+
+    /// A step begins, and none before it counts any more.
+    fn restart(&mut self, rate: Rate, now: Time) {
+        self.waiting = false;
+        if let Some((ramp, _)) = &mut self.ramp {
+            ramp.restart(rate, now, length(&self.p, rate, self.rtt, self.mss));
+        }
     }
 
     fn decide(&mut self, step: &Step, now: Time) {
@@ -200,4 +237,91 @@ impl Startup {
 fn length(p: &StartupParams, rate: Rate, rtt: Option<Span>, mss: Bytes) -> Span {
     let rtts = Span::from_secs_f64(rtt.unwrap_or(Span::ms(100)).as_secs_f64() * p.step);
     rtts.max(rate.tx_time(mss * u64::from(p.packets)).unwrap_or(Span::s(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Flight;
+
+    const MSS: Bytes = Bytes(1000);
+
+    fn ms(n: u64) -> Time {
+        Time::ZERO + Span::ms(n)
+    }
+
+    /// At 100 and 200 kbit/s, a step of 80 ms: a packet's time.
+    fn startup(alter: impl Fn(&mut StartupParams)) -> Startup {
+        let mut p = StartupParams { rate: Rate::kbit(100), packets: 1, ..StartupParams::default() };
+        alter(&mut p);
+        let path = PathHint { mss: MSS, initial_window: MSS * 10, rtt: Some(Span::ms(20)), paced: true, resume: None };
+        Startup::new(&p, &path, Time::ZERO, Rng::stream(1, "startup"))
+    }
+
+    fn send(startup: &mut Startup, at: Time) {
+        for subflow in [0, 1, 1] {
+            let (bytes, inflight) = (MSS, MSS);
+            startup.on_sent(&Sent {
+                now: at,
+                bytes,
+                inflight,
+                retransmit: false,
+                idle: None,
+                app_limited: false,
+                subflow,
+            });
+        }
+    }
+
+    /// What was sent then is heard of: so many of each subflow are lost.
+    fn hear(startup: &mut Startup, sent: Time, now: Time, lost: [usize; 2]) {
+        for (subflow, packets) in [(0, 1), (1, 2)] {
+            for n in 0..packets {
+                let is_lost = n < lost[usize::from(subflow)];
+                let outcome = if is_lost { Outcome::Lost } else { Outcome::Delivered { rtt: Some(now.since(sent)) } };
+                startup.on_fate(&Fate { now, sent, bytes: MSS, subflow, flight: Flight::default(), outcome });
+            }
+        }
+    }
+
+    /// Of the slower subflow, kbit/s.
+    fn rate(startup: &Startup) -> Option<u64> {
+        startup.drives().map(|rate| rate.as_bps() / 3_000)
+    }
+
+    #[test]
+    fn the_rate_may_wait_for_what_became_of_a_step() {
+        let (mut text, mut program) = (startup(|_| {}), startup(|p| p.waits = true));
+        for startup in [&mut text, &mut program] {
+            send(startup, ms(5));
+            startup.on_timer(ms(80));
+        }
+        assert_eq!((rate(&text), rate(&program)), (Some(200), Some(100)));
+        hear(&mut program, ms(5), ms(85), [0, 0]);
+        assert_eq!(rate(&program), Some(200), "all of the step is accounted for");
+        program.on_timer(ms(130));
+        assert_eq!(rate(&program), Some(200), "and now it waits for the next one");
+    }
+
+    #[test]
+    fn a_first_loss_may_begin_the_step_anew() {
+        let published = |p: &mut StartupParams| (p.saturated, p.errors) = (false, 0.0);
+        let anew = |p: &mut StartupParams| (p.saturated, p.errors, p.anew) = (false, 0.0, true);
+        let (mut text, mut program) = (startup(published), startup(anew));
+        for startup in [&mut text, &mut program] {
+            send(startup, ms(5));
+            startup.on_timer(ms(80));
+            hear(startup, ms(5), ms(85), [1, 1]);
+        }
+        assert_eq!(text.verdict().finding, Finding::Shared, "nothing of the first arrived, and half of the second");
+        assert_eq!((program.verdict().finding, rate(&program)), (Finding::Undecided, Some(200)), "at the same rate");
+        for (sent, lost) in [(ms(90), [0, 1]), (ms(91), [1, 1])] {
+            send(&mut program, sent);
+            hear(&mut program, sent, ms(95), lost);
+        }
+        assert_eq!(program.verdict().finding, Finding::Undecided, "the step is not over");
+        program.on_timer(ms(130));
+        hear(&mut program, ms(131), ms(135), [0, 0]);
+        assert_eq!(program.verdict().finding, Finding::Shared, "half of each");
+    }
 }

@@ -143,3 +143,23 @@ fn a_watch_ends_a_run() {
     let crowd = parse(&format!("{}\ncount = 300", TEXT.replace("1ms", "20ms")));
     assert_eq!(narrows_sim::run(&crowd, 2, &mut Impatient).err(), Some(narrows_sim::Ended::Cancelled));
 }
+
+#[test]
+fn regression_a_ramp_ends_while_a_queue_grows() {
+    // 10 240 packets of queue are 1.4 s here, and everything that was sent arrived in the end: the rate doubled to 3 Gbit/s.
+    let result = run_text(
+        r#"
+        duration = "6s"
+        seed = 1034
+        [[hop]]
+        name = "link"
+        rate = "88553kbit"
+        queue = "fq_pie"
+        [[flow]]
+        name = "startup"
+        controller = "startup"
+        rtt = "47420us"
+        route = ["link"]"#,
+    );
+    assert!(hop(&result, "link").utilisation > 0.5);
+}

@@ -7,9 +7,11 @@ use crate::rate::{Bytes, Rate};
 use crate::time::{Span, Time};
 
 /// Intervals whose packets may still be under way.
-const KEPT: usize = 8;
+pub const KEPT: usize = 8;
 /// What is sent is plenty at so many times what arrives: both subflows are far beyond any share.
 const PLENTY: u64 = 8;
+/// Steps that begin before the first of them can be heard of: one lasts a round trip.
+const UNHEARD: u64 = 2;
 /// No doubling beyond this.
 const FASTEST: Rate = Rate::gbit(100);
 /// Shares of r and 2r.
@@ -18,6 +20,8 @@ const SHARES: [f64; 2] = [1.0 / 3.0, 2.0 / 3.0];
 /// One step of the ramp.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Step {
+    /// Its number, from 0.
+    pub number: u64,
     /// When it began.
     pub start: Time,
     /// When the next one did.
@@ -32,6 +36,8 @@ pub struct Step {
     pub lost: [u64; 2],
     /// Bytes acknowledged between the end of the step before and its own, both one round trip later.
     pub received: [u64; 2],
+    /// Bytes acknowledged in its time, whenever they were sent.
+    pub arrived: u64,
 }
 
 impl Step {
@@ -43,6 +49,12 @@ impl Step {
     /// Did each subflow send more than half of what arrived of both? Then a fair queue gives both as much, whatever its length.
     pub fn is_saturated(&self) -> bool {
         2 * self.sent[0].min(self.sent[1]) > self.delivered[0] + self.delivered[1]
+    }
+
+    /// Did each subflow send about its share, a third and two thirds?
+    pub fn is_split_in_three(&self) -> bool {
+        let (first, all) = (self.sent[0], self.sent[0] + self.sent[1]);
+        (all / 4..=all * 5 / 12).contains(&first)
     }
 
     /// Counts another step's packets in.
@@ -127,14 +139,16 @@ impl Ramp {
         self.rtt
     }
 
-    /// The rate of the slower subflow in the next step: twice as much, unless what is sent now is already so much more than
-    /// what came of the last step that was heard of that more could only be lost.
-    pub fn next_rate(&self) -> Rate {
+    /// The rate of the slower subflow in a step that begins now: twice as much, unless what is sent is already plenty beside what
+    /// arrived in the time of any step that is kept. What arrived of a step's packets would not tell: while a queue grows, all of them
+    /// do, later.
+    pub fn next_rate(&self, now: Time) -> Rate {
         let rate = self.current().rate;
-        let heard =
-            (1..KEPT as u64).filter(|&n| n < self.begun).map(|n| &self.steps[(self.begun - 1 - n) as usize % KEPT]);
-        let came = heard.filter_map(|step| rate_of(step.received, step.end.since(step.start))).max();
-        let is_plenty = came.is_some_and(|came| self.rate().as_bps() / PLENTY > came.as_bps());
+        let kept = (self.begun.saturating_sub(KEPT as u64)..self.begun).map(|n| &self.steps[n as usize % KEPT]);
+        let ended = |step: &Step| if step.number + 1 == self.begun { now } else { step.end };
+        let came = kept.filter_map(|step| Rate::over(Bytes(step.arrived), ended(step).since(step.start))).max();
+        let heard = came.filter(|&came| came > Rate::ZERO);
+        let is_plenty = heard.map_or(self.begun > UNHEARD, |came| self.rate().as_bps() / PLENTY > came.as_bps());
         if is_plenty { rate } else { Rate::bit(rate.as_bps().saturating_mul(2)).min(FASTEST) }
     }
 
@@ -142,10 +156,16 @@ impl Ramp {
     pub fn step(&mut self, rate: Rate, now: Time, length: Span) {
         let last = (self.begun - 1) as usize % KEPT;
         self.steps[last].end = now;
-        self.steps[self.begun as usize % KEPT] = Step { start: now, rate, ..Step::default() };
+        self.steps[self.begun as usize % KEPT] = Step { number: self.begun, start: now, rate, ..Step::default() };
         self.begun += 1;
         self.looked = self.looked.max(self.begun.saturating_sub(KEPT as u64));
         self.ends = now + length;
+    }
+
+    /// The next step begins in the same way, and none before it counts any more.
+    pub fn restart(&mut self, rate: Rate, now: Time, length: Span) {
+        self.step(rate, now, length);
+        self.looked = self.begun - 1;
     }
 
     /// A packet was sent.
@@ -161,16 +181,15 @@ impl Ramp {
             self.rtt = Some(self.rtt.map_or(rtt, |old| (old * 7 + rtt) / 8));
         }
         let (rtt, oldest) = (self.rtt.unwrap_or(Span::ZERO), self.begun.saturating_sub(KEPT as u64));
-        for number in (oldest..self.begun).rev() {
+        if let Some(number) = self.number_at(event.sent) {
             let step = &mut self.steps[number as usize % KEPT];
-            if step.start > event.sent {
-                continue;
-            }
             match event.outcome {
                 Outcome::Delivered { .. } => step.delivered[subflow] += event.bytes.0,
                 Outcome::Lost => step.lost[subflow] += event.bytes.0,
             }
-            break;
+        }
+        if let Outcome::Delivered { .. } = event.outcome {
+            self.steps[(self.begun - 1) as usize % KEPT].arrived += event.bytes.0;
         }
         if let Outcome::Delivered { .. } = event.outcome
             && let Some(number) =
@@ -178,6 +197,16 @@ impl Ramp {
         {
             self.steps[number as usize % KEPT].received[subflow] += event.bytes.0;
         }
+    }
+
+    /// The step in which a packet was sent then, if it is still kept.
+    pub fn sent_in(&self, sent: Time) -> Option<&Step> {
+        self.number_at(sent).map(|number| &self.steps[number as usize % KEPT])
+    }
+
+    fn number_at(&self, sent: Time) -> Option<u64> {
+        let oldest = self.begun.saturating_sub(KEPT as u64);
+        (oldest..self.begun).rev().find(|&number| self.steps[number as usize % KEPT].start <= sent)
     }
 
     /// The oldest complete step that has not been looked at, once all of it is accounted for.
@@ -208,6 +237,8 @@ pub fn rate_of(bytes: [u64; 2], span: Span) -> Option<Rate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::Flight;
+    use alloc::vec::Vec;
 
     fn step(sent: [u64; 2], delivered: [u64; 2]) -> Step {
         Step { sent, delivered, ..Step::default() }
@@ -241,6 +272,38 @@ mod tests {
         assert_eq!(step([20, 10], [12, 8]).fair_ratio(), Some(0.5));
         // Nothing was lost: each gets what it sent.
         assert_eq!(step([10, 20], [10, 20]).fair_ratio(), Some(1.0));
+    }
+
+    #[test]
+    fn the_rate_doubles_only_while_something_is_heard() {
+        let ms = |n: u64| Time::ZERO + Span::ms(n);
+        let mut ramp = Ramp::new(Rate::mbit(1), 0.5, Some(Span::ms(10)), Span::ms(10), ms(0));
+        let mut rates = Vec::new();
+        for n in 1..=6 {
+            let rate = ramp.next_rate(ms(10 * n));
+            rates.push(rate.as_bps() / 1_000_000);
+            ramp.step(rate, ms(10 * n), Span::ms(10));
+        }
+        assert_eq!(rates, [2, 4, 4, 4, 4, 4], "nothing is heard of any step");
+        // 2500 B of the first step arrive in a hundredth of a second: 2 Mbit/s, and 12 are sent.
+        let outcome = Outcome::Delivered { rtt: Some(Span::ms(60)) };
+        let heard =
+            Fate { now: ms(65), sent: ms(5), bytes: Bytes(2500), subflow: 0, flight: Flight::default(), outcome };
+        ramp.on_fate(&heard);
+        assert_eq!(ramp.next_rate(ms(70)), Rate::mbit(8));
+        ramp.step(Rate::mbit(8), ms(70), Span::ms(10));
+        assert_eq!(ramp.next_rate(ms(80)), Rate::mbit(8), "24 Mbit/s beside 2 is plenty");
+    }
+
+    #[test]
+    fn steps_before_a_restart_are_not_looked_at() {
+        let ms = |n: u64| Time::ZERO + Span::ms(n);
+        let mut ramp = Ramp::new(Rate::mbit(1), 0.5, None, Span::ms(10), ms(0));
+        ramp.step(Rate::mbit(2), ms(10), Span::ms(10));
+        ramp.restart(Rate::mbit(2), ms(15), Span::ms(10));
+        assert!(ramp.settled().is_none(), "the step under way is not over");
+        ramp.step(Rate::mbit(4), ms(25), Span::ms(10));
+        assert_eq!(ramp.settled().map(|step| (step.number, step.start)), Some((2, ms(15))));
     }
 
     #[test]
