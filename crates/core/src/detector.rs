@@ -200,6 +200,7 @@ detectors! {
     share::Share, "Tonopah's rule: does the subflow that sends more receive more? (Bachl 2022)";
     rtt_gap::RttGap, "The subflow that sends more waits longer, by 5 ms (a later version of Tonopah's code).";
     startup::Startup, "Two subflows at r and 2r, doubled until both lose: who loses more? (Bachl, Fabini, Zseby 2020)";
+    startup_sprt::StartupSprt, "The same ramp under a sequential test on who arrives and who waits; says when it does not know.";
     receive_rate::ReceiveRate, "Two subflows at r and 2r, doubled until the second receives half: does the first, too?";
     sequential::Sequential, "A sequential test on delays and losses of two subflows that change places; says when it does not know.";
 }

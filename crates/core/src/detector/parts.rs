@@ -1,3 +1,4 @@
 //! What detectors share.
 pub mod alternation;
+pub mod line;
 pub mod ramp;

@@ -25,6 +25,7 @@
 //!
 //! Blind spot: a queue on the way of the acknowledgments delays both subflows alike and speaks for a shared queue.
 use super::parts::alternation::{Alternation, Interval};
+use super::parts::line::Line;
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
 use crate::rng::Rng;
@@ -70,76 +71,18 @@ pub struct Sequential {
 
 /// Intervals whose samples may still come.
 const KEPT: usize = 16;
-/// Samples of an interval that count as independent of each other: queues wander.
-const INDEPENDENT: f64 = 4.0;
 /// How far beyond its bound the sum may go, in bounds: what contrary evidence has to undo.
 const HEADROOM: f64 = 1.5;
 /// Packets' times of waiting that a fair scheduler's quanta may cause.
 const GRANULES: f64 = 8.0;
 /// What an interval of so small a queue speaks for a shared one at most.
 const CHANCE: f64 = 0.1;
-/// Least samples of a line.
-const SAMPLES: f64 = 4.0;
 /// Part of a queue's delay that may differ for other reasons.
 const SLACK: f64 = 0.02;
 /// What the dominant subflow's part of all losses is at most where the service is fair.
 const NEARLY_ALL: f64 = 0.95;
 /// Evidence of an interval that counts as seeing fair queuing at work.
 const AT_WORK: f64 = 0.5;
-
-/// Sums for the line through one subflow's RTTs over the time of sending, s.
-#[derive(Clone, Copy, Debug, Default)]
-struct Line {
-    n: f64,
-    t: f64,
-    x: f64,
-    tt: f64,
-    tx: f64,
-    xx: f64,
-}
-
-/// A line that was fitted.
-struct Fit {
-    mean: f64,
-    /// Value in the middle of the interval.
-    level: f64,
-    slope: f64,
-    level_variance: f64,
-    slope_variance: f64,
-}
-
-impl Line {
-    fn add(&mut self, t: f64, x: f64) {
-        self.n += 1.0;
-        self.t += t;
-        self.x += x;
-        self.tt += t * t;
-        self.tx += t * x;
-        self.xx += x * x;
-    }
-
-    fn fit(&self, middle: f64) -> Option<Fit> {
-        if self.n < SAMPLES {
-            return None;
-        }
-        let (mean_t, mean) = (self.t / self.n, self.x / self.n);
-        let spread = self.tt - self.n * mean_t * mean_t;
-        if spread <= 0.0 {
-            return None;
-        }
-        let slope = (self.tx - self.n * mean_t * mean) / spread;
-        let residual = (self.xx - self.n * mean * mean - slope * slope * spread).max(0.0);
-        let variance = residual / (self.n - 2.0);
-        let dependence = (self.n / INDEPENDENT).max(1.0);
-        Some(Fit {
-            mean,
-            level: mean + slope * (middle - mean_t),
-            slope,
-            level_variance: variance / self.n * dependence,
-            slope_variance: variance / spread * dependence,
-        })
-    }
-}
 
 impl FairQueuingDetector for Sequential {
     type Params = SequentialParams;

@@ -1,5 +1,5 @@
 //! Fair queuing, looked for by connections of two subflows.
-use crate::harness::{expect, flow, run_text, series, values};
+use crate::harness::{expect, flow, hop, run_text, series, values};
 use narrows_core::queue::QueueConfig;
 use narrows_scenario::RunResult;
 use narrows_scenario::result::summary::Verdicts;
@@ -37,7 +37,7 @@ fn detectors_on_queues() {
         ("cake", r#""cake""#),
         ("cocoa", r#""cocoa""#),
     ];
-    let detectors = ["share", "rtt_gap", "sequential", "startup", "receive_rate"];
+    let detectors = ["share", "rtt_gap", "sequential", "startup", "startup_sprt", "receive_rate"];
     let mut table = String::from("right / undecided, % of the time; nothing follows from a verdict\n          ");
     detectors.iter().for_each(|detector| table += &format!("{detector:>16}"));
     for (name, queue) in queues {
@@ -94,6 +94,25 @@ fn regression_the_same_intervals_are_answered_once() {
             assert!(closest > 0.18, "{rate}, {rtt}, {attribution}: {closest} s between two cuts");
         }
     }
+}
+
+#[test]
+fn the_sequential_test_at_start_up_is_never_wrong_on_any_queue() {
+    for queue in QueueConfig::NAMES {
+        let controller = r#"{ kind = "startup", detector = "startup_sprt" }"#;
+        let v = verdicts(&connection(controller, &format!("{queue:?}"), r#""bulk""#));
+        assert!(v.wrong == 0.0 && v.right > 0.9, "{queue}: {v:?}");
+        assert!(v.found_rtts.is_some_and(|trips| trips <= 20), "{queue}: {v:?}");
+    }
+}
+
+#[test]
+fn the_published_delay_rule_sends_twice_what_arrives_at_most() {
+    // A buffer of one packet never delays by 5 ms, so that the rule as published always raises the rate.
+    let controller = r#"{ kind = "delay", loss = 1.0 }"#;
+    let result = connection(controller, r#"{ kind = "fq", flow_limit = "1p", fastpath = false }"#, r#""bulk""#);
+    let hop = hop(&result, "link");
+    assert!(hop.offered_packets < hop.packets * 21 / 10, "{} offered, {} carried", hop.offered_packets, hop.packets);
 }
 
 #[test]

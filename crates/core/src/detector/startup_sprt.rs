@@ -1,0 +1,321 @@
+//! Fair-queuing detection when a flow starts, as a sequential probability ratio test (Wald 1945) on the ramp of Bachl, Fabini and
+//! Zseby (2020); it may say that it does not know.
+//!
+//! Two subflows send at r and 2r, doubled from step to step. Each step gives the logarithm of a likelihood ratio (positive: fair),
+//! limited so that no single step decides, and the sum is held against Wald's bounds: with error rates e the test decides at
+//! ±ln((1 − e)/e). After `trips` round trips it is undecided.
+//!
+//! **Arrivals.** One queue hands packets on in the order in which it took them: between two arrivals of the first subflow come two
+//! of the second on average, whatever is lost. Where each is served in its turn and the first subflow gets less than it sends, both
+//! get the same: one for one. So the share of the first among what arrives is 1/3 or 1/2. While the first gets nearly all that
+//! it sends, a fair queue gives something between the two, and a share of 1/3 says nothing; a larger one speaks for a fair queue.
+//!
+//! **Delays.** In one queue packets that are sent at the same time wait equally long. In queues of their own, with the same rate
+//! each, the first subflow waits at most half as long as the second while both queues grow: (r/C − 1) against (2r/C − 1). Full
+//! queues are equally long, whoever owns them; so delays speak for one queue only where nothing was lost.
+//!
+//! Nothing is held against fair queuing before the first subflow receives less than half of its rate (`saturated`): a neighbour's
+//! burst delays both subflows alike.
+//!
+//! Deviates from the paper: the ramp begins with a window per round trip, so that short paths are not kept waiting; losses need not
+//! happen.
+use super::parts::line::Line;
+use super::parts::ramp::{KEPT, Ramp, Step};
+use super::{FairQueuingDetector, Finding, Verdict};
+use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
+use crate::rate::{Bytes, Rate};
+use crate::rng::Rng;
+use crate::time::{Span, Time};
+
+params! {
+    /// Parameters of the sequential test at start-up.
+    pub struct StartupSprtParams {
+        /// Packets of both subflows in the first round trip.
+        pub window: u32 = 12, from 3, to 1000;
+        /// Error rate that the bounds are set for.
+        pub error: f64 = 0.001, from 0.000001, to 0.4;
+        /// Most that one step may add, as a part of the bound.
+        pub weight: f64 = 0.5, from 0.01, to 1.0;
+        /// Part of its rate that the first subflow does not receive where a shared queue may be found.
+        pub saturated: f64 = 0.5, from 0.1, to 0.9;
+        /// Each gap between packets is drawn from gap × (1 ± jitter).
+        pub jitter: f64 = 0.5, from 0.0, to 1.0;
+        /// Length of a step, in smoothed RTTs.
+        pub step: f64 = 1.0, from 0.5, to 10.0;
+        /// Least packets of the slower subflow in a step.
+        pub packets: u32 = 6, from 3, to 1000;
+        /// Round trips after which the test is undecided.
+        pub trips: u32 = 20, from 1, to 1000;
+        /// Longest time that a measurement takes; then it is undecided.
+        pub patience: Span = Span::s(10), from Span::ms(100), to Span::s(3600);
+    }
+}
+
+/// The detector.
+pub struct StartupSprt {
+    p: StartupSprtParams,
+    mss: Bytes,
+    bound: f64,
+    /// The measurement under way.
+    ramp: Option<Ramp>,
+    books: [Books; KEPT],
+    began: Time,
+    /// Round trips so far, and when the present one began.
+    trips: u32,
+    trip: Time,
+    /// Lowest RTT.
+    base: Option<Span>,
+    /// Packets of the second subflow that have arrived.
+    seconds: u64,
+    /// Sum of the log-likelihood ratios.
+    score: f64,
+    received: Option<Rate>,
+    verdict: Verdict,
+}
+
+/// What is known of the packets that were sent in a step.
+#[derive(Clone, Copy, Debug, Default)]
+struct Books {
+    /// RTTs over the time of sending, s, per subflow.
+    waits: [Line; 2],
+    /// Of the first subflow's packets, arrived.
+    arrived: u32,
+    /// When the first of them did, and the last, and how many of the second subflow's had by then.
+    first: (Time, u64),
+    last: (Time, u64),
+}
+
+/// First share of the first subflow among what arrives: in one queue, and where both are served alike.
+const SHARED: f64 = 1.0 / 3.0;
+const ALIKE: f64 = 0.5;
+/// Between the two: of a fair queue that does not hold the first subflow back all the time.
+const BETWEEN: f64 = 0.4;
+/// Least gaps between arrivals of the first subflow in a step that counts.
+const LEAST: f64 = 3.0;
+/// Packets of one's own in a queue that a fair scheduler's quanta may cause.
+const GRANULES: f64 = 8.0;
+/// How likely it is that a delay is anything, whoever owns the queue.
+const ANYTHING: f64 = 0.05;
+
+impl FairQueuingDetector for StartupSprt {
+    type Params = StartupSprtParams;
+
+    fn new(p: &StartupSprtParams, path: &PathHint, now: Time, _rng: Rng) -> StartupSprt {
+        let rtt = path.rtt.unwrap_or(USUAL_RTT);
+        let rate = Rate::over(path.mss * u64::from(p.window), rtt * 3).unwrap_or(Rate::mbit(1)).max(Rate::kbit(1));
+        StartupSprt {
+            p: p.clone(),
+            mss: path.mss.max(Bytes(1)),
+            bound: libm::log((1.0 - p.error) / p.error),
+            ramp: Some(Ramp::new(rate, p.jitter, path.rtt, length(p, rate, path.rtt, path.mss), now)),
+            books: [Books::default(); KEPT],
+            began: now,
+            trips: 0,
+            trip: now,
+            base: path.rtt,
+            seconds: 0,
+            score: 0.0,
+            received: None,
+            verdict: Verdict::NONE,
+        }
+    }
+
+    fn on_sent(&mut self, event: &Sent) {
+        if let Some(ramp) = &mut self.ramp {
+            ramp.on_sent(event);
+        }
+    }
+
+    fn on_fate(&mut self, event: &Fate) {
+        let Some(ramp) = &mut self.ramp else { return };
+        ramp.on_fate(event);
+        let step = ramp.sent_in(event.sent).copied();
+        if let Outcome::Delivered { rtt } = event.outcome {
+            self.on_delivered(event, rtt, step.as_ref());
+        }
+        while let Some(step) = self.ramp.as_mut().and_then(Ramp::settled) {
+            self.weigh(&step);
+        }
+        if self.ramp.is_some() && self.trips >= self.p.trips {
+            self.end(Finding::Undecided);
+        }
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        let Some(ramp) = &mut self.ramp else { return };
+        if now.since(self.began) >= self.p.patience {
+            return self.end(Finding::Undecided);
+        }
+        if now >= ramp.ends() {
+            let (rate, rtt) = (ramp.next_rate(now), ramp.rtt());
+            ramp.step(rate, now, length(&self.p, rate, rtt, self.mss));
+            self.books[ramp.current().number as usize % KEPT] = Books::default();
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.ramp.as_ref().map(|ramp| ramp.ends().min(self.began + self.p.patience))
+    }
+
+    fn split(&self) -> Split {
+        self.ramp.as_ref().map_or(Split { shares: [1.0, 0.0], jitter: 0.0, independent: false }, Ramp::split)
+    }
+
+    fn drives(&self) -> Option<Rate> {
+        self.ramp.as_ref().map(Ramp::rate)
+    }
+
+    fn measured(&self) -> Option<Rate> {
+        self.received
+    }
+
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+}
+
+impl StartupSprt {
+    fn on_delivered(&mut self, event: &Fate, rtt: Option<Span>, step: Option<&Step>) {
+        let second = usize::from(event.subflow & 1);
+        self.seconds += second as u64;
+        if let Some(rtt) = rtt {
+            self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
+            if event.sent >= self.trip {
+                (self.trip, self.trips) = (event.now, self.trips + 1);
+            }
+        }
+        let Some(step) = step else { return };
+        let books = &mut self.books[step.number as usize % KEPT];
+        if let Some(rtt) = rtt {
+            books.waits[second].add(event.sent.since(step.start).as_secs_f64(), rtt.as_secs_f64());
+        }
+        if second == 0 {
+            books.last = (event.now, self.seconds);
+            if books.arrived == 0 {
+                books.first = books.last;
+            }
+            books.arrived += 1;
+        }
+    }
+
+    /// What a step says, all of whose packets are accounted for.
+    fn weigh(&mut self, step: &Step) {
+        let books = self.books[step.number as usize % KEPT];
+        let gaps = f64::from(books.arrived.saturating_sub(1));
+        let span = books.last.0.since(books.first.0);
+        let seconds = books.last.1 - books.first.1;
+        if gaps < LEAST || span == Span::ZERO || !step.is_split_in_three() {
+            return;
+        }
+        let arrived = Bytes(self.mss.0 * (u64::from(books.arrived) - 1 + seconds));
+        self.received = Rate::over(arrived, span).or(self.received);
+        let sent = step.sent[0] as f64 / self.mss.0 as f64 / step.end.since(step.start).as_secs_f64();
+        let is_saturated = gaps / span.as_secs_f64() <= (1.0 - self.p.saturated) * sent;
+        let arrivals = weigh_arrivals(gaps, seconds as f64, is_saturated);
+        let granule = self.mss.0 as f64 * 8.0 / self.received.map_or(1.0, |rate| rate.as_bps().max(1) as f64);
+        // The second subflow's packets come so far apart, where any do.
+        let own = span.as_secs_f64() / (seconds as f64).max(1.0);
+        let may_be_shared = is_saturated && step.lost == [0, 0];
+        let delays = self.weigh_delays(&books, granule, own).unwrap_or(0.0);
+        let delays = if may_be_shared { delays } else { delays.max(0.0) };
+        let most = self.p.weight * self.bound;
+        self.score += (arrivals + delays).clamp(-most, most);
+        if self.score >= self.bound {
+            self.end(Finding::Fair);
+        } else if self.score <= -self.bound {
+            self.end(Finding::Shared);
+        }
+    }
+
+    /// `granule`: a packet's time on the link, `own`: between two of the second subflow, s.
+    fn weigh_delays(&self, books: &Books, granule: f64, own: f64) -> Option<f64> {
+        let base = self.base?.as_secs_f64();
+        let (at, first) = books.waits[0].mean().filter(|_| books.waits[0].samples() >= 2.0)?;
+        let line = books.waits[1].fit(at)?;
+        let (first, second) = ((first - base).max(0.0), (line.level - base).max(0.0));
+        let variance = line.residual / books.waits[0].samples() + line.level_variance + granule * granule;
+        let (deviation, longest) = (libm::sqrt(variance), second.max(granule));
+        let anything = ANYTHING / (2.0 * longest);
+        let most = (0.5 * longest).max(GRANULES * own);
+        let fair = (normal_below(first / deviation) - normal_below((first - most) / deviation)) / most;
+        let shared = libm::exp(-0.5 * (first - second) * (first - second) / variance) / (deviation * ROOT_TAU);
+        let ratio = libm::log(fair + anything) - libm::log(shared + anything);
+        // A queue of a few packets says nothing against fair queuing.
+        Some(if most > 0.5 * longest { ratio.max(0.0) } else { ratio })
+    }
+
+    fn end(&mut self, finding: Finding) {
+        self.ramp = None;
+        let confidence = if finding == Finding::Undecided { 0.0 } else { 1.0 / (1.0 + libm::exp(-self.score.abs())) };
+        self.verdict = Verdict { finding, confidence, decisions: self.verdict.decisions.wrapping_add(1) };
+    }
+}
+
+/// So many of the first subflow arrived while so many of the second did.
+fn weigh_arrivals(first: f64, second: f64, is_saturated: bool) -> f64 {
+    let ratio = |share: f64| first * libm::log(share / SHARED) + second * libm::log((1.0 - share) / (1.0 - SHARED));
+    if is_saturated {
+        return ratio(ALIKE);
+    }
+    let (one, other) = (ratio(ALIKE), ratio(BETWEEN));
+    let more = one.max(other);
+    (more + libm::log(0.5 * (libm::exp(one - more) + libm::exp(other - more)))).max(0.0)
+}
+
+/// The normal distribution.
+fn normal_below(x: f64) -> f64 {
+    0.5 * libm::erfc(-x / core::f64::consts::SQRT_2)
+}
+
+/// How long a step lasts at this rate of the slower subflow.
+fn length(p: &StartupSprtParams, rate: Rate, rtt: Option<Span>, mss: Bytes) -> Span {
+    let rtts = Span::from_secs_f64(rtt.unwrap_or(USUAL_RTT).as_secs_f64() * p.step);
+    rtts.max(rate.tx_time(mss * u64::from(p.packets)).unwrap_or(Span::s(1))).max(Span::us(1))
+}
+
+/// Until a round trip is known.
+const USUAL_RTT: Span = Span::ms(100);
+/// √(2π).
+const ROOT_TAU: f64 = 2.506_628_274_631_000_5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_for_one_is_fair_and_two_for_one_is_shared_where_the_first_is_held_back() {
+        // 60 · ln 1.5 + 60 · ln 0.75, and 30 · ln 1.5 + 60 · ln 0.75.
+        assert!((weigh_arrivals(60.0, 60.0, true) - 7.067).abs() < 1e-3);
+        assert!((weigh_arrivals(30.0, 60.0, true) + 5.097).abs() < 1e-3);
+    }
+
+    #[test]
+    fn two_for_one_says_nothing_where_the_first_gets_what_it_sends() {
+        assert_eq!(weigh_arrivals(300.0, 600.0, false), 0.0);
+        assert!(weigh_arrivals(400.0, 600.0, false) > 7.0);
+    }
+
+    /// Waits of both subflows, ms, in queues that grow in proportion to the time; one packet takes 1 ms.
+    fn weigh_delays(first: f64, second: f64) -> f64 {
+        let path = PathHint { mss: Bytes(1000), initial_window: Bytes(10_000), rtt: None, paced: true, resume: None };
+        let mut sprt = StartupSprt::new(&StartupSprtParams::default(), &path, Time::ZERO, Rng::stream(1, "sprt"));
+        sprt.base = Some(Span::ms(20));
+        let mut books = Books::default();
+        for n in 0..12 {
+            let (at, part) = (f64::from(n) * 0.01, f64::from(n) / 6.0);
+            books.waits[1].add(at, 0.02 + second * part / 1000.0);
+            if n % 2 == 0 {
+                books.waits[0].add(at, 0.02 + first * part / 1000.0);
+            }
+        }
+        sprt.weigh_delays(&books, 0.001, 0.002).expect("enough samples")
+    }
+
+    #[test]
+    fn whoever_waits_half_as_long_has_a_queue_of_its_own() {
+        assert!(weigh_delays(20.0, 60.0) > 3.0, "{}", weigh_delays(20.0, 60.0));
+        assert!(weigh_delays(60.0, 60.0) < -3.0, "{}", weigh_delays(60.0, 60.0));
+        let few = weigh_delays(10.0, 10.0);
+        assert_eq!(few, 0.0, "a queue of five packets of one's own may be that of quanta");
+    }
+}
