@@ -53,11 +53,7 @@ impl Study {
             .iter_mut()
             .try_for_each(|draw| draw.quantities().try_for_each(|value| places.fill(value)))
             .map_err(|message| self.fault(message))?;
-        let Value::Table(mut scenario) = whole else { return Err(self.fault("the scenario is no table".to_owned())) };
-        // An axis can leave a kind of flow out.
-        if let Some(Value::Array(flows)) = scenario.get_mut("flow") {
-            flows.retain(|flow| flow.get("count").and_then(Value::as_integer) != Some(0));
-        }
+        let Value::Table(scenario) = whole else { return Err(self.fault("the scenario is no table".to_owned())) };
         let labels: Vec<String> = pick.iter().map(|(label, _)| label.clone()).collect();
         let name = [std::slice::from_ref(&self.figure), labels.as_slice()].concat().join(", ");
         Ok(Cell { name, labels, scenario, draws })
@@ -84,6 +80,10 @@ impl Cell {
         let mut whole = Value::Table(self.scenario.clone());
         Places { values, left: &[] }.fill(&mut whole).map_err(fault)?;
         let Value::Table(mut table) = whole else { return Err(fault("the scenario is no table".to_owned())) };
+        // An axis or a draw can leave a kind of flow out.
+        if let Some(Value::Array(flows)) = table.get_mut("flow") {
+            flows.retain(|flow| flow.get("count").and_then(Value::as_integer) != Some(0));
+        }
         table.insert("name".to_owned(), Value::String(self.name.clone()));
         table.insert("seed".to_owned(), Value::Integer(seed as i64));
         let text = toml::to_string(&table).map_err(|error| fault(error.to_string()))?;
