@@ -46,7 +46,7 @@ params! {
         pub longest: Span = Span::ms(100), from Span::ms(1), to Span::s(10);
         /// Least packets of an interval.
         pub packets: u32 = 24, from 8, to 10_000;
-        /// The lowest RTT is that of so much time.
+        /// The lowest mean RTT of an interval is that of so much time.
         pub memory: Span = Span::s(10), from Span::ms(100), to Span::s(600);
     }
 }
@@ -60,7 +60,8 @@ pub struct Sequential {
     lines: [[Line; 2]; KEPT],
     /// Intervals judged.
     judged: u64,
-    base: [Option<Span>; 2],
+    /// Lowest mean RTT of an interval, of this half of the memory and the one before, s.
+    base: [Option<f64>; 2],
     base_turns: Time,
     /// Sum of the log-likelihood ratios.
     score: f64,
@@ -95,7 +96,7 @@ impl FairQueuingDetector for Sequential {
             alternation: Alternation::new(p.dominant, true, now, p.shortest),
             lines: [[Line::default(); 2]; KEPT],
             judged: 0,
-            base: [path.rtt, None],
+            base: [None; 2],
             base_turns: now + p.memory,
             score: 0.0,
             verdict: Verdict::NONE,
@@ -110,7 +111,6 @@ impl FairQueuingDetector for Sequential {
     fn on_fate(&mut self, event: &Fate) {
         self.alternation.on_fate(event);
         let Outcome::Delivered { rtt: Some(rtt) } = event.outcome else { return };
-        self.base[0] = Some(self.base[0].map_or(rtt, |base| base.min(rtt)));
         let begun = self.alternation.begun();
         let Some(n) = self.alternation.number_at(event.sent).filter(|n| n + KEPT as u64 >= begun) else { return };
         let start =
@@ -188,6 +188,7 @@ impl Sequential {
     }
 
     fn weigh(&mut self, interval: &Interval, lines: &[Line; 2], length: f64, now: Time) {
+        self.learn_base(lines);
         if interval.limited {
             return;
         }
@@ -215,10 +216,17 @@ impl Sequential {
         self.verdict = Verdict { finding, confidence, decisions };
     }
 
+    /// What an interval's packets took at least, on average: a single packet's RTT may be lower for other reasons than an empty
+    /// queue, such as acknowledgments whose delays vary.
+    fn learn_base(&mut self, lines: &[Line; 2]) {
+        let means = lines.iter().filter(|line| line.n >= SAMPLES).map(|line| line.x / line.n);
+        self.base[0] = means.chain(self.base[0]).min_by(f64::total_cmp);
+    }
+
     fn weigh_delays(&self, interval: &Interval, lines: &[Line; 2], length: f64) -> Option<f64> {
         let more = lines[interval.dominant].fit(length / 2.0)?;
         let less = lines[1 - interval.dominant].fit(length / 2.0)?;
-        let base = self.base.into_iter().flatten().min()?.as_secs_f64();
+        let base = self.base.into_iter().flatten().min_by(f64::total_cmp)?;
         let queue = (more.mean.max(less.mean) - base).max(0.0);
         let delivered = (interval.delivered[0] + interval.delivered[1]) as f64;
         let packet = length * self.mss as f64 / delivered.max(self.mss as f64);

@@ -96,6 +96,34 @@ fn regression_the_same_intervals_are_answered_once() {
     }
 }
 
+/// A single acknowledgment that was early made the lowest RTT; all others then seemed to have waited in a queue that both
+/// subflows met, and a fair queue was taken for a shared one for 58 % of the time.
+#[test]
+fn regression_delays_of_acknowledgments_that_vary_are_no_shared_queue() {
+    let result = run_text(
+        r#"
+        duration = "30s"
+        [[hop]]
+        name = "link"
+        rate = "100mbit"
+        queue = { kind = "fq", flow_limit = "417p" }
+        [[hop]]
+        name = "back"
+        rate = "1gbit"
+        delay = "4ms"
+        jitter = "2.5ms"
+        queue = { kind = "fifo", limit = "10000p" }
+        [[flow]]
+        name = "flow"
+        controller = { kind = "tonopah", detector = "sequential" }
+        rtt = "50ms"
+        route = ["link"]
+        back = ["back"]"#,
+    );
+    let v = verdicts(&result);
+    assert!(v.wrong == 0.0 && v.right > 0.9, "{v:?}");
+}
+
 #[test]
 fn the_sequential_test_at_start_up_is_never_wrong_on_any_queue() {
     for queue in QueueConfig::NAMES {
