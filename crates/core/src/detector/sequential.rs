@@ -25,7 +25,7 @@
 //!
 //! Blind spot: a queue on the way of the acknowledgments delays both subflows alike and speaks for a shared queue.
 use super::parts::alternation::{Alternation, Interval};
-use super::parts::line::Line;
+use super::parts::line::{Line, SAMPLES};
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
 use crate::rng::Rng;
@@ -219,7 +219,8 @@ impl Sequential {
     /// What an interval's packets took at least, on average: a single packet's RTT may be lower for other reasons than an empty
     /// queue, such as acknowledgments whose delays vary.
     fn learn_base(&mut self, lines: &[Line; 2]) {
-        let means = lines.iter().filter(|line| line.n >= SAMPLES).map(|line| line.x / line.n);
+        let enough = lines.iter().filter(|line| line.samples() >= SAMPLES);
+        let means = enough.filter_map(|line| Some(line.mean()?.1));
         self.base[0] = means.chain(self.base[0]).min_by(f64::total_cmp);
     }
 

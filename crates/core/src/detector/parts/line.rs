@@ -3,7 +3,7 @@
 /// Samples that count as independent of each other: queues wander.
 const INDEPENDENT: f64 = 4.0;
 /// Least samples of a line.
-const SAMPLES: f64 = 4.0;
+pub const SAMPLES: f64 = 4.0;
 
 /// Sums for the line through one subflow's RTTs over the time of sending, s.
 #[derive(Clone, Copy, Debug, Default)]
