@@ -553,7 +553,7 @@ fn mistakes_about_detectors() {
         (
             r#"controller = { kind = "tonopah", detector = "share:ct=0.5" }"#,
             Err("S.toml:10: detector in controller \"tonopah\" cannot be \"share:ct=0.5\"; allowed: parameters of share: \
-                 dominant, cut, silent, intervals, shortest, longest, attribution, waiting".to_owned()),
+                 dominant, cut, silent, intervals, shortest, longest, attribution, fresh, avoidance, waiting".to_owned()),
         ),
         (
             r#"controller = { kind = "tonopah", detector = "share:cut=2" }"#,

@@ -286,14 +286,14 @@ mod tests {
             ramp.step(rate, ms(10 * n), Span::ms(10));
         }
         assert_eq!(rates, [2, 4, 4, 4, 4, 4], "nothing is heard of any step");
-        // 2500 B of the first step arrive in a hundredth of a second: 2 Mbit/s, and 12 are sent.
+        // 1250 B of the first step arrive in a hundredth of a second: 1 Mbit/s, and 12 are sent.
         let outcome = Outcome::Delivered { rtt: Some(Span::ms(60)) };
         let heard =
-            Fate { now: ms(65), sent: ms(5), bytes: Bytes(2500), subflow: 0, flight: Flight::default(), outcome };
+            Fate { now: ms(65), sent: ms(5), bytes: Bytes(1250), subflow: 0, flight: Flight::default(), outcome };
         ramp.on_fate(&heard);
         assert_eq!(ramp.next_rate(ms(70)), Rate::mbit(8));
         ramp.step(Rate::mbit(8), ms(70), Span::ms(10));
-        assert_eq!(ramp.next_rate(ms(80)), Rate::mbit(8), "24 Mbit/s beside 2 is plenty");
+        assert_eq!(ramp.next_rate(ms(80)), Rate::mbit(8), "24 Mbit/s beside 1 is plenty");
     }
 
     #[test]
