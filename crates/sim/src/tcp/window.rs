@@ -20,7 +20,7 @@ const LEAST: u32 = 128;
 const BARE_HEADERS: u64 = 40;
 /// Segments taken to have come in the round trip before the first (Linux `TCP_INIT_CWND`).
 const FIRST_ROUND: u64 = 10;
-/// Room for so many segments comes on top of twice a round trip's bytes.
+/// Segments that the buffer has room for beyond twice a round trip's bytes.
 const SPARE: u64 = 16;
 
 /// The window that a receiver offers.
@@ -65,7 +65,7 @@ impl ReceiveWindow {
         self.buffer < self.autotuning.most
     }
 
-    /// So many segments have come in order: at the end of a round trip the buffer is made to fit.
+    /// At the end of a round trip, makes the buffer fit what came in it. `segments` have come in order since the connection began.
     fn adjust(&mut self, segments: u64, now: Time) {
         let tuning = &mut self.autotuning;
         if now < tuning.ends {
@@ -85,7 +85,9 @@ impl ReceiveWindow {
         self.buffer = self.buffer.max(buffer.min(tuning.most));
     }
 
-    /// A new segment with so much payload arrives, with so many in order before it: does the window grow with it?
+    /// Takes a new segment with `len` bytes of payload; returns whether the window grows with it. `before` is the number of
+    /// segments that have come in order. Without a gap it includes this one; with a gap in the sequence it does not, even if
+    /// this one fills the gap.
     pub(super) fn grow(&mut self, len: u32, before: u64, now: Time) -> bool {
         if self.is_autotuned() {
             self.adjust(before, now);
