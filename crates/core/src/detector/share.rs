@@ -199,7 +199,8 @@ impl Share {
         self.verdict = Verdict { finding, confidence, decisions: self.verdict.decisions.wrapping_add(1) };
     }
 
-    /// The last interval of which all has been heard, by number; `None` if that was so the last time, too.
+    /// The number of the last interval whose packets are all accounted for, if there is one. With [`Attribution::Rate`] every
+    /// call returns it; otherwise only the first call after another interval has ended does, and later ones return `None`.
     fn ended(&mut self, now: Time) -> Option<u64> {
         if self.p.attribution == Attribution::Rate {
             let begun = self.alternation.begun();
@@ -216,7 +217,8 @@ impl Share {
         ended.checked_sub(1)
     }
 
-    /// The intervals up to this one, as many as are looked at together; `None` if there are not so many.
+    /// Adds up `intervals` intervals, up to the one with the number `ended`; `None` if one of them is not known any more, or began
+    /// before the first that counts.
     fn sums(&self, ended: u64) -> Option<Sums> {
         let first = (ended + 1).checked_sub(u64::from(self.p.intervals))?;
         if self.p.fresh && first < self.fresh {

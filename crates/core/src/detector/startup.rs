@@ -6,12 +6,12 @@
 //! or lost; where only one subflow lost, the doubling goes on. The controller goes on with what was received.
 //!
 //! Two things are asked for beyond what was published, because losses alone say less than they seem to:
-//! - **Saturation.** A buffer of a packet or two loses packets of both subflows before the link is full, in proportion, whoever
-//!   owns it. Serving in turn gives both as much only once each sent more than half of what arrived, and fair queuing is looked
+//! - **Saturation.** A buffer of a packet or two loses packets of both subflows in proportion before the link is full, shared or
+//!   not. Serving in turn gives both as much only once each sent more than half of what arrived, and fair queuing is looked
 //!   for from there on. Before, each would get what it sent up to half, and the other the rest: a ratio that is nearer to 1 than
 //!   to that one, and beyond chance from it, is that of a shared queue.
 //! - **Significance.** Of ten packets several are lost by chance. In a shared queue the logarithm of the loss ratio is spread
-//!   around 0 with the variance of a relative risk, Σ (1/received − 1/sent) in packets. Fair queuing is found when it is so many
+//!   around 0 with the variance of a relative risk, Σ (1/received − 1/sent) in packets. Fair queuing is found when it is `errors`
 //!   standard errors away; until then the steps that count are taken together. Serving in turn leaves little to chance, so that
 //!   at saturation a ratio below the cut needs no such margin.
 //!
@@ -41,7 +41,7 @@ params! {
         pub packets: u32 = 10, from 1, to 1000;
         /// Is fair queuing looked for only where each subflow sent more than half of what arrived? Published: no.
         pub saturated: bool = true;
-        /// Fair queuing is found so many standard errors away from a shared queue. Published: 0.
+        /// How many standard errors the ratio must be away from that of a shared queue to be fair queuing. Published: 0.
         pub errors: f64 = 2.0, from 0.0, to 10.0;
         /// Does the rate stay the same until every packet of a step is accounted for? The authors' program: yes.
         pub waits: bool = false;
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// What was sent then is heard of: so many of each subflow are lost.
+    /// The fates of the packets sent at `sent` arrive; `lost` is the number of lost packets per subflow.
     fn hear(startup: &mut Startup, sent: Time, now: Time, lost: [usize; 2]) {
         for (subflow, packets) in [(0, 1), (1, 2)] {
             for n in 0..packets {

@@ -12,7 +12,7 @@
 //!
 //! **Delays.** In one queue packets that are sent at the same time wait equally long. In queues of their own, with the same rate
 //! each, the first subflow waits at most half as long as the second while both queues grow: (r/C − 1) against (2r/C − 1). Full
-//! queues are equally long, whoever owns them; so delays speak for one queue only where nothing was lost.
+//! queues are equally long, shared or not, so delays speak for one queue only where nothing was lost.
 //!
 //! Nothing is held against fair queuing before the first subflow receives less than half of its rate (`saturated`): a neighbour's
 //! burst delays both subflows alike.
@@ -85,7 +85,7 @@ struct Books {
     last: (Time, u64),
 }
 
-/// First share of the first subflow among what arrives: in one queue, and where both are served alike.
+/// The first subflow's share of the packets that arrive: from one queue, and where both subflows are served alike.
 const SHARED: f64 = 1.0 / 3.0;
 const ALIKE: f64 = 0.5;
 /// Between the two: of a fair queue that does not hold the first subflow back all the time.
@@ -94,7 +94,7 @@ const BETWEEN: f64 = 0.4;
 const LEAST: f64 = 3.0;
 /// Packets of one's own in a queue that a fair scheduler's quanta may cause.
 const GRANULES: f64 = 8.0;
-/// How likely it is that a delay is anything, whoever owns the queue.
+/// Probability that a delay has nothing to do with the queue, whether it is shared or not; any delay is then equally likely.
 const ANYTHING: f64 = 0.05;
 
 impl FairQueuingDetector for StartupSprt {
@@ -198,7 +198,7 @@ impl StartupSprt {
         }
     }
 
-    /// What a step says, all of whose packets are accounted for.
+    /// Adds a step's evidence, once all its packets are accounted for.
     fn weigh(&mut self, step: &Step) {
         let books = self.books[step.number as usize % KEPT];
         let gaps = f64::from(books.arrived.saturating_sub(1));
@@ -251,7 +251,7 @@ impl StartupSprt {
     }
 }
 
-/// So many of the first subflow arrived while so many of the second did.
+/// Log-likelihood ratio of the arrivals: `first` packets of the first subflow came while `second` of the second did.
 fn weigh_arrivals(first: f64, second: f64, is_saturated: bool) -> f64 {
     let ratio = |share: f64| first * libm::log(share / SHARED) + second * libm::log((1.0 - share) / (1.0 - SHARED));
     if is_saturated {
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_half_as_long_has_a_queue_of_its_own() {
+    fn waiting_half_as_long_shows_a_queue_of_its_own() {
         assert!(weigh_delays(20.0, 60.0) > 3.0, "{}", weigh_delays(20.0, 60.0));
         assert!(weigh_delays(60.0, 60.0) < -3.0, "{}", weigh_delays(60.0, 60.0));
         let few = weigh_delays(10.0, 10.0);

@@ -8,8 +8,8 @@ use crate::time::{Span, Time};
 
 /// Intervals whose packets may still be under way.
 pub const KEPT: usize = 8;
-/// What is sent is plenty at so many times what arrives: both subflows are far beyond any share. CoDel needs that much of an overload
-/// before what it drops tells two queues from one.
+/// The rate stops doubling once it is more than this multiple of what arrives: both subflows then send far more than any share.
+/// CoDel needs this overload before its drops tell two queues from one.
 const PLENTY: u64 = 16;
 /// Steps that begin before the first of them can be heard of: one lasts a round trip.
 const UNHEARD: u64 = 2;
