@@ -21,7 +21,7 @@ pub(crate) struct Link {
     pub(crate) rate: Rate,
     /// Delay of the pipe.
     pub(crate) rtt: Span,
-    /// Packets that stand in the FIFO, on average: the window exceeds the bandwidth-delay product by so many.
+    /// Packets that stand in the FIFO, on average: what the window exceeds the bandwidth-delay product by.
     pub(crate) standing: u32,
 }
 

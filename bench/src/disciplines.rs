@@ -72,7 +72,7 @@ pub(crate) fn measure(options: &Options) -> Vec<Measured> {
     measured
 }
 
-/// What a discipline allocates while so many flows come by.
+/// What a discipline allocates while this number of flows comes by.
 fn peak(config: &QueueConfig, flows: u32) -> f64 {
     let (_, usage) = allocator::measure(|| {
         let mut drive = Drive::new(config, flows);
@@ -84,7 +84,7 @@ fn peak(config: &QueueConfig, flows: u32) -> f64 {
     usage.peak_bytes as f64
 }
 
-/// Disciplines whose cost is held against another's: at most so many times as much.
+/// Disciplines whose cost is held against another's, with the most that the ratio may be.
 pub(crate) const AIMS: [(&str, &str, f64); 3] = [("cocoa", "fq", 1.3), ("cp", "fifo", 2.0), ("cake", "fq_codel", 3.0)];
 
 /// For each number of flows, how many times as much one discipline costs as another.

@@ -92,7 +92,7 @@ fn grid(threads: usize, divisor: u64) -> Result<Vec<Scenario>, String> {
     Ok(grid)
 }
 
-/// Does `count` pieces of work on so many threads; results in the order of their numbers.
+/// Does `count` pieces of work on `threads` threads; results in the order of their numbers.
 fn in_parallel<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let worker = || {

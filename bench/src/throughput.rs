@@ -29,11 +29,11 @@ struct Case {
 /// What the simulator should reach on a current server; for one flow on one core.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Aim {
-    /// At least so many packets per second.
+    /// Least packets per second.
     pub(crate) packets_per_s: f64,
     /// At least this share of the bare loop's speed.
     pub(crate) of_bare: Option<f64>,
-    /// At most so many bytes.
+    /// Most bytes.
     pub(crate) peak_bytes: Option<u64>,
 }
 
@@ -205,7 +205,7 @@ impl Speed {
     }
 }
 
-/// Runs a scenario to its end, on so many threads if they are of use.
+/// Runs a scenario to its end, on up to `threads` threads if they are of use.
 pub(crate) fn run(scenario: &Scenario, threads: usize) -> Result<RunResult, String> {
     narrows_sim::run(scenario, threads, &mut Unwatched).map_err(|_| "the run ended before its time".to_owned())
 }

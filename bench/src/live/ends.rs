@@ -182,7 +182,7 @@ pub(crate) fn ping(sides: &[Namespace; 2], clock: Clock, count: usize, spacing: 
     Ok(times)
 }
 
-/// Keeps so many threads busy while something else happens.
+/// Keeps this number of threads busy while something else happens.
 pub(crate) fn under_load<T>(threads: usize, during: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -49,7 +49,7 @@ pub(crate) struct PingCase {
 /// How our threads kept their times, and what they took.
 #[derive(Debug, Serialize)]
 pub(crate) struct Kept {
-    /// 50 %, 99 % and 99.9 % of packets, and all, were handed over within so many ms.
+    /// 50 %, 99 % and 99.9 % of packets, and all, were handed over within these times, ms.
     pub(crate) late_ms: [f64; 4],
     pub(crate) timing: Timing,
     /// Processor time ÷ time.

@@ -66,7 +66,7 @@ pub(crate) struct Measured {
     pub(crate) gbit_per_all_cpu_s: f64,
     /// That, ÷ the same of the bare TUN loop in the same round.
     pub(crate) of_reference: f64,
-    /// At least so many Gbit per second of processor time of the threads that carry packets.
+    /// Least Gbit per second of processor time of the threads that carry packets.
     pub(crate) aim: Option<f64>,
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Shell {
     /// Base round-trip time, half of it each way
     #[arg(long, value_name = "TIME", default_value = "50ms", allow_hyphen_values = true)]
     rtt: String,
-    /// Each packet's one-way delay varies by so much, both ways
+    /// Each packet's one-way delay is up to this much shorter or longer
     #[arg(long, value_name = "TIME", default_value = "0ms", allow_hyphen_values = true)]
     jitter: String,
     /// Share of packets that are lost behind each queue, from 0 up to, not including, 1

@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// Runs a scenario to its end, on so many threads if they are of use.
+    /// Runs a scenario to its end, on up to `threads` threads if they are of use.
     pub(crate) fn run(self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, Failure> {
         match self {
             World::Sim => narrows_sim::run(scenario, threads, watch).map_err(|ended| match ended {

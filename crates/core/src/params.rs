@@ -137,9 +137,9 @@ pub enum Limit {
 /// A queue's limit, in numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bound {
-    /// So many packets.
+    /// In packets.
     Packets(u32),
-    /// So many bytes on the link.
+    /// In bytes on the link.
     Bytes(Bytes),
 }
 

@@ -58,7 +58,7 @@ impl Pool {
         Pool::default()
     }
 
-    /// Makes room for so many packets at once, and shows the memory before anything is in it.
+    /// Makes room for this number of packets at once, and shows the memory before anything is in it.
     pub fn reserve(&mut self, packets: usize) -> &mut [MaybeUninit<impl Sized + use<>>] {
         self.slots.reserve(packets);
         self.slots.spare_capacity_mut()

@@ -44,7 +44,7 @@ struct Slot {
 }
 
 impl Board {
-    /// For so many flows.
+    /// For this number of flows.
     pub fn new(flows: usize) -> Board {
         Board { slots: (0..flows).map(|_| Slot::default()).collect() }
     }
@@ -73,7 +73,7 @@ impl Board {
         taken
     }
 
-    /// The receiving application has read so many bytes; returns how many in all.
+    /// The receiving application has read `bytes` more; returns how many in all.
     pub fn read(&self, flow: usize, bytes: u64) -> u64 {
         self.slots[flow].payload.fetch_add(bytes, Ordering::Relaxed) + bytes
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The flows of a direction, as their packets arrive, are lost and get through.
 pub struct Ledger {
     flows: Vec<Entry>,
-    /// Flows with series of their own: the first ones, with so many points.
+    /// Flows with series of their own, the first ones, and the points of these series.
     tracked: usize,
     points: usize,
     /// What the flows' ends report, of those whose data go in this direction.
@@ -205,7 +205,7 @@ impl Ledger {
         self.is_over = true;
     }
 
-    /// A packet comes in; `payload` is that of this packet, which starts so many bytes into what the header describes.
+    /// A packet comes in; `payload` is that of this packet, which starts `offset` bytes into what the header describes.
     pub fn arrives(&mut self, found: &Found, header: &Header, offset: u32, payload: u32, now: Time) -> Cargo {
         let forward = found.forward;
         if self.is_over {
@@ -316,7 +316,7 @@ const MOST_STREAMS: usize = 1 << 16;
 const MANY_FLOWS: usize = 100;
 
 impl Entry {
-    /// `points` of its series, if it has any; distributions of RTTs with so many digits.
+    /// `points` of its series, if it has any; distributions of RTTs with `digits` decimal digits.
     fn new(points: Option<usize>, digits: u8) -> Entry {
         Entry {
             record: FlowRecord::new(points, digits),

@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 /// What a thread does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Work {
-    /// Nothing that has a time, or so much of it that it never sleeps.
+    /// Nothing that has a time; or it is always busy and never sleeps.
     Ordinary,
     /// It acts for applications.
     Ends,

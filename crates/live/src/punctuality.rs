@@ -61,7 +61,7 @@ impl Punctuality {
         self.cpu = cpu() - self.cpu_before;
     }
 
-    /// The thread's devices lost so many packets: not read in time, or not taken.
+    /// The number of packets that the thread's devices have lost: not read in time, or not taken.
     pub const fn overran(&mut self, packets: u64) {
         self.overrun = packets;
     }

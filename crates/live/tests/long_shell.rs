@@ -132,7 +132,7 @@ fn key(n: u32) -> FlowKey {
 /// Number of the connection that carries much, beside the short ones.
 const BULK: u32 = 0xffff_0001;
 
-/// New connections for so many hours, 12 a second: the direction, and what it took.
+/// New connections for this number of hours, 12 a second: the direction, and what it took.
 fn hours(hours: u32) -> (Direction, allocator::Usage) {
     allocator::measure(|| {
         let mut direction = Direction::new();

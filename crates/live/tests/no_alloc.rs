@@ -49,7 +49,7 @@ fn twice_the_packets_take_no_more_allocations() {
     assert!(twice.peak_bytes <= 2 * once.peak_bytes, "memory grows: {once:?}, {twice:?}");
 }
 
-/// Works for so many seconds: packets sent, and what that took.
+/// Works for this number of seconds: packets sent, and what that took.
 fn run(seconds: u64) -> (u64, allocator::Usage) {
     let scenario = Scenario::parse(SCENARIO, "no_alloc.toml", std::path::Path::new("")).expect("it is legal");
     let pair =

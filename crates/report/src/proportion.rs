@@ -2,8 +2,8 @@
 use serde::Serialize;
 use statrs::distribution::{Beta, ContinuousCDF};
 
-/// So many of so many independent runs, with the bounds of Clopper and Pearson (1934): whatever the true probability is, at least
-/// 95 % of such samples have it between their bounds.
+/// A share of independent runs, with the bounds of Clopper and Pearson (1934): whatever the true probability is, at least 95 % of
+/// such samples have it between their bounds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Proportion {
     /// The runs of which it is true.

@@ -21,7 +21,7 @@ pub const SCENARIO_BYTES: u64 = 64 << 20;
 /// Bytes of a trace file.
 pub const TRACE_BYTES: u64 = 256 << 20;
 
-/// The text of a regular file of at most so many bytes. A device or a pipe is refused before it is opened, because it might
+/// The text of a regular file of at most `most` bytes. A device or a pipe is refused before it is opened, because it might
 /// never end, or never begin.
 pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, String> {
     let say = |error: io::Error| error.to_string();

@@ -34,8 +34,8 @@ pub struct Hop {
     pub rate: RateSpec,
     /// One-way propagation delay after the queue.
     pub delay: DelaySpec,
-    /// The delay of each packet is uniform from this much less to this much more; at most the delay, at its shortest. None
-    /// overtakes another.
+    /// Each packet's delay is drawn uniformly from [delay − jitter, delay + jitter]; no packet overtakes another. At most the
+    /// shortest delay of the hop.
     pub jitter: Span,
     /// What queues in front of it.
     pub queue: QueueConfig,
@@ -131,7 +131,7 @@ pub struct Flow {
     pub count: u32,
     /// Congestion control; none for UDP, nor for a command unless it is asked for.
     pub controller: Option<ControllerConfig>,
-    /// What is sent; bulk, and without meaning, when programs send.
+    /// What is sent. Where programs send it says bulk, which means nothing.
     pub traffic: Traffic,
     /// Programs that make the flow instead; only worlds that run real ones can.
     pub command: Option<Command>,
@@ -141,7 +141,7 @@ pub struct Flow {
     pub route: Vec<usize>,
     /// Hops that acknowledgments cross.
     pub back: Vec<usize>,
-    /// Hops of a connection's second subflow, if it has one that goes another way than the first.
+    /// Hops of a connection's second subflow, if it has one with a route of its own.
     pub subflow_route: Vec<usize>,
     /// When it starts.
     pub start: Start,
@@ -149,11 +149,11 @@ pub struct Flow {
     pub stop: Time,
     /// How it is carried.
     pub transport: Transport,
-    /// What its packets say of where they belong.
+    /// Hosts and code point that its packets carry.
     pub ends: Ends,
 }
 
-/// Between whom a group of flows runs, and the class that it asks for: what queues that tell hosts and classes apart read.
+/// The hosts between which a group of flows runs, and the class that it asks for. Queues that tell hosts and classes apart read this.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ends {
     /// The sending host; flows of the same name share one.
@@ -238,14 +238,14 @@ impl Scenario {
         None
     }
 
-    /// The shortest and the longest base RTT that a group's flows have, whatever the delays of the hops on their ways are at the time.
+    /// The shortest and the longest base RTT of a group's flows over the whole run: the delays of hops may change.
     pub fn base_rtts(&self, group: &Flow) -> (Span, Span) {
         let (Rtt::Fixed(low) | Rtt::Uniform(low, _)) = group.rtt;
         let (Rtt::Fixed(high) | Rtt::Uniform(_, high)) = group.rtt;
         let sum = |way: &[usize], delay: fn(&DelaySpec) -> Span| {
             way.iter().filter_map(|&hop| self.hops.get(hop)).fold(Span::ZERO, |sum, hop| sum + delay(&hop.delay))
         };
-        // Without a way of its own a second subflow goes that of the first.
+        // A second subflow without a route of its own takes the first one's.
         let ways = [&group.route, &group.subflow_route].into_iter().filter(|way| !way.is_empty());
         let of_way = |there: &Vec<usize>| {
             let of = |delay| sum(there, delay) + sum(&group.back, delay);

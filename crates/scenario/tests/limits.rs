@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A scenario of so many hops, and a flow over all of them.
+/// A scenario with this number of hops, and a flow over all of them.
 fn long(hops: usize) -> String {
     let (mut text, mut route) = (String::new(), String::new());
     for n in 0..hops {

@@ -117,7 +117,7 @@ impl Delivery {
 }
 
 impl Stamp {
-    /// What the packet flew with, when so much has been lost in all, modulo 2³².
+    /// What the packet flew with; `lost` is what has been lost in all by now, modulo 2³².
     pub(crate) fn flight(&self, lost: u32) -> Flight {
         Flight {
             inflight: Bytes(u64::from(self.inflight)),

@@ -200,7 +200,7 @@ pub(crate) fn subject(event: u128) -> (Kind, usize) {
 const ARITY: usize = 4;
 const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
-/// Below so many pending events the heap alone is faster, or as fast.
+/// With fewer pending events than this the heap alone is faster, or as fast.
 const FEW: usize = 16;
 /// Sources whose next event is kept apart: the first link and the first return pipe.
 const REGULAR: usize = 2;
@@ -257,7 +257,7 @@ impl Level {
 }
 
 impl Events {
-    /// For about so many pending events, `per_s` of them per second of simulated time.
+    /// For about `pending` events at a time, `per_s` of them per second of simulated time.
     pub(crate) fn new(pending: usize, per_s: f64, ties: Ties) -> Events {
         let tick_bits = if pending < FEW {
             u64::BITS - 1

@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// When a run is cut into two halves, if there are threads for both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cut {
-    /// With so many flows; fewer fit into the nearest caches as a whole.
+    /// From this number of flows on; fewer fit into the nearest caches as a whole.
     pub flows: u64,
     /// Full-sized packets that the links can send while the halves do not hear of each other: enough to make up for the
     /// hand-over, few enough to stay in a core's cache.
@@ -86,7 +86,7 @@ struct Inlet<T> {
     empty: SyncSender<Vec<T>>,
 }
 
-/// A way from one half to the other that holds so many windows.
+/// A way from one half to the other, with room for `windows` windows.
 fn way<T>(windows: usize) -> (Outlet<T>, Inlet<T>) {
     let (full, filled) = sync_channel(windows);
     // With one on its way and one in each half's hands there is always room for one that is given back.

@@ -31,7 +31,7 @@ impl Study {
         picks.into_iter().map(|pick| self.cell(&pick, level)).collect()
     }
 
-    /// The scenario of a cell's run with this seed, one of so many.
+    /// The scenario of one of a cell's `runs` runs, with this seed.
     pub fn run(&self, cell: &Cell, seed: u64, runs: u64) -> Result<Scenario, StudyError> {
         let scenario = cell.scenario(seed)?;
         Ok(if runs > 1 && !self.as_written { scenario.repeated() } else { scenario })

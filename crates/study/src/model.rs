@@ -247,7 +247,7 @@ pub(crate) struct Plot {
     /// Only cells with these values.
     #[serde(default)]
     pub(crate) at: BTreeMap<String, Value>,
-    /// Of a series: means over so many seconds are drawn.
+    /// Of a series: the plot shows means over this number of seconds.
     pub(crate) bin: Option<f64>,
     /// Of a series: seconds; the whole run by default.
     #[serde(default)]

@@ -18,7 +18,7 @@ pub struct Rule {
     pub why: String,
     /// As a part of the published figure.
     pub(crate) within: f64,
-    /// But at least so much, by unit: one packet, one point.
+    /// Differences up to this count as met, too, by unit: one packet, one point.
     #[serde(default)]
     pub(crate) least: BTreeMap<String, f64>,
 }

@@ -10,7 +10,7 @@ const CROWD: &str = "duration = \"10h\"\n[[hop]]\nname = \"link\"\nrate = \"1gbi
 const DENSE: &str = "duration = \"5s\"\n[record]\ninterval = \"2us\"\n[[hop]]\nname = \"link\"\nrate = \"1mbit\"\nqueue = \"fifo\"\n\
     [[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\n";
 
-/// Sends SIGINT so many ms after results may be written, and waits for the end.
+/// Sends SIGINT `ms` milliseconds after results may be written, and waits for the end.
 fn interrupted(place: &Place, args: &[&str], ms: u64) -> (Option<i32>, String) {
     let mut child = place.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
     // Until then a signal ends the program as it ends any other.

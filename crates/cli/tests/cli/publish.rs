@@ -321,7 +321,7 @@ fn a_full_disk_and_one_that_is_read_only_leave_the_old_results() {
     assert!(part("again").contains("\"seed\": 2,\nout\n"), "{context}");
 }
 
-/// Starts a command and waits until the folder in which it works has so many finished runs.
+/// Starts a command and waits until the folder in which it works has `runs` finished runs.
 fn started(place: &Place, args: &[&str], work: &str, runs: usize) -> Child {
     let mut command = place.command(args);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");

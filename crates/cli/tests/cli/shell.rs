@@ -111,7 +111,7 @@ impl<'a> Running<'a> {
         fs::read_to_string(self.place.path(&format!("{}.{end}", self.name))).expect("what it said")
     }
 
-    /// Waits until it has said so many whole lines, and gives them.
+    /// Waits until it has printed `count` whole lines, and gives them.
     fn lines(&self, count: usize) -> Vec<String> {
         let newlines = |text: &str| text.matches('\n').count();
         waits_for("lines of the program", HANGS, || newlines(&self.said("stdout")) >= count);
@@ -200,7 +200,7 @@ fn meet<T: Send + 'static>(
     (port, served)
 }
 
-/// Takes so many bytes and says that it has them.
+/// Receives this number of bytes and says that it has them.
 fn take(bytes: usize) -> impl FnOnce(&mut TcpStream) + Send {
     move |stream| {
         stream.read_exact(&mut vec![0; bytes]).expect("what was sent");
@@ -222,7 +222,7 @@ fn round_trip(stream: &mut TcpStream) -> Duration {
     shortest
 }
 
-/// What a client does that sends so much and waits until it has arrived.
+/// The commands of a client that sends this number of bytes and waits until they have arrived.
 fn give(peer: &str, port: u16, bytes: usize) -> String {
     format!("exec 3<>/dev/tcp/{peer}/{port} && head -c {bytes} /dev/zero >&3 && read -r answer <&3 && echo $answer")
 }

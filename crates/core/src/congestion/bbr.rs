@@ -32,7 +32,7 @@ params! {
         pub bw_window: u32 = 10, from 2, to 100;
         /// The pipe is full when the bandwidth has not grown by this factor … (Linux: `bbr_full_bw_thresh`).
         pub full_bw_growth: f64 = 1.25, from 1.01, to 2.0;
-        /// … for so many round trips (Linux: `bbr_full_bw_cnt`).
+        /// … for this number of round trips (Linux: `bbr_full_bw_cnt`).
         pub full_bw_rounds: u32 = 3, from 1, to 20;
         /// How long a lowest RTT counts; then PROBE_RTT begins (Linux: `bbr_min_rtt_win_sec`).
         pub probe_rtt_interval: Span = Span::s(10), from Span::ms(100), to Span::s(3600);

@@ -41,7 +41,7 @@ params! {
         pub headroom: f64 = 0.15, from 0.0, to 0.9;
         /// The pipe is full when the bandwidth has not grown by this factor … (§5.3.1.2).
         pub full_bw_growth: f64 = 1.25, from 1.01, to 2.0;
-        /// … for so many round trips (§5.3.1.2).
+        /// … for this number of round trips (§5.3.1.2).
         pub full_bw_rounds: u32 = 3, from 1, to 20;
         /// Acknowledgments that tell of losses, in a round trip, before STARTUP ends for them (§5.3.1.3).
         pub startup_losses: u32 = 6, from 1, to 100;

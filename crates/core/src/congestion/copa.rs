@@ -279,7 +279,7 @@ impl CongestionController for Copa {
 
 /// Least window, packets.
 const LEAST: f64 = 2.0;
-/// A window is so many times what arrived of it in a round trip at most.
+/// A window is at most this multiple of what arrived of it in a round trip.
 const MOST_OF_ARRIVED: f64 = 4.0;
 /// Round trips in one direction before the velocity doubles (§2.1).
 const PATIENCE: u32 = 3;

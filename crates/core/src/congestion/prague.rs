@@ -216,7 +216,7 @@ mod tests {
         c
     }
 
-    /// `packets` acknowledged, so many of them marked, at an RTT of 100 ms; the round trip ends with it.
+    /// `packets` are acknowledged, `marked` of them with a mark, at an RTT of 100 ms; the round trip ends with it.
     fn round(c: &mut Prague, now: Time, packets: u64, marked: u32) {
         let end = c.round.end.unwrap_or(MSS);
         c.on_ack(&Ack { una: end + MSS, nxt: end + MSS * packets, marked, ..ack(now, packets) });

@@ -204,7 +204,7 @@ mod tests {
         c
     }
 
-    /// A round trip with so many samples of this RTT; the acknowledgments raise nothing until the last.
+    /// A round trip with this number of samples of this RTT; only the last acknowledgment raises the window.
     fn round(c: &mut Vegas, rtt: Span, samples: u64, cwnd_limited: bool) -> u64 {
         c.round = Some(Round::new(MSS * 10));
         for i in 1..=samples {

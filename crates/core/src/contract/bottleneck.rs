@@ -1,8 +1,8 @@
 //! A sender behind a bottleneck: what it offers is bounded by what gets through, whatever its parameters are.
 //!
 //! The path is one link with a tail-drop buffer and random losses, and everything that happens on it reaches the controller
-//! one round trip after it was sent. In each round trip a sender may offer [`MOST`] times what the link can carry in it
-//! and the buffer can hold, and so many initial windows. Slow start offers twice what is delivered; detection at start-up
+//! one round trip after it was sent. In each round trip a sender may offer [`MOST`] times the sum of what the link can carry in
+//! it, what the buffer can hold, and an initial window. Slow start offers twice what is delivered; detection at start-up
 //! raises its rate several times before it can hear of the first, and offers up to ten times as much for a moment. A
 //! controller whose rate grows without bound breaks this, such as one that takes losses for nothing.
 use super::congestion::{ensure, variants};
@@ -129,7 +129,7 @@ impl<C: CongestionController> Sender<C> {
         self.path.line.tx_time(MSS).unwrap_or(Span::ZERO)
     }
 
-    /// Sends for so many round trips, and looks at what was offered in each.
+    /// Sends for several round trips, and looks at what was offered in each.
     fn live(mut self) -> Result<(), String> {
         // With a full buffer a round trip takes longer.
         let round = self.path.rtt + self.on_wire() * (self.path.buffer + 1);

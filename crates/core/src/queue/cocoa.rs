@@ -44,7 +44,7 @@ params! {
         pub growth: Growth = Growth::Exact;
         /// Longest guard interval (§2.3).
         pub max_guard: Span = Span::s(1), from Span::us(1), to Span::s(3600);
-        /// Bound guard intervals by so many of the flow's round-trip times, too, as measured from its spin bit (§2.3).
+        /// Also bound guard intervals by this multiple of the flow's round-trip time, as measured from its spin bit (§2.3).
         pub guard_rtts: Option<u32> = None;
         /// Limit of a flow at its start.
         pub initial_limit: Packets = Packets(100), from Packets(1), to MAX_LIMIT;

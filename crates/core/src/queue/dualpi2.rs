@@ -46,7 +46,7 @@ params! {
         pub beta: f64 = 3.2, from 0.004, to 1000.0;
         /// L4S packets that waited longer are marked.
         pub step_thresh: Span = Span::ms(1), from Span::us(1), to Span::s(4);
-        /// L4S packets with more than so many behind them are marked, instead.
+        /// Mark L4S packets with more than this number of packets behind them, instead.
         pub step_packets: Option<u32> = None;
         /// L4S packets that must wait for the step to act.
         pub min_qlen_step: u32 = 0;

@@ -333,7 +333,7 @@ impl FqCodelFair {
         }
     }
 
-    /// A newcomer has left, with so many bytes sent of it: its flow's own queue may go on.
+    /// A newcomer has left, after `bytes` of it were sent: its flow's own queue may go on.
     #[inline]
     fn let_go(&mut self, hash: u32, bytes: u32) {
         self.left += 1;
@@ -400,7 +400,7 @@ impl FqCodelFair {
         pays.map(|slot| (slot, self.beyond(slot, part)))
     }
 
-    /// Packets beyond the places that a flow fills, where its part is so many.
+    /// Packets beyond the places that a flow fills, of which it may fill `part`.
     #[inline]
     fn beyond(&self, slot: SlotId, part: u32) -> u32 {
         self.table[slot].chain.packets().saturating_sub(self.filled(slot).min(part))

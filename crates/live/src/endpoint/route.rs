@@ -12,8 +12,8 @@ use std::net::IpAddr;
 /// `RT_TABLE_LOCAL`.
 const LOCAL_TABLE: u8 = 255;
 
-/// Gives connections to this address an initial window of so many packets: a route of its own, that leads where the one that was
-/// used before does. Called in the sender's namespace.
+/// Gives connections to this address an initial window of `packets`: by a route of its own, which leads where the previous route
+/// did. Called in the sender's namespace.
 pub(super) fn set_initial_window(to: IpAddr, packets: u32) -> Result<(), LiveError> {
     let set = || -> io::Result<()> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;

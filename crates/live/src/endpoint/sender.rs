@@ -23,7 +23,7 @@ const TURN: usize = 8;
 const ACTS: usize = 1024;
 /// Connections are asked for their state this often …
 const LOOK: Span = Span::ms(10);
-/// … and so many of them at a time: 2000 questions per second, about 2 ms of processor time.
+/// … and at most this number of them at a time: 2000 questions per second, about 2 ms of processor time.
 const LOOKS: usize = 20;
 /// An application that acts later than this has fallen behind.
 const LATE: Span = Span::ms(1);

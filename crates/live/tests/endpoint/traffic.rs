@@ -5,7 +5,7 @@ use narrows_scenario::Scenario;
 use narrows_world::application::{Act, Application};
 use narrows_world::build;
 
-/// Payload that the first flow's application hands over until it stops, over packets with so many bytes of headers; nothing
+/// Payload that the first flow's application hands over until it stops, over packets with `header` bytes of headers; nothing
 /// waits for completions.
 fn handed_over(scenario: &Scenario, header: u32) -> u64 {
     let group = &scenario.flows[0];

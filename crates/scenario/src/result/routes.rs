@@ -3,7 +3,7 @@
 //! A mean RTT or an index of fairness needs flows that are *alike* and have a hop in common. Alike are **bulk flows**: those
 //! that always have data to send, for at least half of the measured time. Their demand exceeds any share, so that what they get
 //! is the network's doing.
-//! - A flow of a scenario is one if its traffic is `bulk` and its start and stop leave it so much time.
+//! - A flow of a scenario is one if its traffic is `bulk` and its start and stop leave it that time.
 //! - A program's flow, or one that was found as it came, is one if it is TCP and its payload arrived in at least half of the
 //!   quarters of a second. A connection that only carries commands, or a look-up of a name, is none.
 use super::summary::{Fairness, FlowSummary};

@@ -92,7 +92,7 @@ impl Rtt {
         }
     }
 
-    /// Retransmission timeout after so many expiries in a row.
+    /// Retransmission timeout after this number of expiries in a row.
     pub(super) fn backed_off(&self, expiries: u32) -> Span {
         (self.timeout() * (1u64 << expiries.min(16))).min(MAX_RTO)
     }

@@ -18,13 +18,13 @@ pub(super) struct Buckets {
 const BLOCK: usize = 16;
 
 impl Buckets {
-    /// Keeps so many decimal digits, at most 5.
+    /// Keeps `digits` decimal digits, at most 5.
     pub(super) fn new(digits: u8) -> Buckets {
         let single = 2 * 10u32.pow(u32::from(digits.min(5)));
         Buckets { first: 0, half_bits: (single.next_power_of_two().ilog2() - 1) as u8, counts: Vec::new() }
     }
 
-    /// Counts a number so many times.
+    /// Counts a number `times` times.
     #[inline]
     pub(super) fn add(&mut self, number: u64, times: u64) {
         let bucket = self.bucket_of(number);

@@ -52,7 +52,7 @@ struct Tracks {
 const USUAL_SOJOURN: Span = Span::ms(100);
 
 impl FlowRecord {
-    /// `samples` points of series, if any are wanted; quantiles with so many digits.
+    /// `samples` points of series, if any are wanted; quantiles with `digits` decimal digits.
     pub fn new(samples: Option<usize>, digits: u8) -> FlowRecord {
         let tracks = |n| Tracks {
             interval: Interval::default(),

@@ -69,7 +69,7 @@ struct Tracks {
 }
 
 impl HopRecord {
-    /// A record whose series have so many points.
+    /// A record whose series have `samples` points.
     pub fn new(samples: usize) -> HopRecord {
         HopRecord {
             queue: TimeWeighted::new(),
@@ -107,7 +107,7 @@ impl HopRecord {
         self.offered += 1;
     }
 
-    /// So many packets wait from now on.
+    /// From now on this number of packets waits.
     #[inline]
     pub fn backlog(&mut self, packets: u32, now: Time) {
         self.queue.set(packets, now);

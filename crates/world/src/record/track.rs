@@ -42,7 +42,7 @@ struct Bounded {
 }
 
 impl Track {
-    /// A series of rates or of means over intervals, with room for so many points.
+    /// A series of rates or of means over intervals, with room for `samples` points.
     pub fn new(metric: &'static str, samples: usize) -> Track {
         Track { metric, points: Vec::with_capacity(samples), merging: Merging::Mean, bound: None }
     }
@@ -140,7 +140,7 @@ fn interval(seconds: f64, spacing: Span) -> u64 {
 }
 
 impl Merging {
-    /// Two points of so many samples each.
+    /// Merges two points, which stand for `ones` and `others` samples.
     fn merged(self, (one, ones): ((f64, f64), u32), (other, others): ((f64, f64), u32)) -> (f64, f64) {
         let value = match self {
             Merging::Latest => other.1,

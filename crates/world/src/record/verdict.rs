@@ -151,7 +151,7 @@ impl Judge {
         }
     }
 
-    /// So much has happened to the connection by now; `fair`: what is so, from each time on.
+    /// Takes what has happened to the connection by now; `fair`: whether queuing is fair, from each time on.
     pub fn count(&mut self, events: Option<Events>, fair: &[(Time, bool)], now: Time) {
         if let Some(events) = events {
             self.events.take(events, fair_at(fair, now), now);

@@ -146,7 +146,7 @@ mod tests {
 
     const MSS: Bytes = Bytes(1000);
 
-    /// A round trip of 100 ms: so many packets delivered in all, so many lost.
+    /// A round trip of 100 ms; `delivered` and `total_lost` count packets since the beginning.
     fn round(n: u64, delivered: u64, total_lost: u64, lost: bool) -> Evidence {
         Evidence {
             delivered_at: Time::ZERO + Span::ms(100 * n),

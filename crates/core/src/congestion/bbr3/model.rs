@@ -73,7 +73,7 @@ impl Sample {
 }
 
 impl Model {
-    /// A path that carries so much.
+    /// A path with this bandwidth.
     pub(super) fn seeded(bw: Bandwidth) -> Model {
         Model { peaks: [bw, Bandwidth::default()], ..Model::default() }
     }
@@ -170,7 +170,7 @@ impl Bbr3 {
         };
     }
 
-    /// Is so much lost of so much in flight too much (§5.5.10.2)?
+    /// Is `lost` too large a part of `inflight` (§5.5.10.2)?
     pub(super) fn is_too_much(&self, lost: u64, inflight: u64) -> bool {
         lost as f64 > inflight as f64 * self.p.loss_threshold
     }

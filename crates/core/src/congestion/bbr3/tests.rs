@@ -73,7 +73,7 @@ impl Connection {
         self.bbr.on_ack(&event);
     }
 
-    /// A packet sent with so much in flight was the n-th to be lost since.
+    /// A packet that was sent with `inflight` in flight is lost, the `lost`-th since then.
     fn lose(&mut self, lost: u64, inflight: u64) {
         self.bbr.on_fate(&Fate {
             now: self.now,

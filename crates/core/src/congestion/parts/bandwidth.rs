@@ -29,7 +29,7 @@ impl Gain {
 }
 
 impl Bandwidth {
-    /// So many bytes, as packets of `mss`, in a span; `None` for an empty one.
+    /// This number of bytes, as packets of `mss`, in a span; `None` for an empty one.
     pub fn over(bytes: Bytes, mss: Bytes, span: Span) -> Option<Bandwidth> {
         let per = u128::from(mss.0.max(1)) * u128::from(micros(span));
         let bw = (u128::from(bytes.0) << BITS).checked_div(per)?;

@@ -60,7 +60,7 @@ struct Line {
 }
 
 impl<T> Monitor<T> {
-    /// None yet. An interval holds at least so many packets.
+    /// None yet. An interval holds at least `least_packets`.
     pub fn new(least_packets: u32) -> Monitor<T> {
         Monitor { intervals: VecDeque::with_capacity(MOST), least_packets }
     }

@@ -4,7 +4,7 @@
 //! controller knows its own packets again by what had been delivered when they were sent.
 use crate::Bytes;
 
-/// Packets that were sent when so much had been delivered are limited.
+/// From what had been delivered when it began to what will have been when it ends: packets sent in between are limited.
 #[derive(Clone, Debug, Default)]
 pub struct QuietTime(Option<(Bytes, Bytes)>);
 
@@ -18,7 +18,7 @@ impl QuietTime {
         };
     }
 
-    /// Was a packet sent in it, when so much had been delivered?
+    /// Was a packet sent in it, if `prior_delivered` had been delivered at the time?
     pub fn covers(&self, prior_delivered: Bytes) -> bool {
         self.0.is_some_and(|(from, until)| (from..=until).contains(&prior_delivered))
     }

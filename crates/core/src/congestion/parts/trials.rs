@@ -69,7 +69,7 @@ impl<R: Copy> Trials<R> {
         self.heard && self.monitor.is_over(now, self.length)
     }
 
-    /// Begins an interval at `rate`, bit/s, of so many round trips.
+    /// Begins an interval at `rate`, bit/s, that lasts `round_trips`.
     pub fn begin(&mut self, now: Time, role: Option<R>, rate: f64, round_trips: f64) {
         self.rate = Some(rate);
         let trip = self.srtt.map_or(0.0, Span::as_secs_f64);

@@ -72,12 +72,12 @@ impl Window {
         self.ssthresh = Some(self.cwnd);
     }
 
-    /// A window of so many packets, if it is larger; at least one.
+    /// Lowers the window to this number of packets, at least one, if it is larger.
     pub fn lower_to(&mut self, packets: u64) {
         self.cwnd = self.cwnd.min(packets.max(1));
     }
 
-    /// So many packets more.
+    /// Raises the window by this number of packets.
     pub fn raise_by(&mut self, packets: u64) {
         self.cwnd = self.cwnd.saturating_add(packets);
     }

@@ -369,7 +369,7 @@ impl Tin {
         self.flow_mut(place).set = if at_rest { Set::None } else { Set::Decaying };
     }
 
-    /// A flow has been served with so many bytes.
+    /// A flow has been served with `len` bytes.
     #[inline]
     pub(super) fn charge(&mut self, place: u16, len: u32) {
         let flow = self.flow_mut(place);

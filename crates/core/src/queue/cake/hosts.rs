@@ -8,7 +8,7 @@ pub(super) struct Hosts {
     table: SetAssociative,
     /// Bulk flows, by host.
     bulk: Vec<u16>,
-    /// How many hosts have so many bulk flows.
+    /// By number of bulk flows: how many hosts have that number.
     having: Vec<u16>,
     /// The smallest number that some host has; zero when no host has any.
     least: u16,

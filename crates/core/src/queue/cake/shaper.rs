@@ -58,7 +58,7 @@ impl Pace {
         Pace { ns: ns >> cut, shift: BITS - cut }
     }
 
-    /// Time that so many bytes take.
+    /// Time that `len` bytes take.
     #[inline]
     pub(super) fn time(&self, len: u32) -> Span {
         Span::ns(((u128::from(len) * u128::from(self.ns)) >> self.shift) as u64)

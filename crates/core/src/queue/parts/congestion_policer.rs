@@ -65,7 +65,7 @@ impl Policer {
         Policer { tokens: law.depth, filled: now }
     }
 
-    /// Does a packet of `len` bytes that finds so many queued stay within the allowance? It has paid then. `rate` is that of
+    /// Does a packet of `len` bytes that finds `queued` bytes stay within the allowance? It has paid then. `rate` is that of
     /// the tokens since the last packet.
     #[inline]
     pub fn admits(&mut self, law: &PolicerLaw, queued: Bytes, len: u32, rate: Rate, now: Time) -> bool {

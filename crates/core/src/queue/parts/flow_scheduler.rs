@@ -24,7 +24,7 @@ pub trait FlowBuffer {
     /// A packet has arrived. It is either queued at the end of the chain, or reported as dropped; so are others of the flow
     /// that have to leave.
     fn arrive(&mut self, id: PacketId, flow: &mut FlowQueue<Self::State>, cx: &mut Ctx<'_>);
-    /// A packet of so many bytes has left the flow's queue.
+    /// A packet of `len` bytes has left the flow's queue.
     #[inline]
     fn departed(&mut self, _flow: &mut FlowQueue<Self::State>, _len: u32, _now: Time) {}
     /// Shows what it knows of a flow.

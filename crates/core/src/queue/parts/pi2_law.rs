@@ -43,7 +43,7 @@ impl Pi2State {
         self.prob = moved.clamp(0, i128::from(most)) as u32;
     }
 
-    /// A throw with so many times the probability.
+    /// Draws with `times` times the probability.
     #[inline]
     pub fn throws(&self, times: u32, rng: &mut Rng) -> bool {
         u64::from(rng.next_u32()) < (u64::from(self.prob) * u64::from(times)).min(ONE)

@@ -63,7 +63,7 @@ impl Default for PieState {
 }
 
 impl PieState {
-    /// Is an arriving packet of `len` bytes to be dropped or marked, with so much queued before it?
+    /// Is an arriving packet of `len` bytes to be dropped or marked, with `queued` before it?
     #[inline]
     pub fn drops_early(&mut self, law: &PieLaw, queued: Bytes, len: u32, rng: &mut Rng) -> bool {
         if self.burst > Span::ZERO
@@ -94,7 +94,7 @@ impl PieState {
         self.gathered = 0;
     }
 
-    /// A packet of `len` bytes that came at `arrived` has left; so much is queued behind it.
+    /// A packet of `len` bytes that came at `arrived` has left, with `behind` queued behind it.
     #[inline]
     pub fn on_departure(&mut self, law: &PieLaw, arrived: Time, len: u32, behind: Bytes, now: Time) {
         let passed = if law.dq_rate_estimator {
@@ -162,7 +162,7 @@ impl PieState {
         self.prob as f64 / ONE as f64
     }
 
-    /// Is it at most so many percent, so that marks are enough (§5.1: ten)?
+    /// Is it at most `percent`, so that marks are enough (§5.1: ten)?
     #[inline]
     pub fn may_mark(&self, percent: u32) -> bool {
         self.prob <= ONE / 100 * u64::from(percent)
@@ -192,7 +192,7 @@ impl RateEstimate {
         took
     }
 
-    /// How long so much takes to leave.
+    /// How long `queued` takes to leave.
     fn delay(&self, queued: Bytes) -> Span {
         let ticks = (queued.0 << RATE_BITS).checked_div(self.average);
         ticks.map_or(Span::ZERO, |ticks| Span::ns(ticks << TICK_BITS))

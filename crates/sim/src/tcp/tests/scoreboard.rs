@@ -83,7 +83,7 @@ enum Op {
     Acknowledge(f64),
     /// A range that begins at this share of what is out.
     Sack(f64, u8),
-    /// What waits is sent again, so many.
+    /// Retransmits at most this number of the segments that wait for it.
     Resend(u8),
     /// A probe: the last segment again, lost or not.
     Probe,
