@@ -1,9 +1,10 @@
 //! The way from a link to the next hop: a delay that is constant, changes in steps, or varies from packet to packet.
 //!
 //! A step counts for packets that are sent from its time on. None overtakes another: when the delay shrinks, those that
-//! would catch up with packets on their way arrive together with the last of these. With jitter each packet draws its own delay, uniformly from [delay − jitter, delay + jitter]; one that would arrive
-//! before its predecessor arrives with it. Where packets follow each other more closely
-//! than the jitter, waiting for slow predecessors makes their mean delay longer than `delay`.
+//! would catch up with packets on their way arrive together with the last of these. With jitter each packet draws its own
+//! delay, uniformly from [delay − jitter, delay + jitter]; one that would arrive before its predecessor arrives with it.
+//! Where packets follow each other more closely than the jitter, waiting for slow predecessors makes their mean delay longer
+//! than `delay`.
 use crate::rng::Rng;
 use crate::time::{Span, Time};
 use alloc::collections::VecDeque;
