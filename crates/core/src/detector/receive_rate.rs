@@ -3,7 +3,7 @@
 //! Two subflows send at r and 2r, doubled every max(RTT, 100 ms, a packet's time), until the second receives less than half of
 //! what it sent. If the first's share of what it sent is then at least one and a half times as large, the queue is fair: nobody
 //! need lose a packet for that, a growing queue shows it. Where less than 15/16 of the rate could be sent there is no verdict.
-use super::parts::ramp::{Ramp, Step, rate_of};
+use super::parts::ramp::{Measurement, Ramp, Step, rate_of};
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::congestion::{Fate, PathHint, Sent, Split};
 use crate::rate::{Bytes, Rate};
@@ -34,8 +34,7 @@ params! {
 pub struct ReceiveRate {
     p: ReceiveRateParams,
     mss: Bytes,
-    ramp: Option<Ramp>,
-    began: Time,
+    measurement: Measurement,
     received: Option<Rate>,
     verdict: Verdict,
 }
@@ -45,24 +44,22 @@ impl FairQueuingDetector for ReceiveRate {
 
     fn new(p: &ReceiveRateParams, path: &PathHint, now: Time, _rng: Rng) -> ReceiveRate {
         let length = length(p, p.rate, path.rtt, path.mss);
+        let ramp = Ramp::new(p.rate, p.jitter, path.rtt, length, now);
         ReceiveRate {
             p: p.clone(),
             mss: path.mss,
-            ramp: Some(Ramp::new(p.rate, p.jitter, path.rtt, length, now)),
-            began: now,
+            measurement: Measurement::new(ramp, p.patience, now),
             received: None,
             verdict: Verdict::NONE,
         }
     }
 
     fn on_sent(&mut self, event: &Sent) {
-        if let Some(ramp) = &mut self.ramp {
-            ramp.on_sent(event);
-        }
+        self.measurement.on_sent(event);
     }
 
     fn on_fate(&mut self, event: &Fate) {
-        let Some(ramp) = &mut self.ramp else { return };
+        let Some(ramp) = self.measurement.ramp_mut() else { return };
         ramp.on_fate(event);
         if let Some(step) = ramp.received(event.now) {
             self.look(&step);
@@ -70,29 +67,27 @@ impl FairQueuingDetector for ReceiveRate {
     }
 
     fn on_timer(&mut self, now: Time) {
-        let Some(ramp) = &mut self.ramp else { return };
-        if now.since(self.began) >= self.p.patience {
+        if self.measurement.is_late(now) {
             return self.end(Finding::Undecided, 0.0);
         }
-        if now >= ramp.ends() {
+        if let Some(ramp) = self.measurement.ramp_mut()
+            && now >= ramp.ends()
+        {
             let (rate, rtt) = (ramp.next_rate(now), ramp.rtt());
             ramp.step(rate, now, length(&self.p, rate, rtt, self.mss));
         }
     }
 
     fn next_timer(&self) -> Option<Time> {
-        self.ramp.as_ref().map(|ramp| ramp.ends().min(self.began + self.p.patience))
+        self.measurement.next_timer()
     }
 
     fn split(&self) -> Split {
-        match &self.ramp {
-            Some(ramp) => ramp.split(),
-            None => Split { shares: [1.0, 0.0], jitter: 0.0, independent: false },
-        }
+        self.measurement.split()
     }
 
     fn drives(&self) -> Option<Rate> {
-        self.ramp.as_ref().map(Ramp::rate)
+        self.measurement.drives()
     }
 
     fn measured(&self) -> Option<Rate> {
@@ -124,7 +119,7 @@ impl ReceiveRate {
     }
 
     fn end(&mut self, finding: Finding, confidence: f64) {
-        self.ramp = None;
+        self.measurement.end();
         self.verdict = Verdict { finding, confidence, decisions: self.verdict.decisions.wrapping_add(1) };
     }
 }

@@ -19,7 +19,7 @@
 //! are accounted for (`waits`), and when the first loss of a subflow is heard of, the step begins anew at the same rate (`anew`).
 //!
 //! The bottleneck can move: `every` repeats the measurement, from a sixth of what was received last.
-use super::parts::ramp::{Ramp, Step, rate_of};
+use super::parts::ramp::{Measurement, Ramp, Step, rate_of};
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
 use crate::rate::{Bytes, Rate};
@@ -58,8 +58,7 @@ params! {
 pub struct Startup {
     p: StartupParams,
     mss: Bytes,
-    /// The measurement under way, and when it began.
-    ramp: Option<(Ramp, Time)>,
+    measurement: Measurement,
     /// The steps of it that count, taken together.
     counted: Step,
     /// Is the last step over, and not yet accounted for? Only with `waits`.
@@ -77,10 +76,10 @@ impl FairQueuingDetector for Startup {
     type Params = StartupParams;
 
     fn new(p: &StartupParams, path: &PathHint, now: Time, _rng: Rng) -> Startup {
-        let mut startup = Startup {
+        Startup {
             p: p.clone(),
             mss: path.mss,
-            ramp: None,
+            measurement: measurement(p, p.rate, path.rtt, path.mss, now),
             counted: Step::default(),
             waiting: false,
             has_lost: [false; 2],
@@ -88,22 +87,17 @@ impl FairQueuingDetector for Startup {
             rtt: path.rtt,
             received: None,
             verdict: Verdict::NONE,
-        };
-        startup.begin(p.rate, now);
-        startup
-    }
-
-    fn on_sent(&mut self, event: &Sent) {
-        if let Some((ramp, _)) = &mut self.ramp {
-            ramp.on_sent(event);
         }
     }
 
+    fn on_sent(&mut self, event: &Sent) {
+        self.measurement.on_sent(event);
+    }
+
     fn on_fate(&mut self, event: &Fate) {
-        let Some((ramp, began)) = &mut self.ramp else { return };
+        let Some(ramp) = self.measurement.ramp_mut() else { return };
         ramp.on_fate(event);
         self.rtt = ramp.rtt();
-        let began = *began;
         if event.outcome == Outcome::Lost {
             let had_lost = core::mem::replace(&mut self.has_lost[usize::from(event.subflow & 1)], true);
             if self.p.anew && !had_lost {
@@ -111,28 +105,26 @@ impl FairQueuingDetector for Startup {
                 self.restart(rate, event.now);
             }
         }
-        while let Some((ramp, _)) = &mut self.ramp
-            && let Some(step) = ramp.settled()
-        {
+        while let Some(step) = self.measurement.ramp_mut().and_then(Ramp::settled) {
             if step.lost[0] > 0 && step.lost[1] > 0 {
                 self.decide(&step, event.now);
             }
             if self.waiting
-                && let Some((ramp, _)) = &self.ramp
+                && let Some(ramp) = self.measurement.ramp()
             {
                 self.restart(ramp.next_rate(event.now), event.now);
             }
         }
-        if self.ramp.is_some() && event.now.since(began) >= self.p.patience {
+        if self.measurement.is_late(event.now) {
             self.end(Finding::Undecided, 0.0, event.now);
         }
     }
 
     fn on_timer(&mut self, now: Time) {
-        if let Some((ramp, began)) = &mut self.ramp {
-            if now.since(*began) >= self.p.patience {
-                return self.end(Finding::Undecided, 0.0, now);
-            }
+        if self.measurement.is_late(now) {
+            return self.end(Finding::Undecided, 0.0, now);
+        }
+        if let Some(ramp) = self.measurement.ramp_mut() {
             if now >= ramp.ends() {
                 self.waiting = self.p.waits;
                 let (rate, long) = (ramp.current().rate, self.p.patience);
@@ -147,21 +139,15 @@ impl FairQueuingDetector for Startup {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        match &self.ramp {
-            Some((ramp, began)) => Some(ramp.ends().min(*began + self.p.patience)),
-            None => self.again,
-        }
+        self.measurement.next_timer().or(self.again)
     }
 
     fn split(&self) -> Split {
-        match &self.ramp {
-            Some((ramp, _)) => ramp.split(),
-            None => Split { shares: [1.0, 0.0], jitter: 0.0, independent: false },
-        }
+        self.measurement.split()
     }
 
     fn drives(&self) -> Option<Rate> {
-        self.ramp.as_ref().map(|(ramp, _)| ramp.rate())
+        self.measurement.drives()
     }
 
     fn measured(&self) -> Option<Rate> {
@@ -175,8 +161,7 @@ impl FairQueuingDetector for Startup {
 
 impl Startup {
     fn begin(&mut self, rate: Rate, now: Time) {
-        let length = length(&self.p, rate, self.rtt, self.mss);
-        self.ramp = Some((Ramp::new(rate, self.p.jitter, self.rtt, length, now), now));
+        self.measurement = measurement(&self.p, rate, self.rtt, self.mss, now);
         self.counted = Step::default();
         (self.waiting, self.has_lost) = (false, [false; 2]);
         self.again = None;
@@ -185,7 +170,7 @@ impl Startup {
     /// A step begins, and none before it counts any more.
     fn restart(&mut self, rate: Rate, now: Time) {
         self.waiting = false;
-        if let Some((ramp, _)) = &mut self.ramp {
+        if let Some(ramp) = self.measurement.ramp_mut() {
             ramp.restart(rate, now, length(&self.p, rate, self.rtt, self.mss));
         }
     }
@@ -227,10 +212,15 @@ impl Startup {
     }
 
     fn end(&mut self, finding: Finding, confidence: f64, now: Time) {
-        self.ramp = None;
+        self.measurement.end();
         self.again = self.p.every.map(|every| now + every);
         self.verdict = Verdict { finding, confidence, decisions: self.verdict.decisions.wrapping_add(1) };
     }
+}
+
+/// A measurement that begins at this rate of the slower subflow.
+fn measurement(p: &StartupParams, rate: Rate, rtt: Option<Span>, mss: Bytes, now: Time) -> Measurement {
+    Measurement::new(Ramp::new(rate, p.jitter, rtt, length(p, rate, rtt, mss), now), p.patience, now)
 }
 
 /// How long a step lasts at this rate of the slower subflow.

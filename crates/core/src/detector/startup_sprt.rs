@@ -20,7 +20,7 @@
 //! Deviates from the paper: the ramp begins with a window per round trip, so that short paths are not kept waiting; losses need not
 //! happen.
 use super::parts::line::Line;
-use super::parts::ramp::{KEPT, Ramp, Step};
+use super::parts::ramp::{KEPT, Measurement, Ramp, Step};
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
 use crate::rate::{Bytes, Rate};
@@ -56,10 +56,8 @@ pub struct StartupSprt {
     p: StartupSprtParams,
     mss: Bytes,
     bound: f64,
-    /// The measurement under way.
-    ramp: Option<Ramp>,
+    measurement: Measurement,
     books: [Books; KEPT],
-    began: Time,
     /// Round trips so far, and when the present one began.
     trips: u32,
     trip: Time,
@@ -103,13 +101,13 @@ impl FairQueuingDetector for StartupSprt {
     fn new(p: &StartupSprtParams, path: &PathHint, now: Time, _rng: Rng) -> StartupSprt {
         let rtt = path.rtt.unwrap_or(USUAL_RTT);
         let rate = Rate::over(path.mss * u64::from(p.window), rtt * 3).unwrap_or(Rate::mbit(1)).max(Rate::kbit(1));
+        let ramp = Ramp::new(rate, p.jitter, path.rtt, length(p, rate, path.rtt, path.mss), now);
         StartupSprt {
             p: p.clone(),
             mss: path.mss.max(Bytes(1)),
             bound: libm::log((1.0 - p.error) / p.error),
-            ramp: Some(Ramp::new(rate, p.jitter, path.rtt, length(p, rate, path.rtt, path.mss), now)),
+            measurement: Measurement::new(ramp, p.patience, now),
             books: [Books::default(); KEPT],
-            began: now,
             trips: 0,
             trip: now,
             base: path.rtt,
@@ -121,32 +119,31 @@ impl FairQueuingDetector for StartupSprt {
     }
 
     fn on_sent(&mut self, event: &Sent) {
-        if let Some(ramp) = &mut self.ramp {
-            ramp.on_sent(event);
-        }
+        self.measurement.on_sent(event);
     }
 
     fn on_fate(&mut self, event: &Fate) {
-        let Some(ramp) = &mut self.ramp else { return };
+        let Some(ramp) = self.measurement.ramp_mut() else { return };
         ramp.on_fate(event);
         let step = ramp.sent_in(event.sent).copied();
         if let Outcome::Delivered { rtt } = event.outcome {
             self.on_delivered(event, rtt, step.as_ref());
         }
-        while let Some(step) = self.ramp.as_mut().and_then(Ramp::settled) {
+        while let Some(step) = self.measurement.ramp_mut().and_then(Ramp::settled) {
             self.weigh(&step);
         }
-        if self.ramp.is_some() && self.trips >= self.p.trips {
+        if self.measurement.ramp().is_some() && self.trips >= self.p.trips {
             self.end(Finding::Undecided);
         }
     }
 
     fn on_timer(&mut self, now: Time) {
-        let Some(ramp) = &mut self.ramp else { return };
-        if now.since(self.began) >= self.p.patience {
+        if self.measurement.is_late(now) {
             return self.end(Finding::Undecided);
         }
-        if now >= ramp.ends() {
+        if let Some(ramp) = self.measurement.ramp_mut()
+            && now >= ramp.ends()
+        {
             let (rate, rtt) = (ramp.next_rate(now), ramp.rtt());
             ramp.step(rate, now, length(&self.p, rate, rtt, self.mss));
             self.books[ramp.current().number as usize % KEPT] = Books::default();
@@ -154,15 +151,15 @@ impl FairQueuingDetector for StartupSprt {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        self.ramp.as_ref().map(|ramp| ramp.ends().min(self.began + self.p.patience))
+        self.measurement.next_timer()
     }
 
     fn split(&self) -> Split {
-        self.ramp.as_ref().map_or(Split { shares: [1.0, 0.0], jitter: 0.0, independent: false }, Ramp::split)
+        self.measurement.split()
     }
 
     fn drives(&self) -> Option<Rate> {
-        self.ramp.as_ref().map(Ramp::rate)
+        self.measurement.drives()
     }
 
     fn measured(&self) -> Option<Rate> {
@@ -245,7 +242,7 @@ impl StartupSprt {
     }
 
     fn end(&mut self, finding: Finding) {
-        self.ramp = None;
+        self.measurement.end();
         let confidence = if finding == Finding::Undecided { 0.0 } else { 1.0 / (1.0 + libm::exp(-self.score.abs())) };
         self.verdict = Verdict { finding, confidence, decisions: self.verdict.decisions.wrapping_add(1) };
     }

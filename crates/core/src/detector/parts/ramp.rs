@@ -230,6 +230,64 @@ impl Ramp {
     }
 }
 
+/// A measurement: a ramp, until a rule has seen enough or it has taken too long.
+#[derive(Clone, Debug)]
+pub struct Measurement {
+    /// None once it is over.
+    ramp: Option<Ramp>,
+    /// Without a verdict by then it is undecided.
+    deadline: Time,
+}
+
+impl Measurement {
+    /// It begins with this ramp.
+    pub fn new(ramp: Ramp, patience: Span, now: Time) -> Measurement {
+        Measurement { ramp: Some(ramp), deadline: now + patience }
+    }
+
+    /// Its ramp, unless it is over.
+    pub const fn ramp(&self) -> Option<&Ramp> {
+        self.ramp.as_ref()
+    }
+
+    /// The same, for what happens to it.
+    pub const fn ramp_mut(&mut self) -> Option<&mut Ramp> {
+        self.ramp.as_mut()
+    }
+
+    /// Does it go on although it has taken too long?
+    pub fn is_late(&self, now: Time) -> bool {
+        self.ramp.is_some() && now >= self.deadline
+    }
+
+    /// It is over.
+    pub fn end(&mut self) {
+        self.ramp = None;
+    }
+
+    /// A packet was sent.
+    pub fn on_sent(&mut self, event: &Sent) {
+        if let Some(ramp) = &mut self.ramp {
+            ramp.on_sent(event);
+        }
+    }
+
+    /// When the present step ends, or patience does.
+    pub fn next_timer(&self) -> Option<Time> {
+        self.ramp.as_ref().map(|ramp| ramp.ends().min(self.deadline))
+    }
+
+    /// How what is sent is divided: once the measurement is over, all goes over the first subflow.
+    pub fn split(&self) -> Split {
+        self.ramp.as_ref().map_or(Split { shares: [1.0, 0.0], jitter: 0.0, independent: false }, Ramp::split)
+    }
+
+    /// The rate of both subflows together, while it goes on.
+    pub fn drives(&self) -> Option<Rate> {
+        self.ramp.as_ref().map(Ramp::rate)
+    }
+}
+
 /// Bytes over a time; `None` for no time at all.
 pub fn rate_of(bytes: [u64; 2], span: Span) -> Option<Rate> {
     Rate::over(Bytes(bytes[0] + bytes[1]), span).filter(|&rate| rate > Rate::ZERO)
