@@ -482,15 +482,19 @@ mod tests {
         assert_eq!(bench.run(Time::ZERO), [1_000_000, 2_000_000]);
     }
 
-    #[test]
-    fn a_packet_takes_its_time_across_changes_of_rate_and_an_outage() {
-        // 12 kbit: 6 at 12 Mbit/s in 0.5 ms, nothing for 1 ms, 6 at 6 Mbit/s in 1 ms.
+    /// 12 Mbit/s for 0.5 ms, nothing for 1 ms, then 6 Mbit/s: 1500 bytes are half sent before the outage, and take 1 ms after it.
+    fn with_an_outage() -> Bench {
         let steps = vec![
             (Time::ZERO, Rate::mbit(12)),
             (Time::from_ns(500_000), Rate::ZERO),
             (Time::from_ns(1_500_000), Rate::mbit(6)),
         ];
-        let mut bench = Bench::new(Service::Wire(steps));
+        Bench::new(Service::Wire(steps))
+    }
+
+    #[test]
+    fn a_packet_takes_its_time_across_changes_of_rate_and_an_outage() {
+        let mut bench = with_an_outage();
         bench.offer(Time::ZERO, 1500);
         bench.offer(Time::ZERO, 1500);
         assert_eq!(bench.run(Time::ZERO), [2_500_000, 4_500_000]);
@@ -515,13 +519,7 @@ mod tests {
 
     #[test]
     fn a_packet_on_the_wire_is_carried_by_and_by_over_changes_of_rate() {
-        // 6 kbit in the first 0.5 ms, nothing for 1 ms, then 6 kbit in 1 ms.
-        let steps = vec![
-            (Time::ZERO, Rate::mbit(12)),
-            (Time::from_ns(500_000), Rate::ZERO),
-            (Time::from_ns(1_500_000), Rate::mbit(6)),
-        ];
-        let mut bench = Bench::new(Service::Wire(steps));
+        let mut bench = with_an_outage();
         bench.offer(Time::ZERO, 1500);
         let carried =
             [0u64, 250, 500, 1000, 1500, 2000].map(|us| progress(&mut bench, Time::from_ns(us * 1000)).carried);
