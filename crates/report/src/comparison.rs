@@ -213,8 +213,8 @@ impl Comparison {
             return all;
         }
         let mut ranked: Vec<usize> = (0..all.len()).collect();
-        let kept = self.kept();
-        let rank = |index: &usize| kept.get(all[*index]).copied().unwrap_or_default();
+        let ranks = self.ranks();
+        let rank = |index: &usize| ranks.get(all[*index]).copied().unwrap_or_default();
         ranked.sort_by(|a, b| rank(b).partial_cmp(&rank(a)).unwrap_or(Ordering::Equal));
         ranked.truncate(MOST_HOPS);
         ranked.sort_unstable();
@@ -226,17 +226,17 @@ impl Comparison {
         hops(self.runs()).len()
     }
 
-    /// Of each hop: do the groups' queues differ there, and how long was the longest mean queue, packets?
-    fn kept(&self) -> HashMap<&str, (bool, f64)> {
+    /// What hops are ranked by: whether the groups' queues differ there, then the longest mean queue, packets.
+    fn ranks(&self) -> HashMap<&str, (bool, f64)> {
         let mut queues: HashMap<&str, &str> = HashMap::new();
-        let mut kept: HashMap<&str, (bool, f64)> = HashMap::new();
+        let mut ranks: HashMap<&str, (bool, f64)> = HashMap::new();
         for hop in self.runs().flat_map(|run| &run.result.summary.hops) {
             let first = *queues.entry(hop.name.as_str()).or_insert(hop.queue.as_str());
-            let (differ, longest) = kept.entry(hop.name.as_str()).or_default();
+            let (differ, longest) = ranks.entry(hop.name.as_str()).or_default();
             *differ |= self.groups.len() > 1 && hop.queue != first;
             *longest = longest.max(hop.queue_packets.mean);
         }
-        kept
+        ranks
     }
 
     /// Names of all flows, in the order of their first appearance.
@@ -252,10 +252,10 @@ impl Comparison {
     /// The hop that the figures show when they can show only one: where the groups' queues differ, else where the mean
     /// queue is longest.
     pub fn focus(&self) -> Option<&str> {
-        let (hops, kept) = (self.hops(), self.kept());
-        let of = |hop: &str| kept.get(hop).copied().unwrap_or_default();
-        let differing = hops.iter().copied().find(|hop| of(hop).0);
-        differing.or_else(|| hops.into_iter().rev().max_by(|a, b| of(a).1.total_cmp(&of(b).1)))
+        let (hops, ranks) = (self.hops(), self.ranks());
+        let rank = |hop: &str| ranks.get(hop).copied().unwrap_or_default();
+        let differing = hops.iter().copied().find(|hop| rank(hop).0);
+        differing.or_else(|| hops.into_iter().rev().max_by(|a, b| rank(a).1.total_cmp(&rank(b).1)))
     }
 
     /// All runs.
