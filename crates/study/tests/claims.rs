@@ -1,33 +1,15 @@
 //! Claims of a paper against figures made up by hand: an order, a likeness, a bound, and what counts in the score.
-use narrows_scenario::RunResult;
-use narrows_scenario::result::summary::{HopSummary, Summary};
+mod support;
+
 use narrows_study::{Report, Rule, Study};
+use support::{Base, result};
 
-const TEXT: &str = r#"
-figure = "figure 2"
-title = "a test"
-source = "nowhere"
-quick = { runs = 1 }
-default = { runs = 1 }
-full = { runs = 1 }
-
-[[axis]]
+const REST: &str = r#"[[axis]]
 name = "rate"
 values = ["1mbit", "2mbit"]
 [[axis]]
 name = "queue"
 values = ["fifo", "fq", "codel"]
-
-[scenario]
-duration = "10s"
-[[scenario.hop]]
-name = "link"
-rate = "$rate"
-queue = "$queue"
-[[scenario.flow]]
-name = "bulk"
-rtt = "20ms"
-route = ["link"]
 
 [[metric]]
 name = "use"
@@ -47,9 +29,14 @@ series = { source = "flow:bulk", metric = "rtt_ms", take = "mean" }
 
 "#;
 
+/// The study's file.
+fn file() -> String {
+    Base { figure: "figure 2", runs: [1, 1], ..Base::default() }.study(REST)
+}
+
 /// What a study with this claim alone comes to, for the utilisation of `1mbit`'s three queues and `2mbit`'s.
 fn verdict(claim: &str, utilisations: [f64; 6]) -> (bool, String) {
-    let study = Study::parse(&format!("{TEXT}[[claim]]\nsays = \"so it is\"\n{claim}"), "test.toml");
+    let study = Study::parse(&format!("{}[[claim]]\nsays = \"so it is\"\n{claim}", file()), "test.toml");
     let study = study.unwrap_or_else(|error| panic!("{error}"));
     with_report(&study, utilisations, |report, rule| {
         let score = report.score(rule);
@@ -64,10 +51,6 @@ fn verdict(claim: &str, utilisations: [f64; 6]) -> (bool, String) {
 
 fn with_report<T>(study: &Study, utilisations: [f64; 6], then: impl FnOnce(&Report<'_>, &Rule) -> T) -> T {
     let cells = study.cells(narrows_study::Level::Quick).expect("cells");
-    let result = |utilisation: f64| {
-        let hop = HopSummary { name: "link".into(), utilisation, ..Default::default() };
-        RunResult { summary: Summary { hops: vec![hop], ..Default::default() }, series: vec![], cdfs: vec![] }
-    };
     let values: Vec<_> = utilisations.iter().map(|&u| vec![study.measure(&result(u))]).collect();
     let drawn = vec![Vec::new(); cells.len()];
     // Within 5 %, at least a point.
@@ -133,7 +116,7 @@ fn what_was_not_measured_is_not_met() {
 
 #[test]
 fn what_is_wrong_with_a_claim_is_said() {
-    let error = |claim: &str| Study::parse(&format!("{TEXT}{claim}"), "test.toml").expect_err(claim).to_string();
+    let error = |claim: &str| Study::parse(&format!("{}{claim}", file()), "test.toml").expect_err(claim).to_string();
     let metric = "[[claim]]\nsays = \"s\"\nmetric = \"use\"\n";
     for (claim, says) in [
         (format!("{metric}is = \"> 1\"\nbelow = {{ queue = \"fq\" }}"), "give one of `is`, `below`, `above`, `near`"),
@@ -147,7 +130,7 @@ fn what_is_wrong_with_a_claim_is_said() {
     ] {
         assert!(error(&claim).contains(says), "{claim}: {}", error(&claim));
     }
-    let unscored = TEXT.replacen("source", "scored = false\nsource", 1) + &format!("{metric}is = 1");
+    let unscored = file().replacen("source", "scored = false\nsource", 1) + &format!("{metric}is = 1");
     let error = Study::parse(&unscored, "test.toml").expect_err("it does not count").to_string();
     assert!(error.contains("`scored = false`"), "{error}");
 }

@@ -1,18 +1,11 @@
 //! Pooled axes, quartiles, tests and heat maps, with results made up by hand.
+mod support;
+
 use narrows_report::{heat, sheet};
-use narrows_scenario::RunResult;
-use narrows_scenario::result::summary::{HopSummary, Summary};
 use narrows_study::{Cell, Level, Study};
+use support::{Base, result};
 
-const TEXT: &str = r#"
-figure = "figure 1"
-title = "a test"
-source = "nowhere"
-quick = { runs = 1 }
-default = { runs = 2 }
-full = { runs = 9 }
-
-[[axis]]
+const REST: &str = r#"[[axis]]
 name = "queue"
 values = ["fifo", "fq"]
 [[axis]]
@@ -23,17 +16,6 @@ pooled = true
 name = "limit"
 values = ["9p", "20p"]
 pooled = true
-
-[scenario]
-duration = "10s"
-[[scenario.hop]]
-name = "link"
-rate = "$rate"
-queue = "$queue"
-[[scenario.flow]]
-name = "bulk"
-rtt = "20ms"
-route = ["link"]
 
 [[metric]]
 name = "use"
@@ -63,13 +45,13 @@ x = "rate"
 y = "limit"
 "#;
 
-fn study() -> Study {
-    Study::parse(TEXT, "test.toml").expect("a study")
+/// The study's file.
+fn file() -> String {
+    Base::default().study(REST)
 }
 
-fn result(utilisation: f64) -> RunResult {
-    let hop = HopSummary { name: "link".into(), utilisation, ..Default::default() };
-    RunResult { summary: Summary { hops: vec![hop], ..Default::default() }, series: vec![], cdfs: vec![] }
+fn study() -> Study {
+    Study::parse(&file(), "test.toml").expect("a study")
 }
 
 /// In fifo's cells 0, 1 in the first, 2, 3 in the next …, in fq's as much and a half.
@@ -167,8 +149,8 @@ fn heat_maps_are_over_pooled_axes_too() {
 #[test]
 fn places_do_not_name_pooled_axes() {
     let broken = |from: &str, to: &str| {
-        assert!(TEXT.contains(from), "{from}");
-        Study::parse(&TEXT.replacen(from, to, 1), "test.toml").expect_err(to).to_string()
+        assert!(file().contains(from), "{from}");
+        Study::parse(&file().replacen(from, to, 1), "test.toml").expect_err(to).to_string()
     };
     for (from, to, says) in [
         ("at = { queue = \"fifo\" }", "at = { rate = \"1mbit\" }", "is pooled"),
@@ -185,7 +167,7 @@ fn places_do_not_name_pooled_axes() {
 
 #[test]
 fn every_controller_is_each_that_is_a_flow_of_its_own() {
-    let text = TEXT.replacen("values = [\"fifo\", \"fq\"]", "values = [\"fq\"]\nevery_controller = true", 1);
+    let text = file().replacen("values = [\"fifo\", \"fq\"]", "values = [\"fq\"]\nevery_controller = true", 1);
     let text = text.replace("{ queue = \"fifo\" }", "{ queue = \"fq\" }");
     let study = Study::parse(&text, "test.toml").expect("a study");
     let labels = study.axes[0].labels();
@@ -195,7 +177,7 @@ fn every_controller_is_each_that_is_a_flow_of_its_own() {
 
 #[test]
 fn values_name_other_axes_and_leave_flows_out() {
-    let text = TEXT.replacen(
+    let text = file().replacen(
         "values = [\"fifo\", \"fq\"]",
         "values = [{ label = \"fifo\", kind = \"fifo\", limit = \"$limit\" }, \"fq\"]\n[[axis]]\nname = \"others\"\nvalues = [0, 2]",
         1,

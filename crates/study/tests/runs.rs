@@ -1,15 +1,10 @@
 //! Figures over the runs of a study: totals, quantiles, shares with their bounds, published quartiles, and what runs draw.
+mod support;
+
 use narrows_study::{Cell, Level, Report, Study};
+use support::Base;
 
-const TEXT: &str = r#"
-figure = "table 8"
-title = "a test"
-source = "nowhere"
-quick = { runs = 1 }
-default = { runs = 5 }
-full = { runs = 9 }
-
-[[axis]]
+const REST: &str = r#"[[axis]]
 name = "path"
 total = "all paths"
 values = [{ label = "near", rtt = "10ms" }, { label = "far", rtt = "100ms" }]
@@ -25,17 +20,6 @@ within = 0.1
 name = "rtt"
 near = "$path.rtt"
 within = 0.05
-
-[scenario]
-duration = "10s"
-[[scenario.hop]]
-name = "link"
-rate = "$rate"
-queue = "$queue"
-[[scenario.flow]]
-name = "bulk"
-rtt = "$rtt"
-route = ["link"]
 
 [[metric]]
 name = "use"
@@ -66,8 +50,13 @@ at = { queue = "fifo" }
 use = 30
 "#;
 
+/// The study's file.
+fn file() -> String {
+    Base { figure: "table 8", runs: [5, 9], flow: "rtt = \"$rtt\"", ..Base::default() }.study(REST)
+}
+
 fn study() -> Study {
-    Study::parse(TEXT, "test.toml").expect("a study")
+    Study::parse(&file(), "test.toml").expect("a study")
 }
 
 /// In every cell five runs of 10, 20, 30, 40, 50; far over fq they are 60 to 100. The last run of each cell has no `late`.
@@ -112,7 +101,7 @@ fn published_quartiles_are_three_figures() {
 fn a_run_without_a_figure_is_beyond_every_quantile() {
     let late = |study: &Study| reported(study, |report| report.rows()[0].entries[1].measured);
     assert_eq!(late(&study()), Some(4.0), "the fourth of five");
-    let strict = Study::parse(&TEXT.replace("quantile = 0.8", "quantile = 0.81"), "test.toml").expect("a study");
+    let strict = Study::parse(&file().replace("quantile = 0.8", "quantile = 0.81"), "test.toml").expect("a study");
     assert_eq!(late(&strict), None);
 }
 
@@ -134,7 +123,7 @@ fn each_run_draws_its_path_and_cells_meet_the_same() {
     let text = |cell, seed| of(cell, seed).to_toml();
     assert_ne!(text(0, 1).replace("seed = 1", ""), text(0, 2).replace("seed = 2", ""));
     let wrong = |from: &str, to: &str| {
-        let study = Study::parse(&TEXT.replacen(from, to, 1), "test.toml");
+        let study = Study::parse(&file().replacen(from, to, 1), "test.toml");
         match study.and_then(|study| study.cells(Level::Quick)?[0].scenario(1)) {
             Err(error) => error.to_string(),
             Ok(_) => String::new(),

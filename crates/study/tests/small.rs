@@ -1,34 +1,17 @@
 //! A small study from its file to its sheet, with results made up by hand.
-use narrows_scenario::result::summary::{FlowSummary, HopSummary, Summary};
+mod support;
+
+use narrows_scenario::result::summary::FlowSummary;
 use narrows_scenario::{Rtt, RunResult, Series};
 use narrows_study::{Level, Study};
+use support::Base;
 
-const TEXT: &str = r#"
-figure = "table 7"
-title = "a test"
-source = "nowhere"
-quick = { runs = 1, duration = "1s" }
-default = { runs = 2 }
-full = { runs = 9 }
-
-[[axis]]
+const REST: &str = r#"[[axis]]
 name = "rate"
 values = [{ label = "slow", value = "1mbit" }, { label = "fast", value = "2mbit" }]
 [[axis]]
 name = "queue"
 values = ["fifo", { label = "long", kind = "fifo", limit = "50p" }]
-
-[scenario]
-duration = "10s"
-[[scenario.hop]]
-name = "link"
-rate = "$rate.value"
-queue = "$queue"
-[[scenario.flow]]
-name = "bulk"
-count = 2
-rtt = "20ms"
-route = ["link"]
 
 [[metric]]
 name = "use"
@@ -63,19 +46,29 @@ at = { queue = "long" }
 text = "longer"
 "#;
 
+/// The study's file.
+fn file() -> String {
+    Base {
+        figure: "table 7",
+        quick: "runs = 1, duration = \"1s\"",
+        rate: "$rate.value",
+        flow: "count = 2\nrtt = \"20ms\"",
+        ..Base::default()
+    }
+    .study(REST)
+}
+
 fn study() -> Study {
-    Study::parse(TEXT, "test.toml").expect("a study")
+    Study::parse(&file(), "test.toml").expect("a study")
 }
 
 fn result(utilisation: f64) -> RunResult {
-    let hop = HopSummary { name: "link".into(), utilisation, ..Default::default() };
+    let mut result = support::result(utilisation);
     let flow = |n: u32| FlowSummary { name: format!("bulk.{n}"), goodput_mbit: f64::from(n + 1), ..Default::default() };
+    result.summary.flows = vec![flow(0), flow(1)];
     let points = vec![(0.5, 9.0), (1.5, 7.0), (2.5, 4.0), (3.5, 1.0)];
-    RunResult {
-        summary: Summary { hops: vec![hop], flows: vec![flow(0), flow(1)], ..Default::default() },
-        series: vec![Series { source: "flow:bulk.0".into(), metric: "rtt_ms".into(), points }],
-        cdfs: vec![],
-    }
+    result.series = vec![Series { source: "flow:bulk.0".into(), metric: "rtt_ms".into(), points }];
+    result
 }
 
 #[test]
@@ -101,7 +94,7 @@ fn several_runs_of_a_cell_are_independent_draws() {
     assert!(!drawn(&study(), 1).0, "a single run is the file's");
     let (differs, rtt) = drawn(&study(), 2);
     assert!(differs && matches!(rtt, Rtt::Uniform(..)), "{rtt:?}");
-    let as_written = Study::parse(&TEXT.replacen("[[axis]]", "as_written = true\n[[axis]]", 1), "test.toml");
+    let as_written = Study::parse(&file().replacen("[[axis]]", "as_written = true\n[[axis]]", 1), "test.toml");
     assert!(!drawn(&as_written.expect("a study"), 2).0, "flows that start together on purpose stay together");
 }
 
@@ -130,7 +123,8 @@ fn published_stands_beside_measured() {
     let score = report.score(&narrows_study::rule("cocoa").expect("it parses").expect("there is one"));
     assert_eq!((score.met, score.published), (2, 4), "both goodputs of 2 flows are below 3: {:?}", score.missed);
     assert_eq!(score.missed[1], "table 7, slow, long: use 50.0, measured 80.0");
-    let uncounted = TEXT.replacen("at = { rate = \"slow\" }\nuse", "at = { rate = \"slow\" }\nscored = false\nuse", 1);
+    let uncounted =
+        file().replacen("at = { rate = \"slow\" }\nuse", "at = { rate = \"slow\" }\nscored = false\nuse", 1);
     let uncounted = Study::parse(&uncounted, "test.toml").expect("a study");
     let uncounted = uncounted.report(&cells, &values, &drawn);
     let score = uncounted.score(&narrows_study::rule("cocoa").expect("it parses").expect("there is one"));
@@ -149,8 +143,8 @@ fn published_stands_beside_measured() {
 #[test]
 fn what_is_wrong_with_a_study_is_said() {
     let broken = |from: &str, to: &str| {
-        assert!(TEXT.contains(from), "{from}");
-        match Study::parse(&TEXT.replacen(from, to, 1), "test.toml") {
+        assert!(file().contains(from), "{from}");
+        match Study::parse(&file().replacen(from, to, 1), "test.toml") {
             Err(error) => error.to_string(),
             Ok(study) => study.cells(Level::Quick).and_then(|cells| cells[0].scenario(1)).expect_err(to).to_string(),
         }
