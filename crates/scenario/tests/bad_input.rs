@@ -134,33 +134,8 @@ const CASES: &[(&str, &str, &str)] = &[
     (r#"delay = "1ms""#, r#"delay = "2h""#, r#"S.toml:13: delay cannot be "7200s"; allowed: 0ms ..= 3600s"#),
     (
         r#"delay = "1ms""#,
-        "delay = []",
-        r#"S.toml:13: delay has no steps; allowed: at least { at = "0s", delay = "10ms" }"#,
-    ),
-    (
-        r#"delay = "1ms""#,
-        r#"delay = [{ at = "1s", delay = "1ms" }]"#,
-        r#"S.toml:13: the first step of delay is at "1s"; allowed: "0s""#,
-    ),
-    (
-        r#"delay = "1ms""#,
-        "delay = [\n  { at = \"0s\", delay = \"1ms\" },\n  { at = \"5s\", delay = \"2ms\" },\n  { at = \"4s\", delay = \"3ms\" },\n]",
-        r#"S.toml:16: at cannot be "4s" after "5s"; allowed: times that increase"#,
-    ),
-    (
-        r#"delay = "1ms""#,
         "delay = [\n  { at = \"0s\", delay = \"1ms\" },\n  { at = \"5s\", delay = \"61min\" },\n]",
         r#"S.toml:15: delay cannot be "3660s"; allowed: 0ms ..= 3600s"#,
-    ),
-    (
-        r#"delay = "1ms""#,
-        r#"delay = [{ at = "0s", rate = "1mbit" }]"#,
-        r#"S.toml:13: unknown key "rate" in this step of delay; allowed: at, delay"#,
-    ),
-    (
-        r#"delay = "1ms""#,
-        r#"delay = ["1ms"]"#,
-        r#"S.toml:13: delay in [[hop]] cannot be "1ms"; allowed: { at = "0s", delay = "10ms" }"#,
     ),
     (
         "delay = \"1ms\"\nqueue",
@@ -303,21 +278,6 @@ const CASES: &[(&str, &str, &str)] = &[
     (r#"kind = "tcp""#, r#"kind = "sctp""#, r#"S.toml:35: unknown transport "sctp"; allowed: tcp, quic, udp"#),
     (
         r#"rate = "10mbit""#,
-        "rate = []",
-        r#"S.toml:22: rate has no steps; allowed: at least { at = "0s", rate = "20mbit" }"#,
-    ),
-    (
-        r#"rate = "10mbit""#,
-        r#"rate = [{ at = "1s", rate = "1mbit" }]"#,
-        r#"S.toml:22: the first step of rate is at "1s"; allowed: "0s""#,
-    ),
-    (
-        r#"rate = "10mbit""#,
-        "rate = [\n  { at = \"0s\", rate = \"1mbit\" },\n  { at = \"5s\", rate = \"2mbit\" },\n  { at = \"5s\", rate = \"3mbit\" },\n]",
-        r#"S.toml:25: at cannot be "5s" after "5s"; allowed: times that increase"#,
-    ),
-    (
-        r#"rate = "10mbit""#,
         "rate = [\n  { at = \"0s\", rate = \"0bit\" },\n  { at = \"5s\", rate = \"2mbit\" },\n]",
         r#"S.toml:23: rate cannot be "0bit" at the start; allowed: 1bit ..= 1000gbit (a later step may be 0: an outage)"#,
     ),
@@ -325,16 +285,6 @@ const CASES: &[(&str, &str, &str)] = &[
         r#"rate = "10mbit""#,
         "rate = [\n  { at = \"0s\", rate = \"1mbit\" },\n  { at = \"5s\", rate = \"0mbit\" },\n]",
         r#"S.toml:24: rate cannot stay "0bit" for ever; allowed: an outage that a later step ends"#,
-    ),
-    (
-        r#"rate = "10mbit""#,
-        r#"rate = [{ at = "0s", speed = "1mbit" }]"#,
-        r#"S.toml:22: unknown key "speed" in this step of rate; allowed: at, rate"#,
-    ),
-    (
-        r#"rate = "10mbit""#,
-        r#"rate = ["1mbit"]"#,
-        r#"S.toml:22: rate in [[hop]] cannot be "1mbit"; allowed: { at = "0s", rate = "20mbit" }"#,
     ),
     (
         r#"rate = "10mbit""#,
@@ -520,22 +470,68 @@ fn nothing_is_wrong_with_the_base() {
 
 #[test]
 fn each_mistake_has_its_message() {
-    let mut wrong = String::new();
-    for (old, new, expected) in CASES {
-        assert_eq!(GOOD.matches(old).count(), 1, "{old:?} stands once in the base");
-        let text = GOOD.replace(old, new);
-        let expected = expected
-            .replace("QUEUES", &QueueConfig::NAMES.join(", "))
-            .replace("CONTROLLERS", &ControllerConfig::NAMES.join(", "));
-        let got = match Scenario::parse(&text, "S.toml", Path::new("/nowhere")) {
-            Ok(_) => "it was accepted".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        if got != expected {
-            wrong += &format!("{old} -> {new}\n  expected {expected}\n  got      {got}\n");
+    let wrong: String = CASES.iter().filter_map(|(old, new, expected)| wrong(old, new, expected)).collect();
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// Rates and delays that change have the same steps, and the same mistakes.
+#[test]
+fn each_mistake_in_a_step_has_its_message() {
+    let mut all = String::new();
+    // The key, its value in the base and the line where that is; a value for each step; the value in messages; another key.
+    for (key, base, line, [first, second, third], example, other) in [
+        ("delay", "1ms", 13, ["1ms", "2ms", "3ms"], "10ms", "rate"),
+        ("rate", "10mbit", 22, ["1mbit", "2mbit", "3mbit"], "20mbit", "speed"),
+    ] {
+        let step = |at: &str, value: &str| format!("{{ at = \"{at}\", {key} = \"{value}\" }}");
+        let (zero, five) = (step("0s", first), step("5s", second));
+        for (value, at_line, message) in [
+            ("[]".to_owned(), line, format!("{key} has no steps; allowed: at least {}", step("0s", example))),
+            (
+                format!("[{}]", step("1s", first)),
+                line,
+                format!("the first step of {key} is at \"1s\"; allowed: \"0s\""),
+            ),
+            (
+                format!("[\n  {zero},\n  {five},\n  {},\n]", step("5s", third)),
+                line + 3,
+                "at cannot be \"5s\" after \"5s\"; allowed: times that increase".to_owned(),
+            ),
+            (
+                format!("[\n  {zero},\n  {five},\n  {},\n]", step("4s", third)),
+                line + 3,
+                "at cannot be \"4s\" after \"5s\"; allowed: times that increase".to_owned(),
+            ),
+            (
+                format!("[{{ at = \"0s\", {other} = \"{first}\" }}]"),
+                line,
+                format!("unknown key \"{other}\" in this step of {key}; allowed: at, {key}"),
+            ),
+            (
+                format!("[\"{first}\"]"),
+                line,
+                format!("{key} in [[hop]] cannot be \"{first}\"; allowed: {}", step("0s", example)),
+            ),
+        ] {
+            let (old, new) = (format!("{key} = \"{base}\""), format!("{key} = {value}"));
+            all.extend(wrong(&old, &new, &format!("S.toml:{at_line}: {message}")));
         }
     }
-    assert!(wrong.is_empty(), "\n{wrong}");
+    assert!(all.is_empty(), "\n{all}");
+}
+
+/// What is wrong if the base with `new` for `old` is not refused with this message.
+fn wrong(old: &str, new: &str, expected: &str) -> Option<String> {
+    assert_eq!(GOOD.matches(old).count(), 1, "{old:?} stands once in the base");
+    let text = GOOD.replace(old, new);
+    let expected = expected
+        .replace("QUEUES", &QueueConfig::NAMES.join(", "))
+        .replace("CONTROLLERS", &ControllerConfig::NAMES.join(", "));
+    let got = match Scenario::parse(&text, "S.toml", Path::new("/nowhere")) {
+        Ok(_) => "it was accepted".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    (got != expected).then(|| format!("{old} -> {new}\n  expected {expected}\n  got      {got}\n"))
 }
 
 #[test]
