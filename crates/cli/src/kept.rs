@@ -1,15 +1,17 @@
 //! Finished runs of a command that takes long: an index that says which runs need not be made again.
 //!
-//! A run is known by a digest of the program's version and of everything that decides its result. A line is added as soon as
-//! a run is finished, so that a command that was stopped, however it was stopped, can go on.
+//! A run is known by a digest of the program and of everything that decides its result. The program is the bytes of its own
+//! file, not its version: one that was built from changed sources has the same version, and would not make the same runs. A line
+//! is added as soon as a run is finished, so that a command that was stopped, however it was stopped, can go on.
 use crate::failure::Failure;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Write as _;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 /// A line of the index.
 #[derive(Serialize, Deserialize)]
@@ -29,17 +31,56 @@ struct State {
     file: File,
 }
 
-/// By what a run is known: FNV-1a over the program's version and what decides its result.
+/// By what a run is known: FNV-1a over the program and what decides its result.
 pub(crate) fn key<'a>(decisive: impl IntoIterator<Item = &'a str>) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for (n, part) in std::iter::once(env!("CARGO_PKG_VERSION")).chain(decisive).enumerate() {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    key_of(PROGRAM.get_or_init(program), decisive)
+}
+
+fn key_of<'a>(program: &'a str, decisive: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hash = OFFSET;
+    for (n, part) in std::iter::once(program).chain(decisive).enumerate() {
         let separator = if n == 0 { "" } else { "\n" };
         for byte in separator.bytes().chain(part.bytes()) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
         }
     }
     format!("{hash:016x}")
 }
+
+/// What this program is. One that cannot read its own file takes no run from another process.
+fn program() -> String {
+    let digest = own_file().and_then(digest).unwrap_or_else(|_| RandomState::new().hash_one(()));
+    format!("{digest:016x}")
+}
+
+/// The file that runs: where there is `/proc`, that one even if another has taken its name since.
+fn own_file() -> io::Result<File> {
+    File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))
+}
+
+/// As FNV-1a, but eight bytes at a time, since a program may have a hundred megabytes. No step loses anything, so two files that
+/// differ in one place never have the same digest.
+fn digest(mut file: impl Read) -> io::Result<u64> {
+    let (mut hash, mut length, mut part) = (OFFSET, 0, Vec::new());
+    while file.by_ref().take(PART).read_to_end(&mut part)? > 0 {
+        length += part.len() as u64;
+        for word in part.chunks(8) {
+            let mut bytes = [0; 8];
+            bytes[..word.len()].copy_from_slice(word);
+            hash = (hash ^ u64::from_le_bytes(bytes)).wrapping_mul(PRIME);
+            hash ^= hash >> 32;
+        }
+        part.clear();
+    }
+    Ok((hash ^ length).wrapping_mul(PRIME))
+}
+
+/// FNV-1a's.
+const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0100_0000_01b3;
+/// Bytes read at a time: whole words.
+const PART: u64 = 1 << 16;
 
 /// The runs that the text of an index names. A line that was cut off is a run that is made again.
 pub(crate) fn parse(text: &[u8]) -> HashMap<String, serde_json::Value> {
@@ -96,6 +137,23 @@ mod tests {
             assert!(keys[..n].iter().all(|other| other != one), "{keys:?}");
         }
         assert_eq!(keys[0], key(["a", "b"]));
+        assert_ne!(key_of("one program", ["a"]), key_of("another", ["a"]));
+    }
+
+    #[test]
+    fn a_program_is_every_byte_of_its_file() {
+        assert_eq!(program(), program(), "it can be read");
+        let file: Vec<u8> = (0..PART as usize + 13).map(|n| (n % 251) as u8).collect();
+        let all = digest(&file[..]).unwrap();
+        for place in [0, 8, PART as usize - 1, PART as usize, file.len() - 1] {
+            let mut other = file.clone();
+            other[place] ^= 1;
+            assert_ne!(digest(&other[..]).unwrap(), all, "byte {place}");
+        }
+        // A zero at the end is a byte, too.
+        assert_ne!(digest(&[&file[..], &[0]].concat()[..]).unwrap(), all);
+        // However it comes.
+        assert_eq!(digest((&file[..99]).chain(&file[99..])).unwrap(), all);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! `narrows reproduce PAPER`: what is printed and written, and that a stopped one goes on.
-use crate::support::{Place, text};
+use crate::support::{Place, json, text};
 use serde_json::Value;
 use std::fs;
+use std::io::Write as _;
+use std::process::Command;
 
 const SMALL: [&str; 5] = ["reproduce", "cocoa", "--figure", "text: 1 ms", "--quick"];
 
@@ -46,6 +48,33 @@ fn finished_runs_are_not_made_again_and_jobs_change_nothing() {
     let again =
         fs::read_to_string(&kept).expect("the finished runs").lines().filter(|line| line.ends_with('}')).count();
     assert!((9..=12).contains(&again), "{again}");
+}
+
+#[test]
+fn a_program_that_was_built_again_makes_all_runs_anew() {
+    let place = Place::new("reproduce_rebuilt");
+    let args = [&SMALL[..4], &["--runs", "2", "--json", "--out", "out", "--force"]].concat();
+    let first = place.ok(&args);
+    let kept = place.path("out/runs.jsonl");
+    // Figures that no run gives, so that it shows which are taken.
+    let doctored: String = fs::read_to_string(&kept)
+        .expect("the finished runs")
+        .lines()
+        .map(|line| {
+            let mut run = json(line);
+            run["values"].as_array_mut().expect("figures").iter_mut().for_each(|value| *value = 1e6.into());
+            format!("{run}\n")
+        })
+        .collect();
+    fs::write(&kept, &doctored).expect("the finished runs");
+    let rebuilt = place.path("narrows");
+    fs::copy(env!("CARGO_BIN_EXE_narrows"), &rebuilt).expect("a copy of the program");
+    // The loader does not read what lies behind the last section.
+    fs::OpenOptions::new().append(true).open(&rebuilt).and_then(|mut file| file.write_all(b"x")).expect("another file");
+    let output = Command::new(&rebuilt).args(&args).current_dir(place.path("")).output().expect("it starts");
+    assert_eq!(text(&output.stdout), first, "{}", text(&output.stderr));
+    fs::write(&kept, &doctored).expect("the finished runs");
+    assert_ne!(place.ok(&args), first, "the same program takes them");
 }
 
 #[test]
