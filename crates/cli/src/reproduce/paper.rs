@@ -84,6 +84,7 @@ pub(crate) fn list() -> Result<(), Failure> {
     out += "narrows reproduce live: the simulator beside this kernel's TCP in real time\n";
     for paper in narrows_study::papers() {
         out += &format!("narrows reproduce {paper}\n");
+        let (mut figures, mut about) = (Vec::new(), Vec::new());
         for study in narrows_study::studies(paper).map_err(Failure::other)? {
             let count = |level| {
                 Ok::<u64, Failure>(
@@ -91,10 +92,18 @@ pub(crate) fn list() -> Result<(), Failure> {
                 )
             };
             let (default, full) = (count(Level::Default)?, count(Level::Full)?);
-            out += &format!("  {:<10} {}: {default} runs, --full {full}\n", study.figure, study.title);
+            about.push(format!("{}: {default} runs, --full {full}", study.title));
+            figures.push(study.figure);
         }
+        out += &columns(&figures, &about);
     }
     term::print(&out)
+}
+
+/// Two columns, the first as wide as its longest name.
+fn columns(names: &[String], about: &[String]) -> String {
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    names.iter().zip(about).map(|(name, about)| format!("  {name:<width$}  {about}\n")).collect()
 }
 
 /// Runs the command for a paper.
@@ -287,4 +296,19 @@ fn write_out(output: &Output, title: &str, sheets: &[Sheet], json: &serde_json::
     output.write(RUNS, output.index()?)?;
     let folder = Path::new(narrows_report::FIGURES);
     sheet::drawings(title, sheets).iter().try_for_each(|(name, svg)| output.write(folder.join(name), svg))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_the_longest_name() {
+        let names = ["figure 1", "figures 3 and 4, 16 flows", "§ 5"].map(str::to_owned);
+        let about = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(
+            columns(&names, &about),
+            "  figure 1                   a\n  figures 3 and 4, 16 flows  b\n  § 5                        c\n"
+        );
+    }
 }
