@@ -3,11 +3,10 @@ use super::block::Block;
 use super::outcome::{Figures, Mismatch, rewritten, says};
 use crate::support::{Place, text};
 use narrows_scenario::Scenario;
-use std::fs;
+use std::fs::{self, File};
 use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Mutex;
 use std::time::Duration;
 
 /// What became of a block that is not wrong.
@@ -33,8 +32,16 @@ case "$*" in
 esac
 "#;
 
-/// Held by blocks that need more of the machine than the program.
-static MACHINE: Mutex<()> = Mutex::new(());
+/// Held by blocks that need more of the machine than the program: the ports that they name are the machine's, so pages and
+/// checkouts whose tests run at the same time take turns.
+fn machine() -> File {
+    let path = std::env::temp_dir().join("narrows-docs.lock");
+    // Another user's file can be locked without being written.
+    let file =
+        File::open(&path).or_else(|_| File::options().create(true).append(true).open(&path)).expect("a lock file");
+    file.lock().expect("a lock");
+    file
+}
 
 /// Seconds that one command may take.
 const LIMIT: &str = "900";
@@ -60,7 +67,7 @@ impl Session {
         }
         let needs = block.option("needs").unwrap_or_default().split(',').filter(|need| !need.is_empty());
         // Real programs have ports, and their figures want the processor: one block at a time.
-        let _alone = block.option("needs").map(|_| MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        let _alone = block.option("needs").map(|_| machine());
         if let Some(missing) = needs.into_iter().find(|need| !self.has(need)) {
             return Ok(Step::Lacks(missing.to_string()));
         }
