@@ -6,7 +6,7 @@
 //! [`FairQueuingDetector::drives`]. Adding one is a file in `detector/` and a line in the registry below.
 use crate::congestion::{Fate, PathHint, Sent, Split};
 use crate::params::Params;
-use crate::rate::Rate;
+use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::Time;
 
@@ -86,6 +86,10 @@ pub trait FairQueuingDetector: Sized {
     fn drives(&self) -> Option<Rate> {
         None
     }
+    /// The most that it lets be in flight for now, below the controller's window; `None`: it leaves the window alone.
+    fn inflight_limit(&self) -> Option<Bytes> {
+        None
+    }
     /// What the path was seen to carry, for the controller that goes on after a measurement.
     fn measured(&self) -> Option<Rate> {
         None
@@ -150,6 +154,11 @@ macro_rules! detectors {
             /// See [`FairQueuingDetector::drives`].
             pub fn drives(&self) -> Option<Rate> {
                 match self { $( Detector::$Type(d) => d.drives(), )* }
+            }
+
+            /// See [`FairQueuingDetector::inflight_limit`].
+            pub fn inflight_limit(&self) -> Option<Bytes> {
+                match self { $( Detector::$Type(d) => d.inflight_limit(), )* }
             }
 
             /// See [`FairQueuingDetector::measured`].

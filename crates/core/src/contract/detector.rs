@@ -102,6 +102,9 @@ impl<D: FairQueuingDetector> Model<D> {
         ensure(verdict == self.twin.verdict(), || "the same events give other verdicts".into())?;
         ensure(split == self.twin.split(), || "the same events give other splits".into())?;
         ensure(self.subject.next_timer() == self.twin.next_timer(), || "the same events give other timers".into())?;
+        ensure(self.subject.inflight_limit() == self.twin.inflight_limit(), || {
+            "the same events give other limits".into()
+        })?;
         ensure((0.0..=1.0).contains(&verdict.confidence), || format!("a confidence of {}", verdict.confidence))?;
         let [first, second] = split.shares;
         let is_share = |share: f64| (0.0..=1.0).contains(&share);

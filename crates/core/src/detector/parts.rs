@@ -2,3 +2,4 @@
 pub mod alternation;
 pub mod line;
 pub mod ramp;
+pub mod response;

@@ -23,11 +23,17 @@
 //! the service is fair both receive alike, so that nearly all losses are the dominant one's. Losses come in clusters, and so an
 //! interval's sum is bounded.
 //!
-//! Blind spot: a queue on the way of the acknowledgments delays both subflows alike and speaks for a shared queue.
+//! **Only the connection's own queue speaks for a shared one.** A queue that others make on the way of the acknowledgments delays both
+//! subflows alike, and random losses hit both in proportion, as a shared bottleneck would. So the test experiments: where there
+//! is a queue it leaves an eighth less in flight for an interval, at random, and sees whether the delay follows
+//! ([`super::parts::response`]). Delays count against fair queuing as far as the queue is the connection's own, which its
+//! acknowledgments' part of a queue on their way is not. Losses without a queue of its own count for fair queuing only.
 use super::parts::alternation::{Alternation, Interval};
-use super::parts::line::{Line, SAMPLES};
+use super::parts::line::{Fit, Line, SAMPLES};
+use super::parts::response::Response;
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
+use crate::rate::Bytes;
 use crate::rng::Rng;
 use crate::time::{Span, Time};
 
@@ -48,6 +54,9 @@ params! {
         pub packets: u32 = 24, from 8, to 10_000;
         /// The lowest mean RTT of an interval is that of so much time.
         pub memory: Span = Span::s(10), from Span::ms(100), to Span::s(600);
+        /// Part by which it lowers what is in flight, at random intervals, to see whether the delay follows; 0: never, and any
+        /// delay counts as the connection's own.
+        pub probe: f64 = 0.125, from 0.0, to 0.5;
     }
 }
 
@@ -57,12 +66,17 @@ pub struct Sequential {
     mss: u64,
     bound: f64,
     alternation: Alternation,
+    response: Response,
     lines: [[Line; 2]; KEPT],
     /// Intervals judged.
     judged: u64,
     /// Lowest mean RTT of an interval, of this half of the memory and the one before, s.
     base: [Option<f64>; 2],
     base_turns: Time,
+    /// Was there a queue in the interval judged last?
+    queues: bool,
+    /// Losses at times when no queue was seen to be the connection's own.
+    unexplained: Unexplained,
     /// Sum of the log-likelihood ratios.
     score: f64,
     verdict: Verdict,
@@ -75,9 +89,20 @@ const KEPT: usize = 16;
 /// How far beyond its bound the sum may go, in bounds: what contrary evidence has to undo.
 const HEADROOM: f64 = 1.5;
 /// Packets' times of waiting that a fair scheduler's quanta may cause.
-const GRANULES: f64 = 8.0;
+const GRANULES: f64 = 4.0;
+/// A delay of fewer packet times than this is no queue, nor one of fewer standard deviations of single packets from their line.
+const FEW: f64 = 2.0;
+/// The connection's own part of a queue that is not the bottleneck's: its acknowledgments take part in a queue on their way.
+const ACK_PART: f64 = 0.2;
+/// How many times the part beyond that counts: other flows' packets wait in the same queue.
+const OTHERS: f64 = 4.0;
 /// What an interval of so small a queue speaks for a shared one at most.
 const CHANCE: f64 = 0.1;
+/// What a loss counts without a queue of the connection's own. A sum that cannot fall below zero rises above x by chance with
+/// probability e⁻ˣ each time that it starts; with half the evidence that is e⁻²ˣ.
+const CAUTION: f64 = 0.5;
+/// Most that such losses add up to.
+const UNEXPLAINED: f64 = 10.0;
 /// Part of a queue's delay that may differ for other reasons.
 const SLACK: f64 = 0.02;
 /// What the dominant subflow's part of all losses is at most where the service is fair.
@@ -88,16 +113,19 @@ const AT_WORK: f64 = 0.5;
 impl FairQueuingDetector for Sequential {
     type Params = SequentialParams;
 
-    fn new(p: &SequentialParams, path: &PathHint, now: Time, _rng: Rng) -> Sequential {
+    fn new(p: &SequentialParams, path: &PathHint, now: Time, rng: Rng) -> Sequential {
         Sequential {
             p: p.clone(),
             mss: path.mss.0.max(1),
             bound: libm::log((1.0 - p.error) / p.error),
             alternation: Alternation::new(p.dominant, true, now, p.shortest),
+            response: Response::new(p.probe, rng),
             lines: [[Line::default(); 2]; KEPT],
             judged: 0,
             base: [None; 2],
             base_turns: now + p.memory,
+            queues: false,
+            unexplained: Unexplained(0.0),
             score: 0.0,
             verdict: Verdict::NONE,
             decided: now,
@@ -106,6 +134,7 @@ impl FairQueuingDetector for Sequential {
 
     fn on_sent(&mut self, event: &Sent) {
         self.alternation.on_sent(event);
+        self.response.on_sent(event);
     }
 
     fn on_fate(&mut self, event: &Fate) {
@@ -127,6 +156,7 @@ impl FairQueuingDetector for Sequential {
         }
         let length = self.next_length(now);
         self.alternation.next(now, length);
+        self.response.next(self.queues, self.mss);
         self.lines[(self.alternation.begun() - 1) as usize % KEPT] = [Line::default(); 2];
         if now >= self.base_turns {
             // Two halves of the memory: the lowest of the older one is forgotten.
@@ -142,6 +172,10 @@ impl FairQueuingDetector for Sequential {
 
     fn split(&self) -> Split {
         self.alternation.split()
+    }
+
+    fn inflight_limit(&self) -> Option<Bytes> {
+        self.response.limit()
     }
 
     fn verdict(&self) -> Verdict {
@@ -181,22 +215,30 @@ impl Sequential {
             }
             if let Some(&interval) = self.alternation.before(n) {
                 let lines = self.lines[self.judged as usize % KEPT];
-                self.weigh(&interval, &lines, end.since(interval.start).as_secs_f64(), now);
+                let length = end.since(interval.start).as_secs_f64();
+                self.learn_base(&lines);
+                let view = self.view(&interval, &lines, length);
+                let few = view.as_ref().map_or(0.0, View::few);
+                self.queues = view.as_ref().is_some_and(|view| view.queue > few);
+                self.response.learn(n, view.as_ref().map(|view| (view.mean, view.queue)), few);
+                self.weigh(&interval, view, now);
             }
             self.judged += 1;
         }
     }
 
-    fn weigh(&mut self, interval: &Interval, lines: &[Line; 2], length: f64, now: Time) {
-        self.learn_base(lines);
+    fn weigh(&mut self, interval: &Interval, view: Option<View>, now: Time) {
         if interval.limited {
             return;
         }
         let lossless = interval.lost == [0, 0];
-        let delays = self.weigh_delays(interval, lines, length).unwrap_or(0.0);
+        let delays = view.as_ref().map_or(0.0, |view| self.weigh_delays(view));
+        let losses = weigh_losses(interval, self.mss);
+        let is_own = view.as_ref().is_some_and(|view| self.is_own(view));
+        let losses = if is_own { losses } else { self.unexplained.add(losses) };
         let delays = if lossless { delays } else { delays.max(0.0) };
         let most = self.p.weight * self.bound;
-        let evidence = (delays + weigh_losses(interval, self.mss)).clamp(-most, most);
+        let evidence = (delays + losses).clamp(-most, most);
         let far = HEADROOM * self.bound;
         self.score = (self.score + evidence).clamp(-far, far);
         let finding = match (self.verdict.finding, self.score) {
@@ -224,13 +266,28 @@ impl Sequential {
         self.base[0] = means.chain(self.base[0]).min_by(f64::total_cmp);
     }
 
-    fn weigh_delays(&self, interval: &Interval, lines: &[Line; 2], length: f64) -> Option<f64> {
+    /// An interval's delays; `None` where there are too few samples.
+    fn view(&self, interval: &Interval, lines: &[Line; 2], length: f64) -> Option<View> {
         let more = lines[interval.dominant].fit(length / 2.0)?;
         let less = lines[1 - interval.dominant].fit(length / 2.0)?;
         let base = self.base.into_iter().flatten().min_by(f64::total_cmp)?;
+        let mean = (more.mean + less.mean) / 2.0;
         let queue = (more.mean.max(less.mean) - base).max(0.0);
         let delivered = (interval.delivered[0] + interval.delivered[1]) as f64;
         let packet = length * self.mss as f64 / delivered.max(self.mss as f64);
+        Some(View { more, less, mean, queue, packet, length })
+    }
+
+    /// Is there a queue that becomes shorter when less is sent?
+    fn is_own(&self, view: &View) -> bool {
+        view.queue >= view.few() && self.response.own_part() > 0.0
+    }
+
+    fn weigh_delays(&self, view: &View) -> f64 {
+        let View { more, less, queue, packet, length, .. } = *view;
+        if queue < view.few() {
+            return 0.0;
+        }
         let floor = packet * packet + SLACK * SLACK * queue * queue;
         let rise = 2.0 * (2.0 * self.p.dominant - 1.0) * length;
         let slope = (more.slope - less.slope) * length;
@@ -247,12 +304,55 @@ impl Sequential {
         };
         let for_fair = ratio(queue);
         if for_fair >= 0.0 {
-            return Some(for_fair);
+            return for_fair;
         }
-        let for_shared = ratio((queue - GRANULES * packet).max(0.0)).min(0.0);
-        // As long as fair queuing is not found, what comes of chance must not add up to it.
-        let least = if self.verdict.finding == Finding::Fair { 0.0 } else { for_fair.max(-CHANCE) };
-        Some(for_shared.min(least))
+        let own = (OTHERS * (self.response.own_part() - ACK_PART)).clamp(0.0, 1.0);
+        let for_shared = ratio((own * queue - (GRANULES * packet).max(view.few())).max(0.0)).min(0.0);
+        // As long as fair queuing is not found, chance must not add up to it. Nor must it add up to a shared queue.
+        let found = self.verdict.finding == Finding::Fair;
+        let chance = if found { 0.0 } else { for_fair.max(-CHANCE).max(-self.score.max(0.0)) };
+        for_shared.min(chance)
+    }
+}
+
+/// What an interval's delays show, s.
+#[derive(Clone, Copy)]
+struct View {
+    /// The line of the dominant subflow.
+    more: Fit,
+    /// The line of the other one.
+    less: Fit,
+    /// The mean RTT.
+    mean: f64,
+    /// How much of the higher mean RTT is waiting.
+    queue: f64,
+    /// The time from packet to packet.
+    packet: f64,
+    length: f64,
+}
+
+impl View {
+    /// What is less than this is no queue.
+    fn few(&self) -> f64 {
+        FEW * self.packet.max(self.scatter())
+    }
+
+    /// How much single packets' RTTs differ from their line.
+    fn scatter(&self) -> f64 {
+        libm::sqrt(self.more.residual.max(self.less.residual))
+    }
+}
+
+/// Evidence from losses that may be random. Random losses hit both subflows in proportion to what they send, as in a shared queue, so
+/// these losses speak for fair queuing or not at all: their sum never falls below zero (Page's cumulative sum).
+struct Unexplained(f64);
+
+impl Unexplained {
+    /// How much the sum changes.
+    fn add(&mut self, evidence: f64) -> f64 {
+        let before = self.0;
+        self.0 = (self.0 + CAUTION * evidence).clamp(0.0, UNEXPLAINED);
+        self.0 - before
     }
 }
 

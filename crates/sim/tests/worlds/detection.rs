@@ -1,5 +1,6 @@
 //! Fair queuing, looked for by connections of two subflows.
 use crate::harness::{expect, flow, hop, run_text, series, values};
+use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_scenario::RunResult;
 use narrows_scenario::result::summary::Verdicts;
@@ -122,6 +123,65 @@ fn regression_delays_of_acknowledgments_that_vary_are_no_shared_queue() {
     );
     let v = verdicts(&result);
     assert!(v.wrong == 0.0 && v.right > 0.9, "{v:?}");
+}
+
+/// One connection under the sequential test for 30 s, over a hop and a way back, and what else uses the latter.
+fn over_a_way_back(on: &str, hop: &str, back: &str, upload: &str) -> Verdicts {
+    verdicts(&run_text(&format!(
+        r#"
+        duration = "30s"
+        [[hop]]
+        name = "link"
+        {hop}
+        [[hop]]
+        name = "back"
+        {back}
+        [[flow]]
+        name = "flow"
+        controller = {{ kind = "tonopah", on = "{on}", detector = "sequential" }}
+        rtt = "40ms"
+        route = ["link"]
+        back = ["back"]
+        {upload}"#
+    )))
+}
+
+/// An upload filled the queue on the way of the acknowledgments. It delays both subflows alike, as a shared bottleneck does, and a
+/// fair one was taken for shared for 57 to 98 % of the time.
+#[test]
+fn regression_a_queue_on_the_way_of_the_acknowledgments_is_no_shared_bottleneck() {
+    let fq = r#"rate = "20mbit"
+        queue = { kind = "fq", flow_limit = "200p" }"#;
+    let back = r#"rate = "10mbit"
+        queue = { kind = "fifo", limit = "200p" }"#;
+    let upload = r#"[[flow]]
+        name = "upload"
+        controller = "cubic"
+        rtt = "40ms"
+        route = ["back"]"#;
+    let plain = |on: &&&str| ControllerConfig::named(on).is_some_and(|config| !config.splits());
+    for on in ControllerConfig::NAMES.iter().filter(plain) {
+        let v = over_a_way_back(on, fq, back, upload);
+        assert!(v.wrong < 0.01, "{on}: {v:?}");
+    }
+    for on in ["new_reno", "cubic", "bbr", "bbr3"] {
+        let v = over_a_way_back(on, fq, back, upload);
+        assert!(v.right > 0.8, "{on}: {v:?}");
+    }
+}
+
+/// Losses that hit both subflows in proportion, without a queue, were taken for a shared queue for 94 % of the time.
+#[test]
+fn regression_random_losses_are_no_shared_queue() {
+    let fq = r#"rate = "150mbit"
+        loss = 0.004
+        queue = "fq_codel""#;
+    let back = r#"rate = "1gbit"
+        queue = { kind = "fifo", limit = "1000p" }"#;
+    for on in ["new_reno", "cubic", "bbr", "vegas"] {
+        let v = over_a_way_back(on, fq, back, "");
+        assert_eq!(v.wrong, 0.0, "{on}: {v:?}");
+    }
 }
 
 #[test]

@@ -71,6 +71,8 @@ const CUT: (u64, u64) = (7, 8);
 const DRIVEN_TRIPS: u64 = 4;
 /// Packets that may be in flight whatever the rate.
 const DRIVEN_PACKETS: u64 = 64;
+/// Packets that a detector's limit leaves in flight at least.
+const LEAST_PACKETS: u64 = 4;
 /// Until a round trip is known.
 const USUAL_RTT: Span = Span::ms(100);
 
@@ -251,7 +253,10 @@ impl Detecting {
     /// See [`crate::congestion::CongestionController::plan`].
     pub fn plan(&self) -> Plan {
         let Some(active) = &self.active else { return self.driven() };
-        let plan = active.plan();
+        let mut plan = active.plan();
+        if let Some(limit) = self.detector.inflight_limit() {
+            plan.cwnd = plan.cwnd.min(limit.max(self.path.mss * LEAST_PACKETS));
+        }
         if self.eased_until.is_none() {
             return plan;
         }

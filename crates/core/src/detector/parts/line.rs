@@ -17,6 +17,7 @@ pub struct Line {
 }
 
 /// A line that was fitted.
+#[derive(Clone, Copy)]
 pub struct Fit {
     /// Mean of the samples.
     pub mean: f64,
