@@ -74,9 +74,16 @@ impl Cell {
     /// Its scenario with a seed, as the study has it.
     pub fn scenario(&self, seed: u64) -> Result<Scenario, StudyError> {
         let fault = |message: String| StudyError { file: self.name.clone(), message };
-        let values =
-            self.draws.iter().map(|draw| draw.value(seed)).collect::<Result<Vec<Value>, String>>().map_err(fault)?;
-        let values = self.draws.iter().map(|draw| &*draw.name).zip(&values).collect();
+        let mut drawn: Vec<Value> = Vec::new();
+        for (n, draw) in self.draws.iter().enumerate() {
+            let mut draw = draw.clone();
+            if let Some(times) = &mut draw.times {
+                let values = self.draws[..n].iter().map(|draw| &*draw.name).zip(&drawn).collect();
+                Places { values, left: &[] }.fill(times).map_err(fault)?;
+            }
+            drawn.push(draw.value(seed).map_err(fault)?);
+        }
+        let values = self.draws.iter().map(|draw| &*draw.name).zip(&drawn).collect();
         let mut whole = Value::Table(self.scenario.clone());
         Places { values, left: &[] }.fill(&mut whole).map_err(fault)?;
         let Value::Table(mut table) = whole else { return Err(fault("the scenario is no table".to_owned())) };

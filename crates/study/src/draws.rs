@@ -17,6 +17,8 @@ pub(crate) struct Draw {
     pub(crate) within: Option<f64>,
     /// Two quantities with the same unit: drawn evenly between them.
     pub(crate) between: Option<[Value; 2]>,
+    /// What is drawn is a number of these: a quantity, which may be an earlier draw's.
+    pub(crate) times: Option<Value>,
     /// Is it the logarithm that is drawn evenly?
     #[serde(default)]
     pub(crate) log: bool,
@@ -59,11 +61,22 @@ impl Quantity {
 impl Draw {
     /// What may name an axis.
     pub(crate) fn quantities(&mut self) -> impl Iterator<Item = &mut Value> {
-        self.near.iter_mut().chain(self.between.iter_mut().flatten()).chain(self.among.iter_mut().flatten())
+        let ranges = self.near.iter_mut().chain(self.between.iter_mut().flatten());
+        ranges.chain(self.among.iter_mut().flatten()).chain(&mut self.times)
     }
 
-    /// Its value in the run with this seed.
+    /// Its value in the run with this seed; earlier draws have been put into `times`.
     pub(crate) fn value(&self, seed: u64) -> Result<Value, String> {
+        let value = self.number(seed)?;
+        let Some(times) = &self.times else { return Ok(value) };
+        let fault = |why: String| format!("draw {:?}: {why}", self.name);
+        match (Quantity::of(&value).map_err(fault)?, Quantity::of(times).map_err(fault)?) {
+            (Quantity { number, unit: None }, times) => Ok(times.with(number * times.number)),
+            _ => Err(fault("with `times` a number without a unit is drawn".into())),
+        }
+    }
+
+    fn number(&self, seed: u64) -> Result<Value, String> {
         let mut rng = Rng::stream(seed, &format!("draw.{}", self.name));
         let fault = |why: String| format!("draw {:?}: {why}", self.name);
         match (&self.near, self.within, &self.between, &self.among) {
@@ -124,6 +137,14 @@ mod tests {
         assert!(matches!(draw("between = [0, 5]").value(1), Ok(Value::Float(_))));
         let whole = draw("between = [\"20p\", \"1000p\"]").value(3).expect("a value");
         assert!(whole.as_str().is_some_and(|text| !text.contains('.')), "{whole}");
+    }
+
+    #[test]
+    fn a_quantity_can_be_a_multiple_of_another() {
+        let value = draw("between = [2.0, 2.0]\ntimes = \"5mbit\"").value(1).expect("a value");
+        assert_eq!(value.as_str(), Some("10.000000mbit"));
+        let fault = draw("between = [\"2s\", \"3s\"]\ntimes = \"5mbit\"").value(1).expect_err("seconds of a rate");
+        assert_eq!(fault, "draw \"x\": with `times` a number without a unit is drawn");
     }
 
     #[test]

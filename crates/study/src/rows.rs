@@ -78,12 +78,11 @@ impl Runs<'_> {
         rows
     }
 
-    /// Behind the rows: those in which an axis has all its values together.
+    /// Behind the rows: those in which an axis, or several, have all their values together.
     fn add_totals(&self, rows: &mut Vec<Row>) {
-        let apart = rows.clone();
         for (n, axis) in self.study.row_axes().enumerate() {
             let Some(total) = &axis.total else { continue };
-            for row in &apart {
+            for row in &rows.clone() {
                 let mut labels = row.labels.clone();
                 labels[n].clone_from(total);
                 match rows.iter_mut().find(|row| row.labels == labels) {

@@ -89,6 +89,17 @@ fn a_total_has_the_runs_of_all_values_together() {
 }
 
 #[test]
+fn totals_of_two_axes_meet() {
+    let both = file().replace("name = \"queue\"\n", "name = \"queue\"\ntotal = \"all queues\"\n");
+    reported(&Study::parse(&both, "test.toml").expect("a study"), |report| {
+        let totals = report.rows()[4..].iter().map(|row| (row.labels.join(", "), row.entries[0].runs));
+        let expected = [("all paths, fifo", 10), ("all paths, fq", 10), ("near, all queues", 10)];
+        let expected = expected.into_iter().chain([("far, all queues", 10), ("all paths, all queues", 20)]);
+        assert!(totals.eq(expected.map(|(label, runs)| (label.to_owned(), runs))));
+    });
+}
+
+#[test]
 fn published_quartiles_are_three_figures() {
     let rule = narrows_study::rule("tonopah").expect("it parses").expect("there is one");
     let score = reported(&study(), |report| report.score(&rule));
