@@ -2,6 +2,7 @@
 //!
 //! With `--out`, the figures of every finished run are kept as they come, so that a long reproduction can be stopped and taken
 //! up again. They are part of the results, as `runs.jsonl`, and `--force` takes them from results that it replaces.
+use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::flags::{MOST_JOBS, whole};
 use crate::grid::{self, Job, Options};
@@ -11,7 +12,8 @@ use crate::memory::{self, Room};
 use crate::output::{Finished, Output, Request};
 use crate::term::{self, Paint};
 use crate::world::World;
-use narrows_core::Bytes;
+use narrows_core::params::ParamValue as _;
+use narrows_core::{Bytes, Span};
 use narrows_report::sheet::{self, Sheet};
 use narrows_study::{Cell, Level, Report, Score, Study};
 use std::collections::{BTreeSet, HashSet};
@@ -32,6 +34,10 @@ pub(crate) struct Paper {
     /// Runs of each cell, with seeds 1, 2, … [default: as the figure's file says]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=100_000))]
     runs: Option<u64>,
+    /// Stop after about this much time, such as 2h: all cells run with seed 1, then with seed 2 and so on, and only seeds that all
+    /// cells have run count
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    within: Option<Span>,
     /// Runs at the same time; results do not depend on it [default: as many as cores]
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
     jobs: Option<u64>,
@@ -78,6 +84,12 @@ struct Gathered {
     drawn: Vec<Vec<Option<Points>>>,
 }
 
+/// For a flag: a time above zero.
+fn time(text: &str) -> Result<Span, String> {
+    let known = Span::parse(text).filter(|&span| span > Span::ZERO);
+    known.ok_or_else(|| format!("allowed: {} above zero, such as 2h", Span::allowed()))
+}
+
 /// Says which papers there are.
 pub(crate) fn list() -> Result<(), Failure> {
     let mut out = String::from("narrows reproduce linux: cells measured on a Linux kernel\n");
@@ -114,12 +126,12 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         (_, true) => Level::Full,
         _ => Level::Default,
     };
-    let plan = plan(paper, args, level)?;
+    let mut plan = plan(paper, args, level)?;
     let tasks = tasks(&plan)?;
     let output = args.out.as_deref().map(|dir| claim(dir, args.force, &tasks)).transpose()?;
     let memory = Room { given: args.memory, together: false };
     let options = Options { threads: args.jobs, quiet: true, world: World::Sim, memory };
-    let gathered = match run(&plan, tasks, options, output.as_ref()) {
+    let gathered = match run(&mut plan, tasks, options, args.within, output.as_ref()) {
         Ok(gathered) => gathered,
         Err(failure) => {
             return Err(match output {
@@ -243,11 +255,13 @@ fn claim(dir: &Path, force: bool, tasks: &[Task]) -> Result<Output, Failure> {
     Ok(output)
 }
 
-/// Runs what is not known yet.
+/// Runs what is not known yet: everything at once, or with a limit seed by seed, so that all cells have equally many runs when
+/// time is up. Then the plan has that many.
 fn run(
-    plan: &[Planned],
-    tasks: Vec<Task>,
+    plan: &mut [Planned],
+    mut tasks: Vec<Task>,
     options: Options,
+    within: Option<Span>,
     output: Option<&Output>,
 ) -> Result<Vec<Gathered>, Failure> {
     let mut gathered: Vec<Gathered> = plan
@@ -257,6 +271,37 @@ fn run(
             drawn: vec![Vec::new(); p.cells.len()],
         })
         .collect();
+    let Some(within) = within else {
+        run_some(plan, tasks, options, output, &mut gathered)?;
+        return Ok(gathered);
+    };
+    let (stopwatch, mut rounds) = (Stopwatch::start(), 0);
+    while !tasks.is_empty() {
+        let (round, later) = tasks.into_iter().partition(|task| task.run == rounds);
+        tasks = later;
+        run_some(plan, round, options, output, &mut gathered)?;
+        rounds += 1;
+        // Is there time for another round, if it takes as long as those before it?
+        let elapsed = stopwatch.elapsed().as_secs_f64();
+        if elapsed * (rounds + 1) as f64 / rounds as f64 > within.as_secs_f64() {
+            break;
+        }
+    }
+    for (planned, gathered) in plan.iter_mut().zip(&mut gathered) {
+        planned.runs = planned.runs.min(rounds as u64);
+        gathered.values.iter_mut().for_each(|runs| runs.truncate(rounds));
+    }
+    Ok(gathered)
+}
+
+/// Runs these tasks, unless their figures are known.
+fn run_some(
+    plan: &[Planned],
+    tasks: Vec<Task>,
+    options: Options,
+    output: Option<&Output>,
+    gathered: &mut [Gathered],
+) -> Result<(), Failure> {
     let (mut jobs, mut missing) = (Vec::new(), Vec::new());
     for Task { study, cell, run, key, job } in tasks {
         let known = output.and_then(|output| output.known(&key));
@@ -285,7 +330,7 @@ fn run(
             gathered.drawn[cell] = drawn;
         }
     }
-    Ok(gathered)
+    Ok(())
 }
 
 /// Page, figures, drawings and the finished runs.

@@ -1,6 +1,7 @@
 //! `narrows reproduce PAPER`: what is printed and written, and that a stopped one goes on.
 use crate::support::{Place, json, text};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::process::Command;
@@ -48,6 +49,27 @@ fn finished_runs_are_not_made_again_and_jobs_change_nothing() {
     let again =
         fs::read_to_string(&kept).expect("the finished runs").lines().filter(|line| line.ends_with('}')).count();
     assert!((9..=12).contains(&again), "{again}");
+}
+
+#[test]
+fn a_limit_of_time_leaves_every_cell_with_the_same_seeds() {
+    let place = Place::new("reproduce-within");
+    // One round at least, however little time there is, and all of it if there is enough.
+    let figure = ["reproduce", "cocoa", "--figure", "text: 1 ms", "--runs", "3"];
+    let set = |within, out| place.ok(&[&figure[..], &["--within", within, "--out", out]].concat());
+    assert!(set("1ms", "one").contains("here one run"));
+    assert!(set("10h", "all").contains("here 3 runs"));
+    let runs = |out: &str| {
+        let text = fs::read_to_string(place.path(out).join("runs.jsonl")).expect("runs");
+        text.lines().map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    assert_eq!((runs("one").len(), runs("all").len()), (3, 9));
+    // What was stopped by the limit goes on with the same runs.
+    place.ok(&[&figure[..], &["--out", "one", "--force"]].concat());
+    assert_eq!(runs("one"), runs("all"));
+    let refused = place.run(&["reproduce", "cocoa", "--within", "0s"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("above zero, such as 2h"), "{}", text(&refused.stderr));
 }
 
 #[test]
