@@ -14,6 +14,8 @@ pub struct Cell {
     scenario: Table,
     /// What a run draws; the axes' values are in it.
     draws: Vec<Draw>,
+    /// What its draws' streams are called after: the values of axes whose cells draw independently.
+    stream: String,
     name: String,
 }
 
@@ -56,7 +58,9 @@ impl Study {
         let Value::Table(scenario) = whole else { return Err(self.fault("the scenario is no table".to_owned())) };
         let labels: Vec<String> = pick.iter().map(|(label, _)| label.clone()).collect();
         let name = [std::slice::from_ref(&self.figure), labels.as_slice()].concat().join(", ");
-        Ok(Cell { name, labels, scenario, draws })
+        let own = self.axes.iter().zip(&labels).filter(|(axis, _)| axis.own_draws);
+        let stream = own.map(|(_, label)| format!(".{label}")).collect();
+        Ok(Cell { name, labels, scenario, draws, stream })
     }
 
     fn fault(&self, message: String) -> StudyError {
@@ -81,7 +85,7 @@ impl Cell {
                 let values = self.draws[..n].iter().map(|draw| &*draw.name).zip(&drawn).collect();
                 Places { values, left: &[] }.fill(times).map_err(fault)?;
             }
-            drawn.push(draw.value(seed).map_err(fault)?);
+            drawn.push(draw.value(seed, &self.stream).map_err(fault)?);
         }
         let values = self.draws.iter().map(|draw| &*draw.name).zip(&drawn).collect();
         let mut whole = Value::Table(self.scenario.clone());

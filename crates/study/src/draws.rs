@@ -1,7 +1,8 @@
 //! What each run of a cell draws: `[[draw]]` in a study's file.
 //!
 //! A draw has a name, and `"$name"` in the scenario stands for what was drawn. Each is a stream of its own, named and derived from the
-//! run's seed, so that the cells of a study meet the same paths: what differs between them is their axes.
+//! run's seed, so that the cells of a study meet the same paths: what differs between them is their axes. Cells that differ in an axis
+//! with `own_draws` meet independent paths.
 use narrows_core::Rng;
 use serde::Deserialize;
 use toml::Value;
@@ -65,9 +66,9 @@ impl Draw {
         ranges.chain(self.among.iter_mut().flatten()).chain(&mut self.times)
     }
 
-    /// Its value in the run with this seed; earlier draws have been put into `times`.
-    pub(crate) fn value(&self, seed: u64) -> Result<Value, String> {
-        let value = self.number(seed)?;
+    /// Its value in the run with this seed, of a cell whose streams are called this; earlier draws have been put into `times`.
+    pub(crate) fn value(&self, seed: u64, stream: &str) -> Result<Value, String> {
+        let value = self.number(&mut Rng::stream(seed, &format!("draw.{}{stream}", self.name)))?;
         let Some(times) = &self.times else { return Ok(value) };
         let fault = |why: String| format!("draw {:?}: {why}", self.name);
         match (Quantity::of(&value).map_err(fault)?, Quantity::of(times).map_err(fault)?) {
@@ -76,8 +77,7 @@ impl Draw {
         }
     }
 
-    fn number(&self, seed: u64) -> Result<Value, String> {
-        let mut rng = Rng::stream(seed, &format!("draw.{}", self.name));
+    fn number(&self, rng: &mut Rng) -> Result<Value, String> {
         let fault = |why: String| format!("draw {:?}: {why}", self.name);
         match (&self.near, self.within, &self.between, &self.among) {
             (Some(near), Some(within), None, None) if !self.log && (0.0..1.0).contains(&within) => {
@@ -117,7 +117,7 @@ mod tests {
 
     fn numbers(text: &str) -> Vec<f64> {
         (1..=400)
-            .map(|seed| Quantity::of(&draw(text).value(seed).expect("a value")).expect("a quantity").number)
+            .map(|seed| Quantity::of(&draw(text).value(seed, "").expect("a value")).expect("a quantity").number)
             .collect()
     }
 
@@ -134,23 +134,23 @@ mod tests {
         assert!((4.0..4.2).contains(&least) && (190.0..200.0).contains(&most), "{least} to {most}");
         let below = values.iter().filter(|v| **v < 800.0_f64.sqrt()).count();
         assert!((170..230).contains(&below), "half are below the geometric mean: {below} of 400");
-        assert!(matches!(draw("between = [0, 5]").value(1), Ok(Value::Float(_))));
-        let whole = draw("between = [\"20p\", \"1000p\"]").value(3).expect("a value");
+        assert!(matches!(draw("between = [0, 5]").value(1, ""), Ok(Value::Float(_))));
+        let whole = draw("between = [\"20p\", \"1000p\"]").value(3, "").expect("a value");
         assert!(whole.as_str().is_some_and(|text| !text.contains('.')), "{whole}");
     }
 
     #[test]
     fn a_quantity_can_be_a_multiple_of_another() {
-        let value = draw("between = [2.0, 2.0]\ntimes = \"5mbit\"").value(1).expect("a value");
+        let value = draw("between = [2.0, 2.0]\ntimes = \"5mbit\"").value(1, "").expect("a value");
         assert_eq!(value.as_str(), Some("10.000000mbit"));
-        let fault = draw("between = [\"2s\", \"3s\"]\ntimes = \"5mbit\"").value(1).expect_err("seconds of a rate");
+        let fault = draw("between = [\"2s\", \"3s\"]\ntimes = \"5mbit\"").value(1, "").expect_err("seconds of a rate");
         assert_eq!(fault, "draw \"x\": with `times` a number without a unit is drawn");
     }
 
     #[test]
     fn one_of_several_is_drawn_as_often_as_it_is_listed() {
         let fifos = (1..=400).filter(|seed| {
-            draw("among = [\"fifo\", \"fifo\", \"fifo\", \"fq\"]").value(*seed) == Ok(Value::String("fifo".into()))
+            draw("among = [\"fifo\", \"fifo\", \"fifo\", \"fq\"]").value(*seed, "") == Ok(Value::String("fifo".into()))
         });
         let fifos = fifos.count();
         assert!((270..330).contains(&fifos), "{fifos} of 400");
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn seeds_and_names_have_streams_of_their_own() {
-        let of = |name: &str, seed| Draw { name: name.into(), ..draw("between = [0, 1]") }.value(seed);
+        let of = |name: &str, seed| Draw { name: name.into(), ..draw("between = [0, 1]") }.value(seed, "");
         assert_eq!(of("a", 1), of("a", 1));
         assert!(of("a", 1) != of("a", 2) && of("a", 1) != of("b", 1));
     }
@@ -176,7 +176,7 @@ mod tests {
             "among = []",
             "among = [1]\nbetween = [0, 1]",
         ] {
-            assert!(draw(text).value(1).is_err(), "{text}");
+            assert!(draw(text).value(1, "").is_err(), "{text}");
         }
     }
 }

@@ -98,6 +98,9 @@ pub struct Axis {
     /// Cells that differ only in it are one row, all their runs together.
     #[serde(default)]
     pub pooled: bool,
+    /// Do cells that differ in it draw independently? Otherwise they meet the same paths, so that what differs is the axis.
+    #[serde(default)]
+    pub(crate) own_draws: bool,
     /// The label of further rows, in which the runs of all its values are together.
     #[serde(default)]
     pub(crate) total: Option<String>,

@@ -1,6 +1,7 @@
 //! Figures over the runs of a study: totals, quantiles, shares with their bounds, published quartiles, and what runs draw.
 mod support;
 
+use narrows_core::Rate;
 use narrows_study::{Cell, Level, Report, Study};
 use support::Base;
 
@@ -97,6 +98,19 @@ fn totals_of_two_axes_meet() {
         let expected = expected.into_iter().chain([("far, all queues", 10), ("all paths, all queues", 20)]);
         assert!(totals.eq(expected.map(|(label, runs)| (label.to_owned(), runs))));
     });
+}
+
+#[test]
+fn cells_meet_the_same_paths_unless_they_draw_for_themselves() {
+    let rates = |text: &str| -> Vec<Rate> {
+        let study = Study::parse(text, "test.toml").expect("a study");
+        let cells = study.cells(Level::Default).expect("cells");
+        cells.iter().map(|cell| cell.scenario(1).expect("a scenario").hops[0].rate.initial()).collect()
+    };
+    let same = rates(&file());
+    assert!(same.iter().all(|rate| *rate == same[0]), "{same:?}");
+    let own = rates(&file().replace("name = \"queue\"\n", "name = \"queue\"\nown_draws = true\n"));
+    assert!(own[0] != own[1] && own[0] == own[2] && own[1] == own[3], "near and far meet the same: {own:?}");
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl Response {
     pub fn next(&mut self, queue: bool, mss: u64) {
         let mean = self.inflight.0.checked_div(self.inflight.1);
         self.inflight = (0, 0);
-        let ease = self.part > 0.0 && queue && self.rest == 0 && self.rng.next_u64() % ONE_IN == 0;
+        let ease = self.part > 0.0 && queue && self.rest == 0 && self.rng.next_u64().is_multiple_of(ONE_IN);
         self.rest = if ease { REST + 1 } else { self.rest }.saturating_sub(1);
         self.limit = mean.filter(|_| ease).map(|mean| {
             let less = ((mean as f64 * self.part) as u64).max(PACKETS * mss);
