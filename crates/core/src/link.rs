@@ -17,7 +17,6 @@ use crate::queue::{Ctx, Next, Queue};
 use crate::rate::{Bytes, Rate, TxClock};
 use crate::time::{Span, Time};
 use alloc::vec::Vec;
-use core::hint::cold_path;
 
 /// How a link's queue is emptied.
 #[derive(Clone, PartialEq, Debug)]
@@ -130,14 +129,8 @@ impl Link {
     pub fn poll(&mut self, cx: &mut Ctx<'_>) -> Poll {
         match &mut self.service {
             Server::Wire(wire) => wire.poll(&mut self.queue, cx),
-            Server::Shaper(shaper) => {
-                cold_path();
-                shaper.poll(&mut self.queue, cx)
-            }
-            Server::Opportunities(trace) => {
-                cold_path();
-                trace.poll(&mut self.queue, cx)
-            }
+            Server::Shaper(shaper) => shaper.poll(&mut self.queue, cx),
+            Server::Opportunities(trace) => trace.poll(&mut self.queue, cx),
         }
     }
 

@@ -2,7 +2,6 @@
 use crate::prefetch::prefetch_part;
 use crate::quic::{self, AckFrame};
 use crate::tcp::{AckSegment, Receiver, Sender};
-use core::hint::cold_path;
 use core::mem::offset_of;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Dscp, Ecn, HostId, Rng, Span, Time};
@@ -302,10 +301,7 @@ impl Flow {
     #[inline]
     pub(crate) fn routes_of(&self, subflow: u8) -> u32 {
         match &self.transport {
-            Transport::Quic(quic) if subflow > 0 => {
-                cold_path();
-                quic.second.routes
-            }
+            Transport::Quic(quic) if subflow > 0 => quic.second.routes,
             _ => self.routes,
         }
     }
@@ -314,10 +310,7 @@ impl Flow {
     #[inline]
     pub(crate) fn hash_of(&self, subflow: u8) -> u32 {
         match &self.transport {
-            Transport::Quic(quic) if subflow > 0 => {
-                cold_path();
-                quic.second.hash
-            }
+            Transport::Quic(quic) if subflow > 0 => quic.second.hash,
             _ => self.hash,
         }
     }
@@ -326,10 +319,7 @@ impl Flow {
     #[inline]
     pub(crate) fn pipe_of(&self, subflow: u8) -> u32 {
         match &self.transport {
-            Transport::Quic(quic) if subflow > 0 => {
-                cold_path();
-                quic.second.pipe
-            }
+            Transport::Quic(quic) if subflow > 0 => quic.second.pipe,
             _ => self.pipe,
         }
     }

@@ -7,7 +7,6 @@ use crate::Watch;
 use crate::budget::{Meter, Stopped};
 use crate::event::{Bound, Events, Kind, subject};
 use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport, Underway};
-use core::hint::cold_path;
 use narrows_core::link::Link;
 use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
 use narrows_world::record::hop::HopRecord;
@@ -195,7 +194,6 @@ impl World {
                 self.now = at;
                 self.handled += 1;
                 if self.loads == Loads::Ahead && self.events.is_fresh() {
-                    cold_path();
                     self.prefetch_flows();
                 }
                 if self.handled.is_multiple_of(EVENTS_PER_TICK) {
@@ -213,12 +211,10 @@ impl World {
                     Kind::QueueTimer => self.on_queue_timer(index),
                     Kind::WarmedUp => self.on_warmed_up(),
                     Kind::Sample => {
-                        cold_path();
                         self.on_sample();
                         self.tick(watch)?;
                     }
                     Kind::Second => {
-                        cold_path();
                         self.on_second()?;
                     }
                 }

@@ -4,7 +4,6 @@ use super::scoreboard::Record;
 use super::sender::{Sender, segments};
 use super::{AckSegment, milliseconds};
 use crate::delivery::{Delivery, Newest};
-use core::hint::cold_path;
 use narrows_core::congestion::{Ack, Controller, Fate, Flight, Outcome, RateSample, Reduction};
 use narrows_core::{Bytes, Span, Time};
 
@@ -61,7 +60,6 @@ impl Sender {
         self.delivery.total += digest.delivered;
         let rtt = self.take_rtt(&digest, now);
         if self.probe.is_some() {
-            cold_path();
             self.end_probe(ack, &digest, now);
         }
         let lost_before = self.rack.lost;
@@ -99,7 +97,6 @@ impl Sender {
         digest.original = true;
         self.rack.advance(through - 1, &last, now, self.rtt.min());
         if self.wants_rates {
-            cold_path();
             Delivery::consider(&mut digest.newest, through - 1, last.sent, || self.board.stamp(through - 1));
         }
     }
@@ -149,11 +146,9 @@ impl Sender {
         digest.delivered_segments += 1;
         self.rack.advance(seq, record, now, self.rtt.min());
         if self.wants_rates {
-            cold_path();
             Delivery::consider(&mut digest.newest, seq, record.sent, || self.board.stamp(seq));
         }
         if self.wants_fates {
-            cold_path();
             let flight = self.board.stamp(seq).flight(self.delivery.lost);
             tell_delivered(&mut self.controller, record, flight, now);
         }
@@ -186,7 +181,6 @@ impl Sender {
             return;
         }
         let rate = if self.wants_rates {
-            cold_path();
             self.delivery.sample(now, &digest.newest, self.rtt.min())
         } else {
             self.delivery.note_progress();

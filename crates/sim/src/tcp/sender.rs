@@ -5,7 +5,6 @@ use super::recovery::{Probe, Prr, Rack, State, Timer};
 use super::rtt::Rtt;
 use super::scoreboard::{Record, Scoreboard};
 use crate::delivery::Delivery;
-use core::hint::cold_path;
 use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent, Underuse};
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
 use narrows_scenario::transport::TcpParams;
@@ -193,7 +192,6 @@ impl Sender {
     fn choose(&mut self, now: Time) -> Option<Outgoing> {
         self.controller.as_ref()?;
         if self.probe_now {
-            cold_path();
             self.probe_now = false;
             return self.send_probe(now);
         }
@@ -205,7 +203,6 @@ impl Sender {
             return None;
         }
         if self.pacing.gate > now {
-            cold_path();
             return None;
         }
         if resend { self.resend_next(now) } else { self.send_new(now) }
@@ -217,7 +214,6 @@ impl Sender {
             None => self.mss,
             Some(0) => return None,
             Some(unsent) => {
-                cold_path();
                 let len = unsent.min(u64::from(self.mss));
                 self.unsent = Some(unsent - len);
                 len as u32
@@ -228,7 +224,6 @@ impl Sender {
         let inflight = (self.board.inflight() + 1).saturating_mul(self.mss);
         let seq = self.board.push(Record::new(now, len as u16));
         if self.wants_rates || self.wants_fates {
-            cold_path();
             self.board.set_stamp(seq, self.delivery.stamp(now, flight_is_empty, inflight));
         }
         self.nxt_bytes += Bytes(u64::from(len));
@@ -279,10 +274,8 @@ impl Sender {
                 subflow: 0,
             });
             if let Some(rate) = controller.pacing() {
-                cold_path();
                 self.advance_gate(now, len, rate);
             } else if self.pacing.always {
-                cold_path();
                 let rate = self.linux_pacing_rate();
                 self.advance_gate(now, len, rate);
             }
@@ -326,7 +319,6 @@ impl Sender {
             self.arm_timer(now);
         }
         if !window_is_full && self.unsent == Some(0) && !self.board.waits_to_be_resent() {
-            cold_path();
             let bytes = Bytes(u64::from(inflight.max(1)) * u64::from(self.mss));
             self.delivery.limit_by_application(bytes);
         }

@@ -4,7 +4,6 @@ use crate::event::Kind;
 use crate::host::{Armed, Connection, MAX_SYNS, Returning, Tcp, Transport, Underway};
 use crate::prefetch::Prefetch;
 use crate::tcp::{Incoming, Outgoing, milliseconds};
-use core::hint::cold_path;
 use narrows_core::queue::Stage;
 use narrows_core::{Ecn, FlowId, PacketId, PacketMeta, Role};
 
@@ -68,26 +67,17 @@ impl World {
                     arm(&mut self.events, &mut tcp.connection.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
                 }
                 if complete {
-                    cold_path();
                     self.complete(flow_index);
                 }
             }
-            (SegmentKind::Data, Transport::Quic(_)) => {
-                cold_path();
-                self.arrive_quic(flow_index, &segment, meta.ecn == Ecn::Ce)
-            }
+            (SegmentKind::Data, Transport::Quic(_)) => self.arrive_quic(flow_index, &segment, meta.ecn == Ecn::Ce),
             (SegmentKind::Datagram, _) => {
-                cold_path();
                 flow.record.received(segment.ip_len, payload, segment.waited);
             }
             (SegmentKind::Syn, Transport::Tcp(_) | Transport::Quic(_)) => {
-                cold_path();
                 self.answer_syn(flow_index);
             }
-            (SegmentKind::Ack | SegmentKind::SynAck, _) => {
-                cold_path();
-                self.return_from_hops(flow_index, id)
-            }
+            (SegmentKind::Ack | SegmentKind::SynAck, _) => self.return_from_hops(flow_index, id),
             (SegmentKind::Data | SegmentKind::Syn, Transport::Udp(_)) => {}
         }
     }
@@ -116,7 +106,6 @@ impl World {
         if routes.back.is_empty() {
             return self.return_now(flow_index, what);
         }
-        cold_path();
         self.return_over_hops(flow_index, kind, what);
     }
 
@@ -216,10 +205,7 @@ impl World {
                 }
                 self.transmit(flow_index);
             }
-            (Returning::Frame(frame), _) => {
-                cold_path();
-                self.on_frame(flow_index, &frame)
-            }
+            (Returning::Frame(frame), _) => self.on_frame(flow_index, &frame),
             (Returning::SynAck, _) => self.establish(flow_index),
             (Returning::Ack(_), _) => {}
         }
@@ -246,11 +232,9 @@ impl World {
             let now = self.now;
             let flow = &mut self.flows[flow_index];
             let Transport::Tcp(tcp) = &mut flow.transport else {
-                cold_path();
                 return self.transmit_quic(flow_index);
             };
             if !self.meter.has_packets() {
-                cold_path();
                 return;
             }
             let Some(Outgoing { seq, len, cwr, .. }) = tcp.sender.poll_transmit(now) else {
@@ -309,7 +293,6 @@ impl World {
     pub(super) fn launch(&mut self, hop: usize, meta: PacketMeta, segment: Segment) {
         self.meter.on_packet();
         if self.side == Side::Senders {
-            cold_path();
             return self.hand_over(hop, meta, segment);
         }
         let id = self.insert(meta, segment);
@@ -322,7 +305,6 @@ impl World {
         match self.segments.get_mut(id.index()) {
             Some(slot) => *slot = segment,
             None => {
-                cold_path();
                 self.segments.push(segment);
             }
         }

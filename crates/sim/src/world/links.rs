@@ -3,7 +3,6 @@ use super::{Hop, Loads, Segment, SegmentKind, World, arm};
 use crate::event::{Events, Kind};
 use crate::host::Flow;
 use crate::prefetch::{Prefetch, prefetch};
-use core::hint::cold_path;
 use narrows_core::link::{Offered, Poll};
 use narrows_core::queue::Ctx;
 use narrows_core::{DropReason, Ecn, PacketId, Pool, Time};
@@ -31,7 +30,6 @@ impl World {
                 self.take_drops(hop_index);
             }
             Offered::Wait(at) => {
-                cold_path();
                 wake_at(hop, hop_index, at, &mut self.events);
                 self.settle(hop_index);
             }
@@ -62,10 +60,7 @@ impl World {
                 match self.loads {
                     Loads::Nothing => {}
                     Loads::Next => load_next(hop, &self.pool, &self.segments, &self.flows),
-                    Loads::Ahead => {
-                        cold_path();
-                        load_ahead(hop, &self.pool, &self.segments, &self.flows)
-                    }
+                    Loads::Ahead => load_ahead(hop, &self.pool, &self.segments, &self.flows),
                 }
                 wake_at(hop, hop_index, at, &mut self.events);
             }
@@ -90,20 +85,25 @@ impl World {
         hop.record.sent(meta, newly_marked);
         self.segments[id.index()].waited += meta.depart.since(meta.arrived);
         if hop.loss > 0.0 && hop.rng.chance(hop.loss) {
-            cold_path();
             self.drops.push((id, DropReason::LinkLoss));
             self.take_drops(hop_index);
         } else if hop.propagation.is_instant() && self.crossed < MOST_CROSSED {
             let flow_index = meta.flow.0 as usize;
             self.forward(flow_index, id);
         } else {
-            cold_path();
-            let arrives = hop.propagation.arrives(self.now);
-            if hop.pipe.is_empty() {
-                self.events.schedule(arrives, Kind::Pipe, hop_index);
-            }
-            hop.pipe.push_back((arrives, id));
+            self.propagate(hop_index, id);
         }
+    }
+
+    /// Into the pipe to the next hop.
+    #[inline(never)]
+    fn propagate(&mut self, hop_index: usize, id: PacketId) {
+        let hop = &mut self.hops[hop_index];
+        let arrives = hop.propagation.arrives(self.now);
+        if hop.pipe.is_empty() {
+            self.events.schedule(arrives, Kind::Pipe, hop_index);
+        }
+        hop.pipe.push_back((arrives, id));
     }
 
     #[inline(never)]
@@ -120,9 +120,16 @@ impl World {
     /// To the next hop of its route, or to its end.
     #[inline(always)]
     fn forward(&mut self, flow_index: usize, id: PacketId) {
+        match self.segments[id.index()].left.checked_sub(1) {
+            None => self.arrive(flow_index, id),
+            Some(left) => self.offer_to_next(flow_index, id, left),
+        }
+    }
+
+    /// To the next hop of its route, behind which there are `left` more.
+    #[inline(never)]
+    fn offer_to_next(&mut self, flow_index: usize, id: PacketId, left: u16) {
         let segment = &mut self.segments[id.index()];
-        let Some(left) = segment.left.checked_sub(1) else { return self.arrive(flow_index, id) };
-        cold_path();
         segment.left = left;
         let routes = &self.routes[self.flows[flow_index].routes_of(segment.subflow) as usize];
         let route = match segment.kind {
@@ -171,14 +178,13 @@ impl World {
 }
 
 /// Makes sure that the link is polled at this time.
-#[inline]
+#[inline(always)]
 fn wake_at(hop: &mut Hop, hop_index: usize, at: Time, events: &mut Events) {
     if hop.wake == Some(at) {
         return;
     }
     hop.wake = Some(at);
     if hop.link.yields_to_arrivals() {
-        cold_path();
         events.schedule_last(at, hop_index);
     } else {
         events.schedule_next(at, Kind::Link, hop_index);

@@ -51,6 +51,7 @@ impl World {
         }
     }
 
+    #[inline(never)]
     pub(super) fn on_frame(&mut self, flow_index: usize, frame: &AckFrame) {
         let now = self.now;
         let flow = &mut self.flows[flow_index];

@@ -23,7 +23,6 @@ use crate::pool::{Chain, PacketId, Pool};
 use crate::queue::{Backlog, Ctx};
 use crate::rate::Bytes;
 use crate::time::{Span, Time};
-use core::hint::cold_path;
 
 choice! {
     /// How interval/√count is computed.
@@ -171,7 +170,6 @@ impl CodelState {
         if let (Some((id, _)), Some(threshold)) = (next, law.ce_threshold)
             && cx.sojourn(id) > threshold
         {
-            cold_path();
             cx.mark_ce(id);
         }
         next
