@@ -92,6 +92,10 @@ pub enum Stage {
 
 /// Takes named gauges: a discipline's inner state as series.
 pub trait Observer {
+    /// Whether it takes gauges of this flow; a discipline may leave out the others.
+    fn follows(&self, _flow: FlowId) -> bool {
+        true
+    }
     /// A quantity of the whole discipline.
     fn gauge(&mut self, name: &'static str, value: f64);
     /// A quantity of one flow in it.
@@ -134,13 +138,8 @@ pub trait QueueDiscipline: Sized {
     fn on_rate(&mut self, _rate: Rate, _cx: &mut Ctx<'_>) {}
     /// What waits now.
     fn backlog(&self) -> Backlog;
-    /// Shows inner state.
+    /// Shows inner state: gauges of the whole, and of each flow in it that the observer follows.
     fn observe(&self, _out: &mut dyn Observer) {}
-    /// Shows the same, of these flows only, each with a hash that its packets have; of others, too, where leaving them out
-    /// would not be quicker. There may be a hundred thousand flows, and somebody who wants to see a few of them often.
-    fn observe_flows(&self, _flows: &[(FlowId, u32)], out: &mut dyn Observer) {
-        self.observe(out);
-    }
 }
 
 /// A call of its own for each discipline: inlined into one dispatch they would all pay for the largest one's stack frame.
@@ -238,11 +237,6 @@ macro_rules! queues {
             /// See [`QueueDiscipline::observe`].
             pub fn observe(&self, out: &mut dyn Observer) {
                 match self { $( Queue::$Type(q) => q.observe(out), )* }
-            }
-
-            /// See [`QueueDiscipline::observe_flows`].
-            pub fn observe_flows(&self, flows: &[(FlowId, u32)], out: &mut dyn Observer) {
-                match self { $( Queue::$Type(q) => q.observe_flows(flows, out), )* }
             }
         }
 

@@ -7,7 +7,7 @@ use crate::quic;
 use crate::tcp::{Receiver, Sender};
 use crate::world::{Hop, Loads, Side, World};
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::{Bytes, Ecn, FlowId, HostId, Pool, Rate, Rng, Span, Time};
+use narrows_core::{Bytes, Ecn, HostId, Pool, Rate, Rng, Span, Time};
 use narrows_scenario::limits;
 use narrows_scenario::model;
 use narrows_scenario::transport::{Ports, UdpEcn};
@@ -47,7 +47,6 @@ pub(crate) fn world(scenario: &Scenario, budget: Budget, side: Side, ties: Ties)
         warmup: Time::ZERO + scenario.warmup,
         spacing,
         tracked: scenario.record.flows as usize,
-        hashes: None,
         gauges: scenario.record.gauges,
         loads: match total * size_of::<Flow>() {
             bytes if bytes <= NEAREST_CACHE => Loads::Nothing,
@@ -115,8 +114,6 @@ pub(crate) fn world(scenario: &Scenario, budget: Budget, side: Side, ties: Ties)
     }
     let mut delays: Vec<(Span, u32)> = pipes.into_iter().collect();
     delays.sort_by_key(|&(_, index)| index);
-    let watched = world.flows.iter().enumerate().take(world.tracked);
-    world.hashes = watched.map(|(n, flow)| hashes(n, flow)).collect::<Option<Vec<_>>>().map(|all| all.concat());
     world.pipes = delays.into_iter().map(|(delay, _)| ReturnPipe::new(delay)).collect();
     world
 }
@@ -225,17 +222,6 @@ fn fair(scenario: &Scenario, way: &[usize]) -> Box<[(Time, bool)]> {
         Some((changes[0].0, scenario.hops[way[narrowest]].queue.isolates()))
     };
     changes.chunk_by(|a, b| a.0 == b.0).filter_map(of_time).collect()
-}
-
-/// What queues on the way there and back know a flow by, unless that changes.
-fn hashes(index: usize, flow: &Flow) -> Option<Vec<(FlowId, u32)>> {
-    let second = match &flow.transport {
-        Transport::Udp(Udp { ever_new_ports: true, .. }) => return None,
-        Transport::Quic(quic) => Some(quic.second.hash),
-        Transport::Udp(_) | Transport::Tcp(_) => None,
-    };
-    let both_ways = |hash: u32| [hash, !hash];
-    Some([flow.hash].into_iter().chain(second).flat_map(both_ways).map(|hash| (FlowId(index as u32), hash)).collect())
 }
 
 /// The index of the pipe with this delay.

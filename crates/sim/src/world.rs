@@ -8,7 +8,7 @@ use crate::budget::{Meter, Stopped};
 use crate::event::{Bound, Events, Kind, subject};
 use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport, Underway};
 use narrows_core::link::Link;
-use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
+use narrows_core::{DropReason, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
 use narrows_world::record::hop::HopRecord;
 use std::collections::VecDeque;
 
@@ -109,8 +109,6 @@ pub(crate) struct World {
     pub(crate) spacing: Span,
     /// Flows with series of their own: the first ones.
     pub(crate) tracked: usize,
-    /// What queues know those by; `None` where that changes from packet to packet.
-    pub(crate) hashes: Option<Vec<(FlowId, u32)>>,
     /// The disciplines' inner state is recorded.
     pub(crate) gauges: bool,
     pub(crate) loads: Loads,
@@ -254,11 +252,7 @@ impl World {
         for hop in &mut self.hops {
             hop.record.sample(now, spacing, hop.link.queue().backlog().packets);
             if self.gauges {
-                let mut gauges = hop.record.gauges.at(now, self.tracked);
-                match &self.hashes {
-                    Some(flows) => hop.link.queue().observe_flows(flows, &mut gauges),
-                    None => hop.link.queue().observe(&mut gauges),
-                }
+                hop.link.queue().observe(&mut hop.record.gauges.at(now, self.tracked));
             }
         }
         for flow in self.flows.iter_mut().take(self.tracked) {

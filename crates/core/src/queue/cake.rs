@@ -357,6 +357,9 @@ impl QueueDiscipline for Cake {
             sparse += tin.population().0;
             bulk += tin.population().1;
             for flow in tin.listed().map(|place| tin.flow(place)) {
+                if !out.follows(flow.flow) {
+                    continue;
+                }
                 out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));
                 out.flow_gauge(flow.flow, "deficit", f64::from(flow.deficit));
                 out.flow_gauge(flow.flow, "dropping", f64::from(u8::from(flow.cobalt.is_dropping())));

@@ -294,14 +294,9 @@ impl QueueDiscipline for FqCodel {
     }
 
     fn observe(&self, out: &mut dyn Observer) {
-        self.drr.listed().for_each(|slot| self.show(slot, out));
-        out.gauge("flows", f64::from(self.drr.flows()));
-    }
-
-    fn observe_flows(&self, flows: &[(FlowId, u32)], out: &mut dyn Observer) {
-        for &(number, hash) in flows {
-            let slot = self.table.slot(scale(hash, self.table.buckets()));
-            if let Some(slot) = slot.filter(|&slot| self.drr.is_listed(slot) && self.table[slot].flow == number) {
+        // In the order of first use: a flow with two buckets shows them in the same order every time.
+        for slot in self.table.slots() {
+            if self.drr.is_listed(slot) && out.follows(self.table[slot].flow) {
                 self.show(slot, out);
             }
         }

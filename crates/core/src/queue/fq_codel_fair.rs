@@ -548,6 +548,9 @@ impl QueueDiscipline for FqCodelFair {
         out.gauge("target_ms", self.law_now().target.as_ms_f64());
         for slot in self.drr.listed().filter(|&slot| slot != self.newcomers) {
             let flow = &self.table[slot];
+            if !out.follows(flow.flow) {
+                continue;
+            }
             out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));
             let ahead = flow.tag as f64 - self.virtual_time as f64;
             out.flow_gauge(flow.flow, "ahead_bytes", ahead);

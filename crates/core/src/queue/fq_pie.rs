@@ -177,6 +177,9 @@ impl QueueDiscipline for FqPie {
     fn observe(&self, out: &mut dyn Observer) {
         for slot in self.drr.listed() {
             let flow = &self.table[slot];
+            if !out.follows(flow.flow) {
+                continue;
+            }
             out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));
             out.flow_gauge(flow.flow, "drop_probability", flow.pie.probability());
         }

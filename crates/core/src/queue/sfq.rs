@@ -295,6 +295,9 @@ impl QueueDiscipline for Sfq {
         out.gauge("flows", f64::from(self.active));
         for slot in self.drr.listed() {
             let flow = &self.table[slot];
+            if !out.follows(flow.flow) {
+                continue;
+            }
             out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));
             out.flow_gauge(flow.flow, "allot", f64::from(self.drr.deficit(slot)));
         }

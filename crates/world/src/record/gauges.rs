@@ -70,12 +70,17 @@ impl Sampling<'_> {
 }
 
 impl Observer for Sampling<'_> {
+    #[inline]
+    fn follows(&self, flow: FlowId) -> bool {
+        (flow.0 as usize) < self.tracked
+    }
+
     fn gauge(&mut self, name: &'static str, value: f64) {
         self.push(None, name, value);
     }
 
     fn flow_gauge(&mut self, flow: FlowId, name: &'static str, value: f64) {
-        if (flow.0 as usize) < self.tracked {
+        if self.follows(flow) {
             self.push(Some(flow), name, value);
         }
     }

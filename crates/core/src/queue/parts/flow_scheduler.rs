@@ -344,6 +344,9 @@ impl<B: FlowBuffer> FlowScheduler<B> {
         let throttled = self.delayed.iter().map(|&Reverse((_, _, slot))| slot);
         for slot in self.drr.listed().chain(throttled) {
             let flow = &self.flows[slot.index()];
+            if !out.follows(flow.flow) {
+                continue;
+            }
             out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));
             out.flow_gauge(flow.flow, "credit", f64::from(self.drr.deficit(slot)));
             self.buffer.observe(flow, out);

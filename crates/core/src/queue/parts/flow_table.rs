@@ -83,6 +83,11 @@ impl<F: Default> FlowTable<F> {
         slot
     }
 
+    /// The slots that are in use, in the order of first use.
+    pub fn slots(&self) -> impl Iterator<Item = SlotId> + use<F> {
+        (0..self.flows.len()).map(SlotId::from_index)
+    }
+
     /// Every flow that has been seen.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut F> {
         self.flows.iter_mut()
