@@ -8,12 +8,6 @@ use alloc::vec::Vec;
 use core::mem::{MaybeUninit, size_of};
 use core::num::NonZeroU32;
 
-/// Asks for memory that will be needed soon. How is for whoever drives a queue to know; not at all is an answer, too.
-pub trait Load {
-    /// Starts to load a value, and does not wait for it.
-    fn load<T>(&self, value: &T);
-}
-
 /// A packet in a [`Pool`]. `Option<PacketId>` is four bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PacketId(NonZeroU32);
@@ -100,18 +94,6 @@ impl Pool {
     #[inline]
     pub fn meta_mut(&mut self, id: PacketId) -> &mut PacketMeta {
         &mut self.slots[id.index()].meta
-    }
-
-    /// Starts to load a packet's metadata and links.
-    #[inline]
-    pub fn load<L: Load>(&self, id: PacketId, load: &L) {
-        load.load(&self.slots[id.index()]);
-    }
-
-    /// The packet behind one in its chain.
-    #[inline]
-    pub fn after(&self, id: PacketId) -> Option<PacketId> {
-        self.slots[id.index()].next
     }
 
     /// Packets stored now.

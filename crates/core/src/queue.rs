@@ -5,7 +5,7 @@
 use crate::drop_reason::DropReason;
 use crate::packet::{Ecn, FlowId};
 use crate::params::Params;
-use crate::pool::{Load, PacketId, Pool};
+use crate::pool::{PacketId, Pool};
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -79,17 +79,6 @@ pub struct LinkHint {
     pub mtu: Bytes,
 }
 
-/// How far the loading of what an arrival needs has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stage {
-    /// Where the flow is found.
-    Bucket,
-    /// The flow.
-    Flow,
-    /// Its last packet, which the new one is linked to.
-    Tail,
-}
-
 /// Takes named gauges: a discipline's inner state as series.
 pub trait Observer {
     /// Whether it takes gauges of this flow; a discipline may leave out the others.
@@ -118,16 +107,6 @@ pub trait QueueDiscipline: Sized {
     fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>);
     /// Chooses the next packet to send; it may drop others and mark this one.
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next;
-    /// A packet that will probably leave soon, the one after the next dequeue's or so; what it and those behind it need is
-    /// asked for a step at a time, so that nothing waits for memory here. With thousands of flows that is most of the cost.
-    #[inline]
-    fn foresee<L: Load>(&self, _pool: &Pool, _load: &L) -> Option<PacketId> {
-        None
-    }
-    /// A packet with this hash will probably arrive before long; called for one packet with one stage after the other, some
-    /// arrivals apart, each of which asks for what the one before has found.
-    #[inline]
-    fn expect<L: Load>(&self, _hash: u32, _stage: Stage, _pool: &Pool, _load: &L) {}
     /// When `on_timer` wants to be called next.
     fn next_timer(&self) -> Option<Time> {
         None
@@ -198,18 +177,6 @@ macro_rules! queues {
             #[inline]
             pub fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
                 match self { $( Queue::$Type(q) => dequeue(q, cx), )* }
-            }
-
-            /// See [`QueueDiscipline::foresee`].
-            #[inline]
-            pub fn foresee<L: Load>(&self, pool: &Pool, load: &L) -> Option<PacketId> {
-                match self { $( Queue::$Type(q) => q.foresee(pool, load), )* }
-            }
-
-            /// See [`QueueDiscipline::expect`].
-            #[inline]
-            pub fn expect<L: Load>(&self, hash: u32, stage: Stage, pool: &Pool, load: &L) {
-                match self { $( Queue::$Type(q) => q.expect(hash, stage, pool, load), )* }
             }
 
             /// See [`QueueDiscipline::next_timer`].

@@ -2,10 +2,10 @@
 use crate::budget::{Budget, Meter};
 use crate::event::{Events, Kind, MAX_INDEX, Ties};
 use crate::host::{Connection, Flow, Quic, ReturnPipe, Routes, Second, Spin, Tcp, Transport, Udp};
-use crate::prefetch::in_large_pages;
 use crate::quic;
 use crate::tcp::{Receiver, Sender};
-use crate::world::{Hop, Loads, Side, World};
+use crate::world::prefetch::{Prefetch, in_large_pages};
+use crate::world::{Hop, Side, World};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Bytes, Ecn, HostId, Pool, Rate, Rng, Span, Time};
 use narrows_scenario::limits;
@@ -23,9 +23,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const SECOND: u64 = 0x5ec0_0000_0000_0000;
 /// Up to this many flows the histograms of RTTs have three digits, beyond it one.
 const MANY_FLOWS: usize = 100;
-/// Bytes that the nearest cache can be expected to hold, and all those of one core.
-const NEAREST_CACHE: usize = 1 << 15;
-const NEAR_CACHES: usize = 1 << 22;
 /// Packets that a flow has in the network at a time, where there are many: about its initial window.
 const PACKETS_PER_FLOW: usize = 10;
 /// Events that a flow has pending at a time: an acknowledgment, a retransmission timer, a delayed acknowledgment.
@@ -48,11 +45,7 @@ pub(crate) fn world(scenario: &Scenario, budget: Budget, side: Side, ties: Ties)
         spacing,
         tracked: scenario.record.flows as usize,
         gauges: scenario.record.gauges,
-        loads: match total * size_of::<Flow>() {
-            bytes if bytes <= NEAREST_CACHE => Loads::Nothing,
-            bytes if bytes <= NEAR_CACHES => Loads::Next,
-            _ => Loads::Ahead,
-        },
+        prefetch: Prefetch::of(total),
         events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario), ties),
         handled: 0,
         meter: Meter::new(budget),
@@ -67,11 +60,11 @@ pub(crate) fn world(scenario: &Scenario, budget: Budget, side: Side, ties: Ties)
         crossed: 0,
         elsewhere: 0,
     };
-    if world.loads == Loads::Ahead {
+    if world.prefetch == Prefetch::Ahead {
         // Larger arrays than the allocator carves out of what it has; they keep their pages as they grow.
         in_large_pages(world.flows.spare_capacity_mut());
     }
-    if world.loads == Loads::Ahead && side != Side::Senders {
+    if world.prefetch == Prefetch::Ahead && side != Side::Senders {
         in_large_pages(world.pool.reserve(total * PACKETS_PER_FLOW));
         world.segments.reserve(total * PACKETS_PER_FLOW);
         in_large_pages(world.segments.spare_capacity_mut());

@@ -4,7 +4,6 @@
 //! `u128`. Constant delays do not come here packet by packet: a pipe keeps a ring and has its head's event only. The first
 //! link's event and that of the first return pipe, most of all in most runs, have a place of their own. Timers that move
 //! are not searched for: a handler ignores an event whose time is no longer the one that it waits for.
-use crate::prefetch::prefetch;
 use core::num::NonZeroU32;
 use narrows_core::Time;
 
@@ -107,7 +106,6 @@ pub(crate) struct Events {
     tick: u64,
     levels: Vec<Level>,
     chunks: Chunks,
-    is_fresh: bool,
     /// The earliest of `near` and `begun`.
     soonest: u128,
     /// The next event of the first link and of the first return pipe, if there is one.
@@ -146,11 +144,6 @@ struct Chunks {
 }
 
 impl Chunks {
-    #[inline]
-    fn at(&self, id: ChunkId) -> &Chunk {
-        &self.slots[id.0.get() as usize - 1]
-    }
-
     /// Adds an event to a list.
     #[inline]
     fn push(&mut self, list: &mut Option<ChunkId>, event: u128) {
@@ -237,12 +230,6 @@ impl Level {
         Some(word * 64 + bits.trailing_zeros() as usize)
     }
 
-    /// The first occupied slot's list after that of a tick.
-    #[inline]
-    fn after(&self, tick: u64) -> Option<ChunkId> {
-        self.next_after(tick as usize & (SLOTS - 1)).and_then(|slot| self.slots[slot])
-    }
-
     /// Takes the list of the first occupied slot after `slot`.
     #[inline]
     fn take_after(&mut self, slot: usize) -> Option<(usize, Option<ChunkId>)> {
@@ -279,7 +266,6 @@ impl Events {
             tick: 0,
             levels: Vec::new(),
             chunks: Chunks::default(),
-            is_fresh: false,
             soonest: NEVER,
             regular: [NEVER; REGULAR],
         }
@@ -398,21 +384,6 @@ impl Events {
         }
     }
 
-    /// Has the tick changed since this was asked last?
-    #[inline]
-    pub(crate) fn is_fresh(&mut self) -> bool {
-        core::mem::take(&mut self.is_fresh)
-    }
-
-    /// What is known to be due in the next tick that has events: for loading what it will need.
-    #[inline]
-    pub(crate) fn upcoming(&self) -> impl Iterator<Item = &[u128]> {
-        let list = self.levels.first().and_then(|level| level.after(self.tick));
-        let chunks =
-            core::iter::successors(list.map(|id| self.chunks.at(id)), |chunk| chunk.next.map(|id| self.chunks.at(id)));
-        chunks.map(|chunk| &chunk.events[..usize::from(chunk.count)])
-    }
-
     /// Puts an event into the wheel; its tick is later than the current one.
     #[inline]
     fn put_off(&mut self, event: u128, tick: u64) {
@@ -441,9 +412,6 @@ impl Events {
             self.tick = (above | found as u64) << shift;
             while let Some(id) = list {
                 let Chunk { events, next, count } = self.chunks.remove(id);
-                if let Some(next) = next {
-                    prefetch(self.chunks.at(next));
-                }
                 // The list is the latest chunk first; what is scheduled later is mostly due later, and is to come first, too.
                 for &event in events[..usize::from(count)].iter().rev() {
                     let tick = (event >> 64) as u64 >> self.tick_bits;
@@ -458,7 +426,6 @@ impl Events {
             if !self.begun.is_empty() {
                 self.begun.sort_unstable_by(|a, b| b.cmp(a));
                 self.find_soonest();
-                self.is_fresh = true;
                 return true;
             }
             level = 0;

@@ -1,8 +1,6 @@
 //! The two ends of a flow: application, transport, and the pipe that brings acknowledgments back.
-use crate::prefetch::prefetch_part;
 use crate::quic::{self, AckFrame};
 use crate::tcp::{AckSegment, Receiver, Sender};
-use core::mem::offset_of;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Dscp, Ecn, HostId, Rng, Span, Time};
 use narrows_world::application::Application;
@@ -209,10 +207,6 @@ pub(crate) struct Armed {
     pub(crate) delayed_ack: Option<Time>,
 }
 
-/// Where a flow's connection begins: the variant of [`Transport`] is told by a field's spare values, not by one of its own.
-const TCP: usize = offset_of!(Flow, transport);
-const CONNECTION: usize = TCP + offset_of!(Tcp, connection);
-
 /// RFC 6298 §2.1: until there is an RTT.
 const SYN_TIMEOUT: Span = Span::s(1);
 /// Linux `tcp_syn_retries`.
@@ -324,44 +318,6 @@ impl Flow {
         }
     }
 
-    /// Starts to load what an acknowledgment needs.
-    #[inline]
-    pub(crate) fn prefetch_sender(&self) {
-        prefetch_part(self, 0..TCP);
-        prefetch_part(self, CONNECTION..CONNECTION + offset_of!(Connection, written));
-        prefetch_part(self, TCP + offset_of!(Tcp, spin)..TCP + size_of::<Tcp>());
-    }
-
-    /// Starts to load what tells whether a sender's timer is due.
-    #[inline]
-    pub(crate) fn prefetch_timer(&self) {
-        prefetch_part(self, CONNECTION..CONNECTION + offset_of!(Connection, ecn));
-        let sender = TCP + offset_of!(Tcp, sender);
-        prefetch_part(self, sender..sender + 16);
-    }
-
-    /// Starts to load what the sender's state points to; that should have been loaded before.
-    #[inline]
-    pub(crate) fn prefetch_board(&self) {
-        if let Transport::Tcp(tcp) = &self.transport {
-            tcp.sender.prefetch_board();
-        }
-    }
-
-    /// Starts to load what a segment at the receiver needs.
-    #[inline]
-    pub(crate) fn prefetch_receiver(&self) {
-        prefetch_part(self, 0..CONNECTION + offset_of!(Connection, ecn));
-    }
-
-    /// Starts to load what the receiver's state points to; that should have been loaded before.
-    #[inline]
-    pub(crate) fn prefetch_ranges(&self) {
-        if let Transport::Tcp(tcp) = &self.transport {
-            tcp.receiver.prefetch_ranges();
-        }
-    }
-
     pub(crate) fn bytes(&self) -> usize {
         let tcp = match &self.transport {
             Transport::Tcp(tcp) => tcp.sender.heap_bytes(),
@@ -375,22 +331,6 @@ impl Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_scenario::transport::TcpParams;
-
-    #[test]
-    fn a_connection_begins_where_it_is_loaded_from() {
-        let params = TcpParams::default();
-        let config = ControllerConfig::Cubic(Default::default());
-        let transport = Transport::Tcp(Tcp {
-            receiver: Receiver::new(&params, Span::ms(10)),
-            connection: Connection::new(config, false, Rng::stream(1, "controller")),
-            spin: Spin::default(),
-            sender: Sender::new(&params),
-        });
-        let Transport::Tcp(tcp) = &transport else { panic!("it is a TCP connection") };
-        assert!(std::ptr::addr_eq(&transport, tcp), "only the speed depends on it");
-    }
-
     #[test]
     fn the_bit_changes_when_its_first_segment_is_acknowledged() {
         let mut spin = Spin::default();

@@ -10,7 +10,6 @@ mod halves;
 mod host;
 mod memory;
 mod outcome;
-mod prefetch;
 mod quic;
 mod ranges;
 mod tcp;

@@ -1,7 +1,5 @@
 //! Numbers that have arrived ahead of others, as ranges: ascending, disjoint, half open.
 
-use crate::prefetch::prefetch;
-
 /// The ranges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges(Vec<(u64, u64)>);
@@ -10,15 +8,6 @@ impl Ranges {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// Starts to load the first and the last range.
-    #[inline]
-    pub(crate) fn prefetch(&self) {
-        if let [first, .., last] | [first @ last] = self.0.as_slice() {
-            prefetch(first);
-            prefetch(last);
-        }
     }
 
     pub(crate) fn contains(&self, n: u64) -> bool {

@@ -5,16 +5,18 @@
 //! flow's own pipe, which holds what of the base RTT the hops do not account for.
 use crate::Watch;
 use crate::budget::{Meter, Stopped};
-use crate::event::{Bound, Events, Kind, subject};
+use crate::event::{Bound, Events, Kind};
 use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport, Underway};
 use narrows_core::link::Link;
 use narrows_core::{DropReason, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
 use narrows_world::record::hop::HopRecord;
+use prefetch::Prefetch;
 use std::collections::VecDeque;
 
 mod applications;
 mod ends;
 mod links;
+pub(crate) mod prefetch;
 mod quic;
 
 /// A hop at run time.
@@ -66,17 +68,6 @@ enum SegmentKind {
     Ack,
 }
 
-/// What is asked for before an event needs it, so that events do not begin with cache misses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Loads {
-    /// Nothing: everything is in the nearest cache.
-    Nothing,
-    /// What the next packet and the next acknowledgment need: all flows are in the caches of one core.
-    Next,
-    /// Several events ahead, and what the queue will need, too: the flows are in memory.
-    Ahead,
-}
-
 /// What happens in a world: everything, or what one half of a run has of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
@@ -111,7 +102,7 @@ pub(crate) struct World {
     pub(crate) tracked: usize,
     /// The disciplines' inner state is recorded.
     pub(crate) gauges: bool,
-    pub(crate) loads: Loads,
+    pub(crate) prefetch: Prefetch,
     pub(crate) events: Events,
     pub(crate) handled: u64,
     pub(crate) meter: Meter,
@@ -191,9 +182,6 @@ impl World {
                 }
                 self.now = at;
                 self.handled += 1;
-                if self.loads == Loads::Ahead && self.events.is_fresh() {
-                    self.prefetch_flows();
-                }
                 if self.handled.is_multiple_of(EVENTS_PER_TICK) {
                     self.tick(watch)?;
                 }
@@ -212,13 +200,11 @@ impl World {
                         self.on_sample();
                         self.tick(watch)?;
                     }
-                    Kind::Second => {
-                        self.on_second()?;
-                    }
+                    Kind::Second => self.on_second()?,
                 }
             }
             let Some((first, coming)) = departures.split_first() else { return Ok(()) };
-            self.take_over(first, coming);
+            self.take_over(first);
             departures = coming;
         }
     }
@@ -227,23 +213,6 @@ impl World {
     fn tick(&mut self, watch: &mut dyn Watch) -> Result<(), Stopped> {
         self.keep_to_budget()?;
         if watch.tick(self.now) { Ok(()) } else { Err(Stopped::Cancelled) }
-    }
-
-    /// Loads the state of the flows whose acknowledgments come in the next tick, side by side.
-    #[inline(never)]
-    fn prefetch_flows(&self) {
-        for &event in self.events.upcoming().flatten() {
-            match subject(event) {
-                (Kind::Ack, pipe) => {
-                    if let Some(first) = self.pipes[pipe].underway.front() {
-                        self.flows[first.flow as usize].prefetch_sender();
-                    }
-                }
-                (Kind::DelayedAck, flow) => self.flows[flow].prefetch_receiver(),
-                (Kind::Retransmit, flow) => self.flows[flow].prefetch_timer(),
-                _ => {}
-            }
-        }
     }
 
     #[inline(never)]

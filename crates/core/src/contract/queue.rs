@@ -17,9 +17,9 @@
 use crate::drop_reason::DropReason;
 use crate::packet::{Dscp, Ecn, FlowId, HostId, PacketMeta};
 use crate::params::{Bound, Limit, ParamError, ParamSpec, ParamValue, Unit};
-use crate::pool::{Load, PacketId, Pool};
+use crate::pool::{PacketId, Pool};
 use crate::queue::parts::flow_table::mix;
-use crate::queue::{Backlog, Ctx, LinkHint, Next, Observer, Queue, QueueConfig, Stage};
+use crate::queue::{Backlog, Ctx, LinkHint, Next, Observer, Queue, QueueConfig};
 use crate::{Bytes, Rate, Rng, Span, Time};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -180,13 +180,6 @@ impl Observer for Gauges {
     }
 }
 
-/// Loads nothing: asking early must not matter.
-struct Nowhere;
-
-impl Load for Nowhere {
-    fn load<T>(&self, _value: &T) {}
-}
-
 /// A packet that is queued.
 #[derive(Clone, Copy)]
 struct Entry {
@@ -312,9 +305,6 @@ impl Ledger {
     pub(super) fn enqueue(&mut self, flow: u32, len: u32, ecn: Ecn, depart: Span) -> Result<(), String> {
         let depart = if depart == Span::ZERO { Time::ZERO } else { self.now + depart };
         let hash = mix(flow, 1);
-        for stage in [Stage::Bucket, Stage::Flow, Stage::Tail] {
-            self.queue.expect(hash, stage, &self.pool, &Nowhere);
-        }
         let meta = PacketMeta {
             arrived: self.now,
             depart,
@@ -340,9 +330,6 @@ impl Ledger {
     }
 
     pub(super) fn dequeue(&mut self) -> Result<Next, String> {
-        let foreseen = self.queue.foresee(&self.pool, &Nowhere);
-        let is_queued = |id: PacketId| self.queued.get(id.index()).is_some_and(Option::is_some);
-        ensure(foreseen.is_none_or(is_queued), || format!("foresees {foreseen:?}, which is not there"))?;
         let mut cx = Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops };
         let next = self.queue.dequeue(&mut cx);
         self.settle(Some(next))?;

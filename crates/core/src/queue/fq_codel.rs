@@ -15,10 +15,9 @@ use super::parts::codel_law::{self, CodelLaw, CodelState, FlowSource, Sqrt};
 use super::parts::drr::{Drr, Emptied};
 use super::parts::fattest::Fattest;
 use super::parts::flow_table::{FlowTable, SlotId, scale};
-use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline, Stage};
+use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
-use crate::pool::Load;
-use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Pool, Rng, Span};
+use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rng, Span};
 
 params! {
     /// FQ-CoDel's parameters, with `tc`'s names and defaults.
@@ -250,42 +249,6 @@ impl QueueDiscipline for FqCodel {
             }
         }
         Next::Empty
-    }
-
-    #[inline]
-    fn foresee<L: Load>(&self, pool: &Pool, load: &L) -> Option<PacketId> {
-        let mut upcoming = self.drr.upcoming();
-        let first = &self.table[upcoming.next()?];
-        let soon = first.chain.front();
-        if first.codel.is_dropping()
-            && let Some(next) = soon.and_then(|id| pool.after(id))
-        {
-            // What comes instead of a packet that is dropped.
-            pool.load(next, load);
-        }
-        if let Some(id) = upcoming.next().and_then(|slot| self.table[slot].chain.front()) {
-            pool.load(id, load);
-        }
-        if let Some(slot) = upcoming.next() {
-            load.load(&self.table[slot]);
-            self.drr.load(slot, load);
-        }
-        soon
-    }
-
-    #[inline]
-    fn expect<L: Load>(&self, hash: u32, stage: Stage, pool: &Pool, load: &L) {
-        let bucket = scale(hash, self.table.buckets());
-        if stage == Stage::Bucket {
-            return self.table.load_bucket(bucket, load);
-        }
-        let Some(slot) = self.table.slot(bucket) else { return };
-        if stage == Stage::Flow {
-            self.drr.load(slot, load);
-            load.load(&self.table[slot]);
-        } else if let Some(tail) = self.table[slot].chain.back() {
-            pool.load(tail, load);
-        }
     }
 
     #[inline]

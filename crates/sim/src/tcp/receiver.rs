@@ -245,12 +245,6 @@ impl Receiver {
         self.remembered = count as u8;
     }
 
-    /// Starts to load what a segment out of order is looked up in.
-    #[inline]
-    pub(crate) fn prefetch_ranges(&self) {
-        self.beyond.prefetch();
-    }
-
     /// Makes the acknowledgment that is due. Nothing waits for a later one then (Linux `tcp_event_ack_sent`).
     #[inline]
     pub(crate) fn acknowledge(&mut self) -> AckSegment {

@@ -5,13 +5,12 @@
 //! amortised constant: originals leave in sequence order, so RACK's time-ordered list is a cursor over them and a queue of
 //! retransmissions; and lost segments are retransmitted in sequence order from a hint.
 use crate::delivery::Stamp;
-use crate::prefetch::prefetch;
 use narrows_core::{Bytes, Time};
 use std::collections::VecDeque;
 
 /// A segment in flight.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Record {
+pub(crate) struct Record {
     /// When it was last sent.
     pub(super) sent: Time,
     /// Payload.
@@ -49,7 +48,7 @@ impl Record {
 
 /// The segments in flight.
 #[derive(Clone, Debug)]
-pub(super) struct Scoreboard {
+pub(crate) struct Scoreboard {
     ring: Box<[Record]>,
     /// What makes delivery rate samples, in a ring as long; empty where nobody reads them.
     stamps: Box<[Stamp]>,
@@ -161,6 +160,12 @@ impl Scoreboard {
     pub(super) fn record(&self, seq: u64) -> &Record {
         debug_assert!(seq >= self.una && seq < self.nxt);
         &self.ring[seq as usize & (self.ring.len() - 1)]
+    }
+
+    /// The edges of the window: where the first two segments in flight are, and where the next one to be sent will be.
+    #[inline]
+    pub(crate) fn edges(&self) -> [&Record; 3] {
+        [self.una, self.una + 1, self.nxt].map(|seq| &self.ring[seq as usize & (self.ring.len() - 1)])
     }
 
     #[inline]
@@ -462,21 +467,6 @@ impl Scoreboard {
         }
         self.inflight += self.lost_out;
         (self.lost_out, self.to_resend, self.originals) = (0, 0, self.una);
-    }
-
-    /// Starts to load the segments that the next acknowledgment is about, and the one that is sent next.
-    #[inline]
-    pub(super) fn prefetch(&self) {
-        let mask = self.ring.len() - 1;
-        for seq in [self.una, self.una + 1, self.nxt] {
-            prefetch(&self.ring[seq as usize & mask]);
-        }
-        if let Some(last) = self.sacked.last() {
-            prefetch(last);
-        }
-        if let Some(first) = self.resent.front() {
-            prefetch(first);
-        }
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -48,7 +48,7 @@ pub(crate) struct Sender {
     pub(super) wants_rates: bool,
     /// Marked packets that the peer has told of, modulo 256.
     pub(super) marked: u8,
-    pub(super) board: Scoreboard,
+    pub(crate) board: Scoreboard,
     /// Bytes that the application has handed over and that were not sent yet; `None`: without end.
     unsent: Option<u64>,
     /// First byte not acknowledged cumulatively.
@@ -434,12 +434,6 @@ impl Sender {
             pacing: plan.pacing,
             srtt: self.rtt.smoothed(),
         })
-    }
-
-    /// Starts to load what the next acknowledgment looks up.
-    #[inline]
-    pub(crate) fn prefetch_board(&self) {
-        self.board.prefetch();
     }
 
     /// Memory beyond the struct itself.

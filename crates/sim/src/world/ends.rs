@@ -1,51 +1,11 @@
 //! The two ends of a flow: segments at the receiver, acknowledgments at the sender.
-use super::{Departure, INITIAL_LEN, Loads, SYN_LEN, Segment, SegmentKind, Side, World, arm};
+use super::{Departure, INITIAL_LEN, SYN_LEN, Segment, SegmentKind, Side, World, arm};
 use crate::event::Kind;
 use crate::host::{Armed, Connection, MAX_SYNS, Returning, Tcp, Transport, Underway};
-use crate::prefetch::Prefetch;
 use crate::tcp::{Incoming, Outgoing, milliseconds};
-use narrows_core::queue::Stage;
 use narrows_core::{Ecn, FlowId, PacketId, PacketMeta, Role};
 
-/// How many acknowledgments ahead a sender's state is loaded, and what that points to.
-const AHEAD: usize = 6;
-const NEXT: usize = 2;
-/// And what the first queue needs of a packet that each of them sends.
-const STAGES: [(usize, Stage); 3] = [(0, Stage::Tail), (2, Stage::Flow), (4, Stage::Bucket)];
-
 impl World {
-    /// Starts to load the state of the senders whose acknowledgments come next, and what the packets that they will send
-    /// meet at the first queue.
-    #[inline(never)]
-    fn load_senders(&self, pipe: usize) {
-        let underway = &self.pipes[pipe].underway;
-        if let Some(ahead) = underway.get(AHEAD) {
-            self.flows[ahead.flow as usize].prefetch_sender();
-        }
-        if let Some(next) = underway.get(NEXT) {
-            self.flows[next.flow as usize].prefetch_board();
-        }
-        if self.side == Side::Senders {
-            return;
-        }
-        for (distance, stage) in STAGES {
-            let Some(one) = underway.get(distance) else { return };
-            let flow = &self.flows[one.flow as usize];
-            if let Some(&hop) = self.routes[flow.routes as usize].there.first() {
-                self.hops[usize::from(hop)].link.queue().expect(flow.hash, stage, &self.pool, &Prefetch);
-            }
-        }
-    }
-
-    /// Starts to load what the first queue needs of packets that come soon.
-    #[inline(never)]
-    pub(super) fn load_departures(&self, coming: &[Departure]) {
-        for (distance, stage) in STAGES {
-            let Some(one) = coming.get(distance) else { return };
-            self.hops[usize::from(one.hop)].link.queue().expect(one.meta.hash, stage, &self.pool, &Prefetch);
-        }
-    }
-
     #[inline(always)]
     pub(super) fn arrive(&mut self, flow_index: usize, id: PacketId) {
         let segment = self.segments[id.index()];
@@ -189,13 +149,8 @@ impl World {
         let flow_index = flow as usize;
         if let Some(next) = underway.front() {
             self.events.schedule_next(next.arrives, Kind::Ack, pipe);
-            if self.loads == Loads::Next {
-                self.flows[next.flow as usize].prefetch_sender();
-            }
         }
-        if self.loads == Loads::Ahead {
-            self.load_senders(pipe);
-        }
+        self.prefetch_senders(pipe);
         let flow = &mut self.flows[flow_index];
         match (what, &mut flow.transport) {
             (Returning::Ack(ack), Transport::Tcp(tcp)) => {
@@ -269,12 +224,9 @@ impl World {
         arm(&mut self.events, pace, sender.next_pace(self.now), Kind::Pace, flow_index);
     }
 
-    /// A packet has left a sender that is elsewhere; others come soon.
+    /// A packet has left a sender that is elsewhere.
     #[inline(never)]
-    pub(super) fn take_over(&mut self, departure: &Departure, coming: &[Departure]) {
-        if self.loads == Loads::Ahead {
-            self.load_departures(coming);
-        }
+    pub(super) fn take_over(&mut self, departure: &Departure) {
         let &Departure { meta, segment, hop } = departure;
         self.now = meta.arrived;
         let id = self.insert(meta, segment);

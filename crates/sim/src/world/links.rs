@@ -1,11 +1,9 @@
 //! Links and pipes: how a packet gets from hop to hop.
-use super::{Hop, Loads, Segment, SegmentKind, World, arm};
+use super::{Hop, SegmentKind, World, arm};
 use crate::event::{Events, Kind};
-use crate::host::Flow;
-use crate::prefetch::{Prefetch, prefetch};
 use narrows_core::link::{Offered, Poll};
 use narrows_core::queue::Ctx;
-use narrows_core::{DropReason, Ecn, PacketId, Pool, Time};
+use narrows_core::{DropReason, Ecn, PacketId, Time};
 
 /// Hops that a packet crosses in one event: each is a call within the last one's, and there may be thousands.
 const MOST_CROSSED: u32 = 64;
@@ -57,11 +55,7 @@ impl World {
                 continue;
             }
             if let Poll::Wait(at) = poll {
-                match self.loads {
-                    Loads::Nothing => {}
-                    Loads::Next => load_next(hop, &self.pool, &self.segments, &self.flows),
-                    Loads::Ahead => load_ahead(hop, &self.pool, &self.segments, &self.flows),
-                }
+                self.prefetch.receiver(&hop.link, &self.pool, &self.segments, &self.flows);
                 wake_at(hop, hop_index, at, &mut self.events);
             }
             return self.settle(hop_index);
@@ -195,27 +189,4 @@ fn wake_at(hop: &mut Hop, hop_index: usize, at: Time, events: &mut Events) {
 fn arm_queue_timer(hop: &mut Hop, hop_index: usize, now: Time, events: &mut Events) {
     let timer = hop.link.queue().next_timer().map(|at| at.max(now));
     arm(events, &mut hop.timer, timer, Kind::QueueTimer, hop_index);
-}
-
-/// Starts to load what the packet on the wire will need when it arrives.
-#[inline]
-fn load_next(hop: &Hop, pool: &Pool, segments: &[Segment], flows: &[Flow]) {
-    if let Some(id) = hop.link.sending() {
-        prefetch(&segments[id.index()]);
-        flows[pool.meta(id).flow.0 as usize].prefetch_receiver();
-    }
-}
-
-/// Starts to load what the packet on the wire and those behind it will need: it arrives with the next event of its link,
-/// the one foreseen with the one after that.
-#[inline(never)]
-fn load_ahead(hop: &Hop, pool: &Pool, segments: &[Segment], flows: &[Flow]) {
-    let Some(id) = hop.link.sending() else { return };
-    let foreseen = hop.link.queue().foresee(pool, &Prefetch);
-    let soon = foreseen.unwrap_or(id);
-    prefetch(&segments[soon.index()]);
-    flows[pool.meta(soon).flow.0 as usize].prefetch_receiver();
-    if foreseen.is_some() {
-        flows[pool.meta(id).flow.0 as usize].prefetch_ranges();
-    }
 }

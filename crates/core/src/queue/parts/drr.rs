@@ -5,7 +5,6 @@
 //! short bursts cannot keep coming back as new. Lists are intrusive: a flow costs twelve bytes here and nothing is allocated
 //! when it comes or goes. They are rings, so that sending the head to its own list's end writes to no other flow.
 use super::flow_table::SlotId;
-use crate::pool::Load;
 use crate::rate::Bytes;
 use alloc::vec::Vec;
 
@@ -93,12 +92,6 @@ impl Drr {
     #[inline]
     pub fn is_listed(&self, slot: SlotId) -> bool {
         self.members[slot.index()].listed
-    }
-
-    /// Asks for what a flow has here.
-    #[inline]
-    pub fn load<L: Load>(&self, slot: SlotId, load: &L) {
-        load.load(&self.members[slot.index()]);
     }
 
     /// How many flows are listed.
@@ -210,17 +203,6 @@ impl Drr {
             self.list_old(slot);
         }
         !stays
-    }
-
-    /// The flows whose turn probably comes next, in order.
-    #[inline]
-    pub fn upcoming(&self) -> impl Iterator<Item = SlotId> + '_ {
-        let list = self.list_at_turn();
-        let first = match list.head {
-            Some(slot) if self.deficit(slot) <= 0 => list.behind(slot, &self.members),
-            head => head,
-        };
-        core::iter::successors(first, |&slot| list.behind(slot, &self.members))
     }
 
     #[inline]

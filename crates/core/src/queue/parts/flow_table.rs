@@ -3,7 +3,6 @@
 //! A bucket costs four bytes until the first packet hashes into it; then it gets a slot, for good, because an AQM's state
 //! outlives an empty queue. Slots lie densely in the order of first use, so a table of a million buckets is as quick as a
 //! small one when few of them are used. Nothing is allocated per packet.
-use crate::pool::Load;
 use alloc::vec::Vec;
 use core::num::NonZeroU32;
 use core::ops::{Index, IndexMut};
@@ -59,12 +58,6 @@ impl<F: Default> FlowTable<F> {
     #[inline]
     pub fn buckets(&self) -> u32 {
         self.slot_of.len() as u32
-    }
-
-    /// Asks for the place where a bucket's slot is found.
-    #[inline]
-    pub fn load_bucket<L: Load>(&self, bucket: u32, load: &L) {
-        load.load(&self.slot_of[bucket as usize]);
     }
 
     /// The slot of a bucket, if a packet has come by before.

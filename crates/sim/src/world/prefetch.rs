@@ -1,0 +1,178 @@
+//! Memory that is asked for early: cache lines of the flows whose events come next, and large pages.
+//!
+//! With thousands of flows each event finds its flow's state out of the caches, and waiting for memory is most of its cost.
+//! The loop knows which flows come next: acknowledgments lie in the return pipes in their order, and a packet is on each
+//! wire. So it prefetches the state of these flows, and nothing else: queues, controllers and transports know nothing of it.
+//! What it brings is in the book, under "Many flows".
+//!
+//! A plain early read would not do: the processor waits for it before it retires anything later. This is the one place with
+//! `unsafe` in the crate, because neither hint has a safe form; neither reads or changes a byte.
+use super::{Segment, World};
+use crate::host::{Connection, Flow, Tcp, Transport};
+use core::mem::{MaybeUninit, offset_of};
+use core::ops::Range;
+use narrows_core::Pool;
+use narrows_core::link::Link;
+
+/// How early the state of flows is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Prefetch {
+    /// Not at all: all flows are in the nearest cache.
+    Off,
+    /// The receiver's, one event early: they are in the caches of one core.
+    Receivers,
+    /// The sender's, too, several events early: they are in memory.
+    Ahead,
+}
+
+/// Bytes that the nearest cache can be expected to hold, and all those of one core.
+const NEAREST_CACHE: usize = 1 << 15;
+const NEAR_CACHES: usize = 1 << 22;
+/// How many acknowledgments before its own a sender's state is asked for.
+const SENDER_AHEAD: usize = 6;
+/// The same for its segments in flight: where they are is part of that state.
+const SEGMENTS_AHEAD: usize = 2;
+
+/// Where a flow's connection begins: the variant of `Transport` is told by a field's spare values, not by one of its own.
+const TCP: usize = offset_of!(Flow, transport);
+const CONNECTION: usize = TCP + offset_of!(Tcp, connection);
+
+impl Prefetch {
+    /// What suits a run of this many flows.
+    pub(crate) fn of(flows: usize) -> Prefetch {
+        match flows * size_of::<Flow>() {
+            bytes if bytes <= NEAREST_CACHE => Prefetch::Off,
+            bytes if bytes <= NEAR_CACHES => Prefetch::Receivers,
+            _ => Prefetch::Ahead,
+        }
+    }
+
+    /// Starts to load what the packet on the wire will need at its receiver.
+    #[inline]
+    pub(super) fn receiver(self, link: &Link, pool: &Pool, segments: &[Segment], flows: &[Flow]) {
+        if self == Prefetch::Off {
+            return;
+        }
+        if let Some(id) = link.sending() {
+            prefetch(&segments[id.index()]);
+            prefetch_part(&flows[pool.meta(id).flow.0 as usize], 0..CONNECTION + offset_of!(Connection, ecn));
+        }
+    }
+}
+
+impl World {
+    /// Starts to load what the next acknowledgments of this return pipe will need at their senders.
+    #[inline]
+    pub(super) fn prefetch_senders(&self, pipe: usize) {
+        if self.prefetch == Prefetch::Ahead {
+            self.prefetch_senders_ahead(pipe);
+        }
+    }
+
+    #[inline(never)]
+    fn prefetch_senders_ahead(&self, pipe: usize) {
+        if let Some(flow) = self.flow_of_ack(pipe, SENDER_AHEAD) {
+            prefetch_part(flow, 0..TCP);
+            prefetch_part(flow, CONNECTION..CONNECTION + offset_of!(Connection, written));
+            prefetch_part(flow, TCP + offset_of!(Tcp, spin)..TCP + size_of::<Tcp>());
+        }
+        if let Some(Transport::Tcp(tcp)) = self.flow_of_ack(pipe, SEGMENTS_AHEAD).map(|flow| &flow.transport) {
+            tcp.sender.board.edges().into_iter().for_each(prefetch);
+        }
+    }
+
+    /// The flow to which the n-th acknowledgment of a return pipe will come.
+    #[inline]
+    fn flow_of_ack(&self, pipe: usize, n: usize) -> Option<&Flow> {
+        let ack = self.pipes[pipe].underway.get(n)?;
+        Some(&self.flows[ack.flow as usize])
+    }
+}
+
+/// Starts to load a value, all of its cache lines.
+#[inline]
+fn prefetch<T>(value: &T) {
+    prefetch_part(value, 0..size_of::<T>());
+}
+
+/// Starts to load some bytes of a value. Where they lie must be known without looking into it: which variant an enum is
+/// could be the first cache miss.
+#[inline]
+fn prefetch_part<T>(value: &T, bytes: Range<usize>) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let start = core::ptr::from_ref(value).cast::<i8>();
+        let load = |at: usize| {
+            #[expect(unsafe_code, reason = "a hint: nothing is read, whatever the address")]
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(at));
+            }
+        };
+        // Where the lines begin is known for what is aligned to them; else the last byte may be in one more.
+        let aligned = align_of::<T>() >= LINE;
+        let mut at = if aligned { bytes.start / LINE * LINE } else { bytes.start };
+        while at < bytes.end {
+            load(at);
+            at += LINE;
+        }
+        if !aligned && bytes.len() > SMALL {
+            load(bytes.end - 1);
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (value, bytes);
+}
+
+/// Has memory that is about to be filled lie in large pages, where the system does that for those who ask: where hundreds
+/// of megabytes are used at random, finding a page costs as much as reading from it.
+#[cfg(target_os = "linux")]
+pub(crate) fn in_large_pages<T>(memory: &mut [MaybeUninit<T>]) {
+    let bytes = memory.as_mut_ptr_range();
+    let (start, end) = (bytes.start.cast::<u8>(), bytes.end.cast::<u8>());
+    let skip = start.align_offset(LARGE_PAGE);
+    let len = (end.addr() - start.addr()).saturating_sub(skip) / LARGE_PAGE * LARGE_PAGE;
+    if len > 0 {
+        // A refusal leaves everything as it was.
+        #[expect(unsafe_code, reason = "a hint about whole pages inside the slice: no byte changes")]
+        let _ = unsafe { libc::madvise(start.wrapping_add(skip).cast(), len, libc::MADV_HUGEPAGE) };
+    }
+}
+
+/// Elsewhere the system knows best.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn in_large_pages<T>(_memory: &mut [MaybeUninit<T>]) {}
+
+/// Bytes in a large page, on most machines; where it is more, less memory lies in them.
+#[cfg(target_os = "linux")]
+const LARGE_PAGE: usize = 2 << 20;
+/// Bytes in a cache line.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;
+/// Bytes that lie in one line, from an allocator that aligns to as many.
+#[cfg(target_arch = "x86_64")]
+const SMALL: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Spin;
+    use crate::tcp::{Receiver, Sender};
+    use narrows_core::congestion::ControllerConfig;
+    use narrows_core::{Rng, Span};
+    use narrows_scenario::transport::TcpParams;
+
+    #[test]
+    fn a_connection_begins_where_it_is_loaded_from() {
+        let params = TcpParams::default();
+        let config = ControllerConfig::Cubic(Default::default());
+        let transport = Transport::Tcp(Tcp {
+            receiver: Receiver::new(&params, Span::ms(10)),
+            connection: Connection::new(config, false, Rng::stream(1, "controller")),
+            spin: Spin::default(),
+            sender: Sender::new(&params),
+        });
+        let Transport::Tcp(tcp) = &transport else { panic!("it is a TCP connection") };
+        assert!(std::ptr::addr_eq(&transport, tcp), "only the speed depends on it");
+    }
+}
