@@ -3,7 +3,6 @@ use crate::LiveError;
 use crate::board::Board;
 use crate::endpoint::diag::Diag;
 use crate::plan::{FlowPlan, Plan};
-use crate::run::GRACE;
 use crate::sandbox::{Launch, Namespace, Process, Status, Stream};
 use narrows_core::{Span, Time};
 use narrows_scenario::Scenario;
@@ -47,6 +46,8 @@ enum Stage {
 /// A program that is told its duration is not interrupted sooner than this after it: it has connections to close and figures
 /// to exchange, behind a queue that it has filled.
 const PATIENCE: Span = Span::s(10);
+/// How long programs have to end by themselves when their time is over.
+const GRACE: Span = Span::ms(500);
 /// Sockets are looked at so often.
 const LOOK: Span = Span::ms(50);
 

@@ -11,7 +11,7 @@ use crate::path::Sampling;
 use crate::plan::{Family, Options, Plan};
 use crate::programs::Programs;
 use crate::sandbox::{Namespace, Route, Tun, TunSpec};
-use narrows_core::{Bytes, Span, Time};
+use narrows_core::{Bytes, Time};
 use narrows_scenario::{RunResult, Scenario};
 use narrows_world::Watch;
 use std::sync::Arc;
@@ -165,6 +165,3 @@ fn name(scenario: &Scenario, plan: &Plan) -> Vec<Named> {
     };
     scenario.flow_names().into_iter().zip(&plan.flows).enumerate().map(named).collect()
 }
-
-/// How long programs have to end by themselves when their time is over.
-pub(crate) const GRACE: Span = Span::ms(500);
