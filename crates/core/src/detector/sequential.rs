@@ -16,7 +16,7 @@
 //! independent, and is at least a packet's time. No queue, no evidence: with q = 0 the hypotheses are the same.
 //!
 //! Two things speak less for a shared queue than they seem to. A queue of a few packets may be that of a fair scheduler's
-//! quanta, in which both subflows wait alike: against fair queuing, q counts from eight packets' times on. And in an
+//! quanta, in which both subflows wait alike: against fair queuing, q counts from four packets' times on. And in an
 //! interval with losses a queue may be full: a full queue has no slope, whoever owns it.
 //!
 //! **Losses.** In a shared queue each loss is the dominant subflow's with the probability of its share of what was sent. Where
@@ -52,7 +52,7 @@ params! {
         pub longest: Span = Span::ms(100), from Span::ms(1), to Span::s(10);
         /// Least packets of an interval.
         pub packets: u32 = 24, from 8, to 10_000;
-        /// The lowest mean RTT of an interval is that of so much time.
+        /// The lowest mean RTT of an interval is remembered for this long.
         pub memory: Span = Span::s(10), from Span::ms(100), to Span::s(600);
         /// Part by which it lowers what is in flight, at random intervals, to see whether the delay follows; 0: never, and any
         /// delay counts as the connection's own.

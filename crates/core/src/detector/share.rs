@@ -199,7 +199,7 @@ impl Share {
         self.verdict = Verdict { finding, confidence, decisions: self.verdict.decisions.wrapping_add(1) };
     }
 
-    /// The number of the last interval whose packets are all accounted for, if there is one. With [`Attribution::Rate`] every
+    /// The last interval, by number, in which every packet was acknowledged or lost; `None` if there is none yet. With [`Attribution::Rate`] every
     /// call returns it; otherwise only the first call after another interval has ended does, and later ones return `None`.
     fn ended(&mut self, now: Time) -> Option<u64> {
         if self.p.attribution == Attribution::Rate {

@@ -400,7 +400,7 @@ impl FqCodelFair {
         pays.map(|slot| (slot, self.beyond(slot, part)))
     }
 
-    /// Packets beyond the places that a flow fills, of which it may fill `part`.
+    /// How many packets a flow has beyond the places that it fills, of which at most `part` count.
     #[inline]
     fn beyond(&self, slot: SlotId, part: u32) -> u32 {
         self.table[slot].chain.packets().saturating_sub(self.filled(slot).min(part))

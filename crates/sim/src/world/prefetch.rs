@@ -1,4 +1,4 @@
-//! Memory that is asked for early: cache lines of the flows whose events come next, and large pages.
+//! Prefetching: the simulator loads the cache lines of the flows whose events come next, and asks the system for large pages.
 //!
 //! With thousands of flows each event finds its flow's state out of the caches, and waiting for memory is most of its cost.
 //! The loop knows which flows come next: acknowledgments lie in the return pipes in their order, and a packet is on each
@@ -14,7 +14,7 @@ use core::ops::Range;
 use narrows_core::Pool;
 use narrows_core::link::Link;
 
-/// How early the state of flows is asked for.
+/// How early the loop prefetches the state of flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Prefetch {
     /// Not at all: all flows are in the nearest cache.
@@ -28,7 +28,7 @@ pub(crate) enum Prefetch {
 /// Bytes that the nearest cache can be expected to hold, and all those of one core.
 const NEAREST_CACHE: usize = 1 << 15;
 const NEAR_CACHES: usize = 1 << 22;
-/// How many acknowledgments before its own a sender's state is asked for.
+/// The loop prefetches a sender's state this many acknowledgments before the sender's own.
 const SENDER_AHEAD: usize = 6;
 /// The same for its segments in flight: where they are is part of that state.
 const SEGMENTS_AHEAD: usize = 2;
@@ -143,7 +143,7 @@ pub(crate) fn in_large_pages<T>(memory: &mut [MaybeUninit<T>]) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn in_large_pages<T>(_memory: &mut [MaybeUninit<T>]) {}
 
-/// Bytes in a large page, on most machines; where it is more, less memory lies in them.
+/// Bytes in a large page on most machines. Where pages are larger, less of the memory lies in large pages.
 #[cfg(target_os = "linux")]
 const LARGE_PAGE: usize = 2 << 20;
 /// Bytes in a cache line.

@@ -9,7 +9,7 @@ use crate::congestion::Sent;
 use crate::rate::Bytes;
 use crate::rng::Rng;
 
-/// Where there is a queue, one interval in this many has less in flight, of those that may.
+/// Where there is a queue and the rest is over, an interval has less in flight with a probability of 1 in `ONE_IN`.
 const ONE_IN: u64 = 2;
 /// Intervals left alone after one with less in flight: the queue fills again.
 const REST: u32 = 2;
@@ -24,7 +24,7 @@ const LEAST: usize = 3;
 const SURE: f64 = 2.5;
 /// Standard deviation of a normal distribution over its median absolute deviation.
 const MAD: f64 = 1.4826;
-/// Standard error of a median over that of a mean, for a normal distribution.
+/// How much larger the standard error of a median is than that of a mean, for normally distributed values.
 const MEDIAN: f64 = 1.2533;
 
 /// The latest values, in no order.
@@ -167,8 +167,8 @@ mod tests {
     const MSS: u64 = 1500;
     const INFLIGHT: u64 = 100 * MSS;
 
-    /// The own part that is seen after 200 intervals with 50 ms of base RTT and a queue of 20 ms that wanders by 2 ms, of which
-    /// the part `own` follows what is in flight.
+    /// Plays 200 intervals and returns the own part that was found, and how many intervals had less in flight. The base RTT is
+    /// 50 ms; the queue is 20 ms long, varies by 2 ms at random, and follows what is in flight with the part `own`.
     fn seen(own: f64, seed: u64) -> (f64, u32) {
         let mut response = Response::new(0.125, Rng::stream(seed, "response"));
         let mut noise = Rng::stream(seed, "noise");
