@@ -6,9 +6,10 @@ use crate::{Options, machine, median};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_results::RunResult;
 use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
-    DelaySpec, Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport,
+    DelaySpec, Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
 };
 use narrows_sim::Unwatched;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Arrows point one way: core ← scenario ← world ← worlds {sim, live, kernel, quic}, ← report, ← what people start.
+//! Arrows point one way: core ← scenario ← results ← world ← worlds {sim, live, kernel, quic}, ← report, ← what people start.
 //!
 //! `ALLOWED` is the whole rule. It is held against every dependency that a manifest declares: optional ones, those of
 //! one platform, build- and dev-dependencies too. A test that needs two worlds belongs to a crate above both, not to
@@ -13,20 +13,25 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("narrows-core", &[]),
     ("narrows-scenario", &["narrows-core"]),
-    ("narrows-world", &["narrows-core", "narrows-scenario"]),
+    // A run's result as a value, whichever world made it.
+    ("narrows-results", &["narrows-core", "narrows-scenario"]),
+    ("narrows-world", &["narrows-core", "narrows-scenario", "narrows-results"]),
     // The worlds do not know each other: what they share is the scenario, the records and the result.
-    ("narrows-sim", &["narrows-core", "narrows-scenario", "narrows-world"]),
-    ("narrows-live", &["narrows-core", "narrows-scenario", "narrows-world"]),
-    ("narrows-kernel", &["narrows-core", "narrows-scenario", "narrows-world"]),
+    ("narrows-sim", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world"]),
+    ("narrows-live", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world"]),
+    ("narrows-kernel", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world"]),
     ("narrows-quic", &["narrows-core", "narrows-scenario"]),
-    // Reads result folders, whichever world wrote them.
-    ("narrows-report", &["narrows-core", "narrows-scenario"]),
+    // Shows results, whichever world made them.
+    ("narrows-report", &["narrows-core", "narrows-scenario", "narrows-results"]),
     // Experiments as data, measured in results and shown as reports.
-    ("narrows-study", &["narrows-core", "narrows-scenario", "narrows-report"]),
+    ("narrows-study", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-report"]),
     ("narrows", EVERYTHING),
     ("narrows-python", EVERYTHING),
     // Runs in a browser: no live, no kernel.
-    ("narrows-wasm", &["narrows-core", "narrows-scenario", "narrows-world", "narrows-sim", "narrows-report"]),
+    (
+        "narrows-wasm",
+        &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-sim", "narrows-report"],
+    ),
     ("narrows-bench", EVERYTHING),
     // Must compile when nothing else does.
     ("xtask", &[]),
@@ -36,6 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const EVERYTHING: &[&str] = &[
     "narrows-core",
     "narrows-scenario",
+    "narrows-results",
     "narrows-world",
     "narrows-sim",
     "narrows-live",

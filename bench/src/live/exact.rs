@@ -8,7 +8,7 @@ use narrows_core::Span;
 use narrows_live::pump::Outcome;
 use narrows_live::punctuality::Punctuality;
 use narrows_live::sandbox::Namespace;
-use narrows_scenario::result::summary::Timing;
+use narrows_results::summary::Timing;
 use narrows_world::record::histogram::Delays;
 use serde::Serialize;
 use std::time::Duration;

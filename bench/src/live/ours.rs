@@ -9,7 +9,7 @@ use narrows_live::path::{Sampling, Way};
 use narrows_live::pump::Outcome;
 use narrows_live::punctuality::Punctuality;
 use narrows_live::sandbox::{Namespace, Route, Tun, TunSpec};
-use narrows_scenario::Scenario;
+use narrows_scenario::{NoTraces, Scenario};
 use std::sync::Arc;
 
 /// What the way is like.
@@ -73,7 +73,7 @@ pub(crate) fn carry<T>(
         "duration = \"60s\"\n[[hop]]\nname = \"b\"\nrate = \"{rate}\"\nqueue = \"{queue}\"\n\
          [[flow]]\nname = \"f\"\nrtt = \"100ms\"\nroute = [\"b\"]\n"
     );
-    let scenario = Scenario::parse(&scenario, "bench", std::path::Path::new("")).map_err(text)?;
+    let scenario = Scenario::parse(&scenario, "bench", &NoTraces).map_err(text)?;
     let sides = sides()?;
     let devices = devices(&sides, true)?;
     let board = Arc::new(Board::new(1));

@@ -10,9 +10,10 @@ use crate::term;
 use crate::world::World;
 use narrows_core::Bytes;
 use narrows_report::terminal;
+use narrows_results::folder;
+use narrows_results::{Summary, summary_json};
+use narrows_scenario::Scenario;
 use narrows_scenario::printable::printable;
-use narrows_scenario::result::folder;
-use narrows_scenario::{Scenario, Summary, summary_json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -154,15 +154,15 @@ mod linux {
 mod tests {
     use super::linux::{field, groups};
     use super::*;
+    use narrows_scenario::NoTraces;
     use std::collections::HashMap;
-    use std::path::Path;
 
     fn scenario(count: u32, record: &str) -> Scenario {
         let text = format!(
             "duration = \"60s\"\n[record]\n{record}\n[[hop]]\nname = \"link\"\nrate = \"1gbit\"\nqueue = \"fifo\"\n\
              [[flow]]\nname = \"bulk\"\ncount = {count}\nrtt = \"50ms\"\nroute = [\"link\"]\n"
         );
-        Scenario::parse(&text, "memory.toml", Path::new("")).expect("it is legal")
+        Scenario::parse(&text, "memory.toml", &NoTraces).expect("it is legal")
     }
 
     fn refused(scenarios: &[&Scenario], room: Bytes) -> String {

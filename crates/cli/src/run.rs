@@ -3,6 +3,7 @@ use crate::batch::{BatchArgs, Planned};
 use crate::failure::Failure;
 use crate::flags::{MOST_SEED, whole};
 use crate::world::WorldArgs;
+use narrows_results::input;
 use narrows_scenario::Scenario;
 use std::path::PathBuf;
 
@@ -23,7 +24,7 @@ pub(crate) struct Run {
 
 /// Runs the command.
 pub(crate) fn main(args: &Run) -> Result<(), Failure> {
-    let scenario = Scenario::load(&args.scenario).map_err(Failure::usage)?;
+    let scenario = input::load(&args.scenario).map_err(Failure::usage)?;
     let world = args.world.world()?;
     world.check(&scenario).map_err(|failure| failure.at(&args.scenario))?;
     let seeds = args.batch.seeds(args.seed.unwrap_or(scenario.seed))?;

@@ -12,11 +12,14 @@ use narrows_core::{Bytes, Span, Time};
 use narrows_live::LiveError;
 use narrows_live::launch::{Launch, Stream};
 use narrows_live::shell::{Ended, Shell as Setup, shell};
+use narrows_results::folder;
+use narrows_results::input::TraceFiles;
+use narrows_results::summary_json;
 use narrows_scenario::command::{Command, CommandLine};
-use narrows_scenario::result::folder;
 use narrows_scenario::shorthand::{self, FlowGroup};
-use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Release, Scenario, summary_json};
+use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Release, Scenario};
 use std::ffi::OsString;
+use std::path::Path;
 
 /// Run a program, or an interactive shell, behind a bottleneck
 #[derive(clap::Args)]
@@ -199,7 +202,8 @@ impl Shell {
         let (rate_flag, rate) = rate.as_deref().map_or(("--rate", self.rate.as_str()), |rate| (rate_flag, rate));
         let (queue_flag, queue) =
             queue.as_deref().map_or(("--queue", self.queue.as_str()), |queue| (queue_flag, queue));
-        let rate: RateSpec = shorthand::rate_or_trace(rate_flag, rate).map_err(Failure::usage)?;
+        let rate: RateSpec =
+            shorthand::rate_or_trace(rate_flag, rate, &TraceFiles(Path::new(""))).map_err(Failure::usage)?;
         let mut queues = shorthand::queues(queue_flag, queue).map_err(Failure::usage)?;
         let queue = match (queues.pop(), queues.is_empty()) {
             (Some(only), true) => only,

@@ -1,7 +1,8 @@
 //! Which world runs a scenario: virtual time, or real programs in real time.
 use crate::failure::Failure;
 use narrows_live::{Family, LiveError};
-use narrows_scenario::{RunResult, Scenario};
+use narrows_results::RunResult;
+use narrows_scenario::Scenario;
 use narrows_sim::{Ended, Watch};
 
 /// Flags that choose a world.

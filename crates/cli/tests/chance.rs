@@ -1,8 +1,7 @@
 //! How often two results that differ by nothing but their seeds are told apart.
 use narrows_report::{Comparison, Diff, Group, Run};
-use narrows_scenario::Scenario;
+use narrows_scenario::{NoTraces, Scenario};
 use narrows_sim::Unwatched;
-use std::path::Path;
 
 /// Pairs of results; runs of each.
 const PAIRS: u64 = 60;
@@ -17,7 +16,7 @@ fn scenario(queue: &str, controller: &str) -> Scenario {
          rate = \"10mbit\"\nqueue = \"{queue}\"\n[[flow]]\nname = \"f\"\ncontroller = \"{controller}\"\nrtt = \"40ms\"\n\
          route = [\"link\"]\n"
     );
-    Scenario::parse(&text, "s.toml", Path::new("")).expect("it is legal").repeated()
+    Scenario::parse(&text, "s.toml", &NoTraces).expect("it is legal").repeated()
 }
 
 /// The runs of seeds that nothing else has.

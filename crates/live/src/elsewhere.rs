@@ -19,7 +19,8 @@ pub mod sandbox {
 /// Scenarios in real time.
 pub mod run {
     use crate::{LiveError, Options, sandbox};
-    use narrows_scenario::{RunResult, Scenario};
+    use narrows_results::RunResult;
+    use narrows_scenario::Scenario;
     use narrows_world::Watch;
 
     /// # Errors

@@ -1,7 +1,8 @@
 //! A command to start, behind what, and how it ended: the same on every system.
 use crate::view::View;
 use narrows_core::Time;
-use narrows_scenario::{RunResult, Scenario};
+use narrows_results::RunResult;
+use narrows_scenario::Scenario;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;

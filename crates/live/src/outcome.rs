@@ -3,9 +3,10 @@ use crate::ledger::Entry;
 use crate::pump::Outcome;
 use crate::punctuality::Punctuality;
 use narrows_core::{Span, Time};
-use narrows_scenario::result::Routes;
-use narrows_scenario::result::summary::Cost;
-use narrows_scenario::{RunResult, Scenario, Summary};
+use narrows_results::Routes;
+use narrows_results::summary::Cost;
+use narrows_results::{RunResult, Summary};
+use narrows_scenario::Scenario;
 use narrows_world::record::hop::capacity;
 
 /// A flow as the result names it.

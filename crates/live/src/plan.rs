@@ -232,11 +232,11 @@ fn sides(scenario: &Scenario) -> Result<Vec<usize>, LiveError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use narrows_scenario::NoTraces;
 
     fn plan(text: &str) -> Result<Plan, String> {
         let scenario =
-            Scenario::parse(&format!("duration = \"10s\"\n{text}"), "x.toml", Path::new("")).expect("it is legal");
+            Scenario::parse(&format!("duration = \"10s\"\n{text}"), "x.toml", &NoTraces).expect("it is legal");
         Plan::new(&scenario, Family::V4).map_err(|error| error.to_string())
     }
 

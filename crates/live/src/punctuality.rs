@@ -1,6 +1,6 @@
 //! How exactly a direction's thread kept its times, and what it took.
 use narrows_core::{Span, Time};
-use narrows_scenario::result::summary::Timing;
+use narrows_results::summary::Timing;
 use narrows_world::record::histogram::Delays;
 use rustix::time::{ClockId, clock_gettime};
 

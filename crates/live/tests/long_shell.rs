@@ -8,7 +8,7 @@ use narrows_live::flows::{Flows, MOST_SEEN};
 use narrows_live::frame::{FlowKey, Header};
 use narrows_live::ledger::{Cargo, Ledger};
 use narrows_live::path::{Path, Sampling, Way};
-use narrows_scenario::Scenario;
+use narrows_scenario::{NoTraces, Scenario};
 use narrows_world::record::Bound;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ struct Direction {
 
 impl Direction {
     fn new() -> Direction {
-        let scenario = Scenario::parse(SCENARIO, "long.toml", std::path::Path::new("")).expect("it is legal");
+        let scenario = Scenario::parse(SCENARIO, "long.toml", &NoTraces).expect("it is legal");
         let sampling = Sampling { spacing: SPACING, warmup: Time::ZERO, points: 0, gauges: Some(TRACKED) };
         let bound = Bound { spacing: SPACING, most: POINTS };
         let path = Path::new(&scenario, &[0], &[Way { hops: vec![0], tail: Span::ZERO }], Bytes(1500), sampling);

@@ -13,8 +13,8 @@ use narrows_live::path::{Path, Sampling, Way};
 use narrows_live::pump::{Outcome, Pump, Shared};
 use narrows_live::round_trips::RoundTrips;
 use narrows_live::waiting::Waiting;
-use narrows_scenario::Scenario;
-use narrows_scenario::result::summary::HopSummary;
+use narrows_results::summary::HopSummary;
+use narrows_scenario::{NoTraces, Scenario};
 use rustix::fd::OwnedFd;
 use rustix::io::{read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -51,7 +51,7 @@ fn twice_the_packets_take_no_more_allocations() {
 
 /// Works for this number of seconds: packets sent, and what that took.
 fn run(seconds: u64) -> (u64, allocator::Usage) {
-    let scenario = Scenario::parse(SCENARIO, "no_alloc.toml", std::path::Path::new("")).expect("it is legal");
+    let scenario = Scenario::parse(SCENARIO, "no_alloc.toml", &NoTraces).expect("it is legal");
     let pair =
         |flags: SocketFlags| socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("sockets");
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

@@ -12,8 +12,8 @@ use narrows_live::path::{Path, Sampling, Way};
 use narrows_live::pump::{Pump, Shared};
 use narrows_live::round_trips::RoundTrips;
 use narrows_live::waiting::Waiting;
-use narrows_scenario::Scenario;
-use narrows_scenario::result::summary::HopSummary;
+use narrows_results::summary::HopSummary;
+use narrows_scenario::{NoTraces, Scenario};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -46,8 +46,7 @@ fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left
     let text = format!(
         "duration = \"10s\"\n[[hop]]\nname = \"link\"\n{link}\n[[flow]]\nname = \"f\"\nrtt = \"10ms\"\nroute = [\"link\"]\n"
     );
-    let scenario =
-        Scenario::parse(&text, "pump.toml", std::path::Path::new("")).unwrap_or_else(|error| panic!("{error}"));
+    let scenario = Scenario::parse(&text, "pump.toml", &NoTraces).unwrap_or_else(|error| panic!("{error}"));
     let pair = || {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("sockets")

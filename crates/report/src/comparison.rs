@@ -1,8 +1,9 @@
 //! Results side by side: one group per queue, one run per seed.
 use crate::aggregate::{self, Weighted};
-use narrows_scenario::result::Routes;
-use narrows_scenario::result::summary::{FlowSummary, HopSummary};
-use narrows_scenario::{RunResult, Scenario};
+use narrows_results::Routes;
+use narrows_results::RunResult;
+use narrows_results::summary::{FlowSummary, HopSummary};
+use narrows_scenario::Scenario;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 

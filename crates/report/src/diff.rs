@@ -10,8 +10,8 @@ use crate::figure::{COMPLETIONS, FAIRNESS, FLOWS, Figure, HOP, LOSSES, REPAIRS, 
 use crate::notes::{Note, notes};
 use crate::terminal::{Style, line};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle};
+use narrows_results::ResultError;
 use narrows_scenario::printable::printable;
-use narrows_scenario::result::ResultError;
 use std::fmt::Write as _;
 use std::path::Path;
 

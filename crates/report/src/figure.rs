@@ -1,8 +1,8 @@
 //! The figures that tables, pages and differences share: each is defined once, with its unit and how it is read off a run.
 use crate::comparison::{Run, Source};
-use narrows_scenario::Summary;
-use narrows_scenario::result::Jain;
-use narrows_scenario::result::summary::{FlowSummary, HopSummary, RttQuantiles, Verdicts};
+use narrows_results::Jain;
+use narrows_results::Summary;
+use narrows_results::summary::{FlowSummary, HopSummary, RttQuantiles, Verdicts};
 
 /// Where a figure is read: a hop and some of the flows of a run.
 #[derive(Clone, Debug)]

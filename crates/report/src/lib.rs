@@ -11,7 +11,7 @@
 //! let comparison = Comparison::load(folder)?;
 //! print!("{}", terminal::comparison(&comparison, &terminal::Style::default()));
 //! write_page(&comparison, folder)?;
-//! # Ok::<(), narrows_scenario::result::ResultError>(())
+//! # Ok::<(), narrows_results::ResultError>(())
 //! ```
 pub mod aggregate;
 pub mod chart;

@@ -1,7 +1,7 @@
 //! Sentences that belong below a result's table, for a terminal and for the page: which hops it leaves out, how exactly a world
 //! in real time kept its times, and whether it fell behind.
 use crate::comparison::{Comparison, Group};
-use narrows_scenario::result::summary::Timing;
+use narrows_results::summary::Timing;
 
 /// A sentence about how a result came about.
 #[derive(Clone, PartialEq, Eq, Debug)]

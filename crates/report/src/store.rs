@@ -4,9 +4,11 @@
 //! every group. A `summary.json` over several runs lists their summaries; groups and runs follow its order.
 use crate::comparison::{Comparison, Group, Run};
 use crate::{page, svg};
+use narrows_results::input::TraceFiles;
+use narrows_results::{ResultError, folder};
+use narrows_results::{RunResult, Summary};
 use narrows_scenario::printable::{printable, printable_lines};
-use narrows_scenario::result::{ResultError, folder};
-use narrows_scenario::{RateSpec, RunResult, Scenario, Summary};
+use narrows_scenario::{RateSpec, Scenario};
 use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -182,12 +184,13 @@ fn is_run(dir: &Path) -> bool {
 }
 
 fn read(dir: &Path) -> Result<Run, ResultError> {
-    let stored = folder::read(dir)?;
+    let result = folder::read(dir)?;
     let path = dir.join(folder::SCENARIO);
-    let result = RunResult { summary: stored.summary, series: stored.series, cdfs: stored.cdfs };
     // Figures do not need the scenario; a page without it says less, but says it.
     let scenario_text = folder::read_text(&path).ok();
-    let scenario = scenario_text.as_ref().and_then(|text| Scenario::parse(text, &path.display().to_string(), dir).ok());
+    let scenario = scenario_text
+        .as_ref()
+        .and_then(|text| Scenario::parse(text, &path.display().to_string(), &TraceFiles(dir)).ok());
     Ok(Run { result, scenario, scenario_text })
 }
 

@@ -5,7 +5,7 @@
 use crate::comparison::{Comparison, Group, Run, Source};
 use crate::palette::{self, Paint};
 use crate::thin;
-use narrows_scenario::Series;
+use narrows_results::Series;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::element::DashedPathElement;

@@ -2,7 +2,7 @@
 use crate::comparison::{Comparison, Group, Run, Source, flow_group};
 use crate::estimate::Estimate;
 use crate::figure::{COMPLETIONS, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS};
-use narrows_scenario::result::summary::FlowSummary;
+use narrows_results::summary::FlowSummary;
 use std::collections::HashMap;
 
 /// Rows of figures.

@@ -1,9 +1,8 @@
 //! When two results may be compared, and what a difference between them is worth.
 mod sample;
 use narrows_report::{Comparison, Contrast, Diff, Group, Run};
-use narrows_scenario::Scenario;
+use narrows_scenario::{NoTraces, Scenario};
 use sample::{QUEUES, comparison};
-use std::path::Path;
 
 const WRITTEN: &str = r#"
 duration = "60s"
@@ -26,7 +25,7 @@ fn scenario(replace: &[(&str, &str)]) -> Scenario {
         assert!(text.contains(old), "{old} is in the scenario");
         text.replace(old, new)
     });
-    Scenario::parse(&text, "s.toml", Path::new("")).expect("it is legal")
+    Scenario::parse(&text, "s.toml", &NoTraces).expect("it is legal")
 }
 
 /// Made-up results of a scenario.

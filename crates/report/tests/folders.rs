@@ -2,8 +2,9 @@
 mod sample;
 use narrows_report::terminal::Style;
 use narrows_report::{Comparison, Diff, diff, terminal, write_page};
-use narrows_scenario::result::folder;
-use narrows_scenario::{Scenario, Summary};
+use narrows_results::Summary;
+use narrows_results::folder;
+use narrows_scenario::{NoTraces, Scenario};
 use sample::{QUEUES, comparison, run};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ fn scratch(name: &str) -> PathBuf {
 fn scenario() -> Scenario {
     let text = "duration = \"60s\"\n[[hop]]\nname = \"bottleneck\"\nrate = \"100mbit\"\nqueue = \"fifo\"\n\
         [[flow]]\nname = \"cubic\"\nrtt = \"50ms\"\nroute = [\"bottleneck\"]\n";
-    Scenario::parse(text, "sample.toml", Path::new("")).expect("the sample is a scenario")
+    Scenario::parse(text, "sample.toml", &NoTraces).expect("the sample is a scenario")
 }
 
 /// Writes a comparison as the command line does: queues in this order, under folder names of their own.

@@ -5,8 +5,8 @@ use base64::prelude::BASE64_STANDARD;
 use narrows_report::svg::PLOTS;
 use narrows_report::terminal::{self, Style};
 use narrows_report::{Comparison, page};
-use narrows_scenario::Scenario;
-use narrows_scenario::result::summary::Drops;
+use narrows_results::summary::Drops;
+use narrows_scenario::{NoTraces, Scenario};
 use sample::{QUEUES, comparison};
 use std::path::Path;
 
@@ -44,7 +44,7 @@ route = ["second"]
 fn parking_lot() -> Comparison {
     let mut lot = comparison(&QUEUES[..1], &["long", "near.0", "near.1", "far"], 1);
     let run = &mut lot.groups[0].runs[0];
-    run.scenario = Some(Scenario::parse(PARKING_LOT, "lot.toml", Path::new("")).expect("it is legal"));
+    run.scenario = Some(Scenario::parse(PARKING_LOT, "lot.toml", &NoTraces).expect("it is legal"));
     let hop = run.result.summary.hops.remove(0);
     for (name, queue, drops, mean) in
         [("first", "fq_codel", 4190, 50.0), ("second", "cake", 2402, 20.0), ("uplink", "fifo", 0, 1.0)]
@@ -64,7 +64,7 @@ fn parking_lot() -> Comparison {
     for name in ["first", "second", "uplink"] {
         run.result
             .series
-            .extend(of_hop.iter().map(|s| narrows_scenario::Series { source: format!("hop:{name}"), ..s.clone() }));
+            .extend(of_hop.iter().map(|s| narrows_results::Series { source: format!("hop:{name}"), ..s.clone() }));
     }
     // Each flow has an RTT of its own all the time.
     for (name, rtt) in [("long", 90.0), ("near.0", 60.0), ("near.1", 60.0), ("far", 70.0)] {

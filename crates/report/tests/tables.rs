@@ -1,7 +1,7 @@
 //! Tables as a person reads them.
 mod sample;
 use narrows_report::terminal::{self, Style};
-use narrows_scenario::result::summary::Timing;
+use narrows_results::summary::Timing;
 use sample::{QUEUES, comparison};
 
 fn plain(queues: &[sample::Queue], flows: &[&str], seeds: u64, width: Option<usize>) -> String {

@@ -1,10 +1,9 @@
-//! What every world shares: the scenario that goes in and the result folder that comes out.
+//! What every world shares: the scenario.
 //!
-//! A world (simulator, live, kernel) takes a validated [`Scenario`] and returns a [`RunResult`]; it never parses a file
-//! and never writes one.
+//! A text goes in and a validated [`Scenario`] comes out; a world takes it and parses nothing. No file is opened here: what a
+//! scenario names, the traces of links, comes from a source that is handed over ([`Traces`]).
 //!
-//! In: [`Scenario::load`] reads a file, [`shorthand`] the command line's short forms, [`schema`] describes files to
-//! editors. Out: [`result::folder`] writes and reads result folders.
+//! [`Scenario::parse`] reads a text, [`shorthand`] the command line's short forms, [`schema`] describes files to editors.
 mod check;
 pub mod command;
 mod dscp;
@@ -16,10 +15,10 @@ pub mod model;
 mod parse;
 pub mod printable;
 mod repeat;
-pub mod result;
 pub mod schema;
 pub mod shorthand;
 mod suggest;
+pub mod trace;
 pub mod traffic;
 pub mod transport;
 mod write;
@@ -27,6 +26,6 @@ mod write;
 pub use command::{Command, CommandLine};
 pub use error::ScenarioError;
 pub use model::{DelaySpec, Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start};
-pub use result::{Cdf, ResultError, RunResult, Series, Stored, Summary, summary_json};
+pub use trace::{NoTraces, Traces};
 pub use traffic::Traffic;
 pub use transport::Transport;

@@ -6,32 +6,22 @@
 mod flow;
 mod hop;
 mod reader;
-pub(crate) mod trace;
 
 pub(crate) use flow::{default_controller, default_transport};
 
 use crate::check::{self, Fault, Part};
 use crate::error::ScenarioError;
 use crate::keys::{self, RecordKeys, TopKeys};
-use crate::limits;
 use crate::model::{Record, Scenario};
+use crate::trace::Traces;
 use narrows_core::Span;
 use reader::{Section, Source};
 use std::path::Path;
 use toml::de::DeTable;
 
 impl Scenario {
-    /// Reads a scenario file; its traces are looked for beside it.
-    pub fn load(path: impl AsRef<Path>) -> Result<Scenario, ScenarioError> {
-        let path = path.as_ref();
-        let file = path.display().to_string();
-        let text = limits::read_text(path, limits::SCENARIO_BYTES)
-            .map_err(|error| ScenarioError::new(&file, format!("cannot read the scenario: {error}")))?;
-        Scenario::parse(&text, &file, path.parent().unwrap_or(Path::new("")))
-    }
-
-    /// Parses a scenario. `file` is what messages call it; traces are looked for in `traces`.
-    pub fn parse(text: &str, file: &str, traces: &Path) -> Result<Scenario, ScenarioError> {
+    /// Parses a scenario. `file` is what messages call it; the traces that it names come from `traces`.
+    pub fn parse(text: &str, file: &str, traces: &dyn Traces) -> Result<Scenario, ScenarioError> {
         let source = Source { file, text };
         let tree = DeTable::parse(text).map_err(|error| source.syntax(&error))?;
         let top = Section::new(&source, tree.get_ref(), 0, "the scenario");
@@ -41,7 +31,7 @@ impl Scenario {
     }
 }
 
-fn read(top: &Section<'_>, traces: &Path) -> Result<Scenario, ScenarioError> {
+fn read(top: &Section<'_>, traces: &dyn Traces) -> Result<Scenario, ScenarioError> {
     top.only(keys::TOP)?;
     let mut plain = TopKeys::default();
     top.fill(&mut plain)?;

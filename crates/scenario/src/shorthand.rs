@@ -5,8 +5,9 @@
 use crate::error::ScenarioError;
 use crate::kind::Kind;
 use crate::model::{Ends, Flow, RateSpec, Rtt, Start};
-use crate::parse::{default_controller, default_transport, trace};
+use crate::parse::{default_controller, default_transport};
 use crate::suggest::{hint, name_hint, unit_hint};
+use crate::trace::{self, Traces};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
@@ -101,12 +102,12 @@ pub fn rate(flag: &str, text: &str) -> Result<Rate, ScenarioError> {
 }
 
 /// A rate above zero, or a trace in mahimahi's format: `20mbit`, `trace:lte.mahi`.
-pub fn rate_or_trace(flag: &str, text: &str) -> Result<RateSpec, ScenarioError> {
+pub fn rate_or_trace(flag: &str, text: &str, traces: &dyn Traces) -> Result<RateSpec, ScenarioError> {
     let Some(file) = text.strip_prefix("trace:") else { return rate(flag, text).map(RateSpec::constant) };
-    let path = std::path::Path::new(file);
-    let read = trace::read(path);
-    let text = read.map_err(|problem| ScenarioError::new(flag, format!("cannot read trace \"{file}\": {problem}")))?;
-    let (opportunities, period) = trace::parse(&text, file)?;
+    let place = traces.place(file);
+    let text = traces.text(file);
+    let text = text.map_err(|problem| ScenarioError::new(flag, format!("cannot read trace \"{place}\": {problem}")))?;
+    let (opportunities, period) = trace::parse(&text, &place)?;
     Ok(RateSpec::Trace { file: file.to_owned(), opportunities, period })
 }
 

@@ -1,9 +1,7 @@
 //! How large a scenario may be: what exceeds a limit is refused by name, what reaches it is read.
 use narrows_core::{Rate, Span, Time};
-use narrows_scenario::{RateSpec, Scenario, limits};
+use narrows_scenario::{NoTraces, RateSpec, Scenario, limits};
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
 
 /// A scenario with this number of hops, and a flow over all of them.
 fn long(hops: usize) -> String {
@@ -20,17 +18,11 @@ fn small() -> Scenario {
 }
 
 fn parse(text: &str) -> Result<Scenario, String> {
-    Scenario::parse(text, "S.toml", Path::new("")).map_err(|error| error.to_string())
+    Scenario::parse(text, "S.toml", &NoTraces).map_err(|error| error.to_string())
 }
 
 fn refused(scenario: &Scenario) -> String {
     scenario.validate().expect_err("it is too large").to_string()
-}
-
-fn place(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("limits");
-    fs::create_dir_all(&dir).expect("a folder for the test");
-    dir.join(name)
 }
 
 #[test]
@@ -83,33 +75,4 @@ fn too_many_flows_hosts_paths_back_and_steps_are_refused_by_name() {
     let step = |n: usize| (Time::ZERO + Span::us(n as u64), Rate::mbit(1 + n as u64 % 2));
     steps.hops[0].rate = RateSpec::Schedule((0..=limits::STEPS).map(step).collect());
     assert_eq!(refused(&steps), "hop \"h0\": 1000001 steps of rate; allowed: at most 1000000");
-}
-
-#[test]
-fn what_might_never_end_is_not_read() {
-    let told = |path: &Path| Scenario::load(path).expect_err("it is no scenario").message;
-    let mut others = vec![place("").as_path().to_owned()];
-    if cfg!(unix) {
-        others.push("/dev/zero".into());
-        let pipe = place("pipe");
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success());
-        assert!(made || pipe.exists());
-        others.push(pipe);
-    }
-    for path in others {
-        assert_eq!(told(&path), "cannot read the scenario: not a regular file", "{}", path.display());
-    }
-}
-
-#[test]
-fn a_file_longer_than_the_limit_is_refused_before_it_is_parsed() {
-    for (name, most) in [("huge.toml", limits::SCENARIO_BYTES), ("huge.mahi", limits::TRACE_BYTES)] {
-        // A hole: it takes no room on the disk.
-        fs::File::create(place(name)).and_then(|file| file.set_len(most + 1)).expect("a file for the test");
-    }
-    let scenario = Scenario::load(place("huge.toml")).expect_err("it is too long").message;
-    assert_eq!(scenario, "cannot read the scenario: longer than 67108864 bytes, which is the limit");
-    let text = long(1).replace("\"1gbit\"", "{ trace = \"huge.mahi\" }");
-    let trace = Scenario::parse(&text, "S.toml", &place("")).expect_err("its trace is too long").message;
-    assert!(trace.ends_with("longer than 268435456 bytes, which is the limit"), "{trace}");
 }

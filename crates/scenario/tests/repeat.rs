@@ -1,14 +1,13 @@
 //! Repeated runs: which draws they make, and that a run's file says exactly what was run.
 use narrows_core::{Span, Time};
-use narrows_scenario::{Rtt, Scenario, Start};
-use std::path::Path;
+use narrows_scenario::{NoTraces, Rtt, Scenario, Start};
 
 fn parse(hop: &str, flow: &str) -> Scenario {
     let text = format!(
         "duration = \"20s\"\n[[hop]]\nname = \"a\"\nrate = \"12mbit\"\nqueue = \"fifo\"\n{hop}\n[[flow]]\nname = \"f\"\n\
          route = [\"a\"]\n{flow}\n"
     );
-    Scenario::parse(&text, "example.toml", Path::new("")).expect("it is legal")
+    Scenario::parse(&text, "example.toml", &NoTraces).expect("it is legal")
 }
 
 fn at(span: Span) -> Time {
@@ -49,7 +48,7 @@ fn repeating_keeps_a_scenario_legal_at_the_bounds() {
     ] {
         let repeated = parse("", flow).repeated();
         repeated.validate().unwrap_or_else(|error| panic!("{flow}: {error}"));
-        let read = Scenario::parse(&repeated.to_toml(), "example.toml", Path::new("")).expect(flow);
+        let read = Scenario::parse(&repeated.to_toml(), "example.toml", &NoTraces).expect(flow);
         assert_eq!(read, repeated, "{flow}");
     }
 }

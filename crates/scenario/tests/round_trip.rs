@@ -6,14 +6,14 @@ use narrows_core::{Bytes, Dscp, Rate, Span, Time};
 use narrows_scenario::command::Fill;
 use narrows_scenario::model::Release;
 use narrows_scenario::{
-    Command, CommandLine, DelaySpec, Ends, Flow, Hop, RateSpec, Record, Rtt, Scenario, Start, Traffic, Transport,
+    Command, CommandLine, DelaySpec, Ends, Flow, Hop, NoTraces, RateSpec, Record, Rtt, Scenario, Start, Traffic,
+    Transport,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
-use std::path::Path;
 
 fn parse(text: &str) -> Result<Scenario, narrows_scenario::ScenarioError> {
-    Scenario::parse(text, "dir/example.toml", Path::new("/nowhere"))
+    Scenario::parse(text, "dir/example.toml", &NoTraces)
 }
 
 #[test]

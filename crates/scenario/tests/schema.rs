@@ -1,8 +1,7 @@
 //! The schema accepts what the parser accepts, and refuses what is wrong within one value.
 use narrows_core::queue::QueueConfig;
-use narrows_scenario::{Scenario, Traffic, schema};
+use narrows_scenario::{NoTraces, Scenario, Traffic, schema};
 use serde_json::{Value, json};
-use std::path::Path;
 
 fn base() -> Value {
     json!({
@@ -39,7 +38,7 @@ fn toml(value: &Value) -> String {
 
 fn parses(document: &Value) -> Result<Scenario, String> {
     let lines = document.as_object().unwrap().iter().map(|(key, value)| format!("{key} = {}\n", toml(value)));
-    Scenario::parse(&lines.collect::<String>(), "S.toml", Path::new("/nowhere")).map_err(|error| error.to_string())
+    Scenario::parse(&lines.collect::<String>(), "S.toml", &NoTraces).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -216,14 +216,14 @@ fn held<T>(way: &Receiver<Vec<T>>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use narrows_scenario::NoTraces;
 
     fn windows(hop: &str, flow: &str) -> Option<Windows> {
         let text = format!(
             "duration = \"1s\"\n[[hop]]\nname = \"h\"\nqueue = \"fifo\"\n{hop}\n[[flow]]\nname = \"f\"\nroute = [\"h\"]\n\
              {flow}\n"
         );
-        Windows::of(&Scenario::parse(&text, "halves.toml", Path::new("")).expect("it is legal"), Cut::default())
+        Windows::of(&Scenario::parse(&text, "halves.toml", &NoTraces).expect("it is legal"), Cut::default())
     }
 
     #[test]

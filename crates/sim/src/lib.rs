@@ -22,7 +22,8 @@ use event::Ties;
 pub use halves::Cut;
 use halves::Windows;
 pub use memory::Memory;
-use narrows_scenario::{RunResult, Scenario};
+use narrows_results::RunResult;
+use narrows_scenario::Scenario;
 pub use narrows_world::{Cancelled, Unwatched, Watch};
 use std::fmt;
 use world::Side;
@@ -102,7 +103,7 @@ pub fn run_cut(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use narrows_scenario::NoTraces;
 
     #[test]
     fn longer_faster_and_more_flows_are_more_effort() {
@@ -111,7 +112,7 @@ mod tests {
                 "duration = \"{duration}\"\n[[hop]]\nname = \"bottleneck\"\nrate = \"{rate}\"\nqueue = \"fifo\"\n\
                  [[flow]]\nname = \"bulk\"\ncount = {count}\nrtt = \"50ms\"\nroute = [\"bottleneck\"]\n"
             );
-            effort(&Scenario::parse(&text, "effort.toml", Path::new("")).expect("it is legal"))
+            effort(&Scenario::parse(&text, "effort.toml", &NoTraces).expect("it is legal"))
         };
         // 12 Mbit/s are a thousand full-sized packets a second.
         assert_eq!(effort("10s", "12mbit", 1), 40_000);

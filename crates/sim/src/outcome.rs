@@ -2,9 +2,10 @@
 use crate::host::{Flow, ReturnPipe, Transport};
 use crate::world::{Segment, World};
 use narrows_core::Time;
-use narrows_scenario::result::Routes;
-use narrows_scenario::result::summary::{Cost, FlowSummary};
-use narrows_scenario::{RunResult, Scenario, Summary};
+use narrows_results::Routes;
+use narrows_results::summary::{Cost, FlowSummary};
+use narrows_results::{RunResult, Summary};
+use narrows_scenario::Scenario;
 use narrows_world::record::hop::capacity;
 
 /// Gathers the figures, series and distributions.

@@ -1,7 +1,6 @@
 //! The estimate of a run's memory, beside what an allocator sees at the run's peak.
-use narrows_scenario::Scenario;
+use narrows_scenario::{NoTraces, Scenario};
 use narrows_sim::{Memory, Unwatched};
-use std::path::Path;
 
 // The benchmark counts with the same file.
 #[path = "../../../bench/src/allocator.rs"]
@@ -38,7 +37,7 @@ fn the_estimate_is_near_what_a_run_takes_and_mostly_above() {
             "duration = \"{duration}\"\n[record]\n{record}\n[[hop]]\nname = \"link\"\nrate = \"{rate}\"\n\
              queue = {queue}\n[[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\n{flow}\n"
         );
-        let scenario = Scenario::parse(&text, "memory.toml", Path::new("")).expect("it is legal");
+        let scenario = Scenario::parse(&text, "memory.toml", &NoTraces).expect("it is legal");
         let (result, usage) = allocator::measure(|| narrows_sim::run(&scenario, 1, &mut Unwatched));
         result.expect("nobody ends it early");
         let estimate = Memory::of(&scenario);

@@ -1,7 +1,6 @@
 //! No allocation per packet in a run in halves either, counted on both threads: by itself in its process.
-use narrows_scenario::Scenario;
+use narrows_scenario::{NoTraces, Scenario};
 use narrows_sim::Unwatched;
-use std::path::Path;
 
 #[path = "../../../bench/src/allocator.rs"]
 #[expect(dead_code, reason = "the other counts are per thread")]
@@ -22,7 +21,7 @@ fn two_halves_do_not_allocate_per_packet() {
              [record]\ninterval = \"{}ms\"\n",
             50 * seconds
         );
-        let scenario = Scenario::parse(&text, "halves.toml", Path::new("")).expect("it is legal");
+        let scenario = Scenario::parse(&text, "halves.toml", &NoTraces).expect("it is legal");
         let before = allocator::of_all_threads();
         let result = narrows_sim::run(&scenario, 2, &mut Unwatched).expect("nobody ends it early");
         (result.summary.cost.packets, allocator::of_all_threads() - before)

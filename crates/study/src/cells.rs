@@ -1,9 +1,8 @@
 //! The cells of a study: every combination of its axes, as scenarios.
 use crate::draws::Draw;
 use crate::model::{Level, Study, StudyError, wanted};
-use narrows_scenario::Scenario;
+use narrows_scenario::{NoTraces, Scenario};
 use std::collections::BTreeMap;
-use std::path::Path;
 use toml::{Table, Value};
 
 /// One combination of the axes' values.
@@ -98,7 +97,7 @@ impl Cell {
         table.insert("name".to_owned(), Value::String(self.name.clone()));
         table.insert("seed".to_owned(), Value::Integer(seed as i64));
         let text = toml::to_string(&table).map_err(|error| fault(error.to_string()))?;
-        Scenario::parse(&text, &self.name, Path::new(".")).map_err(|error| fault(error.to_string()))
+        Scenario::parse(&text, &self.name, &NoTraces).map_err(|error| fault(error.to_string()))
     }
 
     /// For people: `table 1, cubic, fq`.

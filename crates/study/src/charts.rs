@@ -5,7 +5,7 @@ use crate::report::Report;
 use crate::rows::{Entry, Points, Row};
 use narrows_report::chart::{Chart, Grid, Kind, Line};
 use narrows_report::thin;
-use narrows_scenario::RunResult;
+use narrows_results::RunResult;
 use std::collections::BTreeMap;
 use toml::Value;
 

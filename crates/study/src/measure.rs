@@ -1,6 +1,6 @@
 //! Taking a study's figures from the result of a run.
 use crate::model::{FromSeries, Metric, Over, Study, Take};
-use narrows_scenario::RunResult;
+use narrows_results::RunResult;
 use serde_json::Value;
 
 impl Study {

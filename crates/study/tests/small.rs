@@ -1,8 +1,9 @@
 //! A small study from its file to its sheet, with results made up by hand.
 mod support;
 
-use narrows_scenario::result::summary::FlowSummary;
-use narrows_scenario::{Rtt, RunResult, Series};
+use narrows_results::summary::FlowSummary;
+use narrows_results::{RunResult, Series};
+use narrows_scenario::Rtt;
 use narrows_study::{Level, Study};
 use support::Base;
 

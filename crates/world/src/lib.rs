@@ -2,7 +2,7 @@
 //! measured of them.
 //!
 //! A world takes a validated [`Scenario`](narrows_scenario::Scenario), drives links and hosts through its time, tells these
-//! records what happened, and gathers a [`RunResult`](narrows_scenario::RunResult) from them.
+//! records what happened, and gathers a [`RunResult`](narrows_results::RunResult) from them.
 pub mod application;
 pub mod build;
 pub mod meters;

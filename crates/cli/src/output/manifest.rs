@@ -5,7 +5,7 @@
 //! same, `--force` goes by the names that results have.
 use super::disk::{Disk, Done, Kind};
 use crate::failure::Failure;
-use narrows_scenario::result::folder;
+use narrows_results::folder;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};

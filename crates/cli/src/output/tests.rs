@@ -332,7 +332,7 @@ fn a_reader_sees_one_result_or_the_other() {
             "seed = {seed}\nduration = \"{seed}s\"\nwarmup = \"0s\"\n[[hop]]\nname = \"a\"\nrate = \"1mbit\"\nqueue = \"fifo\"\n\
              [[flow]]\nname = \"f\"\nrtt = \"20ms\"\nroute = [\"a\"]\n"
         );
-        narrows_scenario::Scenario::parse(&text, "t.toml", Path::new("")).expect("a scenario")
+        narrows_scenario::Scenario::parse(&text, "t.toml", &narrows_scenario::NoTraces).expect("a scenario")
     };
     let results = [1, 2].map(|seed| {
         let scenario = scenario(seed);
@@ -342,7 +342,7 @@ fn a_reader_sees_one_result_or_the_other() {
     let swap = |n: usize| {
         let output = Output::claim_on(Disk::default(), force(&out), &ground.0).expect("a place");
         let (scenario, result) = &results[n % 2];
-        narrows_scenario::result::folder::write(&output.stage(), scenario, result).expect("a result");
+        narrows_results::folder::write(&output.stage(), scenario, result).expect("a result");
         output.publish().expect("a place");
     };
     swap(0);

@@ -14,8 +14,9 @@ use crate::world::World;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span};
-use narrows_scenario::result::summary::FlowSummary;
-use narrows_scenario::{DelaySpec, Hop, RateSpec, Record, Release, RunResult, Scenario};
+use narrows_results::RunResult;
+use narrows_results::summary::FlowSummary;
+use narrows_scenario::{DelaySpec, Hop, RateSpec, Record, Release, Scenario};
 use std::path::PathBuf;
 use truth::{Beside, Cell, Figures, Setting};
 

@@ -12,12 +12,12 @@ use crate::term::{self, Paint};
 use crate::world::World;
 use cells::{Aim, Cell};
 use narrows_core::{Bytes, Span, Time};
-use narrows_scenario::result::folder;
-use narrows_scenario::result::summary::Timing;
+use narrows_results::RunResult;
+use narrows_results::folder;
+use narrows_results::summary::Timing;
 use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
-    DelaySpec, Ends, Flow, Hop, RateSpec, Record, Release, Rtt, RunResult, Scenario, Start, Traffic, Transport,
-    shorthand,
+    DelaySpec, Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport, shorthand,
 };
 use std::path::PathBuf;
 

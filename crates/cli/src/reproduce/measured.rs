@@ -1,6 +1,6 @@
 //! What tables of measured cells have in common: how they are read, means and spreads, the RTT as a kernel shows it.
 use crate::failure::Failure;
-use narrows_scenario::{RunResult, Series};
+use narrows_results::{RunResult, Series};
 use std::collections::HashMap;
 
 /// A line of a file, by column.

@@ -193,9 +193,8 @@ mod tests {
     use super::super::spec::{self, Carrier};
     use super::*;
     use crate::sandbox::Namespace;
-    use narrows_scenario::Scenario;
+    use narrows_scenario::{NoTraces, Scenario};
     use std::net::{Ipv4Addr, Ipv6Addr};
-    use std::path::Path;
 
     const SCENARIO: &str = r#"
         name = "options"
@@ -226,7 +225,7 @@ mod tests {
             Ok(here) => here,
             Err(reason) => return println!("skipped: {reason}"),
         };
-        let scenario = Scenario::parse(SCENARIO, "options.toml", Path::new(".")).unwrap();
+        let scenario = Scenario::parse(SCENARIO, "options.toml", &NoTraces).unwrap();
         let specs = spec::flows(&scenario).unwrap();
         let class = |socket: &Socket| match socket.domain().unwrap() {
             Domain::IPV4 => socket.tos_v4().unwrap(),

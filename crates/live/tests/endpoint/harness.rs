@@ -5,9 +5,8 @@ use narrows_live::board::{Board, Report};
 use narrows_live::clock::Clock;
 use narrows_live::endpoint::{Ends, Plan, Seat};
 use narrows_live::sandbox::Namespace;
-use narrows_scenario::Scenario;
+use narrows_scenario::{NoTraces, Scenario};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -26,7 +25,7 @@ pub(crate) fn scenario(duration: &str, flows: &str) -> Scenario {
         "name = \"ends\"\nduration = \"{duration}\"\n[[hop]]\nname = \"link\"\nrate = \"1gbit\"\nqueue = \"fifo\"\n{}",
         flows.replace("[[flow]]", "[[flow]]\nroute = [\"link\"]\nrtt = \"1ms\"")
     );
-    Scenario::parse(&text, "ends.toml", Path::new(".")).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    Scenario::parse(&text, "ends.toml", &NoTraces).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 pub(crate) fn prepare(scenario: &Scenario, namespace: &Namespace, address: IpAddr) -> Result<Ends, LiveError> {

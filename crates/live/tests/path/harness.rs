@@ -1,8 +1,8 @@
 //! Scenarios, arrivals, and a driver of paths that holds on to what must be true in every state.
 use narrows_core::{Bytes, DropReason, Ecn, FlowId, HostId, PacketMeta, Rng, Span, Time};
 use narrows_live::path::{Path, Sampling, Way, Witness};
-use narrows_scenario::Scenario;
-use narrows_scenario::result::summary::HopSummary;
+use narrows_results::summary::HopSummary;
+use narrows_scenario::{NoTraces, Scenario};
 use narrows_world::record::hop::capacity;
 
 pub(crate) const MTU: Bytes = Bytes(1500);
@@ -148,7 +148,7 @@ pub(crate) fn scenario(hops: &str) -> Scenario {
         "[[flow]]\nname = \"stand-in\"\nrtt = \"1s\"\nroute = [{}]\ntraffic = {{ kind = \"cbr\", rate = \"1mbit\" }}\n",
         names.join(", ")
     );
-    Scenario::parse(&format!("{text}{flow}"), "path.toml", std::path::Path::new(""))
+    Scenario::parse(&format!("{text}{flow}"), "path.toml", &NoTraces)
         .unwrap_or_else(|error| panic!("{error}\n{text}{flow}"))
 }
 

@@ -3,7 +3,7 @@ use crate::harness::{Arrival, Driven, Log, arrivals, hop, scenario, way};
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Rng, Span, Time};
 use narrows_live::path::Way;
-use narrows_scenario::result::summary::HopSummary;
+use narrows_results::summary::HopSummary;
 use narrows_scenario::{RateSpec, Scenario};
 use proptest::prelude::*;
 

@@ -2,8 +2,9 @@
 //! namespaces that they make; where that is not allowed they are skipped, with the reason.
 use narrows_live::Options;
 use narrows_live::sandbox::{self, Namespace};
-use narrows_scenario::result::summary::{FlowSummary, HopSummary};
-use narrows_scenario::{RunResult, Scenario};
+use narrows_results::RunResult;
+use narrows_results::summary::{FlowSummary, HopSummary};
+use narrows_scenario::{NoTraces, Scenario};
 use narrows_world::Unwatched;
 use std::panic;
 use std::process::ExitCode;
@@ -42,8 +43,7 @@ fn result(passed: usize, failed: usize, skipped: usize) -> ExitCode {
 
 fn run(rest: &str) -> RunResult {
     let text = format!("name = \"rounds\"\nduration = \"3s\"\nwarmup = \"{WARMUP}s\"\n{rest}");
-    let scenario = Scenario::parse(&text, "rounds.toml", std::path::Path::new(""))
-        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let scenario = Scenario::parse(&text, "rounds.toml", &NoTraces).unwrap_or_else(|error| panic!("{error}\n{text}"));
     narrows_live::run(&scenario, &Options::default(), &mut Unwatched).unwrap_or_else(|error| panic!("{error}"))
 }
 

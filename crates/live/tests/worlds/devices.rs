@@ -9,8 +9,8 @@ use narrows_live::flows::{Declaration, FIRST_PORT, Flows};
 use narrows_live::path::{Sampling, Way};
 use narrows_live::pump::Outcome;
 use narrows_live::sandbox::{Namespace, Route, Tun, TunSpec};
-use narrows_scenario::Scenario;
-use narrows_scenario::result::summary::HopSummary;
+use narrows_results::summary::HopSummary;
+use narrows_scenario::{NoTraces, Scenario};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
@@ -72,7 +72,7 @@ impl Sides {
         let text = format!(
             "duration = \"100s\"\n[[hop]]\nname = \"link\"\n{link}\n[[flow]]\nname = \"f\"\nrtt = \"10ms\"\nroute = [\"link\"]\n"
         );
-        let scenario = Scenario::parse(&text, "devices.toml", std::path::Path::new("")).unwrap();
+        let scenario = Scenario::parse(&text, "devices.toml", &NoTraces).unwrap();
         let sampling = Sampling { spacing: Span::ms(100), warmup: Time::ZERO, points: 100, gauges: None };
         let clock = Clock::start();
         let course = Course {

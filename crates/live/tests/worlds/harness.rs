@@ -1,13 +1,14 @@
 //! Scenarios run to their end, and what must hold of every result.
 use narrows_live::{LiveError, Options};
-use narrows_scenario::result::summary::{FlowSummary, HopSummary};
-use narrows_scenario::{RunResult, Scenario};
+use narrows_results::RunResult;
+use narrows_results::summary::{FlowSummary, HopSummary};
+use narrows_scenario::{NoTraces, Scenario};
 use narrows_world::Unwatched;
 
 /// A scenario of these hops and flows.
 pub(super) fn scenario(duration: &str, rest: &str) -> Scenario {
     let text = format!("name = \"worlds\"\nduration = \"{duration}\"\n{rest}");
-    Scenario::parse(&text, "worlds.toml", std::path::Path::new("")).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    Scenario::parse(&text, "worlds.toml", &NoTraces).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// Runs it; what must hold of every result holds.

@@ -26,7 +26,7 @@ fn ecn_marks_and_drops_nothing() {
     assert!(link.marks > 0, "{link:?}");
     assert_eq!((link.drops.total, bulk.retransmits, bulk.lost_packets), (0, 0, 0), "{link:?} {bulk:?}");
     // A sender that has reduced has a threshold.
-    let is_threshold = |series: &&narrows_scenario::Series| series.metric == "ssthresh_packets";
+    let is_threshold = |series: &&narrows_results::Series| series.metric == "ssthresh_packets";
     assert!(
         result.series.iter().find(is_threshold).is_some_and(|series| !series.points.is_empty()),
         "it never reduced"
@@ -56,7 +56,7 @@ fn everything_over_ipv6() {
     let (link, much, little, bulk) =
         (hop(&result, "link"), flow(&result, "much"), flow(&result, "little"), flow(&result, "bulk"));
     assert!(much.lost_packets > 0 && little.lost_packets == 0, "{much:?} {little:?}");
-    let waited = |flow: &narrows_scenario::result::summary::FlowSummary| flow.sojourn_ms.expect("it has series").mean;
+    let waited = |flow: &narrows_results::summary::FlowSummary| flow.sojourn_ms.expect("it has series").mean;
     // A packet of each other flow goes first, 2 and 3 ms; what the one sends beyond its share waits.
     assert!(waited(much) > 100.0 && waited(little) < 20.0, "{much:?} {little:?}");
     assert!(bulk.goodput_mbit > 0.2 && link.utilisation > 0.9, "{bulk:?} {link:?}");

@@ -2,10 +2,10 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 use narrows_core::Rng;
 use narrows_report::{Comparison, Group, Run};
-use narrows_scenario::result::summary::{
+use narrows_results::summary::{
     Completion, Drops, Fairness, FlowSummary, HopSummary, Quantiles, RttQuantiles, Timing, Verdicts,
 };
-use narrows_scenario::{Cdf, RunResult, Series, Summary};
+use narrows_results::{Cdf, RunResult, Series, Summary};
 
 /// A queue: label, its largest queue in packets, and the reason for which it drops.
 #[derive(Clone, Copy)]

@@ -1,21 +1,20 @@
 //! `[[hop]]`: a name, a rate in one of three forms, a delay in one of two, a queue, and plain values.
 use super::reader::{Item, Section};
-use super::trace;
 use crate::check;
 use crate::error::ScenarioError;
 use crate::keys::{self, HopKeys};
 use crate::model::{DelaySpec, Hop, RateSpec};
+use crate::trace::{self, Traces};
 use narrows_core::params::ParamValue;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Rate, Span, Time};
-use std::path::Path;
 
 const RATE_FORMS: &str =
     "\"20mbit\", [{ at = \"0s\", rate = \"20mbit\" }, { at = \"30s\", rate = \"10mbit\" }] or { trace = \"FILE\" }";
 
 const DELAY_FORMS: &str = "\"10ms\" or [{ at = \"0s\", delay = \"10ms\" }, { at = \"30s\", delay = \"5ms\" }]";
 
-pub(super) fn read(section: &Section<'_>, traces: &Path) -> Result<Hop, ScenarioError> {
+pub(super) fn read(section: &Section<'_>, traces: &dyn Traces) -> Result<Hop, ScenarioError> {
     section.only(keys::HOP)?;
     let name = section.need("name", check::NAMES)?.string(check::NAMES)?.to_owned();
     let rate = rate(&section.need("rate", RATE_FORMS)?, traces)?;
@@ -27,7 +26,7 @@ pub(super) fn read(section: &Section<'_>, traces: &Path) -> Result<Hop, Scenario
     Ok(Hop { name, rate, delay, jitter, queue, overhead, loss: loss.0, release, burst })
 }
 
-fn rate(item: &Item<'_>, traces: &Path) -> Result<RateSpec, ScenarioError> {
+fn rate(item: &Item<'_>, traces: &dyn Traces) -> Result<RateSpec, ScenarioError> {
     if item.is_string() {
         let steps = vec![(Time::ZERO, item.value::<Rate>()?)];
         check::schedule(&steps).map_err(|(i, message)| at_step(item, i, message))?;
@@ -38,10 +37,10 @@ fn rate(item: &Item<'_>, traces: &Path) -> Result<RateSpec, ScenarioError> {
         section.only(&["trace"])?;
         let item = section.need("trace", "the name of a file")?;
         let file = item.string("the name of a file")?;
-        let path = traces.join(file);
-        let text = trace::read(&path)
-            .map_err(|problem| item.error(format!("cannot read trace \"{}\": {problem}", path.display())))?;
-        let (opportunities, period) = trace::parse(&text, &path.display().to_string())?;
+        let place = traces.place(file);
+        let text = traces.text(file);
+        let text = text.map_err(|problem| item.error(format!("cannot read trace \"{place}\": {problem}")))?;
+        let (opportunities, period) = trace::parse(&text, &place)?;
         return Ok(RateSpec::Trace { file: file.to_owned(), opportunities, period });
     }
     let steps = steps(item, "rate", RATE_FORMS, check::RATE_STEP)?;

@@ -6,10 +6,9 @@ use narrows_core::params::{ParamSpec, Unit, WORDS};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
 use narrows_core::{Rng, Time};
-use narrows_scenario::{Scenario, Traffic, Transport};
+use narrows_scenario::{NoTraces, Scenario, Traffic, Transport};
 use narrows_sim::Watch;
 use proptest::prelude::*;
-use std::path::Path;
 
 /// Looks at the watch before a run that would take long is ended; each is 65 536 events or a sample.
 const MOST_TICKS: u32 = 40;
@@ -198,7 +197,7 @@ fn every_parameter_of_every_kind_is_among_them() {
     // Nearly every pair must be a scenario, or the property below says little.
     let mut rng = Rng::stream(1, "pairs");
     let mut pick = || &all[rng.below(all.len() as u64) as usize];
-    let legal = |text: &String| Scenario::parse(text, "bounds.toml", Path::new("")).is_ok();
+    let legal = |text: &String| Scenario::parse(text, "bounds.toml", &NoTraces).is_ok();
     let texts: Vec<String> = (0..500).map(|_| scenario(pick(), pick(), "1s", "2s", "0.01")).collect();
     let runnable = texts.iter().filter(|text| legal(text)).count();
     assert!(runnable > 400, "{runnable} of 500: {:?}", texts.iter().find(|text| !legal(text)));
@@ -216,7 +215,7 @@ proptest! {
         loss in prop::sample::select(vec!["0.0", "0.01", "0.2"]),
     ) {
         let text = scenario(&one, &other, duration, rtt, loss);
-        let parsed = Scenario::parse(&text, "bounds.toml", Path::new(""));
+        let parsed = Scenario::parse(&text, "bounds.toml", &NoTraces);
         // Some pairs contradict each other, which the error says.
         prop_assume!(parsed.is_ok());
         let Ok(scenario) = parsed else { unreachable!() };

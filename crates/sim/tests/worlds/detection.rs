@@ -2,8 +2,8 @@
 use crate::harness::{expect, flow, hop, run_text, series, values};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
-use narrows_scenario::RunResult;
-use narrows_scenario::result::summary::Verdicts;
+use narrows_results::RunResult;
+use narrows_results::summary::Verdicts;
 use std::fmt::Write;
 
 /// A connection alone at 20 Mbit/s, 40 ms, with this controller and this traffic.

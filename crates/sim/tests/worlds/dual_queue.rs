@@ -3,7 +3,7 @@ use crate::harness::{expect, flow, hop, run_text};
 use std::fmt::Write;
 
 /// 20 Mbit/s, two CUBIC flows, and datagrams with ECT(1) at a rate.
-fn beside(rate: &str) -> narrows_scenario::RunResult {
+fn beside(rate: &str) -> narrows_results::RunResult {
     run_text(&format!(
         r#"
         duration = "60s"
@@ -51,7 +51,7 @@ fn an_overload_of_l4s_is_dropped_and_not_queued() {
 }
 
 /// 40 Mbit/s, a Prague flow beside a CUBIC one, which has what DualPI2 is for: each in its queue, both with the same rate.
-fn prague_beside_cubic(rtt: u64, start: u64) -> narrows_scenario::RunResult {
+fn prague_beside_cubic(rtt: u64, start: u64) -> narrows_results::RunResult {
     run_text(&format!(
         r#"
         duration = "60s"

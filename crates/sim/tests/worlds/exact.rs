@@ -243,7 +243,7 @@ fn a_flows_sojourn_is_the_sum_over_its_hops_and_gauges_are_series() {
     assert_close(waited("pairs.0").max, 0.0);
     assert_close(waited("pairs.1").mean, 1.0);
     assert_close(waited("pairs.1").max, 1.0);
-    let gauges = |result: &narrows_scenario::RunResult, source: &str| -> Vec<String> {
+    let gauges = |result: &narrows_results::RunResult, source: &str| -> Vec<String> {
         result.series.iter().filter(|s| s.source.starts_with(source)).map(|s| s.metric.clone()).collect()
     };
     assert!(gauges(&result, "hop:second").contains(&"flows".to_owned()));

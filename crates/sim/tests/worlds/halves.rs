@@ -1,7 +1,8 @@
 //! What a run of many flows on two threads shows is what it shows on one.
 use crate::harness::{check, parse};
 use crate::random::scenario;
-use narrows_scenario::{RunResult, Scenario, summary_json};
+use narrows_results::{RunResult, summary_json};
+use narrows_scenario::Scenario;
 use narrows_sim::{Budget, Cut, Unwatched};
 use proptest::prelude::*;
 

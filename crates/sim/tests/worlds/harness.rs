@@ -1,13 +1,14 @@
 //! Running scenarios, what must hold of every result, and comparison with what is recorded.
 use narrows_core::Span;
-use narrows_scenario::result::summary::{FlowSummary, HopSummary};
-use narrows_scenario::{RunResult, Scenario, Series};
+use narrows_results::summary::{FlowSummary, HopSummary};
+use narrows_results::{RunResult, Series};
+use narrows_scenario::{NoTraces, Scenario};
 use narrows_sim::Unwatched;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Parses a scenario that must be legal.
 pub(crate) fn parse(text: &str) -> Scenario {
-    match Scenario::parse(text, "test.toml", Path::new("")) {
+    match Scenario::parse(text, "test.toml", &NoTraces) {
         Ok(scenario) => scenario,
         Err(error) => panic!("{error}\n{text}"),
     }

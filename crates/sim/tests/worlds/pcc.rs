@@ -1,7 +1,7 @@
 //! Controllers that try rates, from their start to steady state on three links with a queue of one bandwidth-delay product:
 //! how soon they are at 90 % of the rate, and what the link and its queue look like from then on.
 use crate::harness::{expect, flow, hop, parse, run, series};
-use narrows_scenario::RunResult;
+use narrows_results::RunResult;
 use std::fmt::Write;
 
 /// Link rate in Mbit/s, base RTT in ms.

@@ -46,7 +46,7 @@ fn regression_a_real_timeout_goes_back_to_what_was_lost() {
 }
 
 /// A base RTT that gathering acknowledgments for a second is short beside.
-fn gathers_for_a_second(controller: &str, count: u32, queue: &str) -> narrows_scenario::RunResult {
+fn gathers_for_a_second(controller: &str, count: u32, queue: &str) -> narrows_results::RunResult {
     run_text(&format!(
         r#"
         duration = "60s"
@@ -66,7 +66,7 @@ fn gathers_for_a_second(controller: &str, count: u32, queue: &str) -> narrows_sc
 }
 
 /// The least RTT that any of the flows saw, ms.
-fn least_rtt(result: &narrows_scenario::RunResult) -> f64 {
+fn least_rtt(result: &narrows_results::RunResult) -> f64 {
     let rtts = result.summary.flows.iter().filter_map(|flow| flow.rtt_ms);
     rtts.map(|rtt| rtt.min).fold(f64::INFINITY, f64::min)
 }

@@ -1,7 +1,7 @@
 //! A seed gives the same bytes on every machine and in every profile: the digests below were recorded once, and both
 //! `cargo test` and `cargo test --release` compare with them.
 use crate::harness::{expect, parse, run};
-use narrows_scenario::{RunResult, summary_json};
+use narrows_results::{RunResult, summary_json};
 use std::fmt::Write;
 
 const LOSSY: &str = r#"

@@ -1,6 +1,6 @@
 //! Controllers that watch the delay, alone on a link: how long they need to fill it, and what they then do to its queue.
 use crate::harness::{expect, flow, hop, run_text, series};
-use narrows_scenario::RunResult;
+use narrows_results::RunResult;
 use std::fmt::Write;
 
 /// Rate in Mbit/s and RTT in ms.
@@ -203,6 +203,6 @@ fn delay_starves_beside_cubic_unless_queuing_is_fair() {
     let fair = beside(r#"{ kind = "fq", flow_limit = "100p" }"#);
     let (cubic, delay) = (flow(&fair, "cubic"), flow(&fair, "delay"));
     assert!(delay.goodput_mbit > 0.9 * cubic.goodput_mbit, "{} and {}", delay.goodput_mbit, cubic.goodput_mbit);
-    let rtt = |flow: &narrows_scenario::result::summary::FlowSummary| flow.rtt_ms.expect("acknowledged").mean;
+    let rtt = |flow: &narrows_results::summary::FlowSummary| flow.rtt_ms.expect("acknowledged").mean;
     assert!(rtt(delay) < rtt(cubic) / 2.0, "{} and {} ms", rtt(delay), rtt(cubic));
 }

@@ -3,7 +3,8 @@
 use crate::harness::{expect, flow, hop, parse, run, series, values};
 use narrows_core::Span;
 use narrows_core::queue::QueueConfig;
-use narrows_scenario::{RateSpec, RunResult, Scenario};
+use narrows_results::RunResult;
+use narrows_scenario::{RateSpec, Scenario};
 use std::fmt::Write;
 
 /// A column that belongs to one situation only.

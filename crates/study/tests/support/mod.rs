@@ -1,7 +1,7 @@
 //! What the studies of these tests have in common: one hop, `link`, and the flow `bulk` over it. Axes and figures are each test's own.
 #![allow(dead_code, reason = "each of the tests uses a part of it")]
-use narrows_scenario::RunResult;
-use narrows_scenario::result::summary::{HopSummary, Summary};
+use narrows_results::RunResult;
+use narrows_results::summary::{HopSummary, Summary};
 
 /// What differs between them before their axes.
 pub(crate) struct Base {

@@ -3,8 +3,8 @@ use super::histogram::{Delays, Gathered};
 use super::{Bound, Track};
 use crate::meters::{Meters, SenderStats};
 use narrows_core::{Span, Time};
-use narrows_scenario::result::summary::FlowSummary;
-use narrows_scenario::{Cdf, Series};
+use narrows_results::summary::FlowSummary;
+use narrows_results::{Cdf, Series};
 
 /// What is measured of a flow. In the order of use: what a segment at the receiver touches, then an acknowledgment.
 #[repr(C)]

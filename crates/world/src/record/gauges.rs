@@ -3,7 +3,7 @@
 use super::{Bound, Track};
 use narrows_core::queue::Observer;
 use narrows_core::{FlowId, Time};
-use narrows_scenario::Series;
+use narrows_results::Series;
 use std::collections::BTreeMap;
 
 /// The gauges of one hop: of the whole discipline, and of single flows in it.

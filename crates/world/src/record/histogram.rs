@@ -1,8 +1,8 @@
 //! Distributions of delays (in microseconds) and of queue lengths (weighted by time).
 use super::buckets::Buckets;
 use narrows_core::{Span, Time};
-use narrows_scenario::Cdf;
-use narrows_scenario::result::summary::{Completion, Quantiles, RttQuantiles};
+use narrows_results::Cdf;
+use narrows_results::summary::{Completion, Quantiles, RttQuantiles};
 
 /// Delays: quantiles to three digits, or interpolated between buckets of one digit, to save memory with many flows; mean,
 /// minimum and maximum are exact.

@@ -4,8 +4,9 @@ use super::histogram::{Delays, TimeWeighted};
 use super::{Bound, Track};
 use narrows_core::link::Progress;
 use narrows_core::{Bytes, DropReason, PacketMeta, Rate, Span, Time};
-use narrows_scenario::result::summary::{Drops, HopSummary};
-use narrows_scenario::{Cdf, Hop, RateSpec, Series};
+use narrows_results::summary::{Drops, HopSummary};
+use narrows_results::{Cdf, Series};
+use narrows_scenario::{Hop, RateSpec};
 
 /// What is measured at a hop.
 pub struct HopRecord {

@@ -1,7 +1,7 @@
 //! A series under construction. One of a run whose length is not known never has more than a given number of points: where
 //! there is no more room, its spacing doubles and neighbouring points become one.
 use narrows_core::{Span, Time};
-use narrows_scenario::Series;
+use narrows_results::Series;
 
 /// A series under construction.
 pub struct Track {

@@ -2,8 +2,8 @@
 use super::Track;
 use narrows_core::detector::{Events, Finding, Verdict};
 use narrows_core::{Span, Time};
-use narrows_scenario::Series;
-use narrows_scenario::result::summary::Verdicts;
+use narrows_results::Series;
+use narrows_results::summary::Verdicts;
 
 /// The record of a connection that looks for fair queuing.
 pub struct Judge {

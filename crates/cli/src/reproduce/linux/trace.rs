@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::grid::{self, Job, Options};
 use crate::term::Paint;
 use narrows_core::{Span, Time};
-use narrows_scenario::{RunResult, Start};
+use narrows_results::RunResult;
+use narrows_scenario::Start;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

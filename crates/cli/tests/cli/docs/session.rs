@@ -2,6 +2,7 @@
 use super::block::Block;
 use super::outcome::{Figures, Mismatch, rewritten, says};
 use crate::support::{Place, text};
+use narrows_results::input::TraceFiles;
 use narrows_scenario::Scenario;
 use std::fs::{self, File};
 use std::net::TcpStream;
@@ -156,7 +157,7 @@ impl Session {
     }
 
     fn toml(&self, block: &Block) -> Result<(), Mismatch> {
-        let parse = |text: &str| match Scenario::parse(text, "the page", &self.place.path("")) {
+        let parse = |text: &str| match Scenario::parse(text, "the page", &TraceFiles(&self.place.path(""))) {
             Ok(_) => Ok(()),
             Err(error) => Err(Mismatch::Failed(format!("{error}, of\n{text}"))),
         };

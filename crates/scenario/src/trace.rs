@@ -2,10 +2,8 @@
 //! with the last one as their period. The format is mahimahi's (Netravali et al., "Mahimahi: Accurate Record-and-Replay
 //! for HTTP", USENIX ATC 2015).
 use crate::error::ScenarioError;
-use crate::limits;
 use narrows_core::Span;
 use std::fmt::Write;
-use std::path::Path;
 
 /// Longest trace, ms: a year.
 const LONGEST: u64 = 365 * 86_400_000;
@@ -13,9 +11,25 @@ const LONGEST: u64 = 365 * 86_400_000;
 /// Longest number that a message repeats: those of 64 bits.
 const MOST_DIGITS: usize = 20;
 
-/// The text of a trace file.
-pub(crate) fn read(path: &Path) -> Result<String, String> {
-    limits::read_text(path, limits::TRACE_BYTES)
+/// Where the traces that a scenario names come from. Parsing opens no file: whoever hands the text over hands this over, too.
+pub trait Traces {
+    /// The text of the trace that the scenario calls so; or why it cannot be had.
+    fn text(&self, name: &str) -> Result<String, String>;
+
+    /// What messages call it.
+    fn place(&self, name: &str) -> String {
+        name.to_owned()
+    }
+}
+
+/// There are none: a scenario that names one is refused.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoTraces;
+
+impl Traces for NoTraces {
+    fn text(&self, _: &str) -> Result<String, String> {
+        Err("there are no traces here; allowed: rates and schedules".into())
+    }
 }
 
 /// Opportunities and their period.
@@ -52,8 +66,8 @@ fn digits(line: &str) -> String {
     if is_number && line.len() <= MOST_DIGITS { format!(": {line}") } else { String::new() }
 }
 
-/// Back to text.
-pub(crate) fn write(opportunities: &[Span]) -> String {
+/// The text of a trace with these opportunities.
+pub fn write(opportunities: &[Span]) -> String {
     let mut text = String::new();
     for at in opportunities {
         // Writing to a string cannot fail.

@@ -14,20 +14,20 @@ use std::sync::Arc;
 
 /// A curve to be written.
 #[derive(Clone, Copy)]
-pub(super) struct Curve<'a> {
-    pub(super) source: &'a str,
-    pub(super) metric: &'a str,
-    pub(super) points: &'a [(f64, f64)],
+pub(crate) struct Curve<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) metric: &'a str,
+    pub(crate) points: &'a [(f64, f64)],
 }
 
 /// A curve that was read: source, metric, points.
-pub(super) type Stored = (String, String, Vec<(f64, f64)>);
+pub(crate) type Stored = (String, String, Vec<(f64, f64)>);
 
 /// Rows per row group: small enough to be held whole while it is written or read.
 const GROUP: usize = 1 << 17;
 
 /// The bytes of a file whose last two columns are called `x` and `y`. Curves without points leave no trace.
-pub(super) fn write(curves: &[Curve<'_>], x: &str, y: &str) -> Result<Vec<u8>> {
+pub(crate) fn write(curves: &[Curve<'_>], x: &str, y: &str) -> Result<Vec<u8>> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_statistics_enabled(EnabledStatistics::Chunk)
@@ -97,7 +97,7 @@ fn write_group(mut group: SerializedRowGroupWriter<'_, Vec<u8>>, curves: &[Curve
 }
 
 /// Reads what `write` wrote.
-pub(super) fn read(file: File, x: &str, y: &str) -> Result<Vec<Stored>> {
+pub(crate) fn read(file: File, x: &str, y: &str) -> Result<Vec<Stored>> {
     let reader = SerializedFileReader::new(file)?;
     let names: Vec<&str> =
         reader.metadata().file_metadata().schema_descr().columns().iter().map(|c| c.name()).collect();

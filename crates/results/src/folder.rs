@@ -2,10 +2,9 @@
 //!
 //! [`write()`] makes new files only, `summary.json` last: a folder with a summary has all of its run, whenever the program was
 //! stopped. To replace results, write them elsewhere and rename the folder.
-use super::table::{self, Curve};
-use super::{Cdf, RunResult, Series, Summary};
-use crate::model::{RateSpec, Scenario};
-use crate::parse::trace;
+use crate::table::{self, Curve};
+use crate::{Cdf, RunResult, Series};
+use narrows_scenario::{RateSpec, Scenario, trace};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -19,17 +18,6 @@ pub const SUMMARY: &str = "summary.json";
 pub const SERIES: &str = "series.parquet";
 /// Columns `source, metric, value, share`.
 pub const CDFS: &str = "cdf.parquet";
-
-/// What a folder holds.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Stored {
-    /// The figures.
-    pub summary: Summary,
-    /// The series, as they were written; one without points left no trace.
-    pub series: Vec<Series>,
-    /// The distributions, likewise.
-    pub cdfs: Vec<Cdf>,
-}
 
 /// A folder or file that cannot be written or read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -83,7 +71,7 @@ pub fn write(dir: &Path, scenario: &Scenario, result: &RunResult) -> Result<(), 
     }
     write_new(dir, SERIES, &table(SERIES, table::write(&series, "time_s", "value"))?)?;
     write_new(dir, CDFS, &table(CDFS, table::write(&cdfs, "value", "share"))?)?;
-    write_new(dir, SUMMARY, super::summary_json(&result.summary).as_bytes())
+    write_new(dir, SUMMARY, crate::summary_json(&result.summary).as_bytes())
 }
 
 /// Writes a file that must not be there yet; what a name stands for, a link or a FIFO, is left alone.
@@ -97,8 +85,8 @@ fn write_new(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), ResultError> {
     write().map_err(|e| error(&path, "cannot write", e))
 }
 
-/// Reads a folder.
-pub fn read(dir: &Path) -> Result<Stored, ResultError> {
+/// Reads a folder: the value that was written, but for curves without points, which leave no trace.
+pub fn read(dir: &Path) -> Result<RunResult, ResultError> {
     let open = |name: &str| {
         let path = dir.join(name);
         open_file(&path).map(|file| (file, path.clone())).map_err(|e| error(&path, "cannot read this result", e))
@@ -114,7 +102,7 @@ pub fn read(dir: &Path) -> Result<Stored, ResultError> {
     let series = series.map(|(source, metric, points)| Series { source, metric, points }).collect();
     let cdfs = curves(CDFS, "value", "share")?.into_iter();
     let cdfs = cdfs.map(|(source, metric, points)| Cdf { source, metric, points }).collect();
-    Ok(Stored { summary, series, cdfs })
+    Ok(RunResult { summary, series, cdfs })
 }
 
 /// The text of a file of a result. Anything but a regular file is refused: a FIFO or a device might never end.

@@ -1,10 +1,15 @@
-//! What a run leaves behind.
+//! What a run leaves behind, as a value: figures, series, distributions.
+//!
+//! A world takes a [`Scenario`](narrows_scenario::Scenario) and returns a [`RunResult`]; tables, pages and differences are made
+//! from such values. A [`folder`] is one way to keep one: it is written from the value, and reading it gives the value again.
+//! Of what is read beside it, scenario files and the traces of links, [`input`] is the source.
 pub mod folder;
+pub mod input;
 mod routes;
 pub mod summary;
 mod table;
 
-pub use folder::{ResultError, Stored};
+pub use folder::ResultError;
 pub use routes::{Jain, Routes};
 pub use summary::Summary;
 

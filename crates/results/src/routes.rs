@@ -6,10 +6,9 @@
 //! - A flow of a scenario is one if its traffic is `bulk` and its start and stop leave it that time.
 //! - A program's flow, or one that was found as it came, is one if it is TCP and its payload arrived in at least half of the
 //!   quarters of a second. A connection that only carries commands, or a look-up of a name, is none.
-use super::summary::{Fairness, FlowSummary};
-use crate::model::{Flow, Scenario, Start};
-use crate::traffic::Traffic;
+use crate::summary::{Fairness, FlowSummary};
 use narrows_core::Time;
+use narrows_scenario::{Flow, Scenario, Start, Traffic};
 use std::collections::{HashMap, HashSet};
 
 /// Share of the measured time in which a bulk flow sends, at least.
@@ -162,7 +161,7 @@ impl FromIterator<f64> for Jain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use narrows_scenario::NoTraces;
 
     #[test]
     fn jain_is_one_for_equals_and_one_nth_for_a_monopoly() {
@@ -178,7 +177,7 @@ mod tests {
             "duration = \"20s\"\nwarmup = \"4s\"\n[[hop]]\nname = \"a\"\nrate = \"9mbit\"\nqueue = \"fifo\"\n[[hop]]\nname = \"b\"\n\
              rate = \"9mbit\"\nqueue = \"fifo\"\n{flows}"
         );
-        Scenario::parse(&text, "s.toml", Path::new("")).expect("it is legal")
+        Scenario::parse(&text, "s.toml", &NoTraces).expect("it is legal")
     }
 
     fn group(name: &str, more: &str) -> String {

@@ -1,7 +1,9 @@
 //! Result folders: what goes in comes out, the bytes do not depend on the run, nothing is ever half there.
-use narrows_scenario::result::folder;
-use narrows_scenario::result::summary::*;
-use narrows_scenario::{Cdf, RunResult, Scenario, Series, summary_json};
+use narrows_results::folder;
+use narrows_results::input::{self, TraceFiles};
+use narrows_results::summary::*;
+use narrows_results::{Cdf, RunResult, Series, summary_json};
+use narrows_scenario::Scenario;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +36,7 @@ fn scenario(dir: &Path, rate: &str) -> Scenario {
     let text = format!(
         "[[hop]]\nname = \"a\"\nrate = {rate}\nqueue = \"fifo\"\n[[flow]]\nname = \"f\"\nrtt = \"20ms\"\nroute = [\"a\"]\n"
     );
-    Scenario::parse(&text, "t.toml", dir).unwrap()
+    Scenario::parse(&text, "t.toml", &TraceFiles(dir)).unwrap()
 }
 
 fn result() -> RunResult {
@@ -124,7 +126,7 @@ fn what_goes_in_comes_out() {
     assert!(!text.contains("timing"), "virtual time keeps its times:\n{text}");
     assert_eq!(stored.series, result.series);
     assert_eq!(stored.cdfs, result.cdfs);
-    assert_eq!(Scenario::load(dir.0.join("scenario.toml")).unwrap(), scenario);
+    assert_eq!(input::load(dir.0.join("scenario.toml")).unwrap(), scenario);
     assert_eq!(dir.names(), ["cdf.parquet", "scenario.toml", "series.parquet", "summary.json"]);
     assert_eq!(fs::read_to_string(dir.0.join("summary.json")).unwrap(), summary_json(&result.summary));
 }
@@ -171,7 +173,7 @@ fn a_folder_with_a_trace_runs_again_from_itself() {
     fs::write(from.0.join("lte.mahi"), "0\n3\n3\n10\n").unwrap();
     let scenario = scenario(&from.0, "{ trace = \"lte.mahi\" }");
     folder::write(&to.0, &scenario, &result()).unwrap();
-    let again = Scenario::load(to.0.join("scenario.toml")).unwrap();
+    let again = input::load(to.0.join("scenario.toml")).unwrap();
     use narrows_scenario::RateSpec::Trace;
     let (Trace { opportunities: a, period: p, .. }, Trace { opportunities: b, period: q, .. }) =
         (&scenario.hops[0].rate, &again.hops[0].rate)
@@ -203,12 +205,12 @@ fn a_trace_that_is_wrong_names_its_line() {
     ];
     for (trace, message) in cases {
         fs::write(&file, trace).unwrap();
-        let error = Scenario::parse(text, "S.toml", &dir.0).unwrap_err();
+        let error = Scenario::parse(text, "S.toml", &TraceFiles(&dir.0)).unwrap_err();
         assert_eq!(error.to_string(), format!("{}{message}", file.display()));
     }
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    let error = Scenario::parse(text, "S.toml", &dir.0).unwrap_err();
+    let error = Scenario::parse(text, "S.toml", &TraceFiles(&dir.0)).unwrap_err();
     assert_eq!(error.to_string(), format!("S.toml:3: cannot read trace \"{}\": not a regular file", file.display()));
 }
 

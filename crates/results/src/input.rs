@@ -1,0 +1,45 @@
+//! Scenario files, and the traces of links that they name, from the file system. Nothing is read that might never end, and
+//! nothing that is longer than a scenario's [limits].
+use narrows_scenario::{Scenario, ScenarioError, Traces, limits};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Traces from files: a name is a path, seen from this folder.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceFiles<'a>(pub &'a Path);
+
+impl Traces for TraceFiles<'_> {
+    fn text(&self, name: &str) -> Result<String, String> {
+        read_text(&self.0.join(name), limits::TRACE_BYTES)
+    }
+
+    fn place(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+/// Reads a scenario file; its traces are looked for beside it.
+pub fn load(path: impl AsRef<Path>) -> Result<Scenario, ScenarioError> {
+    let path = path.as_ref();
+    let file = path.display().to_string();
+    let text = read_text(path, limits::SCENARIO_BYTES)
+        .map_err(|error| ScenarioError::new(&file, format!("cannot read the scenario: {error}")))?;
+    Scenario::parse(&text, &file, &TraceFiles(path.parent().unwrap_or(Path::new(""))))
+}
+
+/// The text of a regular file of at most `most` bytes. A device or a pipe is refused before it is opened, because it might
+/// never end, or never begin.
+fn read_text(path: &Path, most: u64) -> Result<String, String> {
+    let say = |error: io::Error| error.to_string();
+    if !std::fs::metadata(path).map_err(say)?.is_file() {
+        return Err("not a regular file".into());
+    }
+    let mut text = String::new();
+    // A file can grow, and those of /proc do not say how long they are: the limit holds for what is read.
+    let length = File::open(path).map_err(say)?.take(most + 1).read_to_string(&mut text).map_err(say)?;
+    if length as u64 > most {
+        return Err(format!("longer than {most} bytes, which is the limit"));
+    }
+    Ok(text)
+}
