@@ -12,48 +12,8 @@ use alloc::boxed::Box;
 
 pub mod parts;
 
-/// What is known of the path when a controller is made.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct PathHint {
-    /// Payload of a full-sized packet.
-    pub mss: Bytes,
-    /// Initial window.
-    pub initial_window: Bytes,
-    /// RTT of the handshake, if there was one.
-    pub rtt: Option<Span>,
-    /// Does the transport pace its packets even when the plan asks for no rate (`fq` at the sender)?
-    pub paced: bool,
-    /// What the path is already known to carry: the controller takes over from another one, and starts where steady state
-    /// begins, not where a connection does.
-    pub resume: Option<Rate>,
-}
-
-impl PathHint {
-    /// The window to begin with: what the path is known to carry in a round trip, or the initial window.
-    pub fn first_window(&self) -> Bytes {
-        let known = self.resume.zip(self.rtt).map(|(rate, rtt)| rate.bytes_in(rtt));
-        known.map_or(self.initial_window, |known| known.max(self.mss * 4))
-    }
-}
-
-/// A packet has been handed to the network.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Sent {
-    /// When.
-    pub now: Time,
-    /// Its payload.
-    pub bytes: Bytes,
-    /// In flight, this packet included.
-    pub inflight: Bytes,
-    /// Is it a retransmission?
-    pub retransmit: bool,
-    /// Time since the packet before, when nothing was in flight any more (Linux: `CA_EVENT_TX_START`).
-    pub idle: Option<Span>,
-    /// Is it the application that limits the sender? Delivery rate samples of this packet will say so, too.
-    pub app_limited: bool,
-    /// The subflow that carries it.
-    pub subflow: u8,
-}
+pub use crate::hint::PathHint;
+pub use crate::packet_feedback::{Fate, Flight, Outcome, Sent, Split};
 
 /// The delivery rate measured over the flight of the packet acknowledged last (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -135,59 +95,6 @@ pub struct Ack {
     pub cwnd_limited: bool,
     /// The delivery rate sample. Only for [`CongestionController::RATES`].
     pub rate: RateSample,
-}
-
-/// What became of one packet, for controllers and detectors that judge by what they sent when.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Fate {
-    /// When it became known.
-    pub now: Time,
-    /// When the packet was sent, for the last time if it was sent again.
-    pub sent: Time,
-    /// Its payload.
-    pub bytes: Bytes,
-    /// The subflow that carried it.
-    pub subflow: u8,
-    /// What it flew with.
-    pub flight: Flight,
-    /// What became of it.
-    pub outcome: Outcome,
-}
-
-/// The circumstances of a packet's flight.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Flight {
-    /// In flight when it was sent, itself included.
-    pub inflight: Bytes,
-    /// Lost over the connection since then, itself included if it was.
-    pub lost: Bytes,
-    /// Was the sender limited by its application when it was sent?
-    pub app_limited: bool,
-}
-
-/// See [`Fate`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// It arrived. The RTT is that of this very packet, the receiver's delay taken off where it is told; `None` if it is
-    /// ambiguous (Karn).
-    Delivered {
-        /// Its round-trip time.
-        rtt: Option<Span>,
-    },
-    /// It is taken for lost. It may still prove to have been delivered.
-    Lost,
-}
-
-/// How a connection divides what it sends over its two subflows.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Split {
-    /// Each subflow's part of the sending rate; they add up to one.
-    pub shares: [f64; 2],
-    /// Each gap between a subflow's packets is drawn from gap × (1 ± jitter).
-    pub jitter: f64,
-    /// Does each subflow keep its own time, whatever the other does? Otherwise the next packet is the turn of whichever
-    /// is behind its share.
-    pub independent: bool,
 }
 
 /// Why a window must shrink.

@@ -4,7 +4,8 @@
 //! sending rate is to be divided ([`Split`]), is told what was sent and what became of it, and holds a [`Verdict`]. It knows
 //! neither a clock nor a network. One that measures by sending at rates of its own, not the controller's, says so by
 //! [`FairQueuingDetector::drives`]. Adding one is a file in `detector/` and a line in the registry below.
-use crate::congestion::{Fate, PathHint, Sent, Split};
+use crate::hint::PathHint;
+use crate::packet_feedback::{Fate, Sent, Split};
 use crate::params::Params;
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;

@@ -13,6 +13,8 @@ use alloc::vec::Vec;
 
 pub mod parts;
 
+pub use crate::hint::LinkHint;
+
 /// What a discipline is handed on each call.
 pub struct Ctx<'a> {
     /// The time of this call; never earlier than that of the call before.
@@ -68,17 +70,6 @@ pub struct Backlog {
     pub bytes: Bytes,
 }
 
-/// What is known of the link when a discipline is made: for limits in BDPs and for shapers.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct LinkHint {
-    /// The link's rate at the start.
-    pub rate: Rate,
-    /// The largest base RTT of the flows that cross it.
-    pub rtt: Span,
-    /// The largest packet, on this link.
-    pub mtu: Bytes,
-}
-
 /// Takes named gauges: a discipline's inner state as series.
 pub trait Observer {
     /// Whether it takes gauges of this flow; a discipline may leave out the others.
@@ -97,6 +88,11 @@ pub trait QueueDiscipline: Sized {
     type Params: Params;
     /// Does it serve flows in turn, so that none can take another's share (fair queuing)?
     const ISOLATES: bool = false;
+    /// Does it put a flow's packets into different queues by their ECN field? A transport sends all of a flow's packets with one
+    /// code point (RFC 9331 §4.1), and the contract then asks for order among packets of the same one only.
+    const SPLITS_BY_ECN: bool = false;
+    /// Parameters counted in packets that may be zero; the contract has every other one refuse zero.
+    const MAY_BE_ZERO: &'static [&'static str] = &[];
     /// The rate that it shapes to by itself, whatever the link's; counted with overheads of its own, if it has any.
     fn shapes_to(_params: &Self::Params) -> Option<Rate> {
         None
@@ -153,6 +149,18 @@ macro_rules! queues {
             /// See [`QueueDiscipline::ISOLATES`].
             pub const fn isolates(&self) -> bool {
                 match self { $( QueueConfig::$Type(_) => <$module::$Type as QueueDiscipline>::ISOLATES, )* }
+            }
+
+            /// See [`QueueDiscipline::SPLITS_BY_ECN`].
+            #[cfg(any(test, doc, feature = "contract"))]
+            pub(crate) const fn splits_by_ecn(&self) -> bool {
+                match self { $( QueueConfig::$Type(_) => <$module::$Type as QueueDiscipline>::SPLITS_BY_ECN, )* }
+            }
+
+            /// See [`QueueDiscipline::MAY_BE_ZERO`].
+            #[cfg(any(test, doc, feature = "contract"))]
+            pub(crate) const fn may_be_zero(&self) -> &'static [&'static str] {
+                match self { $( QueueConfig::$Type(_) => <$module::$Type as QueueDiscipline>::MAY_BE_ZERO, )* }
             }
 
             /// See [`QueueDiscipline::shapes_to`].
@@ -216,33 +224,34 @@ macro_rules! queues {
                 use crate::queue::QueueConfig;
                 use proptest::prelude::*;
 
-                const NAME: &str = stringify!($module);
+                fn default() -> QueueConfig {
+                    QueueConfig::named(stringify!($module)).expect("registered")
+                }
 
                 #[test]
                 fn parameters() {
-                    check_parameters(NAME).unwrap();
+                    check_parameters(&default()).unwrap();
                 }
 
                 #[test]
                 fn adversaries() {
-                    check_adversaries(NAME).unwrap();
+                    check_adversaries(&default()).unwrap();
                 }
 
                 #[test]
                 fn no_flow_starves() {
-                    check_service(NAME).unwrap();
+                    check_service(&default()).unwrap();
                 }
 
                 proptest! {
                     #[test]
                     fn laws_by_default(ops in prop::collection::vec(any::<u8>(), 0..600)) {
-                        let config = QueueConfig::named(NAME).expect("registered");
-                        check_run_with(&config, &ops).map_err(TestCaseError::fail)?;
+                        check_run_with(&default(), &ops).map_err(TestCaseError::fail)?;
                     }
 
                     #[test]
                     fn laws_with_any_parameters(script in prop::collection::vec(any::<u8>(), 0..600)) {
-                        check_run(NAME, &script).map_err(TestCaseError::fail)?;
+                        check_run(&default(), &script).map_err(TestCaseError::fail)?;
                     }
                 }
             } )*

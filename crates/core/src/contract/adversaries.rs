@@ -5,11 +5,10 @@ use crate::{Ecn, Rate, Span};
 use alloc::format;
 use alloc::string::String;
 
-/// Plays every adversary against a registered discipline.
-pub fn check_adversaries(name: &str) -> Result<(), String> {
-    let config = QueueConfig::named(name).ok_or_else(|| format!("{name} is not registered"))?;
+/// Plays every adversary against a discipline.
+pub fn check_adversaries(config: &QueueConfig) -> Result<(), String> {
     let play = |who: &str, adversary: fn(&mut Ledger) -> Result<(), String>| {
-        let mut ledger = Ledger::new(&config);
+        let mut ledger = Ledger::new(config);
         adversary(&mut ledger).and_then(|()| ledger.drain()).map_err(|law| format!("{who}: {law}"))
     };
     play("a flood of new flows", flood)?;

@@ -29,12 +29,13 @@ use alloc::vec::Vec;
 /// Plays a script against the registered discipline that its first byte chooses.
 pub fn check_any(script: &[u8]) -> Result<(), String> {
     let Some((&first, script)) = script.split_first() else { return Ok(()) };
-    check_run(QueueConfig::NAMES[usize::from(first) % QueueConfig::NAMES.len()], script)
+    let name = QueueConfig::NAMES[usize::from(first) % QueueConfig::NAMES.len()];
+    QueueConfig::named(name).map_or(Ok(()), |default| check_run(&default, script))
 }
 
-/// Plays a script against a registered discipline, with parameters from the head of the script; twice, to compare.
-pub fn check_run(name: &str, script: &[u8]) -> Result<(), String> {
-    let mut config = QueueConfig::named(name).ok_or_else(|| format!("{name} is not registered"))?;
+/// Plays a script against a discipline, with parameters from the head of the script; twice, to compare.
+pub fn check_run(default: &QueueConfig, script: &[u8]) -> Result<(), String> {
+    let mut config = default.clone();
     let (choices, ops) = script.split_at(config.specs().len().min(script.len()));
     configure(&mut config, choices);
     check_run_with(&config, ops)
@@ -55,18 +56,18 @@ pub fn check_run_with(config: &QueueConfig, ops: &[u8]) -> Result<(), String> {
 }
 
 /// Parameters: defaults are valid and survive being written and read; a limit, quantum or time of nothing is refused.
-pub fn check_parameters(name: &str) -> Result<(), String> {
-    let default = QueueConfig::named(name).ok_or_else(|| format!("{name} is not registered"))?;
+pub fn check_parameters(default: &QueueConfig) -> Result<(), String> {
     let say = |e: ParamError| e.to_string();
-    ensure(default.name() == name && default.to_string() == name, || format!("{name} is shown as {default}"))?;
+    let name = default.name();
+    ensure(default.to_string() == name, || format!("{name} is shown as {default}"))?;
     default.validate().map_err(say)?;
     for spec in default.specs() {
         let mut config = default.clone();
         let shown = config.get(spec.name).ok_or_else(|| format!("`{}` cannot be read", spec.name))?;
         ensure(shown == spec.default, || format!("`{}` is {shown}, its default {}", spec.name, spec.default))?;
         config.set(spec.name, &shown).map_err(say)?;
-        ensure(config == default, || format!("`{}` does not survive {shown}", spec.name))?;
-        for absurd in absurdities(&spec) {
+        ensure(config == *default, || format!("`{}` does not survive {shown}", spec.name))?;
+        for absurd in absurdities(&spec, default.may_be_zero()) {
             // Some values are refused alone, others for what they mean to another parameter.
             let refused = config.set(spec.name, absurd).is_err() || config.validate().is_err();
             ensure(refused, || format!("`{}` takes {absurd:?}", spec.name))?;
@@ -76,9 +77,8 @@ pub fn check_parameters(name: &str) -> Result<(), String> {
 }
 
 /// No starvation: flows that always have packets waiting are all served, again and again.
-pub fn check_service(name: &str) -> Result<(), String> {
-    let config = QueueConfig::named(name).ok_or_else(|| format!("{name} is not registered"))?;
-    let mut ledger = Ledger::new(&config);
+pub fn check_service(config: &QueueConfig) -> Result<(), String> {
+    let mut ledger = Ledger::new(config);
     let flows = 8;
     let mut waits = vec![0u32; flows as usize];
     (0..4 * flows).try_for_each(|n| ledger.enqueue(n % flows, 1500, Ecn::NotEct, Span::ZERO))?;
@@ -125,7 +125,7 @@ fn configure(config: &mut QueueConfig, choices: &[u8]) {
 }
 
 /// Values that a parameter may not take.
-fn absurdities(spec: &ParamSpec) -> Vec<&'static str> {
+fn absurdities(spec: &ParamSpec, may_be_zero: &[&str]) -> Vec<&'static str> {
     let mut absurd = vec!["", "potato", "-1", "nan", "inf"];
     match spec.unit {
         Unit::Switch | Unit::Choice(_) | Unit::Kind(_) => absurd.extend(["0", "maybe"]),
@@ -137,14 +137,11 @@ fn absurdities(spec: &ParamSpec) -> Vec<&'static str> {
     }
     if POSITIVE.contains(&spec.name) {
         absurd.extend(["0", "0p", "0B", "0ms"]);
-    } else if matches!(spec.unit, Unit::Packets | Unit::Limit) && !MAY_BE_NOTHING.contains(&spec.name) {
+    } else if matches!(spec.unit, Unit::Packets | Unit::Limit) && !may_be_zero.contains(&spec.name) {
         absurd.push("0p");
     }
     absurd
 }
-
-/// Numbers of packets that may be none: a queue from whose first packet on something happens.
-const MAY_BE_NOTHING: [&str; 1] = ["threshold"];
 
 /// Parameters that mean nothing at zero, whatever their unit.
 const POSITIVE: [&str; 8] = ["limit", "memory_limit", "quantum", "flows", "buckets", "divisor", "target", "interval"];
@@ -161,10 +158,6 @@ enum Decision {
     At(Time),
     Empty,
 }
-
-/// Disciplines that put a flow's packets into different queues by their ECN field: a transport sends all of a flow's with one
-/// codepoint (RFC 9331 §4.1), and within it order is kept.
-const SPLIT_BY_ECN: [&str; 1] = ["dualpi2"];
 
 /// Gauges as they are shown.
 #[derive(Default)]
@@ -197,8 +190,8 @@ pub(super) struct Ledger {
     memory_limit: Option<Bytes>,
     /// By position in the pool.
     queued: Vec<Option<Entry>>,
-    /// Order is kept among a flow's packets of one codepoint only.
-    splits_ecn: bool,
+    /// See [`crate::queue::QueueDiscipline::SPLITS_BY_ECN`].
+    splits_by_ecn: bool,
     /// By flow: the number of its packet delivered last.
     last: Vec<Option<u64>>,
     /// Packets in all; the next one's number.
@@ -230,7 +223,7 @@ impl Ledger {
             limit: parameter("limit").and_then(|text| Limit::parse(&text)).map(|limit| limit.resolve(&link)),
             memory_limit: parameter("memory_limit").and_then(|text| Bytes::parse(&text)),
             queued: Vec::new(),
-            splits_ecn: SPLIT_BY_ECN.contains(&config.name()),
+            splits_by_ecn: config.splits_by_ecn(),
             last: vec![None; FLOWS as usize],
             offered: 0,
             offered_bytes: Bytes::ZERO,
@@ -378,7 +371,7 @@ impl Ledger {
         if let Some(Next::Packet(id)) = next {
             let (entry, now) = self.leave(id)?;
             let flow = entry.meta.flow.0;
-            let key = match self.splits_ecn {
+            let key = match self.splits_by_ecn {
                 true => 4 * flow as usize + entry.meta.ecn as usize,
                 false => flow as usize,
             };
@@ -462,7 +455,7 @@ mod tests {
     #[test]
     fn a_script_of_zeros_is_ordinary() {
         for name in QueueConfig::NAMES {
-            check_run(name, &[0; 400]).unwrap();
+            check_run(&QueueConfig::named(name).expect("registered"), &[0; 400]).unwrap();
         }
     }
 }

@@ -5,7 +5,8 @@
 //! need lose a packet for that, a growing queue shows it. Where less than 15/16 of the rate could be sent there is no verdict.
 use super::parts::ramp::{Measurement, Ramp, Step, rate_of};
 use super::{FairQueuingDetector, Finding, Verdict};
-use crate::congestion::{Fate, PathHint, Sent, Split};
+use crate::hint::PathHint;
+use crate::packet_feedback::{Fate, Sent, Split};
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::{Span, Time};

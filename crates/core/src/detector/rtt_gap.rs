@@ -7,7 +7,8 @@
 //! and repeats runs without a clear outcome; this one judges always.
 use super::parts::alternation::Alternation;
 use super::{FairQueuingDetector, Finding, Verdict};
-use crate::congestion::{Fate, PathHint, Sent, Split};
+use crate::hint::PathHint;
+use crate::packet_feedback::{Fate, Sent, Split};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
 

@@ -15,7 +15,8 @@
 //! loss altogether, while the controller here answers it as RFC 9002 has it.
 use super::parts::alternation::{Alternation, Interval, KEPT};
 use super::{Control, FairQueuingDetector, Finding, Verdict};
-use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
+use crate::hint::PathHint;
+use crate::packet_feedback::{Fate, Outcome, Sent, Split};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
 
@@ -290,7 +291,7 @@ mod tests {
             while let Some(&(now, sent, subflow)) = self.coming.first().filter(|(at, ..)| *at < self.now) {
                 self.coming.remove(0);
                 let outcome = Outcome::Delivered { rtt: Some(Span::ms(20)) };
-                let flight = crate::congestion::Flight::default();
+                let flight = crate::packet_feedback::Flight::default();
                 self.share.on_fate(&Fate { now, sent, bytes: Bytes(1000), subflow, flight, outcome });
             }
             self.share.on_timer(self.now);

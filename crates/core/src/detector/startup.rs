@@ -21,7 +21,8 @@
 //! The bottleneck can move: `every` repeats the measurement, from a sixth of what was received last.
 use super::parts::ramp::{Measurement, Ramp, Step, rate_of};
 use super::{FairQueuingDetector, Finding, Verdict};
-use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
+use crate::hint::PathHint;
+use crate::packet_feedback::{Fate, Outcome, Sent, Split};
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -232,7 +233,7 @@ fn length(p: &StartupParams, rate: Rate, rtt: Option<Span>, mss: Bytes) -> Span 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::Flight;
+    use crate::packet_feedback::Flight;
 
     const MSS: Bytes = Bytes(1000);
 

@@ -22,7 +22,8 @@
 use super::parts::line::Line;
 use super::parts::ramp::{KEPT, Measurement, Ramp, Step};
 use super::{FairQueuingDetector, Finding, Verdict};
-use crate::congestion::{Fate, Outcome, PathHint, Sent, Split};
+use crate::hint::PathHint;
+use crate::packet_feedback::{Fate, Outcome, Sent, Split};
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::{Span, Time};

@@ -2,6 +2,7 @@
 //!
 //! A value is text that people write: `"5ms"`, `"20mbit"`, `"100p"`. What `tc` and `iperf3` read differently is refused.
 use super::{ParamValue, Unit};
+use crate::hint::LinkHint;
 use crate::rate::{Bytes, Rate};
 use crate::time::Span;
 use alloc::format;
@@ -29,7 +30,7 @@ pub enum Bound {
 
 impl Limit {
     /// The limit in numbers, for a link; a fraction of a BDP becomes whole packets, at least one.
-    pub fn resolve(self, link: &crate::queue::LinkHint) -> Bound {
+    pub fn resolve(self, link: &LinkHint) -> Bound {
         match self {
             Limit::Bdp(factor) => {
                 let bdp = link.rate.bytes_in(link.rtt).0 as f64 * factor;

@@ -14,7 +14,7 @@ params! {
     /// COBALT's parameters, with CAKE's defaults.
     pub struct CobaltParams {
         /// Most packets that wait.
-        pub limit: Packets = Packets(1000), from Packets(1), to super::codel::MAX_LIMIT;
+        pub limit: Packets = Packets(1000), from Packets(1), to super::parts::limits::MAX_LIMIT;
         /// Acceptable standing sojourn time; not less than four packets of maximum size take on the link.
         pub target: Span = cobalt_law::TARGET, from MIN_TIME, to MAX_INTERVAL;
         /// How long the sojourn time may stay above the target: about the largest round trip.

@@ -12,9 +12,8 @@
 //! Deviates from the authors' code where that has faults: an interval without a departure says nothing of a standing queue
 //! (theirs takes it for an enormous one); limits have a floor; the surplus thrown out when a limit shrinks is counted; nothing is
 //! inherited from a slot's last flow. That a growth is rounded down to whole packets there, and not in the paper, is `growth`.
-use super::codel::MAX_LIMIT;
-use super::fq_codel::{MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::flow_scheduler::{FlowBuffer, FlowQueue, FlowScheduler, Scheduling};
+use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::spin_rtt::SpinRtt;
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;

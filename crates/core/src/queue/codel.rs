@@ -4,6 +4,7 @@
 //! - The spacing of drops is Linux's; `sqrt = "exact"` makes it the RFC's.
 //! - ECN is off by default, as in Linux's `codel` (and on in `fq_codel`).
 use super::parts::codel_law::{self, CodelLaw, CodelState, Sqrt};
+use super::parts::limits::MAX_LIMIT;
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
 use crate::{Chain, DropReason, PacketId, Rng, Span};
@@ -28,9 +29,6 @@ params! {
         pub stale_first_above: bool = false;
     }
 }
-
-/// Largest limit accepted; far above any buffer there is.
-pub(super) const MAX_LIMIT: Packets = Packets(10_000_000);
 
 /// One queue under CoDel's law.
 pub struct Codel {

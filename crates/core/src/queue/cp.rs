@@ -6,9 +6,9 @@
 //!
 //! The paper leaves links of varying rate open. The tokens follow the rate that the link announces, or, with
 //! `follow_drain`, the rate measured while packets waited. Deviates: with `ecn` packets are marked instead of turned away.
-use super::codel::MAX_LIMIT;
 use super::parts::congestion_policer::{Policer, PolicerLaw};
 use super::parts::drain_rate::DrainRate;
+use super::parts::limits::MAX_LIMIT;
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::{Auto, Bound, Limit, Packets};
 use crate::{Bytes, Chain, DropReason, PacketId, Rate, Rng, Time};
@@ -59,6 +59,7 @@ impl Cp {
 
 impl QueueDiscipline for Cp {
     type Params = CpParams;
+    const MAY_BE_ZERO: &'static [&'static str] = &["threshold"];
 
     fn new(p: &CpParams, link: &LinkHint, _rng: Rng) -> Cp {
         let limit = p.limit.resolve(link);

@@ -12,7 +12,7 @@
 //!
 //! L4S is ECT(1) and CE, or with `ecn_mask = "any_ect"` ECT(0), too. Deviates: `memory_limit` counts bytes on the link (Linux:
 //! the buffers behind them); no filters to classify by.
-use super::codel::MAX_LIMIT;
+use super::parts::limits::MAX_LIMIT;
 use super::parts::pi2_law::{Pi2Law, Pi2State};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::packet::Ecn;
@@ -156,6 +156,7 @@ impl DualPi2 {
 
 impl QueueDiscipline for DualPi2 {
     type Params = DualPi2Params;
+    const SPLITS_BY_ECN: bool = true;
 
     fn new(p: &DualPi2Params, link: &LinkHint, rng: Rng) -> DualPi2 {
         let law = Pi2Law::new(p.target, p.alpha, p.beta, p.coupling_factor, p.drop_overload);

@@ -6,9 +6,8 @@
 //!
 //! Deviates: a flow's packets leave in the order of arrival (Linux sorts those whose departure times go backwards), hence
 //! no packet skips the flows while any flow holds packets; one priority band; the rate of a socket is the sender's business.
-use super::codel::MAX_LIMIT;
-use super::fq_codel::{MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::flow_scheduler::{FlowBuffer, FlowQueue, FlowScheduler, Scheduling};
+use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
 use crate::{Bytes, DropReason, PacketId, Rng, Span};

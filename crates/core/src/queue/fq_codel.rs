@@ -10,11 +10,11 @@
 //!
 //! Deviates: `memory_limit` counts bytes on the link (Linux: the buffers behind them, about half as much again), and batches
 //! are dropped until it is kept (Linux: one batch per arrival). The fattest flow is found by a heap, with Linux's answer.
-use super::codel::MAX_LIMIT;
 use super::parts::codel_law::{self, CodelLaw, CodelState, FlowSource, Sqrt};
 use super::parts::drr::{Drr, Emptied};
 use super::parts::fattest::Fattest;
 use super::parts::flow_table::{FlowTable, SlotId, scale};
+use super::parts::limits::{MAX_FLOWS, MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
 use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rng, Span};
@@ -52,13 +52,6 @@ params! {
         pub starvation_prevention: bool = true;
     }
 }
-
-/// Most buckets; Linux stops at 65 536.
-pub(super) const MAX_FLOWS: u32 = 1 << 24;
-/// Linux raises smaller quanta to this.
-pub(super) const MIN_QUANTUM: Bytes = Bytes(256);
-/// Linux refuses larger ones.
-pub(super) const MAX_QUANTUM: Bytes = Bytes(1 << 20);
 
 /// One flow's queue.
 #[derive(Clone, Copy, Debug, Default)]

@@ -28,12 +28,11 @@
 //!
 //! A flow's own queue waits until its packets have left the newcomers', so that order is kept. A bucket belongs to a 5-tuple
 //! until it has been silent for `memory`; who finds both of its two buckets taken stays a newcomer.
-use super::codel::MAX_LIMIT;
-use super::fq_codel::{MAX_FLOWS, MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::codel_law::{self, CodelLaw, CodelState, FlowSource, Sqrt};
 use super::parts::drain_rate::DrainRate;
 use super::parts::drr::{Drr, Emptied};
 use super::parts::flow_table::{FlowTable, SlotId, mix, scale};
+use super::parts::limits::{MAX_FLOWS, MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
 use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rate, Rng, Span, Time};

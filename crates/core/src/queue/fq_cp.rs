@@ -4,12 +4,11 @@
 //! - [`PolicerLaw`]: every flow pays from a bucket of its own for the congestion in its own queue.
 //! - A flow's tokens come at the rate at which its queue was seen to drain, which is its share of the link while it is
 //!   backlogged; until one is known, at the link's.
-use super::codel::MAX_LIMIT;
 use super::cp::MAX_BUCKET;
-use super::fq_codel::{MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::congestion_policer::{Policer, PolicerLaw};
 use super::parts::drain_rate::DrainRate;
 use super::parts::flow_scheduler::{FlowBuffer, FlowQueue, FlowScheduler, Scheduling};
+use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::{Auto, Packets};
 use crate::{Bytes, DropReason, PacketId, Rate, Rng, Time};
@@ -97,6 +96,7 @@ pub struct FqCp(FlowScheduler<Policing>);
 impl QueueDiscipline for FqCp {
     type Params = FqCpParams;
     const ISOLATES: bool = true;
+    const MAY_BE_ZERO: &'static [&'static str] = &["threshold"];
 
     fn new(p: &FqCpParams, link: &LinkHint, _rng: Rng) -> FqCp {
         let scheduling = Scheduling {

@@ -6,10 +6,9 @@
 //! - What is over `limit` or `memory_limit` is dropped on arrival.
 //!
 //! Deviates: all flows are updated at once (Linux: 2048 at a time); `memory_limit` counts bytes on the link.
-use super::codel::MAX_LIMIT;
-use super::fq_codel::{MAX_FLOWS, MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::drr::{Drr, Emptied};
 use super::parts::flow_table::{FlowTable, SlotId, scale};
+use super::parts::limits::{MAX_FLOWS, MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::pie_law::{PieLaw, PieState};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;

@@ -9,7 +9,7 @@
 //!
 //! The threshold is a delay, so that one value serves every rate: the sojourn time of the packet that left last, or, with
 //! `threshold_packets`, a length. Deviates: `T` is bounded by `max_time` times τ; the draft leaves the bound open.
-use super::codel::MAX_LIMIT;
+use super::parts::limits::MAX_LIMIT;
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
 use crate::{Chain, DropReason, PacketId, Rng, Span, Time};

@@ -9,6 +9,7 @@ pub mod drr;
 pub mod fattest;
 pub mod flow_scheduler;
 pub mod flow_table;
+pub(super) mod limits;
 pub mod pi2_law;
 pub mod pie_law;
 pub mod set_associative;

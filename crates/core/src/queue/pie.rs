@@ -4,7 +4,7 @@
 //! - Marks instead of drops for ECN-capable packets while the probability is at most 10 % (§5.1).
 //!
 //! Deviates: the first update comes after `tupdate` (Linux: half a second after the discipline was made).
-use super::codel::MAX_LIMIT;
+use super::parts::limits::MAX_LIMIT;
 use super::parts::pie_law::{PieLaw, PieState};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;

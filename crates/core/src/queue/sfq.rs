@@ -9,10 +9,9 @@
 //!
 //! Deviates: allotments are bytes (Linux before 6.12: units of eight); without `perturb` the hash is the same in every run;
 //! the RED inside Linux's `sfq` is not here.
-use super::codel::MAX_LIMIT;
-use super::fq_codel::{MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::drr::{Drr, Emptied};
 use super::parts::flow_table::{FlowTable, SlotId, mix};
+use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::{Packets, ParamError, ParamValue};
 use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rng, Span, Time};

@@ -3,7 +3,7 @@
 //! An interval's books are kept by the time at which a packet was *sent*: when an interval is about as long as the round
 //! trip, packets sent by the dominant subflow are acknowledged while the other dominates, and books kept by the time of
 //! the acknowledgment would show the very opposite.
-use crate::congestion::{Fate, Outcome, Sent, Split};
+use crate::packet_feedback::{Fate, Outcome, Sent, Split};
 use crate::time::{Span, Time};
 
 /// Intervals whose packets may still be under way: at 50 ms each, a round trip of 1.5 s.
@@ -169,7 +169,7 @@ impl Alternation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::Flight;
+    use crate::packet_feedback::Flight;
     use crate::rate::Bytes;
 
     fn at(ms: u64) -> Time {

@@ -2,7 +2,7 @@
 //!
 //! Each keeps its own time, with jittered gaps: with exact gaps the slower subflow's packet always comes just behind one of
 //! the faster's, and in a shared queue without room it is always the one that is dropped.
-use crate::congestion::{Fate, Outcome, Sent, Split};
+use crate::packet_feedback::{Fate, Outcome, Sent, Split};
 use crate::rate::{Bytes, Rate};
 use crate::time::{Span, Time};
 
@@ -296,7 +296,7 @@ pub fn rate_of(bytes: [u64; 2], span: Span) -> Option<Rate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::Flight;
+    use crate::packet_feedback::Flight;
     use alloc::vec::Vec;
 
     fn step(sent: [u64; 2], delivered: [u64; 2]) -> Step {

@@ -5,7 +5,7 @@
 //! that are chosen at random. The change of the mean RTT from the interval before is compared with the changes of intervals
 //! that are left alone. Because the choice is random the difference is the effect of the connection's own packets: this is an
 //! experiment, not a correlation. Medians keep out what losses and other flows do now and then.
-use crate::congestion::Sent;
+use crate::packet_feedback::Sent;
 use crate::rate::Bytes;
 use crate::rng::Rng;
 
