@@ -9,7 +9,7 @@ use crate::output::{Finished, OutArgs, Output, Request};
 use crate::term;
 use crate::world::World;
 use narrows_core::Bytes;
-use narrows_report::terminal;
+use narrows_report::{Comparison, Run as Value, terminal};
 use narrows_results::folder;
 use narrows_results::{Summary, summary_json};
 use narrows_scenario::Scenario;
@@ -77,50 +77,52 @@ impl BatchArgs {
         let keys: Vec<String> = runs.iter().map(|run| run.key.clone()).collect();
         let request = Request { out: self.place.out.as_deref(), force: self.place.force, command, keys: &keys };
         let mut output = Output::claim(request)?;
-        let json = match self.fill(&mut output, runs, world) {
-            Ok(json) => json,
+        let (json, comparison) = match self.fill(&mut output, runs, world) {
+            Ok(filled) => filled,
             Err(failure) => return Err(output.unfinished(failure)),
         };
-        let shown = conclude(output)?;
+        let shown = conclude(output, &comparison)?;
         if self.json && self.place.out.is_none() {
             term::note(&format!("narrows: {}", shown.folder.display()));
         }
         if self.json { term::print_json_text(&json) } else { term::print(&shown.text) }
     }
 
-    /// Runs what is not finished yet; `summary.json` of all.
-    fn fill(&self, output: &mut Output, runs: Vec<Run>, world: World) -> Result<String, Failure> {
+    /// Runs what is not finished yet; `summary.json` of all, and what is shown of them.
+    fn fill(&self, output: &mut Output, runs: Vec<Run>, world: World) -> Result<(String, Comparison), Failure> {
         let stage = output.stage();
-        let mut summaries = take_up(output, &runs)?;
-        let missing: Vec<usize> = (0..runs.len()).filter(|&n| summaries[n].is_none()).collect();
-        let alone = runs.iter().all(|run| run.folder.as_os_str().is_empty());
-        let (folders, jobs): (Vec<(PathBuf, String)>, Vec<Job>) = runs
+        let mut values = take_up(output, &runs)?;
+        let missing: Vec<usize> = (0..runs.len()).filter(|&n| values[n].is_none()).collect();
+        let places: Vec<PathBuf> = runs.iter().map(|run| run.folder.clone()).collect();
+        let (keys, jobs): (Vec<String>, Vec<Job>) = runs
             .into_iter()
-            .zip(&summaries)
-            .filter(|(_, summary)| summary.is_none())
-            .map(|(run, _)| ((run.folder, run.key), run.job))
+            .zip(&values)
+            .filter(|(_, value)| value.is_none())
+            .map(|(run, _)| (run.key, run.job))
             .unzip();
         let memory = Room { given: self.memory, together: true };
         let options = Options { threads: self.jobs, quiet: self.json, world, memory };
         let made = grid::run(&jobs, options, |index, result| {
-            let (run, key) = &folders[index];
-            folder::write(&stage.join(run), &jobs[index].scenario, &result).map_err(Failure::usage)?;
-            output.keep(key, run)?;
-            Ok(result.summary)
+            let (place, scenario) = (&places[missing[index]], &jobs[index].scenario);
+            folder::write(&stage.join(place), scenario, &result).map_err(Failure::usage)?;
+            output.keep(&keys[index], place)?;
+            Ok(Value::new(scenario, result))
         })?;
-        for (n, summary) in missing.into_iter().zip(made) {
-            summaries[n] = Some(summary);
+        for (&n, value) in missing.iter().zip(made) {
+            values[n] = Some(value);
         }
-        let summaries: Vec<Summary> = summaries.into_iter().flatten().collect();
         interrupt::check()?;
-        match summaries.as_slice() {
-            [only] if alone => Ok(summary_json(only)),
+        let values: Vec<Value> = values.into_iter().flatten().collect();
+        let summaries: Vec<&Summary> = values.iter().map(|value| &value.result.summary).collect();
+        let json = match summaries.as_slice() {
+            [only] if places[0].as_os_str().is_empty() => summary_json(only),
             several => {
                 let json = format!("{}\n", serde_json::to_string_pretty(several).map_err(Failure::other)?);
                 output.write(folder::SUMMARY, &json)?;
-                Ok(json)
+                json
             }
-        }
+        };
+        Ok((json, Comparison::of(places.into_iter().zip(values))))
     }
 }
 
@@ -141,25 +143,25 @@ impl Run {
         Run { key, folder: planned.folder, job: Job { label: planned.label, scenario: planned.scenario } }
     }
 
-    /// Its summary, if a stopped command has left its whole result on the stage.
-    fn is_finished(&self, stage: &Path, output: &Output) -> Option<Summary> {
+    /// Its value, if a stopped command has left its whole result on the stage.
+    fn finished(&self, stage: &Path, output: &Output) -> Option<Value> {
         let folder = output.found().get(&self.key)?.as_str()?;
         let dir = stage.join(&self.folder);
         let same =
             |(name, text): &(String, String)| folder::read_text(&dir.join(name)).is_ok_and(|found| found == *text);
         let whole = Path::new(folder) == self.folder && folder::inputs(&self.job.scenario).iter().all(same);
-        whole.then(|| folder::read(&dir).ok())?.map(|stored| stored.summary)
+        whole.then(|| Value::read(&dir).ok())?
     }
 }
 
-/// The summaries of the runs that a stopped command has finished; what else it left is removed.
-fn take_up(output: &mut Output, runs: &[Run]) -> Result<Vec<Option<Summary>>, Failure> {
+/// The runs that a stopped command has finished; what else it left is removed.
+fn take_up(output: &mut Output, runs: &[Run]) -> Result<Vec<Option<Value>>, Failure> {
     if output.found().is_empty() {
-        return Ok(vec![None; runs.len()]);
+        return Ok(runs.iter().map(|_| None).collect());
     }
     let stage = output.stage();
-    let summaries: Vec<Option<Summary>> = runs.iter().map(|run| run.is_finished(&stage, output)).collect();
-    let finished = || runs.iter().zip(&summaries).filter(|(_, summary)| summary.is_some()).map(|(run, _)| run);
+    let values: Vec<Option<Value>> = runs.iter().map(|run| run.finished(&stage, output)).collect();
+    let finished = || runs.iter().zip(&values).filter(|(_, value)| value.is_some()).map(|(run, _)| run);
     let index: Finished = finished().map(|run| (run.key.clone(), run.folder.to_string_lossy().into())).collect();
     let files: BTreeSet<PathBuf> = finished()
         .flat_map(|run| folder::files(&run.job.scenario).into_iter().map(|file| run.folder.join(file)))
@@ -167,7 +169,7 @@ fn take_up(output: &mut Output, runs: &[Run]) -> Result<Vec<Option<Summary>>, Fa
     let note = format!("narrows: going on with {} of {} runs finished", index.len(), runs.len());
     output.take_up(index, &files)?;
     term::note(&note);
-    Ok(summaries)
+    Ok(values)
 }
 
 /// A published result, as it is printed.
@@ -178,14 +180,13 @@ pub(crate) struct Shown {
     pub(crate) text: String,
 }
 
-/// Draws the page and the pictures of what lies on the stage and publishes everything.
-pub(crate) fn conclude(output: Output) -> Result<Shown, Failure> {
+/// Draws the page and the pictures of the runs whose folders lie on the stage, and publishes everything.
+pub(crate) fn conclude(output: Output, comparison: &Comparison) -> Result<Shown, Failure> {
     let stage = output.stage();
     let drawn = || {
-        let comparison = narrows_report::Comparison::load(&stage).map_err(Failure::other)?;
-        narrows_report::write_page(&comparison, &stage).map_err(Failure::usage)?;
+        narrows_report::write_page(comparison, &stage).map_err(Failure::usage)?;
         interrupt::check()?;
-        Ok(terminal::comparison(&comparison, &term::style()))
+        Ok(terminal::comparison(comparison, &term::style()))
     };
     let table = match drawn() {
         Ok(table) => table,

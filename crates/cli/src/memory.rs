@@ -32,18 +32,20 @@ pub(crate) fn at_once(
     quiet: bool,
 ) -> Result<usize, Failure> {
     let needs: Vec<Memory> = scenarios.iter().map(|scenario| Memory::of(scenario)).collect();
-    let mut largest: Vec<u64> = needs.iter().map(Memory::total).collect();
+    // A run that goes on takes all of its memory; one that is finished takes its result, if that is shown with the others.
+    let kept = |memory: &Memory| if together { memory.results } else { 0 };
+    let results = needs.iter().fold(0, |sum: u64, memory| sum.saturating_add(kept(memory)));
+    let mut largest: Vec<u64> = needs.iter().map(|memory| memory.total() - kept(memory)).collect();
     largest.sort_unstable_by(|a, b| b.cmp(a));
-    let at_a_time = |runs: usize| largest.iter().take(runs).fold(0, |sum: u64, &bytes| sum.saturating_add(bytes));
-    let results = needs.iter().filter(|_| together).fold(0, |sum: u64, memory| sum.saturating_add(memory.results));
+    let at_a_time = |runs: usize| largest.iter().take(runs).fold(results, |sum: u64, &bytes| sum.saturating_add(bytes));
     let room = given.map(|bytes| bytes.0).or_else(available);
     let fits = |bytes: u64| room.is_none_or(|room| bytes <= room);
-    let Some(runs) = (1..=at_once).rev().find(|&runs| fits(at_a_time(runs))).filter(|_| fits(results)) else {
-        let need = at_a_time(1).max(results);
+    let Some(runs) = (1..=at_once).rev().find(|&runs| fits(at_a_time(runs))) else {
+        let need = at_a_time(1);
         let worst = needs.iter().max_by_key(|memory| memory.total()).copied().unwrap_or_default();
         return Err(Failure::usage(refusal(need, room.unwrap_or(0), &worst, scenarios.len(), given.is_some())));
     };
-    let need = at_a_time(runs).max(results);
+    let need = at_a_time(runs);
     if need >= LARGE && !quiet {
         let fewer =
             if runs < at_once { format!(", with {runs} runs at a time instead of {at_once}") } else { String::new() };

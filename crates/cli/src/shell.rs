@@ -12,6 +12,7 @@ use narrows_core::{Bytes, Span, Time};
 use narrows_live::LiveError;
 use narrows_live::launch::{Launch, Stream};
 use narrows_live::shell::{Ended, Shell as Setup, shell};
+use narrows_report::{Comparison, Run};
 use narrows_results::folder;
 use narrows_results::input::TraceFiles;
 use narrows_results::summary_json;
@@ -19,7 +20,7 @@ use narrows_scenario::command::{Command, CommandLine};
 use narrows_scenario::shorthand::{self, FlowGroup};
 use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Release, Scenario};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Run a program, or an interactive shell, behind a bottleneck
 #[derive(clap::Args)]
@@ -118,12 +119,14 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     interrupt::answered();
     interrupt::wait_for_program(false);
     folder::write(&output.stage(), &scenario, &result).map_err(Failure::usage)?;
-    let shown = conclude(output)?;
+    let json = summary_json(&result.summary);
+    let run = (PathBuf::new(), Run::new(&scenario, result));
+    let shown = conclude(output, &Comparison::of([run]))?;
     if args.json {
         if args.place.out.is_none() {
             term::note(&format!("narrows: {}", shown.folder.display()));
         }
-        term::print_json_text(&summary_json(&result.summary))?;
+        term::print_json_text(&json)?;
     } else {
         term::note_lines(&shown.text);
     }

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 /// Hops that tables, page and figures show.
 const MOST_HOPS: usize = 32;
 
-/// A run as it was stored.
+/// A run as a folder keeps it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
     /// What it left behind.

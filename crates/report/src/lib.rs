@@ -1,6 +1,7 @@
-//! Tables, figures, one self-contained page and differences, from result folders alone.
+//! Tables, figures, one self-contained page and differences, from results in memory or in folders.
 //!
-//! A [`Comparison`] holds groups (a queue, a configuration) of runs (one per seed). Everything else reads it: [`terminal`]
+//! A [`Comparison`] holds groups (a queue, a configuration) of runs (one per seed), of runs that were just made
+//! ([`Comparison::of`]) or that a folder keeps ([`Comparison::load`]): the same either way. Everything else reads it: [`terminal`]
 //! for people at a prompt, [`svg`] for papers, [`page`] for browsers, [`mod@diff`] for two results against each other.
 //!
 //! ```no_run

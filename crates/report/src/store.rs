@@ -1,4 +1,5 @@
-//! From result folders to a comparison, and from a comparison to the files beside them.
+//! From runs in memory or in folders to a comparison, and from a comparison to the files beside them. The same runs give the
+//! same comparison either way.
 //!
 //! A folder is a run (`scenario.toml`, `summary.json` …), or holds runs called `seed-N`, or holds a folder of those for
 //! every group. A `summary.json` over several runs lists their summaries; groups and runs follow its order.
@@ -20,12 +21,6 @@ const MOST_READS: usize = 1000;
 /// Name of the folder of figures.
 pub const FIGURES: &str = "svg";
 
-/// A run that was found, and the name of the group that it lies in; empty when it lies in none.
-struct Found {
-    group: String,
-    run: Run,
-}
-
 impl Comparison {
     /// Reads a result: the folder of a run, of repeated runs, or of a comparison. One that is replaced meanwhile is read again,
     /// so that what is read is wholly the old result or wholly the new one.
@@ -43,19 +38,35 @@ impl Comparison {
         })
     }
 
+    /// Of runs in this order, each with the folder that it lies in, or would: see the head of this file. At least one.
+    pub fn of(runs: impl IntoIterator<Item = (PathBuf, Run)>) -> Comparison {
+        let mut groups: Vec<Group> = Vec::new();
+        for (folder, run) in runs {
+            let label = group_of(&folder);
+            match groups.iter_mut().find(|known| known.label == label) {
+                Some(known) => known.runs.push(run),
+                None => groups.push(Group { label, runs: vec![run] }),
+            }
+        }
+        let first = groups.first().and_then(|group| group.runs.first());
+        let title = first.map_or_else(String::new, |run| run.result.summary.name.clone());
+        let mut comparison = Comparison { title, groups };
+        relabel(&mut comparison);
+        comparison.make_printable();
+        comparison
+    }
+
     fn load_once(dir: &Path) -> Result<Comparison, ResultError> {
-        let mut found = Vec::new();
+        let mut found: Vec<(PathBuf, Run)> = Vec::new();
         if is_run(dir) {
-            found.push(Found { group: String::new(), run: read(dir)? });
+            found.push((PathBuf::new(), Run::read(dir)?));
         } else {
             for (name, sub) in folders(dir)? {
                 if is_run(&sub) {
-                    // `seed-N` repeats one thing; a folder of any other name is a thing of its own.
-                    let group = if name.starts_with("seed-") { String::new() } else { name };
-                    found.push(Found { group, run: read(&sub)? });
+                    found.push((name.into(), Run::read(&sub)?));
                 } else {
-                    for (_, seed) in folders(&sub)?.into_iter().filter(|(_, seed)| is_run(seed)) {
-                        found.push(Found { group: name.clone(), run: read(&seed)? });
+                    for (seed, path) in folders(&sub)?.into_iter().filter(|(_, path)| is_run(path)) {
+                        found.push((Path::new(&name).join(seed), Run::read(&path)?));
                     }
                 }
             }
@@ -66,13 +77,38 @@ impl Comparison {
         }
         let listed = listed(&dir.join(folder::SUMMARY))?;
         let place = |run: &Run| listed.iter().position(|s| *s == run.result.summary).unwrap_or(listed.len());
-        found.sort_by_cached_key(|f| (place(&f.run), f.group.clone(), f.run.result.summary.seed));
-        let title = found.first().map_or(String::new(), |f| f.run.result.summary.name.clone());
-        let mut comparison = Comparison { title, groups: grouped(found) };
-        relabel(&mut comparison);
-        comparison.make_printable();
-        Ok(comparison)
+        found.sort_by_cached_key(|(folder, run)| (place(run), group_of(folder), run.result.summary.seed));
+        Ok(Comparison::of(found))
     }
+}
+
+impl Run {
+    /// A run that was just made: the value that its folder gives when it is read.
+    pub fn new(scenario: &Scenario, mut result: RunResult) -> Run {
+        // These leave no trace in a folder.
+        result.series.retain(|series| !series.points.is_empty());
+        result.cdfs.retain(|cdf| !cdf.points.is_empty());
+        let (scenario, text) = folder::kept(scenario);
+        Run { result, scenario: Some(scenario), scenario_text: Some(text) }
+    }
+
+    /// Reads a run's folder.
+    pub fn read(dir: &Path) -> Result<Run, ResultError> {
+        let result = folder::read(dir)?;
+        let path = dir.join(folder::SCENARIO);
+        // Figures do not need the scenario; a page without it says less, but says it.
+        let scenario_text = folder::read_text(&path).ok();
+        let parse = |text: &String| Scenario::parse(text, &path.display().to_string(), &TraceFiles(dir)).ok();
+        let scenario = scenario_text.as_ref().and_then(parse);
+        Ok(Run { result, scenario, scenario_text })
+    }
+}
+
+/// The group of a run that lies in this folder of a result: `seed-N` repeats one thing, which needs no name.
+fn group_of(folder: &Path) -> String {
+    let outermost = folder.iter().next().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_seed = folder.iter().count() == 1 && outermost.starts_with("seed-");
+    if is_seed { String::new() } else { outermost }
 }
 
 /// Which folder a name stands for. It is held open: its number could else be another folder's by and by.
@@ -183,17 +219,6 @@ fn is_run(dir: &Path) -> bool {
     dir.join(folder::SUMMARY).is_file() && (dir.join(folder::SCENARIO).is_file() || dir.join(folder::SERIES).is_file())
 }
 
-fn read(dir: &Path) -> Result<Run, ResultError> {
-    let result = folder::read(dir)?;
-    let path = dir.join(folder::SCENARIO);
-    // Figures do not need the scenario; a page without it says less, but says it.
-    let scenario_text = folder::read_text(&path).ok();
-    let scenario = scenario_text
-        .as_ref()
-        .and_then(|text| Scenario::parse(text, &path.display().to_string(), &TraceFiles(dir)).ok());
-    Ok(Run { result, scenario, scenario_text })
-}
-
 /// Folders in a folder, by name; hidden ones are somebody's working space.
 fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, ResultError> {
     let unreadable =
@@ -219,17 +244,6 @@ fn listed(path: &Path) -> Result<Vec<Summary>, ResultError> {
     } else {
         serde_json::from_str(&text).map(|one| vec![one]).map_err(broken)
     }
-}
-
-fn grouped(found: Vec<Found>) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for Found { group, run } in found {
-        match groups.iter_mut().find(|known| known.label == group) {
-            Some(known) => known.runs.push(run),
-            None => groups.push(Group { label: group, runs: vec![run] }),
-        }
-    }
-    groups
 }
 
 /// Groups are called by their queue at the hop in focus, as results write it, if that tells them apart; folders cannot

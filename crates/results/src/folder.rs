@@ -47,6 +47,13 @@ pub fn inputs(scenario: &Scenario) -> Vec<(String, String)> {
     texts
 }
 
+/// The scenario as a folder keeps it, and its text there: its traces are called by the names that they have in the folder.
+pub fn kept(scenario: &Scenario) -> (Scenario, String) {
+    let (scenario, _) = with_traces_beside(scenario);
+    let text = scenario.to_toml();
+    (scenario, text)
+}
+
 /// The names of the files that [`write()`] makes for a scenario.
 pub fn files(scenario: &Scenario) -> Vec<String> {
     let inputs = inputs(scenario).into_iter().map(|(name, _)| name);

@@ -15,3 +15,4 @@ mod results;
 #[cfg(target_os = "linux")]
 mod shell;
 mod support;
+mod values;
