@@ -18,7 +18,6 @@ mod table;
 mod veth;
 
 use crate::Options;
-use narrows_live::sandbox;
 use serde::Serialize;
 
 /// The cases there are.
@@ -37,7 +36,7 @@ pub(crate) struct Live {
 
 /// Gets the right to make namespaces, which a process can only do while it has one thread.
 pub(crate) fn prepare() -> Result<(), String> {
-    sandbox::gain().map(drop).map_err(|error| error.to_string())
+    narrows_host::gain().map(drop).map_err(|error| error.to_string())
 }
 
 /// Measures what is wanted.

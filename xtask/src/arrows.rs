@@ -18,9 +18,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("narrows-world", &["narrows-core", "narrows-scenario", "narrows-results"]),
     // The worlds do not know each other: what they share is the scenario, the records and the result.
     ("narrows-sim", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world"]),
-    ("narrows-live", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world"]),
-    ("narrows-kernel", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world"]),
-    ("narrows-quic", &["narrows-core", "narrows-scenario"]),
+    // A real Linux host, which every world of real traffic stands on.
+    ("narrows-host", &["narrows-core", "narrows-scenario", "narrows-world"]),
+    ("narrows-live", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
+    ("narrows-kernel", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
+    ("narrows-quic", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     // Shows results, whichever world made them.
     ("narrows-report", &["narrows-core", "narrows-scenario", "narrows-results"]),
     // Experiments as data, measured in results and shown as reports.
@@ -44,6 +46,7 @@ const EVERYTHING: &[&str] = &[
     "narrows-results",
     "narrows-world",
     "narrows-sim",
+    "narrows-host",
     "narrows-live",
     "narrows-kernel",
     "narrows-quic",

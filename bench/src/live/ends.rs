@@ -1,8 +1,8 @@
 //! The two ends: what sends, what receives, and what is counted there. Each side is a network namespace with one address.
 use narrows_core::{Span, Time};
-use narrows_live::clock::Clock;
-use narrows_live::flows::FIRST_PORT;
-use narrows_live::sandbox::Namespace;
+use narrows_host::Clock;
+use narrows_host::FIRST_PORT;
+use narrows_host::Namespace;
 use rustix::net::{AddressFamily, SocketType, ipproto, socket, sockopt};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{Read, Write};

@@ -4,7 +4,7 @@ use super::ours;
 use super::packet_socket::PacketSocket;
 use super::veth;
 use narrows_core::Span;
-use narrows_live::sandbox::Namespace;
+use narrows_host::Namespace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{Errno, read, write};

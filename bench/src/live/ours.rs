@@ -1,14 +1,14 @@
 //! Our own path between two namespaces: TUN devices, one hop, a thread for each direction.
 use super::ends::{HOSTS, Window, text};
 use narrows_core::{Bytes, Span, Time};
-use narrows_live::board::Board;
+use narrows_host::EndpointStats;
+use narrows_host::{Namespace, Route, Tun, TunSpec};
 use narrows_live::course::Course;
 use narrows_live::duplex::{Direction, drive};
 use narrows_live::flows::{Declaration, Flows};
 use narrows_live::path::{Sampling, Way};
 use narrows_live::pump::Outcome;
 use narrows_live::punctuality::Punctuality;
-use narrows_live::sandbox::{Namespace, Route, Tun, TunSpec};
 use narrows_scenario::{NoTraces, Scenario};
 use std::sync::Arc;
 
@@ -76,12 +76,12 @@ pub(crate) fn carry<T>(
     let scenario = Scenario::parse(&scenario, "bench", &NoTraces).map_err(text)?;
     let sides = sides()?;
     let devices = devices(&sides, true)?;
-    let board = Arc::new(Board::new(1));
+    let endpoint_stats = Arc::new(EndpointStats::new(1));
     let direction = |hops: Vec<usize>, tail: Span, (there, back): (Option<u16>, Option<u16>)| Direction {
         ways: vec![Way { hops: (0..hops.len() as u16).collect(), tail }],
         hops,
         flows: Flows::declared(vec![Declaration { sender: HOSTS[0], receiver: HOSTS[1], there, back }]),
-        board: Arc::clone(&board),
+        endpoint_stats: Arc::clone(&endpoint_stats),
         whole,
     };
     let directions = [direction(vec![0], Span::ZERO, (Some(0), None)), direction(Vec::new(), rtt, (None, Some(0)))];

@@ -9,8 +9,8 @@ use crate::watch::{Screen, Watching};
 use crate::world;
 use narrows_core::params::ParamValue;
 use narrows_core::{Bytes, Span, Time};
+use narrows_host::{Launch, Stream};
 use narrows_live::LiveError;
-use narrows_live::launch::{Launch, Stream};
 use narrows_live::shell::{Ended, Shell as Setup, shell};
 use narrows_report::{Comparison, Run};
 use narrows_results::folder;
@@ -88,7 +88,7 @@ const SPACING: Span = Span::ms(100);
 pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let argv = args.argv()?;
     let scenario = args.scenario(&argv)?;
-    let privilege = narrows_live::sandbox::gain().map_err(world::failure)?;
+    let privilege = narrows_host::gain().map_err(|error| world::failure(error.into()))?;
     interrupt::install()?;
     interrupt::wait_for_program(true);
     let request = Request { out: args.place.out.as_deref(), force: args.place.force, command: "shell", keys: &[] };

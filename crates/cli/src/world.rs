@@ -1,5 +1,6 @@
 //! Which world runs a scenario: virtual time, or real programs in real time.
 use crate::failure::Failure;
+use narrows_host::HostError;
 use narrows_live::{Family, LiveError};
 use narrows_results::RunResult;
 use narrows_scenario::Scenario;
@@ -56,7 +57,7 @@ impl WorldArgs {
 impl World {
     /// The live world, with the right to use it. To be called before there is a second thread.
     pub(crate) fn live(options: narrows_live::Options) -> Result<World, Failure> {
-        narrows_live::sandbox::gain().map_err(failure)?;
+        narrows_host::gain().map_err(|error| failure(error.into()))?;
         Ok(World::Live(options))
     }
 
@@ -92,10 +93,8 @@ impl World {
 /// What of the live world's errors the user can put right.
 pub(crate) fn failure(error: LiveError) -> Failure {
     match error {
-        LiveError::NotAllowed(_) | LiveError::Unsupported(_) => Failure::usage(error),
+        LiveError::Host(HostError::NotAllowed(_) | HostError::Unsupported(_)) => Failure::usage(error),
         LiveError::Cancelled => Failure::Interrupted,
-        LiveError::Program { .. } | LiveError::Companion(_) | LiveError::Broken(_) | LiveError::System { .. } => {
-            Failure::other(error)
-        }
+        LiveError::Host(_) | LiveError::Companion(_) | LiveError::Broken(_) => Failure::other(error),
     }
 }

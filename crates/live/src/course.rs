@@ -1,7 +1,7 @@
 //! What both directions of a run have in common.
-use crate::clock::Clock;
 use crate::path::Sampling;
 use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_host::Clock;
 use narrows_scenario::{RateSpec, Scenario};
 
 /// What is the same for both.

@@ -1,16 +1,16 @@
 //! Both directions at work between two devices, each on a thread of its own.
 use crate::LiveError;
-use crate::board::Board;
 use crate::course::{Course, SUPER_PACKET};
 use crate::flows::Flows;
 use crate::ledger::Ledger;
 use crate::path::{Path, Way};
 use crate::pump::{Outcome, Pump, Shared};
 use crate::round_trips::RoundTrips;
-use crate::sandbox::Tun;
 use crate::view::View;
 use crate::waiting::Waiting;
 use narrows_core::Time;
+use narrows_host::EndpointStats;
+use narrows_host::{HostError, Tun};
 use narrows_world::record::Bound;
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ pub struct Direction {
     /// Whose packets they are.
     pub flows: Flows,
     /// What the ends report of flows whose data go in this direction.
-    pub board: Arc<Board>,
+    pub endpoint_stats: Arc<EndpointStats>,
     /// Super-packets go through the queues whole.
     pub whole: bool,
 }
@@ -75,7 +75,7 @@ pub fn drive<T>(
             direction.flows.count(),
             course.tracked,
             course.sampling.points,
-            direction.board,
+            direction.endpoint_stats,
             course.sampling.warmup > Time::ZERO,
         )
         .of(direction.flows.own());
@@ -111,7 +111,7 @@ pub fn drive<T>(
                 outcome
             };
             let thread = thread::Builder::new().name(name.into()).spawn_scoped(scope, work);
-            started.push(thread.map_err(LiveError::system("start a thread")).inspect_err(|_| {
+            started.push(thread.map_err(HostError::system("start a thread")).inspect_err(|_| {
                 stop.store(true, Ordering::Relaxed);
             })?);
         }
@@ -121,14 +121,14 @@ pub fn drive<T>(
         }
         let join = |thread: thread::ScopedJoinHandle<'_, Result<Outcome, Errno>>| {
             let outcome = thread.join().map_err(|_| LiveError::Broken("a direction's thread panicked".into()))?;
-            outcome.map_err(LiveError::system("carry packets between the devices"))
+            outcome.map_err(|error| LiveError::from(HostError::system("carry packets between the devices")(error)))
         };
         let mut outcomes = started.into_iter().map(join);
         let missing = || LiveError::Broken("a direction is missing".into());
         let mut outcomes = [outcomes.next().ok_or_else(missing)??, outcomes.next().ok_or_else(missing)??];
         // Not by the threads themselves: the kernel answers behind a lock that anybody on the machine may hold for long.
         for (outcome, device) in outcomes.iter_mut().zip(devices) {
-            let dropped = device.dropped().map_err(LiveError::system("ask a device what it dropped"))?;
+            let dropped = device.dropped().map_err(HostError::system("ask a device what it dropped"))?;
             outcome.punctuality.overran(dropped + outcome.refused);
         }
         Ok((result?, outcomes))

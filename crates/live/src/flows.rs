@@ -6,9 +6,10 @@
 //! A shell may stay open for days, so memory does not grow with the number of its flows: [`MOST_SEEN`] are told apart at a
 //! time. A flow that comes when all places are taken gets the place of one that has been silent and carried little; what that
 //! one did is added to the record of the others ([`Ledger::retire`]).
-use crate::frame::{FlowKey, Header};
+use crate::frame::Header;
 use crate::ledger::Ledger;
 use narrows_core::{FlowId, HostId, Time};
+use narrows_host::{FIRST_PORT, FlowKey};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -69,10 +70,6 @@ pub struct Seen {
 #[derive(Default)]
 struct Hosts(HashMap<IpAddr, HostId>);
 
-/// The receiver of flow n of a scenario listens at this port + n.
-pub const FIRST_PORT: u16 = 10_000;
-/// Flows that a scenario can have: those that ports can number.
-pub const MOST_DECLARED: usize = 50_000;
 /// Flows that are told apart behind a shell at a time.
 pub const MOST_SEEN: usize = 1 << 12;
 /// The number of all flows behind a shell that have no place of their own.

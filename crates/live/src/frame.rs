@@ -10,8 +10,10 @@
 //!
 //! Headers: IPv4 (RFC 791), IPv6 and its extension headers (RFC 8200), TCP (RFC 9293), UDP (RFC 768), ICMP's echo (RFC 792,
 //! RFC 4443), checksums (RFC 1071, RFC 1624), offloads (Virtio 1.2 §5.1.6).
+use narrows_host::protocol;
+
 mod checksum;
-mod flow;
+mod hash;
 mod header;
 mod join;
 mod layout;
@@ -23,32 +25,13 @@ mod samples;
 mod segments;
 
 pub use checksum::complete_checksum;
-pub use flow::FlowKey;
+pub(crate) use hash::hash_both_ways;
 pub use header::{Header, TcpHeader};
 pub use join::Join;
 pub use malformed::Malformed;
 pub use mark::mark_ce;
 pub use offload::Offload;
 pub use segments::Segments;
-
-/// Protocol numbers (IANA).
-mod protocol {
-    pub(super) const HOP_BY_HOP: u8 = 0;
-    pub(super) const ICMP: u8 = 1;
-    pub(super) const TCP: u8 = 6;
-    pub(super) const UDP: u8 = 17;
-    pub(super) const DCCP: u8 = 33;
-    pub(super) const ROUTING: u8 = 43;
-    pub(super) const FRAGMENT: u8 = 44;
-    pub(super) const AUTHENTICATION: u8 = 51;
-    pub(super) const ICMP6: u8 = 58;
-    pub(super) const DESTINATION: u8 = 60;
-    pub(super) const SCTP: u8 = 132;
-    pub(super) const MOBILITY: u8 = 135;
-    pub(super) const UDP_LITE: u8 = 136;
-    pub(super) const HIP: u8 = 139;
-    pub(super) const SHIM6: u8 = 140;
-}
 
 /// Flags in the fourteenth byte of a TCP header (RFC 9293 §3.1).
 mod flag {

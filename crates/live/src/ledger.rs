@@ -1,9 +1,10 @@
 //! What one direction records of flows.
-use crate::board::Board;
 use crate::flows::{Found, OTHERS};
-use crate::frame::{FlowKey, Header, TcpHeader};
+use crate::frame::{Header, TcpHeader};
 use crate::path::Witness;
 use narrows_core::{DropReason, FlowId, PacketMeta, Span, Time};
+use narrows_host::EndpointStats;
+use narrows_host::FlowKey;
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::record::Bound;
 use narrows_world::record::flow::FlowRecord;
@@ -17,7 +18,7 @@ pub struct Ledger {
     tracked: usize,
     points: usize,
     /// What the flows' ends report, of those whose data go in this direction.
-    board: Arc<Board>,
+    endpoint_stats: Arc<EndpointStats>,
     /// Which flows these are, by number; all that come if nothing is said.
     own: Vec<bool>,
     counts: bool,
@@ -101,12 +102,18 @@ pub struct Cargo {
 impl Ledger {
     /// Of this many flows, more if they come; `points` that series have room for; without what happens before the end of the
     /// warm-up if there is one.
-    pub fn new(flows: usize, tracked: usize, points: usize, board: Arc<Board>, has_warmup: bool) -> Ledger {
+    pub fn new(
+        flows: usize,
+        tracked: usize,
+        points: usize,
+        endpoint_stats: Arc<EndpointStats>,
+        has_warmup: bool,
+    ) -> Ledger {
         let mut ledger = Ledger {
             flows: Vec::new(),
             tracked,
             points,
-            board,
+            endpoint_stats,
             own: Vec::new(),
             counts: !has_warmup,
             is_over: false,
@@ -284,7 +291,7 @@ impl Ledger {
             return None;
         }
         let entry = self.flows.get_mut(number)?;
-        let report = self.board.take(number);
+        let report = self.endpoint_stats.take(number);
         if report.whose.is_some() && report.whose != entry.key {
             return None;
         }
@@ -452,7 +459,7 @@ mod tests {
     #[test]
     fn regression_connections_of_one_flow_have_streams_of_their_own() {
         let found = Found { flow: FlowId(0), way: 0, forward: true, src: HostId(0), dst: HostId(1) };
-        let mut ledger = Ledger::new(1, 1, 1, Arc::new(Board::new(1)), false);
+        let mut ledger = Ledger::new(1, 1, 1, Arc::new(EndpointStats::new(1)), false);
         let mut pass = |port: u16, seq: u32, syn: bool, payload: u8| {
             let mut packet = vec![0x45, 0, 0, 40 + payload, 0, 0, 0, 0, 64, 6, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
             packet.extend([&port.to_be_bytes()[..], &[0, 80], &seq.to_be_bytes(), &[0; 4]].concat());
@@ -477,11 +484,11 @@ mod tests {
 
     #[test]
     fn regression_each_report_reaches_the_ledger_of_its_flows_direction() {
-        let board = Arc::new(Board::new(2));
-        let mut ledgers =
-            [[true, false], [false, true]].map(|own| Ledger::new(2, 2, 10, Arc::clone(&board), false).of(own.to_vec()));
+        let endpoint_stats = Arc::new(EndpointStats::new(2));
+        let mut ledgers = [[true, false], [false, true]]
+            .map(|own| Ledger::new(2, 2, 10, Arc::clone(&endpoint_stats), false).of(own.to_vec()));
         for flow in 0..2 {
-            board.post(flow, |report| report.completions.push(Span::ms(1)));
+            endpoint_stats.post(flow, |report| report.completions.push(Span::ms(1)));
         }
         for ledger in ledgers.iter_mut().rev() {
             ledger.sampled(Time::ZERO + Span::ms(1), Span::ms(1));

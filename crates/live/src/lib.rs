@@ -6,18 +6,14 @@
 //! thread wakes, so rates stay exact.
 //!
 //! - `frame`: what is read from packets and changed in them; sans-I/O.
-//! - `sandbox`: namespaces, devices, addresses, children.
 //! - `path`: the hops of one direction at logical times; sans-I/O.
 //! - `round_trips`: what queues may know of flows' round-trip times; sans-I/O.
 //! - `pump`: one direction's thread: devices, path and clock; `waiting`: how it waits.
-//! - `endpoint`: senders and receivers of a scenario's flows, on kernel sockets.
 //!
-//! What the compiler cannot check is in two files: `sandbox/sys` and `endpoint/option`.
+//! Namespaces, devices, sockets and programs are `narrows-host`'s.
 //!
 //! Namespaces and TUN devices are Linux's. Elsewhere what is sans-I/O is all there is, and `elsewhere` says so to whoever asks
 //! for a run.
-pub mod board;
-pub mod clock;
 pub mod error;
 pub mod flows;
 pub mod frame;
@@ -35,13 +31,7 @@ pub mod duplex;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(target_os = "linux")]
-pub mod endpoint;
-#[cfg(target_os = "linux")]
 mod outcome;
-#[cfg(target_os = "linux")]
-mod priority;
-#[cfg(target_os = "linux")]
-mod programs;
 #[cfg(target_os = "linux")]
 pub mod pump;
 #[cfg(target_os = "linux")]
@@ -49,14 +39,12 @@ pub mod punctuality;
 #[cfg(target_os = "linux")]
 pub mod run;
 #[cfg(target_os = "linux")]
-pub mod sandbox;
-#[cfg(target_os = "linux")]
 pub mod shell;
 #[cfg(target_os = "linux")]
 pub mod waiting;
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{run, sandbox, shell};
+pub use elsewhere::{run, shell};
 pub use error::LiveError;
 pub use plan::{Family, Options};
 pub use run::{check, run};

@@ -7,6 +7,7 @@ use crate::LiveError;
 use crate::flows::Declaration;
 use crate::path::Way;
 use narrows_core::{Span, Time};
+use narrows_host::HostError;
 use narrows_scenario::Scenario;
 use narrows_world::build;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -221,7 +222,7 @@ fn sides(scenario: &Scenario) -> Result<Vec<usize>, LiveError> {
                     let message = format!(
                         "hop \"{hop}\" is crossed by {between}; in the live world a hop has one direction: give each way its own"
                     );
-                    return Err(LiveError::Unsupported(message));
+                    return Err(HostError::Unsupported(message).into());
                 }
             }
         }

@@ -6,18 +6,18 @@
 //! would, if their times are no further apart than [`JOIN_WITHIN`].
 //!
 //! Frames lie in buffers that are used again and again: after the first moments nothing is allocated per packet.
-use crate::clock::Clock;
 use crate::course::Course;
 use crate::flows::Flows;
 use crate::frame::{Header, Join, Offload, Segments, mark_ce};
 use crate::ledger::{Cargo, Ledger};
 use crate::path::{Delivery, Path};
-use crate::priority::{Work, keep_times};
 use crate::punctuality::Punctuality;
 use crate::round_trips::RoundTrips;
 use crate::view::{HopView, View};
 use crate::waiting::Waiting;
 use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
+use narrows_host::Clock;
+use narrows_host::priority::{Work, keep_times};
 use rustix::fd::AsFd;
 use rustix::io::{Errno, readv, writev};
 use std::io::{IoSlice, IoSliceMut};

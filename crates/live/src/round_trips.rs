@@ -21,7 +21,7 @@
 //! but what of UDP is QUIC cannot be told without knowledge of the port, and of connections from their beginning: it is not read.
 //!
 //! [`PacketMeta::spin`]: narrows_core::PacketMeta::spin
-use crate::frame::Header;
+use crate::frame::{Header, hash_both_ways};
 use narrows_core::{Span, Time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -110,7 +110,7 @@ impl RoundTrips {
     pub fn on_packet(&mut self, header: &Header, now: Time) -> bool {
         let Some(tcp) = &header.tcp else { return false };
         let stamp = tcp.timestamps.map(|(value, echo)| Stamp { value, echo, opens: tcp.syn });
-        self.on_stamp(header.key.hash_both_ways(self.seed), stamp, now)
+        self.on_stamp(hash_both_ways(&header.key, self.seed), stamp, now)
     }
 
     fn on_stamp(&mut self, hash: u32, stamp: Option<Stamp>, now: Time) -> bool {

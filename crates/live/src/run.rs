@@ -1,17 +1,18 @@
 //! A scenario in real time: two namespaces, the hops between them, and the flows' ends on kernel sockets or in programs.
 use crate::LiveError;
-use crate::board::Board;
-use crate::clock::Clock;
 use crate::course::{Course, carries_whole};
 use crate::duplex::{Direction, Running, drive};
-use crate::endpoint::{self, Ends, Seat};
 use crate::flows::Flows;
 use crate::outcome::{Named, collect};
 use crate::path::Sampling;
-use crate::plan::{Family, Options, Plan};
-use crate::programs::Programs;
-use crate::sandbox::{Namespace, Route, Tun, TunSpec};
+use crate::plan::{Family, FlowPlan, Options, Plan};
 use narrows_core::{Bytes, Time};
+use narrows_host::Clock;
+use narrows_host::EndpointStats;
+use narrows_host::endpoint::{self, EndpointPair, Endpoints};
+use narrows_host::priority::Work;
+use narrows_host::programs::Programs;
+use narrows_host::{Namespace, Route, Tun, TunSpec};
 use narrows_results::RunResult;
 use narrows_scenario::Scenario;
 use narrows_world::Watch;
@@ -33,7 +34,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
     Plan::new(scenario, Family::V4).map(drop)
 }
 
-/// Runs a scenario to its end, in real time. The right to do so has been [gained](crate::sandbox::gain).
+/// Runs a scenario to its end, in real time. The right to do so has been [gained](narrows_host::gain).
 ///
 /// # Errors
 /// What the scenario asks for and this world does not have; what the system does not allow; [`LiveError::Cancelled`].
@@ -42,14 +43,19 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
     let plan = Plan::new(scenario, options.family)?;
     let namespaces = [Namespace::create()?, Namespace::create()?];
     let devices = [device(&plan, 0, options, &namespaces[0])?, device(&plan, 1, options, &namespaces[1])?];
-    let seats: Vec<Seat> = plan
-        .flows
-        .iter()
-        .map(|flow| Seat { sender: flow.side, receiver: 1 - flow.side, from: flow.sender, to: flow.receiver })
-        .collect();
-    let ends = Ends::prepare(&endpoint::Plan { scenario, namespaces: &namespaces, seats: &seats })?;
-    let board = Arc::new(Board::new(plan.flows.len()));
-    let mut programs = Programs::prepare(scenario, &plan, &namespaces)?;
+    let pair = |flow: &FlowPlan| EndpointPair {
+        sender_namespace: flow.side,
+        receiver_namespace: 1 - flow.side,
+        sender: flow.sender,
+        receiver: flow.receiver,
+    };
+    let pairs: Vec<EndpointPair> = plan.flows.iter().map(pair).collect();
+    let all: Vec<usize> = (0..scenario.hops.len()).collect();
+    let work = if carries_whole(scenario, &all) { Work::Ordinary } else { Work::Endpoints };
+    let between = endpoint::Plan { scenario, namespaces: &namespaces, pairs: &pairs, work };
+    let endpoints = Endpoints::prepare(&between)?;
+    let endpoint_stats = Arc::new(EndpointStats::new(plan.flows.len()));
+    let mut programs = Programs::prepare(&between)?;
     let end = Time::ZERO + scenario.duration;
     let clock = Clock::start();
     let course = Course {
@@ -66,12 +72,18 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
         let lane = &plan.directions[n];
         let (hops, ways) = (lane.hops.clone(), lane.ways.clone());
         let whole = carries_whole(scenario, &hops);
-        Direction { hops, ways, flows: Flows::declared(plan.declarations(n)), board: Arc::clone(&board), whole }
+        Direction {
+            hops,
+            ways,
+            flows: Flows::declared(plan.declarations(n)),
+            endpoint_stats: Arc::clone(&endpoint_stats),
+            whole,
+        }
     };
     let ((), outcomes) = drive([&devices[0], &devices[1]], [direction(0), direction(1)], course, |running| {
-        let ends = ends.start(clock, Arc::clone(&board))?;
-        let ended = attend(running, (clock, end), &mut programs, &board, watch, &ends);
-        ends.stop()?;
+        let endpoints = endpoints.start(clock, Arc::clone(&endpoint_stats))?;
+        let ended = attend(running, (clock, end), &mut programs, &endpoint_stats, watch, &endpoints);
+        endpoints.stop()?;
         ended
     })?;
     programs.finish();
@@ -85,16 +97,16 @@ fn attend(
     running: &Running<'_>,
     (clock, end): (Clock, Time),
     programs: &mut Programs<'_>,
-    board: &Board,
+    endpoint_stats: &EndpointStats,
     watch: &mut dyn Watch,
-    ends: &endpoint::Running,
+    endpoints: &endpoint::Running,
 ) -> Result<(), LiveError> {
     while !running.is_stopped() {
         let now = clock.now();
         if !watch.tick(now.min(end)) {
             return Err(LiveError::Cancelled);
         }
-        programs.attend(now, board)?;
+        programs.attend(now, endpoint_stats)?;
         if now >= end {
             if programs.have_finished() {
                 running.stop();
@@ -103,7 +115,7 @@ fn attend(
             thread::sleep(TICK);
             continue;
         }
-        if !ends.is_whole() {
+        if !endpoints.is_whole() {
             // Whoever stops it hears why.
             return Ok(());
         }
@@ -147,13 +159,13 @@ fn device(plan: &Plan, side: usize, options: &Options, namespace: &Namespace) ->
         queue: DEVICE_QUEUE,
         ..TunSpec::default()
     };
-    Tun::create(namespace, &spec)
+    Ok(Tun::create(namespace, &spec)?)
 }
 
 fn name(scenario: &Scenario, plan: &Plan) -> Vec<Named> {
     let end = Time::ZERO + scenario.duration;
     let warmup = Time::ZERO + scenario.warmup;
-    let named = |(number, (name, flow)): (usize, (String, &crate::plan::FlowPlan))| {
+    let named = |(number, (name, flow)): (usize, (String, &FlowPlan))| {
         let group = &scenario.flows[flow.group];
         Named {
             name,

@@ -4,20 +4,20 @@
 //! command reaches this machine, what this machine forwards, and a shell inside a shell goes through both. Without root it is a
 //! second namespace of ours, in which only a companion program can be met.
 use crate::LiveError;
-use crate::board::Board;
-use crate::clock::Clock;
 use crate::course::{Course, carries_whole};
 use crate::duplex::{Direction, Running, drive};
-use crate::endpoint::diag::Diag;
 use crate::flows::{Flows, MOST_SEEN};
-use crate::frame::FlowKey;
 pub use crate::launch::{Ended, Onlooker, Shell, Wish};
 use crate::ledger::Entry;
 use crate::outcome::{Named, collect};
 use crate::path::{Sampling, Way};
 use crate::pump::Outcome;
-use crate::sandbox::{Block, Namespace, Privilege, Process, Route, Status, Tun, TunSpec};
 use narrows_core::{Bytes, Span, Time};
+use narrows_host::Clock;
+use narrows_host::EndpointStats;
+use narrows_host::FlowKey;
+use narrows_host::socket::Diag;
+use narrows_host::{Block, Namespace, Privilege, Process, Route, Status, Tun, TunSpec};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -39,7 +39,7 @@ const NAMED: usize = 64;
 /// Packets that a device holds for us before the kernel drops.
 const DEVICE_QUEUE: u32 = 10_000;
 
-/// Runs a command behind its bottleneck until it ends. The right to do so is [gained](crate::sandbox::gain) already.
+/// Runs a command behind its bottleneck until it ends. The right to do so is [gained](narrows_host::gain) already.
 ///
 /// # Errors
 /// What the system does not allow, and a command that does not exist. A command that fails is no error: its status says so.
@@ -56,12 +56,12 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
     let peers = block.outer().map(|(address, _)| address);
     launch.argv = launch.argv.into_iter().map(|word| filled(word, peers[0])).collect();
     launch.env.extend(PEER.iter().zip(peers).map(|(name, address)| (OsString::from(name), address.to_string().into())));
-    let boards = [(); 2].map(|()| Arc::new(Board::new(MOST_SEEN)));
+    let stats = [(); 2].map(|()| Arc::new(EndpointStats::new(MOST_SEEN)));
     let direction = |n: usize| Direction {
         hops: vec![n],
         ways: vec![Way { hops: vec![0], tail: Span::ZERO }],
         flows: Flows::seen(),
-        board: Arc::clone(&boards[n]),
+        endpoint_stats: Arc::clone(&stats[n]),
         whole: carries_whole(&scenario, &[n]),
     };
     let clock = Clock::start();
@@ -83,7 +83,7 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
     };
     let afterwards =
         scenario.hops.iter().fold(Span::ms(5), |sum, hop| sum + hop.delay.most() + hop.jitter).min(LONGEST_WAIT);
-    let mut sockets = [Sockets::open(&inner, &boards[0])?, Sockets::open(&outer, &boards[1])?];
+    let mut sockets = [Sockets::open(&inner, &stats[0])?, Sockets::open(&outer, &stats[1])?];
     let ((status, end), outcomes) =
         drive([&devices[0], &devices[1]], [direction(0), direction(1)], course, |running| {
             let mut companion = companion.map(|launch| Process::spawn(&outer, &launch)).transpose()?;
@@ -145,16 +145,16 @@ fn attend(
 /// What the kernel knows of the connections whose data go one way, as long as their senders are here.
 struct Sockets {
     diag: Diag,
-    board: Arc<Board>,
+    endpoint_stats: Arc<EndpointStats>,
     /// The flows by their places in the direction, and the congestion control of those that have been seen here.
     flows: Vec<(FlowKey, Option<String>)>,
     places: HashMap<FlowKey, usize>,
 }
 
 impl Sockets {
-    fn open(namespace: &Namespace, board: &Arc<Board>) -> Result<Sockets, LiveError> {
+    fn open(namespace: &Namespace, endpoint_stats: &Arc<EndpointStats>) -> Result<Sockets, LiveError> {
         let (flows, places) = (Vec::new(), HashMap::new());
-        Ok(Sockets { diag: Diag::open(namespace)?, board: Arc::clone(board), flows, places })
+        Ok(Sockets { diag: Diag::open(namespace)?, endpoint_stats: Arc::clone(endpoint_stats), flows, places })
     }
 
     fn look(&mut self, flows: &[FlowKey]) -> Result<(), LiveError> {
@@ -162,7 +162,7 @@ impl Sockets {
         for (key, sample) in self.diag.connections()? {
             let Some(&place) = self.places.get(&key) else { continue };
             self.flows[place].1.get_or_insert(sample.controller.clone());
-            self.board.post_of(place, key, |report| {
+            self.endpoint_stats.post_of(place, key, |report| {
                 report.stats = sample.info.stats();
                 // One that has nothing underway has nothing to tell of the path.
                 if sample.info.inflight() > 0 {
@@ -255,5 +255,5 @@ fn inner_device(namespace: &Namespace, block: &Block, sizes: TunSpec) -> Result<
     };
     let addresses = block.inner();
     let spec = TunSpec { addresses: addresses.to_vec(), routes: addresses.map(everywhere).to_vec(), ..sizes };
-    Tun::create(namespace, &spec)
+    Ok(Tun::create(namespace, &spec)?)
 }

@@ -1,7 +1,7 @@
 //! A direction as it looks now, for whoever watches.
-use crate::frame::FlowKey;
 use narrows_core::queue::Observer;
 use narrows_core::{FlowId, Span, Time};
+use narrows_host::FlowKey;
 use narrows_world::record::hop::Latest;
 
 /// What there was to see at the last sample.

@@ -5,8 +5,8 @@
 //! - an answer (an acknowledgment, an echo) mostly comes out of the receiving kernel while the other direction's thread still
 //!   writes the packet that it answers. That thread is awake: it notes when the answer was there, and the thread that reads
 //!   it later stamps it with that time.
-use crate::clock::Clock;
 use narrows_core::{Span, Time};
+use narrows_host::Clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::Errno;

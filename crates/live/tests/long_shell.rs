@@ -3,9 +3,10 @@
 //!
 //! One direction at logical times, without devices: flows, path and ledger as the pump uses them.
 use narrows_core::{Bytes, PacketMeta, Span, Time};
-use narrows_live::board::Board;
+use narrows_host::EndpointStats;
+use narrows_host::FlowKey;
 use narrows_live::flows::{Flows, MOST_SEEN};
-use narrows_live::frame::{FlowKey, Header};
+use narrows_live::frame::Header;
 use narrows_live::ledger::{Cargo, Ledger};
 use narrows_live::path::{Path, Sampling, Way};
 use narrows_scenario::{NoTraces, Scenario};
@@ -35,7 +36,7 @@ struct Direction {
     flows: Flows,
     path: Path,
     ledger: Ledger,
-    board: Arc<Board>,
+    endpoint_stats: Arc<EndpointStats>,
     cargo: Vec<Cargo>,
     now: Time,
     offered: u64,
@@ -48,13 +49,13 @@ impl Direction {
         let sampling = Sampling { spacing: SPACING, warmup: Time::ZERO, points: 0, gauges: Some(TRACKED) };
         let bound = Bound { spacing: SPACING, most: POINTS };
         let path = Path::new(&scenario, &[0], &[Way { hops: vec![0], tail: Span::ZERO }], Bytes(1500), sampling);
-        let board = Arc::new(Board::new(MOST_SEEN));
-        let ledger = Ledger::new(0, TRACKED, 0, Arc::clone(&board), false).bounded(bound);
+        let endpoint_stats = Arc::new(EndpointStats::new(MOST_SEEN));
+        let ledger = Ledger::new(0, TRACKED, 0, Arc::clone(&endpoint_stats), false).bounded(bound);
         Direction {
             flows: Flows::seen(),
             path: path.bounded(bound),
             ledger,
-            board,
+            endpoint_stats,
             cargo: Vec::new(),
             now: Time::ZERO,
             offered: 0,
@@ -214,7 +215,7 @@ fn a_report_reaches_only_the_flow_that_it_is_about() {
     }
     direction.wait(Span::s(2));
     let report = |direction: &Direction, place: usize, n: u32, retransmits: u64| {
-        direction.board.post_of(place, key(n), |report| report.stats.retransmits = retransmits);
+        direction.endpoint_stats.post_of(place, key(n), |report| report.stats.retransmits = retransmits);
     };
     report(&direction, 40, 40, 7);
     // More new connections than it takes until place 40 changes hands.

@@ -3,10 +3,11 @@
 //! Frames come through one pair of sockets and leave through another, super-packets and datagrams, more than the link can send:
 //! so they are cut, queued, dropped, marked, joined and written, and the queue is as long in both runs.
 use narrows_core::{Bytes, Span, Time};
-use narrows_live::board::Board;
-use narrows_live::clock::Clock;
+use narrows_host::Clock;
+use narrows_host::EndpointStats;
+use narrows_host::FIRST_PORT;
 use narrows_live::course::Course;
-use narrows_live::flows::{Declaration, FIRST_PORT, Flows};
+use narrows_live::flows::{Declaration, Flows};
 use narrows_live::frame::Offload;
 use narrows_live::ledger::Ledger;
 use narrows_live::path::{Path, Sampling, Way};
@@ -79,7 +80,7 @@ fn run(seconds: u64) -> (u64, allocator::Usage) {
             let (sender, receiver) = ([10, 1, 0, 1].into(), [10, 2, 0, 1].into());
             let flow = Declaration { sender, receiver, there: Some(0), back: None };
             let flows = Flows::declared(vec![flow.clone(), flow]);
-            let ledger = Ledger::new(2, 2, sampling.points, Arc::new(Board::new(2)), false);
+            let ledger = Ledger::new(2, 2, sampling.points, Arc::new(EndpointStats::new(2)), false);
             let [rounds, _] = RoundTrips::both(scenario.seed);
             let [waiting, _] = Waiting::both();
             let shared = Shared { view: Arc::default(), rounds, waiting };

@@ -2,10 +2,11 @@
 //! namespaces.
 #![cfg(target_os = "linux")]
 use narrows_core::{Bytes, Rng, Span, Time};
-use narrows_live::board::Board;
-use narrows_live::clock::Clock;
+use narrows_host::Clock;
+use narrows_host::EndpointStats;
+use narrows_host::FIRST_PORT;
 use narrows_live::course::Course;
-use narrows_live::flows::{Declaration, FIRST_PORT, Flows};
+use narrows_live::flows::{Declaration, Flows};
 use narrows_live::frame::{Header, Offload};
 use narrows_live::ledger::{Entry, Ledger};
 use narrows_live::path::{Path, Sampling, Way};
@@ -71,7 +72,7 @@ fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left
             let path = Path::new(scenario, &[0], &[Way { hops: vec![0], tail: Span::ZERO }], course.mtu, sampling);
             let (sender, receiver) = ([10, 1, 0, 1].into(), [10, 2, 0, 1].into());
             let flow = Declaration { sender, receiver, there: Some(0), back: None };
-            let ledger = Ledger::new(2, 2, 100, Arc::new(Board::new(2)), false);
+            let ledger = Ledger::new(2, 2, 100, Arc::new(EndpointStats::new(2)), false);
             let flows = Flows::declared(vec![flow.clone(), flow]);
             let [rounds, _] = RoundTrips::both(scenario.seed);
             let [waiting, _] = Waiting::both();

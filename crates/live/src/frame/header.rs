@@ -1,10 +1,11 @@
 //! What a queue may know of a packet.
 //!
 //! Lengths must agree with one another; checksums and the contents of options are the receiver's business.
-use super::flow::{FlowKey, Mix};
+use super::hash::Mix;
 use super::layout::{Layout, UDP_HEADER, Version, chunk};
 use super::{Malformed, flag, protocol};
 use narrows_core::packet::{Dscp, Ecn, Role};
+use narrows_host::FlowKey;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
 

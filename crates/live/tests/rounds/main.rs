@@ -1,7 +1,7 @@
 //! What queues read from real TCP: round trips from timestamps, acknowledgments for filters. Whole runs on this machine's kernel, in
 //! namespaces that they make; where that is not allowed they are skipped, with the reason.
+use narrows_host::Namespace;
 use narrows_live::Options;
-use narrows_live::sandbox::{self, Namespace};
 use narrows_results::RunResult;
 use narrows_results::summary::{FlowSummary, HopSummary};
 use narrows_scenario::{NoTraces, Scenario};
@@ -19,7 +19,7 @@ const TESTS: [Test; 3] = [
 
 /// A user namespace is for processes with one thread, which the standard harness has not.
 fn main() -> ExitCode {
-    if let Err(reason) = sandbox::gain().and_then(|_| Namespace::create().map(drop)) {
+    if let Err(reason) = narrows_host::gain().and_then(|_| Namespace::create().map(drop)) {
         println!("all of rounds is skipped: {reason}");
         return result(0, 0, TESTS.len());
     }

@@ -1,14 +1,15 @@
 //! Devices and what lies between them: what the kernel counts at its side, and frames that are none.
 use super::Test;
 use narrows_core::{Bytes, Rng, Span, Time};
-use narrows_live::board::Board;
-use narrows_live::clock::Clock;
+use narrows_host::Clock;
+use narrows_host::EndpointStats;
+use narrows_host::FIRST_PORT;
+use narrows_host::{Namespace, Route, Tun, TunSpec};
 use narrows_live::course::Course;
 use narrows_live::duplex::{Direction, drive};
-use narrows_live::flows::{Declaration, FIRST_PORT, Flows};
+use narrows_live::flows::{Declaration, Flows};
 use narrows_live::path::{Sampling, Way};
 use narrows_live::pump::Outcome;
-use narrows_live::sandbox::{Namespace, Route, Tun, TunSpec};
 use narrows_results::summary::HopSummary;
 use narrows_scenario::{NoTraces, Scenario};
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -91,7 +92,7 @@ impl Sides {
                 hops: hops.to_vec(),
                 ways: vec![way],
                 flows: flows(),
-                board: Arc::new(Board::new(10)),
+                endpoint_stats: Arc::new(EndpointStats::new(10)),
                 whole: false,
             }
         };

@@ -9,7 +9,7 @@ mod links;
 mod programs;
 mod roles;
 
-use narrows_live::sandbox::{self, Namespace};
+use narrows_host::Namespace;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         return ended;
     }
     let tests: Vec<Test> = [kinds::TESTS, links::TESTS, devices::TESTS, programs::TESTS].concat();
-    if let Err(reason) = sandbox::gain().and_then(|_| Namespace::create().map(drop)) {
+    if let Err(reason) = narrows_host::gain().and_then(|_| Namespace::create().map(drop)) {
         println!("all of worlds is skipped: {reason}");
         return result(0, 0, tests.len());
     }

@@ -3,7 +3,7 @@ use super::Test;
 use super::harness::{fails, flow, hop, run, run_with, scenario};
 use super::roles::{ANSWER, SEND, SERVE};
 use narrows_core::Time;
-use narrows_live::sandbox::Status;
+use narrows_host::{HostError, Status};
 use narrows_live::{Family, LiveError, Options};
 use narrows_world::{Unwatched, Watch};
 use std::fs;
@@ -102,7 +102,7 @@ fn a_program_has_time_to_end_after_its_duration() {
 
 fn program_error(error: LiveError) -> (String, String, Status) {
     match error {
-        LiveError::Program { flow, command, status } => (flow, command, status),
+        LiveError::Host(HostError::Program { flow, command, status }) => (flow, command, status),
         other => panic!("{other}"),
     }
 }
@@ -132,7 +132,7 @@ fn a_program_that_is_not_there_is_named() {
     {
         let error = fails("20s", &command(client, rest));
         assert_eq!(error.to_string(), "there is no program `/no/such/program`");
-        assert!(matches!(error, LiveError::NotAllowed(_)));
+        assert!(matches!(error, LiveError::Host(HostError::NotAllowed(_))));
         none_is_left("94.75");
     }
 }

@@ -1,0 +1,280 @@
+//! The ends of a scenario's flows: kernel sockets in two network namespaces.
+//!
+//! What an application sends and when is decided by the same [`Application`](narrows_world::application::Application) as in the
+//! simulator, from the same random numbers; how it is carried is the kernel's business. Both ends of all flows are in this
+//! process: a transfer is complete when the receiver has read its last byte, and the sender hears of it at once.
+//!
+//! - One thread sends and one receives, however many flows there are; the sockets are made before, in their namespaces.
+//! - What a socket cannot be asked for (`spec`) is refused before anything runs, and never quietly left out.
+//! - ECN is a namespace's setting in Linux, read when a connection begins; so it is set right before each connection that
+//!   needs it otherwise (`sender`), and flows may differ.
+//! - A connection's unsent data are few (`TCP_NOTSENT_LOWAT`): when an application stops, what it had handed over before is still
+//!   sent. In the simulator it is not; the difference is at most 20 ms at the rate of the narrowest link, or 96 KiB.
+//! - Datagrams leave at their times exactly, in bursts when the thread was late.
+mod receiver;
+mod sender;
+mod sockets;
+mod spec;
+
+use crate::priority::{Work, keep_times};
+use crate::socket::poll::{Poll, Waker};
+use crate::{Clock, EndpointStats, FIRST_PORT, HostError, Namespace, initial_window};
+use narrows_scenario::Scenario;
+use receiver::{Inlet, Receivers, Shared};
+use sender::{Connection, Datagrams, EcnSwitch, Flow, Outlet, Senders, Stage};
+use sockets::Making;
+use spec::{Carrier, Spec};
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+
+/// What is needed to make the ends of a scenario's flows.
+pub struct Plan<'a> {
+    /// Whose flows.
+    pub scenario: &'a Scenario,
+    /// Where the hosts are.
+    pub namespaces: &'a [Namespace],
+    /// Each single flow's endpoints, by its number.
+    pub pairs: &'a [EndpointPair],
+    /// How urgently the endpoints' threads run. On a link that is never waited for, urgent ones would keep a CPU to themselves.
+    pub work: Work,
+}
+
+/// Says what of a scenario's flows kernel sockets cannot do, before anything is made.
+///
+/// # Errors
+/// Names the flow, what it asks for, and what there is.
+pub fn check(scenario: &Scenario) -> Result<(), HostError> {
+    spec::flows(scenario).map(drop)
+}
+
+/// Between whom a flow runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EndpointPair {
+    /// The sender's namespace, by its place in the plan.
+    pub sender_namespace: usize,
+    /// The receiver's namespace.
+    pub receiver_namespace: usize,
+    /// The sender's address.
+    pub sender: IpAddr,
+    /// The receiver's address, of the same family.
+    pub receiver: IpAddr,
+}
+
+/// The ends of all flows, made and not yet started.
+pub struct Endpoints {
+    senders: Senders,
+    receivers: Receivers,
+    work: Work,
+}
+
+/// The ends of all flows at work.
+pub struct Running {
+    shared: Arc<Shared>,
+    wakers: [Waker; 2],
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+impl Endpoints {
+    /// Makes all sockets and sets all their options.
+    ///
+    /// # Errors
+    /// What the scenario asks for and kernel sockets do not have; what the system does not allow.
+    pub fn prepare(plan: &Plan<'_>) -> Result<Endpoints, HostError> {
+        let specs = spec::flows(plan.scenario)?;
+        assert_eq!(specs.len(), plan.pairs.len(), "a pair for each flow");
+        allow_files(&specs)?;
+        let (mut outlets, mut inlets): (Vec<_>, Vec<_>) = specs.iter().map(|_| (None, None)).unzip();
+        let mut ecn = Vec::with_capacity(plan.namespaces.len());
+        for (place, namespace) in plan.namespaces.iter().enumerate() {
+            let (switch, out, into) = namespace.run(|| furnish(place, plan, &specs))??;
+            ecn.push(switch);
+            out.into_iter().for_each(|(number, outlet)| outlets[number] = Some(outlet));
+            into.into_iter().for_each(|(number, inlet)| inlets[number] = Some(inlet));
+        }
+        let flow = |(spec, outlet): (Spec, Option<Outlet>)| Flow {
+            application: spec.application,
+            acts: (!matches!(spec.carrier, Carrier::Program)).then_some(spec.start),
+            stop: spec.stop,
+            stopped: false,
+            outlet: outlet.expect("every pair is in a namespace of the plan"),
+        };
+        let flows = specs.into_iter().zip(outlets).map(flow).collect();
+        let poll = || Poll::new().map_err(HostError::system("wait for sockets"));
+        let senders = Senders::new(flows, poll()?, ecn);
+        let inlets = inlets.into_iter().map(|inlet| inlet.unwrap_or(Inlet::Closed)).collect();
+        let receivers = Receivers { inlets, poll: poll()?, senders: senders.poll.waker() };
+        Ok(Endpoints { senders, receivers, work: plan.work })
+    }
+
+    /// Sets them to work. The clock's epoch is the scenario's; the endpoint_stats has room for all flows.
+    ///
+    /// # Errors
+    /// When there are no threads.
+    pub fn start(self, clock: Clock, endpoint_stats: Arc<EndpointStats>) -> Result<Running, HostError> {
+        let Endpoints { senders, receivers, work } = self;
+        assert!(endpoint_stats.flows() >= senders.flows.len(), "a place on the endpoint_stats for each flow");
+        let shared = Arc::new(Shared::new(endpoint_stats, clock));
+        let wakers = [senders.poll.waker(), receivers.poll.waker()];
+        let mut running = Running { shared: Arc::clone(&shared), wakers, threads: Vec::new() };
+        let shares = Arc::clone(&shared);
+        running.spawn("narrows-receive", work, move || receivers.run(&shares))?;
+        running.spawn("narrows-send", work, move || senders.run(&shared))?;
+        Ok(running)
+    }
+}
+
+impl Running {
+    fn spawn(
+        &mut self,
+        name: &str,
+        work: Work,
+        run: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> Result<(), HostError> {
+        let exact = move || {
+            keep_times(work);
+            run()
+        };
+        let thread = thread::Builder::new().name(name.into()).spawn(exact);
+        self.threads.push(thread.map_err(HostError::system("start a thread"))?);
+        Ok(())
+    }
+
+    /// Are both sides at work? Once not, [`Running::stop`] says why.
+    pub fn is_whole(&self) -> bool {
+        !self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Endpoints all flows, whatever they are doing. The endpoint_stats then has their last figures.
+    ///
+    /// # Errors
+    /// What the threads ended with before.
+    pub fn stop(mut self) -> Result<(), HostError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), HostError> {
+        self.shared.ended.store(true, Ordering::Release);
+        self.wakers.iter().for_each(Waker::wake);
+        let mut outcome = Ok(());
+        for thread in self.threads.drain(..) {
+            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread has panicked")));
+            outcome = outcome.and(ended);
+        }
+        outcome.map_err(HostError::system("keep the scenario's flows going"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `stop`.
+        let _ = self.end();
+    }
+}
+
+/// What is made in a namespace, by the flows' numbers.
+type Furniture = (Option<EcnSwitch>, Vec<(usize, Outlet)>, Vec<(usize, Inlet)>);
+
+/// Makes the sockets that belong into a namespace; called in it.
+fn furnish(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<Furniture, HostError> {
+    sockets::settle()?;
+    set_initial_windows(place, plan, specs)?;
+    let (mut outlets, mut inlets) = (Vec::new(), Vec::new());
+    let mut asks = false;
+    for (number, (spec, pair)) in specs.iter().zip(plan.pairs).enumerate() {
+        let to = SocketAddr::new(pair.receiver, FIRST_PORT + number as u16);
+        let making = Making { spec, from: pair.sender, to };
+        if pair.sender_namespace == place {
+            asks |= matches!(&spec.carrier, Carrier::Tcp(tcp) if tcp.ecn);
+            outlets.push((number, outlet(&making, place)?));
+        }
+        if pair.receiver_namespace == place {
+            inlets.push((
+                number,
+                match &spec.carrier {
+                    Carrier::Tcp(tcp) => Inlet::Listener(making.tcp_listener(tcp)?),
+                    Carrier::Udp(_) => Inlet::Datagrams(making.udp_receiver()?),
+                    Carrier::Program => Inlet::Closed,
+                },
+            ));
+        }
+    }
+    let switch = || {
+        let file = OpenOptions::new().write(true).open(sockets::TCP_ECN);
+        file.map(|file| EcnSwitch { file, is_on: false }).map_err(HostError::system("set net.ipv4.tcp_ecn"))
+    };
+    Ok((asks.then(switch).transpose()?, outlets, inlets))
+}
+
+/// An initial window belongs to a route: all connections from a namespace to an address share one.
+fn set_initial_windows(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<(), HostError> {
+    let mut windows: BTreeMap<IpAddr, (u32, &str)> = BTreeMap::new();
+    for (spec, pair) in specs.iter().zip(plan.pairs) {
+        let Carrier::Tcp(tcp) = &spec.carrier else { continue };
+        if pair.sender_namespace != place {
+            continue;
+        }
+        let (window, first) = *windows.entry(pair.receiver).or_insert((tcp.initial_window, &spec.name));
+        if window != tcp.initial_window {
+            return Err(HostError::Unsupported(format!(
+                "flow `{}` begins with {} packets and flow `{first}` with {window}; the kernel knows one initial window for \
+                 all connections to a host, here {}: let them go to different hosts (`to`)",
+                spec.name, tcp.initial_window, pair.receiver
+            )));
+        }
+    }
+    let mut others = windows.into_iter().filter(|&(_, (window, _))| window != spec::INITIAL_WINDOW);
+    others.try_for_each(|(to, (window, _))| initial_window::set_initial_window(to, window))
+}
+
+fn outlet(making: &Making<'_>, place: usize) -> Result<Outlet, HostError> {
+    Ok(match &making.spec.carrier {
+        Carrier::Program => Outlet::Program,
+        Carrier::Tcp(tcp) => Outlet::Connection(Connection {
+            socket: making.tcp_sender(tcp)?,
+            to: making.to.into(),
+            stage: Stage::Closed,
+            unsent: Some(0),
+            written: 0,
+            began: None,
+            header: tcp.header,
+            ecn: tcp.ecn,
+            place,
+            paced: tcp.is_paced(),
+            delivered: None,
+        }),
+        Carrier::Udp(udp) => Outlet::Datagrams(Datagrams {
+            socket: making.udp_sender(udp)?,
+            ever_new: udp.ever_new.then(|| making.to.into()),
+            header: sockets::ip_header(making.from) + UDP_HEADER,
+        }),
+    })
+}
+
+/// RFC 768.
+const UDP_HEADER: u32 = 8;
+/// Open files that a process has besides its flows'.
+const OTHER_FILES: u64 = 64;
+
+/// Each flow takes two sockets, a connection a third one while it begins.
+fn allow_files(specs: &[Spec]) -> Result<(), HostError> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let needed = specs.len() as u64 * 3 + OTHER_FILES;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let maximum = limit.maximum.map_or(needed, |maximum| maximum.max(needed));
+    let raised = Rlimit { current: Some(needed), maximum: limit.maximum.map(|_| maximum) };
+    setrlimit(Resource::Nofile, raised).map_err(|_| {
+        HostError::NotAllowed(format!(
+            "{} flows need {needed} open files, and this system allows {}; raise the limit (`ulimit -n`) or take fewer flows",
+            specs.len(),
+            limit.maximum.unwrap_or(needed)
+        ))
+    })
+}

@@ -1,0 +1,133 @@
+//! The receiving side: one thread that reads whatever arrives, and counts it.
+use crate::Clock;
+use crate::EndpointStats;
+use crate::socket::poll::{Poll, WOKEN, Waker};
+use narrows_core::Time;
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use socket2::Socket;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The kernel discards this much of a connection at a time; nothing is copied into it.
+const STREAM: usize = 4 << 20;
+/// Datagrams' lengths are told however little room there is for them.
+const DATAGRAM: usize = 64;
+/// Datagrams of one socket before it is the next one's turn.
+const TURN: usize = 256;
+
+/// What the sides of all flows share.
+pub(super) struct Shared {
+    pub(super) endpoint_stats: Arc<EndpointStats>,
+    pub(super) clock: Clock,
+    pub(super) ended: AtomicBool,
+    /// Payload at which a flow's transfer is complete; zero while there is none.
+    pub(super) goals: Box<[AtomicU64]>,
+    /// Transfers completed, with the time at which their last byte was read, on their way to the sending side.
+    pub(super) completed: Mutex<Vec<(usize, Time)>>,
+}
+
+impl Shared {
+    pub(super) fn new(endpoint_stats: Arc<EndpointStats>, clock: Clock) -> Shared {
+        let goals = (0..endpoint_stats.flows()).map(|_| AtomicU64::new(0)).collect();
+        Shared { endpoint_stats, clock, ended: AtomicBool::new(false), goals, completed: Mutex::new(Vec::new()) }
+    }
+
+    pub(super) fn take_completed(&self) -> Vec<(usize, Time)> {
+        std::mem::take(&mut self.completed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Where a flow arrives.
+pub(super) enum Inlet {
+    Listener(Socket),
+    Connection(Socket),
+    Datagrams(Socket),
+    Closed,
+}
+
+/// The receiving side of all flows, by their numbers.
+pub(super) struct Receivers {
+    pub(super) inlets: Vec<Inlet>,
+    pub(super) poll: Poll,
+    /// Wakes the sending side.
+    pub(super) senders: Waker,
+}
+
+impl Receivers {
+    pub(super) fn run(mut self, shared: &Shared) -> io::Result<()> {
+        for (number, inlet) in self.inlets.iter().enumerate() {
+            if let Inlet::Listener(socket) | Inlet::Datagrams(socket) = inlet {
+                self.poll.add(socket, number as u64, EventFlags::IN)?;
+            }
+        }
+        let (mut happened, mut buffer) = (Vec::new(), vec![0; STREAM]);
+        while !shared.ended.load(Ordering::Acquire) {
+            self.poll.wait(shared.clock.now(), None, &mut happened)?;
+            for &number in happened.iter().filter(|&&number| number != WOKEN) {
+                self.ready(number as usize, shared, &mut buffer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, flow: usize, shared: &Shared, buffer: &mut [u8]) -> io::Result<()> {
+        match &self.inlets[flow] {
+            Inlet::Listener(listener) => match listener.accept() {
+                Ok((socket, _)) => {
+                    socket.set_nonblocking(true)?;
+                    self.poll.add(&socket, flow as u64, EventFlags::IN)?;
+                    // A flow is one connection: the listener is not needed any more.
+                    self.inlets[flow] = Inlet::Connection(socket);
+                }
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(error),
+            },
+            Inlet::Connection(socket) => {
+                let more = match recv(socket, &mut *buffer, RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
+                    Ok((_, 0)) => false,
+                    Ok((_, bytes)) => {
+                        self.arrived(flow, bytes as u64, shared);
+                        true
+                    }
+                    // The sender's side says what happened to the connection.
+                    Err(error) => matches!(error, Errno::AGAIN | Errno::INTR),
+                };
+                if !more {
+                    self.inlets[flow] = Inlet::Closed;
+                }
+            }
+            Inlet::Datagrams(socket) => {
+                let mut bytes = 0;
+                for _ in 0..TURN {
+                    match recv(socket, &mut buffer[..DATAGRAM], RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
+                        Ok((_, length)) => bytes += length as u64,
+                        Err(_) => break,
+                    }
+                }
+                shared.endpoint_stats.read(flow, bytes);
+            }
+            Inlet::Closed => {}
+        }
+        Ok(())
+    }
+
+    fn arrived(&self, flow: usize, bytes: u64, shared: &Shared) {
+        let total = shared.endpoint_stats.read(flow, bytes);
+        let goal = shared.goals[flow].load(Ordering::Acquire);
+        if goal != 0 && total >= goal {
+            shared.goals[flow].store(0, Ordering::Relaxed);
+            let mut completed = shared.completed.lock().unwrap_or_else(PoisonError::into_inner);
+            completed.push((flow, shared.clock.now()));
+            drop(completed);
+            self.senders.wake();
+        }
+    }
+}
+
+/// Does it say no more than that there is nothing now? A connection may be gone before it is accepted.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
+}

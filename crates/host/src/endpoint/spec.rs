@@ -1,0 +1,171 @@
+//! What kernel sockets can do of what a scenario asks, flow by flow; what they cannot is refused before anything runs.
+use crate::HostError;
+use crate::MAX_FLOWS;
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::params::Params;
+use narrows_core::{Dscp, Ecn, Span, Time};
+use narrows_scenario::transport::{Ports, TcpParams, UdpEcn};
+use narrows_scenario::{RateSpec, Scenario, Transport, model};
+use narrows_world::application::Application;
+use narrows_world::build;
+
+/// How long a connection's unsent data may last at the rate of the narrowest link of its way.
+const AHEAD: Span = Span::ms(20);
+/// A super-packet and a half at least, so that a slow link's sender is never empty; and no more than anybody needs.
+const UNSENT: (u64, u64) = (96 * 1024, 4 * 1024 * 1024);
+/// RFC 6928, Linux's default.
+pub(super) const INITIAL_WINDOW: u32 = 10;
+/// Linux: the lowest a retransmission timeout can be, and its default, which is the highest that a socket can ask for.
+const MIN_RTO: Span = Span::ms(200);
+
+/// One flow, as kernel sockets are asked for it.
+pub(super) struct Spec {
+    pub(super) name: String,
+    pub(super) application: Application,
+    pub(super) start: Time,
+    pub(super) stop: Time,
+    pub(super) dscp: Dscp,
+    pub(super) carrier: Carrier,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Carrier {
+    /// A program makes its sockets itself.
+    Program,
+    Tcp(TcpSpec),
+    Udp(UdpSpec),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct TcpSpec {
+    /// The kernel's name of the congestion control.
+    pub(super) controller: &'static str,
+    pub(super) ecn: bool,
+    /// Pace, whatever the controller says.
+    pub(super) pace: bool,
+    /// If it is not the kernel's default.
+    pub(super) min_rto: Option<Span>,
+    /// Packets.
+    pub(super) initial_window: u32,
+    /// Full-sized packet at the IP layer.
+    pub(super) packet: u32,
+    /// Headers that the scenario counts: what an application sends as a packet is its payload.
+    pub(super) header: u32,
+    /// Data that may wait in the socket beyond what the window allows, bytes.
+    pub(super) unsent: u32,
+}
+
+impl TcpSpec {
+    /// Does the sender keep to a pacing rate?
+    pub(super) fn is_paced(&self) -> bool {
+        self.pace || self.controller.starts_with("bbr")
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UdpSpec {
+    pub(super) ever_new: bool,
+    pub(super) ecn: Ecn,
+}
+
+/// All flows of a scenario, in the order of their numbers.
+pub(super) fn flows(scenario: &Scenario) -> Result<Vec<Spec>, HostError> {
+    let count: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
+    if count > MAX_FLOWS {
+        return Err(HostError::Unsupported(format!(
+            "{count} flows have no ports of their own; the live world has room for {MAX_FLOWS}"
+        )));
+    }
+    let mut names = scenario.flow_names().into_iter();
+    let mut specs = Vec::with_capacity(count);
+    for group in &scenario.flows {
+        let carrier = carrier(scenario, group)?;
+        for member in 0..group.count {
+            let rng = build::member_stream(scenario, group, member, "application");
+            specs.push(Spec {
+                name: names.next().unwrap_or_default(),
+                application: Application::new(&group.traffic, rng),
+                start: build::start(scenario, group, member),
+                stop: group.stop,
+                dscp: group.ends.dscp,
+                carrier: carrier.clone(),
+            });
+        }
+    }
+    Ok(specs)
+}
+
+fn carrier(scenario: &Scenario, group: &model::Flow) -> Result<Carrier, HostError> {
+    let refuse = |what: String| HostError::Unsupported(format!("flow `{}`: {what}", group.name));
+    if group.command.is_some() {
+        return Ok(Carrier::Program);
+    }
+    match &group.transport {
+        Transport::Quic(_) => Err(refuse("no quic in the live world; the kernel has tcp and udp".into())),
+        Transport::Udp(udp) => {
+            let ecn = match udp.ecn {
+                UdpEcn::Off => Ecn::NotEct,
+                UdpEcn::Ect0 => Ecn::Ect0,
+                UdpEcn::Ect1 => Ecn::Ect1,
+            };
+            Ok(Carrier::Udp(UdpSpec { ever_new: udp.ports == Ports::EverNew, ecn }))
+        }
+        Transport::Tcp(tcp) => {
+            kernels_own(tcp).map_err(refuse)?;
+            Ok(Carrier::Tcp(TcpSpec {
+                controller: controller(group.controller.as_ref()).map_err(refuse)?,
+                ecn: tcp.ecn,
+                pace: tcp.pacing,
+                min_rto: (tcp.min_rto != MIN_RTO).then_some(tcp.min_rto),
+                initial_window: tcp.initial_window.0,
+                packet: tcp.packet.0 as u32,
+                header: tcp.header.0 as u32,
+                unsent: unsent(scenario, group),
+            }))
+        }
+    }
+}
+
+/// The kernel's name for a controller, which takes no parameters.
+fn controller(config: Option<&ControllerConfig>) -> Result<&'static str, String> {
+    let Some(config) = config else { return Ok("cubic") };
+    let changed = config.specs().into_iter().filter_map(|spec| {
+        let value = config.get(spec.name)?;
+        (value != spec.default).then(|| format!("{} = {value}", spec.name))
+    });
+    let changed: Vec<String> = changed.collect();
+    if !changed.is_empty() {
+        let (name, changed) = (config.name(), changed.join(", "));
+        return Err(format!("the kernel's {name} takes no parameters; leave out {changed}"));
+    }
+    Ok(match config.name() {
+        "new_reno" => "reno",
+        name => name,
+    })
+}
+
+/// What a socket cannot ask for is the kernel's own affair, and the scenario's only as long as it says nothing.
+fn kernels_own(tcp: &TcpParams) -> Result<(), String> {
+    let default = TcpParams::default();
+    let names = ["ack_every", "delayed_ack", "quick_acks", "receive_buffer", "receive_buffer_max", "sack_compression"];
+    for name in names {
+        let (asked, own) = (tcp.get(name).unwrap_or_default(), default.get(name).unwrap_or_default());
+        if asked != own {
+            return Err(format!(
+                "{name} = {asked} cannot be asked of the kernel's tcp, which has its own; leave it out"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Enough for the narrowest link of the way at its fastest; what is beyond would still be sent after the application has stopped.
+fn unsent(scenario: &Scenario, group: &model::Flow) -> u32 {
+    let fastest = |&hop: &usize| match &scenario.hops[hop].rate {
+        RateSpec::Schedule(steps) => steps.iter().map(|&(_, rate)| rate).max(),
+        trace @ RateSpec::Trace { .. } => Some(trace.initial()),
+    };
+    let narrowest = group.route.iter().filter_map(fastest).min();
+    let ahead = narrowest.map_or(UNSENT.1, |rate| rate.bytes_in(AHEAD).0);
+    ahead.clamp(UNSENT.0, UNSENT.1) as u32
+}

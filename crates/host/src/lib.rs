@@ -1,0 +1,77 @@
+//! A real Linux host for the worlds that need one: network namespaces, TUN devices, sockets, programs, and the one real clock.
+//!
+//! File descriptors and processes hold every resource; nothing has a name in the file system. A namespace lives as long as a
+//! descriptor, a device or a process in it. A TUN device lives as long as its descriptor, and a command as long as the thread
+//! that started it (`PR_SET_PDEATHSIG`). Everything that the command started ends with the command's PID namespace. However
+//! this process ends, `SIGKILL` included, nothing stays behind and there is nothing to clean up.
+//!
+//! - `privilege`: the rights that namespaces and devices need, and what to do when they are missing.
+//! - `namespace`, `tun`, `block`: network namespaces, devices with addresses and routes, addresses that nobody else uses.
+//! - `process`, `command`: commands in a namespace.
+//! - `socket`: socket options, `TCP_INFO`, socket diagnostics, waiting for sockets.
+//! - `endpoint`: senders and receivers of a scenario's flows on kernel sockets; `endpoint_stats`: what they report.
+//! - `programs`: the user's programs that make flows.
+//! - `priority`: threads that have to wake on time.
+//! - `clock`: time since a run's epoch.
+//! - `netlink`, `initial_window`: requests to the kernel's routing socket.
+//!
+//! All unsafe code is in two files, `sys` and `socket/option`.
+//!
+//! Only Linux has namespaces and TUN devices. On other systems the portable types still compile, and `gain` explains that
+//! Linux is missing.
+mod clock;
+mod command;
+pub mod endpoint_stats;
+mod error;
+mod flow_key;
+
+#[cfg(target_os = "linux")]
+mod block;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+pub mod endpoint;
+#[cfg(target_os = "linux")]
+mod initial_window;
+#[cfg(target_os = "linux")]
+mod namespace;
+#[cfg(target_os = "linux")]
+mod netlink;
+#[cfg(target_os = "linux")]
+pub mod priority;
+#[cfg(target_os = "linux")]
+mod privilege;
+#[cfg(target_os = "linux")]
+mod process;
+#[cfg(target_os = "linux")]
+pub mod programs;
+#[cfg(target_os = "linux")]
+pub mod socket;
+#[cfg(target_os = "linux")]
+mod sys;
+#[cfg(target_os = "linux")]
+mod tun;
+
+pub use clock::Clock;
+pub use command::{Launch, Status, Stream};
+pub use endpoint_stats::EndpointStats;
+pub use error::HostError;
+pub use flow_key::{FlowKey, protocol};
+
+#[cfg(target_os = "linux")]
+pub use block::Block;
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{Privilege, gain};
+#[cfg(target_os = "linux")]
+pub use namespace::Namespace;
+#[cfg(target_os = "linux")]
+pub use privilege::{Privilege, gain};
+#[cfg(target_os = "linux")]
+pub use process::Process;
+#[cfg(target_os = "linux")]
+pub use tun::{Route, Tun, TunSpec};
+
+/// The receiver of flow n of a scenario listens at this port + n.
+pub const FIRST_PORT: u16 = 10_000;
+/// Flows that a scenario can have: as many as there are ports to number them.
+pub const MAX_FLOWS: usize = 50_000;

@@ -1,0 +1,241 @@
+//! The user's programs that make flows: started and stopped when the scenario says, and what their sockets show.
+use crate::endpoint::{EndpointPair, Plan};
+use crate::socket::Diag;
+use crate::{EndpointStats, FlowKey, HostError, Launch, Namespace, Process, Status, Stream};
+use narrows_core::{Span, Time};
+use narrows_scenario::command::{CommandLine, Fill};
+use narrows_world::build;
+use narrows_world::meters::SenderStats;
+use std::collections::HashMap;
+
+/// The programs of a scenario.
+pub struct Programs<'a> {
+    flows: Vec<Program<'a>>,
+    namespaces: &'a [Namespace],
+    /// Looks at the sockets of each namespace that a program sends from.
+    diags: Vec<Option<Diag>>,
+    looked: Time,
+    /// Of the run: what connections count afterwards is not measured.
+    end: Time,
+}
+
+struct Program<'a> {
+    number: usize,
+    name: String,
+    /// Which of its group it is.
+    member: u32,
+    start: Time,
+    stop: Time,
+    pair: EndpointPair,
+    client: &'a CommandLine,
+    server: Option<&'a CommandLine>,
+    sending: Stage,
+    serving: Option<Process>,
+    /// What its connections have counted, by the sender's port.
+    counted: HashMap<u16, SenderStats>,
+    /// What connections had counted whose ports others have now.
+    counted_before: SenderStats,
+}
+
+enum Stage {
+    Waiting,
+    Running(Process),
+    /// Asked to end: how it does so says nothing about it.
+    Stopping(Process),
+    Ended,
+}
+
+/// A program that is told its duration is not interrupted sooner than this after it: it has connections to close and figures
+/// to exchange, behind a queue that it has filled.
+const PATIENCE: Span = Span::s(10);
+/// How long programs have to end by themselves when their time is over.
+const GRACE: Span = Span::ms(500);
+/// Sockets are looked at so often.
+const LOOK: Span = Span::ms(50);
+
+impl<'a> Programs<'a> {
+    /// Starts the servers.
+    ///
+    /// # Errors
+    /// When a server cannot be started, or the kernel has no socket diagnostics.
+    pub fn prepare(plan: &Plan<'a>) -> Result<Programs<'a>, HostError> {
+        let Plan { scenario, namespaces, pairs, .. } = *plan;
+        let members = scenario.flows.iter().flat_map(|group| (0..group.count).map(move |member| (group, member)));
+        let (mut flows, end) = (Vec::new(), Time::ZERO + scenario.duration);
+        for ((number, (group, member)), (name, pair)) in
+            members.enumerate().zip(scenario.flow_names().into_iter().zip(pairs))
+        {
+            let Some(command) = &group.command else { continue };
+            let mut program = Program {
+                number,
+                name,
+                member,
+                start: build::start(scenario, group, member),
+                stop: group.stop,
+                pair: *pair,
+                client: &command.client,
+                server: command.server.as_ref(),
+                sending: Stage::Waiting,
+                serving: None,
+                counted: HashMap::new(),
+                counted_before: SenderStats::default(),
+            };
+            if let Some(server) = program.server {
+                program.serving = Some(program.spawn(server, &namespaces[pair.receiver_namespace])?);
+            }
+            flows.push(program);
+        }
+        let mut diags: Vec<Option<Diag>> = namespaces.iter().map(|_| None).collect();
+        for program in &flows {
+            let place = program.pair.sender_namespace;
+            if diags[place].is_none() {
+                diags[place] = Some(Diag::open(&namespaces[place])?);
+            }
+        }
+        Ok(Programs { flows, namespaces, diags, looked: Time::ZERO, end })
+    }
+
+    /// How long after the end of the run a program may still be at work.
+    pub fn patience(&self) -> Span {
+        self.flows.iter().map(Program::patience).max().unwrap_or(Span::ZERO)
+    }
+
+    /// Is none at work that may finish by itself?
+    pub fn have_finished(&self) -> bool {
+        let at_work = |program: &Program<'_>| matches!(program.sending, Stage::Running(_) | Stage::Stopping(_));
+        !self.flows.iter().any(|program| program.patience() > Span::ZERO && at_work(program))
+    }
+
+    /// Starts and stops what is due.
+    pub fn attend(&mut self, now: Time, endpoint_stats: &EndpointStats) -> Result<(), HostError> {
+        for program in &mut self.flows {
+            match &mut program.sending {
+                Stage::Waiting if now >= program.start => {
+                    let process = program.spawn(program.client, &self.namespaces[program.pair.sender_namespace])?;
+                    program.sending = Stage::Running(process);
+                }
+                Stage::Running(process) => {
+                    if let Some(status) = process.try_wait() {
+                        program.sending = Stage::Ended;
+                        // Once its time is over, how it ends says nothing about it.
+                        if now < program.stop {
+                            program.judge(program.client, status)?;
+                        }
+                    } else if now >= program.stop + program.patience() {
+                        program.interrupt();
+                    }
+                }
+                Stage::Stopping(process) => {
+                    if process.try_wait().is_some() || now >= program.stop + program.patience() + GRACE {
+                        // What is left of it is killed.
+                        program.sending = Stage::Ended;
+                    }
+                }
+                Stage::Waiting | Stage::Ended => {}
+            }
+            // A server that ends well has served; one that fails is told, unless its client will tell more.
+            if let (Some(process), Some(server)) = (&mut program.serving, program.server)
+                && let Some(status) = process.try_wait()
+            {
+                program.serving = None;
+                // Once its client has been stopped, what a server makes of that is its own affair.
+                if now < program.stop {
+                    program.judge(server, status)?;
+                }
+            }
+        }
+        if now.since(self.looked) >= LOOK && now < self.end {
+            self.looked = now;
+            self.look(endpoint_stats)?;
+        }
+        Ok(())
+    }
+
+    /// All are at their end, together.
+    pub fn finish(mut self) {
+        self.flows.iter_mut().for_each(Program::interrupt);
+        for program in self.flows {
+            if let Stage::Stopping(mut process) = program.sending {
+                // Then it is killed.
+                let _ = process.wait_for(std::time::Duration::from_nanos(GRACE.as_ns()));
+            }
+        }
+    }
+
+    /// Posts what the kernel knows of the programs' connections.
+    fn look(&mut self, endpoint_stats: &EndpointStats) -> Result<(), HostError> {
+        for (place, diag) in self.diags.iter_mut().enumerate() {
+            let Some(diag) = diag else { continue };
+            let connections = diag.connections()?;
+            for program in self.flows.iter_mut().filter(|program| program.pair.sender_namespace == place) {
+                let pair = program.pair;
+                let own = |key: &FlowKey| key.source == pair.sender && key.destination == pair.receiver;
+                for (key, sample) in connections.iter().filter(|(key, _)| own(key)) {
+                    program.count(key.source_port, sample.info.stats());
+                    // A connection that has nothing underway has nothing to tell of the path.
+                    if sample.info.inflight() > 0 {
+                        endpoint_stats.post(program.number, |report| {
+                            report.rtts.extend(sample.info.srtt);
+                            report.meters = Some(sample.info.meters(sample.is_paced()));
+                        });
+                    }
+                }
+                let sum = program.counted.values().fold(program.counted_before, add);
+                endpoint_stats.post(program.number, |report| report.stats = sum);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Program<'_> {
+    /// How long after its time it may take to finish.
+    fn patience(&self) -> Span {
+        if self.client.says_duration() { PATIENCE } else { Span::ZERO }
+    }
+
+    /// Asks it to end, once: many programs take a second wish as one to end without any order.
+    fn interrupt(&mut self) {
+        self.sending = match std::mem::replace(&mut self.sending, Stage::Ended) {
+            Stage::Running(process) => {
+                process.interrupt();
+                Stage::Stopping(process)
+            }
+            other => other,
+        };
+    }
+
+    /// A connection has counted this. A sum never falls: a count that does is another connection's at the same port.
+    fn count(&mut self, port: u16, stats: SenderStats) {
+        let before = self.counted.insert(port, stats).unwrap_or_default();
+        if stats.retransmits < before.retransmits || stats.timeouts < before.timeouts {
+            self.counted_before = add(self.counted_before, &before);
+        }
+    }
+
+    /// Starts a command line with its places filled in. What it writes goes where our messages go: stdout is the result's.
+    fn spawn(&self, line: &CommandLine, namespace: &Namespace) -> Result<Process, HostError> {
+        let duration = self.stop.since(self.start);
+        let argv = line.argv(&Fill { peer: self.pair.receiver, duration, n: self.member });
+        let launch = Launch {
+            argv: argv.into_iter().map(Into::into).collect(),
+            stdin: Stream::Null,
+            stdout: Stream::Stderr,
+            stderr: Stream::Stderr,
+            ..Launch::default()
+        };
+        Process::spawn(namespace, &launch)
+    }
+
+    /// A program that failed makes the run fail.
+    fn judge(&self, line: &CommandLine, status: Status) -> Result<(), HostError> {
+        if status.success() {
+            return Ok(());
+        }
+        Err(HostError::Program { flow: self.name.clone(), command: line.text().to_owned(), status })
+    }
+}
+
+fn add(one: SenderStats, other: &SenderStats) -> SenderStats {
+    SenderStats { retransmits: one.retransmits + other.retransmits, timeouts: one.timeouts + other.timeouts }
+}

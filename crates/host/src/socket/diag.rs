@@ -1,0 +1,132 @@
+//! Socket diagnostics: the state of TCP connections that are not ours, for programs that run in a namespace.
+//!
+//! The kernel lists the established connections of a namespace (`sock_diag(7)`, `inet_diag`) with the same structure that a
+//! connection's owner gets by `TCP_INFO`. Once per sampling interval is often enough, and costs a few microseconds for each.
+use super::tcp_info::TcpInfo;
+use crate::FlowKey;
+use crate::HostError;
+use crate::Namespace;
+use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_sock_diag::SockDiagMessage;
+use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6};
+use netlink_packet_sock_diag::inet::nlas::Nla;
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags};
+use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+use netlink_sys::{Socket, SocketAddr};
+use std::io;
+use std::net::IpAddr;
+
+/// A connection as the kernel shows it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sample {
+    /// Its state.
+    pub info: TcpInfo,
+    /// The kernel's name of its congestion control.
+    pub controller: String,
+}
+
+impl Sample {
+    /// Does its sender keep to the pacing rate that the kernel shows? BBR does; others only where somebody asked for it.
+    pub fn is_paced(&self) -> bool {
+        self.controller.starts_with("bbr")
+    }
+}
+
+/// Asks for the connections of one namespace.
+pub struct Diag {
+    socket: Socket,
+    buffer: Vec<u8>,
+}
+
+/// The kernel fills at most 32 KiB at a time.
+const BUFFER: usize = 64 * 1024;
+const TCP: u8 = 6;
+
+impl Diag {
+    /// For the connections of this namespace.
+    ///
+    /// # Errors
+    /// When the kernel has no socket diagnostics.
+    pub fn open(namespace: &Namespace) -> Result<Diag, HostError> {
+        let open = || -> io::Result<Socket> {
+            let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
+            socket.bind_auto()?;
+            socket.connect(&SocketAddr::new(0, 0))?;
+            Ok(socket)
+        };
+        let socket = namespace.run(open)?.map_err(HostError::system("open a socket for socket diagnostics"))?;
+        Ok(Diag { socket, buffer: vec![0; BUFFER] })
+    }
+
+    /// All established TCP connections, each with the key of what this end of it sends.
+    ///
+    /// # Errors
+    /// When the kernel refuses, as one without `inet_diag` does.
+    pub fn connections(&mut self) -> Result<Vec<(FlowKey, Sample)>, HostError> {
+        let mut found = Vec::new();
+        for id in [SocketId::new_v4(), SocketId::new_v6()] {
+            self.ask(id, &mut found).map_err(HostError::system("list this namespace's tcp connections"))?;
+        }
+        Ok(found)
+    }
+
+    fn ask(&mut self, id: SocketId, found: &mut Vec<(FlowKey, Sample)>) -> io::Result<()> {
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+        let request = InetRequest {
+            family: if id.source_address.is_ipv4() { AF_INET } else { AF_INET6 },
+            protocol: TCP,
+            extensions: ExtensionFlags::INFO | ExtensionFlags::CONG,
+            states: StateFlags::ESTABLISHED,
+            socket_id: id,
+        };
+        let mut message = NetlinkMessage::new(header, SockDiagMessage::InetRequest(request).into());
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        while self.answers(found)? {}
+        Ok(())
+    }
+
+    /// Reads what the kernel has answered so far; `false` after the last of it.
+    fn answers(&mut self, found: &mut Vec<(FlowKey, Sample)>) -> io::Result<bool> {
+        let len = self.socket.recv(&mut &mut self.buffer[..], 0)?;
+        let mut rest = &self.buffer[..len.min(self.buffer.len())];
+        while !rest.is_empty() {
+            let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest).map_err(io::Error::other)?;
+            match message.payload {
+                NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => found.extend(read(&response)),
+                NetlinkPayload::Done(_) => return Ok(false),
+                NetlinkPayload::Error(error) => return Err(error.to_io()),
+                _ => {}
+            }
+            let length = (message.header.length as usize).next_multiple_of(4);
+            rest = rest.get(length..).unwrap_or_default();
+        }
+        Ok(true)
+    }
+}
+
+/// A connection's key and state, if the kernel has shown both.
+fn read(response: &InetResponse) -> Option<(FlowKey, Sample)> {
+    let id = &response.header.socket_id;
+    // A socket for both families shows its peers of the older one as mapped addresses; their packets are IPv4's.
+    let plain = |address: IpAddr| address.to_canonical();
+    let key = FlowKey {
+        protocol: TCP,
+        source: plain(id.source_address),
+        destination: plain(id.destination_address),
+        source_port: id.source_port,
+        destination_port: id.destination_port,
+    };
+    let (mut info, mut controller) = (None, String::new());
+    for attribute in &response.nlas {
+        match attribute {
+            Nla::TcpInfo(bytes) => info = TcpInfo::read(bytes),
+            Nla::Congestion(name) => controller = name.clone(),
+            _ => {}
+        }
+    }
+    Some((key, Sample { info: info?, controller }))
+}

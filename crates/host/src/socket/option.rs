@@ -1,0 +1,44 @@
+//! Socket options that neither rustix nor socket2 has.
+#![expect(unsafe_code, reason = "getsockopt and setsockopt take pointers")]
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// An option of this kernel: its level and number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opt {
+    level: libc::c_int,
+    number: libc::c_int,
+}
+
+impl Opt {
+    /// A connection's state.
+    pub(crate) const TCP_INFO: Opt = Opt { level: libc::IPPROTO_TCP, number: libc::TCP_INFO };
+    /// Least retransmission timeout, microseconds (Linux 6.15).
+    pub(crate) const TCP_RTO_MIN_US: Opt = Opt { level: libc::IPPROTO_TCP, number: 45 };
+    /// A rate that must not be exceeded, bytes per second; any but the highest switches pacing on.
+    pub(crate) const MAX_PACING_RATE: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_MAX_PACING_RATE };
+    /// Receive buffer beyond the system's limit.
+    pub(crate) const RCVBUF_FORCE: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_RCVBUFFORCE };
+    /// Send buffer beyond the system's limit.
+    pub(crate) const SNDBUF_FORCE: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_SNDBUFFORCE };
+    /// An address is bound now, a port when the connection begins: ports need to differ only for the same other end.
+    pub(crate) const BIND_NO_PORT: Opt = Opt { level: libc::IPPROTO_IP, number: libc::IP_BIND_ADDRESS_NO_PORT };
+
+    /// Sets it to a value of the kernel's integer of that width.
+    pub(crate) fn set<const N: usize>(self, socket: impl AsFd, value: [u8; N]) -> io::Result<()> {
+        let fd = socket.as_fd().as_raw_fd();
+        // SAFETY: the pointer and the length are those of `value`, which the kernel only reads during the call.
+        let answer =
+            unsafe { libc::setsockopt(fd, self.level, self.number, value.as_ptr().cast(), N as libc::socklen_t) };
+        if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Reads it; returns how many bytes of the buffer the kernel has filled.
+    pub(crate) fn get(self, socket: impl AsFd, into: &mut [u8]) -> io::Result<usize> {
+        let fd = socket.as_fd().as_raw_fd();
+        let mut len = libc::socklen_t::try_from(into.len()).unwrap_or(libc::socklen_t::MAX);
+        // SAFETY: the kernel writes at most `len` bytes, no more than `into` has, and sets `len` to how many it wrote.
+        let answer = unsafe { libc::getsockopt(fd, self.level, self.number, into.as_mut_ptr().cast(), &raw mut len) };
+        if answer == 0 { Ok(into.len().min(len as usize)) } else { Err(io::Error::last_os_error()) }
+    }
+}

@@ -1,0 +1,136 @@
+//! What the kernel shows of a TCP connection (`struct tcp_info`, linux/tcp.h): by `TCP_INFO` or by socket diagnostics.
+//!
+//! The structure only ever grows at its end, so it is read as bytes at the offsets of its fields: what an older kernel does
+//! not have is absent, what a newer one adds is ignored.
+use narrows_core::{Rate, Span};
+use narrows_world::meters::{Meters, SenderStats};
+
+/// What is read of it.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct TcpInfo {
+    /// The connection's state (linux/tcp_states.h); 1 is established.
+    pub state: u8,
+    /// Has ECN been negotiated?
+    pub ecn: bool,
+    /// Payload of a full-sized packet, bytes.
+    pub segment: u32,
+    /// Sent and not acknowledged cumulatively, packets.
+    pub unacked: u32,
+    /// Of those, acknowledged selectively.
+    pub sacked: u32,
+    /// Of those, held for lost.
+    pub lost: u32,
+    /// Sent again and in flight.
+    pub retrans: u32,
+    /// Smoothed RTT, when there has been a sample.
+    pub srtt: Option<Span>,
+    /// Slow-start threshold, packets, once there is one.
+    pub ssthresh: Option<u32>,
+    /// Congestion window, packets.
+    pub cwnd: u32,
+    /// Packets sent again, in all.
+    pub total_retrans: u32,
+    /// The rate at which it paces, or would.
+    pub pacing: Option<Rate>,
+    /// Packets delivered, in all (Linux 4.18).
+    pub delivered: Option<u32>,
+    /// Of those, delivered with congestion experienced (Linux 4.18).
+    pub delivered_ce: Option<u32>,
+    /// Expiries of the retransmission timer, in all (Linux 6.7).
+    pub timeouts: Option<u16>,
+}
+
+/// More than any kernel has written so far.
+pub(crate) const ROOM: usize = 512;
+/// `TCPI_OPT_ECN`.
+const OPT_ECN: u8 = 8;
+/// Linux: `TCP_INFINITE_SSTHRESH`.
+const NO_THRESHOLD: u32 = 0x7fff_ffff;
+
+impl TcpInfo {
+    /// From the kernel's bytes; `None` if not even the oldest fields are there.
+    pub fn read(bytes: &[u8]) -> Option<TcpInfo> {
+        let u32_at = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let u64_at = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let u16_at = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+        Some(TcpInfo {
+            state: *bytes.first()?,
+            ecn: bytes.get(5)? & OPT_ECN != 0,
+            segment: u32_at(16)?,
+            unacked: u32_at(24)?,
+            sacked: u32_at(28)?,
+            lost: u32_at(32)?,
+            retrans: u32_at(36)?,
+            srtt: u32_at(68).filter(|&us| us > 0).map(|us| Span::us(u64::from(us))),
+            ssthresh: u32_at(76).filter(|&packets| packets < NO_THRESHOLD),
+            cwnd: u32_at(80)?,
+            total_retrans: u32_at(100)?,
+            pacing: u64_at(104).filter(|&rate| rate > 0 && rate < u64::MAX / 8).map(|rate| Rate::bit(rate * 8)),
+            delivered: u32_at(192),
+            delivered_ce: u32_at(196),
+            timeouts: u16_at(240),
+        })
+    }
+
+    /// In flight, packets (Linux: `tcp_packets_in_flight`).
+    pub fn inflight(&self) -> u32 {
+        (self.unacked + self.retrans).saturating_sub(self.sacked + self.lost)
+    }
+
+    /// The sender's state, for the records. Linux computes a pacing rate for every connection; `paced` says whether this one
+    /// keeps to it.
+    pub fn meters(&self, paced: bool) -> Meters {
+        Meters {
+            cwnd: f64::from(self.cwnd),
+            inflight: f64::from(self.inflight()),
+            ssthresh: self.ssthresh.map(f64::from),
+            pacing: self.pacing.filter(|_| paced),
+            srtt: self.srtt,
+        }
+    }
+
+    /// What the sender counts, for the records.
+    pub fn stats(&self) -> SenderStats {
+        SenderStats { retransmits: u64::from(self.total_retrans), timeouts: self.timeouts.map_or(0, u64::from) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        let mut put = |at: usize, value: u32| {
+            if let Some(field) = bytes.get_mut(at..at + 4) {
+                field.copy_from_slice(&value.to_ne_bytes());
+            }
+        };
+        put(24, 30);
+        put(28, 5);
+        put(32, 4);
+        put(36, 2);
+        put(68, 41_000);
+        put(76, NO_THRESHOLD);
+        put(80, 33);
+        put(100, 7);
+        put(192, 900);
+        bytes
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_have_is_absent() {
+        let old = TcpInfo::read(&bytes(104)).unwrap();
+        assert_eq!((old.cwnd, old.total_retrans, old.srtt), (33, 7, Some(Span::ms(41))));
+        assert_eq!((old.ssthresh, old.pacing, old.delivered, old.timeouts), (None, None, None, None));
+        let new = TcpInfo::read(&bytes(248)).unwrap();
+        assert_eq!((new.delivered, new.timeouts), (Some(900), Some(0)));
+        assert_eq!(TcpInfo::read(&bytes(80)), None);
+        assert_eq!(TcpInfo::read(&[]), None);
+    }
+
+    #[test]
+    fn in_flight_is_what_is_neither_acknowledged_nor_lost() {
+        assert_eq!(TcpInfo::read(&bytes(104)).unwrap().inflight(), 30 - 5 - 4 + 2);
+    }
+}

@@ -1,0 +1,39 @@
+//! What kernel sockets cannot do is refused before anything runs, in words that say which flow, what, and what there is instead.
+use crate::harness::{V4, namespace, prepare, scenario};
+use narrows_host::HostError;
+
+#[test]
+fn what_the_kernel_does_not_have_is_refused_by_name() {
+    let Some(here) = namespace() else { return };
+    let refused = [
+        ("controller = \"copa\"", &["flow `f`", "no copa", "reno"][..]),
+        (
+            "controller = { kind = \"cubic\", hystart = false }",
+            &["flow `f`", "cubic takes no parameters", "hystart = false"],
+        ),
+        ("transport = \"quic\"", &["flow `f`", "no quic", "tcp and udp"]),
+        ("transport = { kind = \"tcp\", ack_every = \"4p\" }", &["flow `f`", "ack_every = 4p", "leave it out"]),
+        (
+            "transport = { kind = \"tcp\", receive_buffer = \"1MB\" }",
+            &["flow `f`", "receive_buffer = ", "leave it out"],
+        ),
+        ("transport = { kind = \"tcp\", min_rto = \"1s\" }", &["flow `f`", "min_rto = 1000 ms"]),
+        ("transport = { kind = \"tcp\", packet = \"100B\" }", &["flow `f`", "no packets under 128 B"]),
+        (
+            "[[flow]]\nname = \"g\"\ntransport = { kind = \"tcp\", initial_window = \"4p\" }",
+            &["flow `g` begins with 4 packets and flow `f` with 10", "127.0.0.1"],
+        ),
+        ("count = 50001", &["50001 flows", "50000"]),
+    ];
+    for (flow, expected) in refused {
+        let scenario = scenario("1s", &format!("[[flow]]\nname = \"f\"\n{flow}"));
+        match prepare(&scenario, &here, V4) {
+            Err(HostError::Unsupported(message)) => {
+                let missing: Vec<_> = expected.iter().filter(|words| !message.contains(**words)).collect();
+                assert!(missing.is_empty(), "{message:?} lacks {missing:?}");
+            }
+            Err(other) => panic!("{flow}: {other}"),
+            Ok(_) => panic!("{flow} was taken"),
+        }
+    }
+}

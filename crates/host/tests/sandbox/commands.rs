@@ -1,0 +1,126 @@
+//! Commands in a namespace: what they see, and how they end.
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use narrows_host::{Launch, Namespace, Process, Status, Stream};
+
+use super::{Test, clock};
+
+pub(super) const TESTS: &[Test] = &[
+    ("a_status_is_exact", a_status_is_exact),
+    ("a_command_is_inside", a_command_is_inside),
+    ("folder_and_variables", folder_and_variables),
+    ("what_cannot_start_is_named", what_cannot_start_is_named),
+    ("an_interrupt_reaches_all", an_interrupt_reaches_all),
+    ("an_init_takes_no_orders_from_inside", an_init_takes_no_orders_from_inside),
+    ("orphans_are_reaped", orphans_are_reaped),
+];
+
+pub(super) fn sh(script: &str) -> Launch {
+    Launch { argv: ["sh", "-c", script].map(Into::into).to_vec(), stdin: Stream::Null, ..Launch::default() }
+}
+
+/// The same, with what it writes.
+pub(super) fn piped(launch: Launch) -> (Launch, File) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let (reader, writer) = (std::os::fd::OwnedFd::from(reader), std::os::fd::OwnedFd::from(writer));
+    (Launch { stdout: Stream::File(writer.into()), ..launch }, reader.into())
+}
+
+/// Runs to its end: what it wrote and how it ended.
+fn run(namespace: &Namespace, launch: Launch) -> (String, Status) {
+    let (launch, mut reader) = piped(launch);
+    let mut process = Process::spawn(namespace, &launch).unwrap();
+    drop(launch);
+    let mut said = String::new();
+    reader.read_to_string(&mut said).unwrap();
+    (said, process.wait())
+}
+
+fn a_status_is_exact() {
+    let inside = Namespace::create().unwrap();
+    let status = |script: &str| run(&inside, sh(script)).1;
+    assert_eq!(status("true"), Status::Exited(0));
+    assert_eq!(status("exit 3"), Status::Exited(3));
+    // A code above 128 and the signal that a shell would show as the same.
+    assert_eq!(status("exit 137"), Status::Exited(137));
+    assert_eq!(status("kill -KILL $$"), Status::Signaled(9));
+    assert_eq!(status("kill -TERM $$").code(), 143);
+    let mut twice = Process::spawn(&inside, &sh("exit 4")).unwrap();
+    assert_eq!(
+        (twice.wait(), twice.wait(), twice.try_wait()),
+        (Status::Exited(4), Status::Exited(4), Some(Status::Exited(4)))
+    );
+    assert_eq!(twice.kill(), Status::Exited(4));
+}
+
+fn a_command_is_inside() {
+    let inside = Namespace::create().unwrap();
+    let (said, status) =
+        run(&inside, sh("readlink /proc/self/ns/net; echo $$ $PPID; cat /proc/1/comm; ls -l /proc/self/fd"));
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], format!("net:[{}]", inside.id().unwrap()));
+    assert_eq!(lines[1], "2 1");
+    // /proc is the namespace's own, where the system lets it be mounted: not where parts of it are hidden, and we are not root.
+    let hidden = fs::read_to_string("/proc/self/mounts").unwrap().lines().any(|mount| mount.contains(" /proc/"));
+    assert!(lines[2] == "narrows-init" || hidden, "{said}");
+    // No device, namespace or pidfd of ours.
+    let open = said
+        .lines()
+        .skip(3)
+        .filter(|line| ["tun", "net:", "pidfd", "anon_inode"].iter().any(|what| line.contains(what)));
+    assert_eq!(open.count(), 0, "{said}");
+    assert!(status.success());
+}
+
+fn folder_and_variables() {
+    let inside = Namespace::create().unwrap();
+    let launch = Launch {
+        env: vec![("NARROWS_PEER".into(), "192.0.2.1".into())],
+        cwd: Some(PathBuf::from("/usr")),
+        ..sh("pwd; echo $NARROWS_PEER; cat")
+    };
+    assert_eq!(run(&inside, launch).0, "/usr\n192.0.2.1\n");
+}
+
+fn what_cannot_start_is_named() {
+    let inside = Namespace::create().unwrap();
+    let said = |launch: &Launch| Process::spawn(&inside, launch).unwrap_err().to_string();
+    let of = |program: &str| Launch { argv: vec![program.into()], ..Launch::default() };
+    // Whoever may not look into a folder of PATH cannot tell, and is told so.
+    let missing = said(&of("no-such-program"));
+    assert!(missing.starts_with("there is no program `no-such-program`"), "{missing}");
+    assert_eq!(said(&of("/no/such/program")), "there is no program `/no/such/program`");
+    assert_eq!(said(&of("/etc")), "there is no program `/etc` that may be executed");
+    assert_eq!(said(&Launch::default()), "there is no command to start");
+    let nowhere = Launch { cwd: Some("/no/such/folder".into()), ..sh("true") };
+    assert_eq!(said(&nowhere), "there is no folder /no/such/folder to start in");
+}
+
+fn an_interrupt_reaches_all() {
+    let inside = Namespace::create().unwrap();
+    let (launch, mut reader) = piped(sh("trap 'exit 7' INT; echo ready; while :; do sleep 100; done"));
+    let mut process = Process::spawn(&inside, &launch).unwrap();
+    reader.read_exact(&mut [0; 6]).unwrap();
+    assert_eq!(process.wait_for(Duration::from_millis(100)), None);
+    let asked = clock::now();
+    process.interrupt();
+    // Not the shell alone: it would wait for the sleep first.
+    assert_eq!(process.wait(), Status::Exited(7));
+    assert!(asked.elapsed() < Duration::from_secs(5));
+}
+
+fn an_init_takes_no_orders_from_inside() {
+    let inside = Namespace::create().unwrap();
+    let all = "for s in HUP INT QUIT USR1 USR2 TERM TSTP STOP KILL; do kill -$s 1; done; sleep 0.1; exit 5";
+    assert_eq!(run(&inside, sh(all)).1, Status::Exited(5));
+}
+
+fn orphans_are_reaped() {
+    let inside = Namespace::create().unwrap();
+    let orphans =
+        "for i in 1 2 3; do sh -c 'sleep 0.05 &'; done; sleep 0.3; grep -l '^State:.Z' /proc/[0-9]*/status; exit 0";
+    assert_eq!(run(&inside, sh(orphans)), (String::new(), Status::Exited(0)));
+}
