@@ -1,14 +1,16 @@
 //! Scenarios run to their end, and what must hold of every result.
 use narrows_live::{LiveError, Options};
 use narrows_results::RunResult;
+use narrows_results::input::TraceFiles;
 use narrows_results::summary::{FlowSummary, HopSummary};
-use narrows_scenario::{NoTraces, Scenario};
+use narrows_scenario::Scenario;
 use narrows_world::Unwatched;
+use std::path::Path;
 
 /// A scenario of these hops and flows.
 pub(super) fn scenario(duration: &str, rest: &str) -> Scenario {
     let text = format!("name = \"worlds\"\nduration = \"{duration}\"\n{rest}");
-    Scenario::parse(&text, "worlds.toml", &NoTraces).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    Scenario::parse(&text, "worlds.toml", &TraceFiles(Path::new(""))).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// Runs it; what must hold of every result holds.
