@@ -8,6 +8,7 @@ use crate::clock::timed;
 use crate::{Options, median};
 use narrows_core::params::Unit;
 use narrows_core::queue::{Ctx, LinkHint, Next, Queue, QueueConfig};
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, DropReason, Ecn, FlowId, PacketId, PacketMeta, Pool, Rate, Rng, Span, Time};
 use serde::Serialize;
 

@@ -5,6 +5,7 @@ use crate::clock::timed;
 use crate::{Options, machine, median};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_results::RunResult;
 use narrows_scenario::transport::TcpParams;

@@ -5,6 +5,7 @@ use crate::flags::{MOST_SEED, whole};
 use crate::output::folder_name;
 use crate::world::World;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_core::registry::spelled;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::shorthand::{self, FlowGroup};
@@ -89,7 +90,7 @@ impl Compare {
         let optional = |flag: &str, text: &Option<String>| text.as_ref().map(|text| span(flag, text)).transpose();
         let queues = match &self.queues {
             Some(text) => shorthand::queues("--queues", text).map_err(Failure::usage)?,
-            None => QueueConfig::NAMES.iter().filter_map(|name| QueueConfig::named(name)).collect(),
+            None => QueueConfig::names().iter().filter_map(|name| QueueConfig::named(name)).collect(),
         };
         if let Some(twice) = (1..queues.len()).find(|&n| queues[..n].contains(&queues[n])) {
             return Err(Failure::usage(format!("--queues: \"{}\" is given twice", queues[twice])));

@@ -6,6 +6,7 @@ use narrows_core::detector::DetectorConfig;
 use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
+use narrows_core::registry::Registered;
 use narrows_scenario::{Traffic, Transport};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -2,6 +2,7 @@
 //! packets at the same times, however late it is woken. Figures and series are the same to the last bit.
 use narrows_core::packet::Dscp;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Ecn, FlowId, HostId, PacketId, PacketMeta, Rng, Span, Time};
 use narrows_live::path::{Delivery, Path, Sampling, Way, Witness};
 use narrows_live::plan::{Family, Plan};

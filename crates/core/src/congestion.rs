@@ -10,6 +10,7 @@ use crate::rng::Rng;
 use crate::time::{Span, Time};
 use alloc::boxed::Box;
 
+pub mod open;
 pub mod parts;
 
 pub use crate::hint::PathHint;
@@ -197,10 +198,8 @@ pub trait CongestionController: Sized {
     /// A packet was delivered or lost; comes before the acknowledgment's `on_ack` and `on_loss`. Only for [`Self::FATES`].
     fn on_fate(&mut self, _event: &Fate) {}
     /// Takes its window down to `numerator` / `denominator` of what it is, as for a congestion that somebody else saw; `false`:
-    /// it measures the path by itself, and cannot be told.
-    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
-        false
-    }
+    /// it measures the path by itself, and cannot be told. Tonopah then sends an eighth less for one round trip only.
+    fn cut(&mut self, numerator: u64, denominator: u64, now: Time) -> bool;
     /// The last congestion event was a mistake (Eifel, F-RTO, D-SACK): restore what it took.
     fn on_spurious(&mut self, _now: Time) {}
     /// The window has gone unused.
@@ -243,26 +242,47 @@ macro_rules! controllers {
     ($( $module:ident :: $Type:ident $($boxed:ident)?, $summary:literal; )*) => {
         $( pub mod $module; )*
 
-        /// Any registered controller, dispatched statically.
+        /// Any registered controller, dispatched statically; but for a user's own.
         // Thousands of flows each hold one: the large are in boxes. A tag in a byte of its own is quicker to read than one
         // hidden in a field.
         #[repr(u8)]
-        pub enum Controller { $( #[doc = $summary] $Type(held!($($boxed)? $module::$Type)), )* }
+        pub enum Controller {
+            $( #[doc = $summary] $Type(held!($($boxed)? $module::$Type)), )*
+            /// A user's own, dispatched through an object.
+            Custom(open::OpenController),
+        }
 
-        $crate::registry::choices! {
+        $crate::registry! {
             /// A choice of controller, with its parameters.
-            pub enum ControllerConfig of CongestionController { $( $module :: $Type, $summary; )* }
+            pub enum ControllerConfig for "controller" {
+                $( stringify!($module), $Type(<$module::$Type as CongestionController>::Params), $summary; )*
+            }
+            open open::Controllers;
+            with {
+                // One that divides what it sends has no place below another that does.
+                fn nests(&self) -> bool {
+                    !self.splits()
+                }
+            }
         }
 
         impl ControllerConfig {
+            /// The constants of the choice.
+            pub fn traits(&self) -> open::ControllerTraits {
+                match self {
+                    $( ControllerConfig::$Type(_) => open::ControllerTraits::of::<$module::$Type>(), )*
+                    ControllerConfig::Custom(custom) => custom.traits(),
+                }
+            }
+
             /// Does it send over two subflows?
-            pub const fn splits(&self) -> bool {
-                match self { $( ControllerConfig::$Type(_) => <$module::$Type as CongestionController>::SPLITS, )* }
+            pub fn splits(&self) -> bool {
+                self.traits().splits
             }
 
             /// Does it answer marks in proportion?
-            pub const fn is_scalable(&self) -> bool {
-                match self { $( ControllerConfig::$Type(_) => <$module::$Type as CongestionController>::SCALABLE, )* }
+            pub fn is_scalable(&self) -> bool {
+                self.traits().scalable
             }
 
             /// Makes the controller for a connection.
@@ -272,64 +292,93 @@ macro_rules! controllers {
                         let controller: $module::$Type = CongestionController::new(p, path, now, rng);
                         Controller::$Type(controller.into())
                     } )*
+                    ControllerConfig::Custom(custom) => Controller::Custom(custom.build((*path, now, rng))),
                 }
             }
+        }
+
+        /// The same expression for whichever controller it is.
+        macro_rules! each {
+            ($controller:expr, $c:ident => $call:expr) => {
+                match $controller {
+                    $( Controller::$Type($c) => $call, )*
+                    Controller::Custom($c) => $call,
+                }
+            };
         }
 
         impl Controller {
             /// See [`CongestionController::REDUCTION`].
             #[inline]
             pub const fn reduction(&self) -> Reduction {
-                match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::REDUCTION, )* }
+                match self {
+                    $( Controller::$Type(_) => <$module::$Type as CongestionController>::REDUCTION, )*
+                    Controller::Custom(c) => c.traits.reduction,
+                }
             }
 
             /// See [`CongestionController::SPLITS`].
             pub const fn splits(&self) -> bool {
-                match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::SPLITS, )* }
+                match self {
+                    $( Controller::$Type(_) => <$module::$Type as CongestionController>::SPLITS, )*
+                    Controller::Custom(c) => c.traits.splits,
+                }
             }
 
             /// See [`CongestionController::FATES`].
             #[inline]
             pub const fn wants_fates(&self) -> bool {
-                match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::FATES, )* }
+                match self {
+                    $( Controller::$Type(_) => <$module::$Type as CongestionController>::FATES, )*
+                    Controller::Custom(c) => c.traits.fates,
+                }
             }
 
             /// See [`CongestionController::RATES`].
             #[inline]
             pub const fn wants_rates(&self) -> bool {
-                match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::RATES, )* }
+                match self {
+                    $( Controller::$Type(_) => <$module::$Type as CongestionController>::RATES, )*
+                    Controller::Custom(c) => c.traits.rates,
+                }
             }
 
             /// See [`CongestionController::on_fate`].
             pub fn on_fate(&mut self, event: &Fate) {
-                match self { $( Controller::$Type(c) => c.on_fate(event), )* }
+                each!(self, c => c.on_fate(event))
             }
 
             /// See [`CongestionController::split`].
             pub fn split(&self) -> Split {
-                match self { $( Controller::$Type(c) => c.split(), )* }
+                each!(self, c => c.split())
             }
 
             /// See [`CongestionController::verdict`].
             pub fn verdict(&self) -> Option<Verdict> {
-                match self { $( Controller::$Type(c) => c.verdict(), )* }
+                each!(self, c => c.verdict())
             }
 
             /// See [`CongestionController::events`].
             pub fn events(&self) -> Option<Events> {
-                match self { $( Controller::$Type(c) => c.events(), )* }
+                each!(self, c => c.events())
             }
 
             /// See [`CongestionController::EVERY_SENT`].
             #[inline]
             const fn wants_every_sent(&self) -> bool {
-                match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::EVERY_SENT, )* }
+                match self {
+                    $( Controller::$Type(_) => <$module::$Type as CongestionController>::EVERY_SENT, )*
+                    Controller::Custom(c) => c.traits.every_sent,
+                }
             }
 
             /// See [`CongestionController::PACES`].
             #[inline]
             const fn paces(&self) -> bool {
-                match self { $( Controller::$Type(_) => <$module::$Type as CongestionController>::PACES, )* }
+                match self {
+                    $( Controller::$Type(_) => <$module::$Type as CongestionController>::PACES, )*
+                    Controller::Custom(c) => c.traits.paces,
+                }
             }
 
             /// See [`CongestionController::on_sent`].
@@ -343,56 +392,59 @@ macro_rules! controllers {
 
             #[inline(never)]
             fn tell_sent(&mut self, event: Sent) {
-                match self { $( Controller::$Type(c) => c.on_sent(&event), )* }
+                each!(self, c => c.on_sent(&event))
             }
 
             /// See [`CongestionController::on_ack`].
             #[inline]
             pub fn on_ack(&mut self, event: &Ack) {
-                match self { $( Controller::$Type(c) => on_ack::<$module::$Type>(c, event), )* }
+                match self {
+                    $( Controller::$Type(c) => on_ack::<$module::$Type>(c, event), )*
+                    Controller::Custom(c) => c.on_ack(event),
+                }
             }
 
             /// See [`CongestionController::on_loss`].
             pub fn on_loss(&mut self, event: &Loss) {
-                match self { $( Controller::$Type(c) => c.on_loss(event), )* }
+                each!(self, c => c.on_loss(event))
             }
 
             /// See [`CongestionController::cut`].
             pub fn cut(&mut self, numerator: u64, denominator: u64, now: Time) -> bool {
-                match self { $( Controller::$Type(c) => c.cut(numerator, denominator, now), )* }
+                each!(self, c => c.cut(numerator, denominator, now))
             }
 
             /// See [`CongestionController::on_spurious`].
             pub fn on_spurious(&mut self, now: Time) {
-                match self { $( Controller::$Type(c) => c.on_spurious(now), )* }
+                each!(self, c => c.on_spurious(now))
             }
 
             /// See [`CongestionController::on_underuse`].
             pub fn on_underuse(&mut self, event: &Underuse) {
-                match self { $( Controller::$Type(c) => c.on_underuse(event), )* }
+                each!(self, c => c.on_underuse(event))
             }
 
             /// See [`CongestionController::on_timer`].
             pub fn on_timer(&mut self, now: Time) {
-                match self { $( Controller::$Type(c) => c.on_timer(now), )* }
+                each!(self, c => c.on_timer(now))
             }
 
             /// See [`CongestionController::next_timer`].
             #[inline]
             pub fn next_timer(&self) -> Option<Time> {
-                match self { $( Controller::$Type(c) => c.next_timer(), )* }
+                each!(self, c => c.next_timer())
             }
 
             /// See [`CongestionController::plan`].
             #[inline]
             pub fn plan(&self) -> Plan {
-                match self { $( Controller::$Type(c) => c.plan(), )* }
+                each!(self, c => c.plan())
             }
 
             /// The plan's window alone, which is cheaper to ask for.
             #[inline]
             pub fn window(&self) -> Bytes {
-                match self { $( Controller::$Type(c) => c.plan().cwnd, )* }
+                each!(self, c => c.plan().cwnd)
             }
 
             /// The plan's pacing rate alone.
@@ -424,13 +476,15 @@ macro_rules! controllers {
         mod contract {
             $( mod $module {
                 use crate::congestion::$module::$Type;
-                use crate::contract::congestion::{check_offered, check_parameters, check_registered, check_run};
+                use crate::congestion::ControllerConfig;
+                use crate::contract::congestion::{check_offered, check_parameters, check_run, check_start};
+                use crate::registry::Registered;
                 use proptest::prelude::*;
 
                 #[test]
                 fn parameters() {
                     check_parameters::<$Type>().unwrap();
-                    check_registered(stringify!($module)).unwrap();
+                    check_start(&ControllerConfig::named(stringify!($module)).expect("registered")).unwrap();
                 }
 
                 #[test]

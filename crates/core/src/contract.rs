@@ -1,7 +1,101 @@
-//! The laws that every registered item keeps, as functions: core's own tests run them for each entry of a registry, and a
-//! crate that implements a discipline or a controller of its own can run them too (feature `contract`).
+//! The laws that every registered item keeps, as functions: core's own tests run them for each entry of a registry. A crate that
+//! implements a discipline, a controller or a detector of its own runs them in one line of a test, with the feature `contract`:
+//! `narrows_core::contract::check_queue::<MyQueue>().unwrap()`.
+use crate::congestion::{CongestionController, ControllerConfig};
+use crate::detector::FairQueuingDetector;
+use crate::queue::{QueueConfig, QueueDiscipline};
+use crate::rng::Rng;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
 pub mod adversaries;
 mod bottleneck;
 pub mod congestion;
 pub mod detector;
 pub mod queue;
+
+/// Random lives that each check plays; always the same ones.
+const SCRIPTS: u32 = 256;
+/// Bytes of each.
+const LENGTH: usize = 600;
+
+/// All laws of queue disciplines, for one that need not be registered. The error says which law is broken, with the shortest
+/// script found that breaks it.
+pub fn check_queue<Q>() -> Result<(), String>
+where
+    Q: QueueDiscipline<Params: Send + Sync> + Send + 'static,
+{
+    let config = QueueConfig::custom::<Q>("checked", "");
+    queue::check_parameters(&config)?;
+    adversaries::check_adversaries(&config)?;
+    queue::check_service(&config)?;
+    on_scripts(|script| queue::check_run_with(&config, script))?;
+    on_scripts(|script| queue::check_run(&config, script))
+}
+
+/// All laws of congestion controllers, for one that need not be registered.
+pub fn check_controller<C>() -> Result<(), String>
+where
+    C: CongestionController<Params: Send + Sync> + Send + 'static,
+{
+    congestion::check_parameters::<C>()?;
+    congestion::check_start(&ControllerConfig::custom::<C>("checked", ""))?;
+    congestion::check_offered::<C>()?;
+    on_scripts(congestion::check_run::<C>)
+}
+
+/// All laws of detectors of fair queuing, for one that need not be registered.
+pub fn check_detector<D: FairQueuingDetector>() -> Result<(), String> {
+    detector::check_parameters::<D>()?;
+    on_scripts(detector::check_run::<D>)
+}
+
+/// Plays random scripts; of one that breaks a law, all that it does not need is left out.
+fn on_scripts(check: impl Fn(&[u8]) -> Result<(), String>) -> Result<(), String> {
+    let mut rng = Rng::stream(1, "contract.scripts");
+    for _ in 0..SCRIPTS {
+        let mut script: Vec<u8> = (0..LENGTH).map(|_| (rng.next_u32() >> 24) as u8).collect();
+        let Err(mut law) = check(&script) else { continue };
+        let mut part = script.len();
+        while part > 0 {
+            let mut from = 0;
+            while from < script.len() {
+                let kept = |(n, &byte): (usize, &u8)| (n < from || n >= from + part).then_some(byte);
+                let less: Vec<u8> = script.iter().enumerate().filter_map(kept).collect();
+                match check(&less) {
+                    Err(found) => (script, law) = (less, found),
+                    Ok(()) => from += part,
+                }
+            }
+            part /= 2;
+        }
+        return Err(format!("{law}; the script is {script:?}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::new_reno::NewReno;
+    use crate::detector::rtt_gap::RttGap;
+    use crate::queue::fifo::Fifo;
+
+    #[test]
+    fn lawful_ones_pass() {
+        check_queue::<Fifo>().unwrap();
+        check_controller::<NewReno>().unwrap();
+        check_detector::<RttGap>().unwrap();
+    }
+
+    #[test]
+    fn a_broken_law_is_shown_by_what_it_takes() {
+        let law =
+            on_scripts(
+                |script| if script.iter().filter(|&&b| b > 200).count() > 2 { Err("three".into()) } else { Ok(()) },
+            );
+        let law = law.unwrap_err();
+        assert!(law.starts_with("three; the script is [") && law.matches(',').count() == 2, "{law}");
+    }
+}

@@ -11,6 +11,7 @@ use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::Time;
 
+pub mod open;
 pub mod parts;
 
 /// What a detector holds of the bottleneck.
@@ -103,13 +104,20 @@ macro_rules! detectors {
     ($( $module:ident :: $Type:ident, $summary:literal; )*) => {
         $( pub mod $module; )*
 
-        /// Any registered detector, dispatched statically.
+        /// Any registered detector, dispatched statically; but for a user's own.
         #[allow(clippy::large_enum_variant)]
-        pub enum Detector { $( #[doc = $summary] $Type($module::$Type), )* }
+        pub enum Detector {
+            $( #[doc = $summary] $Type($module::$Type), )*
+            /// A user's own, dispatched through an object.
+            Custom(alloc::boxed::Box<dyn open::DynDetector>),
+        }
 
-        $crate::registry::choices! {
+        $crate::registry! {
             /// A choice of detector, with its parameters.
-            pub enum DetectorConfig of FairQueuingDetector { $( $module :: $Type, $summary; )* }
+            pub enum DetectorConfig for "detector" {
+                $( stringify!($module), $Type(<$module::$Type as FairQueuingDetector>::Params), $summary; )*
+            }
+            open open::Detectors;
         }
 
         impl DetectorConfig {
@@ -117,59 +125,70 @@ macro_rules! detectors {
             pub fn build(&self, path: &PathHint, now: Time, rng: Rng) -> Detector {
                 match self {
                     $( DetectorConfig::$Type(p) => Detector::$Type(FairQueuingDetector::new(p, path, now, rng)), )*
+                    DetectorConfig::Custom(custom) => Detector::Custom(custom.build((*path, now, rng))),
                 }
             }
+        }
+
+        /// The same expression for whichever detector it is.
+        macro_rules! each {
+            ($detector:expr, $d:ident => $call:expr) => {
+                match $detector {
+                    $( Detector::$Type($d) => $call, )*
+                    Detector::Custom($d) => $call,
+                }
+            };
         }
 
         impl Detector {
             /// See [`FairQueuingDetector::on_sent`].
             pub fn on_sent(&mut self, event: &Sent) {
-                match self { $( Detector::$Type(d) => d.on_sent(event), )* }
+                each!(self, d => d.on_sent(event))
             }
 
             /// See [`FairQueuingDetector::on_fate`].
             pub fn on_fate(&mut self, event: &Fate) {
-                match self { $( Detector::$Type(d) => d.on_fate(event), )* }
+                each!(self, d => d.on_fate(event))
             }
 
             /// See [`FairQueuingDetector::on_timer`].
             pub fn on_timer(&mut self, now: Time) {
-                match self { $( Detector::$Type(d) => d.on_timer(now), )* }
+                each!(self, d => d.on_timer(now))
             }
 
             /// See [`FairQueuingDetector::next_timer`].
             pub fn next_timer(&self) -> Option<Time> {
-                match self { $( Detector::$Type(d) => d.next_timer(), )* }
+                each!(self, d => d.next_timer())
             }
 
             /// See [`FairQueuingDetector::on_control`].
             pub fn on_control(&mut self, event: Control, now: Time) -> bool {
-                match self { $( Detector::$Type(d) => d.on_control(event, now), )* }
+                each!(self, d => d.on_control(event, now))
             }
 
             /// See [`FairQueuingDetector::split`].
             pub fn split(&self) -> Split {
-                match self { $( Detector::$Type(d) => d.split(), )* }
+                each!(self, d => d.split())
             }
 
             /// See [`FairQueuingDetector::drives`].
             pub fn drives(&self) -> Option<Rate> {
-                match self { $( Detector::$Type(d) => d.drives(), )* }
+                each!(self, d => d.drives())
             }
 
             /// See [`FairQueuingDetector::inflight_limit`].
             pub fn inflight_limit(&self) -> Option<Bytes> {
-                match self { $( Detector::$Type(d) => d.inflight_limit(), )* }
+                each!(self, d => d.inflight_limit())
             }
 
             /// See [`FairQueuingDetector::measured`].
             pub fn measured(&self) -> Option<Rate> {
-                match self { $( Detector::$Type(d) => d.measured(), )* }
+                each!(self, d => d.measured())
             }
 
             /// See [`FairQueuingDetector::verdict`].
             pub fn verdict(&self) -> Verdict {
-                match self { $( Detector::$Type(d) => d.verdict(), )* }
+                each!(self, d => d.verdict())
             }
         }
 

@@ -16,6 +16,7 @@ pub mod congestion;
 pub mod contract;
 pub mod detector;
 pub mod drop_reason;
+pub mod extensions;
 pub mod hint;
 pub mod link;
 pub mod packet;

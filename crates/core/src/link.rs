@@ -426,6 +426,7 @@ mod tests {
     use crate::packet::PacketMeta;
     use crate::pool::Pool;
     use crate::queue::{LinkHint, QueueConfig};
+    use crate::registry::Registered;
     use crate::{DropReason, Rng};
     use std::vec;
 

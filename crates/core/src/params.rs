@@ -111,7 +111,7 @@ pub trait Params: Clone + Default + PartialEq + core::fmt::Debug {
 /// A type that a parameter can have.
 pub trait ParamValue: Clone + PartialEq {
     /// Its kind.
-    const UNIT: Unit;
+    fn unit() -> Unit;
     /// From text; `None` when it is no such value.
     fn parse(text: &str) -> Option<Self>;
     /// Back to text.
@@ -175,7 +175,7 @@ macro_rules! params {
                 $(
                     specs.push($crate::params::ParamSpec {
                         name: stringify!($field),
-                        unit: <$Type as $crate::params::ParamValue>::UNIT,
+                        unit: <$Type as $crate::params::ParamValue>::unit(),
                         default: $crate::params::ParamValue::show(&({ let value: $Type = $default; value })),
                         allowed: $crate::params::private::allowed::<$Type>(
                             None $(.or(Some(($lo, $hi))))?
@@ -240,7 +240,9 @@ macro_rules! choice {
         pub enum $Name { $( $(#[$vmeta])* $Variant, )* }
 
         impl $crate::params::ParamValue for $Name {
-            const UNIT: $crate::params::Unit = $crate::params::Unit::Choice(&[$($word),*]);
+            fn unit() -> $crate::params::Unit {
+        $crate::params::Unit::Choice(&[$($word),*])
+    }
             fn parse(text: &str) -> Option<Self> {
                 match text { $( $word => Some($Name::$Variant), )* _ => None }
             }

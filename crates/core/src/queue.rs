@@ -11,6 +11,7 @@ use crate::rng::Rng;
 use crate::time::{Span, Time};
 use alloc::vec::Vec;
 
+pub mod open;
 pub mod parts;
 
 pub use crate::hint::LinkHint;
@@ -133,85 +134,97 @@ macro_rules! queues {
     ($( $module:ident :: $Type:ident, $summary:literal; )*) => {
         $( pub mod $module; )*
 
-        /// Any registered discipline, dispatched statically.
+        /// Any registered discipline, dispatched statically; but for a user's own.
         // A link holds one and calls it twice per packet: a box would cost a cache miss, the spare bytes cost nothing.
         // The tag has a byte of its own: one hidden in a discipline's field takes three instructions more to read.
         #[allow(clippy::large_enum_variant)]
         #[repr(u8)]
-        pub enum Queue { $( #[doc = $summary] $Type($module::$Type), )* }
+        pub enum Queue {
+            $( #[doc = $summary] $Type($module::$Type), )*
+            /// A user's own, dispatched through an object.
+            Custom(alloc::boxed::Box<dyn open::DynQueue>),
+        }
 
-        $crate::registry::choices! {
+        $crate::registry! {
             /// A choice of discipline, with its parameters.
-            pub enum QueueConfig of QueueDiscipline { $( $module :: $Type, $summary; )* }
+            pub enum QueueConfig for "queue" {
+                $( stringify!($module), $Type(<$module::$Type as QueueDiscipline>::Params), $summary; )*
+            }
+            open open::Queues;
         }
 
         impl QueueConfig {
-            /// See [`QueueDiscipline::ISOLATES`].
-            pub const fn isolates(&self) -> bool {
-                match self { $( QueueConfig::$Type(_) => <$module::$Type as QueueDiscipline>::ISOLATES, )* }
-            }
-
-            /// See [`QueueDiscipline::SPLITS_BY_ECN`].
-            #[cfg(any(test, doc, feature = "contract"))]
-            pub(crate) const fn splits_by_ecn(&self) -> bool {
-                match self { $( QueueConfig::$Type(_) => <$module::$Type as QueueDiscipline>::SPLITS_BY_ECN, )* }
-            }
-
-            /// See [`QueueDiscipline::MAY_BE_ZERO`].
-            #[cfg(any(test, doc, feature = "contract"))]
-            pub(crate) const fn may_be_zero(&self) -> &'static [&'static str] {
-                match self { $( QueueConfig::$Type(_) => <$module::$Type as QueueDiscipline>::MAY_BE_ZERO, )* }
-            }
-
-            /// See [`QueueDiscipline::shapes_to`].
-            pub fn shapes_to(&self) -> Option<Rate> {
-                match self { $( QueueConfig::$Type(p) => <$module::$Type as QueueDiscipline>::shapes_to(p), )* }
+            /// What follows from the choice alone.
+            pub fn traits(&self) -> open::QueueTraits {
+                match self {
+                    $( QueueConfig::$Type(p) => open::QueueTraits::of::<$module::$Type>(p), )*
+                    QueueConfig::Custom(custom) => custom.traits(),
+                }
             }
 
             /// Makes the discipline for a link.
             pub fn build(&self, link: &LinkHint, rng: Rng) -> Queue {
-                match self { $( QueueConfig::$Type(p) => Queue::$Type(QueueDiscipline::new(p, link, rng)), )* }
+                match self {
+                    $( QueueConfig::$Type(p) => Queue::$Type(QueueDiscipline::new(p, link, rng)), )*
+                    QueueConfig::Custom(custom) => Queue::Custom(custom.build((*link, rng))),
+                }
             }
+        }
+
+        /// The same expression for whichever discipline it is.
+        macro_rules! each {
+            ($queue:expr, $q:ident => $call:expr) => {
+                match $queue {
+                    $( Queue::$Type($q) => $call, )*
+                    Queue::Custom($q) => $call,
+                }
+            };
         }
 
         impl Queue {
             /// See [`QueueDiscipline::enqueue`].
             #[inline]
             pub fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
-                match self { $( Queue::$Type(q) => enqueue(q, id, cx), )* }
+                match self {
+                    $( Queue::$Type(q) => enqueue(q, id, cx), )*
+                    Queue::Custom(q) => q.enqueue(id, cx),
+                }
             }
 
             /// See [`QueueDiscipline::dequeue`].
             #[inline]
             pub fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-                match self { $( Queue::$Type(q) => dequeue(q, cx), )* }
+                match self {
+                    $( Queue::$Type(q) => dequeue(q, cx), )*
+                    Queue::Custom(q) => q.dequeue(cx),
+                }
             }
 
             /// See [`QueueDiscipline::next_timer`].
             #[inline]
             pub fn next_timer(&self) -> Option<Time> {
-                match self { $( Queue::$Type(q) => q.next_timer(), )* }
+                each!(self, q => q.next_timer())
             }
 
             /// See [`QueueDiscipline::on_timer`].
             pub fn on_timer(&mut self, cx: &mut Ctx<'_>) {
-                match self { $( Queue::$Type(q) => q.on_timer(cx), )* }
+                each!(self, q => q.on_timer(cx))
             }
 
             /// See [`QueueDiscipline::on_rate`].
             pub fn on_rate(&mut self, rate: Rate, cx: &mut Ctx<'_>) {
-                match self { $( Queue::$Type(q) => q.on_rate(rate, cx), )* }
+                each!(self, q => q.on_rate(rate, cx))
             }
 
             /// See [`QueueDiscipline::backlog`].
             #[inline]
             pub fn backlog(&self) -> Backlog {
-                match self { $( Queue::$Type(q) => q.backlog(), )* }
+                each!(self, q => q.backlog())
             }
 
             /// See [`QueueDiscipline::observe`].
             pub fn observe(&self, out: &mut dyn Observer) {
-                match self { $( Queue::$Type(q) => q.observe(out), )* }
+                each!(self, q => q.observe(out))
             }
         }
 
@@ -222,6 +235,7 @@ macro_rules! queues {
                 use crate::contract::adversaries::check_adversaries;
                 use crate::contract::queue::{check_parameters, check_run, check_run_with, check_service};
                 use crate::queue::QueueConfig;
+                use crate::registry::Registered;
                 use proptest::prelude::*;
 
                 fn default() -> QueueConfig {

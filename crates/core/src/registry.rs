@@ -1,11 +1,14 @@
-//! What the registries of disciplines, controllers and detectors have in common: the choice of an entry, with its parameters,
-//! as text sees it. What an entry does is each registry's own.
+//! What all registries have in common: the choice of an entry, with its parameters, as text sees it ([`Registered`]). What an
+//! entry does is each registry's own. A registry is declared by [`registry!`](crate::registry!); some are open to entries of a
+//! user's own ([`open`]).
 //!
 //! Names are read in any letter case, with `-` for `_`, and as `tc` and kernels spell them ([`ALIASES`]). They are written in
 //! one way only, the registry's.
-use crate::params::ParamSpec;
+use crate::params::{ParamError, ParamSpec, Params, write_changed};
 use alloc::string::String;
 use alloc::vec::Vec;
+
+pub mod open;
 
 /// A registered item, described.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,69 +57,151 @@ pub fn elsewhere(name: &str) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(known, _)| *known == plain).map(|(_, text)| *text)
 }
 
-/// Declares the choice of an entry: an enum with each one's parameters, the name table, and forwarding to the parameters.
-macro_rules! choices {
+/// A choice from a registry: one of its entries, with that one's parameters. Implemented by [`registry!`](crate::registry!).
+pub trait Registered: Clone + PartialEq + core::fmt::Debug + core::fmt::Display {
+    /// The key of scenario files that holds such a choice: `queue`.
+    const WHAT: &'static str;
+    /// The names of the entries that Narrows brings, in the registry's order.
+    const NAMES: &'static [&'static str];
+    /// All names; in an open registry also those that a program has added.
+    fn names() -> &'static [&'static str] {
+        Self::NAMES
+    }
+    /// Every entry, described.
+    fn entries() -> Vec<Entry>;
+    /// The entry called `name`, here or [elsewhere](ALIASES), with default parameters.
+    fn named(name: &str) -> Option<Self>;
+    /// Its name.
+    fn name(&self) -> &'static str;
+    /// Its parameters.
+    fn params(&self) -> &dyn DynParams;
+    /// Its parameters, to change.
+    fn params_mut(&mut self) -> &mut dyn DynParams;
+    /// May it stand inside another entry, as one of that one's parameters?
+    fn nests(&self) -> bool {
+        true
+    }
+    /// Its parameters, described.
+    fn specs(&self) -> Vec<ParamSpec> {
+        self.params().specs()
+    }
+    /// Sets a parameter from text.
+    fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
+        self.params_mut().set(name, text)
+    }
+    /// A parameter as text.
+    fn get(&self, name: &str) -> Option<String> {
+        self.params().get(name)
+    }
+    /// Checks the parameters.
+    fn validate(&self) -> Result<(), ParamError> {
+        self.params().validate()
+    }
+    /// Writes it as on the command line: `fifo:limit=100p`, parameters at their defaults left out.
+    fn write(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())?;
+        write_changed(f, &self.specs(), |name| self.get(name))
+    }
+}
+
+/// [`Params`] as an object.
+pub trait DynParams {
+    /// See [`Params::specs`].
+    fn specs(&self) -> Vec<ParamSpec>;
+    /// See [`Params::set`].
+    fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError>;
+    /// See [`Params::get`].
+    fn get(&self, name: &str) -> Option<String>;
+    /// See [`Params::validate`].
+    fn validate(&self) -> Result<(), ParamError>;
+}
+
+impl<P: Params> DynParams for P {
+    fn specs(&self) -> Vec<ParamSpec> {
+        <P as Params>::specs()
+    }
+    fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
+        Params::set(self, name, text)
+    }
+    fn get(&self, name: &str) -> Option<String> {
+        Params::get(self, name)
+    }
+    fn validate(&self) -> Result<(), ParamError> {
+        Params::validate(self)
+    }
+}
+
+/// Declares a registry: the enum of its entries, each with its parameters, and [`Registered`] for it. `open Family;` adds a
+/// variant for [entries of a user's own](open); functions in `with { … }` replace the trait's defaults.
+#[macro_export]
+macro_rules! registry {
     (
         $(#[$meta:meta])*
-        pub enum $Config:ident of $Trait:ident { $( $module:ident :: $Type:ident, $summary:literal; )* }
+        pub enum $Config:ident for $what:literal { $( $name:expr, $Variant:ident($Params:ty), $summary:literal; )* }
+        $(open $Family:ty;)?
+        $(with { $($function:item)* })?
     ) => {
         $(#[$meta])*
         #[derive(Clone, PartialEq, Debug)]
-        pub enum $Config { $( #[doc = $summary] $Type(<$module::$Type as $Trait>::Params), )* }
+        pub enum $Config {
+            $( #[doc = $summary] $Variant($Params), )*
+            $( /// An entry of a user's own: slower, because it is called through an object.
+            Custom($crate::registry::open::Custom<$Family>), )?
+        }
 
-        impl $Config {
-            /// The registered names, in the registry's order.
-            pub const NAMES: &'static [&'static str] = &[$( stringify!($module) ),*];
+        impl $crate::registry::Registered for $Config {
+            const WHAT: &'static str = $what;
+            const NAMES: &'static [&'static str] = &[$( $name ),*];
 
-            /// Every entry, described.
-            pub fn entries() -> alloc::vec::Vec<$crate::registry::Entry> {
-                alloc::vec![$( $crate::registry::Entry {
-                    name: stringify!($module),
+            $( fn names() -> &'static [&'static str] {
+                <$Family as $crate::registry::open::Open>::table().names().unwrap_or(Self::NAMES)
+            } )?
+
+            fn entries() -> $crate::params::private::Vec<$crate::registry::Entry> {
+                #[allow(unused_mut)]
+                let mut entries = $crate::params::private::Vec::from([$( $crate::registry::Entry {
+                    name: $name,
                     summary: $summary,
-                    params: <<$module::$Type as $Trait>::Params as $crate::params::Params>::specs(),
-                } ),*]
+                    params: <$Params as $crate::params::Params>::specs(),
+                } ),*]);
+                $( entries.extend(<$Family as $crate::registry::open::Open>::table().described()); )?
+                entries
             }
 
-            /// The entry called `name`, here or [elsewhere](crate::registry::ALIASES), with default parameters.
-            pub fn named(name: &str) -> Option<$Config> {
-                match &*$crate::registry::spelled(name) { $( stringify!($module) => Some($Config::$Type(Default::default())), )* _ => None }
+            fn named(name: &str) -> Option<$Config> {
+                let name = $crate::registry::spelled(name);
+                $( if name == $name { return Some($Config::$Variant(Default::default())); } )*
+                None $( .or_else(|| <$Family as $crate::registry::open::Open>::table().named(&name).map($Config::Custom)) )?
             }
 
-            /// Its name.
-            pub const fn name(&self) -> &'static str {
-                match self { $( $Config::$Type(_) => stringify!($module), )* }
-            }
-
-            /// Sets a parameter from text.
-            pub fn set(&mut self, name: &str, text: &str) -> Result<(), $crate::params::ParamError> {
-                match self { $( $Config::$Type(p) => $crate::params::Params::set(p, name, text), )* }
-            }
-
-            /// A parameter as text.
-            pub fn get(&self, name: &str) -> Option<alloc::string::String> {
-                match self { $( $Config::$Type(p) => $crate::params::Params::get(p, name), )* }
-            }
-
-            /// Its parameters, described.
-            pub fn specs(&self) -> alloc::vec::Vec<$crate::params::ParamSpec> {
+            fn name(&self) -> &'static str {
                 match self {
-                    $( $Config::$Type(_) => <<$module::$Type as $Trait>::Params as $crate::params::Params>::specs(), )*
+                    $( $Config::$Variant(_) => $name, )*
+                    $( $Config::Custom(custom) => $crate::registry::open::Custom::<$Family>::name(custom), )?
                 }
             }
 
-            /// Checks the parameters.
-            pub fn validate(&self) -> Result<(), $crate::params::ParamError> {
-                match self { $( $Config::$Type(p) => $crate::params::Params::validate(p), )* }
+            fn params(&self) -> &dyn $crate::registry::DynParams {
+                match self {
+                    $( $Config::$Variant(params) => params, )*
+                    $( $Config::Custom(custom) => $crate::registry::open::Custom::<$Family>::params(custom), )?
+                }
             }
+
+            fn params_mut(&mut self) -> &mut dyn $crate::registry::DynParams {
+                match self {
+                    $( $Config::$Variant(params) => params, )*
+                    $( $Config::Custom(custom) => $crate::registry::open::Custom::<$Family>::params_mut(custom), )?
+                }
+            }
+
+            $($($function)*)?
         }
 
         impl core::fmt::Display for $Config {
-            /// As on the command line: `fifo:limit=100p`, parameters at their defaults left out.
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.write_str(self.name())?;
-                $crate::params::write_changed(f, &self.specs(), |name| self.get(name))
+                $crate::registry::Registered::write(self, f)
             }
         }
     };
 }
-pub(crate) use choices;

@@ -2,6 +2,7 @@
 //! language (`vectors/codel_ramp.py` says how). Every packet's verdict must be the same, and the dequeue at which it falls:
 //! the integer law differs from the floating-point one by less than any decision in these patterns hangs on.
 use narrows_core::queue::{Ctx, LinkHint, Next, Queue, QueueConfig};
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, PacketMeta, Pool, Rate, Rng, Span, Time};
 use std::collections::BTreeMap;
 

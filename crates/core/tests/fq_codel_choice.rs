@@ -2,6 +2,7 @@
 //! (`vectors/fq_codel_choice.py` says how, and where Linux's reading is taken). Every dequeue must deliver the recorded
 //! packet, and every overflow drop the recorded ones.
 use narrows_core::queue::{Ctx, LinkHint, Next, Queue, QueueConfig};
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, FlowId, PacketMeta, Pool, Rate, Rng, Span, Time};
 
 fn build(limit: &str, quantum: &str, batch: &str, queues: &str) -> Queue {

@@ -2,6 +2,7 @@
 //! never less while packets wait.
 use narrows_core::link::{Link, Poll, Service};
 use narrows_core::queue::{Ctx, LinkHint, QueueConfig};
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, DropReason, PacketId, PacketMeta, Pool, Rate, Rng, Span, Time};
 use proptest::prelude::*;
 

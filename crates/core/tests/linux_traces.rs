@@ -8,6 +8,7 @@ mod common;
 
 use common::Path;
 use narrows_core::congestion::{ControllerConfig, LossKind};
+use narrows_core::registry::Registered;
 use narrows_core::{Span, Time};
 
 /// 1500 bytes at 50 Mbit/s.

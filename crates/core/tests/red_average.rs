@@ -1,6 +1,7 @@
 //! RED's average queue against a second working of it (`vectors/red_average.py` says how): after every arrival, over idle
 //! times from a packet's to a second's, and what is dropped because the average has reached `max`.
 use narrows_core::queue::{Ctx, LinkHint, Next, Observer, QueueConfig};
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, FlowId, PacketMeta, Pool, Rate, Rng, Span, Time};
 
 /// Keeps the average.

@@ -8,6 +8,7 @@
 //!   quarters of a second. A connection that only carries commands, or a look-up of a name, is none.
 use crate::summary::{Fairness, FlowSummary};
 use narrows_core::Time;
+use narrows_core::registry::Registered;
 use narrows_scenario::{Flow, Scenario, Start, Traffic};
 use std::collections::{HashMap, HashSet};
 

@@ -3,13 +3,13 @@ use crate::command::CommandLine;
 use crate::dscp;
 use crate::error::ScenarioError;
 use crate::keys::{DELAYS, FlowKeys, HopKeys, INTERVALS, Loss, RATES, RTTS, RecordKeys, TopKeys};
-use crate::kind::Kind;
 use crate::limits::{FLOWS, HOPS, HOSTS, POINTS, RETURN_PATHS, STEPS};
 use crate::model::{DelaySpec, Flow, Hop, RateSpec, Release, Rtt, Scenario, Start};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::{ParamError, ParamValue, Params};
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span, Time};
 use std::collections::{HashMap, HashSet};
 
@@ -107,7 +107,7 @@ fn ranged(error: ParamError) -> Wrong {
 }
 
 /// A parameter's error under the key that holds the kind.
-fn inner<K: Kind>(kind: &K) -> Result<(), Wrong> {
+fn inner<K: Registered>(kind: &K) -> Result<(), Wrong> {
     kind.validate().map_err(|error| {
         let (_, message) = ranged(error);
         (K::WHAT.to_owned(), format!("{} \"{}\": {message}", K::WHAT, kind.name()))

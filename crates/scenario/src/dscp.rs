@@ -43,7 +43,9 @@ pub(crate) fn named(name: &str) -> Option<Dscp> {
 pub(crate) struct Number(pub(crate) Dscp);
 
 impl ParamValue for Number {
-    const UNIT: Unit = Unit::Count;
+    fn unit() -> Unit {
+        Unit::Count
+    }
     fn parse(text: &str) -> Option<Number> {
         text.trim().parse().ok().filter(|&code| code < 64).map(|code| Number(Dscp(code)))
     }

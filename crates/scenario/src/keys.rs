@@ -47,7 +47,9 @@ pub(crate) const MOST_SEED: u64 = i64::MAX as u64;
 pub(crate) struct Loss(pub(crate) f64);
 
 impl ParamValue for Loss {
-    const UNIT: Unit = Unit::Number;
+    fn unit() -> Unit {
+        Unit::Number
+    }
     fn parse(text: &str) -> Option<Loss> {
         f64::parse(text).filter(|p| (0.0..1.0).contains(p)).map(Loss)
     }
@@ -64,7 +66,9 @@ impl ParamValue for Loss {
 pub(crate) struct Seed(pub(crate) u64);
 
 impl ParamValue for Seed {
-    const UNIT: Unit = Unit::Count;
+    fn unit() -> Unit {
+        Unit::Count
+    }
     fn parse(text: &str) -> Option<Seed> {
         text.trim().parse().ok().map(Seed)
     }

@@ -9,7 +9,6 @@ pub mod command;
 mod dscp;
 mod error;
 mod keys;
-mod kind;
 pub mod limits;
 pub mod model;
 mod parse;

@@ -5,13 +5,12 @@
 //! between values, and ranges of values with units, the program checks; they stand in the descriptions.
 use crate::dscp;
 use crate::keys::{DELAYS, FlowKeys, HopKeys, INTERVALS, RATES, RTTS, RecordKeys, TopKeys};
-use crate::kind::Kind;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::{ParamSpec, Params, Unit, WORDS};
 use narrows_core::queue::QueueConfig;
-use narrows_core::registry::{ALIASES, Entry};
+use narrows_core::registry::{ALIASES, Entry, Registered};
 use serde_json::{Map, Value, json};
 
 /// The schema.
@@ -115,7 +114,7 @@ fn rate() -> Value {
 }
 
 /// A kind by name, or a table with its parameters.
-fn kind<K: Kind>(doc: &str) -> Value {
+fn kind<K: Registered>(doc: &str) -> Value {
     let entries = K::entries();
     let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
     // Names are offered in one spelling and taken in those of tc and kernels, too.
@@ -125,7 +124,7 @@ fn kind<K: Kind>(doc: &str) -> Value {
     described(doc, json!({ "anyOf": forms }))
 }
 
-fn entry<K: Kind>(entry: &Entry) -> Value {
+fn entry<K: Registered>(entry: &Entry) -> Value {
     let takes = |spec: &ParamSpec, word: &str| K::named(entry.name).is_some_and(|mut k| k.set(spec.name, word).is_ok());
     let words = |spec: &ParamSpec| WORDS.into_iter().filter(|word| takes(spec, word)).collect::<Vec<_>>();
     let param = |spec: &ParamSpec| (spec.name.into(), param(spec, &words(spec)));

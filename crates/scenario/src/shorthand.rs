@@ -3,7 +3,6 @@
 //! Commas separate both items and their parameters: a piece that begins with `word=` continues the item before it. Every
 //! function takes the flag that the text belongs to, for its messages.
 use crate::error::ScenarioError;
-use crate::kind::Kind;
 use crate::model::{Ends, Flow, RateSpec, Rtt, Start};
 use crate::parse::{default_controller, default_transport};
 use crate::suggest::{hint, name_hint, unit_hint};
@@ -13,6 +12,7 @@ use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::{ParamSpec, ParamValue, Unit, split_number};
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span, Time};
 
 /// Flows of one kind, as `--flows` names them.
@@ -70,7 +70,7 @@ pub fn queues(flag: &str, text: &str) -> Result<Vec<QueueConfig>, ScenarioError>
         checked(flag, &queue)?;
         Ok(queue)
     };
-    pieces(flag, text, QueueConfig::NAMES)?.iter().map(queue).collect()
+    pieces(flag, text, QueueConfig::names())?.iter().map(queue).collect()
 }
 
 /// `3xcubic,1xnew_reno,cbr:rate=5mbit` → groups of flows.
@@ -78,7 +78,7 @@ pub fn queues(flag: &str, text: &str) -> Result<Vec<QueueConfig>, ScenarioError>
 /// A name is a controller's, for bulk TCP, or a kind of traffic, carried by what it needs (CUBIC over TCP unless
 /// `controller=` or `transport=` says otherwise). Parameters are those of the traffic, the controller and the transport.
 pub fn flows(flag: &str, text: &str) -> Result<Vec<FlowGroup>, ScenarioError> {
-    let names: Vec<&str> = ControllerConfig::NAMES.iter().chain(Traffic::NAMES).copied().collect();
+    let names: Vec<&str> = ControllerConfig::names().iter().chain(Traffic::NAMES).copied().collect();
     let mut groups: Vec<FlowGroup> = Vec::new();
     for piece in pieces(flag, text, &names)? {
         let mut group = group(flag, &piece, &names)?;
@@ -125,7 +125,7 @@ pub fn span(flag: &str, text: &str) -> Result<Span, ScenarioError> {
 /// Any value with a unit.
 pub fn value<T: ParamValue>(flag: &str, text: &str) -> Result<T, ScenarioError> {
     T::parse(text).ok_or_else(|| {
-        let hint = unit_hint(text, T::UNIT);
+        let hint = unit_hint(text, T::unit());
         ScenarioError::new(flag, format!("cannot be {text:?}; allowed: {}{hint}", T::allowed()))
     })
 }
@@ -258,7 +258,7 @@ fn group(flag: &str, piece: &Piece<'_>, names: &[&str]) -> Result<FlowGroup, Sce
     Ok(FlowGroup { name: narrows_core::registry::spelled(name), count, controller, traffic, transport })
 }
 
-fn known<K: Kind>(flag: &str, name: &str) -> Result<K, ScenarioError> {
+fn known<K: Registered>(flag: &str, name: &str) -> Result<K, ScenarioError> {
     K::named(name).ok_or_else(|| {
         let names = K::names();
         let hint = name_hint(name, names.iter().copied());
@@ -266,7 +266,7 @@ fn known<K: Kind>(flag: &str, name: &str) -> Result<K, ScenarioError> {
     })
 }
 
-fn checked<K: Kind>(flag: &str, kind: &K) -> Result<(), ScenarioError> {
+fn checked<K: Registered>(flag: &str, kind: &K) -> Result<(), ScenarioError> {
     kind.validate().map_err(|error| ScenarioError::new(flag, format!("{} \"{}\": {error}", K::WHAT, kind.name())))
 }
 
@@ -277,7 +277,7 @@ trait Holder {
     fn put(&mut self, name: &str, text: &str) -> Result<(), narrows_core::params::ParamError>;
 }
 
-impl<K: Kind> Holder for K {
+impl<K: Registered> Holder for K {
     fn title(&self) -> String {
         format!("{} \"{}\"", K::WHAT, self.name())
     }

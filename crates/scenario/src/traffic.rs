@@ -1,7 +1,5 @@
 //! What a flow's application sends. Each kind has parameters of its own; `size`s are payload bytes.
-use crate::kind::kinds;
 use narrows_core::params;
-use narrows_core::params::Params;
 use narrows_core::{Bytes, Rate, Span};
 
 params! {
@@ -75,9 +73,9 @@ params! {
     }
 }
 
-kinds! {
+narrows_core::registry! {
     /// What a flow's application sends.
-    pub enum Traffic {
+    pub enum Traffic for "traffic" {
         "bulk", Bulk(Bulk), "As much as the transport takes, from start to stop (TCP, QUIC).";
         "finite", Finite(Finite), "One transfer of a given size; its completion time is recorded (TCP, QUIC).";
         "cbr", Cbr(Cbr), "Equal packets at a constant rate (UDP).";

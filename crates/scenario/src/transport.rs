@@ -1,7 +1,6 @@
 //! How a flow's data are carried: TCP as Linux has it, QUIC as its RFCs have it, or bare UDP.
-use crate::kind::kinds;
 use narrows_core::params;
-use narrows_core::params::{Packets, Params};
+use narrows_core::params::Packets;
 use narrows_core::{Bytes, Span};
 
 params! {
@@ -88,9 +87,9 @@ narrows_core::choice! {
     }
 }
 
-kinds! {
+narrows_core::registry! {
     /// How a flow's data are carried.
-    pub enum Transport {
+    pub enum Transport for "transport" {
         "tcp", Tcp(TcpParams), "Reliable, congestion controlled, with Linux's loss recovery.";
         "quic", Quic(QuicParams), "Reliable, congestion controlled, with RFC 9002's loss recovery; one subflow or two.";
         "udp", Udp(UdpParams), "Datagrams at the application's rate.";

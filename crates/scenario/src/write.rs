@@ -1,11 +1,11 @@
 //! A scenario as run: every parameter written, defaults too, so that the file means the same under later defaults.
 use crate::check::show;
 use crate::keys::{FlowKeys, HopKeys, RecordKeys, TopKeys};
-use crate::kind::Kind;
 use crate::model::{Flow, Hop, RateSpec, Rtt, Scenario, Start};
 use crate::parse::default_transport;
 use narrows_core::Time;
 use narrows_core::params::{ParamSpec, ParamValue, Params, Unit, WORDS};
+use narrows_core::registry::Registered;
 use std::fmt::Write;
 
 impl Scenario {
@@ -110,7 +110,7 @@ fn in_steps<T: ParamValue>(key: &str, steps: &[(Time, T)]) -> String {
     }
 }
 
-fn kind<K: Kind>(kind: &K) -> String {
+fn kind<K: Registered>(kind: &K) -> String {
     let name = quoted(kind.name());
     let specs = kind.specs();
     if specs.is_empty() {

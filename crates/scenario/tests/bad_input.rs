@@ -1,6 +1,7 @@
 //! Every way to get a scenario wrong, and the one message that it gives: place, line, what is allowed.
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_scenario::{NoTraces, Scenario, Traces};
 
 /// A scenario with nothing wrong; each case replaces one piece of it.

@@ -2,6 +2,7 @@
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Dscp, Rate, Span, Time};
 use narrows_scenario::command::Fill;
 use narrows_scenario::model::Release;

@@ -1,5 +1,6 @@
 //! The schema accepts what the parser accepts, and refuses what is wrong within one value.
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_scenario::{NoTraces, Scenario, Traffic, schema};
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
 //! The short forms of the command line, and what they say when they are wrong.
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span};
 use narrows_scenario::{Traffic, shorthand};
 

@@ -193,7 +193,7 @@ fn config(group: &model::Flow) -> ControllerConfig {
 fn fair(scenario: &Scenario, way: &[usize]) -> Box<[(Time, bool)]> {
     let changes = |(place, &hop): (usize, &usize)| -> Vec<(Time, usize, Rate)> {
         let model::Hop { rate, queue, .. } = &scenario.hops[hop];
-        let least = |rate: Rate| queue.shapes_to().map_or(rate, |shaped| rate.min(shaped));
+        let least = |rate: Rate| queue.traits().shapes_to.map_or(rate, |shaped| rate.min(shaped));
         match rate {
             RateSpec::Schedule(steps) => steps.iter().map(|&(at, rate)| (at, place, least(rate))).collect(),
             trace @ RateSpec::Trace { .. } => vec![(Time::ZERO, place, least(trace.initial()))],
@@ -212,7 +212,7 @@ fn fair(scenario: &Scenario, way: &[usize]) -> Box<[(Time, bool)]> {
             rates.insert((rate, place));
         }
         let &(_, narrowest) = rates.first()?;
-        Some((changes[0].0, scenario.hops[way[narrowest]].queue.isolates()))
+        Some((changes[0].0, scenario.hops[way[narrowest]].queue.traits().isolates))
     };
     changes.chunk_by(|a, b| a.0 == b.0).filter_map(of_time).collect()
 }

@@ -6,6 +6,7 @@ use crate::host::Flow;
 use narrows_core::link::OPPORTUNITY;
 use narrows_core::params::{Limit, ParamValue as _};
 use narrows_core::queue::LinkHint;
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, params::Bound};
 use narrows_scenario::{Hop, RateSpec, Scenario};
 
@@ -47,7 +48,7 @@ impl Memory {
         let tracked = flows.min(u64::from(scenario.record.flows));
         let samples = scenario.duration.as_ns() / scenario.record.spacing(scenario.duration).as_ns().max(1) + 1;
         let isolating =
-            scenario.hops.iter().filter(|hop| scenario.record.gauges && hop.queue.isolates()).count() as u64;
+            scenario.hops.iter().filter(|hop| scenario.record.gauges && hop.queue.traits().isolates).count() as u64;
         let curves = tracked * (FLOW_SERIES + GAUGES_PER_FLOW * isolating) + hops * HOP_SERIES;
         let series = samples.saturating_mul(curves).saturating_mul(POINT);
         let flow = size_of::<Flow>() as u64 + FLOW;

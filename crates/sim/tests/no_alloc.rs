@@ -4,6 +4,7 @@
 //! done for each packet. What remains is the growth of tables to their peak, which a longer run may push a little.
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::transport::{QuicParams, TcpParams};
 use narrows_scenario::{

@@ -3,6 +3,7 @@ use crate::claims::Claim;
 use crate::draws::Draw;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_report::chart::Kind;
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -13,6 +13,7 @@ use crate::term::{self, Paint};
 use crate::world::World;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span};
 use narrows_results::RunResult;
 use narrows_results::summary::FlowSummary;

@@ -3,6 +3,7 @@ use crate::support::{Place, json, same_files, text, without_cost};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
+use narrows_core::registry::Registered;
 use narrows_scenario::Traffic;
 use std::fs;
 use std::process::Stdio;

@@ -166,6 +166,9 @@ impl CongestionController for Allegro {
     }
 
     #[inline]
+    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+        false
+    }
     fn plan(&self) -> Plan {
         self.trials.plan()
     }

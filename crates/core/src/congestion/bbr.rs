@@ -547,6 +547,9 @@ impl CongestionController for Bbr {
     }
 
     #[inline]
+    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+        false
+    }
     fn plan(&self) -> Plan {
         Plan {
             cwnd: self.mss * self.cwnd,

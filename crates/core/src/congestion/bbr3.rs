@@ -423,6 +423,9 @@ impl CongestionController for Bbr3 {
     }
 
     #[inline]
+    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+        false
+    }
     fn plan(&self) -> Plan {
         Plan {
             cwnd: self.mss * self.cwnd,

@@ -269,6 +269,10 @@ impl CongestionController for Copa {
         }
     }
 
+    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+        false
+    }
+
     fn plan(&self) -> Plan {
         let cwnd = Bytes((self.cwnd * self.mss.0 as f64) as u64).max(self.mss);
         let rtt = self.rtts.as_ref().map(|rtts| Span::ns(rtts.standing.get())).or(self.hint);

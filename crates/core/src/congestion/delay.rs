@@ -166,6 +166,10 @@ impl CongestionController for Delay {
         }
     }
 
+    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+        false
+    }
+
     fn plan(&self) -> Plan {
         let rate = self.rate.map(|bps| Rate::bit(bps as u64));
         // The rate governs; twice what it has in flight is for when the RTT rises or acknowledgments cease.

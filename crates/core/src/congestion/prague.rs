@@ -183,6 +183,10 @@ impl CongestionController for Prague {
         self.window.decay(event);
     }
 
+    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+        false
+    }
+
     fn plan(&self) -> Plan {
         let plan = self.window.plan();
         let doubling = plan.ssthresh.is_none_or(|ssthresh| plan.cwnd.0 < ssthresh.0 / 2);

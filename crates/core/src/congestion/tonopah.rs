@@ -44,6 +44,7 @@ mod tests {
     use super::*;
     use crate::congestion::parts::testing::{MSS, ack, path};
     use crate::congestion::{ControllerConfig, LossKind};
+    use crate::registry::Registered;
 
     /// The window after 4000 packets acknowledged in congestion avoidance, from 50 on, with this smoothed RTT.
     fn grown(on: &str, growth: Option<Span>, srtt: Span) -> u64 {

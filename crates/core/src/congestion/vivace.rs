@@ -159,6 +159,9 @@ impl CongestionController for Vivace {
     }
 
     #[inline]
+    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+        false
+    }
     fn plan(&self) -> Plan {
         self.trials.plan()
     }

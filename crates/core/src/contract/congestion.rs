@@ -23,6 +23,7 @@ use crate::congestion::{
     RateSample, Reduction, Sent, Underuse,
 };
 use crate::params::{ParamError, ParamSpec, Params, Unit};
+use crate::registry::Registered;
 use crate::{Bytes, Rate, Rng, Span, Time};
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -86,10 +87,10 @@ pub(super) fn check_params<P: Params>() -> Result<(), String> {
     ensure(params.set("no such thing", "1").is_err(), || "an unknown name is taken".into())
 }
 
-/// The registry's entry of this name makes a controller that starts with its path's initial window, unless it measures first.
-pub fn check_registered(name: &str) -> Result<(), String> {
-    let config = ControllerConfig::named(name).ok_or_else(|| format!("{name} is not registered"))?;
-    ensure(config.name() == name && config.to_string() == name, || format!("{name} is shown as {config}"))?;
+/// What this choice makes starts with its path's initial window, unless it measures first.
+pub fn check_start(config: &ControllerConfig) -> Result<(), String> {
+    let name = config.name();
+    ensure(config.to_string() == name, || format!("{name} is shown as {config}"))?;
     config.validate().map_err(|e| e.to_string())?;
     let path = path(0);
     let plan = config.build(&path, Time::ZERO, Rng::stream(1, name)).plan();
@@ -578,6 +579,10 @@ mod tests {
             self.timer
         }
 
+        fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+            false
+        }
+
         fn plan(&self) -> Plan {
             Plan {
                 cwnd: MSS * if self.sin == 12 { 0 } else { self.cwnd },
@@ -616,6 +621,9 @@ mod tests {
             }
             fn on_ack(&mut self, _: &Ack) {}
             fn on_loss(&mut self, _: &Loss) {}
+            fn cut(&mut self, _: u64, _: u64, _: Time) -> bool {
+                false
+            }
             fn plan(&self) -> Plan {
                 Plan { cwnd: MSS, ssthresh: None, pacing: None, burst: MSS }
             }

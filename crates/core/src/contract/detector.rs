@@ -11,6 +11,7 @@
 use super::congestion::{check_params, ensure};
 use crate::congestion::{Fate, Flight, Outcome, PathHint, Sent};
 use crate::detector::{DetectorConfig, FairQueuingDetector, Finding};
+use crate::registry::Registered;
 use crate::{Bytes, Rate, Rng, Span, Time};
 use alloc::format;
 use alloc::string::String;

@@ -20,6 +20,7 @@ use crate::params::{Bound, Limit, ParamError, ParamSpec, ParamValue, Unit};
 use crate::pool::{PacketId, Pool};
 use crate::queue::parts::flow_table::mix;
 use crate::queue::{Backlog, Ctx, LinkHint, Next, Observer, Queue, QueueConfig};
+use crate::registry::Registered;
 use crate::{Bytes, Rate, Rng, Span, Time};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -67,7 +68,7 @@ pub fn check_parameters(default: &QueueConfig) -> Result<(), String> {
         ensure(shown == spec.default, || format!("`{}` is {shown}, its default {}", spec.name, spec.default))?;
         config.set(spec.name, &shown).map_err(say)?;
         ensure(config == *default, || format!("`{}` does not survive {shown}", spec.name))?;
-        for absurd in absurdities(&spec, default.may_be_zero()) {
+        for absurd in absurdities(&spec, default.traits().may_be_zero) {
             // Some values are refused alone, others for what they mean to another parameter.
             let refused = config.set(spec.name, absurd).is_err() || config.validate().is_err();
             ensure(refused, || format!("`{}` takes {absurd:?}", spec.name))?;
@@ -223,7 +224,7 @@ impl Ledger {
             limit: parameter("limit").and_then(|text| Limit::parse(&text)).map(|limit| limit.resolve(&link)),
             memory_limit: parameter("memory_limit").and_then(|text| Bytes::parse(&text)),
             queued: Vec::new(),
-            splits_by_ecn: config.splits_by_ecn(),
+            splits_by_ecn: config.traits().splits_by_ecn,
             last: vec![None; FLOWS as usize],
             offered: 0,
             offered_bytes: Bytes::ZERO,

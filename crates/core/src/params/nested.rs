@@ -1,8 +1,7 @@
 //! Parameters that name an entry of a registry, with parameters of its own: `"cubic"`, `"cubic:hystart=false"`,
 //! `"share:cut=0.56;intervals=8"`.
-use super::{ParamError, ParamSpec, ParamValue, Unit};
-use crate::congestion::ControllerConfig;
-use crate::detector::DetectorConfig;
+use super::{ParamError, ParamValue, Unit};
+use crate::registry::Registered;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -19,62 +18,10 @@ impl<T> Nested<T> {
     }
 }
 
-/// A registry whose entries can be named in a parameter.
-pub trait Registered: Clone + PartialEq + ToString {
-    /// All names.
-    const NAMES: &'static [&'static str];
-    /// The entry called `name`, with default parameters.
-    fn named(name: &str) -> Option<Self>;
-    /// Sets a parameter from text.
-    fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError>;
-    /// Checks the parameters.
-    fn validate(&self) -> Result<(), ParamError>;
-    /// Its parameters, described.
-    fn specs(&self) -> Vec<ParamSpec>;
-    /// May it stand inside another entry?
-    fn nests(&self) -> bool {
-        true
-    }
-}
-
-impl Registered for ControllerConfig {
-    const NAMES: &'static [&'static str] = ControllerConfig::NAMES;
-    fn named(name: &str) -> Option<Self> {
-        ControllerConfig::named(name)
-    }
-    fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
-        self.set(name, text)
-    }
-    fn validate(&self) -> Result<(), ParamError> {
-        self.validate()
-    }
-    fn specs(&self) -> Vec<ParamSpec> {
-        self.specs()
-    }
-    /// One that divides what it sends has no place below another that does.
-    fn nests(&self) -> bool {
-        !self.splits()
-    }
-}
-
-impl Registered for DetectorConfig {
-    const NAMES: &'static [&'static str] = DetectorConfig::NAMES;
-    fn named(name: &str) -> Option<Self> {
-        DetectorConfig::named(name)
-    }
-    fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
-        self.set(name, text)
-    }
-    fn validate(&self) -> Result<(), ParamError> {
-        self.validate()
-    }
-    fn specs(&self) -> Vec<ParamSpec> {
-        self.specs()
-    }
-}
-
 impl<T: Registered> ParamValue for Nested<T> {
-    const UNIT: Unit = Unit::Kind(T::NAMES);
+    fn unit() -> Unit {
+        Unit::Kind(T::names())
+    }
 
     fn parse(text: &str) -> Option<Nested<T>> {
         read(text)?.ok().map(Nested::new)
@@ -86,7 +33,7 @@ impl<T: Registered> ParamValue for Nested<T> {
 
     fn allowed() -> String {
         let nests = |name: &&&str| T::named(name).is_some_and(|config| config.nests());
-        let names: Vec<&str> = T::NAMES.iter().filter(nests).copied().collect();
+        let names: Vec<&str> = T::names().iter().filter(nests).copied().collect();
         format!("{}; with parameters: \"NAME:KEY=VALUE;KEY=VALUE\"", names.join(" | "))
     }
 
@@ -123,6 +70,8 @@ fn read<T: Registered>(text: &str) -> Option<Result<T, String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::ControllerConfig;
+    use crate::detector::DetectorConfig;
 
     #[test]
     fn entries_survive_being_written() {

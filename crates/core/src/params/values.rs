@@ -123,7 +123,9 @@ pub(super) const BYTES_UNITS: &[(&str, u64)] = &[
 ];
 
 impl ParamValue for Span {
-    const UNIT: Unit = Unit::Span;
+    fn unit() -> Unit {
+        Unit::Span
+    }
     fn parse(text: &str) -> Option<Span> {
         scaled(text, SPAN_UNITS).map(Span::ns)
     }
@@ -143,7 +145,9 @@ const MAX_OPTIONAL: Span = Span::s(3600);
 
 /// A time that can be switched off: `"off"` or `"1ms"`.
 impl ParamValue for Option<Span> {
-    const UNIT: Unit = Unit::Span;
+    fn unit() -> Unit {
+        Unit::Span
+    }
     fn parse(text: &str) -> Option<Option<Span>> {
         match text.trim() {
             "off" => Some(None),
@@ -160,7 +164,9 @@ impl ParamValue for Option<Span> {
 
 /// A number that can be switched off: `"off"` or `4`.
 impl ParamValue for Option<u32> {
-    const UNIT: Unit = Unit::Count;
+    fn unit() -> Unit {
+        Unit::Count
+    }
     fn parse(text: &str) -> Option<Option<u32>> {
         match text.trim() {
             "off" => Some(None),
@@ -176,7 +182,9 @@ impl ParamValue for Option<u32> {
 }
 
 impl ParamValue for Rate {
-    const UNIT: Unit = Unit::Rate;
+    fn unit() -> Unit {
+        Unit::Rate
+    }
     fn parse(text: &str) -> Option<Rate> {
         scaled(text, RATE_UNITS).map(Rate::bit)
     }
@@ -189,7 +197,9 @@ impl ParamValue for Rate {
 }
 
 impl ParamValue for Bytes {
-    const UNIT: Unit = Unit::Bytes;
+    fn unit() -> Unit {
+        Unit::Bytes
+    }
     fn parse(text: &str) -> Option<Bytes> {
         scaled(text, BYTES_UNITS).map(Bytes)
     }
@@ -222,7 +232,9 @@ impl<T: Copy> Auto<T> {
 
 /// Of a value whose zero makes no sense.
 impl<T: ParamValue + Default + PartialEq> ParamValue for Auto<T> {
-    const UNIT: Unit = T::UNIT;
+    fn unit() -> Unit {
+        T::unit()
+    }
     fn parse(text: &str) -> Option<Auto<T>> {
         match text.trim() {
             "auto" => Some(Auto::Auto),
@@ -241,7 +253,9 @@ impl<T: ParamValue + Default + PartialEq> ParamValue for Auto<T> {
 }
 
 impl ParamValue for Limit {
-    const UNIT: Unit = Unit::Limit;
+    fn unit() -> Unit {
+        Unit::Limit
+    }
     fn parse(text: &str) -> Option<Limit> {
         let (number, unit) = split_number(text)?;
         match unit {
@@ -267,7 +281,9 @@ impl ParamValue for Limit {
 pub struct Packets(pub u32);
 
 impl ParamValue for Packets {
-    const UNIT: Unit = Unit::Packets;
+    fn unit() -> Unit {
+        Unit::Packets
+    }
     fn parse(text: &str) -> Option<Packets> {
         let text = text.trim();
         u32::parse(text.strip_suffix('p').unwrap_or(text)).map(Packets)
@@ -281,7 +297,9 @@ impl ParamValue for Packets {
 }
 
 impl ParamValue for u32 {
-    const UNIT: Unit = Unit::Count;
+    fn unit() -> Unit {
+        Unit::Count
+    }
     fn parse(text: &str) -> Option<u32> {
         text.trim().parse().ok()
     }
@@ -294,7 +312,9 @@ impl ParamValue for u32 {
 }
 
 impl ParamValue for f64 {
-    const UNIT: Unit = Unit::Number;
+    fn unit() -> Unit {
+        Unit::Number
+    }
     fn parse(text: &str) -> Option<f64> {
         text.trim().parse().ok().filter(|x: &f64| x.is_finite())
     }
@@ -307,7 +327,9 @@ impl ParamValue for f64 {
 }
 
 impl ParamValue for bool {
-    const UNIT: Unit = Unit::Switch;
+    fn unit() -> Unit {
+        Unit::Switch
+    }
     fn parse(text: &str) -> Option<bool> {
         text.trim().parse().ok()
     }

@@ -110,6 +110,7 @@ impl QueueDiscipline for Cobalt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::Registered;
     use crate::{PacketMeta, Pool, Time};
     use std::vec::Vec;
 

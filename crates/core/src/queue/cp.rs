@@ -133,6 +133,7 @@ impl QueueDiscipline for Cp {
 mod tests {
     use super::*;
     use crate::queue::{Queue, QueueConfig};
+    use crate::registry::Registered;
     use crate::{Ecn, PacketMeta, Pool, Rng, Span};
     use proptest::prelude::*;
     use std::vec::Vec;

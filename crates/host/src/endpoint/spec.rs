@@ -3,6 +3,7 @@ use crate::HostError;
 use crate::MAX_FLOWS;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::Params;
+use narrows_core::registry::Registered;
 use narrows_core::{Dscp, Ecn, Span, Time};
 use narrows_scenario::transport::{Ports, TcpParams, UdpEcn};
 use narrows_scenario::{RateSpec, Scenario, Transport, model};

@@ -2,6 +2,7 @@
 use crate::harness::{Arrival, Driven, Log, MTU, arrivals, hop, scenario, way};
 use narrows_core::link::{Link, Offered, Poll};
 use narrows_core::queue::{Ctx, QueueConfig};
+use narrows_core::registry::Registered;
 use narrows_core::{DropReason, Ecn, PacketId, Pool, Rng, Span, Time};
 use narrows_scenario::Scenario;
 use narrows_world::build;

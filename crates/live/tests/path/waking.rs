@@ -1,6 +1,7 @@
 //! Waking late changes nothing.
 use crate::harness::{Arrival, Driven, Log, arrivals, hop, scenario, way};
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Rng, Span, Time};
 use narrows_live::path::Way;
 use narrows_results::summary::HopSummary;

@@ -1,5 +1,6 @@
 //! What was run, in a few words.
 use crate::comparison::{Comparison, Group};
+use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span};
 use narrows_scenario::{Hop, RateSpec, Rtt, Scenario};
 

@@ -10,6 +10,7 @@ use crate::suggest::hint;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Span, Time};
 use std::collections::HashMap;
 

@@ -7,6 +7,7 @@ use crate::model::{DelaySpec, Hop, RateSpec};
 use crate::trace::{self, Traces};
 use narrows_core::params::ParamValue;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span, Time};
 
 const RATE_FORMS: &str =
@@ -18,7 +19,7 @@ pub(super) fn read(section: &Section<'_>, traces: &dyn Traces) -> Result<Hop, Sc
     section.only(keys::HOP)?;
     let name = section.need("name", check::NAMES)?.string(check::NAMES)?.to_owned();
     let rate = rate(&section.need("rate", RATE_FORMS)?, traces)?;
-    let queue = section.need("queue", &QueueConfig::NAMES.join(", "))?.kind::<QueueConfig>()?;
+    let queue = section.need("queue", &QueueConfig::names().join(", "))?.kind::<QueueConfig>()?;
     let mut plain = HopKeys::default();
     section.fill(&mut plain)?;
     let delay = section.item("delay").map_or(Ok(DelaySpec::constant(Span::ZERO)), |item| delay(&item))?;

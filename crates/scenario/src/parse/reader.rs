@@ -1,8 +1,8 @@
 //! Tables and values that know where they stand, and the messages that every section shares.
 use crate::error::ScenarioError;
-use crate::kind::Kind;
 use crate::suggest::{hint, name_hint, unit_hint};
 use narrows_core::params::{ParamError, ParamSpec, ParamValue, Params, Unit, WORDS};
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span};
 use std::ops::Range;
 use toml::Spanned;
@@ -173,8 +173,8 @@ impl<'a> Item<'a> {
     /// The value as a number or a text with a unit.
     pub(super) fn value<T: ParamValue>(&self) -> Result<T, ScenarioError> {
         let allowed = || T::allowed();
-        let text = self.text(T::UNIT).ok_or_else(|| self.refuse(&allowed(), ""))?;
-        T::parse(&text).ok_or_else(|| self.refuse(&allowed(), &unit_hint(&text, T::UNIT)))
+        let text = self.text(T::unit()).ok_or_else(|| self.refuse(&allowed(), ""))?;
+        T::parse(&text).ok_or_else(|| self.refuse(&allowed(), &unit_hint(&text, T::unit())))
     }
 
     /// Hands the value, as text, to a parameter.
@@ -198,7 +198,7 @@ impl<'a> Item<'a> {
     }
 
     /// Reads `"name"` or `{ kind = "name", parameter = value, … }`.
-    pub(super) fn kind<K: Kind>(&self) -> Result<K, ScenarioError> {
+    pub(super) fn kind<K: Registered>(&self) -> Result<K, ScenarioError> {
         let names = K::names();
         let allowed = || format!("{}, or {{ kind = \"...\" }} with parameters", names.join(", "));
         let named = |item: &Item<'_>, name: &str| {

@@ -1,5 +1,6 @@
 use super::*;
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Rng, Span, Time};
 use narrows_scenario::transport::QuicParams;
 

@@ -5,6 +5,7 @@ use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::{ParamSpec, Unit, WORDS};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
+use narrows_core::registry::Registered;
 use narrows_core::{Rng, Time};
 use narrows_scenario::{NoTraces, Scenario, Traffic, Transport};
 use narrows_sim::Watch;

@@ -2,6 +2,7 @@
 use crate::harness::{expect, flow, hop, run_text, series, values};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_results::RunResult;
 use narrows_results::summary::Verdicts;
 use std::fmt::Write;

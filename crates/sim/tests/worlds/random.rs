@@ -2,6 +2,7 @@
 use crate::harness::{parse, run};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_results::RunResult;
 use proptest::prelude::*;
 use std::fmt::Write;

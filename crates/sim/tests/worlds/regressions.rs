@@ -1,5 +1,6 @@
 //! Faults that were found once.
 use crate::harness::{hop, parse, run_text};
+use narrows_core::registry::Registered;
 
 #[test]
 fn regression_packets_of_the_first_instant_are_offered() {

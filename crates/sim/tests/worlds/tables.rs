@@ -3,6 +3,7 @@
 use crate::harness::{expect, flow, hop, parse, run, series, values};
 use narrows_core::Span;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_results::RunResult;
 use narrows_scenario::{RateSpec, Scenario};
 use std::fmt::Write;

@@ -234,7 +234,7 @@ impl HopRecord {
 /// What a hop could have carried between two instants: its link, or its queue where that shapes to less.
 pub fn capacity(hop: &Hop, from: Time, to: Time) -> Bytes {
     let bits_ns = |rate: Rate, start: Time, end: Time| u128::from(rate.as_bps()) * u128::from(end.since(start).as_ns());
-    let shaped = hop.queue.shapes_to().unwrap_or(Rate::bit(u64::MAX));
+    let shaped = hop.queue.traits().shapes_to.unwrap_or(Rate::bit(u64::MAX));
     match &hop.rate {
         RateSpec::Schedule(steps) => {
             let ends = steps.iter().skip(1).map(|&(at, _)| at).chain([to]);

@@ -2,6 +2,7 @@
 use super::PROCESSING;
 use super::truth::{Beside, Setting};
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Span, Time};
 use narrows_scenario::traffic::Thin;
 use narrows_scenario::transport::{TcpParams, UdpParams};

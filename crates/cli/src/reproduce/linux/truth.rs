@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::reproduce::measured::{Row, table};
 use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 
 const TRUTH: &str = include_str!("../../../../../experiments/linux/truth.csv");
 const UNSEEN: &str = include_str!("../../../../../experiments/linux/unseen/truth.csv");

@@ -3,6 +3,7 @@ use crate::failure::Failure;
 use crate::reproduce::measured::{Row, table};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span};
 use narrows_scenario::shorthand;
 

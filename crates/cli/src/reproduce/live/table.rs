@@ -4,6 +4,7 @@ use super::{Comparison, DISTURBED, Figure, Outcome};
 use crate::reproduce::measured::signed;
 use crate::term::Paint;
 use narrows_core::Span;
+use narrows_core::registry::Registered;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

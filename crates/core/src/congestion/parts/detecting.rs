@@ -328,6 +328,9 @@ macro_rules! detecting {
             fn next_timer(&self) -> Option<Time> {
                 self.0.next_timer()
             }
+            fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+                false
+            }
             fn plan(&self) -> Plan {
                 self.0.plan()
             }

@@ -2,6 +2,7 @@
 use super::*;
 use crate::queue::parts::flow_table::mix;
 use crate::queue::{Queue, QueueConfig};
+use crate::registry::Registered;
 use crate::{PacketMeta, Pool, Rng};
 use proptest::prelude::*;
 use std::vec::Vec;

@@ -2,6 +2,7 @@
 use crate::tcp::recovery::{State, Timer};
 use crate::tcp::{AckSegment, Outgoing, Sender};
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::registry::Registered;
 use narrows_core::{Rng, Span, Time};
 use narrows_scenario::transport::TcpParams;
 

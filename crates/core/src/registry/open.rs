@@ -1,0 +1,150 @@
+//! Entries of a user's own in a registry: a type of theirs behind an object, with its own parameters.
+//!
+//! A program adds them before it does anything else, by [`Extensions`](crate::extensions::Extensions), once for good: the
+//! tables are static, so that names in scenario files mean the same everywhere and from every thread. What is called through
+//! an object costs more than an entry of the enum; the book's page "Your own" says how much.
+use super::{DynParams, Entry, Registered};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use once_cell::race::OnceBox;
+
+/// What a registry's own entries are made from, and into what.
+pub trait Open: Sized + 'static {
+    /// What the constructor takes.
+    type Args;
+    /// What it makes.
+    type Built;
+    /// The constants of the entry's type, and what follows from its parameters alone.
+    type Traits;
+    /// Where the entries are that the program has added.
+    fn table() -> &'static Table<Self>;
+}
+
+/// A type of a user's own with its parameters: it can make one.
+pub trait Blueprint<F: Open>: Send + Sync {
+    /// The parameters.
+    fn params(&self) -> &dyn DynParams;
+    /// The parameters, to change.
+    fn params_mut(&mut self) -> &mut dyn DynParams;
+    /// Its constants.
+    fn traits(&self) -> F::Traits;
+    /// Makes one.
+    fn build(&self, args: F::Args) -> F::Built;
+    /// Another one with the same parameters.
+    fn copy(&self) -> Box<dyn Blueprint<F>>;
+}
+
+/// The parameters of a user's own type `T`.
+pub(crate) struct Of<T, P> {
+    pub(crate) params: P,
+    pub(crate) of: core::marker::PhantomData<fn() -> T>,
+}
+
+impl<T, P: Default> Default for Of<T, P> {
+    fn default() -> Of<T, P> {
+        Of { params: P::default(), of: core::marker::PhantomData }
+    }
+}
+
+/// A choice of an entry of a user's own, with its parameters.
+pub struct Custom<F: Open> {
+    name: &'static str,
+    summary: &'static str,
+    blueprint: Box<dyn Blueprint<F>>,
+}
+
+impl<F: Open> Custom<F> {
+    pub(crate) fn new(name: &'static str, summary: &'static str, blueprint: impl Blueprint<F> + 'static) -> Custom<F> {
+        Custom { name, summary, blueprint: Box::new(blueprint) }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its parameters.
+    pub fn params(&self) -> &dyn DynParams {
+        self.blueprint.params()
+    }
+
+    /// Its parameters, to change.
+    pub fn params_mut(&mut self) -> &mut dyn DynParams {
+        self.blueprint.params_mut()
+    }
+
+    /// The constants of its type.
+    pub fn traits(&self) -> F::Traits {
+        self.blueprint.traits()
+    }
+
+    /// Makes one.
+    pub fn build(&self, args: F::Args) -> F::Built {
+        self.blueprint.build(args)
+    }
+}
+
+impl<F: Open> Clone for Custom<F> {
+    fn clone(&self) -> Custom<F> {
+        Custom { blueprint: self.blueprint.copy(), ..*self }
+    }
+}
+
+/// The same name, and the same text for every parameter.
+impl<F: Open> PartialEq for Custom<F> {
+    fn eq(&self, other: &Custom<F>) -> bool {
+        let (one, two) = (self.params(), other.params());
+        self.name == other.name && one.specs().iter().all(|spec| one.get(spec.name) == two.get(spec.name))
+    }
+}
+
+impl<F: Open> core::fmt::Debug for Custom<F> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let mut shown = f.debug_struct(self.name);
+        for spec in self.params().specs() {
+            shown.field(spec.name, &self.params().get(spec.name));
+        }
+        shown.finish()
+    }
+}
+
+/// The entries that a program has added to a registry; set once.
+pub struct Table<F: Open>(OnceBox<Added<F>>);
+
+struct Added<F: Open> {
+    entries: Vec<Custom<F>>,
+    /// The registry's own names, and then these.
+    names: Vec<&'static str>,
+}
+
+impl<F: Open> Table<F> {
+    pub(crate) const fn new() -> Table<F> {
+        Table(OnceBox::new())
+    }
+
+    /// Adds entries to the registry `R`; `false` when that has been done before.
+    pub(crate) fn install<R: Registered>(&self, entries: Vec<Custom<F>>) -> bool {
+        let names = R::NAMES.iter().copied().chain(entries.iter().map(|entry| entry.name)).collect();
+        self.0.set(Box::new(Added { entries, names })).is_ok()
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Custom<F>> {
+        self.0.get().into_iter().flat_map(|added| &added.entries)
+    }
+
+    #[doc(hidden)]
+    pub fn names(&'static self) -> Option<&'static [&'static str]> {
+        self.0.get().map(|added| &*added.names)
+    }
+
+    #[doc(hidden)]
+    pub fn described(&self) -> impl Iterator<Item = Entry> {
+        let describe = |c: &Custom<F>| Entry { name: c.name, summary: c.summary, params: c.params().specs() };
+        self.entries().map(describe)
+    }
+
+    #[doc(hidden)]
+    pub fn named(&self, name: &str) -> Option<Custom<F>> {
+        self.entries().find(|entry| entry.name == name).cloned()
+    }
+}
