@@ -7,6 +7,8 @@ use crate::allocator;
 use crate::clock::timed;
 use crate::{Options, median};
 use narrows_core::params::Unit;
+use narrows_core::queue::fifo::Fifo;
+use narrows_core::queue::fq_codel::FqCodel;
 use narrows_core::queue::{Ctx, LinkHint, Next, Queue, QueueConfig};
 use narrows_core::registry::Registered;
 use narrows_core::{Bytes, DropReason, Ecn, FlowId, PacketId, PacketMeta, Pool, Rate, Rng, Span, Time};
@@ -46,8 +48,9 @@ pub(crate) fn measure(options: &Options) -> Vec<Measured> {
     let pairs = 2_000_000 / options.divisor;
     let fifo = QueueConfig::named("fifo").map(roomy);
     let mut measured = Vec::new();
-    for name in QueueConfig::NAMES {
-        let Some(config) = QueueConfig::named(name).map(roomy) else { continue };
+    // Two of them once more, as a user's own: called through an object.
+    let open = [QueueConfig::custom::<Fifo>("open_fifo", ""), QueueConfig::custom::<FqCodel>("open_fq_codel", "")];
+    for config in QueueConfig::NAMES.iter().filter_map(|name| QueueConfig::named(name)).chain(open).map(roomy) {
         let flow_bytes = (peak(&config, MANY) - peak(&config, 1)) / f64::from(MANY - 1);
         for flows in FLOWS {
             let (mut ns, mut ratios, mut last) = (Vec::new(), Vec::new(), None);
@@ -60,7 +63,7 @@ pub(crate) fn measure(options: &Options) -> Vec<Measured> {
             }
             let Some(last) = last else { continue };
             measured.push(Measured {
-                queue: (*name).to_owned(),
+                queue: config.name().to_owned(),
                 flows,
                 ns: median(ns),
                 to_fifo: median(ratios),

@@ -14,8 +14,8 @@ pub(crate) enum Mode {
     Write,
 }
 
-/// Where Rust files are. `fuzz` is a workspace of its own, formatted with this one.
-const FOLDERS: &[&str] = &["bench", "crates", "fuzz", "xtask"];
+/// Where Rust files are. `fuzz` and each of `examples` are workspaces of their own, formatted with this one.
+const FOLDERS: &[&str] = &["bench", "crates", "examples", "fuzz", "xtask"];
 
 /// Runs rustfmt over all files at once; it takes width and edition from `rustfmt.toml`.
 pub(crate) fn format(mode: Mode) -> Result<String, String> {

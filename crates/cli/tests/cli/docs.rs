@@ -100,6 +100,7 @@ pages! {
     thin_streams "docs/book/src/thin-streams.md";
     traffic "docs/book/src/traffic.md";
     validation "docs/book/src/validation.md";
+    your_own "docs/book/src/your-own.md";
 }
 
 #[test]

@@ -1,0 +1,91 @@
+//! Both sides of the bottleneck, on the command line.
+//!
+//! A command reads what was asked, has the simulator run it on a pool of threads, and leaves a folder of results, a table
+//! on stdout and, on request, JSON. What is computed lives elsewhere; here are arguments, files and the terminal.
+//!
+//! The program is a library so that another one can be the same program with [`Extensions`]: queues, controllers and detectors
+//! of a user's own, in a crate of theirs.
+use clap::Parser;
+use failure::Failure;
+pub use narrows_core::extensions::Extensions;
+use narrows_core::registry::Registered;
+use narrows_scenario::printable::printable;
+use narrows_scenario::{Traffic, Transport};
+use std::process::ExitCode;
+
+mod batch;
+mod clock;
+mod compare;
+mod diff;
+mod failure;
+mod flags;
+mod grid;
+mod interrupt;
+mod kept;
+mod list;
+mod memory;
+mod output;
+mod progress;
+mod reproduce;
+mod run;
+mod shell;
+mod term;
+mod watch;
+mod world;
+
+/// Queue disciplines and congestion controllers on a bottleneck, simulated or real.
+#[derive(Parser)]
+#[command(version, about, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(subcommand_value_name = "compare|run|shell|list|schema|diff|reproduce")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Compare(compare::Compare),
+    Run(run::Run),
+    Shell(shell::Shell),
+    List(list::List),
+    /// Print the JSON schema of scenario files, for editors
+    Schema,
+    Diff(diff::Diff),
+    Reproduce(reproduce::Reproduce),
+}
+
+/// Help, or what is wrong with the arguments. The parser repeats them as they are, so the error is made once more, of arguments
+/// that show.
+fn said(error: clap::Error) -> ExitCode {
+    let shown = |word: std::ffi::OsString| printable(&word.to_string_lossy()).into_owned();
+    let again = Cli::try_parse_from(std::env::args_os().map(shown));
+    let error = again.err().filter(|again| again.kind() == error.kind()).unwrap_or(error);
+    // A closed pipe is nobody's failure.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// The whole program `narrows`, with these extensions: reads the process's arguments, and answers with its exit code.
+pub fn main_with(extensions: Extensions) -> ExitCode {
+    // On the command line a flow's name is a controller's or a kind of traffic.
+    let taken = [Traffic::NAMES, Transport::NAMES].concat();
+    if let Err(error) = extensions.install(&taken) {
+        return Failure::usage(error).report();
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return said(error),
+    };
+    let outcome = match cli.command {
+        Command::Compare(args) => compare::main(&args),
+        Command::Run(args) => run::main(&args),
+        Command::Shell(args) => shell::main(&args),
+        Command::List(args) => list::main(&args),
+        Command::Schema => term::print_json(&narrows_scenario::schema::json_schema()),
+        Command::Diff(args) => diff::main(&args),
+        Command::Reproduce(args) => reproduce::main(&args),
+    };
+    // What fails after Ctrl-C may do so because the deadline has cleared it away.
+    let told = |failure| if interrupt::requested() { Failure::after_interruption(failure) } else { failure };
+    outcome.map_err(told).map_or_else(|failure: Failure| failure.report(), |()| ExitCode::SUCCESS)
+}
