@@ -3,8 +3,6 @@ use crate::failure::Failure;
 use crate::flags::{MOST_JOBS, MOST_SEED, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
-use crate::kept;
-use crate::memory::Room;
 use crate::output::{Finished, OutArgs, Output, Request};
 use crate::term;
 use crate::world::World;
@@ -12,6 +10,7 @@ use narrows_core::Bytes;
 use narrows_report::{Comparison, Run as Value, terminal};
 use narrows_results::folder;
 use narrows_results::{Summary, summary_json};
+use narrows_runner::{Room, index};
 use narrows_scenario::Scenario;
 use narrows_scenario::printable::printable;
 use std::collections::BTreeSet;
@@ -139,7 +138,7 @@ impl Run {
         let inputs = folder::inputs(&planned.scenario);
         let world = format!("{world:?}");
         let decisive = inputs.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]);
-        let key = kept::key(std::iter::once(world.as_str()).chain(decisive));
+        let key = index::key(std::iter::once(world.as_str()).chain(decisive));
         Run { key, folder: planned.folder, job: Job { label: planned.label, scenario: planned.scenario } }
     }
 

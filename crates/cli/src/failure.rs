@@ -1,10 +1,11 @@
 //! How a command can fail, and the exit code that says so: 2 for what the user can put right in what was asked,
 //! 3 for results that cannot be compared, 130 for Ctrl-C, 1 for the rest.
+use crate::memory;
+use narrows_runner::Error;
 use narrows_scenario::printable::printable;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 
 /// Why a command did not do its work.
 #[derive(Debug)]
@@ -89,7 +90,8 @@ impl Failure {
         }
     }
 
-    fn code(&self) -> u8 {
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Usage(_) => 2,
             Failure::Incomparable(_) => 3,
@@ -100,17 +102,15 @@ impl Failure {
             Failure::ClosedPipe => 0,
         }
     }
+}
 
-    /// Says what happened on stderr and gives the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
-        let message = self.message();
-        if !message.is_empty() {
-            let text = format!("narrows: {message}");
-            match self {
-                Failure::Incomparable(_) | Failure::Unfinished { .. } => crate::term::note_lines(&text),
-                _ => crate::term::note(&text),
-            }
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error {
+            Error::Cancelled => Failure::Interrupted,
+            Error::Refused(message) => Failure::Usage(message),
+            Error::TooLarge(too_large) => Failure::Usage(memory::refusal(&too_large)),
+            Error::Failed(message) => Failure::Other(message),
         }
-        ExitCode::from(self.code())
     }
 }

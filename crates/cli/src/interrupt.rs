@@ -47,7 +47,7 @@ fn end_after_grace(count: u64) {
     let clean_up = CLEAN_UP.lock().unwrap_or_else(PoisonError::into_inner).take();
     let failure = clean_up.map_or(Failure::Interrupted, |clean_up| clean_up());
     crate::term::clear_line();
-    failure.report();
+    crate::term::report(&failure);
     std::process::exit(EXIT_CODE);
 }
 

@@ -14,14 +14,12 @@ use narrows_scenario::{Traffic, Transport};
 use std::process::ExitCode;
 
 mod batch;
-mod clock;
 mod compare;
 mod diff;
 mod failure;
 mod flags;
 mod grid;
 mod interrupt;
-mod kept;
 mod list;
 mod memory;
 mod output;
@@ -70,7 +68,7 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
     // On the command line a flow's name is a controller's or a kind of traffic.
     let taken = [Traffic::NAMES, Transport::NAMES].concat();
     if let Err(error) = extensions.install(&taken) {
-        return Failure::usage(error).report();
+        return term::report(&Failure::usage(error));
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -87,5 +85,5 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
     };
     // What fails after Ctrl-C may do so because the deadline has cleared it away.
     let told = |failure| if interrupt::requested() { Failure::after_interruption(failure) } else { failure };
-    outcome.map_err(told).map_or_else(|failure: Failure| failure.report(), |()| ExitCode::SUCCESS)
+    outcome.map_err(told).map_or_else(|failure: Failure| term::report(&failure), |()| ExitCode::SUCCESS)
 }

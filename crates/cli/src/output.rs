@@ -6,13 +6,13 @@
 //!   disk, and renamed; in place of old results by exchanging the two folders. Where a file system cannot exchange, the
 //!   old folder is renamed away first: for that moment a reader finds no folder, never a mixed one, and if the program is
 //!   killed then the next command puts the old folder back.
-//! - **Finished runs are kept** when a command is stopped, and the same command goes on from them (`kept`).
+//! - **Finished runs are kept** when a command is stopped, and the same command goes on from them (`narrows_runner::index`).
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::kept::{self, Kept};
 use crate::term;
 use disk::Disk;
 use manifest::{MANIFEST, Manifest, Tree};
+use narrows_runner::index::{self, Index};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -66,7 +66,7 @@ pub(crate) struct Output {
     runs: usize,
     /// What was found of them.
     found: Finished,
-    kept: Option<Kept>,
+    kept: Option<Index>,
     /// What is prepared stays, whatever happens.
     stays: bool,
 }
@@ -112,7 +112,7 @@ impl Output {
         let (work, index, created) = (self.work.path.clone(), self.work.index(), self.created.clone());
         let (disk, runs) = (self.disk.clone(), self.runs);
         interrupt::clean_up_by(move || {
-            let finished = std::fs::read(&index).map_or(0, |text| kept::parse(&text).len());
+            let finished = std::fs::read(&index).map_or(0, |text| index::parse(&text).len());
             if finished > 0 {
                 let kept = kept_text(finished, runs, &work);
                 return Failure::Unfinished { cause: Box::new(Failure::Interrupted), kept };
@@ -229,8 +229,8 @@ impl Output {
         for folder in tree.folders.iter().rev().filter(|folder| !used.contains(folder.as_path())) {
             disk.remove_folder(&stage.join(folder))?;
         }
-        let file = self.work.write_index(disk, &kept::text(&finished)?)?;
-        self.kept = Some(Kept::new(finished, &self.work.index(), file));
+        let file = self.work.write_index(disk, &index::text(&finished).map_err(Failure::other)?)?;
+        self.kept = Some(Index::new(finished, file));
         Ok(())
     }
 
@@ -241,12 +241,13 @@ impl Output {
 
     /// A run is finished, and what it leaves is on the stage.
     pub(crate) fn keep(&self, key: &str, values: &impl Serialize) -> Result<(), Failure> {
-        self.kept.as_ref().map_or(Ok(()), |kept| kept.keep(key, values))
+        let Some(kept) = &self.kept else { return Ok(()) };
+        kept.keep(key, values).map_err(|error| Failure::write(&self.work.index(), &error))
     }
 
     /// How many runs are finished.
     fn finished(&self) -> usize {
-        self.kept.as_ref().map_or(self.found.len(), Kept::len)
+        self.kept.as_ref().map_or(self.found.len(), Index::count)
     }
 
     /// The index of finished runs, as a file.
@@ -402,7 +403,7 @@ fn kept_text(finished: usize, runs: usize, work: &Path) -> String {
 
 /// The finished runs that the folder has; none without an index.
 fn found(disk: &Disk, work: &Work) -> Result<Finished, Failure> {
-    Ok(kept::parse(&disk.read(&work.index())?.unwrap_or_default()))
+    Ok(index::parse(&disk.read(&work.index())?.unwrap_or_default()))
 }
 
 /// Are all of these runs among those that are asked for?

@@ -1,7 +1,8 @@
 //! Progress on stderr: a bar on a terminal, a line per finished run elsewhere, nothing when asked to be quiet.
-use crate::term;
+use crate::{interrupt, memory, term};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_core::Span;
+use narrows_runner::{Fit, Monitor};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use std::time::Duration;
 pub(crate) struct Progress {
     bar: ProgressBar,
     lines: bool,
+    quiet: bool,
     runs: usize,
     finished: AtomicUsize,
 }
@@ -27,18 +29,26 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}  {eta} left") {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        let progress = Progress { bar, lines: !terminal && !quiet, runs, finished: AtomicUsize::new(0) };
+        let progress = Progress { bar, lines: !terminal && !quiet, quiet, runs, finished: AtomicUsize::new(0) };
         progress.bar.set_message(progress.count(0));
         progress
     }
 
-    /// A run has come further by `span`.
-    pub(crate) fn advance(&self, span: Span) {
+    fn count(&self, finished: usize) -> String {
+        format!("{finished}/{}", self.runs)
+    }
+}
+
+impl Monitor for Progress {
+    fn begin(&self, fit: Fit) {
+        memory::note(fit).filter(|_| !self.quiet).iter().for_each(|line| term::note(line));
+    }
+
+    fn advance(&self, span: Span) {
         self.bar.inc(span.as_ns());
     }
 
-    /// A run has finished.
-    pub(crate) fn finish(&self, label: &str, wall: Duration, packets_per_s: f64) {
+    fn finish(&self, label: &str, wall: Duration, packets_per_s: f64) {
         let finished = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
         self.bar.set_message(self.count(finished));
         if self.lines {
@@ -48,8 +58,8 @@ impl Progress {
         }
     }
 
-    fn count(&self, finished: usize) -> String {
-        format!("{finished}/{}", self.runs)
+    fn is_cancelled(&self) -> bool {
+        interrupt::requested()
     }
 }
 

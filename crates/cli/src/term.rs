@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use narrows_report::terminal::Style;
 use narrows_scenario::printable::{printable, printable_json, printable_lines};
 use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
 
 /// Prints to stdout.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -41,6 +42,19 @@ pub(crate) fn note(line: &str) {
 /// Prints a text of several lines to stderr, in the colours that [`style`] gives.
 pub(crate) fn note_lines(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", printable_lines(text, Paint::stdout().on));
+}
+
+/// Says on stderr what happened and gives the exit code.
+pub(crate) fn report(failure: &Failure) -> ExitCode {
+    let message = failure.message();
+    if !message.is_empty() {
+        let text = format!("narrows: {message}");
+        match failure {
+            Failure::Incomparable(_) | Failure::Unfinished { .. } => note_lines(&text),
+            _ => note(&text),
+        }
+    }
+    ExitCode::from(failure.code())
 }
 
 /// The command as it was given, in words of a shell.

@@ -3,6 +3,7 @@ use crate::failure::Failure;
 use narrows_host::HostError;
 use narrows_live::{Family, LiveError};
 use narrows_results::RunResult;
+use narrows_runner::{Error, Memory};
 use narrows_scenario::Scenario;
 use narrows_sim::{Ended, Watch};
 
@@ -68,9 +69,10 @@ impl World {
             World::Live(_) => narrows_live::check(scenario).map_err(failure),
         }
     }
+}
 
-    /// How many threads are best.
-    pub(crate) fn threads(self) -> usize {
+impl narrows_runner::World for World {
+    fn threads(&self) -> usize {
         match self {
             World::Sim => std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get),
             // Runs in real time would take each other's processor.
@@ -78,14 +80,25 @@ impl World {
         }
     }
 
-    /// Runs a scenario to its end, on up to `threads` threads if they are of use.
-    pub(crate) fn run(self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, Failure> {
+    fn effort(&self, scenario: &Scenario) -> u64 {
+        narrows_sim::effort(scenario)
+    }
+
+    fn memory(&self, scenario: &Scenario) -> Memory {
+        narrows_sim::memory(scenario)
+    }
+
+    fn run(&self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, Error> {
         match self {
             World::Sim => narrows_sim::run(scenario, threads, watch).map_err(|ended| match ended {
-                Ended::Cancelled => Failure::Interrupted,
-                Ended::Runaway(why) => Failure::other(format!("{}: {why}; no result of it was written", scenario.name)),
+                Ended::Cancelled => Error::Cancelled,
+                Ended::Runaway(why) => Error::Failed(format!("{}: {why}; no result of it was written", scenario.name)),
             }),
-            World::Live(options) => narrows_live::run(scenario, &options, watch).map_err(failure),
+            World::Live(options) => narrows_live::run(scenario, options, watch).map_err(|error| match failure(error) {
+                Failure::Interrupted => Error::Cancelled,
+                Failure::Usage(message) => Error::Refused(message),
+                other => Error::Failed(other.message()),
+            }),
         }
     }
 }

@@ -21,7 +21,7 @@ use event::Ties;
 #[doc(hidden)]
 pub use halves::Cut;
 use halves::Windows;
-pub use memory::Memory;
+pub use memory::memory;
 use narrows_results::RunResult;
 use narrows_scenario::Scenario;
 pub use narrows_world::{Cancelled, Unwatched, Watch};

@@ -9,21 +9,7 @@ use narrows_core::queue::LinkHint;
 use narrows_core::registry::Registered;
 use narrows_core::{Bytes, params::Bound};
 use narrows_scenario::{Hop, RateSpec, Scenario};
-
-/// Bytes that a run needs at its peak, by what takes them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Memory {
-    /// The state of flows, their timers and figures.
-    pub flows: u64,
-    /// The state and the figures of hops.
-    pub hops: u64,
-    /// Packets in queues and on their way.
-    pub packets: u64,
-    /// The points of all series.
-    pub series: u64,
-    /// What remains of it until the last run is finished, when results are shown together.
-    pub results: u64,
-}
+use narrows_world::Memory;
 
 /// Beside its fixed part: segments in flight, events, the distribution of its RTTs.
 const FLOW: u64 = 1_500;
@@ -40,34 +26,26 @@ const FLOW_SERIES: u64 = 7;
 const HOP_SERIES: u64 = 7;
 const GAUGES_PER_FLOW: u64 = 2;
 
-impl Memory {
-    /// A valid scenario's.
-    pub fn of(scenario: &Scenario) -> Memory {
-        let flows: u64 = scenario.flows.iter().map(|group| u64::from(group.count)).sum();
-        let hops = scenario.hops.len() as u64;
-        let tracked = flows.min(u64::from(scenario.record.flows));
-        let samples = scenario.duration.as_ns() / scenario.record.spacing(scenario.duration).as_ns().max(1) + 1;
-        let isolating =
-            scenario.hops.iter().filter(|hop| scenario.record.gauges && hop.queue.traits().isolates).count() as u64;
-        let curves = tracked * (FLOW_SERIES + GAUGES_PER_FLOW * isolating) + hops * HOP_SERIES;
-        let series = samples.saturating_mul(curves).saturating_mul(POINT);
-        let flow = size_of::<Flow>() as u64 + FLOW;
-        let packets = packets(scenario).saturating_mul(PACKET);
-        let distributions = DISTRIBUTIONS * (tracked + hops);
-        Memory {
-            flows: flows * flow + tracked * DISTRIBUTIONS,
-            hops: hops * DISTRIBUTIONS,
-            packets,
-            series,
-            // Read back point by point, beside the file's bytes.
-            results: (series + series / 2).saturating_add(flows * FLOW_RESULT + distributions),
-        }
-    }
-
-    /// All of it while the run goes on, or while its results are written.
-    pub fn total(&self) -> u64 {
-        let run = self.flows.saturating_add(self.hops).saturating_add(self.packets).saturating_add(self.series);
-        run.max(self.results)
+/// Memory that a run of a valid scenario needs.
+pub fn memory(scenario: &Scenario) -> Memory {
+    let flows: u64 = scenario.flows.iter().map(|group| u64::from(group.count)).sum();
+    let hops = scenario.hops.len() as u64;
+    let tracked = flows.min(u64::from(scenario.record.flows));
+    let samples = scenario.duration.as_ns() / scenario.record.spacing(scenario.duration).as_ns().max(1) + 1;
+    let isolating =
+        scenario.hops.iter().filter(|hop| scenario.record.gauges && hop.queue.traits().isolates).count() as u64;
+    let curves = tracked * (FLOW_SERIES + GAUGES_PER_FLOW * isolating) + hops * HOP_SERIES;
+    let series = samples.saturating_mul(curves).saturating_mul(POINT);
+    let flow = size_of::<Flow>() as u64 + FLOW;
+    let packets = packets(scenario).saturating_mul(PACKET);
+    let distributions = DISTRIBUTIONS * (tracked + hops);
+    Memory {
+        flows: flows * flow + tracked * DISTRIBUTIONS,
+        hops: hops * DISTRIBUTIONS,
+        packets,
+        series,
+        // Read back point by point, beside the file's bytes.
+        results: (series + series / 2).saturating_add(flows * FLOW_RESULT + distributions),
     }
 }
 

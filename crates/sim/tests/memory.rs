@@ -1,6 +1,6 @@
 //! The estimate of a run's memory, beside what an allocator sees at the run's peak.
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_sim::{Memory, Unwatched};
+use narrows_sim::Unwatched;
 
 // The benchmark counts with the same file.
 #[path = "../../../bench/src/allocator.rs"]
@@ -40,7 +40,7 @@ fn the_estimate_is_near_what_a_run_takes_and_mostly_above() {
         let scenario = Scenario::parse(&text, "memory.toml", &NoTraces).expect("it is legal");
         let (result, usage) = allocator::measure(|| narrows_sim::run(&scenario, 1, &mut Unwatched));
         result.expect("nobody ends it early");
-        let estimate = Memory::of(&scenario);
+        let estimate = narrows_sim::memory(&scenario);
         let factor = estimate.total() as f64 / usage.peak_bytes as f64;
         println!("{what}: {} kB, estimated {} kB: {factor:.2}", usage.peak_bytes / 1000, estimate.total() / 1000);
         // What is small need not be known well.

@@ -5,8 +5,11 @@
 //! records what happened, and gathers a [`RunResult`](narrows_results::RunResult) from them.
 pub mod application;
 pub mod build;
+mod memory;
 pub mod meters;
 pub mod record;
+
+pub use memory::Memory;
 
 use narrows_core::Time;
 

@@ -2,19 +2,19 @@
 //!
 //! With `--out`, the figures of every finished run are kept as they come, so that a long reproduction can be stopped and taken
 //! up again. They are part of the results, as `runs.jsonl`, and `--force` takes them from results that it replaces.
-use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::flags::{MOST_JOBS, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
-use crate::kept;
-use crate::memory::{self, Room};
+use crate::memory;
 use crate::output::{Finished, Output, Request};
 use crate::term::{self, Paint};
 use crate::world::World;
 use narrows_core::params::ParamValue as _;
 use narrows_core::{Bytes, Span};
 use narrows_report::sheet::{self, Sheet};
+use narrows_runner::clock::Stopwatch;
+use narrows_runner::{Room, index};
 use narrows_study::{Cell, Level, Report, Score, Study};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -232,7 +232,7 @@ fn tasks(plan: &[Planned]) -> Result<Vec<Task>, Failure> {
         for (cell, of) in planned.cells.iter().enumerate() {
             for run in 0..planned.runs {
                 let scenario = planned.study.run(of, run + 1, planned.runs).map_err(Failure::other)?;
-                let key = kept::key([metrics.as_str(), &scenario.to_toml()]);
+                let key = index::key([metrics.as_str(), &scenario.to_toml()]);
                 let job = Job { label: format!("{} seed {}", of.name(), run + 1), scenario };
                 tasks.push(Task { study, cell, run: run as usize, key, job });
             }
@@ -246,7 +246,7 @@ fn claim(dir: &Path, force: bool, tasks: &[Task]) -> Result<Output, Failure> {
     let keys: Vec<String> = tasks.iter().map(|task| task.key.clone()).collect();
     let mut output = Output::claim(Request { out: Some(dir), force, command: "reproduce", keys: &keys })?;
     let asked: HashSet<&String> = keys.iter().collect();
-    let replaced = kept::parse(&output.replaced(RUNS)?.unwrap_or_default());
+    let replaced = index::parse(&output.replaced(RUNS)?.unwrap_or_default());
     let mut finished: Finished = replaced.into_iter().filter(|(key, _)| asked.contains(key)).collect();
     finished.extend(output.found().clone());
     if !finished.is_empty() {

@@ -1,7 +1,6 @@
 //! Delay that changes at given times.
 use crate::harness::{flow, hop, parse, run, run_text};
 use narrows_core::Span;
-use narrows_sim::Memory;
 
 /// A stream that neither fills the link nor shares it: its packets take the way's delay, and nothing else.
 fn stream(delay: &str, traffic: &str) -> String {
@@ -67,7 +66,7 @@ fn one_step_is_a_constant_delay() {
 
 #[test]
 fn the_longest_delay_counts_in_the_estimate_of_memory() {
-    let packets = |delay: &str| Memory::of(&parse(&stream(delay, ""))).packets;
+    let packets = |delay: &str| narrows_sim::memory(&parse(&stream(delay, ""))).packets;
     let constant = packets("\"10ms\"");
     assert_eq!(packets(HALVED), constant);
     assert!(packets(LONGER) > constant, "70 ms more of 100 Mbit/s are on their way");

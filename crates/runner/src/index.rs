@@ -1,16 +1,14 @@
-//! Finished runs of a command that takes long: an index that says which runs need not be made again.
+//! Finished runs of what takes long: an index that says which runs need not be made again.
 //!
 //! A run is known by a digest of the program and of everything that decides its result. The program is the bytes of its own
 //! file, not its version: one that was built from changed sources has the same version, and would not make the same runs. A line
 //! is added as soon as a run is finished, so that a command that was stopped, however it was stopped, can go on.
-use crate::failure::Failure;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read, Write as _};
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
 /// A line of the index.
@@ -21,8 +19,7 @@ struct Line<V> {
 }
 
 /// The index.
-pub(crate) struct Kept {
-    path: PathBuf,
+pub struct Index {
     state: Mutex<State>,
 }
 
@@ -32,7 +29,7 @@ struct State {
 }
 
 /// By what a run is known: FNV-1a over the program and what decides its result.
-pub(crate) fn key<'a>(decisive: impl IntoIterator<Item = &'a str>) -> String {
+pub fn key<'a>(decisive: impl IntoIterator<Item = &'a str>) -> String {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     key_of(PROGRAM.get_or_init(program), decisive)
 }
@@ -83,44 +80,43 @@ const PRIME: u64 = 0x0100_0000_01b3;
 const PART: u64 = 1 << 16;
 
 /// The runs that the text of an index names. A line that was cut off is a run that is made again.
-pub(crate) fn parse(text: &[u8]) -> HashMap<String, serde_json::Value> {
+pub fn parse(text: &[u8]) -> HashMap<String, serde_json::Value> {
     let lines = text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
     lines.map(|line: Line<serde_json::Value>| (line.key, line.values)).collect()
 }
 
 /// An index of runs, as a file.
-pub(crate) fn text(known: &HashMap<String, serde_json::Value>) -> Result<Vec<u8>, Failure> {
+pub fn text(known: &HashMap<String, serde_json::Value>) -> io::Result<Vec<u8>> {
     let sorted: std::collections::BTreeMap<_, _> = known.iter().collect();
-    let lines = sorted.into_iter().map(|(key, values)| {
-        serde_json::to_string(&Line { key: key.clone(), values }).map(|line| line + "\n").map_err(Failure::other)
-    });
-    Ok(lines.collect::<Result<String, Failure>>()?.into_bytes())
+    let line = |(key, values): (&String, &serde_json::Value)| {
+        Ok(serde_json::to_string(&Line { key: key.clone(), values })? + "\n")
+    };
+    Ok(sorted.into_iter().map(line).collect::<io::Result<String>>()?.into_bytes())
 }
 
-impl Kept {
+impl Index {
     /// An index that has `known` and goes on in `file`, which ends with a whole line.
-    pub(crate) fn new(known: HashMap<String, serde_json::Value>, path: &Path, file: File) -> Kept {
-        Kept { path: path.to_path_buf(), state: Mutex::new(State { known, file }) }
+    pub fn new(known: HashMap<String, serde_json::Value>, file: File) -> Index {
+        Index { state: Mutex::new(State { known, file }) }
     }
 
     /// What is known of a run.
-    pub(crate) fn known<V: DeserializeOwned>(&self, key: &str) -> Option<V> {
+    pub fn known<V: DeserializeOwned>(&self, key: &str) -> Option<V> {
         let state = self.state.lock().ok()?;
         serde_json::from_value(state.known.get(key)?.clone()).ok()
     }
 
     /// How many runs are known.
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.state.lock().map_or(0, |state| state.known.len())
     }
 
-    /// Adds a finished run.
-    pub(crate) fn keep(&self, key: &str, values: &impl Serialize) -> Result<(), Failure> {
-        let values = serde_json::to_value(values).map_err(Failure::other)?;
-        let line = Line { key: key.to_owned(), values };
-        let text = serde_json::to_string(&line).map_err(Failure::other)? + "\n";
-        let mut state = self.state.lock().map_err(Failure::other)?;
-        state.file.write_all(text.as_bytes()).map_err(|error| Failure::write(&self.path, &error))?;
+    /// Adds a finished run; it is in the file when this returns.
+    pub fn keep(&self, key: &str, values: &impl Serialize) -> io::Result<()> {
+        let line = Line { key: key.to_owned(), values: serde_json::to_value(values)? };
+        let text = serde_json::to_string(&line)? + "\n";
+        let mut state = self.state.lock().map_err(|_| io::Error::other("another run has failed"))?;
+        state.file.write_all(text.as_bytes())?;
         state.known.insert(line.key, line.values);
         Ok(())
     }

@@ -1,0 +1,243 @@
+//! A set of runs on a pool of threads. Results come back in the order of the runs, whatever the number of threads.
+use crate::clock::Stopwatch;
+use crate::memory::{self, Room};
+use crate::world::{Error, Monitor, World};
+use narrows_core::Time;
+use narrows_results::RunResult;
+use narrows_scenario::Scenario;
+use narrows_world::Watch;
+use std::cmp::Reverse;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// One run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Job {
+    /// For progress: `fq_codel seed 3`.
+    pub label: String,
+    /// What is run; valid.
+    pub scenario: Scenario,
+}
+
+/// How runs are made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Threads; as many as the world likes best when `None`.
+    pub threads: Option<usize>,
+    /// Memory that they may take.
+    pub memory: Room,
+}
+
+/// What the threads share.
+struct Shared<'a, W> {
+    jobs: &'a [Job],
+    /// The jobs' indices as they are started: on several threads the longest first, so that none is left to one thread.
+    order: Vec<usize>,
+    next: AtomicUsize,
+    /// Set by the first failure: the other runs end at their next tick.
+    stop: AtomicBool,
+    monitor: &'a dyn Monitor,
+    world: &'a W,
+    /// Threads for each run: more than one where there are more than runs.
+    threads: usize,
+}
+
+/// Why a job left nothing.
+enum Ended<E> {
+    /// It was ended, by the monitor or after another one's failure.
+    Cancelled,
+    Failed(E),
+}
+
+/// Runs every job and passes its result, with the job's index, to `keep` on the thread that ran it; returns what `keep`
+/// made of each, in order. The first failure ends all of it.
+pub fn run<W: World, T: Send, E: From<Error> + Send>(
+    jobs: &[Job],
+    world: &W,
+    options: Options,
+    monitor: &dyn Monitor,
+    keep: impl Fn(usize, RunResult) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let slots: Vec<Mutex<Option<Result<T, Ended<E>>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    let threads = options.threads.unwrap_or_else(|| world.threads());
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    if threads > 1 {
+        order.sort_by_key(|&index| Reverse(world.effort(&jobs[index].scenario)));
+    }
+    let needs: Vec<_> = jobs.iter().map(|job| world.memory(&job.scenario)).collect();
+    let fit = memory::fit(&needs, threads.min(jobs.len()).max(1), options.memory);
+    let fit = fit.map_err(|too_large| E::from(Error::TooLarge(too_large)))?;
+    monitor.begin(fit);
+    let shared = Shared {
+        jobs,
+        order,
+        next: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        monitor,
+        world,
+        threads: threads / fit.runs,
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..fit.runs {
+            scope.spawn(|| {
+                while let Some(index) = shared.take() {
+                    let kept = |result| keep(index, result).map_err(Ended::Failed);
+                    let outcome = shared.run_one(index).and_then(kept);
+                    if outcome.is_err() {
+                        shared.stop.store(true, Ordering::Relaxed);
+                    }
+                    if let Ok(mut slot) = slots[index].lock() {
+                        *slot = Some(outcome);
+                    }
+                }
+            });
+        }
+    });
+    collect(slots)
+}
+
+impl<W: World> Shared<'_, W> {
+    /// The next job's index, while there is one and nothing has failed.
+    fn take(&self) -> Option<usize> {
+        let place = self.next.fetch_add(1, Ordering::Relaxed);
+        self.order.get(place).copied().filter(|_| !self.stop.load(Ordering::Relaxed))
+    }
+
+    fn run_one<E: From<Error>>(&self, index: usize) -> Result<RunResult, Ended<E>> {
+        let job = &self.jobs[index];
+        let stopwatch = Stopwatch::start();
+        let mut watch = Ticker { shared: self, last: Time::ZERO };
+        // Ctrl-C reaches a scenario's programs, too: that one of them fails then is a mere consequence.
+        let told = |error| match error {
+            Error::Cancelled => Ended::Cancelled,
+            _ if self.monitor.is_cancelled() => Ended::Cancelled,
+            error => Ended::Failed(E::from(error)),
+        };
+        let mut result = self.world.run(&job.scenario, self.threads, &mut watch).map_err(told)?;
+        let wall = stopwatch.elapsed();
+        let cost = &mut result.summary.cost;
+        cost.wall_s = wall.as_secs_f64();
+        cost.packets_per_s = if cost.wall_s > 0.0 { cost.packets as f64 / cost.wall_s } else { 0.0 };
+        self.monitor.finish(&job.label, wall, cost.packets_per_s);
+        Ok(result)
+    }
+}
+
+/// Watches a run: carries its progress out and an interruption in.
+struct Ticker<'a, W> {
+    shared: &'a Shared<'a, W>,
+    last: Time,
+}
+
+impl<W> Watch for Ticker<'_, W> {
+    fn tick(&mut self, now: Time) -> bool {
+        self.shared.monitor.advance(now.since(self.last));
+        self.last = now;
+        !self.shared.stop.load(Ordering::Relaxed) && !self.shared.monitor.is_cancelled()
+    }
+}
+
+/// The results in order, or the failure that came first and is no mere consequence of another.
+fn collect<T, E: From<Error>>(slots: Vec<Mutex<Option<Result<T, Ended<E>>>>>) -> Result<Vec<T>, E> {
+    let (mut results, mut cancelled) = (Vec::new(), false);
+    for slot in slots {
+        match slot.into_inner().ok().flatten() {
+            Some(Ok(result)) => results.push(result),
+            Some(Err(Ended::Failed(cause))) => return Err(cause),
+            Some(Err(Ended::Cancelled)) | None => cancelled = true,
+        }
+    }
+    if cancelled { Err(E::from(Error::Cancelled)) } else { Ok(results) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::Fit;
+    use narrows_core::Span;
+    use narrows_results::Summary;
+    use narrows_scenario::NoTraces;
+    use narrows_world::Memory;
+    use std::time::Duration;
+
+    /// A world whose runs take one tick each. Seed 7 fails.
+    struct Toy;
+
+    impl World for Toy {
+        fn threads(&self) -> usize {
+            2
+        }
+
+        fn effort(&self, scenario: &Scenario) -> u64 {
+            scenario.seed
+        }
+
+        fn memory(&self, _: &Scenario) -> Memory {
+            Memory { flows: 100, results: 10, ..Memory::default() }
+        }
+
+        fn run(&self, scenario: &Scenario, _: usize, watch: &mut dyn Watch) -> Result<RunResult, Error> {
+            if scenario.seed == 7 {
+                return Err(Error::Refused("seven".into()));
+            }
+            if !watch.tick(Time::ZERO + scenario.duration) {
+                return Err(Error::Cancelled);
+            }
+            let summary = Summary { seed: scenario.seed, ..Summary::default() };
+            Ok(RunResult { summary, series: vec![], cdfs: vec![] })
+        }
+    }
+
+    /// Counts; cancels after a number of finished runs.
+    struct Count {
+        finished: AtomicUsize,
+        most: usize,
+    }
+
+    impl Monitor for Count {
+        fn begin(&self, fit: Fit) {
+            assert!((1..=2).contains(&fit.runs), "{fit:?}");
+        }
+
+        fn advance(&self, span: Span) {
+            assert!(span > Span::ZERO);
+        }
+
+        fn finish(&self, _: &str, _: Duration, _: f64) {
+            self.finished.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn is_cancelled(&self) -> bool {
+            self.finished.load(Ordering::Relaxed) >= self.most
+        }
+    }
+
+    fn seeds(seeds: &[u64], most: usize, memory: Room) -> Result<Vec<u64>, Error> {
+        let text = "duration = \"1s\"\nwarmup = \"0s\"\n[[hop]]\nname = \"a\"\nrate = \"1mbit\"\nqueue = \"fifo\"\n\
+            [[flow]]\nname = \"f\"\nrtt = \"20ms\"\nroute = [\"a\"]\n";
+        let scenario = Scenario::parse(text, "toy.toml", &NoTraces).expect("it is legal");
+        let job = |&seed| Job { label: format!("seed {seed}"), scenario: Scenario { seed, ..scenario.clone() } };
+        let jobs: Vec<Job> = seeds.iter().map(job).collect();
+        let monitor = Count { finished: AtomicUsize::new(0), most };
+        run(&jobs, &Toy, Options { threads: None, memory }, &monitor, |_, result| Ok(result.summary.seed))
+    }
+
+    #[test]
+    fn results_come_in_the_order_of_the_jobs() {
+        assert_eq!(seeds(&[5, 1, 9, 3], usize::MAX, Room::default()), Ok(vec![5, 1, 9, 3]));
+        assert_eq!(seeds(&[], usize::MAX, Room::default()), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_failure_ends_all_and_is_told_rather_than_its_consequences() {
+        assert_eq!(seeds(&[1, 7, 2, 3], usize::MAX, Room::default()), Err(Error::Refused("seven".into())));
+        assert_eq!(seeds(&[1, 2, 3, 4], 2, Room::default()), Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn runs_that_do_not_fit_are_not_begun() {
+        let room = |bytes| Room { given: Some(narrows_core::Bytes(bytes)), together: true };
+        assert_eq!(seeds(&[1, 2], usize::MAX, room(110)), Ok(vec![1, 2]));
+        assert!(matches!(seeds(&[1, 2], usize::MAX, room(109)), Err(Error::TooLarge(_))));
+    }
+}

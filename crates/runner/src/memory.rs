@@ -1,0 +1,165 @@
+//! Whether runs fit into memory: what they need, what there is, how many may go on at a time.
+use crate::world::Fit;
+use narrows_core::Bytes;
+use narrows_world::Memory;
+
+/// What runs may take.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Room {
+    /// What the user allows; what the machine has when `None`.
+    pub given: Option<Bytes>,
+    /// Do the results of all of them stay, to be shown together?
+    pub together: bool,
+}
+
+/// Runs that do not fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TooLarge {
+    /// Bytes that they need, one after the other.
+    pub need: u64,
+    /// Bytes that there are.
+    pub room: u64,
+    /// Has the user given that number?
+    pub given: bool,
+    /// How many runs.
+    pub runs: usize,
+    /// The run that needs most.
+    pub worst: Memory,
+}
+
+/// How many of the runs may go on at the same time, at most `wanted`; an error if there is no room for one of them beside the
+/// results that stay.
+pub(crate) fn fit(needs: &[Memory], wanted: usize, Room { given, together }: Room) -> Result<Fit, TooLarge> {
+    // A run that goes on takes all of its memory; one that is finished takes its result, if that stays.
+    let kept = |memory: &Memory| if together { memory.results } else { 0 };
+    let results = needs.iter().fold(0, |sum: u64, memory| sum.saturating_add(kept(memory)));
+    let mut largest: Vec<u64> = needs.iter().map(|memory| memory.total() - kept(memory)).collect();
+    largest.sort_unstable_by(|a, b| b.cmp(a));
+    let at_a_time = |runs: usize| largest.iter().take(runs).fold(results, |sum: u64, &bytes| sum.saturating_add(bytes));
+    let room = given.map(|bytes| bytes.0).or_else(available);
+    let fits = |bytes: u64| room.is_none_or(|room| bytes <= room);
+    if let Some(runs) = (1..=wanted).rev().find(|&runs| fits(at_a_time(runs))) {
+        return Ok(Fit { runs, wanted, need: at_a_time(runs) });
+    }
+    let worst = needs.iter().max_by_key(|memory| memory.total()).copied().unwrap_or_default();
+    let (given, runs) = (given.is_some(), needs.len());
+    Err(TooLarge { need: at_a_time(1), room: room.unwrap_or(0), given, runs, worst })
+}
+
+/// Memory that can be had without swapping; `None` where that is not known.
+#[cfg(target_os = "linux")]
+fn available() -> Option<u64> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let machine = read("/proc/meminfo").and_then(|text| linux::field(&text, "MemAvailable:")).map(|kib| kib << 10);
+    let groups = read("/proc/self/cgroup").map(|text| linux::groups(&text)).unwrap_or_default();
+    let group = groups.iter().filter_map(|group| group.room(read)).min();
+    [machine, group].into_iter().flatten().min()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn available() -> Option<u64> {
+    None
+}
+
+#[cfg(any(target_os = "linux", test))]
+mod linux {
+    /// A control group that holds us, and the files that say how much memory it may have.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub(super) struct Group {
+        folder: String,
+        limit: &'static str,
+        usage: &'static str,
+        cache: &'static str,
+    }
+
+    /// A number behind a word at the start of a line.
+    pub(super) fn field(text: &str, name: &str) -> Option<u64> {
+        text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
+    }
+
+    /// The groups that `/proc/self/cgroup` names, each with those above it, of version 2 and of version 1. In a container the
+    /// own group is at the mount's root, whatever it is called outside.
+    pub(super) fn groups(text: &str) -> Vec<Group> {
+        let mut found = Vec::new();
+        for line in text.lines() {
+            let mut parts = line.splitn(3, ':');
+            let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
+            let (root, limit, usage, cache) = match controllers {
+                "" => ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "),
+                names if names.split(',').any(|name| name == "memory") => {
+                    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
+                }
+                _ => continue,
+            };
+            let mut path = path.trim_end_matches('/');
+            loop {
+                found.push(Group { folder: format!("{root}{path}"), limit, usage, cache });
+                let Some((above, _)) = path.rsplit_once('/') else { break };
+                path = above;
+            }
+        }
+        found
+    }
+
+    impl Group {
+        /// What is left of the limit, if there is one. Files in the cache give way.
+        pub(super) fn room(&self, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+            let file = |name: &str| read(&format!("{}/{name}", self.folder));
+            let number = |name: &str| file(name)?.trim().parse::<u64>().ok();
+            let limit = number(self.limit)?;
+            let cache = file("memory.stat").and_then(|text| field(&text, self.cache)).unwrap_or(0);
+            Some(limit.saturating_sub(number(self.usage)?.saturating_sub(cache)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::linux::{field, groups};
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn fewer_runs_go_on_at_a_time_where_all_do_not_fit() {
+        let runs = [Memory { flows: 100, results: 30, ..Memory::default() }; 4];
+        let allowed = |bytes: u64, together| {
+            let room = Room { given: Some(Bytes(bytes)), together };
+            fit(&runs, 4, room).map(|fit| (fit.runs, fit.need)).ok()
+        };
+        assert_eq!(
+            [400, 399, 250, 100, 99].map(|bytes| allowed(bytes, false)),
+            [Some((4, 400)), Some((3, 300)), Some((2, 200)), Some((1, 100)), None]
+        );
+        // The others' results lie beside those that go on.
+        assert_eq!(
+            [400, 399, 190, 189].map(|bytes| allowed(bytes, true)),
+            [Some((4, 400)), Some((3, 330)), Some((1, 190)), None]
+        );
+    }
+
+    #[test]
+    fn the_narrowest_group_counts_and_its_cache_does_not() {
+        let found = groups("0::/user.slice/session.scope\n");
+        let files: HashMap<String, String> = [
+            ("/sys/fs/cgroup/user.slice/memory.max", "1000000\n"),
+            ("/sys/fs/cgroup/user.slice/memory.current", "700000\n"),
+            ("/sys/fs/cgroup/user.slice/memory.stat", "anon 5\ninactive_file 200000\nfile 9\n"),
+            ("/sys/fs/cgroup/user.slice/session.scope/memory.max", "max\n"),
+            ("/sys/fs/cgroup/user.slice/session.scope/memory.current", "5\n"),
+        ]
+        .map(|(name, text)| (name.to_owned(), text.to_owned()))
+        .into();
+        let rooms =
+            |groups: &[linux::Group]| groups.iter().filter_map(|g| g.room(|path| files.get(path).cloned())).min();
+        assert_eq!(rooms(&found), Some(500_000));
+        let old = groups("5:cpu,memory:/docker/abc\n3:pids:/x\n");
+        let files: HashMap<&str, &str> = [
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "4096\n"),
+            ("/sys/fs/cgroup/memory/memory.usage_in_bytes", "96\n"),
+        ]
+        .into();
+        let room = old.iter().filter_map(|g| g.room(|path| files.get(path).map(|text| (*text).to_owned()))).min();
+        assert_eq!(room, Some(4000), "the group of a container is at the root");
+        assert_eq!(field("MemTotal: 5 kB\nMemAvailable:    123 kB\n", "MemAvailable:"), Some(123));
+    }
+}
