@@ -32,7 +32,7 @@ impl CongestionController for Scalable {
         if self.window.in_slow_start() {
             acked = self.window.slow_start(acked);
         }
-        self.window.avoid_congestion(self.per.min(self.window.cwnd()), acked);
+        self.window.avoid_congestion(self.per, acked);
     }
 
     fn on_loss(&mut self, loss: &Loss) {
