@@ -27,6 +27,7 @@ pub mod queue;
 pub mod rate;
 pub mod registry;
 pub mod rng;
+pub mod sender;
 pub mod time;
 
 pub use drop_reason::DropReason;

@@ -4,7 +4,6 @@
 //! and with any number of threads. Nothing is allocated per packet once the structures have grown to the run's peak.
 mod budget;
 mod build;
-mod delivery;
 mod event;
 mod halves;
 mod host;

@@ -2,7 +2,7 @@
 use super::pacing::Pacer;
 use super::subflow::{Packet, State, Subflow};
 use super::{AckFrame, SUBFLOWS};
-use crate::delivery::{Delivery, Newest};
+use narrows_core::sender::delivery::{Delivery, Newest};
 use narrows_core::congestion::{
     Ack, Controller, ControllerConfig, Fate, Loss, LossKind, Outcome, PathHint, Phase, Plan, Sent,
 };

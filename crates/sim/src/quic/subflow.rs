@@ -1,7 +1,7 @@
 //! What the sender knows of one subflow: packets in flight, RTT, loss detection (RFC 9002 §6).
 use super::AckFrame;
 use super::rtt::Rtt;
-use crate::delivery::Stamp;
+use narrows_core::sender::delivery::Stamp;
 use narrows_core::{Span, Time};
 use std::collections::VecDeque;
 

@@ -3,7 +3,7 @@
 use super::scoreboard::Record;
 use super::sender::{Sender, segments};
 use super::{AckSegment, milliseconds};
-use crate::delivery::{Delivery, Newest};
+use narrows_core::sender::delivery::{Delivery, Newest};
 use narrows_core::congestion::{Ack, Controller, Fate, Flight, Outcome, RateSample, Reduction};
 use narrows_core::{Bytes, Span, Time};
 

@@ -4,7 +4,7 @@
 //! The counters are Linux's (`packets_out`, `sacked_out`, `lost_out`, `retrans_out`). Two cursors make every operation
 //! amortised constant: originals leave in sequence order, so RACK's time-ordered list is a cursor over them and a queue of
 //! retransmissions; and lost segments are retransmitted in sequence order from a hint.
-use crate::delivery::Stamp;
+use narrows_core::sender::delivery::Stamp;
 use narrows_core::{Bytes, Time};
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
 //! The scoreboard against a model that keeps every segment's fate in a list and counts it afresh each time.
-use crate::delivery::Stamp;
+use narrows_core::sender::delivery::Stamp;
 use crate::tcp::scoreboard::{Record, Scoreboard, Verdict};
 use narrows_core::{Span, Time};
 use proptest::prelude::*;

@@ -1,17 +1,17 @@
 //! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate.c`).
 //!
-//! Each packet remembers what had been delivered when it left; the acknowledgment of the packet sent last tells how much
-//! was delivered since, over the longer of the time it took to send and to acknowledge it.
-use narrows_core::congestion::{Flight, RateSample};
-use narrows_core::{Bytes, Span, Time};
+//! Each packet carries a stamp of what had been delivered when it was sent. When the packet that was sent last is
+//! acknowledged, the sample is what has been delivered since, over the longer of the send phase and the ACK phase.
+use crate::congestion::{Flight, RateSample};
+use crate::{Bytes, Span, Time};
 
-/// A connection's delivery.
+/// What a connection has delivered: the connection's state of the estimator.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Delivery {
+pub struct Delivery {
     /// Delivered so far.
-    pub(crate) total: Bytes,
+    pub total: Bytes,
     /// Lost so far, modulo 2³².
-    pub(crate) lost: u32,
+    pub lost: u32,
     /// When the last of it was delivered.
     at: Time,
     /// When the packet delivered last was sent: the start of the send phase.
@@ -20,35 +20,36 @@ pub(crate) struct Delivery {
     app_limited_until: Option<Bytes>,
 }
 
-/// What a packet remembers of the time when it was sent.
+/// What is noted with a packet when it is sent: the packet's state of the estimator.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stamp {
+pub struct Stamp {
     /// Length of the send phase of its sample, in Linux's microseconds.
-    pub(crate) send_phase_us: u32,
+    pub send_phase_us: u32,
     /// When the last delivery before it was sent had happened.
-    pub(crate) delivered_at: Time,
+    pub delivered_at: Time,
     /// Delivered in all when it was sent.
-    pub(crate) delivered: Bytes,
+    pub delivered: Bytes,
     /// Lost in all when it was sent, modulo 2³².
-    pub(crate) lost: u32,
+    pub lost: u32,
     /// In flight, itself included.
-    pub(crate) inflight: u32,
+    pub inflight: u32,
     /// The application limited the sender.
-    pub(crate) app_limited: bool,
+    pub app_limited: bool,
 }
 
 /// The packet of an acknowledgment that was sent last, which makes the sample.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Newest {
-    pub(crate) sent: Time,
+pub struct Newest {
+    /// When it was sent.
+    pub sent: Time,
     seq: u64,
     stamp: Stamp,
 }
 
 impl Delivery {
-    /// What a packet sent now has to remember; `inflight` counts it.
+    /// The stamp of a packet that is sent now. `inflight` counts the packet, in bytes.
     #[inline]
-    pub(crate) fn stamp(&mut self, now: Time, flight_is_empty: bool, inflight: u32) -> Stamp {
+    pub fn stamp(&mut self, now: Time, flight_is_empty: bool, inflight: u32) -> Stamp {
         if flight_is_empty {
             self.first_sent = now;
             self.at = now;
@@ -65,26 +66,27 @@ impl Delivery {
 
     /// A packet was delivered: is it the newest of this acknowledgment?
     #[inline]
-    pub(crate) fn consider(newest: &mut Option<Newest>, seq: u64, sent: Time, stamp: impl FnOnce() -> Stamp) {
+    pub fn consider(newest: &mut Option<Newest>, seq: u64, sent: Time, stamp: impl FnOnce() -> Stamp) {
         if newest.is_none_or(|n| (sent, seq) > (n.sent, n.seq)) {
             *newest = Some(Newest { sent, seq, stamp: stamp() });
         }
     }
 
-    /// The application has nothing to send although the window would allow it.
-    pub(crate) fn limit_by_application(&mut self, inflight: Bytes) {
+    /// The application has nothing to send although the window would allow it. `inflight` is what is still in flight.
+    #[inline]
+    pub fn limit_by_application(&mut self, inflight: Bytes) {
         self.app_limited_until = Some(self.total + inflight);
     }
 
     /// Is what is sent now limited by the application?
     #[inline]
-    pub(crate) const fn is_limited_by_application(&self) -> bool {
+    pub const fn is_limited_by_application(&self) -> bool {
         self.app_limited_until.is_some()
     }
 
     /// Ends the application's limiting once more than it left in flight has been delivered.
     #[inline]
-    pub(crate) fn note_progress(&mut self) {
+    pub fn note_progress(&mut self) {
         if self.app_limited_until.is_some_and(|until| self.total > until) {
             self.app_limited_until = None;
         }
@@ -93,7 +95,7 @@ impl Delivery {
     /// The sample of an acknowledgment; `total` already counts what it delivered. One shorter than the lowest RTT comes of
     /// acknowledgments for retransmissions that answer the original: it has no length, and says nothing (§3.3 of the draft).
     #[inline]
-    pub(crate) fn sample(&mut self, now: Time, newest: &Option<Newest>, min_rtt: Option<Span>) -> RateSample {
+    pub fn sample(&mut self, now: Time, newest: &Option<Newest>, min_rtt: Option<Span>) -> RateSample {
         self.note_progress();
         let Some(Newest { sent, stamp, .. }) = newest else {
             return RateSample::default();
@@ -117,8 +119,9 @@ impl Delivery {
 }
 
 impl Stamp {
-    /// What the packet flew with; `lost` is what has been lost in all by now, modulo 2³².
-    pub(crate) fn flight(&self, lost: u32) -> Flight {
+    /// The flight that the packet was sent into; `lost` is what has been lost in all by now, modulo 2³².
+    #[inline]
+    pub fn flight(&self, lost: u32) -> Flight {
         Flight {
             inflight: Bytes(u64::from(self.inflight)),
             lost: Bytes(u64::from(lost.wrapping_sub(self.lost))),
