@@ -8,7 +8,6 @@
 //! Sources: RFC 9000 §13 (acknowledgments), RFC 9002 (RTT §5, loss detection §6, congestion events §7),
 //! draft-ietf-quic-multipath. Left out: the handshake's packet number spaces (one round trip opens a connection), flow
 //! control, and undoing a reduction that late acknowledgments prove wrong.
-mod pacing;
 mod receiver;
 mod rtt;
 mod sender;

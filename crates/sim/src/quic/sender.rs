@@ -1,7 +1,7 @@
 //! The sending side: what may go out now and where, what acknowledgments bring (RFC 9002 §5–7).
-use super::pacing::Pacer;
 use super::subflow::{Packet, State, Subflow};
 use super::{AckFrame, SUBFLOWS};
+use narrows_core::sender::pacer::SplitPacer;
 use narrows_core::sender::delivery::{Delivery, Newest};
 use narrows_core::congestion::{
     Ack, Controller, ControllerConfig, Fate, Loss, LossKind, Outcome, PathHint, Phase, Plan, Sent,
@@ -37,7 +37,7 @@ pub(crate) struct Sender {
     config_marks: bool,
     wants_fates: bool,
     subflows: [Subflow; SUBFLOWS],
-    pacer: Pacer,
+    pacer: SplitPacer,
     /// Packets that leave before any pacing: the initial window.
     unpaced: u32,
     mss: u32,
@@ -87,7 +87,7 @@ impl Sender {
             config_marks: false,
             wants_fates: false,
             subflows: [Subflow::new(), Subflow::new()],
-            pacer: Pacer::new(rng),
+            pacer: SplitPacer::new(rng),
             unpaced: params.initial_window.0,
             mss: (params.packet.0 - params.header.0) as u32,
             initial_window: params.initial_window.0,

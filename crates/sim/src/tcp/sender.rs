@@ -5,6 +5,7 @@ use super::recovery::{Probe, Prr, Rack, State, Timer};
 use super::rtt::Rtt;
 use super::scoreboard::{Record, Scoreboard};
 use narrows_core::sender::delivery::Delivery;
+use narrows_core::sender::pacer::Pacer;
 use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent, Underuse};
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
 use narrows_scenario::transport::TcpParams;
@@ -57,7 +58,9 @@ pub(crate) struct Sender {
     pub(super) nxt_bytes: Bytes,
     /// When the last segment left.
     last_sent: Time,
-    pacing: Pacing,
+    /// Pace even when the controller asks for no rate.
+    always_paced: bool,
+    pacer: Pacer,
     usage: Usage,
     pub(super) rtt: Rtt,
     pub(super) rack: Rack,
@@ -70,19 +73,6 @@ pub(crate) struct Sender {
     pub(super) prr: Prr,
     pub(super) stats: SenderStats,
 }
-
-/// The pacing gate (Linux `tcp_update_skb_after_send`).
-#[derive(Clone, Debug, Default)]
-struct Pacing {
-    /// Pace even when the controller asks for no rate.
-    always: bool,
-    /// Nothing before this.
-    gate: Time,
-    sent: u64,
-}
-
-/// The packet that Linux paces first: the last of an initial window of old (`tcp_update_skb_after_send`).
-const FIRST_PACED: u64 = 10;
 
 /// Whether the window limits the sender (Linux `tcp_cwnd_validate`).
 #[derive(Clone, Debug, Default)]
@@ -127,7 +117,8 @@ impl Sender {
             marked: 0,
             unsent: Some(0),
             last_sent: Time::ZERO,
-            pacing: Pacing { always: params.pacing, ..Pacing::default() },
+            always_paced: params.pacing,
+            pacer: Pacer::default(),
             usage: Usage::default(),
             sent_in_burst: 0,
             stats: SenderStats::default(),
@@ -145,7 +136,7 @@ impl Sender {
             mss: Bytes(mss),
             initial_window: Bytes(u64::from(self.cwnd) * mss),
             rtt,
-            paced: self.pacing.always,
+            paced: self.always_paced,
             resume: None,
         };
         let controller = config.build(&path, now, rng);
@@ -202,7 +193,7 @@ impl Sender {
         if self.board.inflight() >= self.cwnd {
             return None;
         }
-        if self.pacing.gate > now {
+        if self.pacer.gate() > now {
             return None;
         }
         if resend { self.resend_next(now) } else { self.send_new(now) }
@@ -259,7 +250,7 @@ impl Sender {
         if self.state.is_reducing() {
             self.prr.out += 1;
         }
-        self.pacing.sent += 1;
+        self.pacer.count();
         self.last_sent = now;
         let inflight = Bytes(u64::from(self.board.inflight()) * u64::from(self.mss));
         if let Some(controller) = &mut self.controller {
@@ -274,22 +265,11 @@ impl Sender {
                 subflow: 0,
             });
             if let Some(rate) = controller.pacing() {
-                self.advance_gate(now, len, rate);
-            } else if self.pacing.always {
+                self.pacer.pace(now, len, rate);
+            } else if self.always_paced {
                 let rate = self.linux_pacing_rate();
-                self.advance_gate(now, len, rate);
+                self.pacer.pace(now, len, rate);
             }
-        }
-    }
-
-    fn advance_gate(&mut self, now: Time, len: u32, rate: Rate) {
-        let prior = self.pacing.gate;
-        self.pacing.gate = prior.max(now);
-        if self.pacing.sent >= FIRST_PACED && rate > Rate::ZERO {
-            let gap = rate.tx_time(Bytes(u64::from(len))).unwrap_or(Span::ZERO);
-            // Lateness earns credit for up to half a packet, so that a coarse timer does not slow the flow down.
-            let credit = (gap / 2).min(self.pacing.gate.since(prior));
-            self.pacing.gate += gap - credit;
         }
     }
 
@@ -357,7 +337,7 @@ impl Sender {
     fn notice_idleness(&mut self, now: Time) {
         let (idle, rto) = (now.since(self.last_sent), self.rtt.timeout());
         let Some(controller) = &mut self.controller else { return };
-        let is_idle = self.board.out() == 0 && self.pacing.sent > 0 && idle > rto;
+        let is_idle = self.board.out() == 0 && self.pacer.has_sent() && idle > rto;
         if is_idle && controller.reduction() == Reduction::Proportional {
             controller.on_underuse(&Underuse::Idle { idle, rto });
             (self.usage.filled, self.usage.used) = (now, 0);
@@ -377,17 +357,17 @@ impl Sender {
     /// When pacing lets the next packet go.
     #[inline]
     pub(super) fn next_departure(&self, now: Time) -> Time {
-        self.pacing.gate.max(now)
+        self.pacer.gate().max(now)
     }
 
     /// When `on_pace` wants to be called: data wait for the pacing gate, or the controller for its timer.
     #[inline]
     pub(crate) fn next_pace(&self, now: Time) -> Option<Time> {
         let controller = self.controller.as_ref()?;
-        let waits = self.pacing.gate > now
+        let waits = self.pacer.gate() > now
             && (self.board.waits_to_be_resent() || self.unsent != Some(0))
             && self.board.inflight() < self.cwnd;
-        let gate = waits.then_some(self.pacing.gate);
+        let gate = waits.then_some(self.pacer.gate());
         match (gate, controller.next_timer()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
