@@ -2,5 +2,7 @@
 //!
 //! - `delivery`: delivery-rate samples.
 //! - `pacer`: when the next packet may leave.
+//! - `prr`: how the window falls during recovery.
 pub mod delivery;
 pub mod pacer;
+pub mod prr;

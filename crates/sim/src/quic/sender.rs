@@ -1,12 +1,12 @@
 //! The sending side: what may go out now and where, what acknowledgments bring (RFC 9002 §5–7).
 use super::subflow::{Packet, State, Subflow};
 use super::{AckFrame, SUBFLOWS};
-use narrows_core::sender::pacer::SplitPacer;
-use narrows_core::sender::delivery::{Delivery, Newest};
 use narrows_core::congestion::{
     Ack, Controller, ControllerConfig, Fate, Loss, LossKind, Outcome, PathHint, Phase, Plan, Sent,
 };
 use narrows_core::detector::{Events, Verdict};
+use narrows_core::sender::delivery::{Delivery, Newest};
+use narrows_core::sender::pacer::SplitPacer;
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
 use narrows_scenario::transport::QuicParams;
 use narrows_world::meters::{Meters, SenderStats};

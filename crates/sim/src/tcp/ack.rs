@@ -3,8 +3,9 @@
 use super::scoreboard::Record;
 use super::sender::{Sender, segments};
 use super::{AckSegment, milliseconds};
-use narrows_core::sender::delivery::{Delivery, Newest};
 use narrows_core::congestion::{Ack, Controller, Fate, Flight, Outcome, RateSample, Reduction};
+use narrows_core::sender::delivery::{Delivery, Newest};
+use narrows_core::sender::prr::PrrAck;
 use narrows_core::{Bytes, Span, Time};
 
 /// What one acknowledgment brought.
@@ -214,7 +215,12 @@ impl Sender {
         controller.on_ack(&event);
         let window = segments(controller.window(), self.mss);
         self.cwnd = if reducing && controller.reduction() == Reduction::Proportional {
-            self.prr.window(window, self.board.inflight(), digest, lost)
+            self.prr.on_ack(&PrrAck {
+                ssthresh: window,
+                inflight: self.board.inflight(),
+                delivered: digest.delivered_segments,
+                safe: digest.advanced && lost == 0,
+            })
         } else {
             window
         };

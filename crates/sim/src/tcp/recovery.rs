@@ -5,6 +5,7 @@ use super::ack::{Digest, tell};
 use super::scoreboard::{Record, Verdict};
 use super::sender::{Outgoing, Sender, segments};
 use narrows_core::congestion::{Loss, LossKind, Outcome, Phase, Reduction};
+use narrows_core::sender::prr::PrrAck;
 use narrows_core::{Bytes, Span, Time};
 
 /// Linux's congestion states.
@@ -100,38 +101,6 @@ impl Rack {
         if self.newest.is_none_or(|newest| (record.sent, seq) > newest) {
             self.newest = Some((record.sent, seq));
         }
-    }
-}
-
-/// Proportional rate reduction (RFC 9937; Linux `tcp_cwnd_reduction`), in segments.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Prr {
-    prior_cwnd: u32,
-    delivered: u32,
-    /// Sent since the reduction began.
-    pub(super) out: u32,
-}
-
-impl Prr {
-    fn start(&mut self, cwnd: u32) {
-        *self = Prr { prior_cwnd: cwnd.max(1), delivered: 0, out: 0 };
-    }
-
-    /// The window after an acknowledgment.
-    pub(super) fn window(&mut self, ssthresh: u32, inflight: u32, digest: &Digest, lost: u32) -> u32 {
-        let acked = digest.delivered_segments;
-        self.delivered += acked;
-        let allowed = if inflight > ssthresh {
-            let share = (u64::from(ssthresh) * u64::from(self.delivered)).div_ceil(u64::from(self.prior_cwnd));
-            (share as u32).saturating_sub(self.out)
-        } else {
-            let catch_up = self.delivered.saturating_sub(self.out).max(acked);
-            // The slow-start bound, while the acknowledgments make progress and show no more loss; else conservation.
-            let bonus = u32::from(digest.advanced && lost == 0);
-            (catch_up + bonus).min(ssthresh - inflight)
-        };
-        // The first retransmission goes out at once.
-        inflight + allowed.max(u32::from(self.out == 0))
     }
 }
 
@@ -336,7 +305,8 @@ impl Sender {
                         && controller.reduction() == Reduction::Proportional
                     {
                         let ssthresh = segments(controller.window(), self.mss);
-                        self.cwnd = self.prr.window(ssthresh, self.board.inflight(), &Digest::default(), 1);
+                        self.cwnd =
+                            self.prr.on_ack(&PrrAck { ssthresh, inflight: self.board.inflight(), ..PrrAck::default() });
                     }
                 }
                 match wait {

@@ -1,12 +1,13 @@
 //! The sending side: what may go out now, and everything that a connection remembers.
 //!
 //! How acknowledgments are digested is in `ack.rs`, loss detection and recovery in `recovery.rs`.
-use super::recovery::{Probe, Prr, Rack, State, Timer};
+use super::recovery::{Probe, Rack, State, Timer};
 use super::rtt::Rtt;
 use super::scoreboard::{Record, Scoreboard};
+use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent, Underuse};
 use narrows_core::sender::delivery::Delivery;
 use narrows_core::sender::pacer::Pacer;
-use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent, Underuse};
+use narrows_core::sender::prr::Prr;
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
 use narrows_scenario::transport::TcpParams;
 use narrows_world::meters::{Meters, SenderStats};
@@ -248,7 +249,7 @@ impl Sender {
     #[inline]
     fn sent(&mut self, now: Time, len: u32, retransmit: bool, idle: Option<Span>) {
         if self.state.is_reducing() {
-            self.prr.out += 1;
+            self.prr.on_sent();
         }
         self.pacer.count();
         self.last_sent = now;

@@ -1,6 +1,6 @@
 //! The scoreboard against a model that keeps every segment's fate in a list and counts it afresh each time.
-use narrows_core::sender::delivery::Stamp;
 use crate::tcp::scoreboard::{Record, Scoreboard, Verdict};
+use narrows_core::sender::delivery::Stamp;
 use narrows_core::{Span, Time};
 use proptest::prelude::*;
 
