@@ -54,7 +54,7 @@ pub(crate) struct Planned {
     pub(crate) folder: PathBuf,
     /// For progress.
     pub(crate) label: String,
-    /// What is run; valid.
+    /// The scenario; valid.
     pub(crate) scenario: Scenario,
 }
 

@@ -60,7 +60,7 @@ pub(crate) struct Compare {
     batch: BatchArgs,
 }
 
-/// What the flags say, read.
+/// The parsed flags.
 struct Setting {
     rate: Rate,
     rtt: Span,

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Why a command did not do its work.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What was asked cannot be done: a bad value, a file that is missing, a folder that cannot be written.
+    /// The request cannot be met: a bad value, a missing file, a folder that cannot be written.
     Usage(String),
     /// Results that were not made under the same conditions: a list, in lines.
     Incomparable(String),
@@ -22,12 +22,12 @@ pub(crate) enum Failure {
     Unfinished {
         /// What went wrong.
         cause: Box<Failure>,
-        /// What was done, where it is, and how to go on.
+        /// The work done, where it is, and how to continue.
         kept: String,
     },
     /// The program that was run ended with this code; ours is the same.
     Ended(i32),
-    /// Whoever read our output has seen enough (`narrows list | head`): no error.
+    /// The reader of our output has closed it (`narrows list | head`): not an error.
     ClosedPipe,
 }
 
@@ -69,7 +69,7 @@ impl Failure {
         }
     }
 
-    /// What a failure after Ctrl-C is told as.
+    /// The form of a failure after Ctrl-C.
     pub(crate) fn after_interruption(self) -> Failure {
         match self {
             Failure::Usage(_) | Failure::Other(_) => Failure::Interrupted,

@@ -12,14 +12,14 @@ use std::time::Duration;
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// Interruptions so far: a deadline belongs to one of them.
 static COUNT: AtomicU64 = AtomicU64::new(0);
-/// A program of the user's decides when to end: there is no deadline.
+/// The user's program decides when to end: there is no deadline.
 static PATIENT: AtomicBool = AtomicBool::new(false);
 /// What to do with unfinished results, and what to say of them.
 static CLEAN_UP: Mutex<Option<CleanUp>> = Mutex::new(None);
 
 type CleanUp = Box<dyn FnOnce() -> Failure + Send>;
 
-/// What a shell expects of a program that ended by SIGINT: 128 + 2.
+/// The exit code that a shell expects after SIGINT: 128 + 2.
 const EXIT_CODE: i32 = 130;
 /// How long the program has to end by itself.
 const GRACE: Duration = Duration::from_millis(250);
@@ -56,7 +56,7 @@ pub(crate) fn requested() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// It has been answered: what follows is to be done all the same, until the next one.
+/// Marks the interruption as handled: the work continues until the next one.
 pub(crate) fn answered() {
     INTERRUPTED.store(false, Ordering::Relaxed);
 }
@@ -71,7 +71,7 @@ pub(crate) fn wait_for_program(waits: bool) {
     PATIENT.store(waits, Ordering::Relaxed);
 }
 
-/// What the deadline does with unfinished results. It runs beside the thread that still writes them.
+/// The deadline's handling of unfinished results. It runs beside the thread that still writes them.
 pub(crate) fn clean_up_by(clean_up: impl FnOnce() -> Failure + Send + 'static) {
     *CLEAN_UP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(clean_up));
 }

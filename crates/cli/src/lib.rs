@@ -1,7 +1,7 @@
 //! Both sides of the bottleneck, on the command line.
 //!
-//! A command reads what was asked, has the simulator run it on a pool of threads, and leaves a folder of results, a table
-//! on stdout and, on request, JSON. What is computed lives elsewhere; here are arguments, files and the terminal.
+//! A command reads its arguments, runs scenarios on a pool of threads, and writes a folder of results, a table
+//! on stdout and, on request, JSON. Other crates compute; this one has arguments, files and the terminal.
 //!
 //! The program is a library so that another one can be the same program with [`Extensions`]: queues, controllers and detectors
 //! of a user's own, in a crate of theirs.

@@ -25,7 +25,7 @@ pub(crate) struct List {
     json: bool,
 }
 
-/// What can be listed.
+/// The kinds of items.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
     /// What waits in front of a link.
@@ -53,7 +53,7 @@ impl Kind {
         }
     }
 
-    /// What they are and how they are written in a scenario and on the command line.
+    /// A description, and how they are written in a scenario and on the command line.
     const fn about(self) -> &'static str {
         match self {
             Kind::Queues => "what waits in front of a link (`queue = …` of a hop; --queues fq_codel:target=10ms,fifo)",
@@ -157,7 +157,7 @@ fn text(kind: Kind, paint: Paint) -> String {
     out
 }
 
-/// What is allowed, unless the unit says it all.
+/// The allowed values, unless the unit implies them.
 fn bracket(spec: &ParamSpec) -> String {
     match spec.unit {
         Unit::Switch => String::new(),

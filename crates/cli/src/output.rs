@@ -51,7 +51,7 @@ pub(crate) struct Request<'a> {
     pub(crate) keys: &'a [String],
 }
 
-/// Finished runs: what the index says of each key.
+/// Finished runs: the index's entry for each key.
 pub(crate) type Finished = HashMap<String, Value>;
 
 /// A place for results, ours until they are published.
@@ -64,7 +64,7 @@ pub(crate) struct Output {
     force: bool,
     /// Runs that make up the results.
     runs: usize,
-    /// What was found of them.
+    /// The finished ones among them.
     found: Finished,
     kept: Option<Index>,
     /// What is prepared stays, whatever happens.
@@ -77,7 +77,7 @@ enum Place {
     Numbered { parent: PathBuf, number: u64, command: String },
 }
 
-/// What was published.
+/// A published result.
 pub(crate) struct Published {
     /// The folder.
     pub(crate) folder: PathBuf,
@@ -107,7 +107,7 @@ impl Output {
         Ok(output)
     }
 
-    /// What the deadline after Ctrl-C does, beside a thread that may still be writing: as when this is dropped.
+    /// The deadline after Ctrl-C calls this, beside a thread that may still be writing. It does what dropping does.
     fn leave_at_deadline(&self) {
         let (work, index, created) = (self.work.path.clone(), self.work.index(), self.created.clone());
         let (disk, runs) = (self.disk.clone(), self.runs);
@@ -234,12 +234,12 @@ impl Output {
         Ok(())
     }
 
-    /// What is known of a finished run.
+    /// The entry of a finished run.
     pub(crate) fn known<V: serde::de::DeserializeOwned>(&self, key: &str) -> Option<V> {
         self.kept.as_ref()?.known(key)
     }
 
-    /// A run is finished, and what it leaves is on the stage.
+    /// Records that a run is finished, and its files are on the stage.
     pub(crate) fn keep(&self, key: &str, values: &impl Serialize) -> Result<(), Failure> {
         let Some(kept) = &self.kept else { return Ok(()) };
         kept.keep(key, values).map_err(|error| Failure::write(&self.work.index(), &error))
@@ -270,7 +270,7 @@ impl Output {
         Ok(self.disk.create_file(&path, bytes.as_ref())?)
     }
 
-    /// The command has failed. What it has finished is kept; the failure then says where, and how to go on.
+    /// The command has failed. Its finished runs are kept; the failure says where, and how to continue.
     pub(crate) fn unfinished(mut self, failure: Failure) -> Failure {
         let finished = self.finished();
         if finished == 0 {
@@ -281,7 +281,7 @@ impl Output {
         Failure::Unfinished { cause: Box::new(failure), kept }
     }
 
-    /// All runs are finished, but the results cannot be published. What was measured is left to the user.
+    /// All runs are finished, but the results cannot be published. The user gets them as they are.
     pub(crate) fn unpublished(mut self, failure: Failure) -> Failure {
         if self.finished() > 0 || matches!(failure, Failure::Interrupted) {
             return self.unfinished(failure);
@@ -296,8 +296,8 @@ impl Output {
         Failure::Unfinished { cause: Box::new(failure), kept }
     }
 
-    /// Makes what is on the stage appear in its place. If that fails, what was there is untouched, and what was prepared is
-    /// kept; the failure says where.
+    /// Moves the stage to its place. If that fails, the old results are untouched and the prepared ones are kept; the failure
+    /// says where.
     pub(crate) fn publish(mut self) -> Result<Published, Failure> {
         interrupt::leave_results();
         let swapped = self.complete().and_then(|files| self.swap().map(|folder| (folder, files)));
@@ -319,7 +319,7 @@ impl Output {
         Ok(Published { folder, files })
     }
 
-    /// Lists what is on the stage, and waits until the disk has it.
+    /// Lists the files on the stage, and waits until they are on the disk.
     fn complete(&self) -> Result<BTreeSet<PathBuf>, Failure> {
         let (disk, stage) = (&self.disk, self.stage());
         let tree = Tree::of(disk, &stage)?;
@@ -385,7 +385,7 @@ impl Output {
 }
 
 impl Drop for Output {
-    /// Leaves the place as it was found, unless there is something to go on from.
+    /// Leaves the place as it was found, unless there are finished runs to continue from.
     fn drop(&mut self) {
         if !self.stays && self.finished() == 0 {
             let _ = self.work.remove(&self.disk);
@@ -394,7 +394,7 @@ impl Drop for Output {
     }
 }
 
-/// Where finished runs are, and how to go on.
+/// Where finished runs are, and how to continue.
 fn kept_text(finished: usize, runs: usize, work: &Path) -> String {
     let are = if finished == 1 { "is" } else { "are" };
     let (work, again) = (work.display(), term::command_line());
@@ -406,7 +406,7 @@ fn found(disk: &Disk, work: &Work) -> Result<Finished, Failure> {
     Ok(index::parse(&disk.read(&work.index())?.unwrap_or_default()))
 }
 
-/// Are all of these runs among those that are asked for?
+/// Are all of these runs among the requested ones?
 fn asked_for(found: &Finished, request: Request<'_>) -> bool {
     let asked: HashSet<&String> = request.keys.iter().collect();
     found.keys().all(|key| asked.contains(key))

@@ -14,7 +14,7 @@ pub(crate) struct Reproduce {
     what: Option<What>,
 }
 
-/// What can be reproduced.
+/// The experiments.
 #[derive(clap::Subcommand)]
 enum What {
     Linux(linux::Linux),

@@ -19,7 +19,7 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     print_json_text(&format!("{text}\n"))
 }
 
-/// Prints what is JSON already to stdout.
+/// Prints a JSON text to stdout.
 pub(crate) fn print_json_text(text: &str) -> Result<(), Failure> {
     write(&printable_json(text))
 }
@@ -29,7 +29,7 @@ fn write(text: &str) -> Result<(), Failure> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::print(&error))
 }
 
-/// Prints a line to stderr. A closed stderr is nobody's failure.
+/// Prints a line to stderr. A closed stderr is not an error.
 pub(crate) fn note(line: &str) {
     let line = printable(line);
     // The test harness captures only what goes through its own macros.

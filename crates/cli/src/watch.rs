@@ -1,5 +1,5 @@
-//! What is to be seen of a bottleneck while a program runs behind it: two lines a direction at the foot of the terminal, the
-//! program's own output above them; a line a second where there is no terminal.
+//! Shows a bottleneck while a program runs behind it: two lines per direction at the bottom of the terminal, the
+//! program's own output above them; one line per second without a terminal.
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::term;
@@ -49,7 +49,7 @@ impl Screen {
         Screen { bars, lines, readers: Mutex::default() }
     }
 
-    /// What the program writes to the terminal comes through here, line by line, so that it stays above what is drawn.
+    /// The program's output to the terminal passes through here, line by line, so that it stays above the drawing.
     pub(crate) fn take_over(&self, launch: &mut Launch) -> Result<(), Failure> {
         if self.lines.is_none() {
             return Ok(());

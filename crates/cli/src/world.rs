@@ -30,7 +30,7 @@ enum Name {
 /// IPv6's least (RFC 8200 §5), and the largest that a TUN device has.
 pub(crate) const MTUS: std::ops::RangeInclusive<u64> = 1280..=65_535;
 
-/// A world, with what a scenario does not say.
+/// A world, with the settings that a scenario does not have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum World {
     /// Virtual time.
@@ -40,7 +40,7 @@ pub(crate) enum World {
 }
 
 impl WorldArgs {
-    /// The world asked for, with the right to use it. To be called before there is a second thread.
+    /// The requested world, with the right to use it. Must be called before there is a second thread.
     pub(crate) fn world(&self) -> Result<World, Failure> {
         match self.on {
             Name::Sim if self.ipv6 || self.mtu != 1500 => Err(Failure::usage(
@@ -56,13 +56,13 @@ impl WorldArgs {
 }
 
 impl World {
-    /// The live world, with the right to use it. To be called before there is a second thread.
+    /// The live world, with the right to use it. Must be called before there is a second thread.
     pub(crate) fn live(options: narrows_live::Options) -> Result<World, Failure> {
         narrows_host::gain().map_err(|error| failure(error.into()))?;
         Ok(World::Live(options))
     }
 
-    /// What of a scenario this world does not have.
+    /// The features of a scenario that this world lacks.
     pub(crate) fn check(self, scenario: &Scenario) -> Result<(), Failure> {
         match self {
             World::Sim => scenario.needs_live().map_or(Ok(()), |reason| Err(Failure::usage(reason))),
@@ -103,7 +103,7 @@ impl narrows_runner::World for World {
     }
 }
 
-/// What of the live world's errors the user can put right.
+/// The errors of the live world that the user can mend.
 pub(crate) fn failure(error: LiveError) -> Failure {
     match error {
         LiveError::Host(HostError::NotAllowed(_) | HostError::Unsupported(_)) => Failure::usage(error),

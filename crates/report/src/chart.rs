@@ -26,9 +26,9 @@ pub struct Chart {
     pub x: String,
     /// What y means, with its unit.
     pub y: String,
-    /// What is drawn, at least one line; none in a heat map.
+    /// The lines to draw, at least one; none in a heat map.
     pub lines: Vec<Line>,
-    /// What a heat map draws: the page has it as SVG already.
+    /// The drawing of a heat map: the page has it as SVG already.
     #[serde(skip)]
     pub grid: Option<Grid>,
 }
@@ -48,7 +48,7 @@ pub struct Grid {
     pub decimals: usize,
     /// Are colours spread over the logarithm of the values?
     pub log: bool,
-    /// What the colours end at, below and above; the least and the most of the values if it is not said.
+    /// The values of the lowest and the highest colour; by default the minimum and the maximum of the values.
     pub range: Option<(f64, f64)>,
 }
 

@@ -13,9 +13,9 @@ const MOST_HOPS: usize = 32;
 /// A run as a folder keeps it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
-    /// What it left behind.
+    /// Its results.
     pub result: RunResult,
-    /// What was run, when the scenario file could be read.
+    /// Its scenario, if the file could be read.
     pub scenario: Option<Scenario>,
     /// The text of the scenario file.
     pub scenario_text: Option<String>,
@@ -39,7 +39,7 @@ pub struct Comparison {
     pub groups: Vec<Group>,
 }
 
-/// What a line of a chart shows.
+/// The quantity that a line of a chart shows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
     /// A hop, by name.
@@ -67,7 +67,7 @@ impl Run {
         Routes::of(self.scenario.as_ref())
     }
 
-    /// The flows that `source` stands for.
+    /// The flows that `source` names.
     pub fn flows(&self, source: &Source) -> Vec<&FlowSummary> {
         let mut flows = self.result.summary.flows.iter();
         match source {
@@ -106,7 +106,7 @@ impl Run {
         self.series_at(None, source, metric)
     }
 
-    /// The same; of what disciplines know of flows, only what this hop's knows.
+    /// The same; of the disciplines' state of flows, only that of this hop.
     pub fn series_at(&self, hop: Option<&str>, source: &Source, metric: &str) -> Option<Vec<(f64, f64)>> {
         let is_meant = self.names(hop, source);
         let found = self.result.series.iter().filter(|s| s.metric == metric && is_meant(&s.source));
@@ -169,7 +169,7 @@ impl Group {
         self.runs.iter().min_by_key(|run| run.result.summary.seed)
     }
 
-    /// The queue at a hop, as results write it; empty where there is no such hop.
+    /// The queue at a hop, as results write it; empty if there is no such hop.
     pub fn queue_at(&self, hop: &str) -> String {
         self.runs.iter().find_map(|run| run.hop(hop)).map_or_else(String::new, |hop| hop.queue.clone())
     }
@@ -307,7 +307,7 @@ fn flows<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<&'a str> {
 const HOP: &str = "hop:";
 const FLOW: &str = "flow:";
 
-/// The flow that a source is about: `bulk` for `flow:bulk` and for what a discipline knows of it, `hop:a/flow:bulk`.
+/// The flow of a source: `bulk` for `flow:bulk` and for a discipline's state of the flow, `hop:a/flow:bulk`.
 pub(crate) fn flow_of(source: &str) -> Option<&str> {
     let of_flow = if source.starts_with(HOP) { source.split_once('/')?.1 } else { source };
     of_flow.strip_prefix(FLOW)

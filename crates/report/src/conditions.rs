@@ -21,7 +21,7 @@ pub struct Contrast {
 }
 
 impl Contrast {
-    /// Between two results; of several groups, those of the same name are held against each other.
+    /// Between two results; groups of the same name are compared with each other.
     pub fn between(first: &Comparison, second: &Comparison) -> Contrast {
         let mut all = Contrast::default();
         for (a, b) in crate::diff::matching(first, second) {
@@ -38,7 +38,7 @@ impl Contrast {
         all
     }
 
-    /// Between two runs. If a scenario is missing, the summaries say what they can.
+    /// Between two runs. If a scenario is missing, only the summaries are compared.
     pub fn of_runs(a: &Run, b: &Run) -> Contrast {
         let mut contrast = Contrast::default();
         match (&a.scenario, &b.scenario) {
@@ -195,7 +195,7 @@ fn differs<T: PartialEq + ToString>(into: &mut Vec<String>, place: &str, key: &s
     }
 }
 
-/// A trace is what it holds, not what its file is called.
+/// Two traces are equal if their contents are, whatever the names of their files.
 fn is_same_rate(a: &RateSpec, b: &RateSpec) -> bool {
     match (a, b) {
         (

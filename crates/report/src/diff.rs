@@ -26,7 +26,7 @@ pub struct Diff {
     pub only_first: Vec<String>,
     /// What only the second has.
     pub only_second: Vec<String>,
-    /// What is to be said of each.
+    /// The remarks about each.
     pub notes: [Vec<Note>; 2],
     /// How many runs each is made of, in words.
     pub basis: [String; 2],
@@ -90,7 +90,7 @@ pub fn diff(first: &Path, second: &Path) -> Result<Diff, ResultError> {
     Ok(Diff::between(&Comparison::load(first)?, &Comparison::load(second)?))
 }
 
-/// The groups of two results that are held against each other: those of the same label; a single group matches a single
+/// The groups of two results that are compared with each other: those of the same label; a single group matches a single
 /// group, whatever their labels.
 pub(crate) fn matching<'a>(first: &'a Comparison, second: &'a Comparison) -> Vec<(&'a Group, &'a Group)> {
     match (first.groups.as_slice(), second.groups.as_slice()) {
@@ -210,7 +210,7 @@ impl Diff {
     }
 }
 
-/// The hops and kinds of flows of a group, by what they are called.
+/// The hops and kinds of flows of a group, by name.
 fn parts(group: &Group) -> Vec<(String, Source)> {
     let hops = group.hops().into_iter().map(|hop| (hop.to_owned(), Source::Hop(hop.to_owned())));
     let (kinds, flows) = (group.flow_groups(), group.flows().len());

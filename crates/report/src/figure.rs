@@ -166,7 +166,7 @@ pub const VERDICTS: &[Figure] = figures! {
     "verdict", "undecided", "%", Percent, IfThere, |s| verdicts(&s.flows, |v| v.undecided);
 };
 
-/// Of a single flow, besides those of flows together.
+/// Figures of a single flow, in addition to those of several flows together.
 pub const FLOW: &[Figure] = figures! {
     "throughput", "", "Mbit/s", Real, Always, |s| sum(&s.flows, |flow| flow.throughput_mbit);
     "RTT", "min", "ms", Real, Always, |s| least_rtt(&s.flows);
@@ -190,7 +190,7 @@ fn mean_rtt(flows: &[&FlowSummary]) -> Option<f64> {
     }
 }
 
-/// Of the flow that has it worst: quantiles of several flows cannot be merged from their summaries.
+/// The figure of the worst flow: quantiles of several flows cannot be merged from their summaries.
 fn worst_rtt(flows: &[&FlowSummary], of: fn(&RttQuantiles) -> f64) -> Option<f64> {
     flows.iter().filter_map(|flow| flow.rtt_ms.as_ref().map(of)).max_by(f64::total_cmp)
 }
@@ -204,7 +204,7 @@ fn verdicts(flows: &[&FlowSummary], of: fn(&Verdicts) -> f64) -> Option<f64> {
     (!shares.is_empty()).then(|| 100.0 * shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
-/// Transfers finished, their mean time, and the 99 % of the flow that has it worst.
+/// Finished transfers, their mean time, and the 99 % quantile of the worst flow.
 fn completions(flows: &[&FlowSummary]) -> Option<(f64, f64, f64)> {
     let finite: Vec<_> = flows.iter().filter_map(|flow| flow.completion_s).filter(|c| c.count > 0).collect();
     let count: f64 = finite.iter().map(|c| c.count as f64).sum();

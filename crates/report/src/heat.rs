@@ -7,7 +7,7 @@ use crate::chart::{Chart, Grid};
 use crate::palette::rgb;
 use std::fmt::Write as _;
 
-/// The chart as SVG; `None` if it is no heat map.
+/// The chart as SVG; `None` if it is not a heat map.
 pub fn svg(chart: &Chart) -> Option<String> {
     let map = Map::of(chart)?;
     Some(picture(map.width, map.height, &chart.title, &map.content))
@@ -116,7 +116,7 @@ fn frame(grid: &Grid) -> Frame {
     Frame { column, left, right: left + columns * column, bottom: TOP + rows * ROW }
 }
 
-/// One cell, with its number and what a pointer over it is told.
+/// One cell, with its number and the text for a pointer over it.
 fn cell(
     grid: &Grid,
     scale: &Scale,
@@ -173,7 +173,7 @@ impl Scale {
             .then(|| if spread > 0.0 { ((at(value) - at(self.least)) / spread).clamp(0.0, 1.0) } else { 0.0 })
     }
 
-    /// A strip of the colours with its ends; nothing if there are no values.
+    /// A strip of the colours with the values at its ends; empty if there are no values.
     fn legend(&self, grid: &Grid, x: f64, y: f64) -> String {
         if self.least > self.most {
             return String::new();

@@ -15,7 +15,7 @@ pub struct Note {
 /// Late packets below this share do not move a figure that is shown.
 const FEW: f64 = 0.001;
 
-/// What is to be said of these results; of several runs of a group the worst counts, figure by figure.
+/// The remarks about these results; of several runs of a group the worst counts, figure by figure.
 pub fn notes(comparison: &Comparison) -> Vec<Note> {
     let several = comparison.groups.len() > 1;
     let of = |group: &Group| of_group(group, if several { format!("{} ", group.label) } else { String::new() });

@@ -90,10 +90,10 @@ pub(crate) fn packed(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(miniz_oxide::deflate::compress_to_vec_zlib(bytes, FAIR))
 }
 
-/// plotly.js as its crate carries it, deflated by the build script.
+/// plotly.js from its crate, deflated by the build script.
 pub(crate) const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.js.zlib"));
 
-/// Flows that have rows of their own; nobody reads on.
+/// Flows that have their own rows; more would not be read.
 const MOST_FLOWS: usize = 100;
 
 /// zlib's usual compromise between size and time.

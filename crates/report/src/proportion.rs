@@ -6,7 +6,7 @@ use statrs::distribution::{Beta, ContinuousCDF};
 /// such samples have it between their bounds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Proportion {
-    /// The runs of which it is true.
+    /// The runs for which it is true.
     pub hits: usize,
     /// All runs.
     pub runs: usize,

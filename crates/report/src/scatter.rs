@@ -13,7 +13,7 @@ pub struct Scatter {
     pub title: String,
     /// What x is, and what y is.
     pub axes: [String; 2],
-    /// What the kinds of dots stand for.
+    /// The meaning of the kinds of dots.
     pub groups: Vec<String>,
     /// The quantities.
     pub panels: Vec<Panel>,
@@ -41,7 +41,7 @@ pub struct Dot {
     pub tolerance: f64,
     /// Its group, by index.
     pub group: usize,
-    /// What a pointer over it is told.
+    /// The text shown when a pointer is over it.
     pub label: String,
 }
 
@@ -90,7 +90,7 @@ impl Scatter {
     }
 }
 
-/// A panel and the range of its axes, which is the same on both.
+/// A panel and the range of its two axes, which have the same range.
 struct Frame<'a> {
     panel: &'a Panel,
     low: f64,

@@ -26,7 +26,7 @@ pub struct Sheet {
     pub names: usize,
     /// Rows of as many cells as there are columns.
     pub rows: Vec<Vec<String>>,
-    /// What the paper claims: in words, with what was measured, and whether it is so.
+    /// The paper's claims: in words, with the measured figures, and whether they are met.
     pub claims: Vec<(String, bool)>,
     /// What had to hold: in words, and whether it does.
     pub holds: Vec<(String, bool)>,

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Name of the page.
 pub const PAGE: &str = "report.html";
-/// A result that is replaced more often while it is read is not one to be read.
+/// If a result is replaced more often than this while it is read, reading fails.
 const MOST_READS: usize = 1000;
 /// Name of the folder of figures.
 pub const FIGURES: &str = "svg";
@@ -111,7 +111,7 @@ fn group_of(folder: &Path) -> String {
     if is_seed { String::new() } else { outermost }
 }
 
-/// Which folder a name stands for. It is held open: its number could else be another folder's by and by.
+/// The folder that a name refers to. It is kept open, because its inode number could otherwise be reused for another folder.
 #[cfg(unix)]
 struct Identity(Option<fs::File>);
 
@@ -146,7 +146,7 @@ impl Identity {
 }
 
 impl Comparison {
-    /// A result may be anybody's: none of its names steers a terminal, spoils XML or hides in a page.
+    /// A result may come from anywhere: its names must not control a terminal, break XML or hide in a page.
     fn make_printable(&mut self) {
         let labels = self.groups.iter_mut().map(|group| &mut group.label);
         labels.chain([&mut self.title]).for_each(make_printable);
@@ -202,7 +202,7 @@ pub fn write_page(comparison: &Comparison, dir: &Path) -> Result<Vec<PathBuf>, R
     Ok(written)
 }
 
-/// Whoever looks sees the old file or the new one, never half of it.
+/// A reader sees the old file or the new one, never half of it.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultError> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
@@ -219,7 +219,7 @@ fn is_run(dir: &Path) -> bool {
     dir.join(folder::SUMMARY).is_file() && (dir.join(folder::SCENARIO).is_file() || dir.join(folder::SERIES).is_file())
 }
 
-/// Folders in a folder, by name; hidden ones are somebody's working space.
+/// Folders in a folder, by name; hidden ones are work in progress.
 fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, ResultError> {
     let unreadable =
         |error: std::io::Error| ResultError { path: dir.into(), message: format!("cannot read this result: {error}") };
@@ -235,7 +235,7 @@ fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, ResultError> {
     Ok(out)
 }
 
-/// The summaries that a comparison lists; none when there is no list.
+/// The summaries that a comparison lists; empty without a list.
 fn listed(path: &Path) -> Result<Vec<Summary>, ResultError> {
     let Ok(text) = folder::read_text(path) else { return Ok(Vec::new()) };
     let broken = |e: serde_json::Error| ResultError { path: path.into(), message: format!("not a summary: {e}") };

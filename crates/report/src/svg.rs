@@ -14,7 +14,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// What a figure shows.
+/// The quantity that a figure shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Plot {
     /// File name without its ending.
@@ -23,7 +23,7 @@ pub struct Plot {
     pub metric: &'static str,
     /// Title of the axis that carries the quantity.
     pub axis: &'static str,
-    /// What stands before and after the number of flows in that title when it shows several.
+    /// The text before and after the number of flows in that title when it shows several.
     pub of_flows: Option<[&'static str; 2]>,
     /// Is it read at the hop in focus, or of all flows together?
     pub of_hop: bool,
@@ -212,7 +212,7 @@ impl Drawing<'_> {
         Ok(())
     }
 
-    /// What the axes show; time runs to the `end` of the runs.
+    /// The quantities of the axes; time runs to the `end` of the runs.
     fn ranges(&self) -> (Range<f64>, Range<f64>) {
         let lines = self.lines.as_slice();
         let (x_low, x_high) = extent(lines, |p| p.0);
@@ -314,7 +314,7 @@ fn stroke(paint: Paint, width: f64) -> ShapeStyle {
     ShapeStyle::from(&RGBColor(r, g, b)).stroke_width((width * f64::from(SCALE)) as u32)
 }
 
-/// Up to four decimals, none that are zero.
+/// Up to four decimals, without trailing zeros.
 fn tick(value: f64) -> String {
     let text = format!("{value:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

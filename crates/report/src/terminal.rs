@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 /// Who reads the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Style {
-    /// Columns that a line may have; `None` when nobody minds.
+    /// The maximum number of columns of a line; `None` for no limit.
     pub width: Option<usize>,
     /// Is it a terminal that shows colours?
     pub colour: bool,
@@ -131,5 +131,5 @@ impl Column {
     }
 }
 
-/// Stands for the group's colour.
+/// Placeholder for the group's colour.
 const MARK: char = '●';

@@ -24,7 +24,7 @@ pub const CDFS: &str = "cdf.parquet";
 pub struct ResultError {
     /// Which one.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The error.
     pub message: String,
 }
 
@@ -60,7 +60,7 @@ pub fn files(scenario: &Scenario) -> Vec<String> {
     inputs.chain([SERIES, CDFS, SUMMARY].map(str::to_owned)).collect()
 }
 
-/// Writes a run's results to a folder, which is made if need be. A file that is there already is an error and stays as it is.
+/// Writes a run's results to a folder, which is made if needed. An existing file is an error and stays unchanged.
 pub fn write(dir: &Path, scenario: &Scenario, result: &RunResult) -> Result<(), ResultError> {
     fs::create_dir_all(dir).map_err(|e| error(dir, "cannot make the result folder", e))?;
     let table = |name: &str, bytes: parquet::errors::Result<Vec<u8>>| {
@@ -81,7 +81,7 @@ pub fn write(dir: &Path, scenario: &Scenario, result: &RunResult) -> Result<(), 
     write_new(dir, SUMMARY, crate::summary_json(&result.summary).as_bytes())
 }
 
-/// Writes a file that must not be there yet; what a name stands for, a link or a FIFO, is left alone.
+/// Writes a file that must not exist yet; an existing entry of that name, a link or a FIFO for example, is left alone.
 fn write_new(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), ResultError> {
     let path = dir.join(name);
     let write = || {

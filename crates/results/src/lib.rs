@@ -1,8 +1,8 @@
-//! What a run leaves behind, as a value: figures, series, distributions.
+//! The result of a run, as a value: figures, series, distributions.
 //!
 //! A world takes a [`Scenario`](narrows_scenario::Scenario) and returns a [`RunResult`]; tables, pages and differences are made
 //! from such values. A [`folder`] is one way to keep one: it is written from the value, and reading it gives the value again.
-//! Of what is read beside it, scenario files and the traces of links, [`input`] is the source.
+//! [`input`] reads scenario files and the traces of links.
 pub mod folder;
 pub mod input;
 mod routes;
@@ -22,9 +22,9 @@ pub fn summary_json(summary: &Summary) -> String {
 /// A quantity over time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
-    /// Whose it is: `hop:bottleneck`, `flow:bulk.0`.
+    /// Its source: `hop:bottleneck`, `flow:bulk.0`.
     pub source: String,
-    /// What it is, with its unit: `throughput_mbit`, `rtt_ms`, `queue_packets`, `cwnd_packets`.
+    /// Its quantity, with the unit: `throughput_mbit`, `rtt_ms`, `queue_packets`, `cwnd_packets`.
     pub metric: String,
     /// (seconds, value), ascending.
     pub points: Vec<(f64, f64)>,
@@ -33,9 +33,9 @@ pub struct Series {
 /// A distribution.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cdf {
-    /// Whose it is, as in [`Series`].
+    /// Its source, as in [`Series`].
     pub source: String,
-    /// What it is, with its unit: `sojourn_ms`, `rtt_ms`.
+    /// Its quantity, with the unit: `sojourn_ms`, `rtt_ms`.
     pub metric: String,
     /// (value, share of the observations that are at most this), ascending.
     pub points: Vec<(f64, f64)>,

@@ -110,7 +110,7 @@ impl<'a> Routes<'a> {
         hops.iter().filter_map(|&hop| Some(all.get(hop)?.name.as_str())).collect()
     }
 
-    /// What a flow carries: traffic and transport, a program, or a protocol.
+    /// The payload of a flow: traffic and transport, a program, or a protocol.
     fn kind(&self, flow: &'a FlowSummary) -> (&'a str, &'a str) {
         match self.group(&flow.name) {
             Some(Flow { command: Some(command), .. }) => (command.client.program(), ""),
@@ -128,7 +128,7 @@ fn lasts(group: &Flow, scenario: &Scenario) -> bool {
     life.as_secs_f64() >= MOST_OF_THE_TIME * end.since(warmup).as_secs_f64()
 }
 
-/// Jain's fairness index, (Σx)² ÷ (n·Σx²), of what was added.
+/// Jain's fairness index, (Σx)² ÷ (n·Σx²), of the added values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jain {
     n: u32,

@@ -24,7 +24,7 @@ pub struct Summary {
     /// How exactly a world in real time kept its times; left out by worlds in virtual time, which have no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<Timing>,
-    /// What the run took; differs from run to run.
+    /// The cost of the run; differs from run to run.
     pub cost: Cost,
 }
 
@@ -110,7 +110,7 @@ pub struct FlowSummary {
     pub completion_s: Option<Completion>,
     /// Verdicts of a detector, as shares of time; null without one.
     pub verdicts: Option<Verdicts>,
-    /// The hops that its data cross, of a flow that was found as it came; left out where the scenario says it.
+    /// The hops that its data cross, for a flow that was found behind a shell; left out where the scenario has the route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Vec<String>>,
     /// Share of the measured time in which its payload arrived, in steps of a quarter of a second; of programs' flows only.
@@ -216,7 +216,7 @@ pub struct Timing {
     pub cpu_s: f64,
 }
 
-/// What a run took.
+/// The cost of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Cost {
     /// Packets dequeued at all hops, warm-up included.

@@ -45,7 +45,7 @@ fn key_of<'a>(program: &'a str, decisive: impl IntoIterator<Item = &'a str>) -> 
     format!("{hash:016x}")
 }
 
-/// What this program is. One that cannot read its own file takes no run from another process.
+/// The identity of this program. A program that cannot read its own file reuses no run of another process.
 fn program() -> String {
     let digest = own_file().and_then(digest).unwrap_or_else(|_| RandomState::new().hash_one(()));
     format!("{digest:016x}")

@@ -33,7 +33,7 @@ pub(crate) struct Fault {
 impl Scenario {
     /// Checks everything that [`Scenario::parse`] does: ranges, routes, times, names, what needs what.
     ///
-    /// A world may rely on it; whoever builds or changes a scenario in code calls it before running.
+    /// A world relies on it. Code that builds or changes a scenario calls it before the run.
     pub fn validate(&self) -> Result<(), ScenarioError> {
         check(self).map_err(|fault| {
             let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
@@ -140,7 +140,7 @@ fn top(s: &Scenario) -> Result<(), Fault> {
     result.map_err(fault(Part::Record))
 }
 
-/// What a name may look like.
+/// The form of a name.
 pub(crate) const NAMES: &str = "1 to 64 letters, digits, spaces (inside) and \"_\", \"-\", \".\", \"+\"";
 
 fn is_name(name: &str) -> bool {
@@ -218,12 +218,12 @@ fn check_hop(hop: &Hop) -> Result<(), Wrong> {
     }
 }
 
-/// What a step of a rate looks like.
+/// The form of a step of a rate.
 pub(crate) const RATE_STEP: &str = "{ at = \"0s\", rate = \"20mbit\" }";
-/// What a step of a delay looks like.
+/// The form of a step of a delay.
 pub(crate) const DELAY_STEP: &str = "{ at = \"0s\", delay = \"10ms\" }";
 
-/// Checks what the steps of a rate and of a delay have in common. The error names the step by its index.
+/// Checks the rules that hold for steps of a rate and of a delay alike. The error names the step by its index.
 fn in_steps<T>(key: &str, steps: &[(Time, T)], example: &str) -> Result<(), (usize, String)> {
     let fail = |i: usize, message: String| Err((i, message));
     let Some(first) = steps.first() else {
@@ -287,7 +287,7 @@ fn check_flow(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
     timed(s, flow)
 }
 
-/// What a flow that has both is told.
+/// The message for a flow that has both.
 pub(crate) const COMMAND_OR_TRAFFIC: &str =
     "traffic beside command: programs send what they will; allowed: one of the two";
 

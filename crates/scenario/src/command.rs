@@ -23,7 +23,7 @@ pub struct CommandLine {
     words: Vec<Vec<Piece>>,
 }
 
-/// What the places stand for.
+/// The values of the placeholders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fill {
     /// `{peer}`: the receiving host's address.
@@ -50,7 +50,7 @@ enum Place {
 /// The places by their names.
 const PLACES: [(&str, Place); 3] = [("{peer}", Place::Peer), ("{duration}", Place::Duration), ("{n}", Place::N)];
 
-/// What a command line may be.
+/// The allowed form of a command line.
 pub(crate) const ALLOWED: &str = "a program and its arguments: \"iperf3 -c {peer} -t {duration}\"";
 
 impl CommandLine {
@@ -64,7 +64,7 @@ impl CommandLine {
         CommandLine::parse(&line)
     }
 
-    /// Reads a command line. The error says what is wrong with it and what is allowed, to stand behind the key's name.
+    /// Reads a command line. The error says what is wrong and what is allowed; a message puts it after the key's name.
     pub fn parse(text: &str) -> Result<CommandLine, String> {
         if text.contains('\0') {
             return Err(format!("has a zero byte; allowed: {ALLOWED}"));

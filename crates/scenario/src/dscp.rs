@@ -30,7 +30,7 @@ pub(crate) const NAMES: [(&str, u8); 23] = [
     ("le", 1),
 ];
 
-/// What a code point may be.
+/// The allowed code points.
 pub(crate) const ALLOWED: &str = "0 ..= 63 or a name: cs0 to cs7, af11 to af43, ef, va, le";
 
 /// A code point from a name, in any letter case.

@@ -1,7 +1,7 @@
 //! What every world shares: the scenario.
 //!
-//! A text goes in and a validated [`Scenario`] comes out; a world takes it and parses nothing. No file is opened here: what a
-//! scenario names, the traces of links, comes from a source that is handed over ([`Traces`]).
+//! A text goes in and a validated [`Scenario`] comes out; a world takes it and parses nothing. This crate opens no file: the
+//! traces that a scenario names come from a source that the caller passes ([`Traces`]).
 //!
 //! [`Scenario::parse`] reads a text, [`shorthand`] the command line's short forms, [`schema`] describes files to editors.
 mod check;

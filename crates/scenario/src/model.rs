@@ -21,7 +21,7 @@ pub struct Scenario {
     pub hops: Vec<Hop>,
     /// The traffic.
     pub flows: Vec<Flow>,
-    /// What is recorded besides the summary.
+    /// What is recorded in addition to the summary.
     pub record: Record,
 }
 
@@ -129,9 +129,9 @@ pub struct Flow {
     pub name: String,
     /// How many of them; the n-th is called `name.n` when there are several.
     pub count: u32,
-    /// Congestion control; none for UDP, nor for a command unless it is asked for.
+    /// Congestion control; none for UDP, and none for a command unless the scenario sets one.
     pub controller: Option<ControllerConfig>,
-    /// What is sent. Where programs send it says bulk, which means nothing.
+    /// What the flow sends. For programs it is `bulk` and has no meaning.
     pub traffic: Traffic,
     /// Programs that make the flow instead; only worlds that run real ones can.
     pub command: Option<Command>,
@@ -141,7 +141,7 @@ pub struct Flow {
     pub route: Vec<usize>,
     /// Hops that acknowledgments cross.
     pub back: Vec<usize>,
-    /// Hops of a connection's second subflow, if it has one with a route of its own.
+    /// Hops of a connection's second subflow, if that has its own route.
     pub subflow_route: Vec<usize>,
     /// When it starts.
     pub start: Start,
@@ -189,7 +189,7 @@ pub enum Start {
     Uniform(Time, Time),
 }
 
-/// What is recorded besides the summary.
+/// What is recorded in addition to the summary.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
     /// Spacing of the series; a thousandth of the duration when `None`, at least 1 ms.

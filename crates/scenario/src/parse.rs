@@ -67,7 +67,7 @@ fn stem(file: &str) -> String {
     Path::new(file).file_stem().map_or_else(|| file.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Leads a fault back to the line of its key, or of its section.
+/// Finds the line of a fault's key, or of its section.
 fn place(top: &Section<'_>, fault: Fault) -> ScenarioError {
     let nth = |key: &str, i: usize| top.sections(key, key).ok()?.into_iter().nth(i);
     let section = match fault.part {

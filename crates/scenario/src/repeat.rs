@@ -38,7 +38,7 @@ impl Scenario {
         repeated
     }
 
-    /// The scenario without the draws of [`Scenario::repeated`]: what was asked for, whether it was repeated or not.
+    /// The scenario without the draws of [`Scenario::repeated`]: as the user wrote it, repeated or not.
     #[must_use]
     pub fn undrawn(&self) -> Scenario {
         let (mut undrawn, end) = (self.clone(), Time::ZERO + self.duration);

@@ -222,12 +222,12 @@ fn any_case(word: &str) -> String {
     word.chars().map(letter).collect()
 }
 
-/// What a name may look like; the reader also refuses spaces at its ends.
+/// The form of a name; the reader also refuses spaces at its ends.
 fn name() -> Value {
     json!({ "type": "string", "pattern": "^[\\p{L}\\p{N} _.+-]{1,64}$" })
 }
 
-/// A command line: some character of it is no blank.
+/// A command line: at least one character is not a blank.
 fn program() -> Value {
     json!({ "type": "string", "pattern": "\\S" })
 }

@@ -270,7 +270,7 @@ fn checked<K: Registered>(flag: &str, kind: &K) -> Result<(), ScenarioError> {
     kind.validate().map_err(|error| ScenarioError::new(flag, format!("{} \"{}\": {error}", K::WHAT, kind.name())))
 }
 
-/// What can take a parameter.
+/// An item that can take a parameter.
 trait Holder {
     fn title(&self) -> String;
     fn all(&self) -> Vec<ParamSpec>;

@@ -16,7 +16,7 @@ pub(crate) fn name_hint<'a>(got: &str, names: impl IntoIterator<Item = &'a str>)
     }
 }
 
-/// The same for a value whose number is fine but whose unit does not exist or is read in two ways: `20mbps`.
+/// The same for a value with a valid number and a unit that does not exist or has two readings: `20mbps`.
 pub(crate) fn unit_hint(got: &str, unit: Unit) -> String {
     let Some((_, suffix)) = split_number(got) else { return String::new() };
     let amount = got.trim().strip_suffix(suffix).unwrap_or_default().trim_end();
@@ -40,7 +40,7 @@ pub(crate) fn unit_hint(got: &str, unit: Unit) -> String {
     close.map_or_else(String::new, |(_, word)| format!(" (did you mean \"{amount}{word}\"?)"))
 }
 
-/// What a number with this suffix is to `tc`, to `iperf3` and to people, where they do not agree.
+/// How `tc`, `iperf3` and people read a number with this suffix, where they differ.
 fn readings(amount: &str, suffix: &str, unit: Unit) -> Option<String> {
     let letter = |suffix: &str| suffix.trim_end_matches("bps").trim_end_matches('i').to_owned();
     match (unit, suffix) {

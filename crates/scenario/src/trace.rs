@@ -11,7 +11,7 @@ const LONGEST: u64 = 365 * 86_400_000;
 /// Longest number that a message repeats: those of 64 bits.
 const MOST_DIGITS: usize = 20;
 
-/// Where the traces that a scenario names come from. Parsing opens no file: whoever hands the text over hands this over, too.
+/// Where the traces that a scenario names come from. Parsing opens no file: the caller passes this along with the text.
 pub trait Traces {
     /// The text of the trace that the scenario calls so; or why it cannot be had.
     fn text(&self, name: &str) -> Result<String, String>;
@@ -59,7 +59,7 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<(Vec<Span>, Span), Scenari
     }
 }
 
-/// What a message shows of a line: a number and nothing else, because the file may be anybody's.
+/// The part of a line that a message shows: a number and nothing else, because the file may not be the user's own.
 fn digits(line: &str) -> String {
     let line = line.trim();
     let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! How a flow's data are carried: TCP as Linux has it, QUIC as its RFCs have it, or bare UDP.
+//! How a flow's data are carried: TCP as in Linux, QUIC as in its RFCs, or plain UDP.
 use narrows_core::params;
 use narrows_core::params::Packets;
 use narrows_core::{Bytes, Span};

@@ -11,9 +11,9 @@ pub struct Cell {
     /// The values' labels, in the order of the axes.
     pub labels: Vec<String>,
     scenario: Table,
-    /// What a run draws; the axes' values are in it.
+    /// The draws of a run; the axes' values are in them.
     draws: Vec<Draw>,
-    /// What its draws' streams are called after: the values of axes whose cells draw independently.
+    /// The name of its draws' streams: the values of axes whose cells draw independently.
     stream: String,
     name: String,
 }
@@ -74,7 +74,7 @@ impl Study {
 }
 
 impl Cell {
-    /// Its scenario with a seed, as the study has it.
+    /// Its scenario with a seed, as in the study.
     pub fn scenario(&self, seed: u64) -> Result<Scenario, StudyError> {
         let fault = |message: String| StudyError { file: self.name.clone(), message };
         let mut drawn: Vec<Value> = Vec::new();
@@ -106,7 +106,7 @@ impl Cell {
     }
 }
 
-/// What `"$name"` stands for.
+/// The value of `"$name"`.
 struct Places<'a> {
     values: BTreeMap<&'a str, &'a Value>,
     /// Names that stay as they are.

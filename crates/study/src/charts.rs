@@ -1,4 +1,4 @@
-//! What a study's plots draw: of runs, and of rows.
+//! The drawings of a study's plots: of runs, and of rows.
 use crate::cells::Cell;
 use crate::model::{Axis, Plot, Study, wanted};
 use crate::report::Report;
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 impl Study {
-    /// Does anything of the first seed's result have to be kept, besides the figures?
+    /// Must any part of the first seed's result be kept in addition to the figures?
     pub fn draws_runs(&self) -> bool {
         self.plots.iter().any(|plot| matches!(plot.kind, Kind::Series | Kind::Cdf))
     }
 
-    /// What the plots draw of a run.
+    /// The parts of a run that the plots draw.
     pub fn draw(&self, cell: &Cell, result: &RunResult) -> Vec<Option<Points>> {
         self.plots.iter().map(|plot| self.is_at(cell, &plot.at).then(|| plot.of(result)).flatten()).collect()
     }
@@ -96,7 +96,7 @@ impl Report<'_> {
         lines.into_iter().flat_map(|(a, b)| [a, b]).filter(|line| !line.x.is_empty()).collect()
     }
 
-    /// A line for each row of which something was drawn: of its first cell at the plot's place.
+    /// A line for each row with drawn data: of its first cell at the plot's place.
     fn of_runs(&self, p: usize) -> Vec<Line> {
         let at = &self.runs.study.plots[p].at;
         let line = |row: &Row| {
@@ -173,7 +173,7 @@ impl Report<'_> {
         self.runs.study.metrics.iter().position(|metric| metric.name == plot.metric)
     }
 
-    /// A row's first cell: it stands for the others wherever no pooled axis is named.
+    /// A row's first cell: it represents the others wherever no pooled axis is named.
     pub(crate) fn cell(&self, row: &Row) -> &Cell {
         &self.runs.cells[row.members[0]]
     }

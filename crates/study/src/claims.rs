@@ -1,4 +1,4 @@
-//! What a paper states without a table's figure beside it: an order of two queues, their likeness, a bound that holds everywhere.
+//! A paper's claims in words: an order of two queues, their equality, a bound that holds everywhere.
 //!
 //! A claim is about one metric of the rows at its place. It counts as one in the score, however many rows it speaks of, and it is
 //! met if every one of them meets it. Means are compared as they are: a paper that says "below" is met by any difference.
@@ -13,7 +13,7 @@ use toml::Value;
 /// A place in a study: values of axes.
 type Place = BTreeMap<String, Value>;
 
-/// As it stands in the file. One of `is`, `below`, `above`, `near`.
+/// As in the file. One of `is`, `below`, `above`, `near`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Claim {
@@ -35,7 +35,7 @@ pub(crate) struct Claim {
     than: Option<String>,
 }
 
-/// What a claim asks.
+/// The condition of a claim.
 enum Asked<'a> {
     Is(Stated),
     Below(&'a Place),
@@ -43,14 +43,14 @@ enum Asked<'a> {
     Near(&'a Place),
 }
 
-/// A claim beside what was measured.
+/// A claim beside the measured figures.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Verdict {
     /// The paper's words.
     pub says: String,
     /// Does every row meet it?
     pub met: bool,
-    /// What is compared, with the figures.
+    /// The comparison, with the figures.
     pub measured: String,
 }
 
@@ -61,7 +61,7 @@ impl Verdict {
     }
 }
 
-/// A row held against a claim.
+/// A row compared with a claim.
 struct Compared {
     words: String,
     met: bool,
@@ -73,7 +73,7 @@ impl Claim {
         self.parts(study).map(drop).map_err(fault)
     }
 
-    /// What is asked, of which metric, and which one is on the other side.
+    /// The condition, its metric, and the metric on the other side.
     fn parts<'a>(&'a self, study: &Study) -> Result<(Asked<'a>, usize, usize), String> {
         let asked = self.asked()?;
         study.check_place(&self.at)?;
@@ -106,7 +106,7 @@ impl Claim {
         }
     }
 
-    /// What is compared: `RTT below goodput`.
+    /// The comparison in words: `RTT below goodput`.
     fn head(&self, asked: &Asked<'_>) -> String {
         let relation = match (asked, &self.is) {
             (Asked::Below(_), _) => "below",
@@ -119,7 +119,7 @@ impl Claim {
 }
 
 impl Report<'_> {
-    /// Every claim of the study, held against what was measured.
+    /// Every claim of the study, compared with the measured figures.
     pub fn claims(&self, rule: &Rule) -> Vec<Verdict> {
         let study = self.runs.study;
         let verdict = |claim: &Claim| {
@@ -135,7 +135,7 @@ impl Report<'_> {
         study.claims.iter().filter_map(verdict).collect()
     }
 
-    /// A row held against what is asked: alone, or against each row on the other side.
+    /// A row compared with the condition: alone, or with each row on the other side.
     fn compared(&self, row: &Row, asked: &Asked<'_>, (m, of): (usize, usize), rule: &Rule) -> Vec<Compared> {
         let study = self.runs.study;
         let (metric, other) = (&study.metrics[m], &study.metrics[of]);

@@ -18,12 +18,12 @@ pub(crate) struct Draw {
     pub(crate) within: Option<f64>,
     /// Two quantities with the same unit: drawn evenly between them.
     pub(crate) between: Option<[Value; 2]>,
-    /// What is drawn is a number of these: a quantity, which may be an earlier draw's.
+    /// The draw is a multiple of this quantity, which may be an earlier draw.
     pub(crate) times: Option<Value>,
     /// Is it the logarithm that is drawn evenly?
     #[serde(default)]
     pub(crate) log: bool,
-    /// One of these; what is listed twice is drawn twice as often. A value may name other draws.
+    /// One of these; a value that is listed twice is drawn twice as often. A value may name other draws.
     pub(crate) among: Option<Vec<Value>>,
 }
 

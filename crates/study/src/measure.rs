@@ -4,7 +4,7 @@ use narrows_results::RunResult;
 use serde_json::Value;
 
 impl Study {
-    /// The figures of a run, in the order of the metrics; `None` where the run has none, and for those that are made of others.
+    /// The figures of a run, in the order of the metrics; `None` where the run has none, and for metrics that derive from others.
     pub fn measure(&self, result: &RunResult) -> Vec<Option<f64>> {
         let summary = serde_json::to_value(&result.summary).unwrap_or_default();
         self.metrics.iter().map(|metric| Some(metric.of(&summary, result)? * metric.scale)).collect()

@@ -1,4 +1,4 @@
-//! The file: what can be written in it, and what is wrong with it.
+//! The file: what it may contain, and its errors.
 use crate::claims::Claim;
 use crate::draws::Draw;
 use narrows_core::congestion::ControllerConfig;
@@ -20,7 +20,7 @@ pub struct Study {
     pub title: String,
     /// Where it was published.
     pub source: String,
-    /// What a reader should know of the experiment, and of what comes out.
+    /// What a reader should know of the experiment and its results.
     #[serde(default)]
     pub about: String,
     /// The axis on which its table is joined with those of the paper's other studies that name it, too.
@@ -40,12 +40,12 @@ pub struct Study {
     /// What varies; every combination is a cell.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
-    /// What each run draws anew.
+    /// The values that each run draws.
     #[serde(default, rename = "draw")]
     pub(crate) draws: Vec<Draw>,
     /// The scenario, with `"$axis"` or `"$axis.part"` where an axis varies it.
     pub(crate) scenario: Table,
-    /// What is measured in each cell.
+    /// The metrics of each cell.
     #[serde(rename = "metric")]
     pub metrics: Vec<Metric>,
     #[serde(default)]
@@ -119,7 +119,7 @@ pub struct Metric {
     /// Digits after the point.
     #[serde(default = "two")]
     pub decimals: usize,
-    /// What the figure is multiplied by.
+    /// The factor of the figure.
     #[serde(default = "one")]
     pub(crate) scale: f64,
     /// In the summary: `hop.NAME.utilisation`, `flow.NAME.rtt_ms.mean`, `fairness.jain`. Of a flow with several members, see `over`.
@@ -131,12 +131,13 @@ pub struct Metric {
     pub(crate) series: Option<FromSeries>,
     /// Of another metric: the difference to its value in another cell, in percent of that.
     pub(crate) more_than: Option<Elsewhere>,
-    /// Of another metric: how likely its mean is as far as it is from that in another cell by chance (Welch's test).
+    /// For another metric: the probability that chance alone makes its mean differ this much from that in another cell (Welch's
+    /// test).
     pub(crate) welch: Option<Elsewhere>,
     /// Is it shown as the median and quartiles of the runs, not as their mean?
     #[serde(default)]
     pub(crate) quartiles: bool,
-    /// Is it shown as this quantile of the runs? One that does not have the figure counts as more than any other.
+    /// Is it shown as this quantile of the runs? A run without the figure counts as higher than all others.
     pub(crate) quantile: Option<f64>,
     /// Of another metric: percent of the runs in which it is beyond a limit, with the bounds of Clopper and Pearson.
     pub(crate) share: Option<Beyond>,
@@ -150,7 +151,7 @@ pub(crate) struct Beyond {
     pub(crate) above: f64,
 }
 
-/// What is made of the values of several flows.
+/// How the values of several flows are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Over {
@@ -175,7 +176,7 @@ pub(crate) struct FromSeries {
     pub(crate) level: Option<f64>,
 }
 
-/// What is taken of a series.
+/// The value that is taken from a series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Take {
@@ -210,7 +211,7 @@ pub(crate) struct Published {
     pub(crate) values: BTreeMap<String, Value>,
 }
 
-/// What has to hold.
+/// The aims.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hold {
@@ -246,7 +247,7 @@ pub(crate) struct Plot {
     /// Of a heat map: are colours spread over the logarithm?
     #[serde(default)]
     pub(crate) log: bool,
-    /// Of a heat map: what the colours end at; by default the least and the most on all maps of the plot.
+    /// For a heat map: the values of the lowest and the highest colour; by default the minimum and maximum on all maps of the plot.
     pub(crate) range: Option<(f64, f64)>,
     /// Only cells with these values.
     #[serde(default)]
@@ -296,7 +297,7 @@ impl Study {
         }
     }
 
-    /// The axes whose values tell rows apart.
+    /// The axes whose values distinguish rows.
     pub fn row_axes(&self) -> impl Iterator<Item = &Axis> {
         self.axes.iter().filter(|axis| !axis.pooled)
     }

@@ -38,7 +38,7 @@ impl Report<'_> {
         self.holds().into_iter().filter(|(_, holds)| !holds).map(|(what, _)| what).collect()
     }
 
-    /// As a sheet; `runs` per cell. Claims are held against the paper's rule.
+    /// As a sheet; `runs` per cell. Claims are judged by the paper's rule.
     pub fn sheet(&self, runs: u64, rule: Option<&Rule>) -> Sheet {
         let study = self.runs.study;
         let mut heads: Vec<Head> =
@@ -79,7 +79,7 @@ impl Report<'_> {
         }
     }
 
-    /// How often a row was run, and what stands beside its figures.
+    /// The number of runs of a row, and the remarks beside its figures.
     fn times(&self, runs: u64) -> String {
         let pooled = self.rows.iter().map(|row| row.members.len()).max().unwrap_or(1);
         let metrics = &self.runs.study.metrics;
@@ -155,7 +155,7 @@ impl Report<'_> {
         self.rows.iter().map(of_row).collect()
     }
 
-    /// What has to hold, in words, and whether it does.
+    /// The aims in words, and whether they are met.
     fn holds(&self) -> Vec<(String, bool)> {
         self.runs.study.holds.iter().map(|hold| self.hold(hold)).collect()
     }

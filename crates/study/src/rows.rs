@@ -1,4 +1,4 @@
-//! From runs to rows: what the runs of a cell, or of pooled cells, come to.
+//! From runs to rows: combines the runs of a cell, or of pooled cells.
 use crate::cells::Cell;
 use crate::model::{Beyond, Elsewhere, Metric, Study, wanted};
 use crate::score::Stated;
@@ -30,7 +30,7 @@ pub struct Row {
 pub struct Entry {
     /// The metric.
     pub metric: String,
-    /// What was published, as it was.
+    /// The published value, as written.
     pub published: Option<String>,
     /// Mean over the runs; their median, where the metric asks for quartiles.
     pub measured: Option<f64>,
@@ -45,12 +45,12 @@ pub struct Entry {
     pub runs: usize,
     /// Measured less published, where a number was published.
     pub difference: Option<f64>,
-    /// What was published, as a figure or a bound that counts in the score.
+    /// The published value, as a figure or a bound that counts in the score.
     #[serde(skip)]
     pub(crate) stated: Option<Stated>,
 }
 
-/// What was run.
+/// The scenario of the run.
 #[derive(Clone, Copy)]
 pub(crate) struct Runs<'a> {
     pub(crate) study: &'a Study,
@@ -95,7 +95,7 @@ impl Runs<'_> {
         }
     }
 
-    /// What the runs of a row come to, and what was published of it.
+    /// The combined figures of a row's runs, and the published ones.
     fn row_entry(&self, m: usize, row: &Row) -> Entry {
         let metric = &self.study.metrics[m];
         let published = self.study.published.iter().filter(|p| self.study.is_row_at(row, &p.at));
@@ -113,7 +113,7 @@ impl Runs<'_> {
         }
     }
 
-    /// What the runs of these cells come to.
+    /// The combined figure of the runs of these cells.
     pub(crate) fn entry(&self, m: usize, members: &[usize]) -> Entry {
         let metric = &self.study.metrics[m];
         let samples = self.samples(m, members);
@@ -156,7 +156,7 @@ impl Runs<'_> {
         values.get(rank.saturating_sub(1)).copied()
     }
 
-    /// The metric in each run of these cells that has it; none of a test.
+    /// The metric in each run of these cells that has it; empty for a test.
     fn samples(&self, m: usize, members: &[usize]) -> Vec<f64> {
         let plain = |cell: usize, m: usize| self.values[cell].iter().map(move |run| run.get(m).copied().flatten());
         match &self.study.metrics[m].more_than {
@@ -206,7 +206,7 @@ impl Study {
     }
 }
 
-/// What was published, as it is shown.
+/// The published value, as it is shown.
 fn shown(value: &Value, metric: &Metric) -> String {
     match Stated::of(value).and_then(Stated::figure) {
         Some(n) if !value.is_str() => {

@@ -23,7 +23,7 @@ pub struct Rule {
     pub(crate) least: BTreeMap<String, f64>,
 }
 
-/// What a paper says of a figure.
+/// A paper's value of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Stated {
     /// `66.5`, `≈ 98`.
@@ -143,7 +143,7 @@ impl Score {
 }
 
 impl Report<'_> {
-    /// Every published figure and claim against what was measured; nothing of a study whose figures were never published.
+    /// Every published figure and claim beside the measured one; empty for a study whose figures were never published.
     pub fn score(&self, rule: &Rule) -> Score {
         let study: &Study = self.runs.study;
         let mut score = Score::default();
@@ -173,7 +173,7 @@ impl Report<'_> {
     }
 }
 
-/// A published figure beside what was measured.
+/// A published figure beside the measured one.
 struct Held {
     /// Which of several.
     which: &'static str,

@@ -25,7 +25,7 @@ impl From<DiskError> for Failure {
 /// Result of a call.
 pub(super) type Done<T> = Result<T, DiskError>;
 
-/// What a name stands for; links are not followed.
+/// The kind of entry that a name has; links are not followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A regular file.
@@ -180,12 +180,12 @@ impl Disk {
         self.call(other, || exchange(one, other))
     }
 
-    /// Removes a file, or the link itself; that it is gone already is no error.
+    /// Removes a file, or the link itself; a missing one is not an error.
     pub(super) fn remove_file(&self, path: &Path) -> Done<()> {
         self.call(path, || gone(fs::remove_file(path)))
     }
 
-    /// Removes an empty folder; that it is gone already is no error.
+    /// Removes an empty folder; a missing one is not an error.
     pub(super) fn remove_folder(&self, path: &Path) -> Done<()> {
         self.call(path, || gone(fs::remove_dir(path)))
     }

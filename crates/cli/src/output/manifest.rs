@@ -19,7 +19,7 @@ const COUNT: &str = "# files: ";
 /// Starts the line with the id.
 const ID: &str = "# id: ";
 
-/// What the list says.
+/// The contents of the list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Manifest {
     /// Which command published the folder.
@@ -79,7 +79,7 @@ pub(super) fn read(disk: &Disk, dir: &Path) -> Result<Marker, Failure> {
     Ok(Manifest::parse(&bytes).map_or(Marker::Damaged("it is not a whole list of files".to_owned()), Marker::Good))
 }
 
-/// Everything below a folder: what is in it and is no folder, and the folders, deepest last.
+/// Everything below a folder: its files and other entries, and the folders, deepest last.
 #[derive(Default)]
 pub(super) struct Tree {
     pub(super) files: Vec<(PathBuf, Kind)>,
@@ -107,7 +107,7 @@ impl Tree {
     }
 }
 
-/// Which files of a folder are ours, when there is no list to say so.
+/// The files of a folder that are ours, when there is no list.
 pub(super) fn is_name_of_results(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let numbered = |start: &str, end: &str| {

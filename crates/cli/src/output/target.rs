@@ -1,4 +1,4 @@
-//! Where results appear: a folder that was asked for, or the next number in `narrows-out`.
+//! Where results appear: the folder of `--out`, or the next number in `narrows-out`.
 use super::disk::{Disk, Kind};
 use super::manifest::{self, MANIFEST, Marker, Tree, is_name_of_results};
 use crate::failure::Failure;
@@ -16,10 +16,10 @@ const UNFINISHED: &str = ".unfinished";
 /// The same in `narrows-out`, where no `--out` can mean the same folder.
 const UNFINISHED_NUMBER: &str = "-unfinished";
 
-/// A folder that was asked for.
+/// The folder of `--out`.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
-    /// As it was asked for.
+    /// As the user wrote it.
     pub(super) shown: PathBuf,
     /// Without links on the way: renaming one would leave what it leads to.
     pub(super) real: PathBuf,
@@ -194,7 +194,7 @@ impl Numbers {
     }
 }
 
-/// Has the link lead to the newest folder; the old link or the new one is there at any time. What is no link is left alone.
+/// Points the link to the newest folder; the old link or the new one is there at any time. Anything but a link is left alone.
 pub(super) fn point_latest(disk: &Disk, parent: &Path, name: &str) {
     let latest = parent.join(LATEST);
     let part = parent.join(format!(".{LATEST}.{name}"));

@@ -116,7 +116,7 @@ fn whole(dir: &Path) -> Option<String> {
     Some(label)
 }
 
-/// What can go wrong with a call.
+/// The faults of a call.
 const FAULTS: [Fault; 6] = [
     Fault::Kill,
     Fault::Error(5),  // EIO

@@ -103,7 +103,7 @@ impl Work {
         Ok(disk.append(&self.index())?)
     }
 
-    /// Ends what a killed process began: puts old results back, or removes them once the new ones are in `target`.
+    /// Completes the work of a killed process: puts old results back, or removes them once the new ones are in `target`.
     pub(super) fn recover(&self, disk: &Disk, target: &Path) -> Result<(), Failure> {
         let published = match (self.noted_id(disk)?, manifest::read(disk, target)?) {
             (Some(noted), Marker::Good(manifest)) => manifest.id == Some(noted),
@@ -184,7 +184,7 @@ impl Work {
         Ok(disk.remove_folder(&self.path)?)
     }
 
-    /// Leaves what was prepared to the user, under a name that no command uses; where it is then.
+    /// Leaves the prepared files to the user, under a name that no command uses; returns where.
     pub(super) fn hand_over(&self, disk: &Disk) -> PathBuf {
         let moved = || {
             let path = self.unpublished(disk)?;
@@ -254,7 +254,7 @@ fn foreign(disk: &Disk, path: &Path, created: bool, force: bool) -> Result<Optio
     }
 }
 
-/// What another user has made could be changed under our hands.
+/// Another user could change their own files while we use them.
 #[cfg(unix)]
 fn is_own(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

@@ -1,8 +1,8 @@
 //! `narrows reproduce linux`: the cells in which a real Linux kernel was measured, run here, figure by figure.
 //!
 //! The bottleneck is a token bucket that lets a packet go at the start of its serialisation (htb); see
-//! `experiments/linux/README.md`. The aims are what a simulator has to meet to stand in for the kernel. Cells that the model was
-//! worked out on and cells that nobody fitted are counted apart.
+//! `experiments/linux/README.md`. A simulator that meets the aims can replace the kernel. Cells that the model was
+//! developed on and cells that it was not fitted to are counted separately.
 use super::measured::{mean_and_spread, mean_srtt};
 use crate::failure::Failure;
 use crate::flags::{MOST_JOBS, whole};
@@ -164,7 +164,7 @@ struct Outcome {
     /// Our names, joined as Linux's are.
     controller: String,
     figures: Vec<Comparison>,
-    /// Was the model worked out on it?
+    /// Was the model developed on it?
     fitted: bool,
 }
 
@@ -178,7 +178,7 @@ impl Outcome {
 struct Runnable {
     cell: Cell,
     queue: QueueConfig,
-    /// What the flows have in turn.
+    /// The controllers that the flows have in turn.
     controllers: Vec<ControllerConfig>,
 }
 

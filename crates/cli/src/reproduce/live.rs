@@ -114,7 +114,7 @@ impl Comparison {
         self.sim.0 - self.live.0
     }
 
-    /// What has no aim is within it.
+    /// A figure without an aim counts as within it.
     fn is_within(&self) -> bool {
         self.aim.is_none_or(|aim| self.difference().abs() <= aim.tolerance(self.live.0))
     }
@@ -141,7 +141,7 @@ impl Outcome {
     }
 }
 
-/// What a run leaves.
+/// The figures of a run.
 struct Run {
     figures: [f64; Figure::ALL.len()],
     timing: Option<Timing>,

@@ -22,7 +22,7 @@ impl Row<'_> {
         text.parse().map_err(|_| self.bad(column, "a number"))
     }
 
-    /// A field is not what it should be.
+    /// The error about a field with an unexpected value.
     pub(super) fn bad(&self, column: &str, expected: &str) -> Failure {
         let text = self.text(column).unwrap_or_default();
         Failure::other(format!("{}: `{column}` is `{text}`, not {expected}", self.place))

@@ -1,4 +1,4 @@
-//! `narrows reproduce PAPER`: a paper's studies, run and shown beside what was published.
+//! `narrows reproduce PAPER`: runs a paper's studies and shows the figures beside the published ones.
 //!
 //! With `--out`, the figures of every finished run are kept as they come, so that a long reproduction can be stopped and taken
 //! up again. They are part of the results, as `runs.jsonl`, and `--force` takes them from results that it replaces.
@@ -78,7 +78,7 @@ struct Task {
 /// Points of a line.
 type Points = Vec<(f64, f64)>;
 
-/// What one study has given so far: per cell the figures of each run, and what the first of them drew.
+/// The results of one study so far: per cell the figures of each run, and the drawings of the first.
 struct Gathered {
     values: Vec<Vec<Vec<Option<f64>>>>,
     drawn: Vec<Vec<Option<Points>>>,
@@ -192,7 +192,7 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     term::print(&out)
 }
 
-/// The studies that are asked for, with their cells, every scenario checked.
+/// The requested studies with their cells; every scenario is checked.
 fn plan(paper: &str, args: &Paper, level: Level) -> Result<Vec<Planned>, Failure> {
     let studies = narrows_study::studies(paper).map_err(Failure::other)?;
     for id in &args.figure {

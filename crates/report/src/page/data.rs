@@ -35,7 +35,7 @@ pub(super) struct Data<'a> {
 #[derive(Serialize)]
 struct GroupData<'a> {
     label: &'a str,
-    /// What it is called at each hop, where there are several.
+    /// Its name at each hop, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     at: Vec<String>,
     paint: PaintData,
@@ -77,7 +77,7 @@ struct Line {
     /// Group and run, by index.
     g: usize,
     r: usize,
-    /// Whose it is: `hop:NAME`, `all`, `group:NAME`, `flow:NAME`.
+    /// Its source: `hop:NAME`, `all`, `group:NAME`, `flow:NAME`.
     s: String,
     /// The metric.
     m: String,
@@ -185,7 +185,7 @@ struct Shown {
     at: Option<usize>,
 }
 
-/// What a group is called at each hop: by its queue there, if that tells it from the others.
+/// A group's name at each hop: its queue there, if that distinguishes it from the others.
 fn labels(comparison: &Comparison, group: usize) -> Vec<String> {
     let hops = comparison.hops();
     let at = |hop: &&str| {

@@ -1,4 +1,4 @@
-//! What was run, in a few words.
+//! The run in a few words.
 use crate::comparison::{Comparison, Group};
 use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span};
@@ -7,7 +7,7 @@ use narrows_scenario::{Hop, RateSpec, Rtt, Scenario};
 /// Links that are named.
 const MOST_LINKS: usize = 16;
 
-/// A term and what it was.
+/// A term and its value.
 pub(super) struct Fact {
     pub(super) term: &'static str,
     pub(super) text: String,

@@ -57,7 +57,7 @@ pub(super) fn read(section: &Section<'_>, hops: &HopNames<'_>, duration: Span) -
         Some(item) => item.kind::<Transport>()?,
         None => default_transport(&traffic, controller.as_ref()),
     };
-    // What governs a program is the program's affair.
+    // A program chooses its own congestion control.
     let controller = controller.or_else(|| default_controller(&transport).filter(|_| command.is_none()));
     let (low, high) = spread(&section.need("rtt", RTT_FORMS)?, RTT_FORMS)?;
     let rtt = high.map_or(Rtt::Fixed(low), |high| Rtt::Uniform(low, high));
@@ -141,7 +141,7 @@ pub(crate) fn default_transport(traffic: &Traffic, controller: Option<&Controlle
     }
 }
 
-/// What governs this transport when nothing is said: CUBIC, as in Linux, Windows and macOS.
+/// The default controller of this transport: CUBIC, as in Linux, Windows and macOS.
 pub(crate) fn default_controller(transport: &Transport) -> Option<ControllerConfig> {
     transport.is_controlled().then(|| ControllerConfig::Cubic(Default::default()))
 }

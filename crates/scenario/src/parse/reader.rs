@@ -46,7 +46,7 @@ impl Source<'_> {
 pub(super) struct Section<'a> {
     source: &'a Source<'a>,
     table: &'a DeTable<'a>,
-    /// Where its header, or the table itself, stands.
+    /// The place of its header, or of the table itself.
     offset: usize,
     title: String,
 }
@@ -253,7 +253,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The kind of value that a unit stands for, in words.
+/// The kind of value that a unit belongs to, in words.
 pub(crate) fn words(unit: Unit) -> String {
     match unit {
         Unit::Span => Span::allowed(),

@@ -8,11 +8,11 @@ use narrows_scenario::traffic::Thin;
 use narrows_scenario::transport::{TcpParams, UdpParams};
 use narrows_scenario::{Ends, Flow, Rtt, Start, Traffic, Transport};
 
-/// What the names of flows that always have data begin with.
+/// Prefix of the names of flows that always have data.
 pub(super) const BULK: &str = "bulk";
 /// The name of a thin TCP stream.
 pub(super) const THIN_TCP: &str = "thin_tcp";
-/// What the names of UDP streams begin with.
+/// Prefix of the names of UDP streams.
 pub(super) const UDP: &str = "udp";
 
 /// Bytes of a message of a stream.

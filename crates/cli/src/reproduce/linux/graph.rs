@@ -2,7 +2,7 @@
 use super::{Comparison, Figure, Outcome};
 use narrows_report::scatter::{Dot, Panel, Scatter};
 
-/// The quantities: title, the figures that belong to it, what they are multiplied by, and whether the axes are logarithmic.
+/// The quantities: title, the figures that belong to it, their factor, and whether the axes are logarithmic.
 const PANELS: [(&str, &[Figure], f64, bool); 5] = [
     ("utilisation, %", &[Figure::Utilisation], 100.0, false),
     ("mean queue, packets", &[Figure::Queue], 1.0, true),

@@ -10,8 +10,8 @@ use std::fmt::Write;
 /// Width of a row's label.
 const LABEL: usize = 26;
 
-/// All cells, grouped by bottleneck, first those that the model was worked out on; after each kind the counts of what is
-/// within the aims.
+/// All cells, grouped by bottleneck, first those on which the model was developed; after each kind the counts of cells and
+/// figures within the aims.
 pub(super) fn text(outcomes: &[Outcome], skipped: &[String], paint: Paint) -> String {
     let mut out = String::from("Linux 7.2 and Narrows. Aims: utilisation within 1 point, mean queue within 10 % or ");
     out.push_str("one packet, loss rate within a fifth,\nmean RTT within 3 %, delay of thin streams within 10 % or ");
@@ -51,7 +51,7 @@ fn cells_of(outcomes: &[&Outcome], paint: Paint) -> String {
     out
 }
 
-/// What is within the aims: cells in all, and figures by class.
+/// The counts within the aims: cells in all, and figures by class.
 pub(super) fn counts(outcomes: &[&Outcome]) -> String {
     let within = outcomes.iter().filter(|outcome| outcome.is_within()).count();
     let figures = |set: Option<&str>| {

@@ -1,5 +1,5 @@
 //! The measured figures (`experiments/linux`), read into cells: the runs that differ in nothing but their seed. Those in
-//! `unseen` were kept back while the model was worked out.
+//! `unseen` were kept back while the model was developed.
 use crate::failure::Failure;
 use crate::reproduce::measured::{Row, table};
 use narrows_core::params::{ParamSpec, Unit};
@@ -94,7 +94,7 @@ pub(super) struct Cell {
     pub(super) setting: Setting,
     /// Linux's figures.
     pub(super) linux: Vec<Figures>,
-    /// Was the model worked out on it?
+    /// Was the model developed on it?
     pub(super) fitted: bool,
 }
 
@@ -123,7 +123,7 @@ pub(super) struct Point {
     pub(super) queue: f64,
 }
 
-/// Every cell, in the files' order; those that nobody fitted come last.
+/// Every cell, in the files' order; those that the model was not fitted to come last.
 pub(super) fn cells() -> Result<Vec<Cell>, Failure> {
     let mut cells: Vec<Cell> = Vec::new();
     let (thin, datagrams) = (table("unseen/thin.csv", THIN)?, table("unseen/udp.csv", DATAGRAMS)?);

@@ -1,4 +1,4 @@
-//! Which cells there are and what is aimed at (`experiments/live`).
+//! The cells and the aims (`experiments/live`).
 use crate::failure::Failure;
 use crate::reproduce::measured::{Row, table};
 use narrows_core::congestion::ControllerConfig;

@@ -61,7 +61,7 @@ fn row(outcome: &Outcome, paint: Paint) -> String {
     format!("{line}  {late:>14}  {verdict}{disturbed}")
 }
 
-/// Simulated, live, and the difference in the aim's terms: points, per cent, or what is counted.
+/// Simulated, live, and the difference in the aim's terms: points, per cent, or a count.
 fn cells(comparison: &Comparison) -> String {
     let (sim, live) = (comparison.sim.0, comparison.live.0);
     let relative = if live == 0.0 { 0.0 } else { 100.0 * comparison.difference() / live };
