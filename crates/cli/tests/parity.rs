@@ -7,9 +7,10 @@ use narrows_core::{Bytes, Ecn, FlowId, HostId, PacketId, PacketMeta, Rng, Span, 
 use narrows_live::path::{Delivery, Path, Sampling, Way, Witness};
 use narrows_live::plan::{Family, Plan};
 use narrows_results::Series;
+use narrows_results::input::TraceFiles;
 use narrows_results::summary::{FlowSummary, HopSummary};
 use narrows_scenario::transport::UdpEcn;
-use narrows_scenario::{NoTraces, Scenario, Transport};
+use narrows_scenario::{Scenario, Transport};
 use narrows_sim::Unwatched;
 use narrows_world::application::{Act, Application};
 use narrows_world::build;
@@ -194,7 +195,7 @@ fn assert_same(what: &str, scenario: &Scenario) -> Shown {
 }
 
 fn parse(text: &str) -> Scenario {
-    Scenario::parse(text, "parity.toml", &NoTraces).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    Scenario::parse(text, "parity.toml", &TraceFiles(std::path::Path::new(""))).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// Four flows at random moments, together 1.3 times what 4 Mbit/s are; two of them take part in ECN.
