@@ -195,7 +195,8 @@ fn assert_same(what: &str, scenario: &Scenario) -> Shown {
 }
 
 fn parse(text: &str) -> Scenario {
-    Scenario::parse(text, "parity.toml", &TraceFiles(std::path::Path::new(""))).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    Scenario::parse(text, "parity.toml", &TraceFiles(std::path::Path::new("")))
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// Four flows at random moments, together 1.3 times what 4 Mbit/s are; two of them take part in ECN.

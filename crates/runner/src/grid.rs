@@ -49,6 +49,9 @@ enum Ended<E> {
     Failed(E),
 }
 
+/// Where a job's result goes; empty until it has ended.
+type Slot<T, E> = Mutex<Option<Result<T, Ended<E>>>>;
+
 /// Runs every job and passes its result, with the job's index, to `keep` on the thread that ran it; returns what `keep`
 /// made of each, in order. The first failure ends all of it.
 pub fn run<W: World, T: Send, E: From<Error> + Send>(
@@ -58,7 +61,7 @@ pub fn run<W: World, T: Send, E: From<Error> + Send>(
     monitor: &dyn Monitor,
     keep: impl Fn(usize, RunResult) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
-    let slots: Vec<Mutex<Option<Result<T, Ended<E>>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    let slots: Vec<Slot<T, E>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let threads = options.threads.unwrap_or_else(|| world.threads());
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     if threads > 1 {
@@ -138,7 +141,7 @@ impl<W> Watch for Ticker<'_, W> {
 }
 
 /// The results in order, or the failure that came first and is no mere consequence of another.
-fn collect<T, E: From<Error>>(slots: Vec<Mutex<Option<Result<T, Ended<E>>>>>) -> Result<Vec<T>, E> {
+fn collect<T, E: From<Error>>(slots: Vec<Slot<T, E>>) -> Result<Vec<T>, E> {
     let (mut results, mut cancelled) = (Vec::new(), false);
     for slot in slots {
         match slot.into_inner().ok().flatten() {
