@@ -131,7 +131,7 @@ fn check<R: Registered>(entry: &R, taken: &[&str], names: &mut Vec<&'static str>
         return refuse("Narrows has an entry of this name");
     }
     if spelled(name) != name || elsewhere(name).is_some() {
-        return refuse("tc or a kernel has something of this name, which means that to whoever reads a scenario");
+        return refuse("tc or a kernel uses this name for something else, and readers of a scenario would expect that");
     }
     if names.contains(&name) {
         return refuse("two extensions have this name");

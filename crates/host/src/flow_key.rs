@@ -2,8 +2,8 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// A flow's 5-tuple. Ports are zero in protocols that have none and in fragments, of which only the first could tell; an ICMP
-/// echo's identifier stands for both.
+/// A flow's 5-tuple. Ports are zero in protocols without ports, and in fragments, because only the first fragment carries them. An
+/// ICMP echo has its identifier in both.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FlowKey {
     /// The transport's protocol number (IANA): 6 is TCP.

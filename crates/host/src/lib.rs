@@ -73,5 +73,5 @@ pub use tun::{Route, Tun, TunSpec};
 
 /// The receiver of flow n of a scenario listens at this port + n.
 pub const FIRST_PORT: u16 = 10_000;
-/// Flows that a scenario can have: as many as there are ports to number them.
+/// The largest number of flows in a scenario: each needs a port of its own, from [`FIRST_PORT`] on.
 pub const MAX_FLOWS: usize = 50_000;

@@ -42,7 +42,7 @@ params! {
         pub packets: u32 = 10, from 1, to 1000;
         /// Is fair queuing looked for only where each subflow sent more than half of what arrived? Published: no.
         pub saturated: bool = true;
-        /// The queue is fair if the ratio differs from that of a shared queue by more than this many standard errors. Published: 0.
+        /// A queue counts as fair if the ratio is more than this number of standard errors away from a shared queue's. Published: 0.
         pub errors: f64 = 2.0, from 0.0, to 10.0;
         /// Does the rate stay the same until every packet of a step is accounted for? The authors' program: yes.
         pub waits: bool = false;

@@ -399,7 +399,7 @@ impl FqCodelFair {
         pays.map(|slot| (slot, self.beyond(slot, part)))
     }
 
-    /// How many packets a flow has beyond the places that it fills, of which at most `part` count.
+    /// How many packets a flow has beyond the places that it fills. At most `part` places count.
     #[inline]
     fn beyond(&self, slot: SlotId, part: u32) -> u32 {
         self.table[slot].chain.packets().saturating_sub(self.filled(slot).min(part))

@@ -1,8 +1,8 @@
 //! Entries of a user's own in a registry: a type of theirs behind an object, with its own parameters.
 //!
 //! A program adds them before it does anything else, by [`Extensions`](crate::extensions::Extensions), once for good: the
-//! tables are static, so that names in scenario files mean the same everywhere and from every thread. What is called through
-//! an object costs more than an entry of the enum; the book's page "Your own" says how much.
+//! tables are static, so that names in scenario files mean the same everywhere and from every thread. A call through an
+//! object costs more than a call of an entry of the enum; the bench rows `open_fifo` and `open_fq_codel` measure it.
 use super::{DynParams, Entry, Registered};
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -5,7 +5,7 @@
 use crate::congestion::{Flight, RateSample};
 use crate::{Bytes, Span, Time};
 
-/// What a connection has delivered: the connection's state of the estimator.
+/// What a connection has delivered. The estimator keeps one of these per connection.
 #[derive(Clone, Debug, Default)]
 pub struct Delivery {
     /// Delivered so far.

@@ -139,7 +139,7 @@ impl Session {
             if output.status.code() != Some(exit) {
                 return Err(Mismatch::Failed(format!("`{command}` ended with {}, not {exit}:\n{all}", output.status)));
             }
-            let right = says(expected, &printed, figures.of_run(&printed));
+            let right = says(expected, &printed, figures);
             let lines = if right {
                 expected.iter().map(|line| line.to_string()).collect()
             } else {

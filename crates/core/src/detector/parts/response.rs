@@ -24,7 +24,7 @@ const LEAST: usize = 3;
 const SURE: f64 = 2.5;
 /// Standard deviation of a normal distribution over its median absolute deviation.
 const MAD: f64 = 1.4826;
-/// How much larger the standard error of a median is than that of a mean, for normally distributed values.
+/// Standard error of a median over that of a mean, for normally distributed values.
 const MEDIAN: f64 = 1.2533;
 
 /// The latest values, in no order.
