@@ -243,8 +243,9 @@ impl<'a, D: AsFd> Pump<'a, D> {
             match read {
                 Ok(n) if n > Offload::LEN => {
                     let packet = &buffer[..n - Offload::LEN];
-                    let now = first_came.take().unwrap_or_else(|| self.clock.now());
-                    self.take_in(Offload::from_bytes(offload), packet, now);
+                    let read = self.clock.now();
+                    self.shared.waiting.has_read(read);
+                    self.take_in(Offload::from_bytes(offload), packet, first_came.take().unwrap_or(read));
                 }
                 Ok(_) => self.stray += 1,
                 Err(Errno::AGAIN) => {

@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SPARSE: Span = Span::ms(5);
 /// So long before the next one is due.
 const AHEAD: Span = Span::us(300);
+/// A look at the other device takes a microsecond or two. One that took longer was interrupted, and does not say when the frame
+/// came: it may have come at the end of the interruption, a round trip later.
+const LONGEST_LOOK: Span = Span::us(50);
 
 /// One of two threads that wait for frames, each on the device that the other writes to.
 #[derive(Debug)]
@@ -25,8 +28,8 @@ pub struct Waiting {
     seen: Arc<AtomicU64>,
     /// The same of what we see on its device.
     shown: Arc<AtomicU64>,
-    /// Since when there was nothing on our device, as far as we know.
-    empty_since: Time,
+    /// When we last read from our device, a frame or nothing: what was seen before is not the frame that is read next.
+    last_read: Time,
 }
 
 impl Waiting {
@@ -36,14 +39,19 @@ impl Waiting {
         [0, 1].map(|own: usize| Waiting {
             seen: Arc::clone(&marks[own]),
             shown: Arc::clone(&marks[1 - own]),
-            empty_since: Time::ZERO,
+            last_read: Time::ZERO,
         })
+    }
+
+    /// We have read from our device: a frame, or that there is none.
+    pub fn has_read(&mut self, now: Time) {
+        self.last_read = now;
     }
 
     /// There was nothing to be read on our device just now.
     pub fn found_empty(&mut self, now: Time) {
         self.seen.store(0, Ordering::Relaxed);
-        self.empty_since = now;
+        self.has_read(now);
     }
 
     /// Waits until something is on the device, but not beyond `until`. `last` is when packets were handed over last.
@@ -64,11 +72,10 @@ impl Waiting {
         Ok(())
     }
 
-    /// When the first frame that is read now was on the device, if the other thread has seen it there.
+    /// When the frame that is read next was on the device, if the other thread has seen it there.
     pub fn first_came(&self) -> Option<Time> {
         let seen = Time::from_ns(self.seen.load(Ordering::Relaxed));
-        // What was seen before the device was found empty has been read long since.
-        (seen > self.empty_since).then_some(seen)
+        (seen > self.last_read).then_some(seen)
     }
 
     /// We have written to the other thread's device: if something is to be read from it already, we have seen it come.
@@ -76,13 +83,20 @@ impl Waiting {
     /// # Errors
     /// When the system cannot tell.
     pub fn look_for_answers(&self, device: &impl AsFd, clock: Clock) -> Result<(), Errno> {
-        // From before the look: if the other thread reads it at this very moment, it finds the device empty after that.
-        let now = clock.now().as_ns();
+        let before = clock.now();
         if readable_within(device, Span::ZERO)? {
-            // What was seen first is what is read first; that nobody has read it yet changes nothing.
-            let _ = self.shown.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+            self.show(before, clock.now());
         }
         Ok(())
+    }
+
+    /// There was a frame on the other thread's device when we looked, between these two times.
+    fn show(&self, before: Time, after: Time) {
+        if after.since(before) <= LONGEST_LOOK {
+            // The earlier of the two: if the other thread reads the frame at this very moment, its last read is later.
+            // What was seen first is what is read first; that nobody has read it yet changes nothing.
+            let _ = self.shown.compare_exchange(0, before.as_ns(), Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 }
 
@@ -109,6 +123,16 @@ mod tests {
         (a.into(), b.into())
     }
 
+    /// On a busy machine a look may be interrupted.
+    fn look_until_seen(ours: &Waiting, theirs: &Waiting, device: &File, clock: Clock) -> Time {
+        (0..1000)
+            .find_map(|_| {
+                ours.look_for_answers(device, clock).unwrap();
+                theirs.first_came()
+            })
+            .expect("a look without an interruption sees it")
+    }
+
     #[test]
     fn what_the_other_thread_saw_come_came_then() {
         let [ours, mut theirs] = Waiting::both();
@@ -119,9 +143,8 @@ mod tests {
         assert_eq!(theirs.first_came(), None, "there is nothing");
         writer.write_all(b"x").unwrap();
         let before = clock.now();
-        ours.look_for_answers(&reader, clock).unwrap();
+        let came = look_until_seen(&ours, &theirs, &reader, clock);
         let after = clock.now();
-        let came = theirs.first_came().expect("it was seen");
         assert!((before..=after).contains(&came));
         ours.look_for_answers(&reader, clock).unwrap();
         assert_eq!(theirs.first_came(), Some(came), "the first look counts");
@@ -138,8 +161,32 @@ mod tests {
         writer.write_all(b"x").unwrap();
         ours.look_for_answers(&reader, clock).unwrap();
         // The other thread's reset was overtaken by our note.
-        theirs.empty_since = clock.now();
+        theirs.last_read = clock.now();
         assert_eq!(theirs.first_came(), None);
+    }
+
+    #[test]
+    fn regression_a_sight_belongs_to_one_frame_only() {
+        let [ours, mut theirs] = Waiting::both();
+        let (mut writer, mut reader) = pair();
+        let clock = Clock::start();
+        theirs.found_empty(clock.now());
+        writer.write_all(b"x").unwrap();
+        look_until_seen(&ours, &theirs, &reader, clock);
+        reader.read_exact(&mut [0]).unwrap();
+        theirs.has_read(clock.now());
+        writer.write_all(b"y").unwrap();
+        assert_eq!(theirs.first_came(), None, "it was x that was seen");
+    }
+
+    #[test]
+    fn regression_a_look_that_was_interrupted_says_nothing() {
+        let [ours, theirs] = Waiting::both();
+        let at = Time::ZERO + Span::s(1);
+        ours.show(at, at + Span::ms(80));
+        assert_eq!(theirs.first_came(), None, "the frame may have come at any time of the 80 ms");
+        ours.show(at, at + Span::us(2));
+        assert_eq!(theirs.first_came(), Some(at));
     }
 
     #[test]
