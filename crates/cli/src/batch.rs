@@ -34,8 +34,8 @@ pub(crate) struct BatchArgs {
         value_parser = whole(1..=MOST_RUNS)
     )]
     runs: u64,
-    /// Threads: runs at the same time, or two for a run of many flows; results do not depend on it [default: as many as
-    /// cores]
+    /// Threads: runs at the same time, or two for a run of many flows; results do not depend on it [default: one per
+    /// core]
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
     jobs: Option<u64>,
     /// Memory that the runs may use, such as 16GB [default: what this machine or its control group has available]
@@ -64,7 +64,7 @@ impl BatchArgs {
         let last = first.checked_add(self.runs - 1).filter(|&last| last <= MOST_SEED);
         let last = last.ok_or_else(|| {
             let runs = self.runs;
-            Failure::usage(format!("{runs} runs with seeds from {first} on: the last seed there is is {MOST_SEED}"))
+            Failure::usage(format!("{runs} runs with seeds from {first} on; allowed: seeds up to {MOST_SEED}"))
         })?;
         Ok((first..=last).collect())
     }
@@ -165,7 +165,7 @@ fn take_up(output: &mut Output, runs: &[Run]) -> Result<Vec<Option<Value>>, Fail
     let files: BTreeSet<PathBuf> = finished()
         .flat_map(|run| folder::files(&run.job.scenario).into_iter().map(|file| run.folder.join(file)))
         .collect();
-    let note = format!("narrows: going on with {} of {} runs finished", index.len(), runs.len());
+    let note = format!("narrows: continuing with {} of {} runs finished", index.len(), runs.len());
     output.take_up(index, &files)?;
     term::note(&note);
     Ok(values)

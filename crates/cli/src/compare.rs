@@ -44,7 +44,7 @@ pub(crate) struct Compare {
         allow_hyphen_values = true
     )]
     duration: String,
-    /// Start of a run that counts in no mean [default: 10s, at most a sixth of the duration]
+    /// Start of a run that the means leave out [default: 10s, at most a sixth of the duration]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     warmup: Option<String>,
     /// Seeds every random choice: when flows start, in which bucket they fall

@@ -292,7 +292,7 @@ impl Output {
             return Failure::Unfinished { cause: Box::new(failure), kept };
         }
         let left = self.work.hand_over(&self.disk);
-        let kept = format!("what was measured is in `{}`", left.display());
+        let kept = format!("the new results are in `{}`", left.display());
         Failure::Unfinished { cause: Box::new(failure), kept }
     }
 
@@ -398,7 +398,7 @@ impl Drop for Output {
 fn kept_text(finished: usize, runs: usize, work: &Path) -> String {
     let are = if finished == 1 { "is" } else { "are" };
     let (work, again) = (work.display(), term::command_line());
-    format!("{finished} of {runs} runs {are} finished and kept in `{work}`; to go on: {again}")
+    format!("{finished} of {runs} runs {are} finished and kept in `{work}`; to continue: {again}")
 }
 
 /// The finished runs that the folder has; none without an index.

@@ -6,7 +6,7 @@ mod live;
 mod measured;
 mod paper;
 
-/// Run a published or measured experiment and compare the figures; alone, say which there are.
+/// Run a published or measured experiment and compare the figures; without a name, list the experiments.
 #[derive(clap::Args)]
 #[command(subcommand_value_name = "linux|live|PAPER", disable_help_subcommand = true)]
 pub(crate) struct Reproduce {
@@ -23,15 +23,15 @@ enum What {
     Cocoa(paper::Paper),
     /// Congestion policing: a queue that makes arrivals pay for congestion (2018)
     CpAqm(paper::Paper),
-    /// FQ-CoDel taken apart for thin streams, and whether it starves a bulk flow (2015)
+    /// The parts of FQ-CoDel and thin streams, and whether it starves a bulk flow (2015)
     ThinStreams(paper::Paper),
-    /// Tonopah: a congestion control that notices fair queuing all the time (2022)
+    /// Tonopah: a congestion control that tests for fair queuing continuously (2022)
     Tonopah(paper::Paper),
-    /// Detecting fair queuing when a flow starts, and the control that fits (2020)
+    /// Detecting fair queuing when a flow starts, to choose the control that fits (2020)
     Startup(paper::Paper),
     /// Every controller over every discipline: goodput, delay, fairness
     BothSides(paper::Paper),
-    /// Every discipline in one table: use, delay, fairness, change, overload
+    /// Every discipline in one table: utilisation, delay, fairness, change, overload
     League(paper::Paper),
 }
 

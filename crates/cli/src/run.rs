@@ -13,7 +13,7 @@ pub(crate) struct Run {
     /// The scenario (TOML); `narrows schema` describes it
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
-    /// Instead of the scenario's own seed
+    /// Seed to use instead of the scenario's
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole(0..=MOST_SEED))]
     seed: Option<u64>,
     #[command(flatten)]

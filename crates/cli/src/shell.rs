@@ -35,10 +35,10 @@ pub(crate) struct Shell {
     /// Rate of both directions, or a trace in mahimahi's format as trace:FILE
     #[arg(long, default_value = "20mbit", allow_hyphen_values = true)]
     rate: String,
-    /// Rate or trace of what the program receives [default: --rate]
+    /// Rate or trace of the direction to the program [default: --rate]
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     down: Option<String>,
-    /// Rate or trace of what it sends [default: --rate]
+    /// Rate or trace of the direction from the program [default: --rate]
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     up: Option<String>,
     /// Base round-trip time, half of it each way
@@ -53,22 +53,22 @@ pub(crate) struct Shell {
     /// Queue of both directions, with parameters: fq_codel:target=10ms,ecn=false
     #[arg(long, default_value = "fifo", allow_hyphen_values = true)]
     queue: String,
-    /// Queue of what the program receives [default: --queue]
+    /// Queue of the direction to the program [default: --queue]
     #[arg(long, value_name = "QUEUE", allow_hyphen_values = true)]
     down_queue: Option<String>,
-    /// Queue of what it sends [default: --queue]
+    /// Queue of the direction from the program [default: --queue]
     #[arg(long, value_name = "QUEUE", allow_hyphen_values = true)]
     up_queue: Option<String>,
     /// Longest packet, bytes
     #[arg(long, value_name = "BYTES", default_value = "1500", allow_hyphen_values = true, value_parser = whole(world::MTUS))]
     mtu: u64,
-    /// A program to meet at the other end, started first and ended last: "iperf3 -s"
+    /// A program at the other end, started first and ended last: "iperf3 -s"
     #[arg(long, value_name = "COMMAND")]
     peer: Option<String>,
     /// Seeds random choices: losses, jitter, hashes
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=crate::flags::MOST_SEED))]
     seed: u64,
-    /// Show throughput, queue, drops and flows' limits while the program runs
+    /// Show throughput, queue, drops and the flows' buffer limits while the program runs
     #[arg(long)]
     watch: bool,
     /// Print the summary as JSON on stdout and nothing else; the program's output goes to stderr
@@ -111,7 +111,7 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     drop(screen);
     let Ended { status, scenario, result } = ended.map_err(|error| match (&error, &args.peer) {
         (LiveError::Companion(status), Some(peer)) => {
-            Failure::other(format!("--peer: `{peer}` {status} at once; by itself it may say why"))
+            Failure::other(format!("--peer: `{peer}` {status} at once; run it alone to see why"))
         }
         _ => world::failure(error),
     })?;
@@ -210,7 +210,7 @@ impl Shell {
         let mut queues = shorthand::queues(queue_flag, queue).map_err(Failure::usage)?;
         let queue = match (queues.pop(), queues.is_empty()) {
             (Some(only), true) => only,
-            _ => return Err(Failure::usage(format!("{queue_flag}: \"{queue}\" is not one queue; allowed: one"))),
+            _ => return Err(Failure::usage(format!("{queue_flag}: \"{queue}\" is more or less than one queue; allowed: one queue"))),
         };
         let loss = f64::parse(&self.loss).filter(|loss| (0.0..1.0).contains(loss));
         let loss = loss.ok_or_else(|| {

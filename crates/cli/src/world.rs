@@ -92,7 +92,7 @@ impl narrows_runner::World for World {
         match self {
             World::Sim => narrows_sim::run(scenario, threads, watch).map_err(|ended| match ended {
                 Ended::Cancelled => Error::Cancelled,
-                Ended::Runaway(why) => Error::Failed(format!("{}: {why}; no result of it was written", scenario.name)),
+                Ended::Runaway(why) => Error::Failed(format!("{}: {why}; its result was not written", scenario.name)),
             }),
             World::Live(options) => narrows_live::run(scenario, options, watch).map_err(|error| match failure(error) {
                 Failure::Interrupted => Error::Cancelled,

@@ -202,7 +202,7 @@ fn check_hop(hop: &Hop) -> Result<(), Wrong> {
         return wrong("loss", format!("loss cannot be {}; allowed: {}", hop.loss, Loss::allowed()));
     }
     if hop.burst > Bytes::ZERO && hop.release == Release::End {
-        return wrong("burst", "burst needs release = \"start\": a wire that hands over ends of packets has none");
+        return wrong("burst", "burst needs release = \"start\": a wire hands a packet over with its last bit and has no bursts");
     }
     inner(&hop.queue)?;
     match &hop.rate {
@@ -289,7 +289,7 @@ fn check_flow(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
 
 /// The message for a flow that has both.
 pub(crate) const COMMAND_OR_TRAFFIC: &str =
-    "traffic beside command: programs send what they will; allowed: one of the two";
+    "traffic beside command: a program decides what it sends; allowed: one of the two";
 
 /// Traffic, transport and controller fit each other.
 fn carried(flow: &Flow) -> Result<(), Wrong> {
@@ -318,7 +318,7 @@ fn carried(flow: &Flow) -> Result<(), Wrong> {
         Some(controller) if flow.transport.is_controlled() => inner(controller)?,
         Some(_) => {
             let message =
-                format!("no controller governs transport \"{transport}\"; allowed: no controller, tcp or quic");
+                format!("transport \"{transport}\" has no congestion control; allowed: no controller, tcp or quic");
             return wrong("controller", message);
         }
         None if flow.transport.is_controlled() && flow.command.is_none() => {
@@ -336,7 +336,7 @@ fn carried(flow: &Flow) -> Result<(), Wrong> {
     match packet {
         Some(packet) if packet <= header => wrong(
             "traffic",
-            format!("a packet of {packet} has no room besides {header} of headers; allowed: more than {header}"),
+            format!("a packet of {packet} has no room for data beside {header} of headers; allowed: more than {header}"),
         ),
         _ => Ok(()),
     }

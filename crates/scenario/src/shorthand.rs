@@ -157,10 +157,10 @@ fn pieces<'a>(flag: &str, text: &'a str, names: &[&str]) -> Result<Vec<Piece<'a>
         }
         let Some(param) = param else { continue };
         let Some((key, value)) = param.split_once('=') else {
-            return fail(format!("{param:?} in {part:?} is no parameter; allowed: name=value"));
+            return fail(format!("{param:?} in {part:?} is not a parameter; allowed: name=value"));
         };
         let Some(piece) = pieces.last_mut() else {
-            return fail(format!("{part:?} is a parameter of nothing; allowed first: {}", names.join(", ")));
+            return fail(format!("{part:?} is a parameter without a name before it; allowed first: {}", names.join(", ")));
         };
         piece.params.push((key.trim(), value.trim()));
     }
@@ -238,7 +238,7 @@ fn group(flag: &str, piece: &Piece<'_>, names: &[&str]) -> Result<FlowGroup, Sce
     }
     let mut controller = controller.or_else(|| default_controller(&transport));
     if controller.is_some() && !transport.is_controlled() {
-        let message = format!("no controller governs transport \"{}\"; allowed: tcp, quic", transport.name());
+        let message = format!("transport \"{}\" has no congestion control; allowed: tcp, quic", transport.name());
         return Err(ScenarioError::new(flag, message));
     }
     let choosers: &[&str] = match ControllerConfig::named(name) {

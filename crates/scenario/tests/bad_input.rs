@@ -185,7 +185,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#"release = "start""#,
         r#"release = "end""#,
-        r#"S.toml:18: burst needs release = "start": a wire that hands over ends of packets has none"#,
+        r#"S.toml:18: burst needs release = "start": a wire hands a packet over with its last bit and has no bursts"#,
     ),
     (
         "seed = 1",
@@ -394,7 +394,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "traffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",
         "traffic = \"poisson\"\nrtt = \"9ms\"\nroute = [\"acks\"]",
-        r#"S.toml:28: no controller governs transport "udp"; allowed: no controller, tcp or quic"#,
+        r#"S.toml:28: transport "udp" has no congestion control; allowed: no controller, tcp or quic"#,
     ),
     (
         "traffic = \"bulk\"\n",
@@ -409,7 +409,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "controller = \"new_reno\"\ntraffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",
         "rtt = \"9ms\"\nroute = [\"acks\"]\ntraffic = { kind = \"cbr\", packet = \"100B\" }\ntransport = { kind = \"udp\", header = \"200B\" }",
-        "S.toml:30: a packet of 100B has no room besides 200B of headers; allowed: more than 200B",
+        "S.toml:30: a packet of 100B has no room for data beside 200B of headers; allowed: more than 200B",
     ),
     (
         "traffic = \"bulk\"\n",
@@ -424,7 +424,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "traffic = \"bulk\"\n",
         "traffic = \"bulk\"\ncommand = \"iperf3 -c {peer}\"\n",
-        "S.toml:29: traffic beside command: programs send what they will; allowed: one of the two",
+        "S.toml:29: traffic beside command: a program decides what it sends; allowed: one of the two",
     ),
     (
         r#"traffic = "bulk""#,

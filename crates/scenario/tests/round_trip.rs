@@ -131,7 +131,7 @@ fn programs_need_neither_controller_nor_transport() {
     assert_eq!(command.client.argv(&fill), words);
     assert_eq!(command.server.as_ref().unwrap().argv(&fill).last().unwrap(), "/tmp/a \"b\".log");
     assert_eq!(s.validate(), Ok(()));
-    let reason = "flow \"web\" runs a command: only the live world does; allowed here: traffic";
+    let reason = "flow \"web\" runs a command, which only the live world can; allowed here: traffic";
     assert_eq!(s.needs_live().as_deref(), Some(reason));
     let written = s.to_toml();
     assert!(!written.contains("traffic"), "{written}");
@@ -139,7 +139,7 @@ fn programs_need_neither_controller_nor_transport() {
 
     let mut both = s;
     both.flows[0].traffic = Traffic::named("web").unwrap();
-    let message = "flow \"web\": traffic beside command: programs send what they will; allowed: one of the two";
+    let message = "flow \"web\": traffic beside command: a program decides what it sends; allowed: one of the two";
     assert_eq!(both.validate().map_err(|error| error.to_string()), Err(message.to_owned()));
 }
 

@@ -65,8 +65,8 @@ fn each_mistake_names_its_flag_and_what_is_allowed() {
         (queues("FIFI"), r#"--queues: unknown queue "FIFI"; allowed: QUEUES (did you mean "fifo"?)"#),
         (queues(""), r#"--queues: a name is missing in ""; allowed: QUEUES"#),
         (queues("fifo,"), r#"--queues: a name is missing in "fifo,"; allowed: QUEUES"#),
-        (queues("limit=3p"), r#"--queues: "limit=3p" is a parameter of nothing; allowed first: QUEUES"#),
-        (queues("fifo:100p"), r#"--queues: "100p" in "fifo:100p" is no parameter; allowed: name=value"#),
+        (queues("limit=3p"), r#"--queues: "limit=3p" is a parameter without a name before it; allowed first: QUEUES"#),
+        (queues("fifo:100p"), r#"--queues: "100p" in "fifo:100p" is not a parameter; allowed: name=value"#),
         (
             queues("fifo:limt=3p"),
             r#"--queues: unknown parameter "limt" of queue "fifo"; allowed: limit (did you mean "limit"?)"#,
@@ -90,7 +90,7 @@ fn each_mistake_names_its_flag_and_what_is_allowed() {
             r#"--flows: rate of traffic "cbr" cannot be "5mps"; allowed: a rate such as "20mbit", "1gbit", "256kbit", 1bit ..= 1000gbit"#,
         ),
         (flows("cbr:transport=tcp"), r#"--flows: traffic "cbr" cannot be carried by "tcp"; allowed: udp"#),
-        (flows("cbr:controller=new_reno"), r#"--flows: no controller governs transport "udp"; allowed: tcp, quic"#),
+        (flows("cbr:controller=new_reno"), r#"--flows: transport "udp" has no congestion control; allowed: tcp, quic"#),
         (flows("udp"), r#"--flows: unknown controller or traffic "udp"; allowed: FLOWS"#),
         (
             rate("20"),

@@ -215,7 +215,7 @@ pub(super) fn point_latest(disk: &Disk, parent: &Path, name: &str) {
         Ok(Ok(())) => {}
         Ok(Err(kind)) => term::note(&format!("narrows: `{}` is {} and is left alone", latest.display(), kind.name())),
         Err(super::disk::DiskError { path, error }) => {
-            term::note(&format!("narrows: cannot make `{}` lead to the newest results: {error}", path.display()));
+            term::note(&format!("narrows: cannot make `{}` point to the newest results: {error}", path.display()));
         }
     }
 }

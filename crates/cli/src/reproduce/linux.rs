@@ -44,7 +44,7 @@ pub(crate) struct Linux {
     )]
     runs: u64,
     /// Only these cells: T1 tail drop, T2 fq, fq_codel and cake, T3a and T3b thin streams, T4 bbr, T5 several flows, T6
-    /// start-up; or those that the model was worked out on (fitted), or the others (unseen).
+    /// start-up; or the cells on which the model was developed (fitted), or the others (unseen).
     #[arg(
         long,
         value_name = "SET",
@@ -55,7 +55,7 @@ pub(crate) struct Linux {
     /// Print the start-up traces side by side, too.
     #[arg(long)]
     trace: bool,
-    /// Runs at the same time [default: as many as cores]
+    /// Runs at the same time [default: one per core]
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
     jobs: Option<u64>,
     /// JSON on stdout and nothing else.

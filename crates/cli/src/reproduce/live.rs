@@ -30,16 +30,16 @@ pub(crate) struct Live {
     /// Runs per cell, with seeds 1, 2, …
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(1..=100))]
     runs: u64,
-    /// Length of a run, of which the first quarter counts in no mean.
+    /// Length of a run; the means leave out its first quarter.
     #[arg(short = 't', long, value_name = "TIME", default_value = "20s", allow_hyphen_values = true)]
     duration: String,
     /// Only cells whose name has this in it: cubic, fq_codel, "50 Mbit/s"; may be given several times.
     #[arg(long, value_name = "WORDS")]
     only: Vec<String>,
-    /// Live runs at the same time: more than one where the machine has nothing else to do.
+    /// Live runs at the same time; use more than one only on an otherwise idle machine.
     #[arg(short, long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
     jobs: u64,
-    /// The kernel sends packet by packet, as the simulated sender does, instead of several at once.
+    /// Let the kernel send packet by packet, as the simulated sender does, instead of several packets at once.
     #[arg(long)]
     no_offload: bool,
     /// JSON on stdout and nothing else.

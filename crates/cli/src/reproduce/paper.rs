@@ -28,7 +28,7 @@ pub(crate) struct Paper {
     /// One short run of each cell.
     #[arg(long)]
     quick: bool,
-    /// As many and as long runs as the paper had; with --out it can be stopped and taken up again.
+    /// As many and as long runs as the paper had; with --out it can be stopped and continued.
     #[arg(long, conflicts_with = "quick")]
     full: bool,
     /// Runs of each cell, with seeds 1, 2, … [default: as the figure's file says]
@@ -38,7 +38,7 @@ pub(crate) struct Paper {
     /// cells have run count
     #[arg(long, value_name = "TIME", value_parser = time)]
     within: Option<Span>,
-    /// Runs at the same time; results do not depend on it [default: as many as cores]
+    /// Runs at the same time; results do not depend on it [default: one per core]
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
     jobs: Option<u64>,
     /// Memory that the runs may use, such as 16GB [default: what this machine or its control group has available]
@@ -48,7 +48,7 @@ pub(crate) struct Paper {
     #[arg(long)]
     json: bool,
     /// Write a page with the paper's figures redrawn (report.html), the figures (figures.json) and the runs (runs.jsonl) to this
-    /// folder, new or empty.
+    /// new or empty folder.
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace the results that --out holds, whose runs are not made again.
@@ -187,7 +187,7 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     }
     let broken = reports.iter().map(|report| report.broken().len()).sum::<usize>();
     if broken > 0 {
-        out += &Paint::stdout().bad(&format!("{broken} of what should hold does not.\n"));
+        out += &Paint::stdout().bad(&format!("{broken} aims are not met.\n"));
     }
     term::print(&out)
 }

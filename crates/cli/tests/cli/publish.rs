@@ -308,7 +308,7 @@ fn a_full_disk_and_one_that_is_read_only_leave_the_old_results() {
     let context = format!("{said}{}", text(&output.stderr));
     assert!(part("full").contains("No space left"), "{context}");
     assert!(
-        part("full").contains("1 of 1 runs is finished and kept in `disk/out.unfinished`; to go on: "),
+        part("full").contains("1 of 1 runs is finished and kept in `disk/out.unfinished`; to continue: "),
         "{context}"
     );
     assert!(part("full").contains("code 2\nunchanged\nballast\nout\nout.unfinished\n"), "{context}");
@@ -344,21 +344,21 @@ fn a_stopped_comparison_goes_on_to_the_same_bytes() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");
     assert!(!place.path("out").exists());
-    let (kept, command) = said.trim_end().rsplit_once("; to go on: ").expect("how to go on");
+    let (kept, command) = said.trim_end().rsplit_once("; to continue: ").expect("how to go on");
     assert!(kept.contains("of 6 runs are finished and kept in `") && kept.ends_with("`out.unfinished`"), "{said}");
     // SIGKILL, in the middle of going on: nothing can be said, and nothing is lost.
     let mut child = started(&place, &[LONG, &["--out", "out"]].concat(), "out.unfinished", 4);
     child.kill().expect("a child");
     let said = text(&child.wait_with_output().expect("it ends").stderr);
-    assert!(said.contains("narrows: going on with "), "{said}");
+    assert!(said.contains("narrows: continuing with "), "{said}");
     let half = place.path("out.unfinished/results/codel/seed-3");
     fs::create_dir_all(&half).expect("a folder");
     fs::write(half.join("summary.json"), "{").expect("a run that is half written");
     let output = shell(&place, command);
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
-    let going_on = said.lines().find(|line| line.contains("going on with")).expect("a note");
-    let count: usize = going_on.split(' ').nth(4).and_then(|word| word.parse().ok()).expect("a number");
+    let going_on = said.lines().find(|line| line.contains("continuing with")).expect("a note");
+    let count: usize = going_on.split(' ').nth(3).and_then(|word| word.parse().ok()).expect("a number");
     assert!((4..6).contains(&count), "{said}");
     assert_eq!(said.lines().filter(|line| line.contains(" seed ")).count(), 6 - count, "{said}");
     assert!(same_files(&place, "whole", "out") > 24);
@@ -381,7 +381,7 @@ fn a_stopped_run_goes_on_in_its_number_and_no_other_command_takes_it() {
     assert_eq!(fs::read_to_string(&index).expect("the index"), kept);
     assert_eq!(names(&place, "narrows-out"), ["0001-unfinished", "0002-run", "latest"]);
     let output = place.run(&args);
-    assert!(text(&output.stderr).contains("narrows: going on with "), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("narrows: continuing with "), "{}", text(&output.stderr));
     assert_eq!(names(&place, "narrows-out"), ["0001-run", "0002-run", "latest"]);
     assert!(same_files(&place, "whole", "narrows-out/0001-run") > 16);
 }
