@@ -258,6 +258,6 @@ impl Scenario {
     /// Why only the live world can run this; `None` when every world can.
     pub fn needs_live(&self) -> Option<String> {
         let flow = self.flows.iter().find(|flow| flow.command.is_some())?;
-        Some(format!("flow \"{}\" runs a command, which only the live world can; allowed here: traffic", flow.name))
+        Some(format!("flow \"{}\" runs a command: only the live world can do that; allowed here: traffic", flow.name))
     }
 }

@@ -131,7 +131,7 @@ fn programs_need_neither_controller_nor_transport() {
     assert_eq!(command.client.argv(&fill), words);
     assert_eq!(command.server.as_ref().unwrap().argv(&fill).last().unwrap(), "/tmp/a \"b\".log");
     assert_eq!(s.validate(), Ok(()));
-    let reason = "flow \"web\" runs a command, which only the live world can; allowed here: traffic";
+    let reason = "flow \"web\" runs a command: only the live world can do that; allowed here: traffic";
     assert_eq!(s.needs_live().as_deref(), Some(reason));
     let written = s.to_toml();
     assert!(!written.contains("traffic"), "{written}");

@@ -100,7 +100,7 @@ fn scenario_files() {
         (
             "controller = \"new_reno\"\ntraffic = \"bulk\"",
             "command = \"iperf3 -c {peer}\"",
-            &["bad.toml: flow \"bulk\" runs a command, which only the live world can; allowed here: traffic"],
+            &["bad.toml: flow \"bulk\" runs a command: only the live world can do that; allowed here: traffic"],
         ),
     ];
     place.write("words.mahi", "10\nten\n");
