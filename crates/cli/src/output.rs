@@ -146,7 +146,7 @@ impl Output {
             if !request.force {
                 let command = output.work.noted_command(disk).unwrap_or_default();
                 return Err(Failure::usage(format!(
-                    "`{}` holds {} finished runs of a command that was stopped: {command}; allowed: that command with the same build of narrows, to go on; \
+                    "`{}` holds {} finished runs of a command that was stopped: {command}; allowed: that command with the same build of narrows, to continue; \
                      --force, to throw them away; another --out",
                     output.work.path.display(),
                     output.found.len(),

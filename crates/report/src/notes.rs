@@ -66,7 +66,7 @@ fn of_group(group: &Group, who: String) -> Vec<Note> {
     }
     if broken > 0 {
         let connections = if broken == 1 { "connection" } else { "connections" };
-        warn(format!("{who}lost {broken} {connections} before their time"));
+        warn(format!("{who}lost {broken} {connections} before they had finished"));
     }
     notes
 }

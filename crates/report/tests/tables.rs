@@ -174,7 +174,7 @@ fn how_times_were_kept_is_below_the_table_and_falling_behind_is_a_warning() {
     result.groups[0].runs[2].result.summary.timing = Some(Timing { unsent_packets: 1, broken_connections: 2, ..kept });
     let text = terminal::comparison(&result, &plain);
     assert!(text.contains("did not send 1 datagram:"), "{text}");
-    assert!(text.ends_with("lost 2 connections before their time\n"), "{text}");
+    assert!(text.ends_with("lost 2 connections before they had finished\n"), "{text}");
     // One in a thousand is not yet worth a warning; beside other groups each says whose the times are.
     let mut two = comparison(&QUEUES[..2], &["cubic"], 1);
     two.groups[1].runs[0].result.summary.timing = Some(sample::timing(0.001));

@@ -207,7 +207,7 @@ pub struct Timing {
     /// Datagrams of the scenario's own flows that were not sent: their thread was too late, or the system did not take them.
     #[serde(default)]
     pub unsent_packets: u64,
-    /// Connections of the scenario's own flows that ended before their time.
+    /// Connections of the scenario's own flows that ended before they had finished.
     #[serde(default)]
     pub broken_connections: u64,
     /// How often the threads that carry packets woke up.

@@ -133,7 +133,9 @@ fn top(s: &Scenario) -> Result<(), Fault> {
     let result = if !(INTERVALS.0..=INTERVALS.1).contains(&interval) {
         wrong("interval", format!("interval cannot be \"{interval}\"; allowed: {} ..= {}", INTERVALS.0, INTERVALS.1))
     } else if s.duration.as_ns() / interval.as_ns() > POINTS {
-        wrong("interval", format!("an interval of {interval} gives more than {POINTS} points in {}", s.duration))
+        let least = Span::ns(s.duration.as_ns().div_ceil(POINTS));
+        let message = format!("an interval of {interval} gives more than {POINTS} points in {}", s.duration);
+        wrong("interval", format!("{message}; allowed: at least {least}"))
     } else {
         Ok(())
     };
@@ -336,7 +338,7 @@ fn carried(flow: &Flow) -> Result<(), Wrong> {
     match packet {
         Some(packet) if packet <= header => wrong(
             "traffic",
-            format!("a packet of {packet} has no room for data beside {header} of headers; allowed: more than {header}"),
+            format!("a packet of {packet} leaves no room for data after {header} of headers; allowed: more than {header}"),
         ),
         _ => Ok(()),
     }

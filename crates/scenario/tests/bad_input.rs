@@ -315,7 +315,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#"interval = "10ms""#,
         r#"interval = "1us""#,
-        "S.toml:7: an interval of 1us gives more than 10000000 points in 60s",
+        "S.toml:7: an interval of 1us gives more than 10000000 points in 60s; allowed: at least 6us",
     ),
     (r#"stop = "50s""#, r#"stop = "0s""#, r#"S.toml:34: stop cannot be "0ms"; allowed: later than the start, 0ms"#),
     (
@@ -409,7 +409,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "controller = \"new_reno\"\ntraffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",
         "rtt = \"9ms\"\nroute = [\"acks\"]\ntraffic = { kind = \"cbr\", packet = \"100B\" }\ntransport = { kind = \"udp\", header = \"200B\" }",
-        "S.toml:30: a packet of 100B has no room for data beside 200B of headers; allowed: more than 200B",
+        "S.toml:30: a packet of 100B leaves no room for data after 200B of headers; allowed: more than 200B",
     ),
     (
         "traffic = \"bulk\"\n",

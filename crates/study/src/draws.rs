@@ -36,7 +36,7 @@ struct Quantity {
 
 impl Quantity {
     fn of(value: &Value) -> Result<Quantity, String> {
-        let wrong = || format!("{value} is no number with a unit");
+        let wrong = || format!("{value} is not a number with a unit");
         match value {
             Value::Integer(n) => Ok(Quantity { number: *n as f64, unit: None }),
             Value::Float(number) => Ok(Quantity { number: *number, unit: None }),

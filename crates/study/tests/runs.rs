@@ -160,7 +160,7 @@ fn each_run_draws_its_path_and_cells_meet_the_same() {
         ("\"$path.rtt\"", "\"$track.rtt\"", "$track is no axis"),
         ("\"$rtt\"", "\"$rtts\"", "$rtts is no axis"),
         ("quantile = 0.8", "quantile = 2.0", "from 0 to 1"),
-        ("metric = \"use\", above", "metric = \"above 30\", above", "itself made of others"),
+        ("metric = \"use\", above", "metric = \"above 30\", above", "itself computed from other metrics"),
     ] {
         assert!(wrong(from, to).contains(says), "{to}: {}", wrong(from, to));
     }

@@ -153,7 +153,7 @@ impl Work {
     /// Says in the folder what it is, and gives it the id.
     pub(super) fn note(&self, disk: &Disk, command: &str) -> Result<(), Failure> {
         let text = format!(
-            "Results that narrows is preparing. If it was stopped, the same command in the same folder goes on from here:\n\n\
+            "Results that narrows is preparing. If it was stopped, the same command in the same folder continues from here:\n\n\
              {command}\n\nOtherwise this folder can be removed.\n\n{ID}{}\n",
             self.id
         );

@@ -76,7 +76,7 @@ impl Making<'_> {
         if let Some(least) = tcp.min_rto {
             let us = i32::try_from(least.as_ns() / 1000).unwrap_or(i32::MAX);
             Opt::TCP_RTO_MIN_US.set(&socket, us.to_ne_bytes()).map_err(|error| {
-                self.refuse(format!("min_rto = {} ms is not for this kernel's tcp: {error}", least.as_ms_f64()))
+                self.refuse(format!("this kernel's tcp refuses min_rto = {} ms: {error}", least.as_ms_f64()))
             })?;
         }
         Ok(socket)
@@ -139,7 +139,7 @@ impl Making<'_> {
             match error.kind() {
                 io::ErrorKind::NotFound => self.refuse(format!("this kernel has no {controller}; it has: {known}")),
                 io::ErrorKind::PermissionDenied => HostError::NotAllowed(format!(
-                    "flow `{}`: this kernel keeps {controller} for the privileged; run as root, or list it in \
+                    "flow `{}`: this kernel allows {controller} to root only; run as root, or list it in \
                      net.ipv4.tcp_allowed_congestion_control",
                     self.spec.name
                 )),

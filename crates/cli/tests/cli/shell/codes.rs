@@ -56,8 +56,8 @@ fn what_was_asked_in_vain_is_told() {
     place.write("bad.trace", "5\nx\n");
     let table: &[(&[&str], &[&str])] = &[
         (&["--queue", "fq_coddel", "--", "true"], &["--queue", "fq_coddel", "did you mean \"fq_codel\"?"]),
-        (&["--queue", "fifo,codel", "--", "true"], &["--queue", "not one queue"]),
-        (&["--down-queue", "fifo,codel", "--", "true"], &["--down-queue", "not one queue"]),
+        (&["--queue", "fifo,codel", "--", "true"], &["--queue", "not name exactly one queue"]),
+        (&["--down-queue", "fifo,codel", "--", "true"], &["--down-queue", "not name exactly one queue"]),
         (&["--queue", "fifo:depth=3p", "--", "true"], &["depth", "limit"]),
         (&["--rate", "20", "--", "true"], &["--rate", "20mbit"]),
         (&["--up", "0mbit", "--", "true"], &["rate"]),
