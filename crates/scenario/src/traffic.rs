@@ -50,7 +50,7 @@ params! {
 params! {
     /// Bursts and silences, exponentially long.
     pub struct OnOff {
-        /// Rate during a burst, at the IP layer; over TCP what the application offers.
+        /// Rate during a burst, at the IP layer; over TCP the rate that the application offers.
         pub rate: Rate = Rate::mbit(1), from Rate::bit(1), to Rate::gbit(1000);
         /// Packet at the IP layer.
         pub packet: Bytes = Bytes(1500), from Bytes(29), to Bytes(65_535);

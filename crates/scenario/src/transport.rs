@@ -16,7 +16,7 @@ params! {
         pub ecn: bool = false;
         /// Pace as `sch_fq` or Linux's internal pacing would, even when the controller asks for no rate.
         pub pacing: bool = false;
-        /// Least retransmission timeout, added to the smoothed RTT.
+        /// Smallest addition to the smoothed RTT in the retransmission timeout.
         pub min_rto: Span = Span::ms(200), from Span::ms(1), to Span::s(120);
         /// Full-sized packets per acknowledgment.
         pub ack_every: Packets = Packets(2), from Packets(1), to Packets(64);
@@ -27,8 +27,8 @@ params! {
         /// Receive buffer of a connection (Linux: the second value of `tcp_rmem`). Until the window fits it, every packet is
         /// acknowledged; the sender is not limited by it.
         pub receive_buffer: Bytes = Bytes(16 << 20), from Bytes(2304), to Bytes(1 << 30);
-        /// The receive buffer grows up to this as the flow does (Linux: the third value of `tcp_rmem`); it keeps its size where
-        /// this is no more than `receive_buffer`.
+        /// Largest receive buffer, to which it grows with the flow (Linux: the third value of `tcp_rmem`). It keeps its size
+        /// if this is at most `receive_buffer`.
         pub receive_buffer_max: Bytes = Bytes(16 << 20), from Bytes(2304), to Bytes(1 << 30);
         /// Longest time for which the receiver gathers selective acknowledgments (Linux: `tcp_comp_sack_delay_ns`).
         pub sack_compression: Span = Span::ms(1), from Span::ZERO, to Span::s(1);
@@ -58,9 +58,9 @@ params! {
     pub struct UdpParams {
         /// IP and UDP headers.
         pub header: Bytes = Bytes(28), from Bytes(0), to Bytes(1000);
-        /// Source ports: a flow of its own for every packet is what a flood does to flow queues.
+        /// Source ports: one, or a new one for every packet, as in a flood.
         pub ports: Ports = Ports::One;
-        /// ECN codepoint; whatever is marked, the source does not react.
+        /// ECN codepoint; the source does not respond to marks.
         pub ecn: UdpEcn = UdpEcn::Off;
     }
 }

@@ -22,9 +22,9 @@ params! {
         pub loss_limit: f64 = 0.05, from 0.0, to 1.0;
         /// How steeply (NSDI 2015 §2.2: α, at least 2.2 per competing flow and at least 100).
         pub steepness: f64 = 100.0, from 1.0, to 10000.0;
-        /// How far from the rate is tried at first, as a part of it (NSDI 2015 §3.2: ε_min).
+        /// First distance of a trial from the rate, as a part of it (NSDI 2015 §3.2: ε_min).
         pub least_step: f64 = 0.01, from 0.001, to 0.5;
-        /// How far at most, after experiments that did not decide (NSDI 2015 §3.2: ε_max).
+        /// Largest distance, after experiments that did not decide (NSDI 2015 §3.2: ε_max).
         pub most_step: f64 = 0.05, from 0.001, to 0.5;
         /// Shortest monitor interval in round trips (NSDI 2015 §3.1).
         pub interval_from: f64 = 1.7, from 0.1, to 10.0;

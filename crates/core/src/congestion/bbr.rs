@@ -38,9 +38,9 @@ params! {
         pub probe_rtt_interval: Span = Span::s(10), from Span::ms(100), to Span::s(3600);
         /// Length of PROBE_RTT; one round trip at least (Linux: `bbr_probe_rtt_mode_ms`).
         pub probe_rtt_duration: Span = Span::ms(200), from Span::ms(1), to Span::s(10);
-        /// The window in PROBE_RTT, and the least otherwise (Linux: `bbr_cwnd_min_target`).
+        /// The window in PROBE_RTT, and the smallest otherwise (Linux: `bbr_cwnd_min_target`).
         pub least_window: Packets = Packets(4), from Packets(1), to Packets(1000);
-        /// Widen the window by what acknowledgments bring in clumps (Linux: `bbr_extra_acked_gain`).
+        /// Widen the window by the excess of aggregated acknowledgments (Linux: `bbr_extra_acked_gain`).
         pub aggregation: bool = true;
         /// Look for policers and keep to their rate (Linux: `bbr_lt_bw_sampling`).
         pub long_term: bool = true;

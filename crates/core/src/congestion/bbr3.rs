@@ -35,7 +35,7 @@ params! {
         pub cwnd_gain: f64 = 2.0, from 1.0, to 4.0;
         /// Share lost in a round trip that is too much (§5.5.10.2).
         pub loss_threshold: f64 = 0.02, from 0.0, to 0.5;
-        /// What a round trip with losses leaves of bandwidth and volume at least (§5.5.10).
+        /// Smallest part of bandwidth and volume that is kept after a round trip with losses (§5.5.10).
         pub beta: f64 = 0.7, from 0.1, to 0.99;
         /// Share of the largest volume that is left to others while cruising (§5.3.3.1).
         pub headroom: f64 = 0.15, from 0.0, to 0.9;
@@ -43,13 +43,13 @@ params! {
         pub full_bw_growth: f64 = 1.25, from 1.01, to 2.0;
         /// … for this number of round trips (§5.3.1.2).
         pub full_bw_rounds: u32 = 3, from 1, to 20;
-        /// Acknowledgments that tell of losses, in a round trip, before STARTUP ends for them (§5.3.1.3).
+        /// Number of acknowledgments with losses in a round trip that ends STARTUP (§5.3.1.3).
         pub startup_losses: u32 = 6, from 1, to 100;
         /// Least time between probes for bandwidth; up to a second is added at random (§5.3.3.8).
         pub probe_wait: Span = Span::s(2), from Span::ms(100), to Span::s(60);
         /// Most round trips between probes for bandwidth, so that Reno and CUBIC can coexist (§5.3.3.8).
         pub probe_rounds: u32 = 63, from 1, to 1000;
-        /// After so long without a lower RTT PROBE_RTT begins (§5.3.4.1).
+        /// Time without a lower RTT after which PROBE_RTT begins (§5.3.4.1).
         pub probe_rtt_interval: Span = Span::s(5), from Span::ms(100), to Span::s(3600);
         /// Length of PROBE_RTT; one round trip at least (§5.3.4.1).
         pub probe_rtt_duration: Span = Span::ms(200), from Span::ms(1), to Span::s(10);

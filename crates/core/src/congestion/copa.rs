@@ -25,11 +25,12 @@ params! {
     pub struct CopaParams {
         /// δ: a flow alone keeps about 1/δ packets in the queue (§2.1).
         pub delta: f64 = 0.5, from 0.001, to 100.0;
-        /// Compete where somebody else fills the buffer (§2.2).
+        /// Compete if another flow fills the buffer (§2.2).
         pub competitive: bool = true;
         /// How long the lowest RTT is remembered (§2.1).
         pub min_rtt_window: Span = Span::s(10), from Span::ms(10), to Span::s(3600);
-        /// Part of a round trip's packets that may be lost before the window comes down to what arrived; 1: all, as published.
+        /// Part of a round trip's packets that may be lost before the window falls to the packets that arrived; 1: all, as
+        /// published.
         pub loss: f64 = 0.1, from 0.0, to 1.0;
     }
 }

@@ -17,9 +17,9 @@ use alloc::boxed::Box;
 params! {
     /// CUBIC's parameters; the defaults are Linux's.
     pub struct CubicParams {
-        /// What a loss leaves of the window (RFC 9438 §4.6), kept in 1024ths: 717.
+        /// Part of the window that remains after a loss (RFC 9438 §4.6), kept in 1024ths: 717.
         pub beta: f64 = 0.7, from 0.1, to 0.95;
-        /// How steep the cubic function is, packets per s³ (RFC 9438 §4.2), kept in 1024ths: 410.
+        /// Steepness of the cubic function, packets per s³ (RFC 9438 §4.2), kept in 1024ths: 410.
         pub c: f64 = 0.4, from 0.01, to 100.0;
         /// Release bandwidth when a loss comes below the last maximum (RFC 9438 §4.7).
         pub fast_convergence: bool = true;
@@ -29,7 +29,7 @@ params! {
         pub hystart: bool = true;
         /// Which HyStart.
         pub hystart_kind: HystartKind = HystartKind::Classic;
-        /// Signs that count for classic HyStart.
+        /// Signals that classic HyStart uses.
         pub hystart_detect: Detect = Detect::Both;
         /// Smallest window at which classic HyStart leaves slow start.
         pub hystart_low_window: Packets = Packets(16), from Packets(2), to Packets(1_000_000);

@@ -17,15 +17,15 @@ use crate::{Bytes, Rate, Rng, Span, Time};
 params! {
     /// The parameters of the delay-based control.
     pub struct DelayParams {
-        /// Mean RTT over the lowest that is tolerated (§III-B).
+        /// Tolerated excess of the mean RTT over the lowest RTT (§III-B).
         pub target: Span = Span::ms(5), from Span::us(10), to Span::s(1);
-        /// What an interval within the target adds to the rate (§III-B).
+        /// Part of the rate that is added after an interval within the target (§III-B).
         pub increase: f64 = 0.01, from 0.0001, to 1.0;
-        /// What an interval beyond the target takes from the rate (§III-B).
+        /// Part of the rate that is subtracted after an interval beyond the target (§III-B).
         pub decrease: f64 = 0.05, from 0.0001, to 0.9;
-        /// Part of an interval's packets that may be lost before the rate falls whatever the RTT; 1: all, as published.
+        /// Part of an interval's packets that may be lost before the rate falls at any RTT; 1: all, as published.
         pub loss: f64 = 0.1, from 0.0, to 1.0;
-        /// Most that the rate rises to, as a multiple of the rate that arrived in the interval.
+        /// Limit of the rate's rise, as a multiple of the rate that arrived in the interval.
         pub delivered: f64 = 2.0, from 1.0, to 1000.0;
     }
 }

@@ -24,7 +24,7 @@ params! {
         pub gain: f64 = 0.0625, from 0.001, to 1.0;
         /// Flows with a shorter RTT behave as if they had this one; 0ms: none do (§2.4.4).
         pub virtual_rtt: Span = Span::ms(25), from Span::ZERO, to Span::s(1);
-        /// Round trips after slow start until then.
+        /// Round trips after slow start before `virtual_rtt` applies.
         pub transition: u32 = 500;
     }
 }

@@ -19,7 +19,7 @@ params! {
         pub shared: Nested<ControllerConfig> = Nested::new(fallback());
         /// The controller of a fair queue.
         pub fair: Nested<ControllerConfig> = Nested::new(ControllerConfig::Delay(Default::default()));
-        /// Who looks for fair queuing; `"startup:every=10s"` measures again and again.
+        /// The detector of fair queuing; `"startup:every=10s"` repeats the measurement.
         pub detector: Nested<DetectorConfig> = Nested::new(DetectorConfig::Startup(Default::default()));
     }
 }

@@ -15,14 +15,14 @@ params! {
     pub struct TonopahParams {
         /// The controller below.
         pub on: Nested<ControllerConfig> = Nested::new(ControllerConfig::NewReno(Default::default()));
-        /// Who looks for fair queuing.
+        /// The detector of fair queuing.
         pub detector: Nested<DetectorConfig> = Nested::new(DetectorConfig::Share(Default::default()));
-        /// What follows when it is found: the window shrinks by an eighth, another controller takes over, or nothing.
+        /// The response to fair queuing: reduce the window by an eighth, switch to another controller, or nothing.
         pub fair: Reaction = Reaction::Cut;
-        /// Who takes over with `fair = "switch"`.
+        /// The controller that takes over with `fair = "switch"`.
         pub gentle: Nested<ControllerConfig> = Nested::new(ControllerConfig::Delay(Default::default()));
-        /// Where the smoothed RTT is shorter than this, the window grows by as much less in congestion avoidance; for window-based
-        /// controllers. The authors' code: 50 ms.
+        /// If the smoothed RTT is shorter than this, the window grows more slowly in congestion avoidance, in proportion; for
+        /// window-based controllers. The authors' code: 50 ms.
         pub growth: Option<Span> = None;
     }
 }

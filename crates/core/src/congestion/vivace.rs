@@ -30,17 +30,17 @@ params! {
         pub mild_up_to: f64 = 0.0, from 0.0, to 1.0;
         /// Weight of loss up to `mild_up_to`.
         pub mild_loss: f64 = 1.0, from 0.0, to 1000000.0;
-        /// How far from the rate is tried, as a part of it (NSDI 2018 §4.2: ε).
+        /// Distance of a trial from the rate, as a part of it (NSDI 2018 §4.2: ε).
         pub step: f64 = 0.05, from 0.001, to 0.5;
         /// Mbit/s by which the rate moves per unit of gradient (NSDI 2018 §4.2: θ0).
         pub gain: f64 = 1.0, from 0.001, to 1000.0;
-        /// Most that the rate moves at once, as a part of it (NSDI 2018 §4.2: ω0).
+        /// Largest change of the rate at once, as a part of it (NSDI 2018 §4.2: ω0).
         pub bound: f64 = 0.05, from 0.001, to 1.0;
-        /// What is added to that each time it is hit (NSDI 2018 §4.2: δ).
+        /// Increase of that bound each time it is reached (NSDI 2018 §4.2: δ).
         pub bound_step: f64 = 0.1, from 0.0, to 1.0;
         /// Gradients of the RTT smaller than this are noise (NSDI 2018 §4.3).
         pub filter: f64 = 0.01, from 0.0, to 1.0;
-        /// Try again where a faster trial lost less or was delayed less (NSDI 2018 §4.3).
+        /// Repeat a trial if the faster one had less loss or delay (NSDI 2018 §4.3).
         pub double_check: bool = true;
         /// Length of a monitor interval in round trips.
         pub interval: f64 = 1.5, from 0.1, to 10.0;

@@ -42,21 +42,21 @@ params! {
         pub bandwidth: Auto<Rate> = Auto::Auto, from Auto::Auto, to Auto::Is(Rate::gbit(1000));
         /// Tins and the code points in them.
         pub diffserv: Diffserv = Diffserv::Diffserv3;
-        /// What has a queue of its own, and between which hosts the link is shared.
+        /// Which packets share a queue, and between which hosts the link is shared.
         pub flow_mode: FlowMode = FlowMode::TripleIsolate;
-        /// Largest round trip that is usual; CoDel's interval. The target is a twentieth.
+        /// Largest usual round trip; CoDel's interval. The target is a twentieth.
         pub rtt: Span = Span::ms(100), from MIN_TIME, to MAX_INTERVAL;
-        /// Drop acknowledgments that later ones replace.
+        /// Drop acknowledgments that are replaced by later ones.
         pub ack_filter: AckFilter = AckFilter::Off;
         /// Bytes that the link adds to each packet, for the shaper.
         pub overhead: Bytes = Bytes(0), from Bytes(0), to Bytes(256);
-        /// Least bytes that a packet takes on the link, overhead included, for the shaper.
+        /// Smallest number of bytes that a packet takes on the link, overhead included, for the shaper.
         pub mpu: Bytes = Bytes(0), from Bytes(0), to Bytes(256);
-        /// What the link layer makes of packets: ATM cells, 64b/65b coding.
+        /// Coding of the link layer: ATM cells, 64b/65b coding.
         pub atm: Atm = Atm::Noatm;
-        /// Clear the code point of what passes, after it has chosen the tin.
+        /// Clear the code point of each packet, after it has chosen the tin.
         pub wash: bool = false;
-        /// Count what is dropped as received, because the bottleneck lies before the shaper.
+        /// Count dropped packets as received, because the bottleneck is before the shaper.
         pub ingress: bool = false;
         /// Most bytes that wait, each packet with 576 of Linux's beside it; `auto`: four times rate × RTT, at least 4 MiB, at
         /// most 10 240 full-sized packets.

@@ -15,11 +15,11 @@ params! {
     pub struct CobaltParams {
         /// Most packets that wait.
         pub limit: Packets = Packets(1000), from Packets(1), to super::parts::limits::MAX_LIMIT;
-        /// Acceptable standing sojourn time; not less than four packets of maximum size take on the link.
+        /// Acceptable standing sojourn time; at least the time that the link takes for four packets of maximum size.
         pub target: Span = cobalt_law::TARGET, from MIN_TIME, to MAX_INTERVAL;
         /// How long the sojourn time may stay above the target: about the largest round trip.
         pub interval: Span = cobalt_law::INTERVAL, from MIN_TIME, to MAX_INTERVAL;
-        /// Mark instead of dropping where the transport takes part in ECN; BLUE always drops.
+        /// Mark instead of dropping if the transport uses ECN; BLUE always drops.
         pub ecn: bool = true;
     }
 }

@@ -36,10 +36,9 @@ params! {
     pub struct CocoaParams {
         /// Length of a guard interval as a multiple of the longest interval in the one before (§2.1), kept in 1024ths.
         pub multiplier: f64 = 1.25, from 0.01, to 100.0;
-        /// Most that one decision multiplies a limit by (§2.2), kept in 1024ths.
+        /// Largest factor by which one decision multiplies a limit (§2.2), kept in 1024ths.
         pub max_increase: f64 = 2.0, from 1.0, to 100.0;
-        /// What becomes of parts of a packet by which a limit should grow: as in the paper's algorithm 1, or as in its authors'
-        /// code.
+        /// Whether a limit keeps parts of a packet: `exact` as in the paper's algorithm 1, `whole` as in its authors' code.
         pub growth: Growth = Growth::Exact;
         /// Longest guard interval (§2.3).
         pub max_guard: Span = Span::s(1), from Span::us(1), to Span::s(3600);
@@ -47,9 +46,9 @@ params! {
         pub guard_rtts: Option<u32> = None;
         /// Limit of a flow at its start.
         pub initial_limit: Packets = Packets(100), from Packets(1), to MAX_LIMIT;
-        /// Start flows with the mean limit that earlier ones have come to.
+        /// Start flows with the mean limit of earlier flows.
         pub learn: bool = false;
-        /// Limits never shrink below this: enough for a loss to be noticed by duplicate acknowledgments.
+        /// Limits never shrink below this: enough for a loss to cause duplicate acknowledgments.
         pub min_limit: Packets = Packets(4), from Packets(1), to MAX_LIMIT;
         /// Most packets that wait.
         pub limit: Packets = Packets(10_000), from Packets(1), to MAX_LIMIT;
@@ -57,11 +56,11 @@ params! {
         pub quantum: Bytes = Bytes(3028), from MIN_QUANTUM, to MAX_QUANTUM;
         /// Bytes that a new flow may send at first.
         pub initial_quantum: Bytes = Bytes(3028), from Bytes(0), to Bytes(1 << 30);
-        /// Lists of flows to search; does not change which flows there are.
+        /// Number of lists that hold the flows; has no effect on the flows themselves.
         pub buckets: u32 = 1024, from 1, to 262_144;
-        /// Bits of the hash that tell flows apart: as a number, one less than the most flows there can be.
+        /// Mask of the hash bits that distinguish flows: the largest number of flows, minus one.
         pub orphan_mask: u32 = 1023;
-        /// Hold packets back until the departure time that the sender asks for, at most ten seconds.
+        /// Hold packets back until the departure time that the sender requests, at most ten seconds.
         pub pacing: bool = false;
     }
 }

@@ -18,13 +18,13 @@ params! {
         pub target: Span = codel_law::TARGET, from codel_law::MIN_TIME, to codel_law::MAX_INTERVAL;
         /// How long the sojourn time may stay above the target: about the largest round trip.
         pub interval: Span = codel_law::INTERVAL, from codel_law::MIN_TIME, to codel_law::MAX_INTERVAL;
-        /// Mark instead of dropping where the transport takes part in ECN.
+        /// Mark instead of dropping if the transport uses ECN.
         pub ecn: bool = false;
         /// Mark every ECN-capable packet that waited longer than this.
         pub ce_threshold: Option<Span> = None;
         /// Spacing of drops: Linux's approximation or the RFC's square root.
         pub sqrt: Sqrt = Sqrt::Newton;
-        /// Bring back Linux's fault of before 2026: `first_above_time` stays armed when the queue is found empty. A single
+        /// Restore the fault that Linux had before 2026: `first_above_time` stays armed when the queue is found empty. A single
         /// queue hides it, because its last packet leaves no backlog and so disarms it; see `fq_codel`.
         pub stale_first_above: bool = false;
     }

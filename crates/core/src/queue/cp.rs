@@ -18,17 +18,17 @@ params! {
     pub struct CpParams {
         /// Most that waits (the paper's Qmax: 30 packets at 10 Mbit/s).
         pub limit: Limit = Limit::Packets(100);
-        /// Queue from which there is congestion, in full-sized packets (Tc).
+        /// Queue length at which congestion begins, in full-sized packets (Tc).
         pub threshold: Packets = Packets(5), from Packets(0), to MAX_LIMIT;
         /// Congestion of a full queue (cmax); 1 makes it a tail drop.
         pub max_congestion: f64 = 1.2, from 1.0, to 100.0;
-        /// Depth of the bucket; by default what lets a burst fill the queue, and a packet more.
+        /// Depth of the bucket; by default enough for a burst that fills the queue, and one packet more.
         pub bucket: Auto<Bytes> = Auto::Auto, from Auto::Auto, to Auto::Is(MAX_BUCKET);
         /// Rate of the tokens; by default the link's.
         pub rate: Auto<Rate> = Auto::Auto, from Auto::Auto, to Auto::Is(Rate::gbit(1000));
-        /// Refill at the rate at which the queue was seen to drain, for links that do not announce theirs.
+        /// Refill at the measured drain rate of the queue, for links whose rate is not known.
         pub follow_drain: bool = false;
-        /// Mark instead of dropping where the transport takes part in ECN.
+        /// Mark instead of dropping if the transport uses ECN.
         pub ecn: bool = false;
     }
 }

@@ -20,7 +20,7 @@ use crate::params::Packets;
 use crate::{Bytes, Chain, DropReason, PacketId, Rng, Span, Time};
 
 choice! {
-    /// What counts as L4S.
+    /// Code points that count as L4S.
     pub enum EcnMask {
         /// ECT(1) and CE.
         L4sEct = "l4s_ect",
@@ -50,15 +50,15 @@ params! {
         pub step_packets: Option<u32> = None;
         /// L4S packets that must wait for the step to act.
         pub min_qlen_step: u32 = 0;
-        /// How many times as often L4S packets are marked as the base probability says.
+        /// Factor between the base probability and the probability of marking an L4S packet.
         pub coupling_factor: u32 = 2, from 1, to 255;
         /// Drop on overload; otherwise the buffer overflows.
         pub drop_overload: bool = true;
-        /// Judge packets when they come instead of when they leave.
+        /// Decide about a packet when it arrives instead of when it leaves.
         pub drop_early: bool = false;
-        /// Share of the bytes that the classic queue has when both wait, percent.
+        /// Share of the bytes that the classic queue gets when both queues hold packets, percent.
         pub classic_protection: u32 = 10, from 1, to 100;
-        /// What counts as L4S.
+        /// Code points that count as L4S.
         pub ecn_mask: EcnMask = EcnMask::L4sEct;
     }
 }

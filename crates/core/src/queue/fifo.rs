@@ -12,7 +12,7 @@ use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 params! {
     /// Tail drop's parameters.
     pub struct FifoParams {
-        /// Most that waits, the packet being sent not counted.
+        /// Most that may wait; the packet being sent does not count.
         pub limit: Limit = Limit::Packets(1000);
     }
     check FifoParams::check;

@@ -23,11 +23,11 @@ params! {
         pub quantum: Bytes = Bytes(3028), from MIN_QUANTUM, to MAX_QUANTUM;
         /// Bytes that a new flow may send at first: ten full-sized packets.
         pub initial_quantum: Bytes = Bytes(15_140), from Bytes(0), to Bytes(1 << 30);
-        /// Lists of flows to search; does not change which flows there are.
+        /// Number of lists that hold the flows; has no effect on the flows themselves.
         pub buckets: u32 = 1024, from 1, to 262_144;
-        /// Bits of the hash that tell flows apart: as a number, one less than the most flows there can be.
+        /// Mask of the hash bits that distinguish flows: the largest number of flows, minus one.
         pub orphan_mask: u32 = 1023;
-        /// Hold packets back until the departure time that the sender asks for.
+        /// Hold packets back until the departure time that the sender requests.
         pub pacing: bool = true;
         /// How far ahead that time may be.
         pub horizon: Span = Span::s(10), from Span::us(1), to Span::s(3600);

@@ -32,23 +32,23 @@ params! {
         pub target: Span = codel_law::TARGET, from codel_law::MIN_TIME, to codel_law::MAX_INTERVAL;
         /// How long the sojourn time may stay above the target: about the largest round trip.
         pub interval: Span = codel_law::INTERVAL, from codel_law::MIN_TIME, to codel_law::MAX_INTERVAL;
-        /// Mark instead of dropping where the transport takes part in ECN.
+        /// Mark instead of dropping if the transport uses ECN.
         pub ecn: bool = true;
         /// Mark every ECN-capable packet that waited longer than this.
         pub ce_threshold: Option<Span> = None;
         /// Most bytes that wait.
         pub memory_limit: Bytes = Bytes(32 << 20), from Bytes(1), to Bytes(1 << 40);
-        /// Most packets that one overflow drops from the fattest flow.
+        /// Most packets that one overflow drops from the flow with the most bytes.
         pub drop_batch: Packets = Packets(64), from Packets(1), to MAX_LIMIT;
         /// Spacing of CoDel's drops: Linux's approximation or the RFC's square root.
         pub sqrt: Sqrt = Sqrt::Newton;
-        /// Bring back Linux's fault of before 2026: `first_above_time` stays armed when a flow's queue is found empty, so
+        /// Restore the fault that Linux had before 2026: `first_above_time` stays armed when a flow's queue is found empty, so
         /// that the first late packet of a sparse flow is dropped after any pause longer than the interval.
         pub stale_first_above: bool = false;
         /// Serve new flows before old ones. Without it there is one list.
         pub priority: bool = true;
-        /// Have an emptied new flow pass through the old list. Without it the flow leaves at once and comes back as new, with
-        /// what is left of its quantum.
+        /// Move an emptied new flow to the old list. Without it the flow leaves at once and comes back as new, with the rest
+        /// of its quantum.
         pub starvation_prevention: bool = true;
     }
 }

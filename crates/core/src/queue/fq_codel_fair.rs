@@ -51,15 +51,15 @@ params! {
         pub target: Span = codel_law::TARGET, from codel_law::MIN_TIME, to codel_law::MAX_INTERVAL;
         /// How long the sojourn time may stay above the target: about the largest round trip.
         pub interval: Span = codel_law::INTERVAL, from codel_law::MIN_TIME, to codel_law::MAX_INTERVAL;
-        /// Mark instead of dropping where the transport takes part in ECN.
+        /// Mark instead of dropping if the transport uses ECN.
         pub ecn: bool = true;
-        /// Most packets of newcomers that wait.
+        /// Most packets of new flows that wait.
         pub newcomers: Packets = Packets(256), from Packets(1), to MAX_LIMIT;
-        /// Silence after which a flow is a newcomer again.
+        /// Silence after which a flow counts as new again.
         pub memory: Span = Span::s(1), from Span::ms(1), to Span::s(3600);
-        /// How long a flow that sends counts as a newcomer: about the largest round trip.
+        /// How long a sending flow counts as new: about the largest round trip.
         pub probation: Span = codel_law::INTERVAL, from Span::ZERO, to Span::s(3600);
-        /// How far newcomers may be ahead of one flow's share, in time of the link.
+        /// How far new flows together may be ahead of one flow's share, in time of the link.
         pub ahead: Span = Span::ms(500), from Span::ZERO, to Span::s(3600);
     }
 }

@@ -18,13 +18,13 @@ params! {
     pub struct FqCpParams {
         /// Most packets of one flow (Qmax).
         pub flow_limit: Packets = Packets(100), from Packets(1), to MAX_LIMIT;
-        /// A flow's queue from which there is congestion, in full-sized packets (Tc).
+        /// Length of a flow's queue at which congestion begins, in full-sized packets (Tc).
         pub threshold: Packets = Packets(5), from Packets(0), to MAX_LIMIT;
         /// Congestion of a full flow queue (cmax); 1 makes it a tail drop.
         pub max_congestion: f64 = 1.2, from 1.0, to 100.0;
-        /// Depth of a flow's bucket; by default what lets a burst fill its queue, and a packet more.
+        /// Depth of a flow's bucket; by default enough for a burst that fills its queue, and one packet more.
         pub bucket: Auto<Bytes> = Auto::Auto, from Auto::Auto, to Auto::Is(MAX_BUCKET);
-        /// Mark instead of dropping where the transport takes part in ECN.
+        /// Mark instead of dropping if the transport uses ECN.
         pub ecn: bool = false;
         /// Most packets that wait.
         pub limit: Packets = Packets(10_000), from Packets(1), to MAX_LIMIT;
@@ -32,9 +32,9 @@ params! {
         pub quantum: Bytes = Bytes(3028), from MIN_QUANTUM, to MAX_QUANTUM;
         /// Bytes that a new flow may send at first.
         pub initial_quantum: Bytes = Bytes(15_140), from Bytes(0), to Bytes(1 << 30);
-        /// Lists of flows to search; does not change which flows there are.
+        /// Number of lists that hold the flows; has no effect on the flows themselves.
         pub buckets: u32 = 1024, from 1, to 262_144;
-        /// Bits of the hash that tell flows apart: as a number, one less than the most flows there can be.
+        /// Mask of the hash bits that distinguish flows: the largest number of flows, minus one.
         pub orphan_mask: u32 = 1023;
     }
 }

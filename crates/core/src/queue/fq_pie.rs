@@ -33,11 +33,11 @@ params! {
         pub quantum: Bytes = Bytes(1514), from MIN_QUANTUM, to MAX_QUANTUM;
         /// Most bytes that wait.
         pub memory_limit: Bytes = Bytes(32 << 20), from Bytes(1), to Bytes(1 << 40);
-        /// Marks instead of drops up to this probability, percent.
+        /// Mark instead of dropping up to this probability, percent.
         pub ecn_prob: u32 = 10, from 1, to 100;
-        /// Mark instead of dropping where the transport takes part in ECN.
+        /// Mark instead of dropping if the transport uses ECN.
         pub ecn: bool = false;
-        /// Drop small packets more seldom, in proportion to their size.
+        /// Drop small packets less often, in proportion to their size.
         pub bytemode: bool = false;
         /// Estimate the delay from the departure rate instead of from the packets' own times.
         pub dq_rate_estimator: bool = false;

@@ -31,9 +31,9 @@ params! {
         pub tau: f64 = 5.0, from 0.1, to 1000.0;
         /// Weight of time beyond the threshold (α).
         pub alpha: f64 = 2.0, from 0.1, to 100.0;
-        /// Most that the time beyond can add up to, in time constants.
+        /// Limit of the sum of the time beyond the threshold, in time constants.
         pub max_time: u32 = 10, from 1, to 100_000;
-        /// Mark instead of dropping where the transport takes part in ECN.
+        /// Mark instead of dropping if the transport uses ECN.
         pub ecn: bool = false;
     }
 }

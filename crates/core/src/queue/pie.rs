@@ -23,9 +23,9 @@ params! {
         pub alpha: u32 = 2, from 1, to 32;
         /// Weight of the delay's change, sixteenths of 1/s.
         pub beta: u32 = 20, from 1, to 32;
-        /// Mark instead of dropping where the transport takes part in ECN.
+        /// Mark instead of dropping if the transport uses ECN.
         pub ecn: bool = false;
-        /// Drop small packets more seldom, in proportion to their size.
+        /// Drop small packets less often, in proportion to their size.
         pub bytemode: bool = false;
         /// Estimate the delay from the departure rate instead of from the packets' own times.
         pub dq_rate_estimator: bool = false;

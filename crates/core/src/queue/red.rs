@@ -23,9 +23,9 @@ params! {
         pub probability: f64 = 0.02, from 0.000_001, to 1.0;
         /// Mean packet, for the average while idle.
         pub avpkt: Bytes = Bytes(1000), from Bytes(1), to Bytes(65_535);
-        /// Packets of a burst that is to pass; by default (2 · min + max) / (3 · avpkt).
+        /// Packets of a burst that passes without drops; by default (2 · min + max) / (3 · avpkt).
         pub burst: Auto<u32> = Auto::Auto, from Auto::Auto, to Auto::Is(1 << 20);
-        /// Mark instead of dropping where the transport takes part in ECN.
+        /// Mark instead of dropping if the transport uses ECN.
         pub ecn: bool = false;
         /// Drop, not mark, beyond `max`.
         pub harddrop: bool = false;

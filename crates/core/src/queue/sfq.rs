@@ -33,7 +33,7 @@ params! {
         pub quantum: Bytes = Bytes(1514), from MIN_QUANTUM, to MAX_QUANTUM;
         /// Make room in a full flow by dropping its first packet, not the one that arrives.
         pub headdrop: bool = false;
-        /// How often flows are hashed anew.
+        /// Time after which flows are hashed again.
         pub perturb: Option<Span> = None;
     }
     check SfqParams::check;
