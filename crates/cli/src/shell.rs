@@ -210,7 +210,11 @@ impl Shell {
         let mut queues = shorthand::queues(queue_flag, queue).map_err(Failure::usage)?;
         let queue = match (queues.pop(), queues.is_empty()) {
             (Some(only), true) => only,
-            _ => return Err(Failure::usage(format!("{queue_flag}: \"{queue}\" does not name exactly one queue; allowed: one queue, such as fq_codel"))),
+            _ => {
+                return Err(Failure::usage(format!(
+                    "{queue_flag}: \"{queue}\" does not name exactly one queue; allowed: one queue, such as fq_codel"
+                )));
+            }
         };
         let loss = f64::parse(&self.loss).filter(|loss| (0.0..1.0).contains(loss));
         let loss = loss.ok_or_else(|| {

@@ -204,7 +204,10 @@ fn check_hop(hop: &Hop) -> Result<(), Wrong> {
         return wrong("loss", format!("loss cannot be {}; allowed: {}", hop.loss, Loss::allowed()));
     }
     if hop.burst > Bytes::ZERO && hop.release == Release::End {
-        return wrong("burst", "burst needs release = \"start\": a wire hands a packet over with its last bit and has no bursts");
+        return wrong(
+            "burst",
+            "burst needs release = \"start\": a wire hands a packet over with its last bit and has no bursts",
+        );
     }
     inner(&hop.queue)?;
     match &hop.rate {
@@ -338,7 +341,9 @@ fn carried(flow: &Flow) -> Result<(), Wrong> {
     match packet {
         Some(packet) if packet <= header => wrong(
             "traffic",
-            format!("a packet of {packet} leaves no room for data after {header} of headers; allowed: more than {header}"),
+            format!(
+                "a packet of {packet} leaves no room for data after {header} of headers; allowed: more than {header}"
+            ),
         ),
         _ => Ok(()),
     }

@@ -160,7 +160,10 @@ fn pieces<'a>(flag: &str, text: &'a str, names: &[&str]) -> Result<Vec<Piece<'a>
             return fail(format!("{param:?} in {part:?} is not a parameter; allowed: name=value"));
         };
         let Some(piece) = pieces.last_mut() else {
-            return fail(format!("{part:?} is a parameter without a name before it; allowed first: {}", names.join(", ")));
+            return fail(format!(
+                "{part:?} is a parameter without a name before it; allowed first: {}",
+                names.join(", ")
+            ));
         };
         piece.params.push((key.trim(), value.trim()));
     }

@@ -364,13 +364,19 @@ impl Study {
             let of = self.metric(&share.metric)?;
             return match of.summary.is_some() || of.series.is_some() {
                 true => Ok(()),
-                false => Err(format!("metric {:?}: {:?} is itself computed from other metrics; allowed: a metric that reads results", m.name, of.name)),
+                false => Err(format!(
+                    "metric {:?}: {:?} is itself computed from other metrics; allowed: a metric that reads results",
+                    m.name, of.name
+                )),
             };
         }
         let Some(elsewhere) = m.more_than.as_ref().or(m.welch.as_ref()) else { return Ok(()) };
         let of = self.metric(&elsewhere.metric)?;
         if of.welch.is_some() || of.share.is_some() || (m.more_than.is_some() && of.more_than.is_some()) {
-            return Err(format!("metric {:?}: {:?} is itself computed from other metrics; allowed: a metric that reads results", m.name, of.name));
+            return Err(format!(
+                "metric {:?}: {:?} is itself computed from other metrics; allowed: a metric that reads results",
+                m.name, of.name
+            ));
         }
         self.check_place(&elsewhere.at)
     }

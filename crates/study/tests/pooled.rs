@@ -155,7 +155,11 @@ fn places_do_not_name_pooled_axes() {
     for (from, to, says) in [
         ("at = { queue = \"fifo\" }", "at = { rate = \"1mbit\" }", "is pooled"),
         ("at = { queue = \"fifo\" }\nmiddle", "at = { limit = \"9p\" }\nmiddle", "is pooled"),
-        ("metric = \"use\", at = { queue = \"fifo\" } }\n\n", "metric = \"p\", at = {} }\n\n", "computed from other metrics"),
+        (
+            "metric = \"use\", at = { queue = \"fifo\" } }\n\n",
+            "metric = \"p\", at = {} }\n\n",
+            "computed from other metrics",
+        ),
         ("x = \"rate\"", "x = \"speed\"", "there is no axis \"speed\""),
         ("x = \"rate\"", "", "give `x`"),
         ("values = [\"fifo\", \"fq\"]", "", "has no values"),
