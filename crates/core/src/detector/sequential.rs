@@ -29,7 +29,7 @@
 //! ([`super::parts::response`]). Delays count against fair queuing as far as the queue is the connection's own, which its
 //! acknowledgments' part of a queue on their way is not. Losses without a queue of its own count for fair queuing only.
 use super::parts::alternation::{Alternation, Interval};
-use super::parts::line::{Fit, Line, SAMPLES};
+use super::parts::line::{Fit, Line, SAMPLES, log_normal};
 use super::parts::response::Response;
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::hint::PathHint;
@@ -74,8 +74,11 @@ pub struct Sequential {
     /// Lowest mean RTT of an interval, of this half of the memory and the one before, s.
     base: [Option<f64>; 2],
     base_turns: Time,
-    /// Was there a queue in the interval judged last?
-    queues: bool,
+    /// How much of the RTT was waiting in the interval judged last.
+    queue: f64,
+    /// How much the delays since the last experiment speak for a shared queue, if the queue is the connection's own: a sum of log-likelihood
+    /// ratios, at most zero.
+    alike: f64,
     /// Losses at times when no queue was seen to be the connection's own.
     unexplained: Unexplained,
     /// Sum of the log-likelihood ratios.
@@ -93,10 +96,6 @@ const HEADROOM: f64 = 1.5;
 const GRANULES: f64 = 4.0;
 /// A delay of fewer packet times than this is no queue, nor one of fewer standard deviations of single packets from their line.
 const FEW: f64 = 2.0;
-/// The connection's own part of a queue that is not the bottleneck's: its acknowledgments take part in a queue on their way.
-const ACK_PART: f64 = 0.2;
-/// How many times the part beyond that counts: other flows' packets wait in the same queue.
-const OTHERS: f64 = 4.0;
 /// What an interval of so small a queue speaks for a shared one at most.
 const CHANCE: f64 = 0.1;
 /// What a loss counts without a queue of the connection's own. A sum that cannot fall below zero rises above x by chance with
@@ -125,7 +124,8 @@ impl FairQueuingDetector for Sequential {
             judged: 0,
             base: [None; 2],
             base_turns: now + p.memory,
-            queues: false,
+            queue: 0.0,
+            alike: 0.0,
             unexplained: Unexplained(0.0),
             score: 0.0,
             verdict: Verdict::NONE,
@@ -156,8 +156,9 @@ impl FairQueuingDetector for Sequential {
             return;
         }
         let length = self.next_length(now);
-        self.alternation.next(now, length);
-        self.response.next(self.queues, self.mss);
+        let eased = self.response.next(self.queue, self.mss);
+        let silence = self.alternation.least_srtt().map_or(0.0, |srtt| srtt.as_secs_f64()) * eased;
+        self.alternation.next(now, length + Span::from_secs_f64(silence));
         self.lines[(self.alternation.begun() - 1) as usize % KEPT] = [Line::default(); 2];
         if now >= self.base_turns {
             // Two halves of the memory: the lowest of the older one is forgotten.
@@ -220,26 +221,41 @@ impl Sequential {
                 self.learn_base(&lines);
                 let view = self.view(&interval, &lines, length);
                 let few = view.as_ref().map_or(0.0, View::few);
-                self.queues = view.as_ref().is_some_and(|view| view.queue > few);
-                self.response.learn(n, view.as_ref().map(|view| (view.mean, view.queue)), few);
-                self.weigh(&interval, view, now);
+                let queue = view.as_ref().filter(|view| view.queue > few);
+                self.queue = queue.map_or(0.0, |view| view.queue / view.mean);
+                let own = self.response.learn(n, view.as_ref().map(|view| (view.mean, view.queue)), few);
+                self.weigh(&interval, view, own, now);
             }
             self.judged += 1;
         }
     }
 
-    fn weigh(&mut self, interval: &Interval, view: Option<View>, now: Time) {
+    /// `own`: what an experiment in this interval has shown of the queue before it.
+    fn weigh(&mut self, interval: &Interval, view: Option<View>, own: Option<f64>, now: Time) {
+        let lossless = interval.lost == [0, 0];
+        let (delays, alike) = view.as_ref().map_or((0.0, 0.0), |view| self.weigh_delays(view));
+        let most = self.p.weight * self.bound;
+        let before = self.alike;
+        if own.is_some() {
+            self.alike = 0.0;
+        }
         if interval.limited {
             return;
         }
-        let lossless = interval.lost == [0, 0];
-        let delays = view.as_ref().map_or(0.0, |view| self.weigh_delays(view));
+        if lossless {
+            self.alike += alike.max(-most);
+        }
+        let experiment = match own {
+            Some(own) if own > 0.0 => before.max(-own).max(-most),
+            // It is no queue of one's own: what spoke for a shared one fades.
+            Some(other) => (-other).min(-self.score).clamp(0.0, most),
+            None => 0.0,
+        };
         let losses = weigh_losses(interval, self.mss);
-        let is_own = view.as_ref().is_some_and(|view| self.is_own(view));
+        let is_own = view.as_ref().is_some_and(|view| view.queue >= view.few()) && self.response.is_own();
         let losses = if is_own { losses } else { self.unexplained.add(losses) };
         let delays = if lossless { delays } else { delays.max(0.0) };
-        let most = self.p.weight * self.bound;
-        let evidence = (delays + losses).clamp(-most, most);
+        let evidence = (delays + experiment + losses).clamp(-most, most);
         let far = HEADROOM * self.bound;
         self.score = (self.score + evidence).clamp(-far, far);
         let finding = match (self.verdict.finding, self.score) {
@@ -279,15 +295,11 @@ impl Sequential {
         Some(View { more, less, mean, queue, packet, length })
     }
 
-    /// Is there a queue that becomes shorter when less is sent?
-    fn is_own(&self, view: &View) -> bool {
-        view.queue >= view.few() && self.response.own_part() > 0.0
-    }
-
-    fn weigh_delays(&self, view: &View) -> f64 {
+    /// How an interval's delays speak, for fair queuing and, if the queue is the connection's own, for a shared one (negative).
+    fn weigh_delays(&self, view: &View) -> (f64, f64) {
         let View { more, less, queue, packet, length, .. } = *view;
         if queue < view.few() {
-            return 0.0;
+            return (0.0, 0.0);
         }
         let floor = packet * packet + SLACK * SLACK * queue * queue;
         let rise = 2.0 * (2.0 * self.p.dominant - 1.0) * length;
@@ -305,14 +317,12 @@ impl Sequential {
         };
         let for_fair = ratio(queue);
         if for_fair >= 0.0 {
-            return for_fair;
+            return (for_fair, 0.0);
         }
-        let own = (OTHERS * (self.response.own_part() - ACK_PART)).clamp(0.0, 1.0);
-        let for_shared = ratio((own * queue - (GRANULES * packet).max(view.few())).max(0.0)).min(0.0);
         // As long as fair queuing is not found, chance must not add up to it. Nor must it add up to a shared queue.
         let found = self.verdict.finding == Finding::Fair;
         let chance = if found { 0.0 } else { for_fair.max(-CHANCE).max(-self.score.max(0.0)) };
-        for_shared.min(chance)
+        (chance, ratio((queue - (GRANULES * packet).max(view.few())).max(0.0)).min(0.0))
     }
 }
 
@@ -371,9 +381,4 @@ fn weigh_losses(interval: &Interval, mss: u64) -> f64 {
     let packets = |bytes: u64| bytes as f64 / mss as f64;
     packets(interval.lost[d]) * libm::log(alike / share)
         + packets(interval.lost[o]) * libm::log((1.0 - alike) / (1.0 - share))
-}
-
-/// Logarithm of the normal density, apart from a constant.
-fn log_normal(x: f64, variance: f64) -> f64 {
-    -0.5 * (x * x / variance + libm::log(variance))
 }

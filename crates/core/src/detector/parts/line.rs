@@ -1,4 +1,4 @@
-//! Straight lines through round-trip times over the time of sending, by least squares.
+//! Straight lines through round-trip times over the time of sending, by least squares, and how likely it is to see what was seen.
 
 /// Samples that count as independent of each other: queues wander.
 const INDEPENDENT: f64 = 4.0;
@@ -77,4 +77,9 @@ impl Line {
             slope_variance: variance / spread * dependence,
         })
     }
+}
+
+/// Logarithm of the normal density, apart from a constant, at a distance from the mean.
+pub fn log_normal(x: f64, variance: f64) -> f64 {
+    -0.5 * (x * x / variance + libm::log(variance))
 }

@@ -1,10 +1,14 @@
 //! Does the delay follow what the connection itself has in flight?
 //!
 //! A queue that delays all packets may be the bottleneck's, or one on the way of the acknowledgments that others fill. Only the
-//! bottleneck's becomes shorter when the connection sends less. So where there is a queue, a part less is left in flight in intervals
-//! that are chosen at random. The change of the mean RTT from the interval before is compared with the changes of intervals
-//! that are left alone. Because the choice is random the difference is the effect of the connection's own packets: this is an
-//! experiment, not a correlation. Medians keep out what losses and other flows do now and then.
+//! bottleneck's becomes shorter when the connection sends less. So where there is a queue, less is left in flight in intervals
+//! that are chosen at random: as much less as the queue holds, up to a part. Each of these experiments gives a log-likelihood ratio of
+//! two hypotheses about the change of the mean RTT from the interval before. If the queue is the connection's own the RTT falls by about what was
+//! left out; if it is not, by nearly nothing. How much the RTT changes by itself is learnt from intervals that are left alone. Because the
+//! choice is random the difference is the effect of the connection's own packets: this is an experiment, not a correlation.
+//!
+//! An experiment speaks of the queue of its time only: a queue of one's own may vanish, and another one stay.
+use super::line::log_normal;
 use crate::packet_feedback::Sent;
 use crate::rate::Bytes;
 use crate::rng::Rng;
@@ -15,17 +19,21 @@ const ONE_IN: u64 = 2;
 const REST: u32 = 2;
 /// At least this many packets less are in flight.
 const PACKETS: u64 = 3;
-/// How many changes are remembered, of intervals with less in flight and of intervals left alone.
-const EASED: usize = 6;
+/// How many changes of intervals left alone are remembered, and the least number to learn from.
 const ALONE: usize = 8;
-/// Least number of each.
 const LEAST: usize = 3;
-/// Standard errors that the effect must exceed.
-const SURE: f64 = 2.5;
+/// Intervals that may still be judged.
+const KEPT: usize = 16;
 /// Standard deviation of a normal distribution over its median absolute deviation.
 const MAD: f64 = 1.4826;
-/// Standard error of a median over that of a mean, for normally distributed values.
-const MEDIAN: f64 = 1.2533;
+/// Effect on the connection's own queue and its standard deviation, as parts of what was left out: other flows' packets wait there,
+/// too, and they go on being sent.
+const OWN: (f64, f64) = (0.7, 0.3);
+/// The same for any other queue: acknowledgments take part in a queue on their way.
+const OTHER: (f64, f64) = (0.05, 0.1);
+/// The sum of the ratios stays within ±`MOST`, and from `SURE` on the queue is the connection's own.
+const MOST: f64 = 6.0;
+const SURE: f64 = 3.0;
 
 /// The latest values, in no order.
 #[derive(Clone, Debug)]
@@ -66,35 +74,38 @@ fn median(values: &mut [f64]) -> Option<f64> {
 /// The experiment.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// Part of what was in flight that is left out.
-    part: f64,
+    /// Most that is left out, as a part of what is in flight.
+    most: f64,
     rng: Rng,
-    /// Whether the present interval has less in flight (bit 0), and those before it.
-    eased: u64,
+    /// What was left out in the latest intervals, as a part of what was in flight, and how many intervals there were.
+    eased: [f64; KEPT],
+    begun: u64,
     rest: u32,
     limit: Option<Bytes>,
     /// What was in flight when packets of the present interval left: sum and count.
     inflight: (u64, u64),
     /// Of the interval judged last: mean RTT and how much of that is queue, s.
     before: Option<(f64, f64)>,
-    /// Changes of the mean RTT, as a part of what less in flight could have made of it.
-    after_easing: Latest<EASED>,
+    /// Changes of the mean RTT from interval to interval that nothing was done to, s.
     left_alone: Latest<ALONE>,
+    /// Sum of the log-likelihood ratios, own queue to others'.
+    own: f64,
 }
 
 impl Response {
-    /// This part less is left in flight; 0: never.
-    pub fn new(part: f64, rng: Rng) -> Response {
+    /// At most the part `most` is left out; 0: never, and any queue counts as the connection's own.
+    pub fn new(most: f64, rng: Rng) -> Response {
         Response {
-            part,
+            most,
             rng,
-            eased: 0,
+            eased: [0.0; KEPT],
+            begun: 1,
             rest: REST,
             limit: None,
             inflight: (0, 0),
             before: None,
-            after_easing: Latest::EMPTY,
             left_alone: Latest::EMPTY,
+            own: 0.0,
         }
     }
 
@@ -104,17 +115,22 @@ impl Response {
         self.inflight.1 += 1;
     }
 
-    /// The next interval begins; `queue`: is there one?
-    pub fn next(&mut self, queue: bool, mss: u64) {
+    /// The next interval begins; `queue` is how much of the RTT is waiting, as a part, as far as it is known. Returns the part
+    /// of what is in flight that this interval leaves out: for as long a part of a round trip nothing is sent.
+    pub fn next(&mut self, queue: f64, mss: u64) -> f64 {
         let mean = self.inflight.0.checked_div(self.inflight.1);
         self.inflight = (0, 0);
-        let ease = self.part > 0.0 && queue && self.rest == 0 && self.rng.next_u64().is_multiple_of(ONE_IN);
+        let ease = self.most > 0.0 && queue > 0.0 && self.rest == 0 && self.rng.next_u64().is_multiple_of(ONE_IN);
         self.rest = if ease { REST + 1 } else { self.rest }.saturating_sub(1);
-        self.limit = mean.filter(|_| ease).map(|mean| {
-            let less = ((mean as f64 * self.part) as u64).max(PACKETS * mss);
+        let mean = mean.filter(|&mean| ease && mean > 0);
+        self.limit = mean.map(|mean| {
+            let less = ((mean as f64 * self.most.min(queue)) as u64).max(PACKETS * mss);
             Bytes(mean.saturating_sub(less).max(mean / 2))
         });
-        self.eased = self.eased << 1 | u64::from(self.limit.is_some());
+        let part = mean.zip(self.limit).map_or(0.0, |(mean, limit)| 1.0 - limit.0 as f64 / mean as f64);
+        self.eased[self.begun as usize % KEPT] = part;
+        self.begun += 1;
+        part
     }
 
     /// The most that may be in flight in the present interval.
@@ -123,39 +139,49 @@ impl Response {
     }
 
     /// The interval that began `back` intervals before the present one had this mean RTT, and a queue of that, s; what is below
-    /// `few` is none.
-    pub fn learn(&mut self, back: u64, seen: Option<(f64, f64)>, few: f64) {
-        let was_eased = |n: u64| back + n < 64 && self.eased >> (back + n) & 1 > 0;
-        if let (Some((mean, _)), Some((before, queue))) = (seen, self.before)
-            && queue > few
-        {
-            let change = (mean - before) / queue.min(self.part * before);
-            match (was_eased(0), was_eased(1) || was_eased(2)) {
-                (true, false) => self.after_easing.add(change),
-                (false, false) => self.left_alone.add(change),
-                _ => {}
-            }
+    /// `few` is none. If the interval was an experiment: how much likelier is what was seen if the queue before it was the
+    /// connection's own? (A logarithm.)
+    pub fn learn(&mut self, back: u64, seen: Option<(f64, f64)>, few: f64) -> Option<f64> {
+        let before = core::mem::replace(&mut self.before, seen);
+        let ((mean, _), (earlier, queue)) = (seen?, before?);
+        if queue <= few {
+            return None;
         }
-        self.before = seen;
+        if self.most <= 0.0 {
+            return Some(MOST);
+        }
+        let change = mean - earlier;
+        let [part, one_before, two_before] = [0, 1, 2].map(|n| self.eased_before(back + n));
+        if part <= 0.0 {
+            if one_before <= 0.0 && two_before <= 0.0 {
+                self.left_alone.add(change);
+            }
+            return None;
+        }
+        if self.left_alone.held() < LEAST {
+            return None;
+        }
+        let (usual, deviation) = self.left_alone.spread()?;
+        let noise = MAD * deviation + few / 4.0;
+        let effect = (part * earlier).min(queue);
+        let likelihood = |(mean, deviation): (f64, f64)| {
+            let deviation = deviation * effect;
+            log_normal(change - usual + mean * effect, noise * noise + deviation * deviation)
+        };
+        let ratio = likelihood(OWN) - likelihood(OTHER);
+        self.own = (self.own + ratio).clamp(-MOST, MOST);
+        Some(ratio)
     }
 
-    /// The connection's own part of the queue, at least; 1 if that is never tried.
-    pub fn own_part(&self) -> f64 {
-        if self.part <= 0.0 {
-            return 1.0;
-        }
-        let (eased, alone) = (self.after_easing.held(), self.left_alone.held());
-        if eased < LEAST || alone < LEAST {
-            return 0.0;
-        }
-        let (Some((with, with_mad)), Some((without, without_mad))) =
-            (self.after_easing.spread(), self.left_alone.spread())
-        else {
-            return 0.0;
-        };
-        let variance = |mad: f64, count: usize| (MEDIAN * MAD * mad) * (MEDIAN * MAD * mad) / count as f64;
-        let error = libm::sqrt(variance(with_mad, eased) + variance(without_mad, alone));
-        (without - with - SURE * error).clamp(0.0, 1.0)
+    /// What was left out in the interval that began `back` intervals before the present one.
+    fn eased_before(&self, back: u64) -> f64 {
+        let kept = back < self.begun && back < KEPT as u64;
+        if kept { self.eased[(self.begun - 1 - back) as usize % KEPT] } else { 0.0 }
+    }
+
+    /// Have the experiments shown that the queue is the connection's own?
+    pub fn is_own(&self) -> bool {
+        self.most <= 0.0 || self.own >= SURE
     }
 }
 
@@ -167,18 +193,20 @@ mod tests {
     const MSS: u64 = 1500;
     const INFLIGHT: u64 = 100 * MSS;
 
-    /// Plays 200 intervals and returns the own part that was found, and how many intervals had less in flight. The base RTT is
-    /// 50 ms; the queue is 20 ms long, varies by 2 ms at random, and follows what is in flight with the part `own`.
+    /// Plays 200 intervals; returns the mean log-likelihood ratio of an experiment and the number of experiments. The base RTT is 50 ms;
+    /// the queue is 20 ms long, varies by 2 ms at random, and follows what is in flight with the part `own`.
     fn seen(own: f64, seed: u64) -> (f64, u32) {
         let mut response = Response::new(0.125, Rng::stream(seed, "response"));
         let mut noise = Rng::stream(seed, "noise");
-        let mut eased = 0;
+        let (mut sum, mut experiments) = (0.0, 0);
         for _ in 0..200 {
             let inflight = response.limit().map_or(INFLIGHT, |limit| limit.0);
-            eased += u32::from(response.limit().is_some());
             let less = 1.0 - inflight as f64 / INFLIGHT as f64;
             let queue = 0.020 + 0.002 * (noise.unit() - 0.5) - own * less * 0.070;
-            response.learn(0, Some((0.050 + queue, queue)), 0.001);
+            if let Some(ratio) = response.learn(0, Some((0.050 + queue, queue)), 0.001) {
+                sum += ratio;
+                experiments += 1;
+            }
             response.on_sent(&Sent {
                 now: Time::ZERO,
                 bytes: Bytes(MSS),
@@ -188,37 +216,62 @@ mod tests {
                 app_limited: false,
                 subflow: 0,
             });
-            response.next(true, MSS);
+            response.next(0.020 / 0.070, MSS);
         }
-        (response.own_part(), eased)
+        (sum / f64::from(experiments), experiments)
     }
 
     #[test]
     fn a_queue_of_ones_own_shrinks_with_what_is_in_flight() {
         for seed in 0..50 {
-            let (own, eased) = seen(1.0, seed);
-            assert!(own > 0.6, "{own} with seed {seed}");
+            let (ratio, experiments) = seen(1.0, seed);
+            assert!(ratio > 1.0, "{ratio} with seed {seed}");
             // Two intervals of rest, then every other one.
-            assert!((30..60).contains(&eased), "{eased} of 200");
+            assert!((30..60).contains(&experiments), "{experiments} of 200");
         }
     }
 
     #[test]
     fn a_queue_of_others_does_not() {
-        let false_alarms = (0..200).filter(|&seed| seen(0.0, seed).0 > 0.1).count();
-        assert!(false_alarms < 10, "{false_alarms} of 200");
-        let mean = (0..50).map(|seed| seen(0.5, seed).0).sum::<f64>() / 50.0;
-        assert!((0.25..0.5).contains(&mean), "{mean}: the lower bound of one half");
+        for seed in 0..50 {
+            let (ratio, _) = seen(0.0, seed);
+            assert!(ratio < -0.5, "{ratio} with seed {seed}");
+            let (ratio, _) = seen(0.15, seed);
+            assert!(ratio < 0.0, "{ratio} with seed {seed}: the acknowledgments' part");
+        }
+    }
+
+    #[test]
+    fn as_much_is_left_out_as_the_queue_holds() {
+        let part = |queue: f64| {
+            let mut response = Response::new(0.125, Rng::stream(1, "response"));
+            (0..20)
+                .map(|_| {
+                    response.on_sent(&Sent {
+                        now: Time::ZERO,
+                        bytes: Bytes(MSS),
+                        inflight: Bytes(INFLIGHT),
+                        retransmit: false,
+                        idle: None,
+                        app_limited: false,
+                        subflow: 0,
+                    });
+                    response.next(queue, MSS)
+                })
+                .fold(0.0, f64::max)
+        };
+        assert_eq!([0.5, 0.1].map(|queue| (part(queue) * 1000.0).round()), [125.0, 100.0]);
+        assert_eq!((part(0.001) * 1000.0).round(), 30.0, "three packets");
     }
 
     #[test]
     fn without_a_queue_nothing_is_tried() {
         let mut response = Response::new(0.125, Rng::stream(1, "response"));
         for _ in 0..100 {
-            response.next(false, MSS);
+            response.next(0.0, MSS);
             assert_eq!(response.limit(), None);
         }
-        assert_eq!(response.own_part(), 0.0);
-        assert_eq!(Response::new(0.0, Rng::stream(1, "response")).own_part(), 1.0);
+        assert!(!response.is_own());
+        assert!(Response::new(0.0, Rng::stream(1, "response")).is_own());
     }
 }
