@@ -253,7 +253,8 @@ impl Sequential {
         };
         let losses = weigh_losses(interval, self.mss);
         let is_own = view.as_ref().is_some_and(|view| view.queue >= view.few()) && self.response.is_own();
-        let losses = if is_own { losses } else { self.unexplained.add(losses) };
+        // What they take back is no more than what they have given: a full score did not take all of it.
+        let losses = if is_own { losses } else { self.unexplained.add(losses).max(-self.score.max(0.0)) };
         let delays = if lossless { delays } else { delays.max(0.0) };
         let evidence = (delays + experiment + losses).clamp(-most, most);
         let far = HEADROOM * self.bound;
