@@ -8,7 +8,7 @@
 use crate::comparison::{Comparison, Group, Run};
 use narrows_core::params::ParamValue as _;
 use narrows_core::{Span, Time};
-use narrows_scenario::{Flow, Hop, RateSpec, Rtt, Scenario, Start};
+use narrows_scenario::{Flow, Hop, RateSpec, Rtt, Scenario, Start, TraceSource};
 use std::fmt::Display;
 
 /// What sets the runs of two results apart, in words: `flow bulk, rtt: 40ms → 80ms`.
@@ -209,6 +209,9 @@ fn is_same_rate(a: &RateSpec, b: &RateSpec) -> bool {
 fn rate(rate: &RateSpec) -> String {
     match rate {
         RateSpec::Schedule(each) => steps(each),
+        RateSpec::Trace { source: TraceSource::Aggregates(packets, mean), .. } => {
+            format!("{mean} in aggregates of {packets} packets")
+        }
         RateSpec::Trace { .. } => format!("a trace, mean {}", rate.initial()),
     }
 }

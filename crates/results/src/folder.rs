@@ -4,7 +4,7 @@
 //! stopped. To replace results, write them elsewhere and rename the folder.
 use crate::table::{self, Curve};
 use crate::{Cdf, RunResult, Series};
-use narrows_scenario::{RateSpec, Scenario, trace};
+use narrows_scenario::{RateSpec, Scenario, TraceSource, trace};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -132,7 +132,7 @@ fn open_file(path: &Path) -> io::Result<File> {
 fn with_traces_beside(scenario: &Scenario) -> (Scenario, Vec<(String, String)>) {
     let (mut scenario, mut traces) = (scenario.clone(), Vec::new());
     for (i, hop) in scenario.hops.iter_mut().enumerate() {
-        if let RateSpec::Trace { file, opportunities, .. } = &mut hop.rate {
+        if let RateSpec::Trace { source: TraceSource::File(file), opportunities, .. } = &mut hop.rate {
             *file = format!("hop{i}.mahi");
             traces.push((file.clone(), trace::write(opportunities)));
         }

@@ -4,7 +4,7 @@ use crate::dscp;
 use crate::error::ScenarioError;
 use crate::keys::{DELAYS, FlowKeys, HopKeys, INTERVALS, Loss, RATES, RTTS, RecordKeys, TopKeys};
 use crate::limits::{FLOWS, HOPS, HOSTS, POINTS, RETURN_PATHS, STEPS};
-use crate::model::{DelaySpec, Flow, Hop, RateSpec, Release, Rtt, Scenario, Start};
+use crate::model::{DelaySpec, Flow, Hop, RateSpec, Release, Rtt, Scenario, Start, TraceSource};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
@@ -212,6 +212,13 @@ fn check_hop(hop: &Hop) -> Result<(), Wrong> {
     inner(&hop.queue)?;
     match &hop.rate {
         RateSpec::Schedule(steps) => schedule(steps).or_else(|(_, message)| wrong("rate", message)),
+        RateSpec::Trace { source: TraceSource::Aggregates(packets, mean), .. } => {
+            aggregates(*packets, *mean).or_else(|(key, message)| wrong("rate", format!("{key} {message}")))?;
+            match RateSpec::aggregates(*packets, *mean).as_ref() == Some(&hop.rate) {
+                true => Ok(()),
+                false => wrong("rate", "aggregates have the opportunities that RateSpec::aggregates gives them"),
+            }
+        }
         RateSpec::Trace { opportunities, period, .. } => {
             let ordered = opportunities.windows(2).all(|pair| pair[0] <= pair[1]);
             let whole = opportunities.iter().chain([period]).all(|at| at.as_ns() % 1_000_000 == 0);
@@ -276,6 +283,20 @@ pub(crate) fn schedule(steps: &[(Time, Rate)]) -> Result<(), (usize, String)> {
         Some(i) => fail(i, format!("rate cannot be \"{}\"; allowed: {range}", steps[i].1)),
         None => Ok(()),
     }
+}
+
+/// What an aggregate may have.
+pub(crate) const AGGREGATES: &str = "1 ..= 1024 packets of 1500 bytes";
+
+/// Checks a link that sends in aggregates. The error names the key.
+pub(crate) fn aggregates(packets: u32, mean: Rate) -> Result<(), (&'static str, String)> {
+    if !(1..=1024).contains(&packets) {
+        return Err(("aggregate", format!("cannot be {packets}; allowed: {AGGREGATES}")));
+    }
+    if !(RATES.0..=RATES.1).contains(&mean) {
+        return Err(("mean", format!("cannot be \"{mean}\"; allowed: {} ..= {}", RATES.0, RATES.1)));
+    }
+    Ok(())
 }
 
 /// A time as scenario files write it.

@@ -3,6 +3,7 @@ use crate::command::Command;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::link::OPPORTUNITY;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Dscp, Rate, Span, Time};
 
@@ -54,10 +55,10 @@ pub struct Hop {
 pub enum RateSpec {
     /// Piecewise constant; the first step is at the epoch, times strictly increase.
     Schedule(Vec<(Time, Rate)>),
-    /// Delivery opportunities of 1500 bytes each (mahimahi's format), repeated for ever.
+    /// Delivery opportunities of 1500 bytes each, repeated for ever.
     Trace {
-        /// The file as written in the scenario.
-        file: String,
+        /// Where they come from.
+        source: TraceSource,
         /// Offsets of the opportunities from the start of a period, ascending.
         opportunities: Vec<Span>,
         /// Length of a period.
@@ -65,10 +66,27 @@ pub enum RateSpec {
     },
 }
 
+/// What a scenario says of delivery opportunities.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TraceSource {
+    /// A file in mahimahi's format, as the scenario calls it.
+    File(String),
+    /// So many packets at a time, and the rate on average.
+    Aggregates(u32, Rate),
+}
+
 impl RateSpec {
     /// A constant rate.
     pub fn constant(rate: Rate) -> RateSpec {
         RateSpec::Schedule(vec![(Time::ZERO, rate)])
+    }
+
+    /// A link that sends `packets` packets of 1500 bytes at once, again and again, as Wi-Fi sends aggregates (IEEE 802.11, A-MPDU). `None`
+    /// where these are none, or the mean rate is zero.
+    pub fn aggregates(packets: u32, mean: Rate) -> Option<RateSpec> {
+        let period = mean.tx_time(OPPORTUNITY * u64::from(packets)).filter(|&period| period > Span::ZERO)?;
+        let opportunities = vec![period; packets as usize];
+        Some(RateSpec::Trace { source: TraceSource::Aggregates(packets, mean), opportunities, period })
     }
 
     /// The rate at the start; of a trace, its mean.

@@ -102,13 +102,21 @@ fn rate() -> Value {
     let mut trace = Map::new();
     let doc = "A file of milliseconds, one a line, in each of which the link can carry 1500 bytes (mahimahi's format).";
     trace.insert("trace".into(), described(doc, text()));
+    let mut aggregates = Map::new();
+    let doc = "The rate on average, of a link that sends so many packets of 1500 bytes at once, again and again.";
+    aggregates.insert("mean".into(), described(doc, unit(Unit::Rate)));
+    aggregates.insert("aggregate".into(), json!({ "type": "integer", "minimum": 1, "maximum": 1024 }));
     let forms = json!({ "anyOf": [
         unit(Unit::Rate),
         steps("rate", "0 in a step but the first and last: an outage.", Unit::Rate),
         object(trace, &["trace"]),
+        object(aggregates, &["mean", "aggregate"]),
     ] });
     described(
-        &format!("How fast the link sends, {} ..= {}: constant, in steps, or from a trace.", RATES.0, RATES.1),
+        &format!(
+            "How fast the link sends, {} ..= {}: constant, in steps, from a trace, or in aggregates.",
+            RATES.0, RATES.1
+        ),
         forms,
     )
 }

@@ -3,7 +3,7 @@
 //! Commas separate both items and their parameters: a piece that begins with `word=` continues the item before it. Every
 //! function takes the flag that the text belongs to, for its messages.
 use crate::error::ScenarioError;
-use crate::model::{Ends, Flow, RateSpec, Rtt, Start};
+use crate::model::{Ends, Flow, RateSpec, Rtt, Start, TraceSource};
 use crate::parse::{default_controller, default_transport};
 use crate::suggest::{hint, name_hint, unit_hint};
 use crate::trace::{self, Traces};
@@ -108,7 +108,7 @@ pub fn rate_or_trace(flag: &str, text: &str, traces: &dyn Traces) -> Result<Rate
     let text = traces.text(file);
     let text = text.map_err(|problem| ScenarioError::new(flag, format!("cannot read trace \"{place}\": {problem}")))?;
     let (opportunities, period) = trace::parse(&text, &place)?;
-    Ok(RateSpec::Trace { file: file.to_owned(), opportunities, period })
+    Ok(RateSpec::Trace { source: TraceSource::File(file.to_owned()), opportunities, period })
 }
 
 /// How long a run is: `60s`, or as iperf3's `-t` a number of seconds.

@@ -1,7 +1,7 @@
 //! A scenario as run: every parameter written, defaults too, so that the file means the same under later defaults.
 use crate::check::show;
 use crate::keys::{FlowKeys, HopKeys, RecordKeys, TopKeys};
-use crate::model::{Flow, Hop, RateSpec, Rtt, Scenario, Start};
+use crate::model::{Flow, Hop, RateSpec, Rtt, Scenario, Start, TraceSource};
 use crate::parse::default_transport;
 use narrows_core::Time;
 use narrows_core::params::{ParamSpec, ParamValue, Params, Unit, WORDS};
@@ -92,7 +92,10 @@ fn uniform(low: &str, high: &str) -> String {
 
 fn rate(rate: &RateSpec) -> String {
     match rate {
-        RateSpec::Trace { file, .. } => format!("{{ trace = {} }}", quoted(file)),
+        RateSpec::Trace { source: TraceSource::File(file), .. } => format!("{{ trace = {} }}", quoted(file)),
+        RateSpec::Trace { source: TraceSource::Aggregates(packets, mean), .. } => {
+            format!("{{ mean = {}, aggregate = {packets} }}", quoted(&mean.show()))
+        }
         RateSpec::Schedule(steps) => in_steps("rate", steps),
     }
 }

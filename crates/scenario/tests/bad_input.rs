@@ -78,7 +78,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "rate = \"10mbit\"\n",
         "",
-        r#"S.toml:20: no rate in [[hop]]; allowed: "20mbit", [{ at = "0s", rate = "20mbit" }, { at = "30s", rate = "10mbit" }] or { trace = "FILE" }"#,
+        r#"S.toml:20: no rate in [[hop]]; allowed: "20mbit", [{ at = "0s", rate = "20mbit" }, { at = "30s", rate = "10mbit" }], { trace = "FILE" } or { mean = "20mbit", aggregate = 16 }"#,
     ),
     ("queue = \"fifo\"\n", "", "S.toml:20: no queue in [[hop]]; allowed: QUEUES"),
     ("rtt = \"100ms\"\n", "", r#"S.toml:25: no rtt in [[flow]]; allowed: "50ms" or { uniform = ["10ms", "100ms"] }"#),
@@ -103,7 +103,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#"rate = "10mbit""#,
         "rate = 10",
-        r#"S.toml:22: rate in [[hop]] cannot be 10; allowed: "20mbit", [{ at = "0s", rate = "20mbit" }, { at = "30s", rate = "10mbit" }] or { trace = "FILE" }"#,
+        r#"S.toml:22: rate in [[hop]] cannot be 10; allowed: "20mbit", [{ at = "0s", rate = "20mbit" }, { at = "30s", rate = "10mbit" }], { trace = "FILE" } or { mean = "20mbit", aggregate = 16 }"#,
     ),
     (
         r#"rate = "10mbit""#,
@@ -294,7 +294,22 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#"rate = "10mbit""#,
         r#"rate = { file = "no.mahi" }"#,
-        r#"S.toml:22: unknown key "file" in this rate; allowed: trace"#,
+        r#"S.toml:22: unknown key "file" in this rate; allowed: trace, mean, aggregate"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = { mean = "10mbit", aggregate = 0 }"#,
+        "S.toml:22: aggregate cannot be 0; allowed: 1 ..= 1024 packets of 1500 bytes",
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = { mean = "0mbit", aggregate = 16 }"#,
+        r#"S.toml:22: mean cannot be "0bit"; allowed: 1bit ..= 1000gbit"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = { mean = "10mbit" }"#,
+        "S.toml:22: no aggregate in this rate; allowed: 1 ..= 1024 packets of 1500 bytes",
     ),
     (
         r#"duration = "60s""#,

@@ -191,7 +191,7 @@ any_kind!(any_transport, Transport);
 
 fn any_rate() -> impl Strategy<Value = RateSpec> {
     let steps = prop::collection::vec((1..u64::from(u32::MAX), 0..10_000_000_000u64), 0..4);
-    (1..10_000_000_000u64, steps, 1..1_000_000u64).prop_map(|(first, steps, last)| {
+    let schedule = (1..10_000_000_000u64, steps, 1..1_000_000u64).prop_map(|(first, steps, last)| {
         let mut schedule = vec![(Time::ZERO, Rate::bit(first))];
         for (gap, rate) in steps {
             let (at, _) = schedule[schedule.len() - 1];
@@ -201,7 +201,10 @@ fn any_rate() -> impl Strategy<Value = RateSpec> {
             end.1 = Rate::bit(last);
         }
         RateSpec::Schedule(schedule)
-    })
+    });
+    let aggregates = (1..=1024u32, 1..=1_000_000_000_000u64)
+        .prop_map(|(packets, mean)| RateSpec::aggregates(packets, Rate::bit(mean)).expect("it takes some time"));
+    prop_oneof![schedule, aggregates]
 }
 
 fn any_delay() -> impl Strategy<Value = DelaySpec> {

@@ -5,7 +5,7 @@ use narrows_core::registry::Registered;
 use narrows_core::{Rng, Span, Time};
 use narrows_live::path::Way;
 use narrows_results::summary::HopSummary;
-use narrows_scenario::{RateSpec, Scenario};
+use narrows_scenario::{RateSpec, Scenario, TraceSource};
 use proptest::prelude::*;
 
 /// When the thread looks.
@@ -97,7 +97,7 @@ fn with_traces(text: &str) -> Scenario {
         let mut rng = Rng::stream(numbers[0], "trace");
         let mut opportunities: Vec<Span> = (0..numbers[1]).map(|_| Span::ms(1 + rng.below(50))).collect();
         opportunities.sort_unstable();
-        hop.rate = RateSpec::Trace { file: "trace".into(), opportunities, period: Span::ms(50) };
+        hop.rate = RateSpec::Trace { source: TraceSource::File("trace".into()), opportunities, period: Span::ms(50) };
     }
     scenario
 }

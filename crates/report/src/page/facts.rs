@@ -2,7 +2,7 @@
 use crate::comparison::{Comparison, Group};
 use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span};
-use narrows_scenario::{Hop, RateSpec, Rtt, Scenario};
+use narrows_scenario::{Hop, RateSpec, Rtt, Scenario, TraceSource};
 
 /// Links that are named.
 const MOST_LINKS: usize = 16;
@@ -66,7 +66,12 @@ fn link(hop: &Hop, named: bool) -> String {
             let each: Vec<String> = steps.iter().take(4).map(|(_, rate)| bits(*rate)).collect();
             format!("{}{}", each.join(" → "), if steps.len() > 4 { " → …" } else { "" })
         }
-        RateSpec::Trace { file, .. } => format!("trace {file}, mean {}", bits(hop.rate.initial())),
+        RateSpec::Trace { source: TraceSource::File(file), .. } => {
+            format!("trace {file}, mean {}", bits(hop.rate.initial()))
+        }
+        RateSpec::Trace { source: TraceSource::Aggregates(packets, mean), .. } => {
+            format!("{} in aggregates of {packets} packets", bits(*mean))
+        }
     };
     let mut text = if named { format!("{} {rate}", hop.name) } else { rate };
     if let [(_, first), later @ ..] = hop.delay.0.as_slice()

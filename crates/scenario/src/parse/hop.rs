@@ -3,15 +3,14 @@ use super::reader::{Item, Section};
 use crate::check;
 use crate::error::ScenarioError;
 use crate::keys::{self, HopKeys};
-use crate::model::{DelaySpec, Hop, RateSpec};
+use crate::model::{DelaySpec, Hop, RateSpec, TraceSource};
 use crate::trace::{self, Traces};
 use narrows_core::params::ParamValue;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span, Time};
 
-const RATE_FORMS: &str =
-    "\"20mbit\", [{ at = \"0s\", rate = \"20mbit\" }, { at = \"30s\", rate = \"10mbit\" }] or { trace = \"FILE\" }";
+const RATE_FORMS: &str = "\"20mbit\", [{ at = \"0s\", rate = \"20mbit\" }, { at = \"30s\", rate = \"10mbit\" }], { trace = \"FILE\" } or { mean = \"20mbit\", aggregate = 16 }";
 
 const DELAY_FORMS: &str = "\"10ms\" or [{ at = \"0s\", delay = \"10ms\" }, { at = \"30s\", delay = \"5ms\" }]";
 
@@ -35,6 +34,9 @@ fn rate(item: &Item<'_>, traces: &dyn Traces) -> Result<RateSpec, ScenarioError>
     }
     if item.is_table() {
         let section = item.section("this rate")?;
+        if section.item("trace").is_none() {
+            return aggregates(&section);
+        }
         section.only(&["trace"])?;
         let item = section.need("trace", "the name of a file")?;
         let file = item.string("the name of a file")?;
@@ -42,11 +44,25 @@ fn rate(item: &Item<'_>, traces: &dyn Traces) -> Result<RateSpec, ScenarioError>
         let text = traces.text(file);
         let text = text.map_err(|problem| item.error(format!("cannot read trace \"{place}\": {problem}")))?;
         let (opportunities, period) = trace::parse(&text, &place)?;
-        return Ok(RateSpec::Trace { file: file.to_owned(), opportunities, period });
+        return Ok(RateSpec::Trace { source: TraceSource::File(file.to_owned()), opportunities, period });
     }
     let steps = steps(item, "rate", RATE_FORMS, check::RATE_STEP)?;
     check::schedule(&steps).map_err(|(i, message)| at_step(item, i, message))?;
     Ok(RateSpec::Schedule(steps))
+}
+
+/// `{ mean = "20mbit", aggregate = 16 }`
+fn aggregates(section: &Section<'_>) -> Result<RateSpec, ScenarioError> {
+    section.only(&["trace", "mean", "aggregate"])?;
+    let mean = section.need("mean", &Rate::allowed())?;
+    let packets = section.need("aggregate", check::AGGREGATES)?;
+    let (count, rate) = (packets.value::<u32>()?, mean.value::<Rate>()?);
+    let at_key = |(key, message): (&str, String)| {
+        let item = if key == "mean" { &mean } else { &packets };
+        item.error(format!("{key} {message}"))
+    };
+    check::aggregates(count, rate).map_err(at_key)?;
+    RateSpec::aggregates(count, rate).ok_or_else(|| mean.error("an aggregate at this rate takes no time, or too long"))
 }
 
 fn delay(item: &Item<'_>) -> Result<DelaySpec, ScenarioError> {

@@ -5,7 +5,7 @@ use narrows_core::Span;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_results::RunResult;
-use narrows_scenario::{RateSpec, Scenario};
+use narrows_scenario::{RateSpec, Scenario, TraceSource};
 use std::fmt::Write;
 
 /// A column that belongs to one situation only.
@@ -249,7 +249,8 @@ fn a_trace() {
     let steps = |scenario: &mut Scenario| {
         let opportunities: Vec<Span> = (1..=50).chain((54..=102).step_by(4)).map(Span::ms).collect();
         let period = Span::ms(102);
-        scenario.hops[0].rate = RateSpec::Trace { file: "steps.mahi".into(), opportunities, period };
+        scenario.hops[0].rate =
+            RateSpec::Trace { source: TraceSource::File("steps.mahi".into()), opportunities, period };
     };
     let text = r#"
         duration = "20s"
@@ -263,6 +264,49 @@ fn a_trace() {
         rtt = "20ms"
         route = ["bottleneck"]"#;
     table("trace.txt", text, &[("goodput", |r| goodput(r, "bulk"))], steps);
+}
+
+#[test]
+fn packets_of_an_aggregate_leave_together() {
+    // 16 packets every 9.6 ms.
+    let result = run(&parse(
+        r#"
+        duration = "20s"
+        warmup = "2s"
+        [[hop]]
+        name = "air"
+        rate = { mean = "20mbit", aggregate = 16 }
+        queue = "fifo"
+        [[flow]]
+        name = "bulk"
+        rtt = "20ms"
+        route = ["air"]
+        [[flow]]
+        name = "sparse"
+        traffic = { kind = "poisson", rate = "100kbit" }
+        transport = "udp"
+        rtt = "20ms"
+        route = ["air"]"#,
+    ));
+    let hop = hop(&result, "air");
+    assert!(hop.utilisation > 0.99 && hop.utilisation <= 1.0, "{}", hop.utilisation);
+    let alone = run(&parse(
+        r#"
+        duration = "20s"
+        [[hop]]
+        name = "air"
+        rate = { mean = "20mbit", aggregate = 16 }
+        queue = "fifo"
+        [[flow]]
+        name = "sparse"
+        traffic = { kind = "poisson", rate = "100kbit" }
+        transport = "udp"
+        rtt = "20ms"
+        route = ["air"]"#,
+    ));
+    let waited = flow(&alone, "sparse").sojourn_ms.expect("packets arrived");
+    assert!((4.3..5.3).contains(&waited.mean), "half of 9.6 ms: {}", waited.mean);
+    assert!(waited.max <= 9.6 + 1e-6, "{}", waited.max);
 }
 
 #[test]
