@@ -177,6 +177,13 @@ pub struct Verdicts {
     /// How many such events there were.
     #[serde(default)]
     pub events: u64,
+    /// Time in which the connection made a queue, s: tenths of a second in which four packets of its own or more waited in the queues
+    /// of its way there, on average.
+    #[serde(default)]
+    pub queued_s: f64,
+    /// Right, as a share of that time; null where it is less than a second.
+    #[serde(default)]
+    pub queued_right: Option<f64>,
 }
 
 /// Between flows.

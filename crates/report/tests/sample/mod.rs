@@ -141,6 +141,8 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
             changes: 3,
             event_accuracy: Some(0.95),
             events: 40,
+            queued_s: 8.5,
+            queued_right: Some(0.98),
         }),
         route: None,
         active: None,

@@ -16,7 +16,7 @@ impl World {
         let new = if arrival.is_new { payload } else { 0 };
         flow.record.received(ip_len, new, segment.waited);
         if let Some(judge) = &mut quic.judge {
-            judge.received(subflow, ip_len);
+            judge.received(subflow, ip_len, segment.waited);
         }
         let complete = quic.connection.receive(new);
         if arrival.acknowledge {

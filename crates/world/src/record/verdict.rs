@@ -24,7 +24,54 @@ pub struct Judge {
     found_trips: Option<u32>,
     changes: u32,
     events: EventRecord,
+    queue: OwnQueue,
     tracks: Option<Box<Tracks>>,
+}
+
+/// The time in which the connection makes a queue. A packet that waits for a time `w` is one of those that wait for that time:
+/// over a window, the sum of these times divided by its length is how many wait on average (Little).
+#[derive(Default)]
+struct OwnQueue {
+    /// When the present window began; how long packets that have arrived in it had waited, all in all.
+    began: Time,
+    waited: Span,
+    /// How long there was a verdict in it, and a right one.
+    held: Span,
+    right: Span,
+    /// The same, of all windows with a queue.
+    queued: Span,
+    queued_right: Span,
+}
+
+/// Length of a window: the longest interval in which the subflows change places.
+const WINDOW: Span = Span::ms(100);
+/// Fewer packets than this are no queue: a fair scheduler's quanta are two packets for each of two subflows.
+const QUEUE: u64 = 4;
+/// With a queue for less time than this, a share of it says nothing.
+const ENOUGH: Span = Span::s(1);
+
+impl OwnQueue {
+    /// For so long the connection has held a verdict, up to `now`.
+    fn hold(&mut self, held: Span, is_right: bool, now: Time) {
+        self.held += held;
+        self.right += if is_right { held } else { Span::ZERO };
+        if now.since(self.began) >= WINDOW {
+            self.close(now);
+        }
+    }
+
+    fn close(&mut self, now: Time) {
+        let length = now.since(self.began);
+        if length > Span::ZERO && self.waited >= length * QUEUE {
+            self.queued += self.held;
+            self.queued_right += self.right;
+        }
+        *self = OwnQueue { began: now, queued: self.queued, queued_right: self.queued_right, ..OwnQueue::default() };
+    }
+
+    fn share(&self) -> Option<f64> {
+        (self.queued >= ENOUGH).then(|| self.queued_right.as_secs_f64() / self.queued.as_secs_f64())
+    }
 }
 
 #[derive(Default)]
@@ -121,6 +168,7 @@ impl Judge {
             found_trips: None,
             changes: 0,
             events: EventRecord::default(),
+            queue: OwnQueue::default(),
             tracks: samples.map(|n| Box::new(tracks(n))),
         }
     }
@@ -132,8 +180,9 @@ impl Judge {
         }
     }
 
-    /// It has arrived over a subflow.
-    pub fn received(&mut self, subflow: u8, ip_len: u32) {
+    /// It has arrived over a subflow, after so long in queues.
+    pub fn received(&mut self, subflow: u8, ip_len: u32, waited: Span) {
+        self.queue.waited += waited;
         if let Some(tracks) = &mut self.tracks {
             tracks.subflows[usize::from(subflow)].interval.received += u64::from(ip_len);
         }
@@ -164,6 +213,9 @@ impl Judge {
         let is_fair = fair_at(fair, now);
         if let Some(since) = self.since {
             let held = now.since(since);
+            let is_right =
+                matches!((self.held.finding, self.was_fair), (Finding::Fair, true) | (Finding::Shared, false));
+            self.queue.hold(held, is_right, now);
             match (self.held.finding, self.was_fair) {
                 (Finding::Undecided, _) => self.undecided += held,
                 (Finding::Fair, true) | (Finding::Shared, false) => self.right += held,
@@ -171,6 +223,7 @@ impl Judge {
             }
         } else {
             (self.asked, self.trip, self.trips) = (now, now, 0);
+            self.queue.began = now;
         }
         if self.since.is_some() && is_fair != self.was_fair {
             (self.asked, self.found, self.found_trips) = (now, None, None);
@@ -212,12 +265,14 @@ impl Judge {
     pub fn restart(&mut self, now: Time) {
         (self.right, self.wrong, self.undecided, self.changes) = (Span::ZERO, Span::ZERO, Span::ZERO, 0);
         self.since = self.since.map(|_| now);
+        self.queue = OwnQueue { began: now, ..OwnQueue::default() };
         self.events = EventRecord { seen: self.events.seen, ..EventRecord::default() };
     }
 
     /// Shares of the time up to `end`.
     pub fn verdicts(&mut self, fair: &[(Time, bool)], end: Time) -> Verdicts {
         self.hold(Some(self.held), fair, self.since.is_none(), end);
+        self.queue.close(end);
         let total = (self.right + self.wrong + self.undecided).as_secs_f64();
         let decided = (self.right + self.wrong).as_secs_f64();
         let share = |span: Span| if total > 0.0 { span.as_secs_f64() / total } else { 0.0 };
@@ -231,6 +286,8 @@ impl Judge {
             changes: u64::from(self.changes),
             event_accuracy: self.events.accuracy(),
             events: u64::from(self.events.count),
+            queued_s: self.queue.queued.as_secs_f64(),
+            queued_right: self.queue.share(),
         }
     }
 
@@ -278,6 +335,29 @@ mod tests {
         assert_eq!(accuracy(&script, &shared), (Some(6.0 / 9.0), 4));
         // It becomes shared at 5 s: the recovery at 10 s tells the truth as well.
         assert_eq!(accuracy(&script, &[(Time::ZERO, true), (at(5), false)]), (Some(1.0), 4));
+    }
+
+    /// Ten packets a tenth of a second, each of which waited so long; the first right verdict comes after two seconds of ten.
+    fn queued(waited: Span, seconds: u64) -> (f64, Option<f64>) {
+        let (mut judge, fair) = (Judge::new(None), [(Time::ZERO, true)]);
+        let undecided = Verdict::NONE;
+        let right = Verdict { finding: Finding::Fair, ..undecided };
+        for step in 0..=seconds * 100 {
+            let now = Time::ZERO + Span::ms(10) * step;
+            judge.hold(Some(if step < 200 { undecided } else { right }), &fair, false, now);
+            judge.received(0, 1500, waited);
+        }
+        let verdicts = judge.verdicts(&fair, at(seconds));
+        (verdicts.queued_s, verdicts.queued_right)
+    }
+
+    #[test]
+    fn only_time_with_four_packets_in_the_queue_counts_as_queued() {
+        // A hundred packets a second that wait 39 ms are 3.9 that wait at a time.
+        assert_eq!(queued(Span::ms(39), 10), (0.0, None));
+        let (queued_s, right) = queued(Span::ms(40), 10);
+        assert!((9.8..=10.0).contains(&queued_s) && right.is_some_and(|right| (0.79..0.81).contains(&right)));
+        assert_eq!(queued(Span::ms(40), 0), (0.0, None), "less than a second of it");
     }
 
     #[test]
