@@ -35,6 +35,19 @@ impl Estimate {
         Some(Estimate { mean, half_width, runs, variance })
     }
 
+    /// The same of a ratio of sums, Σ value · weight ÷ Σ weight, from a value and a weight per run: what an average over all runs' time
+    /// is, where runs have it for different times. The half width is that of the ratio estimator, by its linear part. Pairs that are
+    /// not finite or have no positive weight are left out; `None` when nothing remains.
+    pub fn weighted(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Estimate> {
+        let counts = |&(value, weight): &(f64, f64)| value.is_finite() && weight.is_finite() && weight > 0.0;
+        let pairs: Vec<(f64, f64)> = pairs.into_iter().filter(counts).collect();
+        let total: f64 = pairs.iter().map(|(_, weight)| weight).sum();
+        let mean = pairs.iter().map(|(value, weight)| value * weight).sum::<f64>() / total;
+        let usual = total / pairs.len() as f64;
+        let linear = Estimate::of(pairs.iter().map(|(value, weight)| weight / usual * (value - mean)))?;
+        Some(Estimate { mean, ..linear })
+    }
+
     /// How likely a distance of the means as large as this is, or a larger one, if the true means are the same: two-sided,
     /// by Welch's test, which does not ask for equal variances. If neither varies, the share of divisions of all runs into two
     /// samples that set the two values apart as these do (a permutation test). `None` unless both have several runs, and if
@@ -126,6 +139,20 @@ mod tests {
         // Two runs: t(1) = 12.7062, variance 2: 12.7062 × √(2 / 2).
         let e = Estimate::of([1.0, 3.0]).unwrap();
         assert!((e.half_width.unwrap() - 12.706_2).abs() < 1e-4, "{e:?}");
+    }
+
+    #[test]
+    fn weights_are_those_of_a_ratio_of_sums() {
+        // (1 · 0.5 + 3 · 0.9) ÷ 4 = 0.8; weights over their mean: 0.5 and 1.5; so −0.15 and 0.15, and 12.7062 × √(0.045 / 2).
+        let e = Estimate::weighted([(0.5, 1.0), (0.9, 3.0), (0.1, 0.0), (f64::NAN, 7.0)]).unwrap();
+        assert!((e.mean - 0.8).abs() < 1e-12 && e.runs == 2, "{e:?}");
+        assert!((e.half_width.unwrap() - 1.905_93).abs() < 1e-4, "{e:?}");
+        let same = [(0.5, 2.0), (0.9, 2.0), (0.7, 2.0)];
+        assert_eq!(
+            Estimate::weighted(same).unwrap().half_width,
+            Estimate::of(same.map(|(value, _)| value)).unwrap().half_width
+        );
+        assert_eq!(Estimate::weighted([(0.5, 0.0)]), None);
     }
 
     #[test]

@@ -32,9 +32,9 @@ impl Study {
         picks.into_iter().map(|pick| self.cell(&pick, level)).collect()
     }
 
-    /// The scenario of one of a cell's `runs` runs, with this seed.
-    pub fn run(&self, cell: &Cell, seed: u64, runs: u64) -> Result<Scenario, StudyError> {
-        let scenario = cell.scenario(seed)?;
+    /// The scenario of one of a cell's `runs` runs, counted from 1.
+    pub fn run(&self, cell: &Cell, run: u64, runs: u64) -> Result<Scenario, StudyError> {
+        let scenario = cell.scenario(self.first_seed.saturating_add(run) - 1)?;
         Ok(if runs > 1 && !self.as_written { scenario.repeated() } else { scenario })
     }
 

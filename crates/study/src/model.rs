@@ -33,6 +33,9 @@ pub struct Study {
     /// that runs are independent ([`narrows_scenario::Scenario::repeated`]).
     #[serde(default)]
     pub(crate) as_written: bool,
+    /// The first run's seed. Draws that an algorithm was worked out on are not drawn again if it is another than 1.
+    #[serde(default = "first")]
+    pub(crate) first_seed: u64,
     /// How much is run.
     pub(crate) quick: Effort,
     pub(crate) default: Effort,
@@ -134,6 +137,8 @@ pub struct Metric {
     /// For another metric: the probability that chance alone makes its mean differ this much from that in another cell (Welch's
     /// test).
     pub(crate) welch: Option<Elsewhere>,
+    /// Another metric that says how much each run counts in the mean.
+    pub(crate) weight: Option<String>,
     /// Is it shown as the median and quartiles of the runs, not as their mean?
     #[serde(default)]
     pub(crate) quartiles: bool,
@@ -360,6 +365,13 @@ impl Study {
         if m.quantile.is_some_and(|quantile| m.quartiles || !(0.0..=1.0).contains(&quantile)) {
             return Err(format!("metric {:?}: `quantile` is from 0 to 1, and goes without `quartiles`", m.name));
         }
+        if let Some(weight) = &m.weight {
+            let weight = self.metric(weight)?;
+            let is_plain = |m: &Metric| m.summary.is_some() || m.series.is_some();
+            if has_quantiles || !is_plain(m) || !is_plain(weight) {
+                return Err(format!("metric {:?}: `weight` is for means, of figures of single runs", m.name));
+            }
+        }
         if let Some(share) = &m.share {
             let of = self.metric(&share.metric)?;
             return match of.summary.is_some() || of.series.is_some() {
@@ -470,6 +482,10 @@ pub(crate) fn wanted(value: &Value) -> Vec<String> {
 
 fn yes() -> bool {
     true
+}
+
+fn first() -> u64 {
+    1
 }
 
 fn two() -> usize {

@@ -117,7 +117,10 @@ impl Runs<'_> {
     pub(crate) fn entry(&self, m: usize, members: &[usize]) -> Entry {
         let metric = &self.study.metrics[m];
         let samples = self.samples(m, members);
-        let estimate = Estimate::of(samples.iter().copied());
+        let estimate = match &metric.weight {
+            Some(weight) => Estimate::weighted(self.weighted(m, weight, members)),
+            None => Estimate::of(samples.iter().copied()),
+        };
         let quartiles = if metric.quartiles { Quartiles::of(samples) } else { None };
         let share = metric.share.as_ref().and_then(|beyond| self.share(beyond, members));
         let measured = match (&metric.welch, &metric.share, metric.quantile) {
@@ -168,6 +171,13 @@ impl Runs<'_> {
                 runs.filter_map(|(a, b)| Some(100.0 * (a? / b? - 1.0))).collect()
             }
         }
+    }
+
+    /// The metric in each run of these cells that has it, and its weight.
+    fn weighted(&self, m: usize, weight: &str, members: &[usize]) -> Vec<(f64, f64)> {
+        let Ok(weight) = self.study.metric_index(weight) else { return Vec::new() };
+        let runs = members.iter().flat_map(|&cell| &self.values[cell]);
+        runs.filter_map(|run| run.get(m).copied().flatten().zip(run.get(weight).copied().flatten())).collect()
     }
 
     /// Of Welch's test against the other cells; none against themselves.

@@ -233,7 +233,7 @@ fn tasks(plan: &[Planned]) -> Result<Vec<Task>, Failure> {
             for run in 0..planned.runs {
                 let scenario = planned.study.run(of, run + 1, planned.runs).map_err(Failure::other)?;
                 let key = index::key([metrics.as_str(), &scenario.to_toml()]);
-                let job = Job { label: format!("{} seed {}", of.name(), run + 1), scenario };
+                let job = Job { label: format!("{} seed {}", of.name(), scenario.seed), scenario };
                 tasks.push(Task { study, cell, run: run as usize, key, job });
             }
         }
