@@ -6,10 +6,10 @@ use narrows_host::{Namespace, Route, Tun, TunSpec};
 use narrows_live::course::Course;
 use narrows_live::duplex::{Direction, drive};
 use narrows_live::flows::{Declaration, Flows};
-use narrows_live::path::{Sampling, Way};
 use narrows_live::pump::Outcome;
 use narrows_live::punctuality::Punctuality;
 use narrows_scenario::{NoTraces, Scenario};
+use narrows_world::path::{Sampling, Way};
 use std::sync::Arc;
 
 /// What the way is like.

@@ -1,10 +1,10 @@
 //! One arrival trace, two worlds: what the simulator decides about its datagrams, the live world's path decides about the same
-//! packets at the same times, however late it is woken. Figures and series are the same to the last bit.
+//! packets at the same times, however late it is woken. Both run one `Network`. This test compares how they drive it: the simulator
+//! schedules events, the path asks what is due. Figures and series are the same to the last bit.
 use narrows_core::packet::Dscp;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
-use narrows_core::{Bytes, Ecn, FlowId, HostId, PacketId, PacketMeta, Rng, Span, Time};
-use narrows_live::path::{Delivery, Path, Sampling, Way, Witness};
+use narrows_core::{Bytes, Ecn, FlowId, HostId, PacketMeta, Rng, Span, Time};
 use narrows_live::plan::{Family, Plan};
 use narrows_results::Series;
 use narrows_results::input::TraceFiles;
@@ -15,6 +15,7 @@ use narrows_sim::Unwatched;
 use narrows_world::application::{Act, Application};
 use narrows_world::build;
 use narrows_world::meters::SenderStats;
+use narrows_world::path::{Delivery, Path, PathObserver, Sampling};
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::hop::capacity;
 
@@ -72,7 +73,7 @@ struct Flows {
     warmup: Time,
 }
 
-impl Witness for Flows {
+impl PathObserver for Flows {
     fn dropped(&mut self, meta: &PacketMeta, _: narrows_core::DropReason) {
         self.records[meta.flow.0 as usize].lost += 1;
     }
@@ -106,16 +107,14 @@ fn simulated(scenario: &Scenario) -> Shown {
 fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     let plan = Plan::new(scenario, Family::V4).expect("the live world has it");
     let lane = &plan.directions[0];
-    let hops: Vec<usize> = lane.hops.clone();
-    let ways: Vec<Way> = lane.ways.clone();
+    let hops = &lane.hops;
     let (warmup, end) = (Time::ZERO + scenario.warmup, Time::ZERO + scenario.duration);
     let spacing = scenario.record.spacing(scenario.duration);
     let points = (scenario.duration.as_ns() / spacing.as_ns()) as usize + 1;
     let gauges = scenario.record.gauges.then_some(scenario.record.flows as usize);
-    let mut path = Path::new(scenario, &hops, &ways, Bytes(1500), Sampling { spacing, warmup, points, gauges });
+    let mut path = Path::new(scenario, hops, &lane.ways, Bytes(1500), Sampling { spacing, warmup, points, gauges });
     let tracked = |n: usize| (n < scenario.record.flows as usize).then_some(points);
     let mut flows = Flows { records: (0..plan.flows.len()).map(|n| FlowRecord::new(tracked(n), 3)).collect(), warmup };
-    let mut lens: Vec<u32> = Vec::new();
     let mut rng = Rng::stream(scenario.seed, "wakes");
     let mut wake = Time::ZERO;
     let mut looks: Vec<Time> = Vec::new();
@@ -123,39 +122,30 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
         wake += Span::from_secs_f64(apart.as_secs_f64() * rng.exponential()).max(Span::ns(1));
         looks.push(wake.min(end));
     }
-    looks.push(warmup);
+    // A packet that is through just before the warm-up ends does not count; one that is through at that very moment does.
+    looks.extend([warmup - Span::ns(1), warmup]);
     looks.sort_unstable();
     let mut looks = looks.into_iter().peekable();
     let header = |flow: FlowId| scenario.flows[plan.flows[flow.0 as usize].group].transport.header().0 as u32;
-    let hand_over = |path: &mut Path, flows: &mut Flows, lens: &[u32]| {
+    // Every route ends at one hop, whose overhead the length still includes.
+    let overhead = scenario.hops[hops[hops.len() - 1]].overhead.0 as u32;
+    let look = |path: &mut Path, flows: &mut Flows, now: Time| {
+        path.advance(now, flows);
         while let Some(Delivery { id, waited, .. }) = path.delivered() {
             let meta = path.release(id);
-            let ip_len = lens[id.index()];
+            let ip_len = meta.len - overhead;
             flows.records[meta.flow.0 as usize].received(ip_len, ip_len - header(meta.flow), waited);
         }
     };
-    let look = |path: &mut Path, flows: &mut Flows, lens: &[u32], now: Time| {
-        // What was through before does not count, what is through at that very moment does.
-        if now == warmup && warmup > Time::ZERO {
-            path.advance(now - Span::ns(1), flows);
-            hand_over(path, flows, lens);
-        }
-        path.advance(now, flows);
-        hand_over(path, flows, lens);
-    };
     for arrival in arrivals(scenario, &plan) {
         while let Some(now) = looks.next_if(|&now| now <= arrival.at) {
-            look(&mut path, &mut flows, &lens, now);
+            look(&mut path, &mut flows, now);
         }
-        let id: PacketId = path.insert(arrival.meta, arrival.ip_len, arrival.way);
-        if id.index() >= lens.len() {
-            lens.resize(id.index() + 1, 0);
-        }
-        lens[id.index()] = arrival.ip_len;
+        let id = path.insert(arrival.meta, arrival.ip_len, arrival.way);
         path.offer(id, arrival.at, &mut flows);
     }
     for now in looks {
-        look(&mut path, &mut flows, &lens, now);
+        look(&mut path, &mut flows, now);
     }
     let names = scenario.flow_names();
     let mut summaries = Vec::new();

@@ -105,6 +105,11 @@ impl Pool {
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
+
+    /// Memory of the slots.
+    pub fn bytes(&self) -> usize {
+        self.slots.len() * size_of::<Slot>()
+    }
 }
 
 /// A FIFO of packets through a pool's links, with its length in packets and bytes.

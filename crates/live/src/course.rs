@@ -1,8 +1,8 @@
 //! What both directions of a run have in common.
-use crate::path::Sampling;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_host::Clock;
 use narrows_scenario::{RateSpec, Scenario};
+use narrows_world::path::Sampling;
 
 /// What is the same for both.
 #[derive(Clone, Copy)]

@@ -1,11 +1,11 @@
 //! What one direction records of flows.
 use crate::flows::{Found, OTHERS};
 use crate::frame::{Header, TcpHeader};
-use crate::path::Witness;
 use narrows_core::{DropReason, FlowId, PacketMeta, Span, Time};
 use narrows_host::EndpointStats;
 use narrows_host::FlowKey;
 use narrows_world::meters::{Meters, SenderStats};
+use narrows_world::path::PathObserver;
 use narrows_world::record::Bound;
 use narrows_world::record::flow::FlowRecord;
 use std::collections::HashMap;
@@ -414,7 +414,7 @@ impl Entry {
     }
 }
 
-impl Witness for Ledger {
+impl PathObserver for Ledger {
     fn dropped(&mut self, meta: &PacketMeta, _: DropReason) {
         let is_over = self.is_over;
         if let Some(entry) = self.entry(meta.flow).filter(|_| !is_over) {

@@ -6,7 +6,6 @@
 //! thread wakes, so rates stay exact.
 //!
 //! - `frame`: what is read from packets and changed in them; sans-I/O.
-//! - `path`: the hops of one direction at logical times; sans-I/O.
 //! - `round_trips`: what queues may know of flows' round-trip times; sans-I/O.
 //! - `pump`: one direction's thread: devices, path and clock; `waiting`: how it waits.
 //!
@@ -19,7 +18,6 @@ pub mod flows;
 pub mod frame;
 pub mod launch;
 pub mod ledger;
-pub mod path;
 pub mod plan;
 pub mod round_trips;
 pub mod view;

@@ -5,11 +5,11 @@
 //! in the other.
 use crate::LiveError;
 use crate::flows::Declaration;
-use crate::path::Way;
 use narrows_core::{Span, Time};
 use narrows_host::HostError;
 use narrows_scenario::Scenario;
 use narrows_world::build;
+use narrows_world::path::Way;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A scenario laid out between two sides.

@@ -156,21 +156,21 @@ impl World {
     #[inline(never)]
     pub(crate) fn on_second(&mut self) -> Result<(), Stopped> {
         self.keep_to_budget()?;
-        self.meter.packets = self.meter.budget.packets;
-        self.meter.began = self.handled;
-        self.events.schedule(self.now + SECOND, Kind::Second, 0);
+        self.hosts.meter.packets = self.hosts.meter.budget.packets;
+        self.hosts.meter.began = self.handled;
+        self.hosts.events.schedule(self.hosts.now + SECOND, Kind::Second, 0);
         Ok(())
     }
 
     /// An error if more has happened in this second than may.
     pub(crate) fn keep_to_budget(&self) -> Result<(), Stopped> {
-        let Meter { budget, packets, began } = self.meter;
+        let Meter { budget, packets, began } = self.hosts.meter;
         if packets > 0 && self.handled - began <= budget.events {
             return Ok(());
         }
         let rate = |(n, flow): (usize, &host::Flow)| Some((n, flow.transport.meters()?.pacing?));
-        let fastest = self.flows.iter().enumerate().filter_map(rate).max_by_key(|&(_, rate)| rate);
-        Err(Stopped::Runaway(Runaway { at: self.now, budget, packets: packets == 0, fastest }))
+        let fastest = self.hosts.flows.iter().enumerate().filter_map(rate).max_by_key(|&(_, rate)| rate);
+        Err(Stopped::Runaway(Runaway { at: self.hosts.now, budget, packets: packets == 0, fastest }))
     }
 }
 

@@ -5,19 +5,19 @@ use crate::host::{Connection, Flow, Quic, ReturnPipe, Routes, Second, Spin, Tcp,
 use crate::quic;
 use crate::tcp::{Receiver, Sender};
 use crate::world::prefetch::{Prefetch, in_large_pages};
-use crate::world::{Hop, Side, World};
+use crate::world::{Hosts, Side, World};
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::{Bytes, Ecn, HostId, Pool, Rate, Rng, Span, Time};
+use narrows_core::{Bytes, Ecn, HostId, Rate, Rng, Span, Time};
 use narrows_scenario::limits;
 use narrows_scenario::model;
 use narrows_scenario::transport::{Ports, UdpEcn};
 use narrows_scenario::{RateSpec, Scenario};
 use narrows_world::application::Application;
 use narrows_world::build;
+use narrows_world::network::Network;
 use narrows_world::record::flow::FlowRecord;
-use narrows_world::record::hop::HopRecord;
 use narrows_world::record::verdict::Judge;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Sets second subflows' hashes apart.
 const SECOND: u64 = 0x5ec0_0000_0000_0000;
@@ -33,52 +33,50 @@ pub(crate) fn world(scenario: &Scenario, budget: Budget, side: Side, ties: Ties)
     let spacing = scenario.record.spacing(scenario.duration);
     let samples = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
     let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
-    let hops = if side == Side::Senders { &[] } else { scenario.hops.as_slice() };
-    let rtts = build::longest_rtts(scenario);
-    let mut world = World {
+    let hops = if side == Side::Senders { 0 } else { scenario.hops.len() };
+    let mut network = Network::new(scenario, 0..hops, Bytes(1500), samples);
+    let mut hosts = Hosts {
         side,
         departures: Vec::new(),
         returns: Vec::new(),
         now: Time::ZERO,
         end: Time::ZERO + scenario.duration,
         warmup: Time::ZERO + scenario.warmup,
-        spacing,
         tracked: scenario.record.flows as usize,
-        gauges: scenario.record.gauges,
         prefetch: Prefetch::of(total),
         events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario), ties),
-        handled: 0,
         meter: Meter::new(budget),
-        pool: Pool::new(),
-        segments: Vec::new(),
         acks: Vec::new(),
-        drops: Vec::with_capacity(64),
-        hops: hops.iter().enumerate().map(|(n, spec)| hop(scenario, n, spec, rtts[n], samples)).collect(),
         flows: Vec::with_capacity(total),
         routes: Vec::new(),
         pipes: Vec::new(),
-        crossed: 0,
-        elsewhere: 0,
     };
-    if world.prefetch == Prefetch::Ahead {
+    if hosts.prefetch == Prefetch::Ahead {
         // Larger arrays than the allocator carves out of what it has; they keep their pages as they grow.
-        in_large_pages(world.flows.spare_capacity_mut());
+        in_large_pages(hosts.flows.spare_capacity_mut());
     }
-    if world.prefetch == Prefetch::Ahead && side != Side::Senders {
-        in_large_pages(world.pool.reserve(total * PACKETS_PER_FLOW));
-        world.segments.reserve(total * PACKETS_PER_FLOW);
-        in_large_pages(world.segments.spare_capacity_mut());
+    if hosts.prefetch == Prefetch::Ahead && side != Side::Senders {
+        let (pool, segments) = network.reserve(total * PACKETS_PER_FLOW);
+        in_large_pages(pool);
+        in_large_pages(segments);
     }
-    let (mut pipes, mut hosts) = (BTreeMap::new(), BTreeMap::new());
+    populate(&mut hosts, scenario, samples);
+    World { network, hosts, spacing, gauges: scenario.record.gauges, handled: 0, elsewhere: 0 }
+}
+
+/// Adds flows, routes and return pipes, and schedules the flows' starts.
+fn populate(hosts: &mut Hosts, scenario: &Scenario, samples: usize) {
+    let total = scenario.flows.iter().map(|group| group.count as usize).sum::<usize>();
+    let (mut pipes, mut names) = (BTreeMap::new(), BTreeMap::new());
     let digits = if total > MANY_FLOWS { 1 } else { 3 };
     for group in &scenario.flows {
         let indices = |route: &[usize]| route.iter().map(|&hop| narrow(hop)).collect();
-        let routes = world.routes.len();
-        world.routes.push(Routes {
+        let routes = hosts.routes.len();
+        hosts.routes.push(Routes {
             there: indices(&group.route),
             back: indices(&group.back),
-            from: host_of(&mut hosts, &group.ends.from),
-            to: host_of(&mut hosts, &group.ends.to),
+            from: host_of(&mut names, &group.ends.from),
+            to: host_of(&mut names, &group.ends.to),
             dscp: group.ends.dscp,
             // Only of connections that hold a verdict is it asked whether that is right.
             fair: if config(group).splits() { fair(scenario, &group.route) } else { Box::default() },
@@ -86,48 +84,33 @@ pub(crate) fn world(scenario: &Scenario, budget: Budget, side: Side, ties: Ties)
         let second = match group.subflow_route.as_slice() {
             [] => routes,
             route => {
-                let first = world.routes[routes].clone();
-                world.routes.push(Routes { there: indices(route), ..first });
+                let first = hosts.routes[routes].clone();
+                hosts.routes.push(Routes { there: indices(route), ..first });
                 routes + 1
             }
         };
         for member in 0..group.count {
-            let index = world.flows.len();
+            let index = hosts.flows.len();
             let tracked = (index < scenario.record.flows as usize).then_some(samples);
             let mut flow = flow(scenario, group, member, index, FlowRecord::new(tracked, digits), &mut pipes);
             flow.routes = routes as u32;
             if let Transport::Quic(quic) = &mut flow.transport {
                 quic.second.routes = second as u32;
             }
-            if side != Side::Network {
-                world.events.schedule(flow.start, Kind::App, index);
+            if hosts.side != Side::Network {
+                hosts.events.schedule(flow.start, Kind::App, index);
             }
-            world.flows.push(flow);
+            hosts.flows.push(flow);
         }
     }
     let mut delays: Vec<(Span, u32)> = pipes.into_iter().collect();
     delays.sort_by_key(|&(_, index)| index);
-    world.pipes = delays.into_iter().map(|(delay, _)| ReturnPipe::new(delay)).collect();
-    world
+    hosts.pipes = delays.into_iter().map(|(delay, _)| ReturnPipe::new(delay)).collect();
 }
 
 /// Roughly how many events a second of simulated time brings: two for each full-sized packet that the links can send.
 fn events_per_s(scenario: &Scenario) -> f64 {
     scenario.hops.iter().map(|hop| 2.0 * hop.rate.initial().as_bps() as f64 / 12_000.0).sum()
-}
-
-fn hop(scenario: &Scenario, index: usize, spec: &model::Hop, rtt: Span, samples: usize) -> Hop {
-    Hop {
-        link: build::link(scenario, index, rtt, Bytes(1500)),
-        wake: None,
-        timer: None,
-        propagation: build::propagation(scenario, spec),
-        pipe: VecDeque::new(),
-        overhead: spec.overhead.0 as u32,
-        loss: spec.loss,
-        rng: build::stream(scenario, spec, "loss"),
-        record: HopRecord::new(samples),
-    }
 }
 
 fn flow(

@@ -8,7 +8,7 @@
 use crate::budget::{Budget, Stopped};
 use crate::event::Ties;
 use crate::host::Underway;
-use crate::world::{Departure, Side, World};
+use crate::world::{Departure, Hosts, Side, World};
 use crate::{build, outcome};
 use narrows_core::{Span, Time};
 use narrows_scenario::{Scenario, Traffic};
@@ -132,7 +132,7 @@ pub(crate) fn run(
     };
     let network = half(Side::Network);
     let mut network = Network { world: network, there: from_senders, back: to_senders };
-    let instants = windows.until(network.world.end);
+    let instants = windows.until(network.world.hosts.end);
     std::thread::scope(|scope| {
         let ahead = instants.clone();
         let senders = scope.spawn(move || {
@@ -160,16 +160,17 @@ impl Senders {
     /// Handles a window, up to its last instant.
     fn go_on(&mut self, last: Time) -> Result<(), Stopped> {
         let world = &mut self.world;
+        let hosts = &mut world.hosts;
         let mut back = self.back.full.recv().map_err(|_| Stopped::Cancelled)?;
         for one in back.drain(..) {
-            let pipe = world.flows[one.flow as usize].pipe_of(one.what.subflow()) as usize;
-            world.enter_pipe(pipe, one);
+            let pipe = hosts.flows[one.flow as usize].pipe_of(one.what.subflow()) as usize;
+            hosts.enter_pipe(pipe, one);
         }
         // One that finds no place is freed.
         let _ = self.back.empty.try_send(back);
         // One half is enough to report.
         world.run_through(last, &[], &mut Unwatched)?;
-        let gone = std::mem::replace(&mut world.departures, self.there.room());
+        let gone = std::mem::replace(&mut world.hosts.departures, self.there.room());
         self.there.full.send(gone).map_err(|_| Stopped::Cancelled)
     }
 }
@@ -182,7 +183,7 @@ impl Network {
         world.run_through(last, &gone, watch)?;
         gone.clear();
         let _ = self.there.empty.try_send(gone);
-        let back = std::mem::replace(&mut world.returns, self.back.room());
+        let back = std::mem::replace(&mut world.hosts.returns, self.back.room());
         // The senders are done with the last windows before the network is.
         let _ = self.back.full.send(back);
         Ok(())
@@ -195,17 +196,11 @@ fn join(network: Network, senders: Senders) -> World {
         held(&senders.back.full) + held(&network.back.empty) + held(&senders.there.empty) + held(&network.there.full);
     let (network, mut senders) = (network.world, senders.world);
     let elsewhere = batches + outcome::flow_bytes(&network) + outcome::bytes_but_flows(&senders);
-    for (flow, receiver) in senders.flows.iter_mut().zip(network.flows) {
+    for (flow, receiver) in senders.hosts.flows.iter_mut().zip(network.hosts.flows) {
         flow.record.join_arrivals(receiver.record);
     }
-    World {
-        side: Side::Both,
-        now: senders.end,
-        flows: senders.flows,
-        handled: network.handled + senders.handled,
-        elsewhere,
-        ..network
-    }
+    let hosts = Hosts { side: Side::Both, now: senders.hosts.end, flows: senders.hosts.flows, ..network.hosts };
+    World { hosts, handled: network.handled + senders.handled, elsewhere, ..network }
 }
 
 /// Memory of what waits in a way.

@@ -1,6 +1,6 @@
 //! From a world at its end to a result.
 use crate::host::{Flow, ReturnPipe, Transport};
-use crate::world::{Segment, World};
+use crate::world::World;
 use narrows_core::Time;
 use narrows_results::Routes;
 use narrows_results::summary::{Cost, FlowSummary};
@@ -10,15 +10,15 @@ use narrows_world::record::hop::capacity;
 
 /// Gathers the figures, series and distributions.
 pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
-    world.flows.iter_mut().for_each(|flow| flow.record.settle());
+    world.hosts.flows.iter_mut().for_each(|flow| flow.record.settle());
     let peak_bytes = bytes(&world) as u64;
     let hops: Vec<_> = scenario
         .hops
         .iter()
-        .zip(&mut world.hops)
-        .map(|(spec, hop)| {
-            let capacity = capacity(spec, world.warmup, world.end);
-            hop.record.summary(&spec.name, spec.queue.to_string(), capacity, world.end)
+        .zip(world.network.records_mut())
+        .map(|(spec, record)| {
+            let capacity = capacity(spec, world.hosts.warmup, world.hosts.end);
+            record.summary(&spec.name, spec.queue.to_string(), capacity, world.hosts.end)
         })
         .collect();
     let controllers = scenario.flows.iter().flat_map(|group| {
@@ -29,22 +29,22 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
     let flows: Vec<FlowSummary> = names
         .iter()
         .zip(controllers)
-        .zip(&mut world.flows)
+        .zip(&mut world.hosts.flows)
         .map(|((name, controller), flow)| {
-            let fair = &world.routes[flow.routes as usize].fair;
-            flow_summary(flow, name, &controller, (world.warmup, world.end), fair)
+            let fair = &world.hosts.routes[flow.routes as usize].fair;
+            flow_summary(flow, name, &controller, (world.hosts.warmup, world.hosts.end), fair)
         })
         .collect();
     let fairness = Routes::of(Some(scenario)).fairness(&flows);
-    let packets = world.hops.iter().map(|hop| hop.record.sent_ever()).sum();
+    let packets = world.network.hops().map(|(_, record)| record.sent_ever()).sum();
     let cost = Cost { packets, events: world.handled, wall_s: 0.0, packets_per_s: 0.0, peak_bytes };
     let (mut series, mut cdfs) = (Vec::new(), Vec::new());
-    for (spec, hop) in scenario.hops.iter().zip(world.hops) {
+    for (spec, record) in scenario.hops.iter().zip(world.network.into_records()) {
         let source = format!("hop:{}", spec.name);
-        cdfs.extend(hop.record.cdf(&source));
-        series.extend(hop.record.series(&source, &names));
+        cdfs.extend(record.cdf(&source));
+        series.extend(record.series(&source, &names));
     }
-    for (name, flow) in names.iter().zip(world.flows) {
+    for (name, flow) in names.iter().zip(world.hosts.flows) {
         let source = format!("flow:{name}");
         cdfs.extend(flow.record.cdfs(&source));
         series.extend(flow.record.series(&source));
@@ -89,13 +89,11 @@ fn bytes(world: &World) -> usize {
 
 /// Memory of a world's flows.
 pub(crate) fn flow_bytes(world: &World) -> usize {
-    world.flows.iter().map(Flow::bytes).sum()
+    world.hosts.flows.iter().map(Flow::bytes).sum()
 }
 
 /// Memory of all else in a world.
 pub(crate) fn bytes_but_flows(world: &World) -> usize {
-    let pool = world.pool.slots() * 64 + world.segments.capacity() * size_of::<Segment>();
-    let hops: usize = world.hops.iter().map(|hop| hop.record.bytes() + hop.pipe.capacity() * 16).sum();
-    let pipes: usize = world.pipes.iter().map(ReturnPipe::bytes).sum();
-    world.events.bytes() + pipes + pool + hops
+    let pipes: usize = world.hosts.pipes.iter().map(ReturnPipe::bytes).sum();
+    world.hosts.events.bytes() + pipes + world.network.bytes()
 }

@@ -1,4 +1,4 @@
-//! The world and its loop: events, links, pipes and hosts.
+//! The world and its loop: events, the network, the hosts.
 //!
 //! A packet's way: the sender hands it to the first hop of its route; a hop's link sends it, its pipe delays it; after
 //! the last hop it is at the receiver. Acknowledgments cross the hops of the way back, if there are any, and then the
@@ -7,33 +7,15 @@ use crate::Watch;
 use crate::budget::{Meter, Stopped};
 use crate::event::{Bound, Events, Kind};
 use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport, Underway};
-use narrows_core::link::Link;
-use narrows_core::{DropReason, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
-use narrows_world::record::hop::HopRecord;
+use narrows_core::{PacketMeta, Span, Time};
+use narrows_world::network::{Due, Network, Transit};
 use prefetch::Prefetch;
-use std::collections::VecDeque;
 
 mod applications;
+mod edge;
 mod ends;
-mod links;
 pub(crate) mod prefetch;
 mod quic;
-
-/// A hop at run time.
-pub(crate) struct Hop {
-    pub(crate) link: Link,
-    /// When the link wants to be polled; an event at another time is stale.
-    pub(crate) wake: Option<Time>,
-    /// The same for the discipline's timer.
-    pub(crate) timer: Option<Time>,
-    pub(crate) propagation: Propagation,
-    /// Packets in propagation, the oldest first.
-    pub(crate) pipe: VecDeque<(Time, PacketId)>,
-    pub(crate) overhead: u32,
-    pub(crate) loss: f64,
-    pub(crate) rng: Rng,
-    pub(crate) record: HopRecord,
-}
 
 /// What a packet carries, besides its metadata: the payload of the pool's slot. Two to a cache line, and none across two.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,19 +23,20 @@ pub(crate) struct Hop {
 pub(crate) struct Segment {
     /// TCP's sequence number, QUIC's packet number.
     seq: u64,
-    /// Time spent in queues so far.
-    waited: Span,
-    ip_len: u32,
+    transit: Transit,
     /// TCP's timestamp, ms; for QUIC the part of the stream that it carries.
     tag: u32,
-    /// Hops of its route behind the one that it is at.
-    left: u16,
     kind: SegmentKind,
     cwr: bool,
     /// The subflow of a QUIC connection.
     subflow: u8,
-    /// It was marked CE before this hop.
-    marked: bool,
+}
+
+impl AsMut<Transit> for Segment {
+    #[inline]
+    fn as_mut(&mut self) -> &mut Transit {
+        &mut self.transit
+    }
 }
 
 const _: () = assert!(size_of::<Segment>() == 32);
@@ -89,6 +72,18 @@ pub(crate) struct Departure {
 
 /// Everything that a run consists of.
 pub(crate) struct World {
+    pub(crate) network: Network<Segment>,
+    pub(crate) hosts: Hosts,
+    pub(crate) spacing: Span,
+    /// The disciplines' inner state is recorded.
+    pub(crate) gauges: bool,
+    pub(crate) handled: u64,
+    /// Bytes that the other half of the run took.
+    pub(crate) elsewhere: usize,
+}
+
+/// Senders, receivers and their applications; what lies between them is the network.
+pub(crate) struct Hosts {
     pub(crate) side: Side,
     /// What has left the senders, where the network is elsewhere.
     pub(crate) departures: Vec<Departure>,
@@ -97,29 +92,16 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) end: Time,
     pub(crate) warmup: Time,
-    pub(crate) spacing: Span,
     /// Flows with series of their own: the first ones.
     pub(crate) tracked: usize,
-    /// The disciplines' inner state is recorded.
-    pub(crate) gauges: bool,
     pub(crate) prefetch: Prefetch,
     pub(crate) events: Events,
-    pub(crate) handled: u64,
     pub(crate) meter: Meter,
-    pub(crate) pool: Pool,
-    /// Payloads by `PacketId::index`.
-    pub(crate) segments: Vec<Segment>,
     /// Acknowledgments by `PacketId::index`; empty unless some cross hops.
     pub(crate) acks: Vec<Returning>,
-    pub(crate) drops: Vec<(PacketId, DropReason)>,
-    pub(crate) hops: Vec<Hop>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) routes: Vec<Routes>,
     pub(crate) pipes: Vec<ReturnPipe>,
-    /// Hops that the packet at hand has crossed in this instant, each in the call of the one before.
-    pub(crate) crossed: u32,
-    /// Bytes that the other half of the run took.
-    pub(crate) elsewhere: usize,
 }
 
 /// How long a budget lasts.
@@ -135,27 +117,25 @@ impl World {
     /// Runs until the end.
     pub(crate) fn run(&mut self, watch: &mut dyn Watch) -> Result<(), Stopped> {
         self.begin();
-        self.run_through(self.end, &[], watch)?;
+        self.run_through(self.hosts.end, &[], watch)?;
         self.finish()
     }
 
     /// Schedules what comes in every run.
     pub(crate) fn begin(&mut self) {
         // Without a warm-up nothing starts again: what happens at the epoch counts.
-        if self.warmup > Time::ZERO {
-            self.events.schedule(self.warmup, Kind::WarmedUp, 0);
+        if self.hosts.warmup > Time::ZERO {
+            self.hosts.events.schedule(self.hosts.warmup, Kind::WarmedUp, 0);
         }
-        self.events.schedule(Time::ZERO + self.spacing, Kind::Sample, 0);
-        self.events.schedule(Time::ZERO + SECOND, Kind::Second, 0);
+        self.hosts.events.schedule(Time::ZERO + self.spacing, Kind::Sample, 0);
+        self.hosts.events.schedule(Time::ZERO + SECOND, Kind::Second, 0);
     }
 
     /// The end has come, and nothing is left to happen before it.
     pub(crate) fn finish(&mut self) -> Result<(), Stopped> {
-        self.now = self.end;
+        self.hosts.now = self.hosts.end;
         self.keep_to_budget()?;
-        for hop in &mut self.hops {
-            hop.record.finish(hop.link.progress(self.end, &self.pool));
-        }
+        self.network.finish_records(self.hosts.end);
         Ok(())
     }
 
@@ -176,25 +156,26 @@ impl World {
                 Some(first) => Bound::arrivals_of(first.meta.arrived),
                 None => Bound::through(last),
             };
-            while let Some((at, kind, index)) = self.events.pop_through(until) {
-                if at < self.now {
-                    runs_backwards(kind, index, at, self.now);
+            while let Some((at, kind, index)) = self.hosts.events.pop_through(until) {
+                if at < self.hosts.now {
+                    runs_backwards(kind, index, at, self.hosts.now);
                 }
-                self.now = at;
+                self.hosts.now = at;
                 self.handled += 1;
                 if self.handled.is_multiple_of(EVENTS_PER_TICK) {
                     self.tick(watch)?;
                 }
+                let World { network, hosts, .. } = self;
                 // What packets bring is part of this loop; the rest is called, so that it does not push the loop's code apart.
                 match kind {
-                    Kind::Link => self.on_link(index),
-                    Kind::Pipe => self.on_pipe(index),
-                    Kind::Ack => self.on_returning(index),
-                    Kind::Retransmit => self.on_retransmit(index),
-                    Kind::Pace => self.on_pace(index),
-                    Kind::DelayedAck => self.on_delayed_ack(index),
-                    Kind::App => self.on_application(index),
-                    Kind::QueueTimer => self.on_queue_timer(index),
+                    Kind::Link => network.handle(Due::Link, index, at, hosts),
+                    Kind::Pipe => network.handle(Due::Pipe, index, at, hosts),
+                    Kind::Ack => hosts.on_returning(network, index),
+                    Kind::Retransmit => hosts.on_retransmit(network, index),
+                    Kind::Pace => hosts.on_pace(network, index),
+                    Kind::DelayedAck => hosts.on_delayed_ack(network, index),
+                    Kind::App => hosts.on_application(network, index),
+                    Kind::QueueTimer => network.handle(Due::Timer, index, at, hosts),
                     Kind::WarmedUp => self.on_warmed_up(),
                     Kind::Sample => {
                         self.on_sample();
@@ -204,7 +185,7 @@ impl World {
                 }
             }
             let Some((first, coming)) = departures.split_first() else { return Ok(()) };
-            self.take_over(first);
+            self.hosts.take_over(&mut self.network, first);
             departures = coming;
         }
     }
@@ -212,19 +193,15 @@ impl World {
     #[inline(never)]
     fn tick(&mut self, watch: &mut dyn Watch) -> Result<(), Stopped> {
         self.keep_to_budget()?;
-        if watch.tick(self.now) { Ok(()) } else { Err(Stopped::Cancelled) }
+        if watch.tick(self.hosts.now) { Ok(()) } else { Err(Stopped::Cancelled) }
     }
 
     #[inline(never)]
     fn on_sample(&mut self) {
-        let (now, spacing) = (self.now, self.spacing);
-        for hop in &mut self.hops {
-            hop.record.sample(now, spacing, hop.link.queue().backlog().packets);
-            if self.gauges {
-                hop.link.queue().observe(&mut hop.record.gauges.at(now, self.tracked));
-            }
-        }
-        for flow in self.flows.iter_mut().take(self.tracked) {
+        let hosts = &mut self.hosts;
+        let (now, spacing) = (hosts.now, self.spacing);
+        self.network.sample(now, spacing, self.gauges.then_some(hosts.tracked));
+        for flow in hosts.flows.iter_mut().take(hosts.tracked) {
             flow.record.sample(now, spacing, flow.transport.meters());
             if let Transport::Quic(quic) = &mut flow.transport
                 && let Some(judge) = &mut quic.judge
@@ -232,17 +209,16 @@ impl World {
                 judge.sample(now, spacing);
             }
         }
-        self.events.schedule(now + spacing, Kind::Sample, 0);
+        hosts.events.schedule(now + spacing, Kind::Sample, 0);
     }
 
     #[inline(never)]
     fn on_warmed_up(&mut self) {
-        for hop in &mut self.hops {
-            hop.record.restart(self.now, hop.link.progress(self.now, &self.pool));
-        }
-        for flow in &mut self.flows {
+        let now = self.hosts.now;
+        self.network.restart_records(now);
+        for flow in &mut self.hosts.flows {
             flow.record.restart();
-            flow.transport.reset_stats(self.now);
+            flow.transport.reset_stats(now);
         }
     }
 }

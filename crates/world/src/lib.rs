@@ -1,12 +1,14 @@
-//! What every world needs, whatever its clock is: what applications send, links made from a scenario, and what is
+//! What every world needs, whatever its clock is: what applications send, the network of hops made from a scenario, and what is
 //! measured of them.
 //!
-//! A world takes a validated [`Scenario`](narrows_scenario::Scenario), drives links and hosts through its time, tells these
-//! records what happened, and gathers a [`RunResult`](narrows_results::RunResult) from them.
+//! A world takes a validated [`Scenario`](narrows_scenario::Scenario), drives a [`Network`](network::Network) and hosts through its
+//! time, and gathers a [`RunResult`](narrows_results::RunResult) from their records.
 pub mod application;
 pub mod build;
 mod memory;
 pub mod meters;
+pub mod network;
+pub mod path;
 pub mod record;
 
 pub use memory::Memory;

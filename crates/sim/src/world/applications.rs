@@ -1,14 +1,15 @@
 //! Applications: when they act, and what becomes of it.
-use super::{Segment, SegmentKind, World};
+use super::{Hosts, Segment, SegmentKind};
 use crate::event::Kind;
 use crate::host::{Transport, Udp};
 use narrows_core::queue::parts::flow_table::mix;
 use narrows_core::{FlowId, PacketMeta, Time};
 use narrows_world::application::Act;
+use narrows_world::network::{Network, Transit};
 
-impl World {
+impl Hosts {
     #[inline(never)]
-    pub(super) fn on_application(&mut self, flow_index: usize) {
+    pub(super) fn on_application(&mut self, network: &mut Network<Segment>, flow_index: usize) {
         let now = self.now;
         let flow = &mut self.flows[flow_index];
         if flow.acts != Some(now) || flow.stopped {
@@ -26,7 +27,7 @@ impl World {
         }
         let (act, next) = flow.application.act(now);
         self.schedule_act(flow_index, next);
-        self.perform(flow_index, act);
+        self.perform(network, flow_index, act);
     }
 
     /// The application acts again at `next`, or at least stops.
@@ -39,14 +40,14 @@ impl World {
         }
     }
 
-    pub(super) fn perform(&mut self, flow_index: usize, act: Act) {
+    pub(super) fn perform(&mut self, network: &mut Network<Segment>, flow_index: usize, act: Act) {
         let flow = &mut self.flows[flow_index];
         let Some(connection) = flow.transport.connection_mut() else {
             return match act {
-                Act::Message(payload) => self.send_datagram(flow_index, payload),
+                Act::Message(payload) => self.send_datagram(network, flow_index, payload),
                 Act::Packet(ip_len) => {
                     let header = flow.header;
-                    self.send_datagram(flow_index, ip_len.saturating_sub(header));
+                    self.send_datagram(network, flow_index, ip_len.saturating_sub(header));
                 }
                 Act::Endless | Act::Transfer(_) | Act::Pause => {}
             };
@@ -69,13 +70,13 @@ impl World {
             Transport::Udp(_) => {}
         }
         if is_closed {
-            self.send_syn(flow_index);
+            self.send_syn(network, flow_index);
         } else {
-            self.transmit(flow_index);
+            self.transmit(network, flow_index);
         }
     }
 
-    pub(super) fn send_datagram(&mut self, flow_index: usize, payload: u32) {
+    pub(super) fn send_datagram(&mut self, network: &mut Network<Segment>, flow_index: usize, payload: u32) {
         let flow = &mut self.flows[flow_index];
         let Transport::Udp(Udp { ever_new_ports, ecn }) = flow.transport else { return };
         if ever_new_ports {
@@ -93,8 +94,9 @@ impl World {
         };
         let ip_len = payload + flow.header;
         let hop = usize::from(routes.there[0]);
-        let segment = Segment { ip_len, left: routes.left(), kind: SegmentKind::Datagram, ..Segment::default() };
-        self.launch(hop, meta, segment);
+        let transit = Transit::new(ip_len, routes.left());
+        let segment = Segment { transit, kind: SegmentKind::Datagram, ..Segment::default() };
+        self.launch(network, hop, meta, segment);
     }
 
     #[inline(never)]

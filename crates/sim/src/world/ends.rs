@@ -1,27 +1,29 @@
 //! The two ends of a flow: segments at the receiver, acknowledgments at the sender.
-use super::{Departure, INITIAL_LEN, SYN_LEN, Segment, SegmentKind, Side, World, arm};
+use super::{Departure, Hosts, INITIAL_LEN, SYN_LEN, Segment, SegmentKind, Side, arm};
 use crate::event::Kind;
 use crate::host::{Armed, Connection, MAX_SYNS, Returning, Tcp, Transport, Underway};
 use crate::tcp::{Incoming, Outgoing, milliseconds};
 use narrows_core::{Ecn, FlowId, PacketId, PacketMeta, Role};
+use narrows_world::network::{Network, Transit};
 
-impl World {
+impl Hosts {
     #[inline(always)]
-    pub(super) fn arrive(&mut self, flow_index: usize, id: PacketId) {
-        let segment = self.segments[id.index()];
-        let meta = self.pool.remove(id);
+    pub(super) fn arrive(&mut self, network: &mut Network<Segment>, id: PacketId) {
+        let (meta, segment) = network.remove(id);
+        let flow_index = meta.flow.0 as usize;
         let flow = &mut self.flows[flow_index];
-        let payload = segment.ip_len - flow.header.min(segment.ip_len);
+        let Transit { ip_len, waited, .. } = segment.transit;
+        let payload = ip_len - flow.header.min(ip_len);
         match (segment.kind, &mut flow.transport) {
             (SegmentKind::Data, Transport::Tcp(tcp)) => {
                 let Segment { seq, tag: stamp, cwr, .. } = segment;
                 let incoming = Incoming { seq, len: payload, stamp, marked: meta.ecn == Ecn::Ce, cwr };
                 let arrival = tcp.receiver.on_segment(incoming, self.now);
                 let new = if arrival.is_new { payload } else { 0 };
-                flow.record.received(segment.ip_len, new, segment.waited);
+                flow.record.received(ip_len, new, waited);
                 let complete = tcp.connection.receive(new);
                 if arrival.acknowledge {
-                    self.acknowledge(flow_index);
+                    self.acknowledge(network, flow_index);
                 } else {
                     let want = tcp.receiver.next_timer();
                     arm(&mut self.events, &mut tcp.connection.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
@@ -30,12 +32,14 @@ impl World {
                     self.complete(flow_index);
                 }
             }
-            (SegmentKind::Data, Transport::Quic(_)) => self.arrive_quic(flow_index, &segment, meta.ecn == Ecn::Ce),
+            (SegmentKind::Data, Transport::Quic(_)) => {
+                self.arrive_quic(network, flow_index, &segment, meta.ecn == Ecn::Ce)
+            }
             (SegmentKind::Datagram, _) => {
-                flow.record.received(segment.ip_len, payload, segment.waited);
+                flow.record.received(ip_len, payload, waited);
             }
             (SegmentKind::Syn, Transport::Tcp(_) | Transport::Quic(_)) => {
-                self.answer_syn(flow_index);
+                self.answer_syn(network, flow_index);
             }
             (SegmentKind::Ack | SegmentKind::SynAck, _) => self.return_from_hops(flow_index, id),
             (SegmentKind::Data | SegmentKind::Syn, Transport::Udp(_)) => {}
@@ -43,8 +47,8 @@ impl World {
     }
 
     #[inline(never)]
-    fn answer_syn(&mut self, flow_index: usize) {
-        self.send_back(flow_index, SegmentKind::SynAck, Returning::SynAck);
+    fn answer_syn(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+        self.send_back(network, flow_index, SegmentKind::SynAck, Returning::SynAck);
     }
 
     /// What came back over hops has the constant part before it.
@@ -54,24 +58,36 @@ impl World {
     }
 
     #[inline(always)]
-    pub(super) fn acknowledge(&mut self, flow_index: usize) {
+    pub(super) fn acknowledge(&mut self, network: &mut Network<Segment>, flow_index: usize) {
         let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
         let ack = tcp.receiver.acknowledge();
-        self.send_back(flow_index, SegmentKind::Ack, Returning::Ack(ack));
+        self.send_back(network, flow_index, SegmentKind::Ack, Returning::Ack(ack));
     }
 
     #[inline(always)]
-    pub(super) fn send_back(&mut self, flow_index: usize, kind: SegmentKind, what: Returning) {
+    pub(super) fn send_back(
+        &mut self,
+        network: &mut Network<Segment>,
+        flow_index: usize,
+        kind: SegmentKind,
+        what: Returning,
+    ) {
         let routes = &self.routes[self.flows[flow_index].routes_of(what.subflow()) as usize];
         if routes.back.is_empty() {
             return self.return_now(flow_index, what);
         }
-        self.return_over_hops(flow_index, kind, what);
+        self.return_over_hops(network, flow_index, kind, what);
     }
 
     /// To the first hop of the way back.
     #[inline(never)]
-    fn return_over_hops(&mut self, flow_index: usize, kind: SegmentKind, what: Returning) {
+    fn return_over_hops(
+        &mut self,
+        network: &mut Network<Segment>,
+        flow_index: usize,
+        kind: SegmentKind,
+        what: Returning,
+    ) {
         let flow = &self.flows[flow_index];
         let subflow = what.subflow();
         let routes = &self.routes[flow.routes_of(subflow) as usize];
@@ -96,12 +112,13 @@ impl World {
             ..PacketMeta::default()
         };
         let left = (routes.back.len() - 1) as u16;
-        let id = self.insert(meta, Segment { ip_len, kind, subflow, left, ..Segment::default() });
+        let id =
+            network.insert(meta, Segment { transit: Transit::new(ip_len, left), kind, subflow, ..Segment::default() });
         if self.acks.len() <= id.index() {
-            self.acks.resize(self.pool.slots(), Returning::SynAck);
+            self.acks.resize(network.slots(), Returning::SynAck);
         }
         self.acks[id.index()] = what;
-        self.offer(usize::from(hop), id);
+        network.offer(usize::from(hop), id, self.now, self);
     }
 
     /// Into the pipe back to the sender.
@@ -126,16 +143,16 @@ impl World {
         underway.push_back(one);
     }
 
-    pub(super) fn on_delayed_ack(&mut self, flow_index: usize) {
+    pub(super) fn on_delayed_ack(&mut self, network: &mut Network<Segment>, flow_index: usize) {
         let transport = &mut self.flows[flow_index].transport;
         let Some(connection) = transport.connection_mut() else { return };
         if connection.armed.delayed_ack != Some(self.now) {
             return;
         }
         connection.armed.delayed_ack = None;
-        let Transport::Tcp(tcp) = transport else { return self.acknowledge_overdue(flow_index) };
+        let Transport::Tcp(tcp) = transport else { return self.acknowledge_overdue(network, flow_index) };
         if tcp.receiver.on_timer(self.now) {
-            self.acknowledge(flow_index);
+            self.acknowledge(network, flow_index);
         } else {
             let want = tcp.receiver.next_timer();
             arm(&mut self.events, &mut tcp.connection.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
@@ -143,7 +160,7 @@ impl World {
     }
 
     #[inline]
-    pub(super) fn on_returning(&mut self, pipe: usize) {
+    pub(super) fn on_returning(&mut self, network: &mut Network<Segment>, pipe: usize) {
         let underway = &mut self.pipes[pipe].underway;
         let Some(Underway { flow, what, .. }) = underway.pop_front() else { return };
         let flow_index = flow as usize;
@@ -158,16 +175,16 @@ impl World {
                 if let Some(rtt) = tcp.sender.on_ack(&ack, self.now) {
                     flow.record.rtt(rtt);
                 }
-                self.transmit(flow_index);
+                self.transmit(network, flow_index);
             }
-            (Returning::Frame(frame), _) => self.on_frame(flow_index, &frame),
-            (Returning::SynAck, _) => self.establish(flow_index),
+            (Returning::Frame(frame), _) => self.on_frame(network, flow_index, &frame),
+            (Returning::SynAck, _) => self.establish(network, flow_index),
             (Returning::Ack(_), _) => {}
         }
     }
 
     #[cold]
-    pub(super) fn establish(&mut self, flow_index: usize) {
+    pub(super) fn establish(&mut self, network: &mut Network<Segment>, flow_index: usize) {
         let transport = &mut self.flows[flow_index].transport;
         let Some(connection) = transport.connection_mut() else { return };
         let Some(rng) = connection.rng.take() else { return };
@@ -177,17 +194,17 @@ impl World {
             Transport::Quic(quic) => quic.sender.established(&quic.connection.config, rtt, self.now, rng),
             Transport::Udp(_) => {}
         }
-        self.transmit(flow_index);
+        self.transmit(network, flow_index);
     }
 
     /// Sends what may be sent, and arms the timers.
     #[inline]
-    pub(super) fn transmit(&mut self, flow_index: usize) {
+    pub(super) fn transmit(&mut self, network: &mut Network<Segment>, flow_index: usize) {
         loop {
             let now = self.now;
             let flow = &mut self.flows[flow_index];
             let Transport::Tcp(tcp) = &mut flow.transport else {
-                return self.transmit_quic(flow_index);
+                return self.transmit_quic(network, flow_index);
             };
             if !self.meter.has_packets() {
                 return;
@@ -210,9 +227,14 @@ impl World {
             };
             let ip_len = u32::from(len) + flow.header;
             let hop = usize::from(routes.there[0]);
-            let segment =
-                Segment { seq, ip_len, left: routes.left(), tag: milliseconds(now), cwr, ..Segment::default() };
-            self.launch(hop, meta, segment);
+            let segment = Segment {
+                seq,
+                transit: Transit::new(ip_len, routes.left()),
+                tag: milliseconds(now),
+                cwr,
+                ..Segment::default()
+            };
+            self.launch(network, hop, meta, segment);
         }
     }
 
@@ -226,11 +248,11 @@ impl World {
 
     /// A packet has left a sender that is elsewhere.
     #[inline(never)]
-    pub(super) fn take_over(&mut self, departure: &Departure) {
+    pub(super) fn take_over(&mut self, network: &mut Network<Segment>, departure: &Departure) {
         let &Departure { meta, segment, hop } = departure;
         self.now = meta.arrived;
-        let id = self.insert(meta, segment);
-        self.offer(usize::from(hop), id);
+        let id = network.insert(meta, segment);
+        network.offer(usize::from(hop), id, self.now, self);
     }
 
     /// A packet leaves its sender, for a network that is elsewhere.
@@ -242,29 +264,17 @@ impl World {
 
     /// A packet leaves its sender.
     #[inline(always)]
-    pub(super) fn launch(&mut self, hop: usize, meta: PacketMeta, segment: Segment) {
+    pub(super) fn launch(&mut self, network: &mut Network<Segment>, hop: usize, meta: PacketMeta, segment: Segment) {
         self.meter.on_packet();
         if self.side == Side::Senders {
             return self.hand_over(hop, meta, segment);
         }
-        let id = self.insert(meta, segment);
-        self.offer(hop, id);
-    }
-
-    #[inline]
-    pub(super) fn insert(&mut self, meta: PacketMeta, segment: Segment) -> PacketId {
-        let id = self.pool.insert(meta);
-        match self.segments.get_mut(id.index()) {
-            Some(slot) => *slot = segment,
-            None => {
-                self.segments.push(segment);
-            }
-        }
-        id
+        let id = network.insert(meta, segment);
+        network.offer(hop, id, self.now, self);
     }
 
     #[inline(never)]
-    pub(super) fn on_retransmit(&mut self, flow_index: usize) {
+    pub(super) fn on_retransmit(&mut self, network: &mut Network<Segment>, flow_index: usize) {
         let now = self.now;
         let transport = &mut self.flows[flow_index].transport;
         let Some(connection) = transport.connection_mut() else { return };
@@ -274,7 +284,7 @@ impl World {
         connection.armed.retransmit = None;
         let syn = connection.syn_deadline();
         if syn.is_some_and(|at| at <= now) {
-            return self.send_syn(flow_index);
+            return self.send_syn(network, flow_index);
         }
         let want = match transport {
             Transport::Tcp(tcp) => tcp.sender.next_timer(),
@@ -287,7 +297,7 @@ impl World {
                 Transport::Quic(quic) => quic.sender.on_timer(now),
                 Transport::Udp(_) => {}
             }
-            return self.transmit(flow_index);
+            return self.transmit(network, flow_index);
         }
         if let Some(connection) = transport.connection_mut() {
             let armed = &mut connection.armed.retransmit;
@@ -296,7 +306,7 @@ impl World {
     }
 
     #[inline(never)]
-    pub(super) fn on_pace(&mut self, flow_index: usize) {
+    pub(super) fn on_pace(&mut self, network: &mut Network<Segment>, flow_index: usize) {
         let now = self.now;
         let transport = &mut self.flows[flow_index].transport;
         let Some(connection) = transport.connection_mut() else { return };
@@ -307,11 +317,11 @@ impl World {
                 Transport::Quic(quic) => quic.sender.on_pace(now),
                 Transport::Udp(_) => {}
             }
-            self.transmit(flow_index);
+            self.transmit(network, flow_index);
         }
     }
 
-    pub(super) fn send_syn(&mut self, flow_index: usize) {
+    pub(super) fn send_syn(&mut self, network: &mut Network<Segment>, flow_index: usize) {
         let flow = &mut self.flows[flow_index];
         let ip_len = if matches!(flow.transport, Transport::Quic(_)) { INITIAL_LEN } else { SYN_LEN };
         let Some(connection) = flow.transport.connection_mut() else { return };
@@ -332,7 +342,8 @@ impl World {
             ..PacketMeta::default()
         };
         let hop = usize::from(routes.there[0]);
-        let segment = Segment { ip_len, left: routes.left(), kind: SegmentKind::Syn, ..Segment::default() };
-        self.launch(hop, meta, segment);
+        let transit = Transit::new(ip_len, routes.left());
+        let segment = Segment { transit, kind: SegmentKind::Syn, ..Segment::default() };
+        self.launch(network, hop, meta, segment);
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! A plain early read would not do: the processor waits for it before it retires anything later. This is the one place with
 //! `unsafe` in the crate, because neither hint has a safe form; neither reads or changes a byte.
-use super::{Segment, World};
+use super::{Hosts, Segment};
 use crate::host::{Connection, Flow, Tcp, Transport};
 use core::mem::{MaybeUninit, offset_of};
 use core::ops::Range;
@@ -60,7 +60,7 @@ impl Prefetch {
     }
 }
 
-impl World {
+impl Hosts {
     /// Starts to load what the next acknowledgments of this return pipe will need at their senders.
     #[inline]
     pub(super) fn prefetch_senders(&self, pipe: usize) {

@@ -1,26 +1,33 @@
 //! The two ends of a QUIC flow: packets at the receiver, acknowledgments at the sender.
-use super::{Segment, SegmentKind, World, arm};
+use super::{Hosts, Segment, SegmentKind, arm};
 use crate::event::Kind;
 use crate::host::{Returning, Transport};
 use crate::quic::{AckFrame, Incoming, Outgoing};
 use narrows_core::{FlowId, PacketMeta};
+use narrows_world::network::{Network, Transit};
 
-impl World {
-    pub(super) fn arrive_quic(&mut self, flow_index: usize, segment: &Segment, marked: bool) {
+impl Hosts {
+    pub(super) fn arrive_quic(
+        &mut self,
+        network: &mut Network<Segment>,
+        flow_index: usize,
+        segment: &Segment,
+        marked: bool,
+    ) {
         let now = self.now;
         let flow = &mut self.flows[flow_index];
         let Transport::Quic(quic) = &mut flow.transport else { return };
-        let &Segment { seq: number, tag: chunk, subflow, ip_len, .. } = segment;
+        let &Segment { seq: number, tag: chunk, subflow, transit: Transit { ip_len, waited, .. }, .. } = segment;
         let payload = ip_len - flow.header.min(ip_len);
         let arrival = quic.receiver.on_packet(Incoming { subflow, number, chunk, marked }, now);
         let new = if arrival.is_new { payload } else { 0 };
-        flow.record.received(ip_len, new, segment.waited);
+        flow.record.received(ip_len, new, waited);
         if let Some(judge) = &mut quic.judge {
-            judge.received(subflow, ip_len, segment.waited);
+            judge.received(subflow, ip_len, waited);
         }
         let complete = quic.connection.receive(new);
         if arrival.acknowledge {
-            self.send_frame(flow_index, subflow);
+            self.send_frame(network, flow_index, subflow);
         } else {
             let want = quic.receiver.next_timer();
             arm(&mut self.events, &mut quic.connection.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
@@ -30,15 +37,15 @@ impl World {
         }
     }
 
-    fn send_frame(&mut self, flow_index: usize, subflow: u8) {
+    fn send_frame(&mut self, network: &mut Network<Segment>, flow_index: usize, subflow: u8) {
         let now = self.now;
         let Transport::Quic(quic) = &mut self.flows[flow_index].transport else { return };
         let frame = quic.receiver.acknowledge(subflow, now);
-        self.send_back(flow_index, SegmentKind::Ack, Returning::Frame(frame));
+        self.send_back(network, flow_index, SegmentKind::Ack, Returning::Frame(frame));
     }
 
     /// The acknowledgment timer has come.
-    pub(super) fn acknowledge_overdue(&mut self, flow_index: usize) {
+    pub(super) fn acknowledge_overdue(&mut self, network: &mut Network<Segment>, flow_index: usize) {
         let now = self.now;
         loop {
             let Transport::Quic(quic) = &mut self.flows[flow_index].transport else { return };
@@ -47,12 +54,12 @@ impl World {
                 let armed = &mut quic.connection.armed.delayed_ack;
                 return arm(&mut self.events, armed, want, Kind::DelayedAck, flow_index);
             };
-            self.send_frame(flow_index, subflow);
+            self.send_frame(network, flow_index, subflow);
         }
     }
 
     #[inline(never)]
-    pub(super) fn on_frame(&mut self, flow_index: usize, frame: &AckFrame) {
+    pub(super) fn on_frame(&mut self, network: &mut Network<Segment>, flow_index: usize, frame: &AckFrame) {
         let now = self.now;
         let flow = &mut self.flows[flow_index];
         let Transport::Quic(quic) = &mut flow.transport else { return };
@@ -62,11 +69,11 @@ impl World {
                 judge.rtt(frame.subflow, rtt, now);
             }
         }
-        self.transmit_quic(flow_index);
+        self.transmit_quic(network, flow_index);
     }
 
     /// Sends what may be sent, arms the timers, and notes what the controller holds of the bottleneck.
-    pub(super) fn transmit_quic(&mut self, flow_index: usize) {
+    pub(super) fn transmit_quic(&mut self, network: &mut Network<Segment>, flow_index: usize) {
         loop {
             let now = self.now;
             let flow = &mut self.flows[flow_index];
@@ -93,9 +100,9 @@ impl World {
                 ..PacketMeta::default()
             };
             let hop = usize::from(routes.there[0]);
-            let left = routes.left();
-            let segment = Segment { seq: number, tag: chunk, ip_len, subflow, left, ..Segment::default() };
-            self.launch(hop, meta, segment);
+            let transit = Transit::new(ip_len, routes.left());
+            let segment = Segment { seq: number, tag: chunk, transit, subflow, ..Segment::default() };
+            self.launch(network, hop, meta, segment);
         }
     }
 

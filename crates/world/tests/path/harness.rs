@@ -1,8 +1,8 @@
 //! Scenarios, arrivals, and a driver of paths that holds on to what must be true in every state.
 use narrows_core::{Bytes, DropReason, Ecn, FlowId, HostId, PacketMeta, Rng, Span, Time};
-use narrows_live::path::{Path, Sampling, Way, Witness};
 use narrows_results::summary::HopSummary;
 use narrows_scenario::{NoTraces, Scenario};
+use narrows_world::path::{Path, PathObserver, Sampling, Way};
 use narrows_world::record::hop::capacity;
 
 pub(crate) const MTU: Bytes = Bytes(1500);
@@ -43,7 +43,7 @@ pub(crate) struct Log {
     pub(crate) warmed_up: Option<Time>,
 }
 
-impl Witness for Log {
+impl PathObserver for Log {
     fn dropped(&mut self, meta: &PacketMeta, reason: DropReason) {
         self.dropped.push((meta.flow.0, reason));
     }

@@ -3,9 +3,9 @@ use crate::harness::{Arrival, Driven, Log, arrivals, hop, scenario, way};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Rng, Span, Time};
-use narrows_live::path::Way;
 use narrows_results::summary::HopSummary;
 use narrows_scenario::{RateSpec, Scenario, TraceSource};
+use narrows_world::path::Way;
 use proptest::prelude::*;
 
 /// When the thread looks.

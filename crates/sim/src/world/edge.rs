@@ -1,0 +1,43 @@
+//! Where the network meets the hosts: routes, arrivals, and the events that hops ask for.
+use super::{Hosts, Segment, SegmentKind};
+use crate::event::Kind;
+use narrows_core::link::Link;
+use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Time};
+use narrows_world::network::{Due, Edge, Network};
+
+impl Edge<Segment> for Hosts {
+    #[inline]
+    fn hop(&self, segment: &Segment, flow: FlowId, left: u16) -> Option<usize> {
+        let routes = &self.routes[self.flows[flow.0 as usize].routes_of(segment.subflow) as usize];
+        let route = match segment.kind {
+            SegmentKind::Data | SegmentKind::Datagram | SegmentKind::Syn => &routes.there,
+            SegmentKind::Ack | SegmentKind::SynAck => &routes.back,
+        };
+        route.iter().nth_back(usize::from(left)).map(|&hop| usize::from(hop))
+    }
+
+    #[inline(always)]
+    fn arrived(&mut self, network: &mut Network<Segment>, id: PacketId, _: Time) {
+        self.arrive(network, id);
+    }
+
+    #[inline]
+    fn dropped(&mut self, meta: &PacketMeta, _: DropReason) {
+        self.flows[meta.flow.0 as usize].record.lost += 1;
+    }
+
+    #[inline(always)]
+    fn schedule(&mut self, hop: usize, due: Due, at: Time) {
+        match due {
+            Due::Link => self.events.schedule_next(at, Kind::Link, hop),
+            Due::YieldingLink => self.events.schedule_last(at, hop),
+            Due::Pipe => self.events.schedule(at, Kind::Pipe, hop),
+            Due::Timer => self.events.schedule(at, Kind::QueueTimer, hop),
+        }
+    }
+
+    #[inline]
+    fn waits(&self, link: &Link, pool: &Pool, packets: &[Segment]) {
+        self.prefetch.receiver(link, pool, packets, &self.flows);
+    }
+}

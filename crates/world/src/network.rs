@@ -1,0 +1,563 @@
+//! The hops that packets cross: queue, link, loss and propagation of each, and a packet's way from one to the next.
+//!
+//! There is one network, whatever the world's clock is, and it does no I/O. A driver offers packets, and has each thing that is
+//! due handled at its own time. It learns when that is in one of two ways: the simulator schedules each time that
+//! [`Edge::schedule`] names; [`Path`](crate::path::Path), which the live world polls, asks for [`Network::next_event`].
+//!
+//! The network keeps packets' metadata, and beside each the driver's own value `P`, whose [`Transit`] is the network's. Nothing is
+//! allocated per packet once the structures have grown to the run's peak.
+use crate::build;
+use crate::record::Bound;
+use crate::record::hop::HopRecord;
+use narrows_core::link::{Link, Offered, Poll};
+use narrows_core::queue::{Ctx, Queue};
+use narrows_core::{Bytes, DropReason, Ecn, FlowId, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
+use narrows_scenario::Scenario;
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+
+/// Hops and the packets that they hold.
+pub struct Network<P> {
+    pool: Pool,
+    /// By [`PacketId::index`].
+    packets: Vec<P>,
+    drops: Vec<(PacketId, DropReason)>,
+    hops: Vec<Hop>,
+    /// Hops that the packet at hand has crossed in this instant, each in the call of the one before.
+    crossed: u32,
+}
+
+/// What the network knows of a packet beside its metadata.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Transit {
+    /// Time spent in queues so far.
+    pub waited: Span,
+    /// Length without a link's framing, bytes.
+    pub ip_len: u32,
+    /// Hops of its route behind the one that it is at.
+    pub left: u16,
+    /// It was marked CE before this hop.
+    marked: bool,
+}
+
+impl Transit {
+    /// Of a packet of this length, at the first hop of a route that has `left` more.
+    #[inline]
+    pub const fn new(ip_len: u32, left: u16) -> Transit {
+        Transit { waited: Span::ZERO, ip_len, left, marked: false }
+    }
+}
+
+/// For drivers that keep nothing of their own beside it.
+impl AsMut<Transit> for Transit {
+    #[inline]
+    fn as_mut(&mut self) -> &mut Transit {
+        self
+    }
+}
+
+/// What is due at a hop. At the same time the order is this one, for drivers that have no other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Due {
+    /// The discipline's own timer.
+    Timer,
+    /// A packet in propagation arrives.
+    Pipe,
+    /// The link has something to do.
+    Link,
+    /// The same of a link that gives way to what arrives at the same moment.
+    YieldingLink,
+}
+
+/// What lies around a network: routes, hosts, and a driver's clock.
+pub trait Edge<P>: Sized {
+    /// [`Edge::decided`] is called. Nothing is spent on it otherwise.
+    const DECISIONS: bool = false;
+
+    /// The hop of a packet's route behind which there are `left` more.
+    fn hop(&self, packet: &P, flow: FlowId, left: u16) -> Option<usize>;
+
+    /// A packet has crossed the last hop of its route; the network keeps it until it is [removed](Network::remove).
+    fn arrived(&mut self, network: &mut Network<P>, id: PacketId, now: Time);
+
+    /// A packet was dropped at a hop, or lost behind it.
+    fn dropped(&mut self, meta: &PacketMeta, reason: DropReason);
+
+    /// A hop is to be [handled](Network::handle) at this time. What was asked for before may be handled all the same.
+    fn schedule(&mut self, hop: usize, due: Due, at: Time);
+
+    /// A link waits for its next departure.
+    #[inline]
+    fn waits(&self, _link: &Link, _pool: &Pool, _packets: &[P]) {}
+
+    /// A hop's discipline has decided about a packet.
+    #[inline]
+    fn decided(&mut self, _decision: Decision, _meta: &PacketMeta) {}
+}
+
+/// What a discipline decided about a packet, to be compared with another implementation's decisions about the same arrivals.
+///
+/// `Dequeued`, and `Marked` before it, are told when the link hands the packet over, and carry the time of the dequeue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// The discipline's hop.
+    pub hop: usize,
+    /// Which packet; the id is used again after the packet has left the network.
+    pub packet: PacketId,
+    /// When it was decided.
+    pub at: Time,
+    /// What was decided.
+    pub verdict: Verdict,
+}
+
+/// A discipline's verdict on a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It was let in.
+    Enqueued,
+    /// It was dropped, on arrival or later.
+    Dropped(DropReason),
+    /// It was marked CE.
+    Marked,
+    /// It left the queue.
+    Dequeued,
+}
+
+/// A queue, what empties it, and the way behind it.
+struct Hop {
+    link: Link,
+    /// When the link is to be polled; an event at another time is stale.
+    wake: Option<Time>,
+    /// The same for the discipline's timer.
+    timer: Option<Time>,
+    propagation: Propagation,
+    /// Packets in propagation, the oldest first.
+    pipe: VecDeque<(Time, PacketId)>,
+    overhead: u32,
+    loss: f64,
+    rng: Rng,
+    record: HopRecord,
+}
+
+/// Hops that a packet crosses in one event: each is a call within the last one's, and there may be thousands.
+const MOST_CROSSED: u32 = 64;
+
+impl<P: Copy + AsMut<Transit>> Network<P> {
+    /// The hops of a scenario with these indices. `mtu` is what their queues take for a full-sized packet; `points` is the length
+    /// that their series have room for.
+    pub fn new(scenario: &Scenario, hops: impl IntoIterator<Item = usize>, mtu: Bytes, points: usize) -> Network<P> {
+        let rtts = build::longest_rtts(scenario);
+        let hop = |index: usize| {
+            let spec = &scenario.hops[index];
+            Hop {
+                link: build::link(scenario, index, rtts[index], mtu),
+                wake: None,
+                timer: None,
+                propagation: build::propagation(scenario, spec),
+                pipe: VecDeque::new(),
+                overhead: spec.overhead.0 as u32,
+                loss: spec.loss,
+                rng: build::stream(scenario, spec, "loss"),
+                record: HopRecord::new(points),
+            }
+        };
+        Network {
+            pool: Pool::new(),
+            packets: Vec::new(),
+            drops: Vec::with_capacity(64),
+            hops: hops.into_iter().map(hop).collect(),
+            crossed: 0,
+        }
+    }
+
+    /// No series has more points than that from now on.
+    pub fn bound(&mut self, bound: Bound) {
+        self.hops.iter_mut().for_each(|hop| hop.record.bound(bound));
+    }
+
+    /// Makes room for this number of packets at once, and shows the memory before anything is in it.
+    pub fn reserve(&mut self, packets: usize) -> (&mut [MaybeUninit<impl Sized + use<P>>], &mut [MaybeUninit<P>]) {
+        self.packets.reserve(packets);
+        (self.pool.reserve(packets), self.packets.spare_capacity_mut())
+    }
+
+    /// Takes in a packet that is about to be offered.
+    #[inline]
+    pub fn insert(&mut self, meta: PacketMeta, packet: P) -> PacketId {
+        let id = self.pool.insert(meta);
+        match self.packets.get_mut(id.index()) {
+            Some(slot) => *slot = packet,
+            None => self.packets.push(packet),
+        }
+        id
+    }
+
+    /// Takes out a packet that has arrived.
+    #[inline]
+    pub fn remove(&mut self, id: PacketId) -> (PacketMeta, P) {
+        let packet = self.packets[id.index()];
+        (self.pool.remove(id), packet)
+    }
+
+    /// A packet's metadata.
+    #[inline]
+    pub fn meta(&self, id: PacketId) -> &PacketMeta {
+        self.pool.meta(id)
+    }
+
+    /// What the driver keeps of a packet.
+    #[inline]
+    pub fn packet(&self, id: PacketId) -> &P {
+        &self.packets[id.index()]
+    }
+
+    /// Places for packets there are, used or free.
+    pub fn slots(&self) -> usize {
+        self.pool.slots()
+    }
+
+    /// Packets that wait or travel.
+    pub fn underway(&self) -> usize {
+        self.pool.live()
+    }
+
+    /// A packet arrives at a hop.
+    #[inline]
+    pub fn offer<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, now: Time, edge: &mut E) {
+        let hop = &mut self.hops[hop_index];
+        let transit = self.packets[id.index()].as_mut();
+        let meta = self.pool.meta_mut(id);
+        meta.arrived = now;
+        meta.depart = Time::ZERO;
+        meta.len = transit.ip_len + hop.overhead;
+        transit.marked = meta.ecn == Ecn::Ce;
+        hop.record.offered();
+        let mut cx = Ctx { now, pool: &mut self.pool, drops: &mut self.drops };
+        let offered = hop.link.offer(id, &mut cx);
+        if E::DECISIONS && self.drops.iter().all(|&(dropped, _)| dropped != id) {
+            let decision = Decision { hop: hop_index, packet: id, at: now, verdict: Verdict::Enqueued };
+            edge.decided(decision, self.pool.meta(id));
+        }
+        match offered {
+            Offered::Poll => self.serve(hop_index, now, edge),
+            Offered::Busy => {
+                hop.record.backlog(hop.link.queue().backlog().packets, now);
+                self.take_drops(hop_index, now, edge);
+            }
+            Offered::Wait(at) => {
+                hop.wake_at(hop_index, at, edge);
+                self.settle(hop_index, now, edge);
+            }
+        }
+    }
+
+    /// Something is due at a hop. What is not due any more, or not yet, is passed over.
+    #[inline]
+    pub fn handle<E: Edge<P>>(&mut self, due: Due, hop_index: usize, now: Time, edge: &mut E) {
+        match due {
+            Due::Link | Due::YieldingLink => {
+                if self.hops[hop_index].wake == Some(now) {
+                    self.hops[hop_index].wake = None;
+                    self.serve(hop_index, now, edge);
+                }
+            }
+            Due::Pipe => self.on_pipe(hop_index, now, edge),
+            Due::Timer => self.on_timer(hop_index, now, edge),
+        }
+    }
+
+    /// What is due next, where, and when; of several hops at the same time the first one in the order of [`Due`].
+    pub fn next_event(&self) -> Option<(Time, Due, usize)> {
+        let hops = self.hops.iter().enumerate().flat_map(|(n, hop)| {
+            let link = if hop.link.yields_to_arrivals() { Due::YieldingLink } else { Due::Link };
+            let arrives = hop.pipe.front().map(|&(at, _)| at);
+            [(hop.timer, Due::Timer), (arrives, Due::Pipe), (hop.wake, link)].map(|(at, due)| Some((at?, due, n)))
+        });
+        hops.flatten().min()
+    }
+
+    /// Polls a link until it has nothing more to say.
+    #[inline]
+    fn serve<E: Edge<P>>(&mut self, hop_index: usize, now: Time, edge: &mut E) {
+        loop {
+            let hop = &mut self.hops[hop_index];
+            let mut cx = Ctx { now, pool: &mut self.pool, drops: &mut self.drops };
+            let poll = hop.link.poll(&mut cx);
+            if let Poll::Sent(id) = poll {
+                self.take_drops(hop_index, now, edge);
+                self.sent(hop_index, id, now, edge);
+                continue;
+            }
+            if let Poll::Wait(at) = poll {
+                edge.waits(&hop.link, &self.pool, &self.packets);
+                hop.wake_at(hop_index, at, edge);
+            }
+            return self.settle(hop_index, now, edge);
+        }
+    }
+
+    /// Notes what has become of the queue.
+    #[inline]
+    fn settle<E: Edge<P>>(&mut self, hop_index: usize, now: Time, edge: &mut E) {
+        let hop = &mut self.hops[hop_index];
+        hop.record.backlog(hop.link.queue().backlog().packets, now);
+        hop.arm_timer(hop_index, now, edge);
+        self.take_drops(hop_index, now, edge);
+    }
+
+    /// A link has handed a packet over.
+    #[inline]
+    fn sent<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, now: Time, edge: &mut E) {
+        let hop = &mut self.hops[hop_index];
+        let meta = self.pool.meta(id);
+        let transit = self.packets[id.index()].as_mut();
+        let newly_marked = meta.ecn == Ecn::Ce && !transit.marked;
+        hop.record.sent(meta, newly_marked);
+        if E::DECISIONS {
+            let marked = newly_marked.then_some(Verdict::Marked);
+            for verdict in marked.into_iter().chain([Verdict::Dequeued]) {
+                edge.decided(Decision { hop: hop_index, packet: id, at: meta.depart, verdict }, meta);
+            }
+        }
+        transit.waited += meta.depart.since(meta.arrived);
+        if hop.loss > 0.0 && hop.rng.chance(hop.loss) {
+            self.lose(hop_index, id, edge);
+        } else if hop.propagation.is_instant() && self.crossed < MOST_CROSSED {
+            self.forward(id, now, edge);
+        } else {
+            self.propagate(hop_index, id, now, edge);
+        }
+    }
+
+    /// The link loses what its queue has let go.
+    #[inline(never)]
+    fn lose<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, edge: &mut E) {
+        self.hops[hop_index].record.dropped(DropReason::LinkLoss);
+        let meta = self.pool.remove(id);
+        edge.dropped(&meta, DropReason::LinkLoss);
+    }
+
+    /// Into the pipe to the next hop.
+    #[inline(never)]
+    fn propagate<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, now: Time, edge: &mut E) {
+        let hop = &mut self.hops[hop_index];
+        let arrives = hop.propagation.arrives(now);
+        if hop.pipe.is_empty() {
+            edge.schedule(hop_index, Due::Pipe, arrives);
+        }
+        hop.pipe.push_back((arrives, id));
+    }
+
+    #[inline(never)]
+    fn on_pipe<E: Edge<P>>(&mut self, hop_index: usize, now: Time, edge: &mut E) {
+        let hop = &mut self.hops[hop_index];
+        let Some((_, id)) = hop.pipe.pop_front() else { return };
+        if let Some(&(next, _)) = hop.pipe.front() {
+            edge.schedule(hop_index, Due::Pipe, next);
+        }
+        self.forward(id, now, edge);
+    }
+
+    /// To the next hop of its route, or to its end.
+    #[inline(always)]
+    fn forward<E: Edge<P>>(&mut self, id: PacketId, now: Time, edge: &mut E) {
+        match self.packets[id.index()].as_mut().left.checked_sub(1) {
+            None => edge.arrived(self, id, now),
+            Some(left) => self.offer_to_next(id, left, now, edge),
+        }
+    }
+
+    /// To the next hop of its route, behind which there are `left` more.
+    #[inline(never)]
+    fn offer_to_next<E: Edge<P>>(&mut self, id: PacketId, left: u16, now: Time, edge: &mut E) {
+        let packet = &mut self.packets[id.index()];
+        packet.as_mut().left = left;
+        if let Some(hop) = edge.hop(packet, self.pool.meta(id).flow, left) {
+            self.crossed += 1;
+            self.offer(hop, id, now, edge);
+            self.crossed -= 1;
+        }
+    }
+
+    #[inline]
+    fn take_drops<E: Edge<P>>(&mut self, hop_index: usize, now: Time, edge: &mut E) {
+        if !self.drops.is_empty() {
+            self.count_drops(hop_index, now, edge);
+        }
+    }
+
+    #[cold]
+    fn count_drops<E: Edge<P>>(&mut self, hop_index: usize, now: Time, edge: &mut E) {
+        for (id, reason) in self.drops.drain(..) {
+            self.hops[hop_index].record.dropped(reason);
+            let meta = self.pool.remove(id);
+            if E::DECISIONS {
+                let verdict = Verdict::Dropped(reason);
+                edge.decided(Decision { hop: hop_index, packet: id, at: now, verdict }, &meta);
+            }
+            edge.dropped(&meta, reason);
+        }
+    }
+
+    #[inline(never)]
+    fn on_timer<E: Edge<P>>(&mut self, hop_index: usize, now: Time, edge: &mut E) {
+        let hop = &mut self.hops[hop_index];
+        if hop.timer != Some(now) {
+            return;
+        }
+        hop.timer = None;
+        // A discipline that nobody asked for a while catches up with its periods, each at its own time.
+        while let Some(at) = hop.link.queue().next_timer().filter(|&at| at <= now) {
+            let mut cx = Ctx { now: at, pool: &mut self.pool, drops: &mut self.drops };
+            hop.link.queue_mut().on_timer(&mut cx);
+        }
+        self.settle(hop_index, now, edge);
+    }
+}
+
+/// What is recorded.
+impl<P> Network<P> {
+    /// Ends an interval of the series; with gauges of the disciplines and of this number of flows in them, if wanted.
+    pub fn sample(&mut self, now: Time, spacing: Span, gauges: Option<usize>) {
+        for hop in &mut self.hops {
+            hop.record.sample(now, spacing, hop.link.queue().backlog().packets);
+            if let Some(tracked) = gauges {
+                hop.link.queue().observe(&mut hop.record.gauges.at(now, tracked));
+            }
+        }
+    }
+
+    /// The warm-up is over: all but the series starts again.
+    pub fn restart_records(&mut self, now: Time) {
+        for hop in &mut self.hops {
+            hop.record.restart(now, hop.link.progress(now, &self.pool));
+        }
+    }
+
+    /// The run is over.
+    pub fn finish_records(&mut self, now: Time) {
+        for hop in &mut self.hops {
+            hop.record.finish(hop.link.progress(now, &self.pool));
+        }
+    }
+
+    /// The disciplines and records of the hops, in their order.
+    pub fn hops(&self) -> impl Iterator<Item = (&Queue, &HopRecord)> {
+        self.hops.iter().map(|hop| (hop.link.queue(), &hop.record))
+    }
+
+    /// The hops' records, in their order.
+    pub fn records_mut(&mut self) -> impl Iterator<Item = &mut HopRecord> {
+        self.hops.iter_mut().map(|hop| &mut hop.record)
+    }
+
+    /// The same, when nothing else is of interest any more.
+    pub fn into_records(self) -> impl Iterator<Item = HopRecord> {
+        self.hops.into_iter().map(|hop| hop.record)
+    }
+
+    /// When a hop's link is polled next, and when the first packet arrives that is in propagation behind it.
+    pub fn next_of(&self, hop: usize) -> (Option<Time>, Option<Time>) {
+        let hop = &self.hops[hop];
+        (hop.wake, hop.pipe.front().map(|&(at, _)| at))
+    }
+
+    /// No packet takes less than this from a hop's link to the next hop.
+    pub fn shortest_delay(&self, hop: usize) -> Span {
+        self.hops[hop].propagation.shortest()
+    }
+
+    /// Memory in use.
+    pub fn bytes(&self) -> usize {
+        let packets = self.pool.bytes() + self.packets.capacity() * size_of::<P>();
+        let pipe = |hop: &Hop| hop.pipe.capacity() * size_of::<(Time, PacketId)>();
+        packets + self.hops.iter().map(|hop| hop.record.bytes() + pipe(hop)).sum::<usize>()
+    }
+}
+
+impl Hop {
+    /// Makes sure that the link is polled at this time.
+    #[inline(always)]
+    fn wake_at<P, E: Edge<P>>(&mut self, index: usize, at: Time, edge: &mut E) {
+        if self.wake == Some(at) {
+            return;
+        }
+        self.wake = Some(at);
+        let due = if self.link.yields_to_arrivals() { Due::YieldingLink } else { Due::Link };
+        edge.schedule(index, due, at);
+    }
+
+    /// Makes sure that the discipline's timer is handled in time; an event that comes too early is put off.
+    #[inline]
+    fn arm_timer<P, E: Edge<P>>(&mut self, index: usize, now: Time, edge: &mut E) {
+        let Some(at) = self.link.queue().next_timer().map(|at| at.max(now)) else { return };
+        if self.timer.is_none_or(|armed| at < armed) {
+            edge.schedule(index, Due::Timer, at);
+            self.timer = Some(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_scenario::NoTraces;
+
+    /// What a discipline decided about packets, which are numbered as flows.
+    #[derive(Default)]
+    struct Log(Vec<(u32, Time, Verdict)>);
+
+    impl Edge<Transit> for Log {
+        const DECISIONS: bool = true;
+
+        fn hop(&self, _: &Transit, _: FlowId, _: u16) -> Option<usize> {
+            None
+        }
+
+        fn arrived(&mut self, network: &mut Network<Transit>, id: PacketId, _: Time) {
+            network.remove(id);
+        }
+
+        fn dropped(&mut self, _: &PacketMeta, _: DropReason) {}
+
+        fn schedule(&mut self, _: usize, _: Due, _: Time) {}
+
+        fn decided(&mut self, decision: Decision, meta: &PacketMeta) {
+            self.0.push((meta.flow.0, decision.at, decision.verdict));
+        }
+    }
+
+    #[test]
+    fn a_disciplines_decisions_are_told() {
+        // 1000 bytes take 1 ms; above a sojourn time of 0.5 ms everything is marked.
+        let text = "duration = \"1s\"\n[[hop]]\nname = \"link\"\nrate = \"8mbit\"\n\
+                    queue = { kind = \"fq_codel\", ce_threshold = \"500us\", limit = \"2p\" }\n\
+                    [[flow]]\nname = \"stand-in\"\nrtt = \"1s\"\nroute = [\"link\"]\n";
+        let scenario = Scenario::parse(text, "decisions.toml", &NoTraces).expect("it is legal");
+        let (mut network, mut log) = (Network::new(&scenario, [0], Bytes(1500), 0), Log::default());
+        for number in 0..4 {
+            let meta = PacketMeta { flow: FlowId(number), ecn: Ecn::Ect0, ..PacketMeta::default() };
+            let id = network.insert(meta, Transit::new(1000, 0));
+            network.offer(0, id, Time::ZERO, &mut log);
+        }
+        while let Some((at, due, hop)) = network.next_event().filter(|&(at, ..)| at < Time::ZERO + Span::s(1)) {
+            network.handle(due, hop, at, &mut log);
+        }
+        let (start, ms) = (Time::ZERO, |n| Time::ZERO + Span::ms(n));
+        let expected = [
+            (0, start, Verdict::Enqueued),
+            (1, start, Verdict::Enqueued),
+            (2, start, Verdict::Enqueued),
+            (3, start, Verdict::Enqueued),
+            // All share one hash. Above the limit the longest queue loses half of its 3000 bytes, from its head (`fq_codel_drop`).
+            (1, start, Verdict::Dropped(DropReason::Evicted)),
+            (2, start, Verdict::Dropped(DropReason::Evicted)),
+            // It left for the link at once, and the link hands it over when it has been sent.
+            (0, start, Verdict::Dequeued),
+            (3, ms(1), Verdict::Marked),
+            (3, ms(1), Verdict::Dequeued),
+        ];
+        assert_eq!(log.0, expected);
+        assert_eq!(network.underway(), 0);
+    }
+}

@@ -1,0 +1,335 @@
+//! Hops at logical times, for a driver that asks instead of having events.
+//!
+//! Whoever drives a path says what time it is: [`advance`](Path::advance) handles everything that was due until then, each
+//! thing at its own time and in the order of these times, so that waking late changes nothing but when packets are handed
+//! over. A path holds packets' metadata; the frames are the driver's, indexed by [`PacketId::index`].
+//!
+//! A packet's way: the hops of its [`Way`] one after the other, which are a [`Network`]'s, then the way's tail, the delay of
+//! what is not modelled as a hop. The number of hops is small, so what is due next is found by looking at each.
+use crate::network::{Due, Edge, Network, Transit};
+use crate::record::Bound;
+use crate::record::hop::HopRecord;
+use narrows_core::queue::Queue;
+use narrows_core::{Bytes, DropReason, Ecn, FlowId, PacketId, PacketMeta, Span, Time};
+use narrows_scenario::Scenario;
+use std::collections::VecDeque;
+
+/// A way over the hops of a path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Way {
+    /// Hops by their index in the path; may be empty.
+    pub hops: Vec<u16>,
+    /// Delay after the last hop.
+    pub tail: Span,
+}
+
+/// A packet that has come through: what the driver hands over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Delivery {
+    /// The packet; to be given back with [`Path::release`].
+    pub id: PacketId,
+    /// When it arrived at the end, which may be a while ago.
+    pub at: Time,
+    /// Time that it spent in queues.
+    pub waited: Span,
+    /// A queue has marked it CE: the frame does not say so yet.
+    pub marked: bool,
+}
+
+/// Hears of what is not a delivery.
+pub trait PathObserver {
+    /// A packet was dropped at a hop, or lost behind it.
+    fn dropped(&mut self, meta: &PacketMeta, reason: DropReason);
+    /// A sampling interval ended.
+    fn sampled(&mut self, now: Time, spacing: Span);
+    /// The warm-up is over.
+    fn warmed_up(&mut self, now: Time);
+}
+
+/// When records are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sampling {
+    /// Spacing of the series.
+    pub spacing: Span,
+    /// Everything but series starts again then; not at all at the epoch.
+    pub warmup: Time,
+    /// Points that series have room for from the start.
+    pub points: usize,
+    /// Flows with gauges of their own: the first ones. None at all if the disciplines' inner state is not wanted.
+    pub gauges: Option<usize>,
+}
+
+/// Hops, and the ways over them.
+pub struct Path {
+    now: Time,
+    network: Network<InFlight>,
+    /// By hop: no packet that leaves its link is at the end of any way sooner than after this.
+    soonest: Vec<Soonest>,
+    exits: Exits,
+    sampling: Sampling,
+    next_sample: Time,
+    warmed_up: bool,
+}
+
+/// The least time to the end of any way: from a hop's link, and from the end of its propagation.
+#[derive(Clone, Copy)]
+struct Soonest {
+    from_link: Span,
+    beyond: Span,
+}
+
+/// What comes after the hops.
+struct Exits {
+    ways: Vec<Exit>,
+    ready: VecDeque<Delivery>,
+}
+
+struct Exit {
+    way: Way,
+    /// Packets in the tail, the oldest first.
+    pipe: VecDeque<(Time, PacketId)>,
+}
+
+/// A packet on its way.
+#[derive(Clone, Copy)]
+struct InFlight {
+    transit: Transit,
+    way: u16,
+    /// It came marked.
+    came_marked: bool,
+}
+
+impl AsMut<Transit> for InFlight {
+    #[inline]
+    fn as_mut(&mut self) -> &mut Transit {
+        &mut self.transit
+    }
+}
+
+/// What is due next. At the same moment in this order: what was foreseen the longest comes first, as in the simulator.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Next {
+    /// What happens at the very moment counts.
+    WarmedUp,
+    /// A sample shows what was until then.
+    Sample,
+    Tail(usize),
+    Hop(Due, usize),
+}
+
+/// Before every link that gives way to arrivals, and after all of them.
+const ARRIVALS: Next = Next::Hop(Due::YieldingLink, 0);
+const EVERYTHING: Next = Next::Hop(Due::YieldingLink, usize::MAX);
+
+impl Path {
+    /// The hops of a scenario with these indices, and the ways over them. `mtu` of the devices at both ends, bytes.
+    pub fn new(scenario: &Scenario, hops: &[usize], ways: &[Way], mtu: Bytes, sampling: Sampling) -> Path {
+        let network = Network::new(scenario, hops.iter().copied(), mtu, sampling.points);
+        let soonest = |hop: usize| {
+            let beyond = ways.iter().filter_map(|way| rest(way, hop, &network)).min().unwrap_or(Span::ZERO);
+            Soonest { from_link: network.shortest_delay(hop) + beyond, beyond }
+        };
+        let exit = |way: &Way| Exit { way: way.clone(), pipe: VecDeque::new() };
+        Path {
+            now: Time::ZERO,
+            soonest: (0..hops.len()).map(soonest).collect(),
+            network,
+            exits: Exits { ways: ways.iter().map(exit).collect(), ready: VecDeque::with_capacity(64) },
+            sampling,
+            next_sample: Time::ZERO + sampling.spacing,
+            warmed_up: sampling.warmup == Time::ZERO,
+        }
+    }
+
+    /// No series of its hops has more points than that: of a run whose length is not known.
+    #[must_use]
+    pub fn bounded(mut self, bound: Bound) -> Path {
+        self.network.bound(bound);
+        self
+    }
+
+    /// A place for a packet that is about to be offered on this way; the frame goes to this index.
+    pub fn insert(&mut self, meta: PacketMeta, ip_len: u32, way: u16) -> PacketId {
+        let behind_first = self.exits.ways[usize::from(way)].way.hops.len().saturating_sub(1);
+        let transit = Transit::new(ip_len, behind_first as u16);
+        self.network.insert(meta, InFlight { transit, way, came_marked: meta.ecn == Ecn::Ce })
+    }
+
+    /// A packet arrives at the first hop of its way, now or at an earlier time than the path has come to. Shapers that may
+    /// send at this moment do so with the next [`advance`](Path::advance), behind it.
+    pub fn offer<O: PathObserver>(&mut self, id: PacketId, now: Time, observer: &mut O) {
+        self.handle_before((now, ARRIVALS), observer);
+        self.now = now.max(self.now);
+        let way = usize::from(self.network.packet(id).way);
+        match self.exits.ways[way].way.hops.first() {
+            Some(&hop) => {
+                let mut edge = AroundPath { exits: &mut self.exits, observer };
+                self.network.offer(usize::from(hop), id, self.now, &mut edge);
+            }
+            None => self.exits.leave(&self.network, id, self.now),
+        }
+    }
+
+    /// Everything that is due until then happens, at its own time.
+    pub fn advance<O: PathObserver>(&mut self, now: Time, observer: &mut O) {
+        self.handle_before((now, EVERYTHING), observer);
+        self.now = now.max(self.now);
+    }
+
+    /// Handles what is due before this, everything at its own time.
+    fn handle_before<O: PathObserver>(&mut self, bound: (Time, Next), observer: &mut O) {
+        while let Some((at, next)) = self.next_event().filter(|&next| next < bound) {
+            self.now = at.max(self.now);
+            self.handle(next, observer);
+        }
+    }
+
+    /// The next packet that has come through.
+    pub fn delivered(&mut self) -> Option<Delivery> {
+        self.exits.ready.pop_front()
+    }
+
+    /// What is known of a packet underway.
+    pub fn meta(&self, id: PacketId) -> &PacketMeta {
+        self.network.meta(id)
+    }
+
+    /// Gives a delivered packet's place back.
+    pub fn release(&mut self, id: PacketId) -> PacketMeta {
+        self.network.remove(id).0
+    }
+
+    /// A time before which nothing comes through unless it is offered first: until then there is nothing to hand over.
+    pub fn sleeps_until(&self) -> Option<Time> {
+        if let Some(first) = self.exits.ready.front() {
+            return Some(first.at);
+        }
+        let hops = self.soonest.iter().enumerate().flat_map(|(hop, soonest)| {
+            let (link, pipe) = self.network.next_of(hop);
+            [link.map(|at| at + soonest.from_link), pipe.map(|at| at + soonest.beyond)]
+        });
+        hops.flatten().chain(self.exits.arrivals().map(|(at, _)| at)).min()
+    }
+
+    /// Packets that wait or travel.
+    pub fn underway(&self) -> usize {
+        self.network.underway()
+    }
+
+    /// The disciplines and records of the hops, in their order.
+    pub fn hops(&self) -> impl Iterator<Item = (&Queue, &HopRecord)> {
+        self.network.hops()
+    }
+
+    /// When the last sample was taken.
+    pub fn sampled(&self) -> Time {
+        self.next_sample - self.sampling.spacing
+    }
+
+    /// Memory of everything but the frames.
+    pub fn bytes(&self) -> usize {
+        let tail = |exit: &Exit| exit.pipe.capacity() * size_of::<(Time, PacketId)>();
+        self.network.bytes() + self.exits.ways.iter().map(tail).sum::<usize>()
+    }
+
+    /// The records, in the order of the hops; the run is over.
+    pub fn into_records(mut self) -> impl Iterator<Item = HopRecord> {
+        self.network.finish_records(self.now);
+        self.network.into_records()
+    }
+
+    /// The records so far, in the order of the hops; what happens from now on is recorded apart.
+    pub fn take_records(&mut self) -> Vec<HopRecord> {
+        self.network.records_mut().map(|record| std::mem::replace(record, HopRecord::new(0))).collect()
+    }
+
+    /// These records in place of those since [`Path::take_records`].
+    pub fn put_records(&mut self, records: Vec<HopRecord>) {
+        self.network.records_mut().zip(records).for_each(|(record, kept)| *record = kept);
+    }
+
+    fn next_event(&self) -> Option<(Time, Next)> {
+        let hop = self.network.next_event().map(|(at, due, hop)| (at, Next::Hop(due, hop)));
+        let tails = self.exits.arrivals().map(|(at, way)| (at, Next::Tail(way)));
+        let warmup = (!self.warmed_up).then_some((self.sampling.warmup, Next::WarmedUp));
+        hop.into_iter().chain(tails).chain(warmup).chain([(self.next_sample, Next::Sample)]).min()
+    }
+
+    fn handle<O: PathObserver>(&mut self, next: Next, observer: &mut O) {
+        match next {
+            Next::Hop(due, hop) => {
+                let mut edge = AroundPath { exits: &mut self.exits, observer };
+                self.network.handle(due, hop, self.now, &mut edge);
+            }
+            Next::Tail(way) => {
+                if let Some((at, id)) = self.exits.ways[way].pipe.pop_front() {
+                    self.exits.deliver(&self.network, id, at);
+                }
+            }
+            Next::WarmedUp => {
+                self.warmed_up = true;
+                self.network.restart_records(self.now);
+                observer.warmed_up(self.now);
+            }
+            Next::Sample => {
+                let spacing = self.sampling.spacing;
+                self.network.sample(self.now, spacing, self.sampling.gauges);
+                observer.sampled(self.now, spacing);
+                self.next_sample = self.now + spacing;
+            }
+        }
+    }
+}
+
+impl Exits {
+    /// When the first packet of each way's tail arrives.
+    fn arrivals(&self) -> impl Iterator<Item = (Time, usize)> {
+        self.ways.iter().enumerate().filter_map(|(n, exit)| Some((exit.pipe.front()?.0, n)))
+    }
+
+    /// Behind the last hop.
+    fn leave(&mut self, network: &Network<InFlight>, id: PacketId, now: Time) {
+        let exit = &mut self.ways[usize::from(network.packet(id).way)];
+        match exit.way.tail {
+            Span::ZERO => self.deliver(network, id, now),
+            tail => exit.pipe.push_back((now + tail, id)),
+        }
+    }
+
+    fn deliver(&mut self, network: &Network<InFlight>, id: PacketId, at: Time) {
+        let &InFlight { transit, came_marked, .. } = network.packet(id);
+        let marked = network.meta(id).ecn == Ecn::Ce && !came_marked;
+        self.ready.push_back(Delivery { id, at, waited: transit.waited, marked });
+    }
+}
+
+/// What lies around a path's hops.
+struct AroundPath<'a, O> {
+    exits: &'a mut Exits,
+    observer: &'a mut O,
+}
+
+impl<O: PathObserver> Edge<InFlight> for AroundPath<'_, O> {
+    fn hop(&self, packet: &InFlight, _: FlowId, left: u16) -> Option<usize> {
+        let hops = &self.exits.ways[usize::from(packet.way)].way.hops;
+        hops.iter().nth_back(usize::from(left)).map(|&hop| usize::from(hop))
+    }
+
+    fn arrived(&mut self, network: &mut Network<InFlight>, id: PacketId, now: Time) {
+        self.exits.leave(network, id, now);
+    }
+
+    fn dropped(&mut self, meta: &PacketMeta, reason: DropReason) {
+        self.observer.dropped(meta, reason);
+    }
+
+    /// A path asks what is due.
+    fn schedule(&mut self, _: usize, _: Due, _: Time) {}
+}
+
+/// What lies between the end of a hop's propagation and the end of a way, at least; none if the way does not cross it.
+fn rest(way: &Way, hop: usize, network: &Network<InFlight>) -> Option<Span> {
+    let position = way.hops.iter().position(|&n| usize::from(n) == hop)?;
+    let behind = way.hops[position + 1..].iter().map(|&n| network.shortest_delay(usize::from(n)));
+    Some(behind.fold(way.tail, |sum, delay| sum + delay))
+}
