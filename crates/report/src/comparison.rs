@@ -80,7 +80,7 @@ impl Run {
             Source::Through(hop) => {
                 let there = self.flows(&Source::At(hop.clone()));
                 let routes = self.routes();
-                let back = || flows.filter(|flow| routes.back(flow).contains(&hop.as_str())).collect();
+                let back = || flows.filter(|flow| routes.back(flow).any(|crossed| crossed == hop)).collect();
                 if there.is_empty() { back() } else { there }
             }
             source => flows.filter(|flow| source.has_flow(&flow.name)).collect(),

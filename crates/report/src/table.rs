@@ -236,8 +236,8 @@ fn route(of: &Group, flow: &FlowSummary) -> String {
         let more = hops.len().checked_sub(MOST_OF_A_ROUTE).filter(|more| *more > 0).map(|more| format!("{more} more"));
         named.chain(more).collect::<Vec<String>>().join(", ")
     };
-    let there = names(routes.route(flow).unwrap_or_default());
-    match routes.back(flow) {
+    let there = names(routes.route(flow).map_or_else(Vec::new, Iterator::collect));
+    match routes.back(flow).collect::<Vec<&str>>() {
         back if back.is_empty() => there,
         back => format!("{there}; back {}", names(back)),
     }

@@ -9,8 +9,8 @@
 use crate::summary::{Fairness, FlowSummary};
 use narrows_core::Time;
 use narrows_core::registry::Registered;
-use narrows_scenario::{Flow, Scenario, Start, Traffic};
-use std::collections::{HashMap, HashSet};
+use narrows_scenario::{Flow, Hop, Scenario, Start, Traffic};
+use std::collections::HashMap;
 
 /// Share of the measured time in which a bulk flow sends, at least.
 const MOST_OF_THE_TIME: f64 = 0.5;
@@ -18,56 +18,76 @@ const MOST_OF_THE_TIME: f64 = 0.5;
 /// The flows of a scenario, by their names in results.
 pub struct Routes<'a> {
     scenario: Option<&'a Scenario>,
-    groups: HashMap<&'a str, &'a Flow>,
+    groups: HashMap<&'a str, Group<'a>>,
+}
+
+/// A group of flows, and what its members have in common.
+struct Group<'a> {
+    flow: &'a Flow,
+    /// The hops that its data cross: the route, then the hops that only the second subflow crosses.
+    hops: Vec<usize>,
+    /// Its members are bulk flows; `None` if each result tells that, because a program sends.
+    bulk: Option<bool>,
+}
+
+impl Group<'_> {
+    fn of<'a>(flow: &'a Flow, scenario: &Scenario) -> Group<'a> {
+        let mut hops = flow.route.clone();
+        hops.extend(flow.subflow_route.iter().filter(|hop| !flow.route.contains(hop)));
+        let bulk = || matches!(flow.traffic, Traffic::Bulk(_)) && lasts(flow, scenario);
+        Group { flow, hops, bulk: flow.command.is_none().then(bulk) }
+    }
 }
 
 impl<'a> Routes<'a> {
     /// Of this scenario; without one, every flow is taken to cross every hop.
     pub fn of(scenario: Option<&'a Scenario>) -> Routes<'a> {
-        let groups = scenario.map_or(&[][..], |scenario| &scenario.flows).iter();
-        Routes { scenario, groups: groups.map(|group| (group.name.as_str(), group)).collect() }
+        let groups = scenario.into_iter().flat_map(|scenario| scenario.flows.iter().map(move |flow| (flow, scenario)));
+        let groups = groups.map(|(flow, scenario)| (flow.name.as_str(), Group::of(flow, scenario))).collect();
+        Routes { scenario, groups }
     }
 
     /// The hops that a flow's data cross, by name and in order; `None` if that is not known.
-    pub fn route(&self, flow: &'a FlowSummary) -> Option<Vec<&'a str>> {
-        match &flow.route {
-            Some(route) => Some(route.iter().map(String::as_str).collect()),
-            None => {
-                let group = self.group(&flow.name)?;
-                let mut hops = group.route.clone();
-                hops.extend(group.subflow_route.iter().filter(|hop| !group.route.contains(hop)));
-                Some(self.names(&hops))
-            }
-        }
+    pub fn route(&self, flow: &'a FlowSummary) -> Option<impl Iterator<Item = &'a str> + Clone> {
+        let hops = match flow.route {
+            Some(_) => &[][..],
+            None => &self.group(&flow.name)?.hops,
+        };
+        let own = flow.route.iter().flatten().map(String::as_str);
+        Some(own.chain(self.names(hops)))
     }
 
     /// The hops that its acknowledgments cross.
-    pub fn back(&self, flow: &FlowSummary) -> Vec<&'a str> {
-        self.group(&flow.name).map_or_else(Vec::new, |group| self.names(&group.back))
+    pub fn back(&self, flow: &FlowSummary) -> impl Iterator<Item = &'a str> {
+        self.names(self.group(&flow.name).map_or(&[], |group| &group.flow.back))
     }
 
     /// Do a flow's data cross this hop?
     pub fn crosses(&self, flow: &'a FlowSummary, hop: &str) -> bool {
-        self.route(flow).is_none_or(|route| route.contains(&hop))
+        self.route(flow).is_none_or(|mut route| route.any(|crossed| crossed == hop))
     }
 
     /// Is there a hop that the data of all these flows cross? A flow whose route is not known crosses every hop.
     pub fn have_a_hop_in_common(&self, flows: &[&'a FlowSummary]) -> bool {
-        let mut common: Option<HashSet<&str>> = None;
+        let mut common: Option<Vec<&str>> = None;
         for route in flows.iter().filter_map(|flow| self.route(flow)) {
-            let route = route.into_iter().filter(|hop| common.as_ref().is_none_or(|common| common.contains(hop)));
-            common = Some(route.collect());
+            match &mut common {
+                None => common = Some(route.collect()),
+                Some(common) => common.retain(|hop| route.clone().any(|crossed| crossed == *hop)),
+            }
         }
         common.is_none_or(|common| !common.is_empty())
     }
 
     /// Is it a bulk flow?
     pub fn is_bulk(&self, flow: &FlowSummary) -> bool {
-        match (self.scenario, self.group(&flow.name)) {
-            (Some(scenario), Some(group)) if group.command.is_none() => {
-                matches!(group.traffic, Traffic::Bulk(_)) && lasts(group, scenario)
-            }
-            (Some(_), _) => {
+        self.sends_bulk(flow, self.group(&flow.name))
+    }
+
+    fn sends_bulk(&self, flow: &FlowSummary, group: Option<&Group<'_>>) -> bool {
+        match (self.scenario, group.and_then(|group| group.bulk)) {
+            (Some(_), Some(bulk)) => bulk,
+            (Some(_), None) => {
                 let is_tcp = flow.rtt_ms.is_some() || flow.name.starts_with("tcp ");
                 is_tcp && flow.active.is_some_and(|active| active >= MOST_OF_THE_TIME)
             }
@@ -90,31 +110,48 @@ impl<'a> Routes<'a> {
 
     /// Jain's index of the bulk flows' goodputs at the hop that shares them out least evenly; 1 if no hop has two.
     pub fn fairness(&self, flows: &'a [FlowSummary]) -> Fairness {
-        let mut hops: HashMap<&str, Jain> = HashMap::new();
-        for flow in flows.iter().filter(|flow| self.is_bulk(flow)) {
-            for hop in self.route(flow).unwrap_or_default() {
-                hops.entry(hop).or_default().add(flow.goodput_mbit);
+        // With 100 000 flows this is much of a result's time: one look-up by name per flow, and no allocation.
+        let hops = self.hops();
+        let mut places: HashMap<&str, usize> = hops.iter().enumerate().map(|(n, hop)| (hop.name.as_str(), n)).collect();
+        let mut jains = vec![Jain::default(); hops.len()];
+        for flow in flows {
+            let group = self.group(&flow.name);
+            if !self.sends_bulk(flow, group) {
+                continue;
+            }
+            for hop in flow.route.iter().flatten() {
+                let place = *places.entry(hop).or_insert(jains.len());
+                jains.resize(jains.len().max(place + 1), Jain::default());
+                jains[place].add(flow.goodput_mbit);
+            }
+            if let (None, Some(group)) = (&flow.route, group) {
+                let crossed = |jain: &mut Jain| jain.add(flow.goodput_mbit);
+                group.hops.iter().for_each(|&hop| jains.get_mut(hop).map_or((), crossed));
             }
         }
-        Fairness { jain: hops.values().filter_map(Jain::index).fold(1.0, f64::min) }
+        Fairness { jain: jains.iter().filter_map(Jain::index).fold(1.0, f64::min) }
     }
 
-    fn group(&self, flow: &str) -> Option<&'a Flow> {
-        let single = self.groups.get(flow).filter(|group| group.count == 1);
-        let member = || self.groups.get(flow.rsplit_once('.')?.0).filter(|group| group.count > 1);
-        single.or_else(member).copied()
+    fn group(&self, flow: &str) -> Option<&Group<'a>> {
+        // A member's name is its group's with a number; names are unique, so that at most one of the two is there.
+        let member = flow.rsplit_once('.').and_then(|(group, _)| self.groups.get(group));
+        member.filter(|group| group.flow.count > 1).or_else(|| self.groups.get(flow).filter(|group| group.flow.count == 1))
     }
 
-    fn names(&self, hops: &[usize]) -> Vec<&'a str> {
-        let all = self.scenario.map_or(&[][..], |scenario| &scenario.hops);
-        hops.iter().filter_map(|&hop| Some(all.get(hop)?.name.as_str())).collect()
+    fn hops(&self) -> &'a [Hop] {
+        self.scenario.map_or(&[], |scenario| &scenario.hops)
+    }
+
+    fn names<'r>(&self, hops: &'r [usize]) -> impl Iterator<Item = &'a str> + Clone + use<'r, 'a> {
+        let all = self.hops();
+        hops.iter().filter_map(|&hop| Some(all.get(hop)?.name.as_str()))
     }
 
     /// The payload of a flow: traffic and transport, a program, or a protocol.
     fn kind(&self, flow: &'a FlowSummary) -> (&'a str, &'a str) {
         match self.group(&flow.name) {
-            Some(Flow { command: Some(command), .. }) => (command.client.program(), ""),
-            Some(group) => (group.traffic.name(), group.transport.name()),
+            Some(Group { flow: Flow { command: Some(command), .. }, .. }) => (command.client.program(), ""),
+            Some(group) => (group.flow.traffic.name(), group.flow.transport.name()),
             None => (flow.name.split(' ').next().unwrap_or_default(), ""),
         }
     }
@@ -206,7 +243,7 @@ mod tests {
         let routes = Routes::of(Some(&scenario));
         let bulk: Vec<bool> = flows.iter().map(|flow| routes.is_bulk(flow)).collect();
         assert_eq!(bulk, [true, true, true, true, false, false]);
-        assert_eq!(routes.route(&flows[0]), Some(vec!["a", "b"]));
+        assert!(routes.route(&flows[0]).expect("it is known").eq(["a", "b"]));
         assert!(routes.crosses(&flows[1], "a") && !routes.crosses(&flows[1], "b"));
         // At a all have the same; at b 3 and 6: 81 ÷ (2 · 45).
         assert_eq!(routes.fairness(&flows), Fairness { jain: 0.9 });
