@@ -206,6 +206,15 @@ impl Group {
 }
 
 impl Comparison {
+    /// The groups of two results that are compared with each other: those of the same label; a single group matches a single
+    /// group, whatever their labels.
+    pub(crate) fn matching<'a>(&'a self, other: &'a Comparison) -> Vec<(&'a Group, &'a Group)> {
+        match (self.groups.as_slice(), other.groups.as_slice()) {
+            ([a], [b]) => vec![(a, b)],
+            (a, b) => a.iter().filter_map(|a| Some((a, b.iter().find(|b| b.label == a.label)?))).collect(),
+        }
+    }
+
     /// Names of the hops that tables, page and figures show, in the order of their first appearance: all, or of very many those
     /// with the longest queues, before them those at which the groups' queues differ.
     pub fn hops(&self) -> Vec<&str> {

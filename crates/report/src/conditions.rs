@@ -24,7 +24,7 @@ impl Contrast {
     /// Between two results; groups of the same name are compared with each other.
     pub fn between(first: &Comparison, second: &Comparison) -> Contrast {
         let mut all = Contrast::default();
-        for (a, b) in crate::diff::matching(first, second) {
+        for (a, b) in first.matching(second) {
             let (Some(a), Some(b)) = (a.first(), b.first()) else { continue };
             let contrast = Contrast::of_runs(a, b);
             for (all, new) in [(&mut all.conditions, contrast.conditions), (&mut all.algorithms, contrast.algorithms)] {

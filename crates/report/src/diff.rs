@@ -90,15 +90,6 @@ pub fn diff(first: &Path, second: &Path) -> Result<Diff, ResultError> {
     Ok(Diff::between(&Comparison::load(first)?, &Comparison::load(second)?))
 }
 
-/// The groups of two results that are compared with each other: those of the same label; a single group matches a single
-/// group, whatever their labels.
-pub(crate) fn matching<'a>(first: &'a Comparison, second: &'a Comparison) -> Vec<(&'a Group, &'a Group)> {
-    match (first.groups.as_slice(), second.groups.as_slice()) {
-        ([a], [b]) => vec![(a, b)],
-        (a, b) => a.iter().filter_map(|a| Some((a, b.iter().find(|b| b.label == a.label)?))).collect(),
-    }
-}
-
 impl Diff {
     /// Groups match by label (a single group matches a single group, whatever their labels), hops and kinds of flows by
     /// name.
@@ -112,7 +103,7 @@ impl Diff {
             basis: [first.basis(), second.basis()],
             draws: [usize::MAX; 2],
         };
-        let pairs = matching(first, second);
+        let pairs = first.matching(second);
         for (a, b) in &pairs {
             diff.draws = [diff.draws[0].min(a.draws().len()), diff.draws[1].min(b.draws().len())];
             diff.add_group(&changed(&a.label, &b.label), a, b);
