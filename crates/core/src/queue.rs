@@ -98,6 +98,11 @@ pub trait QueueDiscipline: Sized {
     fn shapes_to(_params: &Self::Params) -> Option<Rate> {
         None
     }
+    /// The parameters in numbers, for a link: a limit in BDPs becomes packets, and `auto` what it stands for there. They make the same
+    /// queue. What has no number, or follows the link later on, stays as it is.
+    fn resolved(params: &Self::Params, _link: &LinkHint) -> Self::Params {
+        params.clone()
+    }
     /// Makes one. The parameters have been validated.
     fn new(params: &Self::Params, link: &LinkHint, rng: Rng) -> Self;
     /// Takes a packet whose `arrived` is now. It may drop it, or others, and may mark CE in place.
@@ -159,6 +164,14 @@ macro_rules! queues {
                 match self {
                     $( QueueConfig::$Type(p) => open::QueueTraits::of::<$module::$Type>(p), )*
                     QueueConfig::Custom(custom) => custom.traits(),
+                }
+            }
+
+            /// The same choice with its parameters in numbers: see [`QueueDiscipline::resolved`].
+            pub fn resolved(&self, link: &LinkHint) -> QueueConfig {
+                match self {
+                    $( QueueConfig::$Type(p) => QueueConfig::$Type(<$module::$Type as QueueDiscipline>::resolved(p, link)), )*
+                    QueueConfig::Custom(custom) => QueueConfig::Custom(custom.resolved(link)),
                 }
             }
 

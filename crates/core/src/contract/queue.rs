@@ -11,7 +11,7 @@
 //! - nothing about a packet changes but its ECN field, from capable to CE, its code point, to none, and its departure time
 //! - a timer that is asked for lies ahead once it has been served
 //! - every gauge is a finite number
-//! - the same string gives the same decisions; a drained queue is empty
+//! - the same string gives the same decisions, with parameters in numbers as well ([`QueueConfig::resolved`]); a drained queue is empty
 //!
 //! and apart from strings: parameters ([`check_parameters`]) and that no backlogged flow starves ([`check_service`]).
 use crate::drop_reason::DropReason;
@@ -44,16 +44,28 @@ pub fn check_run(default: &QueueConfig, script: &[u8]) -> Result<(), String> {
 
 /// Plays operations against a discipline with these parameters, twice, to compare.
 pub fn check_run_with(config: &QueueConfig, ops: &[u8]) -> Result<(), String> {
-    let play = || {
-        let mut ledger = Ledger::new(config);
-        ledger.play(ops).map(|()| ledger.decisions)
+    let check = || {
+        let decisions = play(config, ops)?;
+        ensure(play(config, ops).as_ref() == Ok(&decisions), || "the same script gives other decisions".into())?;
+        check_resolved(config, ops, &decisions)
     };
-    let (one, two) = (play(), play());
-    match one {
-        Ok(_) => ensure(one == two, || "the same script gives other decisions".into()),
-        Err(law) => Err(law),
+    check().map_err(|law| format!("{law}; with {config}"))
+}
+
+fn play(config: &QueueConfig, ops: &[u8]) -> Result<Vec<Decision>, String> {
+    let mut ledger = Ledger::new(config);
+    ledger.play(ops).map(|()| ledger.decisions)
+}
+
+/// With parameters in numbers the decisions are the same.
+fn check_resolved(config: &QueueConfig, ops: &[u8], decisions: &[Decision]) -> Result<(), String> {
+    let resolved = config.resolved(&LINK);
+    if resolved == *config {
+        return Ok(());
     }
-    .map_err(|law| format!("{law}; with {config}"))
+    resolved.validate().map_err(|e| format!("as {resolved}: {e}"))?;
+    ensure(resolved.resolved(&LINK) == resolved, || format!("{resolved} has other numbers when asked again"))?;
+    ensure(play(&resolved, ops)? == decisions, || format!("as {resolved} it decides otherwise"))
 }
 
 /// Parameters: defaults are valid and survive being written and read; a limit, quantum or time of nothing is refused.
@@ -212,16 +224,18 @@ const FLOWS: u32 = 16;
 /// Lengths that they speak of; the first is the ordinary one.
 const LENGTHS: [u32; 8] = [1500, 40, 1, 576, 1514, 300, 9000, 65_535];
 
+/// The link that every queue of the contract is made for.
+const LINK: LinkHint = LinkHint { rate: Rate::mbit(12), rtt: Span::ms(50), mtu: Bytes(1500) };
+
 impl Ledger {
     pub(super) fn new(config: &QueueConfig) -> Ledger {
-        let link = LinkHint { rate: Rate::mbit(12), rtt: Span::ms(50), mtu: Bytes(1500) };
         let parameter = |name| config.get(name);
         Ledger {
-            queue: config.build(&link, Rng::stream(1, "contract")),
+            queue: config.build(&LINK, Rng::stream(1, "contract")),
             pool: Pool::new(),
             drops: Vec::new(),
             now: Time::ZERO,
-            limit: parameter("limit").and_then(|text| Limit::parse(&text)).map(|limit| limit.resolve(&link)),
+            limit: parameter("limit").and_then(|text| Limit::parse(&text)).map(|limit| limit.resolve(&LINK)),
             memory_limit: parameter("memory_limit").and_then(|text| Bytes::parse(&text)),
             queued: Vec::new(),
             splits_by_ecn: config.traits().splits_by_ecn,

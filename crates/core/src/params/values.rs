@@ -42,6 +42,14 @@ impl Limit {
         }
     }
 
+    /// The same limit in packets or bytes.
+    pub fn resolved(self, link: &LinkHint) -> Limit {
+        match self.resolve(link) {
+            Bound::Packets(packets) => Limit::Packets(packets),
+            Bound::Bytes(bytes) => Limit::Bytes(bytes),
+        }
+    }
+
     /// Does it admit nothing at all?
     pub fn is_zero(self) -> bool {
         match self {

@@ -272,6 +272,18 @@ impl Cake {
     }
 }
 
+impl CakeParams {
+    /// Most bytes that wait.
+    fn memory(&self, link: &LinkHint) -> Bytes {
+        let most = LIMIT * (link.mtu + TRUESIZE).0;
+        let automatic = match self.bandwidth.value() {
+            Some(rate) => rate.bytes_in(self.rtt * 4).0.max(LEAST_MEMORY).min(most),
+            None => most,
+        };
+        self.memory_limit.value().unwrap_or(Bytes(automatic))
+    }
+}
+
 impl QueueDiscipline for Cake {
     type Params = CakeParams;
     const ISOLATES: bool = true;
@@ -280,15 +292,14 @@ impl QueueDiscipline for Cake {
         params.bandwidth.value()
     }
 
+    fn resolved(params: &CakeParams, link: &LinkHint) -> CakeParams {
+        CakeParams { memory_limit: Auto::Is(params.memory(link)), ..params.clone() }
+    }
+
     fn new(params: &CakeParams, link: &LinkHint, rng: Rng) -> Cake {
         let bandwidth = params.bandwidth.value();
         let times = Times { target: params.rtt / TARGET_SHARE, rtt: params.rtt, mtu: link.mtu };
         let laws = params.diffserv.tins(bandwidth, times);
-        let most = LIMIT * (link.mtu + TRUESIZE).0;
-        let automatic = match bandwidth {
-            Some(rate) => rate.bytes_in(params.rtt * 4).0.max(LEAST_MEMORY).min(most),
-            None => most,
-        };
         Cake {
             diffserv: params.diffserv,
             framing: Framing { overhead: params.overhead.0 as u32, mpu: params.mpu.0 as u32, atm: params.atm },
@@ -296,7 +307,7 @@ impl QueueDiscipline for Cake {
             ack_filter: params.ack_filter,
             wash: params.wash,
             ingress: params.ingress,
-            memory_limit: params.memory_limit.value().map_or(automatic, |limit| limit.0),
+            memory_limit: params.memory(link).0,
             memory: 0,
             tins: laws.into_iter().map(|law| Tin::new(law, params.flow_mode)).collect(),
             current: 0,

@@ -33,6 +33,18 @@ params! {
     }
 }
 
+impl CpParams {
+    /// The queue from which there is congestion, and the longest.
+    fn span(&self, link: &LinkHint) -> (Bytes, Bytes) {
+        let bytes = |packets: u32| Bytes(u64::from(packets).saturating_mul(link.mtu.0));
+        let most = match self.limit.resolve(link) {
+            Bound::Packets(packets) => bytes(packets),
+            Bound::Bytes(bytes) => bytes,
+        };
+        (bytes(self.threshold.0), most)
+    }
+}
+
 /// A bucket's tokens are counted in bit·ns/s in 64 bits.
 pub(super) const MAX_BUCKET: Bytes = Bytes(1 << 30);
 
@@ -61,13 +73,15 @@ impl QueueDiscipline for Cp {
     type Params = CpParams;
     const MAY_BE_ZERO: &'static [&'static str] = &["threshold"];
 
+    fn resolved(p: &CpParams, link: &LinkHint) -> CpParams {
+        let (threshold, most) = p.span(link);
+        let bucket = p.bucket.value().unwrap_or_else(|| PolicerLaw::rule(threshold, most, p.max_congestion, link.mtu));
+        CpParams { limit: p.limit.resolved(link), bucket: Auto::Is(bucket.min(MAX_BUCKET)), ..p.clone() }
+    }
+
     fn new(p: &CpParams, link: &LinkHint, _rng: Rng) -> Cp {
         let limit = p.limit.resolve(link);
-        let most = match limit {
-            Bound::Packets(packets) => Bytes(u64::from(packets).saturating_mul(link.mtu.0)),
-            Bound::Bytes(bytes) => bytes,
-        };
-        let threshold = Bytes(u64::from(p.threshold.0).saturating_mul(link.mtu.0));
+        let (threshold, most) = p.span(link);
         let law = PolicerLaw::new(threshold, most, p.max_congestion, p.bucket.value(), link.mtu);
         let law = if p.follow_drain { law.for_measured_rate() } else { law };
         Cp {

@@ -41,6 +41,10 @@ pub struct Fifo {
 impl QueueDiscipline for Fifo {
     type Params = FifoParams;
 
+    fn resolved(params: &FifoParams, link: &LinkHint) -> FifoParams {
+        FifoParams { limit: params.limit.resolved(link) }
+    }
+
     fn new(params: &FifoParams, link: &LinkHint, _rng: Rng) -> Fifo {
         Fifo { limit: params.limit.resolve(link), chain: Chain::new() }
     }

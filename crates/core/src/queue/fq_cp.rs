@@ -93,10 +93,24 @@ impl FlowBuffer for Policing {
 /// Flow queues, each policed on its own.
 pub struct FqCp(FlowScheduler<Policing>);
 
+impl FqCpParams {
+    /// A flow's queue from which there is congestion, and the longest.
+    fn span(&self, link: &LinkHint) -> (Bytes, Bytes) {
+        let bytes = |packets: Packets| Bytes(u64::from(packets.0).saturating_mul(link.mtu.0));
+        (bytes(self.threshold), bytes(self.flow_limit))
+    }
+}
+
 impl QueueDiscipline for FqCp {
     type Params = FqCpParams;
     const ISOLATES: bool = true;
     const MAY_BE_ZERO: &'static [&'static str] = &["threshold"];
+
+    fn resolved(p: &FqCpParams, link: &LinkHint) -> FqCpParams {
+        let (threshold, most) = p.span(link);
+        let bucket = p.bucket.value().unwrap_or_else(|| PolicerLaw::rule(threshold, most, p.max_congestion, link.mtu));
+        FqCpParams { bucket: Auto::Is(bucket.min(MAX_BUCKET)), ..p.clone() }
+    }
 
     fn new(p: &FqCpParams, link: &LinkHint, _rng: Rng) -> FqCp {
         let scheduling = Scheduling {
@@ -107,8 +121,7 @@ impl QueueDiscipline for FqCp {
             mask: p.orphan_mask,
             ..Scheduling::default()
         };
-        let bytes = |packets: Packets| Bytes(u64::from(packets.0).saturating_mul(link.mtu.0));
-        let (threshold, most) = (bytes(p.threshold), bytes(p.flow_limit));
+        let (threshold, most) = p.span(link);
         let law = PolicerLaw::new(threshold, most, p.max_congestion, p.bucket.value(), link.mtu).for_measured_rate();
         let policing = Policing { flow_limit: p.flow_limit.0, law, link_rate: link.rate, ecn: p.ecn };
         FqCp(FlowScheduler::new(scheduling, policing))

@@ -103,6 +103,9 @@ where
     fn build(&self, (link, rng): (LinkHint, Rng)) -> Box<dyn DynQueue> {
         Box::new(Q::new(&self.params, &link, rng))
     }
+    fn resolved(&self, link: &LinkHint) -> Box<dyn Blueprint<Queues>> {
+        Box::new(Of { params: Q::resolved(&self.params, link), of: self.of })
+    }
     fn copy(&self) -> Box<dyn Blueprint<Queues>> {
         Box::new(Of { params: self.params.clone(), of: self.of })
     }

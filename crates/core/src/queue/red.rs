@@ -24,7 +24,7 @@ params! {
         /// Mean packet, for the average while idle.
         pub avpkt: Bytes = Bytes(1000), from Bytes(1), to Bytes(65_535);
         /// Packets of a burst that passes without drops; by default (2 · min + max) / (3 · avpkt).
-        pub burst: Auto<u32> = Auto::Auto, from Auto::Auto, to Auto::Is(1 << 20);
+        pub burst: Auto<u32> = Auto::Auto, from Auto::Auto, to Auto::Is(MOST_BURST);
         /// Mark instead of dropping if the transport uses ECN.
         pub ecn: bool = false;
         /// Drop, not mark, beyond `max`.
@@ -34,6 +34,22 @@ params! {
     }
 }
 
+impl RedParams {
+    /// `min` and `max`, bytes, and `burst`, packets.
+    fn thresholds(&self, link: &LinkHint) -> (u64, u64, u64) {
+        let limit = match self.limit.resolve(link) {
+            Bound::Packets(packets) => u64::from(packets).saturating_mul(link.mtu.0),
+            Bound::Bytes(bytes) => bytes.0,
+        };
+        let max = self.max.value().map_or(limit.min(MOST.0) / 4, |max| max.0).max(2);
+        let min = self.min.value().map_or(max / 3, |min| min.0).clamp(1, max - 1);
+        let burst = self.burst.value().map_or(((2 * min + max) / (3 * self.avpkt.0)).max(1), u64::from);
+        (min, max, burst)
+    }
+}
+
+/// The longest burst that can be asked for, packets.
+const MOST_BURST: u32 = 1 << 20;
 /// Bytes that the average's fixed point has room for.
 const MOST: Bytes = Bytes(1 << 36);
 
@@ -80,16 +96,14 @@ enum Verdict {
 }
 
 impl Law {
-    fn new(p: &RedParams, limit: Bytes, rate: Rate) -> Law {
-        let max = p.max.value().map_or(limit.0 / 4, |max| max.0).max(2);
-        let min = p.min.value().map_or(max / 3, |min| min.0).clamp(1, max - 1);
-        let burst = p.burst.value().map_or(((2 * min + max) / (3 * p.avpkt.0)).max(1), u64::from);
+    fn new(p: &RedParams, link: &LinkHint) -> Law {
+        let (min, max, burst) = p.thresholds(link);
         Law {
             min,
             max,
             weight: weight(min, burst, p.avpkt.0),
             max_probability: (p.probability * ONE as f64) as u64,
-            packet_time: rate.tx_time(p.avpkt).unwrap_or(Span::ms(1)).max(Span::ns(1)),
+            packet_time: link.rate.tx_time(p.avpkt).unwrap_or(Span::ms(1)).max(Span::ns(1)),
         }
     }
 
@@ -173,15 +187,19 @@ impl Red {
 impl QueueDiscipline for Red {
     type Params = RedParams;
 
+    fn resolved(p: &RedParams, link: &LinkHint) -> RedParams {
+        let (min, max, burst) = p.thresholds(link);
+        // With a tiny mean packet it may be more than the parameter takes.
+        let burst = u32::try_from(burst).ok().filter(|&burst| burst <= MOST_BURST).map_or(Auto::Auto, Auto::Is);
+        let (limit, min, max) = (p.limit.resolved(link), Auto::Is(Bytes(min)), Auto::Is(Bytes(max)));
+        RedParams { limit, min, max, burst, ..p.clone() }
+    }
+
     fn new(p: &RedParams, link: &LinkHint, rng: Rng) -> Red {
         let limit = p.limit.resolve(link);
-        let bytes = match limit {
-            Bound::Packets(packets) => Bytes(u64::from(packets).saturating_mul(link.mtu.0)),
-            Bound::Bytes(bytes) => bytes,
-        };
         Red {
             limit,
-            law: Law::new(p, Bytes(bytes.0.min(MOST.0)), link.rate),
+            law: Law::new(p, link),
             ecn: p.ecn,
             harddrop: p.harddrop,
             average: 0,
@@ -279,6 +297,8 @@ mod tests {
     use crate::{PacketMeta, Pool};
     use std::vec::Vec;
 
+    const LINK: LinkHint = LinkHint { rate: Rate::mbit(8), rtt: Span::ms(100), mtu: Bytes(1500) };
+
     fn law() -> Law {
         let p = RedParams {
             min: Auto::Is(Bytes(30_000)),
@@ -286,7 +306,7 @@ mod tests {
             probability: 0.1,
             ..RedParams::default()
         };
-        Law::new(&p, Bytes(400_000), Rate::mbit(8))
+        Law::new(&p, &LINK)
     }
 
     #[test]
@@ -299,9 +319,17 @@ mod tests {
 
     #[test]
     fn thresholds_follow_tcs_rules() {
-        let law = Law::new(&RedParams::default(), Bytes(360_000), Rate::mbit(8));
+        let p = RedParams { limit: Limit::Bytes(Bytes(360_000)), ..RedParams::default() };
+        let law = Law::new(&p, &LINK);
         assert_eq!((law.min, law.max), (30_000, 90_000));
         assert_eq!(law.packet_time, Span::ms(1));
+    }
+
+    #[test]
+    fn resolved_parameters_are_those_of_tcs_rules() {
+        let p = RedParams { limit: Limit::Bdp(4.0), ..RedParams::default() };
+        let shown = alloc::format!("{}", crate::queue::QueueConfig::Red(Red::resolved(&p, &LINK)));
+        assert_eq!(shown, "red:limit=267p,min=33375B,max=100125B,burst=55");
     }
 
     #[test]

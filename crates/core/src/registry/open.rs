@@ -4,6 +4,7 @@
 //! tables are static, so that names in scenario files mean the same everywhere and from every thread. A call through an
 //! object costs more than a call of an entry of the enum; the bench rows `open_fifo` and `open_fq_codel` measure it.
 use super::{DynParams, Entry, Registered};
+use crate::hint::LinkHint;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use once_cell::race::OnceBox;
@@ -30,6 +31,10 @@ pub trait Blueprint<F: Open>: Send + Sync {
     fn traits(&self) -> F::Traits;
     /// Makes one.
     fn build(&self, args: F::Args) -> F::Built;
+    /// Another one, with its parameters in numbers for a link.
+    fn resolved(&self, _link: &LinkHint) -> Box<dyn Blueprint<F>> {
+        self.copy()
+    }
     /// Another one with the same parameters.
     fn copy(&self) -> Box<dyn Blueprint<F>>;
 }
@@ -81,6 +86,13 @@ impl<F: Open> Custom<F> {
     /// Makes one.
     pub fn build(&self, args: F::Args) -> F::Built {
         self.blueprint.build(args)
+    }
+}
+
+impl<F: Open> Custom<F> {
+    /// With its parameters in numbers for a link.
+    pub(crate) fn resolved(&self, link: &LinkHint) -> Custom<F> {
+        Custom { blueprint: self.blueprint.resolved(link), ..*self }
     }
 }
 
