@@ -244,7 +244,7 @@ impl Comparison {
             let first = *queues.entry(hop.name.as_str()).or_insert(hop.queue.as_str());
             let (differ, longest) = ranks.entry(hop.name.as_str()).or_default();
             *differ |= self.groups.len() > 1 && hop.queue != first;
-            *longest = longest.max(hop.queue_packets.mean);
+            *longest = longest.max(hop.queue_packets.map_or(0.0, |queue| queue.mean));
         }
         ranks
     }

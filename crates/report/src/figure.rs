@@ -115,14 +115,14 @@ macro_rules! figures {
 /// Figures of a hop.
 pub const HOP: &[Figure] = figures! {
     "utilisation", "", "%", Percent, Always, |s| Some(100.0 * s.hop?.utilisation);
-    "queue", "mean", "packets", Real, Always, |s| Some(s.hop?.queue_packets.mean);
-    "queue", "p95", "packets", Real, InDifferences, |s| Some(s.hop?.queue_packets.p95);
-    "queue", "max", "packets", Count, InDifferences, |s| Some(s.hop?.queue_packets.max);
-    "sojourn", "mean", "ms", Real, InDifferences, |s| Some(s.hop?.sojourn_ms.mean);
-    "sojourn", "p50", "ms", Real, Always, |s| Some(s.hop?.sojourn_ms.p50);
-    "sojourn", "p95", "ms", Real, InDifferences, |s| Some(s.hop?.sojourn_ms.p95);
-    "sojourn", "p99", "ms", Real, Always, |s| Some(s.hop?.sojourn_ms.p99);
-    "sojourn", "max", "ms", Real, InDifferences, |s| Some(s.hop?.sojourn_ms.max);
+    "queue", "mean", "packets", Real, Always, |s| Some(s.hop?.queue_packets?.mean);
+    "queue", "p95", "packets", Real, InDifferences, |s| Some(s.hop?.queue_packets?.p95);
+    "queue", "max", "packets", Count, InDifferences, |s| Some(s.hop?.queue_packets?.max);
+    "sojourn", "mean", "ms", Real, InDifferences, |s| Some(s.hop?.sojourn_ms?.mean);
+    "sojourn", "p50", "ms", Real, Always, |s| Some(s.hop?.sojourn_ms?.p50);
+    "sojourn", "p95", "ms", Real, InDifferences, |s| Some(s.hop?.sojourn_ms?.p95);
+    "sojourn", "p99", "ms", Real, Always, |s| Some(s.hop?.sojourn_ms?.p99);
+    "sojourn", "max", "ms", Real, InDifferences, |s| Some(s.hop?.sojourn_ms?.max);
 };
 
 /// Figures of flows together.

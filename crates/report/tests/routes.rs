@@ -50,7 +50,8 @@ fn parking_lot() -> Comparison {
         [("first", "fq_codel", 4190, 50.0), ("second", "cake", 2402, 20.0), ("uplink", "fifo", 0, 1.0)]
     {
         let mut hop = hop.clone();
-        (hop.name, hop.queue, hop.queue_packets.mean) = (name.into(), queue.into(), mean);
+        (hop.name, hop.queue) = (name.into(), queue.into());
+        hop.queue_packets.as_mut().expect("it is measured").mean = mean;
         hop.drops = Drops { total: drops, by_reason: [("aqm".to_owned(), drops)].into() };
         run.result.summary.hops.push(hop);
     }
@@ -169,7 +170,8 @@ fn of_very_many_hops_those_with_the_longest_queues_are_shown() {
     let hop = summary.hops[2].clone();
     for n in 0..20_000 {
         let mut hop = hop.clone();
-        (hop.name, hop.queue_packets.mean) = (format!("relay.{n}"), f64::from(n % 1000) / 1000.0);
+        hop.name = format!("relay.{n}");
+        hop.queue_packets.as_mut().expect("it is measured").mean = f64::from(n % 1000) / 1000.0;
         summary.hops.push(hop);
     }
     let text = terminal::comparison(&lot, &Style::default());

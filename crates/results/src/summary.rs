@@ -46,10 +46,10 @@ pub struct HopSummary {
     pub utilisation: f64,
     /// Packets sent.
     pub packets: u64,
-    /// Packets waiting, time-weighted, the one being sent left out.
-    pub queue_packets: Quantiles,
-    /// From enqueue to dequeue, ms.
-    pub sojourn_ms: Quantiles,
+    /// Packets waiting, time-weighted, the one being sent left out; null where the world cannot see the queue at every moment.
+    pub queue_packets: Option<Quantiles>,
+    /// From enqueue to dequeue, ms; null where the world cannot see single packets.
+    pub sojourn_ms: Option<Quantiles>,
     /// Packets that arrived.
     pub offered_packets: u64,
     /// Packets dropped.

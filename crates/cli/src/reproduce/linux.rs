@@ -3,7 +3,7 @@
 //! The bottleneck is a token bucket that lets a packet go at the start of its serialisation (htb); see
 //! `experiments/linux/README.md`. A simulator that meets the aims can replace the kernel. Cells that the model was
 //! developed on and cells that it was not fitted to are counted separately.
-use super::measured::{mean_and_spread, mean_srtt};
+use super::measured::{mean_and_spread, mean_srtt, queue_packets};
 use crate::failure::Failure;
 use crate::flags::{MOST_JOBS, whole};
 use crate::grid::{self, Job, Options};
@@ -316,7 +316,7 @@ fn figures(setting: &Setting, result: &RunResult) -> Result<Figures, Failure> {
     let median = |flow: &FlowSummary| flow.sojourn_ms.map(|sojourn| sojourn.p50);
     Ok(Figures {
         utilisation: if shapes_itself(setting) { carried / setting.rate_mbit } else { hop.utilisation },
-        queue_packets: hop.queue_packets.mean,
+        queue_packets: queue_packets(hop)?,
         loss_rate: hop.loss_rate,
         rtt_ms: mean_srtt(result, |name| name.starts_with(flows::BULK))?,
         thin_tcp_ms: (setting.beside == Beside::ThinStreams).then(|| sojourn(flows::THIN_TCP, median)),

@@ -2,7 +2,7 @@
 //!
 //! Link and queue are the same code in both worlds; what may differ is TCP, which is our model there and the kernel here, and
 //! the machine's punctuality, which each row shows. The cells and the aims are data: `experiments/live`.
-use super::measured::{mean_and_spread, mean_srtt};
+use super::measured::{mean_and_spread, mean_srtt, queue_packets};
 use crate::failure::Failure;
 use crate::flags::{MOST_JOBS, whole};
 use crate::grid::{self, Job, Options};
@@ -92,7 +92,7 @@ impl Figure {
         Ok(match self {
             Figure::Utilisation => hop.utilisation,
             Figure::Rtt => mean_srtt(result, |_| true)?,
-            Figure::Queue => hop.queue_packets.mean,
+            Figure::Queue => queue_packets(hop)?,
             Figure::Loss => hop.loss_rate,
             Figure::Retransmits => summary.flows.iter().map(|flow| flow.retransmits).sum::<u64>() as f64,
         })

@@ -1,5 +1,6 @@
 //! What tables of measured cells have in common: how they are read, means and spreads, the RTT as a kernel shows it.
 use crate::failure::Failure;
+use narrows_results::summary::HopSummary;
 use narrows_results::{RunResult, Series};
 use std::collections::HashMap;
 
@@ -42,6 +43,12 @@ pub(super) fn table<'a>(name: &str, text: &'a str) -> Result<Vec<Row<'a>>, Failu
         }
     };
     lines.enumerate().map(row).collect()
+}
+
+/// The mean queue of a hop, packets.
+pub(super) fn queue_packets(hop: &HopSummary) -> Result<f64, Failure> {
+    let queue = hop.queue_packets.ok_or_else(|| Failure::other(format!("hop {}: its queue was not measured", hop.name)))?;
+    Ok(queue.mean)
 }
 
 /// The smoothed RTT after the warm-up, sampled at even spacing: mean of each flow that is wanted, then over the flows, ms.

@@ -376,7 +376,7 @@ fn balance(comparison: &Comparison) -> Vec<Balance> {
         let hops = || group.draws().iter().filter_map(|run| run.hop(focus));
         let pair = |e: Estimate| (digits(e.mean, 6), digits(e.half_width.unwrap_or(0.0), 4));
         let utilisation = Estimate::of(hops().map(|hop| 100.0 * hop.utilisation))?;
-        let delay = Estimate::of(hops().map(|hop| hop.sojourn_ms.p99))?;
+        let delay = Estimate::of(hops().filter_map(|hop| Some(hop.sojourn_ms?.p99)))?;
         Some(Balance { g, utilisation: pair(utilisation), delay: pair(delay) })
     };
     comparison.groups.iter().enumerate().filter_map(of).collect()

@@ -35,9 +35,9 @@ fn from_start_up_to_steady_state() {
                 format!("{mbit} Mbit/s {rtt} ms"),
                 (full * 1e3).round(),
                 hop.utilisation * 100.0,
-                hop.queue_packets.mean,
+                hop.queue_packets.expect("it is measured").mean,
                 mean_rtt,
-                hop.sojourn_ms.p99,
+                hop.sojourn_ms.expect("it is measured").p99,
                 flow.retransmits,
             );
             // Six doublings from ten packets, three rounds without growth, and some: start-up takes less than 20 round trips.

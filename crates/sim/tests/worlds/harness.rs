@@ -55,14 +55,14 @@ pub(crate) fn check(scenario: &Scenario, result: &RunResult) {
         // backlog is that of the end less that of the end of the warm-up, and one more packet is being sent.
         let queue_drops = hop.drops.total - hop.drops.by_reason.get("link_loss").copied().unwrap_or(0);
         let backlog = hop.offered_packets as i64 - hop.packets as i64 - queue_drops as i64;
-        let most = hop.queue_packets.max as i64 + 1;
+        let most = hop.queue_packets.expect("it is measured").max as i64 + 1;
         let least = if scenario.warmup == Span::ZERO { 0 } else { -most };
         assert!((least..=most).contains(&backlog), "{}: {backlog} neither sent nor dropped, {hop:?}", hop.name);
         let by_reason: u64 = hop.drops.by_reason.values().sum();
         assert_eq!(by_reason, hop.drops.total, "{}: every drop has a reason", hop.name);
         assert!(hop.marks <= hop.packets, "{hop:?}");
         assert!((0.0..=1.0).contains(&hop.utilisation), "{}: utilisation {}", hop.name, hop.utilisation);
-        let s = &hop.sojourn_ms;
+        let s = hop.sojourn_ms.expect("it is measured");
         assert!(s.p50 <= s.p95 && s.p95 <= s.p99 && s.p99 <= s.max && s.mean <= s.max, "{s:?}");
     }
     let dropped: u64 = summary.hops.iter().map(|hop| hop.drops.total).sum();

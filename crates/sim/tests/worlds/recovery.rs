@@ -125,7 +125,7 @@ fn pacing_keeps_slow_start_out_of_the_queue() {
         transport = {{ kind = "tcp", pacing = {pacing} }}"#
         ));
         assert_eq!(flow(&result, "page").lost_packets, 0);
-        hop(&result, "link").queue_packets.max
+        hop(&result, "link").queue_packets.expect("it is measured").max
     };
     assert!(most_waiting(false) >= 10.0, "a window that doubles arrives twice as fast as the link sends");
     assert!(most_waiting(true) <= 1.0, "paced packets find the link free");

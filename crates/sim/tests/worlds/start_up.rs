@@ -57,7 +57,7 @@ fn table(controller: &str, queues: [(&str, &str); 2]) -> Vec<RunResult> {
             "{:<26}{filled:>8}{:>8.2}{:>9.2}{:>9.2}{:>7}{:>7}{:>6}",
             format!("{} Mbit/s {} ms {label}", link.0, link.1),
             hop.utilisation * 100.0,
-            hop.queue_packets.mean,
+            hop.queue_packets.expect("it is measured").mean,
             flow.rtt_ms.expect("acknowledged").mean,
             hop.drops.total,
             hop.marks,
@@ -86,7 +86,7 @@ fn vegas() {
         assert!(hop.utilisation > 0.99, "{}", hop.utilisation);
         // Two to four packets wait, rounded down, unless slow start has filled a long buffer, as at the highest rate: with
         // bursts, of which the first packet never waits, it learns of its queue late, and then takes one packet per RTT back.
-        let waiting = hop.queue_packets.mean;
+        let waiting = hop.queue_packets.expect("it is measured").mean;
         assert!(rate == 100 || (2.0..5.0).contains(&waiting), "{waiting} packets");
     }
 }
@@ -117,7 +117,7 @@ fn copa() {
         let hop = hop(&result, "link");
         assert!(hop.utilisation > 0.99, "{}", hop.utilisation);
         // Alone its queue swings between nothing and 2.5/δ packets (§3.1), and another may be on the wire.
-        assert!(hop.queue_packets.mean < 6.0, "{} packets", hop.queue_packets.mean);
+        assert!(hop.queue_packets.expect("it is measured").mean < 6.0, "{} packets", hop.queue_packets.expect("it is measured").mean);
     }
 }
 
@@ -158,14 +158,14 @@ fn copa_beside_others() {
             "{label:<36}{:>10.2}{:>10.2}{:>9.2}{:>9.2}",
             one.goodput_mbit,
             other.goodput_mbit,
-            hop.queue_packets.mean,
+            hop.queue_packets.expect("it is measured").mean,
             one.rtt_ms.expect("acknowledged").mean,
         );
         let ratio = one.goodput_mbit / other.goodput_mbit;
         match (label.ends_with("cubic"), label.contains("never")) {
             (false, _) => {
                 assert!((0.8..1.25).contains(&ratio), "{label}: {ratio}");
-                assert!(hop.queue_packets.mean < 10.0, "{label}: 2.5/δ packets for each");
+                assert!(hop.queue_packets.expect("it is measured").mean < 10.0, "{label}: 2.5/δ packets for each");
             }
             (true, false) => assert!((0.5..2.0).contains(&ratio), "{label}: {ratio}"),
             (true, true) => assert!(ratio < 0.1, "{label}: {ratio}"),

@@ -33,9 +33,9 @@ fn table(name: &str, text: &str, columns: &[Column], alter: fn(&mut Scenario)) -
             table,
             "{queue:<9}{:>7.2}{:>8.2}{:>9.3}{:>9.3}{:>7}{:>7}{resent:>8}{timeouts:>6}",
             hop.utilisation * 100.0,
-            hop.queue_packets.mean,
-            hop.sojourn_ms.p50,
-            hop.sojourn_ms.p99,
+            hop.queue_packets.expect("it is measured").mean,
+            hop.sojourn_ms.expect("it is measured").p50,
+            hop.sojourn_ms.expect("it is measured").p99,
             hop.drops.total,
             hop.marks,
         );
@@ -75,7 +75,7 @@ fn one_cubic_flow() {
     for (queue, result) in table("one_cubic_flow.txt", text, columns, unaltered) {
         let hop = hop(&result, "bottleneck");
         assert!(hop.utilisation > 0.9, "{queue} leaves the link idle");
-        let mean = hop.sojourn_ms.mean;
+        let mean = hop.sojourn_ms.expect("it is measured").mean;
         match queue {
             "fifo" | "sfq" | "fq" => assert!(mean > 10.0, "{queue}, a tail drop: {mean} ms"),
             "codel" | "fq_codel" | "cobalt" | "cake" => {
@@ -211,7 +211,7 @@ fn a_congested_way_back() {
         back = ["up"]"#;
     let columns: &[Column] = &[
         ("up util %", |r| format!("{:.2}", hop(r, "up").utilisation * 100.0)),
-        ("up queue", |r| format!("{:.2}", hop(r, "up").queue_packets.mean)),
+        ("up queue", |r| format!("{:.2}", hop(r, "up").queue_packets.expect("it is measured").mean)),
         ("up drops", |r| hop(r, "up").drops.total.to_string()),
         ("goodput", |r| goodput(r, "bulk")),
     ];
