@@ -135,7 +135,9 @@ impl<'a> Routes<'a> {
     fn group(&self, flow: &str) -> Option<&Group<'a>> {
         // A member's name is its group's with a number; names are unique, so that at most one of the two is there.
         let member = flow.rsplit_once('.').and_then(|(group, _)| self.groups.get(group));
-        member.filter(|group| group.flow.count > 1).or_else(|| self.groups.get(flow).filter(|group| group.flow.count == 1))
+        member
+            .filter(|group| group.flow.count > 1)
+            .or_else(|| self.groups.get(flow).filter(|group| group.flow.count == 1))
     }
 
     fn hops(&self) -> &'a [Hop] {

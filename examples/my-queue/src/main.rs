@@ -11,6 +11,6 @@ fn main() -> ExitCode {
         Extensions::new()
             .queue::<head_drop::HeadDrop>("head_drop", "A full queue drops the packet that waited longest.")
             .controller::<scalable::Scalable>("scalable", "One packet more per hundred acknowledged (Kelly 2003).")
-            .detector::<srtt_gap::SrttGap>("srtt_gap", "The subflow that sends more waits longer, by 5 ms of smoothed RTT."),
+            .detector::<srtt_gap::SrttGap>("srtt_gap", "Compares the smoothed RTTs of two subflows."),
     )
 }

@@ -47,7 +47,8 @@ pub(super) fn table<'a>(name: &str, text: &'a str) -> Result<Vec<Row<'a>>, Failu
 
 /// The mean queue of a hop, packets.
 pub(super) fn queue_packets(hop: &HopSummary) -> Result<f64, Failure> {
-    let queue = hop.queue_packets.ok_or_else(|| Failure::other(format!("hop {}: its queue was not measured", hop.name)))?;
+    let queue =
+        hop.queue_packets.ok_or_else(|| Failure::other(format!("hop {}: its queue was not measured", hop.name)))?;
     Ok(queue.mean)
 }
 

@@ -145,7 +145,8 @@ fn filtered_acknowledgments_wait_for_two_others_at_most() {
     assert_eq!(filtered(&off), 0);
     assert!(filtered(&on) > 100, "{:?}", hop(&on, "up").drops);
     assert!(
-        hop(&on, "up").sojourn_ms.expect("it is measured").mean < hop(&off, "up").sojourn_ms.expect("it is measured").mean,
+        hop(&on, "up").sojourn_ms.expect("it is measured").mean
+            < hop(&off, "up").sojourn_ms.expect("it is measured").mean,
         "those that are left wait for two others at most"
     );
 }

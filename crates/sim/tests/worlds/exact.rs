@@ -28,7 +28,10 @@ fn datagrams_at_half_the_rate_all_arrive() {
     assert_close(link.utilisation, 0.5);
     assert_close(cbr.throughput_mbit, 5.0);
     assert_close(cbr.goodput_mbit, 5.0 * (1250.0 - 28.0) / 1250.0);
-    assert_eq!((link.queue_packets.expect("it is measured").max, link.sojourn_ms.expect("it is measured").max), (0.0, 0.0));
+    assert_eq!(
+        (link.queue_packets.expect("it is measured").max, link.sojourn_ms.expect("it is measured").max),
+        (0.0, 0.0)
+    );
     assert_eq!(cbr.rtt_ms, None);
 }
 

@@ -57,7 +57,11 @@ fn vivace_from_its_start_to_steady_state() {
         // It tries a step of 5 % either side, and comes down by as much and more when it finds the RTT rising.
         assert!(link.utilisation > 0.85, "{} of {mbit} Mbit/s", link.utilisation);
         // To send no faster than the link is worth 900 times more than to send a little faster: no queue stands.
-        assert!(link.sojourn_ms.expect("it is measured").p50 < f64::from(rtt) / 10.0, "{} ms", link.sojourn_ms.expect("it is measured").p50);
+        assert!(
+            link.sojourn_ms.expect("it is measured").p50 < f64::from(rtt) / 10.0,
+            "{} ms",
+            link.sojourn_ms.expect("it is measured").p50
+        );
     }
 }
 

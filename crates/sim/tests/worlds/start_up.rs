@@ -117,7 +117,11 @@ fn copa() {
         let hop = hop(&result, "link");
         assert!(hop.utilisation > 0.99, "{}", hop.utilisation);
         // Alone its queue swings between nothing and 2.5/δ packets (§3.1), and another may be on the wire.
-        assert!(hop.queue_packets.expect("it is measured").mean < 6.0, "{} packets", hop.queue_packets.expect("it is measured").mean);
+        assert!(
+            hop.queue_packets.expect("it is measured").mean < 6.0,
+            "{} packets",
+            hop.queue_packets.expect("it is measured").mean
+        );
     }
 }
 
