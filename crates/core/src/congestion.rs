@@ -1,7 +1,7 @@
 //! Congestion controllers: the contract between a transport and whoever decides how much it may have in flight.
 //!
 //! The transport owns loss detection, recovery (PRR), timers and pacing; it tells a controller what happened, in event
-//! structs, and asks it for a [`Plan`]. The same controller runs under the simulator's TCP, its QUIC profile and real
+//! structs, and asks it for a [`SendLimits`]. The same controller runs under the simulator's TCP, its QUIC profile and real
 //! sockets. Adding one is a file in `congestion/` and a line in the registry below.
 use crate::detector::{Events, Verdict};
 use crate::params::Params;
@@ -14,7 +14,7 @@ pub mod open;
 pub mod parts;
 
 pub use crate::hint::PathHint;
-pub use crate::packet_feedback::{Fate, Flight, Outcome, Sent, Split};
+pub use crate::packet_feedback::{PacketFeedback, Flight, PacketOutcome, Sent, Split};
 
 /// The delivery rate measured over the flight of the packet acknowledged last (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -88,7 +88,7 @@ pub struct Ack {
     /// Where loss recovery stands after it.
     pub phase: Phase,
     /// When pacing lets the next packet go; not before `now` (Linux: `tcp_wstamp_ns`).
-    pub departs: Time,
+    pub edt: Time,
     /// May this acknowledgment raise a window at all? TCP: one that moves `una`, not one that only selects (RFC 5681 §3.1;
     /// Linux: `tcp_may_raise_cwnd`, which lets every one through once reordering has been seen). QUIC: every one.
     pub may_raise: bool,
@@ -148,7 +148,7 @@ pub enum Underuse {
 
 /// What a controller allows.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Plan {
+pub struct SendLimits {
     /// Most that may be in flight. After a congestion event: what the window should be when recovery ends.
     pub cwnd: Bytes,
     /// Slow-start threshold, for records and for pacing gains; `None` while there is none.
@@ -174,8 +174,8 @@ pub trait CongestionController: Sized {
     type Params: Params;
     /// How its window comes down.
     const REDUCTION: Reduction = Reduction::Proportional;
-    /// Is it told of each packet's [`Fate`]?
-    const FATES: bool = false;
+    /// Is it told of each packet's [`PacketFeedback`]?
+    const PACKET_FEEDBACK: bool = false;
     /// Does it read [`Ack::rate`]? Samples cost memory for every packet in flight; without this they are never valid.
     const RATES: bool = true;
     /// Is it told of each packet that is sent? Otherwise only of those that were sent when nothing was in flight any more
@@ -195,8 +195,8 @@ pub trait CongestionController: Sized {
     fn on_ack(&mut self, event: &Ack);
     /// A congestion event.
     fn on_loss(&mut self, event: &Loss);
-    /// A packet was delivered or lost; comes before the acknowledgment's `on_ack` and `on_loss`. Only for [`Self::FATES`].
-    fn on_fate(&mut self, _event: &Fate) {}
+    /// A packet was delivered or lost; comes before the acknowledgment's `on_ack` and `on_loss`. Only for [`Self::PACKET_FEEDBACK`].
+    fn on_packet_feedback(&mut self, _event: &PacketFeedback) {}
     /// Takes its window down to `numerator` / `denominator` of what it is, as for a congestion that somebody else saw; `false`:
     /// it measures the path by itself, and cannot be told. Tonopah then sends an eighth less for one round trip only.
     fn cut(&mut self, numerator: u64, denominator: u64, now: Time) -> bool;
@@ -211,7 +211,7 @@ pub trait CongestionController: Sized {
         None
     }
     /// What is allowed now.
-    fn plan(&self) -> Plan;
+    fn send_limits(&self) -> SendLimits;
     /// How that is divided over two subflows. Only for [`Self::SPLITS`].
     fn split(&self) -> Split {
         Split { shares: [1.0, 0.0], jitter: 0.0, independent: false }
@@ -325,11 +325,11 @@ macro_rules! controllers {
                 }
             }
 
-            /// See [`CongestionController::FATES`].
+            /// See [`CongestionController::PACKET_FEEDBACK`].
             #[inline]
-            pub const fn wants_fates(&self) -> bool {
+            pub const fn wants_packet_feedback(&self) -> bool {
                 match self {
-                    $( Controller::$Type(_) => <$module::$Type as CongestionController>::FATES, )*
+                    $( Controller::$Type(_) => <$module::$Type as CongestionController>::PACKET_FEEDBACK, )*
                     Controller::Custom(c) => c.traits.fates,
                 }
             }
@@ -343,9 +343,9 @@ macro_rules! controllers {
                 }
             }
 
-            /// See [`CongestionController::on_fate`].
-            pub fn on_fate(&mut self, event: &Fate) {
-                each!(self, c => c.on_fate(event))
+            /// See [`CongestionController::on_packet_feedback`].
+            pub fn on_packet_feedback(&mut self, event: &PacketFeedback) {
+                each!(self, c => c.on_packet_feedback(event))
             }
 
             /// See [`CongestionController::split`].
@@ -435,16 +435,16 @@ macro_rules! controllers {
                 each!(self, c => c.next_timer())
             }
 
-            /// See [`CongestionController::plan`].
+            /// See [`CongestionController::send_limits`].
             #[inline]
-            pub fn plan(&self) -> Plan {
-                each!(self, c => c.plan())
+            pub fn send_limits(&self) -> SendLimits {
+                each!(self, c => c.send_limits())
             }
 
             /// The plan's window alone, which is cheaper to ask for.
             #[inline]
             pub fn window(&self) -> Bytes {
-                each!(self, c => c.plan().cwnd)
+                each!(self, c => c.send_limits().cwnd)
             }
 
             /// The plan's pacing rate alone.
@@ -454,8 +454,8 @@ macro_rules! controllers {
             }
 
             #[inline(never)]
-            fn plan_out_of_line(&self) -> Plan {
-                self.plan()
+            fn plan_out_of_line(&self) -> SendLimits {
+                self.send_limits()
             }
         }
 

@@ -5,7 +5,7 @@
 //! neither a clock nor a network. One that measures by sending at rates of its own, not the controller's, says so by
 //! [`FairQueuingDetector::drives`]. Adding one is a file in `detector/` and a line in the registry below.
 use crate::hint::PathHint;
-use crate::packet_feedback::{Fate, Sent, Split};
+use crate::packet_feedback::{PacketFeedback, Sent, Split};
 use crate::params::Params;
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
@@ -71,7 +71,7 @@ pub trait FairQueuingDetector: Sized {
     /// A packet was sent.
     fn on_sent(&mut self, event: &Sent);
     /// A packet was delivered or lost.
-    fn on_fate(&mut self, event: &Fate);
+    fn on_packet_feedback(&mut self, event: &PacketFeedback);
     /// The time asked for by `next_timer` has come.
     fn on_timer(&mut self, _now: Time) {}
     /// When `on_timer` wants to be called.
@@ -146,9 +146,9 @@ macro_rules! detectors {
                 each!(self, d => d.on_sent(event))
             }
 
-            /// See [`FairQueuingDetector::on_fate`].
-            pub fn on_fate(&mut self, event: &Fate) {
-                each!(self, d => d.on_fate(event))
+            /// See [`FairQueuingDetector::on_packet_feedback`].
+            pub fn on_packet_feedback(&mut self, event: &PacketFeedback) {
+                each!(self, d => d.on_packet_feedback(event))
             }
 
             /// See [`FairQueuingDetector::on_timer`].

@@ -24,7 +24,7 @@ pub struct Sent {
 
 /// What became of one packet, for controllers and detectors that judge by what they sent when.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Fate {
+pub struct PacketFeedback {
     /// When it became known.
     pub now: Time,
     /// When the packet was sent, for the last time if it was sent again.
@@ -36,7 +36,7 @@ pub struct Fate {
     /// What it flew with.
     pub flight: Flight,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: PacketOutcome,
 }
 
 /// The circumstances of a packet's flight.
@@ -50,9 +50,9 @@ pub struct Flight {
     pub app_limited: bool,
 }
 
-/// See [`Fate`].
+/// See [`PacketFeedback`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum PacketOutcome {
     /// It arrived. The RTT is that of this very packet, the receiver's delay taken off where it is told; `None` if it is
     /// ambiguous (Karn).
     Delivered {

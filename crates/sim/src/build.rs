@@ -1,6 +1,6 @@
 //! From a scenario to a world.
 use crate::budget::{Budget, Meter};
-use crate::event::{Events, Kind, MAX_INDEX, Ties};
+use crate::event::{Events, Kind, MAX_INDEX, TieBreak};
 use crate::host::{Connection, Flow, Quic, ReturnPipe, Routes, Second, Spin, Tcp, Transport, Udp};
 use crate::quic;
 use crate::tcp::{Receiver, Sender};
@@ -29,7 +29,7 @@ const PACKETS_PER_FLOW: usize = 10;
 const TIMERS_PER_FLOW: usize = 3;
 
 /// The world at the epoch, or a side of it, with the start of every flow scheduled.
-pub(crate) fn world(scenario: &Scenario, budget: Budget, side: Side, ties: Ties) -> World {
+pub(crate) fn world(scenario: &Scenario, budget: Budget, side: Side, ties: TieBreak) -> World {
     let spacing = scenario.record.spacing(scenario.duration);
     let samples = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
     let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();

@@ -78,7 +78,7 @@ pub(crate) const MAX_INDEX: usize = 1 << 24;
 
 /// The order of events of the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ties {
+pub(crate) enum TieBreak {
     /// As they were scheduled.
     AsScheduled,
     /// The network's events as they were scheduled; then acknowledgments by their pipes; then the senders' other events as
@@ -245,7 +245,7 @@ impl Level {
 
 impl Events {
     /// For about `pending` events at a time, `per_s` of them per second of simulated time.
-    pub(crate) fn new(pending: usize, per_s: f64, ties: Ties) -> Events {
+    pub(crate) fn new(pending: usize, per_s: f64, ties: TieBreak) -> Events {
         let tick_bits = if pending < FEW {
             u64::BITS - 1
         } else {
@@ -253,8 +253,8 @@ impl Events {
             (tick_ns.max(1.0) as u64).ilog2().clamp(4, 30)
         };
         let (senders, acks_by_time) = match ties {
-            Ties::AsScheduled => (0, u64::MAX),
-            Ties::BySide => (1 << 63, 0),
+            TieBreak::AsScheduled => (0, u64::MAX),
+            TieBreak::BySide => (1 << 63, 0),
         };
         Events {
             near: Vec::new(),
@@ -499,7 +499,7 @@ mod tests {
     fn what_has_a_place_of_its_own_comes_in_its_turn() {
         let sizes = [(10, 1.0), (1000, 1e9), (1000, 1e3)];
         for ((pending, per_s), ties) in
-            sizes.into_iter().flat_map(|s| [Ties::AsScheduled, Ties::BySide].map(|t| (s, t)))
+            sizes.into_iter().flat_map(|s| [TieBreak::AsScheduled, TieBreak::BySide].map(|t| (s, t)))
         {
             let mut events = Events::new(pending, per_s, ties);
             let (mut rng, mut now) = (Rng::stream(2, "events"), 0);
@@ -515,8 +515,8 @@ mod tests {
                     _ => events.schedule_next(at, kind, index),
                 }
                 let (late, order) = match (ties, kind) {
-                    (Ties::BySide, Kind::Ack) => (true, 0),
-                    (Ties::BySide, Kind::App) => (true, n),
+                    (TieBreak::BySide, Kind::Ack) => (true, 0),
+                    (TieBreak::BySide, Kind::App) => (true, n),
                     _ => (false, n),
                 };
                 model.push((at, late, order, kind as u8, index));
@@ -535,7 +535,7 @@ mod tests {
 
     #[test]
     fn a_link_that_gives_way_comes_last_of_its_time() {
-        for (ties, index) in [(Ties::AsScheduled, 0), (Ties::AsScheduled, 3), (Ties::BySide, 0), (Ties::BySide, 3)] {
+        for (ties, index) in [(TieBreak::AsScheduled, 0), (TieBreak::AsScheduled, 3), (TieBreak::BySide, 0), (TieBreak::BySide, 3)] {
             let mut events = Events::new(1000, 1e9, ties);
             let at = Time::from_ns(5000);
             events.schedule_last(at, index);
@@ -555,7 +555,7 @@ mod tests {
     fn events_come_in_order_of_time_then_of_scheduling() {
         // (pending, per second, longest delay): a plain heap, short ticks, long ticks, several levels of wheels.
         for (pending, per_s, longest) in [(10, 1.0, 50), (1000, 1e9, 50), (1000, 1e3, 1 << 34), (1000, 1e9, 1 << 40)] {
-            let mut events = Events::new(pending, per_s, Ties::AsScheduled);
+            let mut events = Events::new(pending, per_s, TieBreak::AsScheduled);
             let (mut rng, mut model, mut now) = (Rng::stream(1, "events"), Vec::new(), 0);
             for n in 0..4000usize {
                 let at = Time::from_ns(now + rng.below(longest) / (1 + rng.below(1000)));

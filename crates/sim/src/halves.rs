@@ -6,8 +6,8 @@
 //! number of windows before. What a half does never depends on how fast the other one is; and as ties are settled by
 //! side, it is what the whole world would have done.
 use crate::budget::{Budget, Stopped};
-use crate::event::Ties;
-use crate::host::Underway;
+use crate::event::TieBreak;
+use crate::host::InFlight;
 use crate::world::{Departure, Hosts, Side, World};
 use crate::{build, outcome};
 use narrows_core::{Span, Time};
@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// When a run is cut into two halves, if there are threads for both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cut {
+pub struct Partition {
     /// From this number of flows on; fewer fit into the nearest caches as a whole.
     pub flows: u64,
     /// Full-sized packets that the links can send while the halves do not hear of each other: enough to make up for the
@@ -25,9 +25,9 @@ pub struct Cut {
     pub packets: u64,
 }
 
-impl Default for Cut {
-    fn default() -> Cut {
-        Cut { flows: 256, packets: 256 }
+impl Default for Partition {
+    fn default() -> Partition {
+        Partition { flows: 256, packets: 256 }
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Windows {
 
 impl Windows {
     /// Those of a run that can be in halves and is worth it.
-    pub(crate) fn of(scenario: &Scenario, cut: Cut) -> Option<Windows> {
+    pub(crate) fn of(scenario: &Scenario, cut: Partition) -> Option<Windows> {
         let flows: u64 = scenario.flows.iter().map(|group| u64::from(group.count)).sum();
         if flows < cut.flows || !scenario.flows.iter().all(has_two_sides) {
             return None;
@@ -102,14 +102,14 @@ impl<T> Outlet<T> {
 
 struct Senders {
     world: World,
-    back: Inlet<Underway>,
+    back: Inlet<InFlight>,
     there: Outlet<Departure>,
 }
 
 struct Network {
     world: World,
     there: Inlet<Departure>,
-    back: Outlet<Underway>,
+    back: Outlet<InFlight>,
 }
 
 /// Runs a scenario until the end.
@@ -126,7 +126,7 @@ pub(crate) fn run(
         to_senders.full.send(Vec::new()).map_err(|_| Stopped::Cancelled)?;
     }
     let half = |side| {
-        let mut world = build::world(scenario, budget, side, Ties::BySide);
+        let mut world = build::world(scenario, budget, side, TieBreak::BySide);
         world.begin();
         world
     };
@@ -218,7 +218,7 @@ mod tests {
             "duration = \"1s\"\n[[hop]]\nname = \"h\"\nqueue = \"fifo\"\n{hop}\n[[flow]]\nname = \"f\"\nroute = [\"h\"]\n\
              {flow}\n"
         );
-        Windows::of(&Scenario::parse(&text, "halves.toml", &NoTraces).expect("it is legal"), Cut::default())
+        Windows::of(&Scenario::parse(&text, "halves.toml", &NoTraces).expect("it is legal"), Partition::default())
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
         // 12 Gbit/s are a million full-sized packets a second.
         let found =
             windows("rate = \"12gbit\"\ndelay = \"4ms\"", "count = 1000\nrtt = \"10ms\"").expect("it is worth it");
-        let lag = 6000 / Cut::default().packets;
+        let lag = 6000 / Partition::default().packets;
         assert_eq!(found, Windows { length: Span::ms(6) / lag, lag: lag as usize });
         assert!(windows(gigabit, "count = 1000\nrtt = \"20ms\"").is_some());
         assert_eq!(windows(gigabit, "count = 10\nrtt = \"20ms\""), None, "few flows");

@@ -36,20 +36,20 @@ pub(crate) struct Flow {
 pub(crate) struct ReturnPipe {
     pub(crate) delay: Span,
     /// The oldest first; only its event is pending.
-    pub(crate) underway: VecDeque<Underway>,
+    pub(crate) underway: VecDeque<InFlight>,
 }
 
 /// Something on its way back to a sender; one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub(crate) struct Underway {
+pub(crate) struct InFlight {
     pub(crate) arrives: Time,
     /// The flow's index.
     pub(crate) flow: u32,
     pub(crate) what: Returning,
 }
 
-const _: () = assert!(size_of::<Underway>() == 64);
+const _: () = assert!(size_of::<InFlight>() == 64);
 
 impl ReturnPipe {
     pub(crate) fn new(delay: Span) -> ReturnPipe {
@@ -57,7 +57,7 @@ impl ReturnPipe {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.underway.capacity() * size_of::<Underway>()
+        self.underway.capacity() * size_of::<InFlight>()
     }
 }
 

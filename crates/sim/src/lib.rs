@@ -16,9 +16,9 @@ mod world;
 
 pub use budget::Budget;
 use budget::Stopped;
-use event::Ties;
+use event::TieBreak;
 #[doc(hidden)]
-pub use halves::Cut;
+pub use halves::Partition;
 use halves::Windows;
 pub use memory::memory;
 use narrows_results::RunResult;
@@ -69,7 +69,7 @@ pub fn run_within(
     threads: usize,
     watch: &mut dyn Watch,
 ) -> Result<RunResult, Ended> {
-    run_cut(scenario, budget, Cut::default(), threads, watch)
+    run_cut(scenario, budget, Partition::default(), threads, watch)
 }
 
 /// The same, cut elsewhere: tests do it to small runs, too.
@@ -77,7 +77,7 @@ pub fn run_within(
 pub fn run_cut(
     scenario: &Scenario,
     budget: Budget,
-    cut: Cut,
+    cut: Partition,
     threads: usize,
     watch: &mut dyn Watch,
 ) -> Result<RunResult, Ended> {
@@ -87,7 +87,7 @@ pub fn run_cut(
         Some(windows) if threads > 1 => halves::run(scenario, budget, windows, watch),
         _ => {
             // Ties are settled alike whatever the number of threads.
-            let ties = windows.map_or(Ties::AsScheduled, |_| Ties::BySide);
+            let ties = windows.map_or(TieBreak::AsScheduled, |_| TieBreak::BySide);
             let mut world = build::world(scenario, budget, Side::Both, ties);
             world.run(watch).map(|()| world)
         }

@@ -6,7 +6,7 @@
 use crate::Watch;
 use crate::budget::{Meter, Stopped};
 use crate::event::{Bound, Events, Kind};
-use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport, Underway};
+use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport, InFlight};
 use narrows_core::{PacketMeta, Span, Time};
 use narrows_world::network::{Due, Network, Transit};
 use prefetch::Prefetch;
@@ -88,7 +88,7 @@ pub(crate) struct Hosts {
     /// What has left the senders, where the network is elsewhere.
     pub(crate) departures: Vec<Departure>,
     /// What has gone back, where the senders are elsewhere.
-    pub(crate) returns: Vec<Underway>,
+    pub(crate) returns: Vec<InFlight>,
     pub(crate) now: Time,
     pub(crate) end: Time,
     pub(crate) warmup: Time,

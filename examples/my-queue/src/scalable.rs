@@ -1,6 +1,6 @@
 //! Scalable TCP (Kelly 2003): a packet more for every hundred acknowledged, an eighth less on loss.
 use narrows_core::congestion::parts::window::Window;
-use narrows_core::congestion::{Ack, CongestionController, Loss, PathHint, Plan, Underuse};
+use narrows_core::congestion::{Ack, CongestionController, Loss, PathHint, SendLimits, Underuse};
 use narrows_core::{Rng, Time, params};
 
 params! {
@@ -52,8 +52,8 @@ impl CongestionController for Scalable {
         self.window.decay(event);
     }
 
-    fn plan(&self) -> Plan {
-        self.window.plan()
+    fn send_limits(&self) -> SendLimits {
+        self.window.send_limits()
     }
 }
 

@@ -10,7 +10,7 @@
 //! Deviates: it starts with the transport's initial window per round trip, not two packets. What the application limited is
 //! tried again. A timeout halves the rate, as in Vivace; the paper has none. Marks (ECN) are not looked at.
 use super::parts::trials::{Doubling, Next, Trial, Trials};
-use super::{Ack, CongestionController, Fate, Loss, LossKind, PathHint, Plan, Reduction, Sent};
+use super::{Ack, CongestionController, PacketFeedback, Loss, LossKind, PathHint, SendLimits, Reduction, Sent};
 use crate::params::{ParamError, ParamValue};
 use crate::{Rate, Rng, Time};
 use alloc::format;
@@ -109,7 +109,7 @@ struct Walk {
 impl CongestionController for Allegro {
     type Params = AllegroParams;
     const REDUCTION: Reduction = Reduction::Own;
-    const FATES: bool = true;
+    const PACKET_FEEDBACK: bool = true;
 
     fn new(p: &AllegroParams, path: &PathHint, _now: Time, rng: Rng) -> Allegro {
         let trials = Trials::new(path, p.packets);
@@ -157,8 +157,8 @@ impl CongestionController for Allegro {
     }
 
     #[inline]
-    fn on_fate(&mut self, fate: &Fate) {
-        self.trials.on_fate(fate);
+    fn on_packet_feedback(&mut self, fate: &PacketFeedback) {
+        self.trials.on_packet_feedback(fate);
     }
 
     fn on_spurious(&mut self, _now: Time) {
@@ -169,8 +169,8 @@ impl CongestionController for Allegro {
     fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
         false
     }
-    fn plan(&self) -> Plan {
-        self.trials.plan()
+    fn send_limits(&self) -> SendLimits {
+        self.trials.send_limits()
     }
 }
 
@@ -464,7 +464,7 @@ mod tests {
     #[test]
     fn one_that_takes_over_tries_either_side_of_the_known_rate_at_once() {
         let mut c = allegro(1, Some(Rate::mbit(20)), |_| {});
-        assert_eq!(c.plan().pacing, Some(Rate::mbit(20)));
+        assert_eq!(c.send_limits().pacing, Some(Rate::mbit(20)));
         let mut rates = Pipe::new(Rate::mbit(100), Span::ms(20)).drive(&mut c, Span::ms(200));
         rates.dedup();
         let tried = [Rate::mbit(20), Rate::kbit(20_200), Rate::kbit(19_800)];

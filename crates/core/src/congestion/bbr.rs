@@ -13,7 +13,7 @@ use super::parts::ack_aggregation::{AckAggregation, WINDOW};
 use super::parts::bandwidth::{Bandwidth, Gain, burst_goal, micros, pacing, packets};
 use super::parts::quiet_time::QuietTime;
 use super::parts::windowed::WindowedMax;
-use super::{Ack, CongestionController, Loss, LossKind, PathHint, Phase, Plan, Reduction, Sent};
+use super::{Ack, CongestionController, Loss, LossKind, PathHint, Phase, SendLimits, Reduction, Sent};
 use crate::params::Packets;
 use crate::{Bytes, Rng, Span, Time};
 
@@ -420,7 +420,7 @@ impl Bbr {
     /// What will be in the network when pacing lets the next packet go, it included where that is to rise (Linux:
     /// `bbr_packets_in_net_at_edt`).
     fn in_network_at_departure(&self, ack: &Ack, inflight: Bytes) -> u64 {
-        let delivered = self.bandwidth().packets_in(micros(ack.departs.since(ack.now)));
+        let delivered = self.bandwidth().packets_in(micros(ack.edt.since(ack.now)));
         let next = if self.pacing_gain > Gain::ONE { self.burst() } else { 0 };
         (packets(inflight, self.mss) + next).saturating_sub(delivered)
     }
@@ -550,8 +550,8 @@ impl CongestionController for Bbr {
     fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
         false
     }
-    fn plan(&self) -> Plan {
-        Plan {
+    fn send_limits(&self) -> SendLimits {
+        SendLimits {
             cwnd: self.mss * self.cwnd,
             ssthresh: self.ssthresh.map(|packets| self.mss * packets),
             pacing: Some(pacing(self.pacing_rate)),

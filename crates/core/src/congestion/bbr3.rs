@@ -14,7 +14,7 @@ use self::probe_rtt::Delay;
 use super::parts::ack_aggregation::{AckAggregation, WINDOW};
 use super::parts::bandwidth::{Bandwidth, Gain, burst_goal, pacing, packets};
 use super::parts::quiet_time::QuietTime;
-use super::{Ack, CongestionController, Fate, Loss, LossKind, Outcome, PathHint, Phase, Plan, Reduction, Sent};
+use super::{Ack, CongestionController, PacketFeedback, Loss, LossKind, PacketOutcome, PathHint, Phase, SendLimits, Reduction, Sent};
 use crate::params::Packets;
 use crate::{Bytes, Rng, Span, Time};
 
@@ -314,7 +314,7 @@ impl CongestionController for Bbr3 {
     type Params = Bbr3Params;
     const EVERY_SENT: bool = false;
     const REDUCTION: Reduction = Reduction::Own;
-    const FATES: bool = true;
+    const PACKET_FEEDBACK: bool = true;
 
     fn new(p: &Bbr3Params, path: &PathHint, now: Time, rng: Rng) -> Bbr3 {
         let mut bbr = Bbr3 {
@@ -367,8 +367,8 @@ impl CongestionController for Bbr3 {
         }
     }
 
-    fn on_fate(&mut self, fate: &Fate) {
-        if fate.outcome == Outcome::Lost {
+    fn on_packet_feedback(&mut self, fate: &PacketFeedback) {
+        if fate.outcome == PacketOutcome::Lost {
             self.note_loss();
             self.judge_lost_packet(fate);
         }
@@ -426,8 +426,8 @@ impl CongestionController for Bbr3 {
     fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
         false
     }
-    fn plan(&self) -> Plan {
-        Plan {
+    fn send_limits(&self) -> SendLimits {
+        SendLimits {
             cwnd: self.mss * self.cwnd,
             ssthresh: self.ssthresh.map(|packets| self.mss * packets),
             pacing: Some(pacing(self.pacing_rate)),

@@ -17,7 +17,7 @@
 //! that lost more than a tenth leaves the part of the window that arrived. Where losses are not to matter (`loss = 1`) that
 //! part may be a quarter: the published rule alone would let the window grow for ever.
 use super::parts::windowed::{WindowedMax, WindowedMin};
-use super::{Ack, CongestionController, Loss, LossKind, PathHint, Plan, Reduction};
+use super::{Ack, CongestionController, Loss, LossKind, PathHint, SendLimits, Reduction};
 use crate::{Bytes, Rate, Rng, Span, Time};
 
 params! {
@@ -274,11 +274,11 @@ impl CongestionController for Copa {
         false
     }
 
-    fn plan(&self) -> Plan {
+    fn send_limits(&self) -> SendLimits {
         let cwnd = Bytes((self.cwnd * self.mss.0 as f64) as u64).max(self.mss);
         let rtt = self.rtts.as_ref().map(|rtts| Span::ns(rtts.standing.get())).or(self.hint);
         let pacing = rtt.and_then(|rtt| Rate::over(Bytes(cwnd.0.saturating_mul(2)), rtt));
-        Plan { cwnd, ssthresh: None, pacing: pacing.filter(|&rate| rate > Rate::ZERO), burst: self.mss * 2 }
+        SendLimits { cwnd, ssthresh: None, pacing: pacing.filter(|&rate| rate > Rate::ZERO), burst: self.mss * 2 }
     }
 }
 
@@ -467,6 +467,6 @@ mod tests {
     #[test]
     fn paced_at_twice_the_window_per_standing_rtt() {
         // 2 · 20 · 1448 B in 100 ms.
-        assert_eq!(copa(20, |_| {}).plan().pacing, Some(Rate::bit(4_633_600)));
+        assert_eq!(copa(20, |_| {}).send_limits().pacing, Some(Rate::bit(4_633_600)));
     }
 }

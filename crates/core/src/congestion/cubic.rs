@@ -9,7 +9,7 @@
 use super::parts::hystart::{Detect, Settings};
 use super::parts::slow_start::{HystartKind, SlowStart};
 use super::parts::window::Window;
-use super::{Ack, CongestionController, Loss, LossKind, PathHint, Plan, Sent, Underuse};
+use super::{Ack, CongestionController, Loss, LossKind, PathHint, SendLimits, Sent, Underuse};
 use crate::params::Packets;
 use crate::{Rng, Span, Time};
 use alloc::boxed::Box;
@@ -50,7 +50,7 @@ pub struct Cubic {
     /// The curve since the last congestion event; begins with the first acknowledgment in congestion avoidance.
     epoch: Option<Epoch>,
     /// Window at the last congestion event, lower with fast convergence; `None` after a timeout. §4.1: W_max.
-    last_max: Option<u64>,
+    w_max: Option<u64>,
     delay_min: Option<Span>,
     /// Packets to be acknowledged for one more in the window.
     count: u64,
@@ -65,7 +65,7 @@ struct Law {
     /// 1024ths of a packet per s³ (Linux: `cube_rtt_scale`).
     c: u32,
     /// Packets acknowledged per packet of New Reno's growth, in eighths of the window (Linux: `beta_scale`).
-    friendly_scale: u32,
+    w_est_scale: u32,
     fast_convergence: bool,
     tcp_friendliness: bool,
 }
@@ -79,7 +79,7 @@ struct Epoch {
     /// Window at the origin point.
     origin: u64,
     /// Window that New Reno would have. §4.3: W_est.
-    friendly: u64,
+    w_est: u64,
     /// Packets acknowledged towards New Reno's next step.
     acked: u64,
 }
@@ -125,8 +125,8 @@ impl Cubic {
 
     /// Sets the pace to reach, in one RTT, the window that the curve has then.
     fn follow_curve(&mut self, tick: u64, cwnd: u64, acked: u64) {
-        let (law, last_max) = (&self.law, self.last_max);
-        let epoch = self.epoch.get_or_insert_with(|| law.begin_epoch(tick, cwnd, last_max, acked));
+        let (law, w_max) = (&self.law, self.w_max);
+        let epoch = self.epoch.get_or_insert_with(|| law.begin_epoch(tick, cwnd, w_max, acked));
         let ahead = self.delay_min.map_or(0, |delay| self.clock.ticks_up(delay));
         let elapsed = self.clock.to_1024ths(tick.saturating_sub(epoch.start).saturating_add(ahead));
         let target = self.law.window_at(epoch, elapsed);
@@ -134,7 +134,7 @@ impl Cubic {
             Some(gap) if gap > 0 => cwnd / gap,
             _ => cwnd.saturating_mul(FLAT_COUNT),
         };
-        if self.last_max.is_none() {
+        if self.w_max.is_none() {
             self.count = self.count.min(UNKNOWN_COUNT);
         }
     }
@@ -142,13 +142,13 @@ impl Cubic {
     /// Speeds up where New Reno would have a larger window (§4.3).
     fn keep_up_with_reno(&mut self, cwnd: u64) {
         let Some(epoch) = &mut self.epoch else { return };
-        let per_step = (cwnd.saturating_mul(u64::from(self.law.friendly_scale)) >> 3).max(1);
+        let per_step = (cwnd.saturating_mul(u64::from(self.law.w_est_scale)) >> 3).max(1);
         if epoch.acked > per_step {
             let steps = (epoch.acked - 1) / per_step;
             epoch.acked -= steps * per_step;
-            epoch.friendly = epoch.friendly.saturating_add(steps);
+            epoch.w_est = epoch.w_est.saturating_add(steps);
         }
-        if let Some(gap) = epoch.friendly.checked_sub(cwnd).filter(|&gap| gap > 0) {
+        if let Some(gap) = epoch.w_est.checked_sub(cwnd).filter(|&gap| gap > 0) {
             self.count = self.count.min(cwnd / gap);
         }
     }
@@ -169,7 +169,7 @@ impl CongestionController for Cubic {
             slow_start: Box::new(SlowStart::new(p.hystart.then_some(p.hystart_kind), settings, path, now)),
             clock: Clock::new(p.tick),
             epoch: None,
-            last_max: None,
+            w_max: None,
             delay_min: None,
             count: 0,
             computed: None,
@@ -208,12 +208,12 @@ impl CongestionController for Cubic {
     fn on_loss(&mut self, loss: &Loss) {
         let cwnd = self.window.cwnd();
         self.epoch = None;
-        self.last_max = Some(self.law.next_max(cwnd, self.last_max));
+        self.w_max = Some(self.law.next_max(cwnd, self.w_max));
         self.slow_start.on_loss(loss);
         self.window.reduce(loss, self.law.ssthresh(cwnd));
         if loss.kind == LossKind::Timeout {
             // The path may have changed: begin as if nothing were known of it (Linux: `bictcp_reset`).
-            self.last_max = None;
+            self.w_max = None;
             self.delay_min = None;
             self.count = 0;
             self.computed = None;
@@ -221,7 +221,7 @@ impl CongestionController for Cubic {
     }
 
     fn cut(&mut self, numerator: u64, denominator: u64, _now: Time) -> bool {
-        self.last_max = Some(self.law.next_max(self.window.cwnd(), self.last_max));
+        self.w_max = Some(self.law.next_max(self.window.cwnd(), self.w_max));
         self.epoch = None;
         self.window.cut(numerator, denominator);
         true
@@ -236,8 +236,8 @@ impl CongestionController for Cubic {
     }
 
     #[inline]
-    fn plan(&self) -> Plan {
-        self.window.plan()
+    fn send_limits(&self) -> SendLimits {
+        self.window.send_limits()
     }
 }
 
@@ -249,7 +249,7 @@ impl Law {
             beta: beta as u16,
             c: fixed(p.c).clamp(1, u64::from(u32::MAX)) as u32,
             // §4.3: α = 3 (1 − β) / (1 + β) packets per RTT; here its inverse, in eighths.
-            friendly_scale: (8 * (SCALE + beta) / 3 / (SCALE - beta)) as u32,
+            w_est_scale: (8 * (SCALE + beta) / 3 / (SCALE - beta)) as u32,
             fast_convergence: p.fast_convergence,
             tcp_friendliness: p.tcp_friendliness,
         }
@@ -261,20 +261,20 @@ impl Law {
     }
 
     /// The origin of the next epoch (§4.7).
-    fn next_max(&self, cwnd: u64, last_max: Option<u64>) -> u64 {
-        if self.fast_convergence && last_max.is_some_and(|last| cwnd < last) {
+    fn next_max(&self, cwnd: u64, w_max: Option<u64>) -> u64 {
+        if self.fast_convergence && w_max.is_some_and(|last| cwnd < last) {
             cwnd.saturating_mul(SCALE + u64::from(self.beta)) / (2 * SCALE)
         } else {
             cwnd
         }
     }
 
-    fn begin_epoch(&self, tick: u64, cwnd: u64, last_max: Option<u64>, acked: u64) -> Epoch {
-        let (k, origin) = match last_max {
+    fn begin_epoch(&self, tick: u64, cwnd: u64, w_max: Option<u64>, acked: u64) -> Epoch {
+        let (k, origin) = match w_max {
             Some(max) if max > cwnd => (self.k(max - cwnd), max),
             _ => (0, cwnd),
         };
-        Epoch { start: tick, k, origin, friendly: cwnd, acked }
+        Epoch { start: tick, k, origin, w_est: cwnd, acked }
     }
 
     /// §4.2: the cube root of (W_max − cwnd) / C, in 1/1024 s.
@@ -445,15 +445,15 @@ mod tests {
     #[test]
     fn new_renos_slope_is_15_eighths_of_a_window_per_packet() {
         // 8 × (1024 + 717) / 3 / (1024 − 717) = 15; RFC: 1 / (3 × 0.3 / 1.7) = 1.889
-        assert_eq!(Law::new(&CubicParams::default()).friendly_scale, 15);
+        assert_eq!(Law::new(&CubicParams::default()).w_est_scale, 15);
         let mut c = cubic(20, |_| {});
-        c.epoch = Some(Epoch { start: 0, k: 0, origin: 0, friendly: 20, acked: 37 });
+        c.epoch = Some(Epoch { start: 0, k: 0, origin: 0, w_est: 20, acked: 37 });
         c.keep_up_with_reno(20);
-        assert_eq!(c.epoch.as_ref().unwrap().friendly, 20, "37 packets are 15/8 of 20, to be exceeded");
+        assert_eq!(c.epoch.as_ref().unwrap().w_est, 20, "37 packets are 15/8 of 20, to be exceeded");
         c.epoch.as_mut().unwrap().acked += 1 + 37;
         c.keep_up_with_reno(20);
         let epoch = c.epoch.as_ref().unwrap();
-        assert_eq!((epoch.friendly, epoch.acked), (22, 1));
+        assert_eq!((epoch.w_est, epoch.acked), (22, 1));
     }
 
     #[test]
@@ -472,7 +472,7 @@ mod tests {
         for (before, after) in [(246, 172), (218, 152), (1224, 857), (2, 2), (1, 2)] {
             let mut c = cubic(before, |_| {});
             c.on_loss(&event(LossKind::Loss));
-            assert_eq!((c.plan().cwnd, c.plan().ssthresh), (MSS * after, Some(MSS * after)));
+            assert_eq!((c.send_limits().cwnd, c.send_limits().ssthresh), (MSS * after, Some(MSS * after)));
         }
     }
 
@@ -503,8 +503,8 @@ mod tests {
         let mut c = cubic(100, |_| {});
         c.delay_min = Some(Span::ms(100));
         c.on_loss(&event(LossKind::Timeout));
-        assert_eq!((c.plan().cwnd, c.plan().ssthresh), (MSS, Some(MSS * 70)));
-        assert_eq!((c.last_max, c.delay_min), (None, None));
+        assert_eq!((c.send_limits().cwnd, c.send_limits().ssthresh), (MSS, Some(MSS * 70)));
+        assert_eq!((c.w_max, c.delay_min), (None, None));
         for _ in 0..40 {
             c.on_ack(&ack(at(500), 2));
         }
@@ -517,7 +517,7 @@ mod tests {
         let mut c = cubic(100, |_| {});
         c.on_loss(&event(LossKind::Loss));
         c.on_spurious(at(10));
-        assert_eq!((c.plan().cwnd, c.plan().ssthresh), (MSS * 100, None));
+        assert_eq!((c.send_limits().cwnd, c.send_limits().ssthresh), (MSS * 100, None));
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! a buffer shorter than the target it would raise the rate for ever, which no machine can do: a rise ends at a multiple of what
 //! arrived (`delivered`).
 use super::parts::monitor_interval::{Interval, Monitor};
-use super::{Ack, CongestionController, Fate, Loss, LossKind, PathHint, Plan, Reduction, Sent};
+use super::{Ack, CongestionController, PacketFeedback, Loss, LossKind, PathHint, SendLimits, Reduction, Sent};
 use crate::{Bytes, Rate, Rng, Span, Time};
 
 params! {
@@ -97,7 +97,7 @@ impl Delay {
 impl CongestionController for Delay {
     type Params = DelayParams;
     const REDUCTION: Reduction = Reduction::Own;
-    const FATES: bool = true;
+    const PACKET_FEEDBACK: bool = true;
 
     fn new(params: &DelayParams, path: &PathHint, _now: Time, _rng: Rng) -> Delay {
         let resumed = path.resume.map(|rate| (rate.as_bps() as f64).clamp(1.0, HIGHEST));
@@ -124,8 +124,8 @@ impl CongestionController for Delay {
         self.monitor.on_sent(sent);
     }
 
-    fn on_fate(&mut self, fate: &Fate) {
-        self.monitor.on_fate(fate);
+    fn on_packet_feedback(&mut self, fate: &PacketFeedback) {
+        self.monitor.on_packet_feedback(fate);
     }
 
     fn on_ack(&mut self, ack: &Ack) {
@@ -170,11 +170,11 @@ impl CongestionController for Delay {
         false
     }
 
-    fn plan(&self) -> Plan {
+    fn send_limits(&self) -> SendLimits {
         let rate = self.rate.map(|bps| Rate::bit(bps as u64));
         // The rate governs; twice what it has in flight is for when the RTT rises or acknowledgments cease.
         let cap = rate.zip(self.srtt).filter(|_| self.heard).map(|(rate, srtt)| rate.bytes_in(srtt * 2));
-        Plan {
+        SendLimits {
             cwnd: cap.map_or(self.initial_window, |cap| cap.max(self.mss * LEAST_WINDOW)),
             ssthresh: None,
             pacing: rate,
@@ -204,7 +204,7 @@ mod tests {
     use super::super::parts::testing::{MSS, ack, path};
     use super::*;
     use crate::congestion::Flight;
-    use crate::congestion::{Outcome, PathHint};
+    use crate::congestion::{PacketOutcome, PathHint};
 
     /// The rate of steady state, at an RTT of 100 ms: ten packets in 20 ms.
     const RATE: f64 = 10.0 * 1448.0 * 8.0 / 0.02;
@@ -235,9 +235,9 @@ mod tests {
             c.on_sent(&sent(2 * i, app_limited));
         }
         for i in 0..75 {
-            let outcome = if i < lost { Outcome::Lost } else { Outcome::Delivered { rtt: Some(rtt) } };
+            let outcome = if i < lost { PacketOutcome::Lost } else { PacketOutcome::Delivered { rtt: Some(rtt) } };
             let now = at(2 * i) + rtt;
-            c.on_fate(&Fate { now, sent: at(2 * i), bytes: MSS, subflow: 0, flight: Flight::default(), outcome });
+            c.on_packet_feedback(&PacketFeedback { now, sent: at(2 * i), bytes: MSS, subflow: 0, flight: Flight::default(), outcome });
             assert_eq!(c.rate, Some(before), "no judgment before the interval is settled");
             c.on_ack(&Ack { rtt: Some(rtt), ..ack(now, 1) });
         }
@@ -297,13 +297,13 @@ mod tests {
         // Ten packets in 100 ms: 1.1584 Mbit/s.
         let first = 10.0 * 1448.0 * 8.0 / 0.1;
         let mut c = delay(PathHint { rtt: Some(Span::ms(100)), ..path(10, true) }, |_| {});
-        assert_eq!(c.plan().pacing, Some(Rate::bit(first as u64)));
-        assert_eq!(c.plan().cwnd, MSS * 10, "nothing acknowledged yet");
+        assert_eq!(c.send_limits().pacing, Some(Rate::bit(first as u64)));
+        assert_eq!(c.send_limits().cwnd, MSS * 10, "nothing acknowledged yet");
         for i in 0..10 {
             c.on_ack(&Ack { rtt: Some(Span::ms(100)), ..ack(at(100 + i), 1) });
         }
         assert!(near(c.rate.unwrap() / first, 2.0));
-        assert_eq!(c.plan().cwnd, MSS * 40);
+        assert_eq!(c.send_limits().cwnd, MSS * 40);
         for (samples, rate) in [(7, 2.7), (1, 1.35), (1, 1.35)] {
             for _ in 0..samples {
                 c.on_ack(&Ack { rtt: Some(Span::us(105_001)), ..ack(at(200), 1) });
@@ -333,7 +333,7 @@ mod tests {
         c.on_ack(&ack(at(0), 1));
         c.on_loss(&event(LossKind::Timeout));
         assert!(near(c.rate.unwrap(), 2.0 * 1448.0 * 8.0 / 0.1));
-        assert_eq!((c.plan().cwnd, c.starting), (MSS * 4, true));
+        assert_eq!((c.send_limits().cwnd, c.starting), (MSS * 4, true));
         c.on_spurious(at(1));
         assert!(near(c.rate.unwrap(), RATE) && !c.starting);
     }

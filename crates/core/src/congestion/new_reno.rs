@@ -5,7 +5,7 @@
 use super::parts::hystart::Settings;
 use super::parts::slow_start::{HystartKind, SlowStart};
 use super::parts::window::Window;
-use super::{Ack, CongestionController, Loss, PathHint, Plan, Underuse};
+use super::{Ack, CongestionController, Loss, PathHint, SendLimits, Underuse};
 use crate::{Rng, Time};
 
 params! {
@@ -74,8 +74,8 @@ impl CongestionController for NewReno {
     }
 
     #[inline]
-    fn plan(&self) -> Plan {
-        self.window.plan()
+    fn send_limits(&self) -> SendLimits {
+        self.window.send_limits()
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
         let mut c = new_reno(4, &NewRenoParams::default());
         let mut after = |packets| {
             c.on_ack(&ack(Time::ZERO, packets));
-            c.plan().cwnd.0 / MSS.0
+            c.send_limits().cwnd.0 / MSS.0
         };
         assert_eq!([after(1), after(2), after(2)], [5, 7, 9]);
         let bytes = MSS * 9;
@@ -108,11 +108,11 @@ mod tests {
             nxt: bytes,
             first: true,
         });
-        assert_eq!((c.plan().cwnd, c.plan().ssthresh), (MSS * 4, Some(MSS * 4)));
+        assert_eq!((c.send_limits().cwnd, c.send_limits().ssthresh), (MSS * 4, Some(MSS * 4)));
         // 4 packets: 2 + 2; then 5: 2 + 2 + 2 with one left over; then 6: 1 + 2 + 2 + 2 with one left over.
         let windows = [2, 2, 2, 2, 2, 2, 2, 2].map(|packets| {
             c.on_ack(&ack(Time::ZERO, packets));
-            c.plan().cwnd.0 / MSS.0
+            c.send_limits().cwnd.0 / MSS.0
         });
         assert_eq!(windows, [4, 5, 5, 5, 6, 6, 6, 7]);
     }
@@ -124,7 +124,7 @@ mod tests {
             (0..100).any(|i| {
                 let now = Time::ZERO + Span::ms(1) * i;
                 c.on_ack(&Ack { rtt: Some(Span::ms(100)), una: MSS * (i + 1), nxt: MSS * 1000, ..ack(now, 1) });
-                c.plan().ssthresh.is_some()
+                c.send_limits().ssthresh.is_some()
             })
         };
         assert!(slow_start_ends(true, HystartKind::Classic));

@@ -1,6 +1,6 @@
 //! A user's own controllers in the registry: [`CongestionController`] as an object.
 use super::{
-    Ack, CongestionController, ControllerConfig, Fate, Loss, PathHint, Plan, Reduction, Sent, Split, Underuse,
+    Ack, CongestionController, ControllerConfig, PacketFeedback, Loss, PathHint, SendLimits, Reduction, Sent, Split, Underuse,
 };
 use crate::detector::{Events, Verdict};
 use crate::registry::DynParams;
@@ -17,8 +17,8 @@ pub trait DynController: Send {
     fn on_ack(&mut self, event: &Ack);
     /// See [`CongestionController::on_loss`].
     fn on_loss(&mut self, event: &Loss);
-    /// See [`CongestionController::on_fate`].
-    fn on_fate(&mut self, event: &Fate);
+    /// See [`CongestionController::on_packet_feedback`].
+    fn on_packet_feedback(&mut self, event: &PacketFeedback);
     /// See [`CongestionController::cut`].
     fn cut(&mut self, numerator: u64, denominator: u64, now: Time) -> bool;
     /// See [`CongestionController::on_spurious`].
@@ -29,8 +29,8 @@ pub trait DynController: Send {
     fn on_timer(&mut self, now: Time);
     /// See [`CongestionController::next_timer`].
     fn next_timer(&self) -> Option<Time>;
-    /// See [`CongestionController::plan`].
-    fn plan(&self) -> Plan;
+    /// See [`CongestionController::send_limits`].
+    fn send_limits(&self) -> SendLimits;
     /// See [`CongestionController::split`].
     fn split(&self) -> Split;
     /// See [`CongestionController::verdict`].
@@ -49,8 +49,8 @@ impl<C: CongestionController + Send> DynController for C {
     fn on_loss(&mut self, event: &Loss) {
         CongestionController::on_loss(self, event);
     }
-    fn on_fate(&mut self, event: &Fate) {
-        CongestionController::on_fate(self, event);
+    fn on_packet_feedback(&mut self, event: &PacketFeedback) {
+        CongestionController::on_packet_feedback(self, event);
     }
     fn cut(&mut self, numerator: u64, denominator: u64, now: Time) -> bool {
         CongestionController::cut(self, numerator, denominator, now)
@@ -67,8 +67,8 @@ impl<C: CongestionController + Send> DynController for C {
     fn next_timer(&self) -> Option<Time> {
         CongestionController::next_timer(self)
     }
-    fn plan(&self) -> Plan {
-        CongestionController::plan(self)
+    fn send_limits(&self) -> SendLimits {
+        CongestionController::send_limits(self)
     }
     fn split(&self) -> Split {
         CongestionController::split(self)
@@ -86,7 +86,7 @@ impl<C: CongestionController + Send> DynController for C {
 pub struct ControllerTraits {
     /// See [`CongestionController::REDUCTION`].
     pub reduction: Reduction,
-    /// See [`CongestionController::FATES`].
+    /// See [`CongestionController::PACKET_FEEDBACK`].
     pub fates: bool,
     /// See [`CongestionController::RATES`].
     pub rates: bool,
@@ -105,7 +105,7 @@ impl ControllerTraits {
     pub const fn of<C: CongestionController>() -> ControllerTraits {
         ControllerTraits {
             reduction: C::REDUCTION,
-            fates: C::FATES,
+            fates: C::PACKET_FEEDBACK,
             rates: C::RATES,
             every_sent: C::EVERY_SENT,
             paces: C::PACES,

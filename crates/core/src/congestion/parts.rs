@@ -14,7 +14,7 @@ pub mod windowed;
 #[cfg(test)]
 pub(crate) mod testing {
     //! Events for unit tests, filled in with what does not matter.
-    use crate::congestion::{Ack, CongestionController, Fate, Flight, Outcome, PathHint, Phase, RateSample, Sent};
+    use crate::congestion::{Ack, CongestionController, PacketFeedback, Flight, PacketOutcome, PathHint, Phase, RateSample, Sent};
     use crate::{Bytes, Rate, Span, Time};
     use std::collections::VecDeque;
     use std::vec::Vec;
@@ -45,7 +45,7 @@ pub(crate) mod testing {
             delivered: Bytes::ZERO,
             in_reduction: false,
             phase: Phase::Open,
-            departs: now,
+            edt: now,
             may_raise: true,
             cwnd_limited: true,
             rate: RateSample::default(),
@@ -77,7 +77,7 @@ pub(crate) mod testing {
             let (mut next, mut rates) = (self.now, Vec::new());
             while self.now < end {
                 let inflight = MSS * self.flight.len() as u64;
-                let may_send = inflight + MSS <= c.plan().cwnd;
+                let may_send = inflight + MSS <= c.send_limits().cwnd;
                 match self.flight.front() {
                     Some(&(heard, ..)) if !may_send || heard <= next => {
                         self.now = heard;
@@ -86,7 +86,7 @@ pub(crate) mod testing {
                     _ => {
                         self.now = self.now.max(next);
                         self.send(c, inflight + MSS);
-                        let rate = c.plan().pacing.unwrap();
+                        let rate = c.send_limits().pacing.unwrap();
                         next = self.now + rate.tx_time(MSS).unwrap();
                         rates.push(rate);
                     }
@@ -111,8 +111,8 @@ pub(crate) mod testing {
 
         fn hear<C: CongestionController>(&mut self, c: &mut C) {
             let Some((now, sent, rtt)) = self.flight.pop_front() else { return };
-            let outcome = rtt.map_or(Outcome::Lost, |rtt| Outcome::Delivered { rtt: Some(rtt) });
-            c.on_fate(&Fate { now, sent, bytes: MSS, subflow: 0, flight: Flight::default(), outcome });
+            let outcome = rtt.map_or(PacketOutcome::Lost, |rtt| PacketOutcome::Delivered { rtt: Some(rtt) });
+            c.on_packet_feedback(&PacketFeedback { now, sent, bytes: MSS, subflow: 0, flight: Flight::default(), outcome });
             if let Some(rtt) = rtt {
                 self.delivered += MSS;
                 let inflight = MSS * self.flight.len() as u64;

@@ -14,7 +14,7 @@
 //! Also taken from Linux `tcp_prague.c`: the fraction of a packet that is carried, and 500 rounds until RTT independence.
 //! Deviates: what a mark takes is taken at once, not packet by packet; no detection of classic ECN bottlenecks.
 use super::parts::window::Window;
-use super::{Ack, CongestionController, Loss, PathHint, Phase, Plan, Underuse};
+use super::{Ack, CongestionController, Loss, PathHint, Phase, SendLimits, Underuse};
 use crate::{Bytes, Rate, Rng, Span, Time};
 
 params! {
@@ -187,13 +187,13 @@ impl CongestionController for Prague {
         false
     }
 
-    fn plan(&self) -> Plan {
-        let plan = self.window.plan();
+    fn send_limits(&self) -> SendLimits {
+        let plan = self.window.send_limits();
         let doubling = plan.ssthresh.is_none_or(|ssthresh| plan.cwnd.0 < ssthresh.0 / 2);
         let window = Bytes(plan.cwnd.0.saturating_mul(if doubling { 2 } else { 1 }));
         let pacing = self.srtt.and_then(|srtt| Rate::over(window, srtt)).filter(|&rate| rate > Rate::ZERO);
         let burst = pacing.map_or(plan.burst, |rate| rate.bytes_in(BURST).max(self.mss));
-        Plan { pacing, burst, ..plan }
+        SendLimits { pacing, burst, ..plan }
     }
 }
 
@@ -313,9 +313,9 @@ mod tests {
             first: true,
         };
         c.on_loss(&loss);
-        assert_eq!(c.plan().cwnd, MSS * 5);
+        assert_eq!(c.send_limits().cwnd, MSS * 5);
         c.on_ack(&Ack { marked: 1, in_reduction: true, phase: Phase::Recovery, ..ack(at(0), 1) });
-        assert_eq!(c.plan().cwnd, MSS * 5, "a mark takes nothing more while the loss is repaired");
+        assert_eq!(c.send_limits().cwnd, MSS * 5, "a mark takes nothing more while the loss is repaired");
     }
 
     #[test]
@@ -323,8 +323,8 @@ mod tests {
         let mut c = prague(10, |_| {});
         c.srtt = Some(Span::ms(100));
         // 14 480 B in 100 ms.
-        assert_eq!(c.plan().pacing, Some(Rate::bit(1_158_400)));
+        assert_eq!(c.send_limits().pacing, Some(Rate::bit(1_158_400)));
         let fresh = Prague { window: Window::new(&path(10, true)), ..c };
-        assert_eq!(fresh.plan().pacing, Some(Rate::bit(2_316_800)));
+        assert_eq!(fresh.send_limits().pacing, Some(Rate::bit(2_316_800)));
     }
 }

@@ -4,7 +4,7 @@
 //! there is congestion, so it serves as a signal of congestion that comes before the loss.
 use super::parts::detecting::{Detecting, Reaction, Settings, detecting};
 use super::{
-    Ack, CongestionController, ControllerConfig, Fate, Loss, PathHint, Plan, Reduction, Sent, Split, Underuse,
+    Ack, CongestionController, ControllerConfig, PacketFeedback, Loss, PathHint, SendLimits, Reduction, Sent, Split, Underuse,
 };
 use crate::detector::{DetectorConfig, Events, Verdict};
 use crate::params::nested::Nested;
@@ -55,11 +55,11 @@ mod tests {
         let kind = LossKind::Loss;
         let (lost, total_lost, now) = (MSS, MSS, Time::ZERO);
         c.on_loss(&Loss { now, kind, lost, total_lost, inflight: bytes, nxt: bytes, first: true });
-        assert_eq!(c.plan().cwnd, c.plan().ssthresh.unwrap());
+        assert_eq!(c.send_limits().cwnd, c.send_limits().ssthresh.unwrap());
         for n in 1..=2000 {
             c.on_ack(&Ack { srtt, ..ack(Time::ZERO + Span::us(500) * n, 2) });
         }
-        c.plan().cwnd.0 / MSS.0
+        c.send_limits().cwnd.0 / MSS.0
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! repaired as ever. Deviates from Linux: a window that is not used does not grow (RFC 7661); selective acknowledgments
 //! alone do not interrupt it.
 use super::parts::window::Window;
-use super::{Ack, CongestionController, Loss, PathHint, Phase, Plan, Sent, Underuse};
+use super::{Ack, CongestionController, Loss, PathHint, Phase, SendLimits, Sent, Underuse};
 use crate::params::ParamError;
 use crate::{Bytes, Rng, Span, Time};
 use alloc::string::ToString;
@@ -159,8 +159,8 @@ impl CongestionController for Vegas {
     }
 
     #[inline]
-    fn plan(&self) -> Plan {
-        self.window.plan()
+    fn send_limits(&self) -> SendLimits {
+        self.window.send_limits()
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
             first: true,
         };
         c.on_loss(&loss);
-        assert_eq!(c.plan().cwnd, MSS * 10);
+        assert_eq!(c.send_limits().cwnd, MSS * 10);
         c.on_ack(&Ack { rtt: Some(BASE), phase: Phase::Recovery, in_reduction: true, ..ack(Time::ZERO, 1) });
         assert!(c.round.is_none());
         c.on_ack(&Ack { rtt: Some(BASE), nxt: MSS * 30, ..ack(Time::ZERO, 1) });

@@ -14,7 +14,7 @@
 //! with the transport's initial window per round trip, not two packets. What the application limited is tried again. Marks
 //! (ECN) are not looked at. The rate is at most four times what arrived: without a weight of loss it would grow for ever.
 use super::parts::trials::{Doubling, Next, Trial, Trials};
-use super::{Ack, CongestionController, Fate, Loss, LossKind, PathHint, Plan, Reduction, Sent};
+use super::{Ack, CongestionController, PacketFeedback, Loss, LossKind, PathHint, SendLimits, Reduction, Sent};
 use crate::{Rate, Rng, Time};
 
 params! {
@@ -97,7 +97,7 @@ struct Pair {
 impl CongestionController for Vivace {
     type Params = VivaceParams;
     const REDUCTION: Reduction = Reduction::Own;
-    const FATES: bool = true;
+    const PACKET_FEEDBACK: bool = true;
 
     fn new(p: &VivaceParams, path: &PathHint, _now: Time, rng: Rng) -> Vivace {
         let trials = Trials::new(path, p.packets);
@@ -150,8 +150,8 @@ impl CongestionController for Vivace {
     }
 
     #[inline]
-    fn on_fate(&mut self, fate: &Fate) {
-        self.trials.on_fate(fate);
+    fn on_packet_feedback(&mut self, fate: &PacketFeedback) {
+        self.trials.on_packet_feedback(fate);
     }
 
     fn on_spurious(&mut self, _now: Time) {
@@ -162,8 +162,8 @@ impl CongestionController for Vivace {
     fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
         false
     }
-    fn plan(&self) -> Plan {
-        self.trials.plan()
+    fn send_limits(&self) -> SendLimits {
+        self.trials.send_limits()
     }
 }
 
@@ -438,7 +438,7 @@ mod tests {
         let mut c = vivace(None, |_| {});
         // 10 × 1448 B in 20 ms.
         let first = 10.0 * 1448.0 * 8.0 / 0.02;
-        assert_eq!((c.rate, c.plan().cwnd), (Some(first), MSS * 10));
+        assert_eq!((c.rate, c.send_limits().cwnd), (Some(first), MSS * 10));
         c.learn(Role::Start, Some(trial(5.8, 0.0, 0.0)));
         assert_eq!(c.rate, Some(2.0 * first));
         c.learn(Role::Start, None);
@@ -468,9 +468,9 @@ mod tests {
     #[test]
     fn one_that_takes_over_tries_either_side_of_the_known_rate_at_once() {
         let mut c = vivace(Some(Rate::mbit(20)), |_| {});
-        assert_eq!(c.plan().pacing, Some(Rate::mbit(20)));
+        assert_eq!(c.send_limits().pacing, Some(Rate::mbit(20)));
         // Twice what 20 Mbit/s carry in 20 ms.
-        assert_eq!(c.plan().cwnd, Rate::mbit(20).bytes_in(Span::ms(20)) * 2);
+        assert_eq!(c.send_limits().cwnd, Rate::mbit(20).bytes_in(Span::ms(20)) * 2);
         let mut rates = Pipe::new(Rate::mbit(100), Span::ms(20)).drive(&mut c, Span::ms(100));
         rates.dedup();
         let tried = [Rate::mbit(20), Rate::mbit(21), Rate::mbit(19)];

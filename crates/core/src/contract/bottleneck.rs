@@ -7,7 +7,7 @@
 //! controller whose rate grows without bound breaks this, such as one that takes losses for nothing.
 use super::congestion::{ensure, variants};
 use crate::congestion::{
-    Ack, CongestionController, Fate, Flight, Loss, LossKind, Outcome, PathHint, Phase, RateSample, Sent,
+    Ack, CongestionController, PacketFeedback, Flight, Loss, LossKind, PacketOutcome, PathHint, Phase, RateSample, Sent,
 };
 use crate::params::{Params, Unit};
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -150,7 +150,7 @@ impl<C: CongestionController> Sender<C> {
 
     /// The next thing that happens, if it is before `end`.
     fn step(&mut self, end: Time) {
-        let plan = self.controller.plan();
+        let plan = self.controller.send_limits();
         let opens = (self.in_flight.len() as u64 * MSS.0 < plan.cwnd.0).then_some(self.gate.max(self.now));
         let hears = self.in_flight.front().map(|packet| packet.heard);
         let fires = self.controller.next_timer().map(|at| at.max(self.now));
@@ -203,7 +203,7 @@ impl<C: CongestionController> Sender<C> {
             app_limited: false,
             subflow,
         });
-        if let Some(gap) = self.controller.plan().pacing.and_then(|rate| rate.tx_time(MSS)) {
+        if let Some(gap) = self.controller.send_limits().pacing.and_then(|rate| rate.tx_time(MSS)) {
             self.gate = self.gate.max(self.now) + gap;
         }
     }
@@ -218,11 +218,11 @@ impl<C: CongestionController> Sender<C> {
             self.lost += MSS;
             self.untold += MSS;
         }
-        let outcome = if packet.arrives { Outcome::Delivered { rtt: Some(rtt) } } else { Outcome::Lost };
-        if C::FATES {
+        let outcome = if packet.arrives { PacketOutcome::Delivered { rtt: Some(rtt) } } else { PacketOutcome::Lost };
+        if C::PACKET_FEEDBACK {
             let flight = Flight { inflight: packet.inflight, lost: self.lost - packet.lost, app_limited: false };
             let Packet { sent, subflow, .. } = packet;
-            self.controller.on_fate(&Fate { now: self.now, sent, bytes: MSS, subflow, flight, outcome });
+            self.controller.on_packet_feedback(&PacketFeedback { now: self.now, sent, bytes: MSS, subflow, flight, outcome });
         }
         match packet.arrives {
             true => self.acknowledge(&packet, rtt, prior),
@@ -259,9 +259,9 @@ impl<C: CongestionController> Sender<C> {
             delivered: self.delivered,
             in_reduction,
             phase: if self.episode.is_some() { Phase::Recovery } else { Phase::Open },
-            departs: self.gate.max(self.now),
+            edt: self.gate.max(self.now),
             may_raise: true,
-            cwnd_limited: prior + MSS > self.controller.plan().cwnd,
+            cwnd_limited: prior + MSS > self.controller.send_limits().cwnd,
             rate: RateSample {
                 delivered: self.delivered - packet.delivered,
                 interval: rtt,

@@ -19,7 +19,7 @@
 //! - disuse never raises it; undoing a reduction brings back no more than there was
 use super::bottleneck;
 use crate::congestion::{
-    Ack, CongestionController, ControllerConfig, Fate, Flight, Loss, LossKind, Outcome, PathHint, Phase, Plan,
+    Ack, CongestionController, ControllerConfig, PacketFeedback, Flight, Loss, LossKind, PacketOutcome, PathHint, Phase, SendLimits,
     RateSample, Reduction, Sent, Underuse,
 };
 use crate::params::{ParamError, ParamSpec, Params, Unit};
@@ -93,7 +93,7 @@ pub fn check_start(config: &ControllerConfig) -> Result<(), String> {
     ensure(config.to_string() == name, || format!("{name} is shown as {config}"))?;
     config.validate().map_err(|e| e.to_string())?;
     let path = path(0);
-    let plan = config.build(&path, Time::ZERO, Rng::stream(1, name)).plan();
+    let plan = config.build(&path, Time::ZERO, Rng::stream(1, name)).send_limits();
     // A detector that measures by itself starts at a rate of its own.
     let measures = config.splits() && plan.pacing.is_some();
     ensure(measures || plan.cwnd == path.initial_window, || {
@@ -190,7 +190,7 @@ impl<C: CongestionController> Model<C> {
         let (path, now) = (path(kind), Time::from_ns(u64::from(kind) << 24));
         let make = || C::new(params, &path, now, Rng::stream(7, "contract"));
         let subject = make();
-        let highest = subject.plan().cwnd;
+        let highest = subject.send_limits().cwnd;
         Model {
             subject,
             twin: make(),
@@ -217,7 +217,7 @@ impl<C: CongestionController> Model<C> {
     }
 
     fn window(&self) -> u64 {
-        self.subject.plan().cwnd.0 / MSS.0
+        self.subject.send_limits().cwnd.0 / MSS.0
     }
 
     /// One byte of a script, with the next as its amount.
@@ -247,12 +247,12 @@ impl<C: CongestionController> Model<C> {
         self.serve_timer()
     }
 
-    fn both(&mut self, act: impl Fn(&mut C)) -> Result<(Plan, Plan), String> {
-        let before = self.subject.plan();
+    fn both(&mut self, act: impl Fn(&mut C)) -> Result<(SendLimits, SendLimits), String> {
+        let before = self.subject.send_limits();
         act(&mut self.subject);
         act(&mut self.twin);
-        let after = self.subject.plan();
-        ensure(after == self.twin.plan(), || format!("the same events give {after:?} and {:?}", self.twin.plan()))?;
+        let after = self.subject.send_limits();
+        ensure(after == self.twin.send_limits(), || format!("the same events give {after:?} and {:?}", self.twin.send_limits()))?;
         ensure(self.subject.next_timer() == self.twin.next_timer(), || "the same events give other timers".into())?;
         ensure(after.cwnd >= MSS, || format!("a window of {}", after.cwnd))?;
         ensure(after.pacing.is_none_or(|rate| rate > Rate::ZERO), || "a pacing rate of zero".into())?;
@@ -337,17 +337,17 @@ impl<C: CongestionController> Model<C> {
         for _ in 0..packets {
             let Some((sent, lost_before)) = self.underway.pop_front() else { break };
             let outcome = match delivered {
-                Some(timed) => Outcome::Delivered { rtt: timed.then(|| self.now.since(sent.now)) },
+                Some(timed) => PacketOutcome::Delivered { rtt: timed.then(|| self.now.since(sent.now)) },
                 None => {
                     self.missing.push((sent, lost_before));
-                    Outcome::Lost
+                    PacketOutcome::Lost
                 }
             };
-            if C::FATES {
+            if C::PACKET_FEEDBACK {
                 let Sent { now: sent, subflow, inflight, app_limited, .. } = sent;
                 let flight = Flight { inflight, lost: MSS * (self.total_lost - lost_before), app_limited };
-                let fate = Fate { now: self.now, sent, bytes: MSS, subflow, flight, outcome };
-                self.both(|c| c.on_fate(&fate))?;
+                let fate = PacketFeedback { now: self.now, sent, bytes: MSS, subflow, flight, outcome };
+                self.both(|c| c.on_packet_feedback(&fate))?;
             }
         }
         Ok(())
@@ -378,7 +378,7 @@ impl<C: CongestionController> Model<C> {
                 (Some(_), false) => Phase::Recovery,
                 (Some(_), true) => Phase::Timeout,
             },
-            departs: self.now + Span::us(100 * u64::from(op >> 5)),
+            edt: self.now + Span::us(100 * u64::from(op >> 5)),
             may_raise: !selective,
             cwnd_limited: 2 * prior >= self.window(),
             rate: RateSample {
@@ -475,10 +475,10 @@ impl<C: CongestionController> Model<C> {
     /// Somebody else saw congestion.
     fn cut(&mut self) -> Result<(), String> {
         let now = self.now;
-        let before = self.subject.plan();
+        let before = self.subject.send_limits();
         let obeys = self.subject.cut(7, 8, now);
         ensure(obeys == self.twin.cut(7, 8, now), || "one is cut, its twin is not".into())?;
-        let after = self.subject.plan();
+        let after = self.subject.send_limits();
         let limit = Bytes(before.cwnd.0 * 7 / 8).max(MSS * 2);
         ensure(!obeys || after.cwnd <= limit, || format!("{} is cut to {}", before.cwnd, after.cwnd))
     }
@@ -583,8 +583,8 @@ mod tests {
             false
         }
 
-        fn plan(&self) -> Plan {
-            Plan {
+        fn send_limits(&self) -> SendLimits {
+            SendLimits {
                 cwnd: MSS * if self.sin == 12 { 0 } else { self.cwnd },
                 ssthresh: None,
                 pacing: (self.sin == 13).then_some(Rate::ZERO),
@@ -624,8 +624,8 @@ mod tests {
             fn cut(&mut self, _: u64, _: u64, _: Time) -> bool {
                 false
             }
-            fn plan(&self) -> Plan {
-                Plan { cwnd: MSS, ssthresh: None, pacing: None, burst: MSS }
+            fn send_limits(&self) -> SendLimits {
+                SendLimits { cwnd: MSS, ssthresh: None, pacing: None, burst: MSS }
             }
         }
         assert!(check_parameters::<Any>().is_err());

@@ -9,7 +9,7 @@
 //! - a verdict is not reached from silence: without a packet delivered it stays undecided
 //! - its memory is bounded: it is a value without a heap
 use super::congestion::{check_params, ensure};
-use crate::congestion::{Fate, Flight, Outcome, PathHint, Sent};
+use crate::congestion::{PacketFeedback, Flight, PacketOutcome, PathHint, Sent};
 use crate::detector::{DetectorConfig, FairQueuingDetector, Finding};
 use crate::registry::Registered;
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -73,16 +73,16 @@ impl<D: FairQueuingDetector> Model<D> {
     fn play(&mut self, op: u8, amount: u64) -> Result<(), String> {
         match op % 8 {
             0 | 1 => self.send(1 + amount % 32, op)?,
-            2 | 3 => self.resolve(1 + amount % 32, op, Outcome::Delivered { rtt: None })?,
-            4 => self.resolve(1 + amount % 4, op, Outcome::Lost)?,
+            2 | 3 => self.resolve(1 + amount % 32, op, PacketOutcome::Delivered { rtt: None })?,
+            4 => self.resolve(1 + amount % 4, op, PacketOutcome::Lost)?,
             5 => self.now += Span::us(200 * amount),
             6 => self.now += Span::ms(5 * amount),
             _ => {
                 // What nobody should tell: the fate of a packet that was sent long ago, or told of before.
-                let outcome = if op & 32 > 0 { Outcome::Delivered { rtt: None } } else { Outcome::Lost };
+                let outcome = if op & 32 > 0 { PacketOutcome::Delivered { rtt: None } } else { PacketOutcome::Lost };
                 let long_ago = (Time::from_ns(self.now.as_ns() / (1 + amount)), op >> 7);
                 let (sent, subflow) = if op & 16 > 0 { self.told.unwrap_or(long_ago) } else { long_ago };
-                self.delivered |= outcome != Outcome::Lost;
+                self.delivered |= outcome != PacketOutcome::Lost;
                 self.tell(sent, subflow, outcome)?;
             }
         }
@@ -130,7 +130,7 @@ impl<D: FairQueuingDetector> Model<D> {
         Ok(())
     }
 
-    fn resolve(&mut self, packets: u64, op: u8, outcome: Outcome) -> Result<(), String> {
+    fn resolve(&mut self, packets: u64, op: u8, outcome: PacketOutcome) -> Result<(), String> {
         for n in 0..packets {
             if self.underway.is_empty() {
                 break;
@@ -139,20 +139,20 @@ impl<D: FairQueuingDetector> Model<D> {
             let which = if op & 64 > 0 { n as usize * 7 % self.underway.len() } else { 0 };
             let (sent, subflow) = self.underway.remove(which);
             let outcome = match outcome {
-                Outcome::Delivered { .. } => {
+                PacketOutcome::Delivered { .. } => {
                     self.delivered = true;
-                    Outcome::Delivered { rtt: (op & 32 == 0).then(|| self.now.since(sent)) }
+                    PacketOutcome::Delivered { rtt: (op & 32 == 0).then(|| self.now.since(sent)) }
                 }
-                Outcome::Lost => Outcome::Lost,
+                PacketOutcome::Lost => PacketOutcome::Lost,
             };
             self.tell(sent, subflow, outcome)?;
         }
         Ok(())
     }
 
-    fn tell(&mut self, sent: Time, subflow: u8, outcome: Outcome) -> Result<(), String> {
+    fn tell(&mut self, sent: Time, subflow: u8, outcome: PacketOutcome) -> Result<(), String> {
         self.told = Some((sent, subflow));
-        let fate = Fate { now: self.now, sent, bytes: MSS, subflow, flight: Flight::default(), outcome };
-        self.both(|d| d.on_fate(&fate))
+        let fate = PacketFeedback { now: self.now, sent, bytes: MSS, subflow, flight: Flight::default(), outcome };
+        self.both(|d| d.on_packet_feedback(&fate))
     }
 }

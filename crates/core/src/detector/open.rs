@@ -1,7 +1,7 @@
 //! A user's own detectors in the registry: [`FairQueuingDetector`] as an object.
 use super::{Control, DetectorConfig, FairQueuingDetector, Verdict};
 use crate::hint::PathHint;
-use crate::packet_feedback::{Fate, Sent, Split};
+use crate::packet_feedback::{PacketFeedback, Sent, Split};
 use crate::registry::DynParams;
 use crate::registry::open::{Blueprint, Custom, Of, Open, Table};
 use crate::{Bytes, Rate, Rng, Time};
@@ -11,8 +11,8 @@ use alloc::boxed::Box;
 pub trait DynDetector: Send {
     /// See [`FairQueuingDetector::on_sent`].
     fn on_sent(&mut self, event: &Sent);
-    /// See [`FairQueuingDetector::on_fate`].
-    fn on_fate(&mut self, event: &Fate);
+    /// See [`FairQueuingDetector::on_packet_feedback`].
+    fn on_packet_feedback(&mut self, event: &PacketFeedback);
     /// See [`FairQueuingDetector::on_timer`].
     fn on_timer(&mut self, now: Time);
     /// See [`FairQueuingDetector::next_timer`].
@@ -35,8 +35,8 @@ impl<D: FairQueuingDetector + Send> DynDetector for D {
     fn on_sent(&mut self, event: &Sent) {
         FairQueuingDetector::on_sent(self, event);
     }
-    fn on_fate(&mut self, event: &Fate) {
-        FairQueuingDetector::on_fate(self, event);
+    fn on_packet_feedback(&mut self, event: &PacketFeedback) {
+        FairQueuingDetector::on_packet_feedback(self, event);
     }
     fn on_timer(&mut self, now: Time) {
         FairQueuingDetector::on_timer(self, now);

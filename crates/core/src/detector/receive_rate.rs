@@ -6,7 +6,7 @@
 use super::parts::ramp::{Measurement, Ramp, Step, rate_of};
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::hint::PathHint;
-use crate::packet_feedback::{Fate, Sent, Split};
+use crate::packet_feedback::{PacketFeedback, Sent, Split};
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -59,9 +59,9 @@ impl FairQueuingDetector for ReceiveRate {
         self.measurement.on_sent(event);
     }
 
-    fn on_fate(&mut self, event: &Fate) {
+    fn on_packet_feedback(&mut self, event: &PacketFeedback) {
         let Some(ramp) = self.measurement.ramp_mut() else { return };
-        ramp.on_fate(event);
+        ramp.on_packet_feedback(event);
         if let Some(step) = ramp.received(event.now) {
             self.look(&step);
         }

@@ -8,7 +8,7 @@
 use super::parts::alternation::Alternation;
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::hint::PathHint;
-use crate::packet_feedback::{Fate, Sent, Split};
+use crate::packet_feedback::{PacketFeedback, Sent, Split};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
 
@@ -45,8 +45,8 @@ impl FairQueuingDetector for RttGap {
         self.alternation.on_sent(event);
     }
 
-    fn on_fate(&mut self, event: &Fate) {
-        self.alternation.on_fate(event);
+    fn on_packet_feedback(&mut self, event: &PacketFeedback) {
+        self.alternation.on_packet_feedback(event);
     }
 
     fn on_timer(&mut self, now: Time) {

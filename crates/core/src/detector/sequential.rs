@@ -33,7 +33,7 @@ use super::parts::line::{Fit, Line, SAMPLES, log_normal};
 use super::parts::response::Response;
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::hint::PathHint;
-use crate::packet_feedback::{Fate, Outcome, Sent, Split};
+use crate::packet_feedback::{PacketFeedback, PacketOutcome, Sent, Split};
 use crate::rate::Bytes;
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -138,9 +138,9 @@ impl FairQueuingDetector for Sequential {
         self.response.on_sent(event);
     }
 
-    fn on_fate(&mut self, event: &Fate) {
-        self.alternation.on_fate(event);
-        let Outcome::Delivered { rtt: Some(rtt) } = event.outcome else { return };
+    fn on_packet_feedback(&mut self, event: &PacketFeedback) {
+        self.alternation.on_packet_feedback(event);
+        let PacketOutcome::Delivered { rtt: Some(rtt) } = event.outcome else { return };
         let begun = self.alternation.begun();
         let Some(n) = self.alternation.number_at(event.sent).filter(|n| n + KEPT as u64 >= begun) else { return };
         let start =

@@ -16,7 +16,7 @@
 use super::parts::alternation::{Alternation, Interval, KEPT};
 use super::{Control, FairQueuingDetector, Finding, Verdict};
 use crate::hint::PathHint;
-use crate::packet_feedback::{Fate, Outcome, Sent, Split};
+use crate::packet_feedback::{PacketFeedback, PacketOutcome, Sent, Split};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
 
@@ -112,9 +112,9 @@ impl FairQueuingDetector for Share {
         self.alternation.on_sent(event);
     }
 
-    fn on_fate(&mut self, event: &Fate) {
-        self.alternation.on_fate(event);
-        if let Outcome::Delivered { rtt } = event.outcome {
+    fn on_packet_feedback(&mut self, event: &PacketFeedback) {
+        self.alternation.on_packet_feedback(event);
+        if let PacketOutcome::Delivered { rtt } = event.outcome {
             self.base = [self.base, rtt].into_iter().flatten().min();
             let shifted = Time::from_ns(event.now.as_ns().saturating_sub(self.behind().as_ns()));
             if let Some(n) = self.alternation.number_at(shifted) {
@@ -290,9 +290,9 @@ mod tests {
             self.coming.sort();
             while let Some(&(now, sent, subflow)) = self.coming.first().filter(|(at, ..)| *at < self.now) {
                 self.coming.remove(0);
-                let outcome = Outcome::Delivered { rtt: Some(Span::ms(20)) };
+                let outcome = PacketOutcome::Delivered { rtt: Some(Span::ms(20)) };
                 let flight = crate::packet_feedback::Flight::default();
-                self.share.on_fate(&Fate { now, sent, bytes: Bytes(1000), subflow, flight, outcome });
+                self.share.on_packet_feedback(&PacketFeedback { now, sent, bytes: Bytes(1000), subflow, flight, outcome });
             }
             self.share.on_timer(self.now);
         }

@@ -22,7 +22,7 @@
 use super::parts::ramp::{Measurement, Ramp, Step, rate_of};
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::hint::PathHint;
-use crate::packet_feedback::{Fate, Outcome, Sent, Split};
+use crate::packet_feedback::{PacketFeedback, PacketOutcome, Sent, Split};
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -95,11 +95,11 @@ impl FairQueuingDetector for Startup {
         self.measurement.on_sent(event);
     }
 
-    fn on_fate(&mut self, event: &Fate) {
+    fn on_packet_feedback(&mut self, event: &PacketFeedback) {
         let Some(ramp) = self.measurement.ramp_mut() else { return };
-        ramp.on_fate(event);
+        ramp.on_packet_feedback(event);
         self.rtt = ramp.rtt();
-        if event.outcome == Outcome::Lost {
+        if event.outcome == PacketOutcome::Lost {
             let had_lost = core::mem::replace(&mut self.has_lost[usize::from(event.subflow & 1)], true);
             if self.p.anew && !had_lost {
                 let rate = ramp.current().rate;
@@ -269,8 +269,8 @@ mod tests {
         for (subflow, packets) in [(0, 1), (1, 2)] {
             for n in 0..packets {
                 let is_lost = n < lost[usize::from(subflow)];
-                let outcome = if is_lost { Outcome::Lost } else { Outcome::Delivered { rtt: Some(now.since(sent)) } };
-                startup.on_fate(&Fate { now, sent, bytes: MSS, subflow, flight: Flight::default(), outcome });
+                let outcome = if is_lost { PacketOutcome::Lost } else { PacketOutcome::Delivered { rtt: Some(now.since(sent)) } };
+                startup.on_packet_feedback(&PacketFeedback { now, sent, bytes: MSS, subflow, flight: Flight::default(), outcome });
             }
         }
     }

@@ -23,7 +23,7 @@ use super::parts::line::Line;
 use super::parts::ramp::{KEPT, Measurement, Ramp, Step};
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::hint::PathHint;
-use crate::packet_feedback::{Fate, Outcome, Sent, Split};
+use crate::packet_feedback::{PacketFeedback, PacketOutcome, Sent, Split};
 use crate::rate::{Bytes, Rate};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -123,11 +123,11 @@ impl FairQueuingDetector for StartupSprt {
         self.measurement.on_sent(event);
     }
 
-    fn on_fate(&mut self, event: &Fate) {
+    fn on_packet_feedback(&mut self, event: &PacketFeedback) {
         let Some(ramp) = self.measurement.ramp_mut() else { return };
-        ramp.on_fate(event);
+        ramp.on_packet_feedback(event);
         let step = ramp.sent_in(event.sent).copied();
-        if let Outcome::Delivered { rtt } = event.outcome {
+        if let PacketOutcome::Delivered { rtt } = event.outcome {
             self.on_delivered(event, rtt, step.as_ref());
         }
         while let Some(step) = self.measurement.ramp_mut().and_then(Ramp::settled) {
@@ -173,7 +173,7 @@ impl FairQueuingDetector for StartupSprt {
 }
 
 impl StartupSprt {
-    fn on_delivered(&mut self, event: &Fate, rtt: Option<Span>, step: Option<&Step>) {
+    fn on_delivered(&mut self, event: &PacketFeedback, rtt: Option<Span>, step: Option<&Step>) {
         let second = usize::from(event.subflow & 1);
         self.seconds += second as u64;
         if let Some(rtt) = rtt {

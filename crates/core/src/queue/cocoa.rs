@@ -12,7 +12,7 @@
 //! Deviates from the authors' code where that has faults: an interval without a departure says nothing of a standing queue
 //! (theirs takes it for an enormous one); limits have a floor; the surplus thrown out when a limit shrinks is counted; nothing is
 //! inherited from a slot's last flow. That a growth is rounded down to whole packets there, and not in the paper, is `growth`.
-use super::parts::flow_scheduler::{FlowBuffer, FlowQueue, FlowScheduler, Scheduling};
+use super::parts::flow_scheduler::{BufferPolicy, FlowQueue, FlowScheduler, Scheduling};
 use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::spin_rtt::SpinRtt;
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
@@ -110,7 +110,7 @@ struct Longest {
 
 /// What is known of a flow.
 #[derive(Clone, Copy, Debug)]
-struct Life {
+struct FlowState {
     limit: u32,
     /// 1024ths of a packet that the limit is beyond it.
     part: u16,
@@ -132,9 +132,9 @@ impl Interval {
     }
 }
 
-impl Life {
-    fn new(limit: u32, now: Time) -> Life {
-        Life {
+impl FlowState {
+    fn new(limit: u32, now: Time) -> FlowState {
+        FlowState {
             limit,
             part: 0,
             first: true,
@@ -234,80 +234,80 @@ impl Adaptive {
 
     /// A packet finds the flow's queue full (algorithm 1).
     #[cold]
-    fn full(&mut self, life: &mut Life, now: Time) -> Full {
-        let idle = life.interval.idle;
-        if idle > Span::ZERO && !life.first && !life.interval.grown {
-            let grown = self.law.grown(u64::from(life.limit) * SCALE + u64::from(life.part), &life.interval, now);
-            (life.limit, life.part) = ((grown / SCALE) as u32, (grown % SCALE) as u16);
-            life.interval.grown = true;
-            life.decision = Some((Decision::Grew, idle));
+    fn full(&mut self, flow_state: &mut FlowState, now: Time) -> Full {
+        let idle = flow_state.interval.idle;
+        if idle > Span::ZERO && !flow_state.first && !flow_state.interval.grown {
+            let grown = self.law.grown(u64::from(flow_state.limit) * SCALE + u64::from(flow_state.part), &flow_state.interval, now);
+            (flow_state.limit, flow_state.part) = ((grown / SCALE) as u32, (grown % SCALE) as u16);
+            flow_state.interval.grown = true;
+            flow_state.decision = Some((Decision::Grew, idle));
             return Full::LetIn;
         }
-        let anew = life.first || life.interval.grown;
-        let judged = !anew && now >= life.guard_ends;
-        life.end_interval(now);
-        let standing = life.longest.min_queue.filter(|_| judged).unwrap_or(0);
-        life.limit = self.law.shrunk(life.limit, standing);
+        let anew = flow_state.first || flow_state.interval.grown;
+        let judged = !anew && now >= flow_state.guard_ends;
+        flow_state.end_interval(now);
+        let standing = flow_state.longest.min_queue.filter(|_| judged).unwrap_or(0);
+        flow_state.limit = self.law.shrunk(flow_state.limit, standing);
         if anew || judged {
-            life.guard_ends = now + self.law.guard(life.longest.length, life.rtt.rtt());
-            life.longest = Longest::default();
-            self.learn(life.limit);
+            flow_state.guard_ends = now + self.law.guard(flow_state.longest.length, flow_state.rtt.rtt());
+            flow_state.longest = Longest::default();
+            self.learn(flow_state.limit);
         }
         let decision = match (anew, judged) {
             (true, _) => Decision::BeganAnew,
             (_, true) => Decision::Judged,
             _ => Decision::NextInterval,
         };
-        life.decision = Some((decision, idle));
+        flow_state.decision = Some((decision, idle));
         if standing > 0 { Full::Shrunk } else { Full::Dropped }
     }
 }
 
-impl FlowBuffer for Adaptive {
-    type State = Option<Life>;
+impl BufferPolicy for Adaptive {
+    type State = Option<FlowState>;
     // Idle times and departures are what limits are computed from.
     const MAY_SKIP: bool = false;
 
     #[inline]
-    fn arrive(&mut self, id: PacketId, flow: &mut FlowQueue<Option<Life>>, cx: &mut Ctx<'_>) {
-        let life = flow.state.get_or_insert_with(|| Life::new(self.initial_limit(), cx.now));
-        life.end_idleness(cx.now);
-        life.rtt.on_packet(cx.pool.meta(id).spin, cx.now);
-        let full = match flow.chain.packets() < life.limit {
+    fn arrive(&mut self, id: PacketId, flow: &mut FlowQueue<Option<FlowState>>, cx: &mut Ctx<'_>) {
+        let flow_state = flow.state.get_or_insert_with(|| FlowState::new(self.initial_limit(), cx.now));
+        flow_state.end_idleness(cx.now);
+        flow_state.rtt.on_packet(cx.pool.meta(id).spin, cx.now);
+        let full = match flow.chain.packets() < flow_state.limit {
             true => Full::LetIn,
-            false => self.full(life, cx.now),
+            false => self.full(flow_state, cx.now),
         };
         if full == Full::LetIn {
             flow.chain.push_back(id, cx.pool);
             return;
         }
         cx.drop_packet(id, DropReason::FlowLimit);
-        while full == Full::Shrunk && flow.chain.packets() > life.limit {
+        while full == Full::Shrunk && flow.chain.packets() > flow_state.limit {
             let Some(surplus) = flow.chain.pop_back(cx.pool) else { break };
             cx.drop_packet(surplus, DropReason::FlowLimit);
         }
     }
 
     #[inline]
-    fn departed(&mut self, flow: &mut FlowQueue<Option<Life>>, _len: u32, now: Time) {
-        let Some(life) = &mut flow.state else { return };
+    fn departed(&mut self, flow: &mut FlowQueue<Option<FlowState>>, _len: u32, now: Time) {
+        let Some(flow_state) = &mut flow.state else { return };
         let left = flow.chain.packets();
-        life.interval.sent += 1;
-        life.interval.min_queue = Some(life.interval.min_queue.map_or(left, |least| least.min(left)));
+        flow_state.interval.sent += 1;
+        flow_state.interval.min_queue = Some(flow_state.interval.min_queue.map_or(left, |least| least.min(left)));
         if left == 0 {
-            life.idle_since = Some(now);
+            flow_state.idle_since = Some(now);
         }
     }
 
-    fn observe(&self, flow: &FlowQueue<Option<Life>>, out: &mut dyn Observer) {
-        let Some(life) = &flow.state else { return };
-        let part = f64::from(life.part) / SCALE as f64;
-        out.flow_gauge(flow.flow, "limit_packets", f64::from(life.limit) + part);
-        out.flow_gauge(flow.flow, "longest_interval_ms", life.longest.length.as_ms_f64());
-        if let Some(rtt) = life.rtt.rtt() {
+    fn observe(&self, flow: &FlowQueue<Option<FlowState>>, out: &mut dyn Observer) {
+        let Some(flow_state) = &flow.state else { return };
+        let part = f64::from(flow_state.part) / SCALE as f64;
+        out.flow_gauge(flow.flow, "limit_packets", f64::from(flow_state.limit) + part);
+        out.flow_gauge(flow.flow, "longest_interval_ms", flow_state.longest.length.as_ms_f64());
+        if let Some(rtt) = flow_state.rtt.rtt() {
             out.flow_gauge(flow.flow, "rtt_ms", rtt.as_ms_f64());
         }
-        if let Some((decision, idle)) = life.decision {
+        if let Some((decision, idle)) = flow_state.decision {
             out.flow_gauge(flow.flow, "decision", f64::from(decision as u8));
             out.flow_gauge(flow.flow, "idle_ms", idle.as_ms_f64());
         }

@@ -6,7 +6,7 @@
 //!
 //! Deviates: a flow's packets leave in the order of arrival (Linux sorts those whose departure times go backwards), hence
 //! no packet skips the flows while any flow holds packets; one priority band; the rate of a socket is the sender's business.
-use super::parts::flow_scheduler::{FlowBuffer, FlowQueue, FlowScheduler, Scheduling};
+use super::parts::flow_scheduler::{BufferPolicy, FlowQueue, FlowScheduler, Scheduling};
 use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
@@ -45,7 +45,7 @@ params! {
 /// A fixed limit for each flow.
 struct FlowLimit(u32);
 
-impl FlowBuffer for FlowLimit {
+impl BufferPolicy for FlowLimit {
     type State = ();
     const MAY_SKIP: bool = true;
 

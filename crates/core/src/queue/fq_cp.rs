@@ -7,7 +7,7 @@
 use super::cp::MAX_BUCKET;
 use super::parts::congestion_policer::{Policer, PolicerLaw};
 use super::parts::drain_rate::DrainRate;
-use super::parts::flow_scheduler::{FlowBuffer, FlowQueue, FlowScheduler, Scheduling};
+use super::parts::flow_scheduler::{BufferPolicy, FlowQueue, FlowScheduler, Scheduling};
 use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::{Auto, Packets};
@@ -54,7 +54,7 @@ struct Policed {
     drain: DrainRate,
 }
 
-impl FlowBuffer for Policing {
+impl BufferPolicy for Policing {
     type State = Option<Policed>;
     // A packet that skips its flow's queue would not count as drained.
     const MAY_SKIP: bool = false;

@@ -56,12 +56,12 @@ impl Path {
 
     /// The window in packets.
     pub(crate) fn cwnd(&self) -> u64 {
-        self.controller.plan().cwnd.0 / MSS.0
+        self.controller.send_limits().cwnd.0 / MSS.0
     }
 
     /// The threshold in packets.
     pub(crate) fn ssthresh(&self) -> Option<u64> {
-        self.controller.plan().ssthresh.map(|bytes| bytes.0 / MSS.0)
+        self.controller.send_limits().ssthresh.map(|bytes| bytes.0 / MSS.0)
     }
 
     /// Lets acknowledgments come in up to and at `until`.
@@ -157,7 +157,7 @@ impl Path {
             delivered: MSS * self.una,
             in_reduction: false,
             phase: Phase::Open,
-            departs: self.now,
+            edt: self.now,
             may_raise: true,
             cwnd_limited: true,
             rate: RateSample::default(),

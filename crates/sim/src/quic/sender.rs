@@ -2,7 +2,7 @@
 use super::subflow::{Packet, State, Subflow};
 use super::{AckFrame, SUBFLOWS};
 use narrows_core::congestion::{
-    Ack, Controller, ControllerConfig, Fate, Loss, LossKind, Outcome, PathHint, Phase, Plan, Sent,
+    Ack, Controller, ControllerConfig, PacketFeedback, Loss, LossKind, PacketOutcome, PathHint, Phase, SendLimits, Sent,
 };
 use narrows_core::detector::{Events, Verdict};
 use narrows_core::sender::delivery::{Delivery, Newest};
@@ -35,7 +35,7 @@ const DOUBLING_PERCENT: u64 = 200;
 pub(crate) struct Sender {
     controller: Option<Controller>,
     config_marks: bool,
-    wants_fates: bool,
+    wants_packet_feedback: bool,
     subflows: [Subflow; SUBFLOWS],
     pacer: SplitPacer,
     /// Packets that leave before any pacing: the initial window.
@@ -68,7 +68,7 @@ pub(crate) struct Sender {
 
 /// What an acknowledgment brought.
 #[derive(Default)]
-struct Digest {
+struct AckSummary {
     acked: u64,
     lost: u64,
     marked: u32,
@@ -85,7 +85,7 @@ impl Sender {
         Sender {
             controller: None,
             config_marks: false,
-            wants_fates: false,
+            wants_packet_feedback: false,
             subflows: [Subflow::new(), Subflow::new()],
             pacer: SplitPacer::new(rng),
             unpaced: params.initial_window.0,
@@ -120,7 +120,7 @@ impl Sender {
         let initial_window = Bytes(u64::from(self.initial_window) * mss);
         let path = PathHint { mss: Bytes(mss), initial_window, rtt, paced: true, resume: None };
         let controller = config.build(&path, now, rng);
-        self.wants_fates = controller.wants_fates();
+        self.wants_packet_feedback = controller.wants_packet_feedback();
         self.config_marks = config.is_scalable();
         self.pacer.divide(config.splits().then(|| controller.split()), now);
         self.controller = Some(controller);
@@ -141,7 +141,7 @@ impl Sender {
 
     /// The next packet to go out now; call until `None`, after every other call.
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Outgoing> {
-        let plan = self.controller.as_ref()?.plan();
+        let plan = self.controller.as_ref()?.send_limits();
         let probing = self.probes > 0;
         if self.lost_chunks.is_empty() && self.unsent == Some(0) {
             if probing {
@@ -167,7 +167,7 @@ impl Sender {
         Some(self.send(subflow, chunk, len, now, &plan))
     }
 
-    fn has_window(&self, plan: &Plan) -> bool {
+    fn has_window(&self, plan: &SendLimits) -> bool {
         self.inflight == 0 || self.inflight + u64::from(self.mss) <= plan.cwnd.0
     }
 
@@ -191,7 +191,7 @@ impl Sender {
     }
 
     /// There are no data to probe with: what is in flight goes out once more.
-    fn send_probe(&mut self, now: Time, plan: &Plan) -> Option<Outgoing> {
+    fn send_probe(&mut self, now: Time, plan: &SendLimits) -> Option<Outgoing> {
         self.probes -= 1;
         let of = |subflow: &Subflow| subflow.oldest().map(|packet| (packet.sent, packet.chunk, packet.len));
         let (_, chunk, len) = self.subflows.iter().filter_map(of).min()?;
@@ -199,7 +199,7 @@ impl Sender {
         Some(self.send(self.probed, chunk, len, now, plan))
     }
 
-    fn send(&mut self, subflow: u8, chunk: u32, len: u16, now: Time, plan: &Plan) -> Outgoing {
+    fn send(&mut self, subflow: u8, chunk: u32, len: u16, now: Time, plan: &SendLimits) -> Outgoing {
         let bytes = u64::from(len);
         let idle = (self.inflight == 0).then(|| {
             let last = self.subflows.iter().map(|subflow| subflow.last_sent).max();
@@ -242,7 +242,7 @@ impl Sender {
         self.controller.as_ref().is_some_and(Controller::splits)
     }
 
-    fn pacing_rate_of(&self, plan: &Plan) -> Option<Rate> {
+    fn pacing_rate_of(&self, plan: &SendLimits) -> Option<Rate> {
         plan.pacing.or_else(|| {
             let srtt = self.subflows.iter().filter_map(|subflow| subflow.rtt.smoothed()).min()?;
             let doubling = plan.ssthresh.is_none_or(|ssthresh| plan.cwnd < ssthresh);
@@ -255,15 +255,15 @@ impl Sender {
     pub(crate) fn on_frame(&mut self, frame: &AckFrame, now: Time) -> Option<Span> {
         self.controller.as_ref()?;
         let prior_inflight = self.inflight;
-        let mut digest = Digest::default();
-        self.digest_acknowledged(frame, now, &mut digest);
-        self.digest_lost(usize::from(frame.subflow), now, &mut digest);
-        self.control(usize::from(frame.subflow), &digest, prior_inflight, now);
-        digest.rtt
+        let mut summary = AckSummary::default();
+        self.process_acknowledged(frame, now, &mut summary);
+        self.digest_lost(usize::from(frame.subflow), now, &mut summary);
+        self.control(usize::from(frame.subflow), &summary, prior_inflight, now);
+        summary.rtt
     }
 
-    fn digest_acknowledged(&mut self, frame: &AckFrame, now: Time, digest: &mut Digest) {
-        let Sender { subflows, controller, wants_fates, .. } = self;
+    fn process_acknowledged(&mut self, frame: &AckFrame, now: Time, summary: &mut AckSummary) {
+        let Sender { subflows, controller, wants_packet_feedback, .. } = self;
         let subflow = &mut subflows[usize::from(frame.subflow)];
         let delay = Span::us(u64::from(frame.delay_us)).min(self.max_ack_delay);
         let total_lost = self.delivery.lost;
@@ -276,20 +276,20 @@ impl Sender {
                 sample = Some(rtt);
             }
             Delivery::consider(&mut newest, number, packet.sent, || packet.stamp);
-            if *wants_fates && let Some(controller) = controller {
+            if *wants_packet_feedback && let Some(controller) = controller {
                 // The receiver's delay is that of the largest; what came before waited longer, at most by a gap.
                 let net = rtt.saturating_sub(delay).max(min.unwrap_or(Span::ZERO).min(rtt));
                 let rtt = (number == frame.largest).then_some(net);
-                controller.on_fate(&fate(now, packet, frame.subflow, total_lost, Outcome::Delivered { rtt }));
+                controller.on_packet_feedback(&fate(now, packet, frame.subflow, total_lost, PacketOutcome::Delivered { rtt }));
             }
         });
         if let Some(rtt) = sample {
             subflow.rtt.sample(rtt, delay);
             self.first_rtt.get_or_insert(now);
         }
-        digest.marked = u32::from(frame.marked.wrapping_sub(subflow.marked));
+        summary.marked = u32::from(frame.marked.wrapping_sub(subflow.marked));
         subflow.marked = frame.marked;
-        (digest.acked, digest.newest, digest.rtt) = (acked, newest, sample);
+        (summary.acked, summary.newest, summary.rtt) = (acked, newest, sample);
         self.inflight -= acked;
         self.resolved += Bytes(acked);
         self.delivery.total += Bytes(acked);
@@ -299,8 +299,8 @@ impl Sender {
         }
     }
 
-    fn digest_lost(&mut self, index: usize, now: Time, digest: &mut Digest) {
-        let Sender { subflows, controller, wants_fates, lost_chunks, first_rtt, .. } = self;
+    fn digest_lost(&mut self, index: usize, now: Time, summary: &mut AckSummary) {
+        let Sender { subflows, controller, wants_packet_feedback, lost_chunks, first_rtt, .. } = self;
         let lost_before = self.delivery.lost;
         let (mut lost, mut last, mut stretch) = (0, None, Span::ZERO);
         let mut run: Option<(u64, Time)> = None;
@@ -317,39 +317,39 @@ impl Sender {
             if first_rtt.is_some_and(|first| start >= first) {
                 stretch = stretch.max(packet.sent.since(start));
             }
-            if *wants_fates && let Some(controller) = controller {
-                controller.on_fate(&fate(
+            if *wants_packet_feedback && let Some(controller) = controller {
+                controller.on_packet_feedback(&fate(
                     now,
                     packet,
                     index as u8,
                     lost_before.wrapping_add(lost as u32),
-                    Outcome::Lost,
+                    PacketOutcome::Lost,
                 ));
             }
         });
         self.delivery.lost = self.delivery.lost.wrapping_add(lost as u32);
-        (digest.lost, digest.lost_last, digest.stretch) = (lost, last, stretch);
+        (summary.lost, summary.lost_last, summary.stretch) = (lost, last, stretch);
         self.inflight -= lost;
         self.resolved += Bytes(lost);
         self.lost_bytes += Bytes(lost);
     }
 
     /// Tells the controller.
-    fn control(&mut self, index: usize, digest: &Digest, prior_inflight: u64, now: Time) {
+    fn control(&mut self, index: usize, summary: &AckSummary, prior_inflight: u64, now: Time) {
         let rtt = &self.subflows[index].rtt;
         let persistent = rtt.probe_timeout(self.max_ack_delay) * PERSISTENT_CONGESTION;
-        if digest.lost_last.is_some_and(|sent| self.is_news(sent)) {
-            self.congestion(LossKind::Loss, digest, now);
+        if summary.lost_last.is_some_and(|sent| self.is_news(sent)) {
+            self.congestion(LossKind::Loss, summary, now);
         }
-        if digest.stretch > persistent {
-            self.congestion(LossKind::Timeout, digest, now);
+        if summary.stretch > persistent {
+            self.congestion(LossKind::Timeout, summary, now);
         }
-        let newest_sent = digest.newest.map(|newest| newest.sent);
-        if digest.marked > 0 && !self.config_marks && newest_sent.is_some_and(|sent| self.is_news(sent)) {
-            self.congestion(LossKind::Ecn, digest, now);
+        let newest_sent = summary.newest.map(|newest| newest.sent);
+        if summary.marked > 0 && !self.config_marks && newest_sent.is_some_and(|sent| self.is_news(sent)) {
+            self.congestion(LossKind::Ecn, summary, now);
         }
-        if digest.acked > 0 {
-            self.acknowledged(index, digest, prior_inflight, now);
+        if summary.acked > 0 {
+            self.acknowledged(index, summary, prior_inflight, now);
         }
         self.take_split(now);
     }
@@ -359,12 +359,12 @@ impl Sender {
         self.recovery_start.is_none_or(|start| sent > start)
     }
 
-    fn congestion(&mut self, kind: LossKind, digest: &Digest, now: Time) {
+    fn congestion(&mut self, kind: LossKind, summary: &AckSummary, now: Time) {
         self.recovery_start = Some(now);
         let event = Loss {
             now,
             kind,
-            lost: Bytes(digest.lost),
+            lost: Bytes(summary.lost),
             total_lost: self.lost_bytes,
             inflight: Bytes(self.inflight),
             first: true,
@@ -375,17 +375,17 @@ impl Sender {
         }
     }
 
-    fn acknowledged(&mut self, index: usize, digest: &Digest, prior_inflight: u64, now: Time) {
-        let in_reduction = digest.newest.is_some_and(|newest| !self.is_news(newest.sent));
+    fn acknowledged(&mut self, index: usize, summary: &AckSummary, prior_inflight: u64, now: Time) {
+        let in_reduction = summary.newest.is_some_and(|newest| !self.is_news(newest.sent));
         let min_rtt = self.subflows.iter().filter_map(|subflow| subflow.rtt.min()).min();
         let srtt = self.subflows[index].rtt.smoothed().unwrap_or(Span::ZERO);
         let event = Ack {
             now,
-            acked: Bytes(digest.acked),
-            lost: Bytes(digest.lost),
-            marked: digest.marked,
+            acked: Bytes(summary.acked),
+            lost: Bytes(summary.lost),
+            marked: summary.marked,
             total_lost: self.lost_bytes,
-            rtt: digest.rtt,
+            rtt: summary.rtt,
             srtt,
             min_rtt: min_rtt.unwrap_or(srtt),
             prior_inflight: Bytes(prior_inflight),
@@ -395,11 +395,11 @@ impl Sender {
             delivered: self.delivery.total,
             in_reduction,
             phase: if in_reduction { Phase::Recovery } else { Phase::Open },
-            departs: self.pacer.next().1.max(now),
+            edt: self.pacer.next().1.max(now),
             may_raise: true,
             // §7.8: what pacing holds back is not unused.
             cwnd_limited: !self.app_limited,
-            rate: self.delivery.sample(now, &digest.newest, min_rtt),
+            rate: self.delivery.sample(now, &summary.newest, min_rtt),
         };
         if let Some(controller) = &mut self.controller {
             controller.on_ack(&event);
@@ -423,9 +423,9 @@ impl Sender {
         let due = |subflow: &Subflow| subflow.loss_time.is_some_and(|at| at <= now);
         if let Some(index) = self.subflows.iter().position(due) {
             let prior_inflight = self.inflight;
-            let mut digest = Digest::default();
-            self.digest_lost(index, now, &mut digest);
-            return self.control(index, &digest, prior_inflight, now);
+            let mut summary = AckSummary::default();
+            self.digest_lost(index, now, &mut summary);
+            return self.control(index, &summary, prior_inflight, now);
         }
         if let Some((_, subflow)) = self.next_probe().filter(|&(at, _)| at <= now) {
             (self.probes, self.probed) = (PROBES, subflow);
@@ -439,7 +439,7 @@ impl Sender {
         let controller = self.controller.as_ref()?;
         let has_data = !self.lost_chunks.is_empty() || self.unsent != Some(0);
         let gate = self.pacer.next().1;
-        let waits = gate > now && has_data && self.has_window(&controller.plan());
+        let waits = gate > now && has_data && self.has_window(&controller.send_limits());
         [waits.then_some(gate), controller.next_timer()].into_iter().flatten().min()
     }
 
@@ -475,7 +475,7 @@ impl Sender {
 
     /// For the records.
     pub(crate) fn meters(&self) -> Option<Meters> {
-        let plan = self.controller.as_ref()?.plan();
+        let plan = self.controller.as_ref()?.send_limits();
         let packets = |bytes: u64| bytes as f64 / f64::from(self.mss);
         Some(Meters {
             cwnd: packets(plan.cwnd.0),
@@ -492,7 +492,7 @@ impl Sender {
     }
 }
 
-fn fate(now: Time, packet: &Packet, subflow: u8, total_lost: u32, outcome: Outcome) -> Fate {
+fn fate(now: Time, packet: &Packet, subflow: u8, total_lost: u32, outcome: PacketOutcome) -> PacketFeedback {
     let flight = packet.stamp.flight(total_lost);
-    Fate { now, sent: packet.sent, bytes: Bytes(u64::from(packet.len)), subflow, flight, outcome }
+    PacketFeedback { now, sent: packet.sent, bytes: Bytes(u64::from(packet.len)), subflow, flight, outcome }
 }

@@ -1,16 +1,16 @@
 //! Digesting an acknowledgment, in the order of Linux's `tcp_ack`: selective blocks, the cumulative part, RTT, probe,
 //! loss detection, timers, congestion control.
-use super::scoreboard::Record;
+use super::scoreboard::SentSegment;
 use super::sender::{Sender, segments};
 use super::{AckSegment, milliseconds};
-use narrows_core::congestion::{Ack, Controller, Fate, Flight, Outcome, RateSample, Reduction};
+use narrows_core::congestion::{Ack, Controller, PacketFeedback, Flight, PacketOutcome, RateSample, Reduction};
 use narrows_core::sender::delivery::{Delivery, Newest};
 use narrows_core::sender::prr::PrrAck;
 use narrows_core::{Bytes, Span, Time};
 
 /// What one acknowledgment brought.
 #[derive(Default)]
-pub(super) struct Digest {
+pub(super) struct AckSummary {
     /// The cumulative part advanced.
     pub(super) advanced: bool,
     /// Something was selectively acknowledged for the first time.
@@ -26,12 +26,12 @@ pub(super) struct Digest {
     /// Delivered, bytes and segments.
     delivered: Bytes,
     pub(super) delivered_segments: u32,
-    /// When the first and the last of the never-resent segments acknowledged cumulatively were sent.
+    /// When the first and the last of the never-retransmitted segments acknowledged cumulatively were sent.
     acked_sent: Option<(Time, Time)>,
     /// The same of those acknowledged selectively.
     sacked_sent: Option<(Time, Time)>,
     /// A segment that was sent again was acknowledged cumulatively.
-    resent: bool,
+    retransmitted: bool,
     /// The timestamp that the peer echoes, ms.
     echo: u32,
     newest: Option<Newest>,
@@ -45,95 +45,95 @@ impl Sender {
             return None;
         }
         let prior_inflight = self.board.inflight();
-        let mut digest = Digest { ece: ack.ece, echo: ack.echo, ..Digest::default() };
-        let plain = ack.blocks == 0 && !ack.ece && self.board.is_plain() && !self.wants_fates;
+        let mut summary = AckSummary { ece: ack.ece, echo: ack.echo, ..AckSummary::default() };
+        let plain = ack.blocks == 0 && !ack.ece && self.board.is_plain() && !self.wants_packet_feedback;
         if ack.blocks > 0 {
-            self.digest_sacks(ack, now, &mut digest);
+            self.process_sacks(ack, now, &mut summary);
         }
         if ack.ack > self.board.una() {
-            digest.advanced = true;
+            summary.advanced = true;
             if plain {
-                self.digest_plain(ack.ack, now, &mut digest);
+                self.process_plain(ack.ack, now, &mut summary);
             } else {
-                self.digest_cumulative(ack.ack, now, &mut digest);
+                self.process_cumulative(ack.ack, now, &mut summary);
             }
         }
-        self.delivery.total += digest.delivered;
-        let rtt = self.take_rtt(&digest, now);
+        self.delivery.total += summary.delivered;
+        let rtt = self.take_rtt(&summary, now);
         if self.probe.is_some() {
-            self.end_probe(ack, &digest, now);
+            self.end_probe(ack, &summary, now);
         }
         let lost_before = self.rack.lost;
-        if !plain || !self.state.is_open() || !digest.advanced {
-            self.detect_and_recover(&mut digest, now);
+        if !plain || !self.state.is_open() || !summary.advanced {
+            self.detect_and_recover(&mut summary, now);
         }
-        if digest.advanced || digest.sacked {
-            if digest.advanced || self.answers_from_before_resending(&digest) {
+        if summary.advanced || summary.sacked {
+            if summary.advanced || self.answers_from_before_resending(&summary) {
                 self.timer_base = now;
             }
             self.arm_timer(now);
         }
-        digest.marked = ack.marked.wrapping_sub(self.marked);
+        summary.marked = ack.marked.wrapping_sub(self.marked);
         self.marked = ack.marked;
-        self.control(&digest, prior_inflight, self.rack.lost - lost_before, rtt, now);
+        self.control(&summary, prior_inflight, self.rack.lost - lost_before, rtt, now);
         rtt
     }
 
     /// Does a selective acknowledgment tell of data sent before the first segment was last sent? Until it tells of later
     /// data, nothing can be known of that sending, and the timeout starts again (Linux `tcp_clean_rtx_queue`).
-    fn answers_from_before_resending(&self, digest: &Digest) -> bool {
-        digest
+    fn answers_from_before_resending(&self, summary: &AckSummary) -> bool {
+        summary
             .sacked_sent
             .is_some_and(|(first, _)| self.board.out() > 0 && first < self.board.record(self.board.una()).sent)
     }
 
     #[inline]
-    fn digest_plain(&mut self, through: u64, now: Time, digest: &mut Digest) {
+    fn process_plain(&mut self, through: u64, now: Time, summary: &mut AckSummary) {
         let first = self.board.record(self.board.una()).sent;
-        digest.delivered_segments = (through - self.board.una()) as u32;
+        summary.delivered_segments = (through - self.board.una()) as u32;
         let (last, bytes) = self.board.acknowledge_plain(through);
-        digest.delivered = bytes;
+        summary.delivered = bytes;
         self.una_bytes += bytes;
-        digest.acked_sent = Some((first, last.sent));
-        digest.original = true;
+        summary.acked_sent = Some((first, last.sent));
+        summary.original = true;
         self.rack.advance(through - 1, &last, now, self.rtt.min());
         if self.wants_rates {
-            Delivery::consider(&mut digest.newest, through - 1, last.sent, || self.board.stamp(through - 1));
+            Delivery::consider(&mut summary.newest, through - 1, last.sent, || self.board.stamp(through - 1));
         }
     }
 
-    fn digest_cumulative(&mut self, through: u64, now: Time, digest: &mut Digest) {
+    fn process_cumulative(&mut self, through: u64, now: Time, summary: &mut AckSummary) {
         while self.board.una() < through {
             let seq = self.board.una();
             let (record, is_new) = self.board.acknowledge_first();
             self.una_bytes += Bytes(u64::from(record.len));
-            if record.ever_resent() {
-                digest.resent = true;
+            if record.ever_retransmitted() {
+                summary.retransmitted = true;
             } else if is_new {
-                let first = digest.acked_sent.map_or(record.sent, |(first, _)| first);
-                digest.acked_sent = Some((first, record.sent));
-                digest.original |= seq < self.recover;
+                let first = summary.acked_sent.map_or(record.sent, |(first, _)| first);
+                summary.acked_sent = Some((first, record.sent));
+                summary.original |= seq < self.recover;
             }
             if is_new {
-                self.deliver(seq, &record, now, digest);
+                self.deliver(seq, &record, now, summary);
             }
         }
         self.board.trim();
     }
 
-    fn digest_sacks(&mut self, ack: &AckSegment, now: Time, digest: &mut Digest) {
+    fn process_sacks(&mut self, ack: &AckSegment, now: Time, summary: &mut AckSummary) {
         for (mut start, end) in ack.sacks() {
             while let Some(gap) = self.board.gap(start, end) {
                 for seq in gap.0..gap.1 {
                     let record = self.board.sack(seq);
-                    if !record.ever_resent() {
-                        let (first, last) = digest.sacked_sent.unwrap_or((record.sent, record.sent));
-                        digest.sacked_sent = Some((first.min(record.sent), last.max(record.sent)));
-                        digest.original |= seq < self.recover;
+                    if !record.ever_retransmitted() {
+                        let (first, last) = summary.sacked_sent.unwrap_or((record.sent, record.sent));
+                        summary.sacked_sent = Some((first.min(record.sent), last.max(record.sent)));
+                        summary.original |= seq < self.recover;
                     }
-                    self.deliver(seq, &record, now, digest);
+                    self.deliver(seq, &record, now, summary);
                 }
-                digest.sacked = true;
+                summary.sacked = true;
                 self.board.close(gap);
                 start = gap.1;
             }
@@ -142,14 +142,14 @@ impl Sender {
 
     /// A segment was acknowledged for the first time.
     #[inline]
-    fn deliver(&mut self, seq: u64, record: &Record, now: Time, digest: &mut Digest) {
-        digest.delivered += Bytes(u64::from(record.len));
-        digest.delivered_segments += 1;
+    fn deliver(&mut self, seq: u64, record: &SentSegment, now: Time, summary: &mut AckSummary) {
+        summary.delivered += Bytes(u64::from(record.len));
+        summary.delivered_segments += 1;
         self.rack.advance(seq, record, now, self.rtt.min());
         if self.wants_rates {
-            Delivery::consider(&mut digest.newest, seq, record.sent, || self.board.stamp(seq));
+            Delivery::consider(&mut summary.newest, seq, record.sent, || self.board.stamp(seq));
         }
-        if self.wants_fates {
+        if self.wants_packet_feedback {
             let flight = self.board.stamp(seq).flight(self.delivery.lost);
             tell_delivered(&mut self.controller, record, flight, now);
         }
@@ -159,13 +159,13 @@ impl Sender {
     /// controller and the minimum the newest (Linux `tcp_clean_rtx_queue`). Without either, timestamps give the RTT of a
     /// retransmission to a millisecond.
     #[inline]
-    fn take_rtt(&mut self, digest: &Digest, now: Time) -> Option<Span> {
-        let (for_estimator, for_controller) = match (digest.acked_sent, digest.sacked_sent) {
+    fn take_rtt(&mut self, summary: &AckSummary, now: Time) -> Option<Span> {
+        let (for_estimator, for_controller) = match (summary.acked_sent, summary.sacked_sent) {
             (Some((first, last)), None) => (now.since(first), now.since(last)),
             (Some((first, _)), Some((_, last))) => (now.since(first), now.since(last)),
             (None, Some((first, last))) => (now.since(first), now.since(last)),
             (None, None) => {
-                let rtt = digest.resent.then(|| milliseconds(now).wrapping_sub(digest.echo).max(1))?;
+                let rtt = summary.retransmitted.then(|| milliseconds(now).wrapping_sub(summary.echo).max(1))?;
                 (Span::ms(u64::from(rtt)), Span::ms(u64::from(rtt)))
             }
         };
@@ -177,12 +177,12 @@ impl Sender {
 
     /// Tells the controller, and takes its window or PRR's (Linux `tcp_cong_control`).
     #[inline]
-    fn control(&mut self, digest: &Digest, prior_inflight: u32, lost: u32, rtt: Option<Span>, now: Time) {
-        if digest.delivered_segments == 0 && lost == 0 {
+    fn control(&mut self, summary: &AckSummary, prior_inflight: u32, lost: u32, rtt: Option<Span>, now: Time) {
+        if summary.delivered_segments == 0 && lost == 0 {
             return;
         }
         let rate = if self.wants_rates {
-            self.delivery.sample(now, &digest.newest, self.rtt.min())
+            self.delivery.sample(now, &summary.newest, self.rtt.min())
         } else {
             self.delivery.note_progress();
             RateSample::default()
@@ -192,9 +192,9 @@ impl Sender {
         let srtt = self.rtt.smoothed().unwrap_or(Span::ZERO);
         let event = Ack {
             now,
-            acked: digest.delivered,
+            acked: summary.delivered,
             lost: Bytes(u64::from(lost) * mss),
-            marked: u32::from(digest.marked),
+            marked: u32::from(summary.marked),
             total_lost: Bytes(u64::from(self.rack.lost) * mss),
             rtt,
             srtt,
@@ -206,8 +206,8 @@ impl Sender {
             delivered: self.delivery.total,
             in_reduction: reducing,
             phase: self.state.phase(),
-            departs: self.next_departure(now),
-            may_raise: digest.advanced,
+            edt: self.next_departure(now),
+            may_raise: summary.advanced,
             cwnd_limited: self.is_window_limited(),
             rate,
         };
@@ -218,8 +218,8 @@ impl Sender {
             self.prr.on_ack(&PrrAck {
                 ssthresh: window,
                 inflight: self.board.inflight(),
-                delivered: digest.delivered_segments,
-                safe: digest.advanced && lost == 0,
+                delivered: summary.delivered_segments,
+                safe: summary.advanced && lost == 0,
             })
         } else {
             window
@@ -228,15 +228,15 @@ impl Sender {
 }
 
 #[cold]
-fn tell_delivered(controller: &mut Option<Controller>, record: &Record, flight: Flight, now: Time) {
-    let rtt = (!record.ever_resent()).then(|| now.since(record.sent));
-    tell(controller, record, flight, now, Outcome::Delivered { rtt });
+fn tell_delivered(controller: &mut Option<Controller>, record: &SentSegment, flight: Flight, now: Time) {
+    let rtt = (!record.ever_retransmitted()).then(|| now.since(record.sent));
+    tell(controller, record, flight, now, PacketOutcome::Delivered { rtt });
 }
 
 /// What became of a segment, for a controller that wants to know.
-pub(super) fn tell(controller: &mut Option<Controller>, record: &Record, flight: Flight, now: Time, outcome: Outcome) {
+pub(super) fn tell(controller: &mut Option<Controller>, record: &SentSegment, flight: Flight, now: Time, outcome: PacketOutcome) {
     if let Some(controller) = controller {
         let bytes = Bytes(u64::from(record.len));
-        controller.on_fate(&Fate { now, sent: record.sent, bytes, subflow: 0, flight, outcome });
+        controller.on_packet_feedback(&PacketFeedback { now, sent: record.sent, bytes, subflow: 0, flight, outcome });
     }
 }

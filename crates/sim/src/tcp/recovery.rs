@@ -1,10 +1,10 @@
 //! Loss detection and recovery: Linux's state machine (`tcp_fastretrans_alert`) over RACK-TLP (RFC 8985), PRR (RFC 9937),
 //! F-RTO (RFC 5682) and one timer for all.
 use super::AckSegment;
-use super::ack::{Digest, tell};
-use super::scoreboard::{Record, Verdict};
+use super::ack::{AckSummary, tell};
+use super::scoreboard::{SentSegment, Verdict};
 use super::sender::{Outgoing, Sender, segments};
-use narrows_core::congestion::{Loss, LossKind, Outcome, Phase, Reduction};
+use narrows_core::congestion::{Loss, LossKind, PacketOutcome, Phase, Reduction};
 use narrows_core::sender::prr::PrrAck;
 use narrows_core::{Bytes, Span, Time};
 
@@ -16,7 +16,7 @@ pub(super) enum State {
     /// Selective acknowledgments, but nothing lost yet.
     Disorder,
     /// The window is reduced after an echoed mark or a repaired tail loss.
-    Reducing,
+    Cwr,
     /// Fast recovery.
     Recovery,
     /// After a timeout.
@@ -33,7 +33,7 @@ impl State {
     #[inline]
     pub(super) const fn phase(self) -> Phase {
         match self {
-            State::Open | State::Disorder | State::Reducing => Phase::Open,
+            State::Open | State::Disorder | State::Cwr => Phase::Open,
             State::Recovery => Phase::Recovery,
             State::Loss => Phase::Timeout,
         }
@@ -42,7 +42,7 @@ impl State {
     /// Does PRR hold the window?
     #[inline]
     pub(super) const fn is_reducing(self) -> bool {
-        matches!(self, State::Reducing | State::Recovery)
+        matches!(self, State::Cwr | State::Recovery)
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Probe {
     /// It is answered when everything before this segment is acknowledged.
     end: u64,
     /// Was the last segment sent again, for want of new data?
-    resent: bool,
+    retransmitted: bool,
 }
 
 /// RFC 5681 §3.2.
@@ -91,9 +91,9 @@ pub(super) struct Rack {
 impl Rack {
     /// A segment was delivered (RFC 8985 §6.2 step 2).
     #[inline]
-    pub(super) fn advance(&mut self, seq: u64, record: &Record, now: Time, min_rtt: Option<Span>) {
+    pub(super) fn advance(&mut self, seq: u64, record: &SentSegment, now: Time, min_rtt: Option<Span>) {
         let rtt = now.since(record.sent);
-        if record.ever_resent() && min_rtt.is_some_and(|min| rtt < min) {
+        if record.ever_retransmitted() && min_rtt.is_some_and(|min| rtt < min) {
             return; // The acknowledgment is for the original.
         }
         self.advanced = true;
@@ -108,11 +108,11 @@ impl Sender {
     /// Linux's `tcp_fastretrans_alert`.
     #[cold]
     #[inline(never)]
-    pub(super) fn detect_and_recover(&mut self, digest: &mut Digest, now: Time) {
+    pub(super) fn detect_and_recover(&mut self, summary: &mut AckSummary, now: Time) {
         if !self.state.is_open() && self.board.una() >= self.recover {
             match self.state {
                 // Above `recover` something must be acknowledged, so that the peer has seen our answer to its mark.
-                State::Reducing if self.board.una() > self.recover => self.state = State::Open,
+                State::Cwr if self.board.una() > self.recover => self.state = State::Open,
                 State::Recovery | State::Loss => {
                     self.state = State::Open;
                     self.frto = false;
@@ -121,31 +121,31 @@ impl Sender {
             }
         }
         match self.state {
-            State::Recovery => self.detect_losses(digest, now),
+            State::Recovery => self.detect_losses(summary, now),
             State::Loss => {
-                self.verify_timeout(digest, now);
-                self.detect_losses(digest, now);
+                self.verify_timeout(summary, now);
+                self.detect_losses(summary, now);
                 if self.state == State::Loss {
                     return;
                 }
-                self.settle(digest, now);
+                self.settle(summary, now);
             }
-            State::Open | State::Disorder | State::Reducing => {
-                self.detect_losses(digest, now);
-                self.settle(digest, now);
+            State::Open | State::Disorder | State::Cwr => {
+                self.detect_losses(summary, now);
+                self.settle(summary, now);
             }
         }
     }
 
-    fn settle(&mut self, digest: &Digest, now: Time) {
+    fn settle(&mut self, summary: &AckSummary, now: Time) {
         if self.board.lost_out() > 0 {
             self.enter_recovery(LossKind::Loss, State::Recovery, now);
-        } else if self.state != State::Reducing {
-            if digest.ece {
+        } else if self.state != State::Cwr {
+            if summary.ece {
                 self.cwr_owed = true;
-                self.enter_recovery(LossKind::Ecn, State::Reducing, now);
+                self.enter_recovery(LossKind::Ecn, State::Cwr, now);
             } else {
-                let in_order = self.board.sacked_out() == 0 && self.board.resent_out() == 0;
+                let in_order = self.board.sacked_out() == 0 && self.board.retrans_out() == 0;
                 self.state = if in_order { State::Open } else { State::Disorder };
             }
         }
@@ -178,11 +178,11 @@ impl Sender {
     }
 
     /// RACK's loss detection (RFC 8985 §6.2 step 5).
-    fn detect_losses(&mut self, digest: &mut Digest, now: Time) {
+    fn detect_losses(&mut self, summary: &mut AckSummary, now: Time) {
         if !core::mem::take(&mut self.rack.advanced) {
             return;
         }
-        let wait = self.mark_losses(&mut digest.lost_again, now);
+        let wait = self.mark_losses(&mut summary.lost_again, now);
         if let Some(wait) = wait {
             self.timer = Some((now + wait + TICKS, Timer::Reorder));
         } else if matches!(self.timer, Some((_, Timer::Reorder))) {
@@ -195,9 +195,9 @@ impl Sender {
         let newest = self.rack.newest?;
         let patience = self.rack.rtt + self.reordering_window();
         let (mut lost, mut wait) = (0, None);
-        let (controller, wants_fates) = (&mut self.controller, self.wants_fates);
+        let (controller, wants_packet_feedback) = (&mut self.controller, self.wants_packet_feedback);
         let (before, mss) = (self.delivery.lost, self.mss);
-        let judge = |seq, record: &Record| {
+        let judge = |seq, record: &SentSegment| {
             if (record.sent, seq) >= newest {
                 return Verdict::TooYoung;
             }
@@ -210,10 +210,10 @@ impl Sender {
         };
         self.board.walk_in_time_order(judge, |record, stamp| {
             lost += 1;
-            *lost_again |= record.ever_resent();
-            if wants_fates {
+            *lost_again |= record.ever_retransmitted();
+            if wants_packet_feedback {
                 let flight = stamp.flight(before.wrapping_add(mss.wrapping_mul(lost)));
-                tell(controller, record, flight, now, Outcome::Lost);
+                tell(controller, record, flight, now, PacketOutcome::Lost);
             }
         });
         self.count_lost(lost);
@@ -236,12 +236,12 @@ impl Sender {
     }
 
     /// F-RTO with SACK (RFC 5682 §3): a timeout was spurious if something sent before it, and never again, arrives.
-    fn verify_timeout(&mut self, digest: &Digest, now: Time) {
+    fn verify_timeout(&mut self, summary: &AckSummary, now: Time) {
         self.frto_probes = false;
         if !self.frto {
             return;
         }
-        if digest.original && (digest.advanced || digest.sacked) {
+        if summary.original && (summary.advanced || summary.sacked) {
             self.frto = false;
             self.state = State::Open;
             self.board.find_all();
@@ -249,10 +249,10 @@ impl Sender {
                 controller.on_spurious(now);
             }
         } else if self.board.nxt() > self.recover {
-            if digest.sacked || !digest.advanced {
+            if summary.sacked || !summary.advanced {
                 self.frto = false;
             }
-        } else if digest.advanced {
+        } else if summary.advanced {
             // Step 2b: new data instead of retransmissions, to learn more.
             self.frto_probes = self.unsent() != Some(0);
             self.frto = self.frto_probes;
@@ -274,7 +274,7 @@ impl Sender {
         let expiry = self.timer_base + self.rtt.backed_off(self.expiries);
         let expiry = if expiry > now { expiry } else { now + TICK };
         self.timer = Some((expiry, Timer::Retransmit));
-        if matches!(self.state, State::Open | State::Reducing)
+        if matches!(self.state, State::Open | State::Cwr)
             && self.probe.is_none()
             && self.board.is_plain()
             && let Some(srtt) = self.rtt.smoothed()
@@ -325,13 +325,13 @@ impl Sender {
             || (self.state == State::Loss && self.expiries == 0);
         self.frto = !matches!(self.state, State::Recovery | State::Loss) || self.expiries > 0;
         let patience = self.rack.rtt;
-        let (controller, wants_fates) = (&mut self.controller, self.wants_fates);
+        let (controller, wants_packet_feedback) = (&mut self.controller, self.wants_packet_feedback);
         let (mut total, mss) = (self.delivery.lost, self.mss);
-        let old = |record: &Record| now.since(record.sent) >= patience;
+        let old = |record: &SentSegment| now.since(record.sent) >= patience;
         let lost = self.board.lose_old(old, |record, stamp| {
             total = total.wrapping_add(mss);
-            if wants_fates {
-                tell(controller, record, stamp.flight(total), now, Outcome::Lost);
+            if wants_packet_feedback {
+                tell(controller, record, stamp.flight(total), now, PacketOutcome::Lost);
             }
         });
         self.count_lost(lost);
@@ -355,15 +355,15 @@ impl Sender {
             Some(out) => out,
             None => self.resend(self.board.nxt() - 1, now),
         };
-        self.probe = Some(Probe { end: self.board.nxt(), resent: out.resent });
+        self.probe = Some(Probe { end: self.board.nxt(), retransmitted: out.retransmitted });
         self.timer_base = now;
         Some(out)
     }
 
     /// Was the probe answered, and did it repair a loss (RFC 8985 §7.4)?
-    pub(super) fn end_probe(&mut self, ack: &AckSegment, digest: &Digest, now: Time) {
+    pub(super) fn end_probe(&mut self, ack: &AckSegment, summary: &AckSummary, now: Time) {
         let Some(probe) = self.probe.filter(|probe| ack.ack >= probe.end) else { return };
-        if !probe.resent || ack.duplicate || (!digest.advanced && !digest.sacked) {
+        if !probe.retransmitted || ack.duplicate || (!summary.advanced && !summary.sacked) {
             // New data, or original and probe both arrived: nothing was lost.
             self.probe = None;
         } else if ack.ack > probe.end {

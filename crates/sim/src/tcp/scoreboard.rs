@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 /// A segment in flight.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Record {
+pub(crate) struct SentSegment {
     /// When it was last sent.
     pub(super) sent: Time,
     /// Payload.
@@ -19,7 +19,7 @@ pub(crate) struct Record {
 }
 
 // The window's records are what an acknowledgment touches: as many per cache line as can be.
-const _: () = assert!(size_of::<Record>() <= 16);
+const _: () = assert!(size_of::<SentSegment>() <= 16);
 
 /// Room for a small window; the ring doubles when it is full.
 const FIRST_RECORDS: usize = 4;
@@ -27,17 +27,17 @@ const FIRST_RECORDS: usize = 4;
 const SACKED: u8 = 1;
 const LOST: u8 = 2;
 /// A retransmission is in flight.
-const RESENT: u8 = 4;
+const RETRANSMITTED: u8 = 4;
 /// It has been retransmitted at least once.
 const EVER_RESENT: u8 = 8;
 
-impl Record {
+impl SentSegment {
     #[inline]
-    pub(super) fn new(sent: Time, len: u16) -> Record {
-        Record { sent, len, ..Record::default() }
+    pub(super) fn new(sent: Time, len: u16) -> SentSegment {
+        SentSegment { sent, len, ..SentSegment::default() }
     }
 
-    pub(super) const fn ever_resent(&self) -> bool {
+    pub(super) const fn ever_retransmitted(&self) -> bool {
         self.flags & EVER_RESENT != 0
     }
 
@@ -49,16 +49,16 @@ impl Record {
 /// The segments in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
-    ring: Box<[Record]>,
+    ring: Box<[SentSegment]>,
     /// What makes delivery rate samples, in a ring as long; empty where nobody reads them.
     stamps: Box<[Stamp]>,
     una: u64,
     nxt: u64,
-    /// In the network: `out`, less those sacked or lost, and those resent once more.
+    /// In the network: `out`, less those sacked or lost, and those retransmitted once more.
     inflight: u32,
     sacked_out: u32,
     lost_out: u32,
-    resent_out: u32,
+    retrans_out: u32,
     /// Lost and not in flight again.
     to_resend: u32,
     /// Selectively acknowledged ranges, ascending and disjoint.
@@ -66,7 +66,7 @@ pub(crate) struct Scoreboard {
     /// Originals below have been acknowledged, sacked, lost or sent again.
     originals: u64,
     /// Retransmissions in the order of their sending.
-    resent: VecDeque<(u64, Time)>,
+    retransmitted: VecDeque<(u64, Time)>,
     /// No segment below waits to be sent again.
     hint: u64,
 }
@@ -74,18 +74,18 @@ pub(crate) struct Scoreboard {
 impl Scoreboard {
     pub(super) fn new() -> Scoreboard {
         Scoreboard {
-            ring: vec![Record::default(); FIRST_RECORDS].into_boxed_slice(),
+            ring: vec![SentSegment::default(); FIRST_RECORDS].into_boxed_slice(),
             stamps: Box::default(),
             una: 0,
             nxt: 0,
             inflight: 0,
             sacked_out: 0,
             lost_out: 0,
-            resent_out: 0,
+            retrans_out: 0,
             to_resend: 0,
             sacked: Vec::new(),
             originals: 0,
-            resent: VecDeque::new(),
+            retransmitted: VecDeque::new(),
             hint: 0,
         }
     }
@@ -130,7 +130,7 @@ impl Scoreboard {
     /// In the network as far as the sender can tell (RFC 6675's pipe).
     #[inline]
     pub(super) fn inflight(&self) -> u32 {
-        debug_assert_eq!(self.inflight + self.sacked_out + self.lost_out, self.out() + self.resent_out);
+        debug_assert_eq!(self.inflight + self.sacked_out + self.lost_out, self.out() + self.retrans_out);
         self.inflight
     }
 
@@ -142,8 +142,8 @@ impl Scoreboard {
         self.lost_out
     }
 
-    pub(super) const fn resent_out(&self) -> u32 {
-        self.resent_out
+    pub(super) const fn retrans_out(&self) -> u32 {
+        self.retrans_out
     }
 
     pub(super) const fn waits_to_be_resent(&self) -> bool {
@@ -153,30 +153,30 @@ impl Scoreboard {
     /// Is everything in flight an original of which nothing else is known?
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
-        self.sacked_out | self.lost_out | self.resent_out == 0 && self.resent.is_empty()
+        self.sacked_out | self.lost_out | self.retrans_out == 0 && self.retransmitted.is_empty()
     }
 
     #[inline]
-    pub(super) fn record(&self, seq: u64) -> &Record {
+    pub(super) fn record(&self, seq: u64) -> &SentSegment {
         debug_assert!(seq >= self.una && seq < self.nxt);
         &self.ring[seq as usize & (self.ring.len() - 1)]
     }
 
     /// The edges of the window: where the first two segments in flight are, and where the next one to be sent will be.
     #[inline]
-    pub(crate) fn edges(&self) -> [&Record; 3] {
+    pub(crate) fn edges(&self) -> [&SentSegment; 3] {
         [self.una, self.una + 1, self.nxt].map(|seq| &self.ring[seq as usize & (self.ring.len() - 1)])
     }
 
     #[inline]
-    fn record_mut(&mut self, seq: u64) -> &mut Record {
+    fn record_mut(&mut self, seq: u64) -> &mut SentSegment {
         let mask = self.ring.len() - 1;
         &mut self.ring[seq as usize & mask]
     }
 
     /// Appends a segment that is sent for the first time.
     #[inline]
-    pub(super) fn push(&mut self, record: Record) -> u64 {
+    pub(super) fn push(&mut self, record: SentSegment) -> u64 {
         if self.out() as usize == self.ring.len() {
             self.grow();
         }
@@ -189,7 +189,7 @@ impl Scoreboard {
 
     #[cold]
     fn grow(&mut self) {
-        let mut ring = vec![Record::default(); self.ring.len() * 2].into_boxed_slice();
+        let mut ring = vec![SentSegment::default(); self.ring.len() * 2].into_boxed_slice();
         let mask = ring.len() - 1;
         for seq in self.una..self.nxt {
             ring[seq as usize & mask] = *self.record(seq);
@@ -206,10 +206,10 @@ impl Scoreboard {
 
     /// Takes the first segment off, which was acknowledged cumulatively. `true` with it: not selectively before.
     #[inline]
-    pub(super) fn acknowledge_first(&mut self) -> (Record, bool) {
+    pub(super) fn acknowledge_first(&mut self) -> (SentSegment, bool) {
         let record = *self.record(self.una);
         self.una += 1;
-        if record.flags & (SACKED | LOST | RESENT) != 0 {
+        if record.flags & (SACKED | LOST | RETRANSMITTED) != 0 {
             self.forget(&record);
         }
         self.inflight -= 1;
@@ -218,7 +218,7 @@ impl Scoreboard {
 
     /// Acknowledges many plain originals at once: the last one's record and the payload of all.
     #[inline]
-    pub(super) fn acknowledge_plain(&mut self, through: u64) -> (Record, Bytes) {
+    pub(super) fn acknowledge_plain(&mut self, through: u64) -> (SentSegment, Bytes) {
         debug_assert!(self.is_plain() && through > self.una && through <= self.nxt);
         let mut bytes = 0;
         for seq in self.una..through {
@@ -249,7 +249,7 @@ impl Scoreboard {
         }
     }
 
-    fn forget(&mut self, record: &Record) {
+    fn forget(&mut self, record: &SentSegment) {
         if record.flags & SACKED != 0 {
             self.sacked_out -= 1;
             self.inflight += 1;
@@ -258,12 +258,12 @@ impl Scoreboard {
         if record.flags & LOST != 0 {
             self.lost_out -= 1;
             self.inflight += 1;
-            if record.flags & RESENT == 0 {
+            if record.flags & RETRANSMITTED == 0 {
                 self.to_resend -= 1;
             }
         }
-        if record.flags & RESENT != 0 {
-            self.resent_out -= 1;
+        if record.flags & RETRANSMITTED != 0 {
+            self.retrans_out -= 1;
             self.inflight -= 1;
         }
     }
@@ -300,11 +300,11 @@ impl Scoreboard {
 
     /// Marks a segment of a [`gap`](Scoreboard::gap) as received; what was known of it before.
     #[inline]
-    pub(super) fn sack(&mut self, seq: u64) -> Record {
+    pub(super) fn sack(&mut self, seq: u64) -> SentSegment {
         let record = self.record_mut(seq);
         let before = *record;
-        record.flags = (record.flags & !(LOST | RESENT)) | SACKED;
-        if before.flags & (LOST | RESENT) != 0 {
+        record.flags = (record.flags & !(LOST | RETRANSMITTED)) | SACKED;
+        if before.flags & (LOST | RETRANSMITTED) != 0 {
             self.forget(&before);
         }
         self.sacked_out += 1;
@@ -347,7 +347,7 @@ impl Scoreboard {
         self.hint = self.hint.max(self.una);
         while self.hint < self.nxt {
             let flags = self.record(self.hint).flags;
-            if flags & (LOST | RESENT | SACKED) == LOST {
+            if flags & (LOST | RETRANSMITTED | SACKED) == LOST {
                 return Some(self.hint);
             }
             self.hint += 1;
@@ -361,32 +361,32 @@ impl Scoreboard {
         self.set_stamp(seq, stamp);
         let record = self.record_mut(seq);
         record.sent = now;
-        let (lost, resent) = (record.flags & LOST != 0, record.flags & RESENT != 0);
-        record.flags |= RESENT | EVER_RESENT;
-        if !resent {
-            self.resent_out += 1;
+        let (lost, retransmitted) = (record.flags & LOST != 0, record.flags & RETRANSMITTED != 0);
+        record.flags |= RETRANSMITTED | EVER_RESENT;
+        if !retransmitted {
+            self.retrans_out += 1;
             self.inflight += 1;
             if lost {
                 self.to_resend -= 1;
             }
         }
-        self.resent.push_back((seq, now));
+        self.retransmitted.push_back((seq, now));
     }
 
     /// Marks a segment lost, or its retransmission.
     fn lose(&mut self, seq: u64) {
         let record = self.record_mut(seq);
-        let (lost, resent) = (record.flags & LOST != 0, record.flags & RESENT != 0);
-        record.flags = (record.flags | LOST) & !RESENT;
+        let (lost, retransmitted) = (record.flags & LOST != 0, record.flags & RETRANSMITTED != 0);
+        record.flags = (record.flags | LOST) & !RETRANSMITTED;
         if !lost {
             self.lost_out += 1;
             self.inflight -= 1;
         }
-        if resent {
-            self.resent_out -= 1;
+        if retransmitted {
+            self.retrans_out -= 1;
             self.inflight -= 1;
         }
-        if !lost || resent {
+        if !lost || retransmitted {
             self.to_resend += 1;
         }
         self.hint = self.hint.min(seq);
@@ -397,8 +397,8 @@ impl Scoreboard {
     #[inline]
     pub(super) fn walk_in_time_order(
         &mut self,
-        mut judge: impl FnMut(u64, &Record) -> Verdict,
-        mut newly: impl FnMut(&Record, Stamp),
+        mut judge: impl FnMut(u64, &SentSegment) -> Verdict,
+        mut newly: impl FnMut(&SentSegment, Stamp),
     ) {
         let (mut seq, mut settled) = (self.originals.max(self.una), true);
         while seq < self.nxt {
@@ -419,14 +419,14 @@ impl Scoreboard {
             }
         }
         let mut n = 0;
-        while let Some(&(seq, sent)) = self.resent.get(n) {
+        while let Some(&(seq, sent)) = self.retransmitted.get(n) {
             let gone = seq < self.una || {
                 let record = self.record(seq);
-                record.flags & RESENT == 0 || record.sent != sent
+                record.flags & RETRANSMITTED == 0 || record.sent != sent
             };
             if gone {
                 // In practice at the front: retransmissions are acknowledged in the order of their sending.
-                self.resent.remove(n);
+                self.retransmitted.remove(n);
                 continue;
             }
             let record = *self.record(seq);
@@ -434,7 +434,7 @@ impl Scoreboard {
                 Verdict::Lost => {
                     newly(&record, self.stamp(seq));
                     self.lose(seq);
-                    self.resent.remove(n);
+                    self.retransmitted.remove(n);
                 }
                 Verdict::Keep => n += 1,
                 Verdict::TooYoung => break,
@@ -445,7 +445,7 @@ impl Scoreboard {
     /// After a timeout the first segment is taken for lost, and all that are not selectively acknowledged and that `judge`
     /// finds old enough (Linux `tcp_timeout_mark_lost`; RFC 6298 §5.4 knows the first only).
     /// `newly` is called with each that was not known to be lost, as it was before.
-    pub(super) fn lose_old(&mut self, old: impl Fn(&Record) -> bool, mut newly: impl FnMut(&Record, &Stamp)) -> u32 {
+    pub(super) fn lose_old(&mut self, old: impl Fn(&SentSegment) -> bool, mut newly: impl FnMut(&SentSegment, &Stamp)) -> u32 {
         let before = self.lost_out;
         for seq in self.una..self.nxt {
             let record = self.record(seq);
@@ -470,10 +470,10 @@ impl Scoreboard {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.ring.len() * size_of::<Record>()
+        self.ring.len() * size_of::<SentSegment>()
             + self.stamps.len() * size_of::<Stamp>()
             + self.sacked.capacity() * size_of::<(u64, u64)>()
-            + self.resent.capacity() * size_of::<(u64, Time)>()
+            + self.retransmitted.capacity() * size_of::<(u64, Time)>()
     }
 }
 

@@ -3,7 +3,7 @@
 //! How acknowledgments are digested is in `ack.rs`, loss detection and recovery in `recovery.rs`.
 use super::recovery::{Probe, Rack, State, Timer};
 use super::rtt::Rtt;
-use super::scoreboard::{Record, Scoreboard};
+use super::scoreboard::{SentSegment, Scoreboard};
 use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent, Underuse};
 use narrows_core::sender::delivery::Delivery;
 use narrows_core::sender::pacer::Pacer;
@@ -20,7 +20,7 @@ pub(crate) struct Outgoing {
     /// Its payload, bytes.
     pub(crate) len: u16,
     /// Is it sent again?
-    pub(crate) resent: bool,
+    pub(crate) retransmitted: bool,
     /// The window was reduced because of an echoed mark (RFC 3168 §6.1.2).
     pub(crate) cwr: bool,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Sender {
     pub(super) frto_probes: bool,
     pub(super) cwr_owed: bool,
     /// The controller wants to know what became of each packet.
-    pub(super) wants_fates: bool,
+    pub(super) wants_packet_feedback: bool,
     /// The controller reads delivery rate samples.
     pub(super) wants_rates: bool,
     /// Marked packets that the peer has told of, modulo 256.
@@ -113,7 +113,7 @@ impl Sender {
             timer_base: Time::ZERO,
             expiries: 0,
             cwr_owed: false,
-            wants_fates: false,
+            wants_packet_feedback: false,
             wants_rates: false,
             marked: 0,
             unsent: Some(0),
@@ -142,9 +142,9 @@ impl Sender {
         };
         let controller = config.build(&path, now, rng);
         self.cwnd = segments(controller.window(), self.mss);
-        self.wants_fates = controller.wants_fates();
+        self.wants_packet_feedback = controller.wants_packet_feedback();
         self.wants_rates = controller.wants_rates();
-        if self.wants_rates || self.wants_fates {
+        if self.wants_rates || self.wants_packet_feedback {
             self.board.keep_stamps();
         }
         self.controller = Some(controller);
@@ -214,8 +214,8 @@ impl Sender {
         let flight_is_empty = self.board.out() == 0;
         let idle = flight_is_empty.then(|| now.since(self.last_sent));
         let inflight = (self.board.inflight() + 1).saturating_mul(self.mss);
-        let seq = self.board.push(Record::new(now, len as u16));
-        if self.wants_rates || self.wants_fates {
+        let seq = self.board.push(SentSegment::new(now, len as u16));
+        if self.wants_rates || self.wants_packet_feedback {
             self.board.set_stamp(seq, self.delivery.stamp(now, flight_is_empty, inflight));
         }
         self.nxt_bytes += Bytes(u64::from(len));
@@ -224,7 +224,7 @@ impl Sender {
         }
         let cwr = core::mem::take(&mut self.cwr_owed);
         self.sent(now, len, false, idle);
-        Some(Outgoing { seq, len: len as u16, resent: false, cwr })
+        Some(Outgoing { seq, len: len as u16, retransmitted: false, cwr })
     }
 
     fn resend_next(&mut self, now: Time) -> Option<Outgoing> {
@@ -243,7 +243,7 @@ impl Sender {
         let len = self.board.record(seq).len;
         self.stats.retransmits += 1;
         self.sent(now, u32::from(len), true, None);
-        Outgoing { seq, len, resent: true, cwr: false }
+        Outgoing { seq, len, retransmitted: true, cwr: false }
     }
 
     #[inline]
@@ -277,7 +277,7 @@ impl Sender {
     /// Twice the window per RTT while it doubles, 1.2 times afterwards (Linux `tcp_update_pacing_rate`).
     fn linux_pacing_rate(&self) -> Rate {
         let Some(srtt) = self.rtt.smoothed() else { return Rate::ZERO };
-        let ssthresh = self.controller.as_ref().and_then(|c| c.plan().ssthresh);
+        let ssthresh = self.controller.as_ref().and_then(|c| c.send_limits().ssthresh);
         let doubling = ssthresh.is_none_or(|s| u64::from(self.cwnd) * u64::from(self.mss) < s.0 / 2);
         let percent = if doubling { 200 } else { 120 };
         let window = u64::from(self.cwnd.max(self.board.out())) * u64::from(self.mss);
@@ -350,7 +350,7 @@ impl Sender {
     #[inline]
     pub(super) fn is_window_limited(&self) -> bool {
         self.usage.limited || {
-            let Some(plan) = self.controller.as_ref().map(Controller::plan) else { return false };
+            let Some(plan) = self.controller.as_ref().map(Controller::send_limits) else { return false };
             plan.ssthresh.is_none_or(|s| plan.cwnd < s) && self.cwnd < 2 * self.usage.max_out
         }
     }
@@ -407,7 +407,7 @@ impl Sender {
 
     /// For the records; `None` before the connection is established.
     pub(crate) fn meters(&self) -> Option<Meters> {
-        let plan = self.controller.as_ref()?.plan();
+        let plan = self.controller.as_ref()?.send_limits();
         Some(Meters {
             cwnd: f64::from(self.cwnd),
             inflight: f64::from(self.board.inflight()),

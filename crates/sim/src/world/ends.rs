@@ -1,7 +1,7 @@
 //! The two ends of a flow: segments at the receiver, acknowledgments at the sender.
 use super::{Departure, Hosts, INITIAL_LEN, SYN_LEN, Segment, SegmentKind, Side, arm};
 use crate::event::Kind;
-use crate::host::{Armed, Connection, MAX_SYNS, Returning, Tcp, Transport, Underway};
+use crate::host::{Armed, Connection, MAX_SYNS, Returning, Tcp, Transport, InFlight};
 use crate::tcp::{Incoming, Outgoing, milliseconds};
 use narrows_core::{Ecn, FlowId, PacketId, PacketMeta, Role};
 use narrows_world::network::{Network, Transit};
@@ -126,7 +126,7 @@ impl Hosts {
     pub(super) fn return_now(&mut self, flow_index: usize, what: Returning) {
         let index = self.flows[flow_index].pipe_of(what.subflow()) as usize;
         let arrives = self.now + self.pipes[index].delay;
-        let underway = Underway { arrives, flow: flow_index as u32, what };
+        let underway = InFlight { arrives, flow: flow_index as u32, what };
         match self.side {
             Side::Network => self.returns.push(underway),
             Side::Both | Side::Senders => self.enter_pipe(index, underway),
@@ -135,7 +135,7 @@ impl Hosts {
 
     /// Into a return pipe; what entered it before arrives before.
     #[inline(always)]
-    pub(crate) fn enter_pipe(&mut self, pipe: usize, one: Underway) {
+    pub(crate) fn enter_pipe(&mut self, pipe: usize, one: InFlight) {
         let underway = &mut self.pipes[pipe].underway;
         if underway.is_empty() {
             self.events.schedule_next(one.arrives, Kind::Ack, pipe);
@@ -162,7 +162,7 @@ impl Hosts {
     #[inline]
     pub(super) fn on_returning(&mut self, network: &mut Network<Segment>, pipe: usize) {
         let underway = &mut self.pipes[pipe].underway;
-        let Some(Underway { flow, what, .. }) = underway.pop_front() else { return };
+        let Some(InFlight { flow, what, .. }) = underway.pop_front() else { return };
         let flow_index = flow as usize;
         if let Some(next) = underway.front() {
             self.events.schedule_next(next.arrives, Kind::Ack, pipe);

@@ -3,10 +3,10 @@ use crate::harness::{check, parse};
 use crate::random::scenario;
 use narrows_results::{RunResult, summary_json};
 use narrows_scenario::Scenario;
-use narrows_sim::{Budget, Cut, Unwatched};
+use narrows_sim::{Budget, Partition, Unwatched};
 use proptest::prelude::*;
 
-fn on(threads: usize, cut: Cut, scenario: &Scenario) -> RunResult {
+fn on(threads: usize, cut: Partition, scenario: &Scenario) -> RunResult {
     let result = narrows_sim::run_cut(scenario, Budget::of(scenario), cut, threads, &mut Unwatched)
         .expect("nobody ends it early");
     check(scenario, &result);
@@ -29,7 +29,7 @@ proptest! {
     #[test]
     fn any_world_is_the_same_in_halves(text in scenario(), seed in 0u64..1000, packets in 1u64..20) {
         let scenario = parse(&format!("seed = {seed}\n{text}"));
-        let cut = Cut { flows: 1, packets };
+        let cut = Partition { flows: 1, packets };
         assert_same(&on(1, cut, &scenario), &on(2, cut, &scenario));
     }
 }
@@ -86,7 +86,7 @@ const TIES: &str = r#"
 #[test]
 fn events_of_the_same_instant_keep_their_order() {
     let scenario = parse(TIES);
-    let cut = |packets| Cut { packets, ..Cut::default() };
+    let cut = |packets| Partition { packets, ..Partition::default() };
     let whole = on(1, cut(1), &scenario);
     for packets in [1, 7, 40] {
         let halves = on(2, cut(packets), &scenario);
@@ -98,7 +98,7 @@ fn events_of_the_same_instant_keep_their_order() {
 
 #[test]
 fn both_halves_are_counted() {
-    let (scenario, cut) = (parse(TIES), Cut { packets: 20, ..Cut::default() });
+    let (scenario, cut) = (parse(TIES), Partition { packets: 20, ..Partition::default() });
     let [whole, halves] = [1, 2].map(|threads| on(threads, cut, &scenario).summary.cost);
     assert_eq!(whole.packets, halves.packets);
     assert!(halves.events > whole.events, "each half takes samples: {whole:?}, {halves:?}");

@@ -101,7 +101,7 @@ impl Connection {
     }
 
     fn cwnd(&self) -> u64 {
-        self.bbr.plan().cwnd.0 / MSS.0
+        self.bbr.send_limits().cwnd.0 / MSS.0
     }
 }
 
@@ -214,10 +214,10 @@ fn a_quarter_less_ends_when_the_queue_is_gone() {
     c.enter(1);
     c.inflight = 42;
     let event = c.event(1, 0, 40, 0);
-    c.bbr.on_ack(&Ack { departs: event.now + Span::us(1400), ..event });
+    c.bbr.on_ack(&Ack { edt: event.now + Span::us(1400), ..event });
     assert_eq!(c.phase(), 1, "two of 43 will have been delivered");
     let event = c.event(1, 0, 40, 0);
-    c.bbr.on_ack(&Ack { departs: event.now + Span::us(1600), ..event });
+    c.bbr.on_ack(&Ack { edt: event.now + Span::us(1600), ..event });
     assert_eq!(c.phase(), 2, "three of 43 will have been delivered");
 }
 

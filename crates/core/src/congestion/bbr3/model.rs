@@ -2,7 +2,7 @@
 use super::probe_bw::Phase as ProbePhase;
 use super::{Bbr3, State, Undo, Undone};
 use crate::congestion::parts::bandwidth::{Bandwidth, Gain, packets};
-use crate::congestion::{Ack, Fate, Loss};
+use crate::congestion::{Ack, PacketFeedback, Loss};
 use crate::{Bytes, Time};
 
 /// The model of the path.
@@ -187,7 +187,7 @@ impl Bbr3 {
     }
 
     /// A packet of a probe was lost: was too much in flight when it left (§5.5.10.2)?
-    pub(super) fn judge_lost_packet(&mut self, fate: &Fate) {
+    pub(super) fn judge_lost_packet(&mut self, fate: &PacketFeedback) {
         if !self.cycle.probe_samples {
             return;
         }

@@ -75,13 +75,13 @@ impl Connection {
 
     /// A packet that was sent with `inflight` in flight is lost, the `lost`-th since then.
     fn lose(&mut self, lost: u64, inflight: u64) {
-        self.bbr.on_fate(&Fate {
+        self.bbr.on_packet_feedback(&PacketFeedback {
             now: self.now,
             sent: self.now,
             bytes: MSS,
             subflow: 0,
             flight: Flight { inflight: MSS * inflight, lost: MSS * lost, app_limited: false },
-            outcome: Outcome::Lost,
+            outcome: PacketOutcome::Lost,
         });
     }
 
@@ -118,7 +118,7 @@ impl Connection {
     }
 
     fn cwnd(&self) -> u64 {
-        self.bbr.plan().cwnd.0 / MSS.0
+        self.bbr.send_limits().cwnd.0 / MSS.0
     }
 }
 

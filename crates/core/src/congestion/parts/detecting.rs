@@ -5,7 +5,7 @@
 //! controller rests, and goes on from what was measured. On a verdict the window is cut, or a controller of little delay takes
 //! over for as long as the queue is held to be fair, or nothing happens.
 use crate::congestion::{
-    Ack, Controller, ControllerConfig, Fate, Loss, LossKind, PathHint, Plan, Sent, Split, Underuse,
+    Ack, Controller, ControllerConfig, PacketFeedback, Loss, LossKind, PathHint, SendLimits, Sent, Split, Underuse,
 };
 use crate::detector::{Control, Detector, DetectorConfig, Events, Finding, Verdict};
 use crate::params::nested::Nested;
@@ -161,11 +161,11 @@ impl Detecting {
         }
     }
 
-    /// See [`crate::congestion::CongestionController::on_fate`].
-    pub fn on_fate(&mut self, event: &Fate) {
-        self.detector.on_fate(event);
-        if let Some(active) = self.active.as_mut().filter(|active| active.wants_fates()) {
-            active.on_fate(event);
+    /// See [`crate::congestion::CongestionController::on_packet_feedback`].
+    pub fn on_packet_feedback(&mut self, event: &PacketFeedback) {
+        self.detector.on_packet_feedback(event);
+        if let Some(active) = self.active.as_mut().filter(|active| active.wants_packet_feedback()) {
+            active.on_packet_feedback(event);
         }
         self.settle(event.now);
     }
@@ -189,8 +189,8 @@ impl Detecting {
     /// Does the window of the controller below double every round trip? Controllers that ask for a rate have no slow start that
     /// is known of.
     fn in_slow_start(&self) -> bool {
-        let doubles = |plan: &Plan| plan.pacing.is_none() && plan.ssthresh.is_none_or(|ssthresh| plan.cwnd < ssthresh);
-        self.active.as_ref().is_some_and(|active| doubles(&active.plan()))
+        let doubles = |plan: &SendLimits| plan.pacing.is_none() && plan.ssthresh.is_none_or(|ssthresh| plan.cwnd < ssthresh);
+        self.active.as_ref().is_some_and(|active| doubles(&active.send_limits()))
     }
 
     /// What the acknowledgment counts for in the window's growth, in whole packets; the rest is carried.
@@ -250,10 +250,10 @@ impl Detecting {
         [self.detector.next_timer(), active].into_iter().flatten().min()
     }
 
-    /// See [`crate::congestion::CongestionController::plan`].
-    pub fn plan(&self) -> Plan {
+    /// See [`crate::congestion::CongestionController::send_limits`].
+    pub fn send_limits(&self) -> SendLimits {
         let Some(active) = &self.active else { return self.driven() };
-        let mut plan = active.plan();
+        let mut plan = active.send_limits();
         if let Some(limit) = self.detector.inflight_limit() {
             plan.cwnd = plan.cwnd.min(limit.max(self.path.mss * LEAST_PACKETS));
         }
@@ -262,13 +262,13 @@ impl Detecting {
         }
         let less = |amount: u64| (u128::from(amount) * u128::from(CUT.0) / u128::from(CUT.1)) as u64;
         let cwnd = Bytes(less(plan.cwnd.0)).max(self.path.mss * 2);
-        Plan { cwnd, pacing: plan.pacing.map(|rate| Rate::bit(less(rate.as_bps()).max(1))), ..plan }
+        SendLimits { cwnd, pacing: plan.pacing.map(|rate| Rate::bit(less(rate.as_bps()).max(1))), ..plan }
     }
 
-    fn driven(&self) -> Plan {
+    fn driven(&self) -> SendLimits {
         let rate = self.detector.drives().unwrap_or(Rate::mbit(1));
         let window = rate.bytes_in(self.srtt.unwrap_or(USUAL_RTT) * DRIVEN_TRIPS);
-        Plan {
+        SendLimits {
             cwnd: (window + self.path.mss * DRIVEN_PACKETS).max(self.path.initial_window),
             ssthresh: None,
             pacing: Some(rate),
@@ -298,7 +298,7 @@ macro_rules! detecting {
         impl CongestionController for $Type {
             type Params = $Params;
             const REDUCTION: Reduction = Reduction::Own;
-            const FATES: bool = true;
+            const PACKET_FEEDBACK: bool = true;
             const SPLITS: bool = true;
 
             fn new(params: &$Params, path: &PathHint, now: Time, rng: Rng) -> $Type {
@@ -313,8 +313,8 @@ macro_rules! detecting {
             fn on_loss(&mut self, event: &Loss) {
                 self.0.on_loss(event);
             }
-            fn on_fate(&mut self, event: &Fate) {
-                self.0.on_fate(event);
+            fn on_packet_feedback(&mut self, event: &PacketFeedback) {
+                self.0.on_packet_feedback(event);
             }
             fn on_spurious(&mut self, now: Time) {
                 self.0.on_spurious(now);
@@ -331,8 +331,8 @@ macro_rules! detecting {
             fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
                 false
             }
-            fn plan(&self) -> Plan {
-                self.0.plan()
+            fn send_limits(&self) -> SendLimits {
+                self.0.send_limits()
             }
             fn split(&self) -> Split {
                 self.0.split()

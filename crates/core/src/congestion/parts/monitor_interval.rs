@@ -6,7 +6,7 @@
 //! Source: Dong et al., PCC (NSDI 2015) §2.1, §3.1; PCC Vivace (NSDI 2018) §3 for the slope of the RTT.
 //! Deviates: an interval of which a packet is never heard of again, because it was sent again as a probe, is settled
 //! together with the next one; a packet taken for lost that then arrives counts as both.
-use crate::congestion::{Fate, Outcome, Sent};
+use crate::congestion::{PacketFeedback, PacketOutcome, Sent};
 use crate::{Bytes, Rate, Span, Time};
 use alloc::collections::VecDeque;
 
@@ -97,12 +97,12 @@ impl<T> Monitor<T> {
     }
 
     /// A packet was acknowledged or lost.
-    pub fn on_fate(&mut self, fate: &Fate) {
+    pub fn on_packet_feedback(&mut self, fate: &PacketFeedback) {
         // Nearly every packet that is heard of is of the oldest interval or of the second.
         let mine =
             |interval: &&mut Interval<T>| interval.start <= fate.sent && interval.end.is_none_or(|end| fate.sent < end);
         if let Some(interval) = self.intervals.iter_mut().find(mine) {
-            interval.on_fate(fate);
+            interval.on_packet_feedback(fate);
         }
     }
 
@@ -181,13 +181,13 @@ impl<T> Interval<T> {
         (self.rtts > 1 && spread > 0.0).then(|| (n * line.xy - line.x * line.y) / spread)
     }
 
-    fn on_fate(&mut self, fate: &Fate) {
+    fn on_packet_feedback(&mut self, fate: &PacketFeedback) {
         let rtt = match fate.outcome {
-            Outcome::Lost => {
+            PacketOutcome::Lost => {
                 self.lost += fate.bytes;
                 None
             }
-            Outcome::Delivered { rtt } => {
+            PacketOutcome::Delivered { rtt } => {
                 self.acked += fate.bytes;
                 rtt
             }
@@ -237,8 +237,8 @@ mod tests {
         });
     }
 
-    fn settle(monitor: &mut Monitor<u32>, sent_ms: u64, outcome: Outcome) {
-        monitor.on_fate(&Fate {
+    fn settle(monitor: &mut Monitor<u32>, sent_ms: u64, outcome: PacketOutcome) {
+        monitor.on_packet_feedback(&PacketFeedback {
             now: at(sent_ms + 100),
             sent: at(sent_ms),
             bytes: PACKET,
@@ -248,8 +248,8 @@ mod tests {
         });
     }
 
-    fn delivered(rtt_ms: u64) -> Outcome {
-        Outcome::Delivered { rtt: Some(Span::ms(rtt_ms)) }
+    fn delivered(rtt_ms: u64) -> PacketOutcome {
+        PacketOutcome::Delivered { rtt: Some(Span::ms(rtt_ms)) }
     }
 
     /// A packet every 10 ms from 0 to 190 ms, in intervals of 100 ms that are tagged 0 and 1.
@@ -273,7 +273,7 @@ mod tests {
             settle(&mut monitor, ms, delivered(50));
             assert!(monitor.next_settled().is_none());
         }
-        settle(&mut monitor, 90, Outcome::Lost);
+        settle(&mut monitor, 90, PacketOutcome::Lost);
         let first = monitor.next_settled().unwrap();
         assert_eq!((first.tag, first.sent, first.acked, first.lost), (0, PACKET * 10, PACKET * 9, PACKET));
         assert_eq!((first.duration(), first.mean_rtt()), (Span::ms(100), Some(Span::ms(50))));

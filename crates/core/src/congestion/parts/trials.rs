@@ -7,7 +7,7 @@
 //! Deviates: nothing is tried before the first acknowledgment, since a transport sends its initial window unpaced; of the
 //! packets that one acknowledgment tells of only the one sent last has an RTT, since the others waited for it.
 use super::monitor_interval::{Interval, Monitor};
-use crate::congestion::{Ack, Fate, Outcome, PathHint, Plan, Sent};
+use crate::congestion::{Ack, PacketFeedback, PacketOutcome, PathHint, SendLimits, Sent};
 use crate::{Bytes, Rate, Span, Time};
 
 /// The intervals of a connection; `R` says what one tries.
@@ -26,7 +26,7 @@ pub struct Trials<R> {
     /// Was anything acknowledged or lost?
     heard: bool,
     /// A delivery whose acknowledgment may tell of a packet sent later.
-    newest: Option<Fate>,
+    newest: Option<PacketFeedback>,
 }
 
 /// What came of trying a rate.
@@ -97,17 +97,17 @@ impl<R: Copy> Trials<R> {
 
     /// A packet was acknowledged or lost.
     #[inline]
-    pub fn on_fate(&mut self, fate: &Fate) {
-        let is_delivery = matches!(fate.outcome, Outcome::Delivered { rtt: Some(_) });
+    pub fn on_packet_feedback(&mut self, fate: &PacketFeedback) {
+        let is_delivery = matches!(fate.outcome, PacketOutcome::Delivered { rtt: Some(_) });
         if let Some(mut before) = self.newest.take() {
             if is_delivery && before.now == fate.now && before.sent <= fate.sent {
-                before.outcome = Outcome::Delivered { rtt: None };
+                before.outcome = PacketOutcome::Delivered { rtt: None };
             }
-            self.monitor.on_fate(&before);
+            self.monitor.on_packet_feedback(&before);
         }
         match is_delivery {
             true => self.newest = Some(*fate),
-            false => self.monitor.on_fate(fate),
+            false => self.monitor.on_packet_feedback(fate),
         }
     }
 
@@ -143,17 +143,17 @@ impl<R: Copy> Trials<R> {
 
     /// The pacing rate, and a window to go with it.
     #[inline]
-    pub fn plan(&self) -> Plan {
+    pub fn send_limits(&self) -> SendLimits {
         let pacing = self.rate.map(|rate| Rate::bit(rate.max(1.0) as u64));
         let carried = pacing.zip(self.srtt).map_or(Bytes::ZERO, |(rate, rtt)| rate.bytes_in(rtt));
         let least = if self.heard { self.mss * LEAST } else { Bytes::ZERO };
         let cwnd = self.initial_window.max(least).max(Bytes(carried.0.saturating_mul(2)));
-        Plan { cwnd, ssthresh: None, pacing, burst: self.mss }
+        SendLimits { cwnd, ssthresh: None, pacing, burst: self.mss }
     }
 
     fn settle(&mut self) {
         if let Some(fate) = self.newest.take() {
-            self.monitor.on_fate(&fate);
+            self.monitor.on_packet_feedback(&fate);
         }
     }
 }
@@ -227,8 +227,8 @@ mod tests {
     /// A packet sent at one time, heard of at another.
     fn deliver(trials: &mut Trials<u32>, sent_ms: u64, now_ms: u64) {
         let (now, sent) = (at(now_ms), at(sent_ms));
-        let outcome = Outcome::Delivered { rtt: Some(now.since(sent)) };
-        trials.on_fate(&Fate { now, sent, bytes: MSS, subflow: 0, flight: Flight::default(), outcome });
+        let outcome = PacketOutcome::Delivered { rtt: Some(now.since(sent)) };
+        trials.on_packet_feedback(&PacketFeedback { now, sent, bytes: MSS, subflow: 0, flight: Flight::default(), outcome });
     }
 
     /// After a first acknowledgment that shows an RTT of 100 ms.
@@ -290,13 +290,13 @@ mod tests {
         for (sent, now) in [(0, 60), (10, 60), (20, 80), (30, 80)] {
             deliver(&mut trials, sent, now);
         }
-        trials.on_fate(&Fate {
+        trials.on_packet_feedback(&PacketFeedback {
             now: at(99),
             sent: at(40),
             bytes: MSS,
             subflow: 0,
             flight: Flight::default(),
-            outcome: Outcome::Lost,
+            outcome: PacketOutcome::Lost,
         });
         trials.begin(at(100), None, 1e6, 0.0);
         let (_, trial) = trials.next_result().unwrap();
@@ -308,9 +308,9 @@ mod tests {
     fn the_window_is_twice_what_the_rate_carries() {
         let mut trials = heard();
         trials.begin(at(0), None, 8e6, 1.0);
-        assert_eq!(trials.plan().cwnd, Bytes(200_000), "8 Mbit/s × 100 ms × 2");
+        assert_eq!(trials.send_limits().cwnd, Bytes(200_000), "8 Mbit/s × 100 ms × 2");
         trials.begin(at(0), None, 8e3, 1.0);
-        assert_eq!((trials.plan().cwnd, trials.plan().pacing), (MSS * 10, Some(Rate::kbit(8))));
+        assert_eq!((trials.send_limits().cwnd, trials.send_limits().pacing), (MSS * 10, Some(Rate::kbit(8))));
     }
 
     #[test]

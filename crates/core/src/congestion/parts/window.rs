@@ -4,7 +4,7 @@
 //! rest carried. A reduction remembers what it took, so that it can be undone; disuse lets the window decay (RFC 2861).
 //! Source: Linux `tcp_slow_start`, `tcp_cong_avoid_ai`, `tcp_enter_loss`, `tcp_undo_cwnd_reduction`, `tcp_cwnd_restart`,
 //! `tcp_cwnd_application_limited`.
-use crate::congestion::{Loss, LossKind, PathHint, Plan, Underuse};
+use crate::congestion::{Loss, LossKind, PathHint, SendLimits, Underuse};
 use crate::{Bytes, Span};
 
 /// A window and its slow-start threshold.
@@ -170,8 +170,8 @@ impl Window {
 
     /// What is allowed now; these controllers leave the rate to the transport.
     #[inline]
-    pub fn plan(&self) -> Plan {
-        Plan {
+    pub fn send_limits(&self) -> SendLimits {
+        SendLimits {
             cwnd: self.bytes(),
             ssthresh: self.ssthresh.map(|packets| Bytes(packets.saturating_mul(self.mss))),
             pacing: None,

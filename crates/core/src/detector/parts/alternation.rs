@@ -3,7 +3,7 @@
 //! An interval's books are kept by the time at which a packet was *sent*: when an interval is about as long as the round
 //! trip, packets sent by the dominant subflow are acknowledged while the other dominates, and books kept by the time of
 //! the acknowledgment would show the very opposite.
-use crate::packet_feedback::{Fate, Outcome, Sent, Split};
+use crate::packet_feedback::{PacketFeedback, PacketOutcome, Sent, Split};
 use crate::time::{Span, Time};
 
 /// Intervals whose packets may still be under way: at 50 ms each, a round trip of 1.5 s.
@@ -132,9 +132,9 @@ impl Alternation {
     }
 
     /// A packet was delivered or lost.
-    pub fn on_fate(&mut self, event: &Fate) {
+    pub fn on_packet_feedback(&mut self, event: &PacketFeedback) {
         let subflow = usize::from(event.subflow & 1);
-        if let Outcome::Delivered { rtt: Some(rtt) } = event.outcome {
+        if let PacketOutcome::Delivered { rtt: Some(rtt) } = event.outcome {
             let srtt = &mut self.srtt[subflow];
             *srtt = Some(srtt.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8));
         }
@@ -142,7 +142,7 @@ impl Alternation {
         let Some(number) = self.number_at(event.sent) else { return };
         let interval = &mut self.intervals[number as usize % KEPT];
         match event.outcome {
-            Outcome::Delivered { rtt } => {
+            PacketOutcome::Delivered { rtt } => {
                 interval.delivered[subflow] += event.bytes.0;
                 let first = interval.acked[subflow].map_or(event.now, |(first, _)| first);
                 interval.acked[subflow] = Some((first, event.now));
@@ -151,7 +151,7 @@ impl Alternation {
                     interval.rtt_count[subflow] += 1;
                 }
             }
-            Outcome::Lost => interval.lost[subflow] += event.bytes.0,
+            PacketOutcome::Lost => interval.lost[subflow] += event.bytes.0,
         }
     }
 
@@ -183,17 +183,17 @@ mod tests {
         a.next(at(50), Span::ms(50));
         assert_eq!(a.split().shares, [0.4, 0.6]);
         a.next(at(100), Span::ms(50));
-        let fate = |sent, subflow| Fate {
+        let fate = |sent, subflow| PacketFeedback {
             now: at(120),
             sent: at(sent),
             bytes: Bytes(100),
             subflow,
             flight: Flight::default(),
-            outcome: Outcome::Delivered { rtt: Some(Span::ms(120 - sent)) },
+            outcome: PacketOutcome::Delivered { rtt: Some(Span::ms(120 - sent)) },
         };
-        a.on_fate(&fate(10, 0));
-        a.on_fate(&fate(49, 1));
-        a.on_fate(&fate(50, 1));
+        a.on_packet_feedback(&fate(10, 0));
+        a.on_packet_feedback(&fate(49, 1));
+        a.on_packet_feedback(&fate(50, 1));
         assert_eq!(a.before(2).map(|i| i.delivered), Some([100, 100]));
         assert_eq!(a.before(1).map(|i| (i.delivered, i.dominant)), Some(([0, 100], 1)));
         assert_eq!(a.before(1).and_then(|i| i.mean_rtt(1)), Some(Span::ms(70)));
@@ -217,7 +217,7 @@ mod tests {
         a.next(at(50), Span::ms(50));
         a.next(at(100), Span::ms(50));
         assert_eq!([2, 1].map(|n| a.before(n).map(|i| i.sent)), [Some([100, 0]), Some([100, 100])]);
-        let fate = |sent, now, subflow, outcome| Fate {
+        let fate = |sent, now, subflow, outcome| PacketFeedback {
             now: at(now),
             sent: at(sent),
             bytes: Bytes(100),
@@ -225,10 +225,10 @@ mod tests {
             flight: Flight::default(),
             outcome,
         };
-        a.on_fate(&fate(50, 110, 0, Outcome::Delivered { rtt: None }));
+        a.on_packet_feedback(&fate(50, 110, 0, PacketOutcome::Delivered { rtt: None }));
         assert_eq!([2, 1].map(|n| a.before(n).map(Interval::is_resolved)), [Some(false); 2]);
-        a.on_fate(&fate(50, 115, 1, Outcome::Lost));
-        a.on_fate(&fate(49, 120, 0, Outcome::Delivered { rtt: None }));
+        a.on_packet_feedback(&fate(50, 115, 1, PacketOutcome::Lost));
+        a.on_packet_feedback(&fate(49, 120, 0, PacketOutcome::Delivered { rtt: None }));
         assert_eq!([2, 1].map(|n| a.before(n).map(Interval::is_resolved)), [Some(true); 2]);
         assert_eq!(a.before(2).map(|i| (i.heard(0), i.heard(1))), Some((Span::ZERO, Span::ZERO)));
     }
@@ -239,8 +239,8 @@ mod tests {
         for n in 1..=KEPT as u64 {
             a.next(at(50 * n), Span::ms(50));
         }
-        let outcome = Outcome::Lost;
-        a.on_fate(&Fate {
+        let outcome = PacketOutcome::Lost;
+        a.on_packet_feedback(&PacketFeedback {
             now: at(2000),
             sent: at(0),
             bytes: Bytes(100),

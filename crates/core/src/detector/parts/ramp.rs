@@ -2,7 +2,7 @@
 //!
 //! Each keeps its own time, with jittered gaps: with exact gaps the slower subflow's packet always comes just behind one of
 //! the faster's, and in a shared queue without room it is always the one that is dropped.
-use crate::packet_feedback::{Fate, Outcome, Sent, Split};
+use crate::packet_feedback::{PacketFeedback, PacketOutcome, Sent, Split};
 use crate::rate::{Bytes, Rate};
 use crate::time::{Span, Time};
 
@@ -176,23 +176,23 @@ impl Ramp {
     }
 
     /// A packet was delivered or lost.
-    pub fn on_fate(&mut self, event: &Fate) {
+    pub fn on_packet_feedback(&mut self, event: &PacketFeedback) {
         let subflow = usize::from(event.subflow & 1);
-        if let Outcome::Delivered { rtt: Some(rtt) } = event.outcome {
+        if let PacketOutcome::Delivered { rtt: Some(rtt) } = event.outcome {
             self.rtt = Some(self.rtt.map_or(rtt, |old| (old * 7 + rtt) / 8));
         }
         let (rtt, oldest) = (self.rtt.unwrap_or(Span::ZERO), self.begun.saturating_sub(KEPT as u64));
         if let Some(number) = self.number_at(event.sent) {
             let step = &mut self.steps[number as usize % KEPT];
             match event.outcome {
-                Outcome::Delivered { .. } => step.delivered[subflow] += event.bytes.0,
-                Outcome::Lost => step.lost[subflow] += event.bytes.0,
+                PacketOutcome::Delivered { .. } => step.delivered[subflow] += event.bytes.0,
+                PacketOutcome::Lost => step.lost[subflow] += event.bytes.0,
             }
         }
-        if let Outcome::Delivered { .. } = event.outcome {
+        if let PacketOutcome::Delivered { .. } = event.outcome {
             self.steps[(self.begun - 1) as usize % KEPT].arrived += event.bytes.0;
         }
-        if let Outcome::Delivered { .. } = event.outcome
+        if let PacketOutcome::Delivered { .. } = event.outcome
             && let Some(number) =
                 (oldest..self.begun).rev().find(|&n| self.steps[n as usize % KEPT].start + rtt <= event.now)
         {
@@ -345,10 +345,10 @@ mod tests {
         }
         assert_eq!(rates, [2, 4, 4, 4, 4, 4], "nothing is heard of any step");
         // 1250 B of the first step arrive in a hundredth of a second: 1 Mbit/s, and 12 are sent.
-        let outcome = Outcome::Delivered { rtt: Some(Span::ms(60)) };
+        let outcome = PacketOutcome::Delivered { rtt: Some(Span::ms(60)) };
         let heard =
-            Fate { now: ms(65), sent: ms(5), bytes: Bytes(1250), subflow: 0, flight: Flight::default(), outcome };
-        ramp.on_fate(&heard);
+            PacketFeedback { now: ms(65), sent: ms(5), bytes: Bytes(1250), subflow: 0, flight: Flight::default(), outcome };
+        ramp.on_packet_feedback(&heard);
         assert_eq!(ramp.next_rate(ms(70)), Rate::mbit(8));
         ramp.step(Rate::mbit(8), ms(70), Span::ms(10));
         assert_eq!(ramp.next_rate(ms(80)), Rate::mbit(8), "24 Mbit/s beside 1 is plenty");

@@ -160,12 +160,12 @@ impl CodelState {
             return None;
         };
         let head = (id, meta.len);
-        let condemned = self.judge(law, meta, from.backlog(), cx.now);
-        let next = match (self.dropping, condemned) {
+        let ok_to_drop = self.ok_to_drop(law, meta, from.backlog(), cx.now);
+        let next = match (self.dropping, ok_to_drop) {
             (false, false) => Some(head),
             // An episode's usual packet: the next drop is not due yet.
             (true, true) if cx.now < self.drop_next => Some(head),
-            _ => self.control(law, head, condemned, from, cx),
+            _ => self.control(law, head, ok_to_drop, from, cx),
         };
         if let (Some((id, _)), Some(threshold)) = (next, law.ce_threshold)
             && cx.sojourn(id) > threshold
@@ -177,7 +177,7 @@ impl CodelState {
 
     /// Has the sojourn time been above target for an interval? (RFC 8289 §5.4, `dodequeue`)
     #[inline]
-    fn judge(&mut self, law: &CodelLaw, meta: &PacketMeta, backlog: Bytes, now: Time) -> bool {
+    fn ok_to_drop(&mut self, law: &CodelLaw, meta: &PacketMeta, backlog: Bytes, now: Time) -> bool {
         if now.since(meta.arrived) < law.target || backlog <= law.mtu {
             self.first_above = None;
             return false;
@@ -192,9 +192,9 @@ impl CodelState {
     }
 
     /// Takes and judges the packet after one that was dropped.
-    fn pop_judged<S: Source>(&mut self, law: &CodelLaw, from: &mut S, cx: &mut Ctx<'_>) -> (Option<Delivery>, bool) {
+    fn dodequeue<S: Source>(&mut self, law: &CodelLaw, from: &mut S, cx: &mut Ctx<'_>) -> (Option<Delivery>, bool) {
         match from.pop(cx.pool) {
-            Some((id, meta)) => (Some((id, meta.len)), self.judge(law, meta, from.backlog(), cx.now)),
+            Some((id, meta)) => (Some((id, meta.len)), self.ok_to_drop(law, meta, from.backlog(), cx.now)),
             None => {
                 self.first_above = None;
                 (None, false)
@@ -208,11 +208,11 @@ impl CodelState {
         &mut self,
         law: &CodelLaw,
         head: Delivery,
-        condemned: bool,
+        ok_to_drop: bool,
         from: &mut S,
         cx: &mut Ctx<'_>,
     ) -> Option<Delivery> {
-        match (self.dropping, condemned) {
+        match (self.dropping, ok_to_drop) {
             (true, false) => {
                 self.dropping = false;
                 Some(head)
@@ -238,8 +238,8 @@ impl CodelState {
                 return Some(head);
             }
             cx.drop_packet(head.0, DropReason::Aqm);
-            let (next, condemned) = self.pop_judged(law, from, cx);
-            if !condemned {
+            let (next, ok_to_drop) = self.dodequeue(law, from, cx);
+            if !ok_to_drop {
                 self.dropping = false;
                 return next;
             }
@@ -255,7 +255,7 @@ impl CodelState {
             Some(head)
         } else {
             cx.drop_packet(head.0, DropReason::Aqm);
-            self.pop_judged(law, from, cx).0
+            self.dodequeue(law, from, cx).0
         };
         self.dropping = true;
         let gained = self.count.wrapping_sub(self.lastcount);

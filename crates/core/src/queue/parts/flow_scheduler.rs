@@ -1,5 +1,5 @@
 //! Flow queues in fair turns, with pacing (the scheduler of Linux `fq`). What becomes of a packet that arrives at its
-//! flow's queue is a [`FlowBuffer`]'s business: a fixed limit, one that adapts, a policer.
+//! flow's queue is a [`BufferPolicy`]'s business: a fixed limit, one that adapts, a policer.
 //!
 //! - Flows are told apart by `hash & mask`, exactly; `buckets` only says how many lists there are to search.
 //! - [`Drr`] with credits: a flow that nobody knows starts with `initial_quantum`, one that comes back keeps its credit, at
@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 /// What decides about a packet that arrives at its flow's queue.
-pub trait FlowBuffer {
+pub trait BufferPolicy {
     /// What it remembers of a flow. A flow starts with the default.
     type State: Copy + Default;
     /// May packets skip the flows, so that it does not see them?
@@ -96,7 +96,7 @@ impl Default for Scheduling {
 }
 
 /// Flow queues with credits and pacing.
-pub struct FlowScheduler<B: FlowBuffer> {
+pub struct FlowScheduler<B: BufferPolicy> {
     p: Scheduling,
     /// What decides about arrivals.
     pub buffer: B,
@@ -114,7 +114,7 @@ pub struct FlowScheduler<B: FlowBuffer> {
     total: Backlog,
 }
 
-impl<B: FlowBuffer> FlowScheduler<B> {
+impl<B: BufferPolicy> FlowScheduler<B> {
     /// No flows yet.
     pub fn new(p: Scheduling, buffer: B) -> FlowScheduler<B> {
         FlowScheduler {

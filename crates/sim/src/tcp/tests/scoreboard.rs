@@ -1,5 +1,5 @@
 //! The scoreboard against a model that keeps every segment's fate in a list and counts it afresh each time.
-use crate::tcp::scoreboard::{Record, Scoreboard, Verdict};
+use crate::tcp::scoreboard::{SentSegment, Scoreboard, Verdict};
 use narrows_core::sender::delivery::Stamp;
 use narrows_core::{Span, Time};
 use proptest::prelude::*;
@@ -12,8 +12,8 @@ struct Fate {
     order: u64,
     sacked: bool,
     lost: bool,
-    resent: bool,
-    ever_resent: bool,
+    retransmitted: bool,
+    ever_retransmitted: bool,
 }
 
 #[derive(Default)]
@@ -35,14 +35,14 @@ impl Model {
     fn send(&mut self, now: Time) {
         self.orders += 1;
         let fate =
-            Fate { sent: now, order: self.orders, sacked: false, lost: false, resent: false, ever_resent: false };
+            Fate { sent: now, order: self.orders, sacked: false, lost: false, retransmitted: false, ever_retransmitted: false };
         self.fates.push(fate);
     }
 
     fn resend(&mut self, seq: u64, now: Time) {
         self.orders += 1;
         let fate = &mut self.fates[seq as usize];
-        (fate.sent, fate.order, fate.resent, fate.ever_resent) = (now, self.orders, true, true);
+        (fate.sent, fate.order, fate.retransmitted, fate.ever_retransmitted) = (now, self.orders, true, true);
     }
 
     fn sack(&mut self, start: u64, end: u64) -> Vec<u64> {
@@ -50,13 +50,13 @@ impl Model {
         let new: Vec<u64> = range.filter(|&seq| !self.fates[seq].sacked).map(|seq| seq as u64).collect();
         for &seq in &new {
             let fate = &mut self.fates[seq as usize];
-            (fate.sacked, fate.lost, fate.resent) = (true, false, false);
+            (fate.sacked, fate.lost, fate.retransmitted) = (true, false, false);
         }
         new
     }
 
     fn next_to_resend(&self) -> Option<u64> {
-        let waits = |fate: &Fate| fate.lost && !fate.resent && !fate.sacked;
+        let waits = |fate: &Fate| fate.lost && !fate.retransmitted && !fate.sacked;
         self.out().iter().position(waits).map(|at| (self.una + at) as u64)
     }
 
@@ -64,15 +64,15 @@ impl Model {
     fn in_time_order(&self) -> Vec<u64> {
         let seqs = self.una..self.fates.len();
         let fate = |&seq: &usize| &self.fates[seq];
-        let originals = seqs.clone().filter(|s| !fate(s).sacked && !fate(s).lost && !fate(s).ever_resent);
-        let mut again: Vec<usize> = seqs.filter(|s| fate(s).resent).collect();
+        let originals = seqs.clone().filter(|s| !fate(s).sacked && !fate(s).lost && !fate(s).ever_retransmitted);
+        let mut again: Vec<usize> = seqs.filter(|s| fate(s).retransmitted).collect();
         again.sort_by_key(|s| fate(s).order);
         originals.chain(again).map(|seq| seq as u64).collect()
     }
 
     fn lose(&mut self, seq: u64) {
         let fate = &mut self.fates[seq as usize];
-        (fate.lost, fate.resent) = (true, false);
+        (fate.lost, fate.retransmitted) = (true, false);
     }
 }
 
@@ -109,10 +109,10 @@ fn op() -> impl Strategy<Value = Op> {
 
 fn assert_equal(board: &mut Scoreboard, model: &Model) {
     let lost = model.count(|fate| fate.lost);
-    let (sacked, resent) = (model.count(|fate| fate.sacked), model.count(|fate| fate.resent));
+    let (sacked, retransmitted) = (model.count(|fate| fate.sacked), model.count(|fate| fate.retransmitted));
     assert_eq!((board.una(), board.nxt()), (model.una as u64, model.fates.len() as u64));
-    assert_eq!((board.sacked_out(), board.lost_out(), board.resent_out()), (sacked, lost, resent));
-    assert_eq!(board.inflight(), model.out().len() as u32 + resent - sacked - lost);
+    assert_eq!((board.sacked_out(), board.lost_out(), board.retrans_out()), (sacked, lost, retransmitted));
+    assert_eq!(board.inflight(), model.out().len() as u32 + retransmitted - sacked - lost);
     assert_eq!(board.waits_to_be_resent(), model.next_to_resend().is_some());
     assert_eq!(board.next_to_resend(), model.next_to_resend());
 }
@@ -123,7 +123,7 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
     match *op {
         Op::Send(count) => {
             for _ in 0..count {
-                let seq = board.push(Record::new(now, 1000));
+                let seq = board.push(SentSegment::new(now, 1000));
                 assert_eq!(seq, model.fates.len() as u64);
                 model.send(now);
             }
@@ -132,7 +132,7 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
             while board.una() < at_share(share) {
                 let (record, is_new) = board.acknowledge_first();
                 let fate = model.fates[model.una];
-                assert_eq!((record.sent, is_new, record.ever_resent()), (fate.sent, !fate.sacked, fate.ever_resent));
+                assert_eq!((record.sent, is_new, record.ever_retransmitted()), (fate.sent, !fate.sacked, fate.ever_retransmitted));
                 model.una += 1;
             }
             board.trim();
@@ -195,7 +195,7 @@ fn walk(board: &mut Scoreboard, model: &mut Model, now: Time, ago: Span) {
         _ => Verdict::TooYoung,
     };
     let (mut seen, mut told) = (Vec::new(), Vec::new());
-    let look = |seq, record: &Record| {
+    let look = |seq, record: &SentSegment| {
         seen.push((seq, record.sent));
         judge(record.sent)
     };
@@ -205,7 +205,7 @@ fn walk(board: &mut Scoreboard, model: &mut Model, now: Time, ago: Span) {
     let mut ended = [false; 2];
     for seq in model.in_time_order() {
         let fate = model.fates[seq as usize];
-        let part = usize::from(fate.ever_resent);
+        let part = usize::from(fate.ever_retransmitted);
         if ended[part] {
             continue;
         }

@@ -115,7 +115,7 @@ fn a_timeout_is_undone_when_an_original_arrives() {
     let _ = sender.on_ack(&ack(2), last + Span::ms(5));
     assert_eq!(sender.state, State::Open);
     assert!(sender.cwnd >= window, "{} of {window}", sender.cwnd);
-    assert!(!burst(&mut sender, last + Span::ms(5)).iter().any(|out| out.resent), "nothing was lost");
+    assert!(!burst(&mut sender, last + Span::ms(5)).iter().any(|out| out.retransmitted), "nothing was lost");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_timeout_is_not_undone_when_retransmissions_arrive() {
     now += RTT;
     let _ = sender.on_ack(&sack(1, &[(11, 13)]), now);
     assert_eq!(sender.state, State::Loss);
-    assert_eq!(burst(&mut sender, now)[0], Outgoing { seq: 1, len: 1448, resent: true, cwr: false });
+    assert_eq!(burst(&mut sender, now)[0], Outgoing { seq: 1, len: 1448, retransmitted: true, cwr: false });
 }
 
 // ---- losses
@@ -145,10 +145,10 @@ fn three_selective_acknowledgments_repair_a_loss_at_once() {
     let _ = burst(&mut sender, at(0));
     let _ = sender.on_ack(&sack(0, &[(1, 2)]), at(100));
     let _ = sender.on_ack(&sack(0, &[(1, 3)]), at(100));
-    assert!(!burst(&mut sender, at(100)).iter().any(|out| out.resent), "two may be reordering");
+    assert!(!burst(&mut sender, at(100)).iter().any(|out| out.retransmitted), "two may be reordering");
     let _ = sender.on_ack(&sack(0, &[(1, 4)]), at(100));
     assert_eq!((sender.state, sender.board.lost_out()), (State::Recovery, 1));
-    assert_eq!(burst(&mut sender, at(100))[0], Outgoing { seq: 0, len: 1448, resent: true, cwr: false });
+    assert_eq!(burst(&mut sender, at(100))[0], Outgoing { seq: 0, len: 1448, retransmitted: true, cwr: false });
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_retransmission_that_is_lost_is_sent_again() {
     // The first of those arrives, the retransmission did not.
     let _ = sender.on_ack(&sack(0, &[(1, 23)]), at(201));
     let again = burst(&mut sender, at(201));
-    assert_eq!((again[0].seq, again[0].resent), (0, true));
+    assert_eq!((again[0].seq, again[0].retransmitted), (0, true));
     assert_eq!((sender.stats().retransmits, sender.stats().timeouts), (2, 0));
 }
 
@@ -243,7 +243,7 @@ fn a_probe_repairs_a_lost_tail() {
     let (due, timer, out) = expire(&mut sender);
     // Two RTTs and the 200 ms of a delayed acknowledgment would be later than the timeout.
     assert_eq!((due, timer), (at(100 + 300), Timer::Probe));
-    assert_eq!(out, [Outgoing { seq: 4, len: 1448, resent: true, cwr: false }]);
+    assert_eq!(out, [Outgoing { seq: 4, len: 1448, retransmitted: true, cwr: false }]);
     let _ = sender.on_ack(&ack(5), due + RTT);
     assert_eq!(sender.stats().timeouts, 0);
     assert_eq!(sender.timer, None);
