@@ -1,7 +1,7 @@
 //! The figures as a person reads them.
 use crate::Measurements;
 use crate::scaling::Scaling;
-use crate::throughput::{Aim, Bare, Halves, Measured, Speed};
+use crate::throughput::{Aim, Bare, Measured, Parallel, Speed};
 use std::fmt::Write as _;
 
 /// The whole report.
@@ -70,7 +70,7 @@ fn cases(cases: &[Measured]) -> String {
         "aim",
     ];
     let row = |case: &Measured| {
-        let of_halves = |figure: fn(&Halves) -> String| case.halves.as_ref().map_or("–".to_owned(), figure);
+        let of_halves = |figure: fn(&Parallel) -> String| case.halves.as_ref().map_or("–".to_owned(), figure);
         vec![
             case.name.clone(),
             case.what.to_owned(),

@@ -10,7 +10,7 @@ use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_results::RunResult;
 use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
-    DelaySpec, Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
+    DelaySpec, Endpoints, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
 };
 use narrows_sim::Unwatched;
 use serde::Serialize;
@@ -76,13 +76,13 @@ pub(crate) struct Measured {
     /// Share of the packets that the queue dropped.
     pub(crate) loss_rate: f64,
     /// The same run on two threads, if it uses them.
-    pub(crate) halves: Option<Halves>,
+    pub(crate) halves: Option<Parallel>,
     pub(crate) aim: Aim,
 }
 
 /// A run in two halves, each on a thread of its own.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Halves {
+pub(crate) struct Parallel {
     pub(crate) packets_per_s: Speed,
     /// Median of the ratios to the neighbouring run on one thread.
     pub(crate) to_one_thread: f64,
@@ -98,7 +98,7 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
     let case = case(name, options.divisor)?;
     let (mut speeds, mut heap, mut ring) = (Vec::new(), Vec::new(), Vec::new());
     let (mut peak_bytes, mut peak_resident_bytes, mut last) = (0, None, None);
-    let mut halves = HalvesSoFar::default();
+    let mut halves = ParallelSoFar::default();
     // The slowest case would otherwise take most of the time; the ratio of neighbours steadies it as well.
     let rounds = if case.scenario.flows[0].count >= 10_000 { options.rounds.min(3) } else { options.rounds };
     for _ in 0..rounds {
@@ -142,7 +142,7 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
 
 /// Rounds of a run in halves.
 #[derive(Default)]
-struct HalvesSoFar {
+struct ParallelSoFar {
     speeds: Vec<f64>,
     ratios: Vec<f64>,
     peak_bytes: u64,
@@ -150,7 +150,7 @@ struct HalvesSoFar {
     differ: bool,
 }
 
-impl HalvesSoFar {
+impl ParallelSoFar {
     /// A round, beside what the whole run gave.
     fn measure(&mut self, scenario: &Scenario, whole: &RunResult, whole_took: Duration) -> Result<(), String> {
         machine::reset_peak_resident();
@@ -165,8 +165,8 @@ impl HalvesSoFar {
         Ok(())
     }
 
-    fn done(self) -> Option<Halves> {
-        (!self.speeds.is_empty()).then(|| Halves {
+    fn done(self) -> Option<Parallel> {
+        (!self.speeds.is_empty()).then(|| Parallel {
             packets_per_s: Speed::of(self.speeds),
             to_one_thread: median(self.ratios),
             peak_bytes: self.peak_bytes,
@@ -185,7 +185,7 @@ pub(crate) struct Bare {
     pub(crate) ring: Speed,
 }
 
-/// The bare loop of the first case's link, both ways in turns.
+/// The bare loop of the first case's link, both routes in turns.
 pub(crate) fn bare_alone(options: &Options) -> Bare {
     let link = Link { rate: Rate::mbit(100), rtt: Span::ms(50), standing: STANDING };
     let packets = 20_000_000 / options.divisor;
@@ -330,7 +330,7 @@ pub(crate) fn cubic(count: u32, rtt: Rtt, start: Start) -> Result<Flow, String> 
         start,
         stop: Time::ZERO,
         transport: Transport::Tcp(TcpParams::default()),
-        ends: Ends::default(),
+        ends: Endpoints::default(),
     })
 }
 

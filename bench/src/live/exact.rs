@@ -6,8 +6,8 @@ use super::veth;
 use crate::Options;
 use narrows_core::Span;
 use narrows_host::Namespace;
+use narrows_live::lateness::Lateness;
 use narrows_live::pump::Outcome;
-use narrows_live::punctuality::Punctuality;
 use narrows_results::summary::Timing;
 use narrows_world::record::histogram::Delays;
 use serde::Serialize;
@@ -59,8 +59,8 @@ pub(crate) struct Kept {
 impl<T> Carried<T> {
     /// How the threads kept their times.
     pub(crate) fn kept(&self) -> Kept {
-        let both = self.outcomes.each_ref().map(|outcome: &Outcome| &outcome.punctuality);
-        let timing = Punctuality::timing(&both);
+        let both = self.outcomes.each_ref().map(|outcome: &Outcome| &outcome.lateness);
+        let timing = Lateness::timing(&both);
         let mut late = Delays::new(2);
         both.iter().for_each(|thread| late.add(thread.late()));
         let quantiles = late.at_shares([0.5, 0.99, 0.999].into_iter());

@@ -1,4 +1,4 @@
-//! How much comes through when no link holds it back: one TCP flow between two namespaces, carried in different ways that
+//! How much comes through when no link holds it back: one TCP flow between two namespaces, carried in different routes that
 //! take turns, so that what else the machine does is shared by all.
 use super::ends::{self, Arrived, Window};
 use super::ours::{self, Bottleneck};

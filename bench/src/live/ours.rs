@@ -3,13 +3,13 @@ use super::ends::{HOSTS, Window, text};
 use narrows_core::{Bytes, Span, Time};
 use narrows_host::EndpointStats;
 use narrows_host::{Namespace, Route, Tun, TunSpec};
-use narrows_live::course::Course;
 use narrows_live::duplex::{Direction, drive};
 use narrows_live::flows::{Declaration, Flows};
+use narrows_live::lateness::Lateness;
 use narrows_live::pump::Outcome;
-use narrows_live::punctuality::Punctuality;
+use narrows_live::run_config::RunConfig;
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_world::path::{Sampling, Way};
+use narrows_world::path::{self, Sampling};
 use std::sync::Arc;
 
 /// What the way is like.
@@ -36,7 +36,7 @@ pub(crate) struct Carried<T> {
 impl<T> Carried<T> {
     /// Processor time of both threads.
     pub(crate) fn cpu(&self) -> Span {
-        let timing = Punctuality::timing(&self.outcomes.each_ref().map(|outcome| &outcome.punctuality));
+        let timing = Lateness::timing(&self.outcomes.each_ref().map(|outcome| &outcome.lateness));
         Span::ns((timing.cpu_s * 1e9) as u64)
     }
 }
@@ -78,7 +78,7 @@ pub(crate) fn carry<T>(
     let devices = devices(&sides, true)?;
     let endpoint_stats = Arc::new(EndpointStats::new(1));
     let direction = |hops: Vec<usize>, tail: Span, (there, back): (Option<u16>, Option<u16>)| Direction {
-        ways: vec![Way { hops: (0..hops.len() as u16).collect(), tail }],
+        routes: vec![path::Route { hops: (0..hops.len() as u16).collect(), tail }],
         hops,
         flows: Flows::declared(vec![Declaration { sender: HOSTS[0], receiver: HOSTS[1], there, back }]),
         endpoint_stats: Arc::clone(&endpoint_stats),
@@ -86,7 +86,7 @@ pub(crate) fn carry<T>(
     };
     let directions = [direction(vec![0], Span::ZERO, (Some(0), None)), direction(Vec::new(), rtt, (None, Some(0)))];
     let end = window.to + Span::ms(50);
-    let course = Course {
+    let run_config = RunConfig {
         scenario: &scenario,
         clock: window.clock,
         sampling: Sampling { spacing: Span::ms(100), warmup: window.from, points: 1000, gauges: Some(4) },
@@ -97,7 +97,7 @@ pub(crate) fn carry<T>(
         join,
     };
     let mut failed = None;
-    let (result, outcomes) = drive([&devices[0], &devices[1]], directions, course, |_| {
+    let (result, outcomes) = drive([&devices[0], &devices[1]], directions, run_config, |_| {
         Ok(during(&sides).map_err(|why| failed = Some(why)).ok())
     })
     .map_err(text)?;

@@ -1,6 +1,6 @@
 //! Runs that end in a result folder: what `compare` and `run` have in common.
 use crate::failure::Failure;
-use crate::flags::{MOST_JOBS, MOST_SEED, whole};
+use crate::flags::{MAX_JOBS, MAX_SEED, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::{Finished, OutArgs, Output, Request};
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Most runs per queue or scenario.
-const MOST_RUNS: u64 = 100_000;
+const MAX_RUNS: u64 = 100_000;
 /// Name of the page.
 const PAGE: &str = "report.html";
 
@@ -31,12 +31,12 @@ pub(crate) struct BatchArgs {
         value_name = "N",
         default_value = "1",
         allow_hyphen_values = true,
-        value_parser = whole(1..=MOST_RUNS)
+        value_parser = whole(1..=MAX_RUNS)
     )]
     runs: u64,
     /// Threads: runs at the same time, or two for a run of many flows; results do not depend on it [default: one per
     /// core]
-    #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
     jobs: Option<u64>,
     /// Memory that the runs may use, such as 16GB [default: what this machine or its control group has available]
     #[arg(long, value_name = "SIZE", value_parser = crate::memory::size)]
@@ -61,10 +61,10 @@ pub(crate) struct Planned {
 impl BatchArgs {
     /// The seeds, counting up from `first`.
     pub(crate) fn seeds(&self, first: u64) -> Result<Vec<u64>, Failure> {
-        let last = first.checked_add(self.runs - 1).filter(|&last| last <= MOST_SEED);
+        let last = first.checked_add(self.runs - 1).filter(|&last| last <= MAX_SEED);
         let last = last.ok_or_else(|| {
             let runs = self.runs;
-            Failure::usage(format!("{runs} runs with seeds from {first} on; allowed: seeds up to {MOST_SEED}"))
+            Failure::usage(format!("{runs} runs with seeds from {first} on; allowed: seeds up to {MAX_SEED}"))
         })?;
         Ok((first..=last).collect())
     }

@@ -1,7 +1,7 @@
 //! `narrows compare`: the same traffic through one queue after the other.
 use crate::batch::{BatchArgs, Planned};
 use crate::failure::Failure;
-use crate::flags::{MOST_SEED, whole};
+use crate::flags::{MAX_SEED, whole};
 use crate::output::folder_name;
 use crate::world::World;
 use narrows_core::queue::QueueConfig;
@@ -48,7 +48,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     warmup: Option<String>,
     /// Seeds every random choice: when flows start, in which bucket they fall
-    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=MOST_SEED))]
+    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=MAX_SEED))]
     seed: u64,
     /// Let TCP negotiate ECN, so that queues mark instead of dropping
     #[arg(long)]

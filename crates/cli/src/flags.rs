@@ -2,9 +2,9 @@
 use std::ops::RangeInclusive;
 
 /// Most threads.
-pub(crate) const MOST_JOBS: u64 = 4096;
+pub(crate) const MAX_JOBS: u64 = 4096;
 /// Largest seed: TOML's integers end there.
-pub(crate) const MOST_SEED: u64 = i64::MAX as u64;
+pub(crate) const MAX_SEED: u64 = i64::MAX as u64;
 
 /// Reads a whole number in a range.
 pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {

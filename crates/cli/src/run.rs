@@ -1,7 +1,7 @@
 //! `narrows run`: one scenario file, one result folder.
 use crate::batch::{BatchArgs, Planned};
 use crate::failure::Failure;
-use crate::flags::{MOST_SEED, whole};
+use crate::flags::{MAX_SEED, whole};
 use crate::world::WorldArgs;
 use narrows_results::input;
 use narrows_scenario::Scenario;
@@ -14,7 +14,7 @@ pub(crate) struct Run {
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
     /// Seed to use instead of the scenario's
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole(0..=MOST_SEED))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole(0..=MAX_SEED))]
     seed: Option<u64>,
     #[command(flatten)]
     world: WorldArgs,

@@ -66,7 +66,7 @@ pub(crate) struct Shell {
     #[arg(long, value_name = "COMMAND")]
     peer: Option<String>,
     /// Seeds random choices: losses, jitter, hashes
-    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=crate::flags::MOST_SEED))]
+    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=crate::flags::MAX_SEED))]
     seed: u64,
     /// Show throughput, queue, drops and the flows' buffer limits while the program runs
     #[arg(long)]

@@ -7,7 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_core::{Span, Time};
 use narrows_host::{Launch, Stream};
 use narrows_live::launch::Wish;
-use narrows_live::shell::Onlooker;
+use narrows_live::shell::Monitor;
 use narrows_live::view::{HopView, View};
 use narrows_scenario::printable::{printable, printable_lines};
 use std::io::{BufRead, BufReader, IsTerminal, PipeReader};
@@ -101,7 +101,7 @@ impl<'a> Watching<'a> {
     }
 }
 
-impl Onlooker for Watching<'_> {
+impl Monitor for Watching<'_> {
     fn look(&mut self, now: Time, views: [View; 2]) -> Wish {
         if let Some(screen) = self.screen {
             let every = if screen.lines.is_some() { REDRAW } else { PRINT };

@@ -112,7 +112,7 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     let spacing = scenario.record.spacing(scenario.duration);
     let points = (scenario.duration.as_ns() / spacing.as_ns()) as usize + 1;
     let gauges = scenario.record.gauges.then_some(scenario.record.flows as usize);
-    let mut path = Path::new(scenario, hops, &lane.ways, Bytes(1500), Sampling { spacing, warmup, points, gauges });
+    let mut path = Path::new(scenario, hops, &lane.routes, Bytes(1500), Sampling { spacing, warmup, points, gauges });
     let tracked = |n: usize| (n < scenario.record.flows as usize).then_some(points);
     let mut flows = Flows { records: (0..plan.flows.len()).map(|n| FlowRecord::new(tracked(n), 3)).collect(), warmup };
     let mut rng = Rng::stream(scenario.seed, "wakes");

@@ -14,7 +14,7 @@ pub mod open;
 pub mod parts;
 
 pub use crate::hint::PathHint;
-pub use crate::packet_feedback::{PacketFeedback, Flight, PacketOutcome, Sent, Split};
+pub use crate::packet_feedback::{Flight, PacketFeedback, PacketOutcome, Sent, Split};
 
 /// The delivery rate measured over the flight of the packet acknowledged last (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -199,7 +199,7 @@ pub trait CongestionController: Sized {
     fn on_packet_feedback(&mut self, _event: &PacketFeedback) {}
     /// Takes its window down to `numerator` / `denominator` of what it is, as for a congestion that somebody else saw; `false`:
     /// it measures the path by itself, and cannot be told. Tonopah then sends an eighth less for one round trip only.
-    fn cut(&mut self, numerator: u64, denominator: u64, now: Time) -> bool;
+    fn reduce_cwnd(&mut self, numerator: u64, denominator: u64, now: Time) -> bool;
     /// The last congestion event was a mistake (Eifel, F-RTO, D-SACK): restore what it took.
     fn on_spurious(&mut self, _now: Time) {}
     /// The window has gone unused.
@@ -409,9 +409,9 @@ macro_rules! controllers {
                 each!(self, c => c.on_loss(event))
             }
 
-            /// See [`CongestionController::cut`].
-            pub fn cut(&mut self, numerator: u64, denominator: u64, now: Time) -> bool {
-                each!(self, c => c.cut(numerator, denominator, now))
+            /// See [`CongestionController::reduce_cwnd`].
+            pub fn reduce_cwnd(&mut self, numerator: u64, denominator: u64, now: Time) -> bool {
+                each!(self, c => c.reduce_cwnd(numerator, denominator, now))
             }
 
             /// See [`CongestionController::on_spurious`].

@@ -3,7 +3,7 @@
 //! A detector sees one connection that sends over two subflows, each a flow of its own to the network. It says how the
 //! sending rate is to be divided ([`Split`]), is told what was sent and what became of it, and holds a [`Verdict`]. It knows
 //! neither a clock nor a network. One that measures by sending at rates of its own, not the controller's, says so by
-//! [`FairQueuingDetector::drives`]. Adding one is a file in `detector/` and a line in the registry below.
+//! [`FairQueuingDetector::sets_rate`]. Adding one is a file in `detector/` and a line in the registry below.
 use crate::hint::PathHint;
 use crate::packet_feedback::{PacketFeedback, Sent, Split};
 use crate::params::Params;
@@ -85,7 +85,7 @@ pub trait FairQueuingDetector: Sized {
     /// How the sending rate is to be divided now.
     fn split(&self) -> Split;
     /// While it measures by itself: the rate at which both subflows together have to send. The controller rests.
-    fn drives(&self) -> Option<Rate> {
+    fn sets_rate(&self) -> Option<Rate> {
         None
     }
     /// The most that it lets be in flight for now, below the controller's window; `None`: it leaves the window alone.
@@ -171,9 +171,9 @@ macro_rules! detectors {
                 each!(self, d => d.split())
             }
 
-            /// See [`FairQueuingDetector::drives`].
-            pub fn drives(&self) -> Option<Rate> {
-                each!(self, d => d.drives())
+            /// See [`FairQueuingDetector::sets_rate`].
+            pub fn sets_rate(&self) -> Option<Rate> {
+                each!(self, d => d.sets_rate())
             }
 
             /// See [`FairQueuingDetector::inflight_limit`].

@@ -1,16 +1,16 @@
 //! Both directions at work between two devices, each on a thread of its own.
 use crate::LiveError;
-use crate::course::{Course, SUPER_PACKET};
+use crate::flow_recorder::FlowRecorder;
 use crate::flows::Flows;
-use crate::ledger::Ledger;
 use crate::pump::{Outcome, Pump, Shared};
 use crate::round_trips::RoundTrips;
+use crate::run_config::{RunConfig, SUPER_PACKET};
 use crate::view::View;
 use crate::waiting::Waiting;
 use narrows_core::Time;
 use narrows_host::EndpointStats;
 use narrows_host::{HostError, Tun};
-use narrows_world::path::{Path, Way};
+use narrows_world::path::{Path, Route};
 use narrows_world::record::Bound;
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,14 +18,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// Points of a series when the length of the run is not known: at first ten per second for a quarter of an hour.
-const MOST_POINTS: usize = 1 << 13;
+const MAX_POINTS: usize = 1 << 13;
 
 /// What one direction consists of.
 pub struct Direction {
     /// Hops, by their index in the scenario.
     pub hops: Vec<usize>,
     /// Ways over them.
-    pub ways: Vec<Way>,
+    pub routes: Vec<Route>,
     /// Whose packets they are.
     pub flows: Flows,
     /// What the ends report of flows whose data go in this direction.
@@ -61,7 +61,7 @@ impl Running<'_> {
 pub fn drive<T>(
     devices: [&Tun; 2],
     directions: [Direction; 2],
-    course: Course<'_>,
+    run_config: RunConfig<'_>,
     during: impl FnOnce(&Running<'_>) -> Result<T, LiveError>,
 ) -> Result<(T, [Outcome; 2]), LiveError> {
     let stop = AtomicBool::new(false);
@@ -69,35 +69,35 @@ pub fn drive<T>(
     let [there, back] = directions;
     let pump = |direction: Direction, from: usize, rounds: RoundTrips, waiting: Waiting| {
         // What a queue takes for a full-sized packet.
-        let mtu = if direction.whole { SUPER_PACKET } else { course.mtu };
-        let path = Path::new(course.scenario, &direction.hops, &direction.ways, mtu, course.sampling);
-        let ledger = Ledger::new(
+        let mtu = if direction.whole { SUPER_PACKET } else { run_config.mtu };
+        let path = Path::new(run_config.scenario, &direction.hops, &direction.routes, mtu, run_config.sampling);
+        let flow_recorder = FlowRecorder::new(
             direction.flows.count(),
-            course.tracked,
-            course.sampling.points,
+            run_config.tracked,
+            run_config.sampling.points,
             direction.endpoint_stats,
-            course.sampling.warmup > Time::ZERO,
+            run_config.sampling.warmup > Time::ZERO,
         )
         .of(direction.flows.own());
         // Of a run whose length is not known the series are bounded.
-        let (path, ledger) = match course.end {
-            Some(_) => (path, ledger),
+        let (path, flow_recorder) = match run_config.end {
+            Some(_) => (path, flow_recorder),
             None => {
-                let bound = Bound { spacing: course.sampling.spacing, most: MOST_POINTS };
-                (path.bounded(bound), ledger.bounded(bound))
+                let bound = Bound { spacing: run_config.sampling.spacing, most: MAX_POINTS };
+                (path.bounded(bound), flow_recorder.bounded(bound))
             }
         };
         Pump::new(
             [devices[from], devices[1 - from]],
-            course,
+            run_config,
             path,
             direction.flows,
-            ledger,
+            flow_recorder,
             direction.whole,
             Shared { view: Arc::clone(&views[from]), rounds, waiting },
         )
     };
-    let [rounds_there, rounds_back] = RoundTrips::both(course.scenario.seed);
+    let [rounds_there, rounds_back] = RoundTrips::both(run_config.scenario.seed);
     let [waiting_there, waiting_back] = Waiting::both();
     let pumps = [pump(there, 0, rounds_there, waiting_there), pump(back, 1, rounds_back, waiting_back)];
     let stop = &stop;
@@ -105,7 +105,7 @@ pub fn drive<T>(
         let mut started = Vec::new();
         for (pump, name) in pumps.into_iter().zip(["there", "back"]) {
             let work = move || {
-                let outcome = pump.run(stop, course.end);
+                let outcome = pump.run(stop, run_config.end);
                 // When one direction is at its end, so is the other.
                 stop.store(true, Ordering::Relaxed);
                 outcome
@@ -116,7 +116,7 @@ pub fn drive<T>(
             })?);
         }
         let result = during(&Running { views: views.clone(), stop });
-        if result.is_err() || course.end.is_none() {
+        if result.is_err() || run_config.end.is_none() {
             stop.store(true, Ordering::Relaxed);
         }
         let join = |thread: thread::ScopedJoinHandle<'_, Result<Outcome, Errno>>| {
@@ -129,7 +129,7 @@ pub fn drive<T>(
         // Not by the threads themselves: the kernel answers behind a lock that anybody on the machine may hold for long.
         for (outcome, device) in outcomes.iter_mut().zip(devices) {
             let dropped = device.dropped().map_err(HostError::system("ask a device what it dropped"))?;
-            outcome.punctuality.overran(dropped + outcome.refused);
+            outcome.lateness.overran(dropped + outcome.refused);
         }
         Ok((result?, outcomes))
     })

@@ -23,12 +23,12 @@ pub mod run {
 /// Commands behind a bottleneck.
 pub mod shell {
     use crate::LiveError;
-    pub use crate::launch::{Ended, Onlooker, Shell, Wish};
+    pub use crate::launch::{Ended, Monitor, Shell, Wish};
     use narrows_host::Privilege;
 
     /// # Errors
     /// None: nobody can call it.
-    pub fn shell(_: Shell, never: Privilege, _: &mut dyn Onlooker) -> Result<Ended, LiveError> {
+    pub fn shell(_: Shell, never: Privilege, _: &mut dyn Monitor) -> Result<Ended, LiveError> {
         match never {}
     }
 }

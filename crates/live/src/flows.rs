@@ -3,11 +3,11 @@
 //! A scenario's flows are declared: the receiver's port says which it is, and its group's addresses say so of the packets of
 //! a program. Behind a shell flows are found as they come.
 //!
-//! A shell may stay open for days, so memory does not grow with the number of its flows: [`MOST_SEEN`] are told apart at a
+//! A shell may stay open for days, so memory does not grow with the number of its flows: [`MAX_SEEN`] are told apart at a
 //! time. A flow that comes when all places are taken gets the place of one that has been silent and carried little; what that
-//! one did is added to the record of the others ([`Ledger::retire`]).
+//! one did is added to the record of the others ([`FlowRecorder::retire`]).
+use crate::flow_recorder::FlowRecorder;
 use crate::frame::Header;
-use crate::ledger::Ledger;
 use narrows_core::{FlowId, HostId, Time};
 use narrows_host::{FIRST_PORT, FlowKey};
 use std::collections::HashMap;
@@ -71,11 +71,11 @@ pub struct Seen {
 struct Hosts(HashMap<IpAddr, HostId>);
 
 /// Flows that are told apart behind a shell at a time.
-pub const MOST_SEEN: usize = 1 << 12;
+pub const MAX_SEEN: usize = 1 << 12;
 /// The number of all flows behind a shell that have no place of their own.
 pub const OTHERS: FlowId = FlowId(u32::MAX);
 /// Hosts that are told apart.
-const MOST_HOSTS: usize = 1 << 12;
+const MAX_HOSTS: usize = 1 << 12;
 
 impl Flows {
     /// Flows of a scenario, by number.
@@ -91,7 +91,7 @@ impl Flows {
     pub fn seen() -> Flows {
         // Twice the room: a table that is more than half full grows when keys come and go.
         Flows::Seen(Seen {
-            keys: HashMap::with_capacity(2 * MOST_SEEN),
+            keys: HashMap::with_capacity(2 * MAX_SEEN),
             names: Vec::new(),
             changes: 0,
             hosts: Hosts::default(),
@@ -99,11 +99,11 @@ impl Flows {
     }
 
     /// Whose packet it is; `None` for what belongs to no flow (neighbours being looked for, a stray program).
-    /// The ledger says which flow gives up its place when a new one needs it.
-    pub fn find(&mut self, header: &Header, now: Time, ledger: &mut Ledger) -> Option<Found> {
+    /// The flow recorder says which flow gives up its place when a new one needs it.
+    pub fn find(&mut self, header: &Header, now: Time, flow_recorder: &mut FlowRecorder) -> Option<Found> {
         match self {
             Flows::Declared(declared) => declared.find(&header.key),
-            Flows::Seen(seen) => seen.find(&header.key, now, ledger),
+            Flows::Seen(seen) => seen.find(&header.key, now, flow_recorder),
         }
     }
 
@@ -167,7 +167,7 @@ impl Declared {
 }
 
 impl Seen {
-    fn find(&mut self, key: &FlowKey, now: Time, ledger: &mut Ledger) -> Option<Found> {
+    fn find(&mut self, key: &FlowKey, now: Time, flow_recorder: &mut FlowRecorder) -> Option<Found> {
         let (from, to) = (key.source, key.destination);
         // What the kernel asks its neighbours on a link that has none.
         if to.is_multicast() {
@@ -175,18 +175,18 @@ impl Seen {
         }
         let flow = match self.keys.get(key) {
             Some(&flow) => flow,
-            None => self.add(*key, now, ledger),
+            None => self.add(*key, now, flow_recorder),
         };
         Some(Found { flow: FlowId(flow), way: 0, forward: true, src: self.hosts.of(from), dst: self.hosts.of(to) })
     }
 
     #[cold]
-    fn add(&mut self, key: FlowKey, now: Time, ledger: &mut Ledger) -> u32 {
-        let place = if self.names.len() < MOST_SEEN {
+    fn add(&mut self, key: FlowKey, now: Time, flow_recorder: &mut FlowRecorder) -> u32 {
+        let place = if self.names.len() < MAX_SEEN {
             self.names.push(key);
             self.names.len() - 1
         } else {
-            let Some(place) = ledger.retire(now) else { return OTHERS.0 };
+            let Some(place) = flow_recorder.retire(now) else { return OTHERS.0 };
             self.keys.remove(&std::mem::replace(&mut self.names[place], key));
             place
         };
@@ -202,7 +202,7 @@ impl Hosts {
             return host;
         }
         let next = HostId(self.0.len() as u16);
-        if self.0.len() < MOST_HOSTS {
+        if self.0.len() < MAX_HOSTS {
             self.0.insert(address, next);
         }
         next

@@ -30,7 +30,7 @@ pub struct Shell {
 }
 
 /// Sees what happens while a command runs.
-pub trait Onlooker {
+pub trait Monitor {
     /// Called a few times a second, with what the command sends and what it receives.
     fn look(&mut self, now: Time, views: [View; 2]) -> Wish;
 }

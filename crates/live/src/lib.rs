@@ -14,28 +14,28 @@
 //! Namespaces and TUN devices are Linux's. Elsewhere what is sans-I/O is all there is, and `elsewhere` says so to whoever asks
 //! for a run.
 pub mod error;
+pub mod flow_recorder;
 pub mod flows;
 pub mod frame;
 pub mod launch;
-pub mod ledger;
 pub mod plan;
 pub mod round_trips;
 pub mod view;
 
 #[cfg(target_os = "linux")]
-pub mod course;
-#[cfg(target_os = "linux")]
 pub mod duplex;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
+#[cfg(target_os = "linux")]
+pub mod lateness;
 #[cfg(target_os = "linux")]
 mod outcome;
 #[cfg(target_os = "linux")]
 pub mod pump;
 #[cfg(target_os = "linux")]
-pub mod punctuality;
-#[cfg(target_os = "linux")]
 pub mod run;
+#[cfg(target_os = "linux")]
+pub mod run_config;
 #[cfg(target_os = "linux")]
 pub mod shell;
 #[cfg(target_os = "linux")]

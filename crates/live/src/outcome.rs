@@ -1,7 +1,7 @@
 //! From two directions at their end to a result.
-use crate::ledger::Entry;
+use crate::flow_recorder::Entry;
+use crate::lateness::Lateness;
 use crate::pump::Outcome;
-use crate::punctuality::Punctuality;
 use narrows_core::{Span, Time};
 use narrows_results::Routes;
 use narrows_results::summary::Cost;
@@ -35,7 +35,7 @@ pub(crate) fn collect(
 ) -> RunResult {
     let warmup = Time::ZERO + scenario.warmup;
     let flows = flows(&mut outcomes);
-    let mut timing = Punctuality::timing(&[&outcomes[0].punctuality, &outcomes[1].punctuality]);
+    let mut timing = Lateness::timing(&[&outcomes[0].lateness, &outcomes[1].lateness]);
     let bytes: usize = outcomes.iter().map(|outcome| outcome.frame_bytes + outcome.path.bytes()).sum();
     let is_declared = !outcomes[0].flows.are_found();
     let mut records: Vec<_> = scenario.hops.iter().map(|_| None).collect();
@@ -50,7 +50,7 @@ pub(crate) fn collect(
         for (&hop, record) in hops.iter().zip(outcome.path.into_records()) {
             records[hop] = Some((record, names.clone()));
         }
-        entries.push(outcome.ledger.into_entries().into_iter().map(Some).collect::<Vec<_>>());
+        entries.push(outcome.flow_recorder.into_entries().into_iter().map(Some).collect::<Vec<_>>());
     }
     for entry in entries.iter().flatten().flatten() {
         timing.unsent_packets += entry.unsent;

@@ -9,27 +9,27 @@ use narrows_core::{Span, Time};
 use narrows_host::HostError;
 use narrows_scenario::Scenario;
 use narrows_world::build;
-use narrows_world::path::Way;
+use narrows_world::path::Route;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A scenario laid out between two sides.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     /// From side 0 to side 1, and back.
-    pub directions: [Lane; 2],
+    pub directions: [DirectionPlan; 2],
     /// Single flows, by number.
     pub flows: Vec<FlowPlan>,
     /// Addresses of the hosts of each side.
     pub hosts: [Vec<IpAddr>; 2],
 }
 
-/// One direction's hops, by their index in the scenario, and the ways over them.
+/// One direction's hops, by their index in the scenario, and the routes over them.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Lane {
+pub struct DirectionPlan {
     /// Hops.
     pub hops: Vec<usize>,
-    /// Ways.
-    pub ways: Vec<Way>,
+    /// Routes.
+    pub routes: Vec<Route>,
 }
 
 /// A single flow.
@@ -107,8 +107,11 @@ impl Plan {
     /// Lays a scenario out. What this world does not have is an error that says what it has.
     pub fn new(scenario: &Scenario, family: Family) -> Result<Plan, LiveError> {
         let sides = sides(scenario)?;
-        let mut plan =
-            Plan { directions: [Lane::default(), Lane::default()], flows: Vec::new(), hosts: Default::default() };
+        let mut plan = Plan {
+            directions: [DirectionPlan::default(), DirectionPlan::default()],
+            flows: Vec::new(),
+            hosts: Default::default(),
+        };
         let mut hosts = Hosts { family, named: Vec::new(), count: [0; 2] };
         for (index, group) in scenario.flows.iter().enumerate() {
             let side = sides[index];
@@ -145,7 +148,7 @@ impl Plan {
     }
 }
 
-impl Lane {
+impl DirectionPlan {
     /// The number of a way over these hops of the scenario.
     fn way(&mut self, hops: &[usize], tail: Span) -> u16 {
         let mut local = |&hop: &usize| {
@@ -155,11 +158,11 @@ impl Lane {
                 self.hops.len() - 1
             }) as u16
         };
-        let way = Way { hops: hops.iter().map(&mut local).collect(), tail };
-        let known = self.ways.iter().position(|known| *known == way);
+        let way = Route { hops: hops.iter().map(&mut local).collect(), tail };
+        let known = self.routes.iter().position(|known| *known == way);
         known.unwrap_or_else(|| {
-            self.ways.push(way);
-            self.ways.len() - 1
+            self.routes.push(way);
+            self.routes.len() - 1
         }) as u16
     }
 }
@@ -254,7 +257,7 @@ mod tests {
         assert_eq!(plan.flows.iter().map(|flow| flow.side).collect::<Vec<_>>(), [0, 1]);
         assert_eq!((&plan.directions[0].hops[..], &plan.directions[1].hops[..]), (&[0][..], &[1][..]));
         // What of the base RTT is not the hops' delay lies behind the acknowledgments' way.
-        let tail = |flow: &FlowPlan| plan.directions[1 - flow.side].ways[usize::from(flow.back)].tail;
+        let tail = |flow: &FlowPlan| plan.directions[1 - flow.side].routes[usize::from(flow.back)].tail;
         assert_eq!(plan.flows.iter().map(tail).collect::<Vec<_>>(), [Span::ms(35), Span::ms(35)]);
         // "sender" and "receiver" are hosts of a side.
         assert_eq!(plan.hosts.each_ref().map(Vec::len), [2, 2]);

@@ -6,12 +6,12 @@
 //! would, if their times are no further apart than [`JOIN_WITHIN`].
 //!
 //! Frames lie in buffers that are used again and again: after the first moments nothing is allocated per packet.
-use crate::course::Course;
+use crate::flow_recorder::{FlowRecorder, PacketContext};
 use crate::flows::Flows;
 use crate::frame::{Header, Join, Offload, Segments, mark_ce};
-use crate::ledger::{Cargo, Ledger};
-use crate::punctuality::Punctuality;
+use crate::lateness::Lateness;
 use crate::round_trips::RoundTrips;
+use crate::run_config::RunConfig;
 use crate::view::{HopView, View};
 use crate::waiting::Waiting;
 use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
@@ -31,8 +31,8 @@ pub struct Pump<'a, D> {
     clock: Clock,
     path: Path,
     flows: Flows,
-    ledger: Ledger,
-    punctuality: Punctuality,
+    flow_recorder: FlowRecorder,
+    lateness: Lateness,
     /// When the warm-up ends; the epoch once it has.
     warmup: Time,
     /// When packets were handed over last.
@@ -71,9 +71,9 @@ pub struct Outcome {
     /// Its flows.
     pub flows: Flows,
     /// Their records.
-    pub ledger: Ledger,
+    pub flow_recorder: FlowRecorder,
     /// How exactly it kept its times.
-    pub punctuality: Punctuality,
+    pub lateness: Lateness,
     /// Memory that frames took.
     pub frame_bytes: usize,
     /// Frames that belonged to no flow, or were none.
@@ -85,7 +85,7 @@ pub struct Outcome {
 /// Packets come through no further apart than this are written together.
 pub const JOIN_WITHIN: Span = Span::us(50);
 /// Wake-ups to hand packets over are so far apart, at least.
-const LEAST_APART: Span = Span::us(50);
+const MIN_APART: Span = Span::us(50);
 /// A thread looks around at least this often.
 const LONGEST_SLEEP: Span = Span::ms(50);
 /// Frames read before those that are due are written.
@@ -93,36 +93,36 @@ const READS_AT_A_TIME: usize = 32;
 /// The largest frame that a device hands over.
 const LARGEST: usize = 1 << 16;
 /// Packets of one write, at most.
-const MOST_JOINED: usize = 64;
+const MAX_JOINED: usize = 64;
 
 /// A packet's bytes, and what came with them.
 #[derive(Default)]
 struct Frame {
     bytes: Vec<u8>,
     offload: Offload,
-    cargo: Cargo,
+    context: PacketContext,
 }
 
 impl<'a, D: AsFd> Pump<'a, D> {
     /// Takes frames from one device to the other.
     pub fn new(
         [from, to]: [&'a D; 2],
-        course: Course<'_>,
+        run_config: RunConfig<'_>,
         path: Path,
         flows: Flows,
-        ledger: Ledger,
+        flow_recorder: FlowRecorder,
         whole: bool,
         shared: Shared,
     ) -> Pump<'a, D> {
         Pump {
             from,
             to,
-            clock: course.clock,
+            clock: run_config.clock,
             path,
             flows,
-            ledger,
-            punctuality: Punctuality::start(),
-            warmup: course.sampling.warmup,
+            flow_recorder,
+            lateness: Lateness::start(),
+            warmup: run_config.sampling.warmup,
             handed_over: Time::ZERO,
             shared,
             viewed: Time::ZERO,
@@ -130,9 +130,9 @@ impl<'a, D: AsFd> Pump<'a, D> {
             frames: Vec::new(),
             spare: Vec::with_capacity(LARGEST),
             whole,
-            join: course.join,
-            linger: course.linger,
-            seed: course.scenario.seed,
+            join: run_config.join,
+            linger: run_config.linger,
+            seed: run_config.scenario.seed,
             stray: 0,
             refused: 0,
         }
@@ -142,7 +142,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
     pub fn run(mut self, stop: &AtomicBool, end: Option<Time>) -> Result<Outcome, Errno> {
         // A link on which super-packets go whole is never waited for: its thread would keep a processor to itself.
         keep_times(if self.whole { Work::Ordinary } else { Work::Packets });
-        self.punctuality = Punctuality::start();
+        self.lateness = Lateness::start();
         let mut buffer = vec![0; LARGEST].into_boxed_slice();
         let mut idle = true;
         loop {
@@ -152,30 +152,30 @@ impl<'a, D: AsFd> Pump<'a, D> {
             }
             if self.warmup > Time::ZERO && now >= self.warmup {
                 self.warmup = Time::ZERO;
-                self.punctuality = Punctuality::start();
+                self.lateness = Lateness::start();
             }
             if idle {
                 self.sleep(now, end)?;
             }
             idle = self.receive(&mut buffer)?;
-            self.path.advance(self.clock.now(), &mut self.ledger);
+            self.path.advance(self.clock.now(), &mut self.flow_recorder);
             self.hand_over()?;
             if self.path.sampled() > self.viewed {
                 self.show();
             }
         }
-        self.path.advance(end.unwrap_or(self.clock.now()), &mut self.ledger);
+        self.path.advance(end.unwrap_or(self.clock.now()), &mut self.flow_recorder);
         // What is through by then is delivered, as it is recorded.
         self.hand_over()?;
-        self.punctuality.stop();
+        self.lateness.stop();
         if let Some(end) = end.filter(|_| self.linger > Span::ZERO) {
             self.pass_on(stop, end + self.linger, &mut buffer)?;
         }
         Ok(Outcome {
             path: self.path,
             flows: self.flows,
-            ledger: self.ledger,
-            punctuality: self.punctuality,
+            flow_recorder: self.flow_recorder,
+            lateness: self.lateness,
             stray: self.stray,
             refused: self.refused,
             frame_bytes: self.frames.iter().map(|frame| frame.bytes.capacity() + size_of::<Frame>()).sum(),
@@ -184,9 +184,9 @@ impl<'a, D: AsFd> Pump<'a, D> {
 
     /// Packets still pass until then, and nothing is recorded.
     fn pass_on(&mut self, stop: &AtomicBool, until: Time, buffer: &mut [u8]) -> Result<(), Errno> {
-        let punctuality = std::mem::replace(&mut self.punctuality, Punctuality::start());
+        let lateness = std::mem::replace(&mut self.lateness, Lateness::start());
         let (records, stray, refused) = (self.path.take_records(), self.stray, self.refused);
-        self.ledger.close();
+        self.flow_recorder.close();
         let mut idle = true;
         loop {
             let now = self.clock.now();
@@ -197,11 +197,11 @@ impl<'a, D: AsFd> Pump<'a, D> {
                 self.sleep(now, Some(until))?;
             }
             idle = self.receive(buffer)?;
-            self.path.advance(self.clock.now(), &mut self.ledger);
+            self.path.advance(self.clock.now(), &mut self.flow_recorder);
             self.hand_over()?;
         }
         self.path.put_records(records);
-        (self.punctuality, self.stray, self.refused) = (punctuality, stray, refused);
+        (self.lateness, self.stray, self.refused) = (lateness, stray, refused);
         Ok(())
     }
 
@@ -210,7 +210,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         self.viewed = self.path.sampled();
         let Ok(mut view) = self.shared.view.try_lock() else { return };
         view.at = self.viewed;
-        view.late = self.punctuality.latest();
+        view.late = self.lateness.latest();
         if self.viewed_flows != self.flows.changes() {
             self.viewed_flows = self.flows.changes();
             view.flows.clear();
@@ -227,10 +227,10 @@ impl<'a, D: AsFd> Pump<'a, D> {
     /// Until a frame comes, or a packet can be through.
     fn sleep(&mut self, now: Time, end: Option<Time>) -> Result<(), Errno> {
         // Packets that follow each other closely share a wake-up, as a network card's share an interrupt.
-        let due = self.path.sleeps_until().map(|at| at.max(self.handed_over + LEAST_APART));
+        let due = self.path.sleeps_until().map(|at| at.max(self.handed_over + MIN_APART));
         let until = [due, end].into_iter().flatten().fold(now + LONGEST_SLEEP, Time::min);
         self.shared.waiting.wait(self.from, self.clock, until, self.handed_over)?;
-        self.punctuality.woke(until, self.clock.now());
+        self.lateness.woke(until, self.clock.now());
         Ok(())
     }
 
@@ -261,12 +261,12 @@ impl<'a, D: AsFd> Pump<'a, D> {
 
     /// A frame has come at this time: its packets are offered to the path, all of them now.
     fn take_in(&mut self, offload: Offload, packet: &[u8], now: Time) {
-        self.punctuality.read();
+        self.lateness.read();
         let Ok(header) = Header::read(packet) else {
             self.stray += 1;
             return;
         };
-        let Some(found) = self.flows.find(&header, now, &mut self.ledger) else {
+        let Some(found) = self.flows.find(&header, now, &mut self.flow_recorder) else {
             self.stray += 1;
             return;
         };
@@ -287,14 +287,14 @@ impl<'a, D: AsFd> Pump<'a, D> {
         let mut offer = |pump: &mut Pump<'_, D>, offload: Offload| {
             let ip_len = pump.spare.len();
             let payload = (ip_len - headers.min(ip_len)) as u32;
-            let cargo = pump.ledger.arrives(&found, &header, offset, payload, now);
+            let context = pump.flow_recorder.arrives(&found, &header, offset, payload, now);
             offset += payload;
             let id = pump.path.insert(meta, ip_len as u32, found.way);
             let frame = pump.frame(id);
-            (frame.offload, frame.cargo) = (offload, cargo);
+            (frame.offload, frame.context) = (offload, context);
             let bytes = std::mem::take(&mut frame.bytes);
             pump.frames[id.index()].bytes = std::mem::replace(&mut pump.spare, bytes);
-            pump.path.offer(id, now, &mut pump.ledger);
+            pump.path.offer(id, now, &mut pump.flow_recorder);
         };
         if self.whole {
             self.spare.clear();
@@ -346,13 +346,13 @@ impl<'a, D: AsFd> Pump<'a, D> {
     /// The next packet that is through, recorded, its mark in the frame.
     fn next_delivery(&mut self) -> Option<Delivery> {
         let delivery = self.path.delivered()?;
-        self.punctuality.handed_over(self.clock.now().since(delivery.at));
+        self.lateness.handed_over(self.clock.now().since(delivery.at));
         let frame = &mut self.frames[delivery.id.index()];
         if delivery.marked {
             mark_ce(&mut frame.bytes);
         }
         let flow = self.path.meta(delivery.id).flow;
-        self.ledger.delivered(flow, frame.cargo, frame.bytes.len() as u32, delivery.waited);
+        self.flow_recorder.delivered(flow, frame.context, frame.bytes.len() as u32, delivery.waited);
         Some(delivery)
     }
 
@@ -361,7 +361,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         let first = &mut self.frames[packets[0].index()];
         let payload_at = join.as_ref().map_or(0, Join::payload_at);
         let offload = join.map_or(first.offload, |join| join.finish(&mut first.bytes)).to_bytes();
-        let mut pieces = [IoSlice::new(&[]); MOST_JOINED + 1];
+        let mut pieces = [IoSlice::new(&[]); MAX_JOINED + 1];
         pieces[0] = IoSlice::new(&offload);
         pieces[1] = IoSlice::new(&self.frames[packets[0].index()].bytes);
         for (piece, id) in pieces[2..].iter_mut().zip(&packets[1..]) {
@@ -390,13 +390,13 @@ impl<'a, D: AsFd> Pump<'a, D> {
 
 /// Packets of one write.
 struct Group {
-    packets: [PacketId; MOST_JOINED],
+    packets: [PacketId; MAX_JOINED],
     count: usize,
 }
 
 impl Group {
     fn of(first: PacketId) -> Group {
-        Group { packets: [first; MOST_JOINED], count: 1 }
+        Group { packets: [first; MAX_JOINED], count: 1 }
     }
 
     /// Takes one more; says whether there was room.

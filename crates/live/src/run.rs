@@ -1,10 +1,10 @@
 //! A scenario in real time: two namespaces, the hops between them, and the flows' ends on kernel sockets or in programs.
 use crate::LiveError;
-use crate::course::{Course, carries_whole};
 use crate::duplex::{Direction, Running, drive};
 use crate::flows::Flows;
 use crate::outcome::{Named, collect};
 use crate::plan::{Family, FlowPlan, Options, Plan};
+use crate::run_config::{RunConfig, carries_whole};
 use narrows_core::{Bytes, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
@@ -58,7 +58,7 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
     let mut programs = Programs::prepare(&between)?;
     let end = Time::ZERO + scenario.duration;
     let clock = Clock::start();
-    let course = Course {
+    let run_config = RunConfig {
         scenario,
         clock,
         sampling: sampling(scenario),
@@ -69,18 +69,18 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
         join: true,
     };
     let direction = |n: usize| {
-        let lane = &plan.directions[n];
-        let (hops, ways) = (lane.hops.clone(), lane.ways.clone());
+        let planned = &plan.directions[n];
+        let (hops, routes) = (planned.hops.clone(), planned.routes.clone());
         let whole = carries_whole(scenario, &hops);
         Direction {
             hops,
-            ways,
+            routes,
             flows: Flows::declared(plan.declarations(n)),
             endpoint_stats: Arc::clone(&endpoint_stats),
             whole,
         }
     };
-    let ((), outcomes) = drive([&devices[0], &devices[1]], [direction(0), direction(1)], course, |running| {
+    let ((), outcomes) = drive([&devices[0], &devices[1]], [direction(0), direction(1)], run_config, |running| {
         let endpoints = endpoints.start(clock, Arc::clone(&endpoint_stats))?;
         let ended = attend(running, (clock, end), &mut programs, &endpoint_stats, watch, &endpoints);
         endpoints.stop()?;

@@ -4,20 +4,20 @@
 //! command reaches this machine, what this machine forwards, and a shell inside a shell goes through both. Without root it is a
 //! second namespace of ours, in which only a companion program can be met.
 use crate::LiveError;
-use crate::course::{Course, carries_whole};
 use crate::duplex::{Direction, Running, drive};
-use crate::flows::{Flows, MOST_SEEN};
-pub use crate::launch::{Ended, Onlooker, Shell, Wish};
-use crate::ledger::Entry;
+use crate::flow_recorder::Entry;
+use crate::flows::{Flows, MAX_SEEN};
+pub use crate::launch::{Ended, Monitor, Shell, Wish};
 use crate::outcome::{Named, collect};
 use crate::pump::Outcome;
+use crate::run_config::{RunConfig, carries_whole};
 use narrows_core::{Bytes, Span, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
 use narrows_host::FlowKey;
 use narrows_host::socket::Diag;
 use narrows_host::{Block, Namespace, Privilege, Process, Route, Status, Tun, TunSpec};
-use narrows_world::path::{Sampling, Way};
+use narrows_world::path::{self, Sampling};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -43,7 +43,7 @@ const DEVICE_QUEUE: u32 = 10_000;
 ///
 /// # Errors
 /// What the system does not allow, and a command that does not exist. A command that fails is no error: its status says so.
-pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) -> Result<Ended, LiveError> {
+pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> Result<Ended, LiveError> {
     let Shell { mut scenario, mtu, mut launch, companion } = shell;
     let outer = match privilege {
         Privilege::Root => Namespace::current()?,
@@ -56,17 +56,17 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
     let peers = block.outer().map(|(address, _)| address);
     launch.argv = launch.argv.into_iter().map(|word| filled(word, peers[0])).collect();
     launch.env.extend(PEER.iter().zip(peers).map(|(name, address)| (OsString::from(name), address.to_string().into())));
-    let stats = [(); 2].map(|()| Arc::new(EndpointStats::new(MOST_SEEN)));
+    let stats = [(); 2].map(|()| Arc::new(EndpointStats::new(MAX_SEEN)));
     let direction = |n: usize| Direction {
         hops: vec![n],
-        ways: vec![Way { hops: vec![0], tail: Span::ZERO }],
+        routes: vec![path::Route { hops: vec![0], tail: Span::ZERO }],
         flows: Flows::seen(),
         endpoint_stats: Arc::clone(&stats[n]),
         whole: carries_whole(&scenario, &[n]),
     };
     let clock = Clock::start();
     let spacing = scenario.record.spacing(scenario.duration);
-    let course = Course {
+    let run_config = RunConfig {
         scenario: &scenario,
         clock,
         sampling: Sampling {
@@ -82,10 +82,10 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
         join: true,
     };
     let afterwards =
-        scenario.hops.iter().fold(Span::ms(5), |sum, hop| sum + hop.delay.most() + hop.jitter).min(LONGEST_WAIT);
+        scenario.hops.iter().fold(Span::ms(5), |sum, hop| sum + hop.delay.max() + hop.jitter).min(LONGEST_WAIT);
     let mut sockets = [Sockets::open(&inner, &stats[0])?, Sockets::open(&outer, &stats[1])?];
     let ((status, end), outcomes) =
-        drive([&devices[0], &devices[1]], [direction(0), direction(1)], course, |running| {
+        drive([&devices[0], &devices[1]], [direction(0), direction(1)], run_config, |running| {
             let mut companion = companion.map(|launch| Process::spawn(&outer, &launch)).transpose()?;
             // One that cannot serve (its port is taken) says so soon; what it says, nobody sees.
             let failed = companion.as_mut().and_then(|companion| companion.wait_for(HEAD_START));
@@ -93,7 +93,7 @@ pub fn shell(shell: Shell, privilege: Privilege, onlooker: &mut dyn Onlooker) ->
                 return Err(LiveError::Companion(status));
             }
             let command = Process::spawn(&inner, &launch)?;
-            let status = attend(command, running, clock, &mut sockets, onlooker)?;
+            let status = attend(command, running, clock, &mut sockets, monitor)?;
             // What the command sent last is still on its way.
             std::thread::sleep(Duration::from_nanos(afterwards.as_ns()));
             Ok((status, clock.now()))
@@ -113,7 +113,7 @@ fn attend(
     running: &Running<'_>,
     clock: Clock,
     sockets: &mut [Sockets; 2],
-    onlooker: &mut dyn Onlooker,
+    monitor: &mut dyn Monitor,
 ) -> Result<Status, LiveError> {
     let mut asked = None;
     loop {
@@ -129,7 +129,7 @@ fn attend(
         for (sockets, view) in sockets.iter_mut().zip(&views) {
             sockets.look(&view.flows)?;
         }
-        match (onlooker.look(now, views), asked) {
+        match (monitor.look(now, views), asked) {
             (Wish::GoOn, None) => {}
             (Wish::Interrupt, None) => command.interrupt(),
             (Wish::End, None) => {
@@ -205,7 +205,7 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
     let life = |entry: &Entry, first: Time| entry.last.since(first).max(least);
     let mut all: Vec<(u64, Time, Named)> = Vec::new();
     for (direction, (outcome, sockets)) in outcomes.iter().zip(sockets).enumerate() {
-        for ((number, entry), key) in outcome.ledger.entries().iter().enumerate().zip(outcome.flows.keys()) {
+        for ((number, entry), key) in outcome.flow_recorder.entries().iter().enumerate().zip(outcome.flows.keys()) {
             let Some(first) = entry.first.filter(|_| entry.record.payload() > 0) else { continue };
             let controller = sockets.controller(number, key).unwrap_or("none").to_owned();
             let named = Named {
@@ -226,8 +226,8 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
     for (direction, (outcome, hop)) in outcomes.iter_mut().zip(hops).enumerate() {
         let places: Vec<usize> =
             named.iter().filter(|flow| flow.direction == direction).map(|flow| flow.number).collect();
-        let Some(number) = outcome.ledger.keep(&places) else { continue };
-        let entry = &outcome.ledger.entries()[number];
+        let Some(number) = outcome.flow_recorder.keep(&places) else { continue };
+        let entry = &outcome.flow_recorder.entries()[number];
         let (name, controller) = (format!("others {hop}"), "various".to_owned());
         let life = entry.first.map_or(least, |first| life(entry, first));
         named.push(Named { name, controller, direction, number, life, is_programs: false });

@@ -1,15 +1,15 @@
 //! A shell that stays open for hours while programs open connection after connection: memory is bounded, and nothing is lost
 //! from the sums.
 //!
-//! One direction at logical times, without devices: flows, path and ledger as the pump uses them.
+//! One direction at logical times, without devices: flows, path and flow recorder as the pump uses them.
 use narrows_core::{Bytes, PacketMeta, Span, Time};
 use narrows_host::EndpointStats;
 use narrows_host::FlowKey;
-use narrows_live::flows::{Flows, MOST_SEEN};
+use narrows_live::flow_recorder::{FlowRecorder, PacketContext};
+use narrows_live::flows::{Flows, MAX_SEEN};
 use narrows_live::frame::Header;
-use narrows_live::ledger::{Cargo, Ledger};
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_world::path::{Path, Sampling, Way};
+use narrows_world::path::{Path, Route, Sampling};
 use narrows_world::record::Bound;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -35,9 +35,9 @@ const PAYLOAD: u32 = 500;
 struct Direction {
     flows: Flows,
     path: Path,
-    ledger: Ledger,
+    flow_recorder: FlowRecorder,
     endpoint_stats: Arc<EndpointStats>,
-    cargo: Vec<Cargo>,
+    context: Vec<PacketContext>,
     now: Time,
     offered: u64,
     payload: u64,
@@ -48,15 +48,15 @@ impl Direction {
         let scenario = Scenario::parse(SCENARIO, "long.toml", &NoTraces).expect("it is legal");
         let sampling = Sampling { spacing: SPACING, warmup: Time::ZERO, points: 0, gauges: Some(TRACKED) };
         let bound = Bound { spacing: SPACING, most: POINTS };
-        let path = Path::new(&scenario, &[0], &[Way { hops: vec![0], tail: Span::ZERO }], Bytes(1500), sampling);
-        let endpoint_stats = Arc::new(EndpointStats::new(MOST_SEEN));
-        let ledger = Ledger::new(0, TRACKED, 0, Arc::clone(&endpoint_stats), false).bounded(bound);
+        let path = Path::new(&scenario, &[0], &[Route { hops: vec![0], tail: Span::ZERO }], Bytes(1500), sampling);
+        let endpoint_stats = Arc::new(EndpointStats::new(MAX_SEEN));
+        let flow_recorder = FlowRecorder::new(0, TRACKED, 0, Arc::clone(&endpoint_stats), false).bounded(bound);
         Direction {
             flows: Flows::seen(),
             path: path.bounded(bound),
-            ledger,
+            flow_recorder,
             endpoint_stats,
-            cargo: Vec::new(),
+            context: Vec::new(),
             now: Time::ZERO,
             offered: 0,
             payload: 0,
@@ -66,8 +66,8 @@ impl Direction {
     /// A segment of connection `n` comes in.
     fn offer(&mut self, n: u32, seq: u32, payload: u32, syn: bool) {
         let header = Header::read(&packet(n, seq, payload, syn)).expect("it is a packet");
-        let found = self.flows.find(&header, self.now, &mut self.ledger).expect("any flow is found");
-        let cargo = self.ledger.arrives(&found, &header, 0, payload, self.now);
+        let found = self.flows.find(&header, self.now, &mut self.flow_recorder).expect("any flow is found");
+        let context = self.flow_recorder.arrives(&found, &header, 0, payload, self.now);
         let meta = PacketMeta {
             hash: header.hash(1),
             flow: found.flow,
@@ -76,24 +76,24 @@ impl Direction {
             ..PacketMeta::default()
         };
         let id = self.path.insert(meta, 40 + payload, found.way);
-        self.cargo.resize(self.cargo.len().max(id.index() + 1), Cargo::default());
-        self.cargo[id.index()] = cargo;
-        self.path.offer(id, self.now, &mut self.ledger);
+        self.context.resize(self.context.len().max(id.index() + 1), PacketContext::default());
+        self.context[id.index()] = context;
+        self.path.offer(id, self.now, &mut self.flow_recorder);
         self.offered += 1;
         self.hand_over();
     }
 
     fn wait(&mut self, span: Span) {
         self.now += span;
-        self.path.advance(self.now, &mut self.ledger);
+        self.path.advance(self.now, &mut self.flow_recorder);
         self.hand_over();
     }
 
     fn hand_over(&mut self) {
         while let Some(delivery) = self.path.delivered() {
             let flow = self.path.meta(delivery.id).flow;
-            let cargo = self.cargo[delivery.id.index()];
-            self.ledger.delivered(flow, cargo, 0, delivery.waited);
+            let context = self.context[delivery.id.index()];
+            self.flow_recorder.delivered(flow, context, 0, delivery.waited);
             self.path.release(delivery.id);
         }
     }
@@ -166,12 +166,12 @@ fn eight_hours_of_new_connections_take_no_more_memory_than_one() {
 
     // The one that carried most is by itself, with everything that it did.
     let place = eight.flows.keys().iter().position(|&other| other == key(BULK)).expect("it has a place");
-    let entry = &eight.ledger.entries()[place];
+    let entry = &eight.flow_recorder.entries()[place];
     assert!(entry.record.payload() > u64::from(8 * 3600 * 12u32) * 980, "{}", entry.record.payload());
-    let _ = eight.ledger.keep(&[place]);
+    let _ = eight.flow_recorder.keep(&[place]);
 }
 
-/// Everything offered is delivered, lost or under way, and in exactly one place of the ledger.
+/// Everything offered is delivered, lost or under way, and in exactly one place of the flow recorder.
 #[test]
 fn sums_are_exact_whoever_gives_up_a_place() {
     let mut direction = Direction::new();
@@ -191,8 +191,8 @@ fn sums_are_exact_whoever_gives_up_a_place() {
     direction.wait(Span::s(10));
     assert_eq!(direction.path.underway(), 0);
     let kept: Vec<usize> = (0..64).collect();
-    let others = direction.ledger.keep(&kept).expect("most flows have no place");
-    let entries = direction.ledger.into_entries();
+    let others = direction.flow_recorder.keep(&kept).expect("most flows have no place");
+    let entries = direction.flow_recorder.into_entries();
     assert_eq!(others, entries.len() - 1);
     let lost: u64 = entries.iter().map(|entry| entry.record.lost).sum();
     delivered += entries.iter().map(|entry| entry.record.payload()).sum::<u64>();
@@ -210,7 +210,7 @@ fn sums_are_exact_whoever_gives_up_a_place() {
 #[test]
 fn a_report_reaches_only_the_flow_that_it_is_about() {
     let mut direction = Direction::new();
-    for n in 0..MOST_SEEN as u32 {
+    for n in 0..MAX_SEEN as u32 {
         direction.connection(n);
     }
     direction.wait(Span::s(2));
@@ -219,17 +219,17 @@ fn a_report_reaches_only_the_flow_that_it_is_about() {
     };
     report(&direction, 40, 40, 7);
     // More new connections than it takes until place 40 changes hands.
-    let mut n = MOST_SEEN as u32;
+    let mut n = MAX_SEEN as u32;
     while direction.flows.keys()[40] == key(40) {
         direction.connection(n);
         direction.wait(Span::ms(1));
         n += 1;
-        assert!(n < 20 * MOST_SEEN as u32, "place 40 never changes hands");
+        assert!(n < 20 * MAX_SEEN as u32, "place 40 never changes hands");
     }
     // Late: the sockets were looked at before the place changed hands.
     report(&direction, 40, 40, 9);
     direction.wait(Span::s(60));
-    assert_eq!(direction.ledger.entries()[40].stats().retransmits, 0);
-    let others = direction.ledger.keep(&[40]).expect("there are others");
-    assert_eq!(direction.ledger.entries()[others].stats().retransmits, 7, "what was known in time");
+    assert_eq!(direction.flow_recorder.entries()[40].stats().retransmits, 0);
+    let others = direction.flow_recorder.keep(&[40]).expect("there are others");
+    assert_eq!(direction.flow_recorder.entries()[others].stats().retransmits, 7, "what was known in time");
 }

@@ -6,16 +6,16 @@ use narrows_core::{Bytes, Span, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
 use narrows_host::FIRST_PORT;
-use narrows_live::course::Course;
+use narrows_live::flow_recorder::FlowRecorder;
 use narrows_live::flows::{Declaration, Flows};
 use narrows_live::frame::Offload;
-use narrows_live::ledger::Ledger;
 use narrows_live::pump::{Outcome, Pump, Shared};
 use narrows_live::round_trips::RoundTrips;
+use narrows_live::run_config::RunConfig;
 use narrows_live::waiting::Waiting;
 use narrows_results::summary::HopSummary;
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_world::path::{Path, Sampling, Way};
+use narrows_world::path::{Path, Route, Sampling};
 use rustix::fd::OwnedFd;
 use rustix::io::{read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -66,7 +66,7 @@ fn run(seconds: u64) -> (u64, allocator::Usage) {
             // Equally many points, however long the run is.
             let sampling = Sampling { spacing: Span::ms(20 * seconds), warmup: Time::ZERO, points: 51, gauges: None };
             let clock = Clock::start();
-            let course = Course {
+            let run_config = RunConfig {
                 scenario: &scenario,
                 clock,
                 sampling,
@@ -76,15 +76,16 @@ fn run(seconds: u64) -> (u64, allocator::Usage) {
                 mtu: Bytes(1500),
                 join: true,
             };
-            let path = Path::new(&scenario, &[0], &[Way { hops: vec![0], tail: Span::ms(1) }], course.mtu, sampling);
+            let path =
+                Path::new(&scenario, &[0], &[Route { hops: vec![0], tail: Span::ms(1) }], run_config.mtu, sampling);
             let (sender, receiver) = ([10, 1, 0, 1].into(), [10, 2, 0, 1].into());
             let flow = Declaration { sender, receiver, there: Some(0), back: None };
             let flows = Flows::declared(vec![flow.clone(), flow]);
-            let ledger = Ledger::new(2, 2, sampling.points, Arc::new(EndpointStats::new(2)), false);
+            let flow_recorder = FlowRecorder::new(2, 2, sampling.points, Arc::new(EndpointStats::new(2)), false);
             let [rounds, _] = RoundTrips::both(scenario.seed);
             let [waiting, _] = Waiting::both();
             let shared = Shared { view: Arc::default(), rounds, waiting };
-            let pump = Pump::new([&from, &to], course, path, flows, ledger, false, shared);
+            let pump = Pump::new([&from, &to], run_config, path, flows, flow_recorder, false, shared);
             pump.run(&AtomicBool::new(false), Some(end)).expect("it works to its end")
         });
         ended.store(true, Ordering::Relaxed);

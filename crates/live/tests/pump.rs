@@ -5,16 +5,16 @@ use narrows_core::{Bytes, Rng, Span, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
 use narrows_host::FIRST_PORT;
-use narrows_live::course::Course;
+use narrows_live::flow_recorder::{Entry, FlowRecorder};
 use narrows_live::flows::{Declaration, Flows};
 use narrows_live::frame::{Header, Offload};
-use narrows_live::ledger::{Entry, Ledger};
 use narrows_live::pump::{Pump, Shared};
 use narrows_live::round_trips::RoundTrips;
+use narrows_live::run_config::RunConfig;
 use narrows_live::waiting::Waiting;
 use narrows_results::summary::HopSummary;
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_world::path::{Path, Sampling, Way};
+use narrows_world::path::{Path, Route, Sampling};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -59,7 +59,7 @@ fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left
         let work = scope.spawn(|| {
             let sampling = Sampling { spacing: Span::ms(20), warmup: Time::ZERO, points: 100, gauges: None };
             let (scenario, clock) = (&scenario, Clock::start());
-            let course = Course {
+            let run_config = RunConfig {
                 scenario,
                 clock,
                 sampling,
@@ -69,15 +69,16 @@ fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left
                 mtu: Bytes(1500),
                 join: true,
             };
-            let path = Path::new(scenario, &[0], &[Way { hops: vec![0], tail: Span::ZERO }], course.mtu, sampling);
+            let path =
+                Path::new(scenario, &[0], &[Route { hops: vec![0], tail: Span::ZERO }], run_config.mtu, sampling);
             let (sender, receiver) = ([10, 1, 0, 1].into(), [10, 2, 0, 1].into());
             let flow = Declaration { sender, receiver, there: Some(0), back: None };
-            let ledger = Ledger::new(2, 2, 100, Arc::new(EndpointStats::new(2)), false);
+            let flow_recorder = FlowRecorder::new(2, 2, 100, Arc::new(EndpointStats::new(2)), false);
             let flows = Flows::declared(vec![flow.clone(), flow]);
             let [rounds, _] = RoundTrips::both(scenario.seed);
             let [waiting, _] = Waiting::both();
             let shared = Shared { view: Arc::default(), rounds, waiting };
-            Pump::new([&from, &to], course, path, flows, ledger, false, shared).run(&stop, None)
+            Pump::new([&from, &to], run_config, path, flows, flow_recorder, false, shared).run(&stop, None)
         });
         if reader == Reader::Reads {
             let far = far.take().expect("it is there");
@@ -105,7 +106,7 @@ fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left
     let waiting = outcome.path.underway();
     let mut record = outcome.path.into_records().next().expect("a hop");
     let hop = record.summary("link", scenario.hops[0].queue.to_string(), Bytes(1), Time::ZERO + Span::s(10));
-    let (entries, out) = (outcome.ledger.into_entries(), out.into_inner().unwrap());
+    let (entries, out) = (outcome.flow_recorder.into_entries(), out.into_inner().unwrap());
     Left { hop, waiting, entries, stray: outcome.stray, refused: outcome.refused, out }
 }
 

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 /// Hops that tables, page and figures show.
-const MOST_HOPS: usize = 32;
+const MAX_HOPS: usize = 32;
 
 /// A run as a folder keeps it.
 #[derive(Clone, PartialEq, Debug)]
@@ -219,14 +219,14 @@ impl Comparison {
     /// with the longest queues, before them those at which the groups' queues differ.
     pub fn hops(&self) -> Vec<&str> {
         let all = hops(self.runs());
-        if all.len() <= MOST_HOPS {
+        if all.len() <= MAX_HOPS {
             return all;
         }
         let mut ranked: Vec<usize> = (0..all.len()).collect();
         let ranks = self.ranks();
         let rank = |index: &usize| ranks.get(all[*index]).copied().unwrap_or_default();
         ranked.sort_by(|a, b| rank(b).partial_cmp(&rank(a)).unwrap_or(Ordering::Equal));
-        ranked.truncate(MOST_HOPS);
+        ranked.truncate(MAX_HOPS);
         ranked.sort_unstable();
         ranked.into_iter().map(|index| all[index]).collect()
     }
@@ -274,7 +274,7 @@ impl Comparison {
     }
 
     /// Runs of the group that has most.
-    pub fn most_runs(&self) -> usize {
+    pub fn max_runs(&self) -> usize {
         self.groups.iter().map(|group| group.runs.len()).max().unwrap_or(0)
     }
 
@@ -283,7 +283,7 @@ impl Comparison {
     pub fn basis(&self) -> String {
         let copies: Vec<&Group> = self.groups.iter().filter(|group| group.are_copies()).collect();
         let each = if self.groups.len() > 1 { " each" } else { "" };
-        match (self.most_runs(), copies.as_slice()) {
+        match (self.max_runs(), copies.as_slice()) {
             (0 | 1, _) => format!("one run{each}"),
             (runs, copies) if copies.len() == self.groups.len() => format!("{runs} identical runs{each}"),
             (runs, []) => format!("means of {runs} runs ± 95 % confidence"),

@@ -167,11 +167,11 @@ fn pairs<'a, T>(
     let mut both = Vec::new();
     let mut lack = |in_which: &str, missing: Vec<&str>| match missing.as_slice() {
         [] => {}
-        few if few.len() <= MOST_NAMED => conditions.push(format!("{what} {}: only in {in_which}", few.join(", "))),
+        few if few.len() <= MAX_NAMED => conditions.push(format!("{what} {}: only in {in_which}", few.join(", "))),
         many => conditions.push(format!(
             "{what} {} and {} more: only in {in_which}",
-            many[..MOST_NAMED].join(", "),
-            many.len() - MOST_NAMED
+            many[..MAX_NAMED].join(", "),
+            many.len() - MAX_NAMED
         )),
     };
     let mut only_a = Vec::new();
@@ -187,7 +187,7 @@ fn pairs<'a, T>(
 }
 
 /// Names that one line lists.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 fn differs<T: PartialEq + ToString>(into: &mut Vec<String>, place: &str, key: &str, a: T, b: T) {
     if a != b {

@@ -169,7 +169,7 @@ pub const VERDICTS: &[Figure] = figures! {
 /// Figures of a single flow, in addition to those of several flows together.
 pub const FLOW: &[Figure] = figures! {
     "throughput", "", "Mbit/s", Real, Always, |s| sum(&s.flows, |flow| flow.throughput_mbit);
-    "RTT", "min", "ms", Real, Always, |s| least_rtt(&s.flows);
+    "RTT", "min", "ms", Real, Always, |s| min_rtt(&s.flows);
     "lost", "", "", Count, IfAny, |s| sum(&s.flows, |flow| flow.lost_packets as f64);
 };
 
@@ -195,7 +195,7 @@ fn worst_rtt(flows: &[&FlowSummary], of: fn(&RttQuantiles) -> f64) -> Option<f64
     flows.iter().filter_map(|flow| flow.rtt_ms.as_ref().map(of)).max_by(f64::total_cmp)
 }
 
-fn least_rtt(flows: &[&FlowSummary]) -> Option<f64> {
+fn min_rtt(flows: &[&FlowSummary]) -> Option<f64> {
     flows.iter().filter_map(|flow| Some(flow.rtt_ms?.min)).min_by(f64::total_cmp)
 }
 

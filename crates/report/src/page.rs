@@ -25,12 +25,12 @@ pub fn render(comparison: &Comparison) -> Result<String, String> {
         facts: facts::facts(comparison),
         queues: HtmlTable::new(&Table::of_queues(comparison)),
         flow_groups: Table::of_flow_groups(comparison).map(|table| HtmlTable::new(&table)),
-        flows: HtmlTable::new(&Table::of_flows(comparison, MOST_FLOWS)),
+        flows: HtmlTable::new(&Table::of_flows(comparison, MAX_FLOWS)),
         flow_count: comparison.flows().len(),
-        most_flows: MOST_FLOWS,
+        max_flows: MAX_FLOWS,
         drops: DropTable::of(comparison),
         focus: comparison.focus().filter(|_| comparison.hops().len() > 1),
-        runs: comparison.most_runs(),
+        runs: comparison.max_runs(),
         has_intervals: comparison.groups.iter().any(|group| group.draws().len() > 1),
         notes: notes(comparison),
         paints: (0..comparison.groups.len()).map(palette::paint).collect(),
@@ -54,7 +54,7 @@ struct Page<'a> {
     flow_groups: Option<HtmlTable>,
     flows: HtmlTable,
     flow_count: usize,
-    most_flows: usize,
+    max_flows: usize,
     drops: Option<DropTable>,
     /// The hop that the delays and utilisations are of, where there are several.
     focus: Option<&'a str>,
@@ -94,7 +94,7 @@ pub(crate) fn packed(bytes: &[u8]) -> String {
 pub(crate) const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.js.zlib"));
 
 /// Flows that have their own rows; more would not be read.
-const MOST_FLOWS: usize = 100;
+const MAX_FLOWS: usize = 100;
 
 /// zlib's usual compromise between size and time.
 const FAIR: u8 = 6;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// Name of the page.
 pub const PAGE: &str = "report.html";
 /// If a result is replaced more often than this while it is read, reading fails.
-const MOST_READS: usize = 1000;
+const MAX_READS: usize = 1000;
 /// Name of the folder of figures.
 pub const FIGURES: &str = "svg";
 
@@ -25,7 +25,7 @@ impl Comparison {
     /// Reads a result: the folder of a run, of repeated runs, or of a comparison. One that is replaced meanwhile is read again,
     /// so that what is read is wholly the old result or wholly the new one.
     pub fn load(dir: &Path) -> Result<Comparison, ResultError> {
-        for _ in 0..MOST_READS {
+        for _ in 0..MAX_READS {
             let before = Identity::of(dir);
             let loaded = Comparison::load_once(dir);
             if before.is_that_of(dir) {

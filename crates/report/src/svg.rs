@@ -219,7 +219,7 @@ impl Drawing<'_> {
         let (y_low, y_high) = extent(lines, |p| p.1);
         if self.plot.cdf {
             let low = match is_wide(lines) {
-                true => (0.5 * least_shown(lines)).max(x_high / 2000.0),
+                true => (0.5 * min_shown(lines)).max(x_high / 2000.0),
                 false => x_low - 0.03 * (x_high - x_low),
             };
             return (low.min(x_high * 0.999)..x_high.max(low * 1.001).max(f64::MIN_POSITIVE), 0.0..1.0);
@@ -243,7 +243,7 @@ fn is_wide(lines: &[Line<'_>]) -> bool {
 }
 
 /// The smallest positive value that a twentieth of some group's observations reach.
-fn least_shown(lines: &[Line<'_>]) -> f64 {
+fn min_shown(lines: &[Line<'_>]) -> f64 {
     let first = |line: &Line<'_>| line.points.iter().find(|p| p.0 > 0.0 && p.1 >= 0.05).map(|p| p.0);
     lines.iter().filter_map(first).fold(1e9, f64::min)
 }

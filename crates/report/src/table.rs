@@ -172,11 +172,11 @@ impl Column {
 }
 
 /// Groups of flows that one table shows.
-const MOST_GROUPS: usize = 16;
+const MAX_GROUPS: usize = 16;
 
 /// The groups with the most goodput, most first; all in the order in which they are, if they are few.
 fn largest<'a>(comparison: &Comparison, groups: &[&'a str]) -> Vec<&'a str> {
-    if groups.len() <= MOST_GROUPS {
+    if groups.len() <= MAX_GROUPS {
         return groups.to_vec();
     }
     let mut goodputs: HashMap<&str, f64> = HashMap::new();
@@ -186,7 +186,7 @@ fn largest<'a>(comparison: &Comparison, groups: &[&'a str]) -> Vec<&'a str> {
     let mut ranked: Vec<(&str, f64)> =
         groups.iter().map(|&group| (group, goodputs.get(group).copied().unwrap_or(0.0))).collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
-    ranked.truncate(MOST_GROUPS);
+    ranked.truncate(MAX_GROUPS);
     ranked.into_iter().map(|(group, _)| group).collect()
 }
 
@@ -225,15 +225,15 @@ impl FlowColumns {
 const CONFIGURATION: &str = "configuration";
 
 /// Hops that a route names.
-const MOST_OF_A_ROUTE: usize = 8;
+const MAX_OF_A_ROUTE: usize = 8;
 
 /// The hops that a flow crosses with their queues: `core (fifo), edge (cake); back uplink (fifo)`.
 fn route(of: &Group, flow: &FlowSummary) -> String {
     let Some(run) = of.first() else { return String::new() };
     let routes = run.routes();
     let names = |hops: Vec<&str>| {
-        let named = hops.iter().take(MOST_OF_A_ROUTE).map(|hop| format!("{hop} ({})", of.queue_at(hop)));
-        let more = hops.len().checked_sub(MOST_OF_A_ROUTE).filter(|more| *more > 0).map(|more| format!("{more} more"));
+        let named = hops.iter().take(MAX_OF_A_ROUTE).map(|hop| format!("{hop} ({})", of.queue_at(hop)));
+        let more = hops.len().checked_sub(MAX_OF_A_ROUTE).filter(|more| *more > 0).map(|more| format!("{more} more"));
         named.chain(more).collect::<Vec<String>>().join(", ")
     };
     let there = names(routes.route(flow).map_or_else(Vec::new, Iterator::collect));

@@ -25,7 +25,7 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
         out.push('\n');
         out.push_str(&table(&flows, style));
     }
-    if comparison.most_runs() > 0 {
+    if comparison.max_runs() > 0 {
         let _ = writeln!(out, "\n{}", printable(&comparison.basis()));
     }
     let notes = notes(comparison);

@@ -13,7 +13,7 @@ use narrows_scenario::{Flow, Hop, Scenario, Start, Traffic};
 use std::collections::HashMap;
 
 /// Share of the measured time in which a bulk flow sends, at least.
-const MOST_OF_THE_TIME: f64 = 0.5;
+const MAX_OF_THE_TIME: f64 = 0.5;
 
 /// The flows of a scenario, by their names in results.
 pub struct Routes<'a> {
@@ -89,7 +89,7 @@ impl<'a> Routes<'a> {
             (Some(_), Some(bulk)) => bulk,
             (Some(_), None) => {
                 let is_tcp = flow.rtt_ms.is_some() || flow.name.starts_with("tcp ");
-                is_tcp && flow.active.is_some_and(|active| active >= MOST_OF_THE_TIME)
+                is_tcp && flow.active.is_some_and(|active| active >= MAX_OF_THE_TIME)
             }
             // What the summary alone tells.
             (None, _) => flow.completion_s.is_none() && flow.controller != "none",
@@ -164,7 +164,7 @@ fn lasts(group: &Flow, scenario: &Scenario) -> bool {
     let (warmup, end) = (Time::ZERO + scenario.warmup, Time::ZERO + scenario.duration);
     let (Start::At(start) | Start::Uniform(_, start)) = group.start;
     let life = group.stop.min(end).since(start.max(warmup));
-    life.as_secs_f64() >= MOST_OF_THE_TIME * end.since(warmup).as_secs_f64()
+    life.as_secs_f64() >= MAX_OF_THE_TIME * end.since(warmup).as_secs_f64()
 }
 
 /// Jain's fairness index, (Σx)² ÷ (n·Σx²), of the added values.

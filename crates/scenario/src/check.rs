@@ -195,8 +195,8 @@ fn single_names(s: &Scenario) -> Result<(), Fault> {
 fn check_hop(hop: &Hop) -> Result<(), Wrong> {
     HopKeys::of(hop).validate().map_err(ranged)?;
     delays(&hop.delay).or_else(|(_, message)| wrong("delay", message))?;
-    if hop.jitter > hop.delay.least() {
-        let (jitter, delay) = (hop.jitter, hop.delay.least());
+    if hop.jitter > hop.delay.min() {
+        let (jitter, delay) = (hop.jitter, hop.delay.min());
         let message = format!("jitter cannot be \"{jitter}\" with a delay of {delay}; allowed: at most the delay");
         return wrong("jitter", message);
     }

@@ -40,7 +40,7 @@ pub(crate) const RTTS: (Span, Span) = (Span::us(1), Span::s(3600));
 /// Narrowest and widest spacing of the series.
 pub(crate) const INTERVALS: (Span, Span) = (Span::us(1), Span::s(86_400));
 /// Largest seed.
-pub(crate) const MOST_SEED: u64 = i64::MAX as u64;
+pub(crate) const MAX_SEED: u64 = i64::MAX as u64;
 
 /// A probability that leaves something: 0 or more, below 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -88,7 +88,7 @@ params! {
         /// Left out of every mean; series keep it. Shorter than the duration.
         pub warmup: Span = Span::ZERO, from Span::ZERO, to Span::s(365 * 86_400);
         /// Seeds every random stream.
-        pub seed: Seed = Seed(1), from Seed(0), to Seed(MOST_SEED);
+        pub seed: Seed = Seed(1), from Seed(0), to Seed(MAX_SEED);
     }
 }
 

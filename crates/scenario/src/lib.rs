@@ -24,7 +24,7 @@ mod write;
 
 pub use command::{Command, CommandLine};
 pub use error::ScenarioError;
-pub use model::{DelaySpec, Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, TraceSource};
+pub use model::{DelaySpec, Endpoints, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, TraceSource};
 pub use trace::{NoTraces, Traces};
 pub use traffic::Traffic;
 pub use transport::Transport;

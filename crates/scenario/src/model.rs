@@ -117,12 +117,12 @@ impl DelaySpec {
     }
 
     /// The shortest.
-    pub fn least(&self) -> Span {
+    pub fn min(&self) -> Span {
         self.0.iter().map(|&(_, delay)| delay).min().unwrap_or(Span::ZERO)
     }
 
     /// The longest.
-    pub fn most(&self) -> Span {
+    pub fn max(&self) -> Span {
         self.0.iter().map(|&(_, delay)| delay).max().unwrap_or(Span::ZERO)
     }
 }
@@ -168,12 +168,12 @@ pub struct Flow {
     /// How it is carried.
     pub transport: Transport,
     /// Hosts and code point that its packets carry.
-    pub ends: Ends,
+    pub ends: Endpoints,
 }
 
 /// The hosts between which a group of flows runs, and the class that it asks for. Queues that tell hosts and classes apart read this.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ends {
+pub struct Endpoints {
     /// The sending host; flows of the same name share one.
     pub from: String,
     /// The receiving host.
@@ -182,10 +182,10 @@ pub struct Ends {
     pub dscp: Dscp,
 }
 
-impl Default for Ends {
+impl Default for Endpoints {
     /// The same two hosts for all, best effort.
-    fn default() -> Ends {
-        Ends { from: "sender".into(), to: "receiver".into(), dscp: Dscp(0) }
+    fn default() -> Endpoints {
+        Endpoints { from: "sender".into(), to: "receiver".into(), dscp: Dscp(0) }
     }
 }
 
@@ -268,7 +268,7 @@ impl Scenario {
         let of_way = |there: &Vec<usize>| {
             let of = |delay| sum(there, delay) + sum(&group.back, delay);
             let behind = of(DelaySpec::initial);
-            (low.saturating_sub(behind) + of(DelaySpec::least), high.saturating_sub(behind) + of(DelaySpec::most))
+            (low.saturating_sub(behind) + of(DelaySpec::min), high.saturating_sub(behind) + of(DelaySpec::max))
         };
         ways.map(of_way).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((low, high))
     }

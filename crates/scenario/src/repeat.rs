@@ -18,7 +18,7 @@ use narrows_core::{Bytes, Span, Time};
 /// Packet that a link's service time is taken of.
 const FULL_SIZED: Bytes = Bytes(1500);
 /// A base RTT is drawn from at most this part of itself.
-const LEAST_PARTS: u64 = 100;
+const MIN_PARTS: u64 = 100;
 
 impl Scenario {
     /// The scenario with each flow's start and base RTT drawn, so that runs with different seeds are independent.
@@ -69,6 +69,6 @@ fn drawn_start(at: Time, flow: &Flow, end: Time) -> Start {
 fn drawn_rtt(rtt: Span, route: &[usize], hops: &[Hop]) -> Rtt {
     let slowest = route.iter().filter_map(|&hop| Some(hops.get(hop)?.rate.initial())).min();
     let service = slowest.and_then(|rate| rate.tx_time(FULL_SIZED));
-    let most = rtt / LEAST_PARTS;
+    let most = rtt / MIN_PARTS;
     Rtt::Uniform(rtt, (rtt + service.map_or(most, |service| service.min(most))).min(RTTS.1))
 }

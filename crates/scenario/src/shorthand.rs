@@ -3,7 +3,7 @@
 //! Commas separate both items and their parameters: a piece that begins with `word=` continues the item before it. Every
 //! function takes the flag that the text belongs to, for its messages.
 use crate::error::ScenarioError;
-use crate::model::{Ends, Flow, RateSpec, Rtt, Start, TraceSource};
+use crate::model::{Endpoints, Flow, RateSpec, Rtt, Start, TraceSource};
 use crate::parse::{default_controller, default_transport};
 use crate::suggest::{hint, name_hint, unit_hint};
 use crate::trace::{self, Traces};
@@ -41,7 +41,7 @@ impl FlowGroup {
     /// These flows over a route, from the start of the run to `stop`.
     pub fn over(self, route: Vec<usize>, rtt: Span, stop: Time) -> Flow {
         let FlowGroup { name, count, controller, traffic, transport } = self;
-        let (rtt, start, ends) = (Rtt::Fixed(rtt), Start::At(Time::ZERO), Ends::default());
+        let (rtt, start, ends) = (Rtt::Fixed(rtt), Start::At(Time::ZERO), Endpoints::default());
         Flow {
             name,
             count,

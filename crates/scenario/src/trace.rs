@@ -9,7 +9,7 @@ use std::fmt::Write;
 const LONGEST: u64 = 365 * 86_400_000;
 
 /// Longest number that a message repeats: those of 64 bits.
-const MOST_DIGITS: usize = 20;
+const MAX_DIGITS: usize = 20;
 
 /// Where the traces that a scenario names come from. Parsing opens no file: the caller passes this along with the text.
 pub trait Traces {
@@ -63,7 +63,7 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<(Vec<Span>, Span), Scenari
 fn digits(line: &str) -> String {
     let line = line.trim();
     let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number && line.len() <= MOST_DIGITS { format!(": {line}") } else { String::new() }
+    if is_number && line.len() <= MAX_DIGITS { format!(": {line}") } else { String::new() }
 }
 
 /// The text of a trace with these opportunities.

@@ -7,7 +7,7 @@ use narrows_core::{Bytes, Dscp, Rate, Span, Time};
 use narrows_scenario::command::Fill;
 use narrows_scenario::model::Release;
 use narrows_scenario::{
-    Command, CommandLine, DelaySpec, Ends, Flow, Hop, NoTraces, RateSpec, Record, Rtt, Scenario, Start, Traffic,
+    Command, CommandLine, DelaySpec, Endpoints, Flow, Hop, NoTraces, RateSpec, Record, Rtt, Scenario, Start, Traffic,
     Transport,
 };
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ fn what_is_left_out_has_sensible_defaults() {
     assert_eq!((tcp.count, tcp.start, tcp.stop), (1, Start::At(Time::ZERO), Time::ZERO + Span::s(60)));
     assert_eq!((tcp.traffic.name(), tcp.transport.name()), ("bulk", "tcp"));
     assert_eq!(tcp.controller, ControllerConfig::named("cubic"));
-    assert_eq!((&tcp.ends, &udp.ends), (&Ends::default(), &Ends::default()));
+    assert_eq!((&tcp.ends, &udp.ends), (&Endpoints::default(), &Endpoints::default()));
     assert_eq!((udp.transport.name(), &udp.controller), ("udp", &None));
 }
 
@@ -93,7 +93,7 @@ fn units_tables_and_schedules_are_read() {
     assert_eq!((s.seed, s.warmup, s.record.flows), (16, Span::ms(1500), 0));
     assert_eq!(s.flows[0].rtt, Rtt::Uniform(Span::ms(10), Span::ms(30)));
     assert_eq!(s.flows[0].start, Start::Uniform(at(0), at(5)));
-    let ends = Ends { from: "phone".into(), to: "server 1".into(), dscp: Dscp(34) };
+    let ends = Endpoints { from: "phone".into(), to: "server 1".into(), dscp: Dscp(34) };
     assert_eq!(s.flows[0].ends, ends);
     let Transport::Tcp(tcp) = &s.flows[0].transport else { panic!("tcp") };
     assert!(tcp.ecn && tcp.initial_window.0 == 3);
@@ -226,7 +226,7 @@ fn any_hop() -> impl Strategy<Value = Hop> {
         |(rate, queue, ((delay, jitter), overhead, loss, burst), name)| Hop {
             name,
             rate,
-            jitter: Span::ns((delay.least().as_ns() as f64 * jitter) as u64),
+            jitter: Span::ns((delay.min().as_ns() as f64 * jitter) as u64),
             delay,
             queue,
             overhead: Bytes(overhead),
@@ -285,7 +285,7 @@ fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
                 start: late.map_or(Start::At(start), |late| Start::Uniform(start, start + Span::ns(late.into()))),
                 stop: start + Span::s(5) + Span::ns(stop),
                 transport,
-                ends: Ends { from: format!("h{}", count % 7), to: "b.1".into(), dscp: Dscp(count as u8 % 64) },
+                ends: Endpoints { from: format!("h{}", count % 7), to: "b.1".into(), dscp: Dscp(count as u8 % 64) },
             }
         },
     )

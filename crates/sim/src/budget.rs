@@ -52,7 +52,7 @@ const PER_ROUND_TRIP: u64 = 64;
 /// Times that an application may exceed what it says: bursts, and what is sent again.
 const APPLICATIONS: u64 = 4;
 /// Packets and events that are too few to be worth a look.
-const LEAST: u64 = 100_000;
+const MIN: u64 = 100_000;
 /// Events that a packet causes at a hop, in either direction.
 const PER_HOP: u64 = 8;
 /// Events that a queue's own timers may cause.
@@ -73,7 +73,7 @@ impl Budget {
             links.filter_map(|(hop, shortest)| Some(bytes_per_s(hop) / (*shortest)?)).fold(0, u64::saturating_add);
         let flows = scenario.flows.iter().map(|flow| per_flow(scenario, flow).saturating_mul(flow.count.into()));
         let flows = flows.fold(0, u64::saturating_add);
-        let packets = links.saturating_mul(LINKS).saturating_add(flows).saturating_add(LEAST);
+        let packets = links.saturating_mul(LINKS).saturating_add(flows).saturating_add(MIN);
         let hops = scenario.flows.iter().map(|flow| flow.route.len() + flow.back.len() + flow.subflow_route.len());
         let samples = SECOND.as_ns() / scenario.record.spacing(scenario.duration).as_ns().max(1);
         let events = packets.saturating_mul(PER_HOP * (1 + hops.max().unwrap_or(0) as u64));

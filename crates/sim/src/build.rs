@@ -16,7 +16,7 @@ use narrows_world::application::Application;
 use narrows_world::build;
 use narrows_world::network::Network;
 use narrows_world::record::flow::FlowRecord;
-use narrows_world::record::verdict::Judge;
+use narrows_world::record::verdict::VerdictRecord;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sets second subflows' hashes apart.
@@ -147,9 +147,9 @@ fn flow(
             let way = if group.subflow_route.is_empty() { &group.route } else { &group.subflow_route };
             let second =
                 Second { hash: hash(scenario.seed ^ SECOND, index), routes: 0, pipe: pipe_of(pipes, behind(way)) };
-            let judge = connection.config.splits().then(|| Judge::new(record.samples()));
+            let verdicts = connection.config.splits().then(|| VerdictRecord::new(record.samples()));
             let (sender, receiver) = (quic::Sender::new(params, rng("pacing")), quic::Receiver::new(params));
-            (Transport::Quic(Box::new(Quic { sender, receiver, connection, second, judge })), params.header)
+            (Transport::Quic(Box::new(Quic { sender, receiver, connection, second, verdicts })), params.header)
         }
     };
     Flow {
@@ -227,7 +227,7 @@ fn hash(seed: u64, index: usize) -> u32 {
 }
 
 /// The constant part of a way back: what of a base RTT the hops of the way there and of that back do not account for at the start.
-/// Later delays of hops do not change it, and so neither how far the senders of a run in halves may be ahead.
+/// Later delays of hops do not change it, nor the lookahead of a parallel run.
 fn behind(scenario: &Scenario, group: &model::Flow, there: &[usize], rtt: Span) -> Span {
     let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay.initial());
     rtt - (delay(there) + delay(&group.back))

@@ -82,7 +82,7 @@ pub(crate) enum TieBreak {
     /// As they were scheduled.
     AsScheduled,
     /// The network's events as they were scheduled; then acknowledgments by their pipes; then the senders' other events as
-    /// they were scheduled. A run in halves keeps this order, because it never compares what the two halves scheduled.
+    /// they were scheduled. A parallel run keeps this order, because it never compares what the two threads scheduled.
     BySide,
 }
 
@@ -535,7 +535,9 @@ mod tests {
 
     #[test]
     fn a_link_that_gives_way_comes_last_of_its_time() {
-        for (ties, index) in [(TieBreak::AsScheduled, 0), (TieBreak::AsScheduled, 3), (TieBreak::BySide, 0), (TieBreak::BySide, 3)] {
+        for (ties, index) in
+            [(TieBreak::AsScheduled, 0), (TieBreak::AsScheduled, 3), (TieBreak::BySide, 0), (TieBreak::BySide, 3)]
+        {
             let mut events = Events::new(1000, 1e9, ties);
             let at = Time::from_ns(5000);
             events.schedule_last(at, index);

@@ -6,7 +6,7 @@ use narrows_core::{Dscp, Ecn, HostId, Rng, Span, Time};
 use narrows_world::application::Application;
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::record::flow::FlowRecord;
-use narrows_world::record::verdict::Judge;
+use narrows_world::record::verdict::VerdictRecord;
 use std::collections::VecDeque;
 
 /// A flow with both of its ends. Its fields lie in the order of their use: with thousands of flows each is out of the
@@ -161,7 +161,7 @@ pub(crate) struct Quic {
     /// What the second subflow has of its own: its hash, the index of its routes and of its pipe.
     pub(crate) second: Second,
     /// What its controller held of the bottleneck, and how often it was right.
-    pub(crate) judge: Option<Judge>,
+    pub(crate) verdicts: Option<VerdictRecord>,
 }
 
 /// The second subflow's place in the network.
@@ -281,8 +281,8 @@ impl Transport {
             Transport::Tcp(tcp) => tcp.sender.reset_stats(),
             Transport::Quic(quic) => {
                 quic.sender.reset_stats();
-                if let Some(judge) = &mut quic.judge {
-                    judge.restart(now);
+                if let Some(verdicts) = &mut quic.verdicts {
+                    verdicts.restart(now);
                 }
             }
             Transport::Udp(_) => {}

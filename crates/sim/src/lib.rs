@@ -5,10 +5,10 @@
 mod budget;
 mod build;
 mod event;
-mod halves;
 mod host;
 mod memory;
 mod outcome;
+mod parallel;
 mod quic;
 mod ranges;
 mod tcp;
@@ -17,13 +17,13 @@ mod world;
 pub use budget::Budget;
 use budget::Stopped;
 use event::TieBreak;
-#[doc(hidden)]
-pub use halves::Partition;
-use halves::Windows;
 pub use memory::memory;
 use narrows_results::RunResult;
 use narrows_scenario::Scenario;
 pub use narrows_world::{Cancelled, Unwatched, Watch};
+#[doc(hidden)]
+pub use parallel::Partition;
+use parallel::Windows;
 use std::fmt;
 use world::Side;
 
@@ -69,22 +69,22 @@ pub fn run_within(
     threads: usize,
     watch: &mut dyn Watch,
 ) -> Result<RunResult, Ended> {
-    run_cut(scenario, budget, Partition::default(), threads, watch)
+    run_partitioned(scenario, budget, Partition::default(), threads, watch)
 }
 
-/// The same, cut elsewhere: tests do it to small runs, too.
+/// The same with another rule for which runs are partitioned; tests partition small runs, too.
 #[doc(hidden)]
-pub fn run_cut(
+pub fn run_partitioned(
     scenario: &Scenario,
     budget: Budget,
-    cut: Partition,
+    partition: Partition,
     threads: usize,
     watch: &mut dyn Watch,
 ) -> Result<RunResult, Ended> {
     debug_assert_eq!(scenario.needs_live(), None);
-    let windows = Windows::of(scenario, cut);
+    let windows = Windows::of(scenario, partition);
     let world = match windows {
-        Some(windows) if threads > 1 => halves::run(scenario, budget, windows, watch),
+        Some(windows) if threads > 1 => parallel::run(scenario, budget, windows, watch),
         _ => {
             // Ties are settled alike whatever the number of threads.
             let ties = windows.map_or(TieBreak::AsScheduled, |_| TieBreak::BySide);

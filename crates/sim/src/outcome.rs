@@ -49,7 +49,7 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
         cdfs.extend(flow.record.cdfs(&source));
         series.extend(flow.record.series(&source));
         if let Transport::Quic(quic) = flow.transport {
-            series.extend(quic.judge.map(|judge| judge.series(&source)).unwrap_or_default());
+            series.extend(quic.verdicts.map(|verdicts| verdicts.series(&source)).unwrap_or_default());
         }
     }
     let summary = Summary {
@@ -77,7 +77,7 @@ fn flow_summary(
     let life = flow.stop.min(end).since(flow.start.max(warmup));
     let mut summary = flow.record.summary(name.into(), controller, life, flow.transport.stats());
     if let Transport::Quic(quic) = &mut flow.transport {
-        summary.verdicts = quic.judge.as_mut().map(|judge| judge.verdicts(fair, end));
+        summary.verdicts = quic.verdicts.as_mut().map(|verdicts| verdicts.verdicts(fair, end));
     }
     summary
 }

@@ -6,7 +6,7 @@
 use crate::Watch;
 use crate::budget::{Meter, Stopped};
 use crate::event::{Bound, Events, Kind};
-use crate::host::{Flow, ReturnPipe, Returning, Routes, Transport, InFlight};
+use crate::host::{Flow, InFlight, ReturnPipe, Returning, Routes, Transport};
 use narrows_core::{PacketMeta, Span, Time};
 use narrows_world::network::{Due, Network, Transit};
 use prefetch::Prefetch;
@@ -204,9 +204,9 @@ impl World {
         for flow in hosts.flows.iter_mut().take(hosts.tracked) {
             flow.record.sample(now, spacing, flow.transport.meters());
             if let Transport::Quic(quic) = &mut flow.transport
-                && let Some(judge) = &mut quic.judge
+                && let Some(verdicts) = &mut quic.verdicts
             {
-                judge.sample(now, spacing);
+                verdicts.sample(now, spacing);
             }
         }
         hosts.events.schedule(now + spacing, Kind::Sample, 0);

@@ -21,7 +21,7 @@ fn two_halves_do_not_allocate_per_packet() {
              [record]\ninterval = \"{}ms\"\n",
             50 * seconds
         );
-        let scenario = Scenario::parse(&text, "halves.toml", &NoTraces).expect("it is legal");
+        let scenario = Scenario::parse(&text, "parallel.toml", &NoTraces).expect("it is legal");
         let before = allocator::of_all_threads();
         let result = narrows_sim::run(&scenario, 2, &mut Unwatched).expect("nobody ends it early");
         (result.summary.cost.packets, allocator::of_all_threads() - before)

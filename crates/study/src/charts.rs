@@ -31,11 +31,11 @@ impl Plot {
                 let within = |point: &&(f64, f64)| (self.from..=self.to.unwrap_or(f64::INFINITY)).contains(&point.0);
                 let points: Points = series.points.iter().filter(within).copied().collect();
                 let points = self.bin.map_or_else(|| points.clone(), |width| binned(&points, width));
-                Some(thin::series(&points, MOST_POINTS))
+                Some(thin::series(&points, MAX_POINTS))
             }
             Kind::Cdf => {
                 let cdf = result.cdfs.iter().find(|c| c.source == source && c.metric == self.metric)?;
-                Some(thin::cdf(&cdf.points, MOST_POINTS))
+                Some(thin::cdf(&cdf.points, MAX_POINTS))
             }
         }
     }
@@ -210,4 +210,4 @@ fn binned(points: &[(f64, f64)], width: f64) -> Points {
 type Places = BTreeMap<(usize, usize), Vec<usize>>;
 
 /// Points of a line on a page.
-const MOST_POINTS: usize = 1000;
+const MAX_POINTS: usize = 1000;

@@ -1,7 +1,7 @@
 //! The hops that packets cross: queue, link, loss and propagation of each, and a packet's way from one to the next.
 //!
 //! There is one network, whatever the world's clock is, and it does no I/O. A driver offers packets, and has each thing that is
-//! due handled at its own time. It learns when that is in one of two ways: the simulator schedules each time that
+//! due handled at its own time. It learns when that is in one of two routes: the simulator schedules each time that
 //! [`Edge::schedule`] names; [`Path`](crate::path::Path), which the live world polls, asks for [`Network::next_event`].
 //!
 //! The network keeps packets' metadata, and beside each the driver's own value `P`, whose [`Transit`] is the network's. Nothing is
@@ -140,7 +140,7 @@ struct Hop {
 }
 
 /// Hops that a packet crosses in one event: each is a call within the last one's, and there may be thousands.
-const MOST_CROSSED: u32 = 64;
+const MAX_CROSSED: u32 = 64;
 
 impl<P: Copy + AsMut<Transit>> Network<P> {
     /// The hops of a scenario with these indices. `mtu` is what their queues take for a full-sized packet; `points` is the length
@@ -322,7 +322,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         transit.waited += meta.depart.since(meta.arrived);
         if hop.loss > 0.0 && hop.rng.chance(hop.loss) {
             self.lose(hop_index, id, edge);
-        } else if hop.propagation.is_instant() && self.crossed < MOST_CROSSED {
+        } else if hop.propagation.is_instant() && self.crossed < MAX_CROSSED {
             self.forward(id, now, edge);
         } else {
             self.propagate(hop_index, id, now, edge);

@@ -4,7 +4,7 @@
 //! thing at its own time and in the order of these times, so that waking late changes nothing but when packets are handed
 //! over. A path holds packets' metadata; the frames are the driver's, indexed by [`PacketId::index`].
 //!
-//! A packet's way: the hops of its [`Way`] one after the other, which are a [`Network`]'s, then the way's tail, the delay of
+//! A packet's way: the hops of its [`Route`] one after the other, which are a [`Network`]'s, then the way's tail, the delay of
 //! what is not modelled as a hop. The number of hops is small, so what is due next is found by looking at each.
 use crate::network::{Due, Edge, Network, Transit};
 use crate::record::Bound;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 /// A way over the hops of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Way {
+pub struct Route {
     /// Hops by their index in the path; may be empty.
     pub hops: Vec<u16>,
     /// Delay after the last hop.
@@ -59,7 +59,7 @@ pub struct Sampling {
     pub gauges: Option<usize>,
 }
 
-/// Hops, and the ways over them.
+/// Hops, and the routes over them.
 pub struct Path {
     now: Time,
     network: Network<InFlight>,
@@ -80,12 +80,12 @@ struct Soonest {
 
 /// What comes after the hops.
 struct Exits {
-    ways: Vec<Exit>,
+    routes: Vec<Exit>,
     ready: VecDeque<Delivery>,
 }
 
 struct Exit {
-    way: Way,
+    way: Route,
     /// Packets in the tail, the oldest first.
     pipe: VecDeque<(Time, PacketId)>,
 }
@@ -122,19 +122,19 @@ const ARRIVALS: Next = Next::Hop(Due::YieldingLink, 0);
 const EVERYTHING: Next = Next::Hop(Due::YieldingLink, usize::MAX);
 
 impl Path {
-    /// The hops of a scenario with these indices, and the ways over them. `mtu` of the devices at both ends, bytes.
-    pub fn new(scenario: &Scenario, hops: &[usize], ways: &[Way], mtu: Bytes, sampling: Sampling) -> Path {
+    /// The hops of a scenario with these indices, and the routes over them. `mtu` of the devices at both ends, bytes.
+    pub fn new(scenario: &Scenario, hops: &[usize], routes: &[Route], mtu: Bytes, sampling: Sampling) -> Path {
         let network = Network::new(scenario, hops.iter().copied(), mtu, sampling.points);
         let soonest = |hop: usize| {
-            let beyond = ways.iter().filter_map(|way| rest(way, hop, &network)).min().unwrap_or(Span::ZERO);
+            let beyond = routes.iter().filter_map(|way| rest(way, hop, &network)).min().unwrap_or(Span::ZERO);
             Soonest { from_link: network.shortest_delay(hop) + beyond, beyond }
         };
-        let exit = |way: &Way| Exit { way: way.clone(), pipe: VecDeque::new() };
+        let exit = |way: &Route| Exit { way: way.clone(), pipe: VecDeque::new() };
         Path {
             now: Time::ZERO,
             soonest: (0..hops.len()).map(soonest).collect(),
             network,
-            exits: Exits { ways: ways.iter().map(exit).collect(), ready: VecDeque::with_capacity(64) },
+            exits: Exits { routes: routes.iter().map(exit).collect(), ready: VecDeque::with_capacity(64) },
             sampling,
             next_sample: Time::ZERO + sampling.spacing,
             warmed_up: sampling.warmup == Time::ZERO,
@@ -150,7 +150,7 @@ impl Path {
 
     /// A place for a packet that is about to be offered on this way; the frame goes to this index.
     pub fn insert(&mut self, meta: PacketMeta, ip_len: u32, way: u16) -> PacketId {
-        let behind_first = self.exits.ways[usize::from(way)].way.hops.len().saturating_sub(1);
+        let behind_first = self.exits.routes[usize::from(way)].way.hops.len().saturating_sub(1);
         let transit = Transit::new(ip_len, behind_first as u16);
         self.network.insert(meta, InFlight { transit, way, came_marked: meta.ecn == Ecn::Ce })
     }
@@ -161,7 +161,7 @@ impl Path {
         self.handle_before((now, ARRIVALS), observer);
         self.now = now.max(self.now);
         let way = usize::from(self.network.packet(id).way);
-        match self.exits.ways[way].way.hops.first() {
+        match self.exits.routes[way].way.hops.first() {
             Some(&hop) => {
                 let mut edge = AroundPath { exits: &mut self.exits, observer };
                 self.network.offer(usize::from(hop), id, self.now, &mut edge);
@@ -229,7 +229,7 @@ impl Path {
     /// Memory of everything but the frames.
     pub fn bytes(&self) -> usize {
         let tail = |exit: &Exit| exit.pipe.capacity() * size_of::<(Time, PacketId)>();
-        self.network.bytes() + self.exits.ways.iter().map(tail).sum::<usize>()
+        self.network.bytes() + self.exits.routes.iter().map(tail).sum::<usize>()
     }
 
     /// The records, in the order of the hops; the run is over.
@@ -262,7 +262,7 @@ impl Path {
                 self.network.handle(due, hop, self.now, &mut edge);
             }
             Next::Tail(way) => {
-                if let Some((at, id)) = self.exits.ways[way].pipe.pop_front() {
+                if let Some((at, id)) = self.exits.routes[way].pipe.pop_front() {
                     self.exits.deliver(&self.network, id, at);
                 }
             }
@@ -284,12 +284,12 @@ impl Path {
 impl Exits {
     /// When the first packet of each way's tail arrives.
     fn arrivals(&self) -> impl Iterator<Item = (Time, usize)> {
-        self.ways.iter().enumerate().filter_map(|(n, exit)| Some((exit.pipe.front()?.0, n)))
+        self.routes.iter().enumerate().filter_map(|(n, exit)| Some((exit.pipe.front()?.0, n)))
     }
 
     /// Behind the last hop.
     fn leave(&mut self, network: &Network<InFlight>, id: PacketId, now: Time) {
-        let exit = &mut self.ways[usize::from(network.packet(id).way)];
+        let exit = &mut self.routes[usize::from(network.packet(id).way)];
         match exit.way.tail {
             Span::ZERO => self.deliver(network, id, now),
             tail => exit.pipe.push_back((now + tail, id)),
@@ -311,7 +311,7 @@ struct AroundPath<'a, O> {
 
 impl<O: PathObserver> Edge<InFlight> for AroundPath<'_, O> {
     fn hop(&self, packet: &InFlight, _: FlowId, left: u16) -> Option<usize> {
-        let hops = &self.exits.ways[usize::from(packet.way)].way.hops;
+        let hops = &self.exits.routes[usize::from(packet.way)].way.hops;
         hops.iter().nth_back(usize::from(left)).map(|&hop| usize::from(hop))
     }
 
@@ -328,7 +328,7 @@ impl<O: PathObserver> Edge<InFlight> for AroundPath<'_, O> {
 }
 
 /// What lies between the end of a hop's propagation and the end of a way, at least; none if the way does not cross it.
-fn rest(way: &Way, hop: usize, network: &Network<InFlight>) -> Option<Span> {
+fn rest(way: &Route, hop: usize, network: &Network<InFlight>) -> Option<Span> {
     let position = way.hops.iter().position(|&n| usize::from(n) == hop)?;
     let behind = way.hops[position + 1..].iter().map(|&n| network.shortest_delay(usize::from(n)));
     Some(behind.fold(way.tail, |sum, delay| sum + delay))

@@ -39,8 +39,8 @@ impl CongestionController for Scalable {
         self.window.reduce(loss, (self.window.cwnd() * 7 / 8).max(2));
     }
 
-    fn cut(&mut self, numerator: u64, denominator: u64, _now: Time) -> bool {
-        self.window.cut(numerator, denominator);
+    fn reduce_cwnd(&mut self, numerator: u64, denominator: u64, _now: Time) -> bool {
+        self.window.reduce_cwnd(numerator, denominator);
         true
     }
 

@@ -2,7 +2,7 @@
 //! equally long. If each flow has a queue of its own, the subflow that sends more waits longer.
 use narrows_core::detector::{FairQueuingDetector, Finding, Verdict};
 use narrows_core::hint::PathHint;
-use narrows_core::packet_feedback::{PacketFeedback, Outcome, Sent, Split};
+use narrows_core::packet_feedback::{PacketFeedback, PacketOutcome, Sent, Split};
 use narrows_core::{Rng, Span, Time, params};
 
 params! {
@@ -34,7 +34,7 @@ impl FairQueuingDetector for SrttGap {
     fn on_sent(&mut self, _event: &Sent) {}
 
     fn on_packet_feedback(&mut self, event: &PacketFeedback) {
-        let Outcome::Delivered { rtt: Some(rtt) } = event.outcome else { return };
+        let PacketOutcome::Delivered { rtt: Some(rtt) } = event.outcome else { return };
         let srtt = &mut self.srtt[usize::from(event.subflow)];
         let rtt = rtt.as_secs_f64();
         // RFC 6298 §2.3: an eighth of the new sample.

@@ -5,7 +5,7 @@
 //! developed on and cells that it was not fitted to are counted separately.
 use super::measured::{mean_and_spread, mean_srtt, queue_packets};
 use crate::failure::Failure;
-use crate::flags::{MOST_JOBS, whole};
+use crate::flags::{MAX_JOBS, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::{Output, Request};
@@ -56,7 +56,7 @@ pub(crate) struct Linux {
     #[arg(long)]
     trace: bool,
     /// Runs at the same time [default: one per core]
-    #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
     jobs: Option<u64>,
     /// JSON on stdout and nothing else.
     #[arg(long)]

@@ -1,10 +1,10 @@
 //! `narrows reproduce live`: the same scenarios in virtual time and in real time with the kernel's TCP, figure by figure.
 //!
 //! Link and queue are the same code in both worlds; what may differ is TCP, which is our model there and the kernel here, and
-//! the machine's punctuality, which each row shows. The cells and the aims are data: `experiments/live`.
+//! the machine's lateness, which each row shows. The cells and the aims are data: `experiments/live`.
 use super::measured::{mean_and_spread, mean_srtt, queue_packets};
 use crate::failure::Failure;
-use crate::flags::{MOST_JOBS, whole};
+use crate::flags::{MAX_JOBS, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::{Output, Request, folder_name};
@@ -17,7 +17,7 @@ use narrows_results::folder;
 use narrows_results::summary::Timing;
 use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
-    DelaySpec, Ends, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport, shorthand,
+    DelaySpec, Endpoints, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport, shorthand,
 };
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub(crate) struct Live {
     #[arg(long, value_name = "WORDS")]
     only: Vec<String>,
     /// Live runs at the same time; use more than one only on an otherwise idle machine.
-    #[arg(short, long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
+    #[arg(short, long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
     jobs: u64,
     /// Let the kernel send packet by packet, as the simulated sender does, instead of several packets at once.
     #[arg(long)]
@@ -277,7 +277,7 @@ fn scenario(cell: &Cell, duration: Span, seed: u64) -> Scenario {
             start: Start::Uniform(Time::ZERO, Time::ZERO + cell.rtt),
             stop: Time::ZERO + duration,
             transport: Transport::Tcp(TcpParams::default()),
-            ends: Ends::default(),
+            ends: Endpoints::default(),
         }],
         record: Record { interval: Some(SPACING), ..Record::default() },
     }

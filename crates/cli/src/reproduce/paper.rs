@@ -3,7 +3,7 @@
 //! With `--out`, the figures of every finished run are kept as they come, so that a long reproduction can be stopped and taken
 //! up again. They are part of the results, as `runs.jsonl`, and `--force` takes them from results that it replaces.
 use crate::failure::Failure;
-use crate::flags::{MOST_JOBS, whole};
+use crate::flags::{MAX_JOBS, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::memory;
@@ -39,7 +39,7 @@ pub(crate) struct Paper {
     #[arg(long, value_name = "TIME", value_parser = time)]
     within: Option<Span>,
     /// Runs at the same time; results do not depend on it [default: one per core]
-    #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MOST_JOBS))]
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
     jobs: Option<u64>,
     /// Memory that the runs may use, such as 16GB [default: what this machine or its control group has available]
     #[arg(long, value_name = "SIZE", value_parser = memory::size)]

@@ -10,7 +10,7 @@
 //! Deviates: it starts with the transport's initial window per round trip, not two packets. What the application limited is
 //! tried again. A timeout halves the rate, as in Vivace; the paper has none. Marks (ECN) are not looked at.
 use super::parts::trials::{Doubling, Next, Trial, Trials};
-use super::{Ack, CongestionController, PacketFeedback, Loss, LossKind, PathHint, SendLimits, Reduction, Sent};
+use super::{Ack, CongestionController, Loss, LossKind, PacketFeedback, PathHint, Reduction, SendLimits, Sent};
 use crate::params::{ParamError, ParamValue};
 use crate::{Rate, Rng, Time};
 use alloc::format;
@@ -23,9 +23,9 @@ params! {
         /// How steeply (NSDI 2015 §2.2: α, at least 2.2 per competing flow and at least 100).
         pub steepness: f64 = 100.0, from 1.0, to 10000.0;
         /// First distance of a trial from the rate, as a part of it (NSDI 2015 §3.2: ε_min).
-        pub least_step: f64 = 0.01, from 0.001, to 0.5;
+        pub min_step: f64 = 0.01, from 0.001, to 0.5;
         /// Largest distance, after experiments that did not decide (NSDI 2015 §3.2: ε_max).
-        pub most_step: f64 = 0.05, from 0.001, to 0.5;
+        pub max_step: f64 = 0.05, from 0.001, to 0.5;
         /// Shortest monitor interval in round trips (NSDI 2015 §3.1).
         pub interval_from: f64 = 1.7, from 0.1, to 10.0;
         /// Longest monitor interval in round trips (NSDI 2015 §3.1).
@@ -42,8 +42,8 @@ params! {
 fn ordered(p: &AllegroParams) -> Result<(), ParamError> {
     let refused =
         |name: &str, got: f64, allowed| Err(ParamError { name: name.into(), got: got.show(), allowed, unknown: false });
-    if p.most_step < p.least_step {
-        return refused("most_step", p.most_step, format!("not less than `least_step`, {}", p.least_step));
+    if p.max_step < p.min_step {
+        return refused("max_step", p.max_step, format!("not less than `min_step`, {}", p.min_step));
     }
     if p.interval_to < p.interval_from {
         return refused("interval_to", p.interval_to, format!("not less than `interval_from`, {}", p.interval_from));
@@ -118,7 +118,7 @@ impl CongestionController for Allegro {
             None => State::Starting(Doubling::default()),
         };
         let rate = trials.rate().map(|rate| bounded(p, rate));
-        Allegro { p: p.clone(), trials, rng, rate, before_timeout: None, step: p.least_step, state }
+        Allegro { p: p.clone(), trials, rng, rate, before_timeout: None, step: p.min_step, state }
     }
 
     #[inline]
@@ -153,7 +153,7 @@ impl CongestionController for Allegro {
         }
         self.trials.forget();
         self.rate = self.rate.map(|rate| bounded(&self.p, rate / 2.0));
-        self.decide_again(self.p.least_step);
+        self.decide_again(self.p.min_step);
     }
 
     #[inline]
@@ -166,7 +166,7 @@ impl CongestionController for Allegro {
     }
 
     #[inline]
-    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
         false
     }
     fn send_limits(&self) -> SendLimits {
@@ -232,7 +232,7 @@ impl Allegro {
             Next::Double => self.rate = Some(bounded(&self.p, rate * 2.0)),
             Next::Halve => {
                 self.rate = Some(bounded(&self.p, rate / 2.0));
-                self.decide_again(self.p.least_step);
+                self.decide_again(self.p.min_step);
             }
         }
         self.trials.end();
@@ -246,7 +246,7 @@ impl Allegro {
                 let won = rate * (1.0 + direction * self.step);
                 self.step(Walk { direction, steps: 0, before: (won, utility), tried: false });
             }
-            None => self.decide_again((self.step + self.p.least_step).min(self.p.most_step)),
+            None => self.decide_again((self.step + self.p.min_step).min(self.p.max_step)),
         }
         self.trials.end();
     }
@@ -256,7 +256,7 @@ impl Allegro {
         let (before, utility_before) = walk.before;
         if utility < utility_before {
             self.rate = Some(before);
-            self.decide_again(self.p.least_step);
+            self.decide_again(self.p.min_step);
         } else {
             self.step(Walk { before: (rate, utility), ..walk });
         }
@@ -266,14 +266,14 @@ impl Allegro {
     /// §3.2: the n-th step is n·ε_min.
     fn step(&mut self, walk: Walk) {
         let steps = walk.steps.saturating_add(1);
-        let factor = 1.0 + walk.direction * f64::from(steps) * self.p.least_step;
+        let factor = 1.0 + walk.direction * f64::from(steps) * self.p.min_step;
         let rate = bounded(&self.p, walk.before.0 * factor.max(0.0));
         self.rate = Some(rate);
         if rate == bounded(&self.p, walk.before.0) {
             // At the floor it leads nowhere, and nothing would ever end it.
-            return self.decide_again(self.p.least_step);
+            return self.decide_again(self.p.min_step);
         }
-        self.step = self.p.least_step;
+        self.step = self.p.min_step;
         self.state = State::Adjusting(Walk { steps, tried: false, ..walk });
     }
 
@@ -455,8 +455,8 @@ mod tests {
     #[test]
     fn the_least_is_not_more_than_the_most() {
         let mut p = AllegroParams::default();
-        p.set("least_step", "0.06").unwrap();
-        assert_eq!(p.validate().unwrap_err().name, "most_step");
+        p.set("min_step", "0.06").unwrap();
+        assert_eq!(p.validate().unwrap_err().name, "max_step");
         p = AllegroParams { interval_from: 3.0, ..AllegroParams::default() };
         assert_eq!(p.validate().unwrap_err().name, "interval_to");
     }

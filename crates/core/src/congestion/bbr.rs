@@ -13,7 +13,7 @@ use super::parts::ack_aggregation::{AckAggregation, WINDOW};
 use super::parts::bandwidth::{Bandwidth, Gain, burst_goal, micros, pacing, packets};
 use super::parts::quiet_time::QuietTime;
 use super::parts::windowed::WindowedMax;
-use super::{Ack, CongestionController, Loss, LossKind, PathHint, Phase, SendLimits, Reduction, Sent};
+use super::{Ack, CongestionController, Loss, LossKind, PathHint, Phase, Reduction, SendLimits, Sent};
 use crate::params::Packets;
 use crate::{Bytes, Rng, Span, Time};
 
@@ -39,7 +39,7 @@ params! {
         /// Length of PROBE_RTT; one round trip at least (Linux: `bbr_probe_rtt_mode_ms`).
         pub probe_rtt_duration: Span = Span::ms(200), from Span::ms(1), to Span::s(10);
         /// The window in PROBE_RTT, and the smallest otherwise (Linux: `bbr_cwnd_min_target`).
-        pub least_window: Packets = Packets(4), from Packets(1), to Packets(1000);
+        pub min_window: Packets = Packets(4), from Packets(1), to Packets(1000);
         /// Widen the window by the excess of aggregated acknowledgments (Linux: `bbr_extra_acked_gain`).
         pub aggregation: bool = true;
         /// Look for policers and keep to their rate (Linux: `bbr_lt_bw_sampling`).
@@ -272,7 +272,7 @@ impl Bbr {
     /// In PROBE_RTT: waits until little is in flight, then for its length and a round trip.
     fn rest(&mut self, ack: &Ack, down: Option<(u64, bool)>, now: u64) {
         match down {
-            None if packets(ack.inflight, self.mss) <= self.least_window() => {
+            None if packets(ack.inflight, self.mss) <= self.min_window() => {
                 let until = now.saturating_add(self.ticks(self.p.probe_rtt_duration));
                 self.mode = Mode::ProbeRtt { down: Some((until, false)) };
                 self.round.ends = ack.delivered;
@@ -356,10 +356,10 @@ impl Bbr {
             } else if self.cwnd < target || ack.delivered < self.mss * INITIAL_WINDOW {
                 self.cwnd += acked;
             }
-            self.cwnd = self.cwnd.max(self.least_window());
+            self.cwnd = self.cwnd.max(self.min_window());
         }
         if matches!(self.mode, Mode::ProbeRtt { .. }) {
-            self.cwnd = self.cwnd.min(self.least_window());
+            self.cwnd = self.cwnd.min(self.min_window());
         }
     }
 
@@ -409,8 +409,8 @@ impl Bbr {
         (target + bursts).next_multiple_of(2) + if probes { 2 } else { 0 }
     }
 
-    fn least_window(&self) -> u64 {
-        u64::from(self.p.least_window.0)
+    fn min_window(&self) -> u64 {
+        u64::from(self.p.min_window.0)
     }
 
     fn burst(&self) -> u64 {
@@ -547,7 +547,7 @@ impl CongestionController for Bbr {
     }
 
     #[inline]
-    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
         false
     }
     fn send_limits(&self) -> SendLimits {

@@ -14,7 +14,10 @@ use self::probe_rtt::Delay;
 use super::parts::ack_aggregation::{AckAggregation, WINDOW};
 use super::parts::bandwidth::{Bandwidth, Gain, burst_goal, pacing, packets};
 use super::parts::quiet_time::QuietTime;
-use super::{Ack, CongestionController, PacketFeedback, Loss, LossKind, PacketOutcome, PathHint, Phase, SendLimits, Reduction, Sent};
+use super::{
+    Ack, CongestionController, Loss, LossKind, PacketFeedback, PacketOutcome, PathHint, Phase, Reduction, SendLimits,
+    Sent,
+};
 use crate::params::Packets;
 use crate::{Bytes, Rng, Span, Time};
 
@@ -58,7 +61,7 @@ params! {
         /// How long a lowest RTT counts (§5.5.7.2).
         pub min_rtt_window: Span = Span::s(10), from Span::ms(100), to Span::s(3600);
         /// The least window (§5.6.4.3).
-        pub least_window: Packets = Packets(4), from Packets(1), to Packets(1000);
+        pub min_window: Packets = Packets(4), from Packets(1), to Packets(1000);
     }
 }
 
@@ -255,7 +258,7 @@ impl Bbr3 {
             } else if self.cwnd < most || ack.delivered < self.mss * self.initial_window {
                 self.cwnd += acked;
             }
-            self.cwnd = self.cwnd.max(self.least_window());
+            self.cwnd = self.cwnd.max(self.min_window());
         }
         if matches!(self.state, State::ProbeRtt { .. }) {
             self.cwnd = self.cwnd.min(self.probe_rtt_window());
@@ -271,7 +274,7 @@ impl Bbr3 {
             State::ProbeBw(_) => self.model.long,
         };
         if let Some(cap) = [long, self.model.short.inflight].into_iter().flatten().min() {
-            self.cwnd = self.cwnd.min(cap.max(self.least_window()));
+            self.cwnd = self.cwnd.min(cap.max(self.min_window()));
         }
     }
 
@@ -298,11 +301,11 @@ impl Bbr3 {
     /// At least three bursts and the least window, and two packets more so that probing can exceed a small BDP (§5.6.4.2).
     fn with_budget(&self, target: u64) -> u64 {
         let probes = self.state == State::ProbeBw(ProbePhase::Up);
-        target.max(3 * self.burst()).max(self.least_window()) + if probes { 2 } else { 0 }
+        target.max(3 * self.burst()).max(self.min_window()) + if probes { 2 } else { 0 }
     }
 
-    fn least_window(&self) -> u64 {
-        u64::from(self.p.least_window.0)
+    fn min_window(&self) -> u64 {
+        u64::from(self.p.min_window.0)
     }
 
     fn burst(&self) -> u64 {
@@ -423,7 +426,7 @@ impl CongestionController for Bbr3 {
     }
 
     #[inline]
-    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
         false
     }
     fn send_limits(&self) -> SendLimits {

@@ -17,7 +17,7 @@
 //! that lost more than a tenth leaves the part of the window that arrived. Where losses are not to matter (`loss = 1`) that
 //! part may be a quarter: the published rule alone would let the window grow for ever.
 use super::parts::windowed::{WindowedMax, WindowedMin};
-use super::{Ack, CongestionController, Loss, LossKind, PathHint, SendLimits, Reduction};
+use super::{Ack, CongestionController, Loss, LossKind, PathHint, Reduction, SendLimits};
 use crate::{Bytes, Rate, Rng, Span, Time};
 
 params! {
@@ -165,8 +165,8 @@ impl Copa {
             if 1.0 - arrived > self.p.loss {
                 self.cwnd *= arrived;
                 self.velocity = Velocity::SLOW;
-            } else if MOST_OF_ARRIVED * arrived < 1.0 {
-                self.cwnd *= MOST_OF_ARRIVED * arrived;
+            } else if MAX_OF_ARRIVED * arrived < 1.0 {
+                self.cwnd *= MAX_OF_ARRIVED * arrived;
                 self.velocity = Velocity::SLOW;
             } else if !self.starting {
                 self.velocity.on_round(self.cwnd > round.cwnd);
@@ -198,7 +198,7 @@ impl Copa {
                 false => self.cwnd -= step,
             }
         }
-        self.cwnd = self.cwnd.clamp(LEAST, HIGHEST);
+        self.cwnd = self.cwnd.clamp(MIN, HIGHEST);
     }
 }
 
@@ -243,12 +243,12 @@ impl CongestionController for Copa {
         match loss.kind {
             LossKind::Timeout if loss.first => {
                 self.before_timeout = Some(self.cwnd);
-                self.cwnd = LEAST;
+                self.cwnd = MIN;
                 self.starting = true;
                 self.velocity = Velocity::SLOW;
                 self.round = None;
             }
-            LossKind::Timeout => self.cwnd = LEAST,
+            LossKind::Timeout => self.cwnd = MIN,
             LossKind::Loss | LossKind::Ecn => {
                 self.lost = true;
                 if core::mem::take(&mut self.starting) {
@@ -260,7 +260,7 @@ impl CongestionController for Copa {
                 }
             }
         }
-        self.cwnd = self.cwnd.max(LEAST);
+        self.cwnd = self.cwnd.max(MIN);
     }
 
     fn on_spurious(&mut self, _now: Time) {
@@ -270,7 +270,7 @@ impl CongestionController for Copa {
         }
     }
 
-    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
         false
     }
 
@@ -283,9 +283,9 @@ impl CongestionController for Copa {
 }
 
 /// Least window, packets.
-const LEAST: f64 = 2.0;
+const MIN: f64 = 2.0;
 /// A window is at most this multiple of what arrived of it in a round trip.
-const MOST_OF_ARRIVED: f64 = 4.0;
+const MAX_OF_ARRIVED: f64 = 4.0;
 /// Round trips in one direction before the velocity doubles (§2.1).
 const PATIENCE: u32 = 3;
 /// Round trips in which the queue is empty once unless somebody fills it (§2.2).

@@ -120,7 +120,7 @@ impl Cubic {
         if self.law.tcp_friendliness {
             self.keep_up_with_reno(cwnd);
         }
-        self.count = self.count.max(LEAST_COUNT);
+        self.count = self.count.max(MIN_COUNT);
     }
 
     /// Sets the pace to reach, in one RTT, the window that the curve has then.
@@ -220,10 +220,10 @@ impl CongestionController for Cubic {
         }
     }
 
-    fn cut(&mut self, numerator: u64, denominator: u64, _now: Time) -> bool {
+    fn reduce_cwnd(&mut self, numerator: u64, denominator: u64, _now: Time) -> bool {
         self.w_max = Some(self.law.next_max(self.window.cwnd(), self.w_max));
         self.epoch = None;
-        self.window.cut(numerator, denominator);
+        self.window.reduce_cwnd(numerator, denominator);
         true
     }
 
@@ -354,7 +354,7 @@ const SCALE: u64 = 1024;
 /// Nanoseconds in a second.
 const NS_PER_S: u64 = 1_000_000_000;
 /// At most one packet more per two acknowledged: 1.5 times per RTT (§4.2; Linux `bictcp_update`).
-const LEAST_COUNT: u64 = 2;
+const MIN_COUNT: u64 = 2;
 /// Windows per packet where the curve is flat or below the window. Linux `bictcp_update`.
 const FLAT_COUNT: u64 = 100;
 /// While no maximum is known the window grows by 5 % per RTT at least. Linux `bictcp_update`.
@@ -494,7 +494,7 @@ mod tests {
         // Far beyond the origin the curve is as steep as anything.
         let before = c.window.cwnd();
         c.on_ack(&ack(at(100_000), before));
-        assert_eq!(c.count, LEAST_COUNT);
+        assert_eq!(c.count, MIN_COUNT);
         assert!(c.window.cwnd() <= before + before / 2 + 1);
     }
 

@@ -11,7 +11,7 @@
 //! a buffer shorter than the target it would raise the rate for ever, which no machine can do: a rise ends at a multiple of what
 //! arrived (`delivered`).
 use super::parts::monitor_interval::{Interval, Monitor};
-use super::{Ack, CongestionController, PacketFeedback, Loss, LossKind, PathHint, SendLimits, Reduction, Sent};
+use super::{Ack, CongestionController, Loss, LossKind, PacketFeedback, PathHint, Reduction, SendLimits, Sent};
 use crate::{Bytes, Rate, Rng, Span, Time};
 
 params! {
@@ -89,7 +89,7 @@ impl Delay {
     }
 
     fn set_rate(&mut self, law: impl Fn(f64) -> f64) {
-        let floor = self.srtt.map_or(1.0, |srtt| per_second(self.mss * LEAST_PACKETS, srtt));
+        let floor = self.srtt.map_or(1.0, |srtt| per_second(self.mss * MIN_PACKETS, srtt));
         self.rate = self.rate.map(|rate| law(rate).max(floor).min(HIGHEST));
     }
 }
@@ -166,7 +166,7 @@ impl CongestionController for Delay {
         }
     }
 
-    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
         false
     }
 
@@ -175,7 +175,7 @@ impl CongestionController for Delay {
         // The rate governs; twice what it has in flight is for when the RTT rises or acknowledgments cease.
         let cap = rate.zip(self.srtt).filter(|_| self.heard).map(|(rate, srtt)| rate.bytes_in(srtt * 2));
         SendLimits {
-            cwnd: cap.map_or(self.initial_window, |cap| cap.max(self.mss * LEAST_WINDOW)),
+            cwnd: cap.map_or(self.initial_window, |cap| cap.max(self.mss * MIN_WINDOW)),
             ssthresh: None,
             pacing: rate,
             burst: self.mss * 2,
@@ -189,9 +189,9 @@ fn per_second(bytes: Bytes, span: Span) -> f64 {
 }
 
 /// Packets per round trip that are always sent.
-const LEAST_PACKETS: u64 = 2;
+const MIN_PACKETS: u64 = 2;
 /// Twice as many may be in flight.
-const LEAST_WINDOW: u64 = 2 * LEAST_PACKETS;
+const MIN_WINDOW: u64 = 2 * MIN_PACKETS;
 /// Fewer packets say too little of the RTT (the authors' program).
 const INTERVAL_PACKETS: u32 = 10;
 /// Samples in a row, as HyStart has it (RFC 9406 §4.3): an initial window sent at once makes for a few by itself.
@@ -237,7 +237,14 @@ mod tests {
         for i in 0..75 {
             let outcome = if i < lost { PacketOutcome::Lost } else { PacketOutcome::Delivered { rtt: Some(rtt) } };
             let now = at(2 * i) + rtt;
-            c.on_packet_feedback(&PacketFeedback { now, sent: at(2 * i), bytes: MSS, subflow: 0, flight: Flight::default(), outcome });
+            c.on_packet_feedback(&PacketFeedback {
+                now,
+                sent: at(2 * i),
+                bytes: MSS,
+                subflow: 0,
+                flight: Flight::default(),
+                outcome,
+            });
             assert_eq!(c.rate, Some(before), "no judgment before the interval is settled");
             c.on_ack(&Ack { rtt: Some(rtt), ..ack(now, 1) });
         }

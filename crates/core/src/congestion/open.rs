@@ -1,6 +1,7 @@
 //! A user's own controllers in the registry: [`CongestionController`] as an object.
 use super::{
-    Ack, CongestionController, ControllerConfig, PacketFeedback, Loss, PathHint, SendLimits, Reduction, Sent, Split, Underuse,
+    Ack, CongestionController, ControllerConfig, Loss, PacketFeedback, PathHint, Reduction, SendLimits, Sent, Split,
+    Underuse,
 };
 use crate::detector::{Events, Verdict};
 use crate::registry::DynParams;
@@ -19,8 +20,8 @@ pub trait DynController: Send {
     fn on_loss(&mut self, event: &Loss);
     /// See [`CongestionController::on_packet_feedback`].
     fn on_packet_feedback(&mut self, event: &PacketFeedback);
-    /// See [`CongestionController::cut`].
-    fn cut(&mut self, numerator: u64, denominator: u64, now: Time) -> bool;
+    /// See [`CongestionController::reduce_cwnd`].
+    fn reduce_cwnd(&mut self, numerator: u64, denominator: u64, now: Time) -> bool;
     /// See [`CongestionController::on_spurious`].
     fn on_spurious(&mut self, now: Time);
     /// See [`CongestionController::on_underuse`].
@@ -52,8 +53,8 @@ impl<C: CongestionController + Send> DynController for C {
     fn on_packet_feedback(&mut self, event: &PacketFeedback) {
         CongestionController::on_packet_feedback(self, event);
     }
-    fn cut(&mut self, numerator: u64, denominator: u64, now: Time) -> bool {
-        CongestionController::cut(self, numerator, denominator, now)
+    fn reduce_cwnd(&mut self, numerator: u64, denominator: u64, now: Time) -> bool {
+        CongestionController::reduce_cwnd(self, numerator, denominator, now)
     }
     fn on_spurious(&mut self, now: Time) {
         CongestionController::on_spurious(self, now);

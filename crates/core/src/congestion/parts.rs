@@ -14,7 +14,9 @@ pub mod windowed;
 #[cfg(test)]
 pub(crate) mod testing {
     //! Events for unit tests, filled in with what does not matter.
-    use crate::congestion::{Ack, CongestionController, PacketFeedback, Flight, PacketOutcome, PathHint, Phase, RateSample, Sent};
+    use crate::congestion::{
+        Ack, CongestionController, Flight, PacketFeedback, PacketOutcome, PathHint, Phase, RateSample, Sent,
+    };
     use crate::{Bytes, Rate, Span, Time};
     use std::collections::VecDeque;
     use std::vec::Vec;
@@ -112,7 +114,14 @@ pub(crate) mod testing {
         fn hear<C: CongestionController>(&mut self, c: &mut C) {
             let Some((now, sent, rtt)) = self.flight.pop_front() else { return };
             let outcome = rtt.map_or(PacketOutcome::Lost, |rtt| PacketOutcome::Delivered { rtt: Some(rtt) });
-            c.on_packet_feedback(&PacketFeedback { now, sent, bytes: MSS, subflow: 0, flight: Flight::default(), outcome });
+            c.on_packet_feedback(&PacketFeedback {
+                now,
+                sent,
+                bytes: MSS,
+                subflow: 0,
+                flight: Flight::default(),
+                outcome,
+            });
             if let Some(rtt) = rtt {
                 self.delivered += MSS;
                 let inflight = MSS * self.flight.len() as u64;

@@ -127,7 +127,7 @@ impl Prague {
         let whole = libm::floor(self.carry);
         if lower && whole < 0.0 {
             let wanted = self.window.cwnd() as f64 + whole;
-            self.window.lower_to((wanted.max(0.0) as u64).max(LEAST));
+            self.window.lower_to((wanted.max(0.0) as u64).max(MIN));
             self.carry -= whole;
         } else if whole >= 1.0 {
             self.window.raise_by(1);
@@ -172,7 +172,7 @@ impl CongestionController for Prague {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.carry = 0.0;
-        self.window.reduce(loss, (self.window.cwnd() / 2).max(LEAST));
+        self.window.reduce(loss, (self.window.cwnd() / 2).max(MIN));
     }
 
     fn on_spurious(&mut self, _now: Time) {
@@ -183,7 +183,7 @@ impl CongestionController for Prague {
         self.window.decay(event);
     }
 
-    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
         false
     }
 
@@ -198,7 +198,7 @@ impl CongestionController for Prague {
 }
 
 /// Least window, packets.
-const LEAST: u64 = 2;
+const MIN: u64 = 2;
 /// Longest burst (Linux: `prague_burst_shift`, 2⁻¹² s).
 const BURST: Span = Span::us(250);
 

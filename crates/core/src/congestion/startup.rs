@@ -6,7 +6,8 @@
 use super::parts::detecting::{Detecting, Reaction, Settings, detecting};
 use super::vivace::VivaceParams;
 use super::{
-    Ack, CongestionController, ControllerConfig, PacketFeedback, Loss, PathHint, SendLimits, Reduction, Sent, Split, Underuse,
+    Ack, CongestionController, ControllerConfig, Loss, PacketFeedback, PathHint, Reduction, SendLimits, Sent, Split,
+    Underuse,
 };
 use crate::detector::{DetectorConfig, Events, Verdict};
 use crate::params::nested::Nested;

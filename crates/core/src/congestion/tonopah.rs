@@ -4,7 +4,8 @@
 //! there is congestion, so it serves as a signal of congestion that comes before the loss.
 use super::parts::detecting::{Detecting, Reaction, Settings, detecting};
 use super::{
-    Ack, CongestionController, ControllerConfig, PacketFeedback, Loss, PathHint, SendLimits, Reduction, Sent, Split, Underuse,
+    Ack, CongestionController, ControllerConfig, Loss, PacketFeedback, PathHint, Reduction, SendLimits, Sent, Split,
+    Underuse,
 };
 use crate::detector::{DetectorConfig, Events, Verdict};
 use crate::params::nested::Nested;

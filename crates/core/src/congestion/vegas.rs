@@ -67,13 +67,13 @@ impl Vegas {
         if self.window.in_slow_start() {
             if waiting > u128::from(self.p.gamma) {
                 // What the path delivers without a queue, and one packet more.
-                self.window.lower_to(u64::try_from(times(base, rtt)).unwrap_or(u64::MAX).saturating_add(1).max(LEAST));
+                self.window.lower_to(u64::try_from(times(base, rtt)).unwrap_or(u64::MAX).saturating_add(1).max(MIN));
                 self.window.leave_slow_start();
             } else if may_grow {
                 self.window.slow_start(acked);
             }
         } else if waiting > u128::from(self.p.beta) {
-            self.window.lower_to((cwnd - 1).max(LEAST));
+            self.window.lower_to((cwnd - 1).max(MIN));
             self.window.leave_slow_start();
         } else if waiting < u128::from(self.p.alpha) && may_grow {
             self.window.raise_by(1);
@@ -142,11 +142,11 @@ impl CongestionController for Vegas {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.round = None;
-        self.window.reduce(loss, (self.window.cwnd() / 2).max(LEAST));
+        self.window.reduce(loss, (self.window.cwnd() / 2).max(MIN));
     }
 
-    fn cut(&mut self, numerator: u64, denominator: u64, _now: Time) -> bool {
-        self.window.cut(numerator, denominator);
+    fn reduce_cwnd(&mut self, numerator: u64, denominator: u64, _now: Time) -> bool {
+        self.window.reduce_cwnd(numerator, denominator);
         true
     }
 
@@ -179,7 +179,7 @@ fn alpha_up_to_beta(p: &VegasParams) -> Result<(), ParamError> {
 }
 
 /// Least window, packets.
-const LEAST: u64 = 2;
+const MIN: u64 = 2;
 /// So few samples may all be of delayed acknowledgments.
 const FEW: u32 = 2;
 

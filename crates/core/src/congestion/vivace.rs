@@ -14,7 +14,7 @@
 //! with the transport's initial window per round trip, not two packets. What the application limited is tried again. Marks
 //! (ECN) are not looked at. The rate is at most four times what arrived: without a weight of loss it would grow for ever.
 use super::parts::trials::{Doubling, Next, Trial, Trials};
-use super::{Ack, CongestionController, PacketFeedback, Loss, LossKind, PathHint, SendLimits, Reduction, Sent};
+use super::{Ack, CongestionController, Loss, LossKind, PacketFeedback, PathHint, Reduction, SendLimits, Sent};
 use crate::{Rate, Rng, Time};
 
 params! {
@@ -159,7 +159,7 @@ impl CongestionController for Vivace {
     }
 
     #[inline]
-    fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
         false
     }
     fn send_limits(&self) -> SendLimits {
@@ -213,7 +213,7 @@ impl Vivace {
     /// Whatever the utility is, the rate is at most four times what arrived in a trial.
     fn keep_to(&mut self, trial: Option<&Trial>) {
         if let Some((rate, trial)) = self.rate.zip(trial) {
-            let most = MOST_OF_ARRIVED * trial.rate * (1.0 - trial.loss) * MBIT;
+            let most = MAX_OF_ARRIVED * trial.rate * (1.0 - trial.loss) * MBIT;
             self.rate = Some(bounded(&self.p, rate.min(most)));
         }
     }
@@ -306,7 +306,7 @@ fn confidence(run: u32) -> f64 {
 }
 
 /// Of the rate that arrived.
-const MOST_OF_ARRIVED: f64 = 4.0;
+const MAX_OF_ARRIVED: f64 = 4.0;
 /// Bits in a megabit.
 const MBIT: f64 = 1e6;
 /// A rate within what is allowed, bit/s.

@@ -1,13 +1,13 @@
 //! A sender behind a bottleneck: what it offers is bounded by what gets through, whatever its parameters are.
 //!
 //! The path is one link with a tail-drop buffer and random losses, and everything that happens on it reaches the controller
-//! one round trip after it was sent. In each round trip a sender may offer [`MOST`] times the sum of what the link can carry in
+//! one round trip after it was sent. In each round trip a sender may offer [`MAX`] times the sum of what the link can carry in
 //! it, what the buffer can hold, and an initial window. Slow start offers twice what is delivered; detection at start-up
 //! raises its rate several times before it can hear of the first, and offers up to ten times as much for a moment. A
 //! controller whose rate grows without bound breaks this, such as one that takes losses for nothing.
 use super::congestion::{ensure, variants};
 use crate::congestion::{
-    Ack, CongestionController, PacketFeedback, Flight, Loss, LossKind, PacketOutcome, PathHint, Phase, RateSample, Sent,
+    Ack, CongestionController, Flight, Loss, LossKind, PacketFeedback, PacketOutcome, PathHint, Phase, RateSample, Sent,
 };
 use crate::params::{Params, Unit};
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -17,7 +17,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 /// Times that a sender may offer what the bottleneck can take.
-const MOST: u64 = 16;
+const MAX: u64 = 16;
 const MSS: Bytes = Bytes(1448);
 const INITIAL_WINDOW: u64 = 10;
 /// Length of a life, round trips.
@@ -134,7 +134,7 @@ impl<C: CongestionController> Sender<C> {
         // With a full buffer a round trip takes longer.
         let round = self.path.rtt + self.on_wire() * (self.path.buffer + 1);
         let takes = self.path.line.bytes_in(round).0.div_ceil(MSS.0) + self.path.buffer + 1;
-        let most = MOST * (takes + INITIAL_WINDOW);
+        let most = MAX * (takes + INITIAL_WINDOW);
         for n in 0..ROUND_TRIPS {
             let (end, before) = (self.now + round, self.next);
             while self.now < end {
@@ -222,7 +222,14 @@ impl<C: CongestionController> Sender<C> {
         if C::PACKET_FEEDBACK {
             let flight = Flight { inflight: packet.inflight, lost: self.lost - packet.lost, app_limited: false };
             let Packet { sent, subflow, .. } = packet;
-            self.controller.on_packet_feedback(&PacketFeedback { now: self.now, sent, bytes: MSS, subflow, flight, outcome });
+            self.controller.on_packet_feedback(&PacketFeedback {
+                now: self.now,
+                sent,
+                bytes: MSS,
+                subflow,
+                flight,
+                outcome,
+            });
         }
         match packet.arrives {
             true => self.acknowledge(&packet, rtt, prior),

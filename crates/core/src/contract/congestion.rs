@@ -19,8 +19,8 @@
 //! - disuse never raises it; undoing a reduction brings back no more than there was
 use super::bottleneck;
 use crate::congestion::{
-    Ack, CongestionController, ControllerConfig, PacketFeedback, Flight, Loss, LossKind, PacketOutcome, PathHint, Phase, SendLimits,
-    RateSample, Reduction, Sent, Underuse,
+    Ack, CongestionController, ControllerConfig, Flight, Loss, LossKind, PacketFeedback, PacketOutcome, PathHint,
+    Phase, RateSample, Reduction, SendLimits, Sent, Underuse,
 };
 use crate::params::{ParamError, ParamSpec, Params, Unit};
 use crate::registry::Registered;
@@ -233,7 +233,7 @@ impl<C: CongestionController> Model<C> {
             12 if amount.is_multiple_of(2) => self.lose(0, LossKind::Ecn)?,
             12 => self.time_out()?,
             13 => self.undo()?,
-            14 if amount.is_multiple_of(4) => self.cut()?,
+            14 if amount.is_multiple_of(4) => self.reduce_cwnd()?,
             14 => self.disuse(amount)?,
             _ => {
                 // A whole round trip of a saturated path, so that windows get far from where they began.
@@ -252,7 +252,9 @@ impl<C: CongestionController> Model<C> {
         act(&mut self.subject);
         act(&mut self.twin);
         let after = self.subject.send_limits();
-        ensure(after == self.twin.send_limits(), || format!("the same events give {after:?} and {:?}", self.twin.send_limits()))?;
+        ensure(after == self.twin.send_limits(), || {
+            format!("the same events give {after:?} and {:?}", self.twin.send_limits())
+        })?;
         ensure(self.subject.next_timer() == self.twin.next_timer(), || "the same events give other timers".into())?;
         ensure(after.cwnd >= MSS, || format!("a window of {}", after.cwnd))?;
         ensure(after.pacing.is_none_or(|rate| rate > Rate::ZERO), || "a pacing rate of zero".into())?;
@@ -473,11 +475,11 @@ impl<C: CongestionController> Model<C> {
     }
 
     /// Somebody else saw congestion.
-    fn cut(&mut self) -> Result<(), String> {
+    fn reduce_cwnd(&mut self) -> Result<(), String> {
         let now = self.now;
         let before = self.subject.send_limits();
-        let obeys = self.subject.cut(7, 8, now);
-        ensure(obeys == self.twin.cut(7, 8, now), || "one is cut, its twin is not".into())?;
+        let obeys = self.subject.reduce_cwnd(7, 8, now);
+        ensure(obeys == self.twin.reduce_cwnd(7, 8, now), || "one is cut, its twin is not".into())?;
         let after = self.subject.send_limits();
         let limit = Bytes(before.cwnd.0 * 7 / 8).max(MSS * 2);
         ensure(!obeys || after.cwnd <= limit, || format!("{} is cut to {}", before.cwnd, after.cwnd))
@@ -579,7 +581,7 @@ mod tests {
             self.timer
         }
 
-        fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+        fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
             false
         }
 
@@ -621,7 +623,7 @@ mod tests {
             }
             fn on_ack(&mut self, _: &Ack) {}
             fn on_loss(&mut self, _: &Loss) {}
-            fn cut(&mut self, _: u64, _: u64, _: Time) -> bool {
+            fn reduce_cwnd(&mut self, _: u64, _: u64, _: Time) -> bool {
                 false
             }
             fn send_limits(&self) -> SendLimits {

@@ -9,7 +9,7 @@
 //! - a verdict is not reached from silence: without a packet delivered it stays undecided
 //! - its memory is bounded: it is a value without a heap
 use super::congestion::{check_params, ensure};
-use crate::congestion::{PacketFeedback, Flight, PacketOutcome, PathHint, Sent};
+use crate::congestion::{Flight, PacketFeedback, PacketOutcome, PathHint, Sent};
 use crate::detector::{DetectorConfig, FairQueuingDetector, Finding};
 use crate::registry::Registered;
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -113,7 +113,7 @@ impl<D: FairQueuingDetector> Model<D> {
             format!("shares of {first} and {second}")
         })?;
         ensure((0.0..=1.0).contains(&split.jitter), || format!("a jitter of {}", split.jitter))?;
-        ensure(self.subject.drives().is_none_or(|rate| rate > Rate::ZERO), || "drives at a rate of zero".into())?;
+        ensure(self.subject.sets_rate().is_none_or(|rate| rate > Rate::ZERO), || "drives at a rate of zero".into())?;
         ensure(self.delivered || verdict.finding == Finding::Undecided, || "a verdict from silence".into())
     }
 

@@ -21,8 +21,8 @@ pub trait DynDetector: Send {
     fn on_control(&mut self, event: Control, now: Time) -> bool;
     /// See [`FairQueuingDetector::split`].
     fn split(&self) -> Split;
-    /// See [`FairQueuingDetector::drives`].
-    fn drives(&self) -> Option<Rate>;
+    /// See [`FairQueuingDetector::sets_rate`].
+    fn sets_rate(&self) -> Option<Rate>;
     /// See [`FairQueuingDetector::inflight_limit`].
     fn inflight_limit(&self) -> Option<Bytes>;
     /// See [`FairQueuingDetector::measured`].
@@ -50,8 +50,8 @@ impl<D: FairQueuingDetector + Send> DynDetector for D {
     fn split(&self) -> Split {
         FairQueuingDetector::split(self)
     }
-    fn drives(&self) -> Option<Rate> {
-        FairQueuingDetector::drives(self)
+    fn sets_rate(&self) -> Option<Rate> {
+        FairQueuingDetector::sets_rate(self)
     }
     fn inflight_limit(&self) -> Option<Bytes> {
         FairQueuingDetector::inflight_limit(self)

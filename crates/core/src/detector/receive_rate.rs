@@ -87,8 +87,8 @@ impl FairQueuingDetector for ReceiveRate {
         self.measurement.split()
     }
 
-    fn drives(&self) -> Option<Rate> {
-        self.measurement.drives()
+    fn sets_rate(&self) -> Option<Rate> {
+        self.measurement.sets_rate()
     }
 
     fn measured(&self) -> Option<Rate> {

@@ -157,7 +157,7 @@ impl FairQueuingDetector for Sequential {
         }
         let length = self.next_length(now);
         let eased = self.response.next(self.queue, self.mss);
-        let silence = self.alternation.least_srtt().map_or(0.0, |srtt| srtt.as_secs_f64()) * eased;
+        let silence = self.alternation.min_srtt().map_or(0.0, |srtt| srtt.as_secs_f64()) * eased;
         self.alternation.next(now, length + Span::from_secs_f64(silence));
         self.lines[(self.alternation.begun() - 1) as usize % KEPT] = [Line::default(); 2];
         if now >= self.base_turns {
@@ -188,7 +188,7 @@ impl FairQueuingDetector for Sequential {
 impl Sequential {
     /// A round trip within the limits, and long enough for the packets that a line needs.
     fn next_length(&self, now: Time) -> Span {
-        let srtt = self.alternation.least_srtt().unwrap_or(self.p.shortest);
+        let srtt = self.alternation.min_srtt().unwrap_or(self.p.shortest);
         let usual = srtt.min(self.p.longest).max(self.p.shortest);
         let current = self.alternation.current();
         let packets = (current.sent[0] + current.sent[1]) / self.mss;

@@ -127,7 +127,7 @@ impl FairQueuingDetector for Share {
         if now < self.alternation.ends() {
             return;
         }
-        let srtt = self.alternation.least_srtt().unwrap_or(self.p.shortest);
+        let srtt = self.alternation.min_srtt().unwrap_or(self.p.shortest);
         self.alternation.next(now, srtt.min(self.p.longest).max(self.p.shortest));
         self.arrivals[(self.alternation.begun() - 1) as usize % KEPT] = [0; 2];
         self.judge(now);
@@ -162,7 +162,7 @@ impl Share {
     /// How long after an interval its acknowledgments come.
     fn behind(&self) -> Span {
         match self.p.attribution {
-            Attribution::Shifted => self.alternation.least_srtt().unwrap_or(Span::ZERO),
+            Attribution::Shifted => self.alternation.min_srtt().unwrap_or(Span::ZERO),
             Attribution::Rate | Attribution::Sent | Attribution::Arrival => Span::ZERO,
         }
     }
@@ -183,7 +183,7 @@ impl Share {
         let bytes = sums.delivered.map(|bytes| bytes as f64);
         let (received, cut) = match self.p.attribution {
             Attribution::Rate => {
-                let rate = |n: usize| bytes[n] / sums.spans[n].as_secs_f64().max(LEAST_SPAN);
+                let rate = |n: usize| bytes[n] / sums.spans[n].as_secs_f64().max(MIN_SPAN);
                 let part = (self.p.cut - 0.5) / (self.p.dominant - 0.5).max(1e-9);
                 (share([rate(0), rate(1)]), 0.5 + part * (sent - 0.5))
             }
@@ -247,7 +247,7 @@ impl Share {
 }
 
 /// s: what comes in one acknowledgment came at no rate that one could tell.
-const LEAST_SPAN: f64 = 1e-6;
+const MIN_SPAN: f64 = 1e-6;
 
 #[cfg(test)]
 mod tests {
@@ -292,7 +292,14 @@ mod tests {
                 self.coming.remove(0);
                 let outcome = PacketOutcome::Delivered { rtt: Some(Span::ms(20)) };
                 let flight = crate::packet_feedback::Flight::default();
-                self.share.on_packet_feedback(&PacketFeedback { now, sent, bytes: Bytes(1000), subflow, flight, outcome });
+                self.share.on_packet_feedback(&PacketFeedback {
+                    now,
+                    sent,
+                    bytes: Bytes(1000),
+                    subflow,
+                    flight,
+                    outcome,
+                });
             }
             self.share.on_timer(self.now);
         }

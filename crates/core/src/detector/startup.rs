@@ -147,8 +147,8 @@ impl FairQueuingDetector for Startup {
         self.measurement.split()
     }
 
-    fn drives(&self) -> Option<Rate> {
-        self.measurement.drives()
+    fn sets_rate(&self) -> Option<Rate> {
+        self.measurement.sets_rate()
     }
 
     fn measured(&self) -> Option<Rate> {
@@ -269,15 +269,23 @@ mod tests {
         for (subflow, packets) in [(0, 1), (1, 2)] {
             for n in 0..packets {
                 let is_lost = n < lost[usize::from(subflow)];
-                let outcome = if is_lost { PacketOutcome::Lost } else { PacketOutcome::Delivered { rtt: Some(now.since(sent)) } };
-                startup.on_packet_feedback(&PacketFeedback { now, sent, bytes: MSS, subflow, flight: Flight::default(), outcome });
+                let outcome =
+                    if is_lost { PacketOutcome::Lost } else { PacketOutcome::Delivered { rtt: Some(now.since(sent)) } };
+                startup.on_packet_feedback(&PacketFeedback {
+                    now,
+                    sent,
+                    bytes: MSS,
+                    subflow,
+                    flight: Flight::default(),
+                    outcome,
+                });
             }
         }
     }
 
     /// Of the slower subflow, kbit/s.
     fn rate(startup: &Startup) -> Option<u64> {
-        startup.drives().map(|rate| rate.as_bps() / 3_000)
+        startup.sets_rate().map(|rate| rate.as_bps() / 3_000)
     }
 
     #[test]

@@ -90,7 +90,7 @@ const ALIKE: f64 = 0.5;
 /// Between the two: of a fair queue that does not hold the first subflow back all the time.
 const BETWEEN: f64 = 0.4;
 /// Least gaps between arrivals of the first subflow in a step that counts.
-const LEAST: f64 = 3.0;
+const MIN: f64 = 3.0;
 /// Packets of one's own in a queue that a fair scheduler's quanta may cause.
 const GRANULES: f64 = 8.0;
 /// Probability that a delay has nothing to do with the queue, whether it is shared or not; any delay is then equally likely.
@@ -159,8 +159,8 @@ impl FairQueuingDetector for StartupSprt {
         self.measurement.split()
     }
 
-    fn drives(&self) -> Option<Rate> {
-        self.measurement.drives()
+    fn sets_rate(&self) -> Option<Rate> {
+        self.measurement.sets_rate()
     }
 
     fn measured(&self) -> Option<Rate> {
@@ -202,7 +202,7 @@ impl StartupSprt {
         let gaps = f64::from(books.arrived.saturating_sub(1));
         let span = books.last.0.since(books.first.0);
         let seconds = books.last.1 - books.first.1;
-        if gaps < LEAST || span == Span::ZERO || !step.is_split_in_three() {
+        if gaps < MIN || span == Span::ZERO || !step.is_split_in_three() {
             return;
         }
         let arrived = Bytes(self.mss.0 * (u64::from(books.arrived) - 1 + seconds));

@@ -69,7 +69,7 @@ const TARGET_SHARE: u64 = 20;
 /// Packets that are let wait when nothing else is said (Linux `cake_init`).
 const LIMIT: u64 = 10_240;
 /// Least memory beside a rate (Linux `cake_reconfigure`).
-const LEAST_MEMORY: u64 = 4 << 20;
+const MIN_MEMORY: u64 = 4 << 20;
 
 /// Tins of flow queues behind a shaper.
 pub struct Cake {
@@ -237,7 +237,7 @@ impl Cake {
     /// A packet from this tin, unless the flow whose turn it is turns out to be empty.
     #[inline]
     fn serve(&mut self, tin: usize, visit_decaying: &mut bool, cx: &mut Ctx<'_>) -> Option<PacketId> {
-        let mut place = self.tins[tin].turn(visit_decaying, &mut self.rng)?;
+        let mut place = self.tins[tin].next_flow(visit_decaying, &mut self.rng)?;
         loop {
             let law = self.tins[tin].law.cobalt;
             let bulk = if self.ingress { u32::from(self.tins[tin].population().1) } else { 0 };
@@ -266,7 +266,7 @@ impl Cake {
             self.dropped(tin, id, DropReason::Aqm, cx);
             if self.ingress {
                 self.tins[tin].charge(place, len);
-                place = self.tins[tin].turn(visit_decaying, &mut self.rng)?;
+                place = self.tins[tin].next_flow(visit_decaying, &mut self.rng)?;
             }
         }
     }
@@ -277,7 +277,7 @@ impl CakeParams {
     fn memory(&self, link: &LinkHint) -> Bytes {
         let most = LIMIT * (link.mtu + TRUESIZE).0;
         let automatic = match self.bandwidth.value() {
-            Some(rate) => rate.bytes_in(self.rtt * 4).0.max(LEAST_MEMORY).min(most),
+            Some(rate) => rate.bytes_in(self.rtt * 4).0.max(MIN_MEMORY).min(most),
             None => most,
         };
         self.memory_limit.value().unwrap_or(Bytes(automatic))

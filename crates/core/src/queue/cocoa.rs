@@ -237,7 +237,11 @@ impl Adaptive {
     fn full(&mut self, flow_state: &mut FlowState, now: Time) -> Full {
         let idle = flow_state.interval.idle;
         if idle > Span::ZERO && !flow_state.first && !flow_state.interval.grown {
-            let grown = self.law.grown(u64::from(flow_state.limit) * SCALE + u64::from(flow_state.part), &flow_state.interval, now);
+            let grown = self.law.grown(
+                u64::from(flow_state.limit) * SCALE + u64::from(flow_state.part),
+                &flow_state.interval,
+                now,
+            );
             (flow_state.limit, flow_state.part) = ((grown / SCALE) as u32, (grown % SCALE) as u16);
             flow_state.interval.grown = true;
             flow_state.decision = Some((Decision::Grew, idle));

@@ -224,7 +224,7 @@ impl QueueDiscipline for FqCodel {
 
     #[inline]
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-        while let Some(slot) = self.drr.turn() {
+        while let Some(slot) = self.drr.next_flow() {
             let Flow { chain, codel, .. } = &mut self.table[slot];
             let mut source = FlowSource { chain, total: &mut self.total, spares_own: false };
             match codel.dequeue(&self.law, &mut source, cx) {

@@ -496,7 +496,7 @@ impl QueueDiscipline for FqCodelFair {
 
     #[inline]
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-        while let Some(slot) = self.drr.turn() {
+        while let Some(slot) = self.drr.next_flow() {
             debug_assert!(self.table[slot].until <= self.left, "packets of the flow's wait among the newcomers");
             self.settle_next(cx.now);
             if slot != self.newcomers && !self.table[slot].is_settled() && self.is_overdrawn() {

@@ -141,7 +141,7 @@ impl QueueDiscipline for FqPie {
 
     #[inline]
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-        while let Some(slot) = self.drr.turn() {
+        while let Some(slot) = self.drr.next_flow() {
             let Flow { chain, pie, .. } = &mut self.table[slot];
             let Some(id) = chain.pop_front(cx.pool) else {
                 self.drr.emptied(Emptied::ThroughOldIfOthers);

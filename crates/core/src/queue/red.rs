@@ -16,15 +16,15 @@ params! {
         /// Most that waits.
         pub limit: Limit = Limit::Bdp(4.0);
         /// Average queue from which packets are dropped; by default a third of `max`.
-        pub min: Auto<Bytes> = Auto::Auto, from Auto::Auto, to Auto::Is(MOST);
+        pub min: Auto<Bytes> = Auto::Auto, from Auto::Auto, to Auto::Is(MAX);
         /// Average queue from which every packet is dropped; by default a quarter of `limit`.
-        pub max: Auto<Bytes> = Auto::Auto, from Auto::Auto, to Auto::Is(MOST);
+        pub max: Auto<Bytes> = Auto::Auto, from Auto::Auto, to Auto::Is(MAX);
         /// Probability of a drop at `max`.
         pub probability: f64 = 0.02, from 0.000_001, to 1.0;
         /// Mean packet, for the average while idle.
         pub avpkt: Bytes = Bytes(1000), from Bytes(1), to Bytes(65_535);
         /// Packets of a burst that passes without drops; by default (2 · min + max) / (3 · avpkt).
-        pub burst: Auto<u32> = Auto::Auto, from Auto::Auto, to Auto::Is(MOST_BURST);
+        pub burst: Auto<u32> = Auto::Auto, from Auto::Auto, to Auto::Is(MAX_BURST);
         /// Mark instead of dropping if the transport uses ECN.
         pub ecn: bool = false;
         /// Drop, not mark, beyond `max`.
@@ -41,7 +41,7 @@ impl RedParams {
             Bound::Packets(packets) => u64::from(packets).saturating_mul(link.mtu.0),
             Bound::Bytes(bytes) => bytes.0,
         };
-        let max = self.max.value().map_or(limit.min(MOST.0) / 4, |max| max.0).max(2);
+        let max = self.max.value().map_or(limit.min(MAX.0) / 4, |max| max.0).max(2);
         let min = self.min.value().map_or(max / 3, |min| min.0).clamp(1, max - 1);
         let burst = self.burst.value().map_or(((2 * min + max) / (3 * self.avpkt.0)).max(1), u64::from);
         (min, max, burst)
@@ -49,9 +49,9 @@ impl RedParams {
 }
 
 /// The longest burst that can be asked for, packets.
-const MOST_BURST: u32 = 1 << 20;
+const MAX_BURST: u32 = 1 << 20;
 /// Bytes that the average's fixed point has room for.
-const MOST: Bytes = Bytes(1 << 36);
+const MAX: Bytes = Bytes(1 << 36);
 
 /// One queue under RED.
 pub struct Red {
@@ -190,7 +190,7 @@ impl QueueDiscipline for Red {
     fn resolved(p: &RedParams, link: &LinkHint) -> RedParams {
         let (min, max, burst) = p.thresholds(link);
         // With a tiny mean packet it may be more than the parameter takes.
-        let burst = u32::try_from(burst).ok().filter(|&burst| burst <= MOST_BURST).map_or(Auto::Auto, Auto::Is);
+        let burst = u32::try_from(burst).ok().filter(|&burst| burst <= MAX_BURST).map_or(Auto::Auto, Auto::Is);
         let (limit, min, max) = (p.limit.resolved(link), Auto::Is(Bytes(min)), Auto::Is(Bytes(max)));
         RedParams { limit, min, max, burst, ..p.clone() }
     }

@@ -169,7 +169,7 @@ impl Sfq {
         let slot = match self.longest {
             0 => None,
             // Everybody has one packet: whose turn it is leaves the round with it.
-            1 => self.drr.unlist_turn(),
+            1 => self.drr.unlist_next_flow(),
             longest => self.of_length[longest as usize - 1],
         };
         if let Some(id) = slot.and_then(|slot| self.pop(slot, self.headdrop, cx)) {
@@ -182,7 +182,7 @@ impl Sfq {
     #[cold]
     fn rehash(&mut self, cx: &mut Ctx<'_>) {
         let mut waiting = Chain::new();
-        while let Some(slot) = self.drr.unlist_turn() {
+        while let Some(slot) = self.drr.unlist_next_flow() {
             while let Some(id) = self.pop(slot, true, cx) {
                 waiting.push_back(id, cx.pool);
             }
@@ -264,7 +264,7 @@ impl QueueDiscipline for Sfq {
 
     #[inline]
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-        let Some(slot) = self.drr.turn() else { return Next::Empty };
+        let Some(slot) = self.drr.next_flow() else { return Next::Empty };
         let Some(id) = self.pop(slot, true, cx) else { return Next::Empty };
         if self.table[slot].chain.is_empty() {
             self.drr.emptied(Emptied::Leaves);

@@ -350,7 +350,7 @@ impl Senders {
 impl Datagrams {
     /// Sends one of zeros; `false` if the system did not take it.
     fn send(&self, payload: usize) -> bool {
-        let payload = &ZEROS[..payload.min(MOST_PAYLOAD)];
+        let payload = &ZEROS[..payload.min(MAX_PAYLOAD)];
         let sent = match &self.ever_new {
             // Dissolving what it is connected to gives a port back that the kernel has chosen; the next datagram gets another.
             Some(to) => rustix::net::connect_unspec(&self.socket)
@@ -367,7 +367,7 @@ impl Datagrams {
 }
 
 /// What a datagram can carry over IPv4.
-const MOST_PAYLOAD: usize = 65_507;
+const MAX_PAYLOAD: usize = 65_507;
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 /// TCP's buffers may grow to this: beyond what any window of a scenario needs.
-const MOST_BUFFER: &str = "268435456";
+const MAX_BUFFER: &str = "268435456";
 /// Linux's default, enough for 100 ms at 300 Mbit/s.
 const USUAL_BUFFER: u64 = 4 << 20;
 /// Datagrams wait here while a thread is late; twenty milliseconds at 3 Gbit/s.
@@ -43,8 +43,8 @@ pub(super) struct Making<'a> {
 pub(super) fn settle() -> Result<(), HostError> {
     let most = |setting: &str| setting.split_whitespace().nth(2)?.parse::<u64>().ok();
     let is_roomy = |setting: &str| most(setting) >= Some(USUAL_BUFFER);
-    set("tcp_wmem", &format!("4096 16384 {MOST_BUFFER}"), is_roomy)?;
-    set("tcp_rmem", &format!("4096 131072 {MOST_BUFFER}"), is_roomy)?;
+    set("tcp_wmem", &format!("4096 16384 {MAX_BUFFER}"), is_roomy)?;
+    set("tcp_rmem", &format!("4096 131072 {MAX_BUFFER}"), is_roomy)?;
     set("tcp_no_metrics_save", "1", |setting| setting == "1")?;
     set("tcp_ecn", "2", |setting| setting == "2")
 }

@@ -65,7 +65,7 @@ mod tests {
             let keys = ports.map(|ports| key(6, source, destination, ports));
             let hashes = keys.map(|key| hash_both_ways(&key, 7));
             assert_eq!(hashes, keys.map(|key| hash_both_ways(&key.reversed(), 7)));
-            // Between a host and itself the first two are one flow's two ways.
+            // Between a host and itself the first two are one flow's two routes.
             assert_eq!(hashes[0] == hashes[1], source == destination);
             assert!(hashes[2] != hashes[0] && hashes[0] != hash_both_ways(&keys[0], 8));
         }

@@ -12,7 +12,7 @@ use super::{Offload, flag, protocol};
 #[derive(Clone, Debug)]
 pub struct Join {
     /// The first packet's headers.
-    headers: [u8; MOST_HEADERS],
+    headers: [u8; MAX_HEADERS],
     /// Where TCP's begins.
     start: usize,
     /// Length of all.
@@ -63,7 +63,7 @@ impl Join {
         if first[start + 13] & flag::PSH != 0 {
             return None;
         }
-        let mut headers = [0; MOST_HEADERS];
+        let mut headers = [0; MAX_HEADERS];
         headers[..length].copy_from_slice(&first[..length]);
         let network_sum = network_sum(version, &first[..start]);
         let join = Join {
@@ -86,13 +86,13 @@ impl Join {
 
     /// Does this one join? If so, its payload, from [`payload_at`](Join::payload_at) on, is to follow what there is.
     pub fn takes(&mut self, offload: Offload, next: &[u8]) -> bool {
-        if self.closed || self.packets == MOST_PACKETS || offload != self.offload {
+        if self.closed || self.packets == MAX_PACKETS || offload != self.offload {
             return false;
         }
         let Some(Candidate { version, start, length, payload }) = Candidate::read(offload, next) else { return false };
         if (version, start, length) != (self.version, self.start, self.length)
             || payload > self.size
-            || length + self.payload + payload > MOST_BYTES
+            || length + self.payload + payload > MAX_BYTES
             || !self.same_headers(next)
         {
             return false;
@@ -224,11 +224,11 @@ fn network_sum(version: Version, header: &[u8]) -> Sum {
 }
 
 /// IPv4 and TCP with all the options that fit.
-const MOST_HEADERS: usize = 60 + 60;
+const MAX_HEADERS: usize = 60 + 60;
 /// What an IPv4 packet's length can say, bytes.
-const MOST_BYTES: usize = 65_535;
+const MAX_BYTES: usize = 65_535;
 /// As many as Linux sends in one.
-const MOST_PACKETS: u16 = 64;
+const MAX_PACKETS: u16 = 64;
 /// In the seventh byte of an IPv4 header.
 const DONT_FRAGMENT: u8 = 0x40;
 

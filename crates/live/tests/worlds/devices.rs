@@ -5,13 +5,13 @@ use narrows_host::Clock;
 use narrows_host::EndpointStats;
 use narrows_host::FIRST_PORT;
 use narrows_host::{Namespace, Route, Tun, TunSpec};
-use narrows_live::course::Course;
 use narrows_live::duplex::{Direction, drive};
 use narrows_live::flows::{Declaration, Flows};
 use narrows_live::pump::Outcome;
+use narrows_live::run_config::RunConfig;
 use narrows_results::summary::HopSummary;
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_world::path::{Sampling, Way};
+use narrows_world::path::{self, Sampling};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
@@ -76,7 +76,7 @@ impl Sides {
         let scenario = Scenario::parse(&text, "devices.toml", &NoTraces).unwrap();
         let sampling = Sampling { spacing: Span::ms(100), warmup: Time::ZERO, points: 100, gauges: None };
         let clock = Clock::start();
-        let course = Course {
+        let run_config = RunConfig {
             scenario: &scenario,
             clock,
             sampling,
@@ -87,17 +87,17 @@ impl Sides {
             join: true,
         };
         let direction = |hops: &[usize]| {
-            let way = Way { hops: (0..hops.len() as u16).collect(), tail: Span::ZERO };
+            let way = path::Route { hops: (0..hops.len() as u16).collect(), tail: Span::ZERO };
             Direction {
                 hops: hops.to_vec(),
-                ways: vec![way],
+                routes: vec![way],
                 flows: flows(),
                 endpoint_stats: Arc::new(EndpointStats::new(10)),
                 whole: false,
             }
         };
         let [one, other] = &self.devices;
-        let ((), outcomes) = drive([one, other], [direction(&[0]), direction(&[])], course, |_| {
+        let ((), outcomes) = drive([one, other], [direction(&[0]), direction(&[])], run_config, |_| {
             during();
             // What is underway comes through.
             thread::sleep(Duration::from_millis(300));

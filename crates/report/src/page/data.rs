@@ -134,8 +134,8 @@ impl<'a> Data<'a> {
     /// As many runs as the page has room for, at least the first of every group.
     fn add_lines(&mut self, comparison: &Comparison, sources: &[Shown]) {
         let per_run = comparison.groups.len() * sources.len() * self.series.len().max(1);
-        let runs = (POINTS / (FEWEST * per_run.max(1))).clamp(1, comparison.most_runs().max(1));
-        let limit = (POINTS / (per_run * runs).max(1)).clamp(FEWEST, MOST);
+        let runs = (POINTS / (FEWEST * per_run.max(1))).clamp(1, comparison.max_runs().max(1));
+        let limit = (POINTS / (per_run * runs).max(1)).clamp(FEWEST, MAX);
         let mut known = HashMap::new();
         for r in 0..runs {
             for (g, group) in comparison.groups.iter().enumerate() {
@@ -147,7 +147,7 @@ impl<'a> Data<'a> {
                 }
                 for shown in sources {
                     // Room is short only where there are many flows, each with lines of its own.
-                    let limit = if matches!(shown.source, Source::Flow(_)) { limit } else { MOST };
+                    let limit = if matches!(shown.source, Source::Flow(_)) { limit } else { MAX };
                     let hop = shown.at.and_then(|at| self.hops.get(at)).copied();
                     let mut add = |lines: &mut Vec<Line>, metric: &str, points: Vec<(f64, f64)>| {
                         let (x, y) = coordinates(&points, &mut self.xs, &mut known);
@@ -410,7 +410,7 @@ const CDFS: [(&str, &str); 2] = [("sojourn_ms", "Sojourn time"), ("rtt_ms", "RTT
 /// Points of all series on a page: a page of some megabytes that draws at once.
 const POINTS: usize = 400_000;
 /// Points of a line, at most and at least.
-const MOST: usize = 2000;
+const MAX: usize = 2000;
 const FEWEST: usize = 250;
 const CDF_STEPS: usize = 300;
 /// More flows than this are not overlaid.

@@ -5,7 +5,7 @@ use narrows_core::{Rate, Span};
 use narrows_scenario::{Hop, RateSpec, Rtt, Scenario, TraceSource};
 
 /// Links that are named.
-const MOST_LINKS: usize = 16;
+const MAX_LINKS: usize = 16;
 
 /// A term and its value.
 pub(super) struct Fact {
@@ -15,7 +15,7 @@ pub(super) struct Fact {
 
 /// `5 queues side by side, 10 runs each`.
 pub(super) fn subtitle(comparison: &Comparison) -> String {
-    let runs = match (comparison.most_runs(), comparison.groups.iter().all(Group::are_copies)) {
+    let runs = match (comparison.max_runs(), comparison.groups.iter().all(Group::are_copies)) {
         (1, _) => "one run".to_owned(),
         (runs, true) => format!("{runs} identical runs"),
         (runs, false) => format!("{runs} runs"),
@@ -33,8 +33,8 @@ pub(super) fn facts(comparison: &Comparison) -> Vec<Fact> {
     let mut fact = |term, text: String| facts.push(Fact { term, text });
     if let Some(scenario) = scenario {
         let several = scenario.hops.len() > 1;
-        let named = scenario.hops.iter().take(MOST_LINKS).map(|hop| link(hop, several));
-        let more = scenario.hops.len().checked_sub(MOST_LINKS).filter(|more| *more > 0);
+        let named = scenario.hops.iter().take(MAX_LINKS).map(|hop| link(hop, several));
+        let more = scenario.hops.len().checked_sub(MAX_LINKS).filter(|more| *more > 0);
         let links: Vec<String> = named.chain(more.map(|more| format!("{more} more"))).collect();
         fact(if several { "Links" } else { "Link" }, links.join("; "));
         fact("Base RTT", rtts(scenario));

@@ -5,7 +5,7 @@ use crate::command::{self, Command, CommandLine};
 use crate::dscp;
 use crate::error::ScenarioError;
 use crate::keys::{self, FlowKeys};
-use crate::model::{Ends, Flow, Hop, Rtt, Start};
+use crate::model::{Endpoints, Flow, Hop, Rtt, Start};
 use crate::suggest::hint;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
@@ -109,8 +109,8 @@ fn command(section: &Section<'_>) -> Result<Option<Command>, ScenarioError> {
 }
 
 /// Hosts and code point.
-fn ends(section: &Section<'_>) -> Result<Ends, ScenarioError> {
-    let mut ends = Ends::default();
+fn ends(section: &Section<'_>) -> Result<Endpoints, ScenarioError> {
+    let mut ends = Endpoints::default();
     if let Some(item) = section.item("from") {
         ends.from = item.string(check::NAMES)?.to_owned();
     }

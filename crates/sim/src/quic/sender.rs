@@ -2,7 +2,7 @@
 use super::subflow::{Packet, State, Subflow};
 use super::{AckFrame, SUBFLOWS};
 use narrows_core::congestion::{
-    Ack, Controller, ControllerConfig, PacketFeedback, Loss, LossKind, PacketOutcome, PathHint, Phase, SendLimits, Sent,
+    Ack, Controller, ControllerConfig, Loss, LossKind, PacketFeedback, PacketOutcome, PathHint, Phase, SendLimits, Sent,
 };
 use narrows_core::detector::{Events, Verdict};
 use narrows_core::sender::delivery::{Delivery, Newest};
@@ -280,7 +280,13 @@ impl Sender {
                 // The receiver's delay is that of the largest; what came before waited longer, at most by a gap.
                 let net = rtt.saturating_sub(delay).max(min.unwrap_or(Span::ZERO).min(rtt));
                 let rtt = (number == frame.largest).then_some(net);
-                controller.on_packet_feedback(&fate(now, packet, frame.subflow, total_lost, PacketOutcome::Delivered { rtt }));
+                controller.on_packet_feedback(&fate(
+                    now,
+                    packet,
+                    frame.subflow,
+                    total_lost,
+                    PacketOutcome::Delivered { rtt },
+                ));
             }
         });
         if let Some(rtt) = sample {

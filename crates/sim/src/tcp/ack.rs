@@ -3,7 +3,7 @@
 use super::scoreboard::SentSegment;
 use super::sender::{Sender, segments};
 use super::{AckSegment, milliseconds};
-use narrows_core::congestion::{Ack, Controller, PacketFeedback, Flight, PacketOutcome, RateSample, Reduction};
+use narrows_core::congestion::{Ack, Controller, Flight, PacketFeedback, PacketOutcome, RateSample, Reduction};
 use narrows_core::sender::delivery::{Delivery, Newest};
 use narrows_core::sender::prr::PrrAck;
 use narrows_core::{Bytes, Span, Time};
@@ -234,7 +234,13 @@ fn tell_delivered(controller: &mut Option<Controller>, record: &SentSegment, fli
 }
 
 /// What became of a segment, for a controller that wants to know.
-pub(super) fn tell(controller: &mut Option<Controller>, record: &SentSegment, flight: Flight, now: Time, outcome: PacketOutcome) {
+pub(super) fn tell(
+    controller: &mut Option<Controller>,
+    record: &SentSegment,
+    flight: Flight,
+    now: Time,
+    outcome: PacketOutcome,
+) {
     if let Some(controller) = controller {
         let bytes = Bytes(u64::from(record.len));
         controller.on_packet_feedback(&PacketFeedback { now, sent: record.sent, bytes, subflow: 0, flight, outcome });

@@ -23,12 +23,12 @@ pub(super) struct Rtt {
     /// The round trip in which `mdev4_max` is gathered ends when this segment is acknowledged.
     round_ends: u64,
     min: Option<Span>,
-    least_rto: u64,
+    min_rto: u64,
 }
 
 impl Rtt {
-    pub(super) const fn new(least_rto: Span) -> Rtt {
-        Rtt { srtt8: 0, mdev4: 0, mdev4_max: 0, var4: 0, round_ends: 0, min: None, least_rto: least_rto.as_ns() }
+    pub(super) const fn new(min_rto: Span) -> Rtt {
+        Rtt { srtt8: 0, mdev4: 0, mdev4_max: 0, var4: 0, round_ends: 0, min: None, min_rto: min_rto.as_ns() }
     }
 
     /// Takes a sample; `una` and `nxt` are the sender's.
@@ -38,7 +38,7 @@ impl Rtt {
         if self.srtt8 == 0 {
             self.srtt8 = rtt * 8;
             self.mdev4 = rtt * 2;
-            self.var4 = self.mdev4.max(self.least_rto);
+            self.var4 = self.mdev4.max(self.min_rto);
             self.mdev4_max = self.var4;
             self.round_ends = nxt;
             return;
@@ -59,7 +59,7 @@ impl Rtt {
                 self.var4 -= (self.var4 - self.mdev4_max) >> 2;
             }
             self.round_ends = nxt;
-            self.mdev4_max = self.least_rto;
+            self.mdev4_max = self.min_rto;
         }
     }
 

@@ -445,7 +445,11 @@ impl Scoreboard {
     /// After a timeout the first segment is taken for lost, and all that are not selectively acknowledged and that `judge`
     /// finds old enough (Linux `tcp_timeout_mark_lost`; RFC 6298 §5.4 knows the first only).
     /// `newly` is called with each that was not known to be lost, as it was before.
-    pub(super) fn lose_old(&mut self, old: impl Fn(&SentSegment) -> bool, mut newly: impl FnMut(&SentSegment, &Stamp)) -> u32 {
+    pub(super) fn lose_old(
+        &mut self,
+        old: impl Fn(&SentSegment) -> bool,
+        mut newly: impl FnMut(&SentSegment, &Stamp),
+    ) -> u32 {
         let before = self.lost_out;
         for seq in self.una..self.nxt {
             let record = self.record(seq);

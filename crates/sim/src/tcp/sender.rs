@@ -3,7 +3,7 @@
 //! How acknowledgments are digested is in `ack.rs`, loss detection and recovery in `recovery.rs`.
 use super::recovery::{Probe, Rack, State, Timer};
 use super::rtt::Rtt;
-use super::scoreboard::{SentSegment, Scoreboard};
+use super::scoreboard::{Scoreboard, SentSegment};
 use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent, Underuse};
 use narrows_core::sender::delivery::Delivery;
 use narrows_core::sender::pacer::Pacer;

@@ -15,7 +15,7 @@ const FIRST_SHARE: u64 = 128;
 /// What is taken for a full-sized segment at first (Linux `TCP_MSS_DEFAULT`).
 const FIRST_LARGEST: u32 = 536;
 /// Smaller segments do not make it grow (Linux `tcp_event_data_recv`).
-const LEAST: u32 = 128;
+const MIN: u32 = 128;
 /// IP and TCP headers without options, which an advertised MSS leaves out (RFC 6691).
 const BARE_HEADERS: u64 = 40;
 /// Segments taken to have come in the round trip before the first (Linux `TCP_INIT_CWND`).
@@ -99,7 +99,7 @@ impl ReceiveWindow {
             self.offered = self.offered.min((self.buffer * self.share) >> 8);
         }
         let space = (self.buffer.saturating_sub(payload + OVERHEAD) * self.share) >> 8;
-        if len < LEAST || space <= self.offered {
+        if len < MIN || space <= self.offered {
             return false;
         }
         self.offered = space.min(self.offered + 2 * payload.max(self.advertised_mss));

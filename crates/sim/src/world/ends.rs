@@ -1,7 +1,7 @@
 //! The two ends of a flow: segments at the receiver, acknowledgments at the sender.
 use super::{Departure, Hosts, INITIAL_LEN, SYN_LEN, Segment, SegmentKind, Side, arm};
 use crate::event::Kind;
-use crate::host::{Armed, Connection, MAX_SYNS, Returning, Tcp, Transport, InFlight};
+use crate::host::{Armed, Connection, InFlight, MAX_SYNS, Returning, Tcp, Transport};
 use crate::tcp::{Incoming, Outgoing, milliseconds};
 use narrows_core::{Ecn, FlowId, PacketId, PacketMeta, Role};
 use narrows_world::network::{Network, Transit};

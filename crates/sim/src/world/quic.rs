@@ -22,8 +22,8 @@ impl Hosts {
         let arrival = quic.receiver.on_packet(Incoming { subflow, number, chunk, marked }, now);
         let new = if arrival.is_new { payload } else { 0 };
         flow.record.received(ip_len, new, waited);
-        if let Some(judge) = &mut quic.judge {
-            judge.received(subflow, ip_len, waited);
+        if let Some(verdicts) = &mut quic.verdicts {
+            verdicts.received(subflow, ip_len, waited);
         }
         let complete = quic.connection.receive(new);
         if arrival.acknowledge {
@@ -65,8 +65,8 @@ impl Hosts {
         let Transport::Quic(quic) = &mut flow.transport else { return };
         if let Some(rtt) = quic.sender.on_frame(frame, now) {
             flow.record.rtt(rtt);
-            if let Some(judge) = &mut quic.judge {
-                judge.rtt(frame.subflow, rtt, now);
+            if let Some(verdicts) = &mut quic.verdicts {
+                verdicts.rtt(frame.subflow, rtt, now);
             }
         }
         self.transmit_quic(network, flow_index);
@@ -86,8 +86,8 @@ impl Hosts {
             };
             let ecn = quic.connection.ecn;
             let ip_len = u32::from(len) + flow.header;
-            if let Some(judge) = &mut quic.judge {
-                judge.sent(subflow, ip_len);
+            if let Some(verdicts) = &mut quic.verdicts {
+                verdicts.sent(subflow, ip_len);
             }
             let routes = &self.routes[flow.routes_of(subflow) as usize];
             let meta = PacketMeta {
@@ -115,10 +115,10 @@ impl Hosts {
         let timer = quic.sender.next_timer().map(|at| at.max(now));
         arm(&mut self.events, &mut armed.retransmit, timer, Kind::Retransmit, flow_index);
         arm(&mut self.events, &mut armed.pace, quic.sender.next_pace(now), Kind::Pace, flow_index);
-        if let Some(judge) = &mut quic.judge {
+        if let Some(verdicts) = &mut quic.verdicts {
             let fair = &self.routes[flow.routes as usize].fair;
-            judge.count(quic.sender.events(), fair, now);
-            judge.hold(quic.sender.verdict(), fair, flow.stopped, now);
+            verdicts.count(quic.sender.events(), fair, now);
+            verdicts.hold(quic.sender.verdict(), fair, flow.stopped, now);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 fn from_start_up_to_steady_state() {
     let mut table = format!(
         "{:<6}{:>18}{:>12}{:>9}{:>9}{:>10}{:>8}{:>8}\n",
-        "", "link", "full pipe", "util %", "queue", "mean RTT", "p99 ms", "resent"
+        "", "link", "full pipe", "util %", "queue", "mean RTT", "p99 ms", "retrans"
     );
     for controller in ["bbr", "bbr3"] {
         for (mbit, rtt) in [(10, 20), (100, 50), (50, 10)] {

@@ -12,7 +12,7 @@ use narrows_sim::Watch;
 use proptest::prelude::*;
 
 /// Looks at the watch before a run that would take long is ended; each is 65 536 events or a sample.
-const MOST_TICKS: u32 = 40;
+const MAX_TICKS: u32 = 40;
 
 /// A parameter at a bound: where it stands, and how it is written there.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -175,7 +175,7 @@ struct Patience(u32);
 impl Watch for Patience {
     fn tick(&mut self, _now: Time) -> bool {
         self.0 += 1;
-        self.0 < MOST_TICKS
+        self.0 < MAX_TICKS
     }
 }
 

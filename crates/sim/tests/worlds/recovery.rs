@@ -108,7 +108,7 @@ fn a_lost_syn_is_sent_again_after_a_second() {
 
 #[test]
 fn pacing_keeps_slow_start_out_of_the_queue() {
-    let most_waiting = |pacing: bool| {
+    let max_waiting = |pacing: bool| {
         let result = run_text(&format!(
             r#"
         duration = "2s"
@@ -127,8 +127,8 @@ fn pacing_keeps_slow_start_out_of_the_queue() {
         assert_eq!(flow(&result, "page").lost_packets, 0);
         hop(&result, "link").queue_packets.expect("it is measured").max
     };
-    assert!(most_waiting(false) >= 10.0, "a window that doubles arrives twice as fast as the link sends");
-    assert!(most_waiting(true) <= 1.0, "paced packets find the link free");
+    assert!(max_waiting(false) >= 10.0, "a window that doubles arrives twice as fast as the link sends");
+    assert!(max_waiting(true) <= 1.0, "paced packets find the link free");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn gathers_for_a_second(controller: &str, count: u32, queue: &str) -> narrows_re
 }
 
 /// The least RTT that any of the flows saw, ms.
-fn least_rtt(result: &narrows_results::RunResult) -> f64 {
+fn min_rtt(result: &narrows_results::RunResult) -> f64 {
     let rtts = result.summary.flows.iter().filter_map(|flow| flow.rtt_ms);
     rtts.map(|rtt| rtt.min).fold(f64::INFINITY, f64::min)
 }
@@ -76,7 +76,7 @@ fn least_rtt(result: &narrows_results::RunResult) -> f64 {
 fn regression_a_filled_hole_ends_the_gathering_of_bbr3() {
     // The timer of what had been gathered outlived the hole, and was armed again in the past: an RTT of 1005 ms.
     let result = gathers_for_a_second("bbr3", 10, "fifo");
-    let least = least_rtt(&result);
+    let least = min_rtt(&result);
     // A retransmission's RTT is known to a millisecond.
     assert!((2999.0..3100.0).contains(&least), "{least} ms");
     assert!(result.summary.flows.iter().all(|flow| flow.retransmits > 0), "nothing was lost");
@@ -85,7 +85,7 @@ fn regression_a_filled_hole_ends_the_gathering_of_bbr3() {
 #[test]
 fn regression_a_filled_hole_ends_the_gathering_behind_every_queue() {
     for queue in narrows_core::queue::QueueConfig::NAMES {
-        let least = least_rtt(&gathers_for_a_second("cubic", 10, queue));
+        let least = min_rtt(&gathers_for_a_second("cubic", 10, queue));
         assert!(least >= 2999.0, "{queue}: {least} ms");
     }
 }

@@ -15,7 +15,7 @@ type Column = (&'static str, fn(&RunResult) -> String);
 fn table(name: &str, text: &str, columns: &[Column], alter: fn(&mut Scenario)) -> Vec<(&'static str, RunResult)> {
     let mut table = format!(
         "{:<9}{:>7}{:>8}{:>9}{:>9}{:>7}{:>7}{:>8}{:>6}",
-        "", "util %", "queue", "p50 ms", "p99 ms", "drops", "marks", "resent", "RTOs"
+        "", "util %", "queue", "p50 ms", "p99 ms", "drops", "marks", "retrans", "RTOs"
     );
     for (title, _) in columns {
         let _ = write!(table, "{title:>12}");
@@ -28,10 +28,10 @@ fn table(name: &str, text: &str, columns: &[Column], alter: fn(&mut Scenario)) -
         let result = run(&scenario);
         let hop = &result.summary.hops[0];
         let flows = &result.summary.flows;
-        let (resent, timeouts) = flows.iter().fold((0, 0), |(r, t), f| (r + f.retransmits, t + f.timeouts));
+        let (retrans, timeouts) = flows.iter().fold((0, 0), |(r, t), f| (r + f.retransmits, t + f.timeouts));
         let _ = write!(
             table,
-            "{queue:<9}{:>7.2}{:>8.2}{:>9.3}{:>9.3}{:>7}{:>7}{resent:>8}{timeouts:>6}",
+            "{queue:<9}{:>7.2}{:>8.2}{:>9.3}{:>9.3}{:>7}{:>7}{retrans:>8}{timeouts:>6}",
             hop.utilisation * 100.0,
             hop.queue_packets.expect("it is measured").mean,
             hop.sojourn_ms.expect("it is measured").p50,

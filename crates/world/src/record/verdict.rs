@@ -6,7 +6,7 @@ use narrows_results::Series;
 use narrows_results::summary::Verdicts;
 
 /// The record of a connection that looks for fair queuing.
-pub struct Judge {
+pub struct VerdictRecord {
     /// Since when it has been judged: a verdict counts from the connection's first.
     since: Option<Time>,
     held: Verdict,
@@ -140,9 +140,9 @@ fn fair_at(fair: &[(Time, bool)], now: Time) -> bool {
     fair.iter().rev().find(|&&(from, _)| from <= now).is_some_and(|&(_, fair)| fair)
 }
 
-impl Judge {
+impl VerdictRecord {
     /// `samples` points of series, if any are wanted.
-    pub fn new(samples: Option<usize>) -> Judge {
+    pub fn new(samples: Option<usize>) -> VerdictRecord {
         let subflow = |n| SubflowTracks {
             interval: Interval::default(),
             sent: Track::new("sent_mbit", n),
@@ -154,7 +154,7 @@ impl Judge {
             confidence: Track::new("confidence", n),
             subflows: [subflow(n), subflow(n)],
         };
-        Judge {
+        VerdictRecord {
             since: None,
             held: Verdict::NONE,
             was_fair: false,
@@ -314,15 +314,15 @@ mod tests {
 
     /// Detections (`d`) and recoveries (`r`) at these seconds, behind a queue that is fair or not.
     fn accuracy(script: &[(u64, char)], fair: &[(Time, bool)]) -> (Option<f64>, u64) {
-        let (mut judge, mut events) = (Judge::new(None), Events::default());
+        let (mut verdicts, mut events) = (VerdictRecord::new(None), Events::default());
         for &(second, kind) in script {
             match kind {
                 'd' => events.detections += 1,
                 _ => events.recoveries += 1,
             }
-            judge.count(Some(events), fair, at(second));
+            verdicts.count(Some(events), fair, at(second));
         }
-        let verdicts = judge.verdicts(fair, at(90));
+        let verdicts = verdicts.verdicts(fair, at(90));
         (verdicts.event_accuracy, verdicts.events)
     }
 
@@ -339,15 +339,15 @@ mod tests {
 
     /// Ten packets a tenth of a second, each of which waited so long; the first right verdict comes after two seconds of ten.
     fn queued(waited: Span, seconds: u64) -> (f64, Option<f64>) {
-        let (mut judge, fair) = (Judge::new(None), [(Time::ZERO, true)]);
+        let (mut verdicts, fair) = (VerdictRecord::new(None), [(Time::ZERO, true)]);
         let undecided = Verdict::NONE;
         let right = Verdict { finding: Finding::Fair, ..undecided };
         for step in 0..=seconds * 100 {
             let now = Time::ZERO + Span::ms(10) * step;
-            judge.hold(Some(if step < 200 { undecided } else { right }), &fair, false, now);
-            judge.received(0, 1500, waited);
+            verdicts.hold(Some(if step < 200 { undecided } else { right }), &fair, false, now);
+            verdicts.received(0, 1500, waited);
         }
-        let verdicts = judge.verdicts(&fair, at(seconds));
+        let verdicts = verdicts.verdicts(&fair, at(seconds));
         (verdicts.queued_s, verdicts.queued_right)
     }
 
@@ -371,14 +371,14 @@ mod tests {
     #[test]
     fn events_of_the_warm_up_are_forgotten() {
         let fair = [(Time::ZERO, true)];
-        let mut judge = Judge::new(None);
+        let mut verdicts = VerdictRecord::new(None);
         let recoveries = |n| Some(Events { detections: 0, recoveries: n });
         for n in 1..=5 {
-            judge.count(recoveries(n), &fair, at(u64::from(n)));
+            verdicts.count(recoveries(n), &fair, at(u64::from(n)));
         }
-        judge.restart(at(5));
-        judge.count(recoveries(6), &fair, at(6));
-        let verdicts = judge.verdicts(&fair, at(90));
+        verdicts.restart(at(5));
+        verdicts.count(recoveries(6), &fair, at(6));
+        let verdicts = verdicts.verdicts(&fair, at(90));
         assert_eq!((verdicts.event_accuracy, verdicts.events), (None, 1));
     }
 }

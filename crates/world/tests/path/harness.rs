@@ -2,7 +2,7 @@
 use narrows_core::{Bytes, DropReason, Ecn, FlowId, HostId, PacketMeta, Rng, Span, Time};
 use narrows_results::summary::HopSummary;
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_world::path::{Path, PathObserver, Sampling, Way};
+use narrows_world::path::{Path, PathObserver, Route, Sampling};
 use narrows_world::record::hop::capacity;
 
 pub(crate) const MTU: Bytes = Bytes(1500);
@@ -65,9 +65,9 @@ pub(crate) struct Driven {
 }
 
 impl Driven {
-    pub(crate) fn new(scenario: &Scenario, ways: &[Way]) -> Driven {
+    pub(crate) fn new(scenario: &Scenario, routes: &[Route]) -> Driven {
         let hops: Vec<usize> = (0..scenario.hops.len()).collect();
-        let path = Path::new(scenario, &hops, ways, MTU, sampling(scenario));
+        let path = Path::new(scenario, &hops, routes, MTU, sampling(scenario));
         Driven { path, log: Log::default(), inserted: 0 }
     }
 
@@ -136,8 +136,8 @@ pub(crate) fn sampling(scenario: &Scenario) -> Sampling {
     Sampling { spacing, warmup: Time::ZERO + scenario.warmup, points: 16, gauges: None }
 }
 
-pub(crate) fn way(hops: &[u16], tail: Span) -> Way {
-    Way { hops: hops.to_vec(), tail }
+pub(crate) fn way(hops: &[u16], tail: Span) -> Route {
+    Route { hops: hops.to_vec(), tail }
 }
 
 /// A scenario whose flow only stands there so that its hops are legal.
@@ -157,8 +157,8 @@ pub(crate) fn hop(name: &str, rest: &str) -> String {
     format!("[[hop]]\nname = \"{name}\"\n{rest}\n")
 }
 
-/// Packets at random moments, so far apart on average, of a few flows, lengths and code points, on random ways.
-pub(crate) fn arrivals(rng: &mut Rng, count: usize, apart: Span, ways: u64) -> Vec<Arrival> {
+/// Packets at random moments, so far apart on average, of a few flows, lengths and code points, on random routes.
+pub(crate) fn arrivals(rng: &mut Rng, count: usize, apart: Span, routes: u64) -> Vec<Arrival> {
     let mut at = Time::ZERO;
     let mut next = |_| {
         // Now and then a burst, and now and then a pause.
@@ -173,7 +173,7 @@ pub(crate) fn arrivals(rng: &mut Rng, count: usize, apart: Span, ways: u64) -> V
             hash: rng.below(6) as u32 * 0x2545_f491,
             ip_len: [40, 100, 1000, 1500][rng.below(4) as usize],
             ecn: [Ecn::NotEct, Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce][rng.below(5) as usize],
-            way: rng.below(ways) as u16,
+            way: rng.below(routes) as u16,
         }
     };
     (0..count).map(&mut next).collect()

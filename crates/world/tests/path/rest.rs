@@ -16,8 +16,8 @@ fn hops_delays_and_tails_add_up() {
     let two = hop("one", "rate = \"8mbit\"\nqueue = \"fifo\"\ndelay = \"10ms\"")
         + &hop("two", "rate = \"4mbit\"\nqueue = \"fifo\"\ndelay = \"5ms\"");
     let scenario = scenario(&two);
-    let ways = [way(&[0, 1], Span::ms(7)), way(&[1], Span::ZERO), way(&[], Span::ms(3)), way(&[], Span::ZERO)];
-    let mut driven = Driven::new(&scenario, &ways);
+    let routes = [way(&[0, 1], Span::ms(7)), way(&[1], Span::ZERO), way(&[], Span::ms(3)), way(&[], Span::ZERO)];
+    let mut driven = Driven::new(&scenario, &routes);
     for n in [0, 1, 2, 3, 0] {
         driven.offer(&packet(100, n));
     }

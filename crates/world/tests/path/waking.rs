@@ -5,7 +5,7 @@ use narrows_core::registry::Registered;
 use narrows_core::{Rng, Span, Time};
 use narrows_results::summary::HopSummary;
 use narrows_scenario::{RateSpec, Scenario, TraceSource};
-use narrows_world::path::Way;
+use narrows_world::path::Route;
 use proptest::prelude::*;
 
 /// When the thread looks.
@@ -19,8 +19,8 @@ enum Wakes {
     Never,
 }
 
-fn drive(scenario: &Scenario, ways: &[Way], packets: &[Arrival], wakes: Wakes) -> (Log, Vec<HopSummary>) {
-    let mut driven = Driven::new(scenario, ways);
+fn drive(scenario: &Scenario, routes: &[Route], packets: &[Arrival], wakes: Wakes) -> (Log, Vec<HopSummary>) {
+    let mut driven = Driven::new(scenario, routes);
     let end = Time::ZERO + scenario.duration;
     let mut rng = match wakes {
         Wakes::Random(seed, _) => Rng::stream(seed, "wakes"),
@@ -112,13 +112,13 @@ proptest! {
         let scenario = Scenario { warmup: Span::ms(warmup.saturating_sub(250)), ..with_traces(&hops) };
         let all: Vec<u16> = (0..scenario.hops.len() as u16).collect();
         // Over all hops, over the last one only, and past all of them.
-        let ways = [way(&all, Span::ms(tails[0])), way(&all[all.len() - 1..], Span::ms(tails[1])), way(&[], Span::ms(tails[0]))];
+        let routes = [way(&all, Span::ms(tails[0])), way(&all[all.len() - 1..], Span::ms(tails[1])), way(&[], Span::ms(tails[0]))];
         let packets = arrivals(&mut Rng::stream(seed, "arrivals"), 400, Span::us(apart_us), 3);
-        let in_time = drive(&scenario, &ways, &packets, Wakes::InTime);
-        prop_assert_eq!(&drive(&scenario, &ways, &packets, Wakes::Never), &in_time);
+        let in_time = drive(&scenario, &routes, &packets, Wakes::InTime);
+        prop_assert_eq!(&drive(&scenario, &routes, &packets, Wakes::Never), &in_time);
         for n in 0..3 {
             let late = Wakes::Random(seed ^ n, Span::us(wake_us * (n + 1)));
-            prop_assert_eq!(&drive(&scenario, &ways, &packets, late), &in_time, "{:?}", late);
+            prop_assert_eq!(&drive(&scenario, &routes, &packets, late), &in_time, "{:?}", late);
         }
     }
 }

@@ -6,7 +6,7 @@ use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Span, Time};
 use narrows_scenario::traffic::Thin;
 use narrows_scenario::transport::{TcpParams, UdpParams};
-use narrows_scenario::{Ends, Flow, Rtt, Start, Traffic, Transport};
+use narrows_scenario::{Endpoints, Flow, Rtt, Start, Traffic, Transport};
 
 /// Prefix of the names of flows that always have data.
 pub(super) const BULK: &str = "bulk";
@@ -68,7 +68,7 @@ fn flow(setting: &Setting, name: &str, (from, to): (Span, Span)) -> Flow {
         start: Start::Uniform(Time::ZERO + from, Time::ZERO + to),
         stop: Time::ZERO + Span::from_secs_f64(setting.duration_s),
         transport: Transport::Tcp(TcpParams::default()),
-        ends: Ends::default(),
+        ends: Endpoints::default(),
     }
 }
 

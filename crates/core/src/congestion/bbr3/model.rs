@@ -2,7 +2,7 @@
 use super::probe_bw::Phase as ProbePhase;
 use super::{Bbr3, State, Undo, Undone};
 use crate::congestion::parts::bandwidth::{Bandwidth, Gain, packets};
-use crate::congestion::{Ack, PacketFeedback, Loss};
+use crate::congestion::{Ack, Loss, PacketFeedback};
 use crate::{Bytes, Time};
 
 /// The model of the path.

@@ -177,7 +177,7 @@ impl Bbr3 {
     pub(super) fn with_headroom(&self) -> Option<u64> {
         let long = self.model.long?;
         let headroom = ((self.p.headroom * long as f64) as u64).max(1);
-        Some(long.saturating_sub(headroom).max(self.least_window()))
+        Some(long.saturating_sub(headroom).max(self.min_window()))
     }
 
     /// Follows the feedback of a probe, and lets the volume grow while losses are few (§5.3.3.9). `true`: the state has been

@@ -103,6 +103,6 @@ impl Bbr3 {
 
     /// §5.6.4.5.
     pub(super) fn probe_rtt_window(&self) -> u64 {
-        self.bdp(self.bandwidth(), self.gains.probe_rtt).max(self.least_window())
+        self.bdp(self.bandwidth(), self.gains.probe_rtt).max(self.min_window())
     }
 }

@@ -54,7 +54,7 @@ impl AckAggregation {
 
     /// The most seen lately, but no more than the bandwidth brings in 100 ms (Linux: `bbr_ack_aggregation_cwnd`).
     pub fn allowance(&self, bandwidth: Bandwidth) -> u64 {
-        self.extra[0].max(self.extra[1]).min(bandwidth.packets_in(MOST_US))
+        self.extra[0].max(self.extra[1]).min(bandwidth.packets_in(MAX_US))
     }
 }
 
@@ -63,7 +63,7 @@ pub const WINDOW: u32 = 5;
 /// Packets (Linux: `bbr_ack_epoch_acked_reset_thresh`).
 const LONGEST_EPOCH: u64 = 1 << 20;
 /// Linux: `bbr_extra_acked_max_us`.
-const MOST_US: u64 = 100_000;
+const MAX_US: u64 = 100_000;
 
 #[cfg(test)]
 mod tests {

@@ -89,9 +89,9 @@ pub fn pacing(bytes_per_second: u64) -> Rate {
 /// Packets that Linux would hand to segmentation offload at once at this rate, 1 ms of it; it allows for that many
 /// even where there is no offload (Linux: `bbr_tso_segs_goal`).
 pub fn burst_goal(bytes_per_second: u64, mss: Bytes) -> u64 {
-    let bytes = (bytes_per_second >> PACING_SHIFT).min(MOST_OFFLOADED);
+    let bytes = (bytes_per_second >> PACING_SHIFT).min(MAX_OFFLOADED);
     let least = if bytes_per_second < SLOW { 1 } else { 2 };
-    (bytes / mss.0.max(1)).clamp(least, MOST_SEGMENTS)
+    (bytes / mss.0.max(1)).clamp(least, MAX_SEGMENTS)
 }
 
 /// Linux: `BW_SCALE`.
@@ -102,9 +102,9 @@ const US_PER_S: u128 = 1_000_000;
 /// A millisecond, as 2⁻¹⁰ s (Linux: `sk_pacing_shift`).
 const PACING_SHIFT: u32 = 10;
 /// Linux: `GSO_LEGACY_MAX_SIZE` − 1 − `MAX_TCP_HEADER`.
-const MOST_OFFLOADED: u64 = 65_536 - 1 - 320;
+const MAX_OFFLOADED: u64 = 65_536 - 1 - 320;
 /// Linux: `bbr_tso_segs_goal`.
-const MOST_SEGMENTS: u64 = 0x7f;
+const MAX_SEGMENTS: u64 = 0x7f;
 /// Below 1.2 Mbit/s packets go one by one (Linux: `bbr_min_tso_rate`).
 const SLOW: u64 = 1_200_000 / 8;
 

@@ -5,7 +5,7 @@
 //! controller rests, and goes on from what was measured. On a verdict the window is cut, or a controller of little delay takes
 //! over for as long as the queue is held to be fair, or nothing happens.
 use crate::congestion::{
-    Ack, Controller, ControllerConfig, PacketFeedback, Loss, LossKind, PathHint, SendLimits, Sent, Split, Underuse,
+    Ack, Controller, ControllerConfig, Loss, LossKind, PacketFeedback, PathHint, SendLimits, Sent, Split, Underuse,
 };
 use crate::detector::{Control, Detector, DetectorConfig, Events, Finding, Verdict};
 use crate::params::nested::Nested;
@@ -66,13 +66,13 @@ pub struct Detecting {
 }
 
 /// Paper 2, §II-A: the window is reduced by 1/8.
-const CUT: (u64, u64) = (7, 8);
+const REDUCTION: (u64, u64) = (7, 8);
 /// Round trips' worth of the rate that may be in flight while the detector drives: what is beyond is lost anyway.
 const DRIVEN_TRIPS: u64 = 4;
 /// Packets that may be in flight whatever the rate.
 const DRIVEN_PACKETS: u64 = 64;
 /// Packets that a detector's limit leaves in flight at least.
-const LEAST_PACKETS: u64 = 4;
+const MIN_PACKETS: u64 = 4;
 /// Until a round trip is known.
 const USUAL_RTT: Span = Span::ms(100);
 
@@ -96,7 +96,7 @@ impl Detecting {
             delivered: path.resume,
             rng,
         };
-        if detecting.detector.drives().is_none() {
+        if detecting.detector.sets_rate().is_none() {
             detecting.start(false, path.resume, now);
         }
         detecting
@@ -114,7 +114,7 @@ impl Detecting {
 
     /// After every event: who decides now, and has a verdict to be answered?
     fn settle(&mut self, now: Time) {
-        if self.detector.drives().is_some() {
+        if self.detector.sets_rate().is_some() {
             self.active = None;
             return;
         }
@@ -140,14 +140,14 @@ impl Detecting {
             self.detector.on_control(Control::Answer, now);
             self.events.detections = self.events.detections.wrapping_add(1);
             if self.settings.fair == Reaction::Cut {
-                self.cut(now);
+                self.reduce_cwnd(now);
             }
         }
     }
 
-    fn cut(&mut self, now: Time) {
+    fn reduce_cwnd(&mut self, now: Time) {
         if let Some(active) = &mut self.active
-            && !active.cut(CUT.0, CUT.1, now)
+            && !active.reduce_cwnd(REDUCTION.0, REDUCTION.1, now)
         {
             self.eased_until = Some(now + self.srtt.unwrap_or(USUAL_RTT));
         }
@@ -189,7 +189,8 @@ impl Detecting {
     /// Does the window of the controller below double every round trip? Controllers that ask for a rate have no slow start that
     /// is known of.
     fn in_slow_start(&self) -> bool {
-        let doubles = |plan: &SendLimits| plan.pacing.is_none() && plan.ssthresh.is_none_or(|ssthresh| plan.cwnd < ssthresh);
+        let doubles =
+            |plan: &SendLimits| plan.pacing.is_none() && plan.ssthresh.is_none_or(|ssthresh| plan.cwnd < ssthresh);
         self.active.as_ref().is_some_and(|active| doubles(&active.send_limits()))
     }
 
@@ -255,18 +256,18 @@ impl Detecting {
         let Some(active) = &self.active else { return self.driven() };
         let mut plan = active.send_limits();
         if let Some(limit) = self.detector.inflight_limit() {
-            plan.cwnd = plan.cwnd.min(limit.max(self.path.mss * LEAST_PACKETS));
+            plan.cwnd = plan.cwnd.min(limit.max(self.path.mss * MIN_PACKETS));
         }
         if self.eased_until.is_none() {
             return plan;
         }
-        let less = |amount: u64| (u128::from(amount) * u128::from(CUT.0) / u128::from(CUT.1)) as u64;
+        let less = |amount: u64| (u128::from(amount) * u128::from(REDUCTION.0) / u128::from(REDUCTION.1)) as u64;
         let cwnd = Bytes(less(plan.cwnd.0)).max(self.path.mss * 2);
         SendLimits { cwnd, pacing: plan.pacing.map(|rate| Rate::bit(less(rate.as_bps()).max(1))), ..plan }
     }
 
     fn driven(&self) -> SendLimits {
-        let rate = self.detector.drives().unwrap_or(Rate::mbit(1));
+        let rate = self.detector.sets_rate().unwrap_or(Rate::mbit(1));
         let window = rate.bytes_in(self.srtt.unwrap_or(USUAL_RTT) * DRIVEN_TRIPS);
         SendLimits {
             cwnd: (window + self.path.mss * DRIVEN_PACKETS).max(self.path.initial_window),
@@ -328,7 +329,7 @@ macro_rules! detecting {
             fn next_timer(&self) -> Option<Time> {
                 self.0.next_timer()
             }
-            fn cut(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+            fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
                 false
             }
             fn send_limits(&self) -> SendLimits {

@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 pub struct Monitor<T> {
     /// Oldest first; the last is still sent in.
     intervals: VecDeque<Interval<T>>,
-    least_packets: u32,
+    min_packets: u32,
 }
 
 /// What was sent in one stretch of time, and what became of it.
@@ -60,25 +60,25 @@ struct Line {
 }
 
 impl<T> Monitor<T> {
-    /// None yet. An interval holds at least `least_packets`.
-    pub fn new(least_packets: u32) -> Monitor<T> {
-        Monitor { intervals: VecDeque::with_capacity(MOST), least_packets }
+    /// None yet. An interval holds at least `min_packets`.
+    pub fn new(min_packets: u32) -> Monitor<T> {
+        Monitor { intervals: VecDeque::with_capacity(MAX), min_packets }
     }
 
     /// Is it time for the next interval, before a packet is sent now? The one under way is to be `length` long. Never twice
     /// at one moment, since packets are told apart by when they were sent.
     pub fn is_over(&self, now: Time, length: Span) -> bool {
         self.intervals.back().is_none_or(|last| {
-            last.packets >= self.least_packets
+            last.packets >= self.min_packets
                 && now.since(last.start) >= length
                 && now > last.last_sent
-                && self.intervals.len() < MOST
+                && self.intervals.len() < MAX
         })
     }
 
     /// Begins the next interval; what is sent from now on belongs to it. Only when [`Self::is_over`] says so.
     pub fn begin(&mut self, now: Time, tag: T) {
-        if self.intervals.len() == MOST {
+        if self.intervals.len() == MAX {
             return;
         }
         if let Some(last) = self.intervals.back_mut() {
@@ -211,7 +211,7 @@ impl<T> Interval<T> {
 
 /// Intervals under way at once. Of 1.5 round trips each there are two or three; more wait only while losses are repaired,
 /// and the last one then grows longer.
-const MOST: usize = 16;
+const MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -346,7 +346,7 @@ mod tests {
             }
             send(&mut monitor, ms);
         }
-        assert_eq!(monitor.intervals.len(), MOST);
-        assert_eq!(monitor.under_way().unwrap().packets, 100 - (MOST as u32 - 1));
+        assert_eq!(monitor.intervals.len(), MAX);
+        assert_eq!(monitor.under_way().unwrap().packets, 100 - (MAX as u32 - 1));
     }
 }

@@ -146,7 +146,7 @@ impl<R: Copy> Trials<R> {
     pub fn send_limits(&self) -> SendLimits {
         let pacing = self.rate.map(|rate| Rate::bit(rate.max(1.0) as u64));
         let carried = pacing.zip(self.srtt).map_or(Bytes::ZERO, |(rate, rtt)| rate.bytes_in(rtt));
-        let least = if self.heard { self.mss * LEAST } else { Bytes::ZERO };
+        let least = if self.heard { self.mss * MIN } else { Bytes::ZERO };
         let cwnd = self.initial_window.max(least).max(Bytes(carried.0.saturating_mul(2)));
         SendLimits { cwnd, ssthresh: None, pacing, burst: self.mss }
     }
@@ -207,7 +207,7 @@ fn first_rate(path: &PathHint) -> Option<f64> {
 /// Seconds. A sender that is slower than this for an interval's packets does not learn anything more from waiting.
 const LONGEST: f64 = 60.0;
 /// Packets. Enough for a loss to be noticed without a timeout (RFC 5681 §3.2: three duplicate acknowledgments).
-const LEAST: u64 = 4;
+const MIN: u64 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -228,7 +228,14 @@ mod tests {
     fn deliver(trials: &mut Trials<u32>, sent_ms: u64, now_ms: u64) {
         let (now, sent) = (at(now_ms), at(sent_ms));
         let outcome = PacketOutcome::Delivered { rtt: Some(now.since(sent)) };
-        trials.on_packet_feedback(&PacketFeedback { now, sent, bytes: MSS, subflow: 0, flight: Flight::default(), outcome });
+        trials.on_packet_feedback(&PacketFeedback {
+            now,
+            sent,
+            bytes: MSS,
+            subflow: 0,
+            flight: Flight::default(),
+            outcome,
+        });
     }
 
     /// After a first acknowledgment that shows an RTT of 100 ms.

@@ -128,7 +128,7 @@ impl Window {
     }
 
     /// Shrinks to a part of itself, two packets at least, and leaves slow start; there is nothing to undo.
-    pub fn cut(&mut self, numerator: u64, denominator: u64) {
+    pub fn reduce_cwnd(&mut self, numerator: u64, denominator: u64) {
         self.cwnd = (self.cwnd.saturating_mul(numerator) / denominator.max(1)).max(2);
         self.ssthresh = Some(self.cwnd);
         self.credit = 0;

@@ -161,7 +161,7 @@ impl Alternation {
     }
 
     /// The smaller of the subflows' smoothed RTTs: what a packet needs that meets no queue of its own.
-    pub fn least_srtt(&self) -> Option<Span> {
+    pub fn min_srtt(&self) -> Option<Span> {
         self.srtt.into_iter().flatten().min()
     }
 }

@@ -283,7 +283,7 @@ impl Measurement {
     }
 
     /// The rate of both subflows together, while it goes on.
-    pub fn drives(&self) -> Option<Rate> {
+    pub fn sets_rate(&self) -> Option<Rate> {
         self.ramp.as_ref().map(Ramp::rate)
     }
 }
@@ -346,8 +346,14 @@ mod tests {
         assert_eq!(rates, [2, 4, 4, 4, 4, 4], "nothing is heard of any step");
         // 1250 B of the first step arrive in a hundredth of a second: 1 Mbit/s, and 12 are sent.
         let outcome = PacketOutcome::Delivered { rtt: Some(Span::ms(60)) };
-        let heard =
-            PacketFeedback { now: ms(65), sent: ms(5), bytes: Bytes(1250), subflow: 0, flight: Flight::default(), outcome };
+        let heard = PacketFeedback {
+            now: ms(65),
+            sent: ms(5),
+            bytes: Bytes(1250),
+            subflow: 0,
+            flight: Flight::default(),
+            outcome,
+        };
         ramp.on_packet_feedback(&heard);
         assert_eq!(ramp.next_rate(ms(70)), Rate::mbit(8));
         ramp.step(Rate::mbit(8), ms(70), Span::ms(10));

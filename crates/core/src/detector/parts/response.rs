@@ -21,7 +21,7 @@ const REST: u32 = 2;
 const PACKETS: u64 = 3;
 /// How many changes of intervals left alone are remembered, and the least number to learn from.
 const ALONE: usize = 8;
-const LEAST: usize = 3;
+const MIN: usize = 3;
 /// Intervals that may still be judged.
 const KEPT: usize = 16;
 /// Standard deviation of a normal distribution over its median absolute deviation.
@@ -31,8 +31,8 @@ const MAD: f64 = 1.4826;
 const OWN: (f64, f64) = (0.7, 0.3);
 /// The same for any other queue: acknowledgments take part in a queue on their way.
 const OTHER: (f64, f64) = (0.05, 0.1);
-/// The sum of the ratios stays within ±`MOST`, and from `SURE` on the queue is the connection's own.
-const MOST: f64 = 6.0;
+/// The sum of the ratios stays within ±`MAX`, and from `SURE` on the queue is the connection's own.
+const MAX: f64 = 6.0;
 const SURE: f64 = 3.0;
 
 /// The latest values, in no order.
@@ -148,7 +148,7 @@ impl Response {
             return None;
         }
         if self.most <= 0.0 {
-            return Some(MOST);
+            return Some(MAX);
         }
         let change = mean - earlier;
         let [part, one_before, two_before] = [0, 1, 2].map(|n| self.eased_before(back + n));
@@ -158,7 +158,7 @@ impl Response {
             }
             return None;
         }
-        if self.left_alone.held() < LEAST {
+        if self.left_alone.held() < MIN {
             return None;
         }
         let (usual, deviation) = self.left_alone.spread()?;
@@ -169,7 +169,7 @@ impl Response {
             log_normal(change - usual + mean * effect, noise * noise + deviation * deviation)
         };
         let ratio = likelihood(OWN) - likelihood(OTHER);
-        self.own = (self.own + ratio).clamp(-MOST, MOST);
+        self.own = (self.own + ratio).clamp(-MAX, MAX);
         Some(ratio)
     }
 

@@ -253,8 +253,8 @@ impl Tin {
 
     /// What no bulk flow's load is below.
     #[inline]
-    fn least_load(&self) -> u32 {
-        let least = |hosts: &Option<Hosts>| hosts.as_ref().map_or(0, |hosts| u32::from(hosts.least()));
+    fn min_load(&self) -> u32 {
+        let least = |hosts: &Option<Hosts>| hosts.as_ref().map_or(0, |hosts| u32::from(hosts.min()));
         least(&self.src).max(least(&self.dst)).max(1)
     }
 
@@ -285,10 +285,10 @@ impl Tin {
         self.count_hosts(place, true);
     }
 
-    /// Whose turn it is, once those without credit have got their share and gone to the end. A decaying flow is looked at
+    /// The next flow to serve, after flows without credit got their share and went to the end. A decaying flow is looked at
     /// when `visit_decaying` says so, which then no longer does.
     #[inline]
-    pub(super) fn turn(&mut self, visit_decaying: &mut bool, rng: &mut Rng) -> Option<u16> {
+    pub(super) fn next_flow(&mut self, visit_decaying: &mut bool, rng: &mut Rng) -> Option<u16> {
         loop {
             let decaying_first = core::mem::take(visit_decaying);
             let (place, from) = self.head(decaying_first)?;
@@ -321,7 +321,7 @@ impl Tin {
             }
         }
         let quantum = self.law.flow_quantum as u32;
-        let (load, least) = (self.load(self.flow(place)), self.least_load());
+        let (load, least) = (self.load(self.flow(place)), self.min_load());
         let credit = match load <= least {
             true => quantum,
             // Fractions are rounded at random, so that none is lost (Linux).

@@ -36,7 +36,7 @@ impl Hosts {
 
     /// Bulk flows of the host that has fewest, hosts without any left out.
     #[inline]
-    pub(super) fn least(&self) -> u16 {
+    pub(super) fn min(&self) -> u16 {
         self.least
     }
 
@@ -95,7 +95,7 @@ mod tests {
                     model[host] -= 1;
                 }
                 let least = model.iter().copied().filter(|&count| count > 0).min().unwrap_or(0);
-                proptest::prop_assert_eq!((hosts.least(), hosts.bulk(host as u16)), (least, model[host]));
+                proptest::prop_assert_eq!((hosts.min(), hosts.bulk(host as u16)), (least, model[host]));
             }
         }
     }

@@ -102,7 +102,7 @@ mod tests {
 
     const MTU: Bytes = Bytes(1507);
     /// The paper's queue: 30 packets, Tc = 5 packets.
-    const MOST: Bytes = Bytes(30 * MTU.0);
+    const MAX: Bytes = Bytes(30 * MTU.0);
     const THRESHOLD: Bytes = Bytes(5 * MTU.0);
 
     fn at(ms: f64) -> Time {
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_short_time_below_the_threshold_lets_a_queue_stay_long_above_it() {
         // §4.3, equation 2: with Tc = 10 and cmax = 1.2, 2.4 ms below Tc let the queue stay at 15 of 30 packets for 48 ms.
-        let law = PolicerLaw::new(Bytes(10 * MTU.0), MOST, 1.2, None, MTU);
+        let law = PolicerLaw::new(Bytes(10 * MTU.0), MAX, 1.2, None, MTU);
         let (rate, packet_ms) = (Rate::mbit(10), MTU.0 as f64 * 8.0 / 1e4);
         let (mut policer, queued) = (Policer { tokens: 0, filled: at(0.0) }, Bytes(15 * MTU.0));
         // So few tokens that the next packet would be turned away; then nothing is paid for 2.4 ms.
@@ -139,19 +139,19 @@ mod tests {
     #[test]
     fn the_rule_gives_the_papers_bucket() {
         // §3.3: 45 KB · 1.507 / 1.5 · 1.5 = 67.815 KB, and a packet more.
-        let least = |threshold| PolicerLaw::rule(threshold, MOST, 2.0, MTU);
+        let least = |threshold| PolicerLaw::rule(threshold, MAX, 2.0, MTU);
         assert_eq!(least(Bytes::ZERO), Bytes(67_815 + 1507));
         assert_eq!(least(THRESHOLD), Bytes(25 * 1507 * 3 / 2 + 1 + 1507));
     }
 
     #[test]
     fn congestion_is_nothing_below_the_threshold_and_rises_linearly_to_the_maximum() {
-        let law = PolicerLaw::new(THRESHOLD, MOST, 1.2, None, MTU);
+        let law = PolicerLaw::new(THRESHOLD, MAX, 1.2, None, MTU);
         let c = |queued: u64| law.cost(Bytes(queued), 1000) as f64 / scaled(Bytes(1000)) as f64;
         assert_eq!(c(THRESHOLD.0 - 1), 0.0);
         assert_eq!(c(THRESHOLD.0), 1.0);
-        assert!((c((THRESHOLD.0 + MOST.0) / 2) - 1.1).abs() < 1e-4, "{}", c((THRESHOLD.0 + MOST.0) / 2));
-        assert!((c(MOST.0) - 1.2).abs() < 1e-4, "{}", c(MOST.0));
+        assert!((c((THRESHOLD.0 + MAX.0) / 2) - 1.1).abs() < 1e-4, "{}", c((THRESHOLD.0 + MAX.0) / 2));
+        assert!((c(MAX.0) - 1.2).abs() < 1e-4, "{}", c(MAX.0));
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Drr {
 
     /// Whose turn it is, after flows without a positive deficit have been given their quantum and sent to the end.
     #[inline]
-    pub fn turn(&mut self) -> Option<SlotId> {
+    pub fn next_flow(&mut self) -> Option<SlotId> {
         if self.new.head.is_some()
             && let Some(slot) = self.turn_of_new()
         {
@@ -178,7 +178,7 @@ impl Drr {
     /// Is the flow whose turn it is alone on its list?
     #[inline]
     pub fn turn_is_alone(&self) -> bool {
-        let list = self.list_at_turn();
+        let list = self.list_of_next_flow();
         list.head.is_some() && list.head == list.tail
     }
 
@@ -198,7 +198,7 @@ impl Drr {
                 Emptied::ThroughOldIfOthers => self.old.head.is_some(),
                 Emptied::Leaves => false,
             };
-        let Some(slot) = self.unlist_turn() else { return false };
+        let Some(slot) = self.unlist_next_flow() else { return false };
         if stays {
             self.list_old(slot);
         }
@@ -206,13 +206,13 @@ impl Drr {
     }
 
     #[inline]
-    fn list_at_turn(&self) -> &List {
+    fn list_of_next_flow(&self) -> &List {
         if self.new.head.is_some() { &self.new } else { &self.old }
     }
 
     /// Takes the flow whose turn it is off its list.
     #[inline]
-    pub fn unlist_turn(&mut self) -> Option<SlotId> {
+    pub fn unlist_next_flow(&mut self) -> Option<SlotId> {
         let list = if self.new.head.is_some() { &mut self.new } else { &mut self.old };
         let slot = list.pop_front(&mut self.members)?;
         self.members[slot.index()].listed = false;
@@ -255,7 +255,7 @@ mod tests {
         drr.list_old(b);
         let mut served = Vec::new();
         for _ in 0..8 {
-            let slot = drr.turn().expect("two are listed");
+            let slot = drr.next_flow().expect("two are listed");
             drr.charge(slot, 1500);
             served.push(slot);
         }
@@ -270,10 +270,10 @@ mod tests {
         drr.list_old(old);
         drr.set_deficit(new, 1500);
         drr.list_new(new);
-        assert_eq!(drr.turn(), Some(new));
+        assert_eq!(drr.next_flow(), Some(new));
         assert!(!drr.emptied(Emptied::ThroughOldIfOthers), "one more round on the old list");
         assert!(drr.is_listed(new));
-        assert_eq!(drr.turn(), Some(old));
+        assert_eq!(drr.next_flow(), Some(old));
         assert_eq!(drr.listed().collect::<Vec<_>>(), [old, new]);
     }
 
@@ -286,7 +286,7 @@ mod tests {
             let [flow] = slots(&mut drr);
             drr.set_deficit(flow, 1);
             drr.list_new(flow);
-            assert_eq!(drr.turn(), Some(flow));
+            assert_eq!(drr.next_flow(), Some(flow));
             assert_eq!(drr.emptied(rule), leaves, "{rule:?}");
             assert_eq!(drr.is_listed(flow), !leaves, "{rule:?}");
         }
@@ -297,19 +297,19 @@ mod tests {
         let mut drr = Drr::new(Bytes(300));
         let [flow] = slots(&mut drr);
         drr.list_old(flow);
-        drr.turn();
+        drr.next_flow();
         drr.charge(flow, 64_000);
-        assert_eq!(drr.turn(), Some(flow));
+        assert_eq!(drr.next_flow(), Some(flow));
         assert!((1..=300).contains(&drr.deficit(flow)));
     }
 
     #[test]
     fn nobody_listed_nobody_served() {
         let mut drr = Drr::new(Bytes(0));
-        assert_eq!(drr.turn(), None);
+        assert_eq!(drr.next_flow(), None);
         assert!(!drr.emptied(Emptied::Leaves));
         let [flow] = slots(&mut drr);
         drr.list_old(flow);
-        assert_eq!(drr.turn(), Some(flow), "a quantum of zero does not loop for ever");
+        assert_eq!(drr.next_flow(), Some(flow), "a quantum of zero does not loop for ever");
     }
 }

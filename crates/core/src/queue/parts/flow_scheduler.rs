@@ -244,7 +244,7 @@ impl<B: BufferPolicy> FlowScheduler<B> {
     /// Sets the flow whose turn it is aside until `time`.
     #[cold]
     fn throttle(&mut self, slot: SlotId, time: Time) {
-        self.drr.unlist_turn();
+        self.drr.unlist_next_flow();
         self.flows[slot.index()].throttled = true;
         self.delayed.push(Reverse((time, self.throttlings, slot)));
         self.throttlings += 1;
@@ -308,7 +308,7 @@ impl<B: BufferPolicy> FlowScheduler<B> {
             return Next::Empty;
         }
         self.wake(cx.now);
-        while let Some(slot) = self.drr.turn() {
+        while let Some(slot) = self.drr.next_flow() {
             let flow = &mut self.flows[slot.index()];
             let Some(first) = flow.chain.front() else {
                 if self.drr.emptied(Emptied::ThroughOld) {

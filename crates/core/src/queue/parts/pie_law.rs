@@ -68,7 +68,7 @@ impl PieState {
     pub fn drops_early(&mut self, law: &PieLaw, queued: Bytes, len: u32, rng: &mut Rng) -> bool {
         if self.burst > Span::ZERO
             || (self.delay < law.target / 2 && self.prob < ONE / 5)
-            || queued.0 < LEAST_PACKETS * law.mtu.0
+            || queued.0 < MIN_PACKETS * law.mtu.0
         {
             return false;
         }
@@ -215,7 +215,7 @@ const TICKS_PER_S: u64 = 1_000_000_000 >> TICK_BITS;
 /// §4.4: MAX_BURST.
 const MAX_BURST: Span = Span::ms(150);
 /// §4.1: no drops below two full-sized packets.
-const LEAST_PACKETS: u64 = 2;
+const MIN_PACKETS: u64 = 2;
 /// §5.2: DQ_THRESHOLD, 2¹⁴ bytes.
 const MEASURED: u64 = 1 << 14;
 /// Linux: `PIE_SCALE`.

@@ -1,5 +1,5 @@
 //! The scoreboard against a model that keeps every segment's fate in a list and counts it afresh each time.
-use crate::tcp::scoreboard::{SentSegment, Scoreboard, Verdict};
+use crate::tcp::scoreboard::{Scoreboard, SentSegment, Verdict};
 use narrows_core::sender::delivery::Stamp;
 use narrows_core::{Span, Time};
 use proptest::prelude::*;
@@ -34,8 +34,14 @@ impl Model {
 
     fn send(&mut self, now: Time) {
         self.orders += 1;
-        let fate =
-            Fate { sent: now, order: self.orders, sacked: false, lost: false, retransmitted: false, ever_retransmitted: false };
+        let fate = Fate {
+            sent: now,
+            order: self.orders,
+            sacked: false,
+            lost: false,
+            retransmitted: false,
+            ever_retransmitted: false,
+        };
         self.fates.push(fate);
     }
 
@@ -132,7 +138,10 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
             while board.una() < at_share(share) {
                 let (record, is_new) = board.acknowledge_first();
                 let fate = model.fates[model.una];
-                assert_eq!((record.sent, is_new, record.ever_retransmitted()), (fate.sent, !fate.sacked, fate.ever_retransmitted));
+                assert_eq!(
+                    (record.sent, is_new, record.ever_retransmitted()),
+                    (fate.sent, !fate.sacked, fate.ever_retransmitted)
+                );
                 model.una += 1;
             }
             board.trim();

@@ -6,7 +6,7 @@ use narrows_world::path::Sampling;
 
 /// What is the same for both.
 #[derive(Clone, Copy)]
-pub struct Course<'a> {
+pub struct RunConfig<'a> {
     /// The hops.
     pub scenario: &'a Scenario,
     /// Its epoch.

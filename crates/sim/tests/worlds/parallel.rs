@@ -6,8 +6,8 @@ use narrows_scenario::Scenario;
 use narrows_sim::{Budget, Partition, Unwatched};
 use proptest::prelude::*;
 
-fn on(threads: usize, cut: Partition, scenario: &Scenario) -> RunResult {
-    let result = narrows_sim::run_cut(scenario, Budget::of(scenario), cut, threads, &mut Unwatched)
+fn on(threads: usize, partition: Partition, scenario: &Scenario) -> RunResult {
+    let result = narrows_sim::run_partitioned(scenario, Budget::of(scenario), partition, threads, &mut Unwatched)
         .expect("nobody ends it early");
     check(scenario, &result);
     result

@@ -1,10 +1,10 @@
-//! A run in two halves, side by side on two threads: the senders, and the network with the receivers.
+//! Parallel simulation of one run on two threads: the senders on one, the network with the receivers on the other.
 //!
-//! Nothing that a sender does comes back to it before its return pipe is through: the senders may be ahead of the network
-//! by the shortest of those delays (the lookahead of Chandy and Misra, CACM 24(4), 1981). Both go window by window, a
-//! fraction of it: the network handles what was sent in the same window, the senders what the network sent back a fixed
-//! number of windows before. What a half does never depends on how fast the other one is; and as ties are settled by
-//! side, it is what the whole world would have done.
+//! What a sender does comes back to it only after the delay of its return pipe. The senders may therefore be ahead of the
+//! network by the shortest of these delays, the lookahead (Chandy and Misra, CACM 24(4), 1981). Both sides proceed in
+//! windows, each a fraction of the lookahead: the network handles what was sent in the same window, the senders handle what
+//! the network sent back a fixed number of windows before. The result does not depend on how fast either thread is, and
+//! because ties are broken by side, it is the result of one thread.
 use crate::budget::{Budget, Stopped};
 use crate::event::TieBreak;
 use crate::host::InFlight;
@@ -15,13 +15,13 @@ use narrows_scenario::{Scenario, Traffic};
 use narrows_world::{Unwatched, Watch};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// When a run is cut into two halves, if there are threads for both.
+/// Which runs are partitioned between two threads, if there are two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Partition {
     /// From this number of flows on; fewer fit into the nearest caches as a whole.
     pub flows: u64,
-    /// Full-sized packets that the links can send while the halves do not hear of each other: enough to make up for the
-    /// hand-over, few enough to stay in a core's cache.
+    /// Full-sized packets that the links can send in one window: enough to make up for the cost of a hand-over, few
+    /// enough to stay in a core's cache.
     pub packets: u64,
 }
 
@@ -35,7 +35,7 @@ impl Default for Partition {
 const BACKLOG: usize = 4;
 
 /// Windows in the shortest return pipe.
-const MOST_WINDOWS: u64 = 64;
+const MAX_WINDOWS: u64 = 64;
 
 /// How the time of a run is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,16 +46,16 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Those of a run that can be in halves and is worth it.
-    pub(crate) fn of(scenario: &Scenario, cut: Partition) -> Option<Windows> {
+    /// The windows of a run that can be partitioned and is worth it.
+    pub(crate) fn of(scenario: &Scenario, partition: Partition) -> Option<Windows> {
         let flows: u64 = scenario.flows.iter().map(|group| u64::from(group.count)).sum();
-        if flows < cut.flows || !scenario.flows.iter().all(has_two_sides) {
+        if flows < partition.flows || !scenario.flows.iter().all(has_two_sides) {
             return None;
         }
         let delay = build::shortest_return(scenario)?;
         let packets: u64 = scenario.hops.iter().map(|hop| hop.rate.initial().bytes_in(delay).0 / 1500).sum();
-        // Two at least, so that one half can work while the other does.
-        let lag = (packets / cut.packets).min(MOST_WINDOWS);
+        // At least two, so that both threads work at the same time.
+        let lag = (packets / partition.packets).min(MAX_WINDOWS);
         (lag > 1 && delay.as_ns() >= lag).then(|| Windows { length: delay / lag, lag: lag as usize })
     }
 
@@ -218,7 +218,7 @@ mod tests {
             "duration = \"1s\"\n[[hop]]\nname = \"h\"\nqueue = \"fifo\"\n{hop}\n[[flow]]\nname = \"f\"\nroute = [\"h\"]\n\
              {flow}\n"
         );
-        Windows::of(&Scenario::parse(&text, "halves.toml", &NoTraces).expect("it is legal"), Partition::default())
+        Windows::of(&Scenario::parse(&text, "parallel.toml", &NoTraces).expect("it is legal"), Partition::default())
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The flows of a direction, as their packets arrive, are lost and get through.
-pub struct Ledger {
+pub struct FlowRecorder {
     flows: Vec<Entry>,
     /// Flows with series of their own, the first ones, and the points of these series.
     tracked: usize,
@@ -90,7 +90,7 @@ impl Stream {
 
 /// What is remembered of a packet between its arrival and its delivery.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Cargo {
+pub struct PacketContext {
     /// First byte after it, in the stream.
     end: u32,
     payload: u32,
@@ -99,7 +99,7 @@ pub struct Cargo {
     forward: bool,
 }
 
-impl Ledger {
+impl FlowRecorder {
     /// Of this many flows, more if they come; `points` that series have room for; without what happens before the end of the
     /// warm-up if there is one.
     pub fn new(
@@ -108,8 +108,8 @@ impl Ledger {
         points: usize,
         endpoint_stats: Arc<EndpointStats>,
         has_warmup: bool,
-    ) -> Ledger {
-        let mut ledger = Ledger {
+    ) -> FlowRecorder {
+        let mut flow_recorder = FlowRecorder {
             flows: Vec::new(),
             tracked,
             points,
@@ -122,21 +122,21 @@ impl Ledger {
             bound: None,
             is_closed: false,
         };
-        ledger.grow(flows);
-        ledger
+        flow_recorder.grow(flows);
+        flow_recorder
     }
 
     /// No series has more points than that: of a run whose length is not known.
     #[must_use]
-    pub fn bounded(mut self, bound: Bound) -> Ledger {
+    pub fn bounded(mut self, bound: Bound) -> FlowRecorder {
         self.bound = Some(bound);
         self.flows.iter_mut().for_each(|entry| entry.record.bound(bound));
         self
     }
 
-    /// Only these flows' data go in this direction: reports of the others are for the other direction's ledger.
+    /// Only these flows' data go in this direction: reports of the others are for the other direction's flow recorder.
     #[must_use]
-    pub fn of(mut self, own: Vec<bool>) -> Ledger {
+    pub fn of(mut self, own: Vec<bool>) -> FlowRecorder {
         self.own = own;
         self
     }
@@ -213,17 +213,19 @@ impl Ledger {
     }
 
     /// A packet comes in; `payload` is that of this packet, which starts `offset` bytes into what the header describes.
-    pub fn arrives(&mut self, found: &Found, header: &Header, offset: u32, payload: u32, now: Time) -> Cargo {
+    pub fn arrives(&mut self, found: &Found, header: &Header, offset: u32, payload: u32, now: Time) -> PacketContext {
         let forward = found.forward;
         if self.is_over {
-            return Cargo { end: 0, payload, stream: None, forward };
+            return PacketContext { end: 0, payload, stream: None, forward };
         }
         if found.flow != OTHERS {
             self.grow(found.flow.0 as usize + 1);
         }
         let counts = self.counts;
         // It is there: the places have grown to it.
-        let Some(entry) = self.entry(found.flow) else { return Cargo { end: 0, payload, stream: None, forward } };
+        let Some(entry) = self.entry(found.flow) else {
+            return PacketContext { end: 0, payload, stream: None, forward };
+        };
         if entry.first.is_none() {
             entry.first = Some(now);
             entry.key = Some(header.key);
@@ -239,7 +241,7 @@ impl Ledger {
         entry.underway += 1;
         // Streams of flows that are not told apart cannot be followed, either.
         let Some(tcp) = header.tcp.as_ref().filter(|_| forward && found.flow != OTHERS) else {
-            return Cargo { end: 0, payload, stream: None, forward };
+            return PacketContext { end: 0, payload, stream: None, forward };
         };
         let index = entry.stream(&header.key, tcp, alone);
         let stream = &mut entry.streams[index as usize];
@@ -251,16 +253,16 @@ impl Ledger {
                 _ => stream.came = Some(end),
             }
         }
-        Cargo { end, payload, stream: Some(index), forward: true }
+        PacketContext { end, payload, stream: Some(index), forward: true }
     }
 
     /// A packet is handed over.
-    pub fn delivered(&mut self, flow: FlowId, cargo: Cargo, ip_len: u32, waited: Span) {
+    pub fn delivered(&mut self, flow: FlowId, context: PacketContext, ip_len: u32, waited: Span) {
         let is_over = self.is_over;
         let Some(entry) = self.entry(flow).filter(|_| !is_over) else { return };
         entry.underway = entry.underway.saturating_sub(1);
-        if cargo.forward {
-            let new = entry.first_time(cargo);
+        if context.forward {
+            let new = entry.first_time(context);
             entry.record.received(ip_len, new, waited);
         }
     }
@@ -318,7 +320,7 @@ const SILENT: Span = Span::s(1);
 /// Flows that are looked at when one has to give up its place.
 const CANDIDATES: usize = 8;
 /// Connections of one flow that are told apart; of those before nothing is known any more.
-const MOST_STREAMS: usize = 1 << 16;
+const MAX_STREAMS: usize = 1 << 16;
 /// Up to this many flows distributions have three digits, beyond it one.
 const MANY_FLOWS: usize = 100;
 
@@ -390,7 +392,7 @@ impl Entry {
 
     #[cold]
     fn add(&mut self, ports: u32, tcp: &TcpHeader) -> u32 {
-        if self.streams.len() >= MOST_STREAMS {
+        if self.streams.len() >= MAX_STREAMS {
             (self.streams, self.by_ports) = (Vec::new(), HashMap::new());
         }
         let index = self.streams.len() as u32;
@@ -401,20 +403,20 @@ impl Entry {
 
     /// Bytes of a packet that got through for the first time: how far it takes the stream. What fills a hole counts when the
     /// hole is passed, so that nothing has to be remembered of holes.
-    fn first_time(&mut self, cargo: Cargo) -> u32 {
-        let stream = cargo.stream.and_then(|index| self.streams.get_mut(index as usize));
-        let Some(stream) = stream.filter(|_| cargo.payload > 0) else { return cargo.payload };
-        let before = stream.through.unwrap_or(cargo.end.wrapping_sub(cargo.payload));
-        let further = cargo.end.wrapping_sub(before) as i32;
+    fn first_time(&mut self, context: PacketContext) -> u32 {
+        let stream = context.stream.and_then(|index| self.streams.get_mut(index as usize));
+        let Some(stream) = stream.filter(|_| context.payload > 0) else { return context.payload };
+        let before = stream.through.unwrap_or(context.end.wrapping_sub(context.payload));
+        let further = context.end.wrapping_sub(before) as i32;
         if further <= 0 {
             return 0;
         }
-        stream.through = Some(cargo.end);
+        stream.through = Some(context.end);
         further as u32
     }
 }
 
-impl PathObserver for Ledger {
+impl PathObserver for FlowRecorder {
     fn dropped(&mut self, meta: &PacketMeta, _: DropReason) {
         let is_over = self.is_over;
         if let Some(entry) = self.entry(meta.flow).filter(|_| !is_over) {
@@ -459,15 +461,15 @@ mod tests {
     #[test]
     fn regression_connections_of_one_flow_have_streams_of_their_own() {
         let found = Found { flow: FlowId(0), way: 0, forward: true, src: HostId(0), dst: HostId(1) };
-        let mut ledger = Ledger::new(1, 1, 1, Arc::new(EndpointStats::new(1)), false);
+        let mut flow_recorder = FlowRecorder::new(1, 1, 1, Arc::new(EndpointStats::new(1)), false);
         let mut pass = |port: u16, seq: u32, syn: bool, payload: u8| {
             let mut packet = vec![0x45, 0, 0, 40 + payload, 0, 0, 0, 0, 64, 6, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
             packet.extend([&port.to_be_bytes()[..], &[0, 80], &seq.to_be_bytes(), &[0; 4]].concat());
             packet.extend([0x50, if syn { 0x02 } else { 0x10 }, 0, 0, 0, 0, 0, 0]);
             packet.resize(40 + usize::from(payload), 0);
             let header = Header::read(&packet).unwrap();
-            let cargo = ledger.arrives(&found, &header, 0, payload.into(), Time::ZERO);
-            ledger.delivered(FlowId(0), cargo, packet.len() as u32, Span::ZERO);
+            let context = flow_recorder.arrives(&found, &header, 0, payload.into(), Time::ZERO);
+            flow_recorder.delivered(FlowId(0), context, packet.len() as u32, Span::ZERO);
         };
         for (port, seq) in [(1000, 7), (2000, 4_000_000_000), (1000, 3_000_000_000)] {
             pass(port, seq, true, 0);
@@ -476,7 +478,7 @@ mod tests {
             pass(port, seq.wrapping_add(1), false, 100);
         }
         pass(2000, 4_000_000_201, false, 50);
-        let entry = ledger.into_entries().remove(0);
+        let entry = flow_recorder.into_entries().remove(0);
         assert_eq!(entry.record.payload(), 3 * 200 + 50);
         // Of each pair the second came behind the first.
         assert_eq!(entry.stats().retransmits, 3);
@@ -485,16 +487,16 @@ mod tests {
     #[test]
     fn regression_each_report_reaches_the_ledger_of_its_flows_direction() {
         let endpoint_stats = Arc::new(EndpointStats::new(2));
-        let mut ledgers = [[true, false], [false, true]]
-            .map(|own| Ledger::new(2, 2, 10, Arc::clone(&endpoint_stats), false).of(own.to_vec()));
+        let mut flow_recorders = [[true, false], [false, true]]
+            .map(|own| FlowRecorder::new(2, 2, 10, Arc::clone(&endpoint_stats), false).of(own.to_vec()));
         for flow in 0..2 {
             endpoint_stats.post(flow, |report| report.completions.push(Span::ms(1)));
         }
-        for ledger in ledgers.iter_mut().rev() {
-            ledger.sampled(Time::ZERO + Span::ms(1), Span::ms(1));
+        for flow_recorder in flow_recorders.iter_mut().rev() {
+            flow_recorder.sampled(Time::ZERO + Span::ms(1), Span::ms(1));
         }
-        let counted = ledgers.map(|ledger| {
-            let entries = ledger.into_entries();
+        let counted = flow_recorders.map(|flow_recorder| {
+            let entries = flow_recorder.into_entries();
             let summary = |entry: &Entry| entry.record.summary(String::new(), "", Span::s(1), entry.stats());
             entries.iter().map(|entry| summary(entry).completion_s.is_some()).collect::<Vec<_>>()
         });

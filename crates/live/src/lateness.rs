@@ -5,7 +5,7 @@ use narrows_world::record::histogram::Delays;
 use rustix::time::{ClockId, clock_gettime};
 
 /// What one thread did since the end of the warm-up.
-pub struct Punctuality {
+pub struct Lateness {
     /// How late packets were handed over.
     late: Delays,
     packets: u64,
@@ -22,10 +22,10 @@ pub struct Punctuality {
 /// Later than this is late enough to be told.
 const BEHIND: Span = Span::ms(1);
 
-impl Punctuality {
+impl Lateness {
     /// Of the calling thread, from now on.
-    pub fn start() -> Punctuality {
-        Punctuality {
+    pub fn start() -> Lateness {
+        Lateness {
             late: Delays::new(2),
             packets: 0,
             behind: 0,
@@ -77,10 +77,10 @@ impl Punctuality {
     }
 
     /// The figures of several threads together.
-    pub fn timing(threads: &[&Punctuality]) -> Timing {
+    pub fn timing(threads: &[&Lateness]) -> Timing {
         let mut late = Delays::new(2);
         threads.iter().for_each(|thread| late.add(&thread.late));
-        let sum = |count: fn(&Punctuality) -> u64| threads.iter().map(|thread| count(thread)).sum::<u64>();
+        let sum = |count: fn(&Lateness) -> u64| threads.iter().map(|thread| count(thread)).sum::<u64>();
         let packets = sum(|thread| thread.packets);
         let share = |count: u64| if packets == 0 { 0.0 } else { count as f64 / packets as f64 };
         Timing {
