@@ -1,9 +1,11 @@
 //! From a scenario to a world.
 use crate::budget::{Budget, Meter};
+use crate::endpoint::{Connection, Transport};
 use crate::event::{Events, Kind, MAX_INDEX, TieBreak};
-use crate::host::{Connection, Flow, Quic, ReturnPipe, Routes, Second, Spin, Tcp, Transport, Udp};
-use crate::quic;
-use crate::tcp::{Receiver, Sender};
+use crate::host::{Flow, Place, ReturnPipe, Routes};
+use crate::quic::{self, Quic};
+use crate::tcp::{Receiver, Sender, Spin, Tcp};
+use crate::udp::Udp;
 use crate::world::prefetch::{Prefetch, in_large_pages};
 use crate::world::{Hosts, Side, World};
 use narrows_core::congestion::ControllerConfig;
@@ -18,6 +20,7 @@ use narrows_world::network::Network;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::verdict::VerdictRecord;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Sets second subflows' hashes apart.
 const SECOND: u64 = 0x5ec0_0000_0000_0000;
@@ -78,8 +81,6 @@ fn populate(hosts: &mut Hosts, scenario: &Scenario, samples: usize) {
             from: host_of(&mut names, &group.ends.from),
             to: host_of(&mut names, &group.ends.to),
             dscp: group.ends.dscp,
-            // Only of connections that hold a verdict is it asked whether that is right.
-            fair: if config(group).splits() { fair(scenario, &group.route) } else { Box::default() },
         });
         let second = match group.subflow_route.as_slice() {
             [] => routes,
@@ -89,14 +90,14 @@ fn populate(hosts: &mut Hosts, scenario: &Scenario, samples: usize) {
                 routes + 1
             }
         };
+        let truth = config(group).splits().then(|| fair(scenario, &group.route));
         for member in 0..group.count {
             let index = hosts.flows.len();
             let tracked = (index < scenario.record.flows as usize).then_some(samples);
-            let mut flow = flow(scenario, group, member, index, FlowRecord::new(tracked, digits), &mut pipes);
-            flow.routes = routes as u32;
-            if let Transport::Quic(quic) = &mut flow.transport {
-                quic.second.routes = second as u32;
-            }
+            let record = FlowRecord::new(tracked, digits);
+            let verdicts = truth.as_ref().map(|truth| VerdictRecord::new(Arc::clone(truth), record.samples()));
+            let member = Member { scenario, group, member, index, routes: [routes, second].map(|n| n as u32) };
+            let flow = member.flow(record, verdicts, &mut pipes);
             if hosts.side != Side::Network {
                 hosts.events.schedule(flow.start, Kind::App, index);
             }
@@ -113,57 +114,79 @@ fn events_per_s(scenario: &Scenario) -> f64 {
     scenario.hops.iter().map(|hop| 2.0 * hop.rate.initial().as_bps() as f64 / 12_000.0).sum()
 }
 
-fn flow(
-    scenario: &Scenario,
-    group: &model::Flow,
+/// A member of a group of flows.
+struct Member<'a> {
+    scenario: &'a Scenario,
+    group: &'a model::Flow,
     member: u32,
+    /// Its number among all flows.
     index: usize,
-    record: FlowRecord,
-    pipes: &mut BTreeMap<Span, u32>,
-) -> Flow {
-    let rng = |purpose: &str| build::member_stream(scenario, group, member, purpose);
-    let (rtt, start) = (build::rtt(scenario, group, member), build::start(scenario, group, member));
-    let behind = |way: &[usize]| behind(scenario, group, way, rtt);
-    let (transport, header) = match &group.transport {
-        narrows_scenario::Transport::Udp(params) => {
-            let ecn = match params.ecn {
-                UdpEcn::Off => Ecn::NotEct,
-                UdpEcn::Ect0 => Ecn::Ect0,
-                UdpEcn::Ect1 => Ecn::Ect1,
-            };
-            (Transport::Udp(Udp { ever_new_ports: params.ports == Ports::EverNew, ecn }), params.header)
+    /// Indices of its routes and of those of a second subflow.
+    routes: [u32; 2],
+}
+
+impl Member<'_> {
+    fn flow(&self, record: FlowRecord, verdicts: Option<VerdictRecord>, pipes: &mut BTreeMap<Span, u32>) -> Flow {
+        let Member { scenario, group, member, .. } = *self;
+        let start = build::start(scenario, group, member);
+        Flow {
+            transport: self.transport(verdicts, pipes),
+            place: self.place(0, pipes),
+            header: group.transport.header().0 as u32,
+            application: Application::new(&group.traffic, self.rng("application")),
+            acts: Some(start),
+            start,
+            stop: group.stop,
+            stopped: false,
+            record,
         }
-        narrows_scenario::Transport::Tcp(params) => {
-            let connection = Connection::new(config(group), params.ecn, rng("controller"));
-            let mut receiver = Receiver::new(params, rtt);
-            if connection.config.is_scalable() {
-                receiver.count_marks();
+    }
+
+    fn transport(&self, verdicts: Option<VerdictRecord>, pipes: &mut BTreeMap<Span, u32>) -> Transport {
+        let Member { scenario, group, member, index, .. } = *self;
+        match &group.transport {
+            narrows_scenario::Transport::Udp(params) => {
+                let ecn = match params.ecn {
+                    UdpEcn::Off => Ecn::NotEct,
+                    UdpEcn::Ect0 => Ecn::Ect0,
+                    UdpEcn::Ect1 => Ecn::Ect1,
+                };
+                Transport::Udp(Udp::new((params.ports == Ports::EverNew).then_some(index as u32), ecn))
             }
-            let tcp = Tcp { sender: Sender::new(params), receiver, connection, spin: Spin::default() };
-            (Transport::Tcp(tcp), params.header)
+            narrows_scenario::Transport::Tcp(params) => {
+                let connection = Connection::new(config(group), params.ecn, self.rng("controller"));
+                let mut receiver = Receiver::new(params, build::rtt(scenario, group, member));
+                if connection.config.is_scalable() {
+                    receiver.count_marks();
+                }
+                Transport::Tcp(Tcp { sender: Sender::new(params), receiver, connection, spin: Spin::default() })
+            }
+            narrows_scenario::Transport::Quic(params) => Transport::Quic(Box::new(Quic {
+                sender: quic::Sender::new(params, self.rng("pacing")),
+                receiver: quic::Receiver::new(params),
+                connection: Connection::new(config(group), params.ecn, self.rng("controller")),
+                second: self.place(1, pipes),
+                verdicts,
+                stopped: false,
+            })),
         }
-        narrows_scenario::Transport::Quic(params) => {
-            let connection = Connection::new(config(group), params.ecn, rng("controller"));
-            let way = if group.subflow_route.is_empty() { &group.route } else { &group.subflow_route };
-            let second =
-                Second { hash: hash(scenario.seed ^ SECOND, index), routes: 0, pipe: pipe_of(pipes, behind(way)) };
-            let verdicts = connection.config.splits().then(|| VerdictRecord::new(record.samples()));
-            let (sender, receiver) = (quic::Sender::new(params, rng("pacing")), quic::Receiver::new(params));
-            (Transport::Quic(Box::new(Quic { sender, receiver, connection, second, verdicts })), params.header)
-        }
-    };
-    Flow {
-        transport,
-        routes: 0,
-        pipe: pipe_of(pipes, behind(&group.route)),
-        hash: hash(scenario.seed, index),
-        header: header.0 as u32,
-        application: Application::new(&group.traffic, rng("application")),
-        acts: Some(start),
-        start,
-        stop: group.stop,
-        stopped: false,
-        record,
+    }
+
+    /// Its stream of random numbers for a purpose.
+    fn rng(&self, purpose: &str) -> Rng {
+        build::member_stream(self.scenario, self.group, self.member, purpose)
+    }
+
+    /// The place of a subflow.
+    fn place(&self, subflow: usize, pipes: &mut BTreeMap<Span, u32>) -> Place {
+        let Member { scenario, group, member, index, .. } = *self;
+        let (route, seed) = match subflow {
+            1 if !group.subflow_route.is_empty() => (&group.subflow_route, scenario.seed ^ SECOND),
+            1 => (&group.route, scenario.seed ^ SECOND),
+            _ => (&group.route, scenario.seed),
+        };
+        let delay = behind(scenario, group, route, build::rtt(scenario, group, member));
+        Place { routes: self.routes[subflow], pipe: pipe_of(pipes, delay), hash: hash(seed, index) }
     }
 }
 
@@ -173,7 +196,7 @@ fn config(group: &model::Flow) -> ControllerConfig {
 
 /// Whether the narrowest hop of a way serves flows in turn, from each time on at which a rate changes. A trace counts
 /// with its mean, a queue that shapes with its own rate where that is lower.
-fn fair(scenario: &Scenario, way: &[usize]) -> Box<[(Time, bool)]> {
+fn fair(scenario: &Scenario, way: &[usize]) -> Arc<[(Time, bool)]> {
     let changes = |(place, &hop): (usize, &usize)| -> Vec<(Time, usize, Rate)> {
         let model::Hop { rate, queue, .. } = &scenario.hops[hop];
         let least = |rate: Rate| queue.traits().shapes_to.map_or(rate, |shaped| rate.min(shaped));

@@ -4,6 +4,7 @@
 //! and with any number of threads. Nothing is allocated per packet once the structures have grown to the run's peak.
 mod budget;
 mod build;
+mod endpoint;
 mod event;
 mod host;
 mod memory;
@@ -11,7 +12,9 @@ mod outcome;
 mod parallel;
 mod quic;
 mod ranges;
+mod segment;
 mod tcp;
+mod udp;
 mod world;
 
 pub use budget::Budget;

@@ -1,5 +1,6 @@
 //! From a world at its end to a result.
-use crate::host::{Flow, ReturnPipe, Transport};
+use crate::endpoint::Transport;
+use crate::host::{Flow, ReturnPipe};
 use crate::world::World;
 use narrows_core::Time;
 use narrows_results::Routes;
@@ -30,10 +31,7 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
         .iter()
         .zip(controllers)
         .zip(&mut world.hosts.flows)
-        .map(|((name, controller), flow)| {
-            let fair = &world.hosts.routes[flow.routes as usize].fair;
-            flow_summary(flow, name, &controller, (world.hosts.warmup, world.hosts.end), fair)
-        })
+        .map(|((name, controller), flow)| flow_summary(flow, name, &controller, (world.hosts.warmup, world.hosts.end)))
         .collect();
     let fairness = Routes::of(Some(scenario)).fairness(&flows);
     let packets = world.network.hops().map(|(_, record)| record.sent_ever()).sum();
@@ -66,19 +64,11 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
     RunResult { summary, series, cdfs }
 }
 
-/// The figures of a flow over a time; `fair`: whether its bottleneck serves flows in turn, from each time on.
-fn flow_summary(
-    flow: &mut Flow,
-    name: &str,
-    controller: &str,
-    (warmup, end): (Time, Time),
-    fair: &[(Time, bool)],
-) -> FlowSummary {
+/// The figures of a flow over a time.
+fn flow_summary(flow: &mut Flow, name: &str, controller: &str, (warmup, end): (Time, Time)) -> FlowSummary {
     let life = flow.stop.min(end).since(flow.start.max(warmup));
     let mut summary = flow.record.summary(name.into(), controller, life, flow.transport.stats());
-    if let Transport::Quic(quic) = &mut flow.transport {
-        summary.verdicts = quic.verdicts.as_mut().map(|verdicts| verdicts.verdicts(fair, end));
-    }
+    summary.verdicts = flow.transport.verdicts().map(|verdicts| verdicts.verdicts(end));
     summary
 }
 

@@ -163,7 +163,7 @@ impl Senders {
         let hosts = &mut world.hosts;
         let mut back = self.back.full.recv().map_err(|_| Stopped::Cancelled)?;
         for one in back.drain(..) {
-            let pipe = hosts.flows[one.flow as usize].pipe_of(one.what.subflow()) as usize;
+            let pipe = hosts.flows[one.flow as usize].place_of(one.what.subflow()).pipe as usize;
             hosts.enter_pipe(pipe, one);
         }
         // One that finds no place is freed.

@@ -8,6 +8,7 @@
 //! Sources: RFC 9000 §13 (acknowledgments), RFC 9002 (RTT §5, loss detection §6, congestion events §7),
 //! draft-ietf-quic-multipath. Left out: the handshake's packet number spaces (one round trip opens a connection), flow
 //! control, and undoing a reduction that late acknowledgments prove wrong.
+mod endpoint;
 mod receiver;
 mod rtt;
 mod sender;
@@ -15,8 +16,11 @@ mod subflow;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use receiver::{Incoming, Receiver};
-pub(crate) use sender::{Outgoing, Sender};
+pub(crate) use endpoint::Quic;
+use receiver::Incoming;
+pub(crate) use receiver::Receiver;
+use sender::Outgoing;
+pub(crate) use sender::Sender;
 
 /// Most subflows of a connection.
 pub(crate) const SUBFLOWS: usize = 2;

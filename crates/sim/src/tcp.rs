@@ -8,6 +8,7 @@
 //! draft-cheng-iccrg-delivery-rate-estimation; where they leave room, Linux's `tcp_input.c`, `tcp_output.c`,
 //! `tcp_recovery.c`, `tcp_rate.c`.
 mod ack;
+mod endpoint;
 mod receiver;
 mod recovery;
 mod rtt;
@@ -19,8 +20,11 @@ mod window;
 
 use narrows_core::{Role, Time};
 
-pub(crate) use receiver::{Incoming, Receiver};
-pub(crate) use sender::{Outgoing, Sender};
+pub(crate) use endpoint::{Spin, Tcp};
+use receiver::Incoming;
+pub(crate) use receiver::Receiver;
+use sender::Outgoing;
+pub(crate) use sender::Sender;
 
 /// Selective acknowledgments that fit beside timestamps (RFC 2018 §3).
 const MAX_SACKS: usize = 3;
@@ -59,6 +63,6 @@ impl AckSegment {
 
 /// The clock of timestamps (RFC 7323 §5.4); Linux's ticks every millisecond.
 #[inline]
-pub(crate) fn milliseconds(now: Time) -> u32 {
+fn milliseconds(now: Time) -> u32 {
     (now.as_ns() / 1_000_000) as u32
 }

@@ -6,50 +6,16 @@
 use crate::Watch;
 use crate::budget::{Meter, Stopped};
 use crate::event::{Bound, Events, Kind};
-use crate::host::{Flow, InFlight, ReturnPipe, Returning, Routes, Transport};
+use crate::host::{Flow, InFlight, ReturnPipe, Routes};
+use crate::segment::{Returning, Segment};
 use narrows_core::{PacketMeta, Span, Time};
-use narrows_world::network::{Due, Network, Transit};
+use narrows_world::network::{Due, Network};
 use prefetch::Prefetch;
 
 mod applications;
 mod edge;
 mod ends;
 pub(crate) mod prefetch;
-mod quic;
-
-/// What a packet carries, besides its metadata: the payload of the pool's slot. Two to a cache line, and none across two.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(32))]
-pub(crate) struct Segment {
-    /// TCP's sequence number, QUIC's packet number.
-    seq: u64,
-    transit: Transit,
-    /// TCP's timestamp, ms; for QUIC the part of the stream that it carries.
-    tag: u32,
-    kind: SegmentKind,
-    cwr: bool,
-    /// The subflow of a QUIC connection.
-    subflow: u8,
-}
-
-impl AsMut<Transit> for Segment {
-    #[inline]
-    fn as_mut(&mut self) -> &mut Transit {
-        &mut self.transit
-    }
-}
-
-const _: () = assert!(size_of::<Segment>() == 32);
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum SegmentKind {
-    #[default]
-    Data,
-    Datagram,
-    Syn,
-    SynAck,
-    Ack,
-}
 
 /// What happens in a world: everything, or what one half of a run has of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,10 +74,6 @@ pub(crate) struct Hosts {
 pub(crate) const SECOND: Span = Span::s(1);
 /// Events between two looks at the watch, when samples are far apart.
 const EVENTS_PER_TICK: u64 = 1 << 16;
-/// IP length of a SYN and its answer: IP 20, TCP 20, options 20.
-const SYN_LEN: u32 = 60;
-/// IP length of QUIC's Initial packets, padded (RFC 9000 §14.1).
-const INITIAL_LEN: u32 = 1228;
 
 impl World {
     /// Runs until the end.
@@ -203,9 +165,7 @@ impl World {
         self.network.sample(now, spacing, self.gauges.then_some(hosts.tracked));
         for flow in hosts.flows.iter_mut().take(hosts.tracked) {
             flow.record.sample(now, spacing, flow.transport.meters());
-            if let Transport::Quic(quic) = &mut flow.transport
-                && let Some(verdicts) = &mut quic.verdicts
-            {
+            if let Some(verdicts) = flow.transport.verdicts() {
                 verdicts.sample(now, spacing);
             }
         }
@@ -218,7 +178,10 @@ impl World {
         self.network.restart_records(now);
         for flow in &mut self.hosts.flows {
             flow.record.restart();
-            flow.transport.reset_stats(now);
+            flow.transport.reset_stats();
+            if let Some(verdicts) = flow.transport.verdicts() {
+                verdicts.restart(now);
+            }
         }
     }
 }

@@ -278,7 +278,7 @@ impl Receiver {
         ack.blocks = blocks as u8;
     }
 
-    /// When `on_timer` wants to be called.
+    /// When an acknowledgment is overdue.
     #[inline]
     pub(crate) fn next_timer(&self) -> Option<Time> {
         match (self.delayed, self.gathering) {
@@ -287,8 +287,8 @@ impl Receiver {
         }
     }
 
-    /// The time asked for by `next_timer` has come: acknowledge now?
-    pub(crate) fn on_timer(&mut self, now: Time) -> bool {
+    /// Is an acknowledgment overdue?
+    pub(crate) fn is_overdue(&self, now: Time) -> bool {
         self.next_timer().is_some_and(|at| at <= now)
     }
 }

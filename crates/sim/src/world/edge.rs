@@ -1,6 +1,7 @@
 //! Where the network meets the hosts: routes, arrivals, and the events that hops ask for.
-use super::{Hosts, Segment, SegmentKind};
+use super::Hosts;
 use crate::event::Kind;
+use crate::segment::{Segment, SegmentKind};
 use narrows_core::link::Link;
 use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Time};
 use narrows_world::network::{Due, Edge, Network};
@@ -8,9 +9,9 @@ use narrows_world::network::{Due, Edge, Network};
 impl Edge<Segment> for Hosts {
     #[inline]
     fn hop(&self, segment: &Segment, flow: FlowId, left: u16) -> Option<usize> {
-        let routes = &self.routes[self.flows[flow.0 as usize].routes_of(segment.subflow) as usize];
+        let routes = &self.routes[self.flows[flow.0 as usize].place_of(segment.subflow).routes as usize];
         let route = match segment.kind {
-            SegmentKind::Data | SegmentKind::Datagram | SegmentKind::Syn => &routes.there,
+            SegmentKind::Data | SegmentKind::Syn => &routes.there,
             SegmentKind::Ack | SegmentKind::SynAck => &routes.back,
         };
         route.iter().nth_back(usize::from(left)).map(|&hop| usize::from(hop))

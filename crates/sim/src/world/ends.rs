@@ -1,9 +1,10 @@
-//! The two ends of a flow: segments at the receiver, acknowledgments at the sender.
-use super::{Departure, Hosts, INITIAL_LEN, SYN_LEN, Segment, SegmentKind, Side, arm};
-use crate::event::Kind;
-use crate::host::{Armed, Connection, InFlight, MAX_SYNS, Returning, Tcp, Transport};
-use crate::tcp::{Incoming, Outgoing, milliseconds};
-use narrows_core::{Ecn, FlowId, PacketId, PacketMeta, Role};
+//! What reaches the two ends of a flow, and what leaves them: packets at the receiver, acknowledgments and timers at the sender.
+use super::{Departure, Hosts, Side, arm};
+use crate::endpoint::{Endpoint, MAX_SYNS, Outgoing, Transport, dispatch};
+use crate::event::{Events, Kind};
+use crate::host::{InFlight, Place, Routes};
+use crate::segment::{Returning, Segment, SegmentKind};
+use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Time};
 use narrows_world::network::{Network, Transit};
 
 impl Hosts {
@@ -11,44 +12,46 @@ impl Hosts {
     pub(super) fn arrive(&mut self, network: &mut Network<Segment>, id: PacketId) {
         let (meta, segment) = network.remove(id);
         let flow_index = meta.flow.0 as usize;
+        match segment.kind {
+            SegmentKind::Data => {
+                let marked = meta.ecn == Ecn::Ce;
+                let transport = &self.flows[flow_index].transport;
+                dispatch!(transport, End => self.receive::<End>(network, flow_index, &segment, marked));
+            }
+            SegmentKind::Syn => self.answer_syn(network, flow_index),
+            SegmentKind::Ack | SegmentKind::SynAck => self.return_from_hops(flow_index, id),
+        }
+    }
+
+    /// The receiver gets a packet with data.
+    #[inline(always)]
+    fn receive<End: Endpoint>(
+        &mut self,
+        network: &mut Network<Segment>,
+        flow_index: usize,
+        segment: &Segment,
+        marked: bool,
+    ) {
         let flow = &mut self.flows[flow_index];
+        let Some(ends) = End::of(&mut flow.transport) else { return };
         let Transit { ip_len, waited, .. } = segment.transit;
         let payload = ip_len - flow.header.min(ip_len);
-        match (segment.kind, &mut flow.transport) {
-            (SegmentKind::Data, Transport::Tcp(tcp)) => {
-                let Segment { seq, tag: stamp, cwr, .. } = segment;
-                let incoming = Incoming { seq, len: payload, stamp, marked: meta.ecn == Ecn::Ce, cwr };
-                let arrival = tcp.receiver.on_segment(incoming, self.now);
-                let new = if arrival.is_new { payload } else { 0 };
-                flow.record.received(ip_len, new, waited);
-                let complete = tcp.connection.receive(new);
-                if arrival.acknowledge {
-                    self.acknowledge(network, flow_index);
-                } else {
-                    let want = tcp.receiver.next_timer();
-                    arm(&mut self.events, &mut tcp.connection.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
-                }
-                if complete {
-                    self.complete(flow_index);
-                }
-            }
-            (SegmentKind::Data, Transport::Quic(_)) => {
-                self.arrive_quic(network, flow_index, &segment, meta.ecn == Ecn::Ce)
-            }
-            (SegmentKind::Datagram, _) => {
-                flow.record.received(ip_len, payload, waited);
-            }
-            (SegmentKind::Syn, Transport::Tcp(_) | Transport::Quic(_)) => {
-                self.answer_syn(network, flow_index);
-            }
-            (SegmentKind::Ack | SegmentKind::SynAck, _) => self.return_from_hops(flow_index, id),
-            (SegmentKind::Data | SegmentKind::Syn, Transport::Udp(_)) => {}
+        let arrival = ends.on_packet(segment, payload, marked, self.now);
+        flow.record.received(ip_len, arrival.new, waited);
+        if arrival.acknowledge {
+            let ack = ends.acknowledge(segment.subflow, self.now);
+            self.send_back(network, flow_index, ack);
+        } else {
+            arm_receiver(&mut self.events, ends, flow_index);
+        }
+        if arrival.complete {
+            self.complete(flow_index);
         }
     }
 
     #[inline(never)]
     fn answer_syn(&mut self, network: &mut Network<Segment>, flow_index: usize) {
-        self.send_back(network, flow_index, SegmentKind::SynAck, Returning::SynAck);
+        self.send_back(network, flow_index, Returning::SynAck);
     }
 
     /// What came back over hops has the constant part before it.
@@ -58,62 +61,31 @@ impl Hosts {
     }
 
     #[inline(always)]
-    pub(super) fn acknowledge(&mut self, network: &mut Network<Segment>, flow_index: usize) {
-        let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
-        let ack = tcp.receiver.acknowledge();
-        self.send_back(network, flow_index, SegmentKind::Ack, Returning::Ack(ack));
-    }
-
-    #[inline(always)]
-    pub(super) fn send_back(
-        &mut self,
-        network: &mut Network<Segment>,
-        flow_index: usize,
-        kind: SegmentKind,
-        what: Returning,
-    ) {
-        let routes = &self.routes[self.flows[flow_index].routes_of(what.subflow()) as usize];
+    fn send_back(&mut self, network: &mut Network<Segment>, flow_index: usize, what: Returning) {
+        let routes = &self.routes[self.flows[flow_index].place_of(what.subflow()).routes as usize];
         if routes.back.is_empty() {
             return self.return_now(flow_index, what);
         }
-        self.return_over_hops(network, flow_index, kind, what);
+        self.return_over_hops(network, flow_index, what);
     }
 
     /// To the first hop of the way back.
     #[inline(never)]
-    fn return_over_hops(
-        &mut self,
-        network: &mut Network<Segment>,
-        flow_index: usize,
-        kind: SegmentKind,
-        what: Returning,
-    ) {
+    fn return_over_hops(&mut self, network: &mut Network<Segment>, flow_index: usize, what: Returning) {
         let flow = &self.flows[flow_index];
-        let subflow = what.subflow();
-        let routes = &self.routes[flow.routes_of(subflow) as usize];
+        let (kind, subflow) = (what.kind(), what.subflow());
+        let place = flow.place_of(subflow);
+        let routes = &self.routes[place.routes as usize];
         let Some(&hop) = routes.back.first() else { return };
-        let ip_len = match (kind, &flow.transport) {
-            (SegmentKind::SynAck, Transport::Quic(_)) => INITIAL_LEN,
-            (SegmentKind::SynAck, _) => SYN_LEN,
-            _ => flow.header,
-        };
-        let (ack, role) = match what {
-            Returning::Ack(ack) => (ack.ack as u32, ack.role()),
-            // What QUIC acknowledges is encrypted.
-            Returning::Frame(_) | Returning::SynAck => (0, Role::Other),
-        };
-        let meta = PacketMeta {
-            hash: !flow.hash_of(subflow),
-            flow: FlowId(flow_index as u32),
-            src: routes.to,
-            dst: routes.from,
-            ack,
-            role,
-            ..PacketMeta::default()
-        };
+        let ip_len = if kind == SegmentKind::SynAck { flow.transport.handshake_len() } else { flow.header };
         let left = (routes.back.len() - 1) as u16;
-        let id =
-            network.insert(meta, Segment { transit: Transit::new(ip_len, left), kind, subflow, ..Segment::default() });
+        let segment = Segment { transit: Transit::new(ip_len, left), kind, subflow, ..Segment::default() };
+        let there = metadata(flow_index, place, routes);
+        let (ack, role) = what.visible();
+        // The same 5-tuple in reverse, without the sender's code point.
+        let (src, dst) = (there.dst, there.src);
+        let meta = PacketMeta { hash: !there.hash, src, dst, dscp: Dscp::default(), ack, role, ..there };
+        let id = network.insert(meta, segment);
         if self.acks.len() <= id.index() {
             self.acks.resize(network.slots(), Returning::SynAck);
         }
@@ -123,8 +95,8 @@ impl Hosts {
 
     /// Into the pipe back to the sender.
     #[inline(always)]
-    pub(super) fn return_now(&mut self, flow_index: usize, what: Returning) {
-        let index = self.flows[flow_index].pipe_of(what.subflow()) as usize;
+    fn return_now(&mut self, flow_index: usize, what: Returning) {
+        let index = self.flows[flow_index].place_of(what.subflow()).pipe as usize;
         let arrives = self.now + self.pipes[index].delay;
         let underway = InFlight { arrives, flow: flow_index as u32, what };
         match self.side {
@@ -144,18 +116,23 @@ impl Hosts {
     }
 
     pub(super) fn on_delayed_ack(&mut self, network: &mut Network<Segment>, flow_index: usize) {
-        let transport = &mut self.flows[flow_index].transport;
-        let Some(connection) = transport.connection_mut() else { return };
-        if connection.armed.delayed_ack != Some(self.now) {
+        let transport = &self.flows[flow_index].transport;
+        dispatch!(transport, End => self.acknowledge_overdue::<End>(network, flow_index));
+    }
+
+    fn acknowledge_overdue<End: Endpoint>(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+        let now = self.now;
+        let Some(connection) = self.flows[flow_index].transport.connection() else { return };
+        if connection.armed.delayed_ack != Some(now) {
             return;
         }
         connection.armed.delayed_ack = None;
-        let Transport::Tcp(tcp) = transport else { return self.acknowledge_overdue(network, flow_index) };
-        if tcp.receiver.on_timer(self.now) {
-            self.acknowledge(network, flow_index);
-        } else {
-            let want = tcp.receiver.next_timer();
-            arm(&mut self.events, &mut tcp.connection.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
+        while let Some(ends) = End::of(&mut self.flows[flow_index].transport) {
+            let Some(subflow) = ends.overdue(now) else {
+                return arm_receiver(&mut self.events, ends, flow_index);
+            };
+            let ack = ends.acknowledge(subflow, now);
+            self.send_back(network, flow_index, ack);
         }
     }
 
@@ -168,82 +145,49 @@ impl Hosts {
             self.events.schedule_next(next.arrives, Kind::Ack, pipe);
         }
         self.prefetch_senders(pipe);
-        let flow = &mut self.flows[flow_index];
-        match (what, &mut flow.transport) {
-            (Returning::Ack(ack), Transport::Tcp(tcp)) => {
-                tcp.spin.on_ack(ack.ack);
-                if let Some(rtt) = tcp.sender.on_ack(&ack, self.now) {
-                    flow.record.rtt(rtt);
-                }
-                self.transmit(network, flow_index);
-            }
-            (Returning::Frame(frame), _) => self.on_frame(network, flow_index, &frame),
-            (Returning::SynAck, _) => self.establish(network, flow_index),
-            (Returning::Ack(_), _) => {}
+        if matches!(what, Returning::SynAck) {
+            return self.establish(network, flow_index);
         }
+        dispatch!(&self.flows[flow_index].transport, End => self.take_ack::<End>(network, flow_index, &what));
+    }
+
+    /// The sender gets an acknowledgment.
+    #[inline(always)]
+    fn take_ack<End: Endpoint>(&mut self, network: &mut Network<Segment>, flow_index: usize, ack: &Returning) {
+        let flow = &mut self.flows[flow_index];
+        let Some(ends) = End::of(&mut flow.transport) else { return };
+        if let Some(rtt) = ends.on_ack(ack, self.now) {
+            flow.record.rtt(rtt);
+        }
+        self.transmit_as::<End>(network, flow_index);
     }
 
     #[cold]
-    pub(super) fn establish(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    fn establish(&mut self, network: &mut Network<Segment>, flow_index: usize) {
         let transport = &mut self.flows[flow_index].transport;
-        let Some(connection) = transport.connection_mut() else { return };
+        let Some(connection) = transport.connection() else { return };
         let Some(rng) = connection.rng.take() else { return };
         let rtt = connection.syn.and_then(|(first, sent)| (sent == 1).then(|| self.now.since(first)));
-        match transport {
-            Transport::Tcp(tcp) => tcp.sender.established(&tcp.connection.config, rtt, self.now, rng),
-            Transport::Quic(quic) => quic.sender.established(&quic.connection.config, rtt, self.now, rng),
-            Transport::Udp(_) => {}
-        }
+        transport.established(rtt, self.now, rng);
         self.transmit(network, flow_index);
     }
 
     /// Sends what may be sent, and arms the timers.
     #[inline]
     pub(super) fn transmit(&mut self, network: &mut Network<Segment>, flow_index: usize) {
-        loop {
-            let now = self.now;
-            let flow = &mut self.flows[flow_index];
-            let Transport::Tcp(tcp) = &mut flow.transport else {
-                return self.transmit_quic(network, flow_index);
-            };
-            if !self.meter.has_packets() {
-                return;
-            }
-            let Some(Outgoing { seq, len, cwr, .. }) = tcp.sender.poll_transmit(now) else {
-                self.arm_sender(flow_index);
-                return;
-            };
-            tcp.spin.on_sent(seq);
-            let routes = &self.routes[flow.routes as usize];
-            let meta = PacketMeta {
-                hash: flow.hash,
-                flow: FlowId(flow_index as u32),
-                src: routes.from,
-                dst: routes.to,
-                ecn: tcp.connection.ecn,
-                dscp: routes.dscp,
-                spin: tcp.spin.value,
-                ..PacketMeta::default()
-            };
-            let ip_len = u32::from(len) + flow.header;
-            let hop = usize::from(routes.there[0]);
-            let segment = Segment {
-                seq,
-                transit: Transit::new(ip_len, routes.left()),
-                tag: milliseconds(now),
-                cwr,
-                ..Segment::default()
-            };
-            self.launch(network, hop, meta, segment);
-        }
+        dispatch!(&self.flows[flow_index].transport, End => self.transmit_as::<End>(network, flow_index));
     }
 
     #[inline]
-    pub(super) fn arm_sender(&mut self, flow_index: usize) {
-        let Transport::Tcp(tcp) = &mut self.flows[flow_index].transport else { return };
-        let Tcp { sender, connection: Connection { armed: Armed { retransmit, pace, .. }, .. }, .. } = tcp;
-        arm(&mut self.events, retransmit, sender.next_timer(), Kind::Retransmit, flow_index);
-        arm(&mut self.events, pace, sender.next_pace(self.now), Kind::Pace, flow_index);
+    fn transmit_as<End: Endpoint>(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+        while self.meter.has_packets() {
+            let flow = &mut self.flows[flow_index];
+            let Some(ends) = End::of(&mut flow.transport) else { return };
+            let Some(out) = ends.poll_transmit(&mut flow.place, flow.header, self.now) else {
+                return arm_sender(&mut self.events, ends, flow_index, self.now);
+            };
+            self.launch(network, flow_index, out);
+        }
     }
 
     /// A packet has left a sender that is elsewhere.
@@ -264,7 +208,13 @@ impl Hosts {
 
     /// A packet leaves its sender.
     #[inline(always)]
-    pub(super) fn launch(&mut self, network: &mut Network<Segment>, hop: usize, meta: PacketMeta, segment: Segment) {
+    fn launch(&mut self, network: &mut Network<Segment>, flow_index: usize, out: Outgoing) {
+        let Outgoing { mut segment, ecn, spin } = out;
+        let place = self.flows[flow_index].place_of(segment.subflow);
+        let routes = &self.routes[place.routes as usize];
+        let meta = PacketMeta { ecn, spin, ..metadata(flow_index, place, routes) };
+        let hop = usize::from(routes.there[0]);
+        segment.transit.left = routes.left();
         self.meter.on_packet();
         if self.side == Side::Senders {
             return self.hand_over(hop, meta, segment);
@@ -273,11 +223,15 @@ impl Hosts {
         network.offer(hop, id, self.now, self);
     }
 
-    #[inline(never)]
     pub(super) fn on_retransmit(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+        dispatch!(&self.flows[flow_index].transport, End => self.retransmit::<End>(network, flow_index));
+    }
+
+    #[inline(never)]
+    fn retransmit<End: Endpoint>(&mut self, network: &mut Network<Segment>, flow_index: usize) {
         let now = self.now;
-        let transport = &mut self.flows[flow_index].transport;
-        let Some(connection) = transport.connection_mut() else { return };
+        let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
+        let Some(connection) = ends.connection() else { return };
         if connection.armed.retransmit != Some(now) {
             return;
         }
@@ -286,45 +240,36 @@ impl Hosts {
         if syn.is_some_and(|at| at <= now) {
             return self.send_syn(network, flow_index);
         }
-        let want = match transport {
-            Transport::Tcp(tcp) => tcp.sender.next_timer(),
-            Transport::Quic(quic) => quic.sender.next_timer(),
-            Transport::Udp(_) => None,
-        };
+        let want = ends.next_timer(now);
         if want.is_some_and(|at| at <= now) {
-            match transport {
-                Transport::Tcp(tcp) => tcp.sender.on_timer(now),
-                Transport::Quic(quic) => quic.sender.on_timer(now),
-                Transport::Udp(_) => {}
-            }
-            return self.transmit(network, flow_index);
+            ends.on_timer(now);
+            return self.transmit_as::<End>(network, flow_index);
         }
-        if let Some(connection) = transport.connection_mut() {
+        if let Some(connection) = ends.connection() {
             let armed = &mut connection.armed.retransmit;
             arm(&mut self.events, armed, syn.or(want), Kind::Retransmit, flow_index);
         }
     }
 
-    #[inline(never)]
     pub(super) fn on_pace(&mut self, network: &mut Network<Segment>, flow_index: usize) {
-        let now = self.now;
-        let transport = &mut self.flows[flow_index].transport;
-        let Some(connection) = transport.connection_mut() else { return };
-        if connection.armed.pace == Some(now) {
+        dispatch!(&self.flows[flow_index].transport, End => self.pace::<End>(network, flow_index));
+    }
+
+    #[inline(never)]
+    fn pace<End: Endpoint>(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+        let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
+        let Some(connection) = ends.connection() else { return };
+        if connection.armed.pace == Some(self.now) {
             connection.armed.pace = None;
-            match transport {
-                Transport::Tcp(tcp) => tcp.sender.on_pace(now),
-                Transport::Quic(quic) => quic.sender.on_pace(now),
-                Transport::Udp(_) => {}
-            }
-            self.transmit(network, flow_index);
+            ends.on_pace(self.now);
+            self.transmit_as::<End>(network, flow_index);
         }
     }
 
     pub(super) fn send_syn(&mut self, network: &mut Network<Segment>, flow_index: usize) {
-        let flow = &mut self.flows[flow_index];
-        let ip_len = if matches!(flow.transport, Transport::Quic(_)) { INITIAL_LEN } else { SYN_LEN };
-        let Some(connection) = flow.transport.connection_mut() else { return };
+        let transport = &mut self.flows[flow_index].transport;
+        let transit = Transit::new(transport.handshake_len(), 0);
+        let Some(connection) = transport.connection() else { return };
         let (first, sent) = connection.syn.unwrap_or((self.now, 0));
         if sent == MAX_SYNS {
             return;
@@ -332,18 +277,39 @@ impl Hosts {
         connection.syn = Some((first, sent + 1));
         let deadline = connection.syn_deadline();
         arm(&mut self.events, &mut connection.armed.retransmit, deadline, Kind::Retransmit, flow_index);
-        let routes = &self.routes[flow.routes as usize];
-        let meta = PacketMeta {
-            hash: flow.hash,
-            flow: FlowId(flow_index as u32),
-            src: routes.from,
-            dst: routes.to,
-            dscp: routes.dscp,
-            ..PacketMeta::default()
-        };
-        let hop = usize::from(routes.there[0]);
-        let transit = Transit::new(ip_len, routes.left());
         let segment = Segment { transit, kind: SegmentKind::Syn, ..Segment::default() };
-        self.launch(network, hop, meta, segment);
+        self.launch(network, flow_index, Outgoing { segment, ecn: Ecn::NotEct, spin: false });
+    }
+}
+
+/// What queues know of a flow's packets on their way to the receiver.
+#[inline(always)]
+fn metadata(flow_index: usize, place: &Place, routes: &Routes) -> PacketMeta {
+    PacketMeta {
+        hash: place.hash,
+        flow: FlowId(flow_index as u32),
+        src: routes.from,
+        dst: routes.to,
+        dscp: routes.dscp,
+        ..PacketMeta::default()
+    }
+}
+
+/// Arms the receiver's timer.
+#[inline(always)]
+fn arm_receiver<End: Endpoint>(events: &mut Events, ends: &mut End, flow_index: usize) {
+    let want = ends.next_ack();
+    if let Some(connection) = ends.connection() {
+        arm(events, &mut connection.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
+    }
+}
+
+/// Arms the sender's timers.
+#[inline(always)]
+fn arm_sender<End: Endpoint>(events: &mut Events, ends: &mut End, flow_index: usize, now: Time) {
+    let (timer, pace) = (ends.next_timer(now), ends.next_pace(now));
+    if let Some(connection) = ends.connection() {
+        arm(events, &mut connection.armed.retransmit, timer, Kind::Retransmit, flow_index);
+        arm(events, &mut connection.armed.pace, pace, Kind::Pace, flow_index);
     }
 }

@@ -7,8 +7,11 @@
 //!
 //! A plain early read would not do: the processor waits for it before it retires anything later. This is the one place with
 //! `unsafe` in the crate, because neither hint has a safe form; neither reads or changes a byte.
-use super::{Hosts, Segment};
-use crate::host::{Connection, Flow, Tcp, Transport};
+use super::Hosts;
+use crate::endpoint::{Connection, Transport};
+use crate::host::Flow;
+use crate::segment::Segment;
+use crate::tcp::Tcp;
 use core::mem::{MaybeUninit, offset_of};
 use core::ops::Range;
 use narrows_core::Pool;
@@ -156,8 +159,7 @@ const SMALL: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Spin;
-    use crate::tcp::{Receiver, Sender};
+    use crate::tcp::{Receiver, Sender, Spin};
     use narrows_core::congestion::ControllerConfig;
     use narrows_core::{Rng, Span};
     use narrows_scenario::transport::TcpParams;

@@ -4,9 +4,12 @@ use narrows_core::detector::{Events, Finding, Verdict};
 use narrows_core::{Span, Time};
 use narrows_results::Series;
 use narrows_results::summary::Verdicts;
+use std::sync::Arc;
 
 /// The record of a connection that looks for fair queuing.
 pub struct VerdictRecord {
+    /// Does the bottleneck use fair queuing? From each of these times on.
+    truth: Arc<[(Time, bool)]>,
     /// Since when it has been judged: a verdict counts from the connection's first.
     since: Option<Time>,
     held: Verdict,
@@ -136,13 +139,14 @@ impl EventRecord {
     }
 }
 
-fn fair_at(fair: &[(Time, bool)], now: Time) -> bool {
-    fair.iter().rev().find(|&&(from, _)| from <= now).is_some_and(|&(_, fair)| fair)
+fn fair_at(truth: &[(Time, bool)], now: Time) -> bool {
+    truth.iter().rev().find(|&&(from, _)| from <= now).is_some_and(|&(_, fair)| fair)
 }
 
 impl VerdictRecord {
-    /// `samples` points of series, if any are wanted.
-    pub fn new(samples: Option<usize>) -> VerdictRecord {
+    /// `truth` says whether the bottleneck uses fair queuing, from each of these times on; `samples` is the number of points in each
+    /// series, `None` for no series.
+    pub fn new(truth: Arc<[(Time, bool)]>, samples: Option<usize>) -> VerdictRecord {
         let subflow = |n| SubflowTracks {
             interval: Interval::default(),
             sent: Track::new("sent_mbit", n),
@@ -155,6 +159,7 @@ impl VerdictRecord {
             subflows: [subflow(n), subflow(n)],
         };
         VerdictRecord {
+            truth,
             since: None,
             held: Verdict::NONE,
             was_fair: false,
@@ -200,17 +205,17 @@ impl VerdictRecord {
         }
     }
 
-    /// Takes what has happened to the connection by now; `fair`: whether queuing is fair, from each time on.
-    pub fn count(&mut self, events: Option<Events>, fair: &[(Time, bool)], now: Time) {
+    /// The detections and recoveries of the connection up to now.
+    pub fn count(&mut self, events: Option<Events>, now: Time) {
         if let Some(events) = events {
-            self.events.take(events, fair_at(fair, now), now);
+            self.events.take(events, fair_at(&self.truth, now), now);
         }
     }
 
-    /// The controller holds this now; `fair`: what is so, from each time on.
-    pub fn hold(&mut self, verdict: Option<Verdict>, fair: &[(Time, bool)], stopped: bool, now: Time) {
+    /// The verdict that the controller holds now.
+    pub fn hold(&mut self, verdict: Option<Verdict>, stopped: bool, now: Time) {
         let Some(verdict) = verdict else { return };
-        let is_fair = fair_at(fair, now);
+        let is_fair = fair_at(&self.truth, now);
         if let Some(since) = self.since {
             let held = now.since(since);
             let is_right =
@@ -270,8 +275,8 @@ impl VerdictRecord {
     }
 
     /// Shares of the time up to `end`.
-    pub fn verdicts(&mut self, fair: &[(Time, bool)], end: Time) -> Verdicts {
-        self.hold(Some(self.held), fair, self.since.is_none(), end);
+    pub fn verdicts(&mut self, end: Time) -> Verdicts {
+        self.hold(Some(self.held), self.since.is_none(), end);
         self.queue.close(end);
         let total = (self.right + self.wrong + self.undecided).as_secs_f64();
         let decided = (self.right + self.wrong).as_secs_f64();
@@ -314,15 +319,15 @@ mod tests {
 
     /// Detections (`d`) and recoveries (`r`) at these seconds, behind a queue that is fair or not.
     fn accuracy(script: &[(u64, char)], fair: &[(Time, bool)]) -> (Option<f64>, u64) {
-        let (mut verdicts, mut events) = (VerdictRecord::new(None), Events::default());
+        let (mut verdicts, mut events) = (VerdictRecord::new(fair.into(), None), Events::default());
         for &(second, kind) in script {
             match kind {
                 'd' => events.detections += 1,
                 _ => events.recoveries += 1,
             }
-            verdicts.count(Some(events), fair, at(second));
+            verdicts.count(Some(events), at(second));
         }
-        let verdicts = verdicts.verdicts(fair, at(90));
+        let verdicts = verdicts.verdicts(at(90));
         (verdicts.event_accuracy, verdicts.events)
     }
 
@@ -339,15 +344,15 @@ mod tests {
 
     /// Ten packets a tenth of a second, each of which waited so long; the first right verdict comes after two seconds of ten.
     fn queued(waited: Span, seconds: u64) -> (f64, Option<f64>) {
-        let (mut verdicts, fair) = (VerdictRecord::new(None), [(Time::ZERO, true)]);
+        let mut verdicts = VerdictRecord::new([(Time::ZERO, true)].into(), None);
         let undecided = Verdict::NONE;
         let right = Verdict { finding: Finding::Fair, ..undecided };
         for step in 0..=seconds * 100 {
             let now = Time::ZERO + Span::ms(10) * step;
-            verdicts.hold(Some(if step < 200 { undecided } else { right }), &fair, false, now);
+            verdicts.hold(Some(if step < 200 { undecided } else { right }), false, now);
             verdicts.received(0, 1500, waited);
         }
-        let verdicts = verdicts.verdicts(&fair, at(seconds));
+        let verdicts = verdicts.verdicts(at(seconds));
         (verdicts.queued_s, verdicts.queued_right)
     }
 
@@ -370,15 +375,14 @@ mod tests {
 
     #[test]
     fn events_of_the_warm_up_are_forgotten() {
-        let fair = [(Time::ZERO, true)];
-        let mut verdicts = VerdictRecord::new(None);
+        let mut verdicts = VerdictRecord::new([(Time::ZERO, true)].into(), None);
         let recoveries = |n| Some(Events { detections: 0, recoveries: n });
         for n in 1..=5 {
-            verdicts.count(recoveries(n), &fair, at(u64::from(n)));
+            verdicts.count(recoveries(n), at(u64::from(n)));
         }
         verdicts.restart(at(5));
-        verdicts.count(recoveries(6), &fair, at(6));
-        let verdicts = verdicts.verdicts(&fair, at(90));
+        verdicts.count(recoveries(6), at(6));
+        let verdicts = verdicts.verdicts(at(90));
         assert_eq!((verdicts.event_accuracy, verdicts.events), (None, 1));
     }
 }

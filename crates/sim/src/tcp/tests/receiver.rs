@@ -108,7 +108,7 @@ fn an_acknowledgment_ends_every_wait() {
     assert_eq!(receiver.next_timer(), Some(us(1004)));
     let ack = arrives(&mut receiver, 0, us(10)).expect("the last hole is filled");
     assert_eq!((ack.ack, receiver.next_timer()), (5, None));
-    assert!(!receiver.on_timer(us(1004)));
+    assert!(!receiver.is_overdue(us(1004)));
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn a_lone_segment_is_acknowledged_after_40_ms() {
     let mut receiver = settled();
     assert!(arrives(&mut receiver, 0, us(0)).is_none());
     assert_eq!(receiver.next_timer(), Some(us(40_000)));
-    assert!(!receiver.on_timer(us(39_999)));
-    assert!(receiver.on_timer(us(40_000)));
+    assert!(!receiver.is_overdue(us(39_999)));
+    assert!(receiver.is_overdue(us(40_000)));
     assert_eq!(receiver.acknowledge().ack, 1);
     assert_eq!(receiver.next_timer(), None);
 }
@@ -171,7 +171,7 @@ fn after_three_duplicates_more_are_gathered_for_a_millisecond() {
     assert_eq!(prompt, [1, 2, 3]);
     // Gathering began with the fourth.
     assert_eq!(receiver.next_timer(), Some(us(1400)));
-    assert!(receiver.on_timer(us(1400)));
+    assert!(receiver.is_overdue(us(1400)));
     let ack = receiver.acknowledge();
     assert_eq!((ack.ack, blocks(&ack)), (0, vec![(1, 8)]));
     // At most 44 are gathered.

@@ -1,0 +1,286 @@
+//! The two ends of a flow behind one trait, whichever transport carries it.
+//!
+//! An endpoint is sans-I/O, as in quinn-proto. It is told of packets, acknowledgments and timers, and it is asked for the next
+//! packet to send and for the time of its next timer. It knows neither events nor routes; `world` has those. Each transport
+//! implements [`Endpoint`] in a file of its own, and [`Transport`] is the choice between them. There is no table of functions:
+//! what handles an event is compiled once for each transport ([`dispatch`]).
+use crate::host::Place;
+use crate::quic::Quic;
+use crate::segment::{Returning, Segment};
+use crate::tcp::Tcp;
+use crate::udp::Udp;
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::{Ecn, Rng, Span, Time};
+use narrows_world::meters::{Meters, SenderStats};
+use narrows_world::record::verdict::VerdictRecord;
+
+/// Both ends of a flow. A transport without connections, acknowledgments or timers keeps the defaults.
+pub(crate) trait Endpoint {
+    /// These ends, if they are of this transport.
+    fn of(transport: &mut Transport) -> Option<&mut Self>;
+
+    /// IP length of the packet that opens a connection, and of its answer.
+    fn handshake_len(&self) -> u32 {
+        0
+    }
+
+    /// What a connection has, if there is one.
+    #[inline(always)]
+    fn connection(&mut self) -> Option<&mut Connection> {
+        None
+    }
+
+    /// The receiver gets a packet with data. `payload` is in bytes; `marked` says that a queue has marked the packet CE.
+    fn on_packet(&mut self, segment: &Segment, payload: u32, marked: bool, now: Time) -> Arrival;
+
+    /// When a delayed acknowledgment is due at the receiver.
+    #[inline(always)]
+    fn next_ack(&self) -> Option<Time> {
+        None
+    }
+
+    /// The subflow whose delayed acknowledgment is due.
+    fn overdue(&self, _now: Time) -> Option<u8> {
+        None
+    }
+
+    /// Makes the receiver's acknowledgment of a subflow, for which [`Self::on_packet`] or [`Self::overdue`] has asked.
+    fn acknowledge(&mut self, subflow: u8, now: Time) -> Returning;
+
+    /// The handshake is done. `rtt` is the time that it took, if no packet of it was sent twice.
+    fn established(&mut self, _rtt: Option<Span>, _now: Time, _rng: Rng) {}
+
+    /// The application hands over data, bytes; `None` means data without end.
+    fn write(&mut self, bytes: Option<u64>, now: Time);
+
+    /// The application stops: data not sent yet never will be.
+    fn stop(&mut self) {}
+
+    /// The sender gets an acknowledgment. Returns the RTT that it shows, if any.
+    #[inline(always)]
+    fn on_ack(&mut self, _ack: &Returning, _now: Time) -> Option<Span> {
+        None
+    }
+
+    /// The sender's next packet; called until it returns `None`, after every other call. `header` is in bytes.
+    fn poll_transmit(&mut self, place: &mut Place, header: u32, now: Time) -> Option<Outgoing>;
+
+    /// When the sender's timer of loss detection is due.
+    #[inline(always)]
+    fn next_timer(&self, _now: Time) -> Option<Time> {
+        None
+    }
+
+    /// The time of [`Self::next_timer`] has come.
+    fn on_timer(&mut self, _now: Time) {}
+
+    /// When the sender may send next, if pacing holds it back, or the controller's timer is due.
+    #[inline(always)]
+    fn next_pace(&self, _now: Time) -> Option<Time> {
+        None
+    }
+
+    /// The time of [`Self::next_pace`] has come.
+    fn on_pace(&mut self, _now: Time) {}
+
+    /// The sender's state, once the connection is established.
+    fn meters(&self) -> Option<Meters> {
+        None
+    }
+
+    /// The sender's counters.
+    fn stats(&self) -> SenderStats {
+        SenderStats::default()
+    }
+
+    /// Sets the sender's counters to zero.
+    fn reset_stats(&mut self) {}
+
+    /// The verdicts of a detector of fair queuing, if the controller has one.
+    fn verdicts(&mut self) -> Option<&mut VerdictRecord> {
+        None
+    }
+
+    /// Memory outside [`Transport`], bytes.
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// What the arrival of a packet means for the receiver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// Payload received for the first time, bytes.
+    pub(crate) new: u32,
+    /// An acknowledgment is to be sent now.
+    pub(crate) acknowledge: bool,
+    /// The transfer under way is complete.
+    pub(crate) complete: bool,
+}
+
+/// A packet that its sender hands to the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) segment: Segment,
+    pub(crate) ecn: Ecn,
+    pub(crate) spin: bool,
+}
+
+/// The transport of a flow.
+// A box would cost each event of a TCP flow a cache miss, and keep its state from being prefetched with the flow's.
+#[expect(clippy::large_enum_variant, reason = "datagram flows are few and pay for it with memory only")]
+pub(crate) enum Transport {
+    Tcp(Tcp),
+    Quic(Box<Quic>),
+    Udp(Udp),
+}
+
+/// Calls a function that is generic over [`Endpoint`] for the transport of a flow.
+macro_rules! dispatch {
+    ($transport:expr, $End:ident => $call:expr) => {
+        match $transport {
+            Transport::Tcp(_) => {
+                type $End = $crate::tcp::Tcp;
+                $call
+            }
+            Transport::Quic(_) => {
+                type $End = $crate::quic::Quic;
+                $call
+            }
+            Transport::Udp(_) => {
+                type $End = $crate::udp::Udp;
+                $call
+            }
+        }
+    };
+}
+pub(crate) use dispatch;
+
+/// Calls a function of the two ends.
+macro_rules! each {
+    ($transport:expr, $ends:ident => $call:expr) => {
+        match $transport {
+            Transport::Tcp($ends) => $call,
+            Transport::Quic($ends) => $call,
+            Transport::Udp($ends) => $call,
+        }
+    };
+}
+
+/// What is done to a flow of any transport now and then.
+impl Transport {
+    /// See [`Endpoint::handshake_len`].
+    pub(crate) fn handshake_len(&self) -> u32 {
+        each!(self, ends => ends.handshake_len())
+    }
+
+    /// See [`Endpoint::connection`].
+    #[inline]
+    pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
+        each!(self, ends => ends.connection())
+    }
+
+    /// See [`Endpoint::established`].
+    pub(crate) fn established(&mut self, rtt: Option<Span>, now: Time, rng: Rng) {
+        each!(self, ends => ends.established(rtt, now, rng));
+    }
+
+    /// See [`Endpoint::write`].
+    pub(crate) fn write(&mut self, bytes: Option<u64>, now: Time) {
+        each!(self, ends => ends.write(bytes, now));
+    }
+
+    /// See [`Endpoint::stop`].
+    pub(crate) fn stop(&mut self) {
+        each!(self, ends => ends.stop());
+    }
+
+    /// See [`Endpoint::meters`].
+    pub(crate) fn meters(&self) -> Option<Meters> {
+        each!(self, ends => ends.meters())
+    }
+
+    /// See [`Endpoint::stats`].
+    pub(crate) fn stats(&self) -> SenderStats {
+        each!(self, ends => ends.stats())
+    }
+
+    /// See [`Endpoint::reset_stats`].
+    pub(crate) fn reset_stats(&mut self) {
+        each!(self, ends => ends.reset_stats());
+    }
+
+    /// See [`Endpoint::verdicts`].
+    pub(crate) fn verdicts(&mut self) -> Option<&mut VerdictRecord> {
+        each!(self, ends => ends.verdicts())
+    }
+
+    /// See [`Endpoint::heap_bytes`].
+    pub(crate) fn heap_bytes(&self) -> usize {
+        each!(self, ends => ends.heap_bytes())
+    }
+}
+
+/// What every connection has, whichever transport carries it; in the order of use as [`crate::host::Flow`] is.
+#[repr(C)]
+pub(crate) struct Connection {
+    /// Payload received for the first time so far.
+    pub(crate) received: u64,
+    /// The transfer under way: when it began, and the payload received when it is complete.
+    pub(crate) transfer: Option<(Time, u64)>,
+    pub(crate) armed: Armed,
+    pub(crate) ecn: Ecn,
+    /// Payload handed over so far.
+    pub(crate) written: u64,
+    /// When the first SYN left, and how many did.
+    pub(crate) syn: Option<(Time, u32)>,
+    pub(crate) rng: Option<Rng>,
+    pub(crate) config: ControllerConfig,
+}
+
+/// Times of the events that stand for a connection's timers. An event at another time is stale.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Armed {
+    pub(crate) retransmit: Option<Time>,
+    pub(crate) pace: Option<Time>,
+    pub(crate) delayed_ack: Option<Time>,
+}
+
+/// RFC 6298 §2.1: until there is an RTT.
+const SYN_TIMEOUT: Span = Span::s(1);
+/// Linux `tcp_syn_retries`.
+pub(crate) const MAX_SYNS: u32 = 7;
+
+impl Connection {
+    pub(crate) fn new(config: ControllerConfig, ecn: bool, rng: Rng) -> Connection {
+        let ecn = match (config.is_scalable(), ecn) {
+            (true, _) => Ecn::Ect1,
+            (false, true) => Ecn::Ect0,
+            (false, false) => Ecn::NotEct,
+        };
+        Connection {
+            config,
+            rng: Some(rng),
+            ecn,
+            syn: None,
+            transfer: None,
+            written: 0,
+            received: 0,
+            armed: Armed::default(),
+        }
+    }
+
+    /// When the SYN is to be sent again, as long as it is not answered.
+    pub(crate) fn syn_deadline(&self) -> Option<Time> {
+        let (first, sent) = self.syn.filter(|_| self.rng.is_some())?;
+        // 1, 3, 7, … s after the first.
+        Some(first + SYN_TIMEOUT * ((1u64 << sent.min(16)) - 1))
+    }
+
+    /// Payload arrived for the first time; is the transfer under way complete with it?
+    #[inline]
+    pub(crate) fn receive(&mut self, payload: u32) -> bool {
+        self.received += u64::from(payload);
+        self.transfer.is_some_and(|(_, until)| self.received >= until)
+    }
+}

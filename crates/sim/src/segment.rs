@@ -1,0 +1,74 @@
+//! The simulator's packets: what one carries besides the metadata that queues read.
+use crate::quic::AckFrame;
+use crate::tcp::AckSegment;
+use narrows_core::Role;
+use narrows_world::network::Transit;
+
+/// What a packet carries, besides its metadata: the payload of the pool's slot. Two fit into a cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+pub(crate) struct Segment {
+    /// TCP's sequence number, QUIC's packet number.
+    pub(crate) seq: u64,
+    pub(crate) transit: Transit,
+    /// TCP's timestamp, ms; for QUIC the part of the stream that it carries.
+    pub(crate) tag: u32,
+    pub(crate) kind: SegmentKind,
+    pub(crate) cwr: bool,
+    /// The subflow of a QUIC connection.
+    pub(crate) subflow: u8,
+}
+
+impl AsMut<Transit> for Segment {
+    #[inline]
+    fn as_mut(&mut self) -> &mut Transit {
+        &mut self.transit
+    }
+}
+
+const _: () = assert!(size_of::<Segment>() == 32);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum SegmentKind {
+    #[default]
+    Data,
+    Syn,
+    SynAck,
+    Ack,
+}
+
+/// A packet from a receiver to its sender.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Returning {
+    /// The answer to its SYN.
+    SynAck,
+    /// An acknowledgment.
+    Ack(AckSegment),
+    /// An acknowledgment of a QUIC subflow.
+    Frame(AckFrame),
+}
+
+impl Returning {
+    #[inline]
+    pub(crate) const fn subflow(&self) -> u8 {
+        match self {
+            Returning::Frame(frame) => frame.subflow,
+            Returning::SynAck | Returning::Ack(_) => 0,
+        }
+    }
+
+    pub(crate) const fn kind(&self) -> SegmentKind {
+        match self {
+            Returning::SynAck => SegmentKind::SynAck,
+            Returning::Ack(_) | Returning::Frame(_) => SegmentKind::Ack,
+        }
+    }
+
+    /// What a middlebox can read: the number acknowledged, and the packet's role. QUIC's acknowledgments are encrypted.
+    pub(crate) fn visible(&self) -> (u32, Role) {
+        match self {
+            Returning::Ack(ack) => (ack.ack as u32, ack.role()),
+            Returning::Frame(_) | Returning::SynAck => (0, Role::Other),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Both ends of a TCP connection as the world drives them.
+use super::{Incoming, Outgoing as Sent, Receiver, Sender, milliseconds};
+use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Transport};
+use crate::host::Place;
+use crate::segment::{Returning, Segment};
+use narrows_core::{Rng, Span, Time};
+use narrows_world::meters::{Meters, SenderStats};
+use narrows_world::network::Transit;
+
+/// IP length of a SYN and its answer: IP 20, TCP 20, options 20.
+const SYN_LEN: u32 = 60;
+
+/// A TCP connection, in the order of use as [`crate::host::Flow`] is.
+#[repr(C)]
+pub(crate) struct Tcp {
+    pub(crate) receiver: Receiver,
+    pub(crate) connection: Connection,
+    pub(crate) spin: Spin,
+    pub(crate) sender: Sender,
+}
+
+impl Endpoint for Tcp {
+    #[inline(always)]
+    fn of(transport: &mut Transport) -> Option<&mut Tcp> {
+        if let Transport::Tcp(tcp) = transport { Some(tcp) } else { None }
+    }
+
+    fn handshake_len(&self) -> u32 {
+        SYN_LEN
+    }
+
+    #[inline(always)]
+    fn connection(&mut self) -> Option<&mut Connection> {
+        Some(&mut self.connection)
+    }
+
+    #[inline(always)]
+    fn on_packet(&mut self, segment: &Segment, payload: u32, marked: bool, now: Time) -> Arrival {
+        let &Segment { seq, tag: stamp, cwr, .. } = segment;
+        let arrival = self.receiver.on_segment(Incoming { seq, len: payload, stamp, marked, cwr }, now);
+        let new = if arrival.is_new { payload } else { 0 };
+        Arrival { new, acknowledge: arrival.acknowledge, complete: self.connection.receive(new) }
+    }
+
+    #[inline(always)]
+    fn next_ack(&self) -> Option<Time> {
+        self.receiver.next_timer()
+    }
+
+    fn overdue(&self, now: Time) -> Option<u8> {
+        self.receiver.is_overdue(now).then_some(0)
+    }
+
+    #[inline(always)]
+    fn acknowledge(&mut self, _subflow: u8, _now: Time) -> Returning {
+        Returning::Ack(self.receiver.acknowledge())
+    }
+
+    fn established(&mut self, rtt: Option<Span>, now: Time, rng: Rng) {
+        self.sender.established(&self.connection.config, rtt, now, rng);
+    }
+
+    fn write(&mut self, bytes: Option<u64>, now: Time) {
+        self.sender.write(bytes, now);
+    }
+
+    fn stop(&mut self) {
+        self.sender.stop();
+    }
+
+    #[inline(always)]
+    fn on_ack(&mut self, ack: &Returning, now: Time) -> Option<Span> {
+        let Returning::Ack(ack) = ack else { return None };
+        self.spin.on_ack(ack.ack);
+        self.sender.on_ack(ack, now)
+    }
+
+    #[inline(always)]
+    fn poll_transmit(&mut self, _place: &mut Place, header: u32, now: Time) -> Option<Outgoing> {
+        let Sent { seq, len, cwr, .. } = self.sender.poll_transmit(now)?;
+        self.spin.on_sent(seq);
+        let transit = Transit::new(u32::from(len) + header, 0);
+        let segment = Segment { seq, transit, tag: milliseconds(now), cwr, ..Segment::default() };
+        Some(Outgoing { segment, ecn: self.connection.ecn, spin: self.spin.value })
+    }
+
+    #[inline(always)]
+    fn next_timer(&self, _now: Time) -> Option<Time> {
+        self.sender.next_timer()
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.sender.on_timer(now);
+    }
+
+    #[inline(always)]
+    fn next_pace(&self, now: Time) -> Option<Time> {
+        self.sender.next_pace(now)
+    }
+
+    fn on_pace(&mut self, now: Time) {
+        self.sender.on_pace(now);
+    }
+
+    fn meters(&self) -> Option<Meters> {
+        self.sender.meters()
+    }
+
+    fn stats(&self) -> SenderStats {
+        self.sender.stats()
+    }
+
+    fn reset_stats(&mut self) {
+        self.sender.reset_stats();
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.sender.heap_bytes()
+    }
+}
+
+/// The bit that changes once per round trip, as QUIC's client computes it: when something sent with its present value
+/// has been acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spin {
+    pub(crate) value: bool,
+    /// The first segment that carries the present value.
+    since: u64,
+    /// One past the highest segment sent.
+    sent: u64,
+}
+
+impl Spin {
+    #[inline]
+    pub(crate) fn on_sent(&mut self, seq: u64) {
+        self.sent = self.sent.max(seq + 1);
+    }
+
+    /// Everything before `ack` has arrived.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, ack: u64) {
+        if ack > self.since {
+            self.value = !self.value;
+            self.since = self.sent;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[test]
+    fn the_bit_changes_when_its_first_segment_is_acknowledged() {
+        let mut spin = Spin::default();
+        let mut seen = Vec::new();
+        for seq in 0..4 {
+            spin.on_sent(seq);
+        }
+        for ack in 1..=8 {
+            spin.on_ack(ack);
+            spin.on_sent(ack + 3);
+            seen.push(spin.value);
+        }
+        // Four segments are in flight: segment 4 is the first to carry the new value, and is acknowledged by 5.
+        assert_eq!(seen, [true, true, true, true, false, false, false, false]);
+    }
+}

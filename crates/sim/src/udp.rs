@@ -1,0 +1,53 @@
+//! Datagrams at the application's rate. Nothing comes back.
+use crate::endpoint::{Arrival, Endpoint, Outgoing, Transport};
+use crate::host::Place;
+use crate::segment::{Returning, Segment};
+use narrows_core::queue::parts::flow_table::mix;
+use narrows_core::{Ecn, Time};
+use narrows_world::network::Transit;
+
+/// A source of datagrams and its sink.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Udp {
+    /// Payload of the datagram to be sent, bytes.
+    waiting: Option<u32>,
+    /// Every packet comes from a port of its own; the number sets flows apart.
+    new_port_of: Option<u32>,
+    ecn: Ecn,
+}
+
+impl Udp {
+    /// `new_port_of` is the flow's number if each packet is to come from a port of its own.
+    pub(crate) fn new(new_port_of: Option<u32>, ecn: Ecn) -> Udp {
+        Udp { waiting: None, new_port_of, ecn }
+    }
+}
+
+impl Endpoint for Udp {
+    fn of(transport: &mut Transport) -> Option<&mut Udp> {
+        if let Transport::Udp(udp) = transport { Some(udp) } else { None }
+    }
+
+    #[inline(always)]
+    fn on_packet(&mut self, _segment: &Segment, payload: u32, _marked: bool, _now: Time) -> Arrival {
+        Arrival { new: payload, acknowledge: false, complete: false }
+    }
+
+    fn acknowledge(&mut self, _subflow: u8, _now: Time) -> Returning {
+        unreachable!("datagrams ask for no acknowledgment")
+    }
+
+    fn write(&mut self, bytes: Option<u64>, _now: Time) {
+        self.waiting = bytes.map(|bytes| bytes as u32);
+    }
+
+    #[inline(never)]
+    fn poll_transmit(&mut self, place: &mut Place, header: u32, _now: Time) -> Option<Outgoing> {
+        let payload = self.waiting.take()?;
+        if let Some(flow) = self.new_port_of {
+            place.hash = mix(place.hash.wrapping_add(1), flow);
+        }
+        let segment = Segment { transit: Transit::new(payload + header, 0), ..Segment::default() };
+        Some(Outgoing { segment, ecn: self.ecn, spin: false })
+    }
+}
