@@ -6,6 +6,7 @@
 //! round trip each when nothing arrives, and what their applications say.
 use crate::event::Kind;
 use crate::host;
+use crate::side::Side;
 use crate::world::{SECOND, World};
 use narrows_core::{Rate, Span, Time};
 use narrows_scenario::{Flow, Hop, RateSpec, Scenario, Traffic, Transport};
@@ -151,7 +152,7 @@ impl Meter {
     }
 }
 
-impl World {
+impl<S: Side> World<S> {
     /// Every second there is a new budget.
     #[inline(never)]
     pub(crate) fn on_second(&mut self) -> Result<(), Stopped> {

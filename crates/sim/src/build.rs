@@ -4,19 +4,19 @@ use crate::endpoint::{Connection, Transport};
 use crate::event::{Events, Kind, MAX_INDEX, TieBreak};
 use crate::host::{Flow, Place, ReturnPipe, Routes};
 use crate::quic::{self, Quic};
+use crate::side::{Between as _, Side};
 use crate::tcp::{Receiver, Sender, Spin, Tcp};
 use crate::udp::Udp;
 use crate::world::prefetch::{Prefetch, in_large_pages};
-use crate::world::{Hosts, Side, World};
+use crate::world::{Hosts, World};
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::{Bytes, Ecn, HostId, Rate, Rng, Span, Time};
+use narrows_core::{Ecn, HostId, Rate, Rng, Span, Time};
 use narrows_scenario::limits;
 use narrows_scenario::model;
 use narrows_scenario::transport::{Ports, UdpEcn};
 use narrows_scenario::{RateSpec, Scenario};
 use narrows_world::application::Application;
 use narrows_world::build;
-use narrows_world::network::Network;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::verdict::VerdictRecord;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,16 +32,13 @@ const PACKETS_PER_FLOW: usize = 10;
 const TIMERS_PER_FLOW: usize = 3;
 
 /// The world at the epoch, or a side of it, with the start of every flow scheduled.
-pub(crate) fn world(scenario: &Scenario, budget: Budget, side: Side, ties: TieBreak) -> World {
+pub(crate) fn world<S: Side>(scenario: &Scenario, budget: Budget, ties: TieBreak) -> World<S> {
     let spacing = scenario.record.spacing(scenario.duration);
     let samples = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
     let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
-    let hops = if side == Side::Senders { 0 } else { scenario.hops.len() };
-    let mut network = Network::new(scenario, 0..hops, Bytes(1500), samples);
+    let mut between = S::Between::new(scenario, samples);
     let mut hosts = Hosts {
-        side,
-        departures: Vec::new(),
-        returns: Vec::new(),
+        returns: S::Returns::default(),
         now: Time::ZERO,
         end: Time::ZERO + scenario.duration,
         warmup: Time::ZERO + scenario.warmup,
@@ -57,18 +54,14 @@ pub(crate) fn world(scenario: &Scenario, budget: Budget, side: Side, ties: TieBr
     if hosts.prefetch == Prefetch::Ahead {
         // Larger arrays than the allocator carves out of what it has; they keep their pages as they grow.
         in_large_pages(hosts.flows.spare_capacity_mut());
-    }
-    if hosts.prefetch == Prefetch::Ahead && side != Side::Senders {
-        let (pool, segments) = network.reserve(total * PACKETS_PER_FLOW);
-        in_large_pages(pool);
-        in_large_pages(segments);
+        between.reserve(total * PACKETS_PER_FLOW);
     }
     populate(&mut hosts, scenario, samples);
-    World { network, hosts, spacing, gauges: scenario.record.gauges, handled: 0, elsewhere: 0 }
+    World { between, hosts, spacing, gauges: scenario.record.gauges, handled: 0, elsewhere: 0 }
 }
 
 /// Adds flows, routes and return pipes, and schedules the flows' starts.
-fn populate(hosts: &mut Hosts, scenario: &Scenario, samples: usize) {
+fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) {
     let total = scenario.flows.iter().map(|group| group.count as usize).sum::<usize>();
     let (mut pipes, mut names) = (BTreeMap::new(), BTreeMap::new());
     let digits = if total > MANY_FLOWS { 1 } else { 3 };
@@ -98,7 +91,7 @@ fn populate(hosts: &mut Hosts, scenario: &Scenario, samples: usize) {
             let verdicts = truth.as_ref().map(|truth| VerdictRecord::new(Arc::clone(truth), record.samples()));
             let member = Member { scenario, group, member, index, routes: [routes, second].map(|n| n as u32) };
             let flow = member.flow(record, verdicts, &mut pipes);
-            if hosts.side != Side::Network {
+            if S::HAS_SENDERS {
                 hosts.events.schedule(flow.start, Kind::App, index);
             }
             hosts.flows.push(flow);

@@ -13,6 +13,7 @@ mod parallel;
 mod quic;
 mod ranges;
 mod segment;
+mod side;
 mod tcp;
 mod udp;
 mod world;
@@ -28,7 +29,6 @@ pub use narrows_world::{Cancelled, Unwatched, Watch};
 pub use parallel::Partition;
 use parallel::Windows;
 use std::fmt;
-use world::Side;
 
 /// Roughly how much work a run is, to compare it with others: of several on some threads, those that take longest should
 /// start first. In full-sized packets that the links can carry, each the dearer the more flows there are.
@@ -91,7 +91,7 @@ pub fn run_partitioned(
         _ => {
             // Ties are settled alike whatever the number of threads.
             let ties = windows.map_or(TieBreak::AsScheduled, |_| TieBreak::BySide);
-            let mut world = build::world(scenario, budget, Side::Both, ties);
+            let mut world = build::world(scenario, budget, ties);
             world.run(watch).map(|()| world)
         }
     };

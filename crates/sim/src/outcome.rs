@@ -1,6 +1,7 @@
 //! From a world at its end to a result.
 use crate::endpoint::Transport;
 use crate::host::{Flow, ReturnPipe};
+use crate::side::{Between, Side, Whole};
 use crate::world::World;
 use narrows_core::Time;
 use narrows_results::Routes;
@@ -10,13 +11,13 @@ use narrows_scenario::Scenario;
 use narrows_world::record::hop::capacity;
 
 /// Gathers the figures, series and distributions.
-pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
+pub(crate) fn collect(scenario: &Scenario, mut world: World<Whole>) -> RunResult {
     world.hosts.flows.iter_mut().for_each(|flow| flow.record.settle());
     let peak_bytes = bytes(&world) as u64;
     let hops: Vec<_> = scenario
         .hops
         .iter()
-        .zip(world.network.records_mut())
+        .zip(world.between.records_mut())
         .map(|(spec, record)| {
             let capacity = capacity(spec, world.hosts.warmup, world.hosts.end);
             record.summary(&spec.name, spec.queue.to_string(), capacity, world.hosts.end)
@@ -34,10 +35,10 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World) -> RunResult {
         .map(|((name, controller), flow)| flow_summary(flow, name, &controller, (world.hosts.warmup, world.hosts.end)))
         .collect();
     let fairness = Routes::of(Some(scenario)).fairness(&flows);
-    let packets = world.network.hops().map(|(_, record)| record.sent_ever()).sum();
+    let packets = world.between.hops().map(|(_, record)| record.sent_ever()).sum();
     let cost = Cost { packets, events: world.handled, wall_s: 0.0, packets_per_s: 0.0, peak_bytes };
     let (mut series, mut cdfs) = (Vec::new(), Vec::new());
-    for (spec, record) in scenario.hops.iter().zip(world.network.into_records()) {
+    for (spec, record) in scenario.hops.iter().zip(world.between.into_records()) {
         let source = format!("hop:{}", spec.name);
         cdfs.extend(record.cdf(&source));
         series.extend(record.series(&source, &names));
@@ -73,17 +74,17 @@ fn flow_summary(flow: &mut Flow, name: &str, controller: &str, (warmup, end): (T
 }
 
 /// Memory of a run. Nothing shrinks during it, so at the end this is the peak.
-fn bytes(world: &World) -> usize {
+fn bytes(world: &World<Whole>) -> usize {
     world.elsewhere + flow_bytes(world) + bytes_but_flows(world)
 }
 
 /// Memory of a world's flows.
-pub(crate) fn flow_bytes(world: &World) -> usize {
+pub(crate) fn flow_bytes<S: Side>(world: &World<S>) -> usize {
     world.hosts.flows.iter().map(Flow::bytes).sum()
 }
 
 /// Memory of all else in a world.
-pub(crate) fn bytes_but_flows(world: &World) -> usize {
+pub(crate) fn bytes_but_flows<S: Side>(world: &World<S>) -> usize {
     let pipes: usize = world.hosts.pipes.iter().map(ReturnPipe::bytes).sum();
-    world.hosts.events.bytes() + pipes + world.network.bytes()
+    world.hosts.events.bytes() + pipes + world.between.bytes()
 }

@@ -8,7 +8,8 @@
 use crate::budget::{Budget, Stopped};
 use crate::event::TieBreak;
 use crate::host::InFlight;
-use crate::world::{Departure, Hosts, Side, World};
+use crate::side::{Departure, Receivers, Senders, Side, Whole};
+use crate::world::{Hosts, World};
 use crate::{build, outcome};
 use narrows_core::{Span, Time};
 use narrows_scenario::{Scenario, Traffic};
@@ -100,14 +101,16 @@ impl<T> Outlet<T> {
     }
 }
 
-struct Senders {
-    world: World,
+/// The thread of the senders.
+struct SenderThread {
+    world: World<Senders>,
     back: Inlet<InFlight>,
     there: Outlet<Departure>,
 }
 
-struct Network {
-    world: World,
+/// The thread of the network and the receivers.
+struct NetworkThread {
+    world: World<Receivers>,
     there: Inlet<Departure>,
     back: Outlet<InFlight>,
 }
@@ -118,25 +121,21 @@ pub(crate) fn run(
     budget: Budget,
     windows: Windows,
     watch: &mut dyn Watch,
-) -> Result<World, Stopped> {
+) -> Result<World<Whole>, Stopped> {
     let (to_network, from_senders) = way(BACKLOG);
     // All that the senders may be ahead by is on its way back, or waits for them.
     let (to_senders, from_network) = way(windows.lag + BACKLOG);
     for _ in 0..windows.lag {
         to_senders.full.send(Vec::new()).map_err(|_| Stopped::Cancelled)?;
     }
-    let half = |side| {
-        let mut world = build::world(scenario, budget, side, TieBreak::BySide);
-        world.begin();
-        world
-    };
-    let network = half(Side::Network);
-    let mut network = Network { world: network, there: from_senders, back: to_senders };
+    let world = begun(scenario, budget);
+    let mut network = NetworkThread { world, there: from_senders, back: to_senders };
     let instants = windows.until(network.world.hosts.end);
     std::thread::scope(|scope| {
         let ahead = instants.clone();
         let senders = scope.spawn(move || {
-            let mut senders = Senders { world: half(Side::Senders), back: from_network, there: to_network };
+            let world = begun(scenario, budget);
+            let mut senders = SenderThread { world, back: from_network, there: to_network };
             for last in ahead {
                 senders.go_on(last)?;
             }
@@ -156,7 +155,14 @@ pub(crate) fn run(
     })
 }
 
-impl Senders {
+/// One side at the epoch.
+fn begun<S: Side>(scenario: &Scenario, budget: Budget) -> World<S> {
+    let mut world = build::world(scenario, budget, TieBreak::BySide);
+    world.begin();
+    world
+}
+
+impl SenderThread {
     /// Handles a window, up to its last instant.
     fn go_on(&mut self, last: Time) -> Result<(), Stopped> {
         let world = &mut self.world;
@@ -169,18 +175,18 @@ impl Senders {
         // One that finds no place is freed.
         let _ = self.back.empty.try_send(back);
         // One half is enough to report.
-        world.run_through(last, &[], &mut Unwatched)?;
-        let gone = std::mem::replace(&mut world.hosts.departures, self.there.room());
+        world.run_through(last, &mut Unwatched)?;
+        let gone = std::mem::replace(&mut world.between, self.there.room());
         self.there.full.send(gone).map_err(|_| Stopped::Cancelled)
     }
 }
 
-impl Network {
+impl NetworkThread {
     /// Handles a window, up to its last instant.
     fn go_on(&mut self, last: Time, watch: &mut dyn Watch) -> Result<(), Stopped> {
         let world = &mut self.world;
         let mut gone = self.there.full.recv().map_err(|_| Stopped::Cancelled)?;
-        world.run_through(last, &gone, watch)?;
+        world.run_with(last, &gone, watch)?;
         gone.clear();
         let _ = self.there.empty.try_send(gone);
         let back = std::mem::replace(&mut world.hosts.returns, self.back.room());
@@ -191,16 +197,21 @@ impl Network {
 }
 
 /// The whole world at the end.
-fn join(network: Network, senders: Senders) -> World {
+fn join(network: NetworkThread, senders: SenderThread) -> World<Whole> {
     let batches =
         held(&senders.back.full) + held(&network.back.empty) + held(&senders.there.empty) + held(&network.there.full);
-    let (network, mut senders) = (network.world, senders.world);
+    let (network, senders) = (network.world, senders.world);
     let elsewhere = batches + outcome::flow_bytes(&network) + outcome::bytes_but_flows(&senders);
-    for (flow, receiver) in senders.hosts.flows.iter_mut().zip(network.hosts.flows) {
+    let handled = network.handled + senders.handled;
+    let World { between, hosts, spacing, gauges, .. } = network;
+    let Hosts { end, warmup, tracked, prefetch, events, meter, acks, routes, pipes, flows: receivers, .. } = hosts;
+    let mut flows = senders.hosts.flows;
+    for (flow, receiver) in flows.iter_mut().zip(receivers) {
         flow.record.join_arrivals(receiver.record);
     }
-    let hosts = Hosts { side: Side::Both, now: senders.hosts.end, flows: senders.hosts.flows, ..network.hosts };
-    World { hosts, handled: network.handled + senders.handled, elsewhere, ..network }
+    let hosts =
+        Hosts { returns: (), now: end, end, warmup, tracked, prefetch, events, meter, acks, flows, routes, pipes };
+    World { between, hosts, spacing, gauges, handled, elsewhere }
 }
 
 /// Memory of what waits in a way.

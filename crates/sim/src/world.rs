@@ -6,10 +6,11 @@
 use crate::Watch;
 use crate::budget::{Meter, Stopped};
 use crate::event::{Bound, Events, Kind};
-use crate::host::{Flow, InFlight, ReturnPipe, Routes};
-use crate::segment::{Returning, Segment};
-use narrows_core::{PacketMeta, Span, Time};
-use narrows_world::network::{Due, Network};
+use crate::host::{Flow, ReturnPipe, Routes};
+use crate::segment::Returning;
+use crate::side::{Between as _, Departure, Receivers, Side, Whole};
+use narrows_core::{Span, Time};
+use narrows_world::network::Due;
 use prefetch::Prefetch;
 
 mod applications;
@@ -17,44 +18,21 @@ mod edge;
 mod ends;
 pub(crate) mod prefetch;
 
-/// What happens in a world: everything, or what one half of a run has of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Side {
-    /// All there is.
-    Both,
-    /// Acknowledgments come to senders, their timers and applications act; what leaves them is gathered.
-    Senders,
-    /// Packets cross the hops and come to receivers; what goes back is gathered.
-    Network,
-}
-
-/// A packet that leaves its sender; when, its metadata's arrival tells.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Departure {
-    meta: PacketMeta,
-    segment: Segment,
-    hop: u16,
-}
-
-/// Everything that a run consists of.
-pub(crate) struct World {
-    pub(crate) network: Network<Segment>,
-    pub(crate) hosts: Hosts,
+/// A run, or one side of a parallel run.
+pub(crate) struct World<S: Side> {
+    pub(crate) between: S::Between,
+    pub(crate) hosts: Hosts<S>,
     pub(crate) spacing: Span,
     /// The disciplines' inner state is recorded.
     pub(crate) gauges: bool,
     pub(crate) handled: u64,
-    /// Bytes that the other half of the run took.
+    /// Memory that the other side of the run took, bytes.
     pub(crate) elsewhere: usize,
 }
 
 /// Senders, receivers and their applications; what lies between them is the network.
-pub(crate) struct Hosts {
-    pub(crate) side: Side,
-    /// What has left the senders, where the network is elsewhere.
-    pub(crate) departures: Vec<Departure>,
-    /// What has gone back, where the senders are elsewhere.
-    pub(crate) returns: Vec<InFlight>,
+pub(crate) struct Hosts<S: Side> {
+    pub(crate) returns: S::Returns,
     pub(crate) now: Time,
     pub(crate) end: Time,
     pub(crate) warmup: Time,
@@ -75,14 +53,33 @@ pub(crate) const SECOND: Span = Span::s(1);
 /// Events between two looks at the watch, when samples are far apart.
 const EVENTS_PER_TICK: u64 = 1 << 16;
 
-impl World {
+impl World<Whole> {
     /// Runs until the end.
     pub(crate) fn run(&mut self, watch: &mut dyn Watch) -> Result<(), Stopped> {
         self.begin();
-        self.run_through(self.hosts.end, &[], watch)?;
+        self.run_through(self.hosts.end, watch)?;
         self.finish()
     }
+}
 
+impl World<Receivers> {
+    /// As [`Self::run_through`], with the packets that leave the senders in that time. Of the same time the events come first,
+    /// but for links that give way to what arrives.
+    pub(crate) fn run_with(
+        &mut self,
+        last: Time,
+        departures: &[Departure],
+        watch: &mut dyn Watch,
+    ) -> Result<(), Stopped> {
+        for departure in departures {
+            self.run_until(Bound::arrivals_of(departure.meta.arrived), watch)?;
+            self.hosts.take_over(&mut self.between, departure);
+        }
+        self.run_through(last, watch)
+    }
+}
+
+impl<S: Side> World<S> {
     /// Schedules what comes in every run.
     pub(crate) fn begin(&mut self) {
         // Without a warm-up nothing starts again: what happens at the epoch counts.
@@ -97,59 +94,48 @@ impl World {
     pub(crate) fn finish(&mut self) -> Result<(), Stopped> {
         self.hosts.now = self.hosts.end;
         self.keep_to_budget()?;
-        self.network.finish_records(self.hosts.end);
+        self.between.finish_records(self.hosts.end);
         Ok(())
     }
 
-    /// Handles what happens up to this time: all events, and departures from senders that are elsewhere. Of the same time
-    /// the events come first, but for links that give way to what arrives.
+    /// Handles all events up to this time.
     ///
     /// # Panics
     /// If time runs backwards: every figure of such a run would be wrong.
-    pub(crate) fn run_through(
-        &mut self,
-        last: Time,
-        departures: &[Departure],
-        watch: &mut dyn Watch,
-    ) -> Result<(), Stopped> {
-        let mut departures = departures;
-        loop {
-            let until = match departures.first() {
-                Some(first) => Bound::arrivals_of(first.meta.arrived),
-                None => Bound::through(last),
-            };
-            while let Some((at, kind, index)) = self.hosts.events.pop_through(until) {
-                if at < self.hosts.now {
-                    runs_backwards(kind, index, at, self.hosts.now);
-                }
-                self.hosts.now = at;
-                self.handled += 1;
-                if self.handled.is_multiple_of(EVENTS_PER_TICK) {
+    pub(crate) fn run_through(&mut self, last: Time, watch: &mut dyn Watch) -> Result<(), Stopped> {
+        self.run_until(Bound::through(last), watch)
+    }
+
+    fn run_until(&mut self, until: Bound, watch: &mut dyn Watch) -> Result<(), Stopped> {
+        while let Some((at, kind, index)) = self.hosts.events.pop_through(until) {
+            if at < self.hosts.now {
+                runs_backwards(kind, index, at, self.hosts.now);
+            }
+            self.hosts.now = at;
+            self.handled += 1;
+            if self.handled.is_multiple_of(EVENTS_PER_TICK) {
+                self.tick(watch)?;
+            }
+            let World { between, hosts, .. } = self;
+            // What packets bring is part of this loop; the rest is called, so that it does not push the loop's code apart.
+            match kind {
+                Kind::Link => between.handle(hosts, Due::Link, index),
+                Kind::Pipe => between.handle(hosts, Due::Pipe, index),
+                Kind::Ack => hosts.on_returning(between, index),
+                Kind::Retransmit => hosts.on_retransmit(between, index),
+                Kind::Pace => hosts.on_pace(between, index),
+                Kind::DelayedAck => hosts.on_delayed_ack(between, index),
+                Kind::App => hosts.on_application(between, index),
+                Kind::QueueTimer => between.handle(hosts, Due::Timer, index),
+                Kind::WarmedUp => self.on_warmed_up(),
+                Kind::Sample => {
+                    self.on_sample();
                     self.tick(watch)?;
                 }
-                let World { network, hosts, .. } = self;
-                // What packets bring is part of this loop; the rest is called, so that it does not push the loop's code apart.
-                match kind {
-                    Kind::Link => network.handle(Due::Link, index, at, hosts),
-                    Kind::Pipe => network.handle(Due::Pipe, index, at, hosts),
-                    Kind::Ack => hosts.on_returning(network, index),
-                    Kind::Retransmit => hosts.on_retransmit(network, index),
-                    Kind::Pace => hosts.on_pace(network, index),
-                    Kind::DelayedAck => hosts.on_delayed_ack(network, index),
-                    Kind::App => hosts.on_application(network, index),
-                    Kind::QueueTimer => network.handle(Due::Timer, index, at, hosts),
-                    Kind::WarmedUp => self.on_warmed_up(),
-                    Kind::Sample => {
-                        self.on_sample();
-                        self.tick(watch)?;
-                    }
-                    Kind::Second => self.on_second()?,
-                }
+                Kind::Second => self.on_second()?,
             }
-            let Some((first, coming)) = departures.split_first() else { return Ok(()) };
-            self.hosts.take_over(&mut self.network, first);
-            departures = coming;
         }
+        Ok(())
     }
 
     #[inline(never)]
@@ -162,7 +148,7 @@ impl World {
     fn on_sample(&mut self) {
         let hosts = &mut self.hosts;
         let (now, spacing) = (hosts.now, self.spacing);
-        self.network.sample(now, spacing, self.gauges.then_some(hosts.tracked));
+        self.between.sample(now, spacing, self.gauges.then_some(hosts.tracked));
         for flow in hosts.flows.iter_mut().take(hosts.tracked) {
             flow.record.sample(now, spacing, flow.transport.meters());
             if let Some(verdicts) = flow.transport.verdicts() {
@@ -175,7 +161,7 @@ impl World {
     #[inline(never)]
     fn on_warmed_up(&mut self) {
         let now = self.hosts.now;
-        self.network.restart_records(now);
+        self.between.restart_records(now);
         for flow in &mut self.hosts.flows {
             flow.record.restart();
             flow.transport.reset_stats();

@@ -2,14 +2,13 @@
 use super::Hosts;
 use crate::event::Kind;
 use crate::host::Flow;
-use crate::segment::Segment;
+use crate::side::Side;
 use narrows_core::Time;
 use narrows_world::application::Act;
-use narrows_world::network::Network;
 
-impl Hosts {
+impl<S: Side> Hosts<S> {
     #[inline(never)]
-    pub(super) fn on_application(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    pub(super) fn on_application(&mut self, network: &mut S::Between, flow_index: usize) {
         let now = self.now;
         let flow = &mut self.flows[flow_index];
         if flow.acts != Some(now) || flow.stopped {
@@ -36,7 +35,7 @@ impl Hosts {
         }
     }
 
-    fn perform(&mut self, network: &mut Network<Segment>, flow_index: usize, act: Act) {
+    fn perform(&mut self, network: &mut S::Between, flow_index: usize, act: Act) {
         let Flow { transport, header, .. } = &mut self.flows[flow_index];
         let connection = transport.connection();
         let bytes = match act {

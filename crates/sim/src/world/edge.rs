@@ -2,11 +2,12 @@
 use super::Hosts;
 use crate::event::Kind;
 use crate::segment::{Segment, SegmentKind};
+use crate::side::Side;
 use narrows_core::link::Link;
 use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Time};
 use narrows_world::network::{Due, Edge, Network};
 
-impl Edge<Segment> for Hosts {
+impl<S: Side<Between = Network<Segment>>> Edge<Segment> for Hosts<S> {
     #[inline]
     fn hop(&self, segment: &Segment, flow: FlowId, left: u16) -> Option<usize> {
         let routes = &self.routes[self.flows[flow.0 as usize].place_of(segment.subflow).routes as usize];

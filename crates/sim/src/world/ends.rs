@@ -1,13 +1,14 @@
 //! What reaches the two ends of a flow, and what leaves them: packets at the receiver, acknowledgments and timers at the sender.
-use super::{Departure, Hosts, Side, arm};
+use super::{Hosts, arm};
 use crate::endpoint::{Endpoint, MAX_SYNS, Outgoing, Transport, dispatch};
 use crate::event::{Events, Kind};
 use crate::host::{InFlight, Place, Routes};
 use crate::segment::{Returning, Segment, SegmentKind};
+use crate::side::{Answer, Between as _, Departure, Side};
 use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Time};
 use narrows_world::network::{Network, Transit};
 
-impl Hosts {
+impl<S: Side<Between = Network<Segment>>> Hosts<S> {
     #[inline(always)]
     pub(super) fn arrive(&mut self, network: &mut Network<Segment>, id: PacketId) {
         let (meta, segment) = network.remove(id);
@@ -23,15 +24,25 @@ impl Hosts {
         }
     }
 
+    /// What came back over hops has the constant part before it.
+    #[inline(never)]
+    fn return_from_hops(&mut self, flow_index: usize, id: PacketId) {
+        self.return_now(flow_index, self.acks[id.index()]);
+    }
+
+    /// A packet has left a sender on the other side.
+    #[inline(never)]
+    pub(super) fn take_over(&mut self, network: &mut Network<Segment>, departure: &Departure) {
+        let &Departure { meta, segment, hop } = departure;
+        self.now = meta.arrived;
+        network.send(self, usize::from(hop), meta, segment);
+    }
+}
+
+impl<S: Side> Hosts<S> {
     /// The receiver gets a packet with data.
     #[inline(always)]
-    fn receive<End: Endpoint>(
-        &mut self,
-        network: &mut Network<Segment>,
-        flow_index: usize,
-        segment: &Segment,
-        marked: bool,
-    ) {
+    fn receive<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize, segment: &Segment, marked: bool) {
         let flow = &mut self.flows[flow_index];
         let Some(ends) = End::of(&mut flow.transport) else { return };
         let Transit { ip_len, waited, .. } = segment.transit;
@@ -50,18 +61,12 @@ impl Hosts {
     }
 
     #[inline(never)]
-    fn answer_syn(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    fn answer_syn(&mut self, network: &mut S::Between, flow_index: usize) {
         self.send_back(network, flow_index, Returning::SynAck);
     }
 
-    /// What came back over hops has the constant part before it.
-    #[inline(never)]
-    fn return_from_hops(&mut self, flow_index: usize, id: PacketId) {
-        self.return_now(flow_index, self.acks[id.index()]);
-    }
-
     #[inline(always)]
-    fn send_back(&mut self, network: &mut Network<Segment>, flow_index: usize, what: Returning) {
+    fn send_back(&mut self, network: &mut S::Between, flow_index: usize, what: Returning) {
         let routes = &self.routes[self.flows[flow_index].place_of(what.subflow()).routes as usize];
         if routes.back.is_empty() {
             return self.return_now(flow_index, what);
@@ -71,7 +76,7 @@ impl Hosts {
 
     /// To the first hop of the way back.
     #[inline(never)]
-    fn return_over_hops(&mut self, network: &mut Network<Segment>, flow_index: usize, what: Returning) {
+    fn return_over_hops(&mut self, network: &mut S::Between, flow_index: usize, what: Returning) {
         let flow = &self.flows[flow_index];
         let (kind, subflow) = (what.kind(), what.subflow());
         let place = flow.place_of(subflow);
@@ -85,12 +90,7 @@ impl Hosts {
         // The same 5-tuple in reverse, without the sender's code point.
         let (src, dst) = (there.dst, there.src);
         let meta = PacketMeta { hash: !there.hash, src, dst, dscp: Dscp::default(), ack, role, ..there };
-        let id = network.insert(meta, segment);
-        if self.acks.len() <= id.index() {
-            self.acks.resize(network.slots(), Returning::SynAck);
-        }
-        self.acks[id.index()] = what;
-        network.offer(usize::from(hop), id, self.now, self);
+        network.answer(self, usize::from(hop), meta, Answer { segment, what });
     }
 
     /// Into the pipe back to the sender.
@@ -99,10 +99,7 @@ impl Hosts {
         let index = self.flows[flow_index].place_of(what.subflow()).pipe as usize;
         let arrives = self.now + self.pipes[index].delay;
         let underway = InFlight { arrives, flow: flow_index as u32, what };
-        match self.side {
-            Side::Network => self.returns.push(underway),
-            Side::Both | Side::Senders => self.enter_pipe(index, underway),
-        }
+        S::send_back(self, index, underway);
     }
 
     /// Into a return pipe; what entered it before arrives before.
@@ -115,12 +112,12 @@ impl Hosts {
         underway.push_back(one);
     }
 
-    pub(super) fn on_delayed_ack(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    pub(super) fn on_delayed_ack(&mut self, network: &mut S::Between, flow_index: usize) {
         let transport = &self.flows[flow_index].transport;
         dispatch!(transport, End => self.acknowledge_overdue::<End>(network, flow_index));
     }
 
-    fn acknowledge_overdue<End: Endpoint>(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    fn acknowledge_overdue<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize) {
         let now = self.now;
         let Some(connection) = self.flows[flow_index].transport.connection() else { return };
         if connection.armed.delayed_ack != Some(now) {
@@ -137,7 +134,7 @@ impl Hosts {
     }
 
     #[inline]
-    pub(super) fn on_returning(&mut self, network: &mut Network<Segment>, pipe: usize) {
+    pub(super) fn on_returning(&mut self, network: &mut S::Between, pipe: usize) {
         let underway = &mut self.pipes[pipe].underway;
         let Some(InFlight { flow, what, .. }) = underway.pop_front() else { return };
         let flow_index = flow as usize;
@@ -153,7 +150,7 @@ impl Hosts {
 
     /// The sender gets an acknowledgment.
     #[inline(always)]
-    fn take_ack<End: Endpoint>(&mut self, network: &mut Network<Segment>, flow_index: usize, ack: &Returning) {
+    fn take_ack<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize, ack: &Returning) {
         let flow = &mut self.flows[flow_index];
         let Some(ends) = End::of(&mut flow.transport) else { return };
         if let Some(rtt) = ends.on_ack(ack, self.now) {
@@ -163,7 +160,7 @@ impl Hosts {
     }
 
     #[cold]
-    fn establish(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    fn establish(&mut self, network: &mut S::Between, flow_index: usize) {
         let transport = &mut self.flows[flow_index].transport;
         let Some(connection) = transport.connection() else { return };
         let Some(rng) = connection.rng.take() else { return };
@@ -174,12 +171,12 @@ impl Hosts {
 
     /// Sends what may be sent, and arms the timers.
     #[inline]
-    pub(super) fn transmit(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    pub(super) fn transmit(&mut self, network: &mut S::Between, flow_index: usize) {
         dispatch!(&self.flows[flow_index].transport, End => self.transmit_as::<End>(network, flow_index));
     }
 
     #[inline]
-    fn transmit_as<End: Endpoint>(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    fn transmit_as<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize) {
         while self.meter.has_packets() {
             let flow = &mut self.flows[flow_index];
             let Some(ends) = End::of(&mut flow.transport) else { return };
@@ -190,25 +187,9 @@ impl Hosts {
         }
     }
 
-    /// A packet has left a sender that is elsewhere.
-    #[inline(never)]
-    pub(super) fn take_over(&mut self, network: &mut Network<Segment>, departure: &Departure) {
-        let &Departure { meta, segment, hop } = departure;
-        self.now = meta.arrived;
-        let id = network.insert(meta, segment);
-        network.offer(usize::from(hop), id, self.now, self);
-    }
-
-    /// A packet leaves its sender, for a network that is elsewhere.
-    #[inline(never)]
-    fn hand_over(&mut self, hop: usize, meta: PacketMeta, segment: Segment) {
-        let meta = PacketMeta { arrived: self.now, ..meta };
-        self.departures.push(Departure { meta, segment, hop: hop as u16 });
-    }
-
     /// A packet leaves its sender.
     #[inline(always)]
-    fn launch(&mut self, network: &mut Network<Segment>, flow_index: usize, out: Outgoing) {
+    fn launch(&mut self, network: &mut S::Between, flow_index: usize, out: Outgoing) {
         let Outgoing { mut segment, ecn, spin } = out;
         let place = self.flows[flow_index].place_of(segment.subflow);
         let routes = &self.routes[place.routes as usize];
@@ -216,19 +197,15 @@ impl Hosts {
         let hop = usize::from(routes.there[0]);
         segment.transit.left = routes.left();
         self.meter.on_packet();
-        if self.side == Side::Senders {
-            return self.hand_over(hop, meta, segment);
-        }
-        let id = network.insert(meta, segment);
-        network.offer(hop, id, self.now, self);
+        network.send(self, hop, meta, segment);
     }
 
-    pub(super) fn on_retransmit(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    pub(super) fn on_retransmit(&mut self, network: &mut S::Between, flow_index: usize) {
         dispatch!(&self.flows[flow_index].transport, End => self.retransmit::<End>(network, flow_index));
     }
 
     #[inline(never)]
-    fn retransmit<End: Endpoint>(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    fn retransmit<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize) {
         let now = self.now;
         let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
         let Some(connection) = ends.connection() else { return };
@@ -251,12 +228,12 @@ impl Hosts {
         }
     }
 
-    pub(super) fn on_pace(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    pub(super) fn on_pace(&mut self, network: &mut S::Between, flow_index: usize) {
         dispatch!(&self.flows[flow_index].transport, End => self.pace::<End>(network, flow_index));
     }
 
     #[inline(never)]
-    fn pace<End: Endpoint>(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    fn pace<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize) {
         let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
         let Some(connection) = ends.connection() else { return };
         if connection.armed.pace == Some(self.now) {
@@ -266,7 +243,7 @@ impl Hosts {
         }
     }
 
-    pub(super) fn send_syn(&mut self, network: &mut Network<Segment>, flow_index: usize) {
+    pub(super) fn send_syn(&mut self, network: &mut S::Between, flow_index: usize) {
         let transport = &mut self.flows[flow_index].transport;
         let transit = Transit::new(transport.handshake_len(), 0);
         let Some(connection) = transport.connection() else { return };

@@ -11,6 +11,7 @@ use super::Hosts;
 use crate::endpoint::{Connection, Transport};
 use crate::host::Flow;
 use crate::segment::Segment;
+use crate::side::Side;
 use crate::tcp::Tcp;
 use core::mem::{MaybeUninit, offset_of};
 use core::ops::Range;
@@ -63,7 +64,7 @@ impl Prefetch {
     }
 }
 
-impl Hosts {
+impl<S: Side> Hosts<S> {
     /// Starts to load what the next acknowledgments of this return pipe will need at their senders.
     #[inline]
     pub(super) fn prefetch_senders(&self, pipe: usize) {

@@ -1,0 +1,179 @@
+//! Which part of a run a [`World`](crate::world::World) is: all of it, or one of the two sides of a parallel run.
+//!
+//! The two sides differ in where a packet goes when it leaves its sender, and in where it goes when it is back from the
+//! network. Each is a type, so that a run on one thread has no branch for the others.
+use crate::host::InFlight;
+use crate::segment::{Returning, Segment};
+use crate::world::Hosts;
+use crate::world::prefetch::in_large_pages;
+use narrows_core::{Bytes, PacketMeta, Span, Time};
+use narrows_scenario::Scenario;
+use narrows_world::network::{Due, Network};
+
+/// Longest packet that queues expect.
+const MTU: Bytes = Bytes(1500);
+
+/// A part of a run.
+pub(crate) trait Side: Sized {
+    /// What its senders send into.
+    type Between: Between;
+    /// Packets on their way to senders on the other side.
+    type Returns: Default;
+    /// Does it run the applications and the senders?
+    const HAS_SENDERS: bool;
+
+    /// A packet is back from the network, and enters a return pipe.
+    #[inline(always)]
+    fn send_back(hosts: &mut Hosts<Self>, pipe: usize, packet: InFlight) {
+        hosts.enter_pipe(pipe, packet);
+    }
+}
+
+/// A whole run.
+pub(crate) struct Whole;
+
+/// The network and the receivers.
+pub(crate) struct Receivers;
+
+/// The senders and their applications.
+pub(crate) struct Senders;
+
+impl Side for Whole {
+    type Between = Network<Segment>;
+    type Returns = ();
+    const HAS_SENDERS: bool = true;
+}
+
+impl Side for Receivers {
+    type Between = Network<Segment>;
+    type Returns = Vec<InFlight>;
+    const HAS_SENDERS: bool = false;
+
+    #[inline(always)]
+    fn send_back(hosts: &mut Hosts<Self>, _pipe: usize, packet: InFlight) {
+        hosts.returns.push(packet);
+    }
+}
+
+impl Side for Senders {
+    type Between = Vec<Departure>;
+    type Returns = ();
+    const HAS_SENDERS: bool = true;
+}
+
+/// What lies between senders and receivers: the network, or the packets for a network on the other side.
+pub(crate) trait Between {
+    /// For the hops of a scenario, with room for this many points in their series.
+    fn new(scenario: &Scenario, samples: usize) -> Self;
+    /// Makes room for this many packets, in large pages.
+    fn reserve(&mut self, packets: usize);
+    /// A packet leaves its sender for the first hop of its route.
+    fn send<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment);
+    /// A packet leaves its receiver for the first hop of its way back.
+    fn answer<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, answer: Answer);
+    /// A link, a pipe or a queue's timer is due.
+    fn handle<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, due: Due, index: usize);
+    /// An interval of the series ends.
+    fn sample(&mut self, now: Time, spacing: Span, gauges: Option<usize>);
+    /// The warm-up is over.
+    fn restart_records(&mut self, now: Time);
+    /// The run is over.
+    fn finish_records(&mut self, end: Time);
+    /// Memory, bytes.
+    fn bytes(&self) -> usize;
+}
+
+/// A packet from a receiver, and the acknowledgment that it carries.
+pub(crate) struct Answer {
+    pub(crate) segment: Segment,
+    pub(crate) what: Returning,
+}
+
+/// A packet that leaves its sender; its metadata tell when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure {
+    pub(crate) meta: PacketMeta,
+    pub(crate) segment: Segment,
+    pub(crate) hop: u16,
+}
+
+impl Between for Network<Segment> {
+    fn new(scenario: &Scenario, samples: usize) -> Self {
+        Network::new(scenario, 0..scenario.hops.len(), MTU, samples)
+    }
+
+    fn reserve(&mut self, packets: usize) {
+        let (pool, segments) = Network::reserve(self, packets);
+        in_large_pages(pool);
+        in_large_pages(segments);
+    }
+
+    #[inline(always)]
+    fn send<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment) {
+        let id = self.insert(meta, segment);
+        self.offer(hop, id, hosts.now, hosts);
+    }
+
+    fn answer<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, answer: Answer) {
+        let id = self.insert(meta, answer.segment);
+        if hosts.acks.len() <= id.index() {
+            hosts.acks.resize(self.slots(), Returning::SynAck);
+        }
+        hosts.acks[id.index()] = answer.what;
+        self.offer(hop, id, hosts.now, hosts);
+    }
+
+    #[inline(always)]
+    fn handle<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, due: Due, index: usize) {
+        Network::handle(self, due, index, hosts.now, hosts);
+    }
+
+    fn sample(&mut self, now: Time, spacing: Span, gauges: Option<usize>) {
+        Network::sample(self, now, spacing, gauges);
+    }
+
+    fn restart_records(&mut self, now: Time) {
+        Network::restart_records(self, now);
+    }
+
+    fn finish_records(&mut self, end: Time) {
+        Network::finish_records(self, end);
+    }
+
+    fn bytes(&self) -> usize {
+        Network::bytes(self)
+    }
+}
+
+/// The other side has the network, its records and the receivers.
+impl Between for Vec<Departure> {
+    fn new(_scenario: &Scenario, _samples: usize) -> Self {
+        Vec::new()
+    }
+
+    fn reserve(&mut self, _packets: usize) {}
+
+    #[inline(always)]
+    fn send<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment) {
+        let meta = PacketMeta { arrived: hosts.now, ..meta };
+        self.push(Departure { meta, segment, hop: hop as u16 });
+    }
+
+    fn answer<S: Side<Between = Self>>(&mut self, _hosts: &mut Hosts<S>, hop: usize, _: PacketMeta, _: Answer) {
+        debug_assert!(false, "the receivers are on the other side of hop {hop}");
+    }
+
+    fn handle<S: Side<Between = Self>>(&mut self, _hosts: &mut Hosts<S>, due: Due, index: usize) {
+        debug_assert!(false, "{due:?} of hop {index} is the other side's");
+    }
+
+    fn sample(&mut self, _now: Time, _spacing: Span, _gauges: Option<usize>) {}
+
+    fn restart_records(&mut self, _now: Time) {}
+
+    fn finish_records(&mut self, _end: Time) {}
+
+    fn bytes(&self) -> usize {
+        0
+    }
+}
