@@ -2,7 +2,7 @@
 //! payload, and joined again they cut into the same segments.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use narrows_live::frame::{Header, Join, Offload, Segments, complete_checksum, mark_ce};
+use narrows_live::packet_thread::frame::{Header, Join, Offload, Segments, complete_checksum, mark_ce};
 
 fuzz_target!(|input: &[u8]| {
     let Some((&offload, packet)) = input.split_first_chunk::<{ Offload::LEN }>() else { return };

@@ -5,7 +5,7 @@ use narrows_core::packet::Dscp;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Ecn, FlowId, HostId, PacketMeta, Rng, Span, Time};
-use narrows_live::plan::{Family, Plan};
+use narrows_live::scenario_run::plan::{Family, Plan};
 use narrows_results::Series;
 use narrows_results::input::TraceFiles;
 use narrows_results::summary::{FlowSummary, HopSummary};

@@ -5,9 +5,9 @@
 use narrows_core::{Bytes, PacketMeta, Span, Time};
 use narrows_host::EndpointStats;
 use narrows_host::FlowKey;
-use narrows_live::flow_recorder::{FlowRecorder, PacketContext};
-use narrows_live::flows::{Flows, MAX_SEEN};
-use narrows_live::frame::Header;
+use narrows_live::packet_thread::flow_recorder::{FlowRecorder, PacketContext};
+use narrows_live::packet_thread::flows::{Flows, MAX_SEEN};
+use narrows_live::packet_thread::frame::Header;
 use narrows_scenario::{NoTraces, Scenario};
 use narrows_world::path::{Path, Route, Sampling};
 use narrows_world::record::Bound;
@@ -75,7 +75,7 @@ impl Direction {
             dst: found.dst,
             ..PacketMeta::default()
         };
-        let id = self.path.insert(meta, 40 + payload, found.way);
+        let id = self.path.insert(meta, 40 + payload, found.route);
         self.context.resize(self.context.len().max(id.index() + 1), PacketContext::default());
         self.context[id.index()] = context;
         self.path.offer(id, self.now, &mut self.flow_recorder);

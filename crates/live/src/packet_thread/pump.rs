@@ -6,14 +6,14 @@
 //! would, if their times are no further apart than [`JOIN_WITHIN`].
 //!
 //! Frames lie in buffers that are used again and again: after the first moments nothing is allocated per packet.
-use crate::flow_recorder::{FlowRecorder, PacketContext};
-use crate::flows::Flows;
-use crate::frame::{Header, Join, Offload, Segments, mark_ce};
-use crate::lateness::Lateness;
-use crate::round_trips::RoundTrips;
-use crate::run_config::RunConfig;
-use crate::view::{HopView, View};
-use crate::waiting::Waiting;
+use crate::packet_thread::flow_recorder::{FlowRecorder, PacketContext};
+use crate::packet_thread::flows::Flows;
+use crate::packet_thread::frame::{Header, Join, Offload, Segments, mark_ce};
+use crate::packet_thread::lateness::Lateness;
+use crate::packet_thread::round_trips::RoundTrips;
+use crate::packet_thread::run_config::RunConfig;
+use crate::packet_thread::view::{HopView, View};
+use crate::packet_thread::waiting::Waiting;
 use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
 use narrows_host::Clock;
 use narrows_host::priority::{Work, keep_times};
@@ -54,9 +54,9 @@ pub struct Pump<'a, D> {
     refused: u64,
 }
 
-/// What others have a part in, too.
+/// What the thread shares with others.
 pub struct Shared {
-    /// Those who look on.
+    /// For monitors.
     pub view: Arc<Mutex<View>>,
     /// The other direction, for flows' round trips.
     pub rounds: RoundTrips,
@@ -289,7 +289,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
             let payload = (ip_len - headers.min(ip_len)) as u32;
             let context = pump.flow_recorder.arrives(&found, &header, offset, payload, now);
             offset += payload;
-            let id = pump.path.insert(meta, ip_len as u32, found.way);
+            let id = pump.path.insert(meta, ip_len as u32, found.route);
             let frame = pump.frame(id);
             (frame.offload, frame.context) = (offload, context);
             let bytes = std::mem::take(&mut frame.bytes);

@@ -185,7 +185,7 @@ const fn ecn(class: u8) -> Ecn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::samples::{Fill, Sample, any_frame, any_tcp, extension};
+    use crate::packet_thread::frame::samples::{Fill, Sample, any_frame, any_tcp, extension};
     use proptest::prelude::*;
 
     /// Bytes from hexadecimal digits.

@@ -33,8 +33,8 @@ pub fn mark_ce(packet: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Header;
-    use crate::frame::samples::{Fill, Sample, any_frame, any_tcp, header_holds};
+    use crate::packet_thread::frame::Header;
+    use crate::packet_thread::frame::samples::{Fill, Sample, any_frame, any_tcp, header_holds};
     use narrows_core::packet::Ecn;
     use proptest::prelude::*;
 

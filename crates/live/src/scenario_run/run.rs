@@ -1,10 +1,10 @@
-//! A scenario in real time: two namespaces, the hops between them, and the flows' ends on kernel sockets or in programs.
+//! A scenario in real time: two namespaces, the hops between them, and the flows' endpoints: kernel sockets or programs.
 use crate::LiveError;
-use crate::duplex::{Direction, Running, drive};
-use crate::flows::Flows;
-use crate::outcome::{Named, collect};
-use crate::plan::{Family, FlowPlan, Options, Plan};
-use crate::run_config::{RunConfig, carries_whole};
+use crate::bottleneck::result::{Named, collect};
+use crate::bottleneck::{DEVICE_QUEUE, Direction, Running, drive};
+use crate::packet_thread::flows::Flows;
+use crate::packet_thread::run_config::{RunConfig, carries_whole};
+use crate::scenario_run::plan::{Family, FlowPlan, Options, Plan};
 use narrows_core::{Bytes, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
@@ -22,10 +22,8 @@ use std::time::Duration;
 
 /// How often the watch is asked.
 const TICK: Duration = Duration::from_millis(20);
-/// Packets that a device holds for us before the kernel drops.
-const DEVICE_QUEUE: u32 = 10_000;
 
-/// Says what of a scenario this world does not have, before anything is made.
+/// Refuses a scenario that uses a feature this world lacks, before anything is made.
 ///
 /// # Errors
 /// Names the place and what there is.
@@ -37,7 +35,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
 /// Runs a scenario to its end, in real time. The right to do so has been [gained](narrows_host::gain).
 ///
 /// # Errors
-/// What the scenario asks for and this world does not have; what the system does not allow; [`LiveError::Cancelled`].
+/// The scenario uses a feature this world lacks; the system does not allow the run; [`LiveError::Cancelled`].
 pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Result<RunResult, LiveError> {
     endpoint::check(scenario)?;
     let plan = Plan::new(scenario, options.family)?;
@@ -125,7 +123,7 @@ fn attend(
 }
 
 /// When records are taken.
-pub(crate) fn sampling(scenario: &Scenario) -> Sampling {
+fn sampling(scenario: &Scenario) -> Sampling {
     let spacing = scenario.record.spacing(scenario.duration);
     Sampling {
         spacing,

@@ -1,6 +1,6 @@
 //! What one direction records of flows.
-use crate::flows::{Found, OTHERS};
-use crate::frame::{Header, TcpHeader};
+use crate::packet_thread::found::{Found, OTHERS};
+use crate::packet_thread::frame::{Header, TcpHeader};
 use narrows_core::{DropReason, FlowId, PacketMeta, Span, Time};
 use narrows_host::EndpointStats;
 use narrows_host::FlowKey;
@@ -17,7 +17,7 @@ pub struct FlowRecorder {
     /// Flows with series of their own, the first ones, and the points of these series.
     tracked: usize,
     points: usize,
-    /// What the flows' ends report, of those whose data go in this direction.
+    /// What the endpoints report of flows whose data go in this direction.
     endpoint_stats: Arc<EndpointStats>,
     /// Which flows these are, by number; all that come if nothing is said.
     own: Vec<bool>,
@@ -47,7 +47,7 @@ pub struct Entry {
     /// Whose it is, if it was found; only reports of this flow count.
     key: Option<FlowKey>,
     /// Packets between arrival and delivery or loss.
-    underway: u32,
+    in_flight: u32,
     /// What the sender had counted before the flow was seen is not known yet, and does not count.
     joined_late: bool,
     /// Segments that came in again: of senders that report nothing.
@@ -160,7 +160,7 @@ impl FlowRecorder {
         self.flows.get_mut(flow.0 as usize)
     }
 
-    /// A found flow needs a place: gives up the one of a flow that has been silent for a while, has nothing underway and
+    /// A found flow needs a place: gives up the one of a flow that has been silent for a while, has nothing in flight and
     /// carried the least of some that are looked at. Its figures are added to those of the others. None if there is no such
     /// flow, and never one with series.
     pub fn retire(&mut self, now: Time) -> Option<usize> {
@@ -169,7 +169,7 @@ impl FlowRecorder {
             let hand = &mut self.others.hand;
             *hand = if *hand + 1 < self.flows.len() { (*hand + 1).max(self.tracked) } else { self.tracked };
             let entry = &self.flows[*hand];
-            if entry.underway > 0 || now.since(entry.last) < SILENT {
+            if entry.in_flight > 0 || now.since(entry.last) < SILENT {
                 continue;
             }
             let payload = entry.record.payload();
@@ -237,8 +237,8 @@ impl FlowRecorder {
             entry.latest_active = Some(quarter);
             entry.active += 1;
         }
-        let alone = entry.underway == 0;
-        entry.underway += 1;
+        let alone = entry.in_flight == 0;
+        entry.in_flight += 1;
         // Streams of flows that are not told apart cannot be followed, either.
         let Some(tcp) = header.tcp.as_ref().filter(|_| forward && found.flow != OTHERS) else {
             return PacketContext { end: 0, payload, stream: None, forward };
@@ -260,7 +260,7 @@ impl FlowRecorder {
     pub fn delivered(&mut self, flow: FlowId, context: PacketContext, ip_len: u32, waited: Span) {
         let is_over = self.is_over;
         let Some(entry) = self.entry(flow).filter(|_| !is_over) else { return };
-        entry.underway = entry.underway.saturating_sub(1);
+        entry.in_flight = entry.in_flight.saturating_sub(1);
         if context.forward {
             let new = entry.first_time(context);
             entry.record.received(ip_len, new, waited);
@@ -281,7 +281,7 @@ impl FlowRecorder {
         self.flows
     }
 
-    /// What the ends have reported since the last time.
+    /// What the endpoints have reported since the last time.
     fn take_reports(&mut self) {
         for number in 0..self.flows.len() {
             self.take_report(number);
@@ -330,7 +330,7 @@ impl Entry {
         Entry {
             record: FlowRecord::new(points, digits),
             key: None,
-            underway: 0,
+            in_flight: 0,
             joined_late: false,
             retransmits: 0,
             stats: SenderStats::default(),
@@ -372,7 +372,7 @@ impl Entry {
     }
 
     /// The connection of a packet; each SYN begins one, in the place of the one before at the same ports if nothing of the
-    /// flow is underway.
+    /// flow is in flight.
     fn stream(&mut self, key: &FlowKey, tcp: &TcpHeader, alone: bool) -> u32 {
         let ports = u32::from(key.source_port) << 16 | u32::from(key.destination_port);
         if let Some((_, index)) = self.latest.filter(|&(latest, _)| latest == ports && !tcp.syn) {
@@ -420,7 +420,7 @@ impl PathObserver for FlowRecorder {
     fn dropped(&mut self, meta: &PacketMeta, _: DropReason) {
         let is_over = self.is_over;
         if let Some(entry) = self.entry(meta.flow).filter(|_| !is_over) {
-            entry.underway = entry.underway.saturating_sub(1);
+            entry.in_flight = entry.in_flight.saturating_sub(1);
             entry.record.lost += 1;
         }
     }
@@ -454,13 +454,13 @@ impl PathObserver for FlowRecorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Header;
+    use crate::packet_thread::frame::Header;
     use narrows_core::HostId;
 
     /// A program's flow has several connections, one after the other at the same ports, too: each has numbers of its own.
     #[test]
     fn regression_connections_of_one_flow_have_streams_of_their_own() {
-        let found = Found { flow: FlowId(0), way: 0, forward: true, src: HostId(0), dst: HostId(1) };
+        let found = Found { flow: FlowId(0), route: 0, forward: true, src: HostId(0), dst: HostId(1) };
         let mut flow_recorder = FlowRecorder::new(1, 1, 1, Arc::new(EndpointStats::new(1)), false);
         let mut pass = |port: u16, seq: u32, syn: bool, payload: u8| {
             let mut packet = vec![0x45, 0, 0, 40 + payload, 0, 0, 0, 0, 64, 6, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn regression_each_report_reaches_the_ledger_of_its_flows_direction() {
+    fn regression_each_report_reaches_the_recorder_of_its_flows_direction() {
         let endpoint_stats = Arc::new(EndpointStats::new(2));
         let mut flow_recorders = [[true, false], [false, true]]
             .map(|own| FlowRecorder::new(2, 2, 10, Arc::clone(&endpoint_stats), false).of(own.to_vec()));

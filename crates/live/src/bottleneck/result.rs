@@ -1,7 +1,7 @@
 //! From two directions at their end to a result.
-use crate::flow_recorder::Entry;
-use crate::lateness::Lateness;
-use crate::pump::Outcome;
+use crate::packet_thread::flow_recorder::Entry;
+use crate::packet_thread::lateness::Lateness;
+use crate::packet_thread::pump::Outcome;
 use narrows_core::{Span, Time};
 use narrows_results::Routes;
 use narrows_results::summary::Cost;

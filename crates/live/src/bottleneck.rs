@@ -1,12 +1,17 @@
-//! Both directions at work between two devices, each on a thread of its own.
+//! Both directions of a bottleneck between two devices, each on a thread of its own.
+//!
+//! [`drive`] starts both threads, lets its caller attend to what sends through them, and ends both together: when one direction
+//! stops or fails, so does the other. `result` then makes one result of what the two measured.
+pub(crate) mod result;
+
 use crate::LiveError;
-use crate::flow_recorder::FlowRecorder;
-use crate::flows::Flows;
-use crate::pump::{Outcome, Pump, Shared};
-use crate::round_trips::RoundTrips;
-use crate::run_config::{RunConfig, SUPER_PACKET};
-use crate::view::View;
-use crate::waiting::Waiting;
+use crate::packet_thread::flow_recorder::FlowRecorder;
+use crate::packet_thread::flows::Flows;
+use crate::packet_thread::pump::{Outcome, Pump, Shared};
+use crate::packet_thread::round_trips::RoundTrips;
+use crate::packet_thread::run_config::{RunConfig, SUPER_PACKET};
+use crate::packet_thread::view::View;
+use crate::packet_thread::waiting::Waiting;
 use narrows_core::Time;
 use narrows_host::EndpointStats;
 use narrows_host::{HostError, Tun};
@@ -19,16 +24,18 @@ use std::thread;
 
 /// Points of a series when the length of the run is not known: at first ten per second for a quarter of an hour.
 const MAX_POINTS: usize = 1 << 13;
+/// Packets that a device holds for its thread before the kernel drops.
+pub(crate) const DEVICE_QUEUE: u32 = 10_000;
 
 /// What one direction consists of.
 pub struct Direction {
     /// Hops, by their index in the scenario.
     pub hops: Vec<usize>,
-    /// Ways over them.
+    /// Routes over them.
     pub routes: Vec<Route>,
     /// Whose packets they are.
     pub flows: Flows,
-    /// What the ends report of flows whose data go in this direction.
+    /// What the endpoints report of flows whose data go in this direction.
     pub endpoint_stats: Arc<EndpointStats>,
     /// Super-packets go through the queues whole.
     pub whole: bool,

@@ -93,7 +93,7 @@ pub(super) fn check_place(offload: Offload, length: usize) -> Result<(), Malform
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::samples::{Fill, Sample, any_frame, any_tcp, ones_sum};
+    use crate::packet_thread::frame::samples::{Fill, Sample, any_frame, any_tcp, ones_sum};
     use proptest::prelude::*;
 
     #[test]

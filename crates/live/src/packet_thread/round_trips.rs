@@ -21,7 +21,7 @@
 //! but what of UDP is QUIC cannot be told without knowledge of the port, and of connections from their beginning: it is not read.
 //!
 //! [`PacketMeta::spin`]: narrows_core::PacketMeta::spin
-use crate::frame::{Header, hash_both_ways};
+use crate::packet_thread::frame::{Header, hash_both_ways};
 use narrows_core::{Span, Time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

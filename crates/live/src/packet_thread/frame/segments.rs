@@ -232,8 +232,8 @@ fn transport_of(kind: u8, layout: &Layout) -> Result<Transport, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Header;
-    use crate::frame::samples::{Fill, Sample, any_frame, any_tcp};
+    use crate::packet_thread::frame::Header;
+    use crate::packet_thread::frame::samples::{Fill, Sample, any_frame, any_tcp};
     use proptest::prelude::*;
 
     /// All segments with their offload headers.
@@ -397,7 +397,7 @@ mod tests {
             let segments = cut(offload, &sample.bytes(fill));
             prop_assert_eq!(&segments, &by_hand(&sample, fill, size.into()));
             for (mut offload, mut packet) in segments {
-                crate::frame::complete_checksum(&mut offload, &mut packet).unwrap();
+                crate::packet_thread::frame::complete_checksum(&mut offload, &mut packet).unwrap();
                 prop_assert!(sample.verifies(&packet));
             }
         }

@@ -1,4 +1,4 @@
-//! Whose packet is this? Flows by their 5-tuple, and the way that each takes.
+//! Which flow a packet belongs to: flows by their 5-tuple, and the route of each.
 //!
 //! A scenario's flows are declared: the receiver's port says which it is, and its group's addresses say so of the packets of
 //! a program. Behind a shell flows are found as they come.
@@ -6,27 +6,13 @@
 //! A shell may stay open for days, so memory does not grow with the number of its flows: [`MAX_SEEN`] are told apart at a
 //! time. A flow that comes when all places are taken gets the place of one that has been silent and carried little; what that
 //! one did is added to the record of the others ([`FlowRecorder::retire`]).
-use crate::flow_recorder::FlowRecorder;
-use crate::frame::Header;
+use crate::packet_thread::flow_recorder::FlowRecorder;
+use crate::packet_thread::found::{Found, OTHERS};
+use crate::packet_thread::frame::Header;
 use narrows_core::{FlowId, HostId, Time};
 use narrows_host::{FIRST_PORT, FlowKey};
 use std::collections::HashMap;
 use std::net::IpAddr;
-
-/// What is known of a packet's flow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Found {
-    /// Its number.
-    pub flow: FlowId,
-    /// Its way, as the path numbers them.
-    pub way: u16,
-    /// It travels with the flow's data, not with its acknowledgments.
-    pub forward: bool,
-    /// Where it comes from.
-    pub src: HostId,
-    /// Where it goes.
-    pub dst: HostId,
-}
 
 /// Tells flows apart.
 pub enum Flows {
@@ -43,9 +29,9 @@ pub struct Declaration {
     pub sender: IpAddr,
     /// Address of the receiver.
     pub receiver: IpAddr,
-    /// The way of what the sender sends, if that goes in this direction.
+    /// The route of what the sender sends, if that goes in this direction.
     pub there: Option<u16>,
-    /// The way of what the receiver sends, if that goes in this direction.
+    /// The route of what the receiver sends, if that goes in this direction.
     pub back: Option<u16>,
 }
 
@@ -72,8 +58,6 @@ struct Hosts(HashMap<IpAddr, HostId>);
 
 /// Flows that are told apart behind a shell at a time.
 pub const MAX_SEEN: usize = 1 << 12;
-/// The number of all flows behind a shell that have no place of their own.
-pub const OTHERS: FlowId = FlowId(u32::MAX);
 /// Hosts that are told apart.
 const MAX_HOSTS: usize = 1 << 12;
 
@@ -87,7 +71,7 @@ impl Flows {
         Flows::Declared(Declared { flows, pairs, hosts: Hosts::default() })
     }
 
-    /// Any flows, all on way 0.
+    /// Any flows, all on route 0.
     pub fn seen() -> Flows {
         // Twice the room: a table that is more than half full grows when keys come and go.
         Flows::Seen(Seen {
@@ -155,14 +139,14 @@ impl Declared {
         let (from, to) = (key.source, key.destination);
         let there = by_port(key.destination_port, from, to).or_else(|| self.pairs.get(&(from, to)).copied());
         let back = by_port(key.source_port, to, from).or_else(|| self.pairs.get(&(to, from)).copied());
-        let way = |index: Option<usize>, way: fn(&Declaration) -> Option<u16>| {
-            index.and_then(|index| Some((index, way(&self.flows[index])?)))
+        let route = |index: Option<usize>, route: fn(&Declaration) -> Option<u16>| {
+            index.and_then(|index| Some((index, route(&self.flows[index])?)))
         };
-        let there = way(there, |flow| flow.there).map(|found| (found, true));
-        let back = way(back, |flow| flow.back).map(|found| (found, false));
-        let ((index, way), forward) = there.or(back)?;
+        let there = route(there, |flow| flow.there).map(|found| (found, true));
+        let back = route(back, |flow| flow.back).map(|found| (found, false));
+        let ((index, route), forward) = there.or(back)?;
         let (src, dst) = (self.hosts.of(from), self.hosts.of(to));
-        Some(Found { flow: FlowId(index as u32), way, forward, src, dst })
+        Some(Found { flow: FlowId(index as u32), route, forward, src, dst })
     }
 }
 
@@ -177,7 +161,7 @@ impl Seen {
             Some(&flow) => flow,
             None => self.add(*key, now, flow_recorder),
         };
-        Some(Found { flow: FlowId(flow), way: 0, forward: true, src: self.hosts.of(from), dst: self.hosts.of(to) })
+        Some(Found { flow: FlowId(flow), route: 0, forward: true, src: self.hosts.of(from), dst: self.hosts.of(to) })
     }
 
     #[cold]

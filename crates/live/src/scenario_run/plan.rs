@@ -1,10 +1,10 @@
-//! From a scenario to two sides and what goes which way between them.
+//! A scenario laid out between two sides: the direction of each hop, and the route of each flow.
 //!
 //! A simulated hop is just a hop; here each belongs to one of two directions, because each direction is a thread between two
 //! devices. Which one follows from the routes: what a flow's data cross lies in its direction, what its acknowledgments cross
 //! in the other.
 use crate::LiveError;
-use crate::flows::Declaration;
+use crate::packet_thread::flows::Declaration;
 use narrows_core::{Span, Time};
 use narrows_host::HostError;
 use narrows_scenario::Scenario;
@@ -45,9 +45,9 @@ pub struct FlowPlan {
     pub sender: IpAddr,
     /// The receiver's.
     pub receiver: IpAddr,
-    /// Way of the data, in the direction `side`.
+    /// Route of the data, in the direction `side`.
     pub there: u16,
-    /// Way of what comes back, in the other direction.
+    /// Route of what comes back, in the other direction.
     pub back: u16,
     /// When it starts.
     pub start: Time,
@@ -104,7 +104,7 @@ impl Family {
 }
 
 impl Plan {
-    /// Lays a scenario out. What this world does not have is an error that says what it has.
+    /// Lays a scenario out. A hop that packets cross in both directions is an error that names it.
     pub fn new(scenario: &Scenario, family: Family) -> Result<Plan, LiveError> {
         let sides = sides(scenario)?;
         let mut plan = Plan {
@@ -121,12 +121,13 @@ impl Plan {
                 let name = |name: &String| own.clone().unwrap_or_else(|| name.clone());
                 let sender = hosts.address(side, name(&group.ends.from));
                 let receiver = hosts.address(1 - side, name(&group.ends.to));
-                let delays =
-                    |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay.initial());
+                let delays = |route: &[usize]| {
+                    route.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay.initial())
+                };
                 let rtt = build::rtt(scenario, group, member);
                 let tail = rtt.saturating_sub(delays(&group.route) + delays(&group.back));
-                let there = plan.directions[side].way(&group.route, Span::ZERO);
-                let back = plan.directions[1 - side].way(&group.back, tail);
+                let there = plan.directions[side].route(&group.route, Span::ZERO);
+                let back = plan.directions[1 - side].route(&group.back, tail);
                 let start = build::start(scenario, group, member);
                 let stop = group.stop;
                 plan.flows.push(FlowPlan { group: index, member, side, sender, receiver, there, back, start, stop });
@@ -149,8 +150,8 @@ impl Plan {
 }
 
 impl DirectionPlan {
-    /// The number of a way over these hops of the scenario.
-    fn way(&mut self, hops: &[usize], tail: Span) -> u16 {
+    /// The number of the route over these hops of the scenario.
+    fn route(&mut self, hops: &[usize], tail: Span) -> u16 {
         let mut local = |&hop: &usize| {
             let known = self.hops.iter().position(|&known| known == hop);
             known.unwrap_or_else(|| {
@@ -158,10 +159,10 @@ impl DirectionPlan {
                 self.hops.len() - 1
             }) as u16
         };
-        let way = Route { hops: hops.iter().map(&mut local).collect(), tail };
-        let known = self.routes.iter().position(|known| *known == way);
+        let route = Route { hops: hops.iter().map(&mut local).collect(), tail };
+        let known = self.routes.iter().position(|known| *known == route);
         known.unwrap_or_else(|| {
-            self.routes.push(way);
+            self.routes.push(route);
             self.routes.len() - 1
         }) as u16
     }
@@ -256,7 +257,7 @@ mod tests {
         let plan = plan(&text).expect("there is a way");
         assert_eq!(plan.flows.iter().map(|flow| flow.side).collect::<Vec<_>>(), [0, 1]);
         assert_eq!((&plan.directions[0].hops[..], &plan.directions[1].hops[..]), (&[0][..], &[1][..]));
-        // What of the base RTT is not the hops' delay lies behind the acknowledgments' way.
+        // What of the base RTT is not the hops' delay lies behind the acknowledgments' route.
         let tail = |flow: &FlowPlan| plan.directions[1 - flow.side].routes[usize::from(flow.back)].tail;
         assert_eq!(plan.flows.iter().map(tail).collect::<Vec<_>>(), [Span::ms(35), Span::ms(35)]);
         // "sender" and "receiver" are hosts of a side.

@@ -235,8 +235,8 @@ const DONT_FRAGMENT: u8 = 0x40;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Segments;
-    use crate::frame::samples::{Fill, Sample, any_frame, any_tcp, header_holds, ones_sum};
+    use crate::packet_thread::frame::Segments;
+    use crate::packet_thread::frame::samples::{Fill, Sample, any_frame, any_tcp, header_holds, ones_sum};
     use proptest::prelude::*;
 
     /// Joins as many packets as go, and returns the whole with how many they were.

@@ -1,11 +1,11 @@
 //! A command to start, behind what, and how it ended: the same on every system.
-use crate::view::View;
+use crate::packet_thread::view::View;
 use narrows_core::Time;
 use narrows_host::{Launch, Status};
 use narrows_results::RunResult;
 use narrows_scenario::Scenario;
 
-/// What somebody who looks on wants of a running command.
+/// What a monitor wants of a running command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
     /// That it goes on.

@@ -1,0 +1,257 @@
+//! A command behind a bottleneck: a namespace whose only way out leads through two hops, one each way.
+//!
+//! The inner device is in a namespace of the command's own. The outer device is where we were called, as root: the
+//! command reaches this machine, what this machine forwards, and a shell inside a shell goes through both. Without root it is a
+//! second namespace of ours, in which only a companion program can be met.
+use crate::LiveError;
+use crate::bottleneck::result::{Named, collect};
+use crate::bottleneck::{DEVICE_QUEUE, Direction, Running, drive};
+use crate::packet_thread::flow_recorder::Entry;
+use crate::packet_thread::flows::{Flows, MAX_SEEN};
+use crate::packet_thread::pump::Outcome;
+use crate::packet_thread::run_config::{RunConfig, carries_whole};
+use crate::shell::launch::{Ended, Monitor, Shell, Wish};
+use narrows_core::{Bytes, Span, Time};
+use narrows_host::Clock;
+use narrows_host::EndpointStats;
+use narrows_host::FlowKey;
+use narrows_host::socket::Diag;
+use narrows_host::{Block, Namespace, Privilege, Process, Route, Status, Tun, TunSpec};
+use narrows_world::path::{self, Sampling};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Names of the environment's variables that hold the outer end's addresses.
+pub const PEER: [&str; 2] = ["NARROWS_PEER", "NARROWS_PEER6"];
+/// How often the command and its sockets are looked at.
+const TICK: Duration = Duration::from_millis(50);
+/// What a command that is asked to end has time for.
+const GRACE: Span = Span::s(2);
+/// What a companion has to get ready.
+const HEAD_START: Duration = Duration::from_millis(200);
+/// How long what a command sent last is waited for, at most.
+const LONGEST_WAIT: Span = Span::s(1);
+/// Flows that a result names, those with the most payload; the others are summed.
+const NAMED: usize = 64;
+
+/// Runs a command behind its bottleneck until it ends. The right to do so is [gained](narrows_host::gain) already.
+///
+/// # Errors
+/// What the system does not allow, and a command that does not exist. A command that fails is no error: its status says so.
+pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> Result<Ended, LiveError> {
+    let Shell { mut scenario, mtu, mut launch, companion } = shell;
+    let outer = match privilege {
+        Privilege::Root => Namespace::current()?,
+        Privilege::UserNamespace => Namespace::create()?,
+    };
+    let inner = Namespace::create()?;
+    let sizes = TunSpec { mtu, queue: DEVICE_QUEUE, ..TunSpec::default() };
+    let (block, outer_device) = Block::take(&outer, &sizes)?;
+    let devices = [inner_device(&inner, &block, sizes)?, outer_device];
+    let peers = block.outer().map(|(address, _)| address);
+    launch.argv = launch.argv.into_iter().map(|word| filled(word, peers[0])).collect();
+    launch.env.extend(PEER.iter().zip(peers).map(|(name, address)| (OsString::from(name), address.to_string().into())));
+    let stats = [(); 2].map(|()| Arc::new(EndpointStats::new(MAX_SEEN)));
+    let direction = |n: usize| Direction {
+        hops: vec![n],
+        routes: vec![path::Route { hops: vec![0], tail: Span::ZERO }],
+        flows: Flows::seen(),
+        endpoint_stats: Arc::clone(&stats[n]),
+        whole: carries_whole(&scenario, &[n]),
+    };
+    let clock = Clock::start();
+    let spacing = scenario.record.spacing(scenario.duration);
+    let run_config = RunConfig {
+        scenario: &scenario,
+        clock,
+        sampling: Sampling {
+            spacing,
+            warmup: Time::ZERO,
+            points: 0,
+            gauges: scenario.record.gauges.then_some(scenario.record.flows as usize),
+        },
+        tracked: scenario.record.flows as usize,
+        end: None,
+        linger: Span::ZERO,
+        mtu: Bytes(u64::from(mtu)),
+        join: true,
+    };
+    let afterwards =
+        scenario.hops.iter().fold(Span::ms(5), |sum, hop| sum + hop.delay.max() + hop.jitter).min(LONGEST_WAIT);
+    let mut sockets = [Sockets::open(&inner, &stats[0])?, Sockets::open(&outer, &stats[1])?];
+    let ((status, end), outcomes) =
+        drive([&devices[0], &devices[1]], [direction(0), direction(1)], run_config, |running| {
+            let mut companion = companion.map(|launch| Process::spawn(&outer, &launch)).transpose()?;
+            // One that cannot serve (its port is taken) says so soon; what it says, nobody sees.
+            let failed = companion.as_mut().and_then(|companion| companion.wait_for(HEAD_START));
+            if let Some(status) = failed.filter(|status| !status.success()) {
+                return Err(LiveError::Companion(status));
+            }
+            let command = Process::spawn(&inner, &launch)?;
+            let status = attend(command, running, clock, &mut sockets, monitor)?;
+            // What the command sent last is still on its way.
+            std::thread::sleep(Duration::from_nanos(afterwards.as_ns()));
+            Ok((status, clock.now()))
+        })?;
+    // A run has a length, however short its command was.
+    let end = end.max(Time::ZERO + spacing);
+    scenario.duration = end.since(Time::ZERO);
+    scenario.flows.iter_mut().for_each(|flow| flow.stop = end);
+    let hops = [&*scenario.hops[0].name, &*scenario.hops[1].name];
+    let result = collect(&scenario, [&[0], &[1]], |outcomes| named(outcomes, &sockets, hops, spacing), outcomes, end);
+    Ok(Ended { status, scenario, result })
+}
+
+/// Until the command has ended.
+fn attend(
+    mut command: Process,
+    running: &Running<'_>,
+    clock: Clock,
+    sockets: &mut [Sockets; 2],
+    monitor: &mut dyn Monitor,
+) -> Result<Status, LiveError> {
+    let mut asked = None;
+    loop {
+        if let Some(status) = command.wait_for(TICK) {
+            return Ok(status);
+        }
+        let now = clock.now();
+        if running.is_stopped() {
+            // One direction has failed; its error follows.
+            return Ok(command.kill());
+        }
+        let views = [running.view(0), running.view(1)];
+        for (sockets, view) in sockets.iter_mut().zip(&views) {
+            sockets.look(&view.flows)?;
+        }
+        match (monitor.look(now, views), asked) {
+            (Wish::GoOn, None) => {}
+            (Wish::Interrupt, None) => command.interrupt(),
+            (Wish::End, None) => {
+                command.interrupt();
+                asked = Some(now);
+            }
+            (_, Some(since)) if now.since(since) > GRACE => return Ok(command.kill()),
+            (_, Some(_)) => {}
+        }
+    }
+}
+
+/// What the kernel knows of the connections whose data go in one direction, as long as their senders are here.
+struct Sockets {
+    diag: Diag,
+    endpoint_stats: Arc<EndpointStats>,
+    /// The flows by their places in the direction, and the congestion control of those that have been seen here.
+    flows: Vec<(FlowKey, Option<String>)>,
+    places: HashMap<FlowKey, usize>,
+}
+
+impl Sockets {
+    fn open(namespace: &Namespace, endpoint_stats: &Arc<EndpointStats>) -> Result<Sockets, LiveError> {
+        let (flows, places) = (Vec::new(), HashMap::new());
+        Ok(Sockets { diag: Diag::open(namespace)?, endpoint_stats: Arc::clone(endpoint_stats), flows, places })
+    }
+
+    fn look(&mut self, flows: &[FlowKey]) -> Result<(), LiveError> {
+        self.follow(flows);
+        for (key, sample) in self.diag.connections()? {
+            let Some(&place) = self.places.get(&key) else { continue };
+            self.flows[place].1.get_or_insert(sample.controller.clone());
+            self.endpoint_stats.post_of(place, key, |report| {
+                report.stats = sample.info.stats();
+                // A connection with nothing in flight says nothing about the path.
+                if sample.info.inflight() > 0 {
+                    report.rtts.extend(sample.info.srtt);
+                    report.meters = Some(sample.info.meters(sample.is_paced()));
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Places have changed hands.
+    fn follow(&mut self, flows: &[FlowKey]) {
+        for (place, &key) in flows.iter().enumerate() {
+            match self.flows.get_mut(place) {
+                Some((known, _)) if *known == key => continue,
+                Some(known) => {
+                    let (gone, _) = std::mem::replace(known, (key, None));
+                    // It may have come back in another place meanwhile.
+                    if self.places.get(&gone) == Some(&place) {
+                        self.places.remove(&gone);
+                    }
+                }
+                None => self.flows.push((key, None)),
+            }
+            self.places.insert(key, place);
+        }
+    }
+
+    fn controller(&self, place: usize, key: &FlowKey) -> Option<&str> {
+        let (known, controller) = self.flows.get(place)?;
+        controller.as_deref().filter(|_| known == key)
+    }
+}
+
+/// The flows that carried most, in the order in which they came, and the sum of the others for each hop by name; a flow is
+/// taken to last for at least so long.
+fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], least: Span) -> Vec<Named> {
+    // The bits of one packet, or of a burst, divided by next to nothing are no rate.
+    let life = |entry: &Entry, first: Time| entry.last.since(first).max(least);
+    let mut all: Vec<(u64, Time, Named)> = Vec::new();
+    for (direction, (outcome, sockets)) in outcomes.iter().zip(sockets).enumerate() {
+        for ((number, entry), key) in outcome.flow_recorder.entries().iter().enumerate().zip(outcome.flows.keys()) {
+            let Some(first) = entry.first.filter(|_| entry.record.payload() > 0) else { continue };
+            let controller = sockets.controller(number, key).unwrap_or("none").to_owned();
+            let named = Named {
+                name: key.to_string(),
+                controller,
+                direction,
+                number,
+                life: life(entry, first),
+                is_programs: true,
+            };
+            all.push((entry.record.payload(), first, named));
+        }
+    }
+    all.sort_by_key(|(payload, ..)| std::cmp::Reverse(*payload));
+    all.truncate(NAMED);
+    all.sort_by_key(|(_, first, _)| *first);
+    let mut named: Vec<Named> = all.into_iter().map(|(.., named)| named).collect();
+    for (direction, (outcome, hop)) in outcomes.iter_mut().zip(hops).enumerate() {
+        let places: Vec<usize> =
+            named.iter().filter(|flow| flow.direction == direction).map(|flow| flow.number).collect();
+        let Some(number) = outcome.flow_recorder.keep(&places) else { continue };
+        let entry = &outcome.flow_recorder.entries()[number];
+        let (name, controller) = (format!("others {hop}"), "various".to_owned());
+        let life = entry.first.map_or(least, |first| life(entry, first));
+        named.push(Named { name, controller, direction, number, life, is_programs: false });
+    }
+    named
+}
+
+/// A word of the command with the outer end's address in it. What is not text stays as it is.
+fn filled(word: OsString, peer: IpAddr) -> OsString {
+    match word.into_string() {
+        Ok(text) => text.replace("{peer}", &peer.to_string()).into(),
+        Err(word) => word,
+    }
+}
+
+/// The end on the command's side: everything is reached through it.
+fn inner_device(namespace: &Namespace, block: &Block, sizes: TunSpec) -> Result<Tun, LiveError> {
+    let everywhere = |(address, _): (IpAddr, u8)| Route {
+        to: Some(match address {
+            IpAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED.into(), 0),
+            IpAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED.into(), 0),
+        }),
+        via: None,
+        src: None,
+    };
+    let addresses = block.inner();
+    let spec = TunSpec { addresses: addresses.to_vec(), routes: addresses.map(everywhere).to_vec(), ..sizes };
+    Ok(Tun::create(namespace, &spec)?)
+}
