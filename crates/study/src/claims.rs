@@ -5,7 +5,7 @@
 use crate::model::{Metric, Study, text, wanted};
 use crate::report::Report;
 use crate::rows::Row;
-use crate::score::{Rule, Stated};
+use crate::rule::{Rule, Stated};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toml::Value;

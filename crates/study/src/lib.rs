@@ -11,6 +11,7 @@ mod measure;
 mod model;
 mod report;
 mod rows;
+mod rule;
 mod score;
 
 pub use cells::Cell;
@@ -18,7 +19,8 @@ pub use claims::Verdict;
 pub use model::{Effort, Level, Metric, Study, StudyError};
 pub use report::Report;
 pub use rows::{Entry, Row};
-pub use score::{Rule, Score};
+pub use rule::Rule;
+pub use score::Score;
 
 /// The studies that the program carries: paper, file, text.
 const EMBEDDED: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/studies.rs"));

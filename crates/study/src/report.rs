@@ -3,7 +3,7 @@ use crate::cells::Cell;
 use crate::claims::Verdict;
 use crate::model::{Hold, Metric, Study};
 use crate::rows::{Entry, Points, Row, Runs};
-use crate::score::Rule;
+use crate::rule::Rule;
 use narrows_report::sheet::{Head, Sheet};
 
 /// A study and everything measured for it.

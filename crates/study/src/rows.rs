@@ -1,7 +1,7 @@
 //! From runs to rows: combines the runs of a cell, or of pooled cells.
 use crate::cells::Cell;
 use crate::model::{Beyond, Elsewhere, Metric, Study, wanted};
-use crate::score::Stated;
+use crate::rule::Stated;
 use narrows_report::{Estimate, Proportion, Quartiles};
 use serde::Serialize;
 use std::collections::BTreeMap;

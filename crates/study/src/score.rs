@@ -1,50 +1,9 @@
-//! How many of a paper's published figures and claims are met.
-//!
-//! Each paper has one rule, in `experiments/PAPER/score.toml`, that says how near a measured figure has to be and why. A rule is
-//! written before its results are seen. Bounds that were published (`≤ 12`) are held as they stand.
-use crate::model::{Study, StudyError};
+//! How many of a paper's published figures and claims are met, by the paper's [`Rule`].
+use crate::model::Study;
 use crate::report::Report;
 use crate::rows::Entry;
-use narrows_report::Quartiles;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use toml::Value;
-
-/// How near is near enough.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rule {
-    /// Why this near.
-    pub why: String,
-    /// As a part of the published figure.
-    pub(crate) within: f64,
-    /// Differences up to this count as met, too, by unit: one packet, one point.
-    #[serde(default)]
-    pub(crate) least: BTreeMap<String, f64>,
-}
-
-/// A paper's value of a figure.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Stated {
-    /// `66.5`, `≈ 98`.
-    About(f64),
-    /// `22.5–25.5`.
-    Between(f64, f64),
-    /// `≤ 12`.
-    AtMost(f64),
-    /// `< 0.001`.
-    Below(f64),
-    /// `≥ 95`.
-    AtLeast(f64),
-    /// `> 99`.
-    Above(f64),
-    /// `85 (84–88)`: median and quartiles, three figures.
-    Spread(Quartiles),
-}
-
-fn number(text: &str) -> Option<f64> {
-    text.trim().parse().ok()
-}
+use crate::rule::{Rule, Stated};
+use serde::Serialize;
 
 /// Published figures and claims, and how many of them are met.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -56,80 +15,6 @@ pub struct Score {
     /// Those that are not met, in words.
     #[serde(skip)]
     pub missed: Vec<String>,
-}
-
-impl Rule {
-    pub(crate) fn parse(text: &str, file: &str) -> Result<Rule, StudyError> {
-        toml::from_str(text).map_err(|error| StudyError { file: file.to_owned(), message: error.to_string() })
-    }
-
-    /// The rule in a line.
-    pub fn words(&self) -> String {
-        let least: Vec<String> = self.least.iter().map(|(unit, least)| format!("{least} {unit}")).collect();
-        let or = if least.is_empty() { String::new() } else { format!(", at least {}", least.join(", ")) };
-        format!("within {} %{or}: {}", 100.0 * self.within, self.why)
-    }
-
-    pub(crate) fn meets(&self, stated: Stated, measured: f64, unit: &str) -> bool {
-        // "% of decided time" is percent.
-        let unit = unit.split(' ').next().unwrap_or_default();
-        let least = self.least.get(unit).copied().unwrap_or(0.0);
-        let near = |published: f64| (self.within * published.abs()).max(least);
-        match stated {
-            Stated::About(published) => (measured - published).abs() <= near(published),
-            Stated::Between(from, to) => (from - near(from)..=to + near(to)).contains(&measured),
-            Stated::AtMost(bound) => measured <= bound,
-            Stated::Below(bound) => measured < bound,
-            Stated::AtLeast(bound) => measured >= bound,
-            Stated::Above(bound) => measured > bound,
-            Stated::Spread(q) => (measured - q.median).abs() <= near(q.median),
-        }
-    }
-}
-
-impl Stated {
-    /// `None` for words: "starves".
-    pub(crate) fn of(value: &Value) -> Option<Stated> {
-        match value {
-            Value::Integer(n) => Some(Stated::About(*n as f64)),
-            Value::Float(x) => Some(Stated::About(*x)),
-            Value::String(text) => Stated::parse(text),
-            _ => None,
-        }
-    }
-
-    fn parse(text: &str) -> Option<Stated> {
-        let bound = match text.chars().next()? {
-            '≈' => Stated::About,
-            '≤' => Stated::AtMost,
-            '<' => Stated::Below,
-            '≥' => Stated::AtLeast,
-            '>' => Stated::Above,
-            _ => return Stated::plain(text),
-        };
-        number(text.trim_start_matches(|c: char| !c.is_ascii_digit() && c != '-')).map(bound)
-    }
-
-    /// `66.5`, `22.5–25.5`.
-    fn plain(text: &str) -> Option<Stated> {
-        if let Some((median, rest)) = text.split_once('(') {
-            let (q1, q3) = rest.strip_suffix(')')?.split_once('–')?;
-            return Some(Stated::Spread(Quartiles { q1: number(q1)?, median: number(median)?, q3: number(q3)? }));
-        }
-        match text.split_once('–') {
-            Some((from, to)) => Some(Stated::Between(number(from)?, number(to)?)),
-            None => number(text).map(Stated::About),
-        }
-    }
-
-    /// The figure that a difference is taken to; none of a bound.
-    pub(crate) fn figure(self) -> Option<f64> {
-        match self {
-            Stated::About(figure) => Some(figure),
-            Stated::Spread(q) => Some(q.median),
-            _ => None,
-        }
-    }
 }
 
 impl Score {
@@ -201,46 +86,5 @@ impl Entry {
             one(", first quartile", spread.q1, here.map(|q| q.q1)),
             one(", third quartile", spread.q3, here.map(|q| q.q3)),
         ]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn stated(text: &str) -> Option<Stated> {
-        Stated::of(&Value::String(text.to_owned()))
-    }
-
-    #[test]
-    fn what_papers_say_is_read() {
-        assert_eq!(Stated::of(&Value::Float(66.5)), Some(Stated::About(66.5)));
-        assert_eq!(Stated::of(&Value::Integer(-3)), Some(Stated::About(-3.0)));
-        assert_eq!(stated("≈ 98"), Some(Stated::About(98.0)));
-        assert_eq!(stated("≤ 12"), Some(Stated::AtMost(12.0)));
-        assert_eq!(stated("< 0.00001"), Some(Stated::Below(0.000_01)));
-        assert_eq!(stated("> 99"), Some(Stated::Above(99.0)));
-        assert_eq!(stated("22.5–25.5"), Some(Stated::Between(22.5, 25.5)));
-        assert_eq!(stated("85 (84–88.5)"), Some(Stated::Spread(Quartiles { q1: 84.0, median: 85.0, q3: 88.5 })));
-        assert_eq!(stated("85 (84)"), None);
-        assert_eq!(stated("starves"), None);
-        assert_eq!(stated("rarely > 20"), None);
-    }
-
-    #[test]
-    fn near_is_a_part_of_the_figure_but_at_least_a_unit() {
-        let rule = Rule::parse("why = \"w\"\nwithin = 0.05\nleast = { packets = 1.0 }", "score.toml").expect("a rule");
-        let about = |published, measured, unit| rule.meets(Stated::About(published), measured, unit);
-        assert!(about(100.0, 105.0, "ms") && !about(100.0, 105.1, "ms"));
-        assert!(about(2.0, 3.0, "packets") && !about(2.0, 3.01, "packets") && !about(2.0, 3.0, "ms"));
-        let points = Rule { least: BTreeMap::from([("%".to_owned(), 1.0)]), ..rule.clone() };
-        assert!(
-            points.meets(Stated::About(9.0), 10.0, "% of all time") && !points.meets(Stated::About(9.0), 10.0, "ms")
-        );
-        assert!(rule.meets(Stated::Between(10.0, 20.0), 21.0, "packets"));
-        assert!(!rule.meets(Stated::AtMost(12.0), 12.01, "packets"), "a bound is held as it stands");
-        assert!(rule.meets(Stated::Above(99.0), 99.1, "%") && !rule.meets(Stated::Above(99.0), 99.0, "%"));
-        assert!(!about(100.0, f64::NAN, "ms"));
-        assert!(Rule::parse("within = 0.05", "score.toml").is_err(), "why is asked for");
     }
 }
