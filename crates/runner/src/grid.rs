@@ -156,7 +156,7 @@ fn collect<T, E: From<Error>>(slots: Vec<Slot<T, E>>) -> Result<Vec<T>, E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::Fit;
+    use crate::memory::Fit;
     use narrows_core::Span;
     use narrows_results::Summary;
     use narrows_scenario::NoTraces;

@@ -10,6 +10,6 @@ pub mod memory;
 mod world;
 
 pub use grid::{Job, Options, run};
-pub use memory::{Room, TooLarge};
+pub use memory::{Fit, Room, TooLarge};
 pub use narrows_world::Memory;
-pub use world::{Error, Fit, Monitor, World};
+pub use world::{Error, Monitor, World};

@@ -1,5 +1,4 @@
 //! Whether runs fit into memory: what they need, what there is, how many may go on at a time.
-use crate::world::Fit;
 use narrows_core::Bytes;
 use narrows_world::Memory;
 
@@ -10,6 +9,17 @@ pub struct Room {
     pub given: Option<Bytes>,
     /// Do the results of all of them stay, to be shown together?
     pub together: bool,
+}
+
+/// How many runs go on at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fit {
+    /// Runs at a time.
+    pub runs: usize,
+    /// As many as there are threads for.
+    pub wanted: usize,
+    /// Memory that they take with the results that are kept, bytes.
+    pub need: u64,
 }
 
 /// Runs that do not fit.

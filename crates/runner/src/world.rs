@@ -1,5 +1,5 @@
 //! What runs a scenario, and who looks on.
-use crate::memory::TooLarge;
+use crate::memory::{Fit, TooLarge};
 use narrows_core::Span;
 use narrows_results::RunResult;
 use narrows_scenario::Scenario;
@@ -48,15 +48,4 @@ pub trait Monitor: Sync {
 
     /// Shall all of it end?
     fn is_cancelled(&self) -> bool;
-}
-
-/// How many runs go on at a time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fit {
-    /// Runs at a time.
-    pub runs: usize,
-    /// As many as there are threads for.
-    pub wanted: usize,
-    /// Memory that they take with the results that are kept, bytes.
-    pub need: u64,
 }

@@ -1,8 +1,8 @@
 //! From a scenario to a world.
 use crate::budget::{Budget, Meter};
-use crate::endpoint::{Connection, Transport};
+use crate::endpoint::{Connection, Place, Transport};
 use crate::event::{Events, Kind, MAX_INDEX, TieBreak};
-use crate::host::{Flow, Place, ReturnPipe, Routes};
+use crate::host::{Flow, ReturnPipe, Routes};
 use crate::quic::{self, Quic};
 use crate::side::{Between as _, Side};
 use crate::tcp::{Receiver, Sender, Spin, Tcp};

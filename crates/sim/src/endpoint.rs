@@ -4,7 +4,6 @@
 //! packet to send and for the time of its next timer. It knows neither events nor routes; `world` has those. Each transport
 //! implements [`Endpoint`] in a file of its own, and [`Transport`] is the choice between them. There is no table of functions:
 //! what handles an event is compiled once for each transport ([`dispatch`]).
-use crate::host::Place;
 use crate::quic::Quic;
 use crate::segment::{Returning, Segment};
 use crate::tcp::Tcp;
@@ -105,6 +104,17 @@ pub(crate) trait Endpoint {
     fn heap_bytes(&self) -> usize {
         0
     }
+}
+
+/// Where a flow or a second subflow is in the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Index of its routes in the table of the hosts; members of a group share a pair.
+    pub(crate) routes: u32,
+    /// Index of the pipe that its acknowledgments come back through.
+    pub(crate) pipe: u32,
+    /// Hash of its 5-tuple.
+    pub(crate) hash: u32,
 }
 
 /// What the arrival of a packet means for the receiver.

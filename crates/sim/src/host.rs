@@ -1,6 +1,6 @@
 //! A flow of the simulated hosts: its application, its transport, its place in the network, and the pipe that brings
 //! acknowledgments back.
-use crate::endpoint::Transport;
+use crate::endpoint::{Place, Transport};
 use crate::segment::Returning;
 use narrows_core::{Dscp, HostId, Span, Time};
 use narrows_world::application::Application;
@@ -23,17 +23,6 @@ pub(crate) struct Flow {
     pub(crate) stop: Time,
     /// The application has stopped.
     pub(crate) stopped: bool,
-}
-
-/// Where a flow or a second subflow is in the network.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    /// Index of its routes in the table of the hosts; members of a group share a pair.
-    pub(crate) routes: u32,
-    /// Index of the pipe that its acknowledgments come back through.
-    pub(crate) pipe: u32,
-    /// Hash of its 5-tuple.
-    pub(crate) hash: u32,
 }
 
 /// The constant part of a way back: what of a base RTT the hops do not account for lies behind the last hop. Flows of the

@@ -1,6 +1,5 @@
 //! Datagrams at the application's rate. Nothing comes back.
-use crate::endpoint::{Arrival, Endpoint, Outgoing, Transport};
-use crate::host::Place;
+use crate::endpoint::{Arrival, Endpoint, Outgoing, Place, Transport};
 use crate::segment::{Returning, Segment};
 use narrows_core::queue::parts::flow_table::mix;
 use narrows_core::{Ecn, Time};

@@ -8,8 +8,8 @@
 //! as Reno would lose, PROBE_RTT halves what is in flight when the lowest RTT has not been seen for five seconds.
 //! Deviates: volumes in whole packets and bandwidth in Linux's fixed point; acknowledgments in clumps are remembered for 5 to 10
 //! round trips, and loss events counted per acknowledgment, as in Google's `tcp_bbr.c`; a mark counts as a loss (§3.7).
-use self::model::{Model, Sample};
-use self::probe_bw::{Cycle, Phase as ProbePhase};
+use self::model::{Model, ProbePhase, Sample};
+use self::probe_bw::Cycle;
 use self::probe_rtt::Delay;
 use super::parts::ack_aggregation::{AckAggregation, WINDOW};
 use super::parts::bandwidth::{Bandwidth, Gain, burst_goal, pacing, packets};

@@ -1,7 +1,6 @@
 //! Both ends of a QUIC connection as the world drives them.
 use super::{Incoming, Outgoing as Sent, Receiver, Sender};
-use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Transport};
-use crate::host::Place;
+use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Transport};
 use crate::segment::{Returning, Segment};
 use narrows_core::{Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};

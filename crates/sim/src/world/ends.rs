@@ -1,8 +1,8 @@
 //! What reaches the two ends of a flow, and what leaves them: packets at the receiver, acknowledgments and timers at the sender.
 use super::{Hosts, arm};
-use crate::endpoint::{Endpoint, MAX_SYNS, Outgoing, Transport, dispatch};
+use crate::endpoint::{Endpoint, MAX_SYNS, Outgoing, Place, Transport, dispatch};
 use crate::event::{Events, Kind};
-use crate::host::{InFlight, Place, Routes};
+use crate::host::{InFlight, Routes};
 use crate::segment::{Returning, Segment, SegmentKind};
 use crate::side::{Answer, Between as _, Departure, Side};
 use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Time};

@@ -1,9 +1,21 @@
 //! What the path delivers and what it holds, and what losses say of that (§5.5).
-use super::probe_bw::Phase as ProbePhase;
 use super::{Bbr3, State, Undo, Undone};
 use crate::congestion::parts::bandwidth::{Bandwidth, Gain, packets};
 use crate::congestion::{Ack, Loss, PacketFeedback};
 use crate::{Bytes, Time};
+
+/// The phase of PROBE_BW's cycle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ProbePhase {
+    /// Slower than the path delivers, until the queue is gone and there is headroom (§5.3.3.1).
+    Down,
+    /// As fast as the path delivers, until it is time to probe (§5.3.3.2).
+    Cruise,
+    /// The same for a round trip, without the bounds of the short term (§5.3.3.3).
+    Refill,
+    /// A quarter faster, and more and more in flight, until it loses too much or gains nothing (§5.3.3.5).
+    Up,
+}
 
 /// The model of the path.
 #[derive(Clone, Debug, Default)]

@@ -1,22 +1,9 @@
 //! PROBE_BW: down until the queue is gone, cruise, refill the pipe, up (§5.3.3).
-use super::model::Sample;
+use super::model::{ProbePhase as Phase, Sample};
 use super::{Bbr3, State};
 use crate::congestion::Ack;
 use crate::congestion::parts::bandwidth::packets;
 use crate::{Rng, Span, Time};
-
-/// What a cycle is doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Phase {
-    /// Slower than the path delivers, until the queue is gone and there is headroom (§5.3.3.1).
-    Down,
-    /// As fast as the path delivers, until it is time to probe (§5.3.3.2).
-    Cruise,
-    /// The same for a round trip, without the bounds of the short term (§5.3.3.3).
-    Refill,
-    /// A quarter faster, and more and more in flight, until it loses too much or gains nothing (§5.3.3.5).
-    Up,
-}
 
 /// What acknowledgments tell of the last probe (§2.14).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

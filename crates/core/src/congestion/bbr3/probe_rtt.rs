@@ -1,5 +1,5 @@
 //! The lowest RTT, and PROBE_RTT, which half empties the pipe to see it (§5.3.4).
-use super::probe_bw::Phase as ProbePhase;
+use super::model::ProbePhase;
 use super::{Bbr3, State};
 use crate::congestion::Ack;
 use crate::congestion::parts::bandwidth::{micros, packets};
