@@ -35,9 +35,9 @@ impl Estimate {
         Some(Estimate { mean, half_width, runs, variance })
     }
 
-    /// The same of a ratio of sums, Σ value · weight ÷ Σ weight, from a value and a weight per run: what an average over all runs' time
-    /// is, where runs have it for different times. The half width is that of the ratio estimator, by its linear part. Pairs that are
-    /// not finite or have no positive weight are left out; `None` when nothing remains.
+    /// The weighted mean Σ value · weight ÷ Σ weight of one value and one weight per run, for example of shares of times that differ
+    /// from run to run. The half width is that of the ratio estimator, linearised. Pairs that are not finite or whose weight is not
+    /// positive are left out; `None` when nothing remains.
     pub fn weighted(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Estimate> {
         let counts = |&(value, weight): &(f64, f64)| value.is_finite() && weight.is_finite() && weight > 0.0;
         let pairs: Vec<(f64, f64)> = pairs.into_iter().filter(counts).collect();

@@ -16,7 +16,7 @@ pub struct Room {
 pub struct Fit {
     /// Runs at a time.
     pub runs: usize,
-    /// As many as there are threads for.
+    /// Runs at a time if memory were no limit: one per thread.
     pub wanted: usize,
     /// Memory that they take with the results that are kept, bytes.
     pub need: u64,

@@ -71,7 +71,7 @@ pub enum RateSpec {
 pub enum TraceSource {
     /// A file in mahimahi's format, as the scenario calls it.
     File(String),
-    /// So many packets at a time, and the rate on average.
+    /// The number of packets in an aggregate, and the mean rate.
     Aggregates(u32, Rate),
 }
 

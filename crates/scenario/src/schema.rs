@@ -103,7 +103,7 @@ fn rate() -> Value {
     let doc = "A file of milliseconds, one a line, in each of which the link can carry 1500 bytes (mahimahi's format).";
     trace.insert("trace".into(), described(doc, text()));
     let mut aggregates = Map::new();
-    let doc = "The rate on average, of a link that sends so many packets of 1500 bytes at once, again and again.";
+    let doc = "The mean rate of a link that sends aggregates of this many packets of 1500 bytes.";
     aggregates.insert("mean".into(), described(doc, unit(Unit::Rate)));
     aggregates.insert("aggregate".into(), json!({ "type": "integer", "minimum": 1, "maximum": 1024 }));
     let forms = json!({ "anyOf": [

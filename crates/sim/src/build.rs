@@ -114,7 +114,7 @@ struct Member<'a> {
     member: u32,
     /// Its number among all flows.
     index: usize,
-    /// Indices of its routes and of those of a second subflow.
+    /// Indices of the routes of its first and its second subflow.
     routes: [u32; 2],
 }
 

@@ -1,7 +1,7 @@
 //! The two ends of a flow behind one trait, whichever transport carries it.
 //!
-//! An endpoint is sans-I/O, as in quinn-proto. It is told of packets, acknowledgments and timers, and it is asked for the next
-//! packet to send and for the time of its next timer. It knows neither events nor routes; `world` has those. Each transport
+//! An endpoint is sans-I/O, as in quinn-proto. The world passes packets, acknowledgments and timers to it, and asks it for the
+//! next packet and the time of its next timer. An endpoint knows neither events nor routes. Each transport
 //! implements [`Endpoint`] in a file of its own, and [`Transport`] is the choice between them. There is no table of functions:
 //! what handles an event is compiled once for each transport ([`dispatch`]).
 use crate::quic::Quic;
@@ -23,7 +23,7 @@ pub(crate) trait Endpoint {
         0
     }
 
-    /// What a connection has, if there is one.
+    /// The state that every connection has; `None` for datagrams.
     #[inline(always)]
     fn connection(&mut self) -> Option<&mut Connection> {
         None

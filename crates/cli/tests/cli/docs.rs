@@ -4,7 +4,8 @@
 //!
 //! - `console`: lines that begin with `$ ` are commands, the lines up to the next one are what they print. A line that is `…` stands
 //!   for any number of lines, a `…` within a line for any text. Spaces are compared as one.
-//!   - `figures=20%`: numbers may differ by a fifth; `figures=any`: by anything. Without it they are equal.
+//!   - `figures=20%`: numbers may differ by a fifth; `figures=any`: by anything. Without it they are equal. A live run that
+//!     says that it fell behind is held to its words only.
 //!   - `exit=2`: the exit code of its commands. What they print is then compared on standard error.
 //!   - `stderr`: standard error is compared, too, after standard output.
 //! - `sh`: commands that must succeed; what they print is not on the page.

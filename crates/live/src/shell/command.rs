@@ -30,7 +30,7 @@ pub const PEER: [&str; 2] = ["NARROWS_PEER", "NARROWS_PEER6"];
 const TICK: Duration = Duration::from_millis(50);
 /// What a command that is asked to end has time for.
 const GRACE: Span = Span::s(2);
-/// What a companion has to get ready.
+/// How long a companion has to start before the command does.
 const HEAD_START: Duration = Duration::from_millis(200);
 /// How long what a command sent last is waited for, at most.
 const LONGEST_WAIT: Span = Span::s(1);
@@ -144,7 +144,7 @@ fn attend(
 struct Sockets {
     diag: Diag,
     endpoint_stats: Arc<EndpointStats>,
-    /// The flows by their places in the direction, and the congestion control of those that have been seen here.
+    /// The names of the flows, indexed as the direction numbers them, and the congestion control of flows whose sockets were seen here.
     flows: Vec<(FlowKey, Option<String>)>,
     places: HashMap<FlowKey, usize>,
 }

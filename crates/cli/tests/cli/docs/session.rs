@@ -44,6 +44,9 @@ fn machine() -> File {
     file
 }
 
+/// What a live run says of itself when the machine had no time for it. Its figures are then those of the machine.
+const DISTURBED: &str = "fell behind by ";
+
 /// Seconds that one command may take.
 const LIMIT: &str = "900";
 
@@ -139,7 +142,14 @@ impl Session {
             if output.status.code() != Some(exit) {
                 return Err(Mismatch::Failed(format!("`{command}` ended with {}, not {exit}:\n{all}", output.status)));
             }
-            let right = says(expected, &printed, figures);
+            let disturbed = text(&output.stderr).contains(DISTURBED);
+            if disturbed {
+                eprintln!(
+                    "{}: the figures are not compared, because this machine was too busy for `{command}`",
+                    block.line
+                );
+            }
+            let right = says(expected, &printed, if disturbed { Figures::Any } else { figures });
             let lines = if right {
                 expected.iter().map(|line| line.to_string()).collect()
             } else {
