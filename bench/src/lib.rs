@@ -11,6 +11,7 @@ mod allocator;
 mod bare;
 mod clock;
 mod disciplines;
+mod grid;
 #[cfg(target_os = "linux")]
 mod live;
 mod machine;

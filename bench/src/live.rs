@@ -3,18 +3,18 @@
 //! Everything happens in network namespaces that are made here and gone afterwards; without the right to make them nothing
 //! is measured, and the reason told.
 //!
-//! - `ends`: what sends and receives, and counts.
+//! - `endpoints`: senders and receivers, which count.
 //! - `ours`: our path between two namespaces.
 //! - `loops`: loops that carry packets and do nothing else.
 //! - `veth`: the kernel's own devices and disciplines.
 //! - `forward`, `exact`: what is measured.
-mod ends;
+mod endpoints;
 mod exact;
 mod forward;
 mod loops;
 mod ours;
 mod packet_socket;
-mod table;
+pub(crate) mod table;
 mod veth;
 
 use crate::Options;
@@ -61,13 +61,6 @@ pub(crate) fn measure(
     }
     live.load[1] = load();
     live
-}
-
-impl Live {
-    /// As a person reads it.
-    pub(crate) fn render(&self) -> String {
-        table::render(self)
-    }
 }
 
 fn load() -> String {

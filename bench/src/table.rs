@@ -1,5 +1,6 @@
 //! The figures as a person reads them.
 use crate::Measurements;
+use crate::grid::grid;
 use crate::scaling::Scaling;
 use crate::throughput::{Aim, Bare, Measured, Parallel, Speed};
 use std::fmt::Write as _;
@@ -40,7 +41,7 @@ pub(crate) fn render(measurements: &Measurements) -> String {
         }
     }
     #[cfg(target_os = "linux")]
-    out.push_str(&measurements.live.as_ref().map(crate::live::Live::render).unwrap_or_default());
+    out.push_str(&measurements.live.as_ref().map(crate::live::table::render).unwrap_or_default());
     for missing in &measurements.missing {
         let _ = writeln!(out, "\nnot measured: {missing}");
     }
@@ -131,23 +132,4 @@ fn millions(packets_per_s: f64) -> String {
 
 fn megabytes(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / 1e6)
-}
-
-/// Columns of words; the others are figures and stand to the right.
-const WORDS: &[&str] = &["case", "scenario", "aim", "queue"];
-
-/// Columns as wide as their widest cell.
-pub(crate) fn grid(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let first: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(first).chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cell = |(column, cell): (usize, &String)| match WORDS.contains(&head[column]) {
-            true => format!("{cell:<0$}", widths[column]),
-            false => format!("{cell:>0$}", widths[column]),
-        };
-        row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -1,5 +1,5 @@
 //! How exactly a link of 50 Mbit/s with 20 ms is kept, on a machine that is idle and on one that is busy.
-use super::ends::{self, Arrived, Window};
+use super::endpoints::{self, Arrived, Window};
 use super::loops;
 use super::ours::{self, Bottleneck, Carried};
 use super::veth;
@@ -78,21 +78,21 @@ pub(crate) fn measure(options: &Options, missing: &mut Vec<String>) -> Exactness
     for (spinning, busy) in [(0, ""), (cores, ", processor saturated")] {
         for (name, sent) in [("UDP at 80 Mbit/s", 80_000_000), ("UDP at 40 Mbit/s", 40_000_000)] {
             let name = format!("{name}{busy}");
-            match ends::under_load(spinning, || udp(&name, sent, length)) {
+            match endpoints::under_load(spinning, || udp(&name, sent, length)) {
                 Ok(case) => exactness.rates.push(case),
                 Err(why) => missing.push(format!("{name}: {why}")),
             }
         }
         for (name, rate) in [("TCP", RATE), ("TCP at 1 Gbit/s", "1gbit")] {
             let name = format!("{name}{busy}");
-            match ends::under_load(spinning, || tcp(&name, rate, length)) {
+            match endpoints::under_load(spinning, || tcp(&name, rate, length)) {
                 Ok(case) => exactness.rates.push(case),
                 Err(why) => missing.push(format!("{name}: {why}")),
             }
         }
         for (name, over) in OVER {
             let name = format!("{name}{busy}");
-            match ends::under_load(spinning, || ping(&name, over, pings)) {
+            match endpoints::under_load(spinning, || ping(&name, over, pings)) {
                 Ok(case) => exactness.pings.push(case),
                 Err(why) => missing.push(format!("ping, {name}: {why}")),
             }
@@ -111,7 +111,7 @@ fn link(rate: &'static str, queue: &'static str) -> Bottleneck {
 
 fn udp(name: &str, bit_per_s: u64, length: Span) -> Result<RateCase, String> {
     let window = Window::new(Span::s(1), length);
-    let carried = ours::carry(link(RATE, "fifo"), window, |sides| ends::udp(sides, window, bit_per_s))?;
+    let carried = ours::carry(link(RATE, "fifo"), window, |sides| endpoints::udp(sides, window, bit_per_s))?;
     let [sent, arrived]: [Arrived; 2] = carried.result;
     let due = sent.mbit().min(RATE_MBIT);
     let (mbit, kept) = (arrived.mbit(), carried.kept());
@@ -121,7 +121,7 @@ fn udp(name: &str, bit_per_s: u64, length: Span) -> Result<RateCase, String> {
 
 fn tcp(name: &str, rate: &'static str, length: Span) -> Result<RateCase, String> {
     let window = Window::new(Span::s(2), length);
-    let carried = ours::carry(link(rate, "fq_codel"), window, |sides| ends::tcp(sides, window))?;
+    let carried = ours::carry(link(rate, "fq_codel"), window, |sides| endpoints::tcp(sides, window))?;
     let (mbit, kept) = (carried.result.mbit(), carried.kept());
     Ok(RateCase { name: name.to_owned(), due_mbit: None, mbit, error_percent: None, kept })
 }
@@ -146,7 +146,7 @@ fn ping(name: &str, over: Over, count: usize) -> Result<PingCase, String> {
     let spacing = Duration::from_millis(20);
     // As long as it takes: a probe's spacing and its way.
     let window = Window::new(Span::ms(100), Span::ms(42) * count as u64);
-    let ask = |sides: &[Namespace; 2]| ends::ping(sides, window.clock, count, spacing);
+    let ask = |sides: &[Namespace; 2]| endpoints::ping(sides, window.clock, count, spacing);
     let (times, base, kept) = match over {
         Over::Link => {
             let carried = ours::carry(link(RATE, "fq_codel"), window, ask)?;

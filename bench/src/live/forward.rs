@@ -1,6 +1,6 @@
 //! How much comes through when no link holds it back: one TCP flow between two namespaces, carried in different routes that
 //! take turns, so that what else the machine does is shared by all.
-use super::ends::{self, Arrived, Window};
+use super::endpoints::{self, Arrived, Window};
 use super::ours::{self, Bottleneck};
 use super::{loops, veth};
 use crate::{Options, median};
@@ -131,23 +131,23 @@ fn turn(carrier: Carrier, length: Span) -> Result<Turn, String> {
         Carrier::Ours { queue, whole, join } => {
             let bottleneck = Bottleneck { rate: "100gbit", queue, rtt: Span::ZERO, whole, join };
             let window = window();
-            let carried = ours::carry(bottleneck, window, |sides| ends::tcp(sides, window))?;
+            let carried = ours::carry(bottleneck, window, |sides| endpoints::tcp(sides, window))?;
             Ok(Turn { arrived: carried.result, took: Some(carried.cpu()) })
         }
         Carrier::Tun { offload } => {
             let window = window();
-            let (arrived, took) = loops::tun(offload, window, |sides| ends::tcp(sides, window))?;
+            let (arrived, took) = loops::tun(offload, window, |sides| endpoints::tcp(sides, window))?;
             Ok(Turn { arrived, took: Some(took) })
         }
         Carrier::PacketSocket { whole } => {
             let window = window();
-            let (arrived, took) = loops::packet_sockets(whole, window, |sides| ends::tcp(sides, window))?;
+            let (arrived, took) = loops::packet_sockets(whole, window, |sides| endpoints::tcp(sides, window))?;
             Ok(Turn { arrived, took: Some(took) })
         }
         Carrier::Veth { whole, htb } => {
             let sides = ours::sides()?;
             veth::joined(&sides, whole, htb.then_some("100gbit"))?;
-            Ok(Turn { arrived: ends::tcp(&sides, window())?, took: None })
+            Ok(Turn { arrived: endpoints::tcp(&sides, window())?, took: None })
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Bare loops: what it costs to take packets in and put them out again when nothing is done with them.
-use super::ends::{Window, text, thread_time};
+use super::endpoints::{Window, text, thread_time};
 use super::ours;
 use super::packet_socket::PacketSocket;
 use super::veth;

@@ -1,5 +1,5 @@
 //! Our own path between two namespaces: TUN devices, one hop, a thread for each direction.
-use super::ends::{HOSTS, Window, text};
+use super::endpoints::{HOSTS, Window, text};
 use narrows_core::{Bytes, Span, Time};
 use narrows_host::EndpointStats;
 use narrows_host::{Namespace, Route, Tun, TunSpec};

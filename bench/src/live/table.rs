@@ -2,10 +2,10 @@
 use super::Live;
 use super::exact::{Exactness, Kept};
 use super::forward::Measured;
-use crate::table::grid;
+use crate::grid::grid;
 use std::fmt::Write as _;
 
-pub(super) fn render(live: &Live) -> String {
+pub(crate) fn render(live: &Live) -> String {
     let mut out = String::new();
     if let Some(why) = &live.skipped {
         let _ = writeln!(out, "\nlive: skipped: {why}");

@@ -1,5 +1,5 @@
 //! What the kernel has itself: veth pairs, and its queueing disciplines on them. The only place that starts `ip` and `tc`.
-use super::ends::{HOSTS, text};
+use super::endpoints::{HOSTS, text};
 use narrows_host::Namespace;
 use rustix::fd::{AsFd, AsRawFd};
 use std::process::Command;

@@ -13,6 +13,7 @@ pub mod adversaries;
 mod bottleneck;
 pub mod congestion;
 pub mod detector;
+mod params;
 pub mod queue;
 
 /// Random lives that each check plays; always the same ones.

@@ -5,16 +5,14 @@
 //! it, what the buffer can hold, and an initial window. Slow start offers twice what is delivered; detection at start-up
 //! raises its rate several times before it can hear of the first, and offers up to ten times as much for a moment. A
 //! controller whose rate grows without bound breaks this, such as one that takes losses for nothing.
-use super::congestion::{ensure, variants};
+use super::params::ensure;
 use crate::congestion::{
     Ack, CongestionController, Flight, Loss, LossKind, PacketFeedback, PacketOutcome, PathHint, Phase, RateSample, Sent,
 };
-use crate::params::{Params, Unit};
 use crate::{Bytes, Rate, Rng, Span, Time};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
-use alloc::vec::Vec;
 
 /// Times that a sender may offer what the bottleneck can take.
 const MAX: u64 = 16;
@@ -66,23 +64,6 @@ struct Sender<C> {
     /// The episode of loss ends when this is acknowledged.
     episode: Option<u64>,
     heard: Time,
-}
-
-/// The defaults, every switch and choice, and every parameter at both of its bounds, one at a time; but for rates, which a
-/// sender keeps to because it is told to.
-pub(super) fn at_bounds<P: Params>() -> Vec<P> {
-    let mut all = variants::<P>();
-    for spec in P::specs().into_iter().filter(|spec| spec.unit != Unit::Rate) {
-        let words = spec.allowed.rsplit(", ").next().unwrap_or_default();
-        let Some((least, most)) = words.split_once("..=") else { continue };
-        for bound in [least.trim(), most.trim()] {
-            let mut params = P::default();
-            if params.set(spec.name, bound).is_ok() && params.validate().is_ok() && !all.contains(&params) {
-                all.push(params);
-            }
-        }
-    }
-    all
 }
 
 /// Sends through bottlenecks with a buffer of any length, with and without losses.

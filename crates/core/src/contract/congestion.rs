@@ -18,17 +18,16 @@
 //! - a loss or mark never raises the window; after a timeout it is what is in flight and a few packets
 //! - disuse never raises it; undoing a reduction brings back no more than there was
 use super::bottleneck;
+use super::params::{self, at_bounds, ensure, variants};
 use crate::congestion::{
     Ack, CongestionController, ControllerConfig, Flight, Loss, LossKind, PacketFeedback, PacketOutcome, PathHint,
     Phase, RateSample, Reduction, SendLimits, Sent, Underuse,
 };
-use crate::params::{ParamError, ParamSpec, Params, Unit};
 use crate::registry::Registered;
 use crate::{Bytes, Rate, Rng, Span, Time};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// Plays a script against every variant of a controller: its defaults, and each switch and choice set to each of its values.
@@ -62,29 +61,12 @@ pub fn check_run_with<C: CongestionController>(params: &C::Params, script: &[u8]
 
 /// Whatever the parameters are, what is offered to a bottleneck is bounded by what it takes (see `bottleneck`).
 pub fn check_offered<C: CongestionController>() -> Result<(), String> {
-    bottleneck::at_bounds::<C::Params>().iter().try_for_each(bottleneck::check_offered::<C>)
+    at_bounds::<C::Params>().iter().try_for_each(bottleneck::check_offered::<C>)
 }
 
 /// Parameters: the defaults are valid and survive being written and read; what is absurd is refused.
 pub fn check_parameters<C: CongestionController>() -> Result<(), String> {
-    check_params::<C::Params>()
-}
-
-/// The same for any parameters.
-pub(super) fn check_params<P: Params>() -> Result<(), String> {
-    let mut params = P::default();
-    let say = |e: ParamError| e.to_string();
-    params.validate().map_err(say)?;
-    for spec in P::specs() {
-        let shown = params.get(spec.name).ok_or_else(|| format!("`{}` cannot be read", spec.name))?;
-        ensure(shown == spec.default, || format!("`{}` is {shown}, its default {}", spec.name, spec.default))?;
-        params.set(spec.name, &shown).map_err(say)?;
-        ensure(params == P::default(), || format!("`{}` does not survive {shown}", spec.name))?;
-        for absurd in absurdities(&spec) {
-            ensure(params.set(spec.name, absurd).is_err(), || format!("`{}` takes {absurd:?}", spec.name))?;
-        }
-    }
-    ensure(params.set("no such thing", "1").is_err(), || "an unknown name is taken".into())
+    params::check::<C::Params>()
 }
 
 /// What this choice makes starts with its path's initial window, unless it measures first.
@@ -99,47 +81,6 @@ pub fn check_start(config: &ControllerConfig) -> Result<(), String> {
     ensure(measures || plan.cwnd == path.initial_window, || {
         format!("starts with {}, not {}", plan.cwnd, path.initial_window)
     })
-}
-
-/// Values that no parameter of this kind may take.
-fn absurdities(spec: &ParamSpec) -> Vec<&'static str> {
-    let mut absurd = vec!["", "potato", "-1", "nan", "inf"];
-    match spec.unit {
-        Unit::Switch | Unit::Choice(_) | Unit::Kind(_) => absurd.extend(["0", "yes"]),
-        Unit::Span => absurd.extend(["5", "5mbit", "1000000h"]),
-        Unit::Packets | Unit::Limit => absurd.extend(["0p", "5ms"]),
-        Unit::Rate => absurd.extend(["5", "5ms"]),
-        Unit::Bytes => absurd.extend(["5ms"]),
-        Unit::Count | Unit::Number => absurd.extend(["1e300", "5ms"]),
-    }
-    absurd
-}
-
-/// The defaults, and every switch and choice at each value.
-pub(super) fn variants<P: Params>() -> Vec<P> {
-    let mut all = vec![P::default()];
-    for spec in P::specs() {
-        let values: &[&str] = match spec.unit {
-            Unit::Switch => &["true", "false"],
-            Unit::Choice(words) | Unit::Kind(words) => words,
-            _ => &[],
-        };
-        // Crossed with what there is: a choice may matter only where a switch is on. Entries of registries are too many.
-        let bases = if matches!(spec.unit, Unit::Kind(_)) { vec![P::default()] } else { all.clone() };
-        for base in bases {
-            for value in values {
-                let mut params = base.clone();
-                if params.set(spec.name, value).is_ok() && !all.contains(&params) {
-                    all.push(params);
-                }
-            }
-        }
-    }
-    all
-}
-
-pub(super) fn ensure(holds: bool, law: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(law()) }
 }
 
 /// The path of a script, by its first byte.

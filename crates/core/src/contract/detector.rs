@@ -8,9 +8,10 @@
 //! - a timer that is asked for lies ahead once it has been served
 //! - a verdict is not reached from silence: without a packet delivered it stays undecided
 //! - its memory is bounded: it is a value without a heap
-use super::congestion::{check_params, ensure};
-use crate::congestion::{Flight, PacketFeedback, PacketOutcome, PathHint, Sent};
+use super::params::{self, ensure};
 use crate::detector::{DetectorConfig, FairQueuingDetector, Finding};
+use crate::hint::PathHint;
+use crate::packet_feedback::{Flight, PacketFeedback, PacketOutcome, Sent};
 use crate::registry::Registered;
 use crate::{Bytes, Rate, Rng, Span, Time};
 use alloc::format;
@@ -45,7 +46,7 @@ pub fn check_any(script: &[u8]) -> Result<(), String> {
 
 /// Parameters: the defaults are valid and survive being written and read; what is absurd is refused. The detector is small.
 pub fn check_parameters<D: FairQueuingDetector>() -> Result<(), String> {
-    check_params::<D::Params>()?;
+    params::check::<D::Params>()?;
     ensure(size_of::<D>() <= LARGEST, || format!("a detector of {} bytes", size_of::<D>()))
 }
 

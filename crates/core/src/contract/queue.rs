@@ -14,6 +14,7 @@
 //! - the same string gives the same decisions, with parameters in numbers as well ([`QueueConfig::resolved`]); a drained queue is empty
 //!
 //! and apart from strings: parameters ([`check_parameters`]) and that no backlogged flow starves ([`check_service`]).
+use super::params::{self, ensure};
 use crate::drop_reason::DropReason;
 use crate::packet::{Dscp, Ecn, FlowId, HostId, PacketMeta};
 use crate::params::{Bound, Limit, ParamError, ParamSpec, ParamValue, Unit};
@@ -137,17 +138,9 @@ fn configure(config: &mut QueueConfig, choices: &[u8]) {
     }
 }
 
-/// Values that a parameter may not take.
+/// Values that a discipline's parameter may not have.
 fn absurdities(spec: &ParamSpec, may_be_zero: &[&str]) -> Vec<&'static str> {
-    let mut absurd = vec!["", "potato", "-1", "nan", "inf"];
-    match spec.unit {
-        Unit::Switch | Unit::Choice(_) | Unit::Kind(_) => absurd.extend(["0", "maybe"]),
-        Unit::Span => absurd.extend(["5", "5mbit", "1000000h"]),
-        Unit::Packets | Unit::Limit => absurd.push("5ms"),
-        Unit::Rate => absurd.extend(["5", "5ms"]),
-        Unit::Bytes => absurd.extend(["5ms", "99999999GB"]),
-        Unit::Count | Unit::Number => absurd.extend(["1e300", "5ms"]),
-    }
+    let mut absurd = params::absurdities(spec);
     if POSITIVE.contains(&spec.name) {
         absurd.extend(["0", "0p", "0B", "0ms"]);
     } else if matches!(spec.unit, Unit::Packets | Unit::Limit) && !may_be_zero.contains(&spec.name) {
@@ -158,10 +151,6 @@ fn absurdities(spec: &ParamSpec, may_be_zero: &[&str]) -> Vec<&'static str> {
 
 /// Parameters that mean nothing at zero, whatever their unit.
 const POSITIVE: [&str; 8] = ["limit", "memory_limit", "quantum", "flows", "buckets", "divisor", "target", "interval"];
-
-fn ensure(holds: bool, law: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(law()) }
-}
 
 /// What a discipline did.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! The two ends: what sends, what receives, and what is counted there. Each side is a network namespace with one address.
+//! Senders and receivers, and what they count. Each side is a network namespace with one address.
 use narrows_core::{Span, Time};
 use narrows_host::Clock;
 use narrows_host::FIRST_PORT;

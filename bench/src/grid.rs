@@ -1,0 +1,20 @@
+//! Rows and columns as text.
+
+/// Columns of words; the others are figures and stand to the right.
+const WORDS: &[&str] = &["case", "scenario", "aim", "queue"];
+
+/// Columns as wide as their widest cell.
+pub(crate) fn grid(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let first: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(first).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cell = |(column, cell): (usize, &String)| match WORDS.contains(&head[column]) {
+            true => format!("{cell:<0$}", widths[column]),
+            false => format!("{cell:>0$}", widths[column]),
+        };
+        row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,83 @@
+//! Laws of parameters, and the sets of parameters that other laws are tried with.
+use crate::params::{ParamError, ParamSpec, Params, Unit};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// A law, and the words for a breach of it.
+pub(super) fn ensure(holds: bool, law: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(law()) }
+}
+
+/// The defaults are valid and survive being written and read; absurd values are refused.
+pub(super) fn check<P: Params>() -> Result<(), String> {
+    let mut params = P::default();
+    let say = |e: ParamError| e.to_string();
+    params.validate().map_err(say)?;
+    for spec in P::specs() {
+        let shown = params.get(spec.name).ok_or_else(|| format!("`{}` cannot be read", spec.name))?;
+        ensure(shown == spec.default, || format!("`{}` is {shown}, its default {}", spec.name, spec.default))?;
+        params.set(spec.name, &shown).map_err(say)?;
+        ensure(params == P::default(), || format!("`{}` does not survive {shown}", spec.name))?;
+        let zero = matches!(spec.unit, Unit::Packets | Unit::Limit).then_some("0p");
+        for absurd in absurdities(&spec).into_iter().chain(zero) {
+            ensure(params.set(spec.name, absurd).is_err(), || format!("`{}` takes {absurd:?}", spec.name))?;
+        }
+    }
+    ensure(params.set("no such thing", "1").is_err(), || "an unknown name is taken".into())
+}
+
+/// Values that no parameter of this unit may have.
+pub(super) fn absurdities(spec: &ParamSpec) -> Vec<&'static str> {
+    let mut absurd = vec!["", "potato", "-1", "nan", "inf"];
+    match spec.unit {
+        Unit::Switch | Unit::Choice(_) | Unit::Kind(_) => absurd.extend(["0", "yes"]),
+        Unit::Span => absurd.extend(["5", "5mbit", "1000000h"]),
+        Unit::Packets | Unit::Limit => absurd.push("5ms"),
+        Unit::Rate => absurd.extend(["5", "5ms"]),
+        Unit::Bytes => absurd.extend(["5ms", "99999999GB"]),
+        Unit::Count | Unit::Number => absurd.extend(["1e300", "5ms"]),
+    }
+    absurd
+}
+
+/// The defaults, and every switch and choice at each value.
+pub(super) fn variants<P: Params>() -> Vec<P> {
+    let mut all = vec![P::default()];
+    for spec in P::specs() {
+        let values: &[&str] = match spec.unit {
+            Unit::Switch => &["true", "false"],
+            Unit::Choice(words) | Unit::Kind(words) => words,
+            _ => &[],
+        };
+        // Crossed with those so far, because a choice may matter only where a switch is on. Entries of registries are too many.
+        let bases = if matches!(spec.unit, Unit::Kind(_)) { vec![P::default()] } else { all.clone() };
+        for base in bases {
+            for value in values {
+                let mut params = base.clone();
+                if params.set(spec.name, value).is_ok() && !all.contains(&params) {
+                    all.push(params);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The defaults, every switch and choice, and every parameter at both of its bounds, one at a time; but for rates, which a
+/// sender keeps to because it is told to.
+pub(super) fn at_bounds<P: Params>() -> Vec<P> {
+    let mut all = variants::<P>();
+    for spec in P::specs().into_iter().filter(|spec| spec.unit != Unit::Rate) {
+        let words = spec.allowed.rsplit(", ").next().unwrap_or_default();
+        let Some((least, most)) = words.split_once("..=") else { continue };
+        for bound in [least.trim(), most.trim()] {
+            let mut params = P::default();
+            if params.set(spec.name, bound).is_ok() && params.validate().is_ok() && !all.contains(&params) {
+                all.push(params);
+            }
+        }
+    }
+    all
+}
