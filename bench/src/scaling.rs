@@ -88,7 +88,7 @@ fn grid(threads: usize, divisor: u64) -> Result<Vec<Scenario>, String> {
             }
         }
     }
-    grid.sort_by_key(|scenario| Reverse(narrows_sim::effort(scenario)));
+    grid.sort_by_key(|scenario| Reverse(narrows_world::effort(scenario)));
     Ok(grid)
 }
 

@@ -5,7 +5,6 @@ use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::{Finished, OutArgs, Output, Request};
 use crate::term;
-use crate::world::World;
 use narrows_core::Bytes;
 use narrows_report::{Comparison, Run as Value, terminal};
 use narrows_results::folder;
@@ -13,6 +12,7 @@ use narrows_results::{Summary, summary_json};
 use narrows_runner::{Room, index};
 use narrows_scenario::Scenario;
 use narrows_scenario::printable::printable;
+use narrows_world::World;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -70,7 +70,7 @@ impl BatchArgs {
     }
 
     /// Runs everything, writes the result folder with its page and pictures, and prints the summary.
-    pub(crate) fn execute(&self, command: &str, plan: Vec<Planned>, world: World) -> Result<(), Failure> {
+    pub(crate) fn execute(&self, command: &str, plan: Vec<Planned>, world: &dyn World) -> Result<(), Failure> {
         interrupt::install()?;
         let runs: Vec<Run> = plan.into_iter().map(|planned| Run::new(planned, world)).collect();
         let keys: Vec<String> = runs.iter().map(|run| run.key.clone()).collect();
@@ -88,7 +88,7 @@ impl BatchArgs {
     }
 
     /// Runs what is not finished yet; `summary.json` of all, and what is shown of them.
-    fn fill(&self, output: &mut Output, runs: Vec<Run>, world: World) -> Result<(String, Comparison), Failure> {
+    fn fill(&self, output: &mut Output, runs: Vec<Run>, world: &dyn World) -> Result<(String, Comparison), Failure> {
         let stage = output.stage();
         let mut values = take_up(output, &runs)?;
         let missing: Vec<usize> = (0..runs.len()).filter(|&n| values[n].is_none()).collect();
@@ -134,7 +134,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(planned: Planned, world: World) -> Run {
+    fn new(planned: Planned, world: &dyn World) -> Run {
         let inputs = folder::inputs(&planned.scenario);
         let world = format!("{world:?}");
         let decisive = inputs.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]);

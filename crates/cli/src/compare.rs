@@ -3,13 +3,13 @@ use crate::batch::{BatchArgs, Planned};
 use crate::failure::Failure;
 use crate::flags::{MAX_SEED, whole};
 use crate::output::folder_name;
-use crate::world::World;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::registry::spelled;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::shorthand::{self, FlowGroup};
 use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Release, Scenario, Start, Transport};
+use narrows_sim::Simulator;
 use std::path::PathBuf;
 
 /// Compare queues on a bottleneck: a table, and a page with pictures
@@ -81,7 +81,7 @@ pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
             plan.push(args.planned(&setting, queue, seed, seeds.len() > 1)?);
         }
     }
-    args.batch.execute("compare", plan, World::Sim)
+    args.batch.execute("compare", plan, &Simulator)
 }
 
 impl Compare {

@@ -3,6 +3,7 @@
 use crate::memory;
 use narrows_runner::Error;
 use narrows_scenario::printable::printable;
+use narrows_world::WorldError;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -107,10 +108,18 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         match error {
-            Error::Cancelled => Failure::Interrupted,
-            Error::Refused(message) => Failure::Usage(message),
             Error::TooLarge(too_large) => Failure::Usage(memory::refusal(&too_large)),
-            Error::Failed(message) => Failure::Other(message),
+            Error::World(error) => Failure::from(error),
+        }
+    }
+}
+
+impl From<WorldError> for Failure {
+    fn from(error: WorldError) -> Failure {
+        match error {
+            WorldError::Cancelled => Failure::Interrupted,
+            WorldError::Refused(message) => Failure::Usage(message),
+            WorldError::Failed(message) => Failure::Other(message),
         }
     }
 }

@@ -1,21 +1,21 @@
 //! A set of runs, with its progress on the terminal.
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::world::World;
 use narrows_core::Span;
 use narrows_results::RunResult;
 pub(crate) use narrows_runner::Job;
 use narrows_runner::Room;
+use narrows_world::World;
 
 /// How a grid is run.
 #[derive(Clone, Copy)]
-pub(crate) struct Options {
+pub(crate) struct Options<'a> {
     /// Threads; as many as cores when `None`.
     pub(crate) threads: Option<u64>,
     /// No lines about progress.
     pub(crate) quiet: bool,
     /// Where they run.
-    pub(crate) world: World,
+    pub(crate) world: &'a dyn World,
     /// Memory that they may take.
     pub(crate) memory: Room,
 }
@@ -23,12 +23,12 @@ pub(crate) struct Options {
 /// [`narrows_runner::run`], watched.
 pub(crate) fn run<T: Send>(
     jobs: &[Job],
-    options: Options,
+    options: Options<'_>,
     keep: impl Fn(usize, RunResult) -> Result<T, Failure> + Sync,
 ) -> Result<Vec<T>, Failure> {
     let Options { threads, quiet, world, memory } = options;
     let total = jobs.iter().fold(Span::ZERO, |sum, job| sum + job.scenario.duration);
     let progress = Progress::new(jobs.len(), total, quiet);
     let threads = threads.and_then(|threads| usize::try_from(threads).ok());
-    narrows_runner::run(jobs, &world, narrows_runner::Options { threads, memory }, &progress, keep)
+    narrows_runner::run(jobs, world, narrows_runner::Options { threads, memory }, &progress, keep)
 }

@@ -1,7 +1,8 @@
 //! What is said of the memory that runs need.
 use narrows_core::Bytes;
 use narrows_core::params::ParamValue;
-use narrows_runner::{Fit, Memory, TooLarge};
+use narrows_runner::{Fit, TooLarge};
+use narrows_world::Memory;
 
 /// From here on it is worth a line.
 const LARGE: u64 = 1 << 30;
@@ -55,9 +56,9 @@ mod tests {
     use super::*;
     use crate::failure::Failure;
     use crate::grid::{self, Job, Options};
-    use crate::world::World;
     use narrows_runner::Room;
     use narrows_scenario::{NoTraces, Scenario};
+    use narrows_sim::Simulator;
 
     fn scenario(count: u32, record: &str) -> Scenario {
         let text = format!(
@@ -71,7 +72,7 @@ mod tests {
         let job = |scenario: &&Scenario| Job { label: String::new(), scenario: (*scenario).clone() };
         let jobs: Vec<Job> = scenarios.iter().map(job).collect();
         let memory = Room { given: Some(room), together: true };
-        let options = Options { threads: Some(8), quiet: true, world: World::Sim, memory };
+        let options = Options { threads: Some(8), quiet: true, world: &Simulator, memory };
         match grid::run(&jobs, options, |_, _| Ok(())) {
             Err(Failure::Usage(message)) => message,
             other => panic!("{other:?}"),

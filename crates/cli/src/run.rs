@@ -26,7 +26,7 @@ pub(crate) struct Run {
 pub(crate) fn main(args: &Run) -> Result<(), Failure> {
     let scenario = input::load(&args.scenario).map_err(Failure::usage)?;
     let world = args.world.world()?;
-    world.check(&scenario).map_err(|failure| failure.at(&args.scenario))?;
+    world.check(&scenario).map_err(|error| Failure::from(error).at(&args.scenario))?;
     let seeds = args.batch.seeds(args.seed.unwrap_or(scenario.seed))?;
     let alone = seeds.len() == 1;
     // One run is the scenario as written; several are independent draws.
@@ -36,5 +36,5 @@ pub(crate) fn main(args: &Run) -> Result<(), Failure> {
         label: format!("{} seed {seed}", scenario.name),
         scenario: Scenario { seed, ..scenario.clone() },
     };
-    args.batch.execute("run", seeds.into_iter().map(planned).collect(), world)
+    args.batch.execute("run", seeds.into_iter().map(planned).collect(), world.as_ref())
 }

@@ -88,7 +88,7 @@ const SPACING: Span = Span::ms(100);
 pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let argv = args.argv()?;
     let scenario = args.scenario(&argv)?;
-    let privilege = narrows_host::gain().map_err(|error| world::failure(error.into()))?;
+    let privilege = narrows_host::gain().map_err(world::failure)?;
     interrupt::install()?;
     interrupt::wait_for_program(true);
     let request = Request { out: args.place.out.as_deref(), force: args.place.force, command: "shell", keys: &[] };

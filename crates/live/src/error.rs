@@ -1,5 +1,6 @@
 //! Why a live run can fail.
 use narrows_host::{HostError, Status};
+use narrows_world::WorldError;
 use std::fmt;
 
 /// Why a live run did not happen or did not end well.
@@ -33,3 +34,17 @@ impl fmt::Display for LiveError {
 }
 
 impl std::error::Error for LiveError {}
+
+impl From<LiveError> for WorldError {
+    fn from(error: LiveError) -> WorldError {
+        match error {
+            LiveError::Host(HostError::NotAllowed(_) | HostError::Unsupported(_)) => {
+                WorldError::Refused(error.to_string())
+            }
+            LiveError::Cancelled => WorldError::Cancelled,
+            LiveError::Host(_) | LiveError::Companion(_) | LiveError::Broken(_) => {
+                WorldError::Failed(error.to_string())
+            }
+        }
+    }
+}

@@ -31,4 +31,4 @@ mod elsewhere;
 
 pub use error::LiveError;
 pub use scenario_run::plan::{Family, Options};
-pub use scenario_run::{check, run};
+pub use scenario_run::{Live, check, run};

@@ -1,11 +1,11 @@
 //! A set of runs on a pool of threads. Results come back in the order of the runs, whatever the number of threads.
 use crate::clock::Stopwatch;
 use crate::memory::{self, Room};
-use crate::world::{Error, Monitor, World};
+use crate::monitor::{Error, Monitor};
 use narrows_core::Time;
 use narrows_results::RunResult;
 use narrows_scenario::Scenario;
-use narrows_world::Watch;
+use narrows_world::{Watch, World, WorldError, effort};
 use std::cmp::Reverse;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ pub struct Options {
 }
 
 /// What the threads share.
-struct Shared<'a, W> {
+struct Shared<'a> {
     jobs: &'a [Job],
     /// The jobs' indices as they are started: on several threads the longest first, so that none is left to one thread.
     order: Vec<usize>,
@@ -37,7 +37,7 @@ struct Shared<'a, W> {
     /// Set by the first failure: the other runs end at their next tick.
     stop: AtomicBool,
     monitor: &'a dyn Monitor,
-    world: &'a W,
+    world: &'a dyn World,
     /// Threads for each run: more than one where there are more than runs.
     threads: usize,
 }
@@ -54,9 +54,9 @@ type Slot<T, E> = Mutex<Option<Result<T, Ended<E>>>>;
 
 /// Runs every job and passes its result, with the job's index, to `keep` on the thread that ran it; returns what `keep`
 /// made of each, in order. The first failure ends all of it.
-pub fn run<W: World, T: Send, E: From<Error> + Send>(
+pub fn run<T: Send, E: From<Error> + Send>(
     jobs: &[Job],
-    world: &W,
+    world: &dyn World,
     options: Options,
     monitor: &dyn Monitor,
     keep: impl Fn(usize, RunResult) -> Result<T, E> + Sync,
@@ -65,7 +65,7 @@ pub fn run<W: World, T: Send, E: From<Error> + Send>(
     let threads = options.threads.unwrap_or_else(|| world.threads());
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     if threads > 1 {
-        order.sort_by_key(|&index| Reverse(world.effort(&jobs[index].scenario)));
+        order.sort_by_key(|&index| Reverse(effort(&jobs[index].scenario)));
     }
     let needs: Vec<_> = jobs.iter().map(|job| world.memory(&job.scenario)).collect();
     let fit = memory::fit(&needs, threads.min(jobs.len()).max(1), options.memory);
@@ -99,7 +99,7 @@ pub fn run<W: World, T: Send, E: From<Error> + Send>(
     collect(slots)
 }
 
-impl<W: World> Shared<'_, W> {
+impl Shared<'_> {
     /// The next job's index, while there is one and nothing has failed.
     fn take(&self) -> Option<usize> {
         let place = self.next.fetch_add(1, Ordering::Relaxed);
@@ -112,9 +112,9 @@ impl<W: World> Shared<'_, W> {
         let mut watch = Ticker { shared: self, last: Time::ZERO };
         // Ctrl-C reaches a scenario's programs, too: that one of them fails then is a mere consequence.
         let told = |error| match error {
-            Error::Cancelled => Ended::Cancelled,
+            WorldError::Cancelled => Ended::Cancelled,
             _ if self.monitor.is_cancelled() => Ended::Cancelled,
-            error => Ended::Failed(E::from(error)),
+            error => Ended::Failed(E::from(Error::World(error))),
         };
         let mut result = self.world.run(&job.scenario, self.threads, &mut watch).map_err(told)?;
         let wall = stopwatch.elapsed();
@@ -127,12 +127,12 @@ impl<W: World> Shared<'_, W> {
 }
 
 /// Watches a run: carries its progress out and an interruption in.
-struct Ticker<'a, W> {
-    shared: &'a Shared<'a, W>,
+struct Ticker<'a> {
+    shared: &'a Shared<'a>,
     last: Time,
 }
 
-impl<W> Watch for Ticker<'_, W> {
+impl Watch for Ticker<'_> {
     fn tick(&mut self, now: Time) -> bool {
         self.shared.monitor.advance(now.since(self.last));
         self.last = now;
@@ -150,7 +150,7 @@ fn collect<T, E: From<Error>>(slots: Vec<Slot<T, E>>) -> Result<Vec<T>, E> {
             Some(Err(Ended::Cancelled)) | None => cancelled = true,
         }
     }
-    if cancelled { Err(E::from(Error::Cancelled)) } else { Ok(results) }
+    if cancelled { Err(E::from(Error::World(WorldError::Cancelled))) } else { Ok(results) }
 }
 
 #[cfg(test)]
@@ -164,27 +164,32 @@ mod tests {
     use std::time::Duration;
 
     /// A world whose runs take one tick each. Seed 7 fails.
+    #[derive(Debug)]
     struct Toy;
 
     impl World for Toy {
+        fn name(&self) -> &'static str {
+            "toy"
+        }
+
         fn threads(&self) -> usize {
             2
         }
 
-        fn effort(&self, scenario: &Scenario) -> u64 {
-            scenario.seed
+        fn check(&self, _: &Scenario) -> Result<(), WorldError> {
+            Ok(())
         }
 
         fn memory(&self, _: &Scenario) -> Memory {
             Memory { flows: 100, results: 10, ..Memory::default() }
         }
 
-        fn run(&self, scenario: &Scenario, _: usize, watch: &mut dyn Watch) -> Result<RunResult, Error> {
+        fn run(&self, scenario: &Scenario, _: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
             if scenario.seed == 7 {
-                return Err(Error::Refused("seven".into()));
+                return Err(WorldError::Refused("seven".into()));
             }
             if !watch.tick(Time::ZERO + scenario.duration) {
-                return Err(Error::Cancelled);
+                return Err(WorldError::Cancelled);
             }
             let summary = Summary { seed: scenario.seed, ..Summary::default() };
             Ok(RunResult { summary, series: vec![], cdfs: vec![] })
@@ -233,8 +238,11 @@ mod tests {
 
     #[test]
     fn a_failure_ends_all_and_is_told_rather_than_its_consequences() {
-        assert_eq!(seeds(&[1, 7, 2, 3], usize::MAX, Room::default()), Err(Error::Refused("seven".into())));
-        assert_eq!(seeds(&[1, 2, 3, 4], 2, Room::default()), Err(Error::Cancelled));
+        assert_eq!(
+            seeds(&[1, 7, 2, 3], usize::MAX, Room::default()),
+            Err(Error::World(WorldError::Refused("seven".into())))
+        );
+        assert_eq!(seeds(&[1, 2, 3, 4], 2, Room::default()), Err(Error::World(WorldError::Cancelled)));
     }
 
     #[test]

@@ -25,18 +25,11 @@ pub use memory::memory;
 use narrows_results::RunResult;
 use narrows_scenario::Scenario;
 pub use narrows_world::{Cancelled, Unwatched, Watch};
+use narrows_world::{Memory, World, WorldError};
 #[doc(hidden)]
 pub use parallel::Partition;
 use parallel::Windows;
 use std::fmt;
-
-/// Roughly how much work a run is, to compare it with others: of several on some threads, those that take longest should
-/// start first. In full-sized packets that the links can carry, each the dearer the more flows there are.
-pub fn effort(scenario: &Scenario) -> u64 {
-    let packets = |hop: &narrows_scenario::Hop| hop.rate.initial().bytes_in(scenario.duration).0 / 1500;
-    let flows = scenario.flows.iter().map(|group| u64::from(group.count)).sum::<u64>().max(1);
-    scenario.hops.iter().map(packets).sum::<u64>().saturating_mul(4 + u64::from(flows.ilog2()))
-}
 
 /// Why there is no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,6 +50,35 @@ impl fmt::Display for Ended {
 }
 
 impl std::error::Error for Ended {}
+
+/// The simulator as a world.
+#[derive(Clone, Copy, Debug)]
+pub struct Simulator;
+
+impl World for Simulator {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn threads(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
+    }
+
+    fn check(&self, scenario: &Scenario) -> Result<(), WorldError> {
+        scenario.needs_live().map_or(Ok(()), |reason| Err(WorldError::Refused(reason.to_string())))
+    }
+
+    fn memory(&self, scenario: &Scenario) -> Memory {
+        memory(scenario)
+    }
+
+    fn run(&self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
+        run(scenario, threads, watch).map_err(|ended| match ended {
+            Ended::Cancelled => WorldError::Cancelled,
+            Ended::Runaway(why) => WorldError::Failed(format!("{}: {why}; its result was not written", scenario.name)),
+        })
+    }
+}
 
 /// Runs a scenario to its end: a valid one that does not need the live world. A run of many flows uses two threads, if
 /// there are as many; its result does not depend on it. The summary's wall-clock figures are zero: time is the caller's to
@@ -99,27 +121,5 @@ pub fn run_partitioned(
         Ok(world) => Ok(outcome::collect(scenario, world)),
         Err(Stopped::Cancelled) => Err(Ended::Cancelled),
         Err(Stopped::Runaway(runaway)) => Err(Ended::Runaway(runaway.explain(scenario))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use narrows_scenario::NoTraces;
-
-    #[test]
-    fn longer_faster_and_more_flows_are_more_effort() {
-        let effort = |duration: &str, rate: &str, count: u32| {
-            let text = format!(
-                "duration = \"{duration}\"\n[[hop]]\nname = \"bottleneck\"\nrate = \"{rate}\"\nqueue = \"fifo\"\n\
-                 [[flow]]\nname = \"bulk\"\ncount = {count}\nrtt = \"50ms\"\nroute = [\"bottleneck\"]\n"
-            );
-            effort(&Scenario::parse(&text, "effort.toml", &NoTraces).expect("it is legal"))
-        };
-        // 12 Mbit/s are a thousand full-sized packets a second.
-        assert_eq!(effort("10s", "12mbit", 1), 40_000);
-        assert_eq!(effort("20s", "12mbit", 1), 80_000);
-        assert_eq!(effort("10s", "24mbit", 1), 80_000);
-        assert_eq!(effort("10s", "12mbit", 16), 80_000);
     }
 }

@@ -10,8 +10,10 @@ pub mod meters;
 pub mod network;
 pub mod path;
 pub mod record;
+mod world;
 
 pub use memory::Memory;
+pub use world::{World, WorldError, effort};
 
 use narrows_core::Time;
 

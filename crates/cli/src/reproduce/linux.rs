@@ -10,7 +10,6 @@ use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::{Output, Request};
 use crate::term::{self, Paint};
-use crate::world::World;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
@@ -18,6 +17,7 @@ use narrows_core::{Bytes, Rate, Span};
 use narrows_results::RunResult;
 use narrows_results::summary::FlowSummary;
 use narrows_scenario::{DelaySpec, Hop, RateSpec, Record, Release, Scenario};
+use narrows_sim::Simulator;
 use std::path::PathBuf;
 use truth::{Beside, Cell, Figures, Setting};
 
@@ -193,7 +193,7 @@ pub(crate) fn main(args: &Linux) -> Result<(), Failure> {
     interrupt::install()?;
     let request = |dir| Request { out: Some(dir), force: args.force, command: "linux", keys: &[] };
     let output = args.out.as_deref().map(|dir| Output::claim(request(dir))).transpose()?;
-    let options = Options { threads: args.jobs, quiet: args.json, world: World::Sim, memory: Default::default() };
+    let options = Options { threads: args.jobs, quiet: args.json, world: &Simulator, memory: Default::default() };
     let wanted = |set: &str| args.set.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(set));
     let of_kind = |cell: &Cell| if cell.fitted { wanted("fitted") } else { wanted("unseen") };
     let cells = truth::cells()?.into_iter().filter(|cell| wanted(&cell.setting.set) || of_kind(cell));

@@ -9,7 +9,7 @@ use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::{Output, Request, folder_name};
 use crate::term::{self, Paint};
-use crate::world::World;
+use crate::world;
 use cells::{Aim, Cell};
 use narrows_core::{Bytes, Span, Time};
 use narrows_results::RunResult;
@@ -19,6 +19,8 @@ use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
     DelaySpec, Endpoints, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport, shorthand,
 };
+use narrows_sim::Simulator;
+use narrows_world::World;
 use std::path::PathBuf;
 
 mod cells;
@@ -152,13 +154,13 @@ pub(crate) fn main(args: &Live) -> Result<(), Failure> {
     let duration = args.duration()?;
     let chosen = args.chosen()?;
     // Before there is a second thread.
-    let live = World::live(narrows_live::Options { offload: !args.no_offload, ..narrows_live::Options::default() })?;
+    let live = world::live(narrows_live::Options { offload: !args.no_offload, ..narrows_live::Options::default() })?;
     interrupt::install()?;
     let request = |dir| Request { out: Some(dir), force: args.force, command: "live", keys: &[] };
     let output = args.out.as_deref().map(|dir| Output::claim(request(dir))).transpose()?;
     args.announce(chosen.len(), duration);
-    let sims = run_cells(&chosen, args, duration, World::Sim, output.as_ref())?;
-    let lives = run_cells(&chosen, args, duration, live, output.as_ref())?;
+    let sims = run_cells(&chosen, args, duration, &Simulator, output.as_ref())?;
+    let lives = run_cells(&chosen, args, duration, &live, output.as_ref())?;
     let aims = cells::aims()?;
     let runs = args.runs as usize;
     let both = sims.chunks(runs).zip(lives.chunks(runs));
@@ -217,33 +219,35 @@ fn run_cells(
     cells: &[Cell],
     args: &Live,
     duration: Span,
-    world: World,
+    world: &dyn World,
     output: Option<&Output>,
 ) -> Result<Vec<Run>, Failure> {
-    let (name, threads) = match world {
-        World::Sim => ("sim", None),
-        World::Live(_) => ("live", Some(args.jobs)),
-    };
+    let name = world.name();
+    let is_sim = name == Simulator.name();
     let job = |cell: &Cell, seed: u64| Job {
         label: format!("{name} {} seed {seed}", cell.label()),
         scenario: scenario(cell, duration, seed),
     };
     let jobs: Vec<Job> = cells.iter().flat_map(|cell| (1..=args.runs).map(move |seed| job(cell, seed))).collect();
     // The simulator's part is over before anybody asks how far it is.
-    let quiet = args.json || matches!(world, World::Sim);
-    grid::run(&jobs, Options { threads, quiet, world, memory: Default::default() }, |index, result| {
-        let mut figures = [0.0; Figure::ALL.len()];
-        for (value, figure) in figures.iter_mut().zip(Figure::ALL) {
-            *value = figure.of(&result)?;
-        }
-        if let Some(output) = output {
-            let scenario = &jobs[index].scenario;
-            let cell = PathBuf::from(folder_name(&cells[index / args.runs as usize].label()));
-            let place = output.stage().join(cell).join(format!("seed-{}", scenario.seed)).join(name);
-            folder::write(&place, scenario, &result).map_err(Failure::usage)?;
-        }
-        Ok(Run { figures, timing: result.summary.timing })
-    })
+    let quiet = args.json || is_sim;
+    grid::run(
+        &jobs,
+        Options { threads: (!is_sim).then_some(args.jobs), quiet, world, memory: Default::default() },
+        |index, result| {
+            let mut figures = [0.0; Figure::ALL.len()];
+            for (value, figure) in figures.iter_mut().zip(Figure::ALL) {
+                *value = figure.of(&result)?;
+            }
+            if let Some(output) = output {
+                let scenario = &jobs[index].scenario;
+                let cell = PathBuf::from(folder_name(&cells[index / args.runs as usize].label()));
+                let place = output.stage().join(cell).join(format!("seed-{}", scenario.seed)).join(name);
+                folder::write(&place, scenario, &result).map_err(Failure::usage)?;
+            }
+            Ok(Run { figures, timing: result.summary.timing })
+        },
+    )
 }
 
 /// The cell's scenario.

@@ -9,12 +9,12 @@ use crate::interrupt;
 use crate::memory;
 use crate::output::{Finished, Output, Request};
 use crate::term::{self, Paint};
-use crate::world::World;
 use narrows_core::params::ParamValue as _;
 use narrows_core::{Bytes, Span};
 use narrows_report::sheet::{self, Sheet};
 use narrows_runner::clock::Stopwatch;
 use narrows_runner::{Room, index};
+use narrows_sim::Simulator;
 use narrows_study::{Cell, Level, Report, Score, Study};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -130,7 +130,7 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     let tasks = tasks(&plan)?;
     let output = args.out.as_deref().map(|dir| claim(dir, args.force, &tasks)).transpose()?;
     let memory = Room { given: args.memory, together: false };
-    let options = Options { threads: args.jobs, quiet: true, world: World::Sim, memory };
+    let options = Options { threads: args.jobs, quiet: true, world: &Simulator, memory };
     let gathered = match run(&mut plan, tasks, options, args.within, output.as_ref()) {
         Ok(gathered) => gathered,
         Err(failure) => {

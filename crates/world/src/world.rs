@@ -1,0 +1,84 @@
+//! A world as a caller sees it: a valid scenario in, a result out.
+use crate::{Memory, Watch};
+use narrows_results::RunResult;
+use narrows_scenario::{Hop, Scenario};
+use std::fmt;
+
+/// Runs scenarios: the simulator, or real endpoints on a real network.
+///
+/// `Debug` shows every setting that a scenario does not have, because a finished run counts only for the settings it was made with.
+pub trait World: fmt::Debug + Sync {
+    /// Its name on the command line: `sim`, `live`.
+    fn name(&self) -> &'static str;
+
+    /// The number of threads to use unless the user asks for another.
+    fn threads(&self) -> usize;
+
+    /// Whether this world has all features that a valid scenario uses.
+    ///
+    /// # Errors
+    /// [`WorldError::Refused`] names the feature that is missing.
+    fn check(&self, scenario: &Scenario) -> Result<(), WorldError>;
+
+    /// The memory that a run needs.
+    fn memory(&self, scenario: &Scenario) -> Memory;
+
+    /// Runs a checked scenario to its end, on up to `threads` threads. The result does not depend on their number. The summary's
+    /// wall-clock figures are zero, for the caller to fill in.
+    ///
+    /// # Errors
+    /// [`WorldError::Cancelled`] if the watch ended the run; the other cases say why there is no result.
+    fn run(&self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError>;
+}
+
+/// Why a world gave no result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WorldError {
+    /// The watch ended the run.
+    Cancelled,
+    /// The user can mend it: a feature or a right is missing. The text says what would help.
+    Refused(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl fmt::Display for WorldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WorldError::Cancelled => crate::Cancelled.fmt(f),
+            WorldError::Refused(text) | WorldError::Failed(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for WorldError {}
+
+/// How much work a run is compared with others, so that the longest of several can start first: full-sized packets that the links
+/// can carry, times a factor that grows with the number of flows.
+pub fn effort(scenario: &Scenario) -> u64 {
+    let packets = |hop: &Hop| hop.rate.initial().bytes_in(scenario.duration).0 / 1500;
+    let flows = scenario.flows.iter().map(|group| u64::from(group.count)).sum::<u64>().max(1);
+    scenario.hops.iter().map(packets).sum::<u64>().saturating_mul(4 + u64::from(flows.ilog2()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_scenario::NoTraces;
+
+    #[test]
+    fn longer_faster_and_more_flows_are_more_effort() {
+        let effort = |duration: &str, rate: &str, count: u32| {
+            let text = format!(
+                "duration = \"{duration}\"\n[[hop]]\nname = \"bottleneck\"\nrate = \"{rate}\"\nqueue = \"fifo\"\n\
+                 [[flow]]\nname = \"bulk\"\ncount = {count}\nrtt = \"50ms\"\nroute = [\"bottleneck\"]\n"
+            );
+            effort(&Scenario::parse(&text, "effort.toml", &NoTraces).expect("it is legal"))
+        };
+        // 12 Mbit/s are a thousand full-sized packets a second.
+        assert_eq!(effort("10s", "12mbit", 1), 40_000);
+        assert_eq!(effort("20s", "12mbit", 1), 80_000);
+        assert_eq!(effort("10s", "24mbit", 1), 80_000);
+        assert_eq!(effort("10s", "12mbit", 16), 80_000);
+    }
+}
