@@ -125,7 +125,7 @@ impl Link {
     }
 
     /// What happens now, or when something will.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self, cx: &mut Ctx<'_>) -> Poll {
         match &mut self.service {
             Server::Wire(wire) => wire.poll(&mut self.queue, cx),
@@ -251,7 +251,7 @@ struct Wire {
 }
 
 impl Wire {
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
         if let Some((id, done)) = self.sending {
             return match done {

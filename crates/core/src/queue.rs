@@ -73,9 +73,9 @@ pub struct Backlog {
 
 /// Takes named gauges: a discipline's inner state as series.
 pub trait Observer {
-    /// Whether it takes gauges of this flow; a discipline may leave out the others.
-    fn follows(&self, _flow: FlowId) -> bool {
-        true
+    /// It takes gauges of the flows whose numbers are below this; a discipline may leave out the others.
+    fn followed(&self) -> FlowId {
+        FlowId(u32::MAX)
     }
     /// A quantity of the whole discipline.
     fn gauge(&mut self, name: &'static str, value: f64);

@@ -62,15 +62,23 @@ fn digest(mut file: impl Read) -> io::Result<u64> {
     let (mut hash, mut length, mut part) = (OFFSET, 0, Vec::new());
     while file.by_ref().take(PART).read_to_end(&mut part)? > 0 {
         length += part.len() as u64;
-        for word in part.chunks(8) {
-            let mut bytes = [0; 8];
-            bytes[..word.len()].copy_from_slice(word);
-            hash = (hash ^ u64::from_le_bytes(bytes)).wrapping_mul(PRIME);
-            hash ^= hash >> 32;
+        let (words, rest) = part.as_chunks::<8>();
+        for &word in words {
+            hash = absorb(hash, word);
+        }
+        if !rest.is_empty() {
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(rest);
+            hash = absorb(hash, word);
         }
         part.clear();
     }
     Ok((hash ^ length).wrapping_mul(PRIME))
+}
+
+fn absorb(hash: u64, word: [u8; 8]) -> u64 {
+    let hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(PRIME);
+    hash ^ hash >> 32
 }
 
 /// FNV-1a's.

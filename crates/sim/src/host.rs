@@ -82,8 +82,9 @@ impl Flow {
     /// The place of a subflow.
     #[inline]
     pub(crate) fn place_of(&self, subflow: u8) -> &Place {
-        match &self.transport {
-            Transport::Quic(quic) if subflow > 0 => &quic.second,
+        match (subflow, &self.transport) {
+            (0, _) => &self.place,
+            (_, Transport::Quic(quic)) => &quic.second,
             _ => &self.place,
         }
     }

@@ -222,7 +222,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
     }
 
     /// A packet arrives at a hop.
-    #[inline]
+    #[inline(always)]
     pub fn offer<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, now: Time, edge: &mut E) {
         let hop = &mut self.hops[hop_index];
         let transit = self.packets[id.index()].as_mut();
@@ -246,7 +246,8 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
             }
             Offered::Wait(at) => {
                 hop.wake_at(hop_index, at, edge);
-                self.settle(hop_index, now, edge);
+                hop.settle(hop_index, now, edge);
+                self.take_drops(hop_index, now, edge);
             }
         }
     }
@@ -256,8 +257,9 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
     pub fn handle<E: Edge<P>>(&mut self, due: Due, hop_index: usize, now: Time, edge: &mut E) {
         match due {
             Due::Link | Due::YieldingLink => {
-                if self.hops[hop_index].wake == Some(now) {
-                    self.hops[hop_index].wake = None;
+                let hop = &mut self.hops[hop_index];
+                if hop.wake == Some(now) {
+                    hop.wake = None;
                     self.serve(hop_index, now, edge);
                 }
             }
@@ -277,7 +279,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
     }
 
     /// Polls a link until it has nothing more to say.
-    #[inline]
+    #[inline(never)]
     fn serve<E: Edge<P>>(&mut self, hop_index: usize, now: Time, edge: &mut E) {
         loop {
             let hop = &mut self.hops[hop_index];
@@ -292,17 +294,9 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
                 edge.waits(&hop.link, &self.pool, &self.packets);
                 hop.wake_at(hop_index, at, edge);
             }
-            return self.settle(hop_index, now, edge);
+            hop.settle(hop_index, now, edge);
+            return self.take_drops(hop_index, now, edge);
         }
-    }
-
-    /// Notes what has become of the queue.
-    #[inline]
-    fn settle<E: Edge<P>>(&mut self, hop_index: usize, now: Time, edge: &mut E) {
-        let hop = &mut self.hops[hop_index];
-        hop.record.backlog(hop.link.queue().backlog().packets, now);
-        hop.arm_timer(hop_index, now, edge);
-        self.take_drops(hop_index, now, edge);
     }
 
     /// A link has handed a packet over.
@@ -320,10 +314,11 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
             }
         }
         transit.waited += meta.depart.since(meta.arrived);
+        let left = transit.left;
         if hop.loss > 0.0 && hop.rng.chance(hop.loss) {
             self.lose(hop_index, id, edge);
         } else if hop.propagation.is_instant() && self.crossed < MAX_CROSSED {
-            self.forward(id, now, edge);
+            self.forward(id, left, now, edge);
         } else {
             self.propagate(hop_index, id, now, edge);
         }
@@ -355,13 +350,14 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         if let Some(&(next, _)) = hop.pipe.front() {
             edge.schedule(hop_index, Due::Pipe, next);
         }
-        self.forward(id, now, edge);
+        let left = self.packets[id.index()].as_mut().left;
+        self.forward(id, left, now, edge);
     }
 
-    /// To the next hop of its route, or to its end.
+    /// To the next hop of its route if `left` hops are left, or to its end if none is.
     #[inline(always)]
-    fn forward<E: Edge<P>>(&mut self, id: PacketId, now: Time, edge: &mut E) {
-        match self.packets[id.index()].as_mut().left.checked_sub(1) {
+    fn forward<E: Edge<P>>(&mut self, id: PacketId, left: u16, now: Time, edge: &mut E) {
+        match left.checked_sub(1) {
             None => edge.arrived(self, id, now),
             Some(left) => self.offer_to_next(id, left, now, edge),
         }
@@ -411,7 +407,8 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
             let mut cx = Ctx { now: at, pool: &mut self.pool, drops: &mut self.drops };
             hop.link.queue_mut().on_timer(&mut cx);
         }
-        self.settle(hop_index, now, edge);
+        hop.settle(hop_index, now, edge);
+        self.take_drops(hop_index, now, edge);
     }
 }
 
@@ -485,6 +482,13 @@ impl Hop {
         self.wake = Some(at);
         let due = if self.link.yields_to_arrivals() { Due::YieldingLink } else { Due::Link };
         edge.schedule(index, due, at);
+    }
+
+    /// Records the backlog, and makes sure that the discipline's timer is handled.
+    #[inline(always)]
+    fn settle<P, E: Edge<P>>(&mut self, index: usize, now: Time, edge: &mut E) {
+        self.record.backlog(self.link.queue().backlog().packets, now);
+        self.arm_timer(index, now, edge);
     }
 
     /// Makes sure that the discipline's timer is handled in time; an event that comes too early is put off.

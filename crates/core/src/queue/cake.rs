@@ -363,12 +363,13 @@ impl QueueDiscipline for Cake {
     }
 
     fn observe(&self, out: &mut dyn Observer) {
+        let followed = out.followed();
         let (mut sparse, mut bulk) = (0, 0);
         for tin in &self.tins {
             sparse += tin.population().0;
             bulk += tin.population().1;
             for flow in tin.listed().map(|place| tin.flow(place)) {
-                if !out.follows(flow.flow) {
+                if flow.flow >= followed {
                     continue;
                 }
                 out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));

@@ -250,9 +250,10 @@ impl QueueDiscipline for FqCodel {
     }
 
     fn observe(&self, out: &mut dyn Observer) {
+        let followed = out.followed();
         // In the order of first use: a flow with two buckets shows them in the same order every time.
-        for slot in self.table.slots() {
-            if self.drr.is_listed(slot) && out.follows(self.table[slot].flow) {
+        for ((slot, state), listed) in self.table.iter().zip(self.drr.are_listed()) {
+            if listed && state.flow < followed {
                 self.show(slot, out);
             }
         }

@@ -541,13 +541,14 @@ impl QueueDiscipline for FqCodelFair {
     }
 
     fn observe(&self, out: &mut dyn Observer) {
+        let followed = out.followed();
         out.gauge("flows", f64::from(self.waiting));
         out.gauge("newcomers_packets", f64::from(self.table[self.newcomers].chain.packets()));
         out.gauge("newcomers_debt_bytes", self.debt as f64);
         out.gauge("target_ms", self.law_now().target.as_ms_f64());
         for slot in self.drr.listed().filter(|&slot| slot != self.newcomers) {
             let flow = &self.table[slot];
-            if !out.follows(flow.flow) {
+            if flow.flow >= followed {
                 continue;
             }
             out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));

@@ -174,9 +174,10 @@ impl QueueDiscipline for FqPie {
     }
 
     fn observe(&self, out: &mut dyn Observer) {
+        let followed = out.followed();
         for slot in self.drr.listed() {
             let flow = &self.table[slot];
-            if !out.follows(flow.flow) {
+            if flow.flow >= followed {
                 continue;
             }
             out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));

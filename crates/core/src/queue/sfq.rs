@@ -291,10 +291,11 @@ impl QueueDiscipline for Sfq {
     }
 
     fn observe(&self, out: &mut dyn Observer) {
+        let followed = out.followed();
         out.gauge("flows", f64::from(self.active));
         for slot in self.drr.listed() {
             let flow = &self.table[slot];
-            if !out.follows(flow.flow) {
+            if flow.flow >= followed {
                 continue;
             }
             out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));

@@ -170,7 +170,7 @@ impl Sender {
     }
 
     /// The next segment to go out now; call until `None`, after every other call.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Outgoing> {
         let out = self.choose(now);
         match &out {
@@ -180,7 +180,7 @@ impl Sender {
         out
     }
 
-    #[inline]
+    #[inline(always)]
     fn choose(&mut self, now: Time) -> Option<Outgoing> {
         self.controller.as_ref()?;
         if self.probe_now {
@@ -200,7 +200,7 @@ impl Sender {
         if resend { self.resend_next(now) } else { self.send_new(now) }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_new(&mut self, now: Time) -> Option<Outgoing> {
         let len = match self.unsent {
             None => self.mss,
@@ -246,7 +246,7 @@ impl Sender {
         Outgoing { seq, len, retransmitted: true, cwr: false }
     }
 
-    #[inline]
+    #[inline(always)]
     fn sent(&mut self, now: Time, len: u32, retransmit: bool, idle: Option<Span>) {
         if self.state.is_reducing() {
             self.prr.on_sent();
@@ -285,7 +285,7 @@ impl Sender {
     }
 
     /// Nothing more goes out now: restart timers, and note what held the sender back.
-    #[inline]
+    #[inline(always)]
     fn end_burst(&mut self, now: Time) {
         if self.controller.is_none() {
             return;

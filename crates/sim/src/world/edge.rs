@@ -38,7 +38,7 @@ impl<S: Side<Between = Network<Segment>>> Edge<Segment> for Hosts<S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn waits(&self, link: &Link, pool: &Pool, packets: &[Segment]) {
         self.prefetch.receiver(link, pool, packets, &self.flows);
     }

@@ -175,7 +175,7 @@ impl<S: Side> Hosts<S> {
         dispatch!(&self.flows[flow_index].transport, End => self.transmit_as::<End>(network, flow_index));
     }
 
-    #[inline]
+    #[inline(never)]
     fn transmit_as<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize) {
         while self.meter.has_packets() {
             let flow = &mut self.flows[flow_index];

@@ -52,15 +52,19 @@ impl Prefetch {
     }
 
     /// Starts to load what the packet on the wire will need at its receiver.
-    #[inline]
+    #[inline(always)]
     pub(super) fn receiver(self, link: &Link, pool: &Pool, segments: &[Segment], flows: &[Flow]) {
-        if self == Prefetch::Off {
-            return;
+        if self != Prefetch::Off {
+            receiver_of_packet_on_wire(link, pool, segments, flows);
         }
-        if let Some(id) = link.sending() {
-            prefetch(&segments[id.index()]);
-            prefetch_part(&flows[pool.meta(id).flow.0 as usize], 0..CONNECTION + offset_of!(Connection, ecn));
-        }
+    }
+}
+
+#[inline(never)]
+fn receiver_of_packet_on_wire(link: &Link, pool: &Pool, segments: &[Segment], flows: &[Flow]) {
+    if let Some(id) = link.sending() {
+        prefetch(&segments[id.index()]);
+        prefetch_part(&flows[pool.meta(id).flow.0 as usize], 0..CONNECTION + offset_of!(Connection, ecn));
     }
 }
 

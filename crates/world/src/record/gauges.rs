@@ -71,8 +71,8 @@ impl Sampling<'_> {
 
 impl Observer for Sampling<'_> {
     #[inline]
-    fn follows(&self, flow: FlowId) -> bool {
-        (flow.0 as usize) < self.tracked
+    fn followed(&self) -> FlowId {
+        FlowId(u32::try_from(self.tracked).unwrap_or(u32::MAX))
     }
 
     fn gauge(&mut self, name: &'static str, value: f64) {
@@ -80,7 +80,7 @@ impl Observer for Sampling<'_> {
     }
 
     fn flow_gauge(&mut self, flow: FlowId, name: &'static str, value: f64) {
-        if self.follows(flow) {
+        if flow < self.followed() {
             self.push(Some(flow), name, value);
         }
     }

@@ -94,6 +94,11 @@ impl Drr {
         self.members[slot.index()].listed
     }
 
+    /// The same of every flow, in the order of slots.
+    pub fn are_listed(&self) -> impl Iterator<Item = bool> {
+        self.members.iter().map(|member| member.listed)
+    }
+
     /// How many flows are listed.
     #[inline]
     pub fn flows(&self) -> u32 {

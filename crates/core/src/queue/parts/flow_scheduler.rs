@@ -339,12 +339,13 @@ impl<B: BufferPolicy> FlowScheduler<B> {
 
     /// Shows the lists, every waiting flow's queue, and what the buffer knows of it.
     pub fn observe(&self, out: &mut dyn Observer) {
+        let followed = out.followed();
         out.gauge("flows", f64::from(self.known));
         out.gauge("throttled_flows", self.delayed.len() as f64);
         let throttled = self.delayed.iter().map(|&Reverse((_, _, slot))| slot);
         for slot in self.drr.listed().chain(throttled) {
             let flow = &self.flows[slot.index()];
-            if !out.follows(flow.flow) {
+            if flow.flow >= followed {
                 continue;
             }
             out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));

@@ -76,9 +76,9 @@ impl<F: Default> FlowTable<F> {
         slot
     }
 
-    /// The slots that are in use, in the order of first use.
-    pub fn slots(&self) -> impl Iterator<Item = SlotId> + use<F> {
-        (0..self.flows.len()).map(SlotId::from_index)
+    /// Every flow that has been seen, in the order of first use.
+    pub fn iter(&self) -> impl Iterator<Item = (SlotId, &F)> {
+        self.flows.iter().enumerate().map(|(index, flow)| (SlotId::from_index(index), flow))
     }
 
     /// Every flow that has been seen.
