@@ -4,10 +4,6 @@
 //! The budget follows from the scenario and lies far above what senders that answer their feedback can do: an
 //! acknowledgment lets two packets go in slow start, so they offer about twice what their links carry, a few packets per
 //! round trip each when nothing arrives, and what their applications say.
-use crate::event::Kind;
-use crate::host;
-use crate::side::Side;
-use crate::world::{SECOND, World};
 use narrows_core::{Rate, Span, Time};
 use narrows_scenario::{Flow, Hop, RateSpec, Scenario, Traffic, Transport};
 
@@ -37,6 +33,9 @@ pub(crate) struct Runaway {
     /// The flow that is paced fastest, by its number, and its rate.
     fastest: Option<(usize, Rate)>,
 }
+
+/// How long a budget lasts.
+pub(crate) const SECOND: Span = Span::s(1);
 
 /// What is left of the second.
 pub(crate) struct Meter {
@@ -150,28 +149,25 @@ impl Meter {
     pub(crate) fn has_packets(&self) -> bool {
         self.packets > 0
     }
-}
 
-impl<S: Side> World<S> {
-    /// Every second there is a new budget.
-    #[inline(never)]
-    pub(crate) fn on_second(&mut self) -> Result<(), Stopped> {
-        self.keep_to_budget()?;
-        self.hosts.meter.packets = self.hosts.meter.budget.packets;
-        self.hosts.meter.began = self.handled;
-        self.hosts.events.schedule(self.hosts.now + SECOND, Kind::Second, 0);
-        Ok(())
+    /// A second begins; this number of events was handled before it.
+    pub(crate) fn renew(&mut self, handled: u64) {
+        self.packets = self.budget.packets;
+        self.began = handled;
     }
 
-    /// An error if more has happened in this second than may.
-    pub(crate) fn keep_to_budget(&self) -> Result<(), Stopped> {
-        let Meter { budget, packets, began } = self.hosts.meter;
-        if packets > 0 && self.handled - began <= budget.events {
+    /// An error if more has happened in this second than may. `fastest` finds the flow with the highest pacing rate.
+    pub(crate) fn check(
+        &self,
+        at: Time,
+        handled: u64,
+        fastest: impl FnOnce() -> Option<(usize, Rate)>,
+    ) -> Result<(), Stopped> {
+        let &Meter { budget, packets, began } = self;
+        if packets > 0 && handled - began <= budget.events {
             return Ok(());
         }
-        let rate = |(n, flow): (usize, &host::Flow)| Some((n, flow.transport.meters()?.pacing?));
-        let fastest = self.hosts.flows.iter().enumerate().filter_map(rate).max_by_key(|&(_, rate)| rate);
-        Err(Stopped::Runaway(Runaway { at: self.hosts.now, budget, packets: packets == 0, fastest }))
+        Err(Stopped::Runaway(Runaway { at, budget, packets: packets == 0, fastest: fastest() }))
     }
 }
 

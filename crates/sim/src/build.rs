@@ -3,11 +3,12 @@ use crate::budget::{Budget, Meter};
 use crate::endpoint::{Connection, Place, Transport};
 use crate::event::{Events, Kind, MAX_INDEX, TieBreak};
 use crate::host::{Flow, ReturnPipe, Routes};
+use crate::large_pages;
 use crate::quic::{self, Quic};
 use crate::side::{Between as _, Side};
 use crate::tcp::{Receiver, Sender, Spin, Tcp};
 use crate::udp::Udp;
-use crate::world::prefetch::{Prefetch, in_large_pages};
+use crate::world::prefetch::Prefetch;
 use crate::world::{Hosts, World};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Ecn, HostId, Rate, Rng, Span, Time};
@@ -53,7 +54,7 @@ pub(crate) fn world<S: Side>(scenario: &Scenario, budget: Budget, ties: TieBreak
     };
     if hosts.prefetch == Prefetch::Ahead {
         // Larger arrays than the allocator carves out of what it has; they keep their pages as they grow.
-        in_large_pages(hosts.flows.spare_capacity_mut());
+        large_pages::request(hosts.flows.spare_capacity_mut());
         between.reserve(total * PACKETS_PER_FLOW);
     }
     populate(&mut hosts, scenario, samples);

@@ -7,6 +7,7 @@ mod build;
 mod endpoint;
 mod event;
 mod host;
+mod large_pages;
 mod memory;
 mod outcome;
 mod parallel;

@@ -3,9 +3,9 @@
 //! The two sides differ in where a packet goes when it leaves its sender, and in where it goes when it is back from the
 //! network. Each is a type, so that a run on one thread has no branch for the others.
 use crate::host::InFlight;
+use crate::large_pages;
 use crate::segment::{Returning, Segment};
 use crate::world::Hosts;
-use crate::world::prefetch::in_large_pages;
 use narrows_core::{Bytes, PacketMeta, Span, Time};
 use narrows_scenario::Scenario;
 use narrows_world::network::{Due, Network};
@@ -104,8 +104,8 @@ impl Between for Network<Segment> {
 
     fn reserve(&mut self, packets: usize) {
         let (pool, segments) = Network::reserve(self, packets);
-        in_large_pages(pool);
-        in_large_pages(segments);
+        large_pages::request(pool);
+        large_pages::request(segments);
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@
 //! the last hop it is at the receiver. Acknowledgments cross the hops of the way back, if there are any, and then the
 //! flow's own pipe, which holds what of the base RTT the hops do not account for.
 use crate::Watch;
-use crate::budget::{Meter, Stopped};
+use crate::budget::{Meter, SECOND, Stopped};
 use crate::event::{Bound, Events, Kind};
 use crate::host::{Flow, ReturnPipe, Routes};
 use crate::segment::Returning;
@@ -48,8 +48,6 @@ pub(crate) struct Hosts<S: Side> {
     pub(crate) pipes: Vec<ReturnPipe>,
 }
 
-/// How long a budget lasts.
-pub(crate) const SECOND: Span = Span::s(1);
 /// Events between two looks at the watch, when samples are far apart.
 const EVENTS_PER_TICK: u64 = 1 << 16;
 
@@ -142,6 +140,22 @@ impl<S: Side> World<S> {
     fn tick(&mut self, watch: &mut dyn Watch) -> Result<(), Stopped> {
         self.keep_to_budget()?;
         if watch.tick(self.hosts.now) { Ok(()) } else { Err(Stopped::Cancelled) }
+    }
+
+    /// Every second has a budget of its own.
+    #[inline(never)]
+    fn on_second(&mut self) -> Result<(), Stopped> {
+        self.keep_to_budget()?;
+        self.hosts.meter.renew(self.handled);
+        self.hosts.events.schedule(self.hosts.now + SECOND, Kind::Second, 0);
+        Ok(())
+    }
+
+    pub(crate) fn keep_to_budget(&self) -> Result<(), Stopped> {
+        let hosts = &self.hosts;
+        let rate = |(n, flow): (usize, &Flow)| Some((n, flow.transport.meters()?.pacing?));
+        let fastest = || hosts.flows.iter().enumerate().filter_map(rate).max_by_key(|&(_, rate)| rate);
+        hosts.meter.check(hosts.now, self.handled, fastest)
     }
 
     #[inline(never)]

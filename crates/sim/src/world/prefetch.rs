@@ -1,19 +1,19 @@
-//! Prefetching: the simulator loads the cache lines of the flows whose events come next, and asks the system for large pages.
+//! Prefetching: the simulator loads the cache lines of the flows whose events come next.
 //!
 //! With thousands of flows each event finds its flow's state out of the caches, and waiting for memory is most of its cost.
 //! The loop knows which flows come next: acknowledgments lie in the return pipes in their order, and a packet is on each
 //! wire. So it prefetches the state of these flows, and nothing else: queues, controllers and transports know nothing of it.
 //! What it brings is in the book, under "Many flows".
 //!
-//! A plain early read would not do: the processor waits for it before it retires anything later. This is the one place with
-//! `unsafe` in the crate, because neither hint has a safe form; neither reads or changes a byte.
+//! A plain early read would not do: the processor waits for it before it retires anything later. The prefetch is `unsafe`, because
+//! the hint has no safe form; it reads and changes no byte.
 use super::Hosts;
 use crate::endpoint::{Connection, Transport};
 use crate::host::Flow;
 use crate::segment::Segment;
 use crate::side::Side;
 use crate::tcp::Tcp;
-use core::mem::{MaybeUninit, offset_of};
+use core::mem::offset_of;
 use core::ops::Range;
 use narrows_core::Pool;
 use narrows_core::link::Link;
@@ -132,28 +132,6 @@ fn prefetch_part<T>(value: &T, bytes: Range<usize>) {
     let _ = (value, bytes);
 }
 
-/// Has memory that is about to be filled lie in large pages, where the system does that for those who ask: where hundreds
-/// of megabytes are used at random, finding a page costs as much as reading from it.
-#[cfg(target_os = "linux")]
-pub(crate) fn in_large_pages<T>(memory: &mut [MaybeUninit<T>]) {
-    let bytes = memory.as_mut_ptr_range();
-    let (start, end) = (bytes.start.cast::<u8>(), bytes.end.cast::<u8>());
-    let skip = start.align_offset(LARGE_PAGE);
-    let len = (end.addr() - start.addr()).saturating_sub(skip) / LARGE_PAGE * LARGE_PAGE;
-    if len > 0 {
-        // A refusal leaves everything as it was.
-        #[expect(unsafe_code, reason = "a hint about whole pages inside the slice: no byte changes")]
-        let _ = unsafe { libc::madvise(start.wrapping_add(skip).cast(), len, libc::MADV_HUGEPAGE) };
-    }
-}
-
-/// Elsewhere the system knows best.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn in_large_pages<T>(_memory: &mut [MaybeUninit<T>]) {}
-
-/// Bytes in a large page on most machines. Where pages are larger, less of the memory lies in large pages.
-#[cfg(target_os = "linux")]
-const LARGE_PAGE: usize = 2 << 20;
 /// Bytes in a cache line.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
