@@ -1,4 +1,4 @@
-//! Congestion controllers: the contract between a transport and whoever decides how much it may have in flight.
+//! Congestion controllers: the contract between a transport and the algorithm that decides how much it may have in flight.
 //!
 //! The transport owns loss detection, recovery (PRR), timers and pacing; it tells a controller what happened, in event
 //! structs, and asks it for a [`SendLimits`]. The same controller runs under the simulator's TCP, its QUIC profile and real
@@ -34,17 +34,17 @@ pub struct RateSample {
 }
 
 impl RateSample {
-    /// Does it say anything? A sample shorter than the lowest RTT, or of nothing, has no length.
+    /// A sample is valid if it has a length. One shorter than the lowest RTT, or without a delivery, has none.
     #[inline]
     pub fn is_valid(&self) -> bool {
         self.interval > Span::ZERO
     }
 }
 
-/// What the transport's loss recovery is doing (Linux: `TCP_CA_Recovery`, `TCP_CA_Loss`; the states below count as open).
+/// What the transport's loss recovery is doing (Linux: `TCP_CA_Recovery`, `TCP_CA_Loss`; all other states count as open).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Phase {
-    /// Nothing, or no more than noticing reordering or answering a mark.
+    /// No recovery; also while reordering is noticed or a mark is answered (Linux: `TCP_CA_Disorder`, `TCP_CA_CWR`).
     #[default]
     Open,
     /// It repairs losses.
@@ -63,7 +63,7 @@ pub struct Ack {
     /// Newly lost by it.
     pub lost: Bytes,
     /// How many of the packets acknowledged by it had been marked with congestion experienced, where feedback is accurate
-    /// (QUIC, AccECN); zero with classic feedback, which tells of a mark once in a round trip, as a [`Loss`].
+    /// (QUIC, AccECN). Zero with classic feedback, which reports a mark once per round trip, as a [`Loss`].
     pub marked: u32,
     /// Lost in all over the connection; what is lost twice counts twice.
     pub total_lost: Bytes,
@@ -87,12 +87,12 @@ pub struct Ack {
     pub in_reduction: bool,
     /// Where loss recovery stands after it.
     pub phase: Phase,
-    /// When pacing lets the next packet go; not before `now` (Linux: `tcp_wstamp_ns`).
+    /// Earliest departure time of the next packet, by pacing; never before `now` (Linux: `tcp_wstamp_ns`).
     pub edt: Time,
-    /// May this acknowledgment raise a window at all? TCP: one that moves `una`, not one that only selects (RFC 5681 §3.1;
-    /// Linux: `tcp_may_raise_cwnd`, which lets every one through once reordering has been seen). QUIC: every one.
+    /// May this acknowledgment raise a window? TCP: only if it advances `una` (RFC 5681 §3.1), or if reordering has been seen
+    /// (Linux: `tcp_may_raise_cwnd`). QUIC: always.
     pub may_raise: bool,
-    /// Was the window what held the sender back? Windows must not grow otherwise (RFC 9002 §7.8, RFC 7661).
+    /// Did the window limit the sender? Windows must not grow otherwise (RFC 9002 §7.8, RFC 7661).
     pub cwnd_limited: bool,
     /// The delivery rate sample. Only for [`CongestionController::RATES`].
     pub rate: RateSample,
@@ -105,7 +105,7 @@ pub enum LossKind {
     Loss,
     /// The peer echoed congestion experienced; at most once in a round trip.
     Ecn,
-    /// The retransmission timer expired; all in flight is taken for lost.
+    /// The retransmission timer expired; all packets in flight are declared lost.
     Timeout,
 }
 
@@ -116,11 +116,11 @@ pub struct Loss {
     pub now: Time,
     /// What happened.
     pub kind: LossKind,
-    /// Taken for lost so far by this event.
+    /// Declared lost by this event so far.
     pub lost: Bytes,
     /// Lost in all over the connection; what is lost twice counts twice.
     pub total_lost: Bytes,
-    /// In flight, the lost not counted.
+    /// In flight, without what is lost.
     pub inflight: Bytes,
     /// Next byte to be sent for the first time.
     pub nxt: Bytes,
@@ -128,8 +128,8 @@ pub struct Loss {
     pub first: bool,
 }
 
-/// The window has not been used for longer than a retransmission timeout, so that it says little about the path any more
-/// (RFC 2861, RFC 7661). The transport tells so before it sends again, never during a reduction.
+/// The window has not been used for longer than a retransmission timeout, so that it is no longer valid (RFC 2861,
+/// RFC 7661). The transport reports this before it sends again, never during a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Underuse {
     /// Nothing was sent, and nothing is in flight (Linux: `tcp_slow_start_after_idle_check`).
@@ -141,7 +141,7 @@ pub enum Underuse {
     },
     /// The application sent, but never filled the window (Linux: `tcp_cwnd_application_limited`).
     Limited {
-        /// The most that was in flight in that time.
+        /// Largest amount in flight in that time.
         used: Bytes,
     },
 }
@@ -164,7 +164,7 @@ pub struct SendLimits {
 pub enum Reduction {
     /// The transport, by proportional rate reduction (RFC 9937).
     Proportional,
-    /// The controller itself, through its plan at every acknowledgment.
+    /// The controller itself, through its [`SendLimits`] after every acknowledgment.
     Own,
 }
 
@@ -172,16 +172,15 @@ pub enum Reduction {
 pub trait CongestionController: Sized {
     /// Its parameters.
     type Params: Params;
-    /// How its window comes down.
+    /// Who reduces the data in flight after a congestion event.
     const REDUCTION: Reduction = Reduction::Proportional;
     /// Is it told of each packet's [`PacketFeedback`]?
     const PACKET_FEEDBACK: bool = false;
     /// Does it read [`Ack::rate`]? Samples cost memory for every packet in flight; without this they are never valid.
     const RATES: bool = true;
-    /// Is it told of each packet that is sent? Otherwise only of those that were sent when nothing was in flight any more
-    /// ([`Sent::idle`]).
+    /// Is it told of each packet that is sent? Otherwise only of packets sent when nothing was in flight ([`Sent::idle`]).
     const EVERY_SENT: bool = true;
-    /// May its plan hold a pacing rate?
+    /// May its [`SendLimits`] hold a pacing rate?
     const PACES: bool = true;
     /// Does it send over two subflows, as its [`Split`] says?
     const SPLITS: bool = false;
@@ -197,10 +196,10 @@ pub trait CongestionController: Sized {
     fn on_loss(&mut self, event: &Loss);
     /// A packet was delivered or lost; comes before the acknowledgment's `on_ack` and `on_loss`. Only for [`Self::PACKET_FEEDBACK`].
     fn on_packet_feedback(&mut self, _event: &PacketFeedback) {}
-    /// Takes its window down to `numerator` / `denominator` of what it is, as for a congestion that somebody else saw; `false`:
-    /// it measures the path by itself, and cannot be told. Tonopah then sends an eighth less for one round trip only.
+    /// Reduces its window to `numerator` / `denominator` of its size, because a detector asks for it. `false` if it cannot, because it
+    /// measures the path by itself; Tonopah then sends an eighth less for one round trip only.
     fn reduce_cwnd(&mut self, numerator: u64, denominator: u64, now: Time) -> bool;
-    /// The last congestion event was a mistake (Eifel, F-RTO, D-SACK): restore what it took.
+    /// The last congestion event was spurious (Eifel, F-RTO, D-SACK): restore the window and threshold from before it.
     fn on_spurious(&mut self, _now: Time) {}
     /// The window has gone unused.
     fn on_underuse(&mut self, _event: &Underuse) {}
@@ -212,27 +211,27 @@ pub trait CongestionController: Sized {
     }
     /// What is allowed now.
     fn send_limits(&self) -> SendLimits;
-    /// How that is divided over two subflows. Only for [`Self::SPLITS`].
+    /// How the connection divides its packets over two subflows. Only for [`Self::SPLITS`].
     fn split(&self) -> Split {
         Split { shares: [1.0, 0.0], jitter: 0.0, independent: false }
     }
-    /// What it holds of the bottleneck, if it looks for fair queuing.
+    /// Its detector's verdict on the bottleneck, if it has a detector.
     fn verdict(&self) -> Option<Verdict> {
         None
     }
-    /// What has happened to it so far, if it looks for fair queuing.
+    /// Its detections and recoveries so far, if it has a detector.
     fn events(&self) -> Option<Events> {
         None
     }
 }
 
-/// A call of its own for each controller: inlined into one dispatch they would all pay for the largest one's stack frame.
+/// Not inlined, because in one dispatch all controllers would pay for the largest one's stack frame.
 #[inline(never)]
 fn on_ack<C: CongestionController>(controller: &mut C, event: &Ack) {
     controller.on_ack(event);
 }
 
-/// Where the enum of all controllers keeps one: in itself or in a box.
+/// Stores a controller in the enum itself or in a box.
 macro_rules! held {
     ($Type:ty) => { $Type };
     (boxed $Type:ty) => { Box<$Type> };
@@ -242,9 +241,9 @@ macro_rules! controllers {
     ($( $module:ident :: $Type:ident $($boxed:ident)?, $summary:literal; )*) => {
         $( pub mod $module; )*
 
-        /// Any registered controller, dispatched statically; but for a user's own.
-        // Thousands of flows each hold one: the large are in boxes. A tag in a byte of its own is quicker to read than one
-        // hidden in a field.
+        /// Any registered controller. Dispatch is static, except for a user's own.
+        // Each of thousands of flows holds one, so large controllers are boxed. A tag in a byte of its own is quicker to read than a
+        // niche in a field.
         #[repr(u8)]
         pub enum Controller {
             $( #[doc = $summary] $Type(held!($($boxed)? $module::$Type)), )*
@@ -259,7 +258,7 @@ macro_rules! controllers {
             }
             open open::Controllers;
             with {
-                // One that divides what it sends has no place below another that does.
+                // A controller with two subflows cannot run inside another one.
                 fn nests(&self) -> bool {
                     !self.splits()
                 }
@@ -297,7 +296,7 @@ macro_rules! controllers {
             }
         }
 
-        /// The same expression for whichever controller it is.
+        /// Applies an expression to the controller in any variant.
         macro_rules! each {
             ($controller:expr, $c:ident => $call:expr) => {
                 match $controller {
@@ -385,7 +384,7 @@ macro_rules! controllers {
             #[inline]
             pub fn on_sent(&mut self, event: &Sent) {
                 if event.idle.is_some() || self.wants_every_sent() {
-                    // By value: for whom it does not concern the event is never written to memory.
+                    // By value, so that the event is not written to memory for controllers that ignore it.
                     self.tell_sent(*event);
                 }
             }
@@ -441,13 +440,13 @@ macro_rules! controllers {
                 each!(self, c => c.send_limits())
             }
 
-            /// The plan's window alone, which is cheaper to ask for.
+            /// The window of [`Self::send_limits`] alone, which is cheaper to get.
             #[inline]
             pub fn window(&self) -> Bytes {
                 each!(self, c => c.send_limits().cwnd)
             }
 
-            /// The plan's pacing rate alone.
+            /// The pacing rate of [`Self::send_limits`] alone.
             #[inline]
             pub fn pacing(&self) -> Option<Rate> {
                 if self.paces() { self.plan_out_of_line().pacing } else { None }

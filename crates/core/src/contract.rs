@@ -16,9 +16,9 @@ pub mod detector;
 mod params;
 pub mod queue;
 
-/// Random lives that each check plays; always the same ones.
+/// Random scripts that each check plays; always the same ones.
 const SCRIPTS: u32 = 256;
-/// Bytes of each.
+/// Bytes per script.
 const LENGTH: usize = 600;
 
 /// All laws of queue disciplines, for one that need not be registered. The error says which law is broken, with the shortest
@@ -52,7 +52,7 @@ pub fn check_detector<D: FairQueuingDetector>() -> Result<(), String> {
     on_scripts(detector::check_run::<D>)
 }
 
-/// Plays random scripts; of one that breaks a law, all that it does not need is left out.
+/// Plays random scripts. A script that breaks a law is shortened as far as it still breaks one.
 fn on_scripts(check: impl Fn(&[u8]) -> Result<(), String>) -> Result<(), String> {
     let mut rng = Rng::stream(1, "contract.scripts");
     for _ in 0..SCRIPTS {

@@ -1,8 +1,8 @@
-//! Fair-queuing detectors: does the bottleneck serve each flow in its turn, or all from one queue?
+//! Fair-queuing detectors: does the bottleneck serve the flows in turn, or all from one queue?
 //!
-//! A detector sees one connection that sends over two subflows, each a flow of its own to the network. It says how the
-//! sending rate is to be divided ([`Split`]), is told what was sent and what became of it, and holds a [`Verdict`]. It knows
-//! neither a clock nor a network. One that measures by sending at rates of its own, not the controller's, says so by
+//! A detector sees one connection that sends over two subflows, each a flow of its own to the network. It decides how
+//! the sending rate is divided ([`Split`]), is told which packets were sent and delivered or lost, and holds a [`Verdict`]. It has
+//! no clock and no network. A detector that measures at a rate of its own, instead of the controller's, returns it from
 //! [`FairQueuingDetector::sets_rate`]. Adding one is a file in `detector/` and a line in the registry below.
 use crate::hint::PathHint;
 use crate::packet_feedback::{PacketFeedback, Sent, Split};
@@ -14,26 +14,26 @@ use crate::time::Time;
 pub mod open;
 pub mod parts;
 
-/// What a detector holds of the bottleneck.
+/// What a detector has found out about the bottleneck.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Finding {
     /// The evidence does not decide.
     #[default]
     Undecided,
-    /// It serves the subflows in turn.
+    /// The bottleneck serves the subflows in turn.
     Fair,
-    /// They share a queue.
+    /// The subflows share a queue.
     Shared,
 }
 
 /// A finding, and how sure it is.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Verdict {
-    /// What is held.
+    /// The finding.
     pub finding: Finding,
     /// How sure it is: 0 not at all, 1 certain.
     pub confidence: f64,
-    /// Decisions taken so far: a reaction follows each, not each look.
+    /// Number of decisions so far. The connection reacts once to each.
     pub decisions: u32,
 }
 
@@ -42,23 +42,23 @@ impl Verdict {
     pub const NONE: Verdict = Verdict { finding: Finding::Undecided, confidence: 0.0, decisions: 0 };
 }
 
-/// What the controller beside a detector does.
+/// An action of the controller that runs beside a detector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Control {
-    /// It is in slow start, or no longer.
+    /// It has entered slow start, or left it.
     SlowStart(bool),
-    /// It answers fair queuing; one that only watches would answer now.
+    /// It answers fair queuing, or would do so if the detector did not only watch.
     Answer,
     /// A recovery from loss begins.
     Recovery,
 }
 
-/// What has happened so far to a connection that looks for fair queuing: the events that its run is cut at.
+/// The events so far of a connection with a detector. The event-based accuracy divides a run at these.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Events {
-    /// Fair queuing was found and answered, or would have been answered if the detector were not only watching.
+    /// Times that fair queuing was found and answered, or would have been answered if the detector did not only watch.
     pub detections: u32,
-    /// A recovery from loss began. Marks do not count, nor does persistent congestion, which a recovery comes before.
+    /// Recoveries from loss. Marks do not count, nor does persistent congestion, because a recovery precedes it.
     pub recoveries: u32,
 }
 
@@ -78,25 +78,25 @@ pub trait FairQueuingDetector: Sized {
     fn next_timer(&self) -> Option<Time> {
         None
     }
-    /// The controller does this. `false`: to the detector it is no event of its own.
+    /// Reports an action of the controller. `false` if the detector ignores it.
     fn on_control(&mut self, _event: Control, _now: Time) -> bool {
         true
     }
-    /// How the sending rate is to be divided now.
+    /// How to divide the sending rate now.
     fn split(&self) -> Split;
-    /// While it measures by itself: the rate at which both subflows together have to send. The controller rests.
+    /// The rate at which both subflows together have to send while the detector measures; the controller then has no effect.
     fn sets_rate(&self) -> Option<Rate> {
         None
     }
-    /// The most that it lets be in flight for now, below the controller's window; `None`: it leaves the window alone.
+    /// A limit on the data in flight below the controller's window, for now; `None` if there is none.
     fn inflight_limit(&self) -> Option<Bytes> {
         None
     }
-    /// What the path was seen to carry, for the controller that goes on after a measurement.
+    /// The rate that the path carried during a measurement, for the controller that takes over.
     fn measured(&self) -> Option<Rate> {
         None
     }
-    /// What it holds.
+    /// The present verdict.
     fn verdict(&self) -> Verdict;
 }
 
@@ -104,7 +104,7 @@ macro_rules! detectors {
     ($( $module:ident :: $Type:ident, $summary:literal; )*) => {
         $( pub mod $module; )*
 
-        /// Any registered detector, dispatched statically; but for a user's own.
+        /// Any registered detector. Dispatch is static, except for a user's own.
         #[allow(clippy::large_enum_variant)]
         pub enum Detector {
             $( #[doc = $summary] $Type($module::$Type), )*
@@ -130,7 +130,7 @@ macro_rules! detectors {
             }
         }
 
-        /// The same expression for whichever detector it is.
+        /// Applies an expression to the detector in any variant.
         macro_rules! each {
             ($detector:expr, $d:ident => $call:expr) => {
                 match $detector {

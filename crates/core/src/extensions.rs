@@ -33,11 +33,11 @@ pub struct Extensions {
 /// Why extensions were refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ExtensionError {
-    /// This name cannot be an entry's, and why.
+    /// An entry cannot have this name; the text says why.
     Name(&'static str, String),
-    /// The entry's parameters are not fit for scenario files, and why.
+    /// The parameters of this entry cannot be written in scenario files; the text says why.
     Params(&'static str, String),
-    /// Extensions were installed before: the registries are extended once.
+    /// The registries have been extended before, and that happens only once.
     Twice,
 }
 
@@ -54,7 +54,7 @@ impl core::fmt::Display for ExtensionError {
 impl core::error::Error for ExtensionError {}
 
 impl Extensions {
-    /// None yet.
+    /// No extensions.
     pub fn new() -> Extensions {
         Extensions::default()
     }
@@ -107,7 +107,7 @@ impl Extensions {
             DetectorConfig::Custom(custom) => Some(custom),
             _ => None,
         });
-        // Always in this order: of two threads at once the same one is refused everywhere.
+        // Always in this order, so that of two threads that install at once the same one is refused everywhere.
         install::<Queues, QueueConfig>(queues.collect())?;
         install::<Controllers, ControllerConfig>(controllers.collect())?;
         install::<Detectors, DetectorConfig>(detectors.collect())

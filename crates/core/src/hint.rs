@@ -2,7 +2,7 @@
 use crate::rate::{Bytes, Rate};
 use crate::time::Span;
 
-/// What is known of the link when a discipline is made: for limits in BDPs and for shapers.
+/// Facts about the link for a new discipline: for limits in BDPs and for shapers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LinkHint {
     /// The link's rate at the start.
@@ -13,7 +13,7 @@ pub struct LinkHint {
     pub mtu: Bytes,
 }
 
-/// What is known of the path when a controller is made.
+/// Facts about the path for a new controller or detector.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PathHint {
     /// Payload of a full-sized packet.
@@ -22,15 +22,14 @@ pub struct PathHint {
     pub initial_window: Bytes,
     /// RTT of the handshake, if there was one.
     pub rtt: Option<Span>,
-    /// Does the transport pace its packets even when the plan asks for no rate (`fq` at the sender)?
+    /// Does the transport pace its packets even when the controller sets no rate (`fq` at the sender)?
     pub paced: bool,
-    /// What the path is already known to carry: the controller takes over from another one, and starts where steady state
-    /// begins, not where a connection does.
+    /// The rate that the path is known to carry, if the controller takes over from another one. It then starts in steady state.
     pub resume: Option<Rate>,
 }
 
 impl PathHint {
-    /// The window to begin with: what the path is known to carry in a round trip, or the initial window.
+    /// The first window: the data that the path is known to carry in a round trip, or else the initial window.
     pub fn first_window(&self) -> Bytes {
         let known = self.resume.zip(self.rtt).map(|(rate, rtt)| rate.bytes_in(rtt));
         known.map_or(self.initial_window, |known| known.max(self.mss * 4))

@@ -1,17 +1,16 @@
 //! A link: a queue discipline, and the rate at which it is emptied.
 //!
-//! The same link runs in virtual and in real time. Whoever drives it offers packets, calls [`Link::poll`] until it has
-//! nothing more to say, and calls again at the time that it names. Departures are at their exact logical times however
-//! late the call: a driver that wakes late passes the due time as `now`.
+//! The same link runs in virtual and in real time. Its driver offers packets, calls [`Link::poll`] until no further packet is
+//! sent, and calls again at the time in the answer. Departures have their exact logical times: a driver that wakes late passes
+//! the due time as `now`.
 //!
 //! Three ways of emptying a queue:
 //! - a wire: a packet is handed over when its last bit has been sent;
 //! - a token-bucket shaper (Linux htb, tbf): a packet is handed over at once, and paid for afterwards;
 //! - delivery opportunities (mahimahi's traces): 1500 bytes each, unused ones are lost.
 //!
-//! When a packet arrives at the very moment at which a shaper may send, the arrival comes first. In Linux an arrival is
-//! through the host some 15 µs before the watchdog's departure that it falls together with on paper: what makes room for
-//! the packets of a full flight comes too late for them.
+//! When a packet arrives at the moment at which a shaper may send, the arrival comes first. In Linux the packet passes the host
+//! some 15 µs before the watchdog's departure at the same nominal time, so that the departure comes too late to make room for it.
 use crate::pool::{PacketId, Pool};
 use crate::queue::{Ctx, Next, Queue};
 use crate::rate::{Bytes, Rate, TxClock};
@@ -26,7 +25,7 @@ pub enum Service {
     Wire(Vec<(Time, Rate)>),
     /// At such a rate, but a packet counts as sent with its first bit; after idling, `burst` bytes may go back to back.
     Shaper {
-        /// As of a wire.
+        /// As for a wire.
         rate: Vec<(Time, Rate)>,
         /// Bucket size.
         burst: Bytes,
@@ -54,22 +53,22 @@ pub enum Poll {
     Idle,
 }
 
-/// What a link wants once a packet has been offered.
+/// What the driver has to do after it has offered a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Offered {
-    /// Nothing: it is at work, and when to poll it is known already.
+    /// Nothing: the link is sending, and the time of the next poll is known.
     Busy,
-    /// To be polled now.
+    /// Poll the link now.
     Poll,
-    /// To be polled at this time, now or later, after everything that arrives until then.
+    /// Poll the link at this time, now or later, after all packets that arrive until then.
     Wait(Time),
 }
 
-/// How far a link is with what it hands over next, or handed over last. Packets are counted whole when they are handed over;
-/// this is what makes shares of a link's capacity exact between two instants.
+/// How much of the current packet a link has carried. Packets are counted whole when they are handed over; with this the share of
+/// the link's capacity between two instants is exact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
-    /// Bytes carried beyond those handed over; negative where a shaper handed over what it has yet to pay for.
+    /// Bytes carried beyond those handed over; negative for a shaper that has yet to pay for a packet.
     pub carried: i64,
     /// Bytes that a shaper may send on top of its rate, because it has idled.
     pub saved: Bytes,
@@ -118,7 +117,7 @@ impl Link {
         }
     }
 
-    /// Does what arrives at the moment at which this link is to be polled come first?
+    /// Do packets that arrive at the moment of a poll come before it?
     #[inline]
     pub const fn yields_to_arrivals(&self) -> bool {
         matches!(self.service, Server::Shaper(_))
@@ -134,7 +133,7 @@ impl Link {
         }
     }
 
-    /// The packet on the wire, if this is one.
+    /// The packet on the wire, if the link is a wire.
     #[inline]
     pub fn sending(&self) -> Option<PacketId> {
         match &self.service {
@@ -143,7 +142,7 @@ impl Link {
         }
     }
 
-    /// How far it is at this time.
+    /// See [`Progress`].
     pub fn progress(&self, now: Time, pool: &Pool) -> Progress {
         match &self.service {
             Server::Wire(wire) => wire.progress(now, pool),
@@ -178,7 +177,7 @@ impl Steps {
         Steps { rate, until, steps }
     }
 
-    /// Moves on to the rate at `now`, and says so to the queue.
+    /// Changes to the rate at `now`, and tells the queue.
     #[inline]
     fn advance(&mut self, queue: &mut Queue, clock: &mut TxClock, cx: &mut Ctx<'_>) {
         while let Some((at, index)) = self.until.filter(|&(at, _)| at <= cx.now) {
@@ -309,7 +308,7 @@ impl Shaper {
             let owed = self.rate.carried(now, self.paid_until);
             return Progress { carried: -i64::try_from(owed).unwrap_or(i64::MAX), saved: Bytes::ZERO };
         }
-        // What idling saves is spent at whatever the rate is then.
+        // What the bucket has saved is spent at the rate of that time, which is not known here.
         let rates = self.rate.steps.iter().map(|&(_, rate)| rate);
         let fastest = rates.max().unwrap_or(Rate::ZERO);
         Progress { carried: 0, saved: fastest.bytes_in(now.since(self.paid_until)).min(self.burst) }
@@ -341,8 +340,8 @@ impl Shaper {
     }
 }
 
-/// Hands packets over at a trace's opportunities. A packet larger than what is left of one waits for the next with what
-/// it has got.
+/// Hands packets over at a trace's opportunities. A packet larger than the rest of an opportunity
+/// uses it up and is finished at a later one.
 struct Opportunities {
     at: Vec<Span>,
     period: Span,
@@ -367,7 +366,7 @@ impl Opportunities {
         Time::ZERO + self.period * (number / count) + self.at[(number % count) as usize]
     }
 
-    /// Skips opportunities that passed while nobody waited. One at a period's very end belongs to that period.
+    /// Skips opportunities that passed while the queue was empty. An opportunity at the end of a period belongs to that period.
     fn skip_to(&mut self, now: Time) {
         let count = self.at.len() as u64;
         let period = now.as_ns().saturating_sub(1) / self.period.as_ns();
@@ -412,7 +411,7 @@ impl Opportunities {
     }
 }
 
-/// Notes the departure of a packet from its queue; its length.
+/// Sets the time at which a packet left its queue. Returns its length, bytes.
 #[inline]
 fn departs(id: PacketId, cx: &mut Ctx<'_>) -> u32 {
     let meta = cx.pool.meta_mut(id);

@@ -1,4 +1,4 @@
-//! What an algorithm may know of a packet: metadata only, never the payload.
+//! The metadata of packets. An algorithm never sees a payload.
 use crate::rate::Bytes;
 use crate::time::Time;
 
@@ -10,7 +10,7 @@ pub struct FlowId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct HostId(pub u16);
 
-/// What a box on the way can read from a TCP header about an acknowledgment, for filters of acknowledgments.
+/// What a router can read from a TCP header about an acknowledgment, for ACK filters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Role {
     /// Data, datagrams, the handshake: nothing that a later packet could replace.
@@ -86,26 +86,26 @@ pub struct PacketMeta {
     /// While it waits: the earliest departure that the sender asks for (Linux: `skb->tstamp`); the epoch means at once.
     /// Once dequeued: when that was.
     pub depart: Time,
-    /// Hash of the flow's 5-tuple (IPv6: of the flow label).
+    /// Hash of the flow's 5-tuple (for IPv6, of the flow label).
     pub hash: u32,
     /// The flow's number with the driver.
     pub flow: FlowId,
     /// Length on this link, framing overhead included, bytes.
     pub len: u32,
-    /// Of an acknowledgment: what is expected next (modulo 2³²).
+    /// For an acknowledgment, the next expected byte or segment (modulo 2³²).
     pub ack: u32,
-    /// Where it comes from.
+    /// The host that sent it.
     pub src: HostId,
-    /// Where it goes.
+    /// The host that it is for.
     pub dst: HostId,
     /// ECN field; a queue marks in place.
     pub ecn: Ecn,
-    /// Code point.
+    /// Differentiated services code point.
     pub dscp: Dscp,
-    /// Changes its value once per round trip: QUIC's spin bit (RFC 9000 §17.4), or what a box reads from TCP's timestamps
+    /// Changes its value once per round trip: QUIC's spin bit (RFC 9000 §17.4), or what a router derives from TCP's timestamps
     /// (RFC 7323).
     pub spin: bool,
-    /// What can be read of it as an acknowledgment.
+    /// Its role as an acknowledgment.
     pub role: Role,
 }
 

@@ -1,5 +1,5 @@
 //! What a transport tells controllers and detectors about single packets: that one was sent, and whether it arrived or was
-//! lost. A detector answers with how the next ones are to be divided over two subflows.
+//! lost. A detector answers with the division of the next ones over two subflows.
 use crate::rate::Bytes;
 use crate::time::{Span, Time};
 
@@ -14,32 +14,32 @@ pub struct Sent {
     pub inflight: Bytes,
     /// Is it a retransmission?
     pub retransmit: bool,
-    /// Time since the packet before, when nothing was in flight any more (Linux: `CA_EVENT_TX_START`).
+    /// Time since the packet before, if nothing was in flight (Linux: `CA_EVENT_TX_START`).
     pub idle: Option<Span>,
-    /// Is it the application that limits the sender? Delivery rate samples of this packet will say so, too.
+    /// Does the application limit the sender? The delivery rate sample of this packet is then marked, too.
     pub app_limited: bool,
     /// The subflow that carries it.
     pub subflow: u8,
 }
 
-/// What became of one packet, for controllers and detectors that judge by what they sent when.
+/// The fate of one packet, for controllers and detectors that compare what they sent in different intervals.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PacketFeedback {
-    /// When it became known.
+    /// When the sender learned of it.
     pub now: Time,
-    /// When the packet was sent, for the last time if it was sent again.
+    /// When the packet was sent; for a retransmitted one, the last time.
     pub sent: Time,
     /// Its payload.
     pub bytes: Bytes,
     /// The subflow that carried it.
     pub subflow: u8,
-    /// What it flew with.
+    /// The state of the connection when it was sent.
     pub flight: Flight,
-    /// What became of it.
+    /// Delivered, or lost.
     pub outcome: PacketOutcome,
 }
 
-/// The circumstances of a packet's flight.
+/// The state of a connection when a packet was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flight {
     /// In flight when it was sent, itself included.
@@ -53,13 +53,13 @@ pub struct Flight {
 /// See [`PacketFeedback`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketOutcome {
-    /// It arrived. The RTT is that of this very packet, the receiver's delay taken off where it is told; `None` if it is
+    /// It arrived. The RTT is that of this packet, without the receiver's delay where the transport reports it; `None` if it is
     /// ambiguous (Karn).
     Delivered {
         /// Its round-trip time.
         rtt: Option<Span>,
     },
-    /// It is taken for lost. It may still prove to have been delivered.
+    /// It was declared lost. A later acknowledgment may still show that it was delivered.
     Lost,
 }
 
@@ -70,7 +70,6 @@ pub struct Split {
     pub shares: [f64; 2],
     /// Each gap between a subflow's packets is drawn from gap × (1 ± jitter).
     pub jitter: f64,
-    /// Does each subflow keep its own time, whatever the other does? Otherwise the next packet is the turn of whichever
-    /// is behind its share.
+    /// Is each subflow paced on its own? Otherwise the subflow that is behind its share sends the next packet.
     pub independent: bool,
 }

@@ -1,7 +1,7 @@
 //! Parameters as people write them: each has a name, a unit, a default, a range and a sentence that explains it.
 //!
 //! A discipline or controller declares its parameters once, with [`params!`](crate::params!); scenario files, the command
-//! line, `narrows list` and the JSON schema all read that one declaration. Text is what they share: `"5ms"`, `"100p"`.
+//! line, `narrows list` and the JSON schema all read that one declaration. They exchange values as text: `"5ms"`, `"100p"`.
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -60,7 +60,7 @@ pub struct ParamError {
     pub got: String,
     /// What is allowed.
     pub allowed: String,
-    /// Was it the name that does not exist? Then `allowed` lists the names that do.
+    /// Is there no parameter of this name? `allowed` then lists the names.
     pub unknown: bool,
 }
 
@@ -70,7 +70,7 @@ impl Unit {
         matches!(self, Unit::Count | Unit::Number | Unit::Switch)
     }
 
-    /// What may follow the number, in any letter case but for `p` and `bdp`; nothing for kinds without a suffix.
+    /// Suffixes of the number, in any letter case except for `p` and `bdp`; empty for kinds without one.
     pub fn suffixes(self) -> Vec<&'static str> {
         let names = |units: &[(&'static str, u64)]| units.iter().map(|unit| unit.0).collect();
         match self {
@@ -104,7 +104,7 @@ pub trait Params: Clone + Default + PartialEq + core::fmt::Debug {
     fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError>;
     /// One parameter's value as text that `set` accepts.
     fn get(&self, name: &str) -> Option<String>;
-    /// Checks ranges and what must hold between parameters.
+    /// Checks ranges, and conditions between parameters.
     fn validate(&self) -> Result<(), ParamError>;
 }
 
@@ -112,13 +112,13 @@ pub trait Params: Clone + Default + PartialEq + core::fmt::Debug {
 pub trait ParamValue: Clone + PartialEq {
     /// Its kind.
     fn unit() -> Unit;
-    /// From text; `None` when it is no such value.
+    /// Reads it from text; `None` if the text is no such value.
     fn parse(text: &str) -> Option<Self>;
-    /// Back to text.
+    /// Writes it as text.
     fn show(&self) -> String;
     /// What is allowed, when no range is declared.
     fn allowed() -> String;
-    /// What would be allowed in place of the part of a text that is wrong, where that says more than [`Self::allowed`].
+    /// What is allowed in place of the wrong part of a text, where that is more specific than [`Self::allowed`].
     fn instead(_text: &str) -> Option<String> {
         None
     }

@@ -35,7 +35,7 @@ struct Slot {
     prev: Option<PacketId>,
 }
 
-// One cache line: packets that wait by the hundred thousand are a cache miss each, and half of them would be two.
+// One cache line. With a hundred thousand packets in queues each access is a cache miss, and in an unaligned slot often two.
 const _: () = assert!(size_of::<Slot>() == 64);
 
 /// A slab of packet metadata.
@@ -52,7 +52,7 @@ impl Pool {
         Pool::default()
     }
 
-    /// Makes room for this number of packets at once, and shows the memory before anything is in it.
+    /// Makes room for this number of packets at once. Returns the memory, which holds nothing yet.
     pub fn reserve(&mut self, packets: usize) -> &mut [MaybeUninit<impl Sized + use<>>] {
         self.slots.reserve(packets);
         self.slots.spare_capacity_mut()
@@ -147,7 +147,7 @@ impl Chain {
         self.pop_front_with_meta(pool).map(|(id, _)| id)
     }
 
-    /// The same with its metadata, for whoever needs both: they are looked up once.
+    /// The same with its metadata, which costs one lookup for both.
     #[inline]
     pub fn pop_front_with_meta<'a>(&mut self, pool: &'a Pool) -> Option<(PacketId, &'a PacketMeta)> {
         let id = self.head?;
@@ -225,7 +225,7 @@ impl Chain {
         Bytes(self.bytes)
     }
 
-    /// Nothing in it?
+    /// Is it empty?
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.head.is_none()

@@ -1,7 +1,7 @@
-//! The way from a link to the next hop: a delay that is constant, changes in steps, or varies from packet to packet.
+//! Propagation from a link to the next hop: a delay that is constant, changes in steps, or varies from packet to packet.
 //!
-//! A step counts for packets that are sent from its time on. None overtakes another: when the delay shrinks, those that
-//! would catch up with packets on their way arrive together with the last of these. With jitter each packet draws its own
+//! A step counts for packets that are sent from its time on. No packet overtakes another: when the delay
+//! shrinks, packets that would catch up with earlier ones arrive together with the last of these. With jitter each packet draws its own
 //! delay, uniformly from [delay − jitter, delay + jitter]; one that would arrive before its predecessor arrives with it.
 //! Where packets follow each other more closely than the jitter, waiting for slow predecessors makes their mean delay longer
 //! than `delay`.
@@ -9,7 +9,7 @@ use crate::rng::Rng;
 use crate::time::{Span, Time};
 use alloc::collections::VecDeque;
 
-/// Tells when each packet of a link arrives.
+/// Computes when each packet of a link arrives.
 #[derive(Clone, Debug)]
 pub struct Propagation {
     delay: Span,
@@ -25,8 +25,8 @@ pub struct Propagation {
 }
 
 impl Propagation {
-    /// A way whose one-way delay changes at these times, which increase; it is zero before the first of them. Of the jitter, which
-    /// varies it both ways, what exceeds the shortest delay is left out.
+    /// A one-way delay that changes at these times, in increasing order; it is zero before the first of them. The jitter varies it both
+    /// ways, and is at most the shortest delay.
     pub fn new(steps: &[(Time, Span)], jitter: Span, rng: Rng) -> Propagation {
         let delays = || steps.iter().map(|&(_, delay)| delay);
         let (least, most) = (delays().min().unwrap_or(Span::ZERO), delays().max().unwrap_or(Span::ZERO));
@@ -36,19 +36,18 @@ impl Propagation {
         Propagation { delay, later, least, most, jitter: jitter.min(least), rng, last: Time::ZERO }
     }
 
-    /// Packets arrive when they are sent, whenever that is.
+    /// Do packets always arrive at the time at which they are sent?
     #[inline]
     pub fn is_instant(&self) -> bool {
         self.most == Span::ZERO
     }
 
-    /// No packet takes less than this.
+    /// The shortest delay of any packet.
     pub fn shortest(&self) -> Span {
         self.least - self.jitter
     }
 
-    /// When the next packet arrives, which is handed over at `sent`; calls come in the order of these times. Without
-    /// jitter nothing is drawn.
+    /// When the packet that is sent at `sent` arrives. Calls are in the order of sending. Without jitter no random number is drawn.
     #[inline]
     pub fn arrives(&mut self, sent: Time) -> Time {
         if self.jitter == Span::ZERO && self.least == self.most {

@@ -16,24 +16,24 @@ pub mod parts;
 
 pub use crate::hint::LinkHint;
 
-/// What a discipline is handed on each call.
+/// The arguments of every call of a discipline.
 pub struct Ctx<'a> {
     /// The time of this call; never earlier than that of the call before.
     pub now: Time,
-    /// Where the packets' metadata are.
+    /// The packets' metadata.
     pub pool: &'a mut Pool,
-    /// Packets dropped during this call. They have left the discipline; whoever drives it frees them.
+    /// Packets dropped during this call. They have left the discipline; the driver frees them.
     pub drops: &'a mut Vec<(PacketId, DropReason)>,
 }
 
 impl Ctx<'_> {
-    /// Reports a packet as dropped; it must be in no chain any more.
+    /// Reports a packet as dropped. It must have been taken out of its chain.
     #[inline]
     pub fn drop_packet(&mut self, id: PacketId, reason: DropReason) {
         self.drops.push((id, reason));
     }
 
-    /// Marks a packet CE if its transport takes part in ECN; says whether it does.
+    /// Marks a packet CE if its transport uses ECN. Returns whether it does.
     #[inline]
     pub fn mark_ce(&mut self, id: PacketId) -> bool {
         let meta = self.pool.meta_mut(id);
@@ -51,10 +51,10 @@ impl Ctx<'_> {
     }
 }
 
-/// The answer to "what shall I send?".
+/// What a link may send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// This one; it has left the discipline.
+    /// This packet, which has left the discipline.
     Packet(PacketId),
     /// Nothing now although packets wait: ask again at this time, which is later than now.
     At(Time),
@@ -71,9 +71,9 @@ pub struct Backlog {
     pub bytes: Bytes,
 }
 
-/// Takes named gauges: a discipline's inner state as series.
+/// Receives gauges, a discipline's inner state as named figures.
 pub trait Observer {
-    /// It takes gauges of the flows whose numbers are below this; a discipline may leave out the others.
+    /// Flows with smaller numbers are followed; a discipline may leave out the gauges of all others.
     fn followed(&self) -> FlowId {
         FlowId(u32::MAX)
     }
@@ -87,19 +87,19 @@ pub trait Observer {
 pub trait QueueDiscipline: Sized {
     /// Its parameters.
     type Params: Params;
-    /// Does it serve flows in turn, so that none can take another's share (fair queuing)?
+    /// Does it serve flows in turn, so that no flow can take another's share (fair queuing)?
     const ISOLATES: bool = false;
     /// Does it put a flow's packets into different queues by their ECN field? A transport sends all of a flow's packets with one
     /// code point (RFC 9331 §4.1), and the contract then asks for order among packets of the same one only.
     const SPLITS_BY_ECN: bool = false;
     /// Parameters counted in packets that may be zero; the contract has every other one refuse zero.
     const MAY_BE_ZERO: &'static [&'static str] = &[];
-    /// The rate that it shapes to by itself, whatever the link's; counted with overheads of its own, if it has any.
+    /// The rate of its own shaper, if it has one, counted with the shaper's own overheads.
     fn shapes_to(_params: &Self::Params) -> Option<Rate> {
         None
     }
-    /// The parameters in numbers, for a link: a limit in BDPs becomes packets, and `auto` what it stands for there. They make the same
-    /// queue. What has no number, or follows the link later on, stays as it is.
+    /// The parameters as numbers for this link: a limit in BDPs becomes packets, and `auto` the value that it stands for. They make the
+    /// same queue. A parameter that follows the link while it runs stays as it is.
     fn resolved(params: &Self::Params, _link: &LinkHint) -> Self::Params {
         params.clone()
     }
@@ -123,13 +123,13 @@ pub trait QueueDiscipline: Sized {
     fn observe(&self, _out: &mut dyn Observer) {}
 }
 
-/// A call of its own for each discipline: inlined into one dispatch they would all pay for the largest one's stack frame.
+/// Not inlined, because in one dispatch all disciplines would pay for the largest one's stack frame.
 #[inline(never)]
 fn enqueue<Q: QueueDiscipline>(queue: &mut Q, id: PacketId, cx: &mut Ctx<'_>) {
     queue.enqueue(id, cx);
 }
 
-/// The same for dequeues.
+/// Not inlined either.
 #[inline(never)]
 fn dequeue<Q: QueueDiscipline>(queue: &mut Q, cx: &mut Ctx<'_>) -> Next {
     queue.dequeue(cx)
@@ -139,9 +139,9 @@ macro_rules! queues {
     ($( $module:ident :: $Type:ident, $summary:literal; )*) => {
         $( pub mod $module; )*
 
-        /// Any registered discipline, dispatched statically; but for a user's own.
-        // A link holds one and calls it twice per packet: a box would cost a cache miss, the spare bytes cost nothing.
-        // The tag has a byte of its own: one hidden in a discipline's field takes three instructions more to read.
+        /// Any registered discipline. Dispatch is static, except for a user's own.
+        // A link holds one and calls it twice per packet. A box would cost a cache miss, and unused bytes cost nothing.
+        // The tag has a byte of its own, because a niche in a discipline's field takes three instructions more to read.
         #[allow(clippy::large_enum_variant)]
         #[repr(u8)]
         pub enum Queue {
@@ -159,7 +159,7 @@ macro_rules! queues {
         }
 
         impl QueueConfig {
-            /// What follows from the choice alone.
+            /// The constants of the discipline, and what follows from its parameters.
             pub fn traits(&self) -> open::QueueTraits {
                 match self {
                     $( QueueConfig::$Type(p) => open::QueueTraits::of::<$module::$Type>(p), )*
@@ -184,7 +184,7 @@ macro_rules! queues {
             }
         }
 
-        /// The same expression for whichever discipline it is.
+        /// Applies an expression to the discipline in any variant.
         macro_rules! each {
             ($queue:expr, $q:ident => $call:expr) => {
                 match $queue {

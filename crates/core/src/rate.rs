@@ -67,11 +67,11 @@ impl Rate {
     }
 }
 
-/// Serialisation times that carry the remainder from packet to packet, so that a million packets take exactly as long
-/// as their bits do at the rate: no drift at 5 Gbit/s, where a packet's time is no whole number of nanoseconds.
+/// Serialisation times that carry the remainder from packet to packet, so that a million packets take exactly as long as their
+/// bits at this rate. Nothing drifts at 5 Gbit/s, where the time of a packet is not a whole number of nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TxClock {
-    /// Numerator of the part of a nanosecond still owed, in units of 1/rate ns.
+    /// The fraction of a nanosecond that is carried over, in units of 1/rate ns.
     remainder: u64,
 }
 

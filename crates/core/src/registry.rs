@@ -1,6 +1,5 @@
-//! What all registries have in common: the choice of an entry, with its parameters, as text sees it ([`Registered`]). What an
-//! entry does is each registry's own. A registry is declared by [`registry!`](crate::registry!); some are open to entries of a
-//! user's own ([`open`]).
+//! What all registries have in common: a choice is the name of an entry with parameters, and is read and written as text
+//! ([`Registered`]). A registry is declared by [`registry!`](crate::registry!). Some are open to entries of a user's own ([`open`]).
 //!
 //! Names are read in any letter case, with `-` for `_`, and as `tc` and kernels spell them ([`ALIASES`]). They are written in
 //! one way only, the registry's.
@@ -22,7 +21,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Its names elsewhere, which are read, too.
+    /// Its names in other programs, which are read, too.
     pub fn aliases(&self) -> impl Iterator<Item = &'static str> + use<> {
         let name = self.name;
         ALIASES.iter().filter(move |alias| alias.1 == name).map(|alias| alias.0)
@@ -32,7 +31,7 @@ impl Entry {
 /// Names of `tc` (`pfifo`) and of Linux's congestion controls (`reno`, as `iperf3 -C` takes it), with ours.
 pub const ALIASES: &[(&str, &str)] = &[("pfifo", "fifo"), ("reno", "new_reno")];
 
-/// Names of Linux's that mean nothing that there is here, with what to say to them.
+/// Names in Linux for which there is no entry, each with an answer for the user.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("bfifo", "tc's bfifo is a fifo whose limit is in bytes: \"fifo\" with a limit such as \"45KB\""),
     ("pfifo_fast", "tc's pfifo_fast has three bands by priority; for traffic of one class it is a \"fifo\""),
@@ -42,7 +41,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("dctcp", "Linux's dctcp has no like here; \"prague\" also answers the share of marked packets"),
 ];
 
-/// A name as the registries spell it; one that they do not know comes back in small letters.
+/// A name as the registries spell it; an unknown one in small letters.
 pub fn spelled(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect();
     match ALIASES.iter().find(|alias| alias.0 == plain) {
@@ -51,7 +50,7 @@ pub fn spelled(name: &str) -> String {
     }
 }
 
-/// What to say to a name that Linux knows and no registry does.
+/// An answer for a name that Linux has and no registry.
 pub fn elsewhere(name: &str) -> Option<&'static str> {
     let plain = spelled(name);
     ELSEWHERE.iter().find(|(known, _)| *known == plain).map(|(_, text)| *text)
@@ -61,7 +60,7 @@ pub fn elsewhere(name: &str) -> Option<&'static str> {
 pub trait Registered: Clone + PartialEq + core::fmt::Debug + core::fmt::Display {
     /// The key of scenario files that holds such a choice: `queue`.
     const WHAT: &'static str;
-    /// The names of the entries that Narrows brings, in the registry's order.
+    /// The names of the built-in entries, in the registry's order.
     const NAMES: &'static [&'static str];
     /// All names; in an open registry also those that a program has added.
     fn names() -> &'static [&'static str] {
@@ -77,7 +76,7 @@ pub trait Registered: Clone + PartialEq + core::fmt::Debug + core::fmt::Display 
     fn params(&self) -> &dyn DynParams;
     /// Its parameters, to change.
     fn params_mut(&mut self) -> &mut dyn DynParams;
-    /// May it stand inside another entry, as one of that one's parameters?
+    /// May it be a parameter of another entry?
     fn nests(&self) -> bool {
         true
     }

@@ -1,8 +1,8 @@
-//! What every transport's sender needs besides a congestion controller, whatever its packets look like.
+//! Parts of a sender that every transport needs beside a congestion controller.
 //!
 //! - `delivery`: delivery-rate samples.
 //! - `pacer`: when the next packet may leave.
-//! - `prr`: how the window falls during recovery.
+//! - `prr`: the window during recovery.
 pub mod delivery;
 pub mod pacer;
 pub mod prr;

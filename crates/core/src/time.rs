@@ -1,12 +1,12 @@
 //! Instants and spans of a run, in integer nanoseconds since its epoch.
 //!
-//! There is no way to ask what time it is: whoever drives an algorithm says so.
+//! No function here returns the present time: an algorithm's driver passes it in.
 use core::fmt;
 use core::num::NonZeroU64;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
 
-/// An instant: nanoseconds since the run's epoch. The last one of five centuries stands for all that would come later.
-// Kept as one more: so a deadline that may not be set, an `Option<Time>`, takes no more room.
+/// An instant: nanoseconds since the run's epoch. The last one, after five centuries, stands for all later ones.
+// Stored as one more, so that an `Option<Time>` has the same size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(NonZeroU64);
 

@@ -42,7 +42,7 @@ impl<T: Registered> ParamValue for Nested<T> {
     }
 }
 
-/// `None`: there is no such entry, or it may not stand here; an error: its parameters are wrong, and this is what they may be.
+/// `None` if there is no such entry or it is not allowed here; an error, which says what is allowed, if its parameters are wrong.
 fn read<T: Registered>(text: &str) -> Option<Result<T, String>> {
     let (name, params) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
     let name = name.trim();

@@ -1,6 +1,6 @@
 //! The values that parameters have: times, rates, sizes, limits, numbers and words, each with its units.
 //!
-//! A value is text that people write: `"5ms"`, `"20mbit"`, `"100p"`. What `tc` and `iperf3` read differently is refused.
+//! A value is text that people write: `"5ms"`, `"20mbit"`, `"100p"`. A spelling that `tc` or `iperf3` reads differently is refused.
 use super::{ParamValue, Unit};
 use crate::hint::LinkHint;
 use crate::rate::{Bytes, Rate};
@@ -19,7 +19,7 @@ pub enum Limit {
     Bdp(f64),
 }
 
-/// A queue's limit, in numbers.
+/// A queue's limit as a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bound {
     /// In packets.
@@ -29,7 +29,7 @@ pub enum Bound {
 }
 
 impl Limit {
-    /// The limit in numbers, for a link; a fraction of a BDP becomes whole packets, at least one.
+    /// The limit as a number for this link. BDPs become whole packets, at least one.
     pub fn resolve(self, link: &LinkHint) -> Bound {
         match self {
             Limit::Bdp(factor) => {
@@ -50,7 +50,7 @@ impl Limit {
         }
     }
 
-    /// Does it admit nothing at all?
+    /// Is it zero, so that no packet is admitted?
     pub fn is_zero(self) -> bool {
         match self {
             Limit::Packets(packets) => packets == 0,
@@ -101,8 +101,8 @@ pub(super) const SPAN_UNITS: &[(&str, u64)] = &[
     ("secs", 1_000_000_000),
 ];
 
-/// Rates, in bits per second: ours, which are also `tc`'s; `tc`'s binary ones; and `iperf3 -b`'s letters. What `tc` calls
-/// `mbps` is megabytes per second there and megabits elsewhere: that is refused.
+/// Rates, in bits per second: ours, which are also `tc`'s; `tc`'s binary ones; and `iperf3 -b`'s letters. `mbps` is
+/// refused, because it means megabytes per second in `tc` and megabits elsewhere.
 pub(super) const RATE_UNITS: &[(&str, u64)] = &[
     ("bit", 1),
     ("kbit", 1_000),
@@ -145,7 +145,7 @@ impl ParamValue for Span {
     }
 }
 
-/// What a value may be instead of what its unit says: [`Option`]s are `off`, an [`Auto`] is `auto`.
+/// Words that a value may be instead of a number: an [`Option`] may be `off`, an [`Auto`] `auto`.
 pub const WORDS: [&str; 2] = ["off", "auto"];
 
 /// Longest time of an [`Option<Span>`], which takes no range.
@@ -219,12 +219,12 @@ impl ParamValue for Bytes {
     }
 }
 
-/// A value that follows from others unless it is given: `"auto"` or the value.
+/// A value that is computed from others unless it is given: `"auto"` or the value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub enum Auto<T> {
-    /// It follows from others.
+    /// Computed from others.
     Auto,
-    /// It is this.
+    /// Given.
     Is(T),
 }
 
@@ -238,7 +238,7 @@ impl<T: Copy> Auto<T> {
     }
 }
 
-/// Of a value whose zero makes no sense.
+/// For values that must not be zero.
 impl<T: ParamValue + Default + PartialEq> ParamValue for Auto<T> {
     fn unit() -> Unit {
         T::unit()

@@ -1,15 +1,15 @@
-//! Entries of a user's own in a registry: a type of theirs behind an object, with its own parameters.
+//! Entries of a user's own in a registry: a trait object with parameters of its own.
 //!
-//! A program adds them before it does anything else, by [`Extensions`](crate::extensions::Extensions), once for good: the
-//! tables are static, so that names in scenario files mean the same everywhere and from every thread. A call through an
-//! object costs more than a call of an entry of the enum; the bench rows `open_fifo` and `open_fq_codel` measure it.
+//! A program adds them once, before it does anything else, by [`Extensions`](crate::extensions::Extensions). The tables are static,
+//! so that names in scenario files mean the same in every thread. A call through an object costs more than a call of a built-in
+//! entry; the bench rows `open_fifo` and `open_fq_codel` measure it.
 use super::{DynParams, Entry, Registered};
 use crate::hint::LinkHint;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use once_cell::race::OnceBox;
 
-/// What a registry's own entries are made from, and into what.
+/// The types around a registry's entries.
 pub trait Open: Sized + 'static {
     /// What the constructor takes.
     type Args;
@@ -17,11 +17,11 @@ pub trait Open: Sized + 'static {
     type Built;
     /// The constants of the entry's type, and what follows from its parameters alone.
     type Traits;
-    /// Where the entries are that the program has added.
+    /// The entries that the program has added.
     fn table() -> &'static Table<Self>;
 }
 
-/// A type of a user's own with its parameters: it can make one.
+/// A user's own type with its parameters, from which an instance can be built.
 pub trait Blueprint<F: Open>: Send + Sync {
     /// The parameters.
     fn params(&self) -> &dyn DynParams;
@@ -31,11 +31,11 @@ pub trait Blueprint<F: Open>: Send + Sync {
     fn traits(&self) -> F::Traits;
     /// Makes one.
     fn build(&self, args: F::Args) -> F::Built;
-    /// Another one, with its parameters in numbers for a link.
+    /// A copy with its parameters as numbers for a link.
     fn resolved(&self, _link: &LinkHint) -> Box<dyn Blueprint<F>> {
         self.copy()
     }
-    /// Another one with the same parameters.
+    /// A copy with the same parameters.
     fn copy(&self) -> Box<dyn Blueprint<F>>;
 }
 
@@ -51,7 +51,7 @@ impl<T, P: Default> Default for Of<T, P> {
     }
 }
 
-/// A choice of an entry of a user's own, with its parameters.
+/// A choice of a user's own entry, with its parameters.
 pub struct Custom<F: Open> {
     name: &'static str,
     summary: &'static str,
@@ -90,7 +90,7 @@ impl<F: Open> Custom<F> {
 }
 
 impl<F: Open> Custom<F> {
-    /// With its parameters in numbers for a link.
+    /// A copy with its parameters as numbers for a link.
     pub(crate) fn resolved(&self, link: &LinkHint) -> Custom<F> {
         Custom { blueprint: self.blueprint.resolved(link), ..*self }
     }
@@ -125,7 +125,7 @@ pub struct Table<F: Open>(OnceBox<Added<F>>);
 
 struct Added<F: Open> {
     entries: Vec<Custom<F>>,
-    /// The registry's own names, and then these.
+    /// The built-in names, followed by these.
     names: Vec<&'static str>,
 }
 
@@ -134,7 +134,7 @@ impl<F: Open> Table<F> {
         Table(OnceBox::new())
     }
 
-    /// Adds entries to the registry `R`; `false` when that has been done before.
+    /// Adds entries to the registry `R`; `false` if that has been done before.
     pub(crate) fn install<R: Registered>(&self, entries: Vec<Custom<F>>) -> bool {
         let names = R::NAMES.iter().copied().chain(entries.iter().map(|entry| entry.name)).collect();
         self.0.set(Box::new(Added { entries, names })).is_ok()

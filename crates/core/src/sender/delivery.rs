@@ -1,18 +1,18 @@
 //! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate.c`).
 //!
-//! Each packet carries a stamp of what had been delivered when it was sent. When the packet that was sent last is
-//! acknowledged, the sample is what has been delivered since, over the longer of the send phase and the ACK phase.
+//! Each packet has a stamp with the amount delivered when it was sent. An acknowledgment's sample comes from the newest packet that
+//! it delivers: the amount delivered since that packet's stamp, over the longer of the send phase and the ACK phase.
 use crate::congestion::{Flight, RateSample};
 use crate::{Bytes, Span, Time};
 
-/// What a connection has delivered. The estimator keeps one of these per connection.
+/// The estimator's state of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Delivery {
     /// Delivered so far.
     pub total: Bytes,
     /// Lost so far, modulo 2³².
     pub lost: u32,
-    /// When the last of it was delivered.
+    /// When the last delivery happened.
     at: Time,
     /// When the packet delivered last was sent: the start of the send phase.
     first_sent: Time,
@@ -20,7 +20,7 @@ pub struct Delivery {
     app_limited_until: Option<Bytes>,
 }
 
-/// What is noted with a packet when it is sent: the packet's state of the estimator.
+/// The estimator's state of a packet, noted when it is sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stamp {
     /// Length of the send phase of its sample, in Linux's microseconds.
@@ -37,7 +37,7 @@ pub struct Stamp {
     pub app_limited: bool,
 }
 
-/// The packet of an acknowledgment that was sent last, which makes the sample.
+/// The newest packet of an acknowledgment, by the time of sending. It makes the sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Newest {
     /// When it was sent.
@@ -78,13 +78,13 @@ impl Delivery {
         self.app_limited_until = Some(self.total + inflight);
     }
 
-    /// Is what is sent now limited by the application?
+    /// Are packets that are sent now application-limited?
     #[inline]
     pub const fn is_limited_by_application(&self) -> bool {
         self.app_limited_until.is_some()
     }
 
-    /// Ends the application's limiting once more than it left in flight has been delivered.
+    /// Ends the application-limited phase once the data in flight at its start has been delivered.
     #[inline]
     pub fn note_progress(&mut self) {
         if self.app_limited_until.is_some_and(|until| self.total > until) {
@@ -92,8 +92,8 @@ impl Delivery {
         }
     }
 
-    /// The sample of an acknowledgment; `total` already counts what it delivered. One shorter than the lowest RTT comes of
-    /// acknowledgments for retransmissions that answer the original: it has no length, and says nothing (§3.3 of the draft).
+    /// The sample of an acknowledgment; `total` already counts what it delivered. A sample shorter than
+    /// the lowest RTT comes from a retransmission whose original is acknowledged; it has no length and is not valid (§3.3 of the draft).
     #[inline]
     pub fn sample(&mut self, now: Time, newest: &Option<Newest>, min_rtt: Option<Span>) -> RateSample {
         self.note_progress();
@@ -119,7 +119,7 @@ impl Delivery {
 }
 
 impl Stamp {
-    /// The flight that the packet was sent into; `lost` is what has been lost in all by now, modulo 2³².
+    /// The state of the connection when the packet was sent; `lost` is the total lost by now, modulo 2³².
     #[inline]
     pub fn flight(&self, lost: u32) -> Flight {
         Flight {

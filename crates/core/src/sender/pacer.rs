@@ -1,4 +1,4 @@
-//! When the next packet may leave, and on which subflow: two pacers.
+//! Two pacers: when the next packet may leave, and on which subflow.
 //!
 //! [`Pacer`] is Linux's (`tcp_update_skb_after_send`): one gate for one flow. The first ten packets leave unpaced, and lateness
 //! earns credit for up to half a packet, so that a coarse timer does not slow the flow down.
@@ -17,7 +17,7 @@ pub struct Pacer {
     sent: u64,
 }
 
-/// The packet that Linux paces first: the last of an initial window of old (`tcp_update_skb_after_send`).
+/// The first packet that Linux paces (`tcp_update_skb_after_send`).
 const FIRST_PACED: u64 = 10;
 /// Subflows that a [`Split`] divides a rate over.
 const SUBFLOWS: usize = 2;
@@ -54,10 +54,10 @@ impl Pacer {
     }
 }
 
-/// The pacing gates of a connection over one subflow or two.
+/// The pacing gates of a connection of one or two subflows.
 pub struct SplitPacer {
     split: Option<Split>,
-    /// Nothing leaves before these. Only the first counts unless the subflows are independent.
+    /// No packet leaves before these. Only the first is used unless the subflows are independent.
     gates: [Time; SUBFLOWS],
     /// Bytes sent since the split changed, divided by the share: the subflow with the lower value sends next.
     served: [f64; SUBFLOWS],
@@ -89,7 +89,7 @@ impl SplitPacer {
     pub fn next(&self) -> (u8, Time) {
         let Some(split) = self.split else { return (0, self.gates[0]) };
         let second = if split.independent {
-            // The second has the higher rate: when both are due it comes first.
+            // When both are due the second comes first, because it has the higher rate.
             self.gates[1] <= self.gates[0]
         } else {
             self.served[1] < self.served[0]
@@ -98,7 +98,7 @@ impl SplitPacer {
         (u8::from(second), gate)
     }
 
-    /// A packet left on a subflow, at a rate for both together; `None`: unpaced.
+    /// A packet left on a subflow. `rate` is the rate of both together; `None` if unpaced.
     pub fn on_sent(&mut self, subflow: u8, len: u32, rate: Option<Rate>, now: Time) {
         let index = usize::from(subflow);
         let (mut share, mut jitter, mut gate) = (1.0, 0.0, 0);

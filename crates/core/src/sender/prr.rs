@@ -13,7 +13,7 @@ pub struct Prr {
 /// An acknowledgment, in segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PrrAck {
-    /// What the reduction aims at.
+    /// The window at the end of the reduction.
     pub ssthresh: u32,
     /// Still in flight.
     pub inflight: u32,
@@ -44,7 +44,7 @@ impl Prr {
             (share as u32).saturating_sub(self.out)
         } else {
             let catch_up = self.delivered.saturating_sub(self.out).max(delivered);
-            // The slow-start bound while it is safe, else packet conservation.
+            // The slow-start bound if it is safe, else packet conservation.
             (catch_up + u32::from(safe)).min(ssthresh - inflight)
         };
         // The first retransmission goes out at once.
