@@ -1,15 +1,15 @@
 //! CAKE (Høiland-Jørgensen, Täht, Morton 2018; Linux `sch_cake`). Shaper, tins, host isolation and COBALT in one.
 //!
 //! - `shaper`: `bandwidth` in deficit mode, packets counted with overhead, minimum size and cells. Without it the link
-//!   decides when, and CAKE only what.
-//! - `tins`: traffic classes by code point. A tin has priority up to its share of the rate, and what others leave beyond it;
-//!   without a rate, tins take turns by weight.
-//! - `flows`: in each tin 1024 queues in sets of eight, served by DRR++; `hosts` share before their flows do.
+//!   sets the pace, and CAKE only chooses the packet.
+//! - `tins`: traffic classes by code point. A tin has priority up to its share of the rate, and beyond it the rest that
+//!   others leave; without a rate, tins take turns by weight.
+//! - `flows`: in each tin 1024 queues in sets of eight, served by DRR++; `hosts` have equal shares before their flows do.
 //! - `cobalt_law`(super::parts::cobalt_law) on each queue, with the tin's times.
 //! - `ack_filter`; overflow drops from the head of the fattest queue of all tins.
 //!
-//! Deviates: no `autorate-ingress`, `nat`, `fwmark`; packets are never aggregates, so `split-gso` has nothing to do. Overhead
-//! is added to the length on the link (`raw`'s base). See `flows` and `ack_filter` for theirs.
+//! Deviates: no `autorate-ingress`, `nat`, `fwmark`; there are no GSO packets, so `split-gso` has no effect. Overhead
+//! is added to the length on the link (`raw`'s base). `flows` and `ack_filter` list their own deviations.
 mod ack_filter;
 mod flows;
 mod hosts;

@@ -1,8 +1,8 @@
-//! COBALT (CAKE's AQM; Linux `sch_cake`), for a single queue. CoDel for what responds to its signals, BLUE for what does not.
+//! COBALT (CAKE's AQM; Linux `sch_cake`), for a single queue. CoDel for flows that respond to its signals, BLUE for flows that do not.
 //!
 //! - [`cobalt_law`](super::parts::cobalt_law) decides at dequeue. The last packet is never dropped, but may be marked.
-//! - A packet that finds the queue full is taken, and the one at the head dropped for it, as CAKE does with the fattest flow;
-//!   that is what raises BLUE's probability.
+//! - A packet that arrives at a full queue is taken, and the one at the head is dropped, as CAKE does with the fattest flow. This
+//!   raises BLUE's probability.
 //! - Linux has no such discipline: its COBALT lives in `cake`. Here it stands alone, for comparison with `codel`.
 use super::parts::cobalt_law::{self, CobaltLaw, CobaltState, Packet};
 use super::parts::codel_law::{MAX_INTERVAL, MIN_TIME};
@@ -37,7 +37,7 @@ pub struct Cobalt {
 
 impl Cobalt {
     fn set_rate(&mut self, rate: Rate) {
-        // During an outage the last time holds.
+        // During an outage the time at the last rate is kept.
         if let Some(time) = rate.tx_time(self.mtu) {
             self.law.mtu_time = time;
         }

@@ -5,13 +5,13 @@
 //!   would have sent meanwhile, at most `max_increase` times what it had. That may be a part of a packet, which counts with the
 //!   next ones; however small it is, the packet that finds the queue full is let in, and all is measured anew.
 //! - A guard interval, `multiplier` times the longest interval of the one before, keeps bursts of drops from being taken for
-//!   intervals. When it is over, what never left the queue in its longest interval is a standing queue, and is taken away.
-//! - [`FlowScheduler`]: fq's turns and credits.
+//!   intervals. When it is over, the shortest queue of its longest interval is a standing queue, and the limit shrinks by it.
+//! - [`FlowScheduler`]: turns and credits as in `fq`.
 //!
 //! The paper's open ends are parameters: `guard_rtts` (§2.3), `learn`, and `multiplier` = 0.5 (§2.1).
-//! Deviates from the authors' code where that has faults: an interval without a departure says nothing of a standing queue
-//! (theirs takes it for an enormous one); limits have a floor; the surplus thrown out when a limit shrinks is counted; nothing is
-//! inherited from a slot's last flow. That a growth is rounded down to whole packets there, and not in the paper, is `growth`.
+//! Deviates from the authors' code where that has faults: an interval without a departure shows no standing queue
+//! (theirs assumes an enormous one); limits have a floor; packets dropped when a limit shrinks are counted; a flow inherits nothing
+//! from the slot's last one. That a growth is rounded down to whole packets there, and not in the paper, is `growth`.
 use super::parts::flow_scheduler::{BufferPolicy, FlowQueue, FlowScheduler, Scheduling};
 use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::spin_rtt::SpinRtt;
@@ -20,13 +20,13 @@ use crate::params::Packets;
 use crate::{Bytes, DropReason, PacketId, Rng, Span, Time};
 
 choice! {
-    /// What becomes of a part of a packet by which a limit should grow.
+    /// How a limit grows by a fraction of a packet.
     #[derive(Default)]
     pub enum Growth {
-        /// It counts with the next ones: what algorithm 1 of the paper writes.
+        /// Fractions add up, as in algorithm 1 of the paper.
         #[default]
         Exact = "exact",
-        /// It is lost: what the authors' code does. A growth of nothing lets the packet in all the same.
+        /// The fraction is lost, as in the authors' code. The packet is let in even if the limit does not grow.
         Whole = "whole",
     }
 }
@@ -78,12 +78,12 @@ enum Decision {
     NextInterval = 4,
 }
 
-/// What becomes of a packet that finds the flow's queue full.
+/// The decision about a packet that arrives at a full queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Full {
     LetIn,
     Dropped,
-    /// And with it what the flow has waiting beyond its new limit.
+    /// The packet and all packets of the flow beyond its new limit are dropped.
     Shrunk,
 }
 
@@ -108,11 +108,11 @@ struct Longest {
     min_queue: Option<u32>,
 }
 
-/// What is known of a flow.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug)]
 struct FlowState {
     limit: u32,
-    /// 1024ths of a packet that the limit is beyond it.
+    /// The fraction of the limit beyond whole packets, 1024ths of a packet.
     part: u16,
     /// No drop yet.
     first: bool,
@@ -122,7 +122,7 @@ struct FlowState {
     longest: Longest,
     guard_ends: Time,
     rtt: SpinRtt,
-    /// With the length of the idle time that it was based on.
+    /// The last decision, with the idle time that it was based on.
     decision: Option<(Decision, Span)>,
 }
 
@@ -169,7 +169,7 @@ impl FlowState {
 /// The adaptive limits.
 struct Adaptive {
     law: Law,
-    /// Eight times the mean limit that flows have come to, each decision weighing an eighth; none before the first.
+    /// Eight times the moving average of flows' limits, in which each decision weighs an eighth; `None` before the first.
     learned8: Option<u64>,
 }
 
@@ -184,14 +184,14 @@ struct Law {
     guard_rtts: Option<u32>,
     initial_limit: u32,
     min_limit: u32,
-    /// No flow's limit is above that of all together.
+    /// The limit of the whole queue, which bounds each flow's.
     most: u32,
     learns: bool,
 }
 
 impl Law {
-    /// What a limit grows to after an interval that ended at `now`, by what would have been sent while the flow was idle: 1024ths
-    /// of a packet.
+    /// The limit after an interval that ended at `now`, 1024ths of a packet. It grows by what would have been sent while the flow was
+    /// idle.
     fn grown(&self, limit: u64, interval: &Interval, now: Time) -> u64 {
         let idle = interval.idle.as_ns();
         let active = now.since(interval.start).as_ns().saturating_sub(idle).max(1);
@@ -204,7 +204,7 @@ impl Law {
         u64::try_from(missed).map_or(most, |missed| limit.saturating_add(missed).min(most))
     }
 
-    /// How long the guard interval is that follows one with this longest interval.
+    /// The length of the guard interval after one with this longest interval.
     fn guard(&self, longest: Span, rtt: Option<Span>) -> Span {
         let length = u128::from(longest.as_ns()) * u128::from(self.multiplier) / u128::from(SCALE);
         let bound = match (self.guard_rtts, rtt) {
@@ -214,7 +214,7 @@ impl Law {
         Span::ns(u64::try_from(length).unwrap_or(u64::MAX)).min(bound)
     }
 
-    /// The whole packets that are left of a limit without its standing queue.
+    /// The limit without its standing queue, in whole packets.
     fn shrunk(&self, limit: u32, standing: u32) -> u32 {
         limit.saturating_sub(standing).max(self.min_limit.min(limit))
     }
@@ -226,7 +226,7 @@ impl Adaptive {
         learned.unwrap_or(self.law.initial_limit).clamp(self.law.min_limit.min(self.law.most), self.law.most)
     }
 
-    /// A flow has come to a limit.
+    /// Notes the limit that a flow has reached.
     fn learn(&mut self, limit: u32) {
         let limit = u64::from(limit);
         self.learned8 = Some(self.learned8.map_or(limit * 8, |eight| eight + limit - eight / 8));

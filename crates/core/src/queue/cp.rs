@@ -1,11 +1,11 @@
 //! Congestion policing (Menth, Veith, 2018): one queue, whose arrivals pay for the congestion that they add to.
 //!
-//! - [`PolicerLaw`]: nothing is paid while the queue is shorter than `threshold`, then ever more per byte.
-//! - The tokens come at the link's rate (§3.3), so that a queue at the threshold can stay for ever and a longer one cannot.
-//! - A burst may fill the whole queue once: the bucket is made for that.
+//! - [`PolicerLaw`]: a packet costs nothing while the queue is shorter than `threshold`, and then more per byte the longer the queue.
+//! - The tokens come at the link's rate (§3.3), so that a queue can stay at the threshold for ever, and no longer queue can.
+//! - The bucket holds enough tokens for a burst that fills the queue once.
 //!
 //! The paper leaves links of varying rate open. The tokens follow the rate that the link announces, or, with
-//! `follow_drain`, the rate measured while packets waited. Deviates: with `ecn` packets are marked instead of turned away.
+//! `follow_drain`, the rate measured while packets waited. Deviates: with `ecn` packets are marked instead of dropped.
 use super::parts::congestion_policer::{Policer, PolicerLaw};
 use super::parts::drain_rate::DrainRate;
 use super::parts::limits::MAX_LIMIT;
@@ -34,7 +34,7 @@ params! {
 }
 
 impl CpParams {
-    /// The queue from which there is congestion, and the longest.
+    /// The queue lengths at which congestion begins and at which the queue is full.
     fn span(&self, link: &LinkHint) -> (Bytes, Bytes) {
         let bytes = |packets: u32| Bytes(u64::from(packets).saturating_mul(link.mtu.0));
         let most = match self.limit.resolve(link) {
@@ -126,7 +126,7 @@ impl QueueDiscipline for Cp {
 
     fn on_rate(&mut self, rate: Rate, cx: &mut Ctx<'_>) {
         if !self.fixed_rate {
-            // What came until now came at the old rate.
+            // Tokens until now came at the old rate.
             self.policer.admits(&self.law, Bytes::ZERO, 0, self.token_rate(), cx.now);
             self.rate = rate;
         }

@@ -2,12 +2,12 @@
 //! one probability for both.
 //!
 //! - [`Pi2Law`]: a base probability from the longer of the two queues' delays. Classic packets are dropped, or marked, with its
-//!   square (two throws of the dice), L4S packets are marked with `coupling_factor` times it, so that both kinds of flows get
+//!   square (two random numbers), L4S packets are marked with `coupling_factor` times it, so that both kinds of flows get
 //!   about the same rate (§2.1).
 //! - The L queue marks on its own, too: all that waited longer than `step_thresh` (§2.4).
 //! - The L queue goes first, but for `classic_protection` percent of the bytes when both wait (§2.5).
-//! - Overload: when the coupled probability exceeds one, L4S packets are dropped as classic ones are, and marks stop being enough
-//!   for those (§4.2), or the buffer overflows, if `drop_overload` is off.
+//! - Overload: when the coupled probability exceeds one, L4S packets are dropped as classic ones are, and classic packets are dropped
+//!   even if they could be marked (§4.2). With `drop_overload` off the buffer overflows instead.
 //! - Fewer than two full-sized packets in both queues are left alone.
 //!
 //! L4S is ECT(1) and CE, or with `ecn_mask = "any_ect"` ECT(0), too. Deviates: `memory_limit` counts bytes on the link (Linux:
@@ -99,7 +99,7 @@ impl DualPi2 {
         (self.mtu.0 as i64) * (2 * self.weight_classic - WHOLE)
     }
 
-    /// Throws for a packet: marks it, or says that it is to be dropped (RFC 9332 appendix A.1, `dualpi2`).
+    /// Decides at random about a packet: marks it, or returns that it is to be dropped (RFC 9332 appendix A.1, `dualpi2`).
     fn condemns(&mut self, id: PacketId, l4s: bool, cx: &mut Ctx<'_>) -> bool {
         if (self.low_latency.bytes() + self.classic.bytes()).0 < 2 * self.mtu.0 {
             return false;
@@ -130,7 +130,7 @@ impl DualPi2 {
             }
     }
 
-    /// The next packet by turns, whether it is L4S, and what it does to the credit.
+    /// The next packet by weighted turns, whether it is L4S, and the change of the credit.
     fn choose(&mut self, cx: &mut Ctx<'_>) -> Option<(PacketId, bool, i64)> {
         let (l, c) = (self.low_latency.packets() > 0, self.classic.packets() > 0);
         let l4s = l && (!c || self.credit <= 0);

@@ -2,10 +2,10 @@
 //!
 //! - [`FlowScheduler`]: exact flows (1024 of them with Linux's mask; a wider one gives every flow its own queue), credits,
 //!   departure times.
-//! - `flow_limit` packets per flow, `limit` in all; what does not fit is dropped on arrival.
+//! - `flow_limit` packets per flow, `limit` in all; packets that do not fit are dropped on arrival.
 //!
 //! Deviates: a flow's packets leave in the order of arrival (Linux sorts those whose departure times go backwards), hence
-//! no packet skips the flows while any flow holds packets; one priority band; the rate of a socket is the sender's business.
+//! no packet skips the flows while any flow holds packets; there is one priority band; sockets' rates are left to the sender.
 use super::parts::flow_scheduler::{BufferPolicy, FlowQueue, FlowScheduler, Scheduling};
 use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};

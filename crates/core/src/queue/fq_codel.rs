@@ -1,15 +1,15 @@
 //! FQ-CoDel (RFC 8290; Linux `fq_codel`). A queue per hashed flow, new flows first, CoDel's law on each.
 //!
-//! - [`FlowTable`]: the hash picks one of `flows` buckets; a bucket's CoDel state outlives its being empty.
-//! - [`Drr`]: `quantum` bytes per round. An emptied new flow goes to the end of the old list, if anybody is on it.
-//! - [`codel_law`](super::parts::codel_law): per flow; the rule that spares the last packet looks at everything queued.
+//! - [`FlowTable`]: the hash picks one of `flows` buckets; a bucket keeps its CoDel state while it is empty.
+//! - [`Drr`]: `quantum` bytes per round. An emptied new flow goes to the end of the old list, unless that is empty.
+//! - [`codel_law`](super::parts::codel_law): per flow; the rule that spares the last packet looks at the whole backlog.
 //! - Overflow: the flow with most bytes loses half of them from its head, at most `drop_batch` packets, and its CoDel count
-//!   grows by as many, so that a flood costs one search per batch and not per packet.
+//!   grows by the number of packets dropped, so that a flood costs one search per batch and not per packet.
 //!
 //! `priority` and `starvation_prevention` take the algorithm apart, as a study of thin streams did (2015).
 //!
 //! Deviates: `memory_limit` counts bytes on the link (Linux: the buffers behind them, about half as much again), and batches
-//! are dropped until it is kept (Linux: one batch per arrival). The fattest flow is found by a heap, with Linux's answer.
+//! are dropped until the limit holds (Linux: one batch per arrival). The fattest flow is found by a heap, with Linux's answer.
 use super::parts::codel_law::{self, CodelLaw, CodelState, FlowSource, Sqrt};
 use super::parts::drr::{Drr, Emptied};
 use super::parts::fattest::Fattest;
@@ -59,7 +59,7 @@ params! {
 struct Flow {
     chain: Chain,
     codel: CodelState,
-    /// Whose packet came last: for records.
+    /// The flow of the last arrival, for records.
     flow: FlowId,
 }
 
@@ -81,7 +81,7 @@ pub struct FqCodel {
 }
 
 impl FqCodel {
-    /// The slot of a bucket that sees its first packet.
+    /// Gives a slot to a bucket with its first packet.
     #[cold]
     fn open(&mut self, bucket: u32) -> SlotId {
         self.drr.grow();
@@ -103,13 +103,13 @@ impl FqCodel {
         }
     }
 
-    /// More is queued than may be, in packets or in bytes.
+    /// Is the backlog above a limit, in packets or in bytes?
     #[inline]
     fn is_over(&self) -> bool {
         self.total.packets > self.limit || self.total.bytes > self.memory_limit
     }
 
-    /// Keeps the heap of fat flows up to date; forgets it once the queue is half empty.
+    /// Keeps the heap of fat flows up to date; clears it once the queue is half empty.
     #[cold]
     fn track(&mut self, slot: SlotId) {
         if self.total.packets < self.limit / 2 && self.total.bytes.0 < self.memory_limit.0 / 2 {
@@ -119,7 +119,7 @@ impl FqCodel {
         }
     }
 
-    /// Drops batches from the fattest flow until the limits are kept.
+    /// Drops batches from the fattest flow until the backlog is within the limits.
     #[cold]
     fn overflow(&mut self, cx: &mut Ctx<'_>) {
         if !self.fattest.is_armed() {
@@ -137,7 +137,7 @@ impl FqCodel {
         }
     }
 
-    /// Shows a listed flow's state.
+    /// Reports the gauges of a listed flow.
     fn show(&self, slot: SlotId, out: &mut dyn Observer) {
         let flow = &self.table[slot];
         out.flow_gauge(flow.flow, "queue_packets", f64::from(flow.chain.packets()));
@@ -146,7 +146,7 @@ impl FqCodel {
         out.flow_gauge(flow.flow, "count", f64::from(flow.codel.count()));
     }
 
-    /// Half of a flow's bytes from its head, at least one packet and at most a batch.
+    /// Drops half of a flow's bytes from its head, at least one packet and at most a batch.
     fn drop_batch(&mut self, slot: SlotId, cx: &mut Ctx<'_>) {
         let reason = match self.total.bytes > self.memory_limit {
             true => DropReason::MemoryLimit,
@@ -210,7 +210,7 @@ impl QueueDiscipline for FqCodel {
         let queued = flow.chain.bytes();
         self.total.packets += 1;
         self.total.bytes += bytes;
-        // A flow leaves the lists when its turn finds it empty: one with packets is on them.
+        // A flow leaves the lists when it is empty at its turn, so every flow with packets is on a list.
         if was_empty && !self.drr.is_listed(slot) {
             self.join(slot);
         }

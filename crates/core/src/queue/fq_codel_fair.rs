@@ -1,25 +1,24 @@
-//! FQ-CoDel that protects backlogged flows: priority for those within their share, CoDel scaled to the share, and places in the
-//! buffer.
+//! FQ-CoDel that protects backlogged flows: flows within their share have priority, CoDel's target follows the share, and each
+//! flow has a part of the buffer.
 //!
-//! FQ-CoDel serves new flows before old ones whatever they have had before, so that packets that are always "new" leave nothing
-//! to a flow that is backlogged; and its CoDel takes a flow that gets a packet through every 20 ms for one with a standing queue.
+//! FQ-CoDel serves new flows before old ones, however much they have sent before. Packets that are always "new" then starve a
+//! backlogged flow. And its CoDel sees a standing queue in a flow whose share is one packet every 20 ms.
 //!
-//! - A flow's tag counts what it has been sent; virtual time is the lowest tag of the backlogged flows in the last round (after
-//!   start-time fair queuing: Goyal, Vin, Cheng, 1996). A flow that comes with its tag less than a quantum ahead of virtual
-//!   time has had no more than any of those, and is served first; any other waits its turn, as in deficit round robin. So
-//!   nobody is served first who has had more than a backlogged flow, whatever the others do.
-//! - Newcomers are one flow together. A packet whose 5-tuple was not seen in the last second goes to a queue that all such
-//!   packets share, with one flow's turns. Once a packet of its has been sent (a dropped one earns nothing) a newcomer has a
-//!   queue of its own; it settles, and counts as a flow, when it has been sending for the time of `probation` and been sent
-//!   a quantum. What newcomers are sent while a settled flow waits is one debt, which virtual time pays off at the pace of
-//!   one share. While the debt is what the link sends in the time of `ahead`, all newcomers go through the shared queue. So
-//!   ever-new ports gain nothing by being many, whatever each of them sends; and ports that last become flows not faster
-//!   than one per quantum that newcomers are sent.
-//! - Half the buffer is for packets that fill their places, in equal parts among the flows that have them. A full buffer costs the
-//!   flow with most packets beyond its part; of several, the one that was sent most. The fattest flow would pay for every
-//!   place otherwise, and a burst of flows with a small packet each would push a bulk flow out of a small buffer.
+//! - A flow's tag counts the bytes sent for it. Virtual time is the lowest tag of the backlogged flows in the last round (after
+//!   start-time fair queuing: Goyal, Vin, Cheng, 1996). A flow whose tag is less than a quantum ahead of virtual time when it becomes
+//!   active has had no more service than any backlogged flow, and is served first. All others wait their turn, as in deficit round
+//!   robin. So no flow that has had more service than a backlogged one is served before it.
+//! - All newcomers together count as one flow. A packet whose 5-tuple was not seen in the last second goes to a queue that all such
+//!   packets share, and that has one flow's turns. A newcomer gets a queue of its own once one of its packets has been sent (not
+//!   dropped). It settles, and then counts as a flow, when it has sent for the time `probation` and at least a quantum. The bytes
+//!   sent for newcomers while a settled flow waits are one debt, which virtual time pays off at the rate of one share. While the
+//!   debt is as large as the link's bytes in the time `ahead`, all newcomers use the shared queue. So many short-lived ports get
+//!   no more than one flow, and ports that last become flows at most once per quantum of the newcomers' service.
+//! - Half the buffer is for full-sized packets, in equal parts among the flows that have them. When the buffer is full, the flow with
+//!   most packets beyond its part loses packets; of several, the one with most bytes sent. If the fattest flow always lost, a burst
+//!   of flows with one small packet each would push a bulk flow out of a small buffer.
 //! - CoDel's target is at least the time in which each waiting flow sends a packet, and the last packet of a flow's own queue is
-//!   spared: at a share of less than a packet per target a queue is not a standing one.
+//!   spared: where a share is less than a packet per target, a queue is no standing queue.
 //!
 //! The law: over a time T a settled flow that stays backlogged gets its max-min share of T − `ahead`, where a 5-tuple counts
 //! as a flow when it sends for longer than `probation` and is sent a quantum, and all others together count as one. With a
@@ -27,7 +26,7 @@
 //! must last longer to be flows.
 //!
 //! A flow's own queue waits until its packets have left the newcomers', so that order is kept. A bucket belongs to a 5-tuple
-//! until it has been silent for `memory`; who finds both of its two buckets taken stays a newcomer.
+//! until the flow has been silent for `memory`. A flow whose two buckets are both taken stays a newcomer.
 use super::parts::codel_law::{self, CodelLaw, CodelState, FlowSource, Sqrt};
 use super::parts::drain_rate::DrainRate;
 use super::parts::drr::{Drr, Emptied};
@@ -39,7 +38,7 @@ use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rate, Rng, Span, Time};
 use core::cmp::Reverse;
 
 params! {
-    /// FQ-CoDel's parameters, and what protects from starvation.
+    /// FQ-CoDel's parameters, and those of the protection from starvation.
     pub struct FqCodelFairParams {
         /// Most packets that wait.
         pub limit: Packets = Packets(10_240), from Packets(1), to MAX_LIMIT;
@@ -69,17 +68,17 @@ params! {
 struct Flow {
     chain: Chain,
     codel: CodelState,
-    /// What it has been sent, as virtual time counts it, bytes.
+    /// Bytes sent for it, as virtual time counts them.
     tag: u64,
     /// The 5-tuple that the bucket belongs to.
     owner: Option<u32>,
     /// When the owner last sent.
     seen: Time,
-    /// It waits until this many newcomers have left: the last of them is the owner's.
+    /// The queue waits until this number of newcomers' packets have left; the last of them is the owner's.
     until: u64,
     /// What the owner counts as.
     standing: Standing,
-    /// Whose packet came last: for records.
+    /// The flow of the last arrival, for records.
     flow: FlowId,
 }
 
@@ -160,7 +159,7 @@ impl FqCodelFair {
         [scale(hash, flows), scale(mix(hash, 1), flows)]
     }
 
-    /// A bucket's flow has packets here or there, or was heard of lately.
+    /// Does the bucket's flow have packets in either queue, or was it active lately?
     #[inline]
     fn is_owned(&self, slot: SlotId, now: Time) -> bool {
         let flow = &self.table[slot];
@@ -193,9 +192,9 @@ impl FqCodelFair {
         self.newcomers
     }
 
-    /// A newcomer has a queue of its own when a packet of its has been sent and while newcomers may be ahead. What waits
-    /// there already is not overtaken. While its queue is listed, even if empty, packets join that and its turn decides where
-    /// they go: among the newcomers they would be overtaken by what joins the queue later. So none that must wait is listed.
+    /// A newcomer has a queue of its own once one of its packets has been sent, and while newcomers may be ahead. Packets that wait
+    /// there are not overtaken. While its queue is listed, even if empty, packets join it, and are moved at its turn if necessary: in
+    /// the shared queue they would be overtaken by packets that join the own queue later. So no queue that must wait is listed.
     #[inline]
     fn has_own_queue(&self, slot: SlotId) -> bool {
         let flow = &self.table[slot];
@@ -214,7 +213,7 @@ impl FqCodelFair {
         self.table[self.newcomers].chain.packets() < self.newcomers_limit
     }
 
-    /// Flows wait, and newcomers have used up what they may be ahead of them.
+    /// Do flows wait, while newcomers have used up `ahead`?
     #[inline]
     fn is_overdrawn(&self) -> bool {
         self.settled_waiting > 0 && self.debt > 0 && self.debt >= self.rate().bytes_in(self.ahead).0
@@ -226,8 +225,8 @@ impl FqCodelFair {
         self.drain.rate().unwrap_or(self.link_rate)
     }
 
-    /// A newcomer that has lasted and been sent a quantum becomes a flow. It is asked when it sends: waiting in a queue that
-    /// many newcomers fill is not lasting.
+    /// A newcomer that has lasted for `probation`, with a quantum sent, becomes a flow. This is checked when it sends: the time that it
+    /// waits in the shared queue does not count.
     #[inline]
     fn settle(&mut self, slot: SlotId, now: Time) {
         let Standing::Newcomer { since, sent } = self.table[slot].standing else { return };
@@ -240,7 +239,7 @@ impl FqCodelFair {
     /// Gives a newcomer a bucket of its own, from its next packet on, if one is free.
     #[cold]
     fn register(&mut self, hash: u32, buckets: [u32; 2], now: Time) {
-        // With no room among the newcomers its packet is dropped, and nobody's first.
+        // Without room in the shared queue its packet is dropped, and is not its first.
         if !self.has_room() {
             return;
         }
@@ -261,16 +260,16 @@ impl FqCodelFair {
         }
     }
 
-    /// A flow that was idle joins those that wait: first if it is within its share.
+    /// Lists a flow that was idle: among the first if it is within its share.
     #[inline]
     fn join(&mut self, slot: SlotId) {
         let quantum = self.drr.quantum();
-        // Backlogged flows move in steps of a quantum: who is less than that ahead is not ahead.
+        // Backlogged flows move in steps of a quantum, so a flow that is ahead by less is not ahead.
         if self.table[slot].tag <= self.virtual_time + u64::from(quantum.unsigned_abs()) {
             self.drr.set_deficit(slot, quantum);
             self.drr.list_new(slot);
         } else {
-            // Going away for a moment does not pay off a debt.
+            // A short pause does not pay off a debt.
             self.drr.set_deficit(slot, quantum + self.drr.deficit(slot).min(0));
             self.drr.list_old(slot);
         }
@@ -278,7 +277,7 @@ impl FqCodelFair {
         self.settled_waiting += u32::from(self.table[slot].is_settled());
     }
 
-    /// The flow whose turn it is waits no longer.
+    /// Takes the flow whose turn it is off the list.
     #[inline]
     fn leave(&mut self, slot: SlotId) {
         self.drr.emptied(Emptied::Leaves);
@@ -286,7 +285,7 @@ impl FqCodelFair {
         self.settled_waiting -= u32::from(self.table[slot].is_settled());
     }
 
-    /// Newcomers may not get further ahead: the packets of the one whose turn it is join the others'.
+    /// Moves the packets of the newcomer whose turn it is to the shared queue, because newcomers must not get further ahead.
     #[cold]
     fn park(&mut self, slot: SlotId, cx: &mut Ctx<'_>) {
         self.leave(slot);
@@ -306,7 +305,7 @@ impl FqCodelFair {
         }
     }
 
-    /// A flow that newcomers keep from sending settles all the same.
+    /// Settles a flow that newcomers keep from sending.
     #[inline]
     fn settle_next(&mut self, now: Time) {
         if self.settled_waiting == 0 && self.drr.turn_is_new() {
@@ -317,7 +316,7 @@ impl FqCodelFair {
         }
     }
 
-    /// Books what was sent.
+    /// Counts the bytes sent.
     #[inline]
     fn charge(&mut self, slot: SlotId, len: u32) {
         self.drr.charge(slot, len);
@@ -325,7 +324,7 @@ impl FqCodelFair {
         flow.tag = flow.tag.max(self.virtual_time) + u64::from(len);
         if let Standing::Newcomer { sent, .. } = &mut flow.standing {
             *sent = sent.saturating_add(len);
-            // What is sent while no flow waits is taken from nobody.
+            // Service while no flow waits costs no other flow anything.
             if self.settled_waiting > 0 {
                 self.debt += u64::from(len);
             }
@@ -346,7 +345,7 @@ impl FqCodelFair {
         }
     }
 
-    /// An old flow has its turn: virtual time becomes the lowest tag of a round.
+    /// An old flow has its turn. After a round, virtual time becomes the lowest tag of that round.
     #[inline]
     fn follow(&mut self, slot: SlotId) {
         let tag = self.table[slot].tag.max(self.virtual_time);
@@ -357,7 +356,7 @@ impl FqCodelFair {
         round.turns += u32::from(round.last.replace(slot) != Some(slot));
         let least = round.lowest.map_or(tag, |lowest| lowest.min(tag));
         round.lowest = Some(least);
-        // Should the first have gone away, as many turns as flows wait will do.
+        // If the first flow of the round has gone, the round ends after as many turns as flows wait.
         if comes_again || self.drr.turn_is_alone() || round.turns >= self.waiting {
             let before = self.virtual_time;
             self.virtual_time = before.max(least);
@@ -366,7 +365,7 @@ impl FqCodelFair {
         }
     }
 
-    /// CoDel's law at the present share: no packet need leave sooner than each waiting flow's has.
+    /// CoDel's law at the present share: the target is at least the time in which each waiting flow sends a packet.
     #[inline]
     fn law_now(&self) -> CodelLaw {
         let round = self.rate().tx_time(self.law.mtu).map_or(Span::ZERO, |time| time * u64::from(self.waiting));
@@ -374,7 +373,7 @@ impl FqCodelFair {
         CodelLaw { target, interval: self.law.interval.max(target), ..self.law }
     }
 
-    /// The places that a flow's bytes fill, in packets of full size: none of a newcomer.
+    /// A flow's bytes in full-sized packets; zero for a newcomer.
     #[inline]
     fn filled(&self, slot: SlotId) -> u32 {
         let (flow, mtu) = (&self.table[slot], self.law.mtu.0.max(1));
@@ -382,9 +381,9 @@ impl FqCodelFair {
         u32::try_from(filled).unwrap_or(u32::MAX)
     }
 
-    /// The flow that pays for a full buffer, and how many packets it has beyond its places: most, and of several the one that
-    /// was sent most. Half the buffer is for packets that fill their places. Those flows have equal parts of it, and the ones
-    /// that fill two or more at least half of it together, however many have one packet each.
+    /// The flow that loses packets when the buffer is full, and its number of packets beyond its part: the flow with most of them, and of
+    /// several the one with most bytes sent. Half the buffer is for full-sized packets. Flows have equal parts of it, and the flows
+    /// with two or more such packets have at least half of it together, however many flows have one.
     fn victim(&self) -> Option<(SlotId, u32)> {
         let filled = self.drr.listed().map(|slot| self.filled(slot)).filter(|&filled| filled > 0);
         let (filling, backlogged) = filled.fold((0, 0), |(all, several), n| (all + 1, several + u32::from(n > 1)));
@@ -392,20 +391,20 @@ impl FqCodelFair {
         let flows = self.drr.listed().filter(|&slot| !self.table[slot].chain.is_empty());
         let pays = flows.max_by_key(|&slot| {
             let beyond = self.beyond(slot, part);
-            // If nobody has more than its places, the flow that fills most of them pays last.
+            // If no flow is beyond its part, the one with most packets in it loses.
             let spared = if beyond == 0 { self.filled(slot) } else { 0 };
             (beyond, Reverse(spared), self.table[slot].tag)
         });
         pays.map(|slot| (slot, self.beyond(slot, part)))
     }
 
-    /// How many packets a flow has beyond the places that it fills. At most `part` places count.
+    /// A flow's packets beyond its full-sized ones, of which at most `part` count.
     #[inline]
     fn beyond(&self, slot: SlotId, part: u32) -> u32 {
         self.table[slot].chain.packets().saturating_sub(self.filled(slot).min(part))
     }
 
-    /// Drops from the heads of queues until the limit is kept. In a small buffer one packet at a time: a search is short there,
+    /// Drops from the heads of queues until the backlog is within the limit. In a small buffer one packet at a time: a search is short there,
     /// and a window is only a few packets.
     #[cold]
     fn overflow(&mut self, cx: &mut Ctx<'_>) {
@@ -472,7 +471,7 @@ impl QueueDiscipline for FqCodelFair {
     fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
         let meta = *cx.pool.meta(id);
         if self.total.packets == 0 && self.debt > 0 {
-            // An idle link pays debts as one flow's share of it would.
+            // While the link is idle, debts are paid off as if at one flow's share.
             let idle = self.rate().bytes_in(cx.now.since(self.departed));
             self.debt = self.debt.saturating_sub(idle.0);
         }

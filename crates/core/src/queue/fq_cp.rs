@@ -2,8 +2,8 @@
 //!
 //! - [`FlowScheduler`]: fq's turns and credits; a flow's queue holds at most `flow_limit` packets.
 //! - [`PolicerLaw`]: every flow pays from a bucket of its own for the congestion in its own queue.
-//! - A flow's tokens come at the rate at which its queue was seen to drain, which is its share of the link while it is
-//!   backlogged; until one is known, at the link's.
+//! - A flow's tokens come at the measured drain rate of its queue, which is its share of the link while it is backlogged; until
+//!   one is known, at the link's rate.
 use super::cp::MAX_BUCKET;
 use super::parts::congestion_policer::{Policer, PolicerLaw};
 use super::parts::drain_rate::DrainRate;
@@ -94,7 +94,7 @@ impl BufferPolicy for Policing {
 pub struct FqCp(FlowScheduler<Policing>);
 
 impl FqCpParams {
-    /// A flow's queue from which there is congestion, and the longest.
+    /// The lengths of a flow's queue at which congestion begins and at which it is full.
     fn span(&self, link: &LinkHint) -> (Bytes, Bytes) {
         let bytes = |packets: Packets| Bytes(u64::from(packets.0).saturating_mul(link.mtu.0));
         (bytes(self.threshold), bytes(self.flow_limit))

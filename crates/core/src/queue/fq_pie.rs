@@ -1,9 +1,9 @@
 //! FQ-PIE (Linux `fq_pie`): a queue per hashed flow, new flows first, PIE's law on each (RFC 8033).
 //!
-//! - [`FlowTable`] and [`Drr`] as in FQ-CoDel: a bucket's state outlives its being empty, an emptied new flow goes to the end of
-//!   the old list if anybody is on it.
+//! - [`FlowTable`] and [`Drr`] as in FQ-CoDel: a bucket keeps its state while it is empty, and an emptied new flow goes to the
+//!   end of the old list, unless that is empty.
 //! - [`PieLaw`]: per flow; arrivals are dropped by their own flow's probability, or marked while that is at most `ecn_prob`.
-//! - What is over `limit` or `memory_limit` is dropped on arrival.
+//! - Packets beyond `limit` or `memory_limit` are dropped on arrival.
 //!
 //! Deviates: all flows are updated at once (Linux: 2048 at a time); `memory_limit` counts bytes on the link.
 use super::parts::drr::{Drr, Emptied};
@@ -49,7 +49,7 @@ params! {
 struct Flow {
     chain: Chain,
     pie: PieState,
-    /// Whose packet came last: for records.
+    /// The flow of the last arrival, for records.
     flow: FlowId,
 }
 

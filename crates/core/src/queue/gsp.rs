@@ -1,8 +1,8 @@
 //! GSP, global synchronization protection (Lautenschlaeger, Francini, 2016; draft-lauten-aqm-gsp): a tail drop that does not
-//! strike all flows at once.
+//! hit all flows at once.
 //!
-//! - Basic: a packet that finds the queue beyond a threshold is dropped, and then none for an interval, in which the one flow
-//!   that was struck slows down.
+//! - Basic: a packet that arrives while the queue is beyond a threshold is dropped. For an interval after that no packet is dropped,
+//!   so that the flow that was hit can slow down.
 //! - Adaptive: the interval shrinks when the queue is beyond the threshold for longer than below it:
 //!   `interval / (1 + T / τ)` with `T` the time beyond, weighted with α, less the time below.
 //! - After an overflow the time below does not count until the queue has been empty and beyond the threshold again.
@@ -38,7 +38,7 @@ params! {
     }
 }
 
-/// How far an overflow's consequences have gone.
+/// The stage after an overflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Stable,
@@ -60,7 +60,7 @@ pub struct Gsp {
     alpha: u64,
     most: Span,
     ecn: bool,
-    /// Sojourn time of the packet that left last; nothing once the queue is empty.
+    /// Sojourn time of the packet that left last; `None` when the queue is empty.
     delay: Span,
     /// No drop before this.
     expiry: Time,
@@ -80,7 +80,7 @@ impl Gsp {
         }
     }
 
-    /// Accounts for the time since the last look, in which the queue was as it is.
+    /// Accounts for the time since the last call, in which the queue did not change.
     #[inline]
     fn look(&mut self, now: Time) {
         let passed = now.since(self.looked);

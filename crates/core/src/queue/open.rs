@@ -47,7 +47,7 @@ impl<Q: QueueDiscipline + Send> DynQueue for Q {
     }
 }
 
-/// What follows from the choice of a discipline and its parameters, before there is one.
+/// The constants of a discipline, and what follows from its parameters before it is built.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct QueueTraits {
     /// See [`QueueDiscipline::ISOLATES`].
@@ -61,7 +61,7 @@ pub struct QueueTraits {
 }
 
 impl QueueTraits {
-    /// Those of `Q`.
+    /// The constants of `Q`.
     pub fn of<Q: QueueDiscipline>(params: &Q::Params) -> QueueTraits {
         QueueTraits {
             isolates: Q::ISOLATES,

@@ -1,4 +1,4 @@
-//! What disciplines share: laws and structures that exist once.
+//! Laws and structures that several disciplines share.
 //!
 //! A discipline composes them: `fq_codel` = flow table + deficit round robin + CoDel's law.
 pub mod cobalt_law;

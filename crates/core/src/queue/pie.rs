@@ -1,6 +1,6 @@
 //! PIE (RFC 8033; Linux `pie`): drops at random on arrival, with a probability that keeps the queuing delay at a target.
 //!
-//! - [`PieLaw`]: how the probability moves, and which packets it spares.
+//! - [`PieLaw`]: how the probability changes, and which packets are exempt.
 //! - Marks instead of drops for ECN-capable packets while the probability is at most 10 % (§5.1).
 //!
 //! Deviates: the first update comes after `tupdate` (Linux: half a second after the discipline was made).

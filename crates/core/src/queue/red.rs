@@ -1,6 +1,6 @@
 //! RED (Floyd, Jacobson, 1993; Linux `red`): drops at random on arrival, the more often the longer the average queue.
 //!
-//! - The average follows the queue with weight 2⁻ʷ; after idling it is what that many small packets would have made of it.
+//! - The average follows the queue with weight 2⁻ʷ; an idle time counts as the small packets that could have been sent in it.
 //! - Between `min` and `max` the probability rises from 0 to `probability`; drops are spread evenly, as Linux does it: the
 //!   count since the last one times the probability against one random number. Beyond `max` everything is dropped.
 //! - `adaptive` moves `probability` so that the average stays in the middle fifth (Floyd, Gummadi, Shenker, 2001).
@@ -65,9 +65,9 @@ pub struct Red {
     idle_since: Option<Time>,
     /// Packets since the last drop, once the average is between the thresholds.
     count: Option<u64>,
-    /// What count times probability is held against, 2⁻³²ths.
+    /// The random number that count times probability is compared with, 2⁻³²ths.
     threshold: u64,
-    /// The adaptive version's next move.
+    /// The next adaptation.
     next_move: Option<Time>,
     avpkt: Bytes,
     chain: Chain,
@@ -83,11 +83,11 @@ struct Law {
     weight: u32,
     /// At `max`, 2⁻³²ths.
     max_probability: u64,
-    /// What a mean packet takes on the link.
+    /// The time of a mean packet on the link.
     packet_time: Span,
 }
 
-/// What becomes of an arriving packet.
+/// The decision about an arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     Pass,
@@ -124,7 +124,7 @@ impl Law {
 }
 
 impl Red {
-    /// Takes the queue before an arrival into the average (§4 of the paper).
+    /// Updates the average with the queue before an arrival (§4 of the paper).
     #[inline]
     fn follow(&mut self, now: Time) {
         let queued = self.chain.bytes().0;
@@ -134,8 +134,8 @@ impl Red {
         };
     }
 
-    /// Turns an arrival away. A queue that is still empty goes on idling: were it not so, an average from busier times would
-    /// only decay with the arrivals that it turns away.
+    /// Drops an arrival. An empty queue stays idle: otherwise an average from busier times would decay only with the arrivals that are
+    /// dropped.
     fn refuse(&mut self, id: PacketId, reason: DropReason, cx: &mut Ctx<'_>) {
         if self.chain.packets() == 0 {
             self.idle_since = Some(cx.now);
@@ -189,7 +189,7 @@ impl QueueDiscipline for Red {
 
     fn resolved(p: &RedParams, link: &LinkHint) -> RedParams {
         let (min, max, burst) = p.thresholds(link);
-        // With a tiny mean packet it may be more than the parameter takes.
+        // With a tiny mean packet it may exceed the parameter's range.
         let burst = u32::try_from(burst).ok().filter(|&burst| burst <= MAX_BURST).map_or(Auto::Auto, Auto::Is);
         let (limit, min, max) = (p.limit.resolved(link), Auto::Is(Bytes(min)), Auto::Is(Bytes(max)));
         RedParams { limit, min, max, burst, ..p.clone() }
@@ -286,9 +286,9 @@ const ONE: u64 = 1 << 32;
 /// The adaptive version's bounds: 1 % and 50 %.
 const LOWEST: u64 = ONE / 100;
 const HIGHEST: u64 = ONE / 2;
-/// And its interval.
+/// The interval of the adaptation.
 const INTERVAL: Span = Span::ms(500);
-/// Beyond it the average would not fit.
+/// With a larger limit the average would overflow.
 const MAX_WEIGHT: u32 = 24;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Stochastic fair queuing (McKenney, INFOCOM 1990; Linux `sfq`). A round over hashed flows, the longest pays for overflow.
+//! Stochastic fair queuing (McKenney, INFOCOM 1990; Linux `sfq`). A round over hashed flows; on overflow the longest loses a packet.
 //!
 //! - The hash picks one of `divisor` buckets; at most `flows` of them hold packets at a time, each at most `depth`.
-//! - [`Drr`] with one list: a flow that comes goes to the end of the round, whether it has been there before or not. That is
-//!   why SFQ delays a sparse flow by a packet of everybody else, where `fq_codel` does not.
+//! - [`Drr`] with one list: a flow that comes goes to the end of the round, whether it has been there before or not. So
+//!   SFQ delays a sparse flow by one packet of every other flow, and `fq_codel` does not.
 //! - Overflow: the flow with most packets loses its last one, or its first with `headdrop`; of several, the one that grew or
-//!   shrank to that length last. When all have one packet, the one whose turn it is loses it.
-//! - `perturb` hashes anew from time to time, with the packets that wait.
+//!   shrank to that length last. When all flows have one packet, the flow whose turn it is loses its packet.
+//! - `perturb` changes the hash from time to time, and moves the packets that wait.
 //!
 //! Deviates: allotments are bytes (Linux before 6.12: units of eight); without `perturb` the hash is the same in every run;
 //! the RED inside Linux's `sfq` is not here.
@@ -78,7 +78,7 @@ pub struct Sfq {
     rng: Rng,
     table: FlowTable<Flow>,
     drr: Drr,
-    /// By number of packets, from one: the flow that got there last.
+    /// For each number of packets, from one, the flow that reached it last.
     of_length: Vec<Option<SlotId>>,
     /// Packets of the longest flow.
     longest: u32,
@@ -168,7 +168,7 @@ impl Sfq {
     fn evict(&mut self, arrived: PacketId, cx: &mut Ctx<'_>) {
         let slot = match self.longest {
             0 => None,
-            // Everybody has one packet: whose turn it is leaves the round with it.
+            // All flows have one packet: the flow whose turn it is loses it, and leaves the round.
             1 => self.drr.unlist_next_flow(),
             longest => self.of_length[longest as usize - 1],
         };
@@ -178,7 +178,7 @@ impl Sfq {
         }
     }
 
-    /// Hashes everything that waits anew. Packets of one flow keep their order.
+    /// Moves all packets to the buckets of a new hash. Packets of one flow keep their order.
     #[cold]
     fn rehash(&mut self, cx: &mut Ctx<'_>) {
         let mut waiting = Chain::new();

@@ -1,8 +1,8 @@
-//! CAKE's filter of acknowledgments: one that a later one in the same queue replaces is dropped (Linux `cake_ack_filter`).
+//! CAKE's ACK filter: drops an acknowledgment that a later one in the same queue replaces (Linux `cake_ack_filter`).
 //!
 //! Cumulative acknowledgments need not all arrive. The filter drops the oldest one that is replaced, once two are, so that
-//! one stays between it and the newest; the aggressive one leaves only the newest. Nothing is dropped whose ECN echo differs
-//! from its successor's, nor data.
+//! one stays between it and the newest; the aggressive one leaves only the newest. An acknowledgment whose ECN echo differs from
+//! its successor's is not dropped, nor are data.
 //!
 //! Deviates: Linux compares selective acknowledgments block by block and drops those that a later one covers; here nothing
 //! that carries any is dropped.
@@ -20,7 +20,7 @@ choice! {
     }
 }
 
-/// The acknowledgment that the last packet of a queue makes superfluous.
+/// The acknowledgment that the last packet of a queue replaces.
 pub(super) fn superseded(chain: &Chain, pool: &Pool, filter: AckFilter) -> Option<PacketId> {
     let tail = chain.back().filter(|_| chain.packets() > 1)?;
     let new = pool.meta(tail);
@@ -34,7 +34,7 @@ pub(super) fn superseded(chain: &Chain, pool: &Pool, filter: AckFilter) -> Optio
         if (old.hash, old.src, old.dst) != (new.hash, new.src, new.dst) {
             continue;
         }
-        // What the candidate echoes is news to the sender until its successor echoes it too.
+        // The sender needs the candidate's echo unless its successor has the same.
         oldest = oldest.filter(|&(_, echo)| echo == old.role.echoes());
         if !replaces(new, old) {
             continue;
@@ -48,7 +48,7 @@ pub(super) fn superseded(chain: &Chain, pool: &Pool, filter: AckFilter) -> Optio
     (before == Some(id) && echo == new.role.echoes()).then_some(id)
 }
 
-/// Does `new` say all that `old` does?
+/// Does `new` acknowledge all that `old` does?
 fn replaces(new: &PacketMeta, old: &PacketMeta) -> bool {
     // Modulo 2³²: ahead of means less than half the way round.
     let ahead = new.ack.wrapping_sub(old.ack);

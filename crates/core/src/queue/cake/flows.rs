@@ -1,12 +1,12 @@
-//! One tin of CAKE: its flows, whose turn it is, and what share each has (DRR++; Linux `struct cake_tin_data`).
+//! One tin of CAKE: its flows, their turns, and their shares (DRR++; Linux `struct cake_tin_data`).
 //!
 //! - A flow is *sparse* from its first packet until its credit is used up: sparse ones go first. A flow with a queue and
-//!   without credit is *bulk*. An emptied one is *decaying* while its COBALT state has not come to rest, and forgotten then.
+//!   without credit is *bulk*. An emptied flow is *decaying* until its COBALT state is that of a new queue; then it is removed.
 //! - A flow's credit per round is divided by the number of bulk flows of its host: of the sender, of the receiver, or of the
 //!   one that has more.
 //!
 //! Deviates: with n bulk flows to the host, Linux hands out n-ths of a quantum and goes n times round the list for each packet.
-//! Here all shares are scaled up alike, so that the host with the fewest flows has a whole quantum for each.
+//! Here all shares are scaled up by one factor, so that each flow of the host with the fewest flows has a whole quantum.
 use super::hosts::Hosts;
 use super::shaper::Schedule;
 use super::tins::TinLaw;
@@ -18,7 +18,7 @@ use crate::{Chain, FlowId, PacketMeta, Rng, Time};
 use alloc::vec::Vec;
 
 choice! {
-    /// What a queue is for, and between whom the link is shared (`tc`'s words).
+    /// What has a queue of its own, and what shares the link equally (`tc`'s words).
     pub enum FlowMode {
         /// One queue for all.
         Flowblind = "flowblind",
@@ -30,33 +30,33 @@ choice! {
         Hosts = "hosts",
         /// A queue for each flow.
         Flows = "flows",
-        /// A queue for each flow, sending hosts share alike.
+        /// A queue for each flow; sending hosts have equal shares.
         DualSrchost = "dual-srchost",
-        /// A queue for each flow, receiving hosts share alike.
+        /// A queue for each flow; receiving hosts have equal shares.
         DualDsthost = "dual-dsthost",
-        /// A queue for each flow, and both.
+        /// A queue for each flow; sending and receiving hosts have equal shares.
         TripleIsolate = "triple-isolate",
     }
 }
 
 /// Queues of a tin (Linux: `CAKE_QUEUES`).
 pub(super) const QUEUES: usize = 1024;
-/// Whatever tells the hash of a sender from that of a receiver.
+/// A seed that makes the hash of a sender differ from that of a receiver.
 const SEEDS: (u32, u32) = (0x5bd1_e995, 0x1b87_3593);
 
-/// Where a flow stands.
+/// The state of a flow's place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Set {
-    /// Nowhere: its place is vacant.
+    /// Its place is vacant.
     #[default]
     None,
-    /// Among the new ones.
+    /// On the list of new flows.
     Sparse,
-    /// Among the old ones, but empty: counted as sparse.
+    /// On the list of old flows, and empty: it counts as sparse.
     SparseWait,
-    /// Among the old ones.
+    /// On the list of old flows.
     Bulk,
-    /// Empty, with a state that has not come to rest.
+    /// Empty, with a COBALT state that still decays.
     Decaying,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Flow {
     pub(super) chain: Chain,
     pub(super) cobalt: CobaltState,
     pub(super) deficit: i32,
-    /// Whose packet came last: for records.
+    /// The flow of the last arrival, for records.
     pub(super) flow: FlowId,
     src: u16,
     dst: u16,
@@ -119,13 +119,13 @@ enum From {
 pub(super) struct Tin {
     pub(super) law: TinLaw,
     pub(super) schedule: Schedule,
-    /// Credit among tins when nothing is shaped.
+    /// Credit among tins when there is no shaper.
     pub(super) deficit: i32,
     pub(super) backlog: Backlog,
     mode: FlowMode,
     table: SetAssociative,
     flows: Vec<Flow>,
-    /// Where the mode lets hosts share.
+    /// Hosts, in modes in which they have equal shares.
     src: Option<Hosts>,
     dst: Option<Hosts>,
     new: List,
@@ -157,13 +157,13 @@ impl Tin {
         }
     }
 
-    /// Is there anything to serve?
+    /// Are there flows to serve?
     #[inline]
     pub(super) fn is_active(&self) -> bool {
         self.sparse + self.bulk > 0
     }
 
-    /// Flows that are sparse, and bulk.
+    /// The numbers of sparse and of bulk flows.
     pub(super) fn population(&self) -> (u16, u16) {
         (self.sparse, self.bulk)
     }
@@ -178,7 +178,7 @@ impl Tin {
         &mut self.flows[usize::from(place)]
     }
 
-    /// Everyone on a list.
+    /// All flows on a list.
     pub(super) fn listed(&self) -> impl Iterator<Item = u16> + '_ {
         let walk = |list: &List| core::iter::successors(list.head, |&place| self.flow(place).next);
         walk(&self.new).chain(walk(&self.old)).chain(walk(&self.decaying))
@@ -206,7 +206,7 @@ impl Tin {
         }
     }
 
-    /// A queue for a flow that has none where it looked first.
+    /// A queue for a flow whose first place is taken.
     fn claim(&mut self, tag: u32, meta: &PacketMeta) -> u16 {
         let flows = &self.flows;
         let found = self.table.claim(tag, |place| flows[place].set == Set::None);
@@ -215,7 +215,7 @@ impl Tin {
         if matches!(found, Found::Match(_)) && set != Set::None {
             return place;
         }
-        // The hosts that the queue counts for are from now on those of this flow, in a collision, too.
+        // From now on the queue counts for this flow's hosts, even in a collision.
         let is_bulk = set == Set::Bulk;
         if is_bulk {
             self.count_hosts(place, false);
@@ -232,7 +232,7 @@ impl Tin {
         place
     }
 
-    /// Counts a bulk flow with its hosts, or no longer.
+    /// Adds a bulk flow to its hosts' counts, or removes it.
     fn count_hosts(&mut self, place: u16, more: bool) {
         let Flow { src, dst, .. } = self.flows[usize::from(place)];
         for (hosts, host) in [(&mut self.src, src), (&mut self.dst, dst)] {
@@ -251,7 +251,7 @@ impl Tin {
         bulk(&self.src, flow.src).max(bulk(&self.dst, flow.dst)).max(1)
     }
 
-    /// What no bulk flow's load is below.
+    /// The lowest load of any bulk flow.
     #[inline]
     fn min_load(&self) -> u32 {
         let least = |hosts: &Option<Hosts>| hosts.as_ref().map_or(0, |hosts| u32::from(hosts.min()));
@@ -285,8 +285,8 @@ impl Tin {
         self.count_hosts(place, true);
     }
 
-    /// The next flow to serve, after flows without credit got their share and went to the end. A decaying flow is looked at
-    /// when `visit_decaying` says so, which then no longer does.
+    /// The next flow to serve, after flows without credit have got their share and gone to the end. If `visit_decaying` is set, a
+    /// decaying flow is visited first, and the flag is cleared.
     #[inline]
     pub(super) fn next_flow(&mut self, visit_decaying: &mut bool, rng: &mut Rng) -> Option<u16> {
         loop {
@@ -343,7 +343,7 @@ impl Tin {
         }
     }
 
-    /// It is the flow's turn and it has nothing to send.
+    /// The flow is empty at its turn.
     pub(super) fn emptied(&mut self, place: u16, now: Time) {
         let law = self.law.cobalt;
         let flow = self.flow_mut(place);

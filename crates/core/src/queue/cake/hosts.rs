@@ -22,7 +22,7 @@ impl Hosts {
         Hosts { table, bulk: alloc::vec![0; places], having: alloc::vec![0; places + 1], least: 0 }
     }
 
-    /// The place of the host with this hash. A place is another's when no host has one to spare.
+    /// The place of the host with this hash. In a full set it is shared with another host.
     pub(super) fn place(&mut self, hash: u32) -> u16 {
         let bulk = &self.bulk;
         self.table.claim(hash, |place| bulk[place] == 0).place() as u16
@@ -34,7 +34,7 @@ impl Hosts {
         self.bulk[usize::from(host)]
     }
 
-    /// Bulk flows of the host that has fewest, hosts without any left out.
+    /// Bulk flows of the host with the fewest, among hosts that have any.
     #[inline]
     pub(super) fn min(&self) -> u16 {
         self.least
@@ -53,7 +53,7 @@ impl Hosts {
         }
     }
 
-    /// One of them no longer is.
+    /// One of a host's flows is no longer bulk.
     pub(super) fn remove(&mut self, host: u16) {
         let count = &mut self.bulk[usize::from(host)];
         let before = *count;

@@ -1,15 +1,15 @@
 //! CAKE's shaper: what a packet costs on the wire, and schedules in deficit mode (Linux `cake_calc_overhead`,
 //! `cake_advance_shaper`).
 //!
-//! There is no bucket: each packet puts the time of the next one off by its own, so that after idling one packet leaves at
-//! once and none in a burst. Where drops are charged, a second schedule at two thirds of the rate, which drops do not put
-//! off, lets something through.
+//! There is no bucket: each packet delays the next one by its own time on the wire, so that after idling one packet leaves at once
+//! and there are no bursts. Where drops are charged, a second schedule at two thirds of the rate, which drops do not delay, keeps
+//! packets flowing.
 use crate::{Bytes, Span, Time};
 
 choice! {
-    /// What the link layer makes of a packet.
+    /// How the link layer frames a packet.
     pub enum Atm {
-        /// Nothing.
+        /// As it is.
         Noatm = "noatm",
         /// Cells of 53 bytes for each 48 begun.
         Atm = "atm",
@@ -18,7 +18,7 @@ choice! {
     }
 }
 
-/// What a packet costs beyond its length.
+/// The length of a packet on the wire beyond its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Framing {
     pub(super) overhead: u32,
@@ -100,13 +100,13 @@ impl Shaper {
         self.failsafe += time + time / 2;
     }
 
-    /// One has been dropped, and counts as received.
+    /// A packet has been dropped, and is charged.
     pub(super) fn charge_drop(&mut self, len: u32) {
         self.next += self.pace.time(len);
     }
 }
 
-/// When a tin is below its threshold again.
+/// When a tin falls below its threshold.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Schedule {
     pub(super) next: Time,
@@ -119,7 +119,7 @@ impl Schedule {
         self.next = self.next.max(now);
     }
 
-    /// The tin has used the link: a debt grows, what was not used is kept for one packet.
+    /// The tin has used the link. A debt grows; unused time is kept for one packet.
     #[inline]
     pub(super) fn charge(&mut self, pace: Pace, len: u32, now: Time) {
         let time = pace.time(len);

@@ -1,4 +1,4 @@
-//! CAKE's tins: which code point belongs where, and each tin's threshold rate, weight and times (Linux `cake_config_*`,
+//! CAKE's tins: the tin of each code point, and each tin's threshold rate, weight and times (Linux `cake_config_*`,
 //! `cake_set_rate`).
 use super::shaper::Pace;
 use crate::queue::parts::cobalt_law::{CobaltLaw, P_DEC, P_INC};
@@ -10,7 +10,7 @@ choice! {
     pub enum Diffserv {
         /// One tin.
         Besteffort = "besteffort",
-        /// Eight, by the three precedence bits of old.
+        /// Eight, by the three bits of the old IP precedence.
         Precedence = "precedence",
         /// Bulk, best effort, latency-sensitive.
         Diffserv3 = "diffserv3",
@@ -65,7 +65,7 @@ impl Diffserv {
     }
 }
 
-/// What the tins of a mode differ in.
+/// The constants in which the tins of a mode differ.
 struct Share {
     rate: Fraction,
     quantum: i32,
@@ -90,7 +90,7 @@ fn shifted(bits: &[u32]) -> Vec<Share> {
     bits.iter().map(|&bits| Share { rate: Fraction::Shifted(bits), quantum: 1024 >> bits }).collect()
 }
 
-/// The times that a tin's are derived from.
+/// The times from which a tin's are derived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) target: Span,
@@ -103,7 +103,7 @@ pub(super) struct Times {
 pub(super) struct TinLaw {
     /// The threshold up to which the tin has priority.
     pub(super) pace: Option<Pace>,
-    /// Weight among tins when nothing is shaped, bytes per round.
+    /// Weight among tins when there is no shaper, bytes per round.
     pub(super) tin_quantum: i32,
     /// Bytes per round of a flow.
     pub(super) flow_quantum: i32,

@@ -3,8 +3,8 @@
 //! - CoDel, rearranged: `drop_next` is both the end of the first interval and the time of the next signal. Below the target
 //!   the count is not forgotten but runs down at the spacing at which it went up.
 //! - 1/√count in 32 bits: from a table up to 15, by one step of Newton's above.
-//! - BLUE (Feng et al. 2002) for what does not respond to CoDel: a queue that overflows raises the probability of a drop by
-//!   1/256, one that is found empty lowers it by 1/4096, each at most once per target. It never marks.
+//! - BLUE (Feng et al. 2002) for flows that do not respond to CoDel: an overflow raises the probability of a drop by 1/256, an
+//!   empty queue lowers it by 1/4096, each at most once per target. It never marks.
 //! - Signals wait for the sojourn time of several packets of maximum size at the queue's rate, not only for the target.
 //!
 //! A fresh state's root is zero, as in Linux, so the first packet after the one that comes late is signalled at once; an
@@ -15,9 +15,9 @@ use crate::time::{Span, Time};
 pub const TARGET: Span = Span::ms(5);
 /// CoDel's interval (Linux `cake_init`).
 pub const INTERVAL: Span = Span::ms(100);
-/// What an overflow adds to BLUE's probability: 1/256 (Linux `cake_set_rate`).
+/// Increment of BLUE's probability after an overflow: 1/256 (Linux `cake_set_rate`).
 pub const P_INC: u32 = 1 << 24;
-/// What an empty queue takes from it: 1/4096 (Linux `cake_set_rate`).
+/// Decrement for an empty queue: 1/4096 (Linux `cake_set_rate`).
 pub const P_DEC: u32 = 1 << 20;
 
 /// Constants of the law.
@@ -35,10 +35,10 @@ pub struct CobaltLaw {
     pub p_dec: u32,
 }
 
-/// What is to become of a packet.
+/// The decision about a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Verdict {
-    /// It is to be marked; never said of a packet that cannot be.
+    /// It is to be marked, and can be.
     pub mark: bool,
     /// It is to be dropped.
     pub drop: bool,
@@ -74,7 +74,7 @@ impl CobaltState {
         self.count = self.count.max(1);
     }
 
-    /// It is the queue's turn, and the queue is empty (Linux `cobalt_queue_empty`).
+    /// The queue is empty at its turn (Linux `cobalt_queue_empty`).
     pub fn queue_empty(&mut self, law: &CobaltLaw, now: Time) {
         if self.p_drop > 0 && now.since(self.blue_timer) > law.target {
             self.p_drop = self.p_drop.saturating_sub(law.p_dec);
@@ -87,7 +87,7 @@ impl CobaltState {
         }
     }
 
-    /// What is to become of the packet at the head, which has waited for `sojourn` (Linux `cobalt_should_drop`). A signal
+    /// The decision about the packet at the head, which has waited for `sojourn` (Linux `cobalt_should_drop`). A signal
     /// also waits for twice `bulk_flows` packets of maximum size; `draw` gives 32 random bits.
     #[inline]
     pub fn judge(
@@ -137,7 +137,7 @@ impl CobaltState {
         verdict
     }
 
-    /// Has it come to rest, so that an empty queue's state may be forgotten?
+    /// Is the state that of a new queue, so that an empty queue's may be discarded?
     #[inline]
     pub fn is_at_rest(&self, now: Time) -> bool {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
@@ -167,14 +167,14 @@ impl CobaltState {
         self.drop_next += self.spacing(law);
     }
 
-    /// Interval / √count (Linux `cobalt_control`, which takes an interval's low 32 bits; this one is not cut).
+    /// Interval / √count (Linux `cobalt_control`, which uses the low 32 bits of the interval; here all bits are used).
     #[inline]
     fn spacing(&self, law: &CobaltLaw) -> Span {
         Span::ns(((u128::from(law.interval.as_ns()) * u128::from(self.rec_inv_sqrt)) >> 32) as u64)
     }
 }
 
-/// What the law asks about a packet.
+/// The properties of a packet that the law uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     /// Time that it has waited.
@@ -183,8 +183,8 @@ pub struct Packet {
     pub markable: bool,
 }
 
-/// 1/√n of the first counts, in 1/2³² (Linux `inv_sqrt_cache`). Those of 0 and 1 are as close to one as there is; that of 4
-/// is one too low, as there.
+/// 1/√n of the first counts, in 1/2³² (Linux `inv_sqrt_cache`). The entries of 0 and 1 are the largest fractions;
+/// that of 4 is one too low, as in Linux.
 const ROOTS: [u32; 16] = [
     u32::MAX,
     u32::MAX,

@@ -1,8 +1,8 @@
 //! CoDel's law (RFC 8289), the only copy: every discipline with CoDel in it calls this one.
 //!
 //! It watches the sojourn time at dequeue. Above `target` for a whole `interval` → drop the head, and go on dropping at
-//! spacings of interval/√count until a packet is below target again. It drops from the head, so that the news travels with
-//! the oldest packet, and never the last packet: a backlog of at most one full-sized packet counts as below target.
+//! spacings of interval/√count until a packet is below target again. It drops from the head, so that the sender learns of it
+//! soonest, and never the last packet: a backlog of at most one full-sized packet counts as below target.
 //!
 //! - Integers only. The reciprocal square root is a 16-bit fraction that one Newton step per drop keeps up to date, as in
 //!   Linux; `Sqrt::Exact` computes it exactly instead, as RFC 8289 §5.6 writes it. They differ: after the first drops of an
@@ -10,9 +10,9 @@
 //! - Re-entering the dropping state within 16 intervals goes on from the count gained in the last episode (RFC 8289 §5.5).
 //! - ECN: mark where the RFC drops. A mark ends the episode's loop, because the marked packet is delivered (Linux).
 //! - `stale_first_above`: Linux before 2026 forgot to clear `first_above_time` when `dequeue` found the queue empty (it did
-//!   clear it when a drop emptied the queue). In a queue per flow that is the end of every sparse packet: the time stays
-//!   armed, and the first packet above target that comes later, be it after minutes, counts as the end of an interval above
-//!   target and is dropped. `true` brings that back, to measure what it did; `false` is RFC 8289 §5.4.
+//!   clear it when a drop emptied the queue). With a queue per flow this happens after every packet of a sparse flow: the
+//!   time stays armed, and the next packet above target, even minutes later, counts as the end of an interval above target and is
+//!   dropped. `true` restores this, to measure its effect; `false` is RFC 8289 §5.4.
 //!
 //! Deviates from Linux: time is in ns, not in units of 1024 ns, and `first_above_time` is over when reached (RFC), not when
 //! passed; a count that jumped so far that Newton's step would leave its range of convergence is corrected exactly (Linux's
@@ -34,7 +34,7 @@ choice! {
     }
 }
 
-/// What the law is set to. One per discipline.
+/// The law's parameters, one set per discipline.
 #[derive(Clone, Debug)]
 pub struct CodelLaw {
     /// Acceptable standing sojourn time.
@@ -68,7 +68,7 @@ const FRACTION_BITS: u32 = 16;
 
 /// Where the law takes packets from: one flow's queue, and the backlog that the `mtu` rule looks at.
 pub trait Source {
-    /// Takes the packet at the head, and shows what is known of it.
+    /// Takes the packet at the head, with its metadata.
     fn pop<'a>(&mut self, pool: &'a Pool) -> Option<(PacketId, &'a PacketMeta)>;
     /// Bytes queued after that: in the whole discipline, as in Linux.
     fn backlog(&self) -> Bytes;
@@ -85,7 +85,7 @@ impl Source for Chain {
     }
 }
 
-/// A packet to deliver, and its length: who accounts for it need not look it up again.
+/// A packet to deliver, and its length, bytes.
 pub type Delivery = (PacketId, u32);
 
 /// One flow's queue inside a discipline.
@@ -94,7 +94,7 @@ pub struct FlowSource<'a> {
     pub chain: &'a mut Chain,
     /// Everything queued.
     pub total: &'a mut Backlog,
-    /// The rule that spares the last packet looks at this flow's queue; otherwise at everything queued, as in Linux.
+    /// The rule that spares the last packet looks at this flow's queue; otherwise at the whole backlog, as in Linux.
     pub spares_own: bool,
 }
 
@@ -112,14 +112,14 @@ impl Source for FlowSource<'_> {
     }
 }
 
-/// One queue's CoDel state. It outlives the queue's being empty.
+/// The CoDel state of one queue. It is kept while the queue is empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CodelState {
     /// When the sojourn time will have been above target for an interval; `None` while it is below.
     first_above: Option<Time>,
     /// When to drop next.
     drop_next: Time,
-    /// Drops in this episode, those carried over from the last one included.
+    /// Drops in this episode, including those carried over from the last one.
     count: u32,
     /// What `count` was when this episode began.
     lastcount: u32,
@@ -148,8 +148,8 @@ impl CodelState {
         self.count = self.count.wrapping_add(drops);
     }
 
-    /// Takes the next packet to deliver; drops those that the law condemns.
-    // Once per packet: a call of its own would cost about as much as what it does.
+    /// Takes the next packet to deliver, and drops packets on the way as the law requires.
+    // Inlined: a call would cost about as much as the work in it.
     #[inline(always)]
     pub fn dequeue<S: Source>(&mut self, law: &CodelLaw, from: &mut S, cx: &mut Ctx<'_>) -> Option<Delivery> {
         let Some((id, meta)) = from.pop(cx.pool) else {
@@ -191,7 +191,7 @@ impl CodelState {
         }
     }
 
-    /// Takes and judges the packet after one that was dropped.
+    /// Takes the packet after a dropped one, and decides about it.
     fn dodequeue<S: Source>(&mut self, law: &CodelLaw, from: &mut S, cx: &mut Ctx<'_>) -> (Option<Delivery>, bool) {
         match from.pop(cx.pool) {
             Some((id, meta)) => (Some((id, meta.len)), self.ok_to_drop(law, meta, from.backlog(), cx.now)),
@@ -222,7 +222,7 @@ impl CodelState {
         }
     }
 
-    /// In an episode: one drop is due, or several when drops are so dense that the next is due now, or none.
+    /// In an episode: drops one packet, several if the next drop is due at once, or none.
     fn go_on<S: Source>(
         &mut self,
         law: &CodelLaw,
@@ -249,7 +249,7 @@ impl CodelState {
         Some(head)
     }
 
-    /// An episode begins: the packet that ended the interval above target is dropped, and what is returned is the next.
+    /// An episode begins: the packet that ended the interval above target is dropped, and the next one is returned.
     fn enter<S: Source>(&mut self, law: &CodelLaw, head: Delivery, from: &mut S, cx: &mut Ctx<'_>) -> Option<Delivery> {
         let next = if law.ecn && cx.mark_ce(head.0) {
             Some(head)

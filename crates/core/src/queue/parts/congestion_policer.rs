@@ -1,14 +1,14 @@
 //! Congestion policing (Menth, Veith: "Active Queue Management Based on Congestion Policing (CP-AQM)", 2018, §3): a token
-//! bucket that is paid not in bytes but in congestion, which only exists while a queue is long.
+//! bucket from which a packet takes not its bytes but its contribution to congestion.
 //!
-//! A packet of `B` bytes that finds `x` bytes queued contributes `B · c(x)`: nothing below the threshold, `B` at it, and
-//! `cmax · B` when the queue is full. With too few tokens it is turned away, and costs nothing.
+//! A packet of `B` bytes that arrives at a queue of `x` bytes contributes `B · c(x)`: nothing below the threshold, `B` at it, and
+//! `cmax · B` when the queue is full. With too few tokens it is dropped, and costs nothing.
 use crate::{Bytes, Rate, Time};
 
 /// Thresholds and bucket, in integers.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicerLaw {
-    /// Bytes queued from which there is congestion. §3.1: Tc.
+    /// Queue length at which congestion begins, bytes. §3.1: Tc.
     threshold: u64,
     /// Rise of c per byte beyond it, in 2⁻³²ths. §3.1: (cmax − 1) / (Qmax − Tc).
     slope: u64,
@@ -19,9 +19,9 @@ pub struct PolicerLaw {
 /// One bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct Policer {
-    /// Tokens, bit·ns/s: what a rate in bit/s gives in a nanosecond needs no rounding.
+    /// Tokens, bit·ns/s. In this unit the tokens of a rate in bit/s for a nanosecond need no rounding.
     tokens: u64,
-    /// Filled up to this instant.
+    /// Time of the last refill.
     filled: Time,
 }
 
@@ -34,8 +34,8 @@ impl PolicerLaw {
         PolicerLaw { threshold: threshold.0, slope: steepness / span, depth: scaled(depth) }
     }
 
-    /// The same, for tokens at a measured rate. A packet that finds nothing queued is free then, even with a threshold of
-    /// nothing: drain is only measured while packets wait, so a rate once measured too low could never be unlearned.
+    /// The same, for tokens at a measured rate. A packet that arrives at an empty queue is then free, even with a
+    /// threshold of zero: the drain rate is measured only while packets wait, so a rate measured too low could never be corrected.
     pub fn for_measured_rate(self) -> PolicerLaw {
         PolicerLaw { threshold: self.threshold.max(1), ..self }
     }
@@ -65,7 +65,7 @@ impl Policer {
         Policer { tokens: law.depth, filled: now }
     }
 
-    /// Does a packet of `len` bytes that finds `queued` bytes stay within the allowance? It has paid then. `rate` is that of
+    /// Are there enough tokens for a packet of `len` bytes that arrives at `queued` bytes? If so they are taken. `rate` is that of
     /// the tokens since the last packet.
     #[inline]
     pub fn admits(&mut self, law: &PolicerLaw, queued: Bytes, len: u32, rate: Rate, now: Time) -> bool {

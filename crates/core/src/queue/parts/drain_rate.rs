@@ -1,4 +1,4 @@
-//! The rate at which a queue drains, measured from departures: for links whose rate nobody tells.
+//! The rate at which a queue drains, measured from departures: for links whose rate is not known.
 //!
 //! Between two departures of a queue that did not run empty, the first one's bytes were being sent. Both are averaged on
 //! their own, each departure weighing a sixteenth, so that packets of any size count by their bytes.
@@ -7,7 +7,7 @@ use crate::{Rate, Time};
 /// One queue's rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DrainRate {
-    /// The last departure, if something was left behind: when, and how many bytes.
+    /// Time and length (bytes) of the last departure, if packets were left in the queue.
     busy_since: Option<(Time, u32)>,
     /// Averages, in sixteenths: bytes and ns per departure.
     bytes16: u64,
@@ -15,7 +15,7 @@ pub struct DrainRate {
 }
 
 impl DrainRate {
-    /// A packet has left; is anything left behind it?
+    /// A packet has left, and packets may be left in the queue.
     #[inline]
     pub fn on_departure(&mut self, len: u32, leaves_more: bool, now: Time) {
         if let Some((since, sent)) = self.busy_since {
@@ -30,7 +30,7 @@ impl DrainRate {
         self.busy_since = leaves_more.then_some((now, len));
     }
 
-    /// The rate; `None` until something has been measured. While nothing drains it stays what it was.
+    /// The rate; `None` until something has been measured. It keeps its value while nothing drains.
     #[inline]
     pub fn rate(&self) -> Option<Rate> {
         let bits = u128::from(self.bytes16) * 8_000_000_000;

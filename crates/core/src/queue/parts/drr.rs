@@ -1,19 +1,19 @@
 //! Deficit round robin over two lists (RFC 8290 §4.2; Linux `fq_codel`, `fq`; with the second list alone, `sfq`).
 //!
-//! New flows are served before old ones. The flow at the head is served while its deficit is positive; a flow without gets
+//! New flows are served before old ones. The flow at the head is served while its deficit is positive; a flow without credit gets
 //! a quantum and goes to the end of the old list. An emptied new flow passes through the old list once, so that a flow of
 //! short bursts cannot keep coming back as new. Lists are intrusive: a flow costs twelve bytes here and nothing is allocated
-//! when it comes or goes. They are rings, so that sending the head to its own list's end writes to no other flow.
+//! when it comes or goes. They are rings, so that moving the head to the end of its own list changes no other flow.
 use super::flow_table::SlotId;
 use crate::rate::Bytes;
 use alloc::vec::Vec;
 
-/// What happens to a new flow that turns out to be empty.
+/// What happens to a new flow that is empty at its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Emptied {
     /// It goes to the end of the old list (RFC 8290 §4.2; Linux `fq`).
     ThroughOld,
-    /// The same, but when nobody is on the old list it leaves at once (Linux `fq_codel`).
+    /// The same, except that it leaves at once if the old list is empty (Linux `fq_codel`).
     ThroughOldIfOthers,
     /// It leaves at once.
     Leaves,
@@ -22,7 +22,7 @@ pub enum Emptied {
 #[derive(Clone, Copy, Debug, Default)]
 struct Member {
     deficit: i32,
-    /// Behind a list's last flow comes its first.
+    /// The next flow of its list; after the last comes the first.
     next: Option<SlotId>,
     listed: bool,
 }
@@ -58,7 +58,7 @@ impl List {
         Some(slot)
     }
 
-    /// The flow behind one of its own, if that is not the last.
+    /// The flow after this one, unless it is the last.
     #[inline]
     fn behind(&self, slot: SlotId, members: &[Member]) -> Option<SlotId> {
         members[slot.index()].next.filter(|_| self.tail != Some(slot))
@@ -77,7 +77,7 @@ pub struct Drr {
 }
 
 impl Drr {
-    /// Nobody listed. The quantum is at least one byte: the round would never end otherwise.
+    /// Empty lists. The quantum is at least one byte; otherwise a round would never end.
     pub fn new(quantum: Bytes) -> Drr {
         let quantum = i32::try_from(quantum.0).unwrap_or(i32::MAX).max(1);
         Drr { members: Vec::new(), new: List::default(), old: List::default(), listed: 0, quantum }
@@ -94,7 +94,7 @@ impl Drr {
         self.members[slot.index()].listed
     }
 
-    /// The same of every flow, in the order of slots.
+    /// The same for every flow, in the order of slots.
     pub fn are_listed(&self) -> impl Iterator<Item = bool> {
         self.members.iter().map(|member| member.listed)
     }
@@ -141,7 +141,7 @@ impl Drr {
         self.old.push_back(slot, &mut self.members);
     }
 
-    /// Whose turn it is, after flows without a positive deficit have been given their quantum and sent to the end.
+    /// The flow whose turn it is, after flows without a positive deficit have got their quantum and gone to the end.
     #[inline]
     pub fn next_flow(&mut self) -> Option<SlotId> {
         if self.new.head.is_some()
@@ -194,7 +194,7 @@ impl Drr {
         member.deficit = member.deficit.saturating_sub_unsigned(len);
     }
 
-    /// The flow whose turn it is has nothing to send. Says whether it has left the lists.
+    /// The flow whose turn it is has nothing to send. Returns whether it has left the lists.
     #[inline]
     pub fn emptied(&mut self, rule: Emptied) -> bool {
         let stays = self.new.head.is_some()
@@ -225,7 +225,7 @@ impl Drr {
         Some(slot)
     }
 
-    /// Everyone listed: the new in their order, then the old.
+    /// All listed flows: the new ones in their order, then the old ones.
     pub fn listed(&self) -> impl Iterator<Item = SlotId> + '_ {
         self.walk(&self.new).chain(self.listed_old())
     }

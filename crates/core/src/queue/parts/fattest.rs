@@ -1,8 +1,8 @@
 //! Finds the flow with most bytes queued, while a discipline overflows.
 //!
 //! Linux scans all buckets per overflow, which costs more with every bucket; a flood of small flows then pays for a scan per
-//! packet. This is a heap instead, with the same answer: most bytes, and of several the lowest bucket. It is armed by the
-//! first overflow and disarmed when the queue has become short, so that a queue that does not overflow pays one branch.
+//! packet. This is a heap instead, with the same answer: most bytes, and of several the lowest bucket. It is filled at the
+//! first overflow and cleared when the queue has become short, so that a queue that does not overflow costs one branch.
 //!
 //! Keys may be too large but never too small: an enqueue raises a flow's key at once, a dequeue does not lower it; a key is
 //! corrected when it comes to the top. A key that is correct at the top is the largest backlog there is.
@@ -26,7 +26,7 @@ impl Node {
     }
 }
 
-/// A heap of flows by backlog; empty and free of cost until armed.
+/// A heap of flows by backlog; empty until it is armed.
 #[derive(Clone, Debug, Default)]
 pub struct Fattest {
     armed: bool,
@@ -36,18 +36,18 @@ pub struct Fattest {
 }
 
 impl Fattest {
-    /// Must it be told of enqueues?
+    /// Is it in use, so that enqueues have to be reported?
     #[inline]
     pub fn is_armed(&self) -> bool {
         self.armed
     }
 
-    /// Starts to keep book.
+    /// Starts to track backlogs.
     pub fn arm(&mut self) {
         self.armed = true;
     }
 
-    /// Forgets everything.
+    /// Clears it.
     pub fn disarm(&mut self) {
         self.armed = false;
         for node in self.heap.drain(..) {
@@ -55,7 +55,7 @@ impl Fattest {
         }
     }
 
-    /// Is the flow's key as large already? Then an enqueue need not be told of.
+    /// Is the flow's key this large already? An enqueue then need not be reported.
     #[inline]
     pub fn covers(&self, slot: SlotId, bytes: Bytes) -> bool {
         let position = self.at.get(slot.index()).copied().flatten();
@@ -63,7 +63,7 @@ impl Fattest {
         node.is_some_and(|node| node.bytes >= bytes)
     }
 
-    /// A flow has `bytes` queued: told once when armed, and then after every enqueue.
+    /// A flow has `bytes` queued; called once when armed, and then after every enqueue.
     pub fn raise(&mut self, slot: SlotId, bucket: u32, bytes: Bytes) {
         if self.at.len() <= slot.index() {
             self.at.resize(slot.index() + 1, None);
@@ -82,7 +82,7 @@ impl Fattest {
         }
     }
 
-    /// The fattest flow, where `bytes` says what each has queued now.
+    /// The flow with the largest backlog; `bytes` returns a flow's present one.
     pub fn find(&mut self, bytes: impl Fn(SlotId) -> Bytes) -> Option<SlotId> {
         loop {
             let top = *self.heap.first()?;

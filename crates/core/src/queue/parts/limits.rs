@@ -1,8 +1,8 @@
-//! The largest and smallest values of parameters that several disciplines have.
+//! The ranges of parameters that several disciplines have.
 use crate::params::Packets;
 use crate::rate::Bytes;
 
-/// Largest limit accepted; far above any buffer there is.
+/// Largest limit accepted; far above any real buffer.
 pub(crate) const MAX_LIMIT: Packets = Packets(10_000_000);
 /// Most buckets; Linux stops at 65 536.
 pub(crate) const MAX_FLOWS: u32 = 1 << 24;

@@ -1,17 +1,17 @@
 //! PI2's law (RFC 9332 appendix A.1): a base probability from a proportional-integral controller on a delay.
 //!
-//! Its gains need no scaling by the probability's size, as PIE's do: what reacts to a loss sees its square, which makes the loop
-//! linear. Probabilities are 32 bits, gains 256ths of 1/s, as in Linux's `sch_dualpi2.c`.
+//! Its gains need no scaling by the probability's size, as PIE's do: a classic control sees the square of the probability, which makes the
+//! loop linear. Probabilities are 32 bits, gains 256ths of 1/s, as in Linux's `sch_dualpi2.c`.
 use crate::{Rng, Span};
 
-/// What can be set.
+/// The parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Pi2Law {
     target: Span,
     /// Gains: probability per 64 ns.
     alpha: i64,
     beta: i64,
-    /// How many times the base probability marks in the coupled queue.
+    /// The marking probability of the coupled queue as a multiple of the base probability.
     pub coupling: u32,
     /// Without drops on overload the coupled probability stops at one.
     drop_overload: bool,
@@ -32,7 +32,7 @@ impl Pi2Law {
 }
 
 impl Pi2State {
-    /// Every `tupdate`, with the delay now.
+    /// The update every `tupdate`, with the present delay.
     pub fn update(&mut self, law: &Pi2Law, delay: Span) {
         let apart = |a: Span, b: Span| i128::from(a.as_ns()) - i128::from(b.as_ns());
         let delta = apart(delay, law.target) * i128::from(law.alpha) + apart(delay, self.last) * i128::from(law.beta);
@@ -43,7 +43,7 @@ impl Pi2State {
         self.prob = moved.clamp(0, i128::from(most)) as u32;
     }
 
-    /// Draws with `times` times the probability.
+    /// True with `times` times the probability.
     #[inline]
     pub fn throws(&self, times: u32, rng: &mut Rng) -> bool {
         u64::from(rng.next_u32()) < (u64::from(self.prob) * u64::from(times)).min(ONE)
@@ -72,7 +72,7 @@ fn gain(per_s: f64) -> i64 {
     (((in_256ths * ONE) >> 2) / 1_000_000_000) as i64
 }
 
-/// Certainty.
+/// Probability one.
 const ONE: u64 = u32::MAX as u64;
 /// Gains are per 64 ns (Linux: `ALPHA_BETA_GRANULARITY`).
 const GRANULE: i64 = 64;

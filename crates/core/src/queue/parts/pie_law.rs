@@ -2,13 +2,13 @@
 //!
 //! - Every `tupdate` the probability moves by α · (delay − target) + β · (delay − old delay), with α and β the smaller the
 //!   smaller it is (§4.2), at most 2 % at a time once it is 10 % (§5.5), and decays while there is no delay (§4.2).
-//! - A burst is let through at the start (§4.4), drops are spread out (§5.4), and a queue of two packets is left alone (§4.1).
+//! - A burst at the start is admitted (§4.4), drops are spread out (§5.4), and nothing is dropped while two packets wait (§4.1).
 //! - The delay is that of the packet that left last, or the backlog at the estimated departure rate (§5.2, §5.3).
 //!
 //! In Linux's fixed point (`sch_pie.c`): probabilities in 2⁻⁵⁶ths, times in ticks of 64 ns.
 use crate::{Bytes, Rng, Span, Time};
 
-/// What can be set.
+/// The parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct PieLaw {
     /// The delay to keep.
@@ -17,7 +17,7 @@ pub struct PieLaw {
     pub alpha: u32,
     /// Weight of the change, sixteenths of 1/s.
     pub beta: u32,
-    /// Smaller packets are dropped more seldom (§5.1).
+    /// Drop smaller packets less often (§5.1).
     pub bytemode: bool,
     /// Take the delay from the backlog and the departure rate instead of from the packets' own times.
     pub dq_rate_estimator: bool,
@@ -106,7 +106,7 @@ impl PieState {
         self.burst = self.burst.saturating_sub(passed);
     }
 
-    /// Every `tupdate`.
+    /// The update every `tupdate`.
     pub fn update(&mut self, law: &PieLaw, queued: Bytes) {
         let (delay, old) = if law.dq_rate_estimator {
             self.old_delay = self.delay;
@@ -114,7 +114,7 @@ impl PieState {
         } else {
             (self.delay, self.old_delay)
         };
-        // No delay although something waits: too little waits to tell.
+        // No delay although packets wait: too few for a measurement.
         let telling = delay > Span::ZERO || queued == Bytes::ZERO;
         let step = self.step(law, delay, old);
         let moved = i128::from(self.prob) + step;
@@ -134,7 +134,7 @@ impl PieState {
         }
     }
 
-    /// By how much the probability moves.
+    /// The change of the probability.
     fn step(&self, law: &PieLaw, delay: Span, old: Span) -> i128 {
         let per_tick = |weight: u32| (u64::from(weight) * (ONE / TICKS_PER_S)) >> 4;
         let (mut alpha, mut beta) = (per_tick(law.alpha), per_tick(law.beta));
@@ -162,13 +162,13 @@ impl PieState {
         self.prob as f64 / ONE as f64
     }
 
-    /// Is it at most `percent`, so that marks are enough (§5.1: ten)?
+    /// Is it at most `percent`, so that packets are marked instead of dropped (§5.1: ten)?
     #[inline]
     pub fn may_mark(&self, percent: u32) -> bool {
         self.prob <= ONE / 100 * u64::from(percent)
     }
 
-    /// The delay that the next update looks at.
+    /// The delay for the next update.
     pub fn delay(&self) -> Span {
         self.delay
     }
@@ -192,7 +192,7 @@ impl RateEstimate {
         took
     }
 
-    /// How long `queued` takes to leave.
+    /// The time in which `queued` bytes leave.
     fn delay(&self, queued: Bytes) -> Span {
         let ticks = (queued.0 << RATE_BITS).checked_div(self.average);
         ticks.map_or(Span::ZERO, |ticks| Span::ns(ticks << TICK_BITS))
@@ -207,7 +207,7 @@ const fn ticks(span: Span) -> u64 {
 
 /// Bits of a probability.
 const PROB_BITS: u32 = 56;
-/// Certainty.
+/// Probability one.
 const ONE: u64 = u64::MAX >> (u64::BITS - PROB_BITS);
 /// A tick is 64 ns (Linux: `PSCHED_SHIFT`).
 const TICK_BITS: u32 = 6;

@@ -2,20 +2,20 @@
 //! one of them to begin with; a tag may lie in any place of its set, so that two flows share a place only when nine or more
 //! are active in one set.
 //!
-//! A place keeps its tag after it has become vacant, so that a flow that returns finds what it left.
+//! A place keeps its tag after it has become vacant, so that a flow that returns finds its state.
 use alloc::vec::Vec;
 
 /// Places in a set (Linux: `CAKE_SET_WAYS`).
 pub const WAYS: usize = 8;
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     /// A place with this tag.
     Match(usize),
-    /// The tag is nowhere; this place is vacant.
+    /// The tag is in no place of the set; this place is vacant.
     Vacant(usize),
-    /// The tag is nowhere and the set is full: the place that the hash names, which another uses.
+    /// The tag is in no place of the set, and the set is full: the place of the hash, which another tag uses.
     Collision(usize),
 }
 

@@ -1,7 +1,7 @@
 //! A flow's round-trip time as a queue can see it: the time between two changes of the spin bit (RFC 9000 §17.4).
 use crate::{Span, Time};
 
-/// Watches one flow's bit.
+/// Measures one flow's round-trip time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpinRtt {
     value: bool,
