@@ -1,14 +1,14 @@
 //! PCC Allegro (Dong et al., NSDI 2015): small experiments decide whether to send faster or slower.
 //!
-//! - The utility of a monitor interval is T·S(L − 0.05) − x·L, where S falls from one to nothing around a loss of 5 %
-//!   (§2.2): loss that others cause is borne up to there.
-//! - Four intervals, two a little faster and two a little slower, each two in random order: only if both agree is there a
-//!   decision; if not, the next experiment is a bolder one (§3.2).
-//! - Then the rate moves on by ever larger steps, until utility falls (§3.2). The start doubles it, until then (§3.2).
+//! - The utility of a monitor interval is T·S(L − 0.05) − x·L, where S falls from one to zero around a loss of 5 % (§2.2),
+//!   so that loss up to there is tolerated.
+//! - Four intervals, two a little faster and two a little slower, each two in random order: the rate changes only
+//!   if both pairs agree; otherwise the next experiment takes larger steps (§3.2).
+//! - Then the rate moves on by growing steps until utility falls (§3.2). At the start it doubles until utility falls (§3.2).
 //! - An interval lasts 1.7 to 2.2 round trips, drawn at random, so that flows do not experiment in step (§3.1).
 //!
-//! Deviates: it starts with the transport's initial window per round trip, not two packets. What the application limited is
-//! tried again. A timeout halves the rate, as in Vivace; the paper has none. Marks (ECN) are not looked at.
+//! Deviates: it starts with the transport's initial window per round trip, not two packets. An application-limited
+//! interval is repeated. A timeout halves the rate, as in Vivace; the paper has no rule. Marks (ECN) are ignored.
 use super::parts::trials::{Doubling, Next, Trial, Trials};
 use super::{Ack, CongestionController, Loss, LossKind, PacketFeedback, PathHint, Reduction, SendLimits, Sent};
 use crate::params::{ParamError, ParamValue};
@@ -56,16 +56,16 @@ pub struct Allegro {
     p: AllegroParams,
     trials: Trials<Role>,
     rng: Rng,
-    /// The rate that is decided on, bit/s; `None` while the path is not known at all.
+    /// The present rate, bit/s; `None` before the first sample.
     rate: Option<f64>,
-    /// What it was before the last timeout.
+    /// The rate before the last timeout.
     before_timeout: Option<f64>,
-    /// How far from the rate is tried.
+    /// The distance of the next trials from the rate.
     step: f64,
     state: State,
 }
 
-/// What an interval tries.
+/// The trial of an interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Role {
     /// The rate itself.
@@ -175,7 +175,7 @@ impl CongestionController for Allegro {
 }
 
 impl Allegro {
-    /// What the next interval tries, and at how much of the rate.
+    /// The next interval's trial, and its rate as a part of the present one.
     fn next_trial(&mut self) -> (Option<Role>, f64) {
         match &mut self.state {
             State::Starting(start) => (start.wants_trial().then_some(Role::Plain), 1.0),
@@ -220,7 +220,7 @@ impl Allegro {
                     self.decide(&experiment);
                 }
             }
-            // Of an experiment that was broken off.
+            // The interval belongs to an experiment that was aborted.
             _ => {}
         }
     }
@@ -242,7 +242,7 @@ impl Allegro {
         let Some(rate) = self.rate else { return };
         match experiment.verdict() {
             Some((direction, utility)) => {
-                // The rate that won is where the walk starts from.
+                // The steps start from the rate that won.
                 let won = rate * (1.0 + direction * self.step);
                 self.step(Walk { direction, steps: 0, before: (won, utility), tried: false });
             }
@@ -270,7 +270,7 @@ impl Allegro {
         let rate = bounded(&self.p, walk.before.0 * factor.max(0.0));
         self.rate = Some(rate);
         if rate == bounded(&self.p, walk.before.0) {
-            // At the floor it leads nowhere, and nothing would ever end it.
+            // At the lowest rate steps downwards have no effect, and would never end.
             return self.decide_again(self.p.min_step);
         }
         self.step = self.p.min_step;
@@ -308,7 +308,7 @@ impl Experiment {
     }
 }
 
-/// §2.2, in Mbit/s: what arrives, weighted down where too much is lost, less what is lost.
+/// §2.2, in Mbit/s: the rate that arrives, weighted down where too much is lost, minus the rate lost.
 fn utility(p: &AllegroParams, trial: &Trial) -> f64 {
     let sigmoid = 1.0 / (1.0 + libm::exp(p.steepness * (trial.loss - p.loss_limit)));
     trial.rate * (1.0 - trial.loss) * sigmoid - trial.rate * trial.loss

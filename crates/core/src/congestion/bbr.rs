@@ -1,13 +1,13 @@
-//! BBR v1 (Cardwell et al., 2016), as Linux has it: paces at the bandwidth that the path was seen to deliver, and keeps two
-//! bandwidth-delay products in flight at most.
+//! BBR v1 (Cardwell et al., 2016), as Linux has it: paces at the measured bandwidth, and keeps at most two bandwidth-delay
+//! products in flight.
 //!
 //! The model is the largest delivery rate of ten round trips and the lowest RTT of ten seconds. STARTUP doubles per round trip
 //! until the bandwidth no longer grows, DRAIN lets the queue out, PROBE_BW sends a quarter more for a round trip out of
 //! eight and a quarter less in the next, PROBE_RTT goes down to four packets for 200 ms when the lowest RTT has not been
-//! seen for ten seconds. Losses do not enter the model, except where they show a policer (`long_term`); recovery keeps
-//! to what is delivered for one round trip.
+//! seen for ten seconds. Losses do not enter the model, except where they show a policer (`long_term`); recovery keeps to
+//! packet conservation for one round trip.
 //! Source: Linux `tcp_bbr.c`, followed decision by decision in its fixed point: packets, microseconds, gains in 256ths,
-//! jiffies for what is long. Deviates: arithmetic saturates where Linux's wraps; a packet that is not full counts its bytes.
+//! and long times in jiffies. Deviates: arithmetic saturates where Linux's wraps; a packet that is not full counts its bytes.
 use self::long_term::{Evidence, Finding, LongTerm};
 use super::parts::ack_aggregation::{AckAggregation, WINDOW};
 use super::parts::bandwidth::{Bandwidth, Gain, burst_goal, micros, pacing, packets};

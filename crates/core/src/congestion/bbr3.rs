@@ -1,12 +1,12 @@
-//! BBR v3 (draft-ietf-ccwg-bbr-06): paces at the bandwidth that the path was seen to deliver, and keeps in flight what it has
-//! been seen to hold without losing more than 2 %.
+//! BBR v3 (draft-ietf-ccwg-bbr-06): paces at the measured bandwidth, and keeps in flight the volume that
+//! the path holds without losing more than 2 %.
 //!
 //! The model has two time scales. In the long term: the largest bandwidth of two probing cycles, and the largest volume in
-//! flight at which losses were few. In the short term, from a loss to the next probe: the bandwidth and volume that are still
-//! delivered. STARTUP doubles per round trip until bandwidth stops growing or too much is lost, DRAIN lets the queue
+//! flight at which losses were few. In the short term, from a loss to the next probe: the bandwidth and volume that the path
+//! still delivers. STARTUP doubles per round trip until bandwidth stops growing or too much is lost, DRAIN lets the queue
 //! out, PROBE_BW goes DOWN until the queue is gone, CRUISEs, REFILLs the pipe and goes UP every two to three seconds, or as often
 //! as Reno would lose, PROBE_RTT halves what is in flight when the lowest RTT has not been seen for five seconds.
-//! Deviates: volumes in whole packets and bandwidth in Linux's fixed point; acknowledgments in clumps are remembered for 5 to 10
+//! Deviates: volumes in whole packets and bandwidth in Linux's fixed point; aggregated acknowledgments are remembered for 5 to 10
 //! round trips, and loss events counted per acknowledgment, as in Google's `tcp_bbr.c`; a mark counts as a loss (§3.7).
 use self::model::{Model, ProbePhase, Sample};
 use self::probe_bw::Cycle;

@@ -1,21 +1,21 @@
 //! Copa (Arun and Balakrishnan, NSDI 2018): a window that steers towards the rate 1/(δ·dq), where dq is the queuing delay.
 //!
 //! - dq is the standing RTT, the lowest of half a smoothed RTT, less the lowest RTT of ten seconds (§2.1).
-//! - With each acknowledged packet the window moves by v/(δ·w), up while it is slower than the target rate and down while it
-//!   is faster; the velocity v doubles per round trip once the direction has been the same for three (§2.1).
-//! - In steady state the queue runs empty every few round trips, which lets every flow see the lowest RTT. Where five round
-//!   trips pass without that, somebody fills buffers: then 1/δ grows by one per round trip and halves on a loss, as
+//! - With each acknowledged packet the window changes by v/(δ·w), up while the rate is below the target and down while it is
+//!   above; the velocity v doubles per round trip once the direction has been the same for three (§2.1).
+//! - In steady state the queue runs empty every few round trips, which lets every flow see the lowest RTT. If five round
+//!   trips pass without that, another flow fills the buffer: then 1/δ grows by one per round trip and halves on a loss, as
 //!   New Reno's window would (§2.2).
 //! - Paced at twice the window per standing RTT (§2.1); slow start doubles until the target rate is reached.
 //!
-//! A single loss says nothing outside that competitive mode; a timeout starts again.
-//! The paper leaves open and here is: a step against the direction ends the velocity at once; no acknowledgment moves the
+//! Outside that competitive mode a single loss is ignored; a timeout starts again.
+//! Rules for what the paper leaves open: a step against the direction ends the velocity at once; no acknowledgment moves the
 //! window by more than it acknowledged; a mark counts as a loss; a window that is not used does not grow (RFC 7661).
 //! Deviates: a queue of no more than one packet of the flow counts as nearly empty, too, because a few flows make their
 //! queue swing by so few packets that a tenth of it is less than one. And since a flow that never saw the queue empty would
-//! take a full buffer for an empty path and grow without end: a loss ends slow start, at half the window, and a round trip
-//! that lost more than a tenth leaves the part of the window that arrived. Where losses are not to matter (`loss = 1`) that
-//! part may be a quarter: the published rule alone would let the window grow for ever.
+//! take a full buffer for an empty path and grow without end: a loss ends slow start, at half the window, and after
+//! a round trip with more than a tenth lost the window is the part that arrived. If losses are to be ignored (`loss = 1`), the window
+//! is at most four times that part: with the published rule alone it would grow for ever.
 use super::parts::windowed::{WindowedMax, WindowedMin};
 use super::{Ack, CongestionController, Loss, LossKind, PathHint, Reduction, SendLimits};
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -41,7 +41,7 @@ pub struct Copa {
     mss: Bytes,
     /// Packets.
     cwnd: f64,
-    /// The window before the last timeout, should that prove a mistake.
+    /// The window before the last timeout, to be restored if that was spurious.
     before_timeout: Option<f64>,
     starting: bool,
     /// Known before the first acknowledgment.
@@ -73,7 +73,7 @@ struct Round {
     lost: u64,
 }
 
-/// How fast the window moves.
+/// The velocity of the window.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Velocity {
     value: f64,
@@ -102,7 +102,7 @@ impl Rtts {
         self.standing.get().saturating_sub(self.lowest.get())
     }
 
-    /// Is the queue less than a tenth of what it swings by (§2.2), or no more than a packet of the flow? `gap`: time between
+    /// Is the queue less than a tenth of its variation (§2.2), or at most one packet of the flow? `gap`: time between
     /// two of them, ns.
     fn is_nearly_empty(&self, gap: u64) -> bool {
         let swing = self.highest.get().saturating_sub(self.lowest.get());
@@ -140,7 +140,7 @@ impl Copa {
         self.competing.unwrap_or(1.0 / self.p.delta)
     }
 
-    /// Notices that somebody fills the buffer, or does no longer (§2.2).
+    /// Detects whether another flow fills the buffer (§2.2).
     fn watch(&mut self, ack: &Ack, nearly_empty: bool) {
         if nearly_empty || self.starting {
             self.last_empty = ack.now;
@@ -284,15 +284,15 @@ impl CongestionController for Copa {
 
 /// Least window, packets.
 const MIN: f64 = 2.0;
-/// A window is at most this multiple of what arrived of it in a round trip.
+/// Largest window as a multiple of the packets that arrived in a round trip.
 const MAX_OF_ARRIVED: f64 = 4.0;
 /// Round trips in one direction before the velocity doubles (§2.1).
 const PATIENCE: u32 = 3;
-/// Round trips in which the queue is empty once unless somebody fills it (§2.2).
+/// The queue is empty at least once in this number of round trips unless another flow fills it (§2.2).
 const EMPTY_ROUNDS: u64 = 5;
 /// Round trips of which the highest RTT counts (§2.2).
 const MAX_RTT_ROUNDS: u64 = 4;
-/// Packets, velocity, 1/δ: where growth stops that nothing else stops.
+/// Upper bound of packets, velocity and 1/δ, where nothing else bounds them.
 const HIGHEST: f64 = 1e9;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! CUBIC (RFC 9438), as Linux has it: after a loss the window follows a cubic function of the time since then.
 //!
-//! It climbs fast to where the last loss was, rests there, then probes ever faster (§4.2). Where New Reno would have more,
-//! it takes that (§4.3). A flow that loses below its last maximum gives room to others (§4.7, fast convergence).
+//! The window grows fast up to the one at the last loss, then slowly, then ever faster (§4.2). Where New Reno's window would be
+//! larger, it is used (§4.3). A flow with a loss below its last maximum makes room for others (§4.7, fast convergence).
 //! Source: Linux `tcp_cubic.c`, followed decision by decision in its fixed point: packets, jiffies, 1/1024 s, 1/1024ths.
 //! Deviates: exact cube root (Linux's is a table and one Newton step); time since the last loss saturates where Linux's
 //! arithmetic wraps around; no `initial_ssthresh`. Linux deviates from RFC 9438: the increase of §4.3 keeps its slope

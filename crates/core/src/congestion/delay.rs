@@ -1,15 +1,15 @@
 //! The simple delay-based control of Bachl et al. (2020), "Detecting Fair Queuing for Better Congestion Control", §III-B.
 //!
-//! A rate, judged once per monitor interval by the mean RTT of the packets that were sent in it: more than the lowest RTT
-//! ever and 5 ms, and the rate falls by 5 %; else it rises by 1 %. It keeps the queue at the target where it has a queue
-//! of its own, and starves beside whoever fills a shared one.
+//! Once per monitor interval the rate changes by the mean RTT of the packets sent in it: if that is more than 5 ms above the lowest
+//! RTT, the rate falls by 5 %, else it rises by 1 %. With a queue of its own the control keeps it at the target; in a shared queue
+//! it starves beside flows that fill the buffer.
 //! Start: the rate doubles per round trip until RTTs stay over the target or a packet is lost, then it is halved.
 //! A monitor interval lasts 1.5 smoothed RTTs and ten packets at least.
-//! The paper says nothing of losses, marks, timeouts and idle applications. Here: an interval that lost more than a tenth
-//! lowers the rate, too, since a buffer shorter than the target would let it grow without end; so does an echoed mark; a
-//! timeout starts again; and a rate that the application did not use does not rise. `loss = 1` is the rule as published. Through
-//! a buffer shorter than the target it would raise the rate for ever, which no machine can do: a rise ends at a multiple of what
-//! arrived (`delivered`).
+//! The paper has no rules for losses, marks, timeouts and idle applications. Here an interval with more than a tenth lost lowers the
+//! rate, too, because otherwise it would grow without end where the buffer is shorter than the target. An echoed mark lowers it, a
+//! timeout starts again, and a rate that the application did not use does not rise. `loss = 1` is the rule as published. It would
+//! raise the rate for ever where the buffer is shorter than the target, so a rise ends at a multiple of the rate that arrived
+//! (`delivered`).
 use super::parts::monitor_interval::{Interval, Monitor};
 use super::{Ack, CongestionController, Loss, LossKind, PacketFeedback, PathHint, Reduction, SendLimits, Sent};
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -37,12 +37,12 @@ pub struct Delay {
     initial_window: Bytes,
     /// Bits per second; `None` until an RTT is known.
     rate: Option<f64>,
-    /// The rate before the last timeout, should that prove a mistake.
+    /// The rate before the last timeout, to be restored if that was spurious.
     before_timeout: Option<f64>,
     starting: bool,
     /// RTT samples over the target while starting.
     late_in_a_row: u32,
-    /// Anything acknowledged yet? Until then the initial window holds.
+    /// Has anything been acknowledged? Until then the initial window is the limit.
     heard: bool,
     srtt: Option<Span>,
     min_rtt: Option<Span>,
@@ -172,7 +172,7 @@ impl CongestionController for Delay {
 
     fn send_limits(&self) -> SendLimits {
         let rate = self.rate.map(|bps| Rate::bit(bps as u64));
-        // The rate governs; twice what it has in flight is for when the RTT rises or acknowledgments cease.
+        // The rate is the limit. The window is twice the rate's data in flight, for times when the RTT rises or acknowledgments cease.
         let cap = rate.zip(self.srtt).filter(|_| self.heard).map(|(rate, srtt)| rate.bytes_in(srtt * 2));
         SendLimits {
             cwnd: cap.map_or(self.initial_window, |cap| cap.max(self.mss * MIN_WINDOW)),
@@ -192,11 +192,11 @@ fn per_second(bytes: Bytes, span: Span) -> f64 {
 const MIN_PACKETS: u64 = 2;
 /// Twice as many may be in flight.
 const MIN_WINDOW: u64 = 2 * MIN_PACKETS;
-/// Fewer packets say too little of the RTT (the authors' program).
+/// Least packets for a mean RTT (the authors' program).
 const INTERVAL_PACKETS: u32 = 10;
 /// Samples in a row, as HyStart has it (RFC 9406 §4.3): an initial window sent at once makes for a few by itself.
 const STAYS: u32 = 8;
-/// 1 Tbit/s: where growth stops that nothing else stops.
+/// 1 Tbit/s: upper bound of the rate, where nothing else bounds it.
 const HIGHEST: f64 = 1e12;
 
 #[cfg(test)]

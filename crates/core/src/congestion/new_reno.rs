@@ -1,7 +1,7 @@
 //! New Reno's window (RFC 5681, RFC 6582; Linux `reno`): slow start, one packet per round trip, half on loss.
 //!
 //! Counts in whole packets as Linux does (`tcp_reno_cong_avoid`): growth below a packet is carried, never rounded up.
-//! HyStart is not part of Linux's; it can be switched on to see what it is worth.
+//! Linux's has no HyStart; it can be switched on to measure its effect.
 use super::parts::hystart::Settings;
 use super::parts::slow_start::{HystartKind, SlowStart};
 use super::parts::window::Window;
@@ -56,7 +56,7 @@ impl CongestionController for NewReno {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.slow_start.on_loss(loss);
-        // RFC 5681 §3.1, equation 4; Linux takes the window where the RFC has the flight.
+        // RFC 5681 §3.1, equation 4; Linux uses the window instead of the data in flight.
         self.window.reduce(loss, (self.window.cwnd() / 2).max(2));
     }
 

@@ -102,7 +102,7 @@ pub struct ControllerTraits {
 }
 
 impl ControllerTraits {
-    /// Those of `C`.
+    /// The constants of `C`.
     pub const fn of<C: CongestionController>() -> ControllerTraits {
         ControllerTraits {
             reduction: C::REDUCTION,

@@ -1,4 +1,4 @@
-//! What controllers share: one law each.
+//! Laws that several controllers share.
 pub mod ack_aggregation;
 pub mod bandwidth;
 pub mod detecting;

@@ -1,18 +1,18 @@
-//! Prague (draft-briscoe-iccrg-prague-congestion-control-04), a scalable controller for L4S (RFC 9331): it answers the
-//! share of its packets that are marked.
+//! Prague (draft-briscoe-iccrg-prague-congestion-control-04), a scalable controller for L4S (RFC 9331): it reduces
+//! its window in proportion to the share of marked packets.
 //!
-//! - α is a moving average of that share, taken once per round trip (§2.4.1). It begins at 1, so that the first mark halves
-//!   as a loss would; nothing is averaged before there was one.
-//! - A mark takes α/2 of the window, at most once per round trip, and ends slow start (§2.4.2).
+//! - α is a moving average of that share, taken once per round trip (§2.4.1). It begins at 1, so that the first mark halves the
+//!   window as a loss would. Averaging begins with the first mark.
+//! - A mark reduces the window by α/2, at most once per round trip, and ends slow start (§2.4.2).
 //! - Each packet acknowledged without a mark adds 1/w, also while marks come in (§2.4.3).
 //! - A flow whose RTT is below the virtual RTT behaves as one with that RTT: the increase is scaled by (RTT / virtual RTT)²,
-//!   averages and reductions happen once per virtual RTT (§2.4.4). So begins an RTT independence that dominates nobody,
-//!   after some rounds; short flows remain fast.
+//!   averages and reductions happen once per virtual RTT (§2.4.4). This begins
+//!   after some rounds, so that short flows stay fast.
 //! - Paced at window / RTT, twice that in slow start.
 //!
 //! A loss halves, as in New Reno, and so does a mark where feedback is classic.
 //! Also taken from Linux `tcp_prague.c`: the fraction of a packet that is carried, and 500 rounds until RTT independence.
-//! Deviates: what a mark takes is taken at once, not packet by packet; no detection of classic ECN bottlenecks.
+//! Deviates: a mark reduces the window at once, not packet by packet; no detection of classic ECN bottlenecks.
 use super::parts::window::Window;
 use super::{Ack, CongestionController, Loss, PathHint, Phase, SendLimits, Underuse};
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -77,7 +77,7 @@ impl Prague {
         self.virtual_rtt().is_none_or(|rtt| now.since(since) >= rtt)
     }
 
-    /// Counts, and takes the average when the round trip is over.
+    /// Counts packets, and updates the average at the end of a round trip.
     fn average(&mut self, ack: &Ack, acked: u64, marked: u64) {
         self.round.acked += acked;
         self.round.marked += marked;
@@ -95,7 +95,7 @@ impl Prague {
         }
     }
 
-    /// A mark takes its part of the window.
+    /// Reduces the window for a mark.
     fn answer(&mut self, ack: &Ack) {
         let alpha = *self.alpha.get_or_insert(1.0);
         let again = self.answered.is_some_and(|last| ack.una <= last.nxt || !self.passed(last.at, ack.now));
@@ -108,7 +108,7 @@ impl Prague {
         self.window.leave_slow_start();
     }
 
-    /// What packets without a mark add.
+    /// Grows the window for packets without a mark.
     fn grow(&mut self, unmarked: u64) {
         let left = if self.window.in_slow_start() { self.window.slow_start(unmarked) } else { unmarked };
         let scale = match (self.virtual_rtt(), self.srtt) {

@@ -1,8 +1,8 @@
-//! Fair-queuing detection when a flow starts, and the control that fits what was found (Bachl, Fabini, Zseby 2020).
+//! Fair-queuing detection when a flow starts, and a control chosen by the result (Bachl, Fabini, Zseby 2020).
 //!
-//! Two subflows send at doubling rates until both lose; then one goes on with what they received together: under the
-//! delay-based control where the queue is fair, where its low delay costs it nothing, and else under PCC, with the utility
-//! of the authors' code, which holds its own beside loss-based flows.
+//! Two subflows send at doubling rates until both lose; then one goes on at the rate that they received together. With
+//! fair queuing it uses the delay-based control, which gets its share there at a low delay. Otherwise it uses PCC with the utility of
+//! the authors' code, which gets a share beside loss-based flows.
 use super::parts::detecting::{Detecting, Reaction, Settings, detecting};
 use super::vivace::VivaceParams;
 use super::{

@@ -1,7 +1,7 @@
-//! Tonopah: any controller, over two subflows that show whether the bottleneck queues fairly (Bachl 2022).
+//! Tonopah: any controller over two subflows, which show whether the bottleneck has fair queuing (Bachl 2022).
 //!
-//! The paper's runs on New Reno and takes an eighth off the window each time fair queuing is found: found it is only when
-//! there is congestion, so it serves as a signal of congestion that comes before the loss.
+//! In the paper the controller is New Reno, and its window is reduced by an eighth each time fair queuing is found. That happens
+//! only under congestion, so it is a congestion signal that comes before a loss.
 use super::parts::detecting::{Detecting, Reaction, Settings, detecting};
 use super::{
     Ack, CongestionController, ControllerConfig, Loss, PacketFeedback, PathHint, Reduction, SendLimits, Sent, Split,
@@ -14,7 +14,7 @@ use crate::{Rng, Span, Time};
 params! {
     /// Tonopah's parameters.
     pub struct TonopahParams {
-        /// The controller below.
+        /// The controller that runs over the two subflows.
         pub on: Nested<ControllerConfig> = Nested::new(ControllerConfig::NewReno(Default::default()));
         /// The detector of fair queuing.
         pub detector: Nested<DetectorConfig> = Nested::new(DetectorConfig::Share(Default::default()));

@@ -1,12 +1,12 @@
 //! Vegas (Brakmo and Peterson, 1995), as Linux has it: the window holds a few packets in the queue, and no more.
 //!
-//! Once per round trip the window is compared with what it would hold without a queue, at the lowest RTT ever (the base
-//! RTT): the difference is what waits. Fewer than `alpha` packets, and the window grows by one; more than `beta`, and it
-//! shrinks by one. Slow start ends when more than `gamma` wait. A loss halves, as in New Reno, and while losses are
+//! Once per round trip the window is compared with the window at the lowest RTT ever (the base RTT): the difference is the number
+//! of packets in the queue. If it is below `alpha`, the window grows by one packet; if it is above `beta`, it shrinks by one. Slow
+//! start ends when it is above `gamma`. A loss halves, as in New Reno, and while losses are
 //! repaired, or with fewer than three RTT samples in a round trip, New Reno decides.
 //! Source: Linux `tcp_vegas.c`: RTTs in whole µs plus one; of a round trip's samples the lowest counts.
-//! Deviates from the paper as Linux does: slow start doubles each round trip, not each second one; losses are found and
-//! repaired as ever. Deviates from Linux: a window that is not used does not grow (RFC 7661); selective acknowledgments
+//! Deviates from the paper as Linux does: slow start doubles each round trip, not each second one; losses are detected and
+//! repaired by the transport. Deviates from Linux: a window that is not used does not grow (RFC 7661); selective acknowledgments
 //! alone do not interrupt it.
 use super::parts::window::Window;
 use super::{Ack, CongestionController, Loss, PathHint, Phase, SendLimits, Sent, Underuse};
@@ -37,7 +37,7 @@ pub struct Vegas {
     round: Option<Round>,
 }
 
-/// What was heard in a round trip.
+/// The samples of a round trip.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     /// It is over when more than this has been acknowledged.
@@ -180,7 +180,7 @@ fn alpha_up_to_beta(p: &VegasParams) -> Result<(), ParamError> {
 
 /// Least window, packets.
 const MIN: u64 = 2;
-/// So few samples may all be of delayed acknowledgments.
+/// With fewer samples all may be of delayed acknowledgments.
 const FEW: u32 = 2;
 
 #[cfg(test)]

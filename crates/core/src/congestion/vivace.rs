@@ -1,18 +1,18 @@
-//! PCC Vivace (Dong et al., NSDI 2018): tries a rate a little above and one a little below its own, and climbs the
-//! gradient of a utility: the more is sent the better, the more is lost or the faster the RTT rises the worse.
+//! PCC Vivace (Dong et al., NSDI 2018): tries rates a little above and below its own, and follows the gradient of
+//! a utility that grows with the rate, and falls with loss and with a rising RTT.
 //!
 //! - The utility of a monitor interval is x^0.9 − 900·x·dRTT/dT − 11.35·x·L, with x in Mbit/s (§3).
 //! - The rate moves by the gradient, times a confidence that grows while the direction stays the same (§4.2), and by no
 //!   more than a bound that widens each time it is hit (§4.2).
 //! - The RTT's gradient is the slope of a straight line through the samples, and nothing while it is small (§4.3).
-//! - Faster and yet less lost or delayed: such a pair is tried again before it is believed (§4.3).
+//! - If the faster of two trials had less loss or delay, the pair is repeated once (§4.3).
 //! - The start doubles the rate until utility falls (§4); a timeout halves it (§4.3).
 //!
 //! Intervals of 1.5 round trips are the authors' code's (`PCC-Uspace`); θ0, ω0 and δ are those of the port that was made for
 //! WebRTC. The authors' code widens the bound by less, and its confidence grows more slowly.
 //! Deviates: an interval has 20 packets at least, where the authors' has 10: too few show a slope by chance. It starts
-//! with the transport's initial window per round trip, not two packets. What the application limited is tried again. Marks
-//! (ECN) are not looked at. The rate is at most four times what arrived: without a weight of loss it would grow for ever.
+//! with the transport's initial window per round trip, not two packets. An application-limited interval is repeated. Marks (ECN)
+//! are ignored. The rate is at most four times the rate that arrived, because without a weight of loss it would grow for ever.
 use super::parts::trials::{Doubling, Next, Trial, Trials};
 use super::{Ack, CongestionController, Loss, LossKind, PacketFeedback, PathHint, Reduction, SendLimits, Sent};
 use crate::{Rate, Rng, Time};
@@ -56,15 +56,15 @@ pub struct Vivace {
     p: VivaceParams,
     trials: Trials<Role>,
     rng: Rng,
-    /// The rate that is tried around, bit/s; `None` while the path is not known at all.
+    /// The present rate, bit/s; `None` before the first sample.
     rate: Option<f64>,
-    /// What it was before the last timeout.
+    /// The rate before the last timeout.
     before_timeout: Option<f64>,
     state: State,
     stride: Stride,
 }
 
-/// What an interval tries.
+/// The trial of an interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Role {
     /// The rate itself.
@@ -83,14 +83,14 @@ enum State {
     Probing(Pair),
 }
 
-/// Two trials, and what came of them.
+/// Two trials and their utilities.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Pair {
     order: Option<[Role; 2]>,
     tried: usize,
     up: Option<Trial>,
     down: Option<Trial>,
-    /// The gradient of a pair that was not believed: this one checks it.
+    /// The gradient of the pair that this one repeats.
     doubted: Option<f64>,
 }
 
@@ -139,7 +139,7 @@ impl CongestionController for Vivace {
         if loss.kind != LossKind::Timeout {
             return; // What is lost shows in the utility.
         }
-        // Feedback fails to come: §4.3.
+        // No feedback comes: §4.3.
         if loss.first {
             self.before_timeout = self.rate;
         }
@@ -205,12 +205,12 @@ impl Vivace {
                     self.keep_to(Some(&up));
                 }
             }
-            // Of a start that a timeout has ended.
+            // The interval belongs to a start that a timeout has ended.
             _ => {}
         }
     }
 
-    /// Whatever the utility is, the rate is at most four times what arrived in a trial.
+    /// Limits the rate to four times the rate that arrived in a trial.
     fn keep_to(&mut self, trial: Option<&Trial>) {
         if let Some((rate, trial)) = self.rate.zip(trial) {
             let most = MAX_OF_ARRIVED * trial.rate * (1.0 - trial.loss) * MBIT;
@@ -265,12 +265,12 @@ fn filtered(p: &VivaceParams, slope: f64) -> f64 {
     if libm::fabs(slope) < p.filter { 0.0 } else { slope }
 }
 
-/// §4.3: to send faster is hardly ever the cause of less loss, or of a queue that fills more slowly.
+/// §4.3: a higher rate hardly ever causes less loss or a queue that fills more slowly.
 fn is_odd(p: &VivaceParams, up: &Trial, down: &Trial) -> bool {
     up.loss < down.loss || (p.latency > 0.0 && filtered(p, up.slope) < filtered(p, down.slope))
 }
 
-/// §4.2: how far the rate moves along a gradient.
+/// §4.2: the change of the rate for a gradient.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Stride {
     /// Decisions in one direction so far; negative downwards.
@@ -280,7 +280,7 @@ struct Stride {
 }
 
 impl Stride {
-    /// By how much a rate changes, both Mbit/s.
+    /// The change of a rate, both Mbit/s.
     fn change(&mut self, p: &VivaceParams, gradient: f64, rate: f64) -> f64 {
         let direction = i32::from(gradient > 0.0) - i32::from(gradient < 0.0);
         if direction != self.run.signum() {

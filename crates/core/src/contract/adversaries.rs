@@ -1,4 +1,4 @@
-//! What people do to queues that is not ordinary, against every discipline: the ledger of [`super::queue`] watches.
+//! Unusual and hostile traffic against every discipline, under the laws of [`super::queue`].
 use super::queue::Ledger;
 use crate::queue::QueueConfig;
 use crate::{Ecn, Rate, Span};
@@ -18,7 +18,7 @@ pub fn check_adversaries(config: &QueueConfig) -> Result<(), String> {
     play("a rate that jumps", jumps)
 }
 
-/// Every packet is a flow of its own, two for each that is sent.
+/// Every packet is a flow of its own, and two arrive for each that is sent.
 fn flood(ledger: &mut Ledger) -> Result<(), String> {
     for n in 0..12_000 {
         ledger.enqueue(n, 100, Ecn::NotEct, Span::ZERO)?;
@@ -57,7 +57,7 @@ fn on_and_off(ledger: &mut Ledger) -> Result<(), String> {
     Ok(())
 }
 
-/// Nothing leaves for ten seconds while packets go on coming.
+/// Nothing leaves for ten seconds while packets arrive.
 fn outage(ledger: &mut Ledger) -> Result<(), String> {
     ledger.rate(Rate::ZERO)?;
     for n in 0..3000 {

@@ -1,10 +1,10 @@
-//! A sender behind a bottleneck: what it offers is bounded by what gets through, whatever its parameters are.
+//! A sender behind a bottleneck: the load that it offers is bounded by what gets through, whatever its parameters are.
 //!
 //! The path is one link with a tail-drop buffer and random losses, and everything that happens on it reaches the controller
 //! one round trip after it was sent. In each round trip a sender may offer [`MAX`] times the sum of what the link can carry in
 //! it, what the buffer can hold, and an initial window. Slow start offers twice what is delivered; detection at start-up
-//! raises its rate several times before it can hear of the first, and offers up to ten times as much for a moment. A
-//! controller whose rate grows without bound breaks this, such as one that takes losses for nothing.
+//! raises its rate several times before the first feedback, and offers up to ten times as much for a moment. A controller whose rate
+//! grows without bound breaks this law, such as one that ignores losses.
 use super::params::ensure;
 use crate::congestion::{
     Ack, CongestionController, Flight, Loss, LossKind, PacketFeedback, PacketOutcome, PathHint, Phase, RateSample, Sent,
@@ -14,11 +14,11 @@ use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 
-/// Times that a sender may offer what the bottleneck can take.
+/// Largest offered load, as a multiple of what the bottleneck can take.
 const MAX: u64 = 16;
 const MSS: Bytes = Bytes(1448);
 const INITIAL_WINDOW: u64 = 10;
-/// Length of a life, round trips.
+/// Length of a run, round trips.
 const ROUND_TRIPS: u64 = 1000;
 
 /// A path.
@@ -31,7 +31,7 @@ struct Path {
     loss: f64,
 }
 
-/// A packet in flight, and what becomes of it.
+/// A packet in flight, and its fate.
 struct Packet {
     seq: u64,
     sent: Time,
@@ -110,7 +110,7 @@ impl<C: CongestionController> Sender<C> {
         self.path.line.tx_time(MSS).unwrap_or(Span::ZERO)
     }
 
-    /// Sends for several round trips, and looks at what was offered in each.
+    /// Sends for several round trips, and checks the load offered in each.
     fn live(mut self) -> Result<(), String> {
         // With a full buffer a round trip takes longer.
         let round = self.path.rtt + self.on_wire() * (self.path.buffer + 1);
@@ -129,7 +129,7 @@ impl<C: CongestionController> Sender<C> {
         Ok(())
     }
 
-    /// The next thing that happens, if it is before `end`.
+    /// The next event, if it is before `end`.
     fn step(&mut self, end: Time) {
         let plan = self.controller.send_limits();
         let opens = (self.in_flight.len() as u64 * MSS.0 < plan.cwnd.0).then_some(self.gate.max(self.now));
@@ -145,7 +145,7 @@ impl<C: CongestionController> Sender<C> {
             self.hear();
         } else if fires == Some(next) {
             self.controller.on_timer(next);
-            // One that asks for the same time again is another law's affair.
+            // A controller that asks for the same time again breaks another law.
             self.now += Span::ns(1);
         } else if opens == Some(next) {
             self.send();

@@ -1,22 +1,22 @@
 //! The laws of congestion controllers.
 //!
-//! A byte string is read as the life of a connection: each byte is something that a transport may see next, and whatever
-//! cannot happen now is passed over, so that every string is legal and strings shrink well. The model below keeps a
-//! transport's books and checks after each event:
+//! A byte string is read as the events of a connection: each byte is an event that a transport may see next. Events that cannot happen
+//! at that point are skipped, so that every string is legal and strings shrink well. The model below keeps a transport's state and
+//! checks after each event:
 //!
 //! - the window is at least one packet, two after a loss or a mark; a pacing rate is not zero, a burst holds a packet
-//! - the same events give the same plans
+//! - the same events give the same limits
 //! - a timer that is asked for lies ahead once it has been served
 //! - shares of subflows are between 0 and 1 and add up to 1
-//! - what it offers to a bottleneck is bounded by what that takes ([`check_offered`])
-//! - cut to a part, the window is that part at most, and two packets at least; or the controller says that it cannot be cut
+//! - the load that it offers to a bottleneck is bounded by what the bottleneck takes ([`check_offered`])
+//! - reduced to a part, the window is at most that part and at least two packets, unless the controller says that it cannot reduce it
 //!
-//! and for controllers whose window the transport brings down ([`Reduction::Proportional`]):
+//! and for controllers whose window the transport reduces ([`Reduction::Proportional`]):
 //!
-//! - no growth during a reduction, on acknowledgments that may not raise, or when the window was not what held back
+//! - no growth during a reduction, on acknowledgments that may not raise, or when the window did not limit the sender
 //! - growth per acknowledgment by what it acknowledged at most, in slow start; by one packet more beyond it
 //! - a loss or mark never raises the window; after a timeout it is what is in flight and a few packets
-//! - disuse never raises it; undoing a reduction brings back no more than there was
+//! - underuse never raises it; undoing a reduction brings back no more than there was
 use super::bottleneck;
 use super::params::{self, at_bounds, ensure, variants};
 use crate::congestion::{
@@ -64,12 +64,12 @@ pub fn check_offered<C: CongestionController>() -> Result<(), String> {
     at_bounds::<C::Params>().iter().try_for_each(bottleneck::check_offered::<C>)
 }
 
-/// Parameters: the defaults are valid and survive being written and read; what is absurd is refused.
+/// Parameters: the defaults are valid and survive being written and read; absurd values are refused.
 pub fn check_parameters<C: CongestionController>() -> Result<(), String> {
     params::check::<C::Params>()
 }
 
-/// What this choice makes starts with its path's initial window, unless it measures first.
+/// A controller of this choice starts with its path's initial window, unless it measures first.
 pub fn check_start(config: &ControllerConfig) -> Result<(), String> {
     let name = config.name();
     ensure(config.to_string() == name, || format!("{name} is shown as {config}"))?;
@@ -100,7 +100,7 @@ const MSS: Bytes = Bytes(1000);
 /// Packets beyond what is in flight that a window may hold after a timeout (RFC 5681 §3.1: one; RFC 9002 §7.6.2: two).
 const AFTER_TIMEOUT: u64 = 4;
 
-/// A transport's books, in packets, and two copies of a controller that must agree.
+/// A transport's state, in packets, and two copies of a controller that must agree.
 struct Model<C> {
     subject: C,
     twin: C,
@@ -239,7 +239,7 @@ impl<C: CongestionController> Model<C> {
             if C::EVERY_SENT || idle.is_some() {
                 self.both(|c| c.on_sent(&sent))?;
             } else {
-                // Only one of them hears of it: it must make no difference.
+                // Only one copy is told, which must make no difference.
                 self.subject.on_sent(&sent);
                 self.both(|_| {})?;
             }
@@ -304,7 +304,7 @@ impl<C: CongestionController> Model<C> {
             now: self.now,
             acked: MSS * packets,
             lost: Bytes::ZERO,
-            // With accurate feedback; who answers only losses does not look.
+            // With accurate feedback; controllers that react only to losses ignore it.
             marked: if op & 128 > 0 { packets.div_ceil(2) as u32 } else { 0 },
             total_lost: MSS * self.total_lost,
             rtt,
@@ -402,7 +402,7 @@ impl<C: CongestionController> Model<C> {
         if self.recovery.is_none() {
             return Ok(());
         }
-        // What was taken for lost is in flight after all.
+        // The packets that were declared lost are in flight.
         self.recovery = None;
         self.in_timeout = false;
         self.lost = 0;
@@ -415,7 +415,7 @@ impl<C: CongestionController> Model<C> {
         })
     }
 
-    /// Somebody else saw congestion.
+    /// A detector asks for a reduction.
     fn reduce_cwnd(&mut self) -> Result<(), String> {
         let now = self.now;
         let before = self.subject.send_limits();

@@ -1,12 +1,12 @@
 //! The laws of fair-queuing detectors.
 //!
-//! A byte string is read as the life of a connection over two subflows, legal or not: packets are sent and lost, acknowledged
+//! A byte string is read as the events of a connection over two subflows, legal or not: packets are sent and lost, acknowledged
 //! late, twice or never; timers come late. Whatever happens:
 //!
 //! - the same events give the same verdicts, splits and timers
-//! - shares are between 0 and 1 and add up to 1; a rate that it drives at is not zero; a confidence is between 0 and 1
+//! - shares are between 0 and 1 and add up to 1; a rate that it sets is not zero; a confidence is between 0 and 1
 //! - a timer that is asked for lies ahead once it has been served
-//! - a verdict is not reached from silence: without a packet delivered it stays undecided
+//! - without a delivered packet it stays undecided
 //! - its memory is bounded: it is a value without a heap
 use super::params::{self, ensure};
 use crate::detector::{DetectorConfig, FairQueuingDetector, Finding};
@@ -44,7 +44,7 @@ pub fn check_any(script: &[u8]) -> Result<(), String> {
     crate::detector::check_named(name, script).map_err(|law| format!("{name}: {law}"))
 }
 
-/// Parameters: the defaults are valid and survive being written and read; what is absurd is refused. The detector is small.
+/// Parameters: the defaults are valid and survive being written and read; absurd values are refused. The detector is small.
 pub fn check_parameters<D: FairQueuingDetector>() -> Result<(), String> {
     params::check::<D::Params>()?;
     ensure(size_of::<D>() <= LARGEST, || format!("a detector of {} bytes", size_of::<D>()))
@@ -57,7 +57,7 @@ struct Model<D> {
     /// Sent and not accounted for: when, and over which subflow.
     underway: Vec<(Time, u8)>,
     delivered: bool,
-    /// Whose fate was told last.
+    /// The packet whose fate was reported last.
     told: Option<(Time, u8)>,
 }
 
@@ -79,7 +79,7 @@ impl<D: FairQueuingDetector> Model<D> {
             5 => self.now += Span::us(200 * amount),
             6 => self.now += Span::ms(5 * amount),
             _ => {
-                // What nobody should tell: the fate of a packet that was sent long ago, or told of before.
+                // A report that no transport should make: about a packet sent long ago, or reported before.
                 let outcome = if op & 32 > 0 { PacketOutcome::Delivered { rtt: None } } else { PacketOutcome::Lost };
                 let long_ago = (Time::from_ns(self.now.as_ns() / (1 + amount)), op >> 7);
                 let (sent, subflow) = if op & 16 > 0 { self.told.unwrap_or(long_ago) } else { long_ago };

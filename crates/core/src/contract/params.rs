@@ -65,8 +65,8 @@ pub(super) fn variants<P: Params>() -> Vec<P> {
     all
 }
 
-/// The defaults, every switch and choice, and every parameter at both of its bounds, one at a time; but for rates, which a
-/// sender keeps to because it is told to.
+/// The defaults, every switch and choice, and every parameter at both of its bounds, one at a time. Rates are left out, because a
+/// sender obeys a rate that is set.
 pub(super) fn at_bounds<P: Params>() -> Vec<P> {
     let mut all = variants::<P>();
     for spec in P::specs().into_iter().filter(|spec| spec.unit != Unit::Rate) {

@@ -1,17 +1,17 @@
 //! The laws of queue disciplines.
 //!
-//! A byte string is read as the life of a queue: parameters first, then packets that come, dequeues, time that passes. Every
-//! string is legal, a zero byte chooses what is ordinary, and so strings shrink well; the fuzzer feeds the same reader. A
-//! ledger follows every packet and checks after each call:
+//! A byte string is read as operations on a queue: parameters first, then arrivals, dequeues and time that passes. Every string is
+//! legal, and a zero byte chooses an ordinary value, so that strings shrink well; the fuzzer uses the same reader. A ledger tracks
+//! every packet and checks after each call:
 //!
 //! - offered = delivered + dropped + backlog, in packets and in bytes; the pool holds what is queued and nothing else
 //! - a packet leaves once, delivered or dropped; those of one flow are delivered in the order in which they came
-//! - `limit` and `memory_limit` are kept
+//! - `limit` and `memory_limit` hold
 //! - the answer is `Empty` only when nothing waits; `At(t)` only when something does, and a dequeue at `t` delivers
 //! - nothing about a packet changes but its ECN field, from capable to CE, its code point, to none, and its departure time
 //! - a timer that is asked for lies ahead once it has been served
 //! - every gauge is a finite number
-//! - the same string gives the same decisions, with parameters in numbers as well ([`QueueConfig::resolved`]); a drained queue is empty
+//! - the same string gives the same decisions, also with parameters as numbers ([`QueueConfig::resolved`]); a drained queue is empty
 //!
 //! and apart from strings: parameters ([`check_parameters`]) and that no backlogged flow starves ([`check_service`]).
 use super::params::{self, ensure};
@@ -69,7 +69,7 @@ fn check_resolved(config: &QueueConfig, ops: &[u8], decisions: &[Decision]) -> R
     ensure(play(&resolved, ops)? == decisions, || format!("as {resolved} it decides otherwise"))
 }
 
-/// Parameters: defaults are valid and survive being written and read; a limit, quantum or time of nothing is refused.
+/// Parameters: defaults are valid and survive being written and read; a limit, quantum or time of zero is refused.
 pub fn check_parameters(default: &QueueConfig) -> Result<(), String> {
     let say = |e: ParamError| e.to_string();
     let name = default.name();
@@ -82,7 +82,7 @@ pub fn check_parameters(default: &QueueConfig) -> Result<(), String> {
         config.set(spec.name, &shown).map_err(say)?;
         ensure(config == *default, || format!("`{}` does not survive {shown}", spec.name))?;
         for absurd in absurdities(&spec, default.traits().may_be_zero) {
-            // Some values are refused alone, others for what they mean to another parameter.
+            // Some values are refused alone, others together with another parameter.
             let refused = config.set(spec.name, absurd).is_err() || config.validate().is_err();
             ensure(refused, || format!("`{}` takes {absurd:?}", spec.name))?;
         }
@@ -99,7 +99,7 @@ pub fn check_service(config: &QueueConfig) -> Result<(), String> {
     for _ in 0..5000 {
         ledger.pass(Span::ms(1))?;
         ledger.dequeue()?;
-        // What is turned away at once is offered again with the next.
+        // A packet that is dropped at once is offered again.
         for (flow, delivered) in core::mem::take(&mut ledger.left) {
             ledger.enqueue(flow, 1500, Ecn::NotEct, Span::ZERO)?;
             if delivered {
@@ -129,7 +129,7 @@ fn configure(config: &mut QueueConfig, choices: &[u8]) {
             Unit::Choice(words) | Unit::Kind(words) => words,
         };
         if choice >= 128 && !values.is_empty() {
-            // What is not legal is not set.
+            // Illegal values are not set.
             let _ = config.set(spec.name, values[usize::from(choice) % values.len()]);
         }
     }
@@ -152,7 +152,7 @@ fn absurdities(spec: &ParamSpec, may_be_zero: &[&str]) -> Vec<&'static str> {
 /// Parameters that mean nothing at zero, whatever their unit.
 const POSITIVE: [&str; 8] = ["limit", "memory_limit", "quantum", "flows", "buckets", "divisor", "target", "interval"];
 
-/// What a discipline did.
+/// A decision of a discipline.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Decision {
     Delivered(u64, Ecn),
@@ -182,7 +182,7 @@ struct Entry {
     meta: PacketMeta,
 }
 
-/// A discipline, and what is known of every packet in it.
+/// A discipline, and a record of every packet in it.
 pub(super) struct Ledger {
     queue: Queue,
     pool: Pool,
@@ -201,16 +201,16 @@ pub(super) struct Ledger {
     offered_bytes: Bytes,
     gone: u64,
     gone_bytes: Bytes,
-    /// What has left since somebody looked: flow, and whether it was delivered.
+    /// Packets that have left since the last look: flow, and whether it was delivered.
     left: Vec<(u32, bool)>,
     decisions: Vec<Decision>,
 }
 
 /// Code points of flows: best effort first, then what other classes are made of (EF, CS1, AF41, CS7).
 const CODE_POINTS: [Dscp; 6] = [Dscp(0), Dscp(46), Dscp(8), Dscp(0), Dscp(34), Dscp(56)];
-/// Flows that scripts speak of.
+/// Number of flows in scripts.
 const FLOWS: u32 = 16;
-/// Lengths that they speak of; the first is the ordinary one.
+/// Packet lengths in scripts; the first is the ordinary one.
 const LENGTHS: [u32; 8] = [1500, 40, 1, 576, 1514, 300, 9000, 65_535];
 
 /// The link that every queue of the contract is made for.
@@ -365,7 +365,7 @@ impl Ledger {
         ensure(self.pool.live() == 0, || format!("{} packets are left in the pool", self.pool.live()))
     }
 
-    /// Books what has left, then checks what must hold between calls.
+    /// Records packets that have left, then checks the laws that hold between calls.
     fn settle(&mut self, next: Option<Next>) -> Result<(), String> {
         for (id, reason) in core::mem::take(&mut self.drops) {
             let (entry, _) = self.leave(id)?;
@@ -415,7 +415,7 @@ impl Ledger {
     }
 }
 
-/// What may change of a packet while it is queued.
+/// Checks that only permitted metadata of a queued packet have changed.
 fn check_meta(before: &PacketMeta, after: &PacketMeta) -> Result<(), String> {
     let marked = after.ecn == Ecn::Ce && before.ecn.is_capable();
     ensure(after.ecn == before.ecn || marked, || format!("{:?} has become {:?}", before.ecn, after.ecn))?;

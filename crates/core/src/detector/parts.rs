@@ -1,4 +1,4 @@
-//! What detectors share.
+//! Parts that several detectors share.
 pub mod alternation;
 pub mod line;
 pub mod ramp;

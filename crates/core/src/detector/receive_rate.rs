@@ -1,8 +1,8 @@
 //! The loss-free rule of the authors' later stand-alone tools: a measurement for a diagnostic.
 //!
 //! Two subflows send at r and 2r, doubled every max(RTT, 100 ms, a packet's time), until the second receives less than half of
-//! what it sent. If the first's share of what it sent is then at least one and a half times as large, the queue is fair: nobody
-//! need lose a packet for that, a growing queue shows it. Where less than 15/16 of the rate could be sent there is no verdict.
+//! what it sent. If the first's share of what it sent is then at least one and a half times as large, the queue is fair. This
+//! needs no loss, only a growing queue. Where less than 15/16 of the rate could be sent there is no verdict.
 use super::parts::ramp::{Measurement, Ramp, Step, rate_of};
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::hint::PathHint;

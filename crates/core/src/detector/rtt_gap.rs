@@ -1,10 +1,10 @@
 //! The rule of a later version of the Tonopah author's code: the subflow that sends more waits longer. The paper's tables were made
 //! with the rule of `share`.
 //!
-//! One subflow gets 2/3 of the window, the other 1/3, and they stay so. Over an interval of one round trip (the mean of the
+//! One subflow gets 2/3 of the window, the other 1/3, and these shares do not change. Over an interval of one round trip (the mean of the
 //! subflows' smoothed RTTs, at most a second) each subflow's RTTs are averaged; a difference of more than 5 ms means fair
-//! queuing, because only there does each subflow wait in a queue of its own. That code judges in congestion avoidance only
-//! and repeats runs without a clear outcome; this one judges always.
+//! queuing, because only there does each subflow wait in a queue of its own. That code decides in congestion avoidance
+//! only, and repeats runs without a clear outcome; this one always decides.
 use super::parts::alternation::Alternation;
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::hint::PathHint;

@@ -1,33 +1,33 @@
 //! A sequential test of two hypotheses, the bottleneck is fair or shared, that says when it does not know.
 //!
 //! As in Tonopah, one subflow sends 6/10, the other 4/10, and they change places at fixed intervals. Each interval gives a
-//! log-likelihood ratio (positive: fair), and the sum is held against Wald's bounds: with error rates e the test decides at
-//! ±ln((1 − e)/e). Between them it is undecided, until then it stays with what it found last.
+//! log-likelihood ratio (positive: fair), and the sum is compared with Wald's bounds: with error rate e the test decides at
+//! ±ln((1 − e)/e). After a decision the finding stays until the sum has changed its sign; then it is undecided.
 //!
-//! **Delays.** In a shared queue packets sent at the same time wait equally long, whoever sent them: the two subflows' RTTs,
+//! **Delays.** In a shared queue packets of both subflows sent at the same time wait equally long: the two subflows' RTTs,
 //! as functions of the time of sending, are one curve, and their levels and slopes differ by noise only. Where each subflow
 //! has a queue of its own and is served at half the rate, the dominant queue's delay rises against the other's by
 //! (0.6 − 0.4) · T / 0.5 = 0.4 T over an interval, or by all the delay q there is, if that is less. So with μ = ½ min(0.4 T, q):
 //!
-//! - slope: shared N(0, σ²); fair N(μ, σ² + μ²), as wide as it is large, since how much of it shows depends on the rest
+//! - slope: shared N(0, σ²); fair N(μ, σ² + μ²), with a standard deviation like its mean, because other traffic hides a part of it
 //! - level: shared N(0, σ²); fair N(0, σ² + (μ/2)²)
 //!
-//! σ² comes from the residuals of each subflow's own line, with at most four samples of an interval taken for
-//! independent, and is at least a packet's time. No queue, no evidence: with q = 0 the hypotheses are the same.
+//! σ² comes from the residuals of each subflow's own line, with at most four samples of an interval counted
+//! as independent, and is at least a packet's time. No queue, no evidence: with q = 0 the hypotheses are the same.
 //!
-//! Two things speak less for a shared queue than they seem to. A queue of a few packets may be that of a fair scheduler's
-//! quanta, in which both subflows wait alike: against fair queuing, q counts from four packets' times on. And in an
-//! interval with losses a queue may be full: a full queue has no slope, whoever owns it.
+//! Two observations are weaker evidence for a shared queue than they seem. A queue of a few packets may come from a fair scheduler's
+//! quanta, where both subflows wait equally long, so against fair queuing q counts only beyond four packets' times. And in an
+//! interval with losses a queue may be full, and a full queue has no slope, shared or not.
 //!
-//! **Losses.** In a shared queue each loss is the dominant subflow's with the probability of its share of what was sent. Where
-//! the service is fair both receive alike, so that nearly all losses are the dominant one's. Losses come in clusters, and so an
-//! interval's sum is bounded.
+//! **Losses.** In a shared queue each loss hits the dominant subflow with the probability of its share of the packets. With fair
+//! service both receive the same, so that nearly all losses hit the dominant one. Losses come in clusters, so the sum of an interval
+//! is bounded.
 //!
-//! **Only the connection's own queue speaks for a shared one.** A queue that others make on the way of the acknowledgments delays both
-//! subflows alike, and random losses hit both in proportion, as a shared bottleneck would. So the test experiments: where there
-//! is a queue it leaves an eighth less in flight for an interval, at random, and sees whether the delay follows
-//! ([`super::parts::response`]). Delays count against fair queuing as far as the queue is the connection's own, which its
-//! acknowledgments' part of a queue on their way is not. Losses without a queue of its own count for fair queuing only.
+//! **Only the connection's own queue is evidence for a shared one.** A queue of other flows on the ACK path delays both subflows
+//! equally, and random losses hit both in proportion, as at a shared bottleneck. So the test makes experiments: where there is a
+//! queue, it keeps an eighth less in flight in randomly chosen intervals, and measures whether the delay falls
+//! ([`super::parts::response`]). Delays count against fair queuing as far as the queue is the connection's own; its acknowledgments'
+//! part of a queue on the ACK path does not count. Without a queue of its own, losses count for fair queuing only.
 use super::parts::alternation::{Alternation, Interval};
 use super::parts::line::{Fit, Line, SAMPLES, log_normal};
 use super::parts::response::Response;
@@ -69,45 +69,45 @@ pub struct Sequential {
     alternation: Alternation,
     response: Response,
     lines: [[Line; 2]; KEPT],
-    /// Intervals judged.
+    /// Number of intervals evaluated.
     judged: u64,
     /// Lowest mean RTT of an interval, of this half of the memory and the one before, s.
     base: [Option<f64>; 2],
     base_turns: Time,
-    /// How much of the RTT was waiting in the interval judged last.
+    /// Queuing delay as a part of the RTT in the last interval evaluated.
     queue: f64,
-    /// How much the delays since the last experiment speak for a shared queue, if the queue is the connection's own: a sum of log-likelihood
-    /// ratios, at most zero.
+    /// Evidence of the delays since the last experiment for a shared queue, if the queue is the connection's own: a sum of
+    /// log-likelihood ratios, at most zero.
     alike: f64,
-    /// Losses at times when no queue was seen to be the connection's own.
+    /// Losses while no queue was known to be the connection's own.
     unexplained: Unexplained,
     /// Sum of the log-likelihood ratios.
     score: f64,
     verdict: Verdict,
-    /// When the last decision fell: what was sent before cannot show what became of it.
+    /// Time of the last decision. Packets sent before it do not show its effect.
     decided: Time,
 }
 
 /// Intervals whose samples may still come.
 const KEPT: usize = 16;
-/// How far beyond its bound the sum may go, in bounds: what contrary evidence has to undo.
+/// Largest sum, as a multiple of its bound. Contrary evidence has to undo what is beyond the bound first.
 const HEADROOM: f64 = 1.5;
-/// Packets' times of waiting that a fair scheduler's quanta may cause.
+/// Waiting time that a fair scheduler's quanta may cause, in packets' times.
 const GRANULES: f64 = 4.0;
 /// A delay of fewer packet times than this is no queue, nor one of fewer standard deviations of single packets from their line.
 const FEW: f64 = 2.0;
-/// What an interval of so small a queue speaks for a shared one at most.
+/// Largest evidence for a shared queue of an interval with so small a queue.
 const CHANCE: f64 = 0.1;
-/// What a loss counts without a queue of the connection's own. A sum that cannot fall below zero rises above x by chance with
+/// Weight of a loss without a queue of the connection's own. A sum that cannot fall below zero rises above x by chance with
 /// probability e⁻ˣ each time that it starts; with half the evidence that is e⁻²ˣ.
 const CAUTION: f64 = 0.5;
-/// Most that such losses add up to.
+/// Largest sum of such losses.
 const UNEXPLAINED: f64 = 10.0;
 /// Part of a queue's delay that may differ for other reasons.
 const SLACK: f64 = 0.02;
-/// What the dominant subflow's part of all losses is at most where the service is fair.
+/// Largest share of the dominant subflow in all losses under fair service.
 const NEARLY_ALL: f64 = 0.95;
-/// Evidence of an interval that counts as seeing fair queuing at work.
+/// Evidence of an interval from which fair queuing counts as seen at work.
 const AT_WORK: f64 = 0.5;
 
 impl FairQueuingDetector for Sequential {
@@ -197,7 +197,7 @@ impl Sequential {
         usual.max(enough.min(self.p.longest * 10))
     }
 
-    /// Judges the intervals of which all has been heard.
+    /// Evaluates the intervals whose packets have all been acknowledged or lost.
     fn judge(&mut self, now: Time) {
         let slowest = self.alternation.srtt(0).max(self.alternation.srtt(1)).unwrap_or(Span::ZERO);
         let patience = slowest + slowest / 4;
@@ -247,7 +247,7 @@ impl Sequential {
         }
         let experiment = match own {
             Some(own) if own > 0.0 => before.max(-own).max(-most),
-            // It is no queue of one's own: what spoke for a shared one fades.
+            // The queue is not the connection's own, so evidence for a shared one fades.
             Some(other) => (-other).min(-self.score).clamp(0.0, most),
             None => 0.0,
         };
@@ -276,8 +276,8 @@ impl Sequential {
         self.verdict = Verdict { finding, confidence, decisions };
     }
 
-    /// What an interval's packets took at least, on average: a single packet's RTT may be lower for other reasons than an empty
-    /// queue, such as acknowledgments whose delays vary.
+    /// Keeps the lowest mean RTT of an interval. A single packet's RTT may be lower for other reasons than an empty queue, such as ACK
+    /// jitter.
     fn learn_base(&mut self, lines: &[Line; 2]) {
         let enough = lines.iter().filter(|line| line.samples() >= SAMPLES);
         let means = enough.filter_map(|line| Some(line.mean()?.1));
@@ -296,7 +296,7 @@ impl Sequential {
         Some(View { more, less, mean, queue, packet, length })
     }
 
-    /// How an interval's delays speak, for fair queuing and, if the queue is the connection's own, for a shared one (negative).
+    /// The evidence of an interval's delays: for fair queuing, and, if the queue is the connection's own, for a shared one (negative).
     fn weigh_delays(&self, view: &View) -> (f64, f64) {
         let View { more, less, queue, packet, length, .. } = *view;
         if queue < view.few() {
@@ -308,7 +308,7 @@ impl Sequential {
         let slope_variance = (more.slope_variance + less.slope_variance) * length * length + floor;
         let level = more.level - less.level;
         let level_variance = more.level_variance + less.level_variance + floor;
-        // How much likelier is what was seen with a queue of one's own, of which so much shows?
+        // The log-likelihood ratio, with this much of the queuing delay visible.
         let ratio = |queue: f64| {
             let expected = 0.5 * rise.min(queue);
             let half = expected / 2.0;
@@ -336,7 +336,7 @@ struct View {
     less: Fit,
     /// The mean RTT.
     mean: f64,
-    /// How much of the higher mean RTT is waiting.
+    /// Queuing delay in the higher mean RTT.
     queue: f64,
     /// The time from packet to packet.
     packet: f64,
@@ -344,7 +344,7 @@ struct View {
 }
 
 impl View {
-    /// What is less than this is no queue.
+    /// A smaller delay is no queue.
     fn few(&self) -> f64 {
         FEW * self.packet.max(self.scatter())
     }

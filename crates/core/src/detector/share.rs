@@ -1,8 +1,8 @@
 //! Tonopah's rule (Bachl 2022, §II): does the subflow that sends more also receive more?
 //!
 //! The dominant subflow gets 6/10 of what the window allows, the other 4/10; they change places every max(50, min(100, RTT))
-//! milliseconds. Of the last four intervals, the share that reached the receiver is looked at: fair queuing brings it
-//! towards a half, a shared queue leaves it at 6/10; the cut is at 0.55. No verdict where the dominant subflow could not send
+//! milliseconds. The share that reached the receiver in the last four intervals decides: fair queuing brings it towards
+//! a half, a shared queue leaves it at 6/10, and the threshold is 0.55. No verdict where the dominant subflow could not send
 //! 0.575 of all, or where the application had too little to send.
 //!
 //! The paper does not say which acknowledgments belong to an interval; the code behind its tables does. There an interval is what
@@ -23,14 +23,14 @@ use crate::time::{Span, Time};
 choice! {
     /// Which acknowledgments belong to an interval.
     pub enum Attribution {
-        /// Those of packets sent in it, once all have come, as the rate at which they came.
+        /// Those of packets sent in it, once all have arrived, as a rate.
         Rate = "rate",
         /// Those that come in the interval's time, one round trip later: the smaller one of the subflows', after which all of it
         /// would be acknowledged if nothing waited in a queue that the other subflow does not meet.
         Shifted = "shifted",
         /// Those of packets sent in it, as far as they have come when the four intervals are looked at.
         Sent = "sent",
-        /// Those that come during it, which turns the result upside down when an interval is about as long as a round trip.
+        /// Those that come during it, which inverts the result when an interval is about as long as a round trip.
         Arrival = "arrival",
     }
 }
@@ -79,7 +79,7 @@ pub struct Share {
     slow_start: bool,
 }
 
-/// What the last intervals came to; of two figures the first is the dominant subflow's.
+/// Totals of the last intervals; of two figures the first is the dominant subflow's.
 #[derive(Default)]
 struct Sums {
     sent: [u64; 2],

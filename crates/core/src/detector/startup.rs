@@ -1,24 +1,24 @@
 //! Fair-queuing detection when a flow starts (Bachl, Fabini, Zseby 2020, §III-A).
 //!
 //! Two subflows send at r and 2r, doubled every round trip, until both lose packets. Then the loss ratio,
-//! (received₁/sent₁) ÷ (received₂/sent₂), is 2 where each is served in its turn, and 1 in a shared queue; the cut is at 1.5.
+//! (received₁/sent₁) ÷ (received₂/sent₂), is 2 under fair service and 1 in a shared queue; the threshold is 1.5.
 //! As in the authors' code a step lasts max(1.5 × smoothed RTT, ten packets) and counts once every byte of it is acknowledged
-//! or lost; where only one subflow lost, the doubling goes on. The controller goes on with what was received.
+//! or lost; where only one subflow lost, the doubling goes on. The controller starts from the rate received.
 //!
-//! Two things are asked for beyond what was published, because losses alone say less than they seem to:
+//! Two conditions go beyond the paper, because losses alone are weaker evidence than they seem:
 //! - **Saturation.** A buffer of a packet or two loses packets of both subflows in proportion before the link is full, shared or
-//!   not. Serving in turn gives both as much only once each sent more than half of what arrived, and fair queuing is looked
-//!   for from there on. Before, each would get what it sent up to half, and the other the rest: a ratio that is nearer to 1 than
-//!   to that one, and beyond chance from it, is that of a shared queue.
+//!   not. Fair service gives both the same only once each sent more than half of what arrived, and only then can fair queuing be
+//!   found. Before that, fair service gives a subflow what it sent, up to half, and the other one the rest. A ratio that is nearer to
+//!   1 than to the ratio of this, by more than chance, is that of a shared queue.
 //! - **Significance.** Of ten packets several are lost by chance. In a shared queue the logarithm of the loss ratio is spread
 //!   around 0 with the variance of a relative risk, Σ (1/received − 1/sent) in packets. Fair queuing is found when it is `errors`
-//!   standard errors away; until then the steps that count are taken together. Serving in turn leaves little to chance, so that
-//!   at saturation a ratio below the cut needs no such margin.
+//!   standard errors away; until then the steps that count are added up. Fair service leaves little to chance, so that at
+//!   saturation a ratio below the threshold needs no such margin.
 //!
-//! Two things are done that the paper does not say, as in the authors' program: the rate doubles only once the packets of a step
-//! are accounted for (`waits`), and when the first loss of a subflow is heard of, the step begins anew at the same rate (`anew`).
+//! Two rules are from the authors' program and not from the paper: the rate doubles only once all packets of a step are acknowledged
+//! or lost (`waits`), and after the first loss of a subflow the step begins anew at the same rate (`anew`).
 //!
-//! The bottleneck can move: `every` repeats the measurement, from a sixth of what was received last.
+//! `every` repeats the measurement, because the bottleneck can move; it starts from a sixth of the rate received last.
 use super::parts::ramp::{Measurement, Ramp, Step, rate_of};
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::hint::PathHint;
@@ -168,7 +168,7 @@ impl Startup {
         self.again = None;
     }
 
-    /// A step begins, and none before it counts any more.
+    /// Begins a step; earlier ones no longer count.
     fn restart(&mut self, rate: Rate, now: Time) {
         self.waiting = false;
         if let Some(ramp) = self.measurement.ramp_mut() {

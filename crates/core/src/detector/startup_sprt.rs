@@ -2,23 +2,22 @@
 //! Zseby (2020); it may say that it does not know.
 //!
 //! Two subflows send at r and 2r, doubled from step to step. Each step gives the logarithm of a likelihood ratio (positive: fair),
-//! limited so that no single step decides, and the sum is held against Wald's bounds: with error rates e the test decides at
+//! limited so that no single step decides, and the sum is compared with Wald's bounds: with error rate e the test decides at
 //! ±ln((1 − e)/e). After `trips` round trips it is undecided.
 //!
-//! **Arrivals.** One queue hands packets on in the order in which it took them: between two arrivals of the first subflow come two
-//! of the second on average, whatever is lost. Where each is served in its turn and the first subflow gets less than it sends, both
-//! get the same: one for one. So the share of the first among what arrives is 1/3 or 1/2. While the first gets nearly all that
-//! it sends, a fair queue gives something between the two, and a share of 1/3 says nothing; a larger one speaks for a fair queue.
+//! **Arrivals.** One queue keeps the order of packets: between two arrivals of the first subflow come two of the second on average,
+//! whatever is lost. With fair service, and if the first subflow gets less than it sends, both get the same. So the first
+//! subflow's share of the arrivals is 1/3 or 1/2. While the first gets nearly all that it sends, fair service gives a share between
+//! the two; then 1/3 is no evidence, and a larger share is evidence for fair queuing.
 //!
 //! **Delays.** In one queue packets that are sent at the same time wait equally long. In queues of their own, with the same rate
 //! each, the first subflow waits at most half as long as the second while both queues grow: (r/C − 1) against (2r/C − 1). Full
-//! queues are equally long, shared or not, so delays speak for one queue only where nothing was lost.
+//! queues are equally long, shared or not, so delays are evidence for one queue only without losses.
 //!
-//! Nothing is held against fair queuing before the first subflow receives less than half of its rate (`saturated`): a neighbour's
+//! Nothing counts against fair queuing before the first subflow receives less than half of its rate (`saturated`): a neighbour's
 //! burst delays both subflows alike.
 //!
-//! Deviates from the paper: the ramp begins with a window per round trip, so that short paths are not kept waiting; losses need not
-//! happen.
+//! Deviates from the paper: the ramp begins with a window per round trip, which saves time on short paths; no loss is needed.
 use super::parts::line::Line;
 use super::parts::ramp::{KEPT, Measurement, Ramp, Step};
 use super::{FairQueuingDetector, Finding, Verdict};
@@ -72,7 +71,7 @@ pub struct StartupSprt {
     verdict: Verdict,
 }
 
-/// What is known of the packets that were sent in a step.
+/// The packets sent in a step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Books {
     /// RTTs over the time of sending, s, per subflow.

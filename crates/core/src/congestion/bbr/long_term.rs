@@ -1,8 +1,8 @@
 //! Long-term bandwidth: finding a policer, and keeping to its rate.
 //!
-//! A token bucket without a queue lets bursts through and then drops a share of what comes. Two intervals in a row, each
-//! of 4 to 16 round trips from loss to loss, with a fifth lost and nearly the same rate, are taken for one; the rate
-//! of both is used for 48 round trips, then probing begins again.
+//! A token bucket without a queue lets bursts through and then drops a share of the packets. Two intervals in a row, each
+//! of 4 to 16 round trips from loss to loss, with a fifth lost and nearly the same rate, show a policer. The mean rate of
+//! both is used for 48 round trips, then probing begins again.
 //! Source: Linux `bbr_lt_bw_sampling`.
 use crate::congestion::parts::bandwidth::{Bandwidth, Gain};
 use crate::{Bytes, Span, Time};
@@ -27,7 +27,7 @@ struct Start {
     lost: Bytes,
 }
 
-/// What an acknowledgment or a timeout shows.
+/// The input from an acknowledgment or a timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence {
     /// Time of the last delivery.
@@ -42,7 +42,7 @@ pub(super) struct Evidence {
     pub(super) probes_bandwidth: bool,
 }
 
-/// What follows.
+/// The result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Finding {
     Nothing,

@@ -1,4 +1,4 @@
-//! What the path delivers and what it holds, and what losses say of that (§5.5).
+//! The model of the path: its bandwidth, the volume that it holds, and their bounds after losses (§5.5).
 use super::{Bbr3, State, Undo, Undone};
 use crate::congestion::parts::bandwidth::{Bandwidth, Gain, packets};
 use crate::congestion::{Ack, Loss, PacketFeedback};
@@ -38,14 +38,14 @@ pub(super) struct Bounds {
     pub(super) inflight: Option<u64>,
 }
 
-/// What the last round trip delivered.
+/// The deliveries of the last round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Latest {
     bw: Bandwidth,
     inflight: u64,
 }
 
-/// A round trip that is judged by its losses: it begins anew with the first loss.
+/// A round trip whose losses are counted. It begins anew with the first loss.
 #[derive(Clone, Copy, Debug, Default)]
 struct LossRound {
     /// It ends with the first packet sent after this was delivered.
@@ -54,7 +54,7 @@ struct LossRound {
     started: bool,
     /// Was anything lost in it?
     lossy: bool,
-    /// Acknowledgments that told of losses.
+    /// Acknowledgments with losses.
     events: u32,
 }
 
@@ -165,12 +165,12 @@ impl Bbr3 {
         }
     }
 
-    /// Does it try to find out what more the path can carry?
+    /// Is it probing for bandwidth?
     fn is_probing(&self) -> bool {
         matches!(self.state, State::Startup | State::ProbeBw(ProbePhase::Refill | ProbePhase::Up))
     }
 
-    /// A round trip with losses: towards what was delivered, at most by `beta` (§5.5.10.3).
+    /// After a round trip with losses the bounds fall to what was delivered, by at most `beta` (§5.5.10.3).
     fn lower_bounds(&mut self) {
         let Model { short, latest, .. } = &self.model;
         let beta = Gain::new(self.p.beta);
@@ -232,19 +232,19 @@ impl Bbr3 {
         }
     }
 
-    /// Marks are congestion, too (§3.7): what is in flight is too much.
+    /// A mark is congestion, too (§3.7): too much is in flight.
     pub(super) fn answer_mark(&mut self, loss: &Loss) {
         if self.cycle.probe_samples {
             self.handle_too_much(packets(loss.inflight, self.mss), false, loss.now);
         }
     }
 
-    /// What is wanted in flight: a BDP, unless congestion has made the window smaller (§5.3.3.8).
+    /// The target of the volume in flight: a BDP, unless congestion has made the window smaller (§5.3.3.8).
     pub(super) fn target_inflight(&self) -> u64 {
         self.bdp(self.bandwidth(), Gain::ONE).min(self.cwnd)
     }
 
-    /// Nothing was lost after all (§5.5.11.2).
+    /// A loss was spurious (§5.5.11.2).
     pub(super) fn take_back_loss(&mut self) {
         self.restore_window();
         self.model.losses.lossy = false;

@@ -5,7 +5,7 @@ use crate::congestion::Ack;
 use crate::congestion::parts::bandwidth::packets;
 use crate::{Rng, Span, Time};
 
-/// What acknowledgments tell of the last probe (§2.14).
+/// The state of the feedback on the last probe (§2.14).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Feedback {
     #[default]
@@ -20,7 +20,7 @@ enum Feedback {
 #[derive(Clone, Debug)]
 pub(super) struct Cycle {
     started: Time,
-    /// It probes after so long, if not before.
+    /// The latest time of the next probe, after the last one.
     wait: Span,
     /// Round trips since the last probe.
     pub(super) rounds: u32,
@@ -153,22 +153,22 @@ impl Bbr3 {
             return true;
         }
         if ack.cwnd_limited && self.cwnd >= long {
-            // It is the volume that limits the bandwidth, not the path.
+            // The volume limits the bandwidth, not the path.
             self.search_full_pipe(s.bw);
             return false;
         }
         self.pipe.full
     }
 
-    /// What losses have shown to be safe, less what is left to others (§5.3.3.9).
+    /// The volume without too many losses, minus headroom for other flows (§5.3.3.9).
     pub(super) fn with_headroom(&self) -> Option<u64> {
         let long = self.model.long?;
         let headroom = ((self.p.headroom * long as f64) as u64).max(1);
         Some(long.saturating_sub(headroom).max(self.min_window()))
     }
 
-    /// Follows the feedback of a probe, and lets the volume grow while losses are few (§5.3.3.9). `true`: the state has been
-    /// decided on.
+    /// Follows the feedback of a probe, and lets the volume grow while losses are few (§5.3.3.9). Returns whether it has
+    /// changed the state.
     fn adapt_long_term(&mut self, ack: &Ack, s: &Sample) -> bool {
         let probes_bandwidth = matches!(self.state, State::ProbeBw(_));
         if self.round.started && self.cycle.feedback == Feedback::Starting {
@@ -180,7 +180,7 @@ impl Bbr3 {
                 self.model.advance_peaks();
             }
             if probes_bandwidth && self.cycle.was_cautious && !self.cycle.was_too_much {
-                // What had been too much is not any more: probe again at once.
+                // The volume that had been too much no longer is: probe again at once.
                 self.start_refill();
                 return true;
             }

@@ -1,4 +1,4 @@
-//! The lowest RTT, and PROBE_RTT, which half empties the pipe to see it (§5.3.4).
+//! The lowest RTT, and PROBE_RTT, which halves the volume in flight to measure it (§5.3.4).
 use super::model::ProbePhase;
 use super::{Bbr3, State};
 use crate::congestion::Ack;

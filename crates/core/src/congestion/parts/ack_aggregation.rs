@@ -1,5 +1,4 @@
-//! How much more is acknowledged at times than the bandwidth explains: what a window needs on top of the BDP where
-//! acknowledgments come in clumps.
+//! ACK aggregation: the packets acknowledged at once beyond the bandwidth, which a window needs on top of the BDP.
 //!
 //! Source: Linux `bbr_update_ack_aggregation` (draft-ietf-ccwg-bbr §5.5.9). An epoch lasts while acknowledgments are ahead of
 //! the estimated bandwidth; the most by which one was ahead is kept for one or two windows of round trips.

@@ -1,4 +1,4 @@
-//! What the BBRs compute with: bandwidth in fixed point, BDPs, pacing rates, and room for bursts.
+//! Arithmetic of the BBRs: bandwidth in fixed point, BDPs, pacing rates, and room for bursts.
 //!
 //! Source: Linux `tcp_bbr.c`. Bandwidth is in packets per microsecond with a fraction of 24 bits, gains have 8 bits.
 //! Deviates: a rate sample that ends in a packet that is not full counts its bytes, not a packet.
@@ -36,12 +36,12 @@ impl Bandwidth {
         Some(Bandwidth(u64::try_from(bw).unwrap_or(u64::MAX)))
     }
 
-    /// A delivery rate sample's.
+    /// The bandwidth of a delivery rate sample.
     pub fn sampled(sample: &RateSample, mss: Bytes) -> Option<Bandwidth> {
         Bandwidth::over(sample.delivered, mss, sample.interval)
     }
 
-    /// What a rate is in packets of `mss`.
+    /// The bandwidth of a rate, in packets of `mss`.
     pub fn from_rate(rate: Rate, mss: Bytes) -> Bandwidth {
         let bits = u128::from(mss.0.max(1)) * 8 * US_PER_S;
         Bandwidth(u64::try_from((u128::from(rate.as_bps()) << BITS) / bits).unwrap_or(u64::MAX))

@@ -1,9 +1,9 @@
-//! A controller that looks for fair queuing: any controller below, any detector beside it, and what follows from a verdict.
+//! A controller with a detector of fair queuing, and a reaction to the detector's verdict. Controller and detector may be any.
 //!
-//! The connection sends over two subflows under one window. The detector says how the rate is divided; the controller below
-//! decides about window and rate as if there were one path. While the detector measures by itself, at rates of its own, the
-//! controller rests, and goes on from what was measured. On a verdict the window is cut, or a controller of little delay takes
-//! over for as long as the queue is held to be fair, or nothing happens.
+//! The connection sends over two subflows under one window. The detector divides the rate; the controller sets
+//! window and rate as if there were one path. While the detector measures at rates of its own the controller is off, and then
+//! starts from the measured rate. The reaction to fair queuing is to reduce the window, to switch to a controller with little delay
+//! as long as the verdict holds, or nothing.
 use crate::congestion::{
     Ack, Controller, ControllerConfig, Loss, LossKind, PacketFeedback, PathHint, SendLimits, Sent, Split, Underuse,
 };
@@ -15,7 +15,7 @@ use crate::time::{Span, Time};
 use alloc::boxed::Box;
 
 choice! {
-    /// What follows when fair queuing is found.
+    /// The reaction to fair queuing.
     pub enum Reaction {
         /// The window shrinks by an eighth, each time (Tonopah).
         Cut = "cut",
@@ -26,18 +26,18 @@ choice! {
     }
 }
 
-/// What is below, beside, and follows.
+/// The controller, the detector, and the reaction.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The controller below.
     pub on: Nested<ControllerConfig>,
     /// The detector.
     pub detector: Nested<DetectorConfig>,
-    /// What follows from fair queuing.
+    /// The reaction to fair queuing.
     pub fair: Reaction,
-    /// Who takes over with [`Reaction::Switch`].
+    /// The controller that takes over with [`Reaction::Switch`].
     pub gentle: Nested<ControllerConfig>,
-    /// Where the smoothed RTT is shorter, windows grow by as much less in congestion avoidance.
+    /// Where the smoothed RTT is shorter, windows grow more slowly in congestion avoidance, in proportion.
     pub growth: Option<Span>,
 }
 
@@ -46,17 +46,17 @@ pub struct Detecting {
     settings: Settings,
     path: PathHint,
     detector: Detector,
-    /// Who decides: none while the detector measures by itself.
+    /// The controller in charge; `None` while the detector measures.
     active: Option<Box<Controller>>,
     is_gentle: bool,
     /// Decisions of the detector that were answered.
     answered: u32,
-    /// When fair queuing was answered last: it is not answered twice for what one round trip shows.
+    /// Time of the last reaction; there is at most one per round trip.
     answered_at: Option<Time>,
     events: Events,
     /// Acknowledged, but not yet counted: see [`Settings::growth`].
     uncounted: Bytes,
-    /// Less is sent until then: the answer of a controller that cannot be told to cut its window.
+    /// Less is sent until then, if the controller cannot reduce its window.
     eased_until: Option<Time>,
     srtt: Option<Span>,
     min_rtt: Option<Span>,
@@ -67,7 +67,7 @@ pub struct Detecting {
 
 /// Paper 2, §II-A: the window is reduced by 1/8.
 const REDUCTION: (u64, u64) = (7, 8);
-/// Round trips' worth of the rate that may be in flight while the detector drives: what is beyond is lost anyway.
+/// Data in flight while the detector sets the rate, at most, in round trips at that rate.
 const DRIVEN_TRIPS: u64 = 4;
 /// Packets that may be in flight whatever the rate.
 const DRIVEN_PACKETS: u64 = 64;

@@ -1,15 +1,15 @@
-//! One subflow sends more, the other less, and they change places at fixed intervals; what each interval's packets came to.
+//! One subflow sends more than the other, and they swap at fixed intervals. The totals of each interval's packets are kept.
 //!
-//! An interval's books are kept by the time at which a packet was *sent*: when an interval is about as long as the round
-//! trip, packets sent by the dominant subflow are acknowledged while the other dominates, and books kept by the time of
-//! the acknowledgment would show the very opposite.
+//! A packet counts for the interval in which it was *sent*. When an interval is about as long as the round trip, packets of the
+//! dominant subflow are acknowledged while the other one dominates, so counting by the time of the acknowledgment would invert
+//! the result.
 use crate::packet_feedback::{PacketFeedback, PacketOutcome, Sent, Split};
 use crate::time::{Span, Time};
 
 /// Intervals whose packets may still be under way: at 50 ms each, a round trip of 1.5 s.
 pub const KEPT: usize = 32;
 
-/// What one interval's packets came to.
+/// The totals of one interval's packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Interval {
     /// When it began.
@@ -18,9 +18,9 @@ pub struct Interval {
     pub dominant: usize,
     /// Payload sent per subflow, bytes.
     pub sent: [u64; 2],
-    /// Of that, known to have arrived.
+    /// Of that, delivered.
     pub delivered: [u64; 2],
-    /// Of that, taken for lost.
+    /// Of that, declared lost.
     pub lost: [u64; 2],
     /// Sum of the RTTs of its packets per subflow, ns, and how many there were.
     pub rtt_sum: [u64; 2],
@@ -43,13 +43,13 @@ impl Interval {
         self.acked[subflow].map_or(Span::ZERO, |(first, last)| last.since(first))
     }
 
-    /// Is it known of everything sent in it what became of it?
+    /// Has everything sent in it been delivered or lost?
     pub fn is_resolved(&self) -> bool {
         (0..2).all(|subflow| self.delivered[subflow] + self.lost[subflow] >= self.sent[subflow])
     }
 }
 
-/// The alternation, and the books.
+/// The alternation, with the totals of its intervals.
 #[derive(Clone, Debug)]
 pub struct Alternation {
     share: f64,
@@ -160,7 +160,7 @@ impl Alternation {
         self.srtt[subflow]
     }
 
-    /// The smaller of the subflows' smoothed RTTs: what a packet needs that meets no queue of its own.
+    /// The smaller of the subflows' smoothed RTTs.
     pub fn min_srtt(&self) -> Option<Span> {
         self.srtt.into_iter().flatten().min()
     }

@@ -1,13 +1,14 @@
 //! Does the delay follow what the connection itself has in flight?
 //!
-//! A queue that delays all packets may be the bottleneck's, or one on the way of the acknowledgments that others fill. Only the
-//! bottleneck's becomes shorter when the connection sends less. So where there is a queue, less is left in flight in intervals
-//! that are chosen at random: as much less as the queue holds, up to a part. Each of these experiments gives a log-likelihood ratio of
-//! two hypotheses about the change of the mean RTT from the interval before. If the queue is the connection's own the RTT falls by about what was
-//! left out; if it is not, by nearly nothing. How much the RTT changes by itself is learnt from intervals that are left alone. Because the
-//! choice is random the difference is the effect of the connection's own packets: this is an experiment, not a correlation.
+//! A queue that delays all packets may be the bottleneck's, or one on the ACK path that other flows fill. Only the bottleneck's
+//! becomes shorter when the connection sends less. So where there is a queue, less is kept in flight in randomly chosen intervals:
+//! less by what the queue holds, up to a part of the data in flight. Each of these experiments gives a log-likelihood ratio of
+//! two hypotheses about the change of the mean RTT from the interval before. If the queue is the connection's own, the
+//! RTT falls by about the part left out, otherwise hardly at all. The usual variation of the RTT is measured in the other
+//! intervals. Because the choice is random, the difference is caused by the connection's own packets: it is an experiment, not a
+//! correlation.
 //!
-//! An experiment speaks of the queue of its time only: a queue of one's own may vanish, and another one stay.
+//! An experiment is evidence only for the queue at its time, because the connection's own queue may vanish while another one stays.
 use super::line::log_normal;
 use crate::packet_feedback::Sent;
 use crate::rate::Bytes;
@@ -15,11 +16,11 @@ use crate::rng::Rng;
 
 /// Where there is a queue and the rest is over, an interval has less in flight with a probability of 1 in `ONE_IN`.
 const ONE_IN: u64 = 2;
-/// Intervals left alone after one with less in flight: the queue fills again.
+/// Intervals without an experiment after each one, in which the queue fills again.
 const REST: u32 = 2;
 /// At least this many packets less are in flight.
 const PACKETS: u64 = 3;
-/// How many changes of intervals left alone are remembered, and the least number to learn from.
+/// Number of changes between ordinary intervals that are kept, and the least number for an estimate.
 const ALONE: usize = 8;
 const MIN: usize = 3;
 /// Intervals that may still be judged.
@@ -35,7 +36,7 @@ const OTHER: (f64, f64) = (0.05, 0.1);
 const MAX: f64 = 6.0;
 const SURE: f64 = 3.0;
 
-/// The latest values, in no order.
+/// The latest values, unordered.
 #[derive(Clone, Debug)]
 struct Latest<const N: usize> {
     values: [f64; N],
@@ -86,7 +87,7 @@ pub struct Response {
     inflight: (u64, u64),
     /// Of the interval judged last: mean RTT and how much of that is queue, s.
     before: Option<(f64, f64)>,
-    /// Changes of the mean RTT from interval to interval that nothing was done to, s.
+    /// Changes of the mean RTT between ordinary intervals, s.
     left_alone: Latest<ALONE>,
     /// Sum of the log-likelihood ratios, own queue to others'.
     own: f64,

@@ -1,12 +1,12 @@
-//! Flow queues in fair turns, with pacing (the scheduler of Linux `fq`). What becomes of a packet that arrives at its
-//! flow's queue is a [`BufferPolicy`]'s business: a fixed limit, one that adapts, a policer.
+//! Flow queues in fair turns, with pacing (the scheduler of Linux `fq`). A [`BufferPolicy`] decides about a packet
+//! that arrives at its flow's queue: a fixed limit, an adaptive one, a policer.
 //!
-//! - Flows are told apart by `hash & mask`, exactly; `buckets` only says how many lists there are to search.
-//! - [`Drr`] with credits: a flow that nobody knows starts with `initial_quantum`, one that comes back keeps its credit, at
-//!   least a `quantum` after a pause of `refill_delay`; debts stay. An emptied new flow passes through the old list.
+//! - Flows are told apart by `hash & mask`, exactly; `buckets` is only the number of lists to search.
+//! - [`Drr`] with credits: an unknown flow starts with `initial_quantum`. A flow that comes back keeps its credit, at least a
+//!   `quantum` after a pause of `refill_delay`; debts stay. An emptied new flow passes through the old list.
 //! - Pacing: a flow whose first packet may not leave yet is set aside until that packet's `depart`.
-//! - Nothing queued (or nothing but such packets, fewer than eight): a packet skips the flows, where the buffer allows it.
-//! - A flow that has been idle for 3 s is collected when a search comes past it; its slot serves the next new flow.
+//! - A packet skips the flows, where the buffer policy allows it, when nothing else is queued, or only fewer than eight such packets.
+//! - A flow that has been idle for 3 s is removed when a search passes it; the next new flow gets its slot.
 use super::drr::{Drr, Emptied};
 use super::flow_table::{SlotId, mix, scale};
 use crate::queue::{Backlog, Ctx, Next, Observer};
@@ -15,34 +15,33 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// What decides about a packet that arrives at its flow's queue.
+/// Decides about packets that arrive at their flow's queue.
 pub trait BufferPolicy {
-    /// What it remembers of a flow. A flow starts with the default.
+    /// Its state of a flow, by default that of a new one.
     type State: Copy + Default;
     /// May packets skip the flows, so that it does not see them?
     const MAY_SKIP: bool;
-    /// A packet has arrived. It is either queued at the end of the chain, or reported as dropped; so are others of the flow
-    /// that have to leave.
+    /// A packet has arrived. It is queued at the end of the chain or reported as dropped. Other packets of the flow may be dropped, too.
     fn arrive(&mut self, id: PacketId, flow: &mut FlowQueue<Self::State>, cx: &mut Ctx<'_>);
     /// A packet of `len` bytes has left the flow's queue.
     #[inline]
     fn departed(&mut self, _flow: &mut FlowQueue<Self::State>, _len: u32, _now: Time) {}
-    /// Shows what it knows of a flow.
+    /// Reports gauges of a flow.
     fn observe(&self, _flow: &FlowQueue<Self::State>, _out: &mut dyn Observer) {}
 }
 
 /// One flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowQueue<S> {
-    /// Its packets. Whoever changes the chain need not keep count of anything else.
+    /// Its packets.
     pub chain: Chain,
-    /// What the buffer remembers.
+    /// The buffer policy's state.
     pub state: S,
-    /// Whose packet came last: for records.
+    /// The flow of the last arrival, for records.
     pub flow: FlowId,
     /// When it left the lists.
     idle_since: Time,
-    /// What tells it from others.
+    /// Its key: the masked hash.
     key: u32,
     /// The next flow in its bucket, or the next free slot.
     next: Option<SlotId>,
@@ -65,7 +64,7 @@ pub struct Scheduling {
     pub buckets: u32,
     /// Bits of the hash that tell flows apart.
     pub mask: u32,
-    /// How far ahead a departure may be asked for, when they are honoured.
+    /// Largest time to a requested departure, with `pacing`.
     pub pacing: Option<Span>,
     /// Drop packets that are beyond the horizon; otherwise they leave at the horizon.
     pub horizon_drop: bool,
@@ -98,7 +97,7 @@ impl Default for Scheduling {
 /// Flow queues with credits and pacing.
 pub struct FlowScheduler<B: BufferPolicy> {
     p: Scheduling,
-    /// What decides about arrivals.
+    /// The buffer policy.
     pub buffer: B,
     pub(crate) buckets: Vec<Option<SlotId>>,
     pub(crate) flows: Vec<FlowQueue<B::State>>,
@@ -106,7 +105,7 @@ pub struct FlowScheduler<B: BufferPolicy> {
     pub(crate) drr: Drr,
     /// Packets that skipped the flows; they leave first.
     pub(crate) internal: Chain,
-    /// Flows set aside, by the time when they may go on, then in the order of being set aside.
+    /// Throttled flows, by the time at which they may send again, then in the order in which they were throttled.
     delayed: BinaryHeap<Reverse<(Time, u64, SlotId)>>,
     throttlings: u64,
     /// Flows in the table.
@@ -132,7 +131,7 @@ impl<B: BufferPolicy> FlowScheduler<B> {
         }
     }
 
-    /// The flow with a key. Flows passed on the way that have been idle for long are collected.
+    /// The flow with a key. Flows that have been idle for long are removed on the way.
     #[inline]
     fn classify(&mut self, key: u32, now: Time) -> SlotId {
         // The key is a few low bits of a hash, perhaps; the bucket comes from high bits.
@@ -206,7 +205,7 @@ impl<B: BufferPolicy> FlowScheduler<B> {
             && (self.p.pacing.is_none() || depart <= now)
     }
 
-    /// A departure beyond the horizon: drops the packet, or brings the departure nearer. Says whether the packet stays.
+    /// A departure beyond the horizon: drops the packet, or moves its departure to the horizon. Returns whether the packet stays.
     #[cold]
     fn beyond_horizon(&self, id: PacketId, horizon: Span, cx: &mut Ctx<'_>) -> bool {
         if self.p.horizon_drop {
@@ -217,7 +216,7 @@ impl<B: BufferPolicy> FlowScheduler<B> {
         !self.p.horizon_drop
     }
 
-    /// A flow that was idle joins the new ones. Linux compares credits as unsigned numbers, so that a debt is kept.
+    /// Lists a flow that was idle among the new ones. Linux compares credits as unsigned numbers, so that a debt is kept.
     #[inline]
     fn join(&mut self, slot: SlotId, now: Time) {
         let credit = self.drr.deficit(slot);
@@ -228,7 +227,7 @@ impl<B: BufferPolicy> FlowScheduler<B> {
         self.drr.list_new(slot);
     }
 
-    /// Flows whose time has come go on, at the end of the old ones.
+    /// Lists the throttled flows whose time has come, after the old ones.
     #[inline]
     fn wake(&mut self, now: Time) {
         while let Some(&Reverse((time, _, slot))) = self.delayed.peek() {
@@ -290,7 +289,7 @@ impl<B: BufferPolicy> FlowScheduler<B> {
         flow.flow = meta.flow;
         let before = (flow.chain.packets(), flow.chain.bytes());
         self.buffer.arrive(id, flow, cx);
-        // Whatever the buffer let in or threw out.
+        // The buffer policy may have queued or dropped packets.
         self.total.packets = self.total.packets + flow.chain.packets() - before.0;
         self.total.bytes = self.total.bytes + flow.chain.bytes() - before.1;
         if !flow.throttled && flow.chain.packets() > 0 && !self.drr.is_listed(slot) {
@@ -337,7 +336,7 @@ impl<B: BufferPolicy> FlowScheduler<B> {
         self.total
     }
 
-    /// Shows the lists, every waiting flow's queue, and what the buffer knows of it.
+    /// Reports gauges of the lists, of the queue of every flow with packets, and of the buffer policy.
     pub fn observe(&self, out: &mut dyn Observer) {
         let followed = out.followed();
         out.gauge("flows", f64::from(self.known));
