@@ -1,7 +1,7 @@
 //! Result folders: `scenario.toml` as run, `summary.json`, `series.parquet`, `cdf.parquet`, and the traces of links.
 //!
-//! [`write()`] makes new files only, `summary.json` last: a folder with a summary has all of its run, whenever the program was
-//! stopped. To replace results, write them elsewhere and rename the folder.
+//! [`write()`] makes new files only, `summary.json` last: a folder with a summary is complete, even if the program was
+//! killed. To replace results, write them elsewhere and rename the folder.
 use crate::table::{self, Curve};
 use crate::{Cdf, RunResult, Series};
 use narrows_scenario::{RateSpec, Scenario, TraceSource, trace};
@@ -92,7 +92,7 @@ fn write_new(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), ResultError> {
     write().map_err(|e| error(&path, "cannot write", e))
 }
 
-/// Reads a folder: the value that was written, but for curves without points, which leave no trace.
+/// Reads a folder. The result is the value that was written, without curves that have no points.
 pub fn read(dir: &Path) -> Result<RunResult, ResultError> {
     let open = |name: &str| {
         let path = dir.join(name);

@@ -1,5 +1,5 @@
-//! Scenario files, and the traces of links that they name, from the file system. Nothing is read that might never end, and
-//! nothing that is longer than a scenario's [limits].
+//! Scenario files, and the traces of links that they name, from the file system. Files that might never end, or that
+//! exceed a scenario's [limits], are not read.
 use narrows_scenario::{Scenario, ScenarioError, Traces, limits};
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,11 +1,11 @@
-//! Which hops the flows of a result cross, and which of these flows one figure may be made of.
+//! The hops that the flows of a result cross, and the flows that one figure may combine.
 //!
 //! A mean RTT or an index of fairness needs flows that are *alike* and have a hop in common. Alike are **bulk flows**: those
-//! that always have data to send, for at least half of the measured time. Their demand exceeds any share, so that what they get
-//! is the network's doing.
+//! that always have data to send, for at least half of the measured time. Their demand exceeds any share, so that the network
+//! determines their goodput.
 //! - A flow of a scenario is one if its traffic is `bulk` and its start and stop leave it that time.
 //! - A program's flow, or one that was found as it came, is one if it is TCP and its payload arrived in at least half of the
-//!   quarters of a second. A connection that only carries commands, or a look-up of a name, is none.
+//!   quarters of a second. A control connection or a name look-up is none.
 use crate::summary::{Fairness, FlowSummary};
 use narrows_core::Time;
 use narrows_core::registry::Registered;
@@ -91,7 +91,7 @@ impl<'a> Routes<'a> {
                 let is_tcp = flow.rtt_ms.is_some() || flow.name.starts_with("tcp ");
                 is_tcp && flow.active.is_some_and(|active| active >= MAX_OF_THE_TIME)
             }
-            // What the summary alone tells.
+            // Only the summary shows this.
             (None, _) => flow.completion_s.is_none() && flow.controller != "none",
         }
     }
@@ -176,7 +176,7 @@ pub struct Jain {
 }
 
 impl Jain {
-    /// One more goodput.
+    /// Adds a value.
     pub fn add(&mut self, goodput: f64) {
         self.n += 1;
         self.sum += goodput;

@@ -1,4 +1,4 @@
-//! What must hold in a scenario beyond each value's own range, whether it was read from a file or built in code.
+//! Checks of a scenario beyond each value's own range, whether it was read from a file or built in code.
 use crate::command::CommandLine;
 use crate::dscp;
 use crate::error::ScenarioError;
@@ -22,7 +22,7 @@ pub(crate) enum Part {
     Flow(usize),
 }
 
-/// What is wrong, and the key that says so.
+/// A fault and its key.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Fault {
     pub(crate) part: Part,
@@ -31,7 +31,7 @@ pub(crate) struct Fault {
 }
 
 impl Scenario {
-    /// Checks everything that [`Scenario::parse`] does: ranges, routes, times, names, what needs what.
+    /// Checks everything that [`Scenario::parse`] does: ranges, routes, times, names, and conditions between keys.
     ///
     /// A world relies on it. Code that builds or changes a scenario calls it before the run.
     pub fn validate(&self) -> Result<(), ScenarioError> {
@@ -285,7 +285,7 @@ pub(crate) fn schedule(steps: &[(Time, Rate)]) -> Result<(), (usize, String)> {
     }
 }
 
-/// What an aggregate may have.
+/// Sizes of an aggregate, packets.
 pub(crate) const AGGREGATES: &str = "1 ..= 1024 packets of 1500 bytes";
 
 /// Checks a link that sends in aggregates. The error names the key.

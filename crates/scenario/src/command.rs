@@ -1,7 +1,7 @@
-//! Programs of the user's that make a flow, for worlds that run real ones.
+//! A user's programs as a flow, for worlds that run real programs.
 //!
-//! A command line is split into words as a shell does it (quotes, backslashes, comments), but no shell runs it: nothing
-//! else of a shell's language means anything. In the words, names in braces stand for what is known when it runs.
+//! A command line is split into words as a shell does it (quotes, backslashes, comments), but no shell runs it, so
+//! nothing else of a shell's language has a meaning. Names in braces are replaced by values when it runs.
 use crate::suggest::hint;
 use narrows_core::Span;
 use std::net::IpAddr;
@@ -111,7 +111,7 @@ impl CommandLine {
     }
 }
 
-/// A word's text and places; a brace itself is written twice.
+/// A word's text and placeholders; a brace itself is written twice.
 fn pieces(word: &str) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut text = String::new();
@@ -140,7 +140,7 @@ fn pieces(word: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// The message about a brace that begins no place.
+/// The message about a brace that begins no placeholder.
 fn unknown(brace: &str) -> String {
     let end = brace.find('}').map_or(brace.len(), |end| end + 1);
     let got: String = brace[..end].chars().take(40).collect();

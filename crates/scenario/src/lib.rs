@@ -1,4 +1,4 @@
-//! What every world shares: the scenario.
+//! The scenario, which all worlds share.
 //!
 //! A text goes in and a validated [`Scenario`] comes out; a world takes it and parses nothing. This crate opens no file: the
 //! traces that a scenario names come from a source that the caller passes ([`Traces`]).

@@ -1,5 +1,5 @@
-//! How large a scenario may be. Every count that a world keeps in fewer bits than it could be given has its limit here, and
-//! [`Scenario::validate`](crate::Scenario::validate) refuses what exceeds one.
+//! The limits of a scenario's size. A count that a world stores in fewer bits than a file could give has its limit here, and
+//! [`Scenario::validate`](crate::Scenario::validate) refuses a scenario that exceeds one.
 
 /// Hops: a packet names the next one in 16 bits.
 pub const HOPS: usize = 1 << 16;

@@ -26,7 +26,7 @@ pub struct Scenario {
     pub record: Record,
 }
 
-/// A queue, the link that it feeds, and the way to the next hop.
+/// A queue, its link, and the propagation to the next hop.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hop {
     /// Unique name.
@@ -38,7 +38,7 @@ pub struct Hop {
     /// Each packet's delay is drawn uniformly from [delay − jitter, delay + jitter]; no packet overtakes another. At most the
     /// shortest delay of the hop.
     pub jitter: Span,
-    /// What queues in front of it.
+    /// The queue discipline before the link.
     pub queue: QueueConfig,
     /// Framing per packet on this link: counted in rates and in byte limits.
     pub overhead: Bytes,
@@ -66,7 +66,7 @@ pub enum RateSpec {
     },
 }
 
-/// What a scenario says of delivery opportunities.
+/// The source of delivery opportunities, as written in a scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TraceSource {
     /// A file in mahimahi's format, as the scenario calls it.
@@ -82,14 +82,14 @@ impl RateSpec {
     }
 
     /// A link that sends `packets` packets of 1500 bytes at once, again and again, as Wi-Fi sends aggregates (IEEE 802.11, A-MPDU). `None`
-    /// where these are none, or the mean rate is zero.
+    /// if `packets` or the mean rate is zero.
     pub fn aggregates(packets: u32, mean: Rate) -> Option<RateSpec> {
         let period = mean.tx_time(OPPORTUNITY * u64::from(packets)).filter(|&period| period > Span::ZERO)?;
         let opportunities = vec![period; packets as usize];
         Some(RateSpec::Trace { source: TraceSource::Aggregates(packets, mean), opportunities, period })
     }
 
-    /// The rate at the start; of a trace, its mean.
+    /// The rate at the start; for a trace, the mean rate.
     pub fn initial(&self) -> Rate {
         match self {
             RateSpec::Schedule(steps) => steps.first().map_or(Rate::ZERO, |&(_, rate)| rate),
@@ -165,9 +165,9 @@ pub struct Flow {
     pub start: Start,
     /// When it stops; later than its start.
     pub stop: Time,
-    /// How it is carried.
+    /// The transport.
     pub transport: Transport,
-    /// Hosts and code point that its packets carry.
+    /// Hosts and code point of its packets.
     pub ends: Endpoints,
 }
 

@@ -1,8 +1,8 @@
 //! Scenario files: strict TOML in, a checked [`Scenario`] out.
 //!
-//! The text is parsed into a tree whose values know their place in it; the tree is read by hand, section by section, so
-//! that every message names the line and what is allowed. What must hold between values is checked afterwards, by the
-//! same code that checks scenarios built in code, and the fault is led back to its line.
+//! The text is parsed into a tree of values with their places. The tree is read section by section, so that every message names the
+//! line and what is allowed. Conditions between values are checked afterwards, by the same code that checks scenarios built in code,
+//! and a fault is traced back to its line.
 mod flow;
 mod hop;
 mod reader;

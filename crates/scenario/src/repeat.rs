@@ -1,6 +1,6 @@
-//! Repeated runs of a scenario: independent draws of what varies on a real path.
+//! Repeated runs of a scenario, with independent draws of the conditions that vary on a real path.
 //!
-//! A scenario without random elements gives the same packets for every seed, and runs that are copies of each other say
+//! A scenario without random elements gives the same packets for every seed, and identical runs show
 //! nothing about chance. Two things differ between two measurements of the same real path, and both matter:
 //! - *When each flow starts.* Flows that start together move in lockstep. Each start is drawn from the round trip that
 //!   follows the time in the file.
@@ -15,7 +15,7 @@ use crate::keys::RTTS;
 use crate::model::{Flow, Hop, Rtt, Scenario, Start};
 use narrows_core::{Bytes, Span, Time};
 
-/// Packet that a link's service time is taken of.
+/// The packet whose time on the link bounds the draw.
 const FULL_SIZED: Bytes = Bytes(1500);
 /// A base RTT is drawn from at most this part of itself.
 const MIN_PARTS: u64 = 100;

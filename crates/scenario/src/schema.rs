@@ -1,8 +1,8 @@
 //! A JSON Schema (draft 2020-12) of scenario files, for editors: made from the registries and the declared keys, so that
 //! it knows every queue and parameter that the program knows.
 //!
-//! It states what can be said of one value at a time: keys, kinds, units, words, bounds of bare numbers. What must hold
-//! between values, and ranges of values with units, the program checks; they stand in the descriptions.
+//! It has the rules for single values: keys, kinds, units, words, bounds of bare numbers. The program checks conditions between
+//! values, and ranges of values with units; the descriptions state them.
 use crate::dscp;
 use crate::keys::{DELAYS, FlowKeys, HopKeys, INTERVALS, RATES, RTTS, RecordKeys, TopKeys};
 use crate::traffic::Traffic;

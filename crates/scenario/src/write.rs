@@ -9,7 +9,7 @@ use narrows_core::registry::Registered;
 use std::fmt::Write;
 
 impl Scenario {
-    /// The scenario as a file. Parsing it gives an equal scenario, traces being where they were.
+    /// The scenario as a file. Parsing it gives an equal scenario, if the traces are in the same places.
     pub fn to_toml(&self) -> String {
         let mut out = String::new();
         line(&mut out, "name", &quoted(&self.name));

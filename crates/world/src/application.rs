@@ -1,4 +1,4 @@
-//! What runs on the sending host: decides when how much is handed to the transport.
+//! Applications on the sending host: when they hand how much data to the transport.
 use narrows_core::rate::TxClock;
 use narrows_core::{Rate, Rng, Span, Time};
 use narrows_scenario::Traffic;
@@ -19,18 +19,18 @@ enum Kind {
     Web { size: f64, shape: f64, think: Span },
 }
 
-/// What an application does when it is its turn.
+/// An action of an application.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Act {
     /// Hands over data without end.
     Endless,
-    /// Hands over a transfer whose completion is awaited, payload bytes.
+    /// Hands over a transfer of this many bytes of payload, and waits for its completion.
     Transfer(u64),
     /// Sends a message of this payload.
     Message(u32),
     /// Sends a packet of this length at the IP layer.
     Packet(u32),
-    /// Nothing, this time.
+    /// Nothing.
     Pause,
 }
 
@@ -58,7 +58,7 @@ impl Application {
         Application { kind, rng }
     }
 
-    /// Acts now; with it, when it wants to act again by itself.
+    /// Acts now. Returns the action, and the time of the next one that does not wait for a completion.
     pub fn act(&mut self, now: Time) -> (Act, Option<Time>) {
         let rng = &mut self.rng;
         match &mut self.kind {
@@ -85,7 +85,7 @@ impl Application {
         }
     }
 
-    /// A transfer is complete; when the next begins.
+    /// A transfer is complete. Returns when the next begins.
     pub fn on_complete(&mut self, now: Time) -> Option<Time> {
         match &self.kind {
             Kind::Web { think, .. } => Some(now + exponential(*think, &mut self.rng)),

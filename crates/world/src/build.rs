@@ -5,14 +5,14 @@ use narrows_core::{Bytes, Propagation, Rng, Span, Time};
 use narrows_scenario::model;
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
 
-/// The link of a hop: its queue, and what empties it. `rtt` is the hop's in [`longest_rtts`].
+/// The link of a hop, with its queue. `rtt` is the hop's in [`longest_rtts`].
 pub fn link(scenario: &Scenario, index: usize, rtt: Span, mtu: Bytes) -> Link {
     let spec = &scenario.hops[index];
     let hint = LinkHint { rate: spec.rate.initial(), rtt, mtu: mtu + spec.overhead };
     Link::new(spec.queue.build(&hint, stream(scenario, spec, "queue")), service(spec))
 }
 
-/// The way from a hop's link to the next hop.
+/// The propagation from a hop's link to the next hop.
 pub fn propagation(scenario: &Scenario, hop: &model::Hop) -> Propagation {
     Propagation::new(&hop.delay.0, hop.jitter, stream(scenario, hop, "jitter"))
 }
@@ -51,7 +51,7 @@ fn between(low: u64, high: u64, mut rng: Rng) -> u64 {
     low + rng.below(high.saturating_sub(low) + 1)
 }
 
-/// For each hop, the longest base RTT at the start of the flows that cross it; of one that none crosses, 100 ms.
+/// For each hop, the longest base RTT of the flows that cross it, at the start; 100 ms for a hop without flows.
 pub fn longest_rtts(scenario: &Scenario) -> Vec<Span> {
     let mut longest = vec![None; scenario.hops.len()];
     for flow in &scenario.flows {

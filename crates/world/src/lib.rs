@@ -1,5 +1,5 @@
-//! What every world needs, whatever its clock is: what applications send, the network of hops made from a scenario, and what is
-//! measured of them.
+//! Parts that every world needs, in virtual or real time: applications, the network of hops made from a scenario, and
+//! measurements.
 //!
 //! A world takes a validated [`Scenario`](narrows_scenario::Scenario), drives a [`Network`](network::Network) and hosts through its
 //! time, and gathers a [`RunResult`](narrows_results::RunResult) from their records.

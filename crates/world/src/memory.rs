@@ -11,18 +11,18 @@ use narrows_scenario::{Hop, RateSpec, Scenario};
 
 /// A flow's line in the summary, as figures and as text.
 const FLOW_RESULT: u64 = 2_000;
-/// Distributions with three digits: what a flow with series of its own, or a hop, has.
+/// The distributions, with three digits, of a hop or of a flow with series of its own.
 const DISTRIBUTIONS: u64 = 80_000;
-/// A packet in a pool, in its sender's list of segments, and its acknowledgment; arrays grow by doubling.
+/// A packet in the pool, in its sender's list of segments, and its acknowledgment. Arrays grow by doubling.
 const PACKET: u64 = 300;
 /// A point of a series.
 const POINT: u64 = size_of::<(f64, f64)>() as u64;
-/// Series of a flow, and of a hop with what its discipline shows of itself, and of a flow in it.
+/// Number of series: of a flow, of a hop with its discipline's gauges, and of gauges of a flow in a hop.
 const FLOW_SERIES: u64 = 7;
 const HOP_SERIES: u64 = 7;
 const GAUGES_PER_FLOW: u64 = 2;
 
-/// Bytes that a run needs at its peak, by what takes them.
+/// Bytes that a run needs at its peak, by use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Memory {
     /// The state of flows, their timers and figures.
@@ -33,12 +33,12 @@ pub struct Memory {
     pub packets: u64,
     /// The points of all series.
     pub series: u64,
-    /// What remains of it until the last run is finished, when results are shown together.
+    /// The part that stays until the last run is finished, when results are shown together.
     pub results: u64,
 }
 
 impl Memory {
-    /// All of it while the run goes on, or while its results are written.
+    /// The larger of the sums during the run and while its results are written.
     pub fn total(&self) -> u64 {
         let run = self.flows.saturating_add(self.hops).saturating_add(self.packets).saturating_add(self.series);
         run.max(self.results)
@@ -90,7 +90,7 @@ fn packets(scenario: &Scenario) -> u64 {
     scenario.hops.iter().zip(rtts).map(held).fold(0, u64::saturating_add)
 }
 
-/// How much a queue may hold, full-sized packets.
+/// The largest backlog of a queue, in bytes.
 fn limit(hop: &Hop, link: &LinkHint) -> Bytes {
     let parameter = |name| hop.queue.get(name).and_then(|text| Limit::parse(&text));
     let bytes = |limit: Limit| match limit.resolve(link) {

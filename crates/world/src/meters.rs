@@ -1,7 +1,7 @@
-//! What any sender shows of itself to the records.
+//! The figures of a sender, of any transport, for the records.
 use narrows_core::{Rate, Span};
 
-/// What a connection counts.
+/// Counters of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SenderStats {
     /// Packets sent again.

@@ -1,10 +1,10 @@
 //! The hops that packets cross: queue, link, loss and propagation of each, and a packet's way from one to the next.
 //!
-//! There is one network, whatever the world's clock is, and it does no I/O. A driver offers packets, and has each thing that is
-//! due handled at its own time. It learns when that is in one of two routes: the simulator schedules each time that
-//! [`Edge::schedule`] names; [`Path`](crate::path::Path), which the live world polls, asks for [`Network::next_event`].
+//! The same network runs in virtual and in real time, and does no I/O. Its driver offers packets, and calls
+//! [`Network::handle`] for each event at its time. There are two ways to learn these times: the simulator schedules each time that
+//! [`Edge::schedule`] reports; [`Path`](crate::path::Path), which the live world polls, asks for [`Network::next_event`].
 //!
-//! The network keeps packets' metadata, and beside each the driver's own value `P`, whose [`Transit`] is the network's. Nothing is
+//! The network stores packets' metadata, and with each the driver's own value `P`, which contains a [`Transit`] for the network. Nothing is
 //! allocated per packet once the structures have grown to the run's peak.
 use crate::build;
 use crate::record::Bound;
@@ -23,32 +23,32 @@ pub struct Network<P> {
     packets: Vec<P>,
     drops: Vec<(PacketId, DropReason)>,
     hops: Vec<Hop>,
-    /// Hops that the packet at hand has crossed in this instant, each in the call of the one before.
+    /// Hops that the present packet has crossed in this instant, each in a call nested in the one before.
     crossed: u32,
 }
 
-/// What the network knows of a packet beside its metadata.
+/// The network's state of a packet beside its metadata.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Transit {
     /// Time spent in queues so far.
     pub waited: Span,
     /// Length without a link's framing, bytes.
     pub ip_len: u32,
-    /// Hops of its route behind the one that it is at.
+    /// Hops of its route after the present one.
     pub left: u16,
     /// It was marked CE before this hop.
     marked: bool,
 }
 
 impl Transit {
-    /// Of a packet of this length, at the first hop of a route that has `left` more.
+    /// The state of a packet of this length at the first hop of a route, with `left` hops after it.
     #[inline]
     pub const fn new(ip_len: u32, left: u16) -> Transit {
         Transit { waited: Span::ZERO, ip_len, left, marked: false }
     }
 }
 
-/// For drivers that keep nothing of their own beside it.
+/// For drivers without a value of their own.
 impl AsMut<Transit> for Transit {
     #[inline]
     fn as_mut(&mut self) -> &mut Transit {
@@ -56,25 +56,25 @@ impl AsMut<Transit> for Transit {
     }
 }
 
-/// What is due at a hop. At the same time the order is this one, for drivers that have no other.
+/// An event at a hop. Drivers without an order of their own handle events at the same time in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Due {
     /// The discipline's own timer.
     Timer,
     /// A packet in propagation arrives.
     Pipe,
-    /// The link has something to do.
+    /// The link is to be polled.
     Link,
-    /// The same of a link that gives way to what arrives at the same moment.
+    /// The same for a link that is polled after the arrivals of the same moment.
     YieldingLink,
 }
 
-/// What lies around a network: routes, hosts, and a driver's clock.
+/// The surroundings of a network: routes, hosts, and the driver's events.
 pub trait Edge<P>: Sized {
-    /// [`Edge::decided`] is called. Nothing is spent on it otherwise.
+    /// Is [`Edge::decided`] called? If not, it costs nothing.
     const DECISIONS: bool = false;
 
-    /// The hop of a packet's route behind which there are `left` more.
+    /// The hop of a packet's route with `left` hops after it.
     fn hop(&self, packet: &P, flow: FlowId, left: u16) -> Option<usize>;
 
     /// A packet has crossed the last hop of its route; the network keeps it until it is [removed](Network::remove).
@@ -83,7 +83,7 @@ pub trait Edge<P>: Sized {
     /// A packet was dropped at a hop, or lost behind it.
     fn dropped(&mut self, meta: &PacketMeta, reason: DropReason);
 
-    /// A hop is to be [handled](Network::handle) at this time. What was asked for before may be handled all the same.
+    /// A hop is to be [handled](Network::handle) at this time. An event that was scheduled before may still be handled; the network ignores it.
     fn schedule(&mut self, hop: usize, due: Due, at: Time);
 
     /// A link waits for its next departure.
@@ -95,18 +95,18 @@ pub trait Edge<P>: Sized {
     fn decided(&mut self, _decision: Decision, _meta: &PacketMeta) {}
 }
 
-/// What a discipline decided about a packet, to be compared with another implementation's decisions about the same arrivals.
+/// A discipline's decision about a packet, to be compared with another implementation's decisions about the same arrivals.
 ///
-/// `Dequeued`, and `Marked` before it, are told when the link hands the packet over, and carry the time of the dequeue.
+/// `Dequeued`, and `Marked` before it, are reported when the link hands the packet over, with the time of the dequeue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
     /// The discipline's hop.
     pub hop: usize,
-    /// Which packet; the id is used again after the packet has left the network.
+    /// The packet. The id is used again after the packet has left the network.
     pub packet: PacketId,
     /// When it was decided.
     pub at: Time,
-    /// What was decided.
+    /// The decision.
     pub verdict: Verdict,
 }
 
@@ -123,7 +123,7 @@ pub enum Verdict {
     Dequeued,
 }
 
-/// A queue, what empties it, and the way behind it.
+/// A queue with its link, and the propagation to the next hop.
 struct Hop {
     link: Link,
     /// When the link is to be polled; an event at another time is stale.
@@ -139,12 +139,12 @@ struct Hop {
     record: HopRecord,
 }
 
-/// Hops that a packet crosses in one event: each is a call within the last one's, and there may be thousands.
+/// Most hops that a packet crosses in one event. Each is a nested call, and a route may have thousands.
 const MAX_CROSSED: u32 = 64;
 
 impl<P: Copy + AsMut<Transit>> Network<P> {
-    /// The hops of a scenario with these indices. `mtu` is what their queues take for a full-sized packet; `points` is the length
-    /// that their series have room for.
+    /// The hops of a scenario with these indices. `mtu` is the length of a full-sized packet for their queues; their series have room
+    /// for `points` points.
     pub fn new(scenario: &Scenario, hops: impl IntoIterator<Item = usize>, mtu: Bytes, points: usize) -> Network<P> {
         let rtts = build::longest_rtts(scenario);
         let hop = |index: usize| {
@@ -170,12 +170,12 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         }
     }
 
-    /// No series has more points than that from now on.
+    /// Limits the number of points of each series from now on.
     pub fn bound(&mut self, bound: Bound) {
         self.hops.iter_mut().for_each(|hop| hop.record.bound(bound));
     }
 
-    /// Makes room for this number of packets at once, and shows the memory before anything is in it.
+    /// Makes room for this number of packets at once. Returns the memory, which holds nothing yet.
     pub fn reserve(&mut self, packets: usize) -> (&mut [MaybeUninit<impl Sized + use<P>>], &mut [MaybeUninit<P>]) {
         self.packets.reserve(packets);
         (self.pool.reserve(packets), self.packets.spare_capacity_mut())
@@ -205,18 +205,18 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         self.pool.meta(id)
     }
 
-    /// What the driver keeps of a packet.
+    /// The driver's value of a packet.
     #[inline]
     pub fn packet(&self, id: PacketId) -> &P {
         &self.packets[id.index()]
     }
 
-    /// Places for packets there are, used or free.
+    /// Number of places for packets, used or free.
     pub fn slots(&self) -> usize {
         self.pool.slots()
     }
 
-    /// Packets that wait or travel.
+    /// Packets in queues and in propagation.
     pub fn underway(&self) -> usize {
         self.pool.live()
     }
@@ -252,7 +252,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         }
     }
 
-    /// Something is due at a hop. What is not due any more, or not yet, is passed over.
+    /// Handles an event at a hop. Stale and early events are ignored.
     #[inline]
     pub fn handle<E: Edge<P>>(&mut self, due: Due, hop_index: usize, now: Time, edge: &mut E) {
         match due {
@@ -268,7 +268,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         }
     }
 
-    /// What is due next, where, and when; of several hops at the same time the first one in the order of [`Due`].
+    /// The next event: time, kind and hop; of several at the same time, the first in the order of [`Due`].
     pub fn next_event(&self) -> Option<(Time, Due, usize)> {
         let hops = self.hops.iter().enumerate().flat_map(|(n, hop)| {
             let link = if hop.link.yields_to_arrivals() { Due::YieldingLink } else { Due::Link };
@@ -278,7 +278,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         hops.flatten().min()
     }
 
-    /// Polls a link until it has nothing more to say.
+    /// Polls a link until it sends no further packet.
     #[inline(never)]
     fn serve<E: Edge<P>>(&mut self, hop_index: usize, now: Time, edge: &mut E) {
         loop {
@@ -324,7 +324,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         }
     }
 
-    /// The link loses what its queue has let go.
+    /// Random loss of the link.
     #[inline(never)]
     fn lose<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, edge: &mut E) {
         self.hops[hop_index].record.dropped(DropReason::LinkLoss);
@@ -354,7 +354,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         self.forward(id, left, now, edge);
     }
 
-    /// To the next hop of its route if `left` hops are left, or to its end if none is.
+    /// Forwards a packet to the next hop of its route, or to the route's end if no hop is `left`.
     #[inline(always)]
     fn forward<E: Edge<P>>(&mut self, id: PacketId, left: u16, now: Time, edge: &mut E) {
         match left.checked_sub(1) {
@@ -363,7 +363,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         }
     }
 
-    /// To the next hop of its route, behind which there are `left` more.
+    /// Offers a packet to the next hop of its route, after which there are `left` more.
     #[inline(never)]
     fn offer_to_next<E: Edge<P>>(&mut self, id: PacketId, left: u16, now: Time, edge: &mut E) {
         let packet = &mut self.packets[id.index()];
@@ -402,7 +402,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
             return;
         }
         hop.timer = None;
-        // A discipline that nobody asked for a while catches up with its periods, each at its own time.
+        // A discipline whose timer was not served for a while catches up, with each period at its own time.
         while let Some(at) = hop.link.queue().next_timer().filter(|&at| at <= now) {
             let mut cx = Ctx { now: at, pool: &mut self.pool, drops: &mut self.drops };
             hop.link.queue_mut().on_timer(&mut cx);
@@ -412,9 +412,9 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
     }
 }
 
-/// What is recorded.
+/// Records.
 impl<P> Network<P> {
-    /// Ends an interval of the series; with gauges of the disciplines and of this number of flows in them, if wanted.
+    /// Ends an interval of the series. `gauges`: with the gauges of the disciplines and of this number of flows.
     pub fn sample(&mut self, now: Time, spacing: Span, gauges: Option<usize>) {
         for hop in &mut self.hops {
             hop.record.sample(now, spacing, hop.link.queue().backlog().packets);
@@ -424,7 +424,7 @@ impl<P> Network<P> {
         }
     }
 
-    /// The warm-up is over: all but the series starts again.
+    /// The warm-up is over: all records but the series start again.
     pub fn restart_records(&mut self, now: Time) {
         for hop in &mut self.hops {
             hop.record.restart(now, hop.link.progress(now, &self.pool));
@@ -448,18 +448,18 @@ impl<P> Network<P> {
         self.hops.iter_mut().map(|hop| &mut hop.record)
     }
 
-    /// The same, when nothing else is of interest any more.
+    /// The same, consuming the network.
     pub fn into_records(self) -> impl Iterator<Item = HopRecord> {
         self.hops.into_iter().map(|hop| hop.record)
     }
 
-    /// When a hop's link is polled next, and when the first packet arrives that is in propagation behind it.
+    /// The time of a hop's next poll, and of the next arrival from its propagation.
     pub fn next_of(&self, hop: usize) -> (Option<Time>, Option<Time>) {
         let hop = &self.hops[hop];
         (hop.wake, hop.pipe.front().map(|&(at, _)| at))
     }
 
-    /// No packet takes less than this from a hop's link to the next hop.
+    /// The shortest time from a hop's link to the next hop.
     pub fn shortest_delay(&self, hop: usize) -> Span {
         self.hops[hop].propagation.shortest()
     }
@@ -491,7 +491,7 @@ impl Hop {
         self.arm_timer(index, now, edge);
     }
 
-    /// Makes sure that the discipline's timer is handled in time; an event that comes too early is put off.
+    /// Makes sure that the discipline's timer is handled in time; an event that comes too early is postponed.
     #[inline]
     fn arm_timer<P, E: Edge<P>>(&mut self, index: usize, now: Time, edge: &mut E) {
         let Some(at) = self.link.queue().next_timer().map(|at| at.max(now)) else { return };

@@ -1,11 +1,10 @@
-//! Hops at logical times, for a driver that asks instead of having events.
+//! Hops at logical times, for a driver that polls instead of keeping an event queue.
 //!
-//! Whoever drives a path says what time it is: [`advance`](Path::advance) handles everything that was due until then, each
-//! thing at its own time and in the order of these times, so that waking late changes nothing but when packets are handed
-//! over. A path holds packets' metadata; the frames are the driver's, indexed by [`PacketId::index`].
+//! The driver passes in the time: [`advance`](Path::advance) handles all events until then, each at its own time and in order, so that
+//! waking late only delays the packets handed over. A path holds packets' metadata; the frames are the driver's, indexed by [`PacketId::index`].
 //!
-//! A packet's way: the hops of its [`Route`] one after the other, which are a [`Network`]'s, then the way's tail, the delay of
-//! what is not modelled as a hop. The number of hops is small, so what is due next is found by looking at each.
+//! A packet crosses the hops of its [`Route`], which belong to a [`Network`], and then the route's tail, a delay for the rest of the
+//! path. The number of hops is small, so the next event is found by a scan.
 use crate::network::{Due, Edge, Network, Transit};
 use crate::record::Bound;
 use crate::record::hop::HopRecord;
@@ -14,7 +13,7 @@ use narrows_core::{Bytes, DropReason, Ecn, FlowId, PacketId, PacketMeta, Span, T
 use narrows_scenario::Scenario;
 use std::collections::VecDeque;
 
-/// A way over the hops of a path.
+/// A route over the hops of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Route {
     /// Hops by their index in the path; may be empty.
@@ -23,20 +22,20 @@ pub struct Route {
     pub tail: Span,
 }
 
-/// A packet that has come through: what the driver hands over.
+/// A packet that has arrived, for the driver to hand over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delivery {
     /// The packet; to be given back with [`Path::release`].
     pub id: PacketId,
-    /// When it arrived at the end, which may be a while ago.
+    /// When it arrived at the end; may be in the past.
     pub at: Time,
     /// Time that it spent in queues.
     pub waited: Span,
-    /// A queue has marked it CE: the frame does not say so yet.
+    /// Was it marked CE by a queue? The frame is not marked yet.
     pub marked: bool,
 }
 
-/// Hears of what is not a delivery.
+/// Observes a path's events other than deliveries.
 pub trait PathObserver {
     /// A packet was dropped at a hop, or lost behind it.
     fn dropped(&mut self, meta: &PacketMeta, reason: DropReason);
@@ -51,11 +50,11 @@ pub trait PathObserver {
 pub struct Sampling {
     /// Spacing of the series.
     pub spacing: Span,
-    /// Everything but series starts again then; not at all at the epoch.
+    /// All records but the series start again at this time; there is no warm-up if it is the epoch.
     pub warmup: Time,
     /// Points that series have room for from the start.
     pub points: usize,
-    /// Flows with gauges of their own: the first ones. None at all if the disciplines' inner state is not wanted.
+    /// Number of flows, from the first, with gauges of their own; `None` for no gauges at all.
     pub gauges: Option<usize>,
 }
 
@@ -63,7 +62,7 @@ pub struct Sampling {
 pub struct Path {
     now: Time,
     network: Network<InFlight>,
-    /// By hop: no packet that leaves its link is at the end of any way sooner than after this.
+    /// By hop: the shortest time from its link to the end of any route.
     soonest: Vec<Soonest>,
     exits: Exits,
     sampling: Sampling,
@@ -71,14 +70,14 @@ pub struct Path {
     warmed_up: bool,
 }
 
-/// The least time to the end of any way: from a hop's link, and from the end of its propagation.
+/// The shortest time to the end of any route: from a hop's link, and from the end of its propagation.
 #[derive(Clone, Copy)]
 struct Soonest {
     from_link: Span,
     beyond: Span,
 }
 
-/// What comes after the hops.
+/// The tails after the hops.
 struct Exits {
     routes: Vec<Exit>,
     ready: VecDeque<Delivery>,
@@ -90,12 +89,12 @@ struct Exit {
     pipe: VecDeque<(Time, PacketId)>,
 }
 
-/// A packet on its way.
+/// A packet in the path.
 #[derive(Clone, Copy)]
 struct InFlight {
     transit: Transit,
     way: u16,
-    /// It came marked.
+    /// It was marked when it arrived.
     came_marked: bool,
 }
 
@@ -106,18 +105,18 @@ impl AsMut<Transit> for InFlight {
     }
 }
 
-/// What is due next. At the same moment in this order: what was foreseen the longest comes first, as in the simulator.
+/// The next event. Events at the same moment have this order, as in the simulator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Next {
-    /// What happens at the very moment counts.
+    /// Events at this very moment count.
     WarmedUp,
-    /// A sample shows what was until then.
+    /// A sample shows the state before the moment's other events.
     Sample,
     Tail(usize),
     Hop(Due, usize),
 }
 
-/// Before every link that gives way to arrivals, and after all of them.
+/// Before links that are polled after arrivals, and after all other links.
 const ARRIVALS: Next = Next::Hop(Due::YieldingLink, 0);
 const EVERYTHING: Next = Next::Hop(Due::YieldingLink, usize::MAX);
 
@@ -141,22 +140,22 @@ impl Path {
         }
     }
 
-    /// No series of its hops has more points than that: of a run whose length is not known.
+    /// Limits the number of points of each series, for a run of unknown length.
     #[must_use]
     pub fn bounded(mut self, bound: Bound) -> Path {
         self.network.bound(bound);
         self
     }
 
-    /// A place for a packet that is about to be offered on this way; the frame goes to this index.
+    /// A place for a packet that is about to be offered on this route; the driver stores the frame at this index.
     pub fn insert(&mut self, meta: PacketMeta, ip_len: u32, way: u16) -> PacketId {
         let behind_first = self.exits.routes[usize::from(way)].way.hops.len().saturating_sub(1);
         let transit = Transit::new(ip_len, behind_first as u16);
         self.network.insert(meta, InFlight { transit, way, came_marked: meta.ecn == Ecn::Ce })
     }
 
-    /// A packet arrives at the first hop of its way, now or at an earlier time than the path has come to. Shapers that may
-    /// send at this moment do so with the next [`advance`](Path::advance), behind it.
+    /// A packet arrives at the first hop of its route, now or earlier than the path's present time. A shaper that may send at this moment
+    /// does so with the next [`advance`](Path::advance), after the arrival.
     pub fn offer<O: PathObserver>(&mut self, id: PacketId, now: Time, observer: &mut O) {
         self.handle_before((now, ARRIVALS), observer);
         self.now = now.max(self.now);
@@ -170,13 +169,13 @@ impl Path {
         }
     }
 
-    /// Everything that is due until then happens, at its own time.
+    /// Handles all events until this time, each at its own time.
     pub fn advance<O: PathObserver>(&mut self, now: Time, observer: &mut O) {
         self.handle_before((now, EVERYTHING), observer);
         self.now = now.max(self.now);
     }
 
-    /// Handles what is due before this, everything at its own time.
+    /// Handles all events before this time, each at its own time.
     fn handle_before<O: PathObserver>(&mut self, bound: (Time, Next), observer: &mut O) {
         while let Some((at, next)) = self.next_event().filter(|&next| next < bound) {
             self.now = at.max(self.now);
@@ -184,22 +183,22 @@ impl Path {
         }
     }
 
-    /// The next packet that has come through.
+    /// The next packet that has arrived.
     pub fn delivered(&mut self) -> Option<Delivery> {
         self.exits.ready.pop_front()
     }
 
-    /// What is known of a packet underway.
+    /// The metadata of a packet in the path.
     pub fn meta(&self, id: PacketId) -> &PacketMeta {
         self.network.meta(id)
     }
 
-    /// Gives a delivered packet's place back.
+    /// Frees a delivered packet's place.
     pub fn release(&mut self, id: PacketId) -> PacketMeta {
         self.network.remove(id).0
     }
 
-    /// A time before which nothing comes through unless it is offered first: until then there is nothing to hand over.
+    /// A time before which no packet arrives, unless it is offered first.
     pub fn sleeps_until(&self) -> Option<Time> {
         if let Some(first) = self.exits.ready.front() {
             return Some(first.at);
@@ -211,7 +210,7 @@ impl Path {
         hops.flatten().chain(self.exits.arrivals().map(|(at, _)| at)).min()
     }
 
-    /// Packets that wait or travel.
+    /// Packets in queues and in propagation.
     pub fn underway(&self) -> usize {
         self.network.underway()
     }
@@ -238,7 +237,7 @@ impl Path {
         self.network.into_records()
     }
 
-    /// The records so far, in the order of the hops; what happens from now on is recorded apart.
+    /// The records so far, in the order of the hops. New records begin.
     pub fn take_records(&mut self) -> Vec<HopRecord> {
         self.network.records_mut().map(|record| std::mem::replace(record, HopRecord::new(0))).collect()
     }
@@ -282,12 +281,12 @@ impl Path {
 }
 
 impl Exits {
-    /// When the first packet of each way's tail arrives.
+    /// When the first packet of each tail arrives.
     fn arrivals(&self) -> impl Iterator<Item = (Time, usize)> {
         self.routes.iter().enumerate().filter_map(|(n, exit)| Some((exit.pipe.front()?.0, n)))
     }
 
-    /// Behind the last hop.
+    /// After the last hop.
     fn leave(&mut self, network: &Network<InFlight>, id: PacketId, now: Time) {
         let exit = &mut self.routes[usize::from(network.packet(id).way)];
         match exit.way.tail {
@@ -303,7 +302,7 @@ impl Exits {
     }
 }
 
-/// What lies around a path's hops.
+/// The surroundings of a path's hops.
 struct AroundPath<'a, O> {
     exits: &'a mut Exits,
     observer: &'a mut O,
@@ -323,11 +322,11 @@ impl<O: PathObserver> Edge<InFlight> for AroundPath<'_, O> {
         self.observer.dropped(meta, reason);
     }
 
-    /// A path asks what is due.
+    /// Does nothing, because a path asks for the next event.
     fn schedule(&mut self, _: usize, _: Due, _: Time) {}
 }
 
-/// What lies between the end of a hop's propagation and the end of a way, at least; none if the way does not cross it.
+/// The shortest time from the end of a hop's propagation to the end of a route; `None` if the route does not cross the hop.
 fn rest(way: &Route, hop: usize, network: &Network<InFlight>) -> Option<Span> {
     let position = way.hops.iter().position(|&n| usize::from(n) == hop)?;
     let behind = way.hops[position + 1..].iter().map(|&n| network.shortest_delay(usize::from(n)));

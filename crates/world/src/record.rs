@@ -1,4 +1,4 @@
-//! What a run is measured by: counters, exact time-weighted means, delay histograms, and series at fixed spacing.
+//! Records of a run: counters, exact time-weighted means, delay histograms, and series at fixed spacing.
 mod buckets;
 pub mod flow;
 pub mod gauges;

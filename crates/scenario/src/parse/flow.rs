@@ -1,4 +1,4 @@
-//! `[[flow]]`: what is sent, how, from when to when, and over which hops.
+//! `[[flow]]`: traffic, transport, start, stop and route.
 use super::reader::{Item, Section};
 use crate::check;
 use crate::command::{self, Command, CommandLine};
@@ -130,7 +130,7 @@ fn ends(section: &Section<'_>) -> Result<Endpoints, ScenarioError> {
     Ok(ends)
 }
 
-/// What carries this traffic when nothing is said; two subflows need QUIC.
+/// The default transport of this traffic; two subflows need QUIC.
 pub(crate) fn default_transport(traffic: &Traffic, controller: Option<&ControllerConfig>) -> Transport {
     if controller.is_some_and(ControllerConfig::splits) {
         return Transport::Quic(Default::default());

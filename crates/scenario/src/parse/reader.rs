@@ -1,4 +1,4 @@
-//! Tables and values that know where they stand, and the messages that every section shares.
+//! Tables and values with their places in the file, and the messages that all sections share.
 use crate::error::ScenarioError;
 use crate::suggest::{hint, name_hint, unit_hint};
 use narrows_core::params::{ParamError, ParamSpec, ParamValue, Params, Unit, WORDS};
@@ -22,8 +22,8 @@ impl Source<'_> {
         ScenarioError { place: self.file.into(), line: Some(line), message: message.into() }
     }
 
-    /// What TOML itself does not allow. The message has nothing of the text: a file that is no TOML may be anything, and
-    /// somebody else's.
+    /// The error of a file that is no TOML. The message shows nothing of the text, because the file may be anything, and may belong to
+    /// another user.
     pub(super) fn syntax(&self, error: &toml::de::Error) -> ScenarioError {
         let start = error.span().map_or(0, |span| span.start);
         let before = self.text.get(..start).unwrap_or_default();

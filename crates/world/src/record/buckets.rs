@@ -51,7 +51,7 @@ impl Buckets {
         (lowest, lowest + ((1 << doublings) - 1))
     }
 
-    /// Has the buckets up to a number's, or down to it, in memory.
+    /// Extends the buckets in memory up or down to a number's.
     #[cold]
     pub(super) fn make_room(&mut self, number: u64) {
         let bucket = self.bucket_of(number);
@@ -72,7 +72,7 @@ impl Buckets {
         self.counts.fill(0);
     }
 
-    /// Buckets that count anything, ascending: lowest number, highest number, count.
+    /// Non-empty buckets, ascending: lowest number, highest number, count.
     pub(super) fn filled(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let buckets = (self.first as usize..).zip(&self.counts).filter(|&(_, &count)| count > 0);
         buckets.map(|(bucket, &count)| {
@@ -81,7 +81,7 @@ impl Buckets {
         })
     }
 
-    /// The highest number of the bucket below whose end this share of all lies; zero of nothing.
+    /// The highest number of the bucket up to whose end this share of all counts lies; zero without counts.
     pub(super) fn quantile(&self, share: f64) -> u64 {
         let total: u64 = self.counts.iter().sum();
         let rank = ((share * total as f64).ceil() as u64).max(1);

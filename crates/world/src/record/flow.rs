@@ -6,15 +6,15 @@ use narrows_core::{Span, Time};
 use narrows_results::summary::FlowSummary;
 use narrows_results::{Cdf, Series};
 
-/// What is measured of a flow. In the order of use: what a segment at the receiver touches, then an acknowledgment.
+/// The record of a flow. Its fields are in the order of use: for a segment at the receiver, then for an acknowledgment.
 #[repr(C)]
 pub struct FlowRecord {
     /// Payload that arrived for the first time.
     payload: u64,
-    /// All that arrived, at the IP layer.
+    /// Everything that arrived, at the IP layer.
     received: u64,
     tracks: Option<Box<Tracks>>,
-    /// Packets lost on their way.
+    /// Packets dropped or lost in the network.
     pub lost: u64,
     gathered: Gathered,
     distributions: Option<Box<Distributions>>,
@@ -48,7 +48,7 @@ struct Tracks {
     pacing: Track,
 }
 
-/// Longer stays in queues are rare.
+/// Longer times in queues are rare.
 const USUAL_SOJOURN: Span = Span::ms(100);
 
 impl FlowRecord {
@@ -76,14 +76,14 @@ impl FlowRecord {
         }
     }
 
-    /// From now on its series have no more points than that.
+    /// Limits the number of points of its series from now on.
     pub fn bound(&mut self, bound: Bound) {
         let Some(tracks) = &mut self.tracks else { return };
         let Tracks { throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, .. } = &mut **tracks;
         [throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing].into_iter().for_each(|track| track.bound(bound));
     }
 
-    /// Takes over everything of another flow but its series: the record is then of both.
+    /// Adds another flow's figures, without its series.
     pub fn absorb(&mut self, mut other: FlowRecord) {
         other.settle();
         self.payload += other.payload;
@@ -98,12 +98,12 @@ impl FlowRecord {
         }
     }
 
-    /// How many points its series have, if it has any.
+    /// Number of points of its series, if it has any.
     pub fn samples(&self) -> Option<usize> {
         self.tracks.as_ref().map(|tracks| tracks.cwnd.room())
     }
 
-    /// A packet arrived at the receiver, after so long in queues; `payload` is zero if it had arrived before.
+    /// A packet arrived at the receiver after this time in queues; `payload` is zero if it had arrived before.
     #[inline]
     pub fn received(&mut self, ip_len: u32, payload: u32, sojourn: Span) {
         self.payload += u64::from(payload);
@@ -120,7 +120,7 @@ impl FlowRecord {
     }
 
     /// The sender has measured a round-trip time.
-    // Once per acknowledgment, and mostly no more than a comparison and a store.
+    // Called once per acknowledgment; mostly a comparison and a store.
     #[inline(always)]
     pub fn rtt(&mut self, rtt: Span) {
         if !self.gathered.push(rtt) {
@@ -139,7 +139,7 @@ impl FlowRecord {
         self.rtts().record(rtt);
     }
 
-    /// What has been gathered goes into the histogram.
+    /// Moves the buffered delays into the histogram.
     pub fn settle(&mut self) {
         let mut gathered = self.gathered.drain().peekable();
         if gathered.peek().is_some() {
@@ -153,7 +153,7 @@ impl FlowRecord {
         self.distributions.get_or_insert_default().rtt.get_or_insert_with(|| Delays::new(digits))
     }
 
-    /// A transfer is complete; it took so long.
+    /// A transfer is complete after this time.
     pub fn completed(&mut self, took: Span) {
         self.completions().record(took);
     }
@@ -162,7 +162,7 @@ impl FlowRecord {
         self.distributions.get_or_insert_default().completions.get_or_insert_with(|| Delays::new(3))
     }
 
-    /// Ends an interval of the series; what the sender shows, if it shows anything.
+    /// Ends an interval of the series, with the sender's meters if it has any.
     pub fn sample(&mut self, now: Time, spacing: Span, meters: Option<Meters>) {
         let Some(tracks) = &mut self.tracks else { return };
         let interval = std::mem::take(&mut tracks.interval);
@@ -184,7 +184,7 @@ impl FlowRecord {
         }
     }
 
-    /// Takes over what another record of the same flow holds of the receiver's side.
+    /// Takes over the receiver's side from another record of the same flow.
     pub fn join_arrivals(&mut self, other: FlowRecord) {
         (self.payload, self.received, self.lost) = (other.payload, other.received, other.lost);
         if let (Some(tracks), Some(other)) = (&mut self.tracks, other.tracks) {
@@ -193,7 +193,7 @@ impl FlowRecord {
         }
     }
 
-    /// The warm-up is over: all but the series starts again.
+    /// The warm-up is over: all but the series start again.
     pub fn restart(&mut self) {
         (self.payload, self.received, self.lost) = (0, 0, 0);
         self.gathered = Gathered::default();
@@ -206,7 +206,7 @@ impl FlowRecord {
         }
     }
 
-    /// The figures over a life of this length after the warm-up.
+    /// The figures over this time after the warm-up.
     pub fn summary(&self, name: String, controller: &str, life: Span, stats: SenderStats) -> FlowSummary {
         let mbit = |bytes: u64| match life.as_secs_f64() {
             seconds if seconds > 0.0 => bytes as f64 * 8.0 / seconds / 1e6,

@@ -1,5 +1,5 @@
-//! The disciplines' inner state as series: what [`QueueDiscipline::observe`](narrows_core::queue::QueueDiscipline::observe)
-//! shows, at every sample.
+//! The disciplines' inner state as series: the gauges of [`QueueDiscipline::observe`](narrows_core::queue::QueueDiscipline::observe)
+//! at every sample.
 use super::{Bound, Track};
 use narrows_core::queue::Observer;
 use narrows_core::{FlowId, Time};
@@ -27,13 +27,13 @@ impl Gauges {
         Gauges { samples, bound: None, tracks: BTreeMap::new() }
     }
 
-    /// From now on the series have no more points than that.
+    /// Limits the number of points of the series from now on.
     pub fn bound(&mut self, bound: Bound) {
         self.bound = Some(bound);
         self.tracks.values_mut().for_each(|track| track.bound(bound));
     }
 
-    /// What takes a sample at this time; of single flows, only the first `tracked` ones.
+    /// An observer that takes a sample at this time; of the flows, only the first `tracked` ones.
     pub fn at(&mut self, now: Time, tracked: usize) -> Sampling<'_> {
         Sampling { gauges: self, now, tracked }
     }

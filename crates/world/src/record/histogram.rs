@@ -14,8 +14,8 @@ pub struct Delays {
     max: Span,
 }
 
-/// Delays on their way into a histogram: with thousands of flows each record is a cache miss or two, unless several are
-/// made together.
+/// A buffer of delays for a histogram: with thousands of flows each access to a histogram costs a cache miss or two, so several
+/// delays are recorded together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gathered {
     /// In ns; a longer delay goes straight into the histogram.
@@ -27,7 +27,7 @@ pub struct Gathered {
 const GATHERED: usize = 7;
 
 impl Gathered {
-    /// Takes a delay; says whether there was room.
+    /// Takes a delay. Returns whether there was room.
     #[inline]
     pub fn push(&mut self, delay: Span) -> bool {
         let (Some(slot), Ok(ns)) = (self.delays.get_mut(usize::from(self.count)), u32::try_from(delay.as_ns())) else {
@@ -38,7 +38,7 @@ impl Gathered {
         true
     }
 
-    /// What has been gathered, in order; nothing is left.
+    /// Empties the buffer, in order.
     pub fn drain(&mut self) -> impl Iterator<Item = Span> + use<> {
         let Gathered { delays, count } = std::mem::take(self);
         delays.into_iter().take(usize::from(count)).map(|ns| Span::ns(u64::from(ns)))
@@ -51,7 +51,7 @@ impl Delays {
         Delays { buckets: Buckets::new(digits), sum_ns: 0, count: 0, min: None, max: Span::ZERO }
     }
 
-    /// Room for delays up to this one from the start; longer ones still find room when they come.
+    /// Room for delays up to this one from the start; longer ones extend it.
     pub fn with_room(mut self, longest: Span) -> Delays {
         self.buckets.make_room(longest.as_ns() / 1000);
         self
@@ -71,7 +71,7 @@ impl Delays {
         }
     }
 
-    /// Counts all that another has counted, which keeps as many digits.
+    /// Adds the counts of another histogram with the same number of digits.
     pub fn add(&mut self, other: &Delays) {
         other.buckets.filled().for_each(|(lowest, _, count)| self.buckets.add(lowest, count));
         self.sum_ns += other.sum_ns;
@@ -80,7 +80,7 @@ impl Delays {
         self.min = self.min.into_iter().chain(other.min).min();
     }
 
-    /// Forgets everything.
+    /// Clears it.
     pub fn clear(&mut self) {
         self.buckets.clear();
         (self.sum_ns, self.count, self.min, self.max) = (0, 0, None, Span::ZERO);
@@ -91,7 +91,7 @@ impl Delays {
         self.max
     }
 
-    /// Nothing recorded?
+    /// Is it empty?
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -100,8 +100,7 @@ impl Delays {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 / 1e6 }
     }
 
-    /// The delays below which these shares of all lie, ms; the shares ascend. Within a bucket the observations are taken
-    /// to be spread evenly.
+    /// The quantiles for these ascending shares, ms. Observations are assumed to be spread evenly within a bucket.
     pub fn at_shares(&self, shares: impl Iterator<Item = f64>) -> Vec<f64> {
         let (min, max) = (self.min.unwrap_or(Span::ZERO).as_ms_f64(), self.max.as_ms_f64());
         let mut buckets = self.buckets.filled();
@@ -161,9 +160,9 @@ impl Delays {
     }
 }
 
-/// A number of things over time, quantiles to three digits. Takes eight bytes for each number up to the largest.
+/// The distribution of a number over time, quantiles to three digits. It takes eight bytes for each value up to the largest.
 pub struct TimeWeighted {
-    /// How long it was each number, ns: quick to keep, and all figures follow from it.
+    /// Time at each value, ns.
     held: Vec<u64>,
     value: u32,
     max: u32,
@@ -183,7 +182,7 @@ impl TimeWeighted {
         TimeWeighted { held: Vec::new(), value: 0, max: 0, since: Time::ZERO, start: Time::ZERO }
     }
 
-    /// The number is `value` from `now` on.
+    /// The value is `value` from `now` on.
     #[inline]
     pub fn set(&mut self, value: u32, now: Time) {
         if value != self.value {
@@ -215,7 +214,7 @@ impl TimeWeighted {
         self.held[place] = held;
     }
 
-    /// Starts over, with the number as it is.
+    /// Starts again with the present value.
     pub fn restart(&mut self, now: Time) {
         self.held.fill(0);
         (self.since, self.start, self.max) = (now, now, self.value);

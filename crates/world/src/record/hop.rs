@@ -8,16 +8,16 @@ use narrows_results::summary::{Drops, HopSummary};
 use narrows_results::{Cdf, Series};
 use narrows_scenario::{Hop, RateSpec};
 
-/// What is measured at a hop.
+/// The record of a hop.
 pub struct HopRecord {
     queue: TimeWeighted,
     sojourn: Delays,
     offered: u64,
-    /// Over the whole run; the same when the warm-up was over, and at the last sample.
+    /// Totals over the whole run, at the end of the warm-up, and at the last sample.
     sent: Sent,
     sent_before: Sent,
     sent_sampled: Sent,
-    /// How far the link was when the warm-up was over, and at the end.
+    /// The link's progress at the end of the warm-up, and at the end of the run.
     began: Progress,
     ended: Progress,
     drops: [u64; DropReason::ALL.len()],
@@ -30,12 +30,12 @@ pub struct HopRecord {
     pub gauges: Gauges,
 }
 
-/// What has been sent.
+/// Totals of the packets sent.
 #[derive(Clone, Copy, Default)]
 struct Sent {
     packets: u64,
     bytes: u64,
-    /// Their sojourn times; only differences count, which hold even when it wraps around.
+    /// Sum of their sojourn times. Only differences are used, which stay right when it wraps around.
     sojourn_ns: u64,
 }
 
@@ -54,9 +54,9 @@ impl Sent {
 pub struct Latest {
     /// Sent, Mbit/s.
     pub throughput_mbit: f64,
-    /// Packets waiting at its end.
+    /// Packets waiting at the end of the interval.
     pub queue_packets: f64,
-    /// Mean time in the queue, ms, of packets sent; none without any.
+    /// Mean time in the queue of packets sent, ms; `None` without any.
     pub sojourn_ms: Option<f64>,
     /// Packets dropped, per second.
     pub drops_per_s: f64,
@@ -95,7 +95,7 @@ impl HopRecord {
         }
     }
 
-    /// From now on its series have no more points than that.
+    /// Limits the number of points of its series from now on.
     pub fn bound(&mut self, bound: Bound) {
         let Tracks { throughput, queue, sojourn, drops } = &mut self.tracks;
         [throughput, queue, sojourn, drops].into_iter().for_each(|track| track.bound(bound));
@@ -108,7 +108,7 @@ impl HopRecord {
         self.offered += 1;
     }
 
-    /// From now on this number of packets waits.
+    /// The backlog is this number of packets from now on.
     #[inline]
     pub fn backlog(&mut self, packets: u32, now: Time) {
         self.queue.set(packets, now);
@@ -156,7 +156,7 @@ impl HopRecord {
         self.latest
     }
 
-    /// The warm-up is over: all but the series starts again; how far the link is.
+    /// The warm-up is over: all but the series start again. `progress` is the link's.
     pub fn restart(&mut self, now: Time, progress: Progress) {
         self.began = progress;
         self.queue.restart(now);
@@ -165,13 +165,13 @@ impl HopRecord {
         self.drops = [0; DropReason::ALL.len()];
     }
 
-    /// The run is over; how far the link is.
+    /// The run is over. `progress` is the link's.
     pub fn finish(&mut self, progress: Progress) {
         self.ended = progress;
     }
 
-    /// The part of its capacity that the link used: at most all of it, because of a packet that is on the wire when the
-    /// warm-up ends, or the run, only that part counts which is carried in between.
+    /// The utilisation. It is at most one, because a packet that is on the wire when the warm-up or the run ends counts only with the
+    /// part carried in between.
     fn utilisation(&self, sent: Sent, capacity: Bytes) -> f64 {
         let capacity = capacity + self.began.saved;
         if capacity == Bytes::ZERO {
@@ -231,7 +231,7 @@ impl HopRecord {
     }
 }
 
-/// What a hop could have carried between two instants: its link, or its queue where that shapes to less.
+/// The capacity of a hop between two instants: of its link, or of its queue's own shaper if that is slower.
 pub fn capacity(hop: &Hop, from: Time, to: Time) -> Bytes {
     let bits_ns = |rate: Rate, start: Time, end: Time| u128::from(rate.as_bps()) * u128::from(end.since(start).as_ns());
     let shaped = hop.queue.traits().shapes_to.unwrap_or(Rate::bit(u64::MAX));
@@ -248,7 +248,7 @@ pub fn capacity(hop: &Hop, from: Time, to: Time) -> Bytes {
                 let offset = time.since(Time::ZERO + *period * periods);
                 periods * opportunities.len() as u64 + opportunities.partition_point(|&at| at < offset) as u64
             };
-            // One at the very end is still used.
+            // An opportunity at the very end still counts.
             let link = before(to + Span::ns(1)).saturating_sub(before(from)) * narrows_core::link::OPPORTUNITY.0;
             Bytes(u128::from(link).min(bits_ns(shaped, from, to) / 8_000_000_000) as u64)
         }

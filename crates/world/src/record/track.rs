@@ -1,5 +1,5 @@
-//! A series under construction. One of a run whose length is not known never has more than a given number of points: where
-//! there is no more room, its spacing doubles and neighbouring points become one.
+//! A series under construction. In a run of unknown length it has at most a given number of points: when it is full, its spacing
+//! doubles and neighbouring points are merged.
 use narrows_core::{Span, Time};
 use narrows_results::Series;
 
@@ -12,7 +12,7 @@ pub struct Track {
     bound: Option<Bounded>,
 }
 
-/// How long a series may become.
+/// The limit of a series' length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bound {
     /// Spacing of the samples.
@@ -21,18 +21,18 @@ pub struct Bound {
     pub most: usize,
 }
 
-/// What two neighbouring points become.
+/// How two neighbouring points are merged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Merging {
-    /// Their mean: of rates, and of means over an interval.
+    /// Their mean: for rates and for means over an interval.
     Mean,
-    /// The later one: of states that are looked at.
+    /// The later one: for states.
     Latest,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Bounded {
-    /// Time that a point stands for, by now.
+    /// The present spacing of points.
     spacing: Span,
     most: usize,
     /// Samples in a point.
@@ -47,18 +47,18 @@ impl Track {
         Track { metric, points: Vec::with_capacity(samples), merging: Merging::Mean, bound: None }
     }
 
-    /// A series of a state, as it is when it is looked at.
+    /// A series of a state, sampled.
     pub fn of_state(metric: &'static str, samples: usize) -> Track {
         Track { merging: Merging::Latest, ..Track::new(metric, samples) }
     }
 
-    /// From now on it has no more points than that.
+    /// Limits the number of points from now on.
     pub fn bound(&mut self, Bound { spacing, most }: Bound) {
         let spacing = spacing.max(Span::ns(1));
         self.bound = Some(Bounded { spacing, most: most.max(2), full: 1, in_last: 1 });
     }
 
-    /// Points that there is room for.
+    /// Capacity, points.
     pub fn room(&self) -> usize {
         self.points.capacity()
     }
@@ -92,12 +92,12 @@ impl Track {
         }
     }
 
-    /// Points of what are now the same intervals become one.
+    /// Merges the points of intervals that are one now.
     fn coarsen(&mut self, bound: &mut Bounded) {
         bound.spacing = bound.spacing * 2;
         let count = self.points.len();
         let mut kept: usize = 0;
-        // Samples in the point that is being made.
+        // Samples in the present point.
         let mut in_kept = 0;
         for i in 0..count {
             let point = self.points[i];
@@ -133,14 +133,14 @@ impl Track {
     }
 }
 
-/// Number of the interval that ends at this time or holds it: the k-th ends k spacings after the epoch.
+/// Number of the interval that contains this time or ends at it: the k-th ends k spacings after the epoch.
 fn interval(seconds: f64, spacing: Span) -> u64 {
     let ns = (seconds * 1e9).round() as u64;
     ns.div_ceil(spacing.as_ns())
 }
 
 impl Merging {
-    /// Merges two points, which stand for `ones` and `others` samples.
+    /// Merges two points, of `ones` and `others` samples.
     fn merged(self, (one, ones): ((f64, f64), u32), (other, others): ((f64, f64), u32)) -> (f64, f64) {
         let value = match self {
             Merging::Latest => other.1,

@@ -1,4 +1,4 @@
-//! What a detecting flow held of its bottleneck, for how long, and what its two subflows did.
+//! The verdicts of a flow with a detector over time, and the figures of its two subflows.
 use super::Track;
 use narrows_core::detector::{Events, Finding, Verdict};
 use narrows_core::{Span, Time};
@@ -6,7 +6,7 @@ use narrows_results::Series;
 use narrows_results::summary::Verdicts;
 use std::sync::Arc;
 
-/// The record of a connection that looks for fair queuing.
+/// The record of a connection with a detector of fair queuing.
 pub struct VerdictRecord {
     /// Does the bottleneck use fair queuing? From each of these times on.
     truth: Arc<[(Time, bool)]>,
@@ -17,7 +17,7 @@ pub struct VerdictRecord {
     right: Span,
     wrong: Span,
     undecided: Span,
-    /// When the first right verdict came after the start, or after the bottleneck changed for the last time.
+    /// Time of the first right verdict after the start, or after the last change of the bottleneck.
     asked: Time,
     found: Option<Span>,
     /// Round trips since then, until it came; and when the present one began. It ends when a packet that was sent in it is
@@ -38,23 +38,23 @@ struct OwnQueue {
     /// When the present window began; how long packets that have arrived in it had waited, all in all.
     began: Time,
     waited: Span,
-    /// How long there was a verdict in it, and a right one.
+    /// Time with a verdict, and with a right one, in the window.
     held: Span,
     right: Span,
-    /// The same, of all windows with a queue.
+    /// The same over all windows with a queue.
     queued: Span,
     queued_right: Span,
 }
 
 /// Length of a window: the longest interval in which the subflows change places.
 const WINDOW: Span = Span::ms(100);
-/// Fewer packets than this are no queue: a fair scheduler's quanta are two packets for each of two subflows.
+/// Fewer packets are no queue: a fair scheduler's quanta are two packets for each of two subflows.
 const QUEUE: u64 = 4;
-/// With a queue for less time than this, a share of it says nothing.
+/// Least time with a queue for a share of it.
 const ENOUGH: Span = Span::s(1);
 
 impl OwnQueue {
-    /// For so long the connection has held a verdict, up to `now`.
+    /// Accounts for the time with the present verdict, up to `now`.
     fn hold(&mut self, held: Span, is_right: bool, now: Time) {
         self.held += held;
         self.right += if is_right { held } else { Span::ZERO };
@@ -98,15 +98,15 @@ struct SubflowTracks {
     rtt: Track,
 }
 
-/// The connection's time, cut at its events (Bachl 2022, the authors' evaluation): the time between two events counts as right
-/// if the event at its end tells the truth, a detection where the queue is fair, a recovery from loss where it is not. It is
-/// counted from the first event to the last but one.
+/// The event-based accuracy (Bachl 2022, the authors' evaluation). The time between two events counts as right if the event at its end
+/// is right: a detection if the queue is fair, a recovery from loss if it is not. It is counted from the first event to the last but
+/// one.
 #[derive(Default)]
 struct EventRecord {
     seen: Events,
     last: Option<Time>,
     count: u32,
-    /// Between the last two events, and whether the last one told the truth: left out until another one follows.
+    /// The time between the last two events, and whether the last one was right. It is left out until another event follows.
     newest: Option<(Span, bool)>,
     right: Span,
     wrong: Span,
@@ -185,7 +185,7 @@ impl VerdictRecord {
         }
     }
 
-    /// It has arrived over a subflow, after so long in queues.
+    /// A packet has arrived over a subflow after this time in queues.
     pub fn received(&mut self, subflow: u8, ip_len: u32, waited: Span) {
         self.queue.waited += waited;
         if let Some(tracks) = &mut self.tracks {
