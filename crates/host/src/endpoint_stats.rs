@@ -1,16 +1,16 @@
-//! What the ends of flows tell the records.
+//! Figures from the endpoints of flows for the records.
 //!
-//! The ends run on threads of their own and post what they see; the thread that records takes it once per sampling interval.
+//! The endpoints run on threads of their own and post their figures; the recording thread takes them once per sampling interval.
 use crate::FlowKey;
 use narrows_core::Span;
 use narrows_world::meters::{Meters, SenderStats};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is known of a flow. Counters count from the flow's start; lists and meters are what came since the last taking.
+/// The figures of a flow. Counters count from the flow's start; lists and meters hold what was posted since they were last taken.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Whose it is, where places on the endpoint_stats change hands. It is void for any other flow.
+    /// The flow that they are of, where places are reused. They are invalid for any other flow.
     pub whose: Option<FlowKey>,
     /// The sender's state when it was last looked at.
     pub meters: Option<Meters>,
@@ -18,19 +18,19 @@ pub struct Report {
     pub rtts: Vec<Span>,
     /// Payload that the receiving application has read, bytes.
     pub payload: u64,
-    /// What each completed transfer took, from its handing over to the reading of its last byte.
+    /// Completion times of transfers, from handing the data over to reading the last byte.
     pub completions: Vec<Span>,
-    /// What the sender counts.
+    /// The sender's counters.
     pub stats: SenderStats,
-    /// Datagrams that the system did not take: its own buffers were full before the network saw them.
+    /// Datagrams that the system did not take, because its own buffers were full.
     pub refused: u64,
     /// How late the sending application acted at worst, if it was a millisecond or more.
     pub late: Span,
-    /// What ended the connection before its time.
+    /// The error that ended the connection early.
     pub trouble: Option<String>,
 }
 
-/// Where ends post, and the records take.
+/// Shared between the endpoints, which post, and the records, which take.
 #[derive(Debug)]
 pub struct EndpointStats {
     slots: Box<[Slot]>,
@@ -38,7 +38,7 @@ pub struct EndpointStats {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// Apart from the rest: it changes with every read.
+    /// Separate from the rest, because it changes with every read.
     payload: AtomicU64,
     report: Mutex<Report>,
 }
@@ -49,12 +49,12 @@ impl EndpointStats {
         EndpointStats { slots: (0..flows).map(|_| Slot::default()).collect() }
     }
 
-    /// How many flows it has room for.
+    /// Its number of flows.
     pub fn flows(&self) -> usize {
         self.slots.len()
     }
 
-    /// Takes what there is of a flow; nothing of one that is not on the endpoint_stats.
+    /// Takes the figures of a flow; nothing if it has none.
     pub fn take(&self, flow: usize) -> Report {
         let Some(slot) = self.slots.get(flow) else { return Report::default() };
         let mut report = slot.lock();
@@ -73,12 +73,12 @@ impl EndpointStats {
         taken
     }
 
-    /// The receiving application has read `bytes` more; returns how many in all.
+    /// The receiving application has read `bytes` more. Returns the total.
     pub fn read(&self, flow: usize, bytes: u64) -> u64 {
         self.slots[flow].payload.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
-    /// Changes what is posted of a found flow. What was posted of another in its place is gone.
+    /// Changes the figures of a found flow. Figures of another flow in its place are discarded.
     pub fn post_of(&self, place: usize, flow: FlowKey, change: impl FnOnce(&mut Report)) {
         self.post(place, |report| {
             if report.whose != Some(flow) {
@@ -88,14 +88,14 @@ impl EndpointStats {
         });
     }
 
-    /// Changes what is posted of a flow.
+    /// Changes the figures of a flow.
     pub fn post(&self, flow: usize, change: impl FnOnce(&mut Report)) {
         change(&mut self.slots[flow].lock());
     }
 }
 
 impl Slot {
-    /// What a thread left behind that panicked is as good as before: every change is whole.
+    /// The figures are valid even after a panic of another thread, because every change is complete.
     fn lock(&self) -> MutexGuard<'_, Report> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }

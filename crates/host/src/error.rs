@@ -1,4 +1,4 @@
-//! What can go wrong between a scenario and the machine.
+//! Errors of the host.
 use crate::command::Status;
 use std::fmt;
 use std::io;
@@ -23,7 +23,7 @@ pub enum HostError {
     System {
         /// The operation that failed: `create a network namespace`.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }

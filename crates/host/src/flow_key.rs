@@ -8,18 +8,18 @@ use std::net::{IpAddr, SocketAddr};
 pub struct FlowKey {
     /// The transport's protocol number (IANA): 6 is TCP.
     pub protocol: u8,
-    /// Where it comes from.
+    /// Source address.
     pub source: IpAddr,
-    /// Where it goes.
+    /// Destination address.
     pub destination: IpAddr,
-    /// The port that it comes from.
+    /// Source port.
     pub source_port: u16,
-    /// The port that it goes to.
+    /// Destination port.
     pub destination_port: u16,
 }
 
 impl FlowKey {
-    /// The key of the packets that come back.
+    /// The key of the flow's reverse direction.
     #[must_use]
     pub const fn reversed(self) -> FlowKey {
         FlowKey {

@@ -1,4 +1,4 @@
-//! A connection's initial window, which Linux takes from the route to its other end and from nowhere else (`ip route … initcwnd`).
+//! A connection's initial window, which Linux takes only from the route to its peer (`ip route … initcwnd`).
 use crate::HostError;
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST};
 use netlink_packet_core::{NetlinkHeader, NetlinkMessage, NetlinkPayload};
@@ -42,7 +42,7 @@ fn question(to: IpAddr) -> RouteMessage {
     message
 }
 
-/// The same way, for this address alone.
+/// The same route for this address alone.
 fn with_window(found: RouteMessage, to: IpAddr, packets: u32) -> RouteMessage {
     let mut route = question(to);
     // As long as there are no rules, the kernel keeps its own addresses' routes with all others and says so; they still go into

@@ -1,7 +1,7 @@
 //! A chart as plain data, for the page of a study: lines with names, or a grid of values.
 use serde::{Deserialize, Serialize};
 
-/// What kind of picture.
+/// The kind of a chart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -18,7 +18,7 @@ pub enum Kind {
 /// A chart.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Chart {
-    /// What kind.
+    /// Its kind.
     pub kind: Kind,
     /// What it shows.
     pub title: String,
@@ -63,7 +63,7 @@ impl Grid {
 /// A line of a chart.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Line {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// Its colour, by index: a published line has that of its measured one.
     pub colour: usize,
@@ -73,6 +73,6 @@ pub struct Line {
     pub x: Vec<f64>,
     /// y.
     pub y: Vec<f64>,
-    /// How far the interval around each y reaches below and above it, if there are any: a confidence interval, or quartiles.
+    /// The distances from each y to the ends of its interval (a confidence interval, or quartiles); empty without intervals.
     pub spans: Option<Vec<(f64, f64)>>,
 }

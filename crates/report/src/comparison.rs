@@ -24,7 +24,7 @@ pub struct Run {
 /// Repeated runs of the same thing.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Group {
-    /// What tells it from the other groups: `fq_codel`, `fifo:limit=100p`.
+    /// The label that distinguishes it from the other groups: `fq_codel`, `fifo:limit=100p`.
     pub label: String,
     /// One run per seed, at least one.
     pub runs: Vec<Run>,
@@ -62,7 +62,7 @@ impl Run {
         self.result.summary.hops.iter().find(|hop| hop.name == name)
     }
 
-    /// Which hops its flows cross.
+    /// The hops that its flows cross.
     pub fn routes(&self) -> Routes<'_> {
         Routes::of(self.scenario.as_ref())
     }
@@ -87,8 +87,7 @@ impl Run {
         }
     }
 
-    /// Those of the flows that `source` stands for of which one figure may be made: they are alike, and share a hop. Flows
-    /// that are chosen by name are.
+    /// The flows of `source` that one figure may combine: they are alike and share a hop. A flow that is chosen by name is one of them.
     pub fn alike(&self, source: &Source) -> Vec<&FlowSummary> {
         let (flows, routes) = (self.flows(source), self.routes());
         match source {
@@ -236,7 +235,7 @@ impl Comparison {
         hops(self.runs()).len()
     }
 
-    /// What hops are ranked by: whether the groups' queues differ there, then the longest mean queue, packets.
+    /// The rank of a hop: whether the groups' queues differ there, then the longest mean queue, packets.
     fn ranks(&self) -> HashMap<&str, (bool, f64)> {
         let mut queues: HashMap<&str, &str> = HashMap::new();
         let mut ranks: HashMap<&str, (bool, f64)> = HashMap::new();

@@ -1,8 +1,7 @@
-//! Under which conditions two runs were made: what sets them apart.
+//! Differences between the conditions of two runs.
 //!
-//! A difference between two results means something if they were made under the same conditions. What a user compares is
-//! *algorithms*: queue, controller and transport, with their parameters. Different ones are what a comparison is for; so are
-//! different seeds and worlds. Everything else that shapes the traffic is a *condition*: the duration and the warm-up, the
+//! Two results can be compared if they were made under the same conditions. Users compare *algorithms*: queue, controller and
+//! transport, with their parameters. These may differ, and so may seeds and worlds. Everything else that shapes the traffic is a *condition*: the duration and the warm-up, the
 //! hops with their rates, delays and losses, the flows with their number, RTTs, routes, times and traffic. The name of the
 //! scenario and what is recorded change no figure and are ignored.
 use crate::comparison::{Comparison, Group, Run};
@@ -11,10 +10,10 @@ use narrows_core::{Span, Time};
 use narrows_scenario::{Flow, Hop, RateSpec, Rtt, Scenario, Start, TraceSource};
 use std::fmt::Display;
 
-/// What sets the runs of two results apart, in words: `flow bulk, rtt: 40ms → 80ms`.
+/// The differences between the runs of two results, in words: `flow bulk, rtt: 40ms → 80ms`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Contrast {
-    /// Conditions: with any of them the results say nothing about the algorithms.
+    /// Conditions. With any of them the results cannot be compared.
     pub conditions: Vec<String>,
     /// Algorithms.
     pub algorithms: Vec<String>,

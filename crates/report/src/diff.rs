@@ -1,4 +1,4 @@
-//! Two results against each other, figure by figure.
+//! The difference of two results, figure by figure.
 //!
 //! Whether a difference is more than chance is judged from repeated runs only. If both results have runs of the same seeds
 //! under the same conditions, runs of a seed are pairs: they share what the seed draws, and that cancels out. Otherwise the
@@ -15,10 +15,10 @@ use narrows_scenario::printable::printable;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What two results have in common, and what only one of them has.
+/// The difference of two results.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Diff {
-    /// What sets apart how they were made.
+    /// The differences between their conditions.
     pub contrast: Contrast,
     /// Figures of the things that both have.
     pub sections: Vec<Section>,
@@ -48,17 +48,17 @@ pub struct Section {
 pub struct Change {
     /// `sojourn p99 (ms)`.
     pub figure: String,
-    /// How many decimals it is worth.
+    /// Number of decimals.
     pub decimals: usize,
     /// In the first result; `None` where that does not know it.
     pub first: Option<Estimate>,
     /// In the second.
     pub second: Option<Estimate>,
-    /// Whether chance explains the difference; `None` where nothing says how much the figure varies by chance.
+    /// Whether chance explains the difference; `None` if the variation by chance is not known.
     pub verdict: Option<Verdict>,
 }
 
-/// How likely chance makes a difference as large.
+/// The probability of a difference this large by chance.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Verdict {
     /// Two-sided p-value.
@@ -79,7 +79,7 @@ impl Change {
         Some(100.0 * self.difference()? / first.mean.abs())
     }
 
-    /// Is the difference more than chance makes of it? `None` where that cannot be judged.
+    /// Is the difference more than chance? `None` if that is not known.
     pub fn is_significant(&self) -> Option<bool> {
         self.verdict.map(|verdict| verdict.p < SIGNIFICANT)
     }
@@ -141,7 +141,7 @@ impl Diff {
         self.only_second.extend(missing.map(|(part, source)| title(part, source)));
     }
 
-    /// What keeps the two from being compared, in lines; empty if they were made under the same conditions.
+    /// The reasons why the two cannot be compared, in lines; empty if they were made under the same conditions.
     pub fn mismatch(&self) -> String {
         self.contrast.conditions.iter().map(|condition| format!("  {}\n", printable(condition))).collect()
     }

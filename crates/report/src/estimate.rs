@@ -1,4 +1,4 @@
-//! A figure over repeated runs: its mean, and how far the true mean may lie from it.
+//! A figure over repeated runs: its mean with a confidence interval, and tests of differences.
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -48,8 +48,8 @@ impl Estimate {
         Some(Estimate { mean, ..linear })
     }
 
-    /// How likely a distance of the means as large as this is, or a larger one, if the true means are the same: two-sided,
-    /// by Welch's test, which does not ask for equal variances. If neither varies, the share of divisions of all runs into two
+    /// The probability of a difference of the means at least as large as this one if the true means are the same: two-sided, by Welch's
+    /// test, which does not need equal variances. If neither varies, the share of divisions of all runs into two
     /// samples that set the two values apart as these do (a permutation test). `None` unless both have several runs, and if
     /// all runs of both have the same value.
     pub fn p_value(&self, other: &Estimate) -> Option<f64> {
@@ -88,7 +88,7 @@ fn combinations(n: usize, k: usize) -> f64 {
 
 /// The share of Student's t that is at least so far from zero.
 fn two_sided(t: f64, freedom: f64) -> Option<f64> {
-    // The lower tail: one less something near one would have no digits left.
+    // The lower tail, because one minus a number near one would lose all digits.
     StudentsT::new(0.0, 1.0, freedom).ok().map(|student| 2.0 * student.cdf(-t.abs()))
 }
 

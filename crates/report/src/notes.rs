@@ -1,9 +1,9 @@
-//! Sentences that belong below a result's table, for a terminal and for the page: which hops it leaves out, how exactly a world
-//! in real time kept its times, and whether it fell behind.
+//! Notes below a result's table, in a terminal and on the page: hops that are left out, how exactly a world in real time kept its
+//! times, and whether it fell behind.
 use crate::comparison::{Comparison, Group};
 use narrows_results::summary::Timing;
 
-/// A sentence about how a result came about.
+/// A note about a result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
     /// Without a full stop at its end.
@@ -12,7 +12,7 @@ pub struct Note {
     pub is_warning: bool,
 }
 
-/// Late packets below this share do not move a figure that is shown.
+/// Late packets below this share change no figure that is shown.
 const FEW: f64 = 0.001;
 
 /// The remarks about these results; of several runs of a group the worst counts, figure by figure.

@@ -16,7 +16,7 @@ pub struct Proportion {
     pub high: f64,
 }
 
-/// What lies beyond each bound.
+/// Probability beyond each bound.
 const TAIL: f64 = 0.025;
 
 impl Proportion {

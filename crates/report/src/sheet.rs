@@ -1,4 +1,4 @@
-//! A sheet: a table of figures, with remarks and charts below it. What a study ends in, for a terminal and for a browser.
+//! A sheet: the result of a study as a table of figures with remarks and charts, for a terminal and for a browser.
 use crate::chart::Chart;
 use crate::heat;
 use crate::palette::{self, Paint};

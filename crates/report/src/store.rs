@@ -85,7 +85,7 @@ impl Comparison {
 impl Run {
     /// A run that was just made: the value that its folder gives when it is read.
     pub fn new(scenario: &Scenario, mut result: RunResult) -> Run {
-        // These leave no trace in a folder.
+        // A folder does not keep these.
         result.series.retain(|series| !series.points.is_empty());
         result.cdfs.retain(|cdf| !cdf.points.is_empty());
         let (scenario, text) = folder::kept(scenario);
@@ -208,7 +208,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultError> {
     let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
     let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
     written.map_err(|error| {
-        // What could not be written is of no use to anyone; that it cannot be removed either changes nothing.
+        // A part of a file is of no use. If it cannot be removed either, there is nothing more to do.
         let _ = fs::remove_file(&part);
         ResultError { path: path.into(), message: format!("cannot write: {error}") }
     })

@@ -11,7 +11,7 @@ pub struct Cell {
     /// The values' labels, in the order of the axes.
     pub labels: Vec<String>,
     scenario: Table,
-    /// The draws of a run; the axes' values are in them.
+    /// The draws of a run, with the axes' values filled in.
     draws: Vec<Draw>,
     /// The name of its draws' streams: the values of axes whose cells draw independently.
     stream: String,
@@ -114,7 +114,7 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// Puts the values where they are named.
+    /// Replaces names by their values.
     fn fill(&self, value: &mut Value) -> Result<(), String> {
         match value {
             Value::String(text) => {

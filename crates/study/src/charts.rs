@@ -121,7 +121,7 @@ impl Report<'_> {
             None => study.axes[axis].labels(),
         };
         let (columns, rows) = (shown(x), shown(y));
-        // By what is left of their labels: the cells of each place in the grid.
+        // The cells of each place in the grid, by the rest of their labels.
         let mut grids: Vec<(String, Places)> = Vec::new();
         for (n, cell) in self.runs.cells.iter().enumerate().filter(|(_, cell)| study.is_at(cell, &plot.at)) {
             let name = self.name(&cell.labels, &plot.at, &[x, y]);
@@ -189,7 +189,7 @@ impl Report<'_> {
 }
 
 impl Entry {
-    /// How far the interval around the figure reaches below and above it.
+    /// The distances from the figure to the ends of its interval.
     fn span(&self) -> Option<(f64, f64)> {
         let quartiles = self.quartiles.filter(|_| self.runs > 1);
         let of_quartiles = quartiles.map(|q| (q.median - q.q1, q.q3 - q.median));

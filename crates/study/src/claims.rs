@@ -1,7 +1,7 @@
 //! A paper's claims in words: an order of two queues, their equality, a bound that holds everywhere.
 //!
-//! A claim is about one metric of the rows at its place. It counts as one in the score, however many rows it speaks of, and it is
-//! met if every one of them meets it. Means are compared as they are: a paper that says "below" is met by any difference.
+//! A claim is about one metric of the rows at its place. It counts once in the score, however many rows it is about, and is met
+//! if every row meets it. Means are compared as they are: any difference meets a paper's "below".
 use crate::model::{Metric, Study, text, wanted};
 use crate::report::Report;
 use crate::rows::Row;
@@ -19,7 +19,7 @@ type Place = BTreeMap<String, Value>;
 pub(crate) struct Claim {
     /// The paper's words, or nearly, and where they stand.
     says: String,
-    /// The rows that it speaks of.
+    /// The rows that it is about.
     #[serde(default)]
     at: Place,
     metric: String,
@@ -29,7 +29,7 @@ pub(crate) struct Claim {
     below: Option<Place>,
     /// More than there.
     above: Option<Place>,
-    /// As near to it as the paper's rule asks of a measured figure to a published one.
+    /// Within the paper's rule of the other row, as a measured figure of a published one.
     near: Option<Place>,
     /// The metric on the other side of `below`, `above` and `near`; the same one by default. With it the place may be empty: the row itself.
     than: Option<String>,
@@ -170,7 +170,7 @@ impl Report<'_> {
 }
 
 impl Study {
-    /// Is one row at this place as seen from the other: alike on the axes that it does not name?
+    /// Is one row at this place relative to the other: with the same values on all axes that the place does not name?
     fn differs(&self, here: &Row, there: &Row, place: &Place) -> bool {
         let labels = here.labels.iter().zip(&there.labels);
         self.row_axes().zip(labels).all(|(axis, (here, there))| match place.get(&axis.name) {
@@ -203,5 +203,5 @@ fn figure(measured: Option<f64>, metric: &Metric) -> String {
     measured.map_or("not measured".to_owned(), |measured| format!("{measured:.d$}"))
 }
 
-/// Comparisons of a claim that are shown.
+/// Number of comparisons of a claim that are shown.
 const SHOWN: usize = 6;

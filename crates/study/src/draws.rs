@@ -1,7 +1,7 @@
-//! What each run of a cell draws: `[[draw]]` in a study's file.
+//! Random draws of each run of a cell: `[[draw]]` in a study's file.
 //!
 //! A draw has a name, and `"$name"` in the scenario stands for what was drawn. Each is a stream of its own, named and derived from the
-//! run's seed, so that the cells of a study meet the same paths: what differs between them is their axes. Cells that differ in an axis
+//! run's seed, so that all cells of a study meet the same paths and differ only in their axes. Cells that differ in an axis
 //! with `own_draws` meet independent paths.
 use narrows_core::Rng;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub(crate) struct Draw {
     pub(crate) between: Option<[Value; 2]>,
     /// The draw is a multiple of this quantity, which may be an earlier draw.
     pub(crate) times: Option<Value>,
-    /// Is it the logarithm that is drawn evenly?
+    /// Is the logarithm drawn evenly?
     #[serde(default)]
     pub(crate) log: bool,
     /// One of these; a value that is listed twice is drawn twice as often. A value may name other draws.
@@ -60,7 +60,7 @@ impl Quantity {
 }
 
 impl Draw {
-    /// What may name an axis.
+    /// A quantity that may be an axis's name.
     pub(crate) fn quantities(&mut self) -> impl Iterator<Item = &mut Value> {
         let ranges = self.near.iter_mut().chain(self.between.iter_mut().flatten());
         ranges.chain(self.among.iter_mut().flatten()).chain(&mut self.times)

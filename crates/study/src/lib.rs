@@ -1,8 +1,8 @@
 //! Published figures as data. A study is a file in `experiments/PAPER/`: one figure or table, as an ordinary scenario with
-//! axes whose combinations are its cells, what is measured in each, what was published, what has to hold, and remarks.
+//! axes whose combinations are its cells, metrics of each, published values, claims, and remarks.
 //!
 //! [`Study::cells`] makes scenarios of it, [`Study::measure`] takes the figures from a run's result, and a [`Report`] puts
-//! them next to the published ones. Running is the caller's business: nothing here starts a thread or reads a clock.
+//! them next to the published ones. The caller runs the scenarios: nothing here starts a thread or reads a clock.
 mod cells;
 mod charts;
 mod claims;

@@ -1,4 +1,4 @@
-//! The file: what it may contain, and its errors.
+//! The format of a study's file, and its errors.
 use crate::claims::Claim;
 use crate::draws::Draw;
 use narrows_core::congestion::ControllerConfig;
@@ -29,18 +29,18 @@ pub struct Study {
     /// Do its figures count among those that were published?
     #[serde(default = "yes")]
     pub(crate) scored: bool,
-    /// Do starts and base RTTs stay as the scenario has them, where a cell runs several times? Otherwise each run draws them, so
+    /// Are starts and base RTTs as in the scenario in all runs of a cell? Otherwise each run draws them, so
     /// that runs are independent ([`narrows_scenario::Scenario::repeated`]).
     #[serde(default)]
     pub(crate) as_written: bool,
-    /// The first run's seed. Draws that an algorithm was worked out on are not drawn again if it is another than 1.
+    /// The first run's seed. With another one than 1, draws on which an algorithm was developed are not used again.
     #[serde(default = "first")]
     pub(crate) first_seed: u64,
-    /// How much is run.
+    /// The numbers of runs.
     pub(crate) quick: Effort,
     pub(crate) default: Effort,
     pub(crate) full: Effort,
-    /// What varies; every combination is a cell.
+    /// The axes; every combination of their values is a cell.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
     /// The values that each run draws.
@@ -84,7 +84,7 @@ pub struct Effort {
     pub(crate) set: Table,
 }
 
-/// Something that varies.
+/// An axis.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
@@ -102,7 +102,7 @@ pub struct Axis {
     /// Cells that differ only in it are one row, all their runs together.
     #[serde(default)]
     pub pooled: bool,
-    /// Do cells that differ in it draw independently? Otherwise they meet the same paths, so that what differs is the axis.
+    /// Do cells that differ in it draw independently? Otherwise they meet the same paths and differ only in the axis.
     #[serde(default)]
     pub(crate) own_draws: bool,
     /// The label of further rows, in which the runs of all its values are together.
@@ -110,7 +110,7 @@ pub struct Axis {
     pub(crate) total: Option<String>,
 }
 
-/// Something that is measured.
+/// A metric.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metric {
@@ -267,12 +267,12 @@ pub(crate) struct Plot {
     pub(crate) y: String,
 }
 
-/// What is wrong with a study.
+/// A fault in a study's file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StudyError {
     /// The file.
     pub file: String,
-    /// What is wrong, and what is allowed.
+    /// The fault, and what is allowed.
     pub message: String,
 }
 

@@ -15,7 +15,7 @@ pub struct Report<'a> {
 }
 
 impl Study {
-    /// The report; `values` are the figures of each cell's runs, `drawn` what [`Study::draw`] gave for each cell's first run.
+    /// The report. `values` are the figures of each cell's runs, `drawn` the results of [`Study::draw`] for each cell's first run.
     pub fn report<'a>(
         &'a self,
         cells: &'a [Cell],
@@ -33,7 +33,7 @@ impl Report<'_> {
         &self.rows
     }
 
-    /// Everything that had to hold and does not, in words.
+    /// All aims that are not met, in words.
     pub fn broken(&self) -> Vec<String> {
         self.holds().into_iter().filter(|(_, holds)| !holds).map(|(what, _)| what).collect()
     }

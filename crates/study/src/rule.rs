@@ -1,4 +1,4 @@
-//! How near a measured figure has to be to a published one.
+//! The tolerance between a measured figure and a published one.
 //!
 //! Each paper has one rule, in `experiments/PAPER/score.toml`, that says how near a measured figure has to be and why. A rule is
 //! written before its results are seen. Bounds that were published (`≤ 12`) are held as they stand.

@@ -1,4 +1,4 @@
-//! The receiving side: one thread that reads whatever arrives, and counts it.
+//! The receiving side: one thread that reads and counts all data.
 use crate::Clock;
 use crate::EndpointStats;
 use crate::socket::poll::{Poll, WOKEN, Waker};
@@ -13,19 +13,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The kernel discards this much of a connection at a time; nothing is copied into it.
 const STREAM: usize = 4 << 20;
-/// Datagrams' lengths are told however little room there is for them.
+/// The length of a datagram is reported even if the buffer is smaller.
 const DATAGRAM: usize = 64;
-/// Datagrams of one socket before it is the next one's turn.
+/// Datagrams read from one socket before the next one's turn.
 const TURN: usize = 256;
 
-/// What the sides of all flows share.
+/// State that both sides of all flows share.
 pub(super) struct Shared {
     pub(super) endpoint_stats: Arc<EndpointStats>,
     pub(super) clock: Clock,
     pub(super) ended: AtomicBool,
     /// Payload at which a flow's transfer is complete; zero while there is none.
     pub(super) goals: Box<[AtomicU64]>,
-    /// Transfers completed, with the time at which their last byte was read, on their way to the sending side.
+    /// Completed transfers, with the time at which their last byte was read, for the sending side.
     pub(super) completed: Mutex<Vec<(usize, Time)>>,
 }
 
@@ -40,7 +40,7 @@ impl Shared {
     }
 }
 
-/// Where a flow arrives.
+/// The sockets at which a flow arrives.
 pub(super) enum Inlet {
     Listener(Socket),
     Connection(Socket),
@@ -92,7 +92,7 @@ impl Receivers {
                         self.arrived(flow, bytes as u64, shared);
                         true
                     }
-                    // The sender's side says what happened to the connection.
+                    // The sending side reports what happened to the connection.
                     Err(error) => matches!(error, Errno::AGAIN | Errno::INTR),
                 };
                 if !more {
@@ -127,7 +127,7 @@ impl Receivers {
     }
 }
 
-/// Does it say no more than that there is nothing now? A connection may be gone before it is accepted.
+/// Does the error only mean that there is nothing to read or accept now? A connection may be gone before it is accepted.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
 }

@@ -1,4 +1,4 @@
-//! The sending side: one thread on which every flow's application acts at its times, and whose sockets are kept full.
+//! The sending side: one thread that runs every flow's application at its times, and keeps the sockets full.
 use super::receiver::Shared;
 use super::sockets::{ECN_ACCEPTED, ECN_ASKED};
 use crate::socket::option::Opt;
@@ -15,11 +15,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 
-/// What connections carry; what they read is discarded.
+/// The payload of connections; data that they receive are discarded.
 static ZEROS: [u8; 256 * 1024] = [0; 256 * 1024];
-/// Pieces handed to one connection before it is the next one's turn.
+/// Writes to one connection before the next one's turn.
 const TURN: usize = 8;
-/// Acts in a row before sockets are looked at again, when the thread is behind.
+/// Actions in a row before sockets are polled again, when the thread is late.
 const ACTS: usize = 1024;
 /// Connections are asked for their state this often …
 const LOOK: Span = Span::ms(10);
@@ -27,7 +27,7 @@ const LOOK: Span = Span::ms(10);
 const LOOKS: usize = 20;
 /// An application that acts later than this has fallen behind.
 const LATE: Span = Span::ms(1);
-/// A datagram later than this is not sent any more: a thread that cannot keep up stays this far behind, and no further.
+/// A datagram that is later than this is not sent, so that a thread that cannot keep up is at most this late.
 const TOO_LATE: Span = Span::ms(100);
 
 /// The sending side of a flow.
@@ -43,7 +43,7 @@ pub(super) struct Flow {
 pub(super) enum Outlet {
     Connection(Connection),
     Datagrams(Datagrams),
-    /// A program's: nothing of ours.
+    /// A program sends.
     Program,
 }
 
@@ -59,12 +59,12 @@ pub(super) struct Connection {
     pub(super) began: Option<Time>,
     /// Headers that the scenario counts in a packet's length.
     pub(super) header: u32,
-    /// Does it ask for ECN, and whose switch has to say so?
+    /// The namespace's ECN switch, if the flow asks for ECN.
     pub(super) ecn: bool,
     pub(super) place: usize,
     /// Does the sender keep to the pacing rate that the kernel shows?
     pub(super) paced: bool,
-    /// What had been delivered when the connection was looked at last.
+    /// Data delivered when the connection was last sampled.
     pub(super) delivered: Option<u32>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Connection {
 pub(super) enum Stage {
     /// Nothing has been handed over yet.
     Closed,
-    /// A connection, or on its way to one.
+    /// Connected or connecting.
     Open,
     /// It has ended.
     Ended,
@@ -86,7 +86,7 @@ pub(super) struct Datagrams {
     pub(super) header: u32,
 }
 
-/// A namespace's switch for ECN: whoever begins a connection while it is on asks for it.
+/// A namespace's switch for ECN: connections that begin while it is on ask for it.
 pub(super) struct EcnSwitch {
     pub(super) file: File,
     pub(super) is_on: bool,
@@ -106,12 +106,12 @@ impl EcnSwitch {
 pub(super) struct Senders {
     pub(super) flows: Vec<Flow>,
     pub(super) poll: Poll,
-    /// By namespace; of those that somebody asks for ECN in.
+    /// ECN switches of the namespaces in which a flow asks for ECN.
     pub(super) ecn: Vec<Option<EcnSwitch>>,
     due: BinaryHeap<Reverse<(Time, usize)>>,
-    /// Connections that could take more, but had had their turn.
+    /// Connections that could take more, but whose turn is over.
     hungry: Vec<usize>,
-    /// Connections to look at, in turn.
+    /// Connections to sample, in turn.
     watched: Vec<usize>,
     looked: usize,
     next_look: Option<Time>,
@@ -149,7 +149,7 @@ impl Senders {
         Ok(())
     }
 
-    /// Everything that is due, at the times at which it was: however late the thread is, rates stay exact.
+    /// Does everything that is due, at its own time, so that rates stay exact even if the thread is late.
     fn act_all(&mut self, shared: &Shared) -> io::Result<()> {
         for _ in 0..ACTS {
             let Some(&Reverse((at, number))) = self.due.peek() else { break };
@@ -263,7 +263,7 @@ impl Senders {
         Ok(())
     }
 
-    /// Hands a connection what it takes, or what it may have in its turn.
+    /// Writes to a connection until it takes no more, or its turn is over.
     fn push(&mut self, number: usize, shared: &Shared) {
         let Outlet::Connection(connection) = &mut self.flows[number].outlet else { return };
         if connection.stage != Stage::Open {
@@ -336,7 +336,7 @@ impl Senders {
         let mut bytes = [0; tcp_info::ROOM];
         let info = Opt::TCP_INFO.get(&connection.socket, &mut bytes).ok().and_then(|len| TcpInfo::read(&bytes[..len]));
         let Some(info) = info else { return };
-        // Without anything delivered since, it is no new sample.
+        // Without a delivery since then it is no new sample.
         let is_new = info.delivered.is_none() || info.delivered != connection.delivered;
         connection.delivered = info.delivered;
         shared.endpoint_stats.post(number, |report| {
@@ -348,7 +348,7 @@ impl Senders {
 }
 
 impl Datagrams {
-    /// Sends one of zeros; `false` if the system did not take it.
+    /// Sends a datagram of zeros; `false` if the system did not take it.
     fn send(&self, payload: usize) -> bool {
         let payload = &ZEROS[..payload.min(MAX_PAYLOAD)];
         let sent = match &self.ever_new {
@@ -360,7 +360,7 @@ impl Datagrams {
         };
         match sent {
             Ok(_) => true,
-            // Somebody told of an earlier datagram that nobody took it.
+            // An ICMP error reports that an earlier datagram found no receiver.
             Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
         }
     }

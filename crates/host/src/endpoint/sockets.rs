@@ -1,4 +1,4 @@
-//! Sockets with everything set that a flow asks for.
+//! Sockets with the options that a flow asks for.
 use super::spec::{Spec, TcpSpec, UdpSpec};
 use crate::HostError;
 use crate::socket::option::Opt;
@@ -21,25 +21,25 @@ const SEGMENT: (u32, u32) = (88, 32_767);
 /// RFC 3168 §5.
 const TOS_ECT0: u32 = 0b10;
 const TOS_ECT1: u32 = 0b01;
-/// A rate that is no limit, and yet not the one that stands for none.
+/// A rate that limits nothing, other than the value that means no pacing.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// Where the negotiation of ECN is settled, for connections that begin (Linux: ip-sysctl).
+/// The setting for the negotiation of ECN by new connections (Linux: ip-sysctl).
 pub(super) const TCP_ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";
 /// Ask for ECN, and accept it.
 pub(super) const ECN_ASKED: &[u8] = b"1";
 /// Accept it when asked.
 pub(super) const ECN_ACCEPTED: &[u8] = b"2";
 
-/// A flow that cannot be made as it is asked for; says which.
+/// The error for a flow that cannot be made as the scenario asks.
 pub(super) struct Making<'a> {
     pub(super) spec: &'a Spec,
     pub(super) from: IpAddr,
     pub(super) to: SocketAddr,
 }
 
-/// Settles what holds for a namespace: buffers that do not limit, no memory of earlier connections, ECN for whom asks. Called
-/// in it. Where settings cannot be written (containers often mount them read-only) the ones that are there may do, too.
+/// Changes the settings of a namespace: buffers that do not limit, no memory of earlier connections, ECN on request. Called in it.
+/// Where settings cannot be written (containers often mount them read-only) the present ones may do, too.
 pub(super) fn settle() -> Result<(), HostError> {
     let most = |setting: &str| setting.split_whitespace().nth(2)?.parse::<u64>().ok();
     let is_roomy = |setting: &str| most(setting) >= Some(USUAL_BUFFER);

@@ -1,4 +1,4 @@
-//! What kernel sockets can do of what a scenario asks, flow by flow; what they cannot is refused before anything runs.
+//! The flows of a scenario as kernel sockets can make them. A flow that they cannot make is refused before anything runs.
 use crate::HostError;
 use crate::MAX_FLOWS;
 use narrows_core::congestion::ControllerConfig;
@@ -12,14 +12,14 @@ use narrows_world::build;
 
 /// How long a connection's unsent data may last at the rate of the narrowest link of its way.
 const AHEAD: Span = Span::ms(20);
-/// A super-packet and a half at least, so that a slow link's sender is never empty; and no more than anybody needs.
+/// At least one and a half super-packets, so that a slow link's sender is never empty, and a generous maximum.
 const UNSENT: (u64, u64) = (96 * 1024, 4 * 1024 * 1024);
 /// RFC 6928, Linux's default.
 pub(super) const INITIAL_WINDOW: u32 = 10;
 /// Linux: the lowest a retransmission timeout can be, and its default, which is the highest that a socket can ask for.
 const MIN_RTO: Span = Span::ms(200);
 
-/// One flow, as kernel sockets are asked for it.
+/// One flow, as options of kernel sockets.
 pub(super) struct Spec {
     pub(super) name: String,
     pub(super) application: Application,
@@ -145,7 +145,7 @@ fn controller(config: Option<&ControllerConfig>) -> Result<&'static str, String>
     })
 }
 
-/// What a socket cannot ask for is the kernel's own affair, and the scenario's only as long as it says nothing.
+/// Parameters that a socket cannot set are the kernel's, so the scenario must leave them at their defaults.
 fn kernels_own(tcp: &TcpParams) -> Result<(), String> {
     let default = TcpParams::default();
     let names = ["ack_every", "delayed_ack", "quick_acks", "receive_buffer", "receive_buffer_max", "sack_compression"];
@@ -160,7 +160,7 @@ fn kernels_own(tcp: &TcpParams) -> Result<(), String> {
     Ok(())
 }
 
-/// Enough for the narrowest link of the way at its fastest; what is beyond would still be sent after the application has stopped.
+/// Enough for the narrowest link of the route at its highest rate. More would still be sent after the application has stopped.
 fn unsent(scenario: &Scenario, group: &model::Flow) -> u32 {
     let fastest = |&hop: &usize| match &scenario.hops[hop].rate {
         RateSpec::Schedule(steps) => steps.iter().map(|&(_, rate)| rate).max(),

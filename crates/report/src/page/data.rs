@@ -1,4 +1,4 @@
-//! What the charts draw, as the page's script reads it: every line once, thinned to what a screen can show.
+//! The data of the charts for the page's script: every line once, with as many points as a screen can show.
 use crate::comparison::{Comparison, Source, distinct, flow_group, flow_of};
 use crate::estimate::Estimate;
 use crate::palette::{self, Paint};

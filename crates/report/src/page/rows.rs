@@ -1,4 +1,4 @@
-//! Tables as the page's template wants them: text, widths and colours, nothing left to compute.
+//! Tables for the page's template: text, widths and colours.
 use crate::comparison::{Comparison, Group, distinct};
 use crate::table::{Column, Row, Table};
 
