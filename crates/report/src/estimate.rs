@@ -66,7 +66,7 @@ impl Estimate {
     }
 }
 
-/// How likely a mean difference as large as that of these pairs is, or a larger one, if the true one is zero: two-sided, by
+/// The probability of a mean difference at least as large as that of these pairs if the true one is zero: two-sided, by
 /// Student's paired test. The effect of the seed on both members of a pair cancels out. If all pairs differ by the same, the share
 /// of signs that make them so (a permutation test). `None` without several pairs, and if no pair differs.
 pub fn paired_p_value(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {

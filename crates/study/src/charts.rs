@@ -178,7 +178,7 @@ impl Report<'_> {
         &self.runs.cells[row.members[0]]
     }
 
-    /// What tells a cell apart from the others at this place: its labels on the axes that vary there, but not on those that
+    /// The label that distinguishes a cell from the others at this place: its values on the axes that vary there, but not on those that
     /// are left out or pooled.
     fn name(&self, labels: &[String], at: &BTreeMap<String, Value>, left_out: &[usize]) -> String {
         let varies = |axis: &Axis| at.get(&axis.name).map_or(axis.labels().len(), |value| wanted(value).len()) > 1;
