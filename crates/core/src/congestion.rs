@@ -23,7 +23,7 @@ pub struct RateSample {
     pub delivered: Bytes,
     /// Length of the sample: the longer of the send and ACK phases.
     pub interval: Span,
-    /// What had been delivered in all when the sampled packet was sent.
+    /// Total delivered on the connection when the sampled packet was sent.
     pub prior_delivered: Bytes,
     /// In flight when the sampled packet was sent.
     pub prior_inflight: Bytes,
@@ -85,7 +85,7 @@ pub struct Ack {
     pub delivered: Bytes,
     /// Is the transport reducing the window (fast recovery, CWR)? It then paces itself down by PRR; windows must not grow.
     pub in_reduction: bool,
-    /// Where loss recovery stands after it.
+    /// State of loss recovery after it.
     pub phase: Phase,
     /// Earliest departure time of the next packet, by pacing; never before `now` (Linux: `tcp_wstamp_ns`).
     pub edt: Time,
@@ -146,10 +146,10 @@ pub enum Underuse {
     },
 }
 
-/// What a controller allows.
+/// The limits that a controller sets on its transport.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SendLimits {
-    /// Most that may be in flight. After a congestion event: what the window should be when recovery ends.
+    /// Congestion window: maximum in flight. After a congestion event: the window at which recovery should end.
     pub cwnd: Bytes,
     /// Slow-start threshold, for records and for pacing gains; `None` while there is none.
     pub ssthresh: Option<Bytes>,
@@ -209,7 +209,7 @@ pub trait CongestionController: Sized {
     fn next_timer(&self) -> Option<Time> {
         None
     }
-    /// What is allowed now.
+    /// The present limits.
     fn send_limits(&self) -> SendLimits;
     /// How the connection divides its packets over two subflows. Only for [`Self::SPLITS`].
     fn split(&self) -> Split {

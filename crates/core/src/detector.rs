@@ -26,12 +26,12 @@ pub enum Finding {
     Shared,
 }
 
-/// A finding, and how sure it is.
+/// A finding and its confidence.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Verdict {
     /// The finding.
     pub finding: Finding,
-    /// How sure it is: 0 not at all, 1 certain.
+    /// Confidence, from 0 (none) to 1 (certain).
     pub confidence: f64,
     /// Number of decisions so far. The connection reacts once to each.
     pub decisions: u32,

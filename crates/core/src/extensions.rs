@@ -12,7 +12,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What a program adds to the registries.
+/// Entries that a program adds to the registries.
 ///
 /// ```
 /// use narrows_core::extensions::Extensions;

@@ -1,4 +1,4 @@
-//! What an algorithm is told when it is made: a queue discipline about its link, a controller or a detector about its path.
+//! Hints for an algorithm's constructor: a queue discipline learns about its link, a controller or a detector about its path.
 use crate::rate::{Bytes, Rate};
 use crate::time::Span;
 
@@ -9,7 +9,7 @@ pub struct LinkHint {
     pub rate: Rate,
     /// The largest base RTT of the flows that cross it.
     pub rtt: Span,
-    /// The largest packet, on this link.
+    /// Length of the largest packet on this link.
     pub mtu: Bytes,
 }
 

@@ -13,7 +13,7 @@ pub struct HostId(pub u16);
 /// What a router can read from a TCP header about an acknowledgment, for ACK filters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Role {
-    /// Data, datagrams, the handshake: nothing that a later packet could replace.
+    /// Data, a datagram or a handshake packet: no later packet can replace it.
     #[default]
     Other,
     /// An acknowledgment without payload.
@@ -56,7 +56,7 @@ impl Role {
 /// The ECN field of the IP header (RFC 3168 §5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Ecn {
-    /// The transport does not take part.
+    /// Not-ECT: the transport does not support ECN.
     #[default]
     NotEct,
     /// ECT(1): L4S (RFC 9331).
@@ -81,10 +81,10 @@ pub struct Dscp(pub u8);
 /// A packet's metadata.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PacketMeta {
-    /// When it entered the queue that it is in; the driver sets it before `enqueue`.
+    /// Time at which it entered its present queue; the driver sets it before `enqueue`.
     pub arrived: Time,
     /// While it waits: the earliest departure that the sender asks for (Linux: `skb->tstamp`); the epoch means at once.
-    /// Once dequeued: when that was.
+    /// Once dequeued: the time of the dequeue.
     pub depart: Time,
     /// Hash of the flow's 5-tuple (for IPv6, of the flow label).
     pub hash: u32,
@@ -110,7 +110,7 @@ pub struct PacketMeta {
 }
 
 impl PacketMeta {
-    /// Length on this link.
+    /// Length on this link, framing overhead included.
     pub const fn bytes(&self) -> Bytes {
         Bytes(self.len as u64)
     }

@@ -6,11 +6,11 @@ use crate::time::{Span, Time};
 /// A packet has been handed to the network.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sent {
-    /// When.
+    /// Time of sending.
     pub now: Time,
     /// Its payload.
     pub bytes: Bytes,
-    /// In flight, this packet included.
+    /// Data in flight, this packet included.
     pub inflight: Bytes,
     /// Is it a retransmission?
     pub retransmit: bool,
@@ -63,7 +63,7 @@ pub enum PacketOutcome {
     Lost,
 }
 
-/// How a connection divides what it sends over its two subflows.
+/// The division of a connection's sending rate over its two subflows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Split {
     /// Each subflow's part of the sending rate; they add up to one.

@@ -13,14 +13,14 @@ use alloc::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub struct Propagation {
     delay: Span,
-    /// Steps to come.
+    /// Future steps.
     later: VecDeque<(Time, Span)>,
     /// The shortest and the longest of all steps.
     least: Span,
     most: Span,
     jitter: Span,
     rng: Rng,
-    /// When the packet before arrives; the epoch before the first.
+    /// Arrival time of the previous packet; the epoch before the first.
     last: Time,
 }
 

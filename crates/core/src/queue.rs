@@ -56,13 +56,13 @@ impl Ctx<'_> {
 pub enum Next {
     /// This packet, which has left the discipline.
     Packet(PacketId),
-    /// Nothing now although packets wait: ask again at this time, which is later than now.
+    /// Packets wait, but none may leave yet: ask again at this time, which is later than now.
     At(Time),
-    /// Nothing waits.
+    /// The queue is empty.
     Empty,
 }
 
-/// What waits in a discipline.
+/// The backlog of a discipline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Backlog {
     /// Packets.
@@ -117,7 +117,7 @@ pub trait QueueDiscipline: Sized {
     fn on_timer(&mut self, _cx: &mut Ctx<'_>) {}
     /// The link's rate has changed.
     fn on_rate(&mut self, _rate: Rate, _cx: &mut Ctx<'_>) {}
-    /// What waits now.
+    /// The present backlog.
     fn backlog(&self) -> Backlog;
     /// Shows inner state: gauges of the whole, and of each flow in it that the observer follows.
     fn observe(&self, _out: &mut dyn Observer) {}

@@ -28,7 +28,7 @@ impl Entry {
     }
 }
 
-/// Names of `tc` (`pfifo`) and of Linux's congestion controls (`reno`, as `iperf3 -C` takes it), with ours.
+/// Names of `tc` (`pfifo`) and of Linux's congestion controls (`reno`, as in `iperf3 -C`), each with our name.
 pub const ALIASES: &[(&str, &str)] = &[("pfifo", "fifo"), ("reno", "new_reno")];
 
 /// Names in Linux for which there is no entry, each with an answer for the user.

@@ -35,7 +35,7 @@ struct Path {
 struct Packet {
     seq: u64,
     sent: Time,
-    /// When the sender hears of it.
+    /// Time at which the sender learns of it.
     heard: Time,
     arrives: bool,
     subflow: u8,
@@ -49,7 +49,7 @@ struct Sender<C> {
     path: Path,
     rng: Rng,
     now: Time,
-    /// When the link has sent what it has.
+    /// Time at which the link will have sent its backlog.
     free: Time,
     /// When pacing lets the next packet go.
     gate: Time,

@@ -327,7 +327,7 @@ impl Sequential {
     }
 }
 
-/// What an interval's delays show, s.
+/// Summary of an interval's delays, s.
 #[derive(Clone, Copy)]
 struct View {
     /// The line of the dominant subflow.

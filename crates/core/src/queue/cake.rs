@@ -129,7 +129,7 @@ impl Cake {
         self.memory -= (bytes + TRUESIZE).0;
     }
 
-    /// Drops what the packet at the end of a queue makes superfluous.
+    /// Drops an acknowledgment that the packet at the tail of a queue makes redundant.
     #[cold]
     fn filter(&mut self, tin: usize, place: u16, cx: &mut Ctx<'_>) {
         let chain = &mut self.tins[tin].flow_mut(place).chain;

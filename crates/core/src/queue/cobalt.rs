@@ -142,7 +142,7 @@ mod tests {
         (last.iter().sum::<f64>() / 1000.0, queue.backlog().packets)
     }
 
-    /// What responds to nothing fills CoDel's queue and stays there; BLUE brings the delay down once it overflows.
+    /// Unresponsive traffic keeps CoDel's queue full; BLUE reduces the delay once the queue overflows.
     #[test]
     fn blue_does_what_codel_cannot_against_what_does_not_respond() {
         let (codel, _) = overload("codel", 2.0);

@@ -269,7 +269,7 @@ impl Adaptive {
 
 impl BufferPolicy for Adaptive {
     type State = Option<FlowState>;
-    // Idle times and departures are what limits are computed from.
+    // Limits are computed from idle times and departures.
     const MAY_SKIP: bool = false;
 
     #[inline]

@@ -39,7 +39,7 @@ params! {
     }
 }
 
-/// What the policers share.
+/// State that all policers share.
 struct Policing {
     flow_limit: u32,
     law: PolicerLaw,

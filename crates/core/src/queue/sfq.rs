@@ -216,7 +216,7 @@ impl Sfq {
         self.push(slot, id, cx);
     }
 
-    /// A full flow loses its first packet for the one that arrives; its turn and its length stay.
+    /// Drops a full flow's first packet in favour of the arriving one; the flow keeps its turn and its length.
     #[cold]
     fn replace_head(&mut self, slot: SlotId, id: PacketId, cx: &mut Ctx<'_>) {
         let chain = &mut self.table[slot].chain;

@@ -11,11 +11,11 @@ use once_cell::race::OnceBox;
 
 /// The types around a registry's entries.
 pub trait Open: Sized + 'static {
-    /// What the constructor takes.
+    /// The constructor's argument.
     type Args;
-    /// What it makes.
+    /// The result of the constructor.
     type Built;
-    /// The constants of the entry's type, and what follows from its parameters alone.
+    /// The constants of the entry's type, and properties that follow from its parameters alone.
     type Traits;
     /// The entries that the program has added.
     fn table() -> &'static Table<Self>;

@@ -72,7 +72,7 @@ impl Delivery {
         }
     }
 
-    /// The application has nothing to send although the window would allow it. `inflight` is what is still in flight.
+    /// The application has nothing to send although the window would allow it. `inflight`: data still in flight.
     #[inline]
     pub fn limit_by_application(&mut self, inflight: Bytes) {
         self.app_limited_until = Some(self.total + inflight);

@@ -28,7 +28,7 @@ pub struct Interval {
     pub rtt_count: [u64; 2],
     /// When the first and the last acknowledgment of its packets came, per subflow.
     pub acked: [Option<(Time, Time)>; 2],
-    /// The application limited what was sent.
+    /// The sender was limited by its application.
     pub limited: bool,
 }
 

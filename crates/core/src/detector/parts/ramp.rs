@@ -115,7 +115,7 @@ impl Ramp {
         Ramp { steps, begun: 1, looked: 0, ends: now + length, jitter, rtt }
     }
 
-    /// How what is sent is divided.
+    /// Division of the sending rate over the subflows.
     pub const fn split(&self) -> Split {
         Split { shares: SHARES, jitter: self.jitter, independent: true }
     }
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(step([10, 20], [8, 16]).fair_ratio(), Some(20.0 / 14.0));
         assert_eq!(step([10, 20], [6, 12]).fair_ratio(), Some(2.0));
         assert_eq!(step([20, 10], [12, 8]).fair_ratio(), Some(0.5));
-        // Nothing was lost: each gets what it sent.
+        // Nothing was lost: each subflow receives as much as it sent.
         assert_eq!(step([10, 20], [10, 20]).fair_ratio(), Some(1.0));
     }
 

@@ -1,4 +1,4 @@
-//! Does the delay follow what the connection itself has in flight?
+//! Does the delay follow the connection's own data in flight?
 //!
 //! A queue that delays all packets may be the bottleneck's, or one on the ACK path that other flows fill. Only the bottleneck's
 //! becomes shorter when the connection sends less. So where there is a queue, less is kept in flight in randomly chosen intervals:

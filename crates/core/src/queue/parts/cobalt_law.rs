@@ -25,7 +25,7 @@ pub const P_DEC: u32 = 1 << 20;
 pub struct CobaltLaw {
     /// Acceptable standing sojourn time; also BLUE's shortest time between two changes.
     pub target: Span,
-    /// Time from the first packet above the target to the first signal, and the scale of those that follow.
+    /// Time from the first packet above the target to the first signal, and the scale of the later signals' spacing.
     pub interval: Span,
     /// Time that a packet of maximum size takes at the queue's rate; zero when there is no rate.
     pub mtu_time: Span,

@@ -111,7 +111,7 @@ impl Drr {
         self.members[slot.index()].deficit
     }
 
-    /// Sets what the flow may send.
+    /// Sets the flow's deficit.
     #[inline]
     pub fn set_deficit(&mut self, slot: SlotId, deficit: i32) {
         self.members[slot.index()].deficit = deficit;

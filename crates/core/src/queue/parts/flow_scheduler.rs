@@ -330,7 +330,7 @@ impl<B: BufferPolicy> FlowScheduler<B> {
         self.delayed.peek().map_or(Next::Empty, |&Reverse((time, ..))| Next::At(time))
     }
 
-    /// What waits.
+    /// The present backlog.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         self.total

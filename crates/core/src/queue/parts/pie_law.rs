@@ -32,7 +32,7 @@ pub struct PieState {
     prob: u64,
     /// Probability gathered since the last drop (§5.4).
     gathered: u64,
-    /// What is left of the burst allowance.
+    /// The rest of the burst allowance.
     burst: Span,
     delay: Span,
     old_delay: Span,
