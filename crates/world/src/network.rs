@@ -507,7 +507,7 @@ mod tests {
     use super::*;
     use narrows_scenario::NoTraces;
 
-    /// What a discipline decided about packets, which are numbered as flows.
+    /// A discipline's decisions about packets, which are numbered as flows.
     #[derive(Default)]
     struct Log(Vec<(u32, Time, Verdict)>);
 

@@ -187,7 +187,7 @@ impl HopRecord {
         self.sent.packets
     }
 
-    /// The figures; `capacity` is what the link could have carried.
+    /// The figures; `capacity`: the data that the link could have carried in the measured time.
     pub fn summary(&mut self, name: &str, queue: String, capacity: Bytes, now: Time) -> HopSummary {
         let total = self.drops.iter().sum();
         let sent = self.sent.since(self.sent_before);
