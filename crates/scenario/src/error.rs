@@ -1,7 +1,7 @@
 //! One message that says where, what, and what would have been allowed.
 use std::fmt;
 
-/// What is wrong with a scenario, a trace file or a shorthand on the command line.
+/// An error in a scenario, a trace file or a shorthand on the command line.
 ///
 /// Reads `S.toml:12: unknown key "qeue" in [[hop]]; allowed: name, rate, … (did you mean "queue"?)`.
 #[derive(Clone, PartialEq, Eq, Debug)]

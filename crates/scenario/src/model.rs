@@ -149,7 +149,7 @@ pub struct Flow {
     pub count: u32,
     /// Congestion control; none for UDP, and none for a command unless the scenario sets one.
     pub controller: Option<ControllerConfig>,
-    /// What the flow sends. For programs it is `bulk` and has no meaning.
+    /// The flow's traffic. For programs it is `bulk` and has no meaning.
     pub traffic: Traffic,
     /// Programs that make the flow instead; only worlds that run real ones can.
     pub command: Option<Command>,

@@ -16,7 +16,7 @@ pub trait Traces {
     /// The text of the trace that the scenario calls so; or why it cannot be had.
     fn text(&self, name: &str) -> Result<String, String>;
 
-    /// What messages call it.
+    /// Its name in messages.
     fn place(&self, name: &str) -> String {
         name.to_owned()
     }

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 /// A file's text.
 pub(super) struct Source<'a> {
-    /// What messages call it.
+    /// Its name in messages.
     pub(super) file: &'a str,
     pub(super) text: &'a str,
 }
