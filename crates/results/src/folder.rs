@@ -40,7 +40,7 @@ fn error(path: &Path, doing: &str, error: impl fmt::Display) -> ResultError {
     ResultError { path: path.into(), message: format!("{doing}: {error}") }
 }
 
-/// The texts of a folder that say what was run, by file name: the scenario, and the traces that it names.
+/// The input files of a run as texts, by file name: the scenario, and the traces that it names.
 pub fn inputs(scenario: &Scenario) -> Vec<(String, String)> {
     let (scenario, mut texts) = with_traces_beside(scenario);
     texts.push((SCENARIO.to_owned(), scenario.to_toml()));

@@ -21,7 +21,7 @@ pub struct Routes<'a> {
     groups: HashMap<&'a str, Group<'a>>,
 }
 
-/// A group of flows, and what its members have in common.
+/// A group of flows, with the properties that its members share.
 struct Group<'a> {
     flow: &'a Flow,
     /// The hops that its data cross: the route, then the hops that only the second subflow crosses.
