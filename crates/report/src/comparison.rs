@@ -311,7 +311,7 @@ fn flows<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<&'a str> {
     distinct(runs.flat_map(|run| &run.result.summary.flows).map(|flow| flow.name.as_str()))
 }
 
-/// What results put before a hop's and a flow's name.
+/// Prefixes of a hop's and a flow's name in results.
 const HOP: &str = "hop:";
 const FLOW: &str = "flow:";
 

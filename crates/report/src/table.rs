@@ -221,7 +221,7 @@ impl FlowColumns {
     }
 }
 
-/// What tells groups apart that have several hops: their queue at one of them.
+/// Name of the property that distinguishes groups with several hops: their queue at one of the hops.
 const CONFIGURATION: &str = "configuration";
 
 /// Hops that a route names.
