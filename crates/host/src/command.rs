@@ -15,7 +15,7 @@ pub struct Launch {
     pub env: Vec<(OsString, OsString)>,
     /// Where it starts, when not where we are.
     pub cwd: Option<PathBuf>,
-    /// What it reads.
+    /// Its standard input.
     pub stdin: Stream,
     /// Where it writes.
     pub stdout: Stream,
@@ -29,7 +29,7 @@ pub enum Stream {
     /// Ours.
     #[default]
     Inherit,
-    /// Where our messages go: what is not to be mixed with our own output.
+    /// Our stderr, so that the output does not mix with ours.
     Stderr,
     /// Nothing: no input, output thrown away.
     Null,

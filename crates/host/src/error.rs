@@ -3,7 +3,7 @@ use crate::command::Status;
 use std::fmt;
 use std::io;
 
-/// Why a host could not do what it was asked to.
+/// Why a request to the host failed.
 #[derive(Debug)]
 pub enum HostError {
     /// The system does not permit the operation. The message says what would permit it.

@@ -55,7 +55,7 @@ impl Namespace {
     /// When the namespace cannot be entered.
     ///
     /// # Panics
-    /// When what runs panics.
+    /// Panics if `f` panics.
     pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T, HostError> {
         on_a_thread(|| {
             self.enter()?;
@@ -124,7 +124,7 @@ fn tcp_settings() -> Vec<(String, String)> {
     paths.filter_map(|path| fs::read_to_string(&path).ok().map(|value| (path, value))).collect()
 }
 
-/// A secret, and what a new namespace rightly has for itself.
+/// Settings that a new namespace keeps for itself; one of them is a secret.
 const NOT_COPIED: [&str; 3] = ["tcp_fastopen_key", "tcp_child_ehash_entries", "tcp_no_metrics_save"];
 
 /// What is set in a new namespace, from a thread in it. Where `/proc/sys` cannot be written (containers mount it read-only) the

@@ -1,4 +1,4 @@
-//! What it takes to make network namespaces and devices, and what to say where it is missing.
+//! The privileges for network namespaces and devices, and the messages for when they are missing.
 use std::fs::{self, File, OpenOptions};
 use std::io;
 

@@ -31,9 +31,9 @@ struct Program<'a> {
     server: Option<&'a CommandLine>,
     sending: Stage,
     serving: Option<Process>,
-    /// What its connections have counted, by the sender's port.
+    /// Counters of its connections, by the sender's port.
     counted: HashMap<u16, SenderStats>,
-    /// What connections had counted whose ports others have now.
+    /// Sum of the counters of earlier connections whose ports are in use again.
     counted_before: SenderStats,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Programs<'a> {
         !self.flows.iter().any(|program| program.patience() > Span::ZERO && at_work(program))
     }
 
-    /// Starts and stops what is due.
+    /// Starts and stops the programs that are due.
     pub fn attend(&mut self, now: Time, endpoint_stats: &EndpointStats) -> Result<(), HostError> {
         for program in &mut self.flows {
             match &mut program.sending {
@@ -162,7 +162,7 @@ impl<'a> Programs<'a> {
         }
     }
 
-    /// Posts what the kernel knows of the programs' connections.
+    /// Posts the kernel's figures of the programs' connections.
     fn look(&mut self, endpoint_stats: &EndpointStats) -> Result<(), HostError> {
         for (place, diag) in self.diags.iter_mut().enumerate() {
             let Some(diag) = diag else { continue };

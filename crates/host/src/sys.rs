@@ -107,7 +107,7 @@ fn default_action(signal: c_int) {
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
-/// What an init has of us.
+/// The init process's connection to this process.
 pub(crate) struct Tie {
     /// A pidfd of this process.
     pub(crate) us: OwnedFd,
@@ -200,7 +200,7 @@ fn init(command: c_int, status: RawFd) -> ! {
     }
 }
 
-/// What the init takes as a wish to interrupt the command.
+/// The signal that asks the init process to interrupt the command.
 pub(crate) const INTERRUPT: Signal = Signal::USR1;
 
 /// Whether a blocked signal has come; it is not pending any more then.
