@@ -27,7 +27,7 @@ const MAX_POINTS: usize = 1 << 13;
 /// Packets that a device holds for its thread before the kernel drops.
 pub(crate) const DEVICE_QUEUE: u32 = 10_000;
 
-/// What one direction consists of.
+/// The parts of one direction.
 pub struct Direction {
     /// Hops, by their index in the scenario.
     pub hops: Vec<usize>,
@@ -48,7 +48,7 @@ pub struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// What a direction looks like now.
+    /// A direction's present state.
     pub fn view(&self, direction: usize) -> View {
         self.views[direction].lock().map_or_else(|poisoned| poisoned.into_inner().clone(), |view| view.clone())
     }

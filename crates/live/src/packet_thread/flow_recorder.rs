@@ -1,4 +1,4 @@
-//! What one direction records of flows.
+//! The flow records of one direction.
 use crate::packet_thread::found::{Found, OTHERS};
 use crate::packet_thread::frame::{Header, TcpHeader};
 use narrows_core::{DropReason, FlowId, PacketMeta, Span, Time};
@@ -40,7 +40,7 @@ struct Others {
     hand: usize,
 }
 
-/// A flow's record, and what of its stream has been seen.
+/// A flow's record, and the part of its stream that has been seen.
 pub struct Entry {
     /// The record.
     pub record: FlowRecord,
@@ -88,7 +88,7 @@ impl Stream {
     }
 }
 
-/// What is remembered of a packet between its arrival and its delivery.
+/// State of a packet between its arrival and its delivery.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketContext {
     /// First byte after it, in the stream.

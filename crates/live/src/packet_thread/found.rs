@@ -1,7 +1,7 @@
 //! Which flow a packet belongs to, and how it travels: the answer of [`Flows::find`](super::flows::Flows::find).
 use narrows_core::{FlowId, HostId};
 
-/// What is known of a packet's flow.
+/// A packet's flow as the flow table found it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found {
     /// Its number.

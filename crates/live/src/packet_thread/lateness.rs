@@ -1,10 +1,10 @@
-//! How exactly a direction's thread kept its times, and what it took.
+//! Timing accuracy of a direction's thread, and its CPU time.
 use narrows_core::{Span, Time};
 use narrows_results::summary::Timing;
 use narrows_world::record::histogram::Delays;
 use rustix::time::{ClockId, clock_gettime};
 
-/// What one thread did since the end of the warm-up.
+/// Figures of one thread since the end of the warm-up.
 pub struct Lateness {
     /// How late packets were handed over.
     late: Delays,
@@ -19,7 +19,7 @@ pub struct Lateness {
     overrun: u64,
 }
 
-/// Later than this is late enough to be told.
+/// Packets that are later than this are counted as behind.
 const BEHIND: Span = Span::ms(1);
 
 impl Lateness {

@@ -1,10 +1,10 @@
-//! What both directions of a run have in common.
+//! Configuration that both directions of a run share.
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_host::Clock;
 use narrows_scenario::{RateSpec, Scenario};
 use narrows_world::path::Sampling;
 
-/// What is the same for both.
+/// Configuration shared by both directions.
 #[derive(Clone, Copy)]
 pub struct RunConfig<'a> {
     /// The hops.

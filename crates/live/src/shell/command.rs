@@ -28,7 +28,7 @@ use std::time::Duration;
 pub const PEER: [&str; 2] = ["NARROWS_PEER", "NARROWS_PEER6"];
 /// How often the command and its sockets are looked at.
 const TICK: Duration = Duration::from_millis(50);
-/// What a command that is asked to end has time for.
+/// Time that a command gets to end after it was asked to.
 const GRACE: Span = Span::s(2);
 /// How long a companion has to start before the command does.
 const HEAD_START: Duration = Duration::from_millis(200);

@@ -5,14 +5,14 @@ use narrows_host::{Launch, Status};
 use narrows_results::RunResult;
 use narrows_scenario::Scenario;
 
-/// What a monitor wants of a running command.
+/// A monitor's request about a running command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
     /// That it goes on.
     GoOn,
-    /// That it hears of a Ctrl-C, and does with it what it will.
+    /// Interrupt the command as Ctrl-C would; the command decides how to respond.
     Interrupt,
-    /// That it ends: by itself when it hears of it, or soon after all the same.
+    /// End the command: it is asked to end, and killed soon afterwards if it does not.
     End,
 }
 
@@ -35,7 +35,7 @@ pub trait Monitor {
     fn look(&mut self, now: Time, views: [View; 2]) -> Wish;
 }
 
-/// What remains of a command.
+/// The result of a command that has ended.
 #[derive(Debug)]
 pub struct Ended {
     /// How it ended.

@@ -71,7 +71,7 @@ mod tests {
         }
     }
 
-    /// Each bit of what goes in changes each bit of what comes out in half of all cases.
+    /// Each input bit flips each output bit in half of all cases.
     #[test]
     fn every_bit_reaches_every_bit() {
         const CASES: u64 = 4096;

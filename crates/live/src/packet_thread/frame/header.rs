@@ -1,4 +1,4 @@
-//! What a queue may know of a packet.
+//! A packet's header fields as far as a queue may use them.
 //!
 //! Lengths must agree with one another; checksums and the contents of options are the receiver's business.
 use super::hash::Mix;
@@ -31,11 +31,11 @@ pub struct Header {
 pub struct TcpHeader {
     /// Sequence number of the first byte, modulo 2³².
     pub seq: u32,
-    /// What is expected next, modulo 2³².
+    /// Acknowledgment number, modulo 2³².
     pub ack: u32,
     /// Payload, bytes.
     pub payload: u32,
-    /// What it is as an acknowledgment.
+    /// Its kind if it is an acknowledgment without payload.
     pub role: Role,
     /// TSval and TSecr (RFC 7323 §3.2), in ticks of either host's clock.
     pub timestamps: Option<(u32, u32)>,

@@ -1,4 +1,4 @@
-//! Where in a packet what begins.
+//! Offsets of a packet's headers and payload.
 use super::{Malformed, protocol};
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ pub(super) struct Layout {
     pub(super) end: usize,
     /// The transport's protocol number.
     pub(super) protocol: u8,
-    /// One of several fragments: what follows the header need not be a transport's.
+    /// A fragment: the bytes after the IP header need not be a transport header.
     pub(super) fragment: bool,
 }
 
