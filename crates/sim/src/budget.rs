@@ -15,7 +15,7 @@ pub(crate) enum Stopped {
     Runaway(Runaway),
 }
 
-/// What a run may do per second of simulated time.
+/// Limits of a run per second of simulated time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
     /// Packets that leave all senders together.

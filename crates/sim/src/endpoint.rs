@@ -117,7 +117,7 @@ pub(crate) struct Place {
     pub(crate) hash: u32,
 }
 
-/// What the arrival of a packet means for the receiver.
+/// The receiver's response to an arriving packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     /// Payload received for the first time, bytes.
@@ -231,7 +231,7 @@ impl Transport {
     }
 }
 
-/// What every connection has, whichever transport carries it; in the order of use as [`crate::host::Flow`] is.
+/// State that connections of every transport have; in the order of use, as in [`crate::host::Flow`].
 #[repr(C)]
 pub(crate) struct Connection {
     /// Payload received for the first time so far.

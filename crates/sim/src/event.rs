@@ -7,7 +7,7 @@
 use core::num::NonZeroU32;
 use narrows_core::Time;
 
-/// What an event is about.
+/// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -182,7 +182,7 @@ impl Chunks {
     }
 }
 
-/// What an event is about: its kind, and an index.
+/// The subject of an event: its kind, and an index.
 #[inline]
 pub(crate) fn subject(event: u128) -> (Kind, usize) {
     let low = event as u64;

@@ -65,7 +65,7 @@ pub(crate) struct Routes {
     /// The sender's host, and the receiver's.
     pub(crate) from: HostId,
     pub(crate) to: HostId,
-    /// Code point of what is sent there.
+    /// Code point of packets sent there.
     pub(crate) dscp: Dscp,
 }
 

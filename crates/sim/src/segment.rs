@@ -1,10 +1,10 @@
-//! The simulator's packets: what one carries besides the metadata that queues read.
+//! The simulator's packets: their contents besides the metadata that queues read.
 use crate::quic::AckFrame;
 use crate::tcp::AckSegment;
 use narrows_core::Role;
 use narrows_world::network::Transit;
 
-/// What a packet carries, besides its metadata: the payload of the pool's slot. Two fit into a cache line.
+/// A packet's contents besides its metadata: the payload of the pool's slot. Two fit into a cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 pub(crate) struct Segment {
@@ -64,7 +64,7 @@ impl Returning {
         }
     }
 
-    /// What a middlebox can read: the number acknowledged, and the packet's role. QUIC's acknowledgments are encrypted.
+    /// The fields that a middlebox can read: the acknowledgment number and the packet's role. QUIC's acknowledgments are encrypted.
     pub(crate) fn visible(&self) -> (u32, Role) {
         match self {
             Returning::Ack(ack) => (ack.ack as u32, ack.role()),

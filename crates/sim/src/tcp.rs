@@ -29,7 +29,7 @@ pub(crate) use sender::Sender;
 /// Selective acknowledgments that fit beside timestamps (RFC 2018 §3).
 const MAX_SACKS: usize = 3;
 
-/// What an acknowledgment says.
+/// The fields of an acknowledgment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckSegment {
     /// Next segment expected: all before have arrived.
@@ -50,7 +50,7 @@ pub(crate) struct AckSegment {
 }
 
 impl AckSegment {
-    /// What a box on the way can read of it.
+    /// Its role as a middlebox can read it.
     pub(crate) fn role(&self) -> Role {
         Role::ack(self.blocks > 0 || self.duplicate, self.ece)
     }

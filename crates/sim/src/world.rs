@@ -78,7 +78,7 @@ impl World<Receivers> {
 }
 
 impl<S: Side> World<S> {
-    /// Schedules what comes in every run.
+    /// Schedules the events that every run has.
     pub(crate) fn begin(&mut self) {
         // Without a warm-up nothing starts again: what happens at the epoch counts.
         if self.hosts.warmup > Time::ZERO {

@@ -14,7 +14,7 @@ pub(super) struct Rtt {
 }
 
 impl Rtt {
-    /// Takes a sample; `ack_delay` is what the receiver says it waited.
+    /// Takes a sample; `ack_delay` is the delay that the receiver reports (RFC 9002 §5.3).
     pub(super) fn sample(&mut self, rtt: Span, ack_delay: Span) {
         self.latest = rtt;
         let Some(min) = self.min else {

@@ -66,7 +66,7 @@ pub(crate) struct Sender {
     stats: SenderStats,
 }
 
-/// What an acknowledgment brought.
+/// The effects of an acknowledgment.
 #[derive(Default)]
 struct AckSummary {
     acked: u64,
@@ -134,7 +134,7 @@ impl Sender {
         };
     }
 
-    /// The application stops: what was not sent yet never will be.
+    /// The application stops: its unsent data are discarded.
     pub(crate) fn stop(&mut self) {
         self.unsent = Some(0);
     }
@@ -171,7 +171,7 @@ impl Sender {
         self.inflight == 0 || self.inflight + u64::from(self.mss) <= plan.cwnd.0
     }
 
-    /// What was lost first, then new data.
+    /// The next data to send: lost data first, then new data.
     fn next_data(&mut self) -> Option<(u32, u16)> {
         if let Some(lost) = self.lost_chunks.pop_front() {
             self.stats.retransmits += 1;
@@ -190,7 +190,7 @@ impl Sender {
         (len > 0).then_some((chunk, len as u16))
     }
 
-    /// There are no data to probe with: what is in flight goes out once more.
+    /// Sends a probe without new data: it retransmits data in flight.
     fn send_probe(&mut self, now: Time, plan: &SendLimits) -> Option<Outgoing> {
         self.probes -= 1;
         let of = |subflow: &Subflow| subflow.oldest().map(|packet| (packet.sent, packet.chunk, packet.len));
@@ -459,22 +459,22 @@ impl Sender {
         self.take_split(now);
     }
 
-    /// What its controller holds of the bottleneck.
+    /// Its controller's finding about the bottleneck.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         self.controller.as_ref()?.verdict()
     }
 
-    /// What has happened to it, if its controller looks for fair queuing.
+    /// The events of its run, if its controller looks for fair queuing.
     pub(crate) fn events(&self) -> Option<Events> {
         self.controller.as_ref()?.events()
     }
 
-    /// What is counted.
+    /// The sender's counters.
     pub(crate) const fn stats(&self) -> SenderStats {
         self.stats
     }
 
-    /// Forgets what was counted.
+    /// Resets the counters.
     pub(crate) fn reset_stats(&mut self) {
         self.stats = SenderStats::default();
     }

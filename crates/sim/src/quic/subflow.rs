@@ -1,4 +1,4 @@
-//! What the sender knows of one subflow: packets in flight, RTT, loss detection (RFC 9002 §6).
+//! The sender's state of one subflow: packets in flight, RTT, loss detection (RFC 9002 §6).
 use super::AckFrame;
 use super::rtt::Rtt;
 use narrows_core::sender::delivery::Stamp;

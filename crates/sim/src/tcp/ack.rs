@@ -8,7 +8,7 @@ use narrows_core::sender::delivery::{Delivery, Newest};
 use narrows_core::sender::prr::PrrAck;
 use narrows_core::{Bytes, Span, Time};
 
-/// What one acknowledgment brought.
+/// The effects of one acknowledgment.
 #[derive(Default)]
 pub(super) struct AckSummary {
     /// The cumulative part advanced.

@@ -72,7 +72,7 @@ pub(crate) struct Incoming {
     pub(crate) cwr: bool,
 }
 
-/// What a segment brought.
+/// The result of a segment's arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Arrival {
     /// It had not arrived before.

@@ -46,7 +46,7 @@ impl State {
     }
 }
 
-/// What the one timer waits for (Linux `icsk_pending`).
+/// The event that the single timer waits for (Linux `icsk_pending`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Timer {
     /// The retransmission timeout.

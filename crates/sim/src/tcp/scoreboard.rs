@@ -1,4 +1,4 @@
-//! What the sender knows of each segment in flight: a ring of records, counters over them, and the order in which RACK
+//! The sender's state of each segment in flight: a ring of records, counters over them, and the order in which RACK
 //! looks at them.
 //!
 //! The counters are Linux's (`packets_out`, `sacked_out`, `lost_out`, `retrans_out`). Two cursors make every operation

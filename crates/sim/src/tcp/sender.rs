@@ -159,7 +159,7 @@ impl Sender {
         };
     }
 
-    /// The application stops: what was not sent yet never will be.
+    /// The application stops: its unsent data are discarded.
     pub(crate) fn stop(&mut self) {
         self.unsent = Some(0);
     }
@@ -395,12 +395,12 @@ impl Sender {
         }
     }
 
-    /// What is counted.
+    /// The sender's counters.
     pub(crate) const fn stats(&self) -> SenderStats {
         self.stats
     }
 
-    /// Forgets what was counted.
+    /// Resets the counters.
     pub(crate) fn reset_stats(&mut self) {
         self.stats = SenderStats::default();
     }

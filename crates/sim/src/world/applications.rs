@@ -1,4 +1,4 @@
-//! Applications: when they act, and what becomes of it.
+//! Applications: their events, and the data that they hand to transports.
 use super::Hosts;
 use crate::event::Kind;
 use crate::host::Flow;
