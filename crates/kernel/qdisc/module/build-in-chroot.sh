@@ -50,7 +50,7 @@ for build in "$root"/usr/lib/modules/*/build "$root"/lib/modules/*/build; do
 	release=$(basename "$(dirname "$build")")
 	# Without vmlinux there is no BTF to build a module's from.
 	unshare --mount --pid --fork --mount-proc="$root/proc" chroot "$root" \
-		make -C "/usr/src/linux-headers-$release" M=/qdisc/module CONFIG_DEBUG_INFO_BTF_MODULES= modules
+		make -C "/usr/src/linux-headers-$release" W=1 M=/qdisc/module CONFIG_DEBUG_INFO_BTF_MODULES= modules
 	break
 done
 cp "$root"/qdisc/module/*.ko "$out/"

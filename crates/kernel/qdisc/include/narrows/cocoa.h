@@ -272,6 +272,18 @@ static inline void nw_cocoa_trimmed(struct nw_cocoa *q, u32 slot, u32 len)
 	nw_sched_removed(&q->sched, slot, len);
 }
 
+/* A packet was dropped from a flow's queue for a reason of the shell's, such as a limit that was lowered. */
+static inline void nw_cocoa_removed(struct nw_cocoa *q, u32 slot, u32 len, u64 now)
+{
+	struct nw_flow *flow = NW_FLOW_AT(&q->sched, slot);
+
+	nw_sched_removed(&q->sched, slot, len);
+	if (!flow->packets) {
+		flow->state.is_idle = true;
+		flow->state.idle_since = now;
+	}
+}
+
 /* Which flow sends. */
 static inline enum nw_next nw_cocoa_next(struct nw_cocoa *q, u64 now, u32 *slot, u64 *time)
 {

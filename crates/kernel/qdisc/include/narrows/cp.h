@@ -18,9 +18,6 @@
 #include "drain_rate.h"
 #include "policer.h"
 
-/* The deepest bucket, bytes: tokens are counted in bit·ns/s in 64 bits. */
-#define NW_MAX_BUCKET (1ull << 30)
-
 struct nw_cp {
 	struct nw_policer_law law;
 	/* Parameters. Most that waits, in packets or in bytes. */

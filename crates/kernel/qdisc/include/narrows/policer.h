@@ -13,6 +13,9 @@
 
 #include "base.h"
 
+/* The deepest bucket, bytes: tokens are counted in bit·ns/s in 64 bits. */
+#define NW_MAX_BUCKET (1ull << 30)
+
 struct nw_policer_law {
 	/* Bytes queued from which there is congestion (Tc). */
 	u64 threshold;

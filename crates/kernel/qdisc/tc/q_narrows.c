@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Options and statistics of the disciplines for tc (iproute2). Compiled once for each, with -DNW_PLUGIN_cocoa and so on, to
+ * q_cocoa.so and so on. Names and units are those of the Rust disciplines; all is in the tables.
+ *
+ * tc finds the plug-ins in its own directory, or in the one that the environment variable TC_LIB_DIR names.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "iproute2.h"
+#include "narrows/netlink.h"
+
+/* How an option is written, and which attribute it becomes. */
+enum kind {
+	/* A number of packets: 100p or 100. 32 bits. */
+	PACKETS,
+	/* A limit: 100p or 100, or 45KB; the latter goes to the attribute `other`, with 64 bits. */
+	LIMIT,
+	/* 1500, 1500B, 64KB, 1MiB. 32 or 64 bits. */
+	BYTES,
+	BYTES64,
+	/* A whole number, decimal or 0x. 32 bits. */
+	NUMBER,
+	/* 5ms, 1.5s, 200us. 64 bits, ns. */
+	TIME,
+	/* 20mbit, 1gbit. 64 bits, bit/s. */
+	RATE,
+	/* 1.25, kept in 1024ths. 32 bits. */
+	FACTOR,
+	/* 1.2, of which what is beyond one is kept in 2^-32ths. 64 bits. */
+	CONGESTION,
+	/* true, false, on, off, 1, 0. 32 bits. */
+	FLAG,
+	/* exact, whole. 32 bits. */
+	GROWTH,
+};
+
+struct option {
+	const char *name;
+	enum kind kind;
+	int attribute;
+	/* For LIMIT. */
+	int other;
+	/* Zero stands for a rule of the kernel's, and is written and shown as this word. */
+	const char *zero;
+};
+
+/* How a number of the statistics is shown. */
+enum shown {
+	COUNT,
+	SIGNED,
+	/* 1024ths of a packet. */
+	PARTS,
+	/* ns, as ms. */
+	NS,
+	/* A decision of cocoa. */
+	DECISION,
+};
+
+struct statistic {
+	const char *name;
+	int index;
+	enum shown shown;
+	/* Begins a line. */
+	bool begins;
+};
+
+#define SCHEDULER												\
+	{ "limit", PACKETS, NW_A_LIMIT },									\
+	{ "quantum", BYTES, NW_A_QUANTUM },									\
+	{ "initial_quantum", BYTES, NW_A_INITIAL_QUANTUM },							\
+	{ "buckets", NUMBER, NW_A_BUCKETS },									\
+	{ "orphan_mask", NUMBER, NW_A_ORPHAN_MASK }
+
+#if defined(NW_PLUGIN_cocoa)
+#define NAME "cocoa"
+#define UTIL cocoa_qdisc_util
+#define END NW_COCOA_A_END
+static const struct option options[] = {
+	SCHEDULER,
+	{ "multiplier", FACTOR, NW_COCOA_A_MULTIPLIER },
+	{ "max_increase", FACTOR, NW_COCOA_A_MAX_INCREASE },
+	{ "growth", GROWTH, NW_COCOA_A_WHOLE },
+	{ "max_guard", TIME, NW_COCOA_A_MAX_GUARD },
+	{ "initial_limit", PACKETS, NW_COCOA_A_INITIAL_LIMIT },
+	{ "min_limit", PACKETS, NW_COCOA_A_MIN_LIMIT },
+	{ "learn", FLAG, NW_COCOA_A_LEARN },
+	{ "pacing", FLAG, NW_COCOA_A_PACING },
+};
+static const struct statistic statistics[] = {
+	{ "flows", NW_COCOA_S_FLOWS, COUNT, true },
+	{ "flows_forgotten", NW_COCOA_S_COLLECTED },
+	{ "flows_throttled", NW_COCOA_S_THROTTLED },
+	{ "limits_grown", NW_COCOA_S_GREW, COUNT, true },
+	{ "limits_shrunk", NW_COCOA_S_SHRUNK },
+	{ "begun_anew", NW_COCOA_S_ANEW },
+	{ "guard_intervals", NW_COCOA_S_JUDGED },
+	{ "other_intervals", NW_COCOA_S_INTERVALS },
+	{ "queue_full", NW_S_QUEUE_FULL, COUNT, true },
+	{ "flow_limit", NW_S_FLOW_LIMIT },
+	{ "horizon", NW_S_HORIZON },
+};
+static const struct statistic of_flow[] = {
+	{ "deficit", NW_FLOW_S_DEFICIT, SIGNED, true },
+	{ "limit", NW_COCOA_F_LIMIT, PARTS },
+	{ "longest_interval", NW_COCOA_F_LONGEST, NS },
+	{ "decision", NW_COCOA_F_DECISION, DECISION },
+	{ "idle", NW_COCOA_F_IDLE, NS },
+};
+#elif defined(NW_PLUGIN_cp)
+#define NAME "cp"
+#define UTIL cp_qdisc_util
+#define END NW_CP_A_END
+static const struct option options[] = {
+	{ "limit", LIMIT, NW_A_LIMIT, NW_CP_A_LIMIT_BYTES },
+	{ "threshold", PACKETS, NW_CP_A_THRESHOLD },
+	{ "max_congestion", CONGESTION, NW_CP_A_EXCESS },
+	{ "bucket", BYTES64, NW_CP_A_BUCKET, 0, "auto" },
+	{ "rate", RATE, NW_CP_A_RATE, 0, "auto" },
+	{ "follow_drain", FLAG, NW_CP_A_FOLLOW_DRAIN },
+	{ "ecn", FLAG, NW_CP_A_ECN },
+	{ "mtu", BYTES, NW_CP_A_MTU, 0, "auto" },
+};
+static const struct statistic statistics[] = {
+	{ "tokens_bytes", NW_CP_S_TOKENS, COUNT, true },
+	{ "bucket_bytes", NW_CP_S_BUCKET },
+	{ "token_rate", NW_CP_S_TOKEN_RATE },
+	{ "threshold_bytes", NW_CP_S_THRESHOLD },
+	{ "queue_full", NW_S_QUEUE_FULL, COUNT, true },
+	{ "policed", NW_S_POLICED },
+	{ "marked", NW_S_MARKED },
+};
+/* It has no flows. */
+static const struct statistic of_flow[] = { { NULL } };
+#elif defined(NW_PLUGIN_fq_cp)
+#define NAME "fq_cp"
+#define UTIL fq_cp_qdisc_util
+#define END NW_FQ_CP_A_END
+static const struct option options[] = {
+	SCHEDULER,
+	{ "flow_limit", PACKETS, NW_FQ_CP_A_FLOW_LIMIT },
+	{ "threshold", PACKETS, NW_FQ_CP_A_THRESHOLD },
+	{ "max_congestion", CONGESTION, NW_FQ_CP_A_EXCESS },
+	{ "bucket", BYTES64, NW_FQ_CP_A_BUCKET, 0, "auto" },
+	{ "rate", RATE, NW_FQ_CP_A_RATE, 0, "auto" },
+	{ "ecn", FLAG, NW_FQ_CP_A_ECN },
+	{ "mtu", BYTES, NW_FQ_CP_A_MTU, 0, "auto" },
+};
+static const struct statistic statistics[] = {
+	{ "flows", NW_FQ_CP_S_FLOWS, COUNT, true },
+	{ "flows_forgotten", NW_FQ_CP_S_COLLECTED },
+	{ "bucket_bytes", NW_FQ_CP_S_BUCKET },
+	{ "threshold_bytes", NW_FQ_CP_S_THRESHOLD },
+	{ "queue_full", NW_S_QUEUE_FULL, COUNT, true },
+	{ "flow_limit", NW_S_FLOW_LIMIT },
+	{ "policed", NW_S_POLICED },
+	{ "marked", NW_S_MARKED },
+};
+static const struct statistic of_flow[] = {
+	{ "deficit", NW_FLOW_S_DEFICIT, SIGNED, true },
+	{ "tokens_bytes", NW_FQ_CP_F_TOKENS },
+	{ "token_rate", NW_FQ_CP_F_TOKEN_RATE },
+};
+#else
+#error "one of NW_PLUGIN_cocoa, NW_PLUGIN_cp, NW_PLUGIN_fq_cp must be defined"
+#endif
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+struct unit {
+	const char *name;
+	double factor;
+};
+
+static const struct unit packets[] = { { "", 1 }, { "p", 1 }, { NULL, 0 } };
+static const struct unit numbers[] = { { "", 1 }, { NULL, 0 } };
+static const struct unit sizes[] = {
+	{ "", 1 }, { "b", 1 }, { "kb", 1e3 }, { "mb", 1e6 }, { "gb", 1e9 },
+	{ "kib", 1 << 10 }, { "mib", 1 << 20 }, { "gib", 1 << 30 }, { NULL, 0 },
+};
+/* The same without the empty unit, which is that of packets. */
+static const struct unit *const sizes_with_unit = sizes + 1;
+static const struct unit times[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { NULL, 0 } };
+static const struct unit rates[] = {
+	{ "bit", 1 }, { "kbit", 1e3 }, { "mbit", 1e6 }, { "gbit", 1e9 }, { "tbit", 1e12 }, { NULL, 0 },
+};
+
+/* A number that is not negative, and its unit. */
+static bool quantity(const char *text, const struct unit *units, double *value)
+{
+	char *end;
+	double number;
+
+	if (*text != '.' && (*text < '0' || *text > '9'))
+		return false;
+	errno = 0;
+	number = strtod(text, &end);
+	if (errno || !isfinite(number))
+		return false;
+	for (; units->name; units++) {
+		if (!strcasecmp(end, units->name)) {
+			*value = number * units->factor;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The same as a whole number of at most `most`. */
+static bool whole(const char *text, const struct unit *units, double most, uint64_t *value)
+{
+	double number;
+
+	if (!quantity(text, units, &number) || number > most || number != floor(number))
+		return false;
+	*value = (uint64_t)number;
+	return true;
+}
+
+static const char *allowed(enum kind kind)
+{
+	switch (kind) {
+	case PACKETS:
+		return "a number of packets such as 100p";
+	case LIMIT:
+		return "packets or bytes, such as 100p or 45KB";
+	case BYTES:
+	case BYTES64:
+		return "a size such as 1500B, 64KB, 32MiB";
+	case NUMBER:
+		return "a whole number";
+	case TIME:
+		return "a time such as 5ms, 1.5s, 200us";
+	case RATE:
+		return "a rate such as 20mbit, 1gbit, 256kbit";
+	case FACTOR:
+	case CONGESTION:
+		return "a number such as 1.25";
+	case FLAG:
+		return "true or false";
+	case GROWTH:
+		return "exact or whole";
+	}
+	return "";
+}
+
+static bool parse_flag(const char *text, uint64_t *value)
+{
+	static const char *const yes[] = { "true", "on", "yes", "1" }, *const no[] = { "false", "off", "no", "0" };
+
+	for (size_t n = 0; n < COUNT_OF(yes); n++) {
+		if (!strcmp(text, yes[n]) || !strcmp(text, no[n])) {
+			*value = !strcmp(text, yes[n]);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool parse_number(const char *text, uint64_t *value)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, 0);
+	return !errno && !*end && *value <= UINT32_MAX;
+}
+
+/* Reads a value and appends its attribute. The kernel says what lies beyond its bounds; here it must fit the attribute. */
+static bool parse(const struct option *option, const char *text, struct nlmsghdr *n)
+{
+	bool wide = false, good = false;
+	int attribute = option->attribute;
+	uint64_t value = 0, none = 0;
+	double number;
+
+	if (option->zero && !strcmp(text, option->zero)) {
+		wide = option->kind == BYTES64 || option->kind == RATE;
+		good = true;
+	} else {
+		switch (option->kind) {
+		case PACKETS:
+			good = whole(text, packets, UINT32_MAX, &value);
+			break;
+		case LIMIT:
+			good = whole(text, packets, UINT32_MAX, &value);
+			if (!good && whole(text, sizes_with_unit, 1e15, &value) && value) {
+				good = wide = true;
+				attribute = option->other;
+			}
+			break;
+		case BYTES:
+			good = whole(text, sizes, UINT32_MAX, &value);
+			break;
+		case BYTES64:
+			good = wide = whole(text, sizes, 1e15, &value);
+			break;
+		case NUMBER:
+			good = parse_number(text, &value);
+			break;
+		case TIME:
+			good = wide = whole(text, times, 1e15, &value);
+			break;
+		case RATE:
+			good = wide = whole(text, rates, 1e15, &value);
+			break;
+		case FACTOR:
+			good = quantity(text, numbers, &number) && number <= 4e6;
+			value = good ? (uint64_t)(number * 1024) : 0;
+			break;
+		case CONGESTION:
+			good = wide = quantity(text, numbers, &number) && number >= 1 && number <= 4e6;
+			value = good ? (uint64_t)((number - 1) * 4294967296.0) : 0;
+			break;
+		case FLAG:
+			good = parse_flag(text, &value);
+			break;
+		case GROWTH:
+			good = !strcmp(text, "exact") || !strcmp(text, "whole");
+			value = !strcmp(text, "whole");
+			break;
+		}
+	}
+	if (!good)
+		return false;
+	/* The number of packets counts when there is no limit in bytes. */
+	if (option->kind == LIMIT && !wide)
+		addattr_l(n, 1024, option->other, &none, 8);
+	if (wide) {
+		addattr_l(n, 1024, attribute, &value, 8);
+	} else {
+		uint32_t narrow = (uint32_t)value;
+
+		addattr_l(n, 1024, attribute, &narrow, 4);
+	}
+	return true;
+}
+
+static void explain(void)
+{
+	fprintf(stderr, "Usage: ... " NAME);
+	for (size_t n = 0; n < COUNT_OF(options); n++)
+		fprintf(stderr, " [ %s VALUE ]", options[n].name);
+	fprintf(stderr, "\n");
+	for (size_t n = 0; n < COUNT_OF(options); n++)
+		fprintf(stderr, "  %-16s %s%s%s\n", options[n].name, options[n].zero ? options[n].zero : "",
+			options[n].zero ? " or " : "", allowed(options[n].kind));
+}
+
+static int parse_options(const struct qdisc_util *qu, int argc, char **argv, struct nlmsghdr *n, const char *dev)
+{
+	struct rtattr *nest = addattr_nest(n, 1024, TCA_OPTIONS | NLA_F_NESTED);
+
+	(void)qu, (void)dev;
+	while (argc > 0) {
+		const struct option *option = NULL;
+
+		if (!strcmp(*argv, "help")) {
+			explain();
+			return -1;
+		}
+		for (size_t i = 0; i < COUNT_OF(options); i++) {
+			if (!strcmp(*argv, options[i].name))
+				option = &options[i];
+		}
+		if (!option) {
+			fprintf(stderr, NAME ": there is no option \"%s\"\n", *argv);
+			explain();
+			return -1;
+		}
+		if (argc < 2 || !parse(option, argv[1], n)) {
+			fprintf(stderr, NAME ": %s takes %s%s%s, not \"%s\"\n", option->name, option->zero ? option->zero : "",
+				option->zero ? " or " : "", allowed(option->kind), argc < 2 ? "" : argv[1]);
+			return -1;
+		}
+		argc -= 2;
+		argv += 2;
+	}
+	addattr_nest_end(n, nest);
+	return 0;
+}
+
+/* The largest unit in which a number is whole. */
+static void print_in_unit(const char *name, const struct unit *units, uint64_t value)
+{
+	const struct unit *best = units;
+	char text[64];
+
+	for (; units->name; units++) {
+		if (units->factor >= best->factor && value && !(value % (uint64_t)units->factor))
+			best = units;
+	}
+	snprintf(text, sizeof(text), "%s %llu%s ", name, (unsigned long long)(value / (uint64_t)best->factor), best->name);
+	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s", text);
+	print_color_u64(PRINT_JSON, COLOR_NONE, name, NULL, value);
+}
+
+static void print_with(const char *name, const char *unit, uint64_t value)
+{
+	char format[64];
+
+	snprintf(format, sizeof(format), "%s %%llu%s ", name, unit);
+	print_color_u64(PRINT_ANY, COLOR_NONE, name, format, value);
+}
+
+static void print_factor(const char *name, double value)
+{
+	char format[64];
+
+	snprintf(format, sizeof(format), "%s %%.6g ", name);
+	print_color_float(PRINT_ANY, COLOR_NONE, name, format, value);
+}
+
+static void print_word(const char *name, const char *word)
+{
+	char format[64];
+
+	snprintf(format, sizeof(format), "%s %%s ", name);
+	print_color_string(PRINT_ANY, COLOR_NONE, name, format, word);
+}
+
+static void print_option(const struct option *option, uint64_t value, uint64_t other)
+{
+	char format[64];
+
+	if (option->zero && !value) {
+		print_word(option->name, option->zero);
+		return;
+	}
+	switch (option->kind) {
+	case LIMIT:
+		if (other) {
+			snprintf(format, sizeof(format), "%s %%lluB ", option->name);
+			print_color_u64(PRINT_ANY, COLOR_NONE, "limit_bytes", format, other);
+			break;
+		}
+		print_with(option->name, "p", value);
+		break;
+	case PACKETS:
+		print_with(option->name, "p", value);
+		break;
+	case BYTES:
+	case BYTES64:
+		print_with(option->name, "B", value);
+		break;
+	case NUMBER:
+		print_with(option->name, "", value);
+		break;
+	case TIME:
+		print_in_unit(option->name, times, value);
+		break;
+	case RATE:
+		print_in_unit(option->name, rates, value);
+		break;
+	case FACTOR:
+		print_factor(option->name, (double)value / 1024);
+		break;
+	case CONGESTION:
+		print_factor(option->name, 1 + (double)value / 4294967296.0);
+		break;
+	case FLAG:
+		snprintf(format, sizeof(format), "%s %%s ", option->name);
+		print_color_bool(PRINT_ANY, COLOR_NONE, option->name, format, value);
+		break;
+	case GROWTH:
+		print_word(option->name, value ? "whole" : "exact");
+		break;
+	}
+}
+
+static uint64_t value_of(const struct rtattr *attribute)
+{
+	uint64_t wide = 0;
+	uint32_t narrow = 0;
+
+	if (!attribute)
+		return 0;
+	if (RTA_PAYLOAD(attribute) == sizeof(wide)) {
+		memcpy(&wide, RTA_DATA(attribute), sizeof(wide));
+		return wide;
+	}
+	if (RTA_PAYLOAD(attribute) == sizeof(narrow))
+		memcpy(&narrow, RTA_DATA(attribute), sizeof(narrow));
+	return narrow;
+}
+
+static int print_options(const struct qdisc_util *qu, FILE *f, struct rtattr *opt)
+{
+	struct rtattr *tb[END] = { NULL }, *attribute;
+	int left;
+
+	(void)qu, (void)f;
+	if (!opt)
+		return 0;
+	left = (int)RTA_PAYLOAD(opt);
+	for (attribute = RTA_DATA(opt); RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left)) {
+		int type = attribute->rta_type & NLA_TYPE_MASK;
+
+		if (type < END)
+			tb[type] = attribute;
+	}
+	for (size_t n = 0; n < COUNT_OF(options); n++) {
+		if (tb[options[n].attribute])
+			print_option(&options[n], value_of(tb[options[n].attribute]), value_of(tb[options[n].other]));
+	}
+	return 0;
+}
+
+static void print_statistic(const struct statistic *statistic, uint64_t value)
+{
+	static const char *const decisions[] = { "none", "grew", "began_anew", "judged", "next_interval" };
+	char format[64];
+
+	switch (statistic->shown) {
+	case COUNT:
+		print_with(statistic->name, "", value);
+		break;
+	case SIGNED:
+		snprintf(format, sizeof(format), "%s %%lld ", statistic->name);
+		print_color_s64(PRINT_ANY, COLOR_NONE, statistic->name, format, (int64_t)value);
+		break;
+	case PARTS:
+		print_factor(statistic->name, (double)value / 1024);
+		break;
+	case NS:
+		snprintf(format, sizeof(format), "%s %.3fms ", statistic->name, (double)value / 1e6);
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s", format);
+		print_color_u64(PRINT_JSON, COLOR_NONE, statistic->name, NULL, value);
+		break;
+	case DECISION:
+		print_word(statistic->name, value < COUNT_OF(decisions) ? decisions[value] : "unknown");
+		break;
+	}
+}
+
+static int print_statistics(const struct qdisc_util *qu, FILE *f, struct rtattr *xstats)
+{
+	size_t count = COUNT_OF(statistics), numbers;
+	const struct statistic *table = statistics;
+	uint64_t value;
+
+	(void)qu, (void)f;
+	if (!xstats || RTA_PAYLOAD(xstats) < sizeof(value))
+		return 0;
+	numbers = RTA_PAYLOAD(xstats) / sizeof(value);
+	memcpy(&value, RTA_DATA(xstats), sizeof(value));
+	if (value == 1) {
+		table = of_flow;
+		count = COUNT_OF(of_flow);
+	}
+	for (size_t n = 0; n < count; n++) {
+		/* An older module has fewer. */
+		if (!table[n].name || (size_t)table[n].index >= numbers)
+			continue;
+		memcpy(&value, (const char *)RTA_DATA(xstats) + table[n].index * sizeof(value), sizeof(value));
+		if (table[n].begins) {
+			if (n)
+				print_nl();
+			print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s", "  ");
+		}
+		print_statistic(&table[n], value);
+	}
+	return 0;
+}
+
+struct qdisc_util UTIL = {
+	.id = NAME,
+	.parse_qopt = parse_options,
+	.print_qopt = print_options,
+	.print_xstats = print_statistics,
+};
