@@ -81,7 +81,7 @@ static bool cp_is_too_long(const struct nw_cp *q)
 static int cp_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct netlink_ext_ack *extack)
 {
 	struct cp_sched_data *p = qdisc_priv(sch);
-	u64 values[NW_OPTIONS], threshold, most, bucket, mtu, now;
+	u64 values[NW_OPTIONS], threshold, most, bucket, depth, mtu, now;
 	struct nw_cp *q = &p->q;
 	int err;
 
@@ -107,11 +107,15 @@ static int cp_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct net
 	bucket = values[NW_CP_A_BUCKET];
 	if (!bucket)
 		bucket = min(nw_policer_rule(threshold, most, values[NW_CP_A_EXCESS], mtu), NW_MAX_BUCKET);
+	depth = q->law.depth;
 	nw_policer_law_init(&q->law, threshold, most, values[NW_CP_A_EXCESS], bucket);
 	if (q->follow_drain)
 		nw_policer_for_measured_rate(&q->law);
 	if (adding)
 		nw_cp_reset(q, now);
+	else if (q->law.depth != depth)
+		/* A burst may fill the new queue once, as it may the first. */
+		nw_policer_init(&q->policer, &q->law, now);
 	while (cp_is_too_long(q)) {
 		struct sk_buff *skb = __skb_dequeue(&p->queue);
 
