@@ -24,4 +24,4 @@ fn main() {
 }
 
 /// Each has a header in `qdisc/include/narrows` and a shell for it in `qdisc/test`.
-const DISCIPLINES: [&str; 3] = ["cocoa", "cp", "fq_cp"];
+const DISCIPLINES: [&str; 4] = ["cocoa", "cp", "fq_codel_fair", "fq_cp"];

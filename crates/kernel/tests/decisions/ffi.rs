@@ -80,6 +80,7 @@ shells! {
     COCOA(14) = nwt_cocoa_new, nwt_cocoa_free, nwt_cocoa_enqueue, nwt_cocoa_dequeue, nwt_cocoa_on_rate, nwt_cocoa_observe;
     CP(11) = nwt_cp_new, nwt_cp_free, nwt_cp_enqueue, nwt_cp_dequeue, nwt_cp_on_rate, nwt_cp_observe;
     FQ_CP(13) = nwt_fq_cp_new, nwt_fq_cp_free, nwt_fq_cp_enqueue, nwt_fq_cp_dequeue, nwt_fq_cp_on_rate, nwt_fq_cp_observe;
+    FQ_CODEL_FAIR(12) = nwt_fair_new, nwt_fair_free, nwt_fair_enqueue, nwt_fair_dequeue, nwt_fair_on_rate, nwt_fair_observe;
 }
 
 unsafe extern "C" {

@@ -25,6 +25,8 @@ mod cocoa;
 #[cfg(qdisc_headers)]
 mod cp;
 #[cfg(qdisc_headers)]
+mod fq_codel_fair;
+#[cfg(qdisc_headers)]
 mod fq_cp;
 
 #[cfg(not(qdisc_headers))]

@@ -86,6 +86,20 @@ enum nw_next {
 	NW_EMPTY,
 };
 
+/* The lists that a flow may be on. */
+enum nw_listed {
+	NW_UNLISTED = 0,
+	NW_LISTED = 1,
+	/* Set aside until its first packet may leave. */
+	NW_THROTTLED = 2,
+};
+
+/* A list of flows: numbers of slots plus one. Zero is none, so that zeroed memory is an empty list. */
+struct nw_list {
+	u32 head;
+	u32 tail;
+};
+
 struct nw_u128 {
 	u64 hi;
 	u64 lo;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Flow queues in fair turns, after `parts/flow_scheduler.rs` and `parts/drr.rs`: deficit round robin with credits and, where
+ * Flow queues in fair turns, after `parts/flow_scheduler.rs`: deficit round robin with credits and, where
  * it is asked for, pacing. What happens to a packet that arrives at its flow's queue is the business of the discipline that
  * includes this header.
  *
@@ -41,14 +41,6 @@
 /* How far ahead a departure may be asked for (Linux: horizon). */
 #define NW_HORIZON_NS (10 * NW_SEC)
 
-/* The lists that a flow may be on. */
-enum nw_listed {
-	NW_UNLISTED = 0,
-	NW_LISTED = 1,
-	/* Set aside until its first packet may leave. */
-	NW_THROTTLED = 2,
-};
-
 struct nw_flow {
 	NW_FLOW_LINKS
 	/* When it left the lists. */
@@ -69,12 +61,6 @@ struct nw_flow {
 	u8 listed;
 	/* What the discipline remembers. */
 	NW_FLOW_STATE state;
-};
-
-/* A list of flows. */
-struct nw_list {
-	u32 head;
-	u32 tail;
 };
 
 /* A flow that is set aside. */
@@ -141,59 +127,14 @@ static inline u32 nw_sched_flows(u32 mask)
 	return flows;
 }
 
-static inline void nw_list_push(struct nw_sched *s, struct nw_list *list, u32 slot)
-{
-	NW_FLOW_AT(s, slot)->next = 0;
-	if (list->tail)
-		NW_FLOW_AT(s, list->tail - 1)->next = slot + 1;
-	else
-		list->head = slot + 1;
-	list->tail = slot + 1;
-}
-
-/* The list is not empty. */
-static inline u32 nw_list_pop(struct nw_sched *s, struct nw_list *list)
-{
-	u32 slot = list->head - 1;
-
-	list->head = NW_FLOW_AT(s, slot)->next;
-	if (!list->head)
-		list->tail = 0;
-	return slot;
-}
-
-/* Takes the flow whose turn it is off its list. There is one. */
-static inline u32 nw_sched_unlist(struct nw_sched *s)
-{
-	u32 slot = nw_list_pop(s, s->new_flows.head ? &s->new_flows : &s->old_flows);
-
-	NW_FLOW_AT(s, slot)->listed = NW_UNLISTED;
-	return slot;
-}
-
-/* Whose turn it is, plus one, after flows without a deficit have had their quantum and have gone to the end; zero for nobody. */
-static inline u32 nw_sched_turn(struct nw_sched *s)
-{
-	nw_for(round, NW_U32_MAX) {
-		struct nw_list *list = s->new_flows.head ? &s->new_flows : &s->old_flows;
-		struct nw_flow *flow;
-
-		if (!list->head)
-			return 0;
-		flow = NW_FLOW_AT(s, list->head - 1);
-		if (flow->deficit > 0)
-			return list->head;
-		flow->deficit += s->quantum;
-		nw_list_push(s, &s->old_flows, nw_list_pop(s, list));
-	}
-	return 0;
-}
+#define NW_DRR_OWNER struct nw_sched
+#include "drr.h"
 
 /* The flow whose turn it is has nothing to send: a new one goes through the old list, an old one leaves. */
 static inline void nw_sched_emptied(struct nw_sched *s, u64 now)
 {
 	bool is_new = s->new_flows.head;
-	u32 slot = nw_sched_unlist(s);
+	u32 slot = nw_drr_unlist(s);
 	struct nw_flow *flow = NW_FLOW_AT(s, slot);
 
 	if (is_new) {
@@ -213,7 +154,7 @@ static inline bool nw_delayed_before(const struct nw_delayed *a, const struct nw
 /* Sets the flow whose turn it is aside until a time. */
 static inline void nw_sched_throttle(struct nw_sched *s, u64 time)
 {
-	u32 slot = nw_sched_unlist(s);
+	u32 slot = nw_drr_unlist(s);
 	struct nw_delayed new_one = { .time = time, .order = s->throttlings++, .slot = slot };
 	u32 at = s->n_delayed++;
 
@@ -381,7 +322,7 @@ static inline enum nw_next nw_sched_next(struct nw_sched *s, u64 now, u32 *slot,
 		return NW_EMPTY;
 	nw_sched_wake(s, now);
 	nw_for(passed, NW_U32_MAX) {
-		u32 turn = nw_sched_turn(s);
+		u32 turn = nw_drr_turn(s);
 
 		if (!turn)
 			break;
@@ -409,10 +350,7 @@ static inline enum nw_next nw_sched_next(struct nw_sched *s, u64 now, u32 *slot,
 /* The first packet of the flow that was chosen has left. */
 static inline void nw_sched_sent(struct nw_sched *s, u32 slot, u32 len)
 {
-	struct nw_flow *flow = NW_FLOW_AT(s, slot);
-	s64 deficit = (s64)flow->deficit - len;
-
-	flow->deficit = deficit < -0x80000000ll ? (s32)-0x80000000ll : (s32)deficit;
+	nw_drr_charge(&NW_FLOW_AT(s, slot)->deficit, len);
 	nw_sched_removed(s, slot, len);
 }
 
