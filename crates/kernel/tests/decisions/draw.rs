@@ -25,9 +25,10 @@ pub(crate) struct Phase {
     pub(crate) left: u64,
     /// How likely an operation is an arrival.
     pub(crate) arrivals: f64,
-    /// How likely time passes before an operation, and the mean of it.
+    /// How likely time passes before an operation, and the mean of it; or exactly this time, for what is due at an instant.
     pub(crate) passes: f64,
     mean: Span,
+    exact: Option<Span>,
     /// Flows that send.
     pub(crate) flows: u64,
     /// Lengths.
@@ -44,10 +45,11 @@ impl Phase {
     /// Any.
     pub(crate) fn draw(rng: &mut Rng, flows: u64) -> Phase {
         Phase {
-            left: 1 + rng.below(600),
+            left: number(rng, 1, 3000),
             arrivals: one_of(rng, &[0.05, 0.3, 0.45, 0.5, 0.55, 0.7, 0.95, 1.0]),
             passes: one_of(rng, &[0.0, 0.3, 0.9, 1.0]),
             mean: one_of(rng, &[1, 1_000, 10_000, 120_000, 1_200_000, 20_000_000, 400_000_000].map(Span::ns)),
+            exact: one_of(rng, &[None, None, Some(1), Some(1000), Some(1_000_000), Some(50_000_000)]).map(Span::ns),
             flows: 1 + rng.below(flows),
             lengths: one_of(rng, &[&[1500][..], &[1500], &[1500, 64, 1500, 52], &[1, 0, 9000, 65_535], &[64, 300_000]]),
             capable: one_of(rng, &[0.0, 0.5, 1.0]),
@@ -64,8 +66,8 @@ impl Phase {
                 &[Span::ms(40), Span::ms(41), Span::s(1), Span::s(3), Span::ns(3_000_000_001), Span::s(60)],
             );
         }
-        let length = Span::ns((self.mean.as_ns() as f64 * rng.exponential()) as u64);
-        if rng.chance(self.passes) { length } else { Span::ZERO }
+        let any = Span::ns((self.mean.as_ns() as f64 * rng.exponential()) as u64);
+        if rng.chance(self.passes) { self.exact.unwrap_or(any) } else { Span::ZERO }
     }
 
     /// A packet's length.

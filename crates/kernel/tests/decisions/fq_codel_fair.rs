@@ -31,15 +31,18 @@ impl Twin for FqCodelFair {
 
     fn draw(rng: &mut Rng, link: &LinkHint) -> (QueueConfig, Shell) {
         let p = FqCodelFairParams {
-            limit: Packets(one_of(rng, &[10_240, 10_000_000, 1, 2, 20, 100, 1000])),
+            limit: Packets(one_of(rng, &[10_240, 10_000_000, 1, 2, 8, 8, 20, 100, 128, 200, 400])),
             flows: one_of(rng, &[1024, 1, 2, 7, 100]),
             quantum: Bytes(one_of(rng, &[1514, 256, 300, 1 << 20])),
             target: one_of(rng, &[Span::ms(5), Span::ms(5), Span::us(1), Span::ms(1), Span::s(100)]),
-            interval: one_of(rng, &[Span::ms(100), Span::ms(100), Span::us(1), Span::ms(2), Span::s(100)]),
+            interval: one_of(
+                rng,
+                &[Span::ms(100), Span::ms(100), Span::us(1), Span::ms(2), Span::ms(20), Span::s(100)],
+            ),
             ecn: rng.chance(0.5),
-            newcomers: Packets(one_of(rng, &[256, 1, 2, 20, 10_000_000])),
+            newcomers: Packets(one_of(rng, &[256, 256, 1, 2, 20, 10_000_000])),
             memory: one_of(rng, &[Span::s(1), Span::ms(1), Span::s(3600), Span::ms(40)]),
-            probation: one_of(rng, &[Span::ms(100), Span::ZERO, Span::ms(1), Span::s(3600)]),
+            probation: one_of(rng, &[Span::ms(100), Span::ZERO, Span::ZERO, Span::ms(1), Span::s(3600)]),
             ahead: one_of(rng, &[Span::ms(500), Span::ZERO, Span::ms(1), Span::s(3600)]),
         };
         let shell = [
