@@ -32,8 +32,8 @@ static_assert(sizeof(struct nw_flow) <= 152);
 	[NW_A_LIMIT] = { "limit: 1 to 10000000 packets", 1, 10000000, 10000 },				\
 	[NW_A_QUANTUM] = { "quantum: 256 to 1048576 bytes", 256, 1 << 20, 3028 },			\
 	[NW_A_INITIAL_QUANTUM] = { "initial_quantum: 0 to 1073741824 bytes", 0, 1 << 30, initial },	\
-	[NW_A_BUCKETS] = { "buckets: 1 to 65536", 1, NW_MAX_BUCKETS, 1024, .fixed = true },		\
-	[NW_A_ORPHAN_MASK] = { "orphan_mask: 0 to 65535", 0, NW_MAX_MASK, 1023, .fixed = true }
+	[NW_A_BUCKETS] = { "buckets: 1 to 65536", 1, NW_MAX_BUCKETS, 1024, .fixed = NW_FIXED("buckets") },	\
+	[NW_A_ORPHAN_MASK] = { "orphan_mask: 0 to 65535", 0, NW_MAX_MASK, 1023, .fixed = NW_FIXED("orphan_mask") }
 
 static inline void nw_sched_set(struct nw_sched *s, const u64 *options)
 {

@@ -40,9 +40,12 @@ struct nw_option {
 	u64 standard;
 	/* 64 bits, not 32. */
 	bool wide;
-	/* Set when the qdisc is added, and never after. */
-	bool fixed;
+	/* Set when the qdisc is added, and never after: a message that says so. */
+	const char *fixed;
 };
+
+/* What tells that an option is fixed. */
+#define NW_FIXED(name) name " can only be set when the qdisc is added: delete it first"
 
 /* What every discipline's private data begin with. */
 struct nw_shell {
@@ -109,8 +112,9 @@ static inline int nw_parse(struct nlattr *opt, const struct nw_option *options, 
 			return -EINVAL;
 		}
 		if (options[n].fixed && !adding && value != values[n]) {
-			NL_SET_ERR_MSG_ATTR(extack, tb[n],
-					    "buckets and orphan_mask can only be set when the qdisc is added: delete it first");
+			NL_SET_BAD_ATTR(extack, tb[n]);
+			if (extack)
+				extack->_msg = options[n].fixed;
 			return -EBUSY;
 		}
 		values[n] = value;

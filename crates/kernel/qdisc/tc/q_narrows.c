@@ -165,8 +165,44 @@ static const struct statistic of_flow[] = {
 	{ "tokens_bytes", NW_FQ_CP_F_TOKENS },
 	{ "token_rate", NW_FQ_CP_F_TOKEN_RATE },
 };
+#elif defined(NW_PLUGIN_fq_codel_fair)
+#define NAME "fq_codel_fair"
+#define UTIL fq_codel_fair_qdisc_util
+#define END NW_FAIR_A_END
+static const struct option options[] = {
+	{ "limit", PACKETS, NW_A_LIMIT },
+	{ "flows", NUMBER, NW_FAIR_A_FLOWS },
+	{ "quantum", BYTES, NW_FAIR_A_QUANTUM },
+	{ "target", TIME, NW_FAIR_A_TARGET },
+	{ "interval", TIME, NW_FAIR_A_INTERVAL },
+	{ "ecn", FLAG, NW_FAIR_A_ECN },
+	{ "newcomers", PACKETS, NW_FAIR_A_NEWCOMERS },
+	{ "memory", TIME, NW_FAIR_A_MEMORY },
+	{ "probation", TIME, NW_FAIR_A_PROBATION },
+	{ "ahead", TIME, NW_FAIR_A_AHEAD },
+	{ "rate", RATE, NW_FAIR_A_RATE, 0, "auto" },
+	{ "mtu", BYTES, NW_FAIR_A_MTU, 0, "auto" },
+};
+static const struct statistic statistics[] = {
+	{ "flows", NW_FAIR_S_FLOWS, COUNT, true },
+	{ "settled_flows", NW_FAIR_S_SETTLED },
+	{ "newcomers_packets", NW_FAIR_S_NEWCOMERS },
+	{ "newcomers_debt_bytes", NW_FAIR_S_DEBT },
+	{ "target_now", NW_FAIR_S_TARGET, NS },
+	{ "link_rate", NW_FAIR_S_RATE },
+	{ "flow_limit", NW_S_FLOW_LIMIT, COUNT, true },
+	{ "codel", NW_S_AQM },
+	{ "evicted", NW_S_EVICTED },
+	{ "marked", NW_S_MARKED },
+};
+static const struct statistic of_flow[] = {
+	{ "deficit", NW_FLOW_S_DEFICIT, SIGNED, true },
+	{ "ahead_bytes", NW_FAIR_F_AHEAD, SIGNED },
+	{ "settled", NW_FAIR_F_SETTLED },
+	{ "dropping", NW_FAIR_F_DROPPING },
+};
 #else
-#error "one of NW_PLUGIN_cocoa, NW_PLUGIN_cp, NW_PLUGIN_fq_cp must be defined"
+#error "one of NW_PLUGIN_cocoa, NW_PLUGIN_cp, NW_PLUGIN_fq_cp, NW_PLUGIN_fq_codel_fair must be defined"
 #endif
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

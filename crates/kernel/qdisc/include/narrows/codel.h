@@ -19,7 +19,9 @@
  *   nw_pkt_drop(owner, p, reason) drops it; it is in no queue any more
  *   nw_pkt_push(owner, slot, p)   puts it at the end of a queue
  *   nw_pkt_pop(owner, slot)       takes the first of a queue, which has one
- *   nw_pkt_none(p)                says whether it is no packet at all, the value of NW_PKT_NONE
+ *   nw_pkt_none(p)                says whether it is no packet at all, which is NW_PKT_NONE
+ *
+ * NW_CODEL_POP, _LEFT and _DROP are the including header's: they keep its counts.
  */
 #ifndef NARROWS_CODEL_H
 #define NARROWS_CODEL_H

@@ -75,6 +75,29 @@ enum {
 	NW_FQ_CP_A_END
 };
 
+enum {
+	/* 32 bits. */
+	NW_FAIR_A_FLOWS = NW_A_FIRST,
+	/* Bytes, 32 bits. */
+	NW_FAIR_A_QUANTUM,
+	/* ns, 64 bits. */
+	NW_FAIR_A_TARGET,
+	NW_FAIR_A_INTERVAL,
+	/* 0 or 1, 32 bits. */
+	NW_FAIR_A_ECN,
+	/* Packets, 32 bits. */
+	NW_FAIR_A_NEWCOMERS,
+	/* ns, 64 bits. */
+	NW_FAIR_A_MEMORY,
+	NW_FAIR_A_PROBATION,
+	NW_FAIR_A_AHEAD,
+	/* bit/s, 64 bits; zero when it is not known. */
+	NW_FAIR_A_RATE,
+	/* Bytes, 32 bits; zero for the device's. */
+	NW_FAIR_A_MTU,
+	NW_FAIR_A_END
+};
+
 /*
  * Statistics that each discipline's begin with: what they are of (0 the qdisc, 1 a flow, which is shown as a class); packets
  * dropped, for each reason (enum nw_reason); packets marked.
@@ -125,6 +148,21 @@ enum {
 	NW_FQ_CP_S_END
 };
 
+enum {
+	/* Flows that wait, and those of them that have settled. */
+	NW_FAIR_S_FLOWS = NW_S_FIRST,
+	NW_FAIR_S_SETTLED,
+	/* Packets of newcomers that wait. */
+	NW_FAIR_S_NEWCOMERS,
+	/* Bytes. */
+	NW_FAIR_S_DEBT,
+	/* ns: CoDel's target at the present share. */
+	NW_FAIR_S_TARGET,
+	/* bit/s: the link's, as measured. */
+	NW_FAIR_S_RATE,
+	NW_FAIR_S_END
+};
+
 /* Statistics of a flow. */
 enum {
 	/* Bytes, signed. */
@@ -148,6 +186,15 @@ enum {
 	NW_FQ_CP_F_TOKENS = NW_FLOW_S_FIRST,
 	NW_FQ_CP_F_TOKEN_RATE,
 	NW_FQ_CP_F_END
+};
+
+enum {
+	/* Bytes that it is ahead of virtual time, signed. */
+	NW_FAIR_F_AHEAD = NW_FLOW_S_FIRST,
+	/* 0 or 1. */
+	NW_FAIR_F_SETTLED,
+	NW_FAIR_F_DROPPING,
+	NW_FAIR_F_END
 };
 
 #endif
