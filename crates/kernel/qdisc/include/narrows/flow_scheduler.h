@@ -23,6 +23,7 @@
  *   NW_FLOW_AT(s, n)     a pointer to the flow in slot n
  *   NW_BUCKET_AT(s, n)   a pointer to the head of bucket n
  *   NW_DELAYED_AT(s, n)  a pointer to the nth element of the heap of flows that are set aside
+ *   NW_FLOW_STORE        the definitions of the arrays that these three name
  *
  * Memory: a flow for each value that the mask allows, four bytes per bucket, and with pacing 24 bytes per flow. All of it is
  * the shell's, from the start.
@@ -109,7 +110,9 @@ struct nw_sched {
 	u64 bytes;
 };
 
-#ifndef NW_FLOW_AT
+#ifdef NW_FLOW_AT
+NW_FLOW_STORE
+#else
 #define NW_FLOW_AT(s, n) (&(s)->flows[n])
 #define NW_BUCKET_AT(s, n) (&(s)->buckets[n])
 #define NW_DELAYED_AT(s, n) (&(s)->delayed[n])

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the disciplines do alike as BPF programs (struct_ops Qdisc_ops, Linux 6.16 and later): packets in nodes that exist from the
+ * start, a shaper, accounts.
+ *
+ * A BPF qdisc is the root, or a child of mq; it cannot be below htb, so it shapes by itself. It can mark nothing and segment
+ * nothing: switch GSO off. One object is one qdisc. Options are written to its .rodata before it is loaded.
+ */
+#ifndef NARROWS_SHELL_BPF_H
+#define NARROWS_SHELL_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+/* An open-coded iterator bounds each loop; this many rounds are the most that the kernel grants it. */
+#define NW_BPF_LOOPS 0x7fffffu
+#define nw_for(i, n)                                                                                    \
+	int i;                                                                                          \
+	bpf_for(i, 0, (u32)(n) < NW_BPF_LOOPS ? (int)(n) : (int)NW_BPF_LOOPS)
+
+#define NET_XMIT_SUCCESS 0
+#define NET_XMIT_DROP 1
+#define EBUSY 16
+
+/* Most packets that wait, a power of two. */
+#define NW_NODES 16384
+
+char _license[] SEC("license") = "GPL";
+
+/* The shaper's rate in bit/s; zero for none. Overhead is added to each packet, bytes. */
+#ifndef NW_SHAPE_RATE
+#define NW_SHAPE_RATE 0
+#endif
+const volatile u64 shape_rate = NW_SHAPE_RATE;
+const volatile u32 shape_overhead = 0;
+
+/* A packet that waits. Links are numbers of nodes plus one, zero for none. */
+struct pkt_node {
+	struct sk_buff __kptr *skb;
+	u32 len;
+	u32 next;
+	u32 prev;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, NW_NODES);
+	__type(key, u32);
+	__type(value, struct pkt_node);
+} nodes SEC(".maps");
+
+/* A list of nodes. */
+struct pkt_chain {
+	u32 head;
+	u32 tail;
+};
+
+/* Nodes that have ever been used, and those of them that are free again. */
+static u32 nodes_used;
+static u32 nodes_free;
+/* When the shaper lets the next packet go. */
+static u64 next_tx;
+/* A qdisc uses the maps. */
+static bool in_use;
+
+/* Statistics: packets dropped by reason. */
+u64 dropped[8];
+
+static __always_inline struct pkt_node *node_at(u32 number)
+{
+	u32 key = number - 1;
+
+	return bpf_map_lookup_elem(&nodes, &key);
+}
+
+static __always_inline u32 packet_len(const struct sk_buff *skb)
+{
+	return ((struct qdisc_skb_cb *)skb->cb)->pkt_len;
+}
+
+/* A free node's number plus one, or zero. */
+static __always_inline u32 take_node(void)
+{
+	u32 number = nodes_free;
+	struct pkt_node *node;
+
+	if (!number) {
+		if (nodes_used >= NW_NODES)
+			return 0;
+		return ++nodes_used;
+	}
+	node = node_at(number);
+	if (!node)
+		return 0;
+	nodes_free = node->next;
+	return number;
+}
+
+static __always_inline void free_node(u32 number, struct pkt_node *node)
+{
+	node->next = nodes_free;
+	nodes_free = number;
+}
+
+/* Puts a node that holds its packet at a chain's end. */
+static __always_inline void push(struct pkt_chain *chain, u32 number, struct pkt_node *node)
+{
+	struct pkt_node *last;
+
+	node->next = 0;
+	node->prev = chain->tail;
+	if (chain->tail) {
+		last = node_at(chain->tail);
+		if (last)
+			last->next = number;
+	} else {
+		chain->head = number;
+	}
+	chain->tail = number;
+}
+
+/* Takes the first node of a chain off it: its number plus one, or zero. */
+static __always_inline u32 pop_front(struct pkt_chain *chain)
+{
+	u32 number = chain->head;
+	struct pkt_node *node, *next;
+
+	if (!number)
+		return 0;
+	node = node_at(number);
+	if (!node)
+		return 0;
+	chain->head = node->next;
+	if (!chain->head) {
+		chain->tail = 0;
+	} else {
+		next = node_at(chain->head);
+		if (next)
+			next->prev = 0;
+	}
+	return number;
+}
+
+/* Takes the last node of a chain off it: its number plus one, or zero. */
+static __always_inline u32 pop_back(struct pkt_chain *chain)
+{
+	u32 number = chain->tail;
+	struct pkt_node *node, *prev;
+
+	if (!number)
+		return 0;
+	node = node_at(number);
+	if (!node)
+		return 0;
+	chain->tail = node->prev;
+	if (!chain->tail) {
+		chain->head = 0;
+	} else {
+		prev = node_at(chain->tail);
+		if (prev)
+			prev->next = 0;
+	}
+	return number;
+}
+
+/* May nothing leave now? The watchdog is set then. */
+static __always_inline bool is_shaped(struct Qdisc *sch, u64 now)
+{
+	if (!shape_rate || now >= next_tx)
+		return false;
+	bpf_qdisc_watchdog_schedule(sch, next_tx, 0);
+	return true;
+}
+
+/* A packet leaves. A watchdog that comes up to a millisecond late costs no rate. */
+static __always_inline void shape(u32 len, u64 now)
+{
+	if (!shape_rate)
+		return;
+	if (next_tx + 1000000 < now)
+		next_tx = now;
+	next_tx += (u64)(len + shape_overhead) * 8000000000ull / shape_rate;
+}
+
+static __always_inline void account_queued(struct Qdisc *sch, u32 len)
+{
+	sch->q.qlen++;
+	sch->qstats.backlog += len;
+}
+
+static __always_inline void account_removed(struct Qdisc *sch, u32 len)
+{
+	sch->q.qlen--;
+	sch->qstats.backlog -= len;
+}
+
+#endif
