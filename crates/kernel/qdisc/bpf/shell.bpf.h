@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the disciplines do alike as BPF programs (struct_ops Qdisc_ops, Linux 6.16 and later): packets in nodes that exist from the
- * start, a shaper, accounts.
+ * What the disciplines do alike as BPF programs (struct_ops Qdisc_ops, Linux 6.16 and later): packets in nodes that
+ * exist from the start, a shaper, accounts.
  *
- * A BPF qdisc is the root, or a child of mq; it cannot be below htb, so it shapes by itself. It can mark nothing and segment
- * nothing: switch GSO off. One object is one qdisc. Options are written to its .rodata before it is loaded.
+ * A BPF qdisc is the root, or a child of mq; it cannot be below htb, so it shapes by itself. It can mark nothing and
+ * segment nothing: switch GSO off. One object is one qdisc. Options are written to its .rodata before it is loaded.
  */
 #ifndef NARROWS_SHELL_BPF_H
 #define NARROWS_SHELL_BPF_H

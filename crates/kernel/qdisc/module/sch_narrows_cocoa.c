@@ -5,8 +5,8 @@
  *
  * Deviates: guard intervals cannot be bound to round-trip times (`guard_rtts`), for want of a spin bit in most packets.
  *
- * Memory, from the start: 4 B for each bucket, and 176 B for each flow that the mask can tell apart. That is 180 KB by default and
- * 12 MB at most; `limit` packets beside it.
+ * Memory, from the start: 4 B for each bucket, and 176 B for each flow that the mask can tell apart. That is 180 KB
+ * by default and 12 MB at most; `limit` packets beside it.
  */
 #define NW_DISCIPLINE "narrows/cocoa.h"
 #include "flows.h"

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * FQ-CoDel that protects backlogged flows. The algorithm is ../include/narrows/fq_codel_fair.h; this file gives it packets.
+ * FQ-CoDel that protects backlogged flows. The algorithm is ../include/narrows/fq_codel_fair.h; this file gives it
+ * packets.
  *
- * Deviates: nobody tells a qdisc the rate of its link. Until it has been measured it is `rate`, and zero unless that is given: the
- * target is the one that was set then, and newcomers may be ahead of nobody.
+ * Deviates: nobody tells a qdisc the rate of its link. Until it has been measured it is `rate`, and zero unless that
+ * is given: the target is the one that was set then, and newcomers may be ahead of nobody.
  *
- * Memory, from the start: 144 B for each bucket, which is 148 KB by default and 4.7 MB at most; `limit` packets beside it.
+ * Memory, from the start: 144 B for each bucket, which is 148 KB by default and 4.7 MB at most; `limit` packets
+ * beside it.
  */
 #include <linux/mm.h>
 
@@ -34,7 +36,10 @@ struct fair_sched_data {
 	struct nw_shell shell;
 	struct nw_fair q;
 	struct Qdisc *sch;
-	/* Of the call in progress: where an enqueue leaves dropped packets, and whether the one that came is among them. */
+	/*
+	 * Of the call in progress: where an enqueue leaves dropped packets, and whether the one that came is among
+	 * them.
+	 */
 	struct sk_buff **to_free;
 	struct sk_buff *arriving;
 	bool arriving_dropped;

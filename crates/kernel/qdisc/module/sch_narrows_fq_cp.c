@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Fair queuing, each flow with a congestion policer of its own. The algorithm is ../include/narrows/fq_cp.h; this file gives it
- * packets.
+ * Fair queuing, each flow with a congestion policer of its own. The algorithm is ../include/narrows/fq_cp.h; this
+ * file gives it packets.
  *
- * Deviates: nobody tells a qdisc the rate of its link. Until a flow's share has been measured its tokens come at `rate`, and none
- * come unless that is given; the full bucket that a flow starts with lasts until then.
+ * Deviates: nobody tells a qdisc the rate of its link. Until a flow's share has been measured its tokens come at
+ * `rate`, and none come unless that is given; the full bucket that a flow starts with lasts until then.
  *
- * Memory, from the start: 4 B for each bucket, and 128 B for each flow that the mask can tell apart. That is 132 KB by default and
- * 8.3 MB at most; `limit` packets beside it.
+ * Memory, from the start: 4 B for each bucket, and 128 B for each flow that the mask can tell apart. That is 132 KB
+ * by default and 8.3 MB at most; `limit` packets beside it.
  */
 #define NW_DISCIPLINE "narrows/fq_cp.h"
 #include "flows.h"

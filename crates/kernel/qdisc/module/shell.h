@@ -4,8 +4,8 @@
  *
  * Locking: enqueue, dequeue and reset run under the qdisc's lock, change and dump take it. Options change under RTNL.
  *
- * A packet that the device would segment (GSO) is segmented before it is queued: limits count packets, and a burst of 64 KB is
- * no packet. Each segment then counts with its own headers.
+ * A packet that the device would segment (GSO) is segmented before it is queued: limits count packets, and a burst of
+ * 64 KB is no packet. Each segment then counts with its own headers.
  *
  * Parents keep counts of what waits below them. What happens in an enqueue beyond one packet that is queued or dropped
  * (segments, packets that leave for others) is told to them at its end, in one call: nw_enqueue.
@@ -195,8 +195,8 @@ static inline void nw_drop_at_dequeue(struct Qdisc *sch, struct nw_shell *shell,
 }
 
 /*
- * Tells the parents of drops. Older kernels' htb does not survive to be told of an empty queue in the middle of its own dequeue.
- * The parents are told the next time then, as fq_codel did it there.
+ * Tells the parents of drops. Older kernels' htb does not survive to be told of an empty queue in the middle of its
+ * own dequeue. The parents are told the next time then, as fq_codel did it there.
  */
 static inline void nw_tell(struct Qdisc *sch, struct nw_shell *shell)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a plug-in of tc uses of iproute2, which installs no headers. tc resolves the functions when it loads the plug-in. They and
- * `struct qdisc_util` have been the same since iproute2 4.20.
+ * What a plug-in of tc uses of iproute2, which installs no headers. tc resolves the functions when it loads the
+ * plug-in. They and `struct qdisc_util` have been the same since iproute2 4.20.
  */
 #ifndef NARROWS_IPROUTE2_H
 #define NARROWS_IPROUTE2_H

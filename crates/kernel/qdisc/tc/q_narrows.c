@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Options and statistics of the disciplines for tc (iproute2). Compiled once for each, with -DNW_PLUGIN_cocoa and so on, to
- * q_cocoa.so and so on. Names and units are those of the Rust disciplines; all is in the tables.
+ * Options and statistics of the disciplines for tc (iproute2). Compiled once for each, with -DNW_PLUGIN_cocoa and so
+ * on, to q_cocoa.so and so on. Names and units are those of the Rust disciplines; all is in the tables.
  *
  * tc finds the plug-ins in its own directory, or in the one that the environment variable TC_LIB_DIR names.
  */
@@ -308,7 +308,10 @@ static bool parse_number(const char *text, uint64_t *value)
 	return !errno && !*end && *value <= UINT32_MAX;
 }
 
-/* Reads a value and appends its attribute. The kernel says what lies beyond its bounds; here it must fit the attribute. */
+/*
+ * Reads a value and appends its attribute. The kernel says what lies beyond its bounds; here it must fit the
+ * attribute.
+ */
 static bool parse(const struct option *option, const char *text, struct nlmsghdr *n)
 {
 	bool wide = false, good = false;

@@ -14,7 +14,10 @@ struct nwt_cp {
 void *nwt_cp_new(const u64 *p)
 {
 	struct nwt_cp *t = nwt_alloc(1, sizeof(*t));
-	/* limit, whether in bytes, threshold in packets, cmax − 1, bucket or zero for the rule, rate, follow_drain, ecn, mtu, fixed */
+	/*
+	 * limit, whether in bytes, threshold in packets, cmax − 1, bucket or zero for the rule, rate, follow_drain,
+	 * ecn, mtu, fixed
+	 */
 	u64 mtu = p[8];
 	u64 threshold = nw_mul_sat(p[2], mtu);
 	u64 most = nw_cp_most(p[0], p[1], mtu);

@@ -146,3 +146,12 @@ void nwt_fair_observe(void *opaque, const u32 *hash, u64 now, struct nwt_totals 
 	totals->more[7] = flow->tag;
 	totals->more[8] = flow->listed;
 }
+
+/* CoDel's spacing, for a test of how it deviates. */
+u64 nwt_codel_spacing(u64 interval, u32 rec_inv_sqrt)
+{
+	struct nw_codel codel = { .rec_inv_sqrt = (u16)rec_inv_sqrt };
+	struct nw_codel_law law = { .interval = interval };
+
+	return nw_codel_spacing(&codel, &law);
+}

@@ -16,7 +16,10 @@ void *nwt_fq_cp_new(const u64 *p)
 {
 	struct nwt_fq_cp *t = nwt_alloc(1, sizeof(*t));
 	struct nw_sched *s = &t->q.sched;
-	/* flow limit, threshold in packets, cmax − 1, whether a bucket is given, bucket, ecn, rate, mtu; then the scheduler's */
+	/*
+	 * flow limit, threshold in packets, cmax − 1, whether a bucket is given, bucket, ecn, rate, mtu; then the
+	 * scheduler's
+	 */
 	u64 mtu = p[7];
 	u64 threshold = nw_mul_sat(p[1], mtu);
 	u64 most = nw_mul_sat(p[0], mtu);

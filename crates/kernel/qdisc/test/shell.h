@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A shell in user space, for `crates/kernel/tests/decisions`: it links packets, which the caller numbers, and reports what is
- * dropped. Each discipline has a file beside this one, with the same six functions.
+ * A shell in user space, for `crates/kernel/tests/decisions`: it links packets, which the caller numbers, and reports
+ * what is dropped. Each discipline has a file beside this one, with the same six functions.
  */
 #ifndef NARROWS_TEST_SHELL_H
 #define NARROWS_TEST_SHELL_H

@@ -85,12 +85,19 @@ shells! {
 
 unsafe extern "C" {
     fn nwt_policer_rule(threshold: u64, most: u64, excess: u64, mtu: u64) -> u64;
+    fn nwt_codel_spacing(interval: u64, rec_inv_sqrt: u32) -> u64;
 }
 
 /// The depth of a policer's bucket by its rule, bytes.
 pub(crate) fn policer_rule(threshold: u64, most: u64, excess: u64, mtu: u64) -> u64 {
     // SAFETY: it computes with its arguments and reads nothing else.
     unsafe { nwt_policer_rule(threshold, most, excess, mtu) }
+}
+
+/// CoDel's time to the next drop, ns.
+pub(crate) fn codel_spacing(interval: u64, rec_inv_sqrt: u16) -> u64 {
+    // SAFETY: it computes with its arguments and reads nothing else.
+    unsafe { nwt_codel_spacing(interval, u32::from(rec_inv_sqrt)) }
 }
 
 /// A discipline in C.

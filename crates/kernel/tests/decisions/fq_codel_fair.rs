@@ -1,5 +1,5 @@
 //! `fq_codel_fair.h` with `codel.h`, and `queue/fq_codel_fair.rs`.
-use crate::draw::one_of;
+use crate::draw::{number, one_of};
 use crate::drive::{Covered, Gauges, Twin, run, same};
 use crate::ffi::{self, Shell, Totals};
 use narrows_core::params::Packets;
@@ -108,4 +108,15 @@ impl Twin for FqCodelFair {
 #[test]
 fn fq_codel_fair_decides_as_the_core_does() {
     run::<FqCodelFair>();
+}
+
+/// The deviation that `codel.h` names.
+#[test]
+fn a_spacing_does_not_wrap_around() {
+    let mut rng = Rng::stream(1, "spacing");
+    for _ in 0..100_000 {
+        let (interval, fraction) = (number(&mut rng, 0, u64::MAX - 1), rng.next_u32() as u16);
+        let exact = (u128::from(interval) * u128::from(fraction)) >> 16;
+        assert_eq!(u128::from(ffi::codel_spacing(interval, fraction)), exact, "{interval} · {fraction}");
+    }
 }

@@ -2,9 +2,9 @@
 /*
  * Integers, time and verdicts that all disciplines share.
  *
- * The headers of this directory hold the algorithms and nothing of the place where they run. They compile in the kernel, as
- * BPF, and in user space for the tests. Times are in nanoseconds, lengths in bytes, both in 64 bits. There is no floating
- * point, no allocation, no call through a pointer.
+ * The headers of this directory hold the algorithms and nothing of the place where they run. They compile in the
+ * kernel, as BPF, and in user space for the tests. Times are in nanoseconds, lengths in bytes, both in 64 bits. There
+ * is no floating point, no allocation, no call through a pointer.
  *
  * The model of each header is the file of the same name in `crates/core/src/queue`. Both make the same decisions, which
  * `crates/kernel/tests/decisions` checks. A header that deviates says so at its top.

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Cocoa (Bachl, Fabini, Zseby: "Cocoa: Congestion Control Aware Queuing", 2019), after `cocoa.rs`: fair queuing whose buffer
- * for each flow grows until the flow's congestion control keeps the link busy, and shrinks until no standing queue is left.
+ * Cocoa (Bachl, Fabini, Zseby: "Cocoa: Congestion Control Aware Queuing", 2019), after `cocoa.rs`: fair queuing whose
+ * buffer for each flow grows until the flow's congestion control keeps the link busy, and shrinks until no standing
+ * queue is left.
  *
- * - An interval lies between two drops of a flow. A flow that ran dry in it needs a larger buffer: as many packets more as it
- *   would have sent meanwhile, at most `max_increase` times what it had. The packet that finds the queue full is let in.
- * - A guard interval, `multiplier` times the longest interval of the one before, keeps bursts of drops from being taken for
- *   intervals. When it is over, what never left the queue in its longest interval is a standing queue, and is taken away.
+ * - An interval lies between two drops of a flow. A flow that ran dry in it needs a larger buffer: as many packets
+ *   more as it would have sent meanwhile, at most `max_increase` times what it had. The packet that finds the queue
+ *   full is let in.
+ * - A guard interval, `multiplier` times the longest interval of the one before, keeps bursts of drops from being
+ *   taken for intervals. When it is over, what never left the queue in its longest interval is a standing queue, and
+ *   is taken away.
  * - An interval without a departure says nothing of a standing queue. Limits have a floor.
  *
  * Limits are in packets, with parts of one in 1024ths. Divisions happen only where a flow's queue is full.
  *
- * The shell: for a packet that arrives call nw_cocoa_enqueue and do what it says; after NW_ACCEPT link the packet to the flow
- * and call nw_cocoa_queued; after NW_DROP_AND_TRIM drop packets from the end of the flow's queue, with nw_cocoa_trimmed for
- * each, while nw_cocoa_has_surplus. To send call nw_cocoa_next, and nw_cocoa_departed when the packet is out of its list.
+ * The shell: for a packet that arrives call nw_cocoa_enqueue and do what it says; after NW_ACCEPT link the packet to
+ * the flow and call nw_cocoa_queued; after NW_DROP_AND_TRIM drop packets from the end of the flow's queue, with
+ * nw_cocoa_trimmed for each, while nw_cocoa_has_surplus. To send call nw_cocoa_next, and nw_cocoa_departed when the
+ * packet is out of its list.
  */
 #ifndef NARROWS_COCOA_H
 #define NARROWS_COCOA_H
@@ -223,8 +227,8 @@ static inline void nw_cocoa_spin(struct nw_cocoa_flow *f, bool spin, u64 now)
 }
 
 /*
- * A packet arrives. `depart` is when it may leave (looked at with pacing only), `spin` its spin bit, false where there is none.
- * For a packet that is dropped *reason says why. *slot is its flow but after NW_DROP.
+ * A packet arrives. `depart` is when it may leave (looked at with pacing only), `spin` its spin bit, false where
+ * there is none. For a packet that is dropped *reason says why. *slot is its flow but after NW_DROP.
  */
 static inline enum nw_verdict nw_cocoa_enqueue(struct nw_cocoa *q, u32 hash, u64 depart, bool spin, u64 now, u32 *slot,
 					       enum nw_reason *reason)

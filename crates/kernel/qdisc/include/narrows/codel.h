@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CoDel's law (RFC 8289), after `parts/codel_law.rs`: at dequeue, above `target` for a whole `interval` → drop the head, and go on
- * dropping at spacings of interval/√count until a packet is below target again. The reciprocal square root is a 16-bit fraction
- * that one step of Newton's iteration per drop keeps up to date.
+ * CoDel's law (RFC 8289), after `parts/codel_law.rs`: at dequeue, above `target` for a whole `interval` → drop the
+ * head, and go on dropping at spacings of interval/√count until a packet is below target again. The reciprocal square
+ * root is a 16-bit fraction that one step of Newton's iteration per drop keeps up to date.
  *
  * A queue's own backlog of at most one full-sized packet counts as below target.
  *
  * Deviates: a spacing does not wrap around when an interval of more than 78 hours is multiplied.
  *
- * Here packets are popped and dropped in the midst of a decision. The header that includes this one defines NW_CODEL_OWNER, which
- * holds the queues, and the shell defines
+ * Here packets are popped and dropped in the midst of a decision. The header that includes this one defines
+ * NW_CODEL_OWNER, which holds the queues, and the shell defines
  *
  *   nw_pkt                        the type of a packet
  *   nw_pkt_len(owner, p)          its length, bytes

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Congestion policing (Menth, Veith, 2018), after `cp.rs`: one queue, whose arrivals pay for the congestion that they add to.
+ * Congestion policing (Menth, Veith, 2018), after `cp.rs`: one queue, whose arrivals pay for the congestion that they
+ * add to.
  *
  * - Nothing is paid while the queue is shorter than `threshold`, then ever more per byte: see policer.h.
- * - Tokens come at a given rate or, with `follow_drain`, at the rate measured while packets waited; until one has been measured,
- *   at the given one.
+ * - Tokens come at a given rate or, with `follow_drain`, at the rate measured while packets waited; until one has
+ *   been measured, at the given one.
  * - A burst may fill the whole queue once: the bucket is made for that.
  *
- * The shell: for a packet that arrives call nw_cp_enqueue and do what it says; after NW_ACCEPT, or NW_ACCEPT_MARKED and a mark,
- * link the packet and call nw_cp_queued. Call nw_cp_departed for each packet that is sent, and nw_cp_removed for one that is
- * dropped while it waits.
+ * The shell: for a packet that arrives call nw_cp_enqueue and do what it says; after NW_ACCEPT, or NW_ACCEPT_MARKED
+ * and a mark, link the packet and call nw_cp_queued. Call nw_cp_departed for each packet that is sent, and
+ * nw_cp_removed for one that is dropped while it waits.
  */
 #ifndef NARROWS_CP_H
 #define NARROWS_CP_H

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rate at which a queue drains, measured from departures, after `parts/drain_rate.rs`. Between two departures of a queue that
- * did not run empty, the first one's bytes were being sent. Both are averaged, each departure weighing a sixteenth.
+ * The rate at which a queue drains, measured from departures, after `parts/drain_rate.rs`. Between two departures of
+ * a queue that did not run empty, the first one's bytes were being sent. Both are averaged, each departure weighing a
+ * sixteenth.
  *
- * The rate is a quotient that every departure changes. It is divided when it is asked for, and kept until the next departure.
+ * The rate is a quotient that every departure changes. It is divided when it is asked for, and kept until the next
+ * departure.
  */
 #ifndef NARROWS_DRAIN_RATE_H
 #define NARROWS_DRAIN_RATE_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Deficit round robin over two lists (RFC 8290 §4.2), after `parts/drr.rs`. New flows are served before old ones. The flow at the
- * head is served while its deficit is positive; a flow without gets a quantum and goes to the end of the old list.
+ * Deficit round robin over two lists (RFC 8290 §4.2), after `parts/drr.rs`. New flows are served before old ones. The
+ * flow at the head is served while its deficit is positive; a flow without gets a quantum and goes to the end of the
+ * old list.
  *
- * The header that includes this one defines NW_DRR_OWNER, a structure with the members `new_flows`, `old_flows` and `quantum`,
- * and NW_FLOW_AT(owner, slot), a pointer to a flow with the members `next`, `deficit` and `listed`.
+ * The header that includes this one defines NW_DRR_OWNER, a structure with the members `new_flows`, `old_flows` and
+ * `quantum`, and NW_FLOW_AT(owner, slot), a pointer to a flow with the members `next`, `deficit` and `listed`.
  */
 #ifndef NARROWS_DRR_H
 #define NARROWS_DRR_H
@@ -41,7 +42,10 @@ static inline u32 nw_drr_unlist(NW_DRR_OWNER *owner)
 	return slot;
 }
 
-/* Whose turn it is, plus one, after flows without a deficit have had their quantum and have gone to the end; zero for nobody. */
+/*
+ * Whose turn it is, plus one, after flows without a deficit have had their quantum and have gone to the end; zero for
+ * nobody.
+ */
 static inline u32 nw_drr_turn(NW_DRR_OWNER *owner)
 {
 	nw_for(round, NW_U32_MAX) {

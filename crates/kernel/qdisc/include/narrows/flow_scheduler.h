@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Flow queues in fair turns, after `parts/flow_scheduler.rs`: deficit round robin with credits and, where
- * it is asked for, pacing. What happens to a packet that arrives at its flow's queue is the business of the discipline that
+ * Flow queues in fair turns, after `parts/flow_scheduler.rs`: deficit round robin with credits and, where it is asked
+ * for, pacing. What happens to a packet that arrives at its flow's queue is the business of the discipline that
  * includes this header.
  *
  * - Flows are told apart by `hash & mask`, exactly. There are lists of flows to search, which are called buckets.
- * - A flow without a deficit gets a quantum and goes to the end of the old list. A flow that comes is new and served first; an
- *   emptied new flow passes through the old list once.
+ * - A flow without a deficit gets a quantum and goes to the end of the old list. A flow that comes is new and served
+ *   first; an emptied new flow passes through the old list once.
  * - A new flow starts with `initial_quantum`. One that comes back after a pause has at least a quantum; debts stay.
  * - Pacing: a flow whose first packet may not leave yet is set aside until it may.
  * - A flow that has been idle for three seconds is collected when a search comes past it.
  *
- * Packets are not seen here. The shell that includes this header links them, one list per flow, and keeps to what it is told.
- * It defines before the include:
+ * Packets are not seen here. The shell that includes this header links them, one list per flow, and keeps to what it
+ * is told. It defines before the include:
  *
  *   NW_FLOW_STATE        the type of what the discipline remembers of a flow; all bytes zero are that of a new one
  *   NW_FLOW_LINKS        fields for a flow's list of packets; they are not touched here (may be empty)
@@ -25,8 +25,8 @@
  *   NW_DELAYED_AT(s, n)  a pointer to the nth element of the heap of flows that are set aside
  *   NW_FLOW_STORE        the definitions of the arrays that these three name
  *
- * Memory: a flow for each value that the mask allows, four bytes per bucket, and with pacing 24 bytes per flow. All of it is
- * the shell's, from the start.
+ * Memory: a flow for each value that the mask allows, four bytes per bucket, and with pacing 24 bytes per flow. All
+ * of it is the shell's, from the start.
  *
  * Links between flows are numbers of slots plus one, and zero is none, so that zeroed memory is an empty scheduler.
  */

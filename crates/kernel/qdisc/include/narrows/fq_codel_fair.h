@@ -2,18 +2,19 @@
 /*
  * FQ-CoDel that protects backlogged flows, after `fq_codel_fair.rs`, which explains the rules:
  *
- * - A flow that has been sent no more than the backlogged ones is served first; any other waits its turn. Virtual time, the lowest
- *   tag of the backlogged flows in the last round, says which.
- * - Newcomers, 5-tuples not seen in `memory`, share one queue until a packet of theirs has been sent, and count as one flow until
- *   they have been sending for `probation` and been sent a quantum. What they are sent meanwhile is a debt.
+ * - A flow that has been sent no more than the backlogged ones is served first; any other waits its turn. Virtual
+ *   time, the lowest tag of the backlogged flows in the last round, says which.
+ * - Newcomers, 5-tuples not seen in `memory`, share one queue until a packet of theirs has been sent, and count as
+ *   one flow until they have been sending for `probation` and been sent a quantum. What they are sent meanwhile is a
+ *   debt.
  * - A full buffer costs the flow with most packets beyond its part of it.
  * - CoDel's target is at least the time in which each waiting flow sends a packet.
  *
- * The shell defines the functions of codel.h for packets; and NW_FLOW_LINKS, fields for a flow's list of packets. For a packet that
- * arrives it calls nw_fair_enqueue, which pushes or drops it; to send, nw_fair_dequeue.
+ * The shell defines the functions of codel.h for packets; and NW_FLOW_LINKS, fields for a flow's list of packets. For
+ * a packet that arrives it calls nw_fair_enqueue, which pushes or drops it; to send, nw_fair_dequeue.
  *
- * Memory: a flow for each bucket and one for newcomers, the shell's from the start. The search for a flow that pays for a full
- * buffer walks the flows that wait; it then drops up to 64 packets.
+ * Memory: a flow for each bucket and one for newcomers, the shell's from the start. The search for a flow that pays
+ * for a full buffer walks the flows that wait; it then drops up to 64 packets.
  *
  * Deviates: see codel.h.
  */
@@ -83,7 +84,10 @@ struct nw_fair {
 	u32 settled_waiting;
 	/* The lowest tag of the backlogged flows in the last round, bytes. */
 	u64 virtual_time;
-	/* The round: slots plus one, whose turn it was at its start and last; others have had a turn since; turns; lowest tag. */
+	/*
+	 * The round: slots plus one, whose turn it was at its start and last; others have had a turn since; turns;
+	 * lowest tag.
+	 */
 	u32 round_first;
 	u32 round_last;
 	bool round_others;
@@ -199,8 +203,8 @@ static inline void nw_fair_settle(struct nw_fair *q, u32 slot, u64 now)
 }
 
 /*
- * A newcomer has a queue of its own when a packet of its has been sent and while newcomers may be ahead. What waits there already
- * is not overtaken.
+ * A newcomer has a queue of its own when a packet of its has been sent and while newcomers may be ahead. What waits
+ * there already is not overtaken.
  */
 static inline bool nw_fair_has_own_queue(struct nw_fair *q, u32 slot)
 {
@@ -410,7 +414,9 @@ static inline u32 nw_fair_beyond(const struct nw_flow *flow, u32 filled, u32 par
 	return (u32)nw_sub(flow->packets, nw_min(filled, part));
 }
 
-/* The flow behind another in the order of all that are listed: the new ones, then the old. Both are numbers plus one. */
+/*
+ * The flow behind another in the order of all that are listed: the new ones, then the old. Both are numbers plus one.
+ */
 static inline u32 nw_fair_behind(const struct nw_fair *q, u32 at)
 {
 	u32 next = NW_FLOW_AT(q, at - 1)->next;

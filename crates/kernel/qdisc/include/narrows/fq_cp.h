@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Fair queuing with a congestion policer for each flow, after `fq_cp.rs`: CP-AQM (Menth, Veith, 2018) behind fq's turns.
+ * Fair queuing with a congestion policer for each flow, after `fq_cp.rs`: CP-AQM (Menth, Veith, 2018) behind fq's
+ * turns.
  *
  * - A flow's queue holds at most `flow_limit` packets.
  * - Every flow pays from a bucket of its own for the congestion in its own queue.
- * - A flow's tokens come at the rate at which its queue was seen to drain, which is its share of the link while it is backlogged;
- *   until one is known, at the link's.
+ * - A flow's tokens come at the rate at which its queue was seen to drain, which is its share of the link while it is
+ *   backlogged; until one is known, at the link's.
  *
- * The shell: as for cocoa.h and cp.h. A packet that nw_fq_cp_enqueue accepts is linked to the flow, then nw_fq_cp_queued is called.
+ * The shell: as for cocoa.h and cp.h. A packet that nw_fq_cp_enqueue accepts is linked to the flow, then
+ * nw_fq_cp_queued is called.
  */
 #ifndef NARROWS_FQ_CP_H
 #define NARROWS_FQ_CP_H

@@ -2,8 +2,9 @@
 /*
  * What the modules and the plug-ins of tc say to each other: options of each discipline, and its statistics.
  *
- * Every option is one attribute, of 32 or 64 bits as noted. Times are in ns, rates in bit/s, lengths in bytes. Statistics are
- * arrays of numbers of 64 bits in the order of the enumerations below; a later version may append some.
+ * Every option is one attribute, of 32 or 64 bits as noted. Times are in ns, rates in bit/s, lengths in bytes.
+ * Statistics are arrays of numbers of 64 bits in the order of the enumerations below; a later version may append
+ * some.
  */
 #ifndef NARROWS_NETLINK_H
 #define NARROWS_NETLINK_H
@@ -99,8 +100,8 @@ enum {
 };
 
 /*
- * Statistics that each discipline's begin with: what they are of (0 the qdisc, 1 a flow, which is shown as a class); packets
- * dropped, for each reason (enum nw_reason); packets marked.
+ * Statistics that each discipline's begin with: what they are of (0 the qdisc, 1 a flow, which is shown as a class);
+ * packets dropped, for each reason (enum nw_reason); packets marked.
  */
 enum {
 	NW_S_KIND,
@@ -120,7 +121,10 @@ enum {
 	NW_COCOA_S_COLLECTED,
 	/* Flows that wait for the departure time of a packet. */
 	NW_COCOA_S_THROTTLED,
-	/* Decisions: limits that grew; all measured anew; guard intervals that were over, and limits that shrank then; other intervals. */
+	/*
+	 * Decisions: limits that grew; all measured anew; guard intervals that were over, and limits that shrank
+	 * then; other intervals.
+	 */
 	NW_COCOA_S_GREW,
 	NW_COCOA_S_ANEW,
 	NW_COCOA_S_JUDGED,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Congestion policing (Menth, Veith: "Active Queue Management Based on Congestion Policing (CP-AQM)", 2018, §3), after
- * `parts/congestion_policer.rs`: a token bucket that is paid not in bytes but in congestion, which only exists while a queue is
- * long. A packet of B bytes that finds x bytes queued contributes B · c(x): nothing below the threshold, B at it, and
- * cmax · B when the queue is full. With too few tokens it is turned away, and costs nothing.
+ * Congestion policing (Menth, Veith: "Active Queue Management Based on Congestion Policing (CP-AQM)", 2018, §3),
+ * after `parts/congestion_policer.rs`: a token bucket that is paid not in bytes but in congestion, which only exists
+ * while a queue is long. A packet of B bytes that finds x bytes queued contributes B · c(x): nothing below the
+ * threshold, B at it, and cmax · B when the queue is full. With too few tokens it is turned away, and costs nothing.
  *
- * Deviates: cmax is given in 2⁻³²ths, and the rule for the bucket's depth is computed in integers, where the model uses floating
- * point. The rule's depth differs by at most 1 + span · 2⁻³³ bytes, and not at all for a cmax that both can express.
+ * Deviates: cmax is given in 2⁻³²ths, and the rule for the bucket's depth is computed in integers, where the model
+ * uses floating point. The rule's depth differs by at most 1 + span · 2⁻³³ bytes, and not at all for a cmax that both
+ * can express.
  */
 #ifndef NARROWS_POLICER_H
 #define NARROWS_POLICER_H
@@ -33,8 +34,8 @@ struct nw_policer {
 };
 
 /*
- * A bucket (bytes) that lets a burst fill the queue: (Qmax − Tc) · (1 + cmax) / 2 (§3.3), rounded up, and a packet more. `excess`
- * is cmax − 1 in 2⁻³²ths.
+ * A bucket (bytes) that lets a burst fill the queue: (Qmax − Tc) · (1 + cmax) / 2 (§3.3), rounded up, and a packet
+ * more. `excess` is cmax − 1 in 2⁻³²ths.
  */
 static inline u64 nw_policer_rule(u64 threshold, u64 most, u64 excess, u64 mtu)
 {
@@ -55,8 +56,8 @@ static inline void nw_policer_law_init(struct nw_policer_law *law, u64 threshold
 }
 
 /*
- * For tokens at a measured rate a packet that finds nothing queued is free, even with a threshold of nothing: drain is only
- * measured while packets wait, so a rate once measured too low could never be unlearned.
+ * For tokens at a measured rate a packet that finds nothing queued is free, even with a threshold of nothing: drain
+ * is only measured while packets wait, so a rate once measured too low could never be unlearned.
  */
 static inline void nw_policer_for_measured_rate(struct nw_policer_law *law)
 {
