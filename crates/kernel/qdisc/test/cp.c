@@ -97,3 +97,9 @@ u64 nwt_policer_rule(u64 threshold, u64 most, u64 excess, u64 mtu)
 {
 	return nw_policer_rule(threshold, most, excess, mtu);
 }
+
+/* a · b / d with the product by its parts, as in BPF, for a test of the arithmetic. */
+u64 nwt_mul_div(u64 a, u64 b, u64 d)
+{
+	return nw_div_sat(nw_mul_parts(a, b), d);
+}

@@ -102,3 +102,18 @@ fn the_rule_for_the_bucket_differs_by_its_rounding_only() {
     }
     assert!(differing > 0, "the deviation is named for nothing");
 }
+
+/// `base.h`, as it is where the compiler has no numbers of 128 bits.
+#[test]
+fn products_and_quotients_of_128_bits_are_exact() {
+    let mut rng = Rng::stream(1, "quotients");
+    let mut large = 0;
+    for _ in 0..200_000 {
+        let [a, b, d] = std::array::from_fn(|_| number(&mut rng, 0, u64::MAX - 1));
+        let product = u128::from(a) * u128::from(b);
+        let exact = product.checked_div(u128::from(d)).and_then(|quotient| u64::try_from(quotient).ok());
+        assert_eq!(ffi::mul_div(a, b, d), exact.unwrap_or(u64::MAX), "{a} · {b} / {d}");
+        large += u64::from(exact.is_some() && product > u128::from(u64::MAX));
+    }
+    assert!(large > 1000, "{large} went through the long division");
+}

@@ -85,6 +85,7 @@ shells! {
 
 unsafe extern "C" {
     fn nwt_policer_rule(threshold: u64, most: u64, excess: u64, mtu: u64) -> u64;
+    fn nwt_mul_div(a: u64, b: u64, d: u64) -> u64;
     fn nwt_codel_spacing(interval: u64, rec_inv_sqrt: u32) -> u64;
 }
 
@@ -92,6 +93,12 @@ unsafe extern "C" {
 pub(crate) fn policer_rule(threshold: u64, most: u64, excess: u64, mtu: u64) -> u64 {
     // SAFETY: it computes with its arguments and reads nothing else.
     unsafe { nwt_policer_rule(threshold, most, excess, mtu) }
+}
+
+/// a · b / d, or the largest number.
+pub(crate) fn mul_div(a: u64, b: u64, d: u64) -> u64 {
+    // SAFETY: it computes with its arguments and reads nothing else.
+    unsafe { nwt_mul_div(a, b, d) }
 }
 
 /// CoDel's time to the next drop, ns.

@@ -135,13 +135,9 @@ static inline u64 nw_later(u64 time, u64 span)
 	return nw_min(nw_add(time, span), NW_U64_MAX - 1);
 }
 
-static inline struct nw_u128 nw_mul(u64 a, u64 b)
+/* The product by its four parts, where the compiler has no numbers of 128 bits. */
+static inline struct nw_u128 nw_mul_parts(u64 a, u64 b)
 {
-#if defined(__SIZEOF_INT128__) && !defined(__bpf__)
-	unsigned __int128 product = (unsigned __int128)a * b;
-
-	return (struct nw_u128){ .hi = (u64)(product >> 64), .lo = (u64)product };
-#else
 	u64 low = (a & NW_U32_MAX) * (b & NW_U32_MAX);
 	u64 mid1 = (a >> 32) * (b & NW_U32_MAX);
 	u64 mid2 = (a & NW_U32_MAX) * (b >> 32);
@@ -151,6 +147,16 @@ static inline struct nw_u128 nw_mul(u64 a, u64 b)
 		.hi = (a >> 32) * (b >> 32) + (mid1 >> 32) + (mid2 >> 32) + (mid >> 32),
 		.lo = (mid << 32) | (low & NW_U32_MAX),
 	};
+}
+
+static inline struct nw_u128 nw_mul(u64 a, u64 b)
+{
+#if defined(__SIZEOF_INT128__) && !defined(__bpf__)
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (struct nw_u128){ .hi = (u64)(product >> 64), .lo = (u64)product };
+#else
+	return nw_mul_parts(a, b);
 #endif
 }
 
