@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * cocoa.h as a BPF qdisc, without pacing and without learning of earlier flows' limits from options. Memory: 16 384
- * nodes of 24 B, 1024 flows of 136 B.
- */
+/* cocoa.h as a BPF qdisc, without pacing. Memory: 16 384 nodes of 24 B, 1024 flows of 136 B. */
 #include "shell.bpf.h"
 
 /* Flows that are told apart, and buckets to search: powers of two. */
