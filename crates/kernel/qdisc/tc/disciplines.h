@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The options and statistics of the discipline that a plug-in is compiled for. */
+#ifndef NARROWS_DISCIPLINES_H
+#define NARROWS_DISCIPLINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "narrows/netlink.h"
+
+/* How an option is written, and which attribute it becomes. */
+enum kind {
+	/* A number of packets: 100p or 100. 32 bits. */
+	PACKETS,
+	/* A limit: 100p or 100, or 45KB; the latter goes to the attribute `other`, with 64 bits. */
+	LIMIT,
+	/* 1500, 1500B, 64KB, 1MiB. 32 or 64 bits. */
+	BYTES,
+	BYTES64,
+	/* A whole number, decimal or 0x. 32 bits. */
+	NUMBER,
+	/* 5ms, 1.5s, 200us. 64 bits, ns. */
+	TIME,
+	/* 20mbit, 1gbit. 64 bits, bit/s. */
+	RATE,
+	/* 1.25, kept in 1024ths. 32 bits. */
+	FACTOR,
+	/* 1.2, of which what is beyond one is kept in 2^-32ths. 64 bits. */
+	CONGESTION,
+	/* true, false, on, off, 1, 0. 32 bits. */
+	FLAG,
+	/* exact, whole. 32 bits. */
+	GROWTH,
+};
+
+struct option {
+	const char *name;
+	enum kind kind;
+	int attribute;
+	/* For LIMIT. */
+	int other;
+	/* Zero stands for a rule of the kernel's, and is written and shown as this word. */
+	const char *zero;
+};
+
+/* How a number of the statistics is shown. */
+enum shown {
+	COUNT,
+	SIGNED,
+	/* 1024ths of a packet. */
+	PARTS,
+	/* ns, as ms. */
+	NS,
+	/* A decision of cocoa. */
+	DECISION,
+};
+
+struct statistic {
+	const char *name;
+	int index;
+	enum shown shown;
+	/* Begins a line. */
+	bool begins;
+};
+
+#define SCHEDULER												\
+	{ "limit", PACKETS, NW_A_LIMIT },									\
+	{ "quantum", BYTES, NW_A_QUANTUM },									\
+	{ "initial_quantum", BYTES, NW_A_INITIAL_QUANTUM },							\
+	{ "buckets", NUMBER, NW_A_BUCKETS },									\
+	{ "orphan_mask", NUMBER, NW_A_ORPHAN_MASK }
+
+#if defined(NW_PLUGIN_cocoa)
+#define NAME "cocoa"
+#define UTIL cocoa_qdisc_util
+#define END NW_COCOA_A_END
+static const struct option options[] = {
+	SCHEDULER,
+	{ "multiplier", FACTOR, NW_COCOA_A_MULTIPLIER },
+	{ "max_increase", FACTOR, NW_COCOA_A_MAX_INCREASE },
+	{ "growth", GROWTH, NW_COCOA_A_WHOLE },
+	{ "max_guard", TIME, NW_COCOA_A_MAX_GUARD },
+	{ "initial_limit", PACKETS, NW_COCOA_A_INITIAL_LIMIT },
+	{ "min_limit", PACKETS, NW_COCOA_A_MIN_LIMIT },
+	{ "learn", FLAG, NW_COCOA_A_LEARN },
+	{ "pacing", FLAG, NW_COCOA_A_PACING },
+};
+static const struct statistic statistics[] = {
+	{ "flows", NW_COCOA_S_FLOWS, COUNT, true },
+	{ "flows_forgotten", NW_COCOA_S_COLLECTED },
+	{ "flows_throttled", NW_COCOA_S_THROTTLED },
+	{ "limits_grown", NW_COCOA_S_GREW, COUNT, true },
+	{ "limits_shrunk", NW_COCOA_S_SHRUNK },
+	{ "begun_anew", NW_COCOA_S_ANEW },
+	{ "guard_intervals", NW_COCOA_S_JUDGED },
+	{ "other_intervals", NW_COCOA_S_INTERVALS },
+	{ "queue_full", NW_S_QUEUE_FULL, COUNT, true },
+	{ "flow_limit", NW_S_FLOW_LIMIT },
+	{ "horizon", NW_S_HORIZON },
+};
+static const struct statistic of_flow[] = {
+	{ "deficit", NW_FLOW_S_DEFICIT, SIGNED, true },
+	{ "limit", NW_COCOA_F_LIMIT, PARTS },
+	{ "longest_interval", NW_COCOA_F_LONGEST, NS },
+	{ "decision", NW_COCOA_F_DECISION, DECISION },
+	{ "idle", NW_COCOA_F_IDLE, NS },
+};
+#elif defined(NW_PLUGIN_cp)
+#define NAME "cp"
+#define UTIL cp_qdisc_util
+#define END NW_CP_A_END
+static const struct option options[] = {
+	{ "limit", LIMIT, NW_A_LIMIT, NW_CP_A_LIMIT_BYTES },
+	{ "threshold", PACKETS, NW_CP_A_THRESHOLD },
+	{ "max_congestion", CONGESTION, NW_CP_A_EXCESS },
+	{ "bucket", BYTES64, NW_CP_A_BUCKET, 0, "auto" },
+	{ "rate", RATE, NW_CP_A_RATE, 0, "auto" },
+	{ "follow_drain", FLAG, NW_CP_A_FOLLOW_DRAIN },
+	{ "ecn", FLAG, NW_CP_A_ECN },
+	{ "mtu", BYTES, NW_CP_A_MTU, 0, "auto" },
+};
+static const struct statistic statistics[] = {
+	{ "tokens_bytes", NW_CP_S_TOKENS, COUNT, true },
+	{ "bucket_bytes", NW_CP_S_BUCKET },
+	{ "token_rate", NW_CP_S_TOKEN_RATE },
+	{ "threshold_bytes", NW_CP_S_THRESHOLD },
+	{ "queue_full", NW_S_QUEUE_FULL, COUNT, true },
+	{ "policed", NW_S_POLICED },
+	{ "marked", NW_S_MARKED },
+};
+/* It has no flows. */
+static const struct statistic of_flow[] = { { NULL } };
+#elif defined(NW_PLUGIN_fq_cp)
+#define NAME "fq_cp"
+#define UTIL fq_cp_qdisc_util
+#define END NW_FQ_CP_A_END
+static const struct option options[] = {
+	SCHEDULER,
+	{ "flow_limit", PACKETS, NW_FQ_CP_A_FLOW_LIMIT },
+	{ "threshold", PACKETS, NW_FQ_CP_A_THRESHOLD },
+	{ "max_congestion", CONGESTION, NW_FQ_CP_A_EXCESS },
+	{ "bucket", BYTES64, NW_FQ_CP_A_BUCKET, 0, "auto" },
+	{ "rate", RATE, NW_FQ_CP_A_RATE, 0, "auto" },
+	{ "ecn", FLAG, NW_FQ_CP_A_ECN },
+	{ "mtu", BYTES, NW_FQ_CP_A_MTU, 0, "auto" },
+};
+static const struct statistic statistics[] = {
+	{ "flows", NW_FQ_CP_S_FLOWS, COUNT, true },
+	{ "flows_forgotten", NW_FQ_CP_S_COLLECTED },
+	{ "bucket_bytes", NW_FQ_CP_S_BUCKET },
+	{ "threshold_bytes", NW_FQ_CP_S_THRESHOLD },
+	{ "queue_full", NW_S_QUEUE_FULL, COUNT, true },
+	{ "flow_limit", NW_S_FLOW_LIMIT },
+	{ "policed", NW_S_POLICED },
+	{ "marked", NW_S_MARKED },
+};
+static const struct statistic of_flow[] = {
+	{ "deficit", NW_FLOW_S_DEFICIT, SIGNED, true },
+	{ "tokens_bytes", NW_FQ_CP_F_TOKENS },
+	{ "token_rate", NW_FQ_CP_F_TOKEN_RATE },
+};
+#elif defined(NW_PLUGIN_fq_codel_fair)
+#define NAME "fq_codel_fair"
+#define UTIL fq_codel_fair_qdisc_util
+#define END NW_FAIR_A_END
+static const struct option options[] = {
+	{ "limit", PACKETS, NW_A_LIMIT },
+	{ "flows", NUMBER, NW_FAIR_A_FLOWS },
+	{ "quantum", BYTES, NW_FAIR_A_QUANTUM },
+	{ "target", TIME, NW_FAIR_A_TARGET },
+	{ "interval", TIME, NW_FAIR_A_INTERVAL },
+	{ "ecn", FLAG, NW_FAIR_A_ECN },
+	{ "newcomers", PACKETS, NW_FAIR_A_NEWCOMERS },
+	{ "memory", TIME, NW_FAIR_A_MEMORY },
+	{ "probation", TIME, NW_FAIR_A_PROBATION },
+	{ "ahead", TIME, NW_FAIR_A_AHEAD },
+	{ "rate", RATE, NW_FAIR_A_RATE, 0, "auto" },
+	{ "mtu", BYTES, NW_FAIR_A_MTU, 0, "auto" },
+};
+static const struct statistic statistics[] = {
+	{ "flows", NW_FAIR_S_FLOWS, COUNT, true },
+	{ "settled_flows", NW_FAIR_S_SETTLED },
+	{ "newcomers_packets", NW_FAIR_S_NEWCOMERS },
+	{ "newcomers_debt_bytes", NW_FAIR_S_DEBT },
+	{ "target_now", NW_FAIR_S_TARGET, NS },
+	{ "link_rate", NW_FAIR_S_RATE },
+	{ "flow_limit", NW_S_FLOW_LIMIT, COUNT, true },
+	{ "codel", NW_S_AQM },
+	{ "evicted", NW_S_EVICTED },
+	{ "marked", NW_S_MARKED },
+};
+static const struct statistic of_flow[] = {
+	{ "deficit", NW_FLOW_S_DEFICIT, SIGNED, true },
+	{ "ahead_bytes", NW_FAIR_F_AHEAD, SIGNED },
+	{ "settled", NW_FAIR_F_SETTLED },
+	{ "dropping", NW_FAIR_F_DROPPING },
+};
+#else
+#error "one of NW_PLUGIN_cocoa, NW_PLUGIN_cp, NW_PLUGIN_fq_cp, NW_PLUGIN_fq_codel_fair must be defined"
+#endif
+
+#endif
