@@ -1,27 +1,27 @@
-//! Several flows as one line.
+//! Combines several flows into one line.
 use std::collections::BTreeMap;
 
 /// A distribution and its share in a mixture.
 #[derive(Clone, Copy, Debug)]
 pub struct Weighted<'a> {
-    /// (value, share at most this), ascending.
+    /// (value, share of observations at most this value), ascending.
     pub points: &'a [(f64, f64)],
     /// Its share, in any unit; negative counts as zero.
     pub weight: f64,
 }
 
-/// Is the quantity of several flows the sum of theirs? Windows, rates and counts are; times are not.
+/// Whether a metric of several flows is the sum of theirs: true for windows, rates and counts, not for times.
 pub fn adds_up(metric: &str) -> bool {
     ["_mbit", "_packets", "_bytes"].iter().any(|unit| metric.ends_with(unit))
 }
 
-/// The sum or the mean at every instant that occurs. An instant that a flow has no value for does not count it: flows
-/// share their sampling times, and one that is silent or over has none.
+/// The sum or the mean at every instant that occurs. A flow without a value at an instant does not count there: flows share
+/// their sampling times, and a flow that is silent or over has no value.
 pub fn over_time(each: &[&[(f64, f64)]], sum: bool) -> Vec<(f64, f64)> {
     if let [one] = each {
         return one.to_vec();
     }
-    // Times are never negative, so their bits order as they do.
+    // Times are never negative, so the order of their bits is the order of the times.
     let mut at: BTreeMap<u64, (f64, u32)> = BTreeMap::new();
     for &(t, value) in each.iter().flat_map(|points| points.iter()).filter(|p| p.0 >= 0.0 && p.1.is_finite()) {
         let entry = at.entry(t.to_bits()).or_default();
@@ -32,14 +32,14 @@ pub fn over_time(each: &[&[(f64, f64)]], sum: bool) -> Vec<(f64, f64)> {
     at.into_iter().map(|(t, entry)| (f64::from_bits(t), value(entry))).collect()
 }
 
-/// The distribution of observations drawn from all, each in proportion to its weight (equally when all weigh nothing).
+/// The distribution of observations drawn from all, each in proportion to its weight (equal weights if all are zero).
 pub fn mixture(each: &[Weighted<'_>]) -> Vec<(f64, f64)> {
     if let [one] = each {
         return one.points.to_vec();
     }
     let total: f64 = each.iter().map(|w| w.weight.max(0.0)).sum();
     let share = |w: &Weighted<'_>| if total > 0.0 { w.weight.max(0.0) / total } else { 1.0 / each.len() as f64 };
-    // Every step of every distribution: where, and by how much the mixture rises there.
+    // Every step of every distribution: its value, and the mixture's rise there.
     let mut steps: Vec<(f64, f64)> = Vec::new();
     for w in each {
         let mut below = 0.0;

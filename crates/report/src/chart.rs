@@ -20,15 +20,15 @@ pub enum Kind {
 pub struct Chart {
     /// Its kind.
     pub kind: Kind,
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What x means, with its unit.
+    /// The label of the x axis, with the unit.
     pub x: String,
-    /// What y means, with its unit.
+    /// The label of the y axis, with the unit.
     pub y: String,
     /// The lines to draw, at least one; none in a heat map.
     pub lines: Vec<Line>,
-    /// The drawing of a heat map: the page has it as SVG already.
+    /// The cells of a heat map; not serialized, because the page contains it as SVG.
     #[serde(skip)]
     pub grid: Option<Grid>,
 }
@@ -40,20 +40,20 @@ pub struct Grid {
     pub columns: Vec<String>,
     /// Labels along y, from the top.
     pub rows: Vec<String>,
-    /// For each row as many values as there are columns; `None` where there is none.
+    /// One vector per row, with one value per column; `None` for an empty cell.
     pub values: Vec<Vec<Option<f64>>>,
     /// Unit of the values.
     pub unit: String,
     /// Digits after the point.
     pub decimals: usize,
-    /// Are colours spread over the logarithm of the values?
+    /// Whether the colours follow the logarithm of the values.
     pub log: bool,
     /// The values of the lowest and the highest colour; by default the minimum and the maximum of the values.
     pub range: Option<(f64, f64)>,
 }
 
 impl Grid {
-    /// The values that colours can show: a logarithm needs something above zero.
+    /// The values that have a colour: on a logarithmic scale only those above zero.
     pub fn shown(&self) -> impl Iterator<Item = f64> {
         let values = self.values.iter().flatten().flatten().copied();
         values.filter(|value| value.is_finite() && (!self.log || *value > 0.0))
@@ -65,14 +65,14 @@ impl Grid {
 pub struct Line {
     /// Its name.
     pub name: String,
-    /// Its colour, by index: a published line has that of its measured one.
+    /// The index of its colour: a published line has the colour of its measured one.
     pub colour: usize,
-    /// Published figures are drawn as marks.
+    /// Whether the figures are published ones, which are drawn as marks.
     pub published: bool,
     /// x.
     pub x: Vec<f64>,
     /// y.
     pub y: Vec<f64>,
-    /// The distances from each y to the ends of its interval (a confidence interval, or quartiles); empty without intervals.
+    /// The distances from each y to the lower and upper ends of its interval (a confidence interval, or quartiles); `None` without.
     pub spans: Option<Vec<(f64, f64)>>,
 }

@@ -7,10 +7,10 @@ use narrows_scenario::Scenario;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
-/// Hops that tables, page and figures show.
+/// Most hops that tables, page and figures show.
 const MAX_HOPS: usize = 32;
 
-/// A run as a folder keeps it.
+/// A run, as a folder stores it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
     /// Its results.
@@ -21,7 +21,7 @@ pub struct Run {
     pub scenario_text: Option<String>,
 }
 
-/// Repeated runs of the same thing.
+/// Repeated runs of the same configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Group {
     /// The label that distinguishes it from the other groups: `fq_codel`, `fifo:limit=100p`.
@@ -35,7 +35,7 @@ pub struct Group {
 pub struct Comparison {
     /// The scenario's name.
     pub title: String,
-    /// At least one.
+    /// The groups; at least one.
     pub groups: Vec<Group>,
 }
 
@@ -48,7 +48,7 @@ pub enum Source {
     AllFlows,
     /// The flows whose data cross a hop, by its name.
     At(String),
-    /// The same; if no data cross it, the flows whose acknowledgments do.
+    /// The flows whose data cross a hop, by its name; if there are none, the flows whose acknowledgments do.
     Through(String),
     /// The flows of one group together: `cubic` for `cubic.0`, `cubic.1`.
     FlowGroup(String),
@@ -71,7 +71,7 @@ impl Run {
     pub fn flows(&self, source: &Source) -> Vec<&FlowSummary> {
         let mut flows = self.result.summary.flows.iter();
         match source {
-            // Names are unique; there may be very many.
+            // Names are unique, and there may be very many.
             Source::Flow(name) => flows.find(|flow| flow.name == *name).into_iter().collect(),
             Source::At(hop) => {
                 let routes = self.routes();
@@ -87,7 +87,7 @@ impl Run {
         }
     }
 
-    /// The flows of `source` that one figure may combine: they are alike and share a hop. A flow that is chosen by name is one of them.
+    /// The flows of `source` that one figure may combine: they are alike, and share a hop. Flows chosen by name always may.
     pub fn alike(&self, source: &Source) -> Vec<&FlowSummary> {
         let (flows, routes) = (self.flows(source), self.routes());
         match source {
@@ -100,12 +100,12 @@ impl Run {
         }
     }
 
-    /// A quantity over time: of several flows together, their sum for windows and throughput, else their mean.
+    /// A quantity over time. For several flows it is their sum for windows and throughput, else their mean.
     pub fn series(&self, source: &Source, metric: &str) -> Option<Vec<(f64, f64)>> {
         self.series_at(None, source, metric)
     }
 
-    /// The same; of the disciplines' state of flows, only that of this hop.
+    /// As [`Run::series`]; of the flows' gauges in disciplines, only those at this hop.
     pub fn series_at(&self, hop: Option<&str>, source: &Source, metric: &str) -> Option<Vec<(f64, f64)>> {
         let is_meant = self.names(hop, source);
         let found = self.result.series.iter().filter(|s| s.metric == metric && is_meant(&s.source));
@@ -113,7 +113,7 @@ impl Run {
         Some(aggregate::over_time(&each, aggregate::adds_up(metric))).filter(|points| !points.is_empty())
     }
 
-    /// A distribution: of several flows together, their mixture, each weighted by its throughput.
+    /// A distribution. For several flows it is their mixture, each weighted by its throughput.
     pub fn cdf(&self, source: &Source, metric: &str) -> Option<Vec<(f64, f64)>> {
         let weight = |name: &str| {
             let flow =
@@ -127,7 +127,7 @@ impl Run {
         Some(aggregate::mixture(&each)).filter(|points| !points.is_empty())
     }
 
-    /// Does `source` stand for what results call so?
+    /// A test of whether `source` covers the source of a curve in the results.
     fn names<'a>(&'a self, hop: Option<&'a str>, source: &'a Source) -> Box<dyn Fn(&str) -> bool + 'a> {
         let is_here = move |name: &str| match (hop, name.strip_prefix(HOP).and_then(|name| name.split_once('/'))) {
             (Some(hop), Some((at, _))) => at == hop,
@@ -144,7 +144,7 @@ impl Run {
 }
 
 impl Source {
-    /// Does it stand for the hop or flow that results call `source`?
+    /// Whether this is the hop or flow that results call `source`.
     fn has(&self, source: &str) -> bool {
         match self {
             Source::Hop(name) => source.strip_prefix(HOP) == Some(name),
@@ -163,7 +163,7 @@ impl Source {
 }
 
 impl Group {
-    /// The run with the smallest seed; its series stand for the group where only one can be shown.
+    /// The run with the smallest seed; its series represent the group where only one can be shown.
     pub fn first(&self) -> Option<&Run> {
         self.runs.iter().min_by_key(|run| run.result.summary.seed)
     }
@@ -173,13 +173,13 @@ impl Group {
         self.runs.iter().find_map(|run| run.hop(hop)).map_or_else(String::new, |hop| hop.queue.clone())
     }
 
-    /// The runs that are independent draws. Runs of a scenario in which nothing varies are copies of each other, whatever
-    /// their seeds: several of them are one observation.
+    /// The runs that are independent draws. Runs of a scenario without random elements are copies of each other for all seeds:
+    /// several of them are one observation.
     pub fn draws(&self) -> &[Run] {
         if self.are_copies() { &self.runs[..1] } else { &self.runs }
     }
 
-    /// Are there several runs, with the same figures but for their seed and cost?
+    /// Whether there are several runs, with the same figures except for seed and cost.
     pub fn are_copies(&self) -> bool {
         let same = |pair: &[Run]| {
             let [a, b] = [&pair[0].result.summary, &pair[1].result.summary];
@@ -205,8 +205,8 @@ impl Group {
 }
 
 impl Comparison {
-    /// The groups of two results that are compared with each other: those of the same label; a single group matches a single
-    /// group, whatever their labels.
+    /// The pairs of groups of two results that are compared: those with the same label. Two single groups match whatever their
+    /// labels.
     pub(crate) fn matching<'a>(&'a self, other: &'a Comparison) -> Vec<(&'a Group, &'a Group)> {
         match (self.groups.as_slice(), other.groups.as_slice()) {
             ([a], [b]) => vec![(a, b)],
@@ -214,8 +214,8 @@ impl Comparison {
         }
     }
 
-    /// Names of the hops that tables, page and figures show, in the order of their first appearance: all, or of very many those
-    /// with the longest queues, before them those at which the groups' queues differ.
+    /// Names of the hops that tables, page and figures show, in the order of their first appearance. If there are too many, hops at
+    /// which the groups' queues differ have priority, then those with the longest queues.
     pub fn hops(&self) -> Vec<&str> {
         let all = hops(self.runs());
         if all.len() <= MAX_HOPS {
@@ -230,12 +230,12 @@ impl Comparison {
         ranked.into_iter().map(|index| all[index]).collect()
     }
 
-    /// How many hops there are, shown or not.
+    /// Number of hops, shown or not.
     pub fn hop_count(&self) -> usize {
         hops(self.runs()).len()
     }
 
-    /// The rank of a hop: whether the groups' queues differ there, then the longest mean queue, packets.
+    /// The ranks of hops: whether the groups' queues differ there, then the longest mean queue, packets.
     fn ranks(&self) -> HashMap<&str, (bool, f64)> {
         let mut queues: HashMap<&str, &str> = HashMap::new();
         let mut ranks: HashMap<&str, (bool, f64)> = HashMap::new();
@@ -272,12 +272,12 @@ impl Comparison {
         self.groups.iter().flat_map(|group| group.runs.iter())
     }
 
-    /// Runs of the group that has most.
+    /// Number of runs of the largest group.
     pub fn max_runs(&self) -> usize {
         self.groups.iter().map(|group| group.runs.len()).max().unwrap_or(0)
     }
 
-    /// How many independent runs the figures stand on, in words: `one run`, `3 identical runs`, `means of 10 runs ± 95 %
+    /// The number of independent runs behind the figures, in words: `one run`, `3 identical runs`, `means of 10 runs ± 95 %
     /// confidence`.
     pub fn basis(&self) -> String {
         let copies: Vec<&Group> = self.groups.iter().filter(|group| group.are_copies()).collect();
@@ -294,7 +294,7 @@ impl Comparison {
     }
 }
 
-/// `cubic` for `cubic.3`; a name without a number is its own group. So is one of addresses, with dots of their own:
+/// `cubic` for `cubic.3`. A name without a number is its own group, and so is one of addresses, which has dots of its own:
 /// `icmp 192.0.2.1 > 192.0.2.2`.
 pub fn flow_group(flow: &str) -> &str {
     match flow.rsplit_once('.').filter(|_| !flow.contains(" > ")) {
@@ -311,17 +311,17 @@ fn flows<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<&'a str> {
     distinct(runs.flat_map(|run| &run.result.summary.flows).map(|flow| flow.name.as_str()))
 }
 
-/// Prefixes of a hop's and a flow's name in results.
+/// The prefixes of a hop's and a flow's name in results.
 const HOP: &str = "hop:";
 const FLOW: &str = "flow:";
 
-/// The flow of a source: `bulk` for `flow:bulk` and for a discipline's state of the flow, `hop:a/flow:bulk`.
+/// The flow of a source: `bulk` for `flow:bulk`, and for `hop:a/flow:bulk`, a discipline's gauges of the flow.
 pub(crate) fn flow_of(source: &str) -> Option<&str> {
     let of_flow = if source.starts_with(HOP) { source.split_once('/')?.1 } else { source };
     of_flow.strip_prefix(FLOW)
 }
 
-/// The first of equals, in order.
+/// The distinct names, in the order of their first appearance.
 pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = HashSet::new();
     names.filter(|name| seen.insert(*name)).collect()

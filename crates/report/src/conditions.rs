@@ -1,9 +1,9 @@
-//! Differences between the conditions of two runs.
+//! The conditions under which two runs were made, and the differences between them.
 //!
-//! Two results can be compared if they were made under the same conditions. Users compare *algorithms*: queue, controller and
-//! transport, with their parameters. These may differ, and so may seeds and worlds. Everything else that shapes the traffic is a *condition*: the duration and the warm-up, the
-//! hops with their rates, delays and losses, the flows with their number, RTTs, routes, times and traffic. The name of the
-//! scenario and what is recorded change no figure and are ignored.
+//! A difference between two results means something if they were made under the same conditions. Users compare *algorithms*:
+//! queue, controller and transport, with their parameters. These may differ, and so may seeds and worlds. Everything else that
+//! shapes the traffic is a *condition*: the duration and the warm-up, the hops with their rates, delays and losses, the flows with
+//! their number, RTTs, routes, times and traffic. The name of the scenario and its recording change no figure and are ignored.
 use crate::comparison::{Comparison, Group, Run};
 use narrows_core::params::ParamValue as _;
 use narrows_core::{Span, Time};
@@ -13,14 +13,14 @@ use std::fmt::Display;
 /// The differences between the runs of two results, in words: `flow bulk, rtt: 40ms → 80ms`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Contrast {
-    /// Conditions. With any of them the results cannot be compared.
+    /// Differences in conditions: if there are any, the results do not compare the algorithms.
     pub conditions: Vec<String>,
-    /// Algorithms.
+    /// Differences in algorithms.
     pub algorithms: Vec<String>,
 }
 
 impl Contrast {
-    /// Between two results; groups of the same name are compared with each other.
+    /// The differences between two results; groups of the same name are compared with each other.
     pub fn between(first: &Comparison, second: &Comparison) -> Contrast {
         let mut all = Contrast::default();
         for (a, b) in first.matching(second) {
@@ -37,7 +37,7 @@ impl Contrast {
         all
     }
 
-    /// Between two runs. If a scenario is missing, only the summaries are compared.
+    /// The differences between two runs. If a scenario is missing, only the summaries are compared.
     pub fn of_runs(a: &Run, b: &Run) -> Contrast {
         let mut contrast = Contrast::default();
         match (&a.scenario, &b.scenario) {
@@ -127,8 +127,8 @@ impl Contrast {
     }
 }
 
-/// Were both groups run with the same seeds, and does a seed draw the same in both? Then runs of a seed are pairs: starts
-/// and RTTs are drawn by the seed, the flow and the interval.
+/// Whether runs with the same seed are pairs: both groups have the same seeds, and a seed draws the same in both. Starts and
+/// RTTs are drawn from the seed, the flow and the interval.
 pub(crate) fn are_paired(a: &Group, b: &Group) -> bool {
     let seeds = |group: &Group| {
         let mut seeds: Vec<u64> = group.runs.iter().map(|run| run.result.summary.seed).collect();
@@ -146,14 +146,14 @@ pub(crate) fn are_paired(a: &Group, b: &Group) -> bool {
 }
 
 impl Run {
-    /// Does it show a shell, whose flows are found as they come?
+    /// Whether the run shows a shell, whose flows are found at run time.
     fn is_of_a_shell(&self) -> bool {
         let flows = self.scenario.as_ref().map_or(&[][..], |scenario| &scenario.flows);
         matches!(flows, [only] if only.command.is_some() && self.result.summary.flows.iter().all(|f| f.name != only.name))
     }
 }
 
-/// Things of the same name; those that only one side has are conditions that differ.
+/// Pairs items with the same name; an item that only one side has is a difference in conditions.
 fn pairs<'a, T>(
     what: &str,
     a: &'a [T],
@@ -185,7 +185,7 @@ fn pairs<'a, T>(
     both
 }
 
-/// Names that one line lists.
+/// Most names that one line lists.
 const MAX_NAMED: usize = 5;
 
 fn differs<T: PartialEq + ToString>(into: &mut Vec<String>, place: &str, key: &str, a: T, b: T) {
@@ -194,7 +194,7 @@ fn differs<T: PartialEq + ToString>(into: &mut Vec<String>, place: &str, key: &s
     }
 }
 
-/// Two traces are equal if their contents are, whatever the names of their files.
+/// Two traces are equal if their contents are, even if the names of their files differ.
 fn is_same_rate(a: &RateSpec, b: &RateSpec) -> bool {
     match (a, b) {
         (

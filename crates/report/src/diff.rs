@@ -1,4 +1,4 @@
-//! The difference of two results, figure by figure.
+//! Compares two results, figure by figure.
 //!
 //! Whether a difference is more than chance is judged from repeated runs only. If both results have runs of the same seeds
 //! under the same conditions, runs of a seed are pairs: they share what the seed draws, and that cancels out. Otherwise the
@@ -15,26 +15,26 @@ use narrows_scenario::printable::printable;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The difference of two results.
+/// The differences between two results, and the items that only one of them has.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Diff {
-    /// The differences between their conditions.
+    /// The differences in how they were made.
     pub contrast: Contrast,
-    /// Figures of the things that both have.
+    /// The figures of items that both have.
     pub sections: Vec<Section>,
-    /// What only the first has.
+    /// Items that only the first has.
     pub only_first: Vec<String>,
-    /// What only the second has.
+    /// Items that only the second has.
     pub only_second: Vec<String>,
-    /// The remarks about each.
+    /// The remarks on each.
     pub notes: [Vec<Note>; 2],
-    /// How many runs each is made of, in words.
+    /// The number of runs of each, in words.
     pub basis: [String; 2],
-    /// Independent runs of each group that was compared, at the least, in the first and in the second.
+    /// Least number of independent runs in any group compared, for the first and the second.
     draws: [usize; 2],
 }
 
-/// A thing that both results have: a hop, a kind of flow.
+/// An item that both results have: a hop or a kind of flow.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Section {
     /// `fq_codel · bottleneck`, `fq_codel · cubic`.
@@ -48,17 +48,17 @@ pub struct Section {
 pub struct Change {
     /// `sojourn p99 (ms)`.
     pub figure: String,
-    /// Number of decimals.
+    /// Number of decimals to show.
     pub decimals: usize,
-    /// In the first result; `None` where that does not know it.
+    /// Its value in the first result; `None` if that lacks the figure.
     pub first: Option<Estimate>,
-    /// In the second.
+    /// Its value in the second result; `None` if that lacks the figure.
     pub second: Option<Estimate>,
-    /// Whether chance explains the difference; `None` if the variation by chance is not known.
+    /// Whether chance explains the difference; `None` if the runs do not show how much the figure varies by chance.
     pub verdict: Option<Verdict>,
 }
 
-/// The probability of a difference this large by chance.
+/// The probability of a difference as large as this by chance.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Verdict {
     /// Two-sided p-value.
@@ -68,18 +68,18 @@ pub struct Verdict {
 }
 
 impl Change {
-    /// Second less first; `None` unless both know it.
+    /// Second minus first; `None` unless both have the figure.
     pub fn difference(&self) -> Option<f64> {
         Some(self.second?.mean - self.first?.mean)
     }
 
-    /// The difference in per cent of the first; `None` when that is zero.
+    /// The difference in per cent of the first; `None` if that is zero.
     pub fn percent(&self) -> Option<f64> {
         let first = self.first.filter(|first| first.mean != 0.0)?;
         Some(100.0 * self.difference()? / first.mean.abs())
     }
 
-    /// Is the difference more than chance? `None` if that is not known.
+    /// Whether chance is unlikely to explain the difference; `None` if that cannot be judged.
     pub fn is_significant(&self) -> Option<bool> {
         self.verdict.map(|verdict| verdict.p < SIGNIFICANT)
     }
@@ -119,7 +119,7 @@ impl Diff {
     fn add_group(&mut self, name: &str, a: &Group, b: &Group) {
         let several = a.hops().len().max(b.hops().len()) > 1;
         let title = |part: &str, source: &Source| match source {
-            // A group is called by one of its queues; each hop has its own.
+            // A group is named after one of its queues; each hop has its own.
             Source::Hop(hop) if several => format!("{hop} · {}", changed(&a.queue_at(hop), &b.queue_at(hop))),
             _ if several => part.to_owned(),
             _ => format!("{name} · {part}"),
@@ -141,12 +141,12 @@ impl Diff {
         self.only_second.extend(missing.map(|(part, source)| title(part, source)));
     }
 
-    /// The reasons why the two cannot be compared, in lines; empty if they were made under the same conditions.
+    /// The differences in conditions that prevent a comparison, one per line; empty if there are none.
     pub fn mismatch(&self) -> String {
         self.contrast.conditions.iter().map(|condition| format!("  {}\n", printable(condition))).collect()
     }
 
-    /// As a table with the results under their names.
+    /// A table with the results under these names.
     pub fn text(&self, names: [&str; 2], style: &Style) -> String {
         let [a, b] = &self.basis;
         let names = names.map(printable);
@@ -181,7 +181,7 @@ impl Diff {
         out
     }
 
-    /// How chance was judged.
+    /// The method by which chance was judged.
     fn judgement(&self) -> String {
         let verdicts = || self.sections.iter().flat_map(|section| &section.figures).filter_map(|change| change.verdict);
         let test = match (verdicts().next(), verdicts().any(|verdict| verdict.paired)) {
@@ -206,11 +206,11 @@ fn parts(group: &Group) -> Vec<(String, Source)> {
     let hops = group.hops().into_iter().map(|hop| (hop.to_owned(), Source::Hop(hop.to_owned())));
     let (kinds, flows) = (group.flow_groups(), group.flows().len());
     let all = (flows > 1).then(|| ("all flows".to_owned(), Source::AllFlows));
-    // Flows with different routes are held together only where they meet.
+    // Flows with different routes are combined only at the hops that they share.
     let several = flows > 1 && group.hops().len() > 1;
     let at = group.hops().into_iter().filter(|_| several);
     let at = at.map(|hop| (format!("flows at {hop}"), Source::At(hop.to_owned())));
-    // One kind of several flows is all flows.
+    // With one kind of several flows, that kind is the same as all flows.
     let shown = kinds.len() > 1 || flows == 1;
     let kinds = kinds.into_iter().filter(|_| shown);
     hops.chain(at).chain(all).chain(kinds.map(|kind| (kind.to_owned(), Source::FlowGroup(kind.to_owned())))).collect()
@@ -274,7 +274,7 @@ fn figures(source: &Source) -> Vec<Figure> {
     }
 }
 
-/// `None` when both lack the figure, or when it is a rare one and not above zero in either.
+/// `None` if both lack the figure, or if it is a rare one and not above zero in either.
 fn change(figure: &Figure, source: &Source, a: &Group, b: &Group, paired: bool) -> Option<Change> {
     let read = |run: &Run| {
         let hop = match source {

@@ -1,4 +1,4 @@
-//! A figure over repeated runs: its mean with a confidence interval, and tests of differences.
+//! A figure over repeated runs: its mean, and a confidence interval for it.
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -8,17 +8,17 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub struct Estimate {
     /// Mean over the runs.
     pub mean: f64,
-    /// Half the width of the 95 % confidence interval; `None` with a single run, and where all runs have the same value:
-    /// then nothing is known about how the figure varies.
+    /// Half the width of the 95 % confidence interval; `None` with a single run, or if all runs have the same value: then the runs do
+    /// not show how the figure varies.
     pub half_width: Option<f64>,
-    /// Runs that have the figure.
+    /// Number of runs that have the figure.
     pub runs: usize,
     /// Sample variance; zero with a single run.
     variance: f64,
 }
 
 impl Estimate {
-    /// From one value per run; values that are not finite are left out, `None` when nothing remains.
+    /// From one value per run; values that are not finite are left out, and `None` is returned if no value remains.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Estimate> {
         let values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         let runs = values.len();
@@ -35,9 +35,9 @@ impl Estimate {
         Some(Estimate { mean, half_width, runs, variance })
     }
 
-    /// The weighted mean Σ value · weight ÷ Σ weight of one value and one weight per run, for example of shares of times that differ
-    /// from run to run. The half width is that of the ratio estimator, linearised. Pairs that are not finite or whose weight is not
-    /// positive are left out; `None` when nothing remains.
+    /// The weighted mean Σ value · weight ÷ Σ weight of one value and one weight per run, for example for shares of times that differ
+    /// from run to run. The half width is that of the linearised ratio estimator. Pairs that are not finite, or whose weight is not
+    /// positive, are left out; `None` if no pair remains.
     pub fn weighted(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Estimate> {
         let counts = |&(value, weight): &(f64, f64)| value.is_finite() && weight.is_finite() && weight > 0.0;
         let pairs: Vec<(f64, f64)> = pairs.into_iter().filter(counts).collect();
@@ -48,10 +48,10 @@ impl Estimate {
         Some(Estimate { mean, ..linear })
     }
 
-    /// The probability of a difference of the means at least as large as this one if the true means are the same: two-sided, by Welch's
-    /// test, which does not need equal variances. If neither varies, the share of divisions of all runs into two
-    /// samples that set the two values apart as these do (a permutation test). `None` unless both have several runs, and if
-    /// all runs of both have the same value.
+    /// The probability that the means differ by at least this much if the true means are equal: two-sided, by Welch's test, which
+    /// allows unequal variances. If neither side varies, it is the share of divisions of all runs into two samples that separate the
+    /// two values as these do (a permutation test). `None` unless both sides have several runs, or if all runs of both have the same
+    /// value.
     pub fn p_value(&self, other: &Estimate) -> Option<f64> {
         if self.runs < 2 || other.runs < 2 {
             return None;
@@ -66,9 +66,9 @@ impl Estimate {
     }
 }
 
-/// The probability of a mean difference at least as large as that of these pairs if the true one is zero: two-sided, by
-/// Student's paired test. The effect of the seed on both members of a pair cancels out. If all pairs differ by the same, the share
-/// of signs that make them so (a permutation test). `None` without several pairs, and if no pair differs.
+/// The probability that the mean difference of pairs is at least this large if the true one is zero: two-sided, by Student's
+/// paired test. The effect of the seed on both members of a pair cancels out. If all pairs differ by the same amount, it is the
+/// share of sign combinations that give such a result (a permutation test). `None` without several pairs, or if no pair differs.
 pub fn paired_p_value(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
     let difference = Estimate::of(pairs.into_iter().map(|(first, second)| second - first))?;
     if difference.runs < 2 {
@@ -81,33 +81,33 @@ pub fn paired_p_value(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<f64
     two_sided(difference.mean / error, (difference.runs - 1) as f64)
 }
 
-/// In how many ways `k` of `n` can be chosen.
+/// The number of ways to choose `k` of `n`.
 fn combinations(n: usize, k: usize) -> f64 {
     (0..k).map(|i| (n - i) as f64 / (k - i) as f64).product()
 }
 
-/// The share of Student's t that is at least so far from zero.
+/// The probability that Student's t is at least this far from zero.
 fn two_sided(t: f64, freedom: f64) -> Option<f64> {
-    // The lower tail, because one minus a number near one would lose all digits.
+    // Uses the lower tail: subtracting a number near one from one would lose all digits.
     StudentsT::new(0.0, 1.0, freedom).ok().map(|student| 2.0 * student.cdf(-t.abs()))
 }
 
-/// A difference that chance makes with at most this probability counts as more than chance.
+/// A difference with a p-value of at most this counts as significant.
 pub const SIGNIFICANT: f64 = 0.05;
 
-/// Quartiles of repeated runs, between the order statistics in proportion.
+/// Quartiles of repeated runs, interpolated between order statistics.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Quartiles {
     /// A quarter of the runs is below.
     pub q1: f64,
-    /// Half of them.
+    /// Half of the runs are below.
     pub median: f64,
-    /// Three quarters.
+    /// Three quarters of the runs are below.
     pub q3: f64,
 }
 
 impl Quartiles {
-    /// From one value per run; values that are not finite are left out, `None` when nothing remains.
+    /// From one value per run; values that are not finite are left out, and `None` is returned if no value remains.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Quartiles> {
         let mut values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         values.sort_by(f64::total_cmp);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn runs_with_the_same_value_have_no_interval() {
-        // 0.1 three times does not add up to 0.3.
+        // 0.1 + 0.1 + 0.1 is not exactly 0.3.
         let same = Estimate::of([0.1, 0.1, 0.1]).unwrap();
         assert_eq!((same.mean, same.half_width, same.runs), (0.1, None, 3));
         assert_eq!(same.p_value(&same), None);

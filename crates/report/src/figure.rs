@@ -1,10 +1,10 @@
-//! The figures that tables, pages and differences share: each is defined once, with its unit and how it is read off a run.
+//! The figures that tables, pages and differences share: each is defined once, with its unit and the function that reads it from a run.
 use crate::comparison::{Run, Source};
 use narrows_results::Jain;
 use narrows_results::Summary;
 use narrows_results::summary::{FlowSummary, HopSummary, RttQuantiles, Verdicts};
 
-/// Where a figure is read: a hop and some of the flows of a run.
+/// The part of a run from which figures are read: a hop and some of the flows.
 #[derive(Clone, Debug)]
 pub struct Scope<'a> {
     /// The run.
@@ -13,14 +13,14 @@ pub struct Scope<'a> {
     pub hop: Option<&'a HopSummary>,
     /// The flows, for figures of flows.
     pub flows: Vec<&'a FlowSummary>,
-    /// Those of them that a mean RTT may be taken of: alike, and with a hop in common.
+    /// The flows of which a mean RTT may be taken: alike, and with a hop in common.
     pub alike: Vec<&'a FlowSummary>,
-    /// Jain's index of those that compete: the bulk flows among them. None of fewer than two.
+    /// Jain's index of the bulk flows among them; `None` with fewer than two.
     pub jain: Option<f64>,
 }
 
 impl<'a> Scope<'a> {
-    /// The hop and the flows of a run that a figure is about.
+    /// The scope of a run with this hop and these flows.
     pub fn of(run: &'a Run, hop: Option<&'a HopSummary>, flows: Option<&Source>) -> Scope<'a> {
         let summary = &run.result.summary;
         let Some(source) = flows else {
@@ -36,21 +36,21 @@ impl<'a> Scope<'a> {
 /// A figure of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Of what: `sojourn`.
+    /// The quantity: `sojourn`.
     pub of: &'static str,
-    /// Which: `p99`; empty when there is only one.
+    /// The statistic: `p99`; empty if there is only one.
     pub which: &'static str,
-    /// Unit; empty for none.
+    /// Unit; empty if it has none.
     pub unit: &'static str,
-    /// How it is written.
+    /// Its number format.
     pub digits: Digits,
-    /// When a table has room for it.
+    /// When a table shows it.
     pub shown: Shown,
-    /// Reads it.
+    /// Reads the figure from a scope.
     pub read: fn(&Scope<'_>) -> Option<f64>,
 }
 
-/// How a figure is written.
+/// The number format of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Digits {
     /// A measured quantity: two decimals below 10, one below 10 000, then none.
@@ -68,9 +68,9 @@ pub enum Digits {
 pub enum Shown {
     /// In the table of queues.
     Always,
-    /// There, if it is not zero everywhere.
+    /// In the table of queues, unless it is zero everywhere.
     IfAny,
-    /// There, if any row has it.
+    /// In the table of queues, if any row has it.
     IfThere,
     /// Only in differences.
     InDifferences,
@@ -91,7 +91,7 @@ impl Figure {
 }
 
 impl Digits {
-    /// Decimals for a column whose largest magnitude is `largest`; `several` says that it holds means of several runs.
+    /// Decimals for a column whose largest magnitude is `largest`; `several` means that it holds means of several runs.
     pub fn decimals(self, largest: f64, several: bool) -> usize {
         match self {
             Digits::Real if largest < 10.0 => 2,
@@ -125,7 +125,7 @@ pub const HOP: &[Figure] = figures! {
     "sojourn", "max", "ms", Real, InDifferences, |s| Some(s.hop?.sojourn_ms?.max);
 };
 
-/// Figures of flows together.
+/// Figures of several flows together.
 pub const FLOWS: &[Figure] = figures! {
     "RTT", "mean", "ms", Real, Always, |s| mean_rtt(&s.alike);
     "RTT", "p50", "ms", Real, InDifferences, |s| worst_rtt(&s.alike, |rtt| rtt.p50);
@@ -141,25 +141,25 @@ pub const LOSSES: &[Figure] = figures! {
     "marks", "", "", Count, IfAny, |s| Some(s.hop?.marks as f64);
 };
 
-/// What flows did about it.
+/// The flows' reactions to losses.
 pub const REPAIRS: &[Figure] = figures! {
     "retransmits", "", "", Count, Always, |s| sum(&s.flows, |flow| flow.retransmits as f64);
     "timeouts", "", "", Count, IfAny, |s| sum(&s.flows, |flow| flow.timeouts as f64);
 };
 
-/// Between flows.
+/// Fairness between flows.
 pub const FAIRNESS: &[Figure] = figures! {
     "Jain", "", "", Index, IfThere, |s| s.jain;
 };
 
-/// Of transfers that end.
+/// Figures of transfers that end.
 pub const COMPLETIONS: &[Figure] = figures! {
     "completed", "", "", Count, IfAny, |s| completions(&s.flows).map(|(count, _, _)| count);
     "completion", "mean", "s", Real, IfAny, |s| completions(&s.flows).map(|(_, mean, _)| mean);
     "completion", "p99", "s", Real, IfAny, |s| completions(&s.flows).map(|(_, _, p99)| p99);
 };
 
-/// Of flows that look for fair queuing, each with the same weight.
+/// Figures of flows that look for fair queuing, each with the same weight.
 pub const VERDICTS: &[Figure] = figures! {
     "verdict", "right", "%", Percent, IfThere, |s| verdicts(&s.flows, |v| v.right);
     "verdict", "wrong", "%", Percent, IfThere, |s| verdicts(&s.flows, |v| v.wrong);
@@ -178,7 +178,7 @@ fn sum(flows: &[&FlowSummary], of: fn(&FlowSummary) -> f64) -> Option<f64> {
     (!flows.is_empty()).then(|| flows.iter().map(|flow| of(flow)).sum())
 }
 
-/// Weighted by throughput, since there is a sample per acknowledgment; plain when nothing was carried.
+/// The mean weighted by throughput, since there is one sample per acknowledgment; unweighted if nothing was carried.
 fn mean_rtt(flows: &[&FlowSummary]) -> Option<f64> {
     let samples: Vec<(f64, f64)> =
         flows.iter().filter_map(|flow| Some((flow.rtt_ms?.mean, flow.throughput_mbit.max(0.0)))).collect();

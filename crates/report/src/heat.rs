@@ -1,8 +1,8 @@
 //! Heat maps: a grid of coloured cells with their numbers in them, as SVG, for the page and for papers.
 //!
-//! The colours run from pale yellow to dark blue, the axis that colour-blind readers keep, and darken all the way, so that the
-//! order survives a print in grey. A number is black or white, whichever stands out more. What is not a cell carries the class
-//! `ink` or `soft`, so that a page can set it in the colours of its theme.
+//! The colours run from pale yellow to dark blue, which colour-blind readers can distinguish, and become darker all the way, so that
+//! the order survives a print in grey. A number is black or white, whichever has more contrast. Everything outside the cells has the
+//! class `ink` or `soft`, so that a page can set it in the colours of its theme.
 use crate::chart::{Chart, Grid};
 use crate::palette::rgb;
 use std::fmt::Write as _;
@@ -92,12 +92,12 @@ fn content(chart: &Chart, grid: &Grid) -> String {
     out
 }
 
-/// Is it wider than a column of a page?
+/// Whether it is wider than a column of a page.
 pub fn is_wide(grid: &Grid) -> bool {
     frame(grid).right > 560.0
 }
 
-/// Where the cells are.
+/// The position of the cells.
 struct Frame {
     /// Width of a column.
     column: f64,
@@ -149,7 +149,7 @@ fn cell(
     )
 }
 
-/// From values to places between 0 and 1.
+/// Maps values to places between 0 and 1.
 struct Scale {
     least: f64,
     most: f64,
@@ -182,7 +182,7 @@ impl Scale {
         let step = SCALE_WIDTH / f64::from(STEPS);
         for n in 0..STEPS {
             let fill = hex(colour((f64::from(n) + 0.5) / f64::from(STEPS)));
-            // Half a pixel more, so that no seam shows between them.
+            // Half a pixel wider, so that no seam shows between the colours.
             let (x, width) = (x + f64::from(n) * step, step + if n + 1 < STEPS { 0.5 } else { 0.0 });
             let _ = writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"10\" fill=\"{fill}\"/>");
         }
@@ -245,7 +245,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// From least to most.
+/// The colours from the lowest value to the highest.
 const STOPS: [&str; 5] = ["#fdf4cf", "#cddfb9", "#7fb7c4", "#2f72ae", "#0b2350"];
 const BLACK: (u8, u8, u8) = (0, 0, 0);
 const WHITE: (u8, u8, u8) = (255, 255, 255);
@@ -258,12 +258,12 @@ const GAP: f64 = 2.0;
 const MARGIN: f64 = 8.0;
 const TOP: f64 = 66.0;
 const BELOW: f64 = 50.0;
-/// From the middle of a line to its baseline.
+/// Distance from the middle of a line to its baseline.
 const BASELINE: f64 = 4.2;
 const SCALE_WIDTH: f64 = 220.0;
-/// Between maps of one picture.
+/// Distance between maps in one picture.
 const BETWEEN: f64 = 28.0;
-/// Colours of the strip.
+/// Number of colours in the strip.
 const STEPS: u32 = 44;
 
 #[cfg(test)]
@@ -275,7 +275,7 @@ mod tests {
         let colours: Vec<_> = (0..=200).map(|n| colour(f64::from(n) / 200.0)).collect();
         assert!(colours.windows(2).all(|pair| luminance(pair[0]) > luminance(pair[1])), "{colours:?}");
         for colour in colours {
-            // WCAG's bound for text of any size.
+            // WCAG's minimum contrast for text of any size.
             assert!(contrast(colour, BLACK).max(contrast(colour, WHITE)) >= 4.5, "{colour:?}");
         }
     }
@@ -302,7 +302,7 @@ mod tests {
         let place = |log, value| Scale::of(&grid(log)).place(value).unwrap();
         assert_eq!((place(false, 1.0), place(false, 50.5), place(false, 100.0)), (0.0, 0.5, 1.0));
         assert!((place(true, 10.0) - 0.5).abs() < 1e-12);
-        // Zero has no logarithm: it is drawn as the least there is.
+        // Zero has no logarithm: it is drawn as the lowest value.
         assert_eq!(place(true, 0.0), 0.0);
         let none = Grid { values: vec![vec![None; 3]], ..grid(false) };
         assert_eq!(Scale::of(&none).place(1.0), None);

@@ -1,8 +1,8 @@
 //! Tables, figures, one self-contained page and differences, from results in memory or in folders.
 //!
-//! A [`Comparison`] holds groups (a queue, a configuration) of runs (one per seed), of runs that were just made
-//! ([`Comparison::of`]) or that a folder keeps ([`Comparison::load`]): the same either way. Everything else reads it: [`terminal`]
-//! for people at a prompt, [`svg`] for papers, [`page`] for browsers, [`mod@diff`] for two results against each other.
+//! A [`Comparison`] holds groups (a queue, a configuration) of runs (one per seed). It is made from new runs ([`Comparison::of`]) or
+//! read from a folder ([`Comparison::load`]), with the same result. Everything else reads it: [`terminal`] for the command line,
+//! [`svg`] for papers, [`page`] for browsers, [`mod@diff`] to compare two results.
 //!
 //! ```no_run
 //! use narrows_report::{Comparison, terminal, write_page};

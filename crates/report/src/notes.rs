@@ -1,28 +1,28 @@
-//! Notes below a result's table, in a terminal and on the page: hops that are left out, how exactly a world in real time kept its
-//! times, and whether it fell behind.
+//! Sentences that belong below a result's table, for a terminal and for the page: which hops it leaves out, how exactly a world
+//! in real time kept its times, and whether it fell behind.
 use crate::comparison::{Comparison, Group};
 use narrows_results::summary::Timing;
 
-/// A note about a result.
+/// A remark on how a result was obtained.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
     /// Without a full stop at its end.
     pub text: String,
-    /// The figures are to be taken with care.
+    /// Whether the figures are less reliable than usual.
     pub is_warning: bool,
 }
 
-/// Late packets below this share change no figure that is shown.
+/// A share of late packets below this changes no figure that is shown.
 const FEW: f64 = 0.001;
 
-/// The remarks about these results; of several runs of a group the worst counts, figure by figure.
+/// The remarks on these results; of a group's runs the worst counts, figure by figure.
 pub fn notes(comparison: &Comparison) -> Vec<Note> {
     let several = comparison.groups.len() > 1;
     let of = |group: &Group| of_group(group, if several { format!("{} ", group.label) } else { String::new() });
     of_hops(comparison).into_iter().chain(comparison.groups.iter().flat_map(of)).collect()
 }
 
-/// Which hops are shown, where there are too many for a table.
+/// Says which hops are shown, if there are too many for a table.
 fn of_hops(comparison: &Comparison) -> Option<Note> {
     let (shown, all) = (comparison.hops().len(), comparison.hop_count());
     let text = || format!("shown are the {shown} of {all} hops with the longest queues; summary.json has all");

@@ -1,7 +1,7 @@
-//! One self-contained page: tables that need nothing but HTML, charts by plotly.js, everything inside one file.
+//! One self-contained page: tables in plain HTML, charts by plotly.js, everything in one file.
 //!
-//! The chart library and the series are deflated and in base64; the browser inflates them (`DecompressionStream`). A
-//! content security policy forbids the page every connection, so that "self-contained" is kept by the browser.
+//! The chart library and the series are deflated and in base64; the browser inflates them (`DecompressionStream`). A content
+//! security policy forbids all connections, so that the browser enforces "self-contained".
 mod data;
 mod facts;
 mod rows;
@@ -16,7 +16,7 @@ use base64::prelude::BASE64_STANDARD;
 use facts::Fact;
 use rows::{DropTable, HtmlTable};
 
-/// The page for a comparison, or what kept it from being written.
+/// The page for a comparison; the error says why it could not be written.
 pub fn render(comparison: &Comparison) -> Result<String, String> {
     let data = serde_json::to_vec(&data::Data::of(comparison)).map_err(|error| error.to_string())?;
     let page = Page {
@@ -56,10 +56,10 @@ struct Page<'a> {
     flow_count: usize,
     max_flows: usize,
     drops: Option<DropTable>,
-    /// The hop that the delays and utilisations are of, where there are several.
+    /// The hop of the delays and utilisations, if there are several hops.
     focus: Option<&'a str>,
     runs: usize,
-    /// Are there independent runs to estimate an interval from?
+    /// Whether there are independent runs from which an interval can be estimated.
     has_intervals: bool,
     notes: Vec<Note>,
     paints: Vec<Paint>,
@@ -77,7 +77,7 @@ struct ScenarioText<'a> {
     text: &'a str,
 }
 
-/// That of the first run of every group.
+/// The scenario files of the first run of every group.
 fn scenarios(comparison: &Comparison) -> Vec<ScenarioText<'_>> {
     let groups = comparison.groups.iter();
     groups
@@ -93,7 +93,7 @@ pub(crate) fn packed(bytes: &[u8]) -> String {
 /// plotly.js from its crate, deflated by the build script.
 pub(crate) const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.js.zlib"));
 
-/// Flows that have their own rows; more would not be read.
+/// Most flows with rows of their own.
 const MAX_FLOWS: usize = 100;
 
 /// zlib's usual compromise between size and time.

@@ -1,7 +1,7 @@
-//! Colours that stay apart for colour-blind readers (Okabe & Ito 2008, <https://jfly.uni-koeln.de/color/>; its yellow is
-//! too pale for lines and left out), in a variant for light paper and one for dark screens, and dashes beyond them.
+//! Colours that colour-blind readers can distinguish (Okabe & Ito 2008, <https://jfly.uni-koeln.de/color/>; without its yellow, which
+//! is too pale for lines), in a variant for light paper and one for dark screens; further lines are dashed.
 
-/// How a queue is drawn, in every table and chart.
+/// The colours and dashes of a queue, in every table and chart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Paint {
     /// On a light ground, `#rrggbb`.

@@ -1,4 +1,4 @@
-//! A share of repeated runs, and the bounds that the true probability lies between.
+//! A share of repeated runs, with bounds on the true probability.
 use serde::Serialize;
 use statrs::distribution::{Beta, ContinuousCDF};
 
@@ -6,17 +6,17 @@ use statrs::distribution::{Beta, ContinuousCDF};
 /// such samples have it between their bounds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Proportion {
-    /// The runs for which it is true.
+    /// Number of runs in which the event occurred.
     pub hits: usize,
-    /// All runs.
+    /// Number of all runs.
     pub runs: usize,
     /// Lower bound of the probability, 0 to 1.
     pub low: f64,
-    /// Upper bound.
+    /// Upper bound of the probability, 0 to 1.
     pub high: f64,
 }
 
-/// Probability beyond each bound.
+/// The probability outside each bound.
 const TAIL: f64 = 0.025;
 
 impl Proportion {

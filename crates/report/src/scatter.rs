@@ -1,19 +1,19 @@
-//! Predicted against measured, one dot per figure, as SVG: a panel per quantity, the diagonal on which both are the same, and
-//! the band that was aimed at.
+//! Predicted against measured figures, one dot each, as SVG: a panel per quantity, with the diagonal of equal values and the allowed
+//! range.
 //!
-//! Dots of the groups differ in shape as well as in colour, and what is outside its aim is hollow, so that a print in grey says
-//! the same.
+//! Dots of the groups differ in shape as well as in colour, and a dot outside its allowed range is hollow, so that a print in grey
+//! shows the same.
 use crate::palette;
 use std::fmt::Write as _;
 
 /// A picture of several panels.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scatter {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What x is, and what y is.
+    /// The labels of x and y.
     pub axes: [String; 2],
-    /// The meaning of the kinds of dots.
+    /// The names of the groups of dots.
     pub groups: Vec<String>,
     /// The quantities.
     pub panels: Vec<Panel>,
@@ -22,7 +22,7 @@ pub struct Scatter {
 /// A quantity.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Panel {
-    /// What it is, with its unit.
+    /// Its name, with the unit.
     pub title: String,
     /// The figures.
     pub dots: Vec<Dot>,
@@ -37,7 +37,7 @@ pub struct Dot {
     pub x: f64,
     /// Predicted.
     pub y: f64,
-    /// The largest difference that was aimed at.
+    /// The largest difference allowed.
     pub tolerance: f64,
     /// Its group, by index.
     pub group: usize,
@@ -154,7 +154,7 @@ impl Frame<'_> {
         );
         let shown = |dot: &&Dot| !self.panel.log || (dot.x > 0.0 && dot.y > 0.0);
         let dots = || self.panel.dots.iter().filter(shown);
-        // No band hides a dot.
+        // All bands are drawn first, so that none hides a dot.
         out.extend(dots().map(|dot| self.band(dot)));
         out.extend(dots().map(|dot| self.dot(dot)));
         out
@@ -164,7 +164,7 @@ impl Frame<'_> {
         SIDE - self.place(value)
     }
 
-    /// From the least to the most that was aimed at.
+    /// The allowed range of a dot.
     fn band(&self, dot: &Dot) -> String {
         let (x, from, to) = (self.place(dot.x), dot.x - dot.tolerance, dot.x + dot.tolerance);
         format!(
@@ -216,7 +216,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Panels side by side.
+/// Panels in a row.
 const COLUMNS: usize = 3;
 /// Length of an axis, px.
 const SIDE: f64 = 230.0;
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(svg.matches("<title>").count(), 1);
         assert_eq!(scatter(true, vec![dot(0.0, 0.0)]).svg().matches("<title>").count(), 0);
         assert!(scatter(false, vec![]).svg().contains("</svg>"));
-        // A single value has a range, too.
+        // A single value also gives a range.
         assert_eq!(scatter(false, vec![dot(1.0, 1.0)]).svg().matches("<title>").count(), 1);
     }
 }

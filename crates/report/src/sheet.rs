@@ -1,4 +1,4 @@
-//! A sheet: the result of a study as a table of figures with remarks and charts, for a terminal and for a browser.
+//! A sheet: a table of figures with remarks and charts below it, as the output of a study, for a terminal and for a browser.
 use crate::chart::Chart;
 use crate::heat;
 use crate::palette::{self, Paint};
@@ -9,26 +9,26 @@ use base64::prelude::BASE64_STANDARD;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 use std::fmt::Write as _;
 
-/// A figure or table of a paper, measured.
+/// A figure or table of a paper, with measured figures.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sheet {
     /// `Figure 8`.
     pub heading: String,
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// Where it was published, and how often it was run here.
+    /// Where it was published, and the number of runs here.
     pub source: String,
-    /// What a reader should know.
+    /// Background for the reader.
     pub about: String,
     /// Columns; the first `names` of them are text.
     pub heads: Vec<Head>,
-    /// How many columns of text there are.
+    /// Number of text columns.
     pub names: usize,
-    /// Rows of as many cells as there are columns.
+    /// Rows with one cell per column.
     pub rows: Vec<Vec<String>>,
     /// The paper's claims: in words, with the measured figures, and whether they are met.
     pub claims: Vec<(String, bool)>,
-    /// What had to hold: in words, and whether it does.
+    /// The aims: in words, and whether each is met.
     pub holds: Vec<(String, bool)>,
     /// Remarks, by their marks.
     pub remarks: Vec<(String, String)>,
@@ -39,9 +39,9 @@ pub struct Sheet {
 /// A column.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Head {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// Unit, or which figure of several.
+    /// Its unit, or the statistic.
     pub which: String,
 }
 
@@ -80,7 +80,7 @@ pub fn text(sheet: &Sheet, style: &Style) -> String {
     out
 }
 
-/// A page of sheets, or what kept it from being written.
+/// A page of sheets; the error says why it could not be written.
 pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
     let charts: Vec<&Chart> = sheets.iter().flat_map(|sheet| &sheet.charts).collect();
     let data = serde_json::to_vec(&charts).map_err(|error| error.to_string())?;
@@ -108,7 +108,7 @@ pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
     page.render().map_err(|error| error.to_string())
 }
 
-/// The heat maps of all sheets as files: names with their ending, and SVG; and all of them as one picture, `together.svg`.
+/// The heat maps of all sheets as files (name with extension, SVG), and one picture of all of them, `together.svg`.
 pub fn drawings(title: &str, sheets: &[Sheet]) -> Vec<(String, String)> {
     let charts = || sheets.iter().flat_map(|sheet| sheet.charts.iter().map(move |chart| (sheet, chart)));
     let named = |(sheet, chart): (&Sheet, &Chart)| {
@@ -118,7 +118,7 @@ pub fn drawings(title: &str, sheets: &[Sheet]) -> Vec<(String, String)> {
     charts().filter_map(named).chain(whole.map(|svg| ("together.svg".to_owned(), svg))).collect()
 }
 
-/// Small letters and digits, the rest as single underscores.
+/// In lower-case letters and digits; everything else becomes single underscores.
 fn slug(text: &str) -> String {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("_").to_lowercase()
@@ -147,7 +147,7 @@ struct Numbered<'a> {
 struct Drawn {
     number: usize,
     heat: Option<String>,
-    /// Does it ask for the page's whole width?
+    /// Whether it takes the page's whole width.
     wide: bool,
 }
 

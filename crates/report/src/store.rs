@@ -1,5 +1,5 @@
-//! From runs in memory or in folders to a comparison, and from a comparison to the files beside them. The same runs give the
-//! same comparison either way.
+//! Makes a comparison from runs in memory or in folders, and writes a comparison's page and figures. The same runs give the same
+//! comparison either way.
 //!
 //! A folder is a run (`scenario.toml`, `summary.json` …), or holds runs called `seed-N`, or holds a folder of those for
 //! every group. A `summary.json` over several runs lists their summaries; groups and runs follow its order.
@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 
 /// Name of the page.
 pub const PAGE: &str = "report.html";
-/// If a result is replaced more often than this while it is read, reading fails.
+/// Reading fails if a result is replaced more often than this during the read.
 const MAX_READS: usize = 1000;
 /// Name of the folder of figures.
 pub const FIGURES: &str = "svg";
 
 impl Comparison {
-    /// Reads a result: the folder of a run, of repeated runs, or of a comparison. One that is replaced meanwhile is read again,
-    /// so that what is read is wholly the old result or wholly the new one.
+    /// Reads a result: the folder of a run, of repeated runs, or of a comparison. A result that is replaced during the read is read
+    /// again, so that the comparison is wholly the old result or wholly the new one.
     pub fn load(dir: &Path) -> Result<Comparison, ResultError> {
         for _ in 0..MAX_READS {
             let before = Identity::of(dir);
@@ -38,7 +38,8 @@ impl Comparison {
         })
     }
 
-    /// Of runs in this order, each with the folder that it lies in, or would: see the head of this file. At least one.
+    /// From runs in this order, each with the folder that contains it or would contain it (see the module's documentation); at least
+    /// one.
     pub fn of(runs: impl IntoIterator<Item = (PathBuf, Run)>) -> Comparison {
         let mut groups: Vec<Group> = Vec::new();
         for (folder, run) in runs {
@@ -85,7 +86,7 @@ impl Comparison {
 impl Run {
     /// A run that was just made: the value that its folder gives when it is read.
     pub fn new(scenario: &Scenario, mut result: RunResult) -> Run {
-        // A folder does not keep these.
+        // A folder does not store empty curves.
         result.series.retain(|series| !series.points.is_empty());
         result.cdfs.retain(|cdf| !cdf.points.is_empty());
         let (scenario, text) = folder::kept(scenario);
@@ -96,7 +97,7 @@ impl Run {
     pub fn read(dir: &Path) -> Result<Run, ResultError> {
         let result = folder::read(dir)?;
         let path = dir.join(folder::SCENARIO);
-        // Figures do not need the scenario; a page without it says less, but says it.
+        // The figures do not need the scenario; a page without it shows less, and says so.
         let scenario_text = folder::read_text(&path).ok();
         let parse = |text: &String| Scenario::parse(text, &path.display().to_string(), &TraceFiles(dir)).ok();
         let scenario = scenario_text.as_ref().and_then(parse);
@@ -104,7 +105,7 @@ impl Run {
     }
 }
 
-/// The group of a run that lies in this folder of a result: `seed-N` repeats one thing, which needs no name.
+/// The group of a run in this folder of a result; empty for `seed-N`, which repeats a single configuration.
 fn group_of(folder: &Path) -> String {
     let outermost = folder.iter().next().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_seed = folder.iter().count() == 1 && outermost.starts_with("seed-");
@@ -146,7 +147,7 @@ impl Identity {
 }
 
 impl Comparison {
-    /// A result may come from anywhere: its names must not control a terminal, break XML or hide in a page.
+    /// Escapes control characters in names: a result may come from anywhere, and must not control a terminal, break XML or hide text.
     fn make_printable(&mut self) {
         let labels = self.groups.iter_mut().map(|group| &mut group.label);
         labels.chain([&mut self.title]).for_each(make_printable);
@@ -202,13 +203,13 @@ pub fn write_page(comparison: &Comparison, dir: &Path) -> Result<Vec<PathBuf>, R
     Ok(written)
 }
 
-/// A reader sees the old file or the new one, never half of it.
+/// Replaces a file atomically: a reader sees the old file or the new one.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultError> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
     let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
     written.map_err(|error| {
-        // A part of a file is of no use. If it cannot be removed either, there is nothing more to do.
+        // An incomplete file is useless; if it cannot be removed, the first error is still the one to report.
         let _ = fs::remove_file(&part);
         ResultError { path: path.into(), message: format!("cannot write: {error}") }
     })
@@ -219,7 +220,7 @@ fn is_run(dir: &Path) -> bool {
     dir.join(folder::SUMMARY).is_file() && (dir.join(folder::SCENARIO).is_file() || dir.join(folder::SERIES).is_file())
 }
 
-/// Folders in a folder, by name; hidden ones are work in progress.
+/// The folders in a folder, by name; hidden ones are unfinished and left out.
 fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, ResultError> {
     let unreadable =
         |error: std::io::Error| ResultError { path: dir.into(), message: format!("cannot read this result: {error}") };

@@ -25,9 +25,9 @@ pub struct Plot {
     pub axis: &'static str,
     /// The text before and after the number of flows in that title when it shows several.
     pub of_flows: Option<[&'static str; 2]>,
-    /// Is it read at the hop in focus, or of all flows together?
+    /// Whether it is read at the hop in focus, not of all flows together.
     pub of_hop: bool,
-    /// Is it a distribution? Else a quantity over time.
+    /// Whether it is a distribution, not a quantity over time.
     pub cdf: bool,
 }
 
@@ -82,14 +82,14 @@ struct Drawing<'a> {
     /// Title of the axis that carries the quantity.
     axis: String,
     lines: Vec<Line<'a>>,
-    /// Where time ends, s.
+    /// End of the time axis, s.
     end: f64,
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 impl Plot {
-    /// The figure as SVG, from the first run of every group; `None` when no group has the quantity.
+    /// The figure as SVG, from the first run of every group; `None` if no group has the quantity.
     pub fn draw(&self, comparison: &Comparison) -> Option<Result<String, String>> {
         let hop = comparison.focus().filter(|_| comparison.hops().len() > 1);
         let source = match hop {
@@ -108,13 +108,13 @@ impl Plot {
             n => Some(format!("{before}{n}{after}")),
         };
         let axis = self.of_flows.and_then(several).unwrap_or_else(|| self.axis.to_owned());
-        // Of several hops a figure shows one, and the flows that cross it.
+        // With several hops a figure shows one of them, and the flows that cross it.
         let axis = hop.map_or(axis.clone(), |hop| axis.replacen(" (", &format!(" at {hop} ("), 1));
         let drawing = Drawing { plot: self, axis, lines, end };
         (!drawing.lines.is_empty()).then(|| drawing.render().map_err(|error| error.to_string()))
     }
 
-    /// How many flows have the quantity.
+    /// The number of flows that have the quantity.
     fn flows(&self, comparison: &Comparison, source: &Source) -> usize {
         let of_run = |run: &Run| {
             let names: HashSet<&str> = run.flows(source).into_iter().map(|flow| flow.name.as_str()).collect();
@@ -194,7 +194,7 @@ impl Drawing<'_> {
             .set_all_tick_mark_size(px(4))
             .draw()?;
         for (i, line) in self.lines.iter().enumerate() {
-            // The same line once more: in dashes, so that both colours are seen.
+            // The same line occurs twice: this one is dashed, so that both colours are visible.
             let is_twin = self.lines[..i].iter().any(|other| other.points == line.points);
             let dash = if is_twin && line.paint.dash.is_empty() { &[8, 8][..] } else { line.paint.dash };
             let points = if self.plot.cdf { steps(&line.points) } else { line.points.clone() };
@@ -212,7 +212,7 @@ impl Drawing<'_> {
         Ok(())
     }
 
-    /// The quantities of the axes; time runs to the `end` of the runs.
+    /// The ranges of the axes; time runs to the `end` of the runs.
     fn ranges(&self) -> (Range<f64>, Range<f64>) {
         let lines = self.lines.as_slice();
         let (x_low, x_high) = extent(lines, |p| p.0);
@@ -224,7 +224,7 @@ impl Drawing<'_> {
             };
             return (low.min(x_high * 0.999)..x_high.max(low * 1.001).max(f64::MIN_POSITIVE), 0.0..1.0);
         }
-        // A time that never comes near zero is read off better without the empty part below it.
+        // If times stay far from zero, the axis is easier to read without the empty part below them.
         let low = if y_low > 0.35 * y_high { (y_low - 0.08 * (y_high - y_low)).max(0.0) } else { 0.0 };
         let low = if self.plot.metric == "throughput_mbit" { 0.0 } else { low };
         let high = if y_high > low { y_high + 0.05 * (y_high - low) } else { low + 1.0 };
@@ -233,7 +233,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Do values differ so much that only a logarithmic axis shows all groups? Judged by their medians.
+/// Whether values differ so much that only a logarithmic axis shows all groups, judged by their medians.
 fn is_wide(lines: &[Line<'_>]) -> bool {
     let median = |line: &Line<'_>| line.points.iter().find(|p| p.1 >= 0.5).map(|p| p.0);
     let medians: Vec<f64> = lines.iter().filter_map(median).filter(|v| *v > 0.0).collect();
@@ -253,7 +253,7 @@ fn extent(lines: &[Line<'_>], of: fn(&(f64, f64)) -> f64) -> (f64, f64) {
     (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// A distribution as the staircase that it is.
+/// A distribution as a staircase.
 fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut out = Vec::with_capacity(2 * points.len() + 1);
     let mut share = 0.0;
@@ -264,7 +264,7 @@ fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     out
 }
 
-/// Rows of indices into the labels, as many in a row as fit.
+/// Rows of indices into the labels, each filled to the width of the figure.
 fn legend_rows(labels: &[&str]) -> Vec<Vec<usize>> {
     let mut rows: Vec<Vec<usize>> = vec![Vec::new()];
     let mut x = 0;
@@ -321,7 +321,7 @@ fn tick(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Pixels of the figure in pixels of the drawing.
+/// Converts pixels of the figure to pixels of the drawing.
 const fn px(n: i32) -> i32 {
     n * SCALE
 }

@@ -1,4 +1,4 @@
-//! Tables as values: which rows and figures there are, before anyone writes them as text or as HTML.
+//! Tables as values: rows and figures, independent of their form as text or HTML.
 use crate::comparison::{Comparison, Group, Run, Source, flow_group};
 use crate::estimate::Estimate;
 use crate::figure::{COMPLETIONS, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS};
@@ -19,7 +19,7 @@ pub struct Table {
 /// A column of figures.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// What it shows.
+    /// Its figure.
     pub figure: Figure,
     /// Decimals, the same in every row.
     pub decimals: usize,
@@ -32,13 +32,13 @@ pub struct Column {
 pub struct Row {
     /// Index of the group that it belongs to.
     pub group: usize,
-    /// Leading cells, as many as the table has heads.
+    /// Leading cells, one per entry of the table's `heads`.
     pub heads: Vec<String>,
-    /// One per column; `None` where the figure does not exist.
+    /// One per column; `None` if the figure does not exist.
     pub cells: Vec<Option<Estimate>>,
 }
 
-/// Which hop and which flows a row is about.
+/// The hop and the flows of a row.
 struct Subject {
     heads: Vec<String>,
     hop: Option<String>,
@@ -221,7 +221,7 @@ impl FlowColumns {
     }
 }
 
-/// Name of the property that distinguishes groups with several hops: their queue at one of the hops.
+/// What tells groups apart that have several hops: their queue at one of them.
 const CONFIGURATION: &str = "configuration";
 
 /// Hops that a route names.

@@ -1,7 +1,7 @@
 //! Result folders: `scenario.toml` as run, `summary.json`, `series.parquet`, `cdf.parquet`, and the traces of links.
 //!
-//! [`write()`] makes new files only, `summary.json` last: a folder with a summary is complete, even if the program was
-//! killed. To replace results, write them elsewhere and rename the folder.
+//! [`write()`] makes new files only, `summary.json` last: a folder with a summary is complete, whenever the program was stopped.
+//! To replace results, write them elsewhere and rename the folder.
 use crate::table::{self, Curve};
 use crate::{Cdf, RunResult, Series};
 use narrows_scenario::{RateSpec, Scenario, TraceSource, trace};
@@ -22,7 +22,7 @@ pub const CDFS: &str = "cdf.parquet";
 /// A folder or file that cannot be written or read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResultError {
-    /// Which one.
+    /// The folder or file.
     pub path: PathBuf,
     /// The error.
     pub message: String,
@@ -40,14 +40,14 @@ fn error(path: &Path, doing: &str, error: impl fmt::Display) -> ResultError {
     ResultError { path: path.into(), message: format!("{doing}: {error}") }
 }
 
-/// The input files of a run as texts, by file name: the scenario, and the traces that it names.
+/// The input files of a run, by file name, with their text: the scenario, and the traces that it names.
 pub fn inputs(scenario: &Scenario) -> Vec<(String, String)> {
     let (scenario, mut texts) = with_traces_beside(scenario);
     texts.push((SCENARIO.to_owned(), scenario.to_toml()));
     texts
 }
 
-/// The scenario as a folder keeps it, and its text there: its traces are called by the names that they have in the folder.
+/// The scenario as a folder stores it, and its text: traces have the names of their files in the folder.
 pub fn kept(scenario: &Scenario) -> (Scenario, String) {
     let (scenario, _) = with_traces_beside(scenario);
     let text = scenario.to_toml();
@@ -86,13 +86,13 @@ fn write_new(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), ResultError> {
     let path = dir.join(name);
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        // The next file must not be on the disk before this one is.
+        // The file must be on the disk before the next one is written.
         file.write_all(bytes).and_then(|()| file.sync_all())
     };
     write().map_err(|e| error(&path, "cannot write", e))
 }
 
-/// Reads a folder. The result is the value that was written, without curves that have no points.
+/// Reads a folder. The result equals the value that was written, except that curves without points are missing.
 pub fn read(dir: &Path) -> Result<RunResult, ResultError> {
     let open = |name: &str| {
         let path = dir.join(name);
@@ -112,7 +112,7 @@ pub fn read(dir: &Path) -> Result<RunResult, ResultError> {
     Ok(RunResult { summary, series, cdfs })
 }
 
-/// The text of a file of a result. Anything but a regular file is refused: a FIFO or a device might never end.
+/// The text of a file of a result. Only a regular file is read: a FIFO or a device might never end.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open_file(path)?.read_to_string(&mut text)?;
@@ -128,7 +128,7 @@ fn open_file(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// The scenario with its traces in the folder itself, and their texts: a folder can be run again wherever it is.
+/// The scenario with its traces in the same folder, and their texts, so that a folder can be run again wherever it is.
 fn with_traces_beside(scenario: &Scenario) -> (Scenario, Vec<(String, String)>) {
     let (mut scenario, mut traces) = (scenario.clone(), Vec::new());
     for (i, hop) in scenario.hops.iter_mut().enumerate() {

@@ -1,11 +1,11 @@
-//! Scenario files, and the traces of links that they name, from the file system. Files that might never end, or that
-//! exceed a scenario's [limits], are not read.
+//! Reads scenario files, and the traces of links that they name, from the file system. Only regular files no longer than a
+//! scenario's [limits] are read.
 use narrows_scenario::{Scenario, ScenarioError, Traces, limits};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Traces from files: a name is a path, seen from this folder.
+/// Traces from files: a name is a path relative to this folder.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceFiles<'a>(pub &'a Path);
 
@@ -19,7 +19,7 @@ impl Traces for TraceFiles<'_> {
     }
 }
 
-/// Reads a scenario file; its traces are looked for beside it.
+/// Reads a scenario file; its traces are looked up in the same folder.
 pub fn load(path: impl AsRef<Path>) -> Result<Scenario, ScenarioError> {
     let path = path.as_ref();
     let file = path.display().to_string();
@@ -29,14 +29,14 @@ pub fn load(path: impl AsRef<Path>) -> Result<Scenario, ScenarioError> {
 }
 
 /// The text of a regular file of at most `most` bytes. A device or a pipe is refused before it is opened, because it might
-/// never end, or never begin.
+/// block or never end.
 fn read_text(path: &Path, most: u64) -> Result<String, String> {
     let say = |error: io::Error| error.to_string();
     if !std::fs::metadata(path).map_err(say)?.is_file() {
         return Err("not a regular file".into());
     }
     let mut text = String::new();
-    // A file can grow, and those of /proc do not say how long they are: the limit holds for what is read.
+    // A file can grow, and files of /proc report no length, so the limit applies to the bytes that are read.
     let length = File::open(path).map_err(say)?.take(most + 1).read_to_string(&mut text).map_err(say)?;
     if length as u64 > most {
         return Err(format!("longer than {most} bytes, which is the limit"));

@@ -1,7 +1,7 @@
 //! The result of a run, as a value: figures, series, distributions.
 //!
-//! A world takes a [`Scenario`](narrows_scenario::Scenario) and returns a [`RunResult`]; tables, pages and differences are made
-//! from such values. A [`folder`] is one way to keep one: it is written from the value, and reading it gives the value again.
+//! A world takes a [`Scenario`](narrows_scenario::Scenario) and returns a [`RunResult`], from which tables, pages and differences
+//! are made. A [`folder`] stores a result: it is written from the value, and reading it gives the value again.
 //! [`input`] reads scenario files and the traces of links.
 pub mod folder;
 pub mod input;
@@ -13,7 +13,7 @@ pub use folder::ResultError;
 pub use routes::{Jain, Routes};
 pub use summary::Summary;
 
-/// `summary.json`, to the byte; also what `--json` prints.
+/// The exact text of `summary.json`; also the output of `--json`.
 pub fn summary_json(summary: &Summary) -> String {
     let json = serde_json::to_string_pretty(summary);
     json.expect("serialising into memory fails only for maps whose keys are no text") + "\n"
@@ -37,11 +37,11 @@ pub struct Cdf {
     pub source: String,
     /// Its quantity, with the unit: `sojourn_ms`, `rtt_ms`.
     pub metric: String,
-    /// (value, share of the observations that are at most this), ascending.
+    /// (value, share of the observations that are at most this value), ascending.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Everything that a run leaves behind.
+/// The whole result of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunResult {
     /// The figures.

@@ -1,18 +1,18 @@
-//! The hops that the flows of a result cross, and the flows that one figure may combine.
+//! The hops that the flows of a result cross, and the choice of flows that a figure may combine.
 //!
-//! A mean RTT or an index of fairness needs flows that are *alike* and have a hop in common. Alike are **bulk flows**: those
-//! that always have data to send, for at least half of the measured time. Their demand exceeds any share, so that the network
-//! determines their goodput.
-//! - A flow of a scenario is one if its traffic is `bulk` and its start and stop leave it that time.
-//! - A program's flow, or one that was found as it came, is one if it is TCP and its payload arrived in at least half of the
-//!   quarters of a second. A control connection or a name look-up is none.
+//! A mean RTT or a fairness index needs flows that are *alike* and have a hop in common. **Bulk flows** are alike: they always
+//! have data to send, for at least half of the measured time. Their demand exceeds any share, so their goodput depends on the
+//! network alone.
+//! - A flow of a scenario is a bulk flow if its traffic is `bulk` and it runs for at least that time between its start and stop.
+//! - A program's flow, or a flow that was found at run time, is one if it is TCP and its payload arrived in at least half of the
+//!   quarters of a second. A connection that only carries commands, or a name look-up, is not.
 use crate::summary::{Fairness, FlowSummary};
 use narrows_core::Time;
 use narrows_core::registry::Registered;
 use narrows_scenario::{Flow, Hop, Scenario, Start, Traffic};
 use std::collections::HashMap;
 
-/// Share of the measured time in which a bulk flow sends, at least.
+/// Least share of the measured time in which a bulk flow sends.
 const MAX_OF_THE_TIME: f64 = 0.5;
 
 /// The flows of a scenario, by their names in results.
@@ -26,7 +26,7 @@ struct Group<'a> {
     flow: &'a Flow,
     /// The hops that its data cross: the route, then the hops that only the second subflow crosses.
     hops: Vec<usize>,
-    /// Its members are bulk flows; `None` if each result tells that, because a program sends.
+    /// Whether its members are bulk flows; `None` if that depends on each result, because a program sends.
     bulk: Option<bool>,
 }
 
@@ -40,14 +40,14 @@ impl Group<'_> {
 }
 
 impl<'a> Routes<'a> {
-    /// Of this scenario; without one, every flow is taken to cross every hop.
+    /// The flows of this scenario; without one, every flow is taken to cross every hop.
     pub fn of(scenario: Option<&'a Scenario>) -> Routes<'a> {
         let groups = scenario.into_iter().flat_map(|scenario| scenario.flows.iter().map(move |flow| (flow, scenario)));
         let groups = groups.map(|(flow, scenario)| (flow.name.as_str(), Group::of(flow, scenario))).collect();
         Routes { scenario, groups }
     }
 
-    /// The hops that a flow's data cross, by name and in order; `None` if that is not known.
+    /// The names of the hops that a flow's data cross, in order; `None` if they are not known.
     pub fn route(&self, flow: &'a FlowSummary) -> Option<impl Iterator<Item = &'a str> + Clone> {
         let hops = match flow.route {
             Some(_) => &[][..],
@@ -57,17 +57,17 @@ impl<'a> Routes<'a> {
         Some(own.chain(self.names(hops)))
     }
 
-    /// The hops that its acknowledgments cross.
+    /// The names of the hops that a flow's acknowledgments cross.
     pub fn back(&self, flow: &FlowSummary) -> impl Iterator<Item = &'a str> {
         self.names(self.group(&flow.name).map_or(&[], |group| &group.flow.back))
     }
 
-    /// Do a flow's data cross this hop?
+    /// Whether a flow's data cross this hop.
     pub fn crosses(&self, flow: &'a FlowSummary, hop: &str) -> bool {
         self.route(flow).is_none_or(|mut route| route.any(|crossed| crossed == hop))
     }
 
-    /// Is there a hop that the data of all these flows cross? A flow whose route is not known crosses every hop.
+    /// Whether the data of all these flows cross a common hop. A flow whose route is not known crosses every hop.
     pub fn have_a_hop_in_common(&self, flows: &[&'a FlowSummary]) -> bool {
         let mut common: Option<Vec<&str>> = None;
         for route in flows.iter().filter_map(|flow| self.route(flow)) {
@@ -79,7 +79,7 @@ impl<'a> Routes<'a> {
         common.is_none_or(|common| !common.is_empty())
     }
 
-    /// Is it a bulk flow?
+    /// Whether it is a bulk flow.
     pub fn is_bulk(&self, flow: &FlowSummary) -> bool {
         self.sends_bulk(flow, self.group(&flow.name))
     }
@@ -91,13 +91,13 @@ impl<'a> Routes<'a> {
                 let is_tcp = flow.rtt_ms.is_some() || flow.name.starts_with("tcp ");
                 is_tcp && flow.active.is_some_and(|active| active >= MAX_OF_THE_TIME)
             }
-            // Only the summary shows this.
+            // Without a scenario, only the summary is known.
             (None, _) => flow.completion_s.is_none() && flow.controller != "none",
         }
     }
 
-    /// Of flows with a hop in common, those that are alike: the bulk flows; if there is none, all that have an RTT if they are
-    /// of one kind.
+    /// Selects the flows that are alike from flows with a hop in common: the bulk flows; if there is none, all flows with an RTT,
+    /// provided that they are of one kind.
     pub fn alike(&self, flows: &[&'a FlowSummary]) -> Vec<&'a FlowSummary> {
         let bulk: Vec<&FlowSummary> = flows.iter().copied().filter(|flow| self.is_bulk(flow)).collect();
         if !bulk.is_empty() {
@@ -108,9 +108,9 @@ impl<'a> Routes<'a> {
         if same { timed } else { Vec::new() }
     }
 
-    /// Jain's index of the bulk flows' goodputs at the hop that shares them out least evenly; 1 if no hop has two.
+    /// Jain's index of the bulk flows' goodputs at the hop with the least even shares; 1 if no hop has two bulk flows.
     pub fn fairness(&self, flows: &'a [FlowSummary]) -> Fairness {
-        // With 100 000 flows this is much of a result's time: one look-up by name per flow, and no allocation.
+        // With 100 000 flows this takes much of the time that a result needs: one look-up by name per flow, and no allocation.
         let hops = self.hops();
         let mut places: HashMap<&str, usize> = hops.iter().enumerate().map(|(n, hop)| (hop.name.as_str(), n)).collect();
         let mut jains = vec![Jain::default(); hops.len()];
@@ -133,7 +133,7 @@ impl<'a> Routes<'a> {
     }
 
     fn group(&self, flow: &str) -> Option<&Group<'a>> {
-        // A member's name is its group's with a number; names are unique, so that at most one of the two is there.
+        // A member's name is its group's with a number; names are unique, so at most one of the two look-ups succeeds.
         let member = flow.rsplit_once('.').and_then(|(group, _)| self.groups.get(group));
         member
             .filter(|group| group.flow.count > 1)
@@ -149,7 +149,7 @@ impl<'a> Routes<'a> {
         hops.iter().filter_map(|&hop| Some(all.get(hop)?.name.as_str()))
     }
 
-    /// The payload of a flow: traffic and transport, a program, or a protocol.
+    /// The kind of a flow's payload: traffic and transport, a program, or a protocol.
     fn kind(&self, flow: &'a FlowSummary) -> (&'a str, &'a str) {
         match self.group(&flow.name) {
             Some(Group { flow: Flow { command: Some(command), .. }, .. }) => (command.client.program(), ""),
@@ -159,7 +159,7 @@ impl<'a> Routes<'a> {
     }
 }
 
-/// Does a group's last flow start, and its first stop, so that each sends for most of the measured time?
+/// Whether every flow of a group sends for most of the measured time, from the last start to the first stop.
 fn lasts(group: &Flow, scenario: &Scenario) -> bool {
     let (warmup, end) = (Time::ZERO + scenario.warmup, Time::ZERO + scenario.duration);
     let (Start::At(start) | Start::Uniform(_, start)) = group.start;
@@ -176,14 +176,14 @@ pub struct Jain {
 }
 
 impl Jain {
-    /// Adds a value.
+    /// Adds a goodput.
     pub fn add(&mut self, goodput: f64) {
         self.n += 1;
         self.sum += goodput;
         self.squares += goodput * goodput;
     }
 
-    /// The index: 1 when all are equal, 1/n when one has everything; `None` of fewer than two, 1 of nothing but zeros.
+    /// The index: 1 if all are equal, 1/n if one flow has everything; `None` with fewer than two values, 1 if all are zero.
     pub fn index(&self) -> Option<f64> {
         let index = if self.squares == 0.0 { 1.0 } else { self.sum * self.sum / (f64::from(self.n) * self.squares) };
         (self.n > 1).then_some(index)
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(bulk, [true, true, true, true, false, false]);
         assert!(routes.route(&flows[0]).expect("it is known").eq(["a", "b"]));
         assert!(routes.crosses(&flows[1], "a") && !routes.crosses(&flows[1], "b"));
-        // At a all have the same; at b 3 and 6: 81 ÷ (2 · 45).
+        // At a both flows have the same; at b they have 3 and 6: 81 ÷ (2 · 45).
         assert_eq!(routes.fairness(&flows), Fairness { jain: 0.9 });
         assert_eq!(routes.fairness(&flows[3..]), Fairness { jain: 1.0 }, "no two at one hop");
     }

@@ -1,6 +1,6 @@
-//! `summary.json`: the figures of a run, under the names that every tool shares.
+//! `summary.json`: the figures of a run. Every tool uses these names.
 //!
-//! In virtual time all but the last key, `cost`, are the same on every machine for the same scenario and seed.
+//! In virtual time all keys but the last, `cost`, have the same values on every machine for the same scenario and seed.
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ pub struct Summary {
     pub hops: Vec<HopSummary>,
     /// Per flow.
     pub flows: Vec<FlowSummary>,
-    /// Between flows.
+    /// Fairness between flows.
     pub fairness: Fairness,
-    /// How exactly a world in real time kept its times; left out by worlds in virtual time, which have no others.
+    /// How exactly a world in real time kept its times; left out by worlds in virtual time, which are always exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<Timing>,
     /// The cost of the run; differs from run to run.
@@ -29,7 +29,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The same figures at no cost: what must be equal between two runs of a scenario with the same seed.
+    /// The same figures with a zero cost, for comparison: two runs of a scenario with the same seed must give equal ones.
     pub fn without_cost(&self) -> Summary {
         Summary { cost: Cost::default(), ..self.clone() }
     }
@@ -40,15 +40,15 @@ impl Summary {
 pub struct HopSummary {
     /// Its name.
     pub name: String,
-    /// Its discipline, with the parameters that are not at their defaults: `fq_codel:target=10ms`.
+    /// Its discipline, with the parameters that differ from their defaults: `fq_codel:target=10ms`.
     pub queue: String,
-    /// Bits sent ÷ bits that the link could have carried, or the queue where that shapes to less.
+    /// Bits sent ÷ bits that the link could have carried, or the queue if it shapes to a lower rate; 0 to 1.
     pub utilisation: f64,
     /// Packets sent.
     pub packets: u64,
-    /// Packets waiting, time-weighted, the one being sent left out; null where the world cannot see the queue at every moment.
+    /// Packets waiting, time-weighted, without the one being sent; null where the world cannot see the queue at every moment.
     pub queue_packets: Option<Quantiles>,
-    /// From enqueue to dequeue, ms; null where the world cannot see single packets.
+    /// Sojourn time, from enqueue to dequeue, ms; null where the world cannot see single packets.
     pub sojourn_ms: Option<Quantiles>,
     /// Packets that arrived.
     pub offered_packets: u64,
@@ -56,7 +56,7 @@ pub struct HopSummary {
     pub drops: Drops,
     /// Drops ÷ offered packets.
     pub loss_rate: f64,
-    /// Packets marked CE by the queue.
+    /// Packets that the queue marked CE.
     pub marks: u64,
 }
 
@@ -78,7 +78,7 @@ pub struct Quantiles {
 /// Packets dropped at a hop.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Drops {
-    /// In all.
+    /// In total.
     pub total: u64,
     /// By the names of `DropReason`; reasons that did not occur are left out.
     pub by_reason: BTreeMap<String, u64>,
@@ -95,12 +95,12 @@ pub struct FlowSummary {
     pub goodput_mbit: f64,
     /// The same with headers and duplicates, as received at the IP layer, Mbit/s.
     pub throughput_mbit: f64,
-    /// Round-trip times seen by the sender, one sample per acknowledgment, ms; for UDP one-way delay doubled is never
-    /// shown: null.
+    /// Round-trip times measured by the sender, one sample per acknowledgment, ms; null for UDP (doubled one-way delays are not
+    /// shown instead).
     pub rtt_ms: Option<RttQuantiles>,
     /// Time that its data packets spent in the queues on their way, ms; null for flows without series of their own.
     pub sojourn_ms: Option<Quantiles>,
-    /// Packets sent again.
+    /// Packets retransmitted.
     pub retransmits: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
@@ -108,12 +108,12 @@ pub struct FlowSummary {
     pub lost_packets: u64,
     /// Completion times of its transfers, s; null for flows without an end.
     pub completion_s: Option<Completion>,
-    /// Verdicts of a detector, as shares of time; null without one.
+    /// A detector's verdicts, as shares of time; null without a detector.
     pub verdicts: Option<Verdicts>,
     /// The hops that its data cross, for a flow that was found behind a shell; left out where the scenario has the route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Vec<String>>,
-    /// Share of the measured time in which its payload arrived, in steps of a quarter of a second; of programs' flows only.
+    /// Share of the measured time in which its payload arrived, in steps of a quarter of a second; for programs' flows only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<f64>,
 }
@@ -150,76 +150,76 @@ pub struct Completion {
     pub max: f64,
 }
 
-/// How a detector fared: shares of the time in which its verdict was right, wrong or withheld. Right is what the narrowest
-/// hop of the flow's route does at the time.
+/// A detector's verdicts: shares of the time in which the verdict was right, wrong or undecided. A verdict is right if it says what
+/// the narrowest hop of the flow's route does at the time.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Verdicts {
-    /// Right.
+    /// Share of time with a right verdict, 0 to 1.
     pub right: f64,
-    /// Wrong.
+    /// Share of time with a wrong verdict, 0 to 1.
     pub wrong: f64,
-    /// Undecided.
+    /// Share of time without a verdict, 0 to 1.
     pub undecided: f64,
-    /// Right, as a share of the time in which there was a verdict; null if there never was one.
+    /// Time with a right verdict, as a share of the time with any verdict; null if there never was one.
     pub accuracy: Option<f64>,
     /// Time from the start, or from the last change of the bottleneck, to the first right verdict, s; null if there was none.
     pub found_s: Option<f64>,
-    /// The same in round trips of the connection, queues and all: one ends when a packet that was sent in it is acknowledged.
+    /// The same in round trips of the connection, queuing included: one ends when a packet that was sent in it is acknowledged.
     #[serde(default)]
     pub found_rtts: Option<u64>,
     /// How often the verdict changed.
     pub changes: u64,
-    /// The connection's time cut at its events (fair queuing was found and answered; a recovery from loss began): the part of
-    /// the time from the first event to the last but one in which the event at the end of each stretch told the truth, a
-    /// detection where the queue is fair, a recovery where it is not; null with fewer than three events.
+    /// Accuracy at the connection's events (it found and answered fair queuing, or a recovery from loss began), from the first event
+    /// to the last but one, as a share of that time. The time between two events counts as right if the event at its end is: a
+    /// detection where the queue is fair, a recovery where it is not. Null with fewer than three events.
     #[serde(default)]
     pub event_accuracy: Option<f64>,
-    /// How many such events there were.
+    /// Number of such events.
     #[serde(default)]
     pub events: u64,
-    /// Time in which the connection made a queue, s: tenths of a second in which four packets of its own or more waited in the queues
-    /// of its way there, on average.
+    /// Time in which the connection made a queue, s: tenths of a second in which four or more of its own packets waited in the queues
+    /// of its route, on average.
     #[serde(default)]
     pub queued_s: f64,
-    /// Right, as a share of that time; null where it is less than a second.
+    /// Time with a right verdict, as a share of that time; null if that is less than a second.
     #[serde(default)]
     pub queued_right: Option<f64>,
 }
 
-/// Between flows.
+/// Fairness between flows.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Fairness {
-    /// Jain's index of the goodputs of bulk flows that share a hop, at the hop where it is least; 1 when all are equal, and
-    /// where no hop has two.
+    /// Jain's index of the goodputs of bulk flows that share a hop, at the hop where it is lowest; 1 if all are equal, or if no hop
+    /// has two bulk flows.
     pub jain: f64,
 }
 
-/// How exactly a world in real time kept its times. In its records every packet leaves when it was due; here is how much
-/// later it really was handed on. Warm-up left out.
+/// How exactly a world in real time kept its times. Its records have every packet leave when it was due; these figures say how
+/// much later it was really handed on. Warm-up left out.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Timing {
     /// Packets handed on.
     pub packets: u64,
-    /// How much later than due they were, ms.
+    /// How much later than due packets were handed on, ms.
     pub late_ms: Quantiles,
-    /// Share of them that were more than 1 ms late, 0 to 1.
+    /// Share of packets that were more than 1 ms late, 0 to 1.
     pub late_share: f64,
-    /// Share of them that were read in a wake-up more than 1 ms late, 0 to 1: they may have arrived as much before the
-    /// time that was noted.
+    /// Share of packets that were read in a wake-up more than 1 ms late, 0 to 1: they may have arrived that much earlier than
+    /// recorded.
     pub stamped_late_share: f64,
     /// Packets that the devices lost: dropped before these threads had read them, so that no queue of the scenario saw them, or
-    /// not taken from them. Since the start, warm-up included.
+    /// never delivered from the devices. Since the start, warm-up included.
     #[serde(default)]
     pub overrun_packets: u64,
-    /// Datagrams of the scenario's own flows that were not sent: their thread was too late, or the system did not take them.
+    /// Datagrams of the scenario's own flows that were not sent: their thread was late, or the system refused them.
     #[serde(default)]
     pub unsent_packets: u64,
-    /// Connections of the scenario's own flows that ended before they had finished.
+    /// Connections of the scenario's own flows that ended before their data were complete.
     #[serde(default)]
     pub broken_connections: u64,
-    /// How often the threads that carry packets woke up.
+    /// Number of wake-ups of the threads that carry packets.
     pub wakes: u64,
-    /// Processor time of these threads, in the kernel and outside, s.
+    /// CPU time of these threads, user and system, s.
     pub cpu_s: f64,
 }
 
@@ -234,6 +234,6 @@ pub struct Cost {
     pub wall_s: f64,
     /// Packets ÷ wall-clock time.
     pub packets_per_s: f64,
-    /// The simulator's own state at its peak, bytes.
+    /// Peak size of the simulator's own state, bytes.
     pub peak_bytes: u64,
 }

@@ -23,10 +23,10 @@ pub(crate) struct Curve<'a> {
 /// A curve that was read: source, metric, points.
 pub(crate) type Stored = (String, String, Vec<(f64, f64)>);
 
-/// Rows per row group: small enough to be held whole while it is written or read.
+/// Rows per row group: few enough to hold a group in memory while it is written or read.
 const GROUP: usize = 1 << 17;
 
-/// The bytes of a file whose last two columns are called `x` and `y`. Curves without points leave no trace.
+/// The bytes of a file whose last two columns are called `x` and `y`. Curves without points are not stored.
 pub(crate) fn write(curves: &[Curve<'_>], x: &str, y: &str) -> Result<Vec<u8>> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -96,7 +96,7 @@ fn write_group(mut group: SerializedRowGroupWriter<'_, Vec<u8>>, curves: &[Curve
     group.close().map(drop)
 }
 
-/// Reads what `write` wrote.
+/// Reads a file that [`write()`] has made.
 pub(crate) fn read(file: File, x: &str, y: &str) -> Result<Vec<Stored>> {
     let reader = SerializedFileReader::new(file)?;
     let names: Vec<&str> =

@@ -1,12 +1,12 @@
-//! The clock beside the runs, for what they cost only; nothing that a run computes depends on it.
+//! A stopwatch for the cost of runs; no result depends on it.
 use std::time::{Duration, Instant};
 
-/// Started when made.
+/// A stopwatch, which starts when it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts one.
+    /// Starts a stopwatch.
     #[expect(clippy::disallowed_methods, reason = "measures what a run cost; no result depends on it")]
     pub fn start() -> Stopwatch {
         Stopwatch(Instant::now())

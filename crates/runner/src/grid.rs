@@ -13,47 +13,47 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// One run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Job {
-    /// For progress: `fq_codel seed 3`.
+    /// The run's name in progress messages: `fq_codel seed 3`.
     pub label: String,
-    /// What is run; valid.
+    /// The scenario to run; valid.
     pub scenario: Scenario,
 }
 
-/// How runs are made.
+/// The resources of a set of runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Threads; as many as the world likes best when `None`.
+    /// Number of threads; `None` takes the world's default.
     pub threads: Option<usize>,
-    /// Memory that they may take.
+    /// Memory that the runs may take.
     pub memory: Room,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared<'a> {
     jobs: &'a [Job],
-    /// The jobs' indices as they are started: on several threads the longest first, so that none is left to one thread.
+    /// The jobs' indices in starting order: on several threads the longest first, so that no long job is left over at the end.
     order: Vec<usize>,
     next: AtomicUsize,
     /// Set by the first failure: the other runs end at their next tick.
     stop: AtomicBool,
     monitor: &'a dyn Monitor,
     world: &'a dyn World,
-    /// Threads for each run: more than one where there are more than runs.
+    /// Threads for each run: more than one if there are more threads than runs.
     threads: usize,
 }
 
-/// Why a job left nothing.
+/// Why a job has no result.
 enum Ended<E> {
-    /// It was ended, by the monitor or after another one's failure.
+    /// It was ended, by the monitor or because another job failed.
     Cancelled,
     Failed(E),
 }
 
-/// Where a job's result goes; empty until it has ended.
+/// The place for a job's result; empty until the job has ended.
 type Slot<T, E> = Mutex<Option<Result<T, Ended<E>>>>;
 
-/// Runs every job and passes its result, with the job's index, to `keep` on the thread that ran it; returns what `keep`
-/// made of each, in order. The first failure ends all of it.
+/// Runs every job and passes its result, with the job's index, to `keep` on the thread that ran it. Returns the values of `keep`
+/// in the order of the jobs. The first failure ends all jobs.
 pub fn run<T: Send, E: From<Error> + Send>(
     jobs: &[Job],
     world: &dyn World,
@@ -100,7 +100,7 @@ pub fn run<T: Send, E: From<Error> + Send>(
 }
 
 impl Shared<'_> {
-    /// The next job's index, while there is one and nothing has failed.
+    /// The next job's index; `None` if no job is left or one has failed.
     fn take(&self) -> Option<usize> {
         let place = self.next.fetch_add(1, Ordering::Relaxed);
         self.order.get(place).copied().filter(|_| !self.stop.load(Ordering::Relaxed))
@@ -110,7 +110,7 @@ impl Shared<'_> {
         let job = &self.jobs[index];
         let stopwatch = Stopwatch::start();
         let mut watch = Ticker { shared: self, last: Time::ZERO };
-        // Ctrl-C reaches a scenario's programs, too: that one of them fails then is a mere consequence.
+        // Ctrl-C also reaches a scenario's programs: if one of them then fails, that is a consequence of the interruption.
         let told = |error| match error {
             WorldError::Cancelled => Ended::Cancelled,
             _ if self.monitor.is_cancelled() => Ended::Cancelled,
@@ -126,7 +126,7 @@ impl Shared<'_> {
     }
 }
 
-/// Watches a run: carries its progress out and an interruption in.
+/// The watch of a run: reports its progress to the monitor, and ends it if the monitor cancels.
 struct Ticker<'a> {
     shared: &'a Shared<'a>,
     last: Time,
@@ -140,7 +140,7 @@ impl Watch for Ticker<'_> {
     }
 }
 
-/// The results in order, or the failure that came first and is no mere consequence of another.
+/// The results in order, or the first failure that is not a consequence of another one.
 fn collect<T, E: From<Error>>(slots: Vec<Slot<T, E>>) -> Result<Vec<T>, E> {
     let (mut results, mut cancelled) = (Vec::new(), false);
     for slot in slots {
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Counts; cancels after a number of finished runs.
+    /// Counts the calls, and cancels after a number of finished runs.
     struct Count {
         finished: AtomicUsize,
         most: usize,

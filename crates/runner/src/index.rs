@@ -1,8 +1,8 @@
-//! Finished runs of what takes long: an index that says which runs need not be made again.
+//! An index of finished runs, so that long commands need not repeat them.
 //!
-//! A run is known by a digest of the program and of everything that decides its result. The program is the bytes of its own
-//! file, not its version: one that was built from changed sources has the same version, and would not make the same runs. A line
-//! is added as soon as a run is finished, so that a command that was stopped, however it was stopped, can go on.
+//! The key of a run is a digest of the program and of everything that determines its result. The program is represented by the
+//! bytes of its own file, not by its version: a program built from changed sources has the same version, but may give other results.
+//! A line is added as soon as a run is finished, so that a command can continue after any kind of stop.
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ struct State {
     file: File,
 }
 
-/// By what a run is known: FNV-1a over the program and what decides its result.
+/// The key of a run: FNV-1a over the program and the texts that determine its result.
 pub fn key<'a>(decisive: impl IntoIterator<Item = &'a str>) -> String {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     key_of(PROGRAM.get_or_init(program), decisive)
@@ -45,19 +45,19 @@ fn key_of<'a>(program: &'a str, decisive: impl IntoIterator<Item = &'a str>) -> 
     format!("{hash:016x}")
 }
 
-/// The identity of this program. A program that cannot read its own file reuses no run of another process.
+/// The identity of this program. If it cannot read its own file, it reuses no run of another process.
 fn program() -> String {
     let digest = own_file().and_then(digest).unwrap_or_else(|_| RandomState::new().hash_one(()));
     format!("{digest:016x}")
 }
 
-/// The file that runs: where there is `/proc`, that one even if another has taken its name since.
+/// The running program's file: where `/proc` exists, the right one even if another file has its name now.
 fn own_file() -> io::Result<File> {
     File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))
 }
 
-/// As FNV-1a, but eight bytes at a time, since a program may have a hundred megabytes. No step loses anything, so two files that
-/// differ in one place never have the same digest.
+/// As FNV-1a, but eight bytes at a time, since a program may have a hundred megabytes. Every step is invertible, so two files
+/// that differ in one place never have the same digest.
 fn digest(mut file: impl Read) -> io::Result<u64> {
     let (mut hash, mut length, mut part) = (OFFSET, 0, Vec::new());
     while file.by_ref().take(PART).read_to_end(&mut part)? > 0 {
@@ -81,19 +81,19 @@ fn absorb(hash: u64, word: [u8; 8]) -> u64 {
     hash ^ hash >> 32
 }
 
-/// FNV-1a's.
+/// The offset basis of FNV-1a.
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
-/// Bytes read at a time: whole words.
+/// Bytes read at a time: a whole number of words.
 const PART: u64 = 1 << 16;
 
-/// The runs that the text of an index names. A line that was cut off is a run that is made again.
+/// The runs in the text of an index. A line that was cut off is left out, so that its run is made again.
 pub fn parse(text: &[u8]) -> HashMap<String, serde_json::Value> {
     let lines = text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
     lines.map(|line: Line<serde_json::Value>| (line.key, line.values)).collect()
 }
 
-/// An index of runs, as a file.
+/// The text of an index with these runs.
 pub fn text(known: &HashMap<String, serde_json::Value>) -> io::Result<Vec<u8>> {
     let sorted: std::collections::BTreeMap<_, _> = known.iter().collect();
     let line = |(key, values): (&String, &serde_json::Value)| {
@@ -103,18 +103,18 @@ pub fn text(known: &HashMap<String, serde_json::Value>) -> io::Result<Vec<u8>> {
 }
 
 impl Index {
-    /// An index that has `known` and goes on in `file`, which ends with a whole line.
+    /// An index that contains `known` and appends to `file`, which ends with a whole line.
     pub fn new(known: HashMap<String, serde_json::Value>, file: File) -> Index {
         Index { state: Mutex::new(State { known, file }) }
     }
 
-    /// What is known of a run.
+    /// The stored values of a run; `None` if the index does not have it.
     pub fn known<V: DeserializeOwned>(&self, key: &str) -> Option<V> {
         let state = self.state.lock().ok()?;
         serde_json::from_value(state.known.get(key)?.clone()).ok()
     }
 
-    /// How many runs are known.
+    /// Number of runs in the index.
     pub fn count(&self) -> usize {
         self.state.lock().map_or(0, |state| state.known.len())
     }
@@ -154,9 +154,9 @@ mod tests {
             other[place] ^= 1;
             assert_ne!(digest(&other[..]).unwrap(), all, "byte {place}");
         }
-        // A zero at the end is a byte, too.
+        // A zero byte at the end changes the digest too.
         assert_ne!(digest(&[&file[..], &[0]].concat()[..]).unwrap(), all);
-        // However it comes.
+        // The digest does not depend on how the bytes are split into reads.
         assert_eq!(digest((&file[..99]).chain(&file[99..])).unwrap(), all);
     }
 

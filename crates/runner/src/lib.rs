@@ -1,8 +1,8 @@
-//! Many runs: on several threads, within the memory there is, going on where a stopped command ended.
+//! Runs sets of scenarios: on several threads, within the memory available, and resuming where a stopped command ended.
 //!
-//! A [`World`](narrows_world::World) runs one scenario; [`run`] runs a set of them and hands each result over as soon as it is there. Who watches,
-//! and who ends it all, is a [`Monitor`]. The [`index`] of finished runs says which ones need not be made again. Nothing
-//! here knows a world, a terminal or a command line.
+//! A [`World`](narrows_world::World) runs one scenario; [`run`] runs a set of them and hands over each result as soon as it is
+//! ready. A [`Monitor`] watches the runs and can end them. The [`index`] of finished runs says which ones need not be made again.
+//! This crate depends on no particular world, terminal or command line.
 pub mod clock;
 mod grid;
 pub mod index;

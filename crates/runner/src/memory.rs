@@ -1,46 +1,46 @@
-//! Whether runs fit into memory: what they need, what there is, how many may go on at a time.
+//! Checks whether runs fit into memory: the need of each, the memory available, and the number of runs at a time.
 use narrows_core::Bytes;
 use narrows_world::Memory;
 
-/// What runs may take.
+/// The memory that runs may take.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Room {
-    /// What the user allows; what the machine has when `None`.
+    /// The limit that the user gave; `None` uses the machine's available memory.
     pub given: Option<Bytes>,
-    /// Do the results of all of them stay, to be shown together?
+    /// Whether the results of all runs stay in memory, to be shown together.
     pub together: bool,
 }
 
-/// How many runs go on at a time.
+/// The number of runs at a time, and their memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fit {
     /// Runs at a time.
     pub runs: usize,
-    /// Runs at a time if memory were no limit: one per thread.
+    /// Runs at a time without a memory limit: one per thread.
     pub wanted: usize,
-    /// Memory that they take with the results that are kept, bytes.
+    /// Memory that these runs take with the results that are kept, bytes.
     pub need: u64,
 }
 
-/// Runs that do not fit.
+/// The error for runs that do not fit into memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TooLarge {
-    /// Bytes that they need, one after the other.
+    /// Bytes that the runs need one after the other.
     pub need: u64,
-    /// Bytes that there are.
+    /// Bytes available.
     pub room: u64,
-    /// Has the user given that number?
+    /// Whether the user gave this limit.
     pub given: bool,
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
-    /// The run that needs most.
+    /// The need of the largest run.
     pub worst: Memory,
 }
 
-/// How many of the runs may go on at the same time, at most `wanted`; an error if there is no room for one of them beside the
-/// results that stay.
+/// The number of runs that may go on at the same time, at most `wanted`; an error if one of them does not fit beside the results
+/// that stay.
 pub(crate) fn fit(needs: &[Memory], wanted: usize, Room { given, together }: Room) -> Result<Fit, TooLarge> {
-    // A run that goes on takes all of its memory; one that is finished takes its result, if that stays.
+    // A run in progress takes all of its memory; a finished one takes its result, if that stays.
     let kept = |memory: &Memory| if together { memory.results } else { 0 };
     let results = needs.iter().fold(0, |sum: u64, memory| sum.saturating_add(kept(memory)));
     let mut largest: Vec<u64> = needs.iter().map(|memory| memory.total() - kept(memory)).collect();
@@ -56,7 +56,7 @@ pub(crate) fn fit(needs: &[Memory], wanted: usize, Room { given, together }: Roo
     Err(TooLarge { need: at_a_time(1), room: room.unwrap_or(0), given, runs, worst })
 }
 
-/// Memory that can be had without swapping; `None` where that is not known.
+/// Memory available without swapping, bytes; `None` if unknown.
 #[cfg(target_os = "linux")]
 fn available() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
@@ -73,7 +73,7 @@ fn available() -> Option<u64> {
 
 #[cfg(any(target_os = "linux", test))]
 mod linux {
-    /// A control group that holds us, and the files that say how much memory it may have.
+    /// A control group that contains this process, and the files with its memory limit and use.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub(super) struct Group {
         folder: String,
@@ -82,13 +82,13 @@ mod linux {
         cache: &'static str,
     }
 
-    /// A number behind a word at the start of a line.
+    /// The number after a word at the start of a line.
     pub(super) fn field(text: &str, name: &str) -> Option<u64> {
         text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
     }
 
-    /// The groups that `/proc/self/cgroup` names, each with those above it, of version 2 and of version 1. In a container the
-    /// own group is at the mount's root, whatever it is called outside.
+    /// The groups in `/proc/self/cgroup`, each with its ancestors, of versions 1 and 2. In a container the process's own group is at
+    /// the mount's root, whatever its name is outside.
     pub(super) fn groups(text: &str) -> Vec<Group> {
         let mut found = Vec::new();
         for line in text.lines() {
@@ -112,7 +112,7 @@ mod linux {
     }
 
     impl Group {
-        /// What is left of the limit, if there is one. Files in the cache give way.
+        /// Bytes left of the limit, if there is one. Cached files count as free.
         pub(super) fn room(&self, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
             let file = |name: &str| read(&format!("{}/{name}", self.folder));
             let number = |name: &str| file(name)?.trim().parse::<u64>().ok();
@@ -140,7 +140,7 @@ mod tests {
             [400, 399, 250, 100, 99].map(|bytes| allowed(bytes, false)),
             [Some((4, 400)), Some((3, 300)), Some((2, 200)), Some((1, 100)), None]
         );
-        // The others' results lie beside those that go on.
+        // The finished runs' results take memory in addition to the runs in progress.
         assert_eq!(
             [400, 399, 190, 189].map(|bytes| allowed(bytes, true)),
             [Some((4, 400)), Some((3, 330)), Some((1, 190)), None]

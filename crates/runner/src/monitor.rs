@@ -1,4 +1,4 @@
-//! A set of runs seen from outside: progress, an early end, and failure.
+//! The interface between a set of runs and its caller: progress, cancellation, and failure.
 use crate::memory::{Fit, TooLarge};
 use narrows_core::Span;
 use narrows_world::WorldError;
@@ -13,17 +13,17 @@ pub enum Error {
     World(WorldError),
 }
 
-/// Looks on while runs are made, from several threads at once.
+/// Watches a set of runs; called from several threads at once.
 pub trait Monitor: Sync {
-    /// It is known how many runs go on at a time, and how much memory that takes.
+    /// The runs are about to start; `room` says how many run at a time, and how much memory they take.
     fn begin(&self, room: Fit);
 
-    /// A run has come further by `span` of its own time.
+    /// A run has advanced by `span` of its own time.
     fn advance(&self, span: Span);
 
     /// A run has finished.
     fn finish(&self, label: &str, wall: Duration, packets_per_s: f64);
 
-    /// Shall all of it end?
+    /// Whether all runs shall end.
     fn is_cancelled(&self) -> bool;
 }

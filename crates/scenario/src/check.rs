@@ -1,4 +1,4 @@
-//! Checks of a scenario beyond each value's own range, whether it was read from a file or built in code.
+//! The rules for a scenario as a whole, beyond each value's own range, whether it was read from a file or built in code.
 use crate::command::CommandLine;
 use crate::dscp;
 use crate::error::ScenarioError;
@@ -13,7 +13,7 @@ use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span, Time};
 use std::collections::{HashMap, HashSet};
 
-/// The part of a scenario that a fault is in.
+/// The part of a scenario that contains a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
     Top,
@@ -22,7 +22,7 @@ pub(crate) enum Part {
     Flow(usize),
 }
 
-/// A fault and its key.
+/// What is wrong, and the key that it concerns.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Fault {
     pub(crate) part: Part,
@@ -31,9 +31,9 @@ pub(crate) struct Fault {
 }
 
 impl Scenario {
-    /// Checks everything that [`Scenario::parse`] does: ranges, routes, times, names, and conditions between keys.
+    /// Checks everything that [`Scenario::parse`] checks: ranges, routes, times, names, and combinations of keys.
     ///
-    /// A world relies on it. Code that builds or changes a scenario calls it before the run.
+    /// Worlds rely on it. Code that builds or changes a scenario calls it before the run.
     pub fn validate(&self) -> Result<(), ScenarioError> {
         check(self).map_err(|fault| {
             let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
@@ -62,7 +62,7 @@ pub(crate) fn check(s: &Scenario) -> Result<(), Fault> {
     single_names(s)
 }
 
-/// Hosts have legal names, and there are not too many of them.
+/// Hosts have valid names, and there are not too many of them.
 fn hosts(s: &Scenario) -> Result<(), Fault> {
     let mut seen = HashSet::new();
     for (i, flow) in s.flows.iter().enumerate() {
@@ -84,7 +84,7 @@ fn hosts(s: &Scenario) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Hops have legal, different names, and there are not too many of them; checked before the routes that use them.
+/// Hops have valid and distinct names, and there are not too many of them; checked before the routes that use them.
 pub(crate) fn hop_names(hops: &[Hop]) -> Result<(), Fault> {
     if hops.len() > HOPS {
         let message = format!("{} hops; allowed: at most {HOPS}", hops.len());
@@ -142,7 +142,7 @@ fn top(s: &Scenario) -> Result<(), Fault> {
     result.map_err(fault(Part::Record))
 }
 
-/// The form of a name.
+/// The allowed form of a name.
 pub(crate) const NAMES: &str = "1 to 64 letters, digits, spaces (inside) and \"_\", \"-\", \".\", \"+\"";
 
 fn is_name(name: &str) -> bool {
@@ -164,7 +164,7 @@ fn unique<'a>(names: impl Iterator<Item = &'a str>, part: fn(usize) -> Part) -> 
     Ok(())
 }
 
-/// `bulk.3` cannot be both the fourth of the group `bulk` and a flow of its own.
+/// Refuses names that are not unique: `bulk.3` cannot be both the fourth flow of the group `bulk` and a flow of its own.
 fn single_names(s: &Scenario) -> Result<(), Fault> {
     let total: u64 = s.flows.iter().map(|flow| u64::from(flow.count)).sum();
     let returns = |flow: &Flow| u64::from(flow.count) * if flow.subflow_route.is_empty() { 1 } else { 2 };
@@ -230,12 +230,12 @@ fn check_hop(hop: &Hop) -> Result<(), Wrong> {
     }
 }
 
-/// The form of a step of a rate.
+/// The form of a rate step.
 pub(crate) const RATE_STEP: &str = "{ at = \"0s\", rate = \"20mbit\" }";
-/// The form of a step of a delay.
+/// The form of a delay step.
 pub(crate) const DELAY_STEP: &str = "{ at = \"0s\", delay = \"10ms\" }";
 
-/// Checks the rules that hold for steps of a rate and of a delay alike. The error names the step by its index.
+/// Checks the rules that rate steps and delay steps share. The error names the step by its index.
 fn in_steps<T>(key: &str, steps: &[(Time, T)], example: &str) -> Result<(), (usize, String)> {
     let fail = |i: usize, message: String| Err((i, message));
     let Some(first) = steps.first() else {
@@ -285,7 +285,7 @@ pub(crate) fn schedule(steps: &[(Time, Rate)]) -> Result<(), (usize, String)> {
     }
 }
 
-/// Sizes of an aggregate, packets.
+/// The allowed sizes of an aggregate.
 pub(crate) const AGGREGATES: &str = "1 ..= 1024 packets of 1500 bytes";
 
 /// Checks a link that sends in aggregates. The error names the key.
@@ -313,11 +313,11 @@ fn check_flow(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
     timed(s, flow)
 }
 
-/// The message for a flow that has both.
+/// The message for a flow that has both a command and traffic.
 pub(crate) const COMMAND_OR_TRAFFIC: &str =
     "traffic beside command: a program decides what it sends; allowed: one of the two";
 
-/// Traffic, transport and controller fit each other.
+/// Checks that traffic, transport and controller fit each other.
 fn carried(flow: &Flow) -> Result<(), Wrong> {
     if flow.command.is_some() && flow.traffic != Traffic::Bulk(Default::default()) {
         return wrong("traffic", COMMAND_OR_TRAFFIC);
@@ -370,7 +370,7 @@ fn carried(flow: &Flow) -> Result<(), Wrong> {
     }
 }
 
-/// The route leads somewhere, and the base RTT covers its delays.
+/// Checks that the route is not empty, and that the base RTT covers its delays.
 fn routed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
     if flow.route.is_empty() {
         return wrong("route", "route is empty; allowed: at least one hop");
@@ -418,7 +418,7 @@ fn routed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// It starts within the run and stops after its start.
+/// Checks that the flow starts within the run and stops after its start.
 fn timed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
     let (first, last) = match flow.start {
         Start::At(at) => (at, at),

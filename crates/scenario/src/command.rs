@@ -1,7 +1,7 @@
-//! A user's programs as a flow, for worlds that run real programs.
+//! The user's own programs as flows, for worlds that run real programs.
 //!
-//! A command line is split into words as a shell does it (quotes, backslashes, comments), but no shell runs it, so
-//! nothing else of a shell's language has a meaning. Names in braces are replaced by values when it runs.
+//! A command line is split into words as a shell does it (quotes, backslashes, comments), but no shell runs it, and no other shell
+//! syntax has a meaning. Names in braces are placeholders whose values are known when it runs.
 use crate::suggest::hint;
 use narrows_core::Span;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ pub struct Command {
     pub server: Option<CommandLine>,
 }
 
-/// A program and its arguments, with places to fill in.
+/// A program and its arguments, with placeholders.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommandLine {
     text: String,
@@ -28,7 +28,7 @@ pub struct CommandLine {
 pub struct Fill {
     /// `{peer}`: the receiving host's address.
     pub peer: IpAddr,
-    /// `{duration}`: whole seconds of this, rounded down; the time from the flow's start to its stop.
+    /// `{duration}`: the time from the flow's start to its stop, in whole seconds, rounded down.
     pub duration: Span,
     /// `{n}`: the number of the flow in its group, from 0.
     pub n: u32,
@@ -47,14 +47,14 @@ enum Place {
     N,
 }
 
-/// The places by their names.
+/// The placeholders by name.
 const PLACES: [(&str, Place); 3] = [("{peer}", Place::Peer), ("{duration}", Place::Duration), ("{n}", Place::N)];
 
 /// The allowed form of a command line.
 pub(crate) const ALLOWED: &str = "a program and its arguments: \"iperf3 -c {peer} -t {duration}\"";
 
 impl CommandLine {
-    /// The line that means these words, in which only `{peer}` has a meaning.
+    /// The command line with these words, in which only `{peer}` is a placeholder.
     pub fn of_words(words: &[String]) -> Result<CommandLine, String> {
         let peer = PLACES[0].0;
         let literal = |text: &str| text.replace('{', "{{").replace('}', "}}");
@@ -84,7 +84,7 @@ impl CommandLine {
         &self.text
     }
 
-    /// The program and its arguments, the places filled in; at least one word.
+    /// The program and its arguments with the placeholders filled in; at least one word.
     pub fn argv(&self, fill: &Fill) -> Vec<String> {
         let text = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
@@ -105,13 +105,13 @@ impl CommandLine {
         path.rsplit('/').next().unwrap_or(path)
     }
 
-    /// Does it say how long the flow lasts?
+    /// Whether the command line uses `{duration}`.
     pub fn says_duration(&self) -> bool {
         self.words.iter().flatten().any(|piece| *piece == Piece::Place(Place::Duration))
     }
 }
 
-/// A word's text and placeholders; a brace itself is written twice.
+/// A word's text and placeholders; `{{` and `}}` stand for single braces.
 fn pieces(word: &str) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut text = String::new();

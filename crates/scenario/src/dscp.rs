@@ -1,4 +1,4 @@
-//! Code points by the names that people use for them.
+//! DSCP code points by their usual names.
 use narrows_core::Dscp;
 use narrows_core::params::{ParamValue, Unit};
 

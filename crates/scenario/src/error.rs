@@ -1,12 +1,12 @@
-//! One message that says where, what, and what would have been allowed.
+//! One error message, which gives the place, the fault, and the allowed values.
 use std::fmt;
 
-/// An error in a scenario, a trace file or a shorthand on the command line.
+/// What is wrong with a scenario, a trace file or a shorthand on the command line.
 ///
 /// Reads `S.toml:12: unknown key "qeue" in [[hop]]; allowed: name, rate, … (did you mean "queue"?)`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScenarioError {
-    /// The file, the flag, or the part of a scenario that was not read from a file.
+    /// The file or the flag; or the part of a scenario, if it was not read from a file.
     pub place: String,
     /// The line in the file, from 1.
     pub line: Option<usize>,

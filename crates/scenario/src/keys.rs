@@ -31,7 +31,7 @@ pub(crate) const FLOW: &[&str] = &[
     "dscp",
 ];
 
-/// Least and most that a link can carry, apart from outages.
+/// Lowest and highest rate of a link, apart from outages.
 pub(crate) const RATES: (Rate, Rate) = (Rate::bit(1), Rate::gbit(1000));
 /// Shortest and longest one-way delay of a hop.
 pub(crate) const DELAYS: (Span, Span) = (Span::ZERO, Span::s(3600));
@@ -42,7 +42,7 @@ pub(crate) const INTERVALS: (Span, Span) = (Span::us(1), Span::s(86_400));
 /// Largest seed.
 pub(crate) const MAX_SEED: u64 = i64::MAX as u64;
 
-/// A probability that leaves something: 0 or more, below 1.
+/// A probability of at least 0 and below 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Loss(pub(crate) f64);
 
@@ -61,7 +61,7 @@ impl ParamValue for Loss {
     }
 }
 
-/// A seed. TOML's integers end at 2⁶³ − 1, so that seeds do, too.
+/// A seed. TOML's integers end at 2⁶³ − 1, and so do seeds.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 pub(crate) struct Seed(pub(crate) u64);
 

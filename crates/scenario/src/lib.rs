@@ -1,7 +1,7 @@
-//! The scenario, which all worlds share.
+//! The scenario, which every world shares.
 //!
-//! A text goes in and a validated [`Scenario`] comes out; a world takes it and parses nothing. This crate opens no file: the
-//! traces that a scenario names come from a source that the caller passes ([`Traces`]).
+//! A text goes in and a validated [`Scenario`] comes out; worlds parse nothing. This crate opens no file: the traces that a
+//! scenario names come from a source that the caller passes ([`Traces`]).
 //!
 //! [`Scenario::parse`] reads a text, [`shorthand`] the command line's short forms, [`schema`] describes files to editors.
 mod check;

@@ -1,13 +1,13 @@
-//! The limits of a scenario's size. A count that a world stores in fewer bits than a file could give has its limit here, and
+//! Limits on the size of a scenario. A count that a world stores in fewer bits than its type has a limit here, and
 //! [`Scenario::validate`](crate::Scenario::validate) refuses a scenario that exceeds one.
 
-/// Hops: a packet names the next one in 16 bits.
+/// Hops: a packet stores the next one in 16 bits.
 pub const HOPS: usize = 1 << 16;
-/// Hosts: a packet names its two in 16 bits each.
+/// Hosts: a packet stores its two hosts in 16 bits each.
 pub const HOSTS: usize = 1 << 16;
 /// Flows, all groups together.
 pub const FLOWS: u64 = 10_000_000;
-/// Paths back to senders, of which a flow has one and a connection with a `subflow_route` two: an event names one in 24 bits.
+/// Return paths to senders: one for a flow, two for a connection with a `subflow_route`. An event stores one in 24 bits.
 pub const RETURN_PATHS: u64 = 1 << 24;
 /// Steps of one rate, or of one delay.
 pub const STEPS: usize = 1_000_000;

@@ -10,11 +10,11 @@ use narrows_core::{Bytes, Dscp, Rate, Span, Time};
 /// A whole experiment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
-    /// What it shows.
+    /// Its name.
     pub name: String,
     /// Length of the run.
     pub duration: Span,
-    /// Left out of every mean; shorter than the duration.
+    /// Length of the warm-up, which is left out of every mean; shorter than the duration.
     pub warmup: Span,
     /// Seeds every random stream.
     pub seed: u64,
@@ -26,19 +26,19 @@ pub struct Scenario {
     pub record: Record,
 }
 
-/// A queue, its link, and the propagation to the next hop.
+/// A queue, the link that it feeds, and the propagation to the next hop.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hop {
     /// Unique name.
     pub name: String,
-    /// How fast it sends.
+    /// The link's rate.
     pub rate: RateSpec,
     /// One-way propagation delay after the queue.
     pub delay: DelaySpec,
     /// Each packet's delay is drawn uniformly from [delay − jitter, delay + jitter]; no packet overtakes another. At most the
     /// shortest delay of the hop.
     pub jitter: Span,
-    /// The queue discipline before the link.
+    /// The queue in front of the link.
     pub queue: QueueConfig,
     /// Framing per packet on this link: counted in rates and in byte limits.
     pub overhead: Bytes,
@@ -57,7 +57,7 @@ pub enum RateSpec {
     Schedule(Vec<(Time, Rate)>),
     /// Delivery opportunities of 1500 bytes each, repeated for ever.
     Trace {
-        /// Where they come from.
+        /// Their source.
         source: TraceSource,
         /// Offsets of the opportunities from the start of a period, ascending.
         opportunities: Vec<Span>,
@@ -66,10 +66,10 @@ pub enum RateSpec {
     },
 }
 
-/// The source of delivery opportunities, as written in a scenario.
+/// How a scenario gives delivery opportunities.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TraceSource {
-    /// A file in mahimahi's format, as the scenario calls it.
+    /// A file in mahimahi's format, by its name in the scenario.
     File(String),
     /// The number of packets in an aggregate, and the mean rate.
     Aggregates(u32, Rate),
@@ -81,15 +81,15 @@ impl RateSpec {
         RateSpec::Schedule(vec![(Time::ZERO, rate)])
     }
 
-    /// A link that sends `packets` packets of 1500 bytes at once, again and again, as Wi-Fi sends aggregates (IEEE 802.11, A-MPDU). `None`
-    /// if `packets` or the mean rate is zero.
+    /// A link that sends `packets` packets of 1500 bytes at once, again and again, as Wi-Fi sends aggregates (IEEE 802.11, A-MPDU).
+    /// `None` if `packets` or the mean rate is zero.
     pub fn aggregates(packets: u32, mean: Rate) -> Option<RateSpec> {
         let period = mean.tx_time(OPPORTUNITY * u64::from(packets)).filter(|&period| period > Span::ZERO)?;
         let opportunities = vec![period; packets as usize];
         Some(RateSpec::Trace { source: TraceSource::Aggregates(packets, mean), opportunities, period })
     }
 
-    /// The rate at the start; for a trace, the mean rate.
+    /// The rate at the start, or the mean rate of a trace.
     pub fn initial(&self) -> Rate {
         match self {
             RateSpec::Schedule(steps) => steps.first().map_or(Rate::ZERO, |&(_, rate)| rate),
@@ -100,8 +100,8 @@ impl RateSpec {
     }
 }
 
-/// A hop's propagation delay over time: piecewise constant; the first step is at the epoch, times strictly increase. A step counts
-/// for packets that are sent from its time on.
+/// A hop's propagation delay over time: piecewise constant; the first step is at the epoch, times strictly increase. The delay
+/// of a packet is that at the time when it is sent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DelaySpec(pub Vec<(Time, Span)>);
 
@@ -111,17 +111,17 @@ impl DelaySpec {
         DelaySpec(vec![(Time::ZERO, delay)])
     }
 
-    /// The delay at the start, which base RTTs count.
+    /// The delay at the start, which is part of base RTTs.
     pub fn initial(&self) -> Span {
         self.0.first().map_or(Span::ZERO, |&(_, delay)| delay)
     }
 
-    /// The shortest.
+    /// The shortest delay.
     pub fn min(&self) -> Span {
         self.0.iter().map(|&(_, delay)| delay).min().unwrap_or(Span::ZERO)
     }
 
-    /// The longest.
+    /// The longest delay.
     pub fn max(&self) -> Span {
         self.0.iter().map(|&(_, delay)| delay).max().unwrap_or(Span::ZERO)
     }
@@ -145,13 +145,13 @@ narrows_core::choice! {
 pub struct Flow {
     /// Unique name.
     pub name: String,
-    /// How many of them; the n-th is called `name.n` when there are several.
+    /// Number of flows; with several, the n-th is called `name.n`.
     pub count: u32,
-    /// Congestion control; none for UDP, and none for a command unless the scenario sets one.
+    /// Congestion control; `None` for UDP, and for a command unless the scenario sets one.
     pub controller: Option<ControllerConfig>,
-    /// The flow's traffic. For programs it is `bulk` and has no meaning.
+    /// What the flow sends. With a command it is `bulk` and has no meaning.
     pub traffic: Traffic,
-    /// Programs that make the flow instead; only worlds that run real ones can.
+    /// Programs that make the flow instead of `traffic`; only worlds that run real programs support them.
     pub command: Option<Command>,
     /// Base round-trip time at the start, all delays of hops included.
     pub rtt: Rtt,
@@ -159,22 +159,22 @@ pub struct Flow {
     pub route: Vec<usize>,
     /// Hops that acknowledgments cross.
     pub back: Vec<usize>,
-    /// Hops of a connection's second subflow, if that has its own route.
+    /// Hops of a connection's second subflow, if that has a route of its own; else empty.
     pub subflow_route: Vec<usize>,
     /// When it starts.
     pub start: Start,
     /// When it stops; later than its start.
     pub stop: Time,
-    /// The transport.
+    /// Its transport protocol.
     pub transport: Transport,
-    /// Hosts and code point of its packets.
+    /// The hosts and the code point of its packets.
     pub ends: Endpoints,
 }
 
-/// The hosts between which a group of flows runs, and the class that it asks for. Queues that tell hosts and classes apart read this.
+/// The hosts at the ends of a group of flows, and its traffic class. Queues that distinguish hosts or classes read this.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Endpoints {
-    /// The sending host; flows of the same name share one.
+    /// The sending host; flows with the same name here share one host.
     pub from: String,
     /// The receiving host.
     pub to: String,
@@ -192,7 +192,7 @@ impl Default for Endpoints {
 /// Base round-trip time of a group of flows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Rtt {
-    /// The same for all.
+    /// The same for all flows.
     Fixed(Span),
     /// Drawn for each flow, uniformly.
     Uniform(Span, Span),
@@ -232,7 +232,7 @@ impl Record {
 }
 
 impl Scenario {
-    /// Names of all single flows, in the order of their numbers.
+    /// Names of all flows, in the order of their numbers.
     pub fn flow_names(&self) -> Vec<String> {
         let group = |flow: &Flow| -> Vec<String> {
             match flow.count {
@@ -243,7 +243,7 @@ impl Scenario {
         self.flows.iter().flat_map(group).collect()
     }
 
-    /// The name of a single flow, by its number, and its group.
+    /// The name of a flow, by its number, and its group.
     pub fn flow(&self, number: usize) -> Option<(String, &Flow)> {
         let mut left = number;
         for group in &self.flows {
@@ -256,14 +256,14 @@ impl Scenario {
         None
     }
 
-    /// The shortest and the longest base RTT of a group's flows over the whole run: the delays of hops may change.
+    /// The shortest and the longest base RTT of a group's flows over the whole run; they differ if the delays of hops change.
     pub fn base_rtts(&self, group: &Flow) -> (Span, Span) {
         let (Rtt::Fixed(low) | Rtt::Uniform(low, _)) = group.rtt;
         let (Rtt::Fixed(high) | Rtt::Uniform(_, high)) = group.rtt;
         let sum = |way: &[usize], delay: fn(&DelaySpec) -> Span| {
             way.iter().filter_map(|&hop| self.hops.get(hop)).fold(Span::ZERO, |sum, hop| sum + delay(&hop.delay))
         };
-        // A second subflow without a route of its own takes the first one's.
+        // A second subflow without a route of its own takes the first subflow's.
         let ways = [&group.route, &group.subflow_route].into_iter().filter(|way| !way.is_empty());
         let of_way = |there: &Vec<usize>| {
             let of = |delay| sum(there, delay) + sum(&group.back, delay);

@@ -1,8 +1,8 @@
 //! Scenario files: strict TOML in, a checked [`Scenario`] out.
 //!
-//! The text is parsed into a tree of values with their places. The tree is read section by section, so that every message names the
-//! line and what is allowed. Conditions between values are checked afterwards, by the same code that checks scenarios built in code,
-//! and a fault is traced back to its line.
+//! The text is parsed into a tree whose values carry their place in it. The tree is read by hand, section by section, so that every
+//! message names the line and what is allowed. The rules between values are checked afterwards, by the code that also checks
+//! scenarios built in code, and a fault is traced back to its line.
 mod flow;
 mod hop;
 mod reader;
@@ -20,7 +20,7 @@ use std::path::Path;
 use toml::de::DeTable;
 
 impl Scenario {
-    /// Parses a scenario. `file` is what messages call it; the traces that it names come from `traces`.
+    /// Parses a scenario. `file` is its name in messages; the traces that the scenario names come from `traces`.
     pub fn parse(text: &str, file: &str, traces: &dyn Traces) -> Result<Scenario, ScenarioError> {
         let source = Source { file, text };
         let tree = DeTable::parse(text).map_err(|error| source.syntax(&error))?;

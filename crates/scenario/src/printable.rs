@@ -1,13 +1,14 @@
-//! Text from outside, made fit to be shown.
+//! Makes text from outside safe to show.
 //!
-//! Names in scenario files and results, file names and arguments may hold anything. Shown as they are, an escape sequence
-//! could recolour or erase what stands on a terminal, a line break could forge a message, and a bidirectional override could
-//! reverse the order of what is read ("Trojan Source", CVE-2021-42574). So such characters are shown as their code points:
+//! Names in scenario files and results, file names and arguments may hold any characters. If they were shown unchanged, an escape
+//! sequence could recolour or erase text on a terminal, a line break could forge a message, and a bidirectional override could
+//! reverse the order of the text ("Trojan Source", CVE-2021-42574). Such characters are therefore shown as their code points:
 //! `\u{1b}`.
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// One line of text in which every character shows: a line break, too, becomes `\n`.
+/// One line of text in which every character is visible: a line break becomes `
+/// `.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
@@ -17,8 +18,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same of text that is already laid out: line breaks stay. With `colours` so do the sequences that set colours (SGR,
-/// ECMA-48 §8.3.117), and no other ones.
+/// As [`printable`], for text that is already laid out: line breaks stay. With `colours`, sequences that set colours (SGR,
+/// ECMA-48 §8.3.117) stay too, and no other ones.
 pub fn printable_lines(text: &str, colours: bool) -> Cow<'_, str> {
     if !text.chars().any(|c| is_hidden(c) && c != '\n') {
         return Cow::Borrowed(text);
@@ -39,9 +40,9 @@ pub fn printable_lines(text: &str, colours: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// JSON text with the same characters in JSON's own notation: it means the same.
+/// JSON text in which the same characters are escaped as JSON does it; its meaning stays the same.
 pub fn printable_json(text: &str) -> Cow<'_, str> {
-    // Between values JSON has line breaks, and in its strings none.
+    // JSON has line breaks between values, but none in its strings.
     let hides = |c: char| is_hidden(c) && c != '\n';
     if !text.chars().any(hides) {
         return Cow::Borrowed(text);
@@ -60,7 +61,7 @@ pub fn printable_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Does it control something, or show as nothing?
+/// Whether it is a control character or an invisible one.
 fn is_hidden(c: char) -> bool {
     match c {
         // C0, DEL and C1; terminals obey the latter, too.

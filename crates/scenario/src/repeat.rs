@@ -1,27 +1,27 @@
-//! Repeated runs of a scenario, with independent draws of the conditions that vary on a real path.
+//! Repeated runs of a scenario, with independent draws of the things that vary on a real path.
 //!
-//! A scenario without random elements gives the same packets for every seed, and identical runs show
-//! nothing about chance. Two things differ between two measurements of the same real path, and both matter:
+//! A scenario without random elements gives the same packets for every seed, and identical runs do not show how much results depend
+//! on chance. Two things differ between two measurements of the same real path, and both matter:
 //! - *When each flow starts.* Flows that start together move in lockstep. Each start is drawn from the round trip that
 //!   follows the time in the file.
-//! - *How a round trip falls on the link's packet times.* If the RTT is fixed to the nanosecond, packets arrive in step
+//! - *How a round trip relates to the link's packet times.* If the RTT is fixed to the nanosecond, packets arrive in step
 //!   with departures, and a tiny change of a parameter decides which packet is dropped for the rest of the run: a phase
 //!   effect (Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992, who break it by a random time
-//!   of up to one packet's service time). Each flow's base RTT is drawn from as much above the value in the file, and at
-//!   most a hundredth above it.
+//!   of up to one packet's service time). Each flow's base RTT is drawn from the file's value to one service time above it, and
+//!   at most a hundredth above it.
 //!
-//! Starts and RTTs that the file already draws are left alone, so repeating twice is repeating once.
+//! Starts and RTTs that the file already draws are left alone, so repeating a scenario twice has no further effect.
 use crate::keys::RTTS;
 use crate::model::{Flow, Hop, Rtt, Scenario, Start};
 use narrows_core::{Bytes, Span, Time};
 
-/// The packet whose time on the link bounds the draw.
+/// The packet size for a link's service time.
 const FULL_SIZED: Bytes = Bytes(1500);
-/// A base RTT is drawn from at most this part of itself.
+/// A base RTT is increased by at most its value divided by this.
 const MIN_PARTS: u64 = 100;
 
 impl Scenario {
-    /// The scenario with each flow's start and base RTT drawn, so that runs with different seeds are independent.
+    /// The scenario with random starts and base RTTs for its flows, so that runs with different seeds are independent.
     #[must_use]
     pub fn repeated(&self) -> Scenario {
         let (mut repeated, end) = (self.clone(), Time::ZERO + self.duration);
@@ -38,7 +38,7 @@ impl Scenario {
         repeated
     }
 
-    /// The scenario without the draws of [`Scenario::repeated`]: as the user wrote it, repeated or not.
+    /// The scenario without the draws of [`Scenario::repeated`], as the user wrote it; unchanged if it was not repeated.
     #[must_use]
     pub fn undrawn(&self) -> Scenario {
         let (mut undrawn, end) = (self.clone(), Time::ZERO + self.duration);
@@ -58,14 +58,14 @@ impl Scenario {
     }
 }
 
-/// Within the round trip after `at`, but in the first half of the flow's life.
+/// Drawn from the round trip after `at`, but within the first half of the flow's life.
 fn drawn_start(at: Time, flow: &Flow, end: Time) -> Start {
-    // The smaller value is the file's, whether the RTT has been drawn or not.
+    // The lower bound is the file's value, whether the RTT has been drawn or not.
     let (Rtt::Fixed(rtt) | Rtt::Uniform(rtt, _)) = flow.rtt;
     Start::Uniform(at, at + rtt.min(flow.stop.min(end).since(at) / 2))
 }
 
-/// Up to one packet's time at the slowest hop above `rtt`.
+/// Drawn from `rtt` up to one packet's service time at the slowest hop above it.
 fn drawn_rtt(rtt: Span, route: &[usize], hops: &[Hop]) -> Rtt {
     let slowest = route.iter().filter_map(|&hop| Some(hops.get(hop)?.rate.initial())).min();
     let service = slowest.and_then(|rate| rate.tx_time(FULL_SIZED));

@@ -1,8 +1,8 @@
-//! A JSON Schema (draft 2020-12) of scenario files, for editors: made from the registries and the declared keys, so that
-//! it knows every queue and parameter that the program knows.
+//! A JSON Schema (draft 2020-12) of scenario files, for editors. It is made from the registries and the declared keys, so that it
+//! has every queue and parameter that the program has.
 //!
-//! It has the rules for single values: keys, kinds, units, words, bounds of bare numbers. The program checks conditions between
-//! values, and ranges of values with units; the descriptions state them.
+//! It covers rules for one value at a time: keys, kinds, units, words, bounds of bare numbers. Rules between values and ranges of
+//! values with units are checked by the program only; the descriptions state them.
 use crate::dscp;
 use crate::keys::{DELAYS, FlowKeys, HopKeys, INTERVALS, RATES, RTTS, RecordKeys, TopKeys};
 use crate::traffic::Traffic;
@@ -75,7 +75,7 @@ fn flow() -> Value {
     );
     keys.insert("from".into(), described("The sending host; flows of one name share it. Default: sender.", name()));
     keys.insert("to".into(), described("The receiving host. Default: receiver.", name()));
-    // Names of code points are taken in any letter case, but offered in one.
+    // Names of code points are accepted in any letter case; the schema lists one.
     let names: Vec<&str> = dscp::NAMES.iter().map(|&(name, _)| name).collect();
     let code = json!({ "anyOf": [{ "enum": names }, { "type": "integer", "minimum": 0, "maximum": 63 }] });
     keys.insert("dscp".into(), described("Code point of the data, a number or a name. Default: 0.", code));
@@ -125,7 +125,7 @@ fn rate() -> Value {
 fn kind<K: Registered>(doc: &str) -> Value {
     let entries = K::entries();
     let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
-    // Names are offered in one spelling and taken in those of tc and kernels, too.
+    // The schema lists one spelling of each name; the spellings of tc and kernels are accepted too.
     let mut forms = vec![json!({ "enum": names })];
     forms.push(json!({ "type": "string", "pattern": spellings(&entries) }));
     forms.extend(entries.iter().map(entry::<K>));
@@ -145,7 +145,7 @@ fn entry<K: Registered>(entry: &Entry) -> Value {
     described(entry.summary, Value::Object(object(keys, &["kind"])))
 }
 
-/// Every way to write one of these names.
+/// All spellings of these names.
 fn spellings(entries: &[Entry]) -> String {
     let names = entries.iter().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases()));
     format!("^({})$", names.map(|name| any_case(name).replace('_', "[-_]")).collect::<Vec<_>>().join("|"))
@@ -155,7 +155,7 @@ fn plain<P: Params>() -> Map<String, Value> {
     P::specs().iter().map(|spec| (spec.name.into(), param(spec, &[]))).collect()
 }
 
-/// A parameter; some take words, too: `off`, `auto`.
+/// A parameter; some accept words too: `off`, `auto`.
 fn param(spec: &ParamSpec, words: &[&str]) -> Value {
     let mut doc = spec.doc.replace("\n ", "\n");
     doc = doc.trim().replace('\n', " ");
@@ -216,7 +216,7 @@ fn unit(unit: Unit) -> Value {
 /// A number and one of the unit's suffixes, in any letter case.
 fn pattern(unit: Unit) -> String {
     let suffixes = unit.suffixes().iter().map(|suffix| any_case(suffix)).collect::<Vec<_>>().join("|");
-    // Numbers of packets stand without a suffix, too.
+    // Numbers of packets may omit the suffix.
     let maybe = if matches!(unit, Unit::Packets | Unit::Limit) { "?" } else { "" };
     format!("^\\s*([0-9]+\\.?[0-9]*|\\.[0-9]+)\\s*({suffixes}){maybe}\\s*$")
 }
@@ -235,7 +235,7 @@ fn name() -> Value {
     json!({ "type": "string", "pattern": "^[\\p{L}\\p{N} _.+-]{1,64}$" })
 }
 
-/// A command line: at least one character is not a blank.
+/// A command line, with at least one character that is not a blank.
 fn program() -> Value {
     json!({ "type": "string", "pattern": "\\S" })
 }

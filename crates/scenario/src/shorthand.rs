@@ -1,7 +1,7 @@
 //! The command line's short forms: `fifo:limit=100p,fq_codel`, `3xcubic,35xthin:interval=30ms`, `20mbit`, `50ms`.
 //!
 //! Commas separate both items and their parameters: a piece that begins with `word=` continues the item before it. Every
-//! function takes the flag that the text belongs to, for its messages.
+//! function takes the flag's name, for its messages.
 use crate::error::ScenarioError;
 use crate::model::{Endpoints, Flow, RateSpec, Rtt, Start, TraceSource};
 use crate::parse::{default_controller, default_transport};
@@ -18,27 +18,27 @@ use narrows_core::{Rate, Span, Time};
 /// Flows of one kind, as `--flows` names them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlowGroup {
-    /// Unique in the list: the controller's or the traffic's name, numbered when it occurs again.
+    /// Unique in the list: the controller's or the traffic's name, with a number if it occurs again.
     pub name: String,
-    /// How many.
+    /// Number of flows.
     pub count: u32,
-    /// Congestion control; none for UDP.
+    /// Congestion control; `None` for UDP.
     pub controller: Option<ControllerConfig>,
-    /// What is sent.
+    /// The traffic that it sends.
     pub traffic: Traffic,
-    /// How it is carried.
+    /// Its transport protocol.
     pub transport: Transport,
 }
 
 impl FlowGroup {
-    /// One flow of this name, and nothing said of it.
+    /// One flow with this name and the defaults for everything else.
     pub fn named(name: &str) -> FlowGroup {
         let traffic = Traffic::Bulk(Default::default());
         let transport = default_transport(&traffic, None);
         FlowGroup { name: name.into(), count: 1, controller: None, traffic, transport }
     }
 
-    /// These flows over a route, from the start of the run to `stop`.
+    /// These flows on a route, from the start of the run to `stop`.
     pub fn over(self, route: Vec<usize>, rtt: Span, stop: Time) -> Flow {
         let FlowGroup { name, count, controller, traffic, transport } = self;
         let (rtt, start, ends) = (Rtt::Fixed(rtt), Start::At(Time::ZERO), Endpoints::default());
@@ -75,7 +75,7 @@ pub fn queues(flag: &str, text: &str) -> Result<Vec<QueueConfig>, ScenarioError>
 
 /// `3xcubic,1xnew_reno,cbr:rate=5mbit` → groups of flows.
 ///
-/// A name is a controller's, for bulk TCP, or a kind of traffic, carried by what it needs (CUBIC over TCP unless
+/// A name is a controller's, for bulk TCP, or a kind of traffic on a transport that can carry it (CUBIC over TCP unless
 /// `controller=` or `transport=` says otherwise). Parameters are those of the traffic, the controller and the transport.
 pub fn flows(flag: &str, text: &str) -> Result<Vec<FlowGroup>, ScenarioError> {
     let names: Vec<&str> = ControllerConfig::names().iter().chain(Traffic::NAMES).copied().collect();
@@ -111,7 +111,7 @@ pub fn rate_or_trace(flag: &str, text: &str, traces: &dyn Traces) -> Result<Rate
     Ok(RateSpec::Trace { source: TraceSource::File(file.to_owned()), opportunities, period })
 }
 
-/// How long a run is: `60s`, or as iperf3's `-t` a number of seconds.
+/// The length of a run: `60s`, or a number of seconds as for iperf3's `-t`.
 pub fn duration(flag: &str, text: &str) -> Result<Span, ScenarioError> {
     let seconds = split_number(text).is_some_and(|(_, unit)| unit.is_empty());
     span(flag, &if seconds { format!("{}s", text.trim()) } else { text.to_owned() })
@@ -170,7 +170,7 @@ fn pieces<'a>(flag: &str, text: &'a str, names: &[&str]) -> Result<Vec<Piece<'a>
     Ok(pieces)
 }
 
-/// Parameters as `tc` has them, in words: `limit 100 target 5ms noecn`.
+/// Parameters in the syntax of `tc`: `limit 100 target 5ms noecn`.
 fn words_of_tc<'a>(
     flag: &str,
     mut words: impl Iterator<Item = &'a str>,
@@ -257,7 +257,7 @@ fn group(flag: &str, piece: &Piece<'_>, names: &[&str]) -> Result<FlowGroup, Sce
     checked(flag, &traffic)?;
     checked(flag, &transport)?;
     controller.iter().try_for_each(|controller| checked(flag, controller))?;
-    // However it was spelt.
+    // The name in the registry's spelling, whichever the user chose.
     Ok(FlowGroup { name: narrows_core::registry::spelled(name), count, controller, traffic, transport })
 }
 
@@ -273,7 +273,7 @@ fn checked<K: Registered>(flag: &str, kind: &K) -> Result<(), ScenarioError> {
     kind.validate().map_err(|error| ScenarioError::new(flag, format!("{} \"{}\": {error}", K::WHAT, kind.name())))
 }
 
-/// An item that can take a parameter.
+/// An item that accepts parameters.
 trait Holder {
     fn title(&self) -> String;
     fn all(&self) -> Vec<ParamSpec>;
@@ -292,7 +292,7 @@ impl<K: Registered> Holder for K {
     }
 }
 
-/// Gives a parameter to the first that has one of this name.
+/// Sets a parameter on the first item that has one of this name.
 fn assign(flag: &str, holders: &mut [&mut dyn Holder], name: &str, text: &str) -> Result<(), ScenarioError> {
     let specs: Vec<Vec<ParamSpec>> = holders.iter().map(|holder| holder.all()).collect();
     let found = specs.iter().enumerate().find_map(|(i, specs)| Some((i, specs.iter().find(|s| s.name == name)?)));
@@ -315,7 +315,7 @@ fn assign(flag: &str, holders: &mut [&mut dyn Holder], name: &str, text: &str) -
     })
 }
 
-/// `ecn=on` as `tc` and `ip` have it.
+/// `ecn=on` in the syntax of `tc` and `ip`.
 fn switch(unit: Unit, text: &str) -> &str {
     match (unit, text) {
         (Unit::Switch, "on") => "true",

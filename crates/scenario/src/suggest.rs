@@ -1,14 +1,14 @@
-//! "Did you mean …": the closest of the words that are allowed.
+//! "Did you mean …": the closest of the allowed words.
 use narrows_core::params::{Unit, split_number};
 
-/// ` (did you mean "fq_codel"?)`, or nothing when no word is close.
+/// ` (did you mean "fq_codel"?)`, or an empty text if no word is close.
 pub(crate) fn hint<'a>(got: &str, words: impl IntoIterator<Item = &'a str>) -> String {
     closest(got, words)
         .filter(|word| *word != got)
         .map_or_else(String::new, |word| format!(" (did you mean \"{word}\"?)"))
 }
 
-/// The same for a name of a registry; Linux's that are not in any are explained.
+/// A hint for a name of a registry; a name that only Linux has is explained instead.
 pub(crate) fn name_hint<'a>(got: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     match narrows_core::registry::elsewhere(got) {
         Some(text) => format!(" ({text})"),
@@ -16,7 +16,7 @@ pub(crate) fn name_hint<'a>(got: &str, names: impl IntoIterator<Item = &'a str>)
     }
 }
 
-/// The same for a value with a valid number and a unit that does not exist or has two readings: `20mbps`.
+/// A hint for a value with a valid number and a unit that does not exist or has two readings: `20mbps`.
 pub(crate) fn unit_hint(got: &str, unit: Unit) -> String {
     let Some((_, suffix)) = split_number(got) else { return String::new() };
     let amount = got.trim().strip_suffix(suffix).unwrap_or_default().trim_end();
@@ -25,7 +25,7 @@ pub(crate) fn unit_hint(got: &str, unit: Unit) -> String {
     }
     let suffixes = unit.suffixes();
     let lower = suffix.to_lowercase();
-    // A unit that exists is no slip but the wrong kind of value.
+    // A unit that exists is not misspelt: the value is of the wrong kind.
     let mut others = [Unit::Span, Unit::Rate, Unit::Limit].into_iter().flat_map(Unit::suffixes);
     if suffix.is_empty() || others.any(|unit| unit.to_lowercase() == lower) {
         return String::new();
@@ -34,7 +34,7 @@ pub(crate) fn unit_hint(got: &str, unit: Unit) -> String {
     let close = suffixes
         .into_iter()
         .map(|word| (strsim::osa_distance(&lower, &word.to_lowercase()), word))
-        // Of a unit of one letter, two wrong letters are no slip.
+        // For a unit of one letter, two wrong letters are no misspelling.
         .filter(|&(distance, word)| distance <= word.len().min(2) && first(word) == first(&lower))
         .min();
     close.map_or_else(String::new, |(_, word)| format!(" (did you mean \"{amount}{word}\"?)"))
@@ -63,7 +63,7 @@ fn readings(amount: &str, suffix: &str, unit: Unit) -> Option<String> {
     }
 }
 
-/// The closest word: a third of its letters may be wrong; failing that, one that contains what was given.
+/// The closest word, of which a third of the letters may be wrong; failing that, a word that contains the given text.
 fn closest<'a>(got: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |word: &str| word.to_lowercase().replace(['-', ' ', '.'], "_");
     let got = plain(got);

@@ -1,6 +1,6 @@
-//! Traces of a link: the milliseconds in which it could have carried 1500 bytes, one a line, ascending, repeated for ever
-//! with the last one as their period. The format is mahimahi's (Netravali et al., "Mahimahi: Accurate Record-and-Replay
-//! for HTTP", USENIX ATC 2015).
+//! Traces of a link. Each line is a millisecond in which the link could have carried 1500 bytes; lines ascend, and the trace
+//! repeats for ever with its last line as the period. The format is mahimahi's (Netravali et al., "Mahimahi: Accurate
+//! Record-and-Replay for HTTP", USENIX ATC 2015).
 use crate::error::ScenarioError;
 use narrows_core::Span;
 use std::fmt::Write;
@@ -8,21 +8,21 @@ use std::fmt::Write;
 /// Longest trace, ms: a year.
 const LONGEST: u64 = 365 * 86_400_000;
 
-/// Longest number that a message repeats: those of 64 bits.
+/// Most digits of a number that a message repeats: those of a 64-bit number.
 const MAX_DIGITS: usize = 20;
 
-/// Where the traces that a scenario names come from. Parsing opens no file: the caller passes this along with the text.
+/// The source of the traces that a scenario names. Parsing opens no file: the caller passes this along with the text.
 pub trait Traces {
-    /// The text of the trace that the scenario calls so; or why it cannot be had.
+    /// The text of the trace with this name in the scenario; the error says why it is not available.
     fn text(&self, name: &str) -> Result<String, String>;
 
-    /// Its name in messages.
+    /// The trace's place in messages.
     fn place(&self, name: &str) -> String {
         name.to_owned()
     }
 }
 
-/// There are none: a scenario that names one is refused.
+/// No traces: a scenario that names one is refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTraces;
 
@@ -59,7 +59,7 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<(Vec<Span>, Span), Scenari
     }
 }
 
-/// The part of a line that a message shows: a number and nothing else, because the file may not be the user's own.
+/// The part of a line that a message shows: the line if it is a number, else nothing, because the file may not be the user's own.
 fn digits(line: &str) -> String {
     let line = line.trim();
     let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());

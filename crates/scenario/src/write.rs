@@ -1,4 +1,4 @@
-//! A scenario as run: every parameter written, defaults too, so that the file means the same under later defaults.
+//! Writes a scenario as run, with every parameter, defaults included, so that the file has the same meaning under later defaults.
 use crate::check::show;
 use crate::keys::{FlowKeys, HopKeys, RecordKeys, TopKeys};
 use crate::model::{Flow, Hop, RateSpec, Rtt, Scenario, Start, TraceSource};
@@ -9,7 +9,7 @@ use narrows_core::registry::Registered;
 use std::fmt::Write;
 
 impl Scenario {
-    /// The scenario as a file. Parsing it gives an equal scenario, if the traces are in the same places.
+    /// The scenario as a file's text. Parsing it gives an equal scenario if the traces are still in the same place.
     pub fn to_toml(&self) -> String {
         let mut out = String::new();
         line(&mut out, "name", &quoted(&self.name));
@@ -55,7 +55,7 @@ fn flow(out: &mut String, flow: &Flow, hops: &[Hop]) {
             if let Some(server) = &command.server {
                 line(out, "server", &quoted(server.text()));
             }
-            // What a program does not do unless somebody says so.
+            // A command needs no transport in the file unless it differs from the default.
             if flow.transport != default_transport(&flow.traffic, flow.controller.as_ref()) {
                 line(out, "transport", &kind(&flow.transport));
             }
@@ -124,7 +124,7 @@ fn kind<K: Registered>(kind: &K) -> String {
     format!("{{ kind = {name}{} }}", values.collect::<String>())
 }
 
-/// Every parameter, a line each.
+/// Writes every parameter, one per line.
 fn plain<P: Params>(out: &mut String, params: &P) {
     for spec in P::specs() {
         if let Some(text) = params.get(spec.name) {
@@ -135,9 +135,9 @@ fn plain<P: Params>(out: &mut String, params: &P) {
 
 fn value(spec: &ParamSpec, text: &str) -> String {
     match spec.unit {
-        // Some numbers can be words.
+        // Some numbers may be words.
         _ if WORDS.contains(&text) => quoted(text),
-        // A float is always written as one: TOML's integers end at 2⁶³.
+        // A float always has a decimal point: TOML's integers end at 2⁶³.
         Unit::Number if !text.contains('.') => format!("{text}.0"),
         unit if unit.is_bare() => text.to_owned(),
         _ => quoted(text),

@@ -11,9 +11,9 @@ pub struct Cell {
     /// The values' labels, in the order of the axes.
     pub labels: Vec<String>,
     scenario: Table,
-    /// The draws of a run, with the axes' values filled in.
+    /// The draws of each run; the axes' values are already filled in.
     draws: Vec<Draw>,
-    /// The name of its draws' streams: the values of axes whose cells draw independently.
+    /// The name of the random streams of its draws, made from the values of the axes with `own_draws`.
     stream: String,
     name: String,
 }
@@ -32,7 +32,7 @@ impl Study {
         picks.into_iter().map(|pick| self.cell(&pick, level)).collect()
     }
 
-    /// The scenario of one of a cell's `runs` runs, counted from 1.
+    /// The scenario of run number `run` of the cell's `runs` runs, counted from 1.
     pub fn run(&self, cell: &Cell, run: u64, runs: u64) -> Result<Scenario, StudyError> {
         let scenario = cell.scenario(self.first_seed.saturating_add(run) - 1)?;
         Ok(if runs > 1 && !self.as_written { scenario.repeated() } else { scenario })
@@ -66,7 +66,7 @@ impl Study {
         StudyError { file: self.figure.clone(), message }
     }
 
-    /// Is the cell at this place?
+    /// Whether the cell is at this place.
     pub(crate) fn is_at(&self, cell: &Cell, at: &BTreeMap<String, Value>) -> bool {
         let label = |name: &str| self.axes.iter().zip(&cell.labels).find(|(axis, _)| axis.name == name).map(|(_, l)| l);
         at.iter().all(|(name, value)| label(name).is_some_and(|label| wanted(value).contains(label)))
@@ -90,7 +90,7 @@ impl Cell {
         let mut whole = Value::Table(self.scenario.clone());
         Places { values, left: &[] }.fill(&mut whole).map_err(fault)?;
         let Value::Table(mut table) = whole else { return Err(fault("the scenario is no table".to_owned())) };
-        // An axis or a draw can leave a kind of flow out.
+        // An axis or a draw can leave out a kind of flow.
         if let Some(Value::Array(flows)) = table.get_mut("flow") {
             flows.retain(|flow| flow.get("count").and_then(Value::as_integer) != Some(0));
         }
@@ -100,21 +100,21 @@ impl Cell {
         Scenario::parse(&text, &self.name, &NoTraces).map_err(|error| fault(error.to_string()))
     }
 
-    /// For people: `table 1, cubic, fq`.
+    /// The name for people: `table 1, cubic, fq`.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// The value of `"$name"`.
+/// Replaces `"$name"` by a value.
 struct Places<'a> {
     values: BTreeMap<&'a str, &'a Value>,
-    /// Names that stay as they are.
+    /// Names that are not replaced.
     left: &'a [&'a str],
 }
 
 impl Places<'_> {
-    /// Replaces names by their values.
+    /// Puts each value where its name stands.
     fn fill(&self, value: &mut Value) -> Result<(), String> {
         match value {
             Value::String(text) => {
@@ -137,7 +137,7 @@ impl Places<'_> {
                     (None, plain) => (*plain).clone(),
                     (Some(_), _) => return Err(format!("${place}: the axis has plain values")),
                 };
-                // A value may name others, not itself.
+                // A value may use other names, but not its own.
                 let mut values = self.values.clone();
                 values.remove(name);
                 Places { values, left: self.left }.fill(value)

@@ -1,4 +1,4 @@
-//! The drawings of a study's plots: of runs, and of rows.
+//! The drawings of a study's plots, from single runs and from rows.
 use crate::cells::Cell;
 use crate::model::{Axis, Plot, Study, wanted};
 use crate::report::Report;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 impl Study {
-    /// Must any part of the first seed's result be kept in addition to the figures?
+    /// Whether any plot draws the first seed's result, so that it must be kept in addition to the figures.
     pub fn draws_runs(&self) -> bool {
         self.plots.iter().any(|plot| matches!(plot.kind, Kind::Series | Kind::Cdf))
     }
@@ -121,7 +121,7 @@ impl Report<'_> {
             None => study.axes[axis].labels(),
         };
         let (columns, rows) = (shown(x), shown(y));
-        // The cells of each place in the grid, by the rest of their labels.
+        // By the labels that are not axes of the grid: the cells of each place in the grid.
         let mut grids: Vec<(String, Places)> = Vec::new();
         for (n, cell) in self.runs.cells.iter().enumerate().filter(|(_, cell)| study.is_at(cell, &plot.at)) {
             let name = self.name(&cell.labels, &plot.at, &[x, y]);
@@ -164,7 +164,7 @@ impl Report<'_> {
         let all: Vec<f64> = charts.iter().filter_map(|chart| chart.grid.as_ref()).flat_map(Grid::shown).collect();
         let least = all.iter().copied().reduce(f64::min);
         let range = plot.range.or(least.zip(all.iter().copied().reduce(f64::max)));
-        // The same colour is the same value on each.
+        // A colour means the same value on every map.
         charts.iter_mut().filter_map(|chart| chart.grid.as_mut()).for_each(|grid| grid.range = range);
         charts
     }
@@ -173,12 +173,12 @@ impl Report<'_> {
         self.runs.study.metrics.iter().position(|metric| metric.name == plot.metric)
     }
 
-    /// A row's first cell: it represents the others wherever no pooled axis is named.
+    /// A row's first cell: it represents the others where no pooled axis is named.
     pub(crate) fn cell(&self, row: &Row) -> &Cell {
         &self.runs.cells[row.members[0]]
     }
 
-    /// The label that distinguishes a cell from the others at this place: its values on the axes that vary there, but not on those that
+    /// The name that distinguishes a cell from the others at this place: its labels on the axes that vary there, except those that
     /// are left out or pooled.
     fn name(&self, labels: &[String], at: &BTreeMap<String, Value>, left_out: &[usize]) -> String {
         let varies = |axis: &Axis| at.get(&axis.name).map_or(axis.labels().len(), |value| wanted(value).len()) > 1;
@@ -189,7 +189,7 @@ impl Report<'_> {
 }
 
 impl Entry {
-    /// The distances from the figure to the ends of its interval.
+    /// The distances from the figure to the lower and upper ends of its interval.
     fn span(&self) -> Option<(f64, f64)> {
         let quartiles = self.quartiles.filter(|_| self.runs > 1);
         let of_quartiles = quartiles.map(|q| (q.median - q.q1, q.q3 - q.median));
@@ -206,8 +206,8 @@ fn binned(points: &[(f64, f64)], width: f64) -> Points {
         .collect()
 }
 
-/// The cells of each place in a grid: row, column.
+/// The cells at each place in a grid, by row and column.
 type Places = BTreeMap<(usize, usize), Vec<usize>>;
 
-/// Points of a line on a page.
+/// Most points of a line on a page.
 const MAX_POINTS: usize = 1000;

@@ -1,7 +1,7 @@
-//! A paper's claims in words: an order of two queues, their equality, a bound that holds everywhere.
+//! A paper's claims in words: an order of two queues, their equality, or a bound that holds everywhere.
 //!
-//! A claim is about one metric of the rows at its place. It counts once in the score, however many rows it is about, and is met
-//! if every row meets it. Means are compared as they are: any difference meets a paper's "below".
+//! A claim is about one metric of the rows at its place. It counts once in the score, whatever the number of rows, and it is met if
+//! every row meets it. Means are compared without a margin: any difference satisfies a paper that says "below".
 use crate::model::{Metric, Study, text, wanted};
 use crate::report::Report;
 use crate::rows::Row;
@@ -13,23 +13,23 @@ use toml::Value;
 /// A place in a study: values of axes.
 type Place = BTreeMap<String, Value>;
 
-/// As in the file. One of `is`, `below`, `above`, `near`.
+/// A claim as the study's file gives it, with one of `is`, `below`, `above`, `near`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Claim {
-    /// The paper's words, or nearly, and where they stand.
+    /// The paper's words, or nearly, and their place in the paper.
     says: String,
-    /// The rows that it is about.
+    /// The rows that the claim is about.
     #[serde(default)]
     at: Place,
     metric: String,
     /// A figure or a bound, as under `[[published]]`: `"> 20"`.
     is: Option<Value>,
-    /// Less than in each row that differs from its own like this.
+    /// The metric is less than in each row that differs from this one in these values.
     below: Option<Place>,
-    /// More than there.
+    /// The metric is greater than in each such row.
     above: Option<Place>,
-    /// Within the paper's rule of the other row, as a measured figure of a published one.
+    /// The metric is as near to that of each such row as the paper's rule requires of a published figure.
     near: Option<Place>,
     /// The metric on the other side of `below`, `above` and `near`; the same one by default. With it the place may be empty: the row itself.
     than: Option<String>,
@@ -43,19 +43,19 @@ enum Asked<'a> {
     Near(&'a Place),
 }
 
-/// A claim beside the measured figures.
+/// A claim compared with the measured figures.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Verdict {
     /// The paper's words.
     pub says: String,
-    /// Does every row meet it?
+    /// Whether every row meets it.
     pub met: bool,
     /// The comparison, with the figures.
     pub measured: String,
 }
 
 impl Verdict {
-    /// For a sheet.
+    /// As words for a sheet, and whether the claim is met.
     pub(crate) fn words(self) -> (String, bool) {
         (format!("{}; {}", self.says, self.measured), self.met)
     }
@@ -135,7 +135,7 @@ impl Report<'_> {
         study.claims.iter().filter_map(verdict).collect()
     }
 
-    /// A row compared with the condition: alone, or with each row on the other side.
+    /// Compares a row with the condition: alone, or with each row on the other side.
     fn compared(&self, row: &Row, asked: &Asked<'_>, (m, of): (usize, usize), rule: &Rule) -> Vec<Compared> {
         let study = self.runs.study;
         let (metric, other) = (&study.metrics[m], &study.metrics[of]);
@@ -170,7 +170,7 @@ impl Report<'_> {
 }
 
 impl Study {
-    /// Is one row at this place relative to the other: with the same values on all axes that the place does not name?
+    /// Whether one row is at this place as seen from the other: both have the same values on the axes that the place does not name.
     fn differs(&self, here: &Row, there: &Row, place: &Place) -> bool {
         let labels = here.labels.iter().zip(&there.labels);
         self.row_axes().zip(labels).all(|(axis, (here, there))| match place.get(&axis.name) {
@@ -203,5 +203,5 @@ fn figure(measured: Option<f64>, metric: &Metric) -> String {
     measured.map_or("not measured".to_owned(), |measured| format!("{measured:.d$}"))
 }
 
-/// Number of comparisons of a claim that are shown.
+/// Most comparisons of a claim that are shown.
 const SHOWN: usize = 6;

@@ -1,26 +1,26 @@
-//! Random draws of each run of a cell: `[[draw]]` in a study's file.
+//! The values that each run of a cell draws: `[[draw]]` in a study's file.
 //!
-//! A draw has a name, and `"$name"` in the scenario stands for what was drawn. Each is a stream of its own, named and derived from the
-//! run's seed, so that all cells of a study meet the same paths and differ only in their axes. Cells that differ in an axis
-//! with `own_draws` meet independent paths.
+//! A draw has a name, and `"$name"` in the scenario stands for the value drawn. Each draw has a random stream of its own, named
+//! after it and derived from the run's seed, so that the cells of a study have the same paths and differ only in their axes. Cells
+//! that differ in an axis with `own_draws` have independent paths.
 use narrows_core::Rng;
 use serde::Deserialize;
 use toml::Value;
 
-/// One of `near` with `within`, `between`, `among`.
+/// A draw as the study's file gives it: `near` with `within`, `between`, or `among`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Draw {
     pub(crate) name: String,
-    /// A quantity, which may be an axis's: drawn evenly from a part below it to as much above it.
+    /// The middle of the range, a quantity or the name of an axis: values are drawn evenly from `near` · (1 ± `within`).
     pub(crate) near: Option<Value>,
-    /// That part.
+    /// Half the range, as a part of `near`.
     pub(crate) within: Option<f64>,
     /// Two quantities with the same unit: drawn evenly between them.
     pub(crate) between: Option<[Value; 2]>,
     /// The draw is a multiple of this quantity, which may be an earlier draw.
     pub(crate) times: Option<Value>,
-    /// Is the logarithm drawn evenly?
+    /// Whether the logarithm is drawn evenly, not the value.
     #[serde(default)]
     pub(crate) log: bool,
     /// One of these; a value that is listed twice is drawn twice as often. A value may name other draws.
@@ -60,13 +60,13 @@ impl Quantity {
 }
 
 impl Draw {
-    /// A quantity that may be an axis's name.
+    /// The values that may name an axis.
     pub(crate) fn quantities(&mut self) -> impl Iterator<Item = &mut Value> {
         let ranges = self.near.iter_mut().chain(self.between.iter_mut().flatten());
         ranges.chain(self.among.iter_mut().flatten()).chain(&mut self.times)
     }
 
-    /// Its value in the run with this seed, of a cell whose streams are called this; earlier draws have been put into `times`.
+    /// The value in the run with this seed, for cells with this stream name; earlier draws have already been put into `times`.
     pub(crate) fn value(&self, seed: u64, stream: &str) -> Result<Value, String> {
         let value = self.number(&mut Rng::stream(seed, &format!("draw.{}{stream}", self.name)))?;
         let Some(times) = &self.times else { return Ok(value) };

@@ -1,8 +1,8 @@
-//! Published figures as data. A study is a file in `experiments/PAPER/`: one figure or table, as an ordinary scenario with
-//! axes whose combinations are its cells, metrics of each, published values, claims, and remarks.
+//! Published figures as data. A study is a file in `experiments/PAPER/` about one figure or table: an ordinary scenario, axes whose
+//! combinations are the cells, the metrics of each cell, the published figures, the aims, and remarks.
 //!
-//! [`Study::cells`] makes scenarios of it, [`Study::measure`] takes the figures from a run's result, and a [`Report`] puts
-//! them next to the published ones. The caller runs the scenarios: nothing here starts a thread or reads a clock.
+//! [`Study::cells`] makes the scenarios, [`Study::measure`] takes the figures from a run's result, and a [`Report`] puts them next
+//! to the published ones. The caller runs the scenarios: this crate starts no thread and reads no clock.
 mod cells;
 mod charts;
 mod claims;
@@ -22,7 +22,7 @@ pub use rows::{Entry, Row};
 pub use rule::Rule;
 pub use score::Score;
 
-/// The studies that the program carries: paper, file, text.
+/// The studies that are built into the program: paper, file, text.
 const EMBEDDED: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/studies.rs"));
 
 /// The file of a paper's rule.
@@ -41,7 +41,7 @@ pub fn studies(paper: &str) -> Result<Vec<Study>, StudyError> {
     of_paper.map(|(paper, file, text)| Study::parse(text, &format!("experiments/{paper}/{file}"))).collect()
 }
 
-/// How near a paper's figures have to be met; `None` for studies of our own.
+/// The rule for how near a paper's figures have to be met; `None` for studies of our own.
 pub fn rule(paper: &str) -> Result<Option<Rule>, StudyError> {
     let found = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == RULE);
     found.map(|(paper, file, text)| Rule::parse(text, &format!("experiments/{paper}/{file}"))).transpose()

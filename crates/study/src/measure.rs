@@ -4,7 +4,7 @@ use narrows_results::RunResult;
 use serde_json::Value;
 
 impl Study {
-    /// The figures of a run, in the order of the metrics; `None` where the run has none, and for metrics that derive from others.
+    /// The figures of a run, in the order of the metrics; `None` if the run lacks the figure, or if it derives from another metric.
     pub fn measure(&self, result: &RunResult) -> Vec<Option<f64>> {
         let summary = serde_json::to_value(&result.summary).unwrap_or_default();
         self.metrics.iter().map(|metric| Some(metric.of(&summary, result)? * metric.scale)).collect()
@@ -73,7 +73,7 @@ impl FromSeries {
     }
 }
 
-/// A number by its path.
+/// The number at a path.
 fn at(value: &Value, path: &str) -> Option<f64> {
     path.split('.').try_fold(value, |value, key| value.get(key))?.as_f64()
 }

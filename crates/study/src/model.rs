@@ -1,4 +1,4 @@
-//! The format of a study's file, and its errors.
+//! The study file's keys and its errors.
 use crate::claims::Claim;
 use crate::draws::Draw;
 use narrows_core::congestion::ControllerConfig;
@@ -16,31 +16,31 @@ use toml::{Table, Value};
 pub struct Study {
     /// `figure 8`, `table 1`.
     pub figure: String,
-    /// What it shows.
+    /// A short description.
     pub title: String,
     /// Where it was published.
     pub source: String,
-    /// What a reader should know of the experiment and its results.
+    /// Background for the reader on the experiment and its results.
     #[serde(default)]
     pub about: String,
-    /// The axis on which its table is joined with those of the paper's other studies that name it, too.
+    /// The axis on which its table is joined with those of the paper's other studies that name the same axis.
     #[serde(default)]
     pub join: Option<String>,
-    /// Do its figures count among those that were published?
+    /// Whether its figures count among those that were published.
     #[serde(default = "yes")]
     pub(crate) scored: bool,
-    /// Are starts and base RTTs as in the scenario in all runs of a cell? Otherwise each run draws them, so
+    /// Whether starts and base RTTs stay as the scenario has them when a cell runs several times. Otherwise each run draws them, so
     /// that runs are independent ([`narrows_scenario::Scenario::repeated`]).
     #[serde(default)]
     pub(crate) as_written: bool,
-    /// The first run's seed. With another one than 1, draws on which an algorithm was developed are not used again.
+    /// The first run's seed. A seed other than 1 avoids the draws with which an algorithm was developed.
     #[serde(default = "first")]
     pub(crate) first_seed: u64,
-    /// The numbers of runs.
+    /// The number of runs and their length, by level.
     pub(crate) quick: Effort,
     pub(crate) default: Effort,
     pub(crate) full: Effort,
-    /// The axes; every combination of their values is a cell.
+    /// What varies; every combination is a cell.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
     /// The values that each run draws.
@@ -63,10 +63,10 @@ pub struct Study {
     pub(crate) plots: Vec<Plot>,
 }
 
-/// How much of a study is run.
+/// How thoroughly a study is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
-    /// Once, to see that it works.
+    /// Once, to check that it works.
     Quick,
     /// Enough for a confidence interval, in a minute or two.
     Default,
@@ -84,7 +84,7 @@ pub struct Effort {
     pub(crate) set: Table,
 }
 
-/// An axis.
+/// An axis of a study.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
@@ -99,10 +99,10 @@ pub struct Axis {
     /// One value for every registered controller that needs no second subflow, after those in `values`.
     #[serde(default)]
     pub(crate) every_controller: bool,
-    /// Cells that differ only in it are one row, all their runs together.
+    /// Whether cells that differ only in this axis form one row with all their runs.
     #[serde(default)]
     pub pooled: bool,
-    /// Do cells that differ in it draw independently? Otherwise they meet the same paths and differ only in the axis.
+    /// Whether cells that differ in this axis draw independently. Otherwise they have the same paths and differ in the axis alone.
     #[serde(default)]
     pub(crate) own_draws: bool,
     /// The label of further rows, in which the runs of all its values are together.
@@ -122,29 +122,29 @@ pub struct Metric {
     /// Digits after the point.
     #[serde(default = "two")]
     pub decimals: usize,
-    /// The factor of the figure.
+    /// A factor by which the value is multiplied.
     #[serde(default = "one")]
     pub(crate) scale: f64,
-    /// In the summary: `hop.NAME.utilisation`, `flow.NAME.rtt_ms.mean`, `fairness.jain`. Of a flow with several members, see `over`.
+    /// A path in the summary: `hop.NAME.utilisation`, `flow.NAME.rtt_ms.mean`, `fairness.jain`. For flows with several members see
+    /// `over`.
     pub(crate) summary: Option<String>,
-    /// Of several flows.
+    /// How the values of several flows are combined.
     #[serde(default)]
     pub(crate) over: Over,
-    /// From a series.
+    /// The value is taken from a series.
     pub(crate) series: Option<FromSeries>,
-    /// Of another metric: the difference to its value in another cell, in percent of that.
+    /// The difference of another metric to its value in another cell, in percent of that value.
     pub(crate) more_than: Option<Elsewhere>,
-    /// For another metric: the probability that chance alone makes its mean differ this much from that in another cell (Welch's
-    /// test).
+    /// The probability that chance alone makes another metric's mean differ this much from that in another cell (Welch's test).
     pub(crate) welch: Option<Elsewhere>,
-    /// Another metric that says how much each run counts in the mean.
+    /// Another metric that gives each run's weight in the mean.
     pub(crate) weight: Option<String>,
-    /// Is it shown as the median and quartiles of the runs, not as their mean?
+    /// Whether the median and quartiles of the runs are shown instead of their mean.
     #[serde(default)]
     pub(crate) quartiles: bool,
-    /// Is it shown as this quantile of the runs? A run without the figure counts as higher than all others.
+    /// The quantile of the runs that is shown. A run without the figure counts as higher than all others.
     pub(crate) quantile: Option<f64>,
-    /// Of another metric: percent of the runs in which it is beyond a limit, with the bounds of Clopper and Pearson.
+    /// Percent of the runs in which another metric is beyond a limit, with the bounds of Clopper and Pearson.
     pub(crate) share: Option<Beyond>,
 }
 
@@ -173,11 +173,11 @@ pub(crate) struct FromSeries {
     pub(crate) source: String,
     pub(crate) metric: String,
     pub(crate) take: Take,
-    /// Seconds; the whole run by default.
+    /// The interval, seconds; the whole run by default.
     #[serde(default)]
     pub(crate) from: f64,
     pub(crate) to: Option<f64>,
-    /// For `until_below` and `until_above`.
+    /// The level for `until_below` and `until_above`.
     pub(crate) level: Option<f64>,
 }
 
@@ -191,7 +191,7 @@ pub(crate) enum Take {
     Last,
     /// Seconds from `from` until it is at or below the level for the first time.
     UntilBelow,
-    /// The same, at or above.
+    /// Seconds from `from` until it is at or above the level for the first time.
     UntilAbove,
 }
 
@@ -199,7 +199,7 @@ pub(crate) enum Take {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Elsewhere {
     pub(crate) metric: String,
-    /// Axes of the other cell that differ.
+    /// The axes on which the other cell differs, with its values.
     pub(crate) at: BTreeMap<String, Value>,
 }
 
@@ -208,7 +208,7 @@ pub(crate) struct Elsewhere {
 pub(crate) struct Published {
     #[serde(default)]
     pub(crate) at: BTreeMap<String, Value>,
-    /// Do they count? Those that the authors have measured and not published are shown only.
+    /// Whether they count in the score. Figures that the authors measured but did not publish are only shown.
     #[serde(default = "yes")]
     pub(crate) scored: bool,
     /// By metric: a number, or a text such as `"≈ 98"` and `"≤ 12"`.
@@ -216,7 +216,7 @@ pub(crate) struct Published {
     pub(crate) values: BTreeMap<String, Value>,
 }
 
-/// The aims.
+/// An aim of the study.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hold {
@@ -227,7 +227,7 @@ pub(crate) struct Hold {
     pub(crate) most: Option<f64>,
 }
 
-/// Why a figure is what it is.
+/// A remark that explains a figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Remark {
@@ -242,37 +242,37 @@ pub(crate) struct Remark {
 pub(crate) struct Plot {
     pub(crate) kind: Kind,
     pub(crate) title: String,
-    /// Of the first seed of each cell, for series and distributions; a metric's name otherwise.
+    /// For series and distributions the quantity, taken from the first seed of each cell; otherwise a metric's name.
     pub(crate) metric: String,
     pub(crate) source: Option<String>,
     /// The axis along x, for lines.
     pub(crate) along: Option<String>,
     /// The axis along x, for a heat map.
     pub(crate) x: Option<String>,
-    /// Of a heat map: are colours spread over the logarithm?
+    /// For a heat map: whether the colours follow the logarithm.
     #[serde(default)]
     pub(crate) log: bool,
     /// For a heat map: the values of the lowest and the highest colour; by default the minimum and maximum on all maps of the plot.
     pub(crate) range: Option<(f64, f64)>,
-    /// Only cells with these values.
+    /// Only cells with these values are drawn.
     #[serde(default)]
     pub(crate) at: BTreeMap<String, Value>,
-    /// Of a series: the plot shows means over this number of seconds.
+    /// For a series: the plot shows means over this number of seconds.
     pub(crate) bin: Option<f64>,
-    /// Of a series: seconds; the whole run by default.
+    /// For a series: the interval, seconds; the whole run by default.
     #[serde(default)]
     pub(crate) from: f64,
     pub(crate) to: Option<f64>,
-    /// What y means; the axis along y, for a heat map.
+    /// The label of the y axis; for a heat map, the axis along y.
     pub(crate) y: String,
 }
 
-/// A fault in a study's file.
+/// An error in a study.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StudyError {
     /// The file.
     pub file: String,
-    /// The fault, and what is allowed.
+    /// What is wrong, and what is allowed.
     pub message: String,
 }
 
@@ -285,7 +285,7 @@ impl fmt::Display for StudyError {
 impl std::error::Error for StudyError {}
 
 impl Study {
-    /// Reads a study; `file` is named in errors.
+    /// Reads a study; `file` is its name in errors.
     pub fn parse(text: &str, file: &str) -> Result<Study, StudyError> {
         let fault = |message: String| StudyError { file: file.to_owned(), message };
         let study: Study = toml::from_str(text).map_err(|error| fault(error.to_string()))?;
@@ -293,7 +293,7 @@ impl Study {
         Ok(study)
     }
 
-    /// How much is run at a level.
+    /// The number of runs and their length at a level.
     pub fn effort(&self, level: Level) -> &Effort {
         match level {
             Level::Quick => &self.quick,
@@ -346,7 +346,7 @@ impl Study {
         self.metric_index(name).map(|m| &self.metrics[m])
     }
 
-    /// Which metric has this name.
+    /// The index of the metric with this name.
     pub(crate) fn metric_index(&self, name: &str) -> Result<usize, String> {
         let found = self.metrics.iter().position(|metric| metric.name == name);
         found.ok_or_else(|| format!("there is no metric {name:?}"))
@@ -394,7 +394,7 @@ impl Study {
     }
 
     fn check_plot(&self, plot: &Plot) -> Result<(), String> {
-        // What is drawn of runs, or over pooled cells, can be of some of them.
+        // Plots of runs, or over pooled cells, may show a part of them.
         let pooled = if plot.kind == Kind::Lines { Pooled::Refused } else { Pooled::Named };
         self.check_labels(&plot.at, pooled)?;
         let axis = |given: Option<&String>, key: &str| {
@@ -411,12 +411,12 @@ impl Study {
         }
     }
 
-    /// Are these values of axes that rows have a place on?
+    /// Whether these are values of axes that distinguish rows.
     pub(crate) fn check_place(&self, at: &BTreeMap<String, Value>) -> Result<(), String> {
         self.check_labels(at, Pooled::Refused)
     }
 
-    /// Are these values of axes?
+    /// Whether these are values of axes.
     fn check_labels(&self, at: &BTreeMap<String, Value>, pooled: Pooled) -> Result<(), String> {
         for (name, value) in at {
             let axis = self.axes.iter().find(|axis| axis.name == *name);
@@ -436,7 +436,7 @@ impl Study {
     }
 }
 
-/// May a place name a pooled axis?
+/// Whether a place may name a pooled axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pooled {
     Named,

@@ -1,4 +1,4 @@
-//! Published beside measured, as a sheet.
+//! The published and the measured figures side by side, as a sheet.
 use crate::cells::Cell;
 use crate::claims::Verdict;
 use crate::model::{Hold, Metric, Study};
@@ -6,16 +6,16 @@ use crate::rows::{Entry, Points, Row, Runs};
 use crate::rule::Rule;
 use narrows_report::sheet::{Head, Sheet};
 
-/// A study and everything measured for it.
+/// A study and all its measurements.
 pub struct Report<'a> {
     pub(crate) runs: Runs<'a>,
     pub(crate) rows: Vec<Row>,
-    /// Per plot, what the first seed of each cell gives.
+    /// Per plot, the points drawn from the first seed of each cell.
     pub(crate) drawn: &'a [Vec<Option<Points>>],
 }
 
 impl Study {
-    /// The report. `values` are the figures of each cell's runs, `drawn` the results of [`Study::draw`] for each cell's first run.
+    /// The report; `values` are the figures of each cell's runs, `drawn` the result of [`Study::draw`] for each cell's first run.
     pub fn report<'a>(
         &'a self,
         cells: &'a [Cell],
@@ -38,7 +38,7 @@ impl Report<'_> {
         self.holds().into_iter().filter(|(_, holds)| !holds).map(|(what, _)| what).collect()
     }
 
-    /// As a sheet; `runs` per cell. Claims are judged by the paper's rule.
+    /// The report as a sheet; `runs` is the number per cell. Claims are judged by the paper's rule.
     pub fn sheet(&self, runs: u64, rule: Option<&Rule>) -> Sheet {
         let study = self.runs.study;
         let mut heads: Vec<Head> =
@@ -79,7 +79,7 @@ impl Report<'_> {
         }
     }
 
-    /// The number of runs of a row, and the remarks beside its figures.
+    /// The number of runs of a row, and the remarks on its figures.
     fn times(&self, runs: u64) -> String {
         let pooled = self.rows.iter().map(|row| row.members.len()).max().unwrap_or(1);
         let metrics = &self.runs.study.metrics;
@@ -97,13 +97,13 @@ impl Report<'_> {
         }
     }
 
-    /// Does any figure differ between runs of a row?
+    /// Whether any figure differs between runs of a row.
     fn varies(&self) -> bool {
         let entries = || self.rows.iter().flat_map(|row| &row.entries);
         entries().any(|entry| entry.half_width.is_some() || entry.quartiles.is_some_and(|q| q.q1 < q.q3))
     }
 
-    /// Tables that are joined on an axis, as one; the rows are those of the first.
+    /// One sheet for tables that are joined on an axis; it has the rows of the first table.
     pub fn joined(reports: &[Report<'_>], runs: u64) -> Option<Sheet> {
         let parts: Vec<&Report<'_>> = reports.iter().filter(|report| report.runs.study.join.is_some()).collect();
         let first = parts.first()?;

@@ -1,4 +1,4 @@
-//! From runs to rows: combines the runs of a cell, or of pooled cells.
+//! Makes rows from runs: combines the runs of a cell, or of pooled cells.
 use crate::cells::Cell;
 use crate::model::{Beyond, Elsewhere, Metric, Study, wanted};
 use crate::rule::Stated;
@@ -10,17 +10,17 @@ use toml::Value;
 /// Points of a line.
 pub(crate) type Points = Vec<(f64, f64)>;
 
-/// One row: a cell of a study, or cells that differ only in pooled axes, measured.
+/// One row: the measured figures of a cell, or of cells that differ only in pooled axes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The values of the axes that are not pooled.
     pub labels: Vec<String>,
-    /// In the order of the metrics.
+    /// The figures, in the order of the metrics.
     pub entries: Vec<Entry>,
     /// Its cells.
     #[serde(skip)]
     pub(crate) members: Vec<usize>,
-    /// Are the runs of all values of an axis in it, beside the rows that have them apart?
+    /// Whether the row combines the runs of all values of an axis, in addition to the row of each value.
     #[serde(skip)]
     pub(crate) is_total: bool,
 }
@@ -32,18 +32,18 @@ pub struct Entry {
     pub metric: String,
     /// The published value, as written.
     pub published: Option<String>,
-    /// Mean over the runs; their median, where the metric asks for quartiles.
+    /// Mean over the runs, or their median if the metric asks for quartiles.
     pub measured: Option<f64>,
     /// Half the width of the mean's 95 % confidence interval.
     pub half_width: Option<f64>,
-    /// Over the runs, where the metric asks for them.
+    /// The quartiles over the runs, if the metric asks for them.
     #[serde(flatten)]
     pub quartiles: Option<Quartiles>,
-    /// Of a share of the runs: the bounds of Clopper and Pearson.
+    /// For a share of the runs: the bounds of Clopper and Pearson.
     pub bounds: Option<[f64; 2]>,
-    /// Runs that have the figure.
+    /// Number of runs that have the figure.
     pub runs: usize,
-    /// Measured less published, where a number was published.
+    /// Measured minus published, if a number was published.
     pub difference: Option<f64>,
     /// The published value, as a figure or a bound that counts in the score.
     #[serde(skip)]
@@ -60,7 +60,7 @@ pub(crate) struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Cells that differ only in pooled axes are one row, where the first of them is.
+    /// The rows. Cells that differ only in pooled axes form one row, at the position of the first of them.
     pub(crate) fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> = Vec::new();
         for (n, cell) in self.cells.iter().enumerate() {
@@ -78,7 +78,7 @@ impl Runs<'_> {
         rows
     }
 
-    /// Behind the rows: those in which an axis, or several, have all their values together.
+    /// Appends the rows that combine all values of an axis, or of several.
     fn add_totals(&self, rows: &mut Vec<Row>) {
         for (n, axis) in self.study.row_axes().enumerate() {
             let Some(total) = &axis.total else { continue };
@@ -143,14 +143,14 @@ impl Runs<'_> {
         }
     }
 
-    /// In how many of the runs that have the figure it is beyond the limit.
+    /// The number of runs in which the figure is beyond the limit, out of the runs that have it.
     fn share(&self, beyond: &Beyond, members: &[usize]) -> Option<Proportion> {
         let of = self.study.metrics.iter().position(|metric| metric.name == beyond.metric)?;
         let values = self.samples(of, members);
         Proportion::of(values.iter().filter(|value| **value > beyond.above).count(), values.len())
     }
 
-    /// The least figure that so large a part of the runs does not exceed; `None` if it is that of a run without the figure.
+    /// The smallest figure that at least this part of the runs does not exceed; `None` if it is that of a run without the figure.
     fn quantile(&self, m: usize, quantile: f64, members: &[usize]) -> Option<f64> {
         let runs: usize = members.iter().map(|&cell| self.values[cell].len()).sum();
         let mut values = self.samples(m, members);
@@ -180,7 +180,7 @@ impl Runs<'_> {
         runs.filter_map(|run| run.get(m).copied().flatten().zip(run.get(weight).copied().flatten())).collect()
     }
 
-    /// Of Welch's test against the other cells; none against themselves.
+    /// The p-value of Welch's test against the other cells; `None` against the cells themselves.
     fn p_value(&self, elsewhere: &Elsewhere, members: &[usize]) -> Option<f64> {
         let of = self.of(elsewhere)?;
         let others: Vec<usize> = members.iter().filter_map(|&n| self.elsewhere(n, elsewhere)).collect();
@@ -207,7 +207,7 @@ impl Runs<'_> {
 }
 
 impl Study {
-    /// Is the row at this place? Where an axis has all its values together, the place has to name that.
+    /// Whether the row is at this place. A row that combines all values of an axis matches only if the place names it.
     pub(crate) fn is_row_at(&self, row: &Row, at: &BTreeMap<String, Value>) -> bool {
         self.row_axes().zip(&row.labels).all(|(axis, label)| match at.get(&axis.name) {
             Some(value) => wanted(value).contains(label),
@@ -216,7 +216,7 @@ impl Study {
     }
 }
 
-/// The published value, as it is shown.
+/// The published value, as shown in a table.
 fn shown(value: &Value, metric: &Metric) -> String {
     match Stated::of(value).and_then(Stated::figure) {
         Some(n) if !value.is_str() => {

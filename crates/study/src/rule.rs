@@ -1,27 +1,27 @@
-//! The tolerance between a measured figure and a published one.
+//! How near a measured figure has to be to a published one.
 //!
-//! Each paper has one rule, in `experiments/PAPER/score.toml`, that says how near a measured figure has to be and why. A rule is
-//! written before its results are seen. Bounds that were published (`≤ 12`) are held as they stand.
+//! Each paper has one rule, in `experiments/PAPER/score.toml`, that gives the allowed difference and the reason. A rule is written
+//! before its results are seen. Published bounds (`≤ 12`) apply without an allowance.
 use crate::model::StudyError;
 use narrows_report::Quartiles;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Value;
 
-/// How near is near enough.
+/// The allowed difference between measured and published figures.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Why this near.
+    /// The reason for this difference.
     pub why: String,
-    /// As a part of the published figure.
+    /// The allowed difference as a part of the published figure.
     pub(crate) within: f64,
-    /// Differences up to this count as met, too, by unit: one packet, one point.
+    /// Absolute differences that are also allowed, by unit: one packet, one point.
     #[serde(default)]
     pub(crate) least: BTreeMap<String, f64>,
 }
 
-/// A paper's value of a figure.
+/// A figure as a paper states it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Stated {
     /// `66.5`, `≈ 98`.
@@ -49,7 +49,7 @@ impl Rule {
         toml::from_str(text).map_err(|error| StudyError { file: file.to_owned(), message: error.to_string() })
     }
 
-    /// The rule in a line.
+    /// The rule in one line.
     pub fn words(&self) -> String {
         let least: Vec<String> = self.least.iter().map(|(unit, least)| format!("{least} {unit}")).collect();
         let or = if least.is_empty() { String::new() } else { format!(", at least {}", least.join(", ")) };
@@ -57,7 +57,7 @@ impl Rule {
     }
 
     pub(crate) fn meets(&self, stated: Stated, measured: f64, unit: &str) -> bool {
-        // "% of decided time" is percent.
+        // "% of decided time" counts as percent.
         let unit = unit.split(' ').next().unwrap_or_default();
         let least = self.least.get(unit).copied().unwrap_or(0.0);
         let near = |published: f64| (self.within * published.abs()).max(least);
@@ -74,7 +74,7 @@ impl Rule {
 }
 
 impl Stated {
-    /// `None` for words: "starves".
+    /// Reads a published value; `None` for words such as "starves".
     pub(crate) fn of(value: &Value) -> Option<Stated> {
         match value {
             Value::Integer(n) => Some(Stated::About(*n as f64)),
@@ -108,7 +108,7 @@ impl Stated {
         }
     }
 
-    /// The figure that a difference is taken to; none of a bound.
+    /// The figure from which a difference is taken; `None` for a bound.
     pub(crate) fn figure(self) -> Option<f64> {
         match self {
             Stated::About(figure) => Some(figure),

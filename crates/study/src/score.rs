@@ -1,4 +1,4 @@
-//! How many of a paper's published figures and claims are met, by the paper's [`Rule`].
+//! Counts how many of a paper's published figures and claims are met by the paper's [`Rule`].
 use crate::model::Study;
 use crate::report::Report;
 use crate::rows::Entry;
@@ -8,17 +8,17 @@ use serde::Serialize;
 /// Published figures and claims, and how many of them are met.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Score {
-    /// Those that are met.
+    /// Number of figures and claims that are met.
     pub met: usize,
-    /// Those that were published, as a figure or a claim.
+    /// Number of figures and claims that were published.
     pub published: usize,
-    /// Those that are not met, in words.
+    /// The figures and claims that are not met, in words.
     #[serde(skip)]
     pub missed: Vec<String>,
 }
 
 impl Score {
-    /// Both together.
+    /// The sum of two scores.
     pub fn and(mut self, other: Score) -> Score {
         self.met += other.met;
         self.published += other.published;
@@ -28,7 +28,7 @@ impl Score {
 }
 
 impl Report<'_> {
-    /// Every published figure and claim beside the measured one; empty for a study whose figures were never published.
+    /// The score of all published figures and claims; empty for a study whose figures were never published.
     pub fn score(&self, rule: &Rule) -> Score {
         let study: &Study = self.runs.study;
         let mut score = Score::default();
@@ -58,9 +58,9 @@ impl Report<'_> {
     }
 }
 
-/// A published figure beside the measured one.
+/// A published figure with the measured one.
 struct Held {
-    /// Which of several.
+    /// The name of the figure among several.
     which: &'static str,
     stated: Stated,
     published: String,
@@ -68,7 +68,7 @@ struct Held {
 }
 
 impl Entry {
-    /// The figures that were published: one, or a median and its quartiles.
+    /// The published figures: one, or a median and its quartiles.
     fn held(&self) -> Vec<Held> {
         let Some((stated, published)) = self.stated.zip(self.published.as_ref()) else { return Vec::new() };
         let Stated::Spread(spread) = stated else {

@@ -1,4 +1,4 @@
-//! Applications on the sending host: when they hand how much data to the transport.
+//! The application on the sending host: decides when it hands data to the transport, and how much.
 use narrows_core::rate::TxClock;
 use narrows_core::{Rate, Rng, Span, Time};
 use narrows_scenario::Traffic;
@@ -19,18 +19,18 @@ enum Kind {
     Web { size: f64, shape: f64, think: Span },
 }
 
-/// An action of an application.
+/// What an application does when it acts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Act {
     /// Hands over data without end.
     Endless,
-    /// Hands over a transfer of this many bytes of payload, and waits for its completion.
+    /// Hands over a transfer whose completion is awaited, payload bytes.
     Transfer(u64),
     /// Sends a message of this payload.
     Message(u32),
     /// Sends a packet of this length at the IP layer.
     Packet(u32),
-    /// Nothing.
+    /// Nothing yet.
     Pause,
 }
 
@@ -58,7 +58,7 @@ impl Application {
         Application { kind, rng }
     }
 
-    /// Acts now. Returns the action, and the time of the next one that does not wait for a completion.
+    /// Acts now. Also returns the time of the application's next action, if it has planned one.
     pub fn act(&mut self, now: Time) -> (Act, Option<Time>) {
         let rng = &mut self.rng;
         match &mut self.kind {
@@ -85,7 +85,7 @@ impl Application {
         }
     }
 
-    /// A transfer is complete. Returns when the next begins.
+    /// Called when a transfer is complete. Returns the time at which the next one begins.
     pub fn on_complete(&mut self, now: Time) -> Option<Time> {
         match &self.kind {
             Kind::Web { think, .. } => Some(now + exponential(*think, &mut self.rng)),

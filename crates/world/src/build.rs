@@ -5,7 +5,7 @@ use narrows_core::{Bytes, Propagation, Rng, Span, Time};
 use narrows_scenario::model;
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
 
-/// The link of a hop, with its queue. `rtt` is the hop's in [`longest_rtts`].
+/// The link of a hop, with its queue and service. `rtt` is the hop's entry in [`longest_rtts`].
 pub fn link(scenario: &Scenario, index: usize, rtt: Span, mtu: Bytes) -> Link {
     let spec = &scenario.hops[index];
     let hint = LinkHint { rate: spec.rate.initial(), rtt, mtu: mtu + spec.overhead };
@@ -51,7 +51,7 @@ fn between(low: u64, high: u64, mut rng: Rng) -> u64 {
     low + rng.below(high.saturating_sub(low) + 1)
 }
 
-/// For each hop, the longest base RTT of the flows that cross it, at the start; 100 ms for a hop without flows.
+/// For each hop, the longest base RTT at the start of the flows that cross it; 100 ms if no flow crosses it.
 pub fn longest_rtts(scenario: &Scenario) -> Vec<Span> {
     let mut longest = vec![None; scenario.hops.len()];
     for flow in &scenario.flows {

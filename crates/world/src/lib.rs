@@ -1,5 +1,5 @@
-//! Parts that every world needs, in virtual or real time: applications, the network of hops made from a scenario, and
-//! measurements.
+//! The parts that every world shares, whatever its clock is: applications, the network of hops that a scenario describes, and the
+//! records of what happened.
 //!
 //! A world takes a validated [`Scenario`](narrows_scenario::Scenario), drives a [`Network`](network::Network) and hosts through its
 //! time, and gathers a [`RunResult`](narrows_results::RunResult) from their records.
@@ -23,7 +23,7 @@ pub trait Watch {
     fn tick(&mut self, now: Time) -> bool;
 }
 
-/// Nobody watches: the run goes on to its end.
+/// A watch that never ends the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwatched;
 

@@ -1,7 +1,7 @@
-//! How much memory a run needs, from its scenario alone, so that one that cannot fit is refused before it begins.
+//! How much memory a run needs. The estimate uses the scenario alone, so that a run that cannot fit is refused before it begins.
 //!
-//! The constants were measured in the simulator, whose tests hold the estimate against an allocator's peak; the size of the series
-//! follows from their number. A queue that may grow is assumed to fill, as far as the links can bring packets.
+//! The constants were measured in the simulator, whose tests compare the estimate with an allocator's peak; the size of the series
+//! follows from the number of their points. A queue with a variable limit is assumed to fill, as far as the links can bring packets.
 use narrows_core::Bytes;
 use narrows_core::link::OPPORTUNITY;
 use narrows_core::params::{Bound, Limit, ParamValue as _};
@@ -11,13 +11,13 @@ use narrows_scenario::{Hop, RateSpec, Scenario};
 
 /// A flow's line in the summary, as figures and as text.
 const FLOW_RESULT: u64 = 2_000;
-/// The distributions, with three digits, of a hop or of a flow with series of its own.
+/// The distributions, with three digits, of a hop or of a flow that has its own series.
 const DISTRIBUTIONS: u64 = 80_000;
-/// A packet in the pool, in its sender's list of segments, and its acknowledgment. Arrays grow by doubling.
+/// A packet in a pool, in its sender's list of segments, and its acknowledgment; arrays grow by doubling.
 const PACKET: u64 = 300;
 /// A point of a series.
 const POINT: u64 = size_of::<(f64, f64)>() as u64;
-/// Number of series: of a flow, of a hop with its discipline's gauges, and of gauges of a flow in a hop.
+/// Number of series of a flow; of a hop; and of a flow's gauges at each hop that isolates flows.
 const FLOW_SERIES: u64 = 7;
 const HOP_SERIES: u64 = 7;
 const GAUGES_PER_FLOW: u64 = 2;
@@ -29,22 +29,22 @@ pub struct Memory {
     pub flows: u64,
     /// The state and the figures of hops.
     pub hops: u64,
-    /// Packets in queues and on their way.
+    /// Packets in queues and in propagation.
     pub packets: u64,
     /// The points of all series.
     pub series: u64,
-    /// The part that stays until the last run is finished, when results are shown together.
+    /// What remains after the run until the last run is finished, when results are shown together.
     pub results: u64,
 }
 
 impl Memory {
-    /// The larger of the sums during the run and while its results are written.
+    /// The larger of the totals during the run and while its results are written.
     pub fn total(&self) -> u64 {
         let run = self.flows.saturating_add(self.hops).saturating_add(self.packets).saturating_add(self.series);
         run.max(self.results)
     }
 
-    /// The memory that a run of a valid scenario needs, if a flow's state takes `flow` bytes beside its distributions.
+    /// The memory that a run of a valid scenario needs. `flow` is the size of a flow's state without its distributions, bytes.
     pub fn estimate(scenario: &Scenario, flow: u64) -> Memory {
         let flows: u64 = scenario.flows.iter().map(|group| u64::from(group.count)).sum();
         let hops = scenario.hops.len() as u64;
@@ -61,7 +61,7 @@ impl Memory {
             hops: hops * DISTRIBUTIONS,
             packets,
             series,
-            // Read back point by point, beside the file's bytes.
+            // Read back point by point, in addition to the file's bytes.
             results: (series + series / 2).saturating_add(flows * FLOW_RESULT + distributions),
         }
     }
@@ -90,7 +90,7 @@ fn packets(scenario: &Scenario) -> u64 {
     scenario.hops.iter().zip(rtts).map(held).fold(0, u64::saturating_add)
 }
 
-/// The largest backlog of a queue, in bytes.
+/// The limit of a queue, in full-sized packets.
 fn limit(hop: &Hop, link: &LinkHint) -> Bytes {
     let parameter = |name| hop.queue.get(name).and_then(|text| Limit::parse(&text));
     let bytes = |limit: Limit| match limit.resolve(link) {

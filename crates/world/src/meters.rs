@@ -1,10 +1,10 @@
-//! The figures of a sender, of any transport, for the records.
+//! A sender's counters and state, as the records read them.
 use narrows_core::{Rate, Span};
 
-/// Counters of a connection.
+/// A connection's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SenderStats {
-    /// Packets sent again.
+    /// Packets retransmitted.
     pub retransmits: u64,
     /// Expiries of the retransmission timer, or probe timeouts.
     pub timeouts: u64,
@@ -15,7 +15,7 @@ pub struct SenderStats {
 pub struct Meters {
     /// Congestion window.
     pub cwnd: f64,
-    /// Sent and not yet acknowledged.
+    /// Packets sent and not yet acknowledged.
     pub inflight: f64,
     /// Slow-start threshold, if there is one.
     pub ssthresh: Option<f64>,

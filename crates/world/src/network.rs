@@ -1,11 +1,11 @@
-//! The hops that packets cross: queue, link, loss and propagation of each, and a packet's way from one to the next.
+//! The hops that packets cross, each with its queue, link, loss and propagation, and the forwarding from one hop to the next.
 //!
-//! The same network runs in virtual and in real time, and does no I/O. Its driver offers packets, and calls
-//! [`Network::handle`] for each event at its time. There are two ways to learn these times: the simulator schedules each time that
+//! Every world uses this network, whatever its clock is. It does no I/O. A driver offers packets, and calls the network to handle
+//! each event at its time. It learns these times in one of two ways: the simulator schedules every time that
 //! [`Edge::schedule`] reports; [`Path`](crate::path::Path), which the live world polls, asks for [`Network::next_event`].
 //!
-//! The network stores packets' metadata, and with each the driver's own value `P`, which contains a [`Transit`] for the network. Nothing is
-//! allocated per packet once the structures have grown to the run's peak.
+//! The network stores the packets' metadata and, for each packet, the driver's own value `P`, which contains a [`Transit`]. Nothing
+//! is allocated per packet once the structures have grown to the run's peak.
 use crate::build;
 use crate::record::Bound;
 use crate::record::hop::HopRecord;
@@ -23,32 +23,32 @@ pub struct Network<P> {
     packets: Vec<P>,
     drops: Vec<(PacketId, DropReason)>,
     hops: Vec<Hop>,
-    /// Hops that the present packet has crossed in this instant, each in a call nested in the one before.
+    /// Hops that the present packet has crossed at this instant; each crossing is a call within the previous one.
     crossed: u32,
 }
 
-/// The network's state of a packet beside its metadata.
+/// The network's own state of a packet in addition to its metadata.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Transit {
     /// Time spent in queues so far.
     pub waited: Span,
     /// Length without a link's framing, bytes.
     pub ip_len: u32,
-    /// Hops of its route after the present one.
+    /// Number of hops on its route after the present one.
     pub left: u16,
     /// It was marked CE before this hop.
     marked: bool,
 }
 
 impl Transit {
-    /// The state of a packet of this length at the first hop of a route, with `left` hops after it.
+    /// For a packet of this length at the first hop of a route that has `left` more hops.
     #[inline]
     pub const fn new(ip_len: u32, left: u16) -> Transit {
         Transit { waited: Span::ZERO, ip_len, left, marked: false }
     }
 }
 
-/// For drivers without a value of their own.
+/// For drivers that keep no value of their own with a packet.
 impl AsMut<Transit> for Transit {
     #[inline]
     fn as_mut(&mut self) -> &mut Transit {
@@ -56,7 +56,7 @@ impl AsMut<Transit> for Transit {
     }
 }
 
-/// An event at a hop. Drivers without an order of their own handle events at the same time in this order.
+/// The kinds of events at a hop. Drivers without an order of their own handle simultaneous events in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Due {
     /// The discipline's own timer.
@@ -65,25 +65,25 @@ pub enum Due {
     Pipe,
     /// The link is to be polled.
     Link,
-    /// The same for a link that is polled after the arrivals of the same moment.
+    /// The link is to be polled, after all arrivals at the same moment.
     YieldingLink,
 }
 
-/// The surroundings of a network: routes, hosts, and the driver's events.
+/// The network's surroundings: routes, hosts, and a driver's clock.
 pub trait Edge<P>: Sized {
-    /// Is [`Edge::decided`] called? If not, it costs nothing.
+    /// Whether [`Edge::decided`] is called. If not, it costs nothing.
     const DECISIONS: bool = false;
 
-    /// The hop of a packet's route with `left` hops after it.
+    /// The hop of a packet's route that has `left` more hops after it.
     fn hop(&self, packet: &P, flow: FlowId, left: u16) -> Option<usize>;
 
     /// A packet has crossed the last hop of its route; the network keeps it until it is [removed](Network::remove).
     fn arrived(&mut self, network: &mut Network<P>, id: PacketId, now: Time);
 
-    /// A packet was dropped at a hop, or lost behind it.
+    /// A packet was dropped at a hop, or lost after it.
     fn dropped(&mut self, meta: &PacketMeta, reason: DropReason);
 
-    /// A hop is to be [handled](Network::handle) at this time. An event that was scheduled before may still be handled; the network ignores it.
+    /// Asks for a hop to be [handled](Network::handle) at this time. Earlier requests may still be handled; they do no harm.
     fn schedule(&mut self, hop: usize, due: Due, at: Time);
 
     /// A link waits for its next departure.
@@ -95,16 +95,16 @@ pub trait Edge<P>: Sized {
     fn decided(&mut self, _decision: Decision, _meta: &PacketMeta) {}
 }
 
-/// A discipline's decision about a packet, to be compared with another implementation's decisions about the same arrivals.
+/// What a discipline decided about a packet, to be compared with another implementation's decisions about the same arrivals.
 ///
-/// `Dequeued`, and `Marked` before it, are reported when the link hands the packet over, with the time of the dequeue.
+/// `Dequeued`, and `Marked` before it, are reported when the link hands the packet over; they carry the time of the dequeue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
     /// The discipline's hop.
     pub hop: usize,
-    /// The packet. The id is used again after the packet has left the network.
+    /// The packet; its id is used again after the packet has left the network.
     pub packet: PacketId,
-    /// When it was decided.
+    /// The time of the decision.
     pub at: Time,
     /// The decision.
     pub verdict: Verdict,
@@ -113,7 +113,7 @@ pub struct Decision {
 /// A discipline's verdict on a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It was let in.
+    /// It was enqueued.
     Enqueued,
     /// It was dropped, on arrival or later.
     Dropped(DropReason),
@@ -123,12 +123,12 @@ pub enum Verdict {
     Dequeued,
 }
 
-/// A queue with its link, and the propagation to the next hop.
+/// A queue, its link, and the propagation after it.
 struct Hop {
     link: Link,
-    /// When the link is to be polled; an event at another time is stale.
+    /// When the link is to be polled; a poll event at any other time is stale.
     wake: Option<Time>,
-    /// The same for the discipline's timer.
+    /// When the discipline's timer is to be handled; an event at any other time is stale.
     timer: Option<Time>,
     propagation: Propagation,
     /// Packets in propagation, the oldest first.
@@ -139,12 +139,12 @@ struct Hop {
     record: HopRecord,
 }
 
-/// Most hops that a packet crosses in one event. Each is a nested call, and a route may have thousands.
+/// Most hops that a packet crosses in one event: each crossing is a nested call, and a route may have thousands of hops.
 const MAX_CROSSED: u32 = 64;
 
 impl<P: Copy + AsMut<Transit>> Network<P> {
-    /// The hops of a scenario with these indices. `mtu` is the length of a full-sized packet for their queues; their series have room
-    /// for `points` points.
+    /// The hops of a scenario with these indices. `mtu` is the full-sized packet that their queues assume, bytes; their series have
+    /// room for `points` points.
     pub fn new(scenario: &Scenario, hops: impl IntoIterator<Item = usize>, mtu: Bytes, points: usize) -> Network<P> {
         let rtts = build::longest_rtts(scenario);
         let hop = |index: usize| {
@@ -170,18 +170,18 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         }
     }
 
-    /// Limits the number of points of each series from now on.
+    /// Limits the length of every series from now on.
     pub fn bound(&mut self, bound: Bound) {
         self.hops.iter_mut().for_each(|hop| hop.record.bound(bound));
     }
 
-    /// Makes room for this number of packets at once. Returns the memory, which holds nothing yet.
+    /// Reserves memory for this number of packets, and returns the unused memory.
     pub fn reserve(&mut self, packets: usize) -> (&mut [MaybeUninit<impl Sized + use<P>>], &mut [MaybeUninit<P>]) {
         self.packets.reserve(packets);
         (self.pool.reserve(packets), self.packets.spare_capacity_mut())
     }
 
-    /// Takes in a packet that is about to be offered.
+    /// Stores a packet that is about to be offered.
     #[inline]
     pub fn insert(&mut self, meta: PacketMeta, packet: P) -> PacketId {
         let id = self.pool.insert(meta);
@@ -192,7 +192,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         id
     }
 
-    /// Takes out a packet that has arrived.
+    /// Removes a packet that has arrived.
     #[inline]
     pub fn remove(&mut self, id: PacketId) -> (PacketMeta, P) {
         let packet = self.packets[id.index()];
@@ -252,7 +252,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         }
     }
 
-    /// Handles an event at a hop. Stale and early events are ignored.
+    /// Handles an event at a hop. An event that is stale, or not due yet, is ignored.
     #[inline]
     pub fn handle<E: Edge<P>>(&mut self, due: Due, hop_index: usize, now: Time, edge: &mut E) {
         match due {
@@ -268,7 +268,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         }
     }
 
-    /// The next event: time, kind and hop; of several at the same time, the first in the order of [`Due`].
+    /// The next event: its time, its kind and its hop. Events at the same time are in the order of [`Due`], then of the hops.
     pub fn next_event(&self) -> Option<(Time, Due, usize)> {
         let hops = self.hops.iter().enumerate().flat_map(|(n, hop)| {
             let link = if hop.link.yields_to_arrivals() { Due::YieldingLink } else { Due::Link };
@@ -278,7 +278,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         hops.flatten().min()
     }
 
-    /// Polls a link until it sends no further packet.
+    /// Polls a link until it has nothing more to send at this time.
     #[inline(never)]
     fn serve<E: Edge<P>>(&mut self, hop_index: usize, now: Time, edge: &mut E) {
         loop {
@@ -324,7 +324,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         }
     }
 
-    /// Random loss of the link.
+    /// Loses a packet after it has left the queue.
     #[inline(never)]
     fn lose<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, edge: &mut E) {
         self.hops[hop_index].record.dropped(DropReason::LinkLoss);
@@ -332,7 +332,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         edge.dropped(&meta, DropReason::LinkLoss);
     }
 
-    /// Into the pipe to the next hop.
+    /// Puts a packet into the pipe to the next hop.
     #[inline(never)]
     fn propagate<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, now: Time, edge: &mut E) {
         let hop = &mut self.hops[hop_index];
@@ -354,7 +354,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         self.forward(id, left, now, edge);
     }
 
-    /// Forwards a packet to the next hop of its route, or to the route's end if no hop is `left`.
+    /// Passes a packet to the next hop of its route if `left` is above zero, else to the end of its route.
     #[inline(always)]
     fn forward<E: Edge<P>>(&mut self, id: PacketId, left: u16, now: Time, edge: &mut E) {
         match left.checked_sub(1) {
@@ -363,7 +363,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         }
     }
 
-    /// Offers a packet to the next hop of its route, after which there are `left` more.
+    /// Offers a packet to the next hop of its route, which has `left` more hops after it.
     #[inline(never)]
     fn offer_to_next<E: Edge<P>>(&mut self, id: PacketId, left: u16, now: Time, edge: &mut E) {
         let packet = &mut self.packets[id.index()];
@@ -402,7 +402,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
             return;
         }
         hop.timer = None;
-        // A discipline whose timer was not served for a while catches up, with each period at its own time.
+        // A discipline that was not called for a while runs every timer that it missed, each at its own time.
         while let Some(at) = hop.link.queue().next_timer().filter(|&at| at <= now) {
             let mut cx = Ctx { now: at, pool: &mut self.pool, drops: &mut self.drops };
             hop.link.queue_mut().on_timer(&mut cx);
@@ -412,9 +412,9 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
     }
 }
 
-/// Records.
+/// The records.
 impl<P> Network<P> {
-    /// Ends an interval of the series. `gauges`: with the gauges of the disciplines and of this number of flows.
+    /// Ends an interval of the series. `gauges` is the number of flows whose gauges are sampled too; `None` samples no gauges.
     pub fn sample(&mut self, now: Time, spacing: Span, gauges: Option<usize>) {
         for hop in &mut self.hops {
             hop.record.sample(now, spacing, hop.link.queue().backlog().packets);
@@ -424,14 +424,14 @@ impl<P> Network<P> {
         }
     }
 
-    /// The warm-up is over: all records but the series start again.
+    /// Ends the warm-up: all records except the series start again.
     pub fn restart_records(&mut self, now: Time) {
         for hop in &mut self.hops {
             hop.record.restart(now, hop.link.progress(now, &self.pool));
         }
     }
 
-    /// The run is over.
+    /// Ends the run.
     pub fn finish_records(&mut self, now: Time) {
         for hop in &mut self.hops {
             hop.record.finish(hop.link.progress(now, &self.pool));
@@ -448,23 +448,23 @@ impl<P> Network<P> {
         self.hops.iter_mut().map(|hop| &mut hop.record)
     }
 
-    /// The same, consuming the network.
+    /// The hops' records, in their order; consumes the network.
     pub fn into_records(self) -> impl Iterator<Item = HopRecord> {
         self.hops.into_iter().map(|hop| hop.record)
     }
 
-    /// The time of a hop's next poll, and of the next arrival from its propagation.
+    /// When a hop's link is polled next, and when the first packet in its propagation arrives.
     pub fn next_of(&self, hop: usize) -> (Option<Time>, Option<Time>) {
         let hop = &self.hops[hop];
         (hop.wake, hop.pipe.front().map(|&(at, _)| at))
     }
 
-    /// The shortest time from a hop's link to the next hop.
+    /// The shortest time that a packet takes from a hop's link to the next hop.
     pub fn shortest_delay(&self, hop: usize) -> Span {
         self.hops[hop].propagation.shortest()
     }
 
-    /// Memory in use.
+    /// Memory in use, bytes.
     pub fn bytes(&self) -> usize {
         let packets = self.pool.bytes() + self.packets.capacity() * size_of::<P>();
         let pipe = |hop: &Hop| hop.pipe.capacity() * size_of::<(Time, PacketId)>();
@@ -484,14 +484,14 @@ impl Hop {
         edge.schedule(index, due, at);
     }
 
-    /// Records the backlog, and makes sure that the discipline's timer is handled.
+    /// Records the backlog, and schedules the discipline's timer.
     #[inline(always)]
     fn settle<P, E: Edge<P>>(&mut self, index: usize, now: Time, edge: &mut E) {
         self.record.backlog(self.link.queue().backlog().packets, now);
         self.arm_timer(index, now, edge);
     }
 
-    /// Makes sure that the discipline's timer is handled in time; an event that comes too early is postponed.
+    /// Schedules the discipline's timer; an event that comes too early is put off.
     #[inline]
     fn arm_timer<P, E: Edge<P>>(&mut self, index: usize, now: Time, edge: &mut E) {
         let Some(at) = self.link.queue().next_timer().map(|at| at.max(now)) else { return };
@@ -507,7 +507,7 @@ mod tests {
     use super::*;
     use narrows_scenario::NoTraces;
 
-    /// A discipline's decisions about packets, which are numbered as flows.
+    /// Decisions of a discipline; a packet's number is its flow's.
     #[derive(Default)]
     struct Log(Vec<(u32, Time, Verdict)>);
 

@@ -1,10 +1,11 @@
-//! Hops at logical times, for a driver that polls instead of keeping an event queue.
+//! Hops at logical times, for a driver that polls instead of handling events.
 //!
-//! The driver passes in the time: [`advance`](Path::advance) handles all events until then, each at its own time and in order, so that
-//! waking late only delays the packets handed over. A path holds packets' metadata; the frames are the driver's, indexed by [`PacketId::index`].
+//! The driver states the time: [`advance`](Path::advance) handles everything that was due until then, each event at its own time
+//! and in the order of these times. A late wake-up therefore changes only when packets are handed over. A path holds packets'
+//! metadata; the frames are the driver's, indexed by [`PacketId::index`].
 //!
-//! A packet crosses the hops of its [`Route`], which belong to a [`Network`], and then the route's tail, a delay for the rest of the
-//! path. The number of hops is small, so the next event is found by a scan.
+//! A packet crosses the hops of its [`Route`] in order (they belong to a [`Network`]), then the route's tail: the delay that is not
+//! modelled as a hop. There are few hops, so the next event is found by looking at each.
 use crate::network::{Due, Edge, Network, Transit};
 use crate::record::Bound;
 use crate::record::hop::HopRecord;
@@ -22,20 +23,20 @@ pub struct Route {
     pub tail: Span,
 }
 
-/// A packet that has arrived, for the driver to hand over.
+/// A packet that has arrived at the end of its route, for the driver to hand over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delivery {
     /// The packet; to be given back with [`Path::release`].
     pub id: PacketId,
-    /// When it arrived at the end; may be in the past.
+    /// When it arrived at the end; this may be in the past.
     pub at: Time,
     /// Time that it spent in queues.
     pub waited: Span,
-    /// Was it marked CE by a queue? The frame is not marked yet.
+    /// A queue has marked it CE; the driver still has to mark the frame.
     pub marked: bool,
 }
 
-/// Observes a path's events other than deliveries.
+/// Is told of all events other than deliveries.
 pub trait PathObserver {
     /// A packet was dropped at a hop, or lost behind it.
     fn dropped(&mut self, meta: &PacketMeta, reason: DropReason);
@@ -50,11 +51,11 @@ pub trait PathObserver {
 pub struct Sampling {
     /// Spacing of the series.
     pub spacing: Span,
-    /// All records but the series start again at this time; there is no warm-up if it is the epoch.
+    /// When all records except the series start again; no warm-up if this is the epoch.
     pub warmup: Time,
-    /// Points that series have room for from the start.
+    /// Points for which series reserve memory.
     pub points: usize,
-    /// Number of flows, from the first, with gauges of their own; `None` for no gauges at all.
+    /// Number of flows whose gauges are recorded, the first ones; `None` records no gauges at all.
     pub gauges: Option<usize>,
 }
 
@@ -62,7 +63,7 @@ pub struct Sampling {
 pub struct Path {
     now: Time,
     network: Network<InFlight>,
-    /// By hop: the shortest time from its link to the end of any route.
+    /// By hop: the shortest times from there to the end of any route.
     soonest: Vec<Soonest>,
     exits: Exits,
     sampling: Sampling,
@@ -77,7 +78,7 @@ struct Soonest {
     beyond: Span,
 }
 
-/// The tails after the hops.
+/// The part of each route after the hops.
 struct Exits {
     routes: Vec<Exit>,
     ready: VecDeque<Delivery>,
@@ -89,12 +90,12 @@ struct Exit {
     pipe: VecDeque<(Time, PacketId)>,
 }
 
-/// A packet in the path.
+/// A packet on its way.
 #[derive(Clone, Copy)]
 struct InFlight {
     transit: Transit,
     way: u16,
-    /// It was marked when it arrived.
+    /// It was marked CE before the first hop.
     came_marked: bool,
 }
 
@@ -105,23 +106,23 @@ impl AsMut<Transit> for InFlight {
     }
 }
 
-/// The next event. Events at the same moment have this order, as in the simulator.
+/// What is due next. Simultaneous events have this order: those planned the longest ago come first, as in the simulator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Next {
-    /// Events at this very moment count.
+    /// Events at this very moment count as after the warm-up.
     WarmedUp,
-    /// A sample shows the state before the moment's other events.
+    /// A sample covers the time up to this moment.
     Sample,
     Tail(usize),
     Hop(Due, usize),
 }
 
-/// Before links that are polled after arrivals, and after all other links.
+/// Bounds of [`Path::handle_before`]: before every link that yields to arrivals, and after all of them.
 const ARRIVALS: Next = Next::Hop(Due::YieldingLink, 0);
 const EVERYTHING: Next = Next::Hop(Due::YieldingLink, usize::MAX);
 
 impl Path {
-    /// The hops of a scenario with these indices, and the routes over them. `mtu` of the devices at both ends, bytes.
+    /// The hops of a scenario with these indices, and the routes over them. `mtu` is that of the devices at both ends, bytes.
     pub fn new(scenario: &Scenario, hops: &[usize], routes: &[Route], mtu: Bytes, sampling: Sampling) -> Path {
         let network = Network::new(scenario, hops.iter().copied(), mtu, sampling.points);
         let soonest = |hop: usize| {
@@ -140,22 +141,22 @@ impl Path {
         }
     }
 
-    /// Limits the number of points of each series, for a run of unknown length.
+    /// Limits the length of the hops' series, for a run of unknown length.
     #[must_use]
     pub fn bounded(mut self, bound: Bound) -> Path {
         self.network.bound(bound);
         self
     }
 
-    /// A place for a packet that is about to be offered on this route; the driver stores the frame at this index.
+    /// Stores a packet that is about to be offered on route number `way`. The driver keeps the frame under the id's index.
     pub fn insert(&mut self, meta: PacketMeta, ip_len: u32, way: u16) -> PacketId {
         let behind_first = self.exits.routes[usize::from(way)].way.hops.len().saturating_sub(1);
         let transit = Transit::new(ip_len, behind_first as u16);
         self.network.insert(meta, InFlight { transit, way, came_marked: meta.ecn == Ecn::Ce })
     }
 
-    /// A packet arrives at the first hop of its route, now or earlier than the path's present time. A shaper that may send at this moment
-    /// does so with the next [`advance`](Path::advance), after the arrival.
+    /// Offers a packet to the first hop of its route, now or at a time before the path's present one. Shapers that may send at this
+    /// moment do so at the next [`advance`](Path::advance), after the packet has been enqueued.
     pub fn offer<O: PathObserver>(&mut self, id: PacketId, now: Time, observer: &mut O) {
         self.handle_before((now, ARRIVALS), observer);
         self.now = now.max(self.now);
@@ -169,13 +170,13 @@ impl Path {
         }
     }
 
-    /// Handles all events until this time, each at its own time.
+    /// Handles everything that is due up to now, each event at its own time.
     pub fn advance<O: PathObserver>(&mut self, now: Time, observer: &mut O) {
         self.handle_before((now, EVERYTHING), observer);
         self.now = now.max(self.now);
     }
 
-    /// Handles all events before this time, each at its own time.
+    /// Handles everything that is due before this bound, each event at its own time.
     fn handle_before<O: PathObserver>(&mut self, bound: (Time, Next), observer: &mut O) {
         while let Some((at, next)) = self.next_event().filter(|&next| next < bound) {
             self.now = at.max(self.now);
@@ -183,7 +184,7 @@ impl Path {
         }
     }
 
-    /// The next packet that has arrived.
+    /// The next packet that has arrived at the end of its route.
     pub fn delivered(&mut self) -> Option<Delivery> {
         self.exits.ready.pop_front()
     }
@@ -198,7 +199,7 @@ impl Path {
         self.network.remove(id).0
     }
 
-    /// A time before which no packet arrives, unless it is offered first.
+    /// The earliest time at which a packet can be delivered, unless another one is offered before; `None` if the path is empty.
     pub fn sleeps_until(&self) -> Option<Time> {
         if let Some(first) = self.exits.ready.front() {
             return Some(first.at);
@@ -225,24 +226,24 @@ impl Path {
         self.next_sample - self.sampling.spacing
     }
 
-    /// Memory of everything but the frames.
+    /// Memory in use without the frames, bytes.
     pub fn bytes(&self) -> usize {
         let tail = |exit: &Exit| exit.pipe.capacity() * size_of::<(Time, PacketId)>();
         self.network.bytes() + self.exits.routes.iter().map(tail).sum::<usize>()
     }
 
-    /// The records, in the order of the hops; the run is over.
+    /// Ends the run and returns the records, in the order of the hops.
     pub fn into_records(mut self) -> impl Iterator<Item = HopRecord> {
         self.network.finish_records(self.now);
         self.network.into_records()
     }
 
-    /// The records so far, in the order of the hops. New records begin.
+    /// Takes the records so far, in the order of the hops; later events go to new records.
     pub fn take_records(&mut self) -> Vec<HopRecord> {
         self.network.records_mut().map(|record| std::mem::replace(record, HopRecord::new(0))).collect()
     }
 
-    /// These records in place of those since [`Path::take_records`].
+    /// Puts records back that [`Path::take_records`] took, and discards those made since.
     pub fn put_records(&mut self, records: Vec<HopRecord>) {
         self.network.records_mut().zip(records).for_each(|(record, kept)| *record = kept);
     }
@@ -281,12 +282,12 @@ impl Path {
 }
 
 impl Exits {
-    /// When the first packet of each tail arrives.
+    /// When the first packet of each way's tail arrives.
     fn arrivals(&self) -> impl Iterator<Item = (Time, usize)> {
         self.routes.iter().enumerate().filter_map(|(n, exit)| Some((exit.pipe.front()?.0, n)))
     }
 
-    /// After the last hop.
+    /// A packet has left the last hop.
     fn leave(&mut self, network: &Network<InFlight>, id: PacketId, now: Time) {
         let exit = &mut self.routes[usize::from(network.packet(id).way)];
         match exit.way.tail {
@@ -322,7 +323,7 @@ impl<O: PathObserver> Edge<InFlight> for AroundPath<'_, O> {
         self.observer.dropped(meta, reason);
     }
 
-    /// Does nothing, because a path asks for the next event.
+    /// Does nothing: a path asks for the next event instead.
     fn schedule(&mut self, _: usize, _: Due, _: Time) {}
 }
 

@@ -1,4 +1,4 @@
-//! Records of a run: counters, exact time-weighted means, delay histograms, and series at fixed spacing.
+//! The records of a run: counters, exact time-weighted means, delay histograms, and series at fixed spacing.
 mod buckets;
 pub mod flow;
 pub mod gauges;

@@ -1,4 +1,4 @@
-//! A world as a caller sees it: a valid scenario in, a result out.
+//! A world as a caller sees it: it takes a valid scenario and returns a result.
 use crate::{Memory, Watch};
 use narrows_results::RunResult;
 use narrows_scenario::{Hop, Scenario};
@@ -8,7 +8,7 @@ use std::fmt;
 ///
 /// `Debug` shows every setting that a scenario does not have, because a finished run counts only for the settings it was made with.
 pub trait World: fmt::Debug + Sync {
-    /// Its name on the command line: `sim`, `live`.
+    /// Its name on the command line: `sim` or `live`.
     fn name(&self) -> &'static str;
 
     /// The number of threads to use unless the user asks for another.
@@ -31,12 +31,12 @@ pub trait World: fmt::Debug + Sync {
     fn run(&self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError>;
 }
 
-/// Why a world gave no result.
+/// Why a run has no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorldError {
     /// The watch ended the run.
     Cancelled,
-    /// The user can mend it: a feature or a right is missing. The text says what would help.
+    /// The user can fix it: a feature or a privilege is missing. The text says what would help.
     Refused(String),
     /// Anything else.
     Failed(String),
@@ -53,7 +53,7 @@ impl fmt::Display for WorldError {
 
 impl std::error::Error for WorldError {}
 
-/// How much work a run is compared with others, so that the longest of several can start first: full-sized packets that the links
+/// The amount of work in a run, relative to other runs, so that the longest can start first: the full-sized packets that the links
 /// can carry, times a factor that grows with the number of flows.
 pub fn effort(scenario: &Scenario) -> u64 {
     let packets = |hop: &Hop| hop.rate.initial().bytes_in(scenario.duration).0 / 1500;

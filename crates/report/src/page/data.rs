@@ -1,4 +1,4 @@
-//! The data of the charts for the page's script: every line once, with as many points as a screen can show.
+//! The data of the charts, as the page's script reads them: every line once, thinned to the resolution of a screen.
 use crate::comparison::{Comparison, Source, distinct, flow_group, flow_of};
 use crate::estimate::Estimate;
 use crate::palette::{self, Paint};
@@ -7,7 +7,7 @@ use narrows_scenario::RateSpec;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Everything.
+/// All data of the page's charts.
 #[derive(Serialize)]
 pub(super) struct Data<'a> {
     groups: Vec<GroupData<'a>>,
@@ -21,7 +21,7 @@ pub(super) struct Data<'a> {
     flows: Vec<Choice>,
     series: Vec<Panel>,
     cdfs: Vec<Panel>,
-    /// Coordinates, shared between lines that have the same.
+    /// x coordinates, shared between lines with the same ones.
     xs: Vec<Vec<f64>>,
     lines: Vec<Line>,
     curves: Vec<Line>,
@@ -35,7 +35,7 @@ pub(super) struct Data<'a> {
 #[derive(Serialize)]
 struct GroupData<'a> {
     label: &'a str,
-    /// Its name at each hop, where there are several.
+    /// Its name at each hop, if there are several hops.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     at: Vec<String>,
     paint: PaintData,
@@ -53,7 +53,7 @@ struct PaintData {
 struct Choice {
     id: String,
     label: String,
-    /// The hops that they cross, by index, where there are several.
+    /// The hops that they cross, by index, if there are several hops.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     at: Vec<usize>,
 }
@@ -64,7 +64,7 @@ struct Panel {
     metric: String,
     title: String,
     unit: String,
-    /// Is it among those shown first?
+    /// Whether it is among the charts shown first.
     first: bool,
     /// Is it there for hops, for flows?
     hop: bool,
@@ -81,7 +81,7 @@ struct Line {
     s: String,
     /// The metric.
     m: String,
-    /// Where there are several hops and it is about flows: the hops at which it is shown, by index.
+    /// For a line about flows, if there are several hops: the hops at which it is shown, by index.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     at: Vec<usize>,
     /// Index of its x coordinates.
@@ -131,7 +131,7 @@ impl<'a> Data<'a> {
         data
     }
 
-    /// As many runs as the page has room for, at least the first of every group.
+    /// Adds the lines of as many runs as the page has room for, at least of the first run of every group.
     fn add_lines(&mut self, comparison: &Comparison, sources: &[Shown]) {
         let per_run = comparison.groups.len() * sources.len() * self.series.len().max(1);
         let runs = (POINTS / (FEWEST * per_run.max(1))).clamp(1, comparison.max_runs().max(1));
@@ -146,7 +146,7 @@ impl<'a> Data<'a> {
                     self.runs.push(format!("seed {}", run.result.summary.seed));
                 }
                 for shown in sources {
-                    // Room is short only where there are many flows, each with lines of its own.
+                    // Room is short only with many flows, each of which has lines of its own.
                     let limit = if matches!(shown.source, Source::Flow(_)) { limit } else { MAX };
                     let hop = shown.at.and_then(|at| self.hops.get(at)).copied();
                     let mut add = |lines: &mut Vec<Line>, metric: &str, points: Vec<(f64, f64)>| {
@@ -178,10 +178,10 @@ impl<'a> Data<'a> {
 
 /// Lines of one source.
 struct Shown {
-    /// As the page calls it.
+    /// Its name on the page.
     id: String,
     source: Source,
-    /// The hop at which it is shown, where there are several and it is about flows.
+    /// The hop at which it is shown; only for flows, and if there are several hops.
     at: Option<usize>,
 }
 
@@ -201,7 +201,7 @@ fn labels(comparison: &Comparison, group: usize) -> Vec<String> {
     if hops.len() > 1 { hops.iter().map(at).collect() } else { Vec::new() }
 }
 
-/// The hops at which each flow is shown, by index; empty where there is only one.
+/// The hops at which each flow is shown, by index; empty if there is only one hop.
 fn crossed(comparison: &Comparison) -> HashMap<&str, Vec<usize>> {
     let hops = comparison.hops();
     let mut crossed: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -255,7 +255,7 @@ fn sources(comparison: &Comparison, crossed: &HashMap<&str, Vec<usize>>) -> Vec<
     out
 }
 
-/// Where any flow of a group is shown.
+/// The hops at which any flow of a group is shown.
 fn hops_of_group(crossed: &HashMap<&str, Vec<usize>>, group: &str) -> Vec<usize> {
     let of_group = crossed.iter().filter(|(flow, _)| flow_group(flow) == group);
     let mut hops: Vec<usize> = of_group.flat_map(|(_, hops)| hops.iter().copied()).collect();
@@ -279,7 +279,7 @@ fn choices(comparison: &Comparison, crossed: &HashMap<&str, Vec<usize>>) -> Vec<
         0 | 1 => Vec::new(),
         several => (0..several).collect(),
     };
-    // Of very many flows only the first have series of their own.
+    // With very many flows only the first ones have series of their own.
     let together = match (flows.len() < comparison.flows().len(), everywhere.is_empty()) {
         (true, true) => format!("{} recorded flows together", flows.len()),
         (true, false) => "recorded flows through it, together".to_owned(),
@@ -388,7 +388,7 @@ fn paint(index: usize) -> PaintData {
     PaintData { light, dark, dash: if dash.is_empty() { "solid".to_owned() } else { dash.join(",") } }
 }
 
-/// Charts over time that are known by a better title.
+/// Charts over time with a better title than the metric's name.
 const SERIES: [(&str, &str); 9] = [
     ("throughput_mbit", "Throughput"),
     ("rtt_ms", "RTT"),
@@ -401,13 +401,13 @@ const SERIES: [(&str, &str); 9] = [
     ("inflight_packets", "In flight"),
 ];
 
-/// As many of them are shown before anyone asks for more.
+/// Number of charts shown at first.
 const FIRST: usize = 4;
 
-/// Distributions, likewise.
+/// Distributions with a better title than the metric's name.
 const CDFS: [(&str, &str); 2] = [("sojourn_ms", "Sojourn time"), ("rtt_ms", "RTT")];
 
-/// Points of all series on a page: a page of some megabytes that draws at once.
+/// Most points of all series on a page, so that it has a few megabytes and draws at once.
 const POINTS: usize = 400_000;
 /// Points of a line, at most and at least.
 const MAX: usize = 2000;

@@ -1,10 +1,10 @@
-//! The run in a few words.
+//! A short description of the run.
 use crate::comparison::{Comparison, Group};
 use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span};
 use narrows_scenario::{Hop, RateSpec, Rtt, Scenario, TraceSource};
 
-/// Links that are named.
+/// Most links that are named.
 const MAX_LINKS: usize = 16;
 
 /// A term and its value.

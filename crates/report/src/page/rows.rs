@@ -1,4 +1,4 @@
-//! Tables for the page's template: text, widths and colours.
+//! Tables in the form of the page's template: text, widths and colours, already computed.
 use crate::comparison::{Comparison, Group, distinct};
 use crate::table::{Column, Row, Table};
 
@@ -7,7 +7,7 @@ pub(super) struct HtmlTable {
     pub(super) heads: Vec<&'static str>,
     pub(super) columns: Vec<Head>,
     pub(super) rows: Vec<HtmlRow>,
-    /// Do intervals go below their means, for want of room?
+    /// Whether intervals are below their means, to save width.
     pub(super) stacked: bool,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Head {
 pub(super) struct HtmlRow {
     /// Index of the group, for its colour.
     pub(super) group: usize,
-    /// Does a group start here?
+    /// Whether this is the first row of a group.
     pub(super) fresh: bool,
     pub(super) label: String,
     pub(super) heads: Vec<String>,
@@ -81,7 +81,7 @@ pub(super) struct DropTable {
 /// A group's drops at a hop.
 pub(super) struct DropRow {
     pub(super) group: usize,
-    /// Does a group start here?
+    /// Whether this is the first row of a group.
     pub(super) fresh: bool,
     pub(super) label: String,
     pub(super) heads: Vec<String>,
@@ -89,10 +89,10 @@ pub(super) struct DropRow {
 }
 
 impl DropTable {
-    /// `None` when nothing was dropped.
+    /// `None` if nothing was dropped.
     pub(super) fn of(comparison: &Comparison) -> Option<DropTable> {
         let all = || comparison.runs().flat_map(|run| &run.result.summary.hops);
-        // In the order of their numbers; a reason that this version does not know comes last.
+        // In the order of their numbers; a reason that this version does not have comes last.
         let mut reasons = distinct(all().flat_map(|hop| hop.drops.by_reason.keys().map(String::as_str)));
         let rank = |name: &str| narrows_core::DropReason::ALL.iter().position(|r| r.name() == name);
         reasons.sort_by_key(|name| rank(name).unwrap_or(usize::MAX));
@@ -112,7 +112,7 @@ impl DropTable {
                 let mean = if value == 0.0 { "–".to_owned() } else { grouped(&format!("{value:.decimals$}")) };
                 HtmlCell { mean, half_width: String::new(), bar: if alone { 0 } else { percent(value, largest) } }
             };
-            // A group is called by its queue at one hop; drops are those of the queue where they happened.
+            // A group is named after its queue at one hop; drops belong to the queue where they happened.
             let (label, heads) = match (several, comparison.groups.len()) {
                 (false, _) => (group.label.clone(), vec![]),
                 (true, 1) => (hop.to_owned(), vec![group.queue_at(hop)]),
@@ -132,14 +132,14 @@ impl DropTable {
     }
 }
 
-/// Columns that have room for their intervals beside the means.
+/// Most columns whose intervals fit beside the means.
 const ROOM: usize = 10;
 
 fn percent(value: f64, largest: f64) -> u32 {
     if largest > 0.0 { (100.0 * value / largest).clamp(0.0, 100.0).round() as u32 } else { 0 }
 }
 
-/// Thousands set apart by a narrow no-break space, from five digits on.
+/// Digits in groups of three with a narrow no-break space between them, from five digits on.
 fn grouped(number: &str) -> String {
     let (whole, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
     let digits = whole.trim_start_matches('-');

@@ -1,4 +1,4 @@
-//! `[[flow]]`: traffic, transport, start, stop and route.
+//! `[[flow]]`: what is sent, how, from when to when, and over which hops.
 use super::reader::{Item, Section};
 use crate::check;
 use crate::command::{self, Command, CommandLine};
@@ -17,13 +17,13 @@ use std::collections::HashMap;
 const RTT_FORMS: &str = "\"50ms\" or { uniform = [\"10ms\", \"100ms\"] }";
 const START_FORMS: &str = "\"0s\" or { uniform = [\"0s\", \"5s\"] }";
 
-/// The hops' names, to look them up and to list them in messages.
+/// The hops' names, for look-ups and for lists in messages.
 pub(super) struct HopNames<'a> {
     index: HashMap<&'a str, usize>,
     names: Vec<&'a str>,
 }
 
-/// Names that a message lists; there may be thousands.
+/// Most names that a message lists; a scenario may have thousands.
 const LISTED: usize = 20;
 
 impl<'a> HopNames<'a> {
@@ -130,7 +130,7 @@ fn ends(section: &Section<'_>) -> Result<Endpoints, ScenarioError> {
     Ok(ends)
 }
 
-/// The default transport of this traffic; two subflows need QUIC.
+/// The transport for this traffic if the scenario gives none; two subflows need QUIC.
 pub(crate) fn default_transport(traffic: &Traffic, controller: Option<&ControllerConfig>) -> Transport {
     if controller.is_some_and(ControllerConfig::splits) {
         return Transport::Quic(Default::default());
@@ -141,12 +141,12 @@ pub(crate) fn default_transport(traffic: &Traffic, controller: Option<&Controlle
     }
 }
 
-/// The default controller of this transport: CUBIC, as in Linux, Windows and macOS.
+/// The default controller of this transport: CUBIC, as in Linux, Windows and macOS; `None` for UDP.
 pub(crate) fn default_controller(transport: &Transport) -> Option<ControllerConfig> {
     transport.is_controlled().then(|| ControllerConfig::Cubic(Default::default()))
 }
 
-/// A value, or two between which each flow draws its own.
+/// A value, or a pair of values between which each flow draws its own.
 fn spread(item: &Item<'_>, allowed: &str) -> Result<(Span, Option<Span>), ScenarioError> {
     if item.is_string() {
         return Ok((item.value()?, None));

@@ -74,7 +74,7 @@ fn delay(item: &Item<'_>) -> Result<DelaySpec, ScenarioError> {
     Ok(delay)
 }
 
-/// An error in the list, at the line of the step where there is one.
+/// An error in the list, at the line of the step if it has one.
 fn at_step(item: &Item<'_>, step: usize, message: String) -> ScenarioError {
     item.as_list()
         .and_then(|items| Some(items.get(step)?.error(message.clone())))

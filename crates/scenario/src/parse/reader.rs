@@ -1,4 +1,4 @@
-//! Tables and values with their places in the file, and the messages that all sections share.
+//! Tables and values with their place in the file, and the messages that every section shares.
 use crate::error::ScenarioError;
 use crate::suggest::{hint, name_hint, unit_hint};
 use narrows_core::params::{ParamError, ParamSpec, ParamValue, Params, Unit, WORDS};
@@ -22,8 +22,8 @@ impl Source<'_> {
         ScenarioError { place: self.file.into(), line: Some(line), message: message.into() }
     }
 
-    /// The error of a file that is no TOML. The message shows nothing of the text, because the file may be anything, and may belong to
-    /// another user.
+    /// An error in the TOML itself. The message shows nothing of the text: a file that is not TOML may be anything, and may not be
+    /// the user's own.
     pub(super) fn syntax(&self, error: &toml::de::Error) -> ScenarioError {
         let start = error.span().map_or(0, |span| span.start);
         let before = self.text.get(..start).unwrap_or_default();
@@ -31,7 +31,7 @@ impl Source<'_> {
         self.error(start, format!("not TOML: {} (column {column})", error.message()))
     }
 
-    /// A value as it is written, for messages; long ones are cut.
+    /// A value as it is written, for messages; a long one is shortened.
     fn written(&self, span: Range<usize>) -> String {
         let text = self.text.get(span).unwrap_or_default();
         let line = text.lines().next().unwrap_or_default();
@@ -42,7 +42,7 @@ impl Source<'_> {
     }
 }
 
-/// A table, with the name that messages give it.
+/// A table, with its name in messages.
 pub(super) struct Section<'a> {
     source: &'a Source<'a>,
     table: &'a DeTable<'a>,
@@ -51,7 +51,7 @@ pub(super) struct Section<'a> {
     title: String,
 }
 
-/// A key's value, or an element of it.
+/// The value of a key, or an element of it.
 pub(super) struct Item<'a> {
     source: &'a Source<'a>,
     value: &'a Spanned<DeValue<'a>>,
@@ -78,7 +78,7 @@ impl<'a> Section<'a> {
         self.source.error(self.offset, message)
     }
 
-    /// Refuses keys that are not in the list, the first in the file first.
+    /// Refuses keys that are not in the list; the error names the first one in the file.
     pub(super) fn only(&self, allowed: &[&str]) -> Result<(), ScenarioError> {
         let unknown = self.table.iter().map(|(key, _)| key).filter(|key| !allowed.contains(&key.get_ref().as_ref()));
         let Some(key) = unknown.min_by_key(|key| key.span().start) else { return Ok(()) };
@@ -88,23 +88,23 @@ impl<'a> Section<'a> {
         Err(self.source.error(key.span().start, message))
     }
 
-    /// A key's value, if it is there.
+    /// A key's value, if the key is present.
     pub(super) fn item(&self, key: &str) -> Option<Item<'a>> {
         let (key, value) = self.table.get_key_value(key)?;
         Some(Item { source: self.source, value, key: key.get_ref(), title: self.title.clone() })
     }
 
-    /// A key's value, which must be there.
+    /// The value of a required key.
     pub(super) fn need(&self, key: &str, allowed: &str) -> Result<Item<'a>, ScenarioError> {
         self.item(key).ok_or_else(|| self.lacks(key, allowed))
     }
 
-    /// The error of a key that must be there and is not.
+    /// The error for a required key that is missing.
     pub(super) fn lacks(&self, key: &str, allowed: &str) -> ScenarioError {
         self.error(format!("no {key} in {}; allowed: {allowed}", self.title))
     }
 
-    /// Sets those parameters that are there.
+    /// Sets the parameters that are present.
     pub(super) fn fill<P: Params>(&self, params: &mut P) -> Result<(), ScenarioError> {
         for spec in P::specs() {
             if let Some(item) = self.item(spec.name) {
@@ -114,7 +114,7 @@ impl<'a> Section<'a> {
         Ok(())
     }
 
-    /// The tables of `[[key]]`; none when the key is not there.
+    /// The tables of `[[key]]`; empty if the key is missing.
     pub(super) fn sections(&self, key: &str, title: &str) -> Result<Vec<Section<'a>>, ScenarioError> {
         let Some(item) = self.item(key) else { return Ok(Vec::new()) };
         let allowed = format!("one {title} for each");
@@ -128,7 +128,7 @@ impl<'a> Item<'a> {
         self.source.error(self.value.span().start, message)
     }
 
-    /// The error of a value that is not allowed.
+    /// The error for a value that is not allowed.
     pub(super) fn refuse(&self, allowed: &str, hint: &str) -> ScenarioError {
         let got = match self.value.get_ref() {
             DeValue::String(text) => format!("{:?}", short(text)),
@@ -162,7 +162,7 @@ impl<'a> Item<'a> {
         Some(self.value.get_ref().as_array()?.iter().map(item).collect())
     }
 
-    /// The value as a table; its keys are reported as being in `title`.
+    /// The value as a table; errors in its keys name `title`.
     pub(super) fn section(&self, title: &str) -> Result<Section<'a>, ScenarioError> {
         match self.value.get_ref() {
             DeValue::Table(table) => Ok(Section::new(self.source, table, self.value.span().start, title)),
@@ -177,7 +177,7 @@ impl<'a> Item<'a> {
         T::parse(&text).ok_or_else(|| self.refuse(&allowed(), &unit_hint(&text, T::unit())))
     }
 
-    /// Hands the value, as text, to a parameter.
+    /// Sets a parameter to the value, as text.
     pub(super) fn set(
         &self,
         spec: &ParamSpec,
@@ -227,7 +227,7 @@ impl<'a> Item<'a> {
         }
         match kind.validate() {
             Ok(()) => Ok(kind),
-            // What must hold between parameters: at the line of the one that is named, or of the whole.
+            // A rule between parameters is broken: the error is at the line of the parameter that it names, or of the whole table.
             Err(error) => Err(match section.item(&error.name) {
                 Some(item) => item.refuse(&error.allowed, ""),
                 None => section.error(format!("{error} in {}", section.title)),
@@ -235,10 +235,10 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The value as the text that a parameter of this unit takes; `None` when it has the wrong type.
+    /// The value as the text that a parameter of this unit accepts; `None` if it has the wrong type.
     fn text(&self, unit: Unit) -> Option<String> {
         match (self.value.get_ref(), unit) {
-            // Some numbers can be words.
+            // Some numbers may be words.
             (DeValue::String(text), unit) if !unit.is_bare() || (WORDS.contains(&&**text) && unit != Unit::Switch) => {
                 Some(text.clone().into_owned())
             }
@@ -253,7 +253,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The kind of value that a unit belongs to, in words.
+/// The kind of value that a unit needs, in words.
 pub(crate) fn words(unit: Unit) -> String {
     match unit {
         Unit::Span => Span::allowed(),
@@ -268,7 +268,7 @@ pub(crate) fn words(unit: Unit) -> String {
     }
 }
 
-/// A text for a message, cut when it is long.
+/// A text for a message, shortened if it is long.
 fn short(text: &str) -> String {
     if text.chars().count() > 40 { text.chars().take(37).collect::<String>() + "..." } else { text.to_owned() }
 }

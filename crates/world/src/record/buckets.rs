@@ -1,7 +1,7 @@
 //! Counts of whole numbers in buckets whose width grows with the number, so that a given number of digits is kept: the
 //! buckets of an HDR histogram (Tene, 2012).
 //!
-//! Numbers below 2^(b+1) have a bucket each; from there on every doubling of the range has 2^b. Only the buckets between
+//! Numbers below 2^(b+1) have a bucket each; every doubling of the range above that has 2^b buckets. Only the buckets between
 //! the lowest and the highest one in use take memory: a flow's round-trip times lie in a few dozen.
 
 /// The counts.
@@ -9,12 +9,12 @@
 pub(super) struct Buckets {
     /// Number of the first bucket in `counts`.
     first: u32,
-    /// b.
+    /// The b in the module's documentation.
     half_bits: u8,
     counts: Vec<u64>,
 }
 
-/// Buckets that are added together.
+/// The number of buckets grows in multiples of this.
 const BLOCK: usize = 16;
 
 impl Buckets {
@@ -51,7 +51,7 @@ impl Buckets {
         (lowest, lowest + ((1 << doublings) - 1))
     }
 
-    /// Extends the buckets in memory up or down to a number's.
+    /// Extends the buckets in memory to include a number's bucket.
     #[cold]
     pub(super) fn make_room(&mut self, number: u64) {
         let bucket = self.bucket_of(number);
@@ -72,7 +72,7 @@ impl Buckets {
         self.counts.fill(0);
     }
 
-    /// Non-empty buckets, ascending: lowest number, highest number, count.
+    /// Buckets with a count above zero, ascending: lowest number, highest number, count.
     pub(super) fn filled(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let buckets = (self.first as usize..).zip(&self.counts).filter(|&(_, &count)| count > 0);
         buckets.map(|(bucket, &count)| {
@@ -81,7 +81,7 @@ impl Buckets {
         })
     }
 
-    /// The highest number of the bucket up to whose end this share of all counts lies; zero without counts.
+    /// A quantile, rounded up to the highest number of its bucket; `share` is 0 to 1. Zero if nothing has been counted.
     pub(super) fn quantile(&self, share: f64) -> u64 {
         let total: u64 = self.counts.iter().sum();
         let rank = ((share * total as f64).ceil() as u64).max(1);
@@ -113,7 +113,7 @@ mod tests {
                 let (lowest, highest) = buckets.range_of(bucket);
                 assert_eq!(lowest, next);
                 assert_eq!((buckets.bucket_of(lowest), buckets.bucket_of(highest)), (bucket, bucket));
-                // Half a unit of the last digit kept, at the lower end of the bucket.
+                // The error is at most half a unit of the last digit kept, at the lower end of the bucket.
                 assert!((highest - lowest) as f64 <= lowest as f64 / 10f64.powi(i32::from(digits)));
                 next = highest + 1;
             }

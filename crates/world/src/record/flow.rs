@@ -6,15 +6,15 @@ use narrows_core::{Span, Time};
 use narrows_results::summary::FlowSummary;
 use narrows_results::{Cdf, Series};
 
-/// The record of a flow. Its fields are in the order of use: for a segment at the receiver, then for an acknowledgment.
+/// The measurements of a flow. The fields are in the order of use: those for a data packet's arrival, then for an acknowledgment.
 #[repr(C)]
 pub struct FlowRecord {
-    /// Payload that arrived for the first time.
+    /// Payload that arrived for the first time, bytes.
     payload: u64,
-    /// Everything that arrived, at the IP layer.
+    /// All bytes that arrived, at the IP layer, retransmissions included.
     received: u64,
     tracks: Option<Box<Tracks>>,
-    /// Packets dropped or lost in the network.
+    /// Packets lost on the way.
     pub lost: u64,
     gathered: Gathered,
     distributions: Option<Box<Distributions>>,
@@ -48,11 +48,11 @@ struct Tracks {
     pacing: Track,
 }
 
-/// Longer times in queues are rare.
+/// Longer stays in queues are rare.
 const USUAL_SOJOURN: Span = Span::ms(100);
 
 impl FlowRecord {
-    /// `samples` points of series, if any are wanted; quantiles with `digits` decimal digits.
+    /// With series of `samples` points, or none; quantiles with `digits` decimal digits.
     pub fn new(samples: Option<usize>, digits: u8) -> FlowRecord {
         let tracks = |n| Tracks {
             interval: Interval::default(),
@@ -76,14 +76,14 @@ impl FlowRecord {
         }
     }
 
-    /// Limits the number of points of its series from now on.
+    /// Limits the length of its series from now on.
     pub fn bound(&mut self, bound: Bound) {
         let Some(tracks) = &mut self.tracks else { return };
         let Tracks { throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, .. } = &mut **tracks;
         [throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing].into_iter().for_each(|track| track.bound(bound));
     }
 
-    /// Adds another flow's figures, without its series.
+    /// Adds everything of another flow's record except its series.
     pub fn absorb(&mut self, mut other: FlowRecord) {
         other.settle();
         self.payload += other.payload;
@@ -98,7 +98,7 @@ impl FlowRecord {
         }
     }
 
-    /// Number of points of its series, if it has any.
+    /// The number of points that its series have room for; `None` without series.
     pub fn samples(&self) -> Option<usize> {
         self.tracks.as_ref().map(|tracks| tracks.cwnd.room())
     }
@@ -120,7 +120,7 @@ impl FlowRecord {
     }
 
     /// The sender has measured a round-trip time.
-    // Called once per acknowledgment; mostly a comparison and a store.
+    // Called for every acknowledgment; usually costs a comparison and a store.
     #[inline(always)]
     pub fn rtt(&mut self, rtt: Span) {
         if !self.gathered.push(rtt) {
@@ -132,14 +132,14 @@ impl FlowRecord {
         }
     }
 
-    /// There was no room for this one.
+    /// Records a round-trip time for which [`Gathered`] had no room, after emptying it.
     #[inline(never)]
     fn settle_with(&mut self, rtt: Span) {
         self.settle();
         self.rtts().record(rtt);
     }
 
-    /// Moves the buffered delays into the histogram.
+    /// Moves the gathered round-trip times into the histogram.
     pub fn settle(&mut self) {
         let mut gathered = self.gathered.drain().peekable();
         if gathered.peek().is_some() {
@@ -153,7 +153,7 @@ impl FlowRecord {
         self.distributions.get_or_insert_default().rtt.get_or_insert_with(|| Delays::new(digits))
     }
 
-    /// A transfer is complete after this time.
+    /// A transfer is complete; it took this long.
     pub fn completed(&mut self, took: Span) {
         self.completions().record(took);
     }
@@ -162,7 +162,7 @@ impl FlowRecord {
         self.distributions.get_or_insert_default().completions.get_or_insert_with(|| Delays::new(3))
     }
 
-    /// Ends an interval of the series, with the sender's meters if it has any.
+    /// Ends an interval of the series. `meters` is the sender's state, if it has one.
     pub fn sample(&mut self, now: Time, spacing: Span, meters: Option<Meters>) {
         let Some(tracks) = &mut self.tracks else { return };
         let interval = std::mem::take(&mut tracks.interval);
@@ -193,7 +193,7 @@ impl FlowRecord {
         }
     }
 
-    /// The warm-up is over: all but the series start again.
+    /// Ends the warm-up: all records except the series start again.
     pub fn restart(&mut self) {
         (self.payload, self.received, self.lost) = (0, 0, 0);
         self.gathered = Gathered::default();
@@ -206,7 +206,7 @@ impl FlowRecord {
         }
     }
 
-    /// The figures over this time after the warm-up.
+    /// The figures of a flow that lasted `life` after the warm-up.
     pub fn summary(&self, name: String, controller: &str, life: Span, stats: SenderStats) -> FlowSummary {
         let mbit = |bytes: u64| match life.as_secs_f64() {
             seconds if seconds > 0.0 => bytes as f64 * 8.0 / seconds / 1e6,
@@ -247,7 +247,7 @@ impl FlowRecord {
         })
     }
 
-    /// Memory in use.
+    /// Memory in use, bytes.
     pub fn bytes(&self) -> usize {
         let delays = |d: &Option<Delays>| d.as_ref().map_or(0, Delays::bytes);
         let tracks = self.tracks.as_ref().map_or(0, |t| {

@@ -1,5 +1,5 @@
-//! The disciplines' inner state as series: the gauges of [`QueueDiscipline::observe`](narrows_core::queue::QueueDiscipline::observe)
-//! at every sample.
+//! The disciplines' inner state as series: at every sample, the values that
+//! [`QueueDiscipline::observe`](narrows_core::queue::QueueDiscipline::observe) reports.
 use super::{Bound, Track};
 use narrows_core::queue::Observer;
 use narrows_core::{FlowId, Time};
@@ -13,33 +13,33 @@ pub struct Gauges {
     tracks: BTreeMap<(Option<FlowId>, &'static str), Track>,
 }
 
-/// Takes one sample of each.
+/// Takes one sample of each gauge.
 pub struct Sampling<'a> {
     gauges: &'a mut Gauges,
     now: Time,
-    /// Flows with series of their own: the first ones.
+    /// Number of flows with series of their own, the first ones.
     tracked: usize,
 }
 
 impl Gauges {
-    /// Series of this many points.
+    /// With series of this number of points.
     pub fn new(samples: usize) -> Gauges {
         Gauges { samples, bound: None, tracks: BTreeMap::new() }
     }
 
-    /// Limits the number of points of the series from now on.
+    /// Limits the length of the series from now on.
     pub fn bound(&mut self, bound: Bound) {
         self.bound = Some(bound);
         self.tracks.values_mut().for_each(|track| track.bound(bound));
     }
 
-    /// An observer that takes a sample at this time; of the flows, only the first `tracked` ones.
+    /// An observer that takes a sample at this time; of single flows, only the first `tracked` ones.
     pub fn at(&mut self, now: Time, tracked: usize) -> Sampling<'_> {
         Sampling { gauges: self, now, tracked }
     }
 
-    /// Whole-discipline gauges come from the hop's own `source`, those of a flow from `SOURCE/flow:NAME`. A flow without a
-    /// name has none.
+    /// Gauges of the whole discipline have the hop's `source`, those of a flow `SOURCE/flow:NAME`. The gauges of a flow without a
+    /// name are left out.
     pub fn series(self, source: &str, names: &[String]) -> Vec<Series> {
         let of = |flow: Option<FlowId>| match flow {
             None => Some(source.to_owned()),
@@ -51,7 +51,7 @@ impl Gauges {
         self.tracks.into_iter().filter_map(|((flow, _), track)| track.finish(&of(flow)?)).collect()
     }
 
-    /// Memory in use.
+    /// Memory in use, bytes.
     pub fn bytes(&self) -> usize {
         self.tracks.values().map(Track::bytes).sum()
     }

@@ -4,7 +4,7 @@ use narrows_core::{Span, Time};
 use narrows_results::Cdf;
 use narrows_results::summary::{Completion, Quantiles, RttQuantiles};
 
-/// Delays: quantiles to three digits, or interpolated between buckets of one digit, to save memory with many flows; mean,
+/// Delays. Quantiles are exact to three digits; or, to save memory with many flows, interpolated in buckets of one digit. Mean,
 /// minimum and maximum are exact.
 pub struct Delays {
     buckets: Buckets,
@@ -14,8 +14,8 @@ pub struct Delays {
     max: Span,
 }
 
-/// A buffer of delays for a histogram: with thousands of flows each access to a histogram costs a cache miss or two, so several
-/// delays are recorded together.
+/// Delays that are not in the histogram yet: with thousands of flows each record costs a cache miss or two, so several are
+/// recorded together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gathered {
     /// In ns; a longer delay goes straight into the histogram.
@@ -23,11 +23,11 @@ pub struct Gathered {
     count: u8,
 }
 
-/// Delays recorded together.
+/// Number of delays recorded together.
 const GATHERED: usize = 7;
 
 impl Gathered {
-    /// Takes a delay. Returns whether there was room.
+    /// Takes a delay. Returns false, and does not take it, if there is no room or the delay is too long.
     #[inline]
     pub fn push(&mut self, delay: Span) -> bool {
         let (Some(slot), Ok(ns)) = (self.delays.get_mut(usize::from(self.count)), u32::try_from(delay.as_ns())) else {
@@ -38,7 +38,7 @@ impl Gathered {
         true
     }
 
-    /// Empties the buffer, in order.
+    /// Removes and returns the gathered delays, in order.
     pub fn drain(&mut self) -> impl Iterator<Item = Span> + use<> {
         let Gathered { delays, count } = std::mem::take(self);
         delays.into_iter().take(usize::from(count)).map(|ns| Span::ns(u64::from(ns)))
@@ -51,7 +51,7 @@ impl Delays {
         Delays { buckets: Buckets::new(digits), sum_ns: 0, count: 0, min: None, max: Span::ZERO }
     }
 
-    /// Room for delays up to this one from the start; longer ones extend it.
+    /// Reserves buckets for delays up to this one; longer delays allocate more.
     pub fn with_room(mut self, longest: Span) -> Delays {
         self.buckets.make_room(longest.as_ns() / 1000);
         self
@@ -71,7 +71,7 @@ impl Delays {
         }
     }
 
-    /// Adds the counts of another histogram with the same number of digits.
+    /// Adds all counts of another histogram with the same number of digits.
     pub fn add(&mut self, other: &Delays) {
         other.buckets.filled().for_each(|(lowest, _, count)| self.buckets.add(lowest, count));
         self.sum_ns += other.sum_ns;
@@ -80,7 +80,7 @@ impl Delays {
         self.min = self.min.into_iter().chain(other.min).min();
     }
 
-    /// Clears it.
+    /// Forgets all delays.
     pub fn clear(&mut self) {
         self.buckets.clear();
         (self.sum_ns, self.count, self.min, self.max) = (0, 0, None, Span::ZERO);
@@ -91,7 +91,7 @@ impl Delays {
         self.max
     }
 
-    /// Is it empty?
+    /// Whether nothing has been recorded.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -100,7 +100,7 @@ impl Delays {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 / 1e6 }
     }
 
-    /// The quantiles for these ascending shares, ms. Observations are assumed to be spread evenly within a bucket.
+    /// The quantiles of these shares (0 to 1, ascending), ms. Within a bucket the observations are assumed to be evenly spread.
     pub fn at_shares(&self, shares: impl Iterator<Item = f64>) -> Vec<f64> {
         let (min, max) = (self.min.unwrap_or(Span::ZERO).as_ms_f64(), self.max.as_ms_f64());
         let mut buckets = self.buckets.filled();
@@ -128,14 +128,14 @@ impl Delays {
         Quantiles { mean: self.mean_ms(), p50: q[0], p95: q[1], p99: q[2], max: self.max.as_ms_f64() }
     }
 
-    /// The same of round-trip times; none without any.
+    /// Minimum, mean and quantiles of round-trip times, ms; `None` if nothing was recorded.
     pub fn rtt_ms(&self) -> Option<RttQuantiles> {
         let min = self.min?.as_ms_f64();
         let q = self.quantiles_ms();
         Some(RttQuantiles { min, mean: q.mean, p50: q.p50, p95: q.p95, p99: q.p99 })
     }
 
-    /// The same of completion times, s.
+    /// Mean and quantiles of completion times, s.
     pub fn completion_s(&self) -> Completion {
         let q = self.quantiles_ms();
         let [mean, p50, p95, p99, max] = [q.mean, q.p50, q.p95, q.p99, q.max].map(|ms| ms / 1e3);
@@ -154,15 +154,16 @@ impl Delays {
         Some(Cdf { source: source.into(), metric: metric.into(), points })
     }
 
-    /// Memory in use.
+    /// Memory in use, bytes.
     pub fn bytes(&self) -> usize {
         self.buckets.bytes()
     }
 }
 
-/// The distribution of a number over time, quantiles to three digits. It takes eight bytes for each value up to the largest.
+/// A whole number over time, for example a queue's length; quantiles to three digits. Takes eight bytes for each number up to
+/// the largest.
 pub struct TimeWeighted {
-    /// Time at each value, ns.
+    /// By number: for how long the quantity had this value, ns. All figures follow from it.
     held: Vec<u64>,
     value: u32,
     max: u32,
@@ -177,12 +178,12 @@ impl Default for TimeWeighted {
 }
 
 impl TimeWeighted {
-    /// A quantity that is zero at the epoch.
+    /// For a quantity that is zero at the epoch.
     pub fn new() -> TimeWeighted {
         TimeWeighted { held: Vec::new(), value: 0, max: 0, since: Time::ZERO, start: Time::ZERO }
     }
 
-    /// The value is `value` from `now` on.
+    /// The quantity is `value` from `now` on.
     #[inline]
     pub fn set(&mut self, value: u32, now: Time) {
         if value != self.value {
@@ -206,7 +207,7 @@ impl TimeWeighted {
         }
     }
 
-    /// It was larger than ever.
+    /// Extends the array for a number that is larger than all before.
     #[cold]
     fn begin(&mut self, held: u64) {
         let place = self.value as usize;
@@ -214,7 +215,7 @@ impl TimeWeighted {
         self.held[place] = held;
     }
 
-    /// Starts again with the present value.
+    /// Starts again, with the present value.
     pub fn restart(&mut self, now: Time) {
         self.held.fill(0);
         (self.since, self.start, self.max) = (now, now, self.value);
@@ -239,7 +240,7 @@ impl TimeWeighted {
         }
     }
 
-    /// Memory in use.
+    /// Memory in use, bytes.
     pub fn bytes(&self) -> usize {
         self.held.capacity() * size_of::<u64>()
     }

@@ -8,12 +8,12 @@ use narrows_results::summary::{Drops, HopSummary};
 use narrows_results::{Cdf, Series};
 use narrows_scenario::{Hop, RateSpec};
 
-/// The record of a hop.
+/// The measurements at a hop.
 pub struct HopRecord {
     queue: TimeWeighted,
     sojourn: Delays,
     offered: u64,
-    /// Totals over the whole run, at the end of the warm-up, and at the last sample.
+    /// Totals of the whole run; at the end of the warm-up; and at the last sample.
     sent: Sent,
     sent_before: Sent,
     sent_sampled: Sent,
@@ -22,7 +22,7 @@ pub struct HopRecord {
     ended: Progress,
     drops: [u64; DropReason::ALL.len()],
     marks: u64,
-    /// Since the last sample.
+    /// Packets dropped since the last sample.
     interval_drops: u64,
     latest: Latest,
     tracks: Tracks,
@@ -35,7 +35,7 @@ pub struct HopRecord {
 struct Sent {
     packets: u64,
     bytes: u64,
-    /// Sum of their sojourn times. Only differences are used, which stay right when it wraps around.
+    /// Sum of their sojourn times, ns; only differences count, which are right even when it wraps around.
     sojourn_ns: u64,
 }
 
@@ -52,11 +52,11 @@ impl Sent {
 /// A hop over the interval of the last sample.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Latest {
-    /// Sent, Mbit/s.
+    /// Throughput, Mbit/s.
     pub throughput_mbit: f64,
-    /// Packets waiting at the end of the interval.
+    /// Packets in the queue at the end of the interval.
     pub queue_packets: f64,
-    /// Mean time in the queue of packets sent, ms; `None` without any.
+    /// Mean sojourn time of the packets sent, ms; `None` if none was sent.
     pub sojourn_ms: Option<f64>,
     /// Packets dropped, per second.
     pub drops_per_s: f64,
@@ -95,7 +95,7 @@ impl HopRecord {
         }
     }
 
-    /// Limits the number of points of its series from now on.
+    /// Limits the length of its series from now on.
     pub fn bound(&mut self, bound: Bound) {
         let Tracks { throughput, queue, sojourn, drops } = &mut self.tracks;
         [throughput, queue, sojourn, drops].into_iter().for_each(|track| track.bound(bound));
@@ -108,7 +108,7 @@ impl HopRecord {
         self.offered += 1;
     }
 
-    /// The backlog is this number of packets from now on.
+    /// The queue's length is this number of packets from now on.
     #[inline]
     pub fn backlog(&mut self, packets: u32, now: Time) {
         self.queue.set(packets, now);
@@ -125,7 +125,7 @@ impl HopRecord {
         self.marks += u64::from(newly_marked);
     }
 
-    /// A packet was dropped, or lost after it.
+    /// A packet was dropped at the hop, or lost after it.
     pub fn dropped(&mut self, reason: DropReason) {
         self.drops[reason as usize] += 1;
         self.interval_drops += 1;
@@ -151,12 +151,12 @@ impl HopRecord {
         }
     }
 
-    /// The last sample.
+    /// The figures of the last sample.
     pub const fn latest(&self) -> Latest {
         self.latest
     }
 
-    /// The warm-up is over: all but the series start again. `progress` is the link's.
+    /// Ends the warm-up: all records except the series start again. `progress` is the link's.
     pub fn restart(&mut self, now: Time, progress: Progress) {
         self.began = progress;
         self.queue.restart(now);
@@ -165,20 +165,20 @@ impl HopRecord {
         self.drops = [0; DropReason::ALL.len()];
     }
 
-    /// The run is over. `progress` is the link's.
+    /// Ends the run. `progress` is the link's.
     pub fn finish(&mut self, progress: Progress) {
         self.ended = progress;
     }
 
-    /// The utilisation. It is at most one, because a packet that is on the wire when the warm-up or the run ends counts only with the
-    /// part carried in between.
+    /// The share of its capacity that the link used, 0 to 1. Of a packet that is on the wire when the warm-up or the run ends, only
+    /// the bytes carried between the two ends count.
     fn utilisation(&self, sent: Sent, capacity: Bytes) -> f64 {
         let capacity = capacity + self.began.saved;
         if capacity == Bytes::ZERO {
             return 0.0;
         }
         let carried = sent.bytes as i64 + self.ended.carried - self.began.carried;
-        // Both are rounded to bytes, and times of departure to nanoseconds.
+        // Both are rounded to bytes, and departure times to nanoseconds.
         (carried as f64 / capacity.0 as f64).clamp(0.0, 1.0)
     }
 
@@ -187,7 +187,7 @@ impl HopRecord {
         self.sent.packets
     }
 
-    /// The figures; `capacity`: the data that the link could have carried in the measured time.
+    /// The figures; `capacity` is the number of bytes that the link could have carried.
     pub fn summary(&mut self, name: &str, queue: String, capacity: Bytes, now: Time) -> HopSummary {
         let total = self.drops.iter().sum();
         let sent = self.sent.since(self.sent_before);
@@ -215,7 +215,7 @@ impl HopRecord {
         self.sojourn.cdf(source, "sojourn_ms")
     }
 
-    /// `names` of the flows by number, for their gauges.
+    /// The series. `names` are the flows' names by number, for their gauges.
     pub fn series(self, source: &str, names: &[String]) -> impl Iterator<Item = Series> {
         let Tracks { throughput, queue, sojourn, drops } = self.tracks;
         let gauges = self.gauges.series(source, names);
@@ -223,7 +223,7 @@ impl HopRecord {
         [throughput, queue, sojourn, drops].into_iter().filter_map(move |track| track.finish(&source)).chain(gauges)
     }
 
-    /// Memory in use.
+    /// Memory in use, bytes.
     pub fn bytes(&self) -> usize {
         let Tracks { throughput, queue, sojourn, drops } = &self.tracks;
         let tracks: usize = [throughput, queue, sojourn, drops].iter().map(|track| track.bytes()).sum();
@@ -231,7 +231,7 @@ impl HopRecord {
     }
 }
 
-/// The capacity of a hop between two instants: of its link, or of its queue's own shaper if that is slower.
+/// The bytes that a hop could have carried between two instants through its link, or through its queue if that shapes to less.
 pub fn capacity(hop: &Hop, from: Time, to: Time) -> Bytes {
     let bits_ns = |rate: Rate, start: Time, end: Time| u128::from(rate.as_bps()) * u128::from(end.since(start).as_ns());
     let shaped = hop.queue.traits().shapes_to.unwrap_or(Rate::bit(u64::MAX));

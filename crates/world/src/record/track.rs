@@ -1,5 +1,5 @@
-//! A series under construction. In a run of unknown length it has at most a given number of points: when it is full, its spacing
-//! doubles and neighbouring points are merged.
+//! A series under construction. In a run of unknown length it has a maximum number of points: when it is full, its spacing doubles
+//! and neighbouring points are merged.
 use narrows_core::{Span, Time};
 use narrows_results::Series;
 
@@ -12,32 +12,32 @@ pub struct Track {
     bound: Option<Bounded>,
 }
 
-/// The limit of a series' length.
+/// The maximum length of a series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bound {
     /// Spacing of the samples.
     pub spacing: Span,
-    /// Most points, at least 2.
+    /// Maximum number of points, at least 2.
     pub most: usize,
 }
 
 /// How two neighbouring points are merged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Merging {
-    /// Their mean: for rates and for means over an interval.
+    /// Their mean, for rates and for means over an interval.
     Mean,
-    /// The later one: for states.
+    /// The later one, for states that are sampled.
     Latest,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Bounded {
-    /// The present spacing of points.
+    /// Time that a point covers at present.
     spacing: Span,
     most: usize,
-    /// Samples in a point.
+    /// Samples in a complete point.
     full: u32,
-    /// Samples in the last one.
+    /// Samples in the last point.
     in_last: u32,
 }
 
@@ -47,18 +47,18 @@ impl Track {
         Track { metric, points: Vec::with_capacity(samples), merging: Merging::Mean, bound: None }
     }
 
-    /// A series of a state, sampled.
+    /// A series of a state at the time of each sample.
     pub fn of_state(metric: &'static str, samples: usize) -> Track {
         Track { merging: Merging::Latest, ..Track::new(metric, samples) }
     }
 
-    /// Limits the number of points from now on.
+    /// Limits its length from now on.
     pub fn bound(&mut self, Bound { spacing, most }: Bound) {
         let spacing = spacing.max(Span::ns(1));
         self.bound = Some(Bounded { spacing, most: most.max(2), full: 1, in_last: 1 });
     }
 
-    /// Capacity, points.
+    /// Points that fit without another allocation.
     pub fn room(&self) -> usize {
         self.points.capacity()
     }
@@ -92,12 +92,12 @@ impl Track {
         }
     }
 
-    /// Merges the points of intervals that are one now.
+    /// Merges the points that fall into the same interval after the spacing has doubled.
     fn coarsen(&mut self, bound: &mut Bounded) {
         bound.spacing = bound.spacing * 2;
         let count = self.points.len();
         let mut kept: usize = 0;
-        // Samples in the present point.
+        // Samples in the point under construction.
         let mut in_kept = 0;
         for i in 0..count {
             let point = self.points[i];
@@ -127,20 +127,20 @@ impl Track {
         })
     }
 
-    /// Memory in use.
+    /// Memory in use, bytes.
     pub fn bytes(&self) -> usize {
         self.points.capacity() * size_of::<(f64, f64)>()
     }
 }
 
-/// Number of the interval that contains this time or ends at it: the k-th ends k spacings after the epoch.
+/// Number of the interval that ends at this time or contains it: interval k ends k spacings after the epoch.
 fn interval(seconds: f64, spacing: Span) -> u64 {
     let ns = (seconds * 1e9).round() as u64;
     ns.div_ceil(spacing.as_ns())
 }
 
 impl Merging {
-    /// Merges two points, of `ones` and `others` samples.
+    /// Merges two points that cover `ones` and `others` samples.
     fn merged(self, (one, ones): ((f64, f64), u32), (other, others): ((f64, f64), u32)) -> (f64, f64) {
         let value = match self {
             Merging::Latest => other.1,

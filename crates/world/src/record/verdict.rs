@@ -1,4 +1,4 @@
-//! The verdicts of a flow with a detector over time, and the figures of its two subflows.
+//! A detecting flow's verdicts on its bottleneck and how long each was held, and the measurements of its two subflows.
 use super::Track;
 use narrows_core::detector::{Events, Finding, Verdict};
 use narrows_core::{Span, Time};
@@ -6,18 +6,18 @@ use narrows_results::Series;
 use narrows_results::summary::Verdicts;
 use std::sync::Arc;
 
-/// The record of a connection with a detector of fair queuing.
+/// The record of a connection that looks for fair queuing.
 pub struct VerdictRecord {
-    /// Does the bottleneck use fair queuing? From each of these times on.
+    /// Whether the bottleneck uses fair queuing, from each of these times on.
     truth: Arc<[(Time, bool)]>,
-    /// Since when it has been judged: a verdict counts from the connection's first.
+    /// Since when verdicts are judged: from the connection's first one.
     since: Option<Time>,
     held: Verdict,
     was_fair: bool,
     right: Span,
     wrong: Span,
     undecided: Span,
-    /// Time of the first right verdict after the start, or after the last change of the bottleneck.
+    /// When the first right verdict came after the start, or after the bottleneck changed for the last time.
     asked: Time,
     found: Option<Span>,
     /// Round trips since then, until it came; and when the present one began. It ends when a packet that was sent in it is
@@ -31,30 +31,30 @@ pub struct VerdictRecord {
     tracks: Option<Box<Tracks>>,
 }
 
-/// The time in which the connection makes a queue. A packet that waits for a time `w` is one of those that wait for that time:
-/// over a window, the sum of these times divided by its length is how many wait on average (Little).
+/// The time in which the connection makes a queue. By Little's law, the sum of the waiting times of the packets that arrive in a
+/// window, divided by the window's length, is the mean number of packets waiting.
 #[derive(Default)]
 struct OwnQueue {
-    /// When the present window began; how long packets that have arrived in it had waited, all in all.
+    /// Start of the present window, and the sum of the waiting times of the packets that arrived in it.
     began: Time,
     waited: Span,
-    /// Time with a verdict, and with a right one, in the window.
+    /// Time in the window with a verdict, and with a right one.
     held: Span,
     right: Span,
-    /// The same over all windows with a queue.
+    /// Total length of all windows with a queue, and the time with a right verdict in them.
     queued: Span,
     queued_right: Span,
 }
 
 /// Length of a window: the longest interval in which the subflows change places.
 const WINDOW: Span = Span::ms(100);
-/// Fewer packets are no queue: a fair scheduler's quanta are two packets for each of two subflows.
+/// A queue has at least this number of packets: a fair scheduler's quanta are two packets for each of two subflows.
 const QUEUE: u64 = 4;
-/// Least time with a queue for a share of it.
+/// If there was a queue for less time than this, no share of that time is reported.
 const ENOUGH: Span = Span::s(1);
 
 impl OwnQueue {
-    /// Accounts for the time with the present verdict, up to `now`.
+    /// The connection has held a verdict for the time `held` up to `now`.
     fn hold(&mut self, held: Span, is_right: bool, now: Time) {
         self.held += held;
         self.right += if is_right { held } else { Span::ZERO };
@@ -98,15 +98,15 @@ struct SubflowTracks {
     rtt: Track,
 }
 
-/// The event-based accuracy (Bachl 2022, the authors' evaluation). The time between two events counts as right if the event at its end
-/// is right: a detection if the queue is fair, a recovery from loss if it is not. It is counted from the first event to the last but
-/// one.
+/// The connection's time, cut at its events (Bachl 2022, the authors' evaluation): the time between two events counts as right
+/// if the event at its end tells the truth, a detection where the queue is fair, a recovery from loss where it is not. It is
+/// counted from the first event to the last but one.
 #[derive(Default)]
 struct EventRecord {
     seen: Events,
     last: Option<Time>,
     count: u32,
-    /// The time between the last two events, and whether the last one was right. It is left out until another event follows.
+    /// Between the last two events, and whether the last one told the truth: left out until another one follows.
     newest: Option<(Span, bool)>,
     right: Span,
     wrong: Span,
@@ -185,7 +185,7 @@ impl VerdictRecord {
         }
     }
 
-    /// A packet has arrived over a subflow after this time in queues.
+    /// It has arrived over a subflow after this time in queues.
     pub fn received(&mut self, subflow: u8, ip_len: u32, waited: Span) {
         self.queue.waited += waited;
         if let Some(tracks) = &mut self.tracks {
@@ -266,7 +266,7 @@ impl VerdictRecord {
         }
     }
 
-    /// The warm-up is over.
+    /// Ends the warm-up.
     pub fn restart(&mut self, now: Time) {
         (self.right, self.wrong, self.undecided, self.changes) = (Span::ZERO, Span::ZERO, Span::ZERO, 0);
         self.since = self.since.map(|_| now);
@@ -274,7 +274,7 @@ impl VerdictRecord {
         self.events = EventRecord { seen: self.events.seen, ..EventRecord::default() };
     }
 
-    /// Shares of the time up to `end`.
+    /// The verdicts' shares of the time up to `end`.
     pub fn verdicts(&mut self, end: Time) -> Verdicts {
         self.hold(Some(self.held), self.since.is_none(), end);
         self.queue.close(end);
@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(accuracy(&script, &[(Time::ZERO, true), (at(5), false)]), (Some(1.0), 4));
     }
 
-    /// Ten packets a tenth of a second, each of which waited so long; the first right verdict comes after two seconds of ten.
+    /// Ten packets arrive each tenth of a second, each after this wait; the first right verdict comes after two of ten seconds.
     fn queued(waited: Span, seconds: u64) -> (f64, Option<f64>) {
         let mut verdicts = VerdictRecord::new([(Time::ZERO, true)].into(), None);
         let undecided = Verdict::NONE;
