@@ -110,7 +110,7 @@ fn fq_codel_fair_decides_as_the_core_does() {
     run::<FqCodelFair>();
 }
 
-/// The deviation that `codel.h` names.
+/// Products of 80 bits, in C without a type for them.
 #[test]
 fn a_spacing_does_not_wrap_around() {
     let mut rng = Rng::stream(1, "spacing");

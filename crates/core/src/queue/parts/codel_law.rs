@@ -274,7 +274,11 @@ impl CodelState {
     /// Time to the next drop: interval/√count.
     fn spacing(&self, law: &CodelLaw) -> Span {
         match law.sqrt {
-            Sqrt::Newton => Span::ns((law.interval.as_ns() * u64::from(self.rec_inv_sqrt)) >> FRACTION_BITS),
+            // In 128 bits: `fq_codel_fair` has intervals of days on a link of a few bits per second.
+            Sqrt::Newton => {
+                let product = u128::from(law.interval.as_ns()) * u128::from(self.rec_inv_sqrt);
+                Span::ns((product >> FRACTION_BITS) as u64)
+            }
             Sqrt::Exact => {
                 let square = u128::from(law.interval.as_ns()).pow(2);
                 Span::ns((square / u128::from(self.count.max(1))).isqrt() as u64)
@@ -298,6 +302,22 @@ impl CodelState {
 mod tests {
     use super::*;
     use crate::packet::{Ecn, PacketMeta};
+
+    #[test]
+    fn regression_an_interval_of_days_has_a_spacing() {
+        let days = Span::s(1 << 30);
+        let law = CodelLaw {
+            target: TARGET,
+            interval: days,
+            mtu: Bytes(1514),
+            ecn: false,
+            ce_threshold: None,
+            stale_first_above: false,
+            sqrt: Sqrt::Newton,
+        };
+        let state = CodelState { count: 1, rec_inv_sqrt: 1 << 15, ..CodelState::default() };
+        assert_eq!(state.spacing(&law), days / 2);
+    }
     use std::vec::Vec;
 
     fn law() -> CodelLaw {

@@ -6,8 +6,6 @@
  *
  * A queue's own backlog of at most one full-sized packet counts as below target.
  *
- * Deviates: a spacing does not wrap around when an interval of more than 78 hours is multiplied.
- *
  * Here packets are popped and dropped in the midst of a decision. The header that includes this one defines
  * NW_CODEL_OWNER, which holds the queues, and the shell defines
  *
