@@ -159,8 +159,8 @@ pub(crate) fn main(args: &Live) -> Result<(), Failure> {
     let request = |dir| Request { out: Some(dir), force: args.force, command: "live", keys: &[] };
     let output = args.out.as_deref().map(|dir| Output::claim(request(dir))).transpose()?;
     args.announce(chosen.len(), duration);
-    let sims = run_cells(&chosen, args, duration, &Simulator, output.as_ref())?;
-    let lives = run_cells(&chosen, args, duration, &live, output.as_ref())?;
+    let sims = run_cells(&chosen, args, duration, (&Simulator, None), output.as_ref())?;
+    let lives = run_cells(&chosen, args, duration, (&live, Some(args.jobs)), output.as_ref())?;
     let aims = cells::aims()?;
     let runs = args.runs as usize;
     let both = sims.chunks(runs).zip(lives.chunks(runs));
@@ -214,40 +214,35 @@ impl Live {
     }
 }
 
-/// All runs of all cells in one world, those of a cell next to each other.
+/// All runs of all cells in one world, those of a cell next to each other. The number of threads is the world's choice if it is `None`.
 fn run_cells(
     cells: &[Cell],
     args: &Live,
     duration: Span,
-    world: &dyn World,
+    (world, threads): (&dyn World, Option<u64>),
     output: Option<&Output>,
 ) -> Result<Vec<Run>, Failure> {
     let name = world.name();
-    let is_sim = name == Simulator.name();
     let job = |cell: &Cell, seed: u64| Job {
         label: format!("{name} {} seed {seed}", cell.label()),
         scenario: scenario(cell, duration, seed),
     };
     let jobs: Vec<Job> = cells.iter().flat_map(|cell| (1..=args.runs).map(move |seed| job(cell, seed))).collect();
-    // The simulator's part is over before anybody asks how far it is.
-    let quiet = args.json || is_sim;
-    grid::run(
-        &jobs,
-        Options { threads: (!is_sim).then_some(args.jobs), quiet, world, memory: Default::default() },
-        |index, result| {
-            let mut figures = [0.0; Figure::ALL.len()];
-            for (value, figure) in figures.iter_mut().zip(Figure::ALL) {
-                *value = figure.of(&result)?;
-            }
-            if let Some(output) = output {
-                let scenario = &jobs[index].scenario;
-                let cell = PathBuf::from(folder_name(&cells[index / args.runs as usize].label()));
-                let place = output.stage().join(cell).join(format!("seed-{}", scenario.seed)).join(name);
-                folder::write(&place, scenario, &result).map_err(Failure::usage)?;
-            }
-            Ok(Run { figures, timing: result.summary.timing })
-        },
-    )
+    // The simulator's runs take too little time for lines about progress.
+    let quiet = args.json || threads.is_none();
+    grid::run(&jobs, Options { threads, quiet, world, memory: Default::default() }, |index, result| {
+        let mut figures = [0.0; Figure::ALL.len()];
+        for (value, figure) in figures.iter_mut().zip(Figure::ALL) {
+            *value = figure.of(&result)?;
+        }
+        if let Some(output) = output {
+            let scenario = &jobs[index].scenario;
+            let cell = PathBuf::from(folder_name(&cells[index / args.runs as usize].label()));
+            let place = output.stage().join(cell).join(format!("seed-{}", scenario.seed)).join(name);
+            folder::write(&place, scenario, &result).map_err(Failure::usage)?;
+        }
+        Ok(Run { figures, timing: result.summary.timing })
+    })
 }
 
 /// The cell's scenario.
