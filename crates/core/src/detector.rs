@@ -14,7 +14,7 @@ use crate::time::Time;
 pub mod open;
 pub mod parts;
 
-/// What a detector has found out about the bottleneck.
+/// A detector's conclusion about the bottleneck.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Finding {
     /// The evidence does not decide.

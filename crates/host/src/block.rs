@@ -75,7 +75,7 @@ const WHOLE: Cut = Cut { base: u32::from_be_bytes([100, 64, 0, 0]), prefix: 10 }
 const OUTERMOST: u8 = 16;
 /// The prefix of one that no other fits into.
 const INNERMOST: u8 = 28;
-/// Bits by which a nested block's prefix is longer than that of the block around it.
+/// A nested block's prefix has this many bits more than the prefix of the block around it.
 const STEP: u8 = 4;
 /// fd6e:6172:7277::/96: a locally assigned prefix (RFC 4193); the bytes after fd spell "narrw".
 const V6: u128 = 0xfd6e_6172_7277_0000_0000_0000_0000_0000;

@@ -8,8 +8,8 @@
 //! Two conditions go beyond the paper, because losses alone are weaker evidence than they seem:
 //! - **Saturation.** A buffer of a packet or two loses packets of both subflows in proportion before the link is full, shared or
 //!   not. Fair service gives both the same only once each sent more than half of what arrived, and only then can fair queuing be
-//!   found. Before that, fair service gives a subflow what it sent, up to half, and the other one the rest. A ratio that is nearer to
-//!   1 than to the ratio of this, by more than chance, is that of a shared queue.
+//!   found. Before that, fair service delivers all of the slower subflow's data, and the rest of the link carries the other one's.
+//!   This gives an expected ratio. A measured ratio that is nearer to 1 than to it, by more than chance, shows a shared queue.
 //! - **Significance.** Of ten packets several are lost by chance. In a shared queue the logarithm of the loss ratio is spread
 //!   around 0 with the variance of a relative risk, Σ (1/received − 1/sent) in packets. Fair queuing is found when it is `errors`
 //!   standard errors away; until then the steps that count are added up. Fair service leaves little to chance, so that at

@@ -11,9 +11,9 @@
 //! - All newcomers together count as one flow. A packet whose 5-tuple was not seen in the last second goes to a queue that all such
 //!   packets share, and that has one flow's turns. A newcomer gets a queue of its own once one of its packets has been sent (not
 //!   dropped). It settles, and then counts as a flow, when it has sent for the time `probation` and at least a quantum. The bytes
-//!   sent for newcomers while a settled flow waits are one debt, which virtual time pays off at the rate of one share. While the
-//!   debt is as large as the link's bytes in the time `ahead`, all newcomers use the shared queue. So many short-lived ports get
-//!   no more than one flow, and ports that last become flows at most once per quantum of the newcomers' service.
+//!   sent for newcomers while a settled flow waits are one debt, which virtual time pays off at the rate of one share. All newcomers
+//!   use the shared queue while the debt is at least what the link sends in the time `ahead`. So many short-lived ports together get
+//!   no more than one flow does. Each port that becomes a flow costs the newcomers a quantum of their service.
 //! - Half the buffer is for full-sized packets, in equal parts among the flows that have them. When the buffer is full, the flow with
 //!   most packets beyond its part loses packets; of several, the one with most bytes sent. If the fattest flow always lost, a burst
 //!   of flows with one small packet each would push a bulk flow out of a small buffer.
@@ -398,7 +398,7 @@ impl FqCodelFair {
         pays.map(|slot| (slot, self.beyond(slot, part)))
     }
 
-    /// A flow's packets beyond its full-sized ones, of which at most `part` count.
+    /// The number of a flow's packets minus its bytes in full-sized packets, of which at most `part` are subtracted.
     #[inline]
     fn beyond(&self, slot: SlotId, part: u32) -> u32 {
         self.table[slot].chain.packets().saturating_sub(self.filled(slot).min(part))

@@ -45,7 +45,7 @@ struct Latest {
     inflight: u64,
 }
 
-/// A round trip whose losses are counted. It begins anew with the first loss.
+/// The losses of a round trip. The first loss starts a new round trip (§5.5.10.2).
 #[derive(Clone, Copy, Debug, Default)]
 struct LossRound {
     /// It ends with the first packet sent after this was delivered.

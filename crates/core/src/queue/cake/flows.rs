@@ -1,7 +1,7 @@
 //! One tin of CAKE: its flows, their turns, and their shares (DRR++; Linux `struct cake_tin_data`).
 //!
 //! - A flow is *sparse* from its first packet until its credit is used up: sparse ones go first. A flow with a queue and
-//!   without credit is *bulk*. An emptied flow is *decaying* until its COBALT state is that of a new queue; then it is removed.
+//!   without credit is *bulk*. An emptied flow is *decaying* until its COBALT state has decayed; then it is removed.
 //! - A flow's credit per round is divided by the number of bulk flows of its host: of the sender, of the receiver, or of the
 //!   one that has more.
 //!
@@ -41,7 +41,7 @@ choice! {
 
 /// Queues of a tin (Linux: `CAKE_QUEUES`).
 pub(super) const QUEUES: usize = 1024;
-/// A seed that makes the hash of a sender differ from that of a receiver.
+/// Seeds of the hashes of senders and of receivers, so that one host has different hashes in the two roles.
 const SEEDS: (u32, u32) = (0x5bd1_e995, 0x1b87_3593);
 
 /// The state of a flow's place.

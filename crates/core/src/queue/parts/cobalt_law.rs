@@ -137,7 +137,7 @@ impl CobaltState {
         verdict
     }
 
-    /// Is the state that of a new queue, so that an empty queue's may be discarded?
+    /// Has the state decayed: no probability of a drop, no signals, and no signal due? An empty queue's state is then discarded.
     #[inline]
     pub fn is_at_rest(&self, now: Time) -> bool {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next

@@ -17,7 +17,7 @@ use core::cmp::Reverse;
 
 /// Decides about packets that arrive at their flow's queue.
 pub trait BufferPolicy {
-    /// Its state of a flow, by default that of a new one.
+    /// The policy's state of one flow; the default is that of a new flow.
     type State: Copy + Default;
     /// May packets skip the flows, so that it does not see them?
     const MAY_SKIP: bool;
