@@ -1,6 +1,7 @@
 //! Which world runs a scenario: virtual time, or real programs in real time.
 use crate::failure::Failure;
-use narrows_live::{Family, Live, LiveError, Options};
+use narrows_host::layout::Family;
+use narrows_live::{Live, LiveError, Options};
 use narrows_sim::Simulator;
 use narrows_world::{World, WorldError};
 

@@ -5,7 +5,7 @@ use narrows_core::packet::Dscp;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Ecn, FlowId, HostId, PacketMeta, Rng, Span, Time};
-use narrows_live::scenario_run::plan::{Family, Plan};
+use narrows_host::layout::{Family, Layout};
 use narrows_results::Series;
 use narrows_results::input::TraceFiles;
 use narrows_results::summary::{FlowSummary, HopSummary};
@@ -29,10 +29,10 @@ struct Arrival {
 }
 
 /// Every datagram of a scenario, in the order of time.
-fn arrivals(scenario: &Scenario, plan: &Plan) -> Vec<Arrival> {
+fn arrivals(scenario: &Scenario, layout: &Layout) -> Vec<Arrival> {
     let mut all = Vec::new();
     let end = Time::ZERO + scenario.duration;
-    for (number, flow) in plan.flows.iter().enumerate() {
+    for (number, flow) in layout.flows.iter().enumerate() {
         let group = &scenario.flows[flow.group];
         let Transport::Udp(udp) = &group.transport else { panic!("datagrams only") };
         let rng = build::member_stream(scenario, group, flow.member, "application");
@@ -105,8 +105,8 @@ fn simulated(scenario: &Scenario) -> Shown {
 /// The live world's path, woken so far apart on average. Flows' series are of the moments at which packets are handed over, and
 /// left out.
 fn replayed(scenario: &Scenario, apart: Span) -> Shown {
-    let plan = Plan::new(scenario, Family::V4).expect("the live world has it");
-    let lane = &plan.directions[0];
+    let layout = Layout::new(scenario, Family::V4).expect("the live world has it");
+    let lane = &layout.directions[0];
     let hops = &lane.hops;
     let (warmup, end) = (Time::ZERO + scenario.warmup, Time::ZERO + scenario.duration);
     let spacing = scenario.record.spacing(scenario.duration);
@@ -114,7 +114,8 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     let gauges = scenario.record.gauges.then_some(scenario.record.flows as usize);
     let mut path = Path::new(scenario, hops, &lane.routes, Bytes(1500), Sampling { spacing, warmup, points, gauges });
     let tracked = |n: usize| (n < scenario.record.flows as usize).then_some(points);
-    let mut flows = Flows { records: (0..plan.flows.len()).map(|n| FlowRecord::new(tracked(n), 3)).collect(), warmup };
+    let mut flows =
+        Flows { records: (0..layout.flows.len()).map(|n| FlowRecord::new(tracked(n), 3)).collect(), warmup };
     let mut rng = Rng::stream(scenario.seed, "wakes");
     let mut wake = Time::ZERO;
     let mut looks: Vec<Time> = Vec::new();
@@ -126,7 +127,7 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     looks.extend([warmup - Span::ns(1), warmup]);
     looks.sort_unstable();
     let mut looks = looks.into_iter().peekable();
-    let header = |flow: FlowId| scenario.flows[plan.flows[flow.0 as usize].group].transport.header().0 as u32;
+    let header = |flow: FlowId| scenario.flows[layout.flows[flow.0 as usize].group].transport.header().0 as u32;
     // Every route ends at one hop, whose overhead the length still includes.
     let overhead = scenario.hops[hops[hops.len() - 1]].overhead.0 as u32;
     let look = |path: &mut Path, flows: &mut Flows, now: Time| {
@@ -137,7 +138,7 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
             flows.records[meta.flow.0 as usize].received(ip_len, ip_len - header(meta.flow), waited);
         }
     };
-    for arrival in arrivals(scenario, &plan) {
+    for arrival in arrivals(scenario, &layout) {
         while let Some(now) = looks.next_if(|&now| now <= arrival.at) {
             look(&mut path, &mut flows, now);
         }
@@ -149,7 +150,7 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     }
     let names = scenario.flow_names();
     let mut summaries = Vec::new();
-    for ((record, flow), name) in flows.records.into_iter().zip(&plan.flows).zip(&names) {
+    for ((record, flow), name) in flows.records.into_iter().zip(&layout.flows).zip(&names) {
         let life = flow.stop.min(end).since(flow.start.max(warmup));
         summaries.push(record.summary(name.clone(), "none", life, SenderStats::default()));
     }

@@ -10,6 +10,7 @@
 //! - `process`, `command`: commands in a namespace.
 //! - `socket`: socket options, `TCP_INFO`, socket diagnostics, waiting for sockets.
 //! - `endpoint`: senders and receivers of a scenario's flows on kernel sockets; `endpoint_stats`: what they report.
+//! - `layout`: a scenario laid out between two sides: a direction for each hop, addresses for hosts, routes for flows.
 //! - `programs`: the user's programs that make flows.
 //! - `priority`: threads that have to wake on time.
 //! - `clock`: time since a run's epoch.
@@ -24,6 +25,7 @@ mod command;
 pub mod endpoint_stats;
 mod error;
 mod flow_key;
+pub mod layout;
 
 #[cfg(target_os = "linux")]
 mod block;

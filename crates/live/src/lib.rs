@@ -30,5 +30,4 @@ pub mod shell;
 mod elsewhere;
 
 pub use error::LiveError;
-pub use scenario_run::plan::{Family, Options};
-pub use scenario_run::{Live, check, run};
+pub use scenario_run::{Live, Options, check, run};

@@ -1,23 +1,36 @@
-//! A scenario in real time.
-//!
-//! - [`plan`] lays the scenario out between two sides: the direction of each hop, an address for each host, a route for each
-//!   flow. It refuses a scenario that uses a feature this world lacks, before anything is made.
-//! - `run` makes the namespaces and devices, starts the flows' endpoints or programs, and drives the bottleneck to the
-//!   scenario's end.
-pub mod plan;
-
+//! A scenario in real time: `run` lays it out between two sides ([`narrows_host::layout`]), makes the namespaces and devices, starts
+//! the flows' endpoints or programs, and drives the bottleneck to the scenario's end.
 #[cfg(target_os = "linux")]
 mod run;
 
 #[cfg(not(target_os = "linux"))]
 pub use crate::elsewhere::{check, run};
 #[cfg(target_os = "linux")]
-pub use run::{check, run};
+pub use run::{check, declarations, run};
 
+use narrows_host::layout::Family;
 use narrows_results::RunResult;
 use narrows_scenario::Scenario;
 use narrows_world::{Memory, Watch, World, WorldError};
-use plan::Options;
+
+/// What a scenario does not say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The protocol of all flows.
+    pub family: Family,
+    /// Longest packet, bytes.
+    pub mtu: u32,
+    /// May the kernel's TCP send several packets at once, as it does by default? They then reach the first queue at the same
+    /// moment.
+    pub offload: bool,
+}
+
+impl Default for Options {
+    /// IPv4, 1500 bytes, with offloads.
+    fn default() -> Options {
+        Options { family: Family::V4, mtu: 1500, offload: true }
+    }
+}
 
 /// The live world, with these options. Its runs need the rights that `narrows_host::gain` gets.
 #[derive(Clone, Copy, Debug)]

@@ -2,13 +2,14 @@
 use crate::LiveError;
 use crate::bottleneck::result::{Named, collect};
 use crate::bottleneck::{DEVICE_QUEUE, Direction, Running, drive};
-use crate::packet_thread::flows::Flows;
+use crate::packet_thread::flows::{Declaration, Flows};
 use crate::packet_thread::run_config::{RunConfig, carries_whole};
-use crate::scenario_run::plan::{Family, FlowPlan, Options, Plan};
+use crate::scenario_run::Options;
 use narrows_core::{Bytes, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
 use narrows_host::endpoint::{self, EndpointPair, Endpoints};
+use narrows_host::layout::{Family, FlowEnds, Layout};
 use narrows_host::priority::Work;
 use narrows_host::programs::Programs;
 use narrows_host::{Namespace, Route, Tun, TunSpec};
@@ -29,7 +30,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// Names the place and what there is.
 pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
     endpoint::check(scenario)?;
-    Plan::new(scenario, Family::V4).map(drop)
+    Ok(Layout::new(scenario, Family::V4).map(drop)?)
 }
 
 /// Runs a scenario to its end, in real time. The right to do so has been [gained](narrows_host::gain).
@@ -38,21 +39,21 @@ pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
 /// The scenario uses a feature this world lacks; the system does not allow the run; [`LiveError::Cancelled`].
 pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Result<RunResult, LiveError> {
     endpoint::check(scenario)?;
-    let plan = Plan::new(scenario, options.family)?;
+    let layout = Layout::new(scenario, options.family)?;
     let namespaces = [Namespace::create()?, Namespace::create()?];
-    let devices = [device(&plan, 0, options, &namespaces[0])?, device(&plan, 1, options, &namespaces[1])?];
-    let pair = |flow: &FlowPlan| EndpointPair {
+    let devices = [device(&layout, 0, options, &namespaces[0])?, device(&layout, 1, options, &namespaces[1])?];
+    let pair = |flow: &FlowEnds| EndpointPair {
         sender_namespace: flow.side,
         receiver_namespace: 1 - flow.side,
         sender: flow.sender,
         receiver: flow.receiver,
     };
-    let pairs: Vec<EndpointPair> = plan.flows.iter().map(pair).collect();
+    let pairs: Vec<EndpointPair> = layout.flows.iter().map(pair).collect();
     let all: Vec<usize> = (0..scenario.hops.len()).collect();
     let work = if carries_whole(scenario, &all) { Work::Ordinary } else { Work::Endpoints };
     let between = endpoint::Plan { scenario, namespaces: &namespaces, pairs: &pairs, work };
     let endpoints = Endpoints::prepare(&between)?;
-    let endpoint_stats = Arc::new(EndpointStats::new(plan.flows.len()));
+    let endpoint_stats = Arc::new(EndpointStats::new(layout.flows.len()));
     let mut programs = Programs::prepare(&between)?;
     let end = Time::ZERO + scenario.duration;
     let clock = Clock::start();
@@ -67,13 +68,13 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
         join: true,
     };
     let direction = |n: usize| {
-        let planned = &plan.directions[n];
+        let planned = &layout.directions[n];
         let (hops, routes) = (planned.hops.clone(), planned.routes.clone());
         let whole = carries_whole(scenario, &hops);
         Direction {
             hops,
             routes,
-            flows: Flows::declared(plan.declarations(n)),
+            flows: Flows::declared(declarations(&layout, n)),
             endpoint_stats: Arc::clone(&endpoint_stats),
             whole,
         }
@@ -85,8 +86,8 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
         ended
     })?;
     programs.finish();
-    let named = |_: &mut _| name(scenario, &plan);
-    let hops = [&plan.directions[0].hops[..], &plan.directions[1].hops[..]];
+    let named = |_: &mut _| name(scenario, &layout);
+    let hops = [&layout.directions[0].hops[..], &layout.directions[1].hops[..]];
     Ok(collect(scenario, hops, named, outcomes, end))
 }
 
@@ -122,6 +123,17 @@ fn attend(
     Ok(())
 }
 
+/// The flows as a direction sees them.
+pub fn declarations(layout: &Layout, direction: usize) -> Vec<Declaration> {
+    let declare = |flow: &FlowEnds| Declaration {
+        sender: flow.sender,
+        receiver: flow.receiver,
+        there: (flow.side == direction).then_some(flow.there),
+        back: (flow.side != direction).then_some(flow.back),
+    };
+    layout.flows.iter().map(declare).collect()
+}
+
 /// When records are taken.
 fn sampling(scenario: &Scenario) -> Sampling {
     let spacing = scenario.record.spacing(scenario.duration);
@@ -133,12 +145,12 @@ fn sampling(scenario: &Scenario) -> Sampling {
     }
 }
 
-fn device(plan: &Plan, side: usize, options: &Options, namespace: &Namespace) -> Result<Tun, LiveError> {
+fn device(layout: &Layout, side: usize, options: &Options, namespace: &Namespace) -> Result<Tun, LiveError> {
     let host = |address| (address, if options.family == Family::V4 { 32 } else { 128 });
     let network =
-        Route { to: Some(options.family.network(1 - side)), via: None, src: plan.hosts[side].first().copied() };
+        Route { to: Some(options.family.network(1 - side)), via: None, src: layout.hosts[side].first().copied() };
     // A program that binds to nothing comes from its own address all the same.
-    let pairs = plan.flows.iter().map(|flow| match flow.side == side {
+    let pairs = layout.flows.iter().map(|flow| match flow.side == side {
         true => (flow.sender, flow.receiver),
         false => (flow.receiver, flow.sender),
     });
@@ -151,7 +163,7 @@ fn device(plan: &Plan, side: usize, options: &Options, namespace: &Namespace) ->
     }
     let spec = TunSpec {
         mtu: options.mtu,
-        addresses: plan.hosts[side].iter().copied().map(host).collect(),
+        addresses: layout.hosts[side].iter().copied().map(host).collect(),
         routes,
         offload: options.offload,
         queue: DEVICE_QUEUE,
@@ -160,10 +172,10 @@ fn device(plan: &Plan, side: usize, options: &Options, namespace: &Namespace) ->
     Ok(Tun::create(namespace, &spec)?)
 }
 
-fn name(scenario: &Scenario, plan: &Plan) -> Vec<Named> {
+fn name(scenario: &Scenario, layout: &Layout) -> Vec<Named> {
     let end = Time::ZERO + scenario.duration;
     let warmup = Time::ZERO + scenario.warmup;
-    let named = |(number, (name, flow)): (usize, (String, &FlowPlan))| {
+    let named = |(number, (name, flow)): (usize, (String, &FlowEnds))| {
         let group = &scenario.flows[flow.group];
         Named {
             name,
@@ -174,5 +186,5 @@ fn name(scenario: &Scenario, plan: &Plan) -> Vec<Named> {
             is_programs: group.command.is_some(),
         }
     };
-    scenario.flow_names().into_iter().zip(&plan.flows).enumerate().map(named).collect()
+    scenario.flow_names().into_iter().zip(&layout.flows).enumerate().map(named).collect()
 }

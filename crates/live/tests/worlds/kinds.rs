@@ -1,7 +1,8 @@
 //! Kinds of flows: what the kernel's sockets and the queues make of each other.
 use super::Test;
 use super::harness::{flow, hop, run, run_with, scenario};
-use narrows_live::{Family, Options};
+use narrows_host::layout::Family;
+use narrows_live::Options;
 
 pub(super) const TESTS: &[Test] = &[
     ("ecn_marks_and_drops_nothing", ecn_marks_and_drops_nothing),

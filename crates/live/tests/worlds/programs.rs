@@ -3,8 +3,9 @@ use super::Test;
 use super::harness::{fails, flow, hop, run, run_with, scenario};
 use super::roles::{ANSWER, SEND, SERVE};
 use narrows_core::Time;
+use narrows_host::layout::Family;
 use narrows_host::{HostError, Status};
-use narrows_live::{Family, LiveError, Options};
+use narrows_live::{LiveError, Options};
 use narrows_world::{Unwatched, Watch};
 use std::fs;
 

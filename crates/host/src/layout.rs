@@ -1,12 +1,9 @@
 //! A scenario laid out between two sides: the direction of each hop, and the route of each flow.
 //!
-//! A simulated hop is just a hop; here each belongs to one of two directions, because each direction is a thread between two
-//! devices. Which one follows from the routes: what a flow's data cross lies in its direction, what its acknowledgments cross
-//! in the other.
-use crate::LiveError;
-use crate::packet_thread::flows::Declaration;
+//! In the simulator a hop has no direction. Where real packets cross it, each hop belongs to one of two directions, and the routes
+//! say to which: the hops of a flow's data lie in the flow's direction, those of its acknowledgments in the other.
+use crate::HostError;
 use narrows_core::{Span, Time};
-use narrows_host::HostError;
 use narrows_scenario::Scenario;
 use narrows_world::build;
 use narrows_world::path::Route;
@@ -14,18 +11,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A scenario laid out between two sides.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Plan {
+pub struct Layout {
     /// From side 0 to side 1, and back.
-    pub directions: [DirectionPlan; 2],
+    pub directions: [Direction; 2],
     /// Single flows, by number.
-    pub flows: Vec<FlowPlan>,
+    pub flows: Vec<FlowEnds>,
     /// Addresses of the hosts of each side.
     pub hosts: [Vec<IpAddr>; 2],
 }
 
 /// One direction's hops, by their index in the scenario, and the routes over them.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct DirectionPlan {
+pub struct Direction {
     /// Hops.
     pub hops: Vec<usize>,
     /// Routes.
@@ -34,7 +31,7 @@ pub struct DirectionPlan {
 
 /// A single flow.
 #[derive(Clone, PartialEq, Debug)]
-pub struct FlowPlan {
+pub struct FlowEnds {
     /// Its group, by its index in the scenario.
     pub group: usize,
     /// Which of the group it is.
@@ -55,7 +52,7 @@ pub struct FlowPlan {
     pub stop: Time,
 }
 
-/// Which protocol a plan's addresses are of.
+/// The protocol of a layout's addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Family {
     /// IPv4: 10.SIDE.0.0/16.
@@ -63,25 +60,6 @@ pub enum Family {
     V4,
     /// IPv6: fd6e:6172:7277:SIDE::/64.
     V6,
-}
-
-/// What a scenario does not say.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// The protocol of all flows.
-    pub family: Family,
-    /// Longest packet, bytes.
-    pub mtu: u32,
-    /// May the kernel's TCP send several packets at once, as it does by default? They then reach the first queue at the same
-    /// moment.
-    pub offload: bool,
-}
-
-impl Default for Options {
-    /// IPv4, 1500 bytes, with offloads.
-    fn default() -> Options {
-        Options { family: Family::V4, mtu: 1500, offload: true }
-    }
 }
 
 impl Family {
@@ -103,12 +81,12 @@ impl Family {
     }
 }
 
-impl Plan {
+impl Layout {
     /// Lays a scenario out. A hop that packets cross in both directions is an error that names it.
-    pub fn new(scenario: &Scenario, family: Family) -> Result<Plan, LiveError> {
+    pub fn new(scenario: &Scenario, family: Family) -> Result<Layout, HostError> {
         let sides = sides(scenario)?;
-        let mut plan = Plan {
-            directions: [DirectionPlan::default(), DirectionPlan::default()],
+        let mut layout = Layout {
+            directions: [Direction::default(), Direction::default()],
             flows: Vec::new(),
             hosts: Default::default(),
         };
@@ -126,30 +104,19 @@ impl Plan {
                 };
                 let rtt = build::rtt(scenario, group, member);
                 let tail = rtt.saturating_sub(delays(&group.route) + delays(&group.back));
-                let there = plan.directions[side].route(&group.route, Span::ZERO);
-                let back = plan.directions[1 - side].route(&group.back, tail);
+                let there = layout.directions[side].route(&group.route, Span::ZERO);
+                let back = layout.directions[1 - side].route(&group.back, tail);
                 let start = build::start(scenario, group, member);
                 let stop = group.stop;
-                plan.flows.push(FlowPlan { group: index, member, side, sender, receiver, there, back, start, stop });
+                layout.flows.push(FlowEnds { group: index, member, side, sender, receiver, there, back, start, stop });
             }
         }
-        plan.hosts = hosts.addresses();
-        Ok(plan)
-    }
-
-    /// The flows as a direction sees them.
-    pub fn declarations(&self, direction: usize) -> Vec<Declaration> {
-        let declare = |flow: &FlowPlan| Declaration {
-            sender: flow.sender,
-            receiver: flow.receiver,
-            there: (flow.side == direction).then_some(flow.there),
-            back: (flow.side != direction).then_some(flow.back),
-        };
-        self.flows.iter().map(declare).collect()
+        layout.hosts = hosts.addresses();
+        Ok(layout)
     }
 }
 
-impl DirectionPlan {
+impl Direction {
     /// The number of the route over these hops of the scenario.
     fn route(&mut self, hops: &[usize], tail: Span) -> u16 {
         let mut local = |&hop: &usize| {
@@ -193,7 +160,7 @@ impl Hosts {
 }
 
 /// The side of each group's senders.
-fn sides(scenario: &Scenario) -> Result<Vec<usize>, LiveError> {
+fn sides(scenario: &Scenario) -> Result<Vec<usize>, HostError> {
     let groups = scenario.flows.len();
     let mut sides: Vec<Option<usize>> = vec![None; groups];
     // The direction of a hop, and the group that it follows from.
@@ -224,9 +191,9 @@ fn sides(scenario: &Scenario) -> Result<Vec<usize>, LiveError> {
                         format!("flows \"{one}\" and \"{other}\" in opposite directions")
                     };
                     let message = format!(
-                        "hop \"{hop}\" is crossed by {between}; in the live world a hop has one direction: give each way its own"
+                        "hop \"{hop}\" is crossed by {between}; with real traffic a hop has one direction: give each way its own"
                     );
-                    return Err(HostError::Unsupported(message).into());
+                    return Err(HostError::Unsupported(message));
                 }
             }
         }
@@ -239,10 +206,10 @@ mod tests {
     use super::*;
     use narrows_scenario::NoTraces;
 
-    fn plan(text: &str) -> Result<Plan, String> {
+    fn layout(text: &str) -> Result<Layout, String> {
         let scenario =
             Scenario::parse(&format!("duration = \"10s\"\n{text}"), "x.toml", &NoTraces).expect("it is legal");
-        Plan::new(&scenario, Family::V4).map_err(|error| error.to_string())
+        Layout::new(&scenario, Family::V4).map_err(|error| error.to_string())
     }
 
     const HOPS: &str = "[[hop]]\nname = \"down\"\nrate = \"20mbit\"\nqueue = \"fifo\"\ndelay = \"5ms\"\n\
@@ -254,22 +221,22 @@ mod tests {
             "{HOPS}[[flow]]\nname = \"load\"\nrtt = \"40ms\"\nroute = [\"down\"]\nback = [\"up\"]\n\
              [[flow]]\nname = \"send\"\nrtt = \"40ms\"\nroute = [\"up\"]\nback = [\"down\"]\n"
         );
-        let plan = plan(&text).expect("there is a way");
-        assert_eq!(plan.flows.iter().map(|flow| flow.side).collect::<Vec<_>>(), [0, 1]);
-        assert_eq!((&plan.directions[0].hops[..], &plan.directions[1].hops[..]), (&[0][..], &[1][..]));
+        let layout = layout(&text).expect("there is a way");
+        assert_eq!(layout.flows.iter().map(|flow| flow.side).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!((&layout.directions[0].hops[..], &layout.directions[1].hops[..]), (&[0][..], &[1][..]));
         // What of the base RTT is not the hops' delay lies behind the acknowledgments' route.
-        let tail = |flow: &FlowPlan| plan.directions[1 - flow.side].routes[usize::from(flow.back)].tail;
-        assert_eq!(plan.flows.iter().map(tail).collect::<Vec<_>>(), [Span::ms(35), Span::ms(35)]);
+        let tail = |flow: &FlowEnds| layout.directions[1 - flow.side].routes[usize::from(flow.back)].tail;
+        assert_eq!(layout.flows.iter().map(tail).collect::<Vec<_>>(), [Span::ms(35), Span::ms(35)]);
         // "sender" and "receiver" are hosts of a side.
-        assert_eq!(plan.hosts.each_ref().map(Vec::len), [2, 2]);
+        assert_eq!(layout.hosts.each_ref().map(Vec::len), [2, 2]);
     }
 
     #[test]
     fn a_hop_that_would_have_two_directions_is_refused() {
         let text = format!("{HOPS}[[flow]]\nname = \"odd\"\nrtt = \"40ms\"\nroute = [\"down\"]\nback = [\"down\"]\n");
         assert_eq!(
-            plan(&text).expect_err("it is the same hop"),
-            "hop \"down\" is crossed by data and acknowledgments of flow \"odd\"; in the live world a hop has one direction: \
+            layout(&text).expect_err("it is the same hop"),
+            "hop \"down\" is crossed by data and acknowledgments of flow \"odd\"; with real traffic a hop has one direction: \
              give each way its own"
         );
     }
@@ -280,9 +247,9 @@ mod tests {
             "{HOPS}[[flow]]\nname = \"iperf\"\ncount = 2\nrtt = \"40ms\"\nroute = [\"down\"]\ncommand = \"iperf3 -c {{peer}}\"\n\
              [[flow]]\nname = \"bulk\"\ncount = 2\nrtt = \"40ms\"\nroute = [\"down\"]\n"
         );
-        let plan = plan(&text).expect("there is a way");
-        assert_eq!(plan.hosts.each_ref().map(Vec::len), [3, 3]);
-        assert_eq!(plan.flows[2].sender, plan.flows[3].sender);
-        assert_ne!(plan.flows[0].receiver, plan.flows[1].receiver);
+        let layout = layout(&text).expect("there is a way");
+        assert_eq!(layout.hosts.each_ref().map(Vec::len), [3, 3]);
+        assert_eq!(layout.flows[2].sender, layout.flows[3].sender);
+        assert_ne!(layout.flows[0].receiver, layout.flows[1].receiver);
     }
 }
