@@ -22,6 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("narrows-host", &["narrows-core", "narrows-scenario", "narrows-world"]),
     ("narrows-live", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     ("narrows-kernel", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
+    ("narrows-lab", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     ("narrows-quic", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     // Shows results, whichever world made them.
     ("narrows-report", &["narrows-core", "narrows-scenario", "narrows-results"]),
@@ -51,6 +52,7 @@ const EVERYTHING: &[&str] = &[
     "narrows-host",
     "narrows-live",
     "narrows-kernel",
+    "narrows-lab",
     "narrows-quic",
     "narrows-report",
     "narrows-runner",

@@ -65,6 +65,11 @@ fn said(error: clap::Error) -> ExitCode {
 
 /// The whole program `narrows`, with these extensions: reads the process's arguments, and answers with its exit code.
 pub fn main_with(extensions: Extensions) -> ExitCode {
+    // In the kernel's world this program is the first process of the guest.
+    #[cfg(target_os = "linux")]
+    if narrows_lab::guest::is_guest() {
+        narrows_lab::guest::main();
+    }
     // On the command line a flow's name is a controller's or a kind of traffic.
     let taken = [Traffic::NAMES, Transport::NAMES].concat();
     if let Err(error) = extensions.install(&taken) {

@@ -1,6 +1,8 @@
-//! Which world runs a scenario: virtual time, or real programs in real time.
+//! Which world runs a scenario: the simulator, real programs in real time, or a Linux kernel in virtual time.
 use crate::failure::Failure;
 use narrows_host::layout::Family;
+use narrows_lab::Lab;
+use narrows_lab::kernels::{self, Kernel};
 use narrows_live::{Live, LiveError, Options};
 use narrows_sim::Simulator;
 use narrows_world::{World, WorldError};
@@ -8,7 +10,8 @@ use narrows_world::{World, WorldError};
 /// Flags that choose a world.
 #[derive(clap::Args)]
 pub(crate) struct WorldArgs {
-    /// Where it runs: sim (virtual time) or live (kernel TCP and programs through the same queues, in real time)
+    /// Where it runs: sim (virtual time), live (kernel TCP and programs through the same queues, in real time) or kernel
+    /// (everything in a Linux kernel of a virtual machine, in virtual time)
     #[arg(long, value_name = "WORLD", default_value = "sim")]
     on: Name,
     /// Live: all flows over IPv6
@@ -17,12 +20,16 @@ pub(crate) struct WorldArgs {
     /// Live: longest packet of the devices, bytes
     #[arg(long, value_name = "BYTES", default_value = "1500", allow_hyphen_values = true, value_parser = crate::flags::whole(MTUS))]
     mtu: u64,
+    /// Kernel: the start of a release that `narrows lab fetch` has fetched, such as 6.1 [default: the newest]
+    #[arg(long, value_name = "RELEASE")]
+    kernel: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Name {
     Sim,
     Live,
+    Kernel,
 }
 
 /// IPv6's least (RFC 8200 §5), and the largest that a TUN device has.
@@ -32,9 +39,11 @@ impl WorldArgs {
     /// The requested world, with the right to use it. Must be called before there is a second thread.
     pub(crate) fn world(&self) -> Result<Box<dyn World>, Failure> {
         match self.on {
-            Name::Sim if self.ipv6 || self.mtu != 1500 => Err(Failure::usage(
-                "--ipv6 and --mtu are for --on live: a simulated packet is as long as its flow says",
+            Name::Sim | Name::Kernel if self.ipv6 || self.mtu != 1500 => Err(Failure::usage(
+                "--ipv6 and --mtu are for --on live: elsewhere a packet is as long as its flow says",
             )),
+            Name::Sim | Name::Live if self.kernel.is_some() => Err(Failure::usage("--kernel is for --on kernel")),
+            Name::Kernel => Ok(Box::new(lab(self.kernel.as_deref())?)),
             Name::Sim => Ok(Box::new(Simulator)),
             Name::Live => {
                 let family = if self.ipv6 { Family::V6 } else { Family::V4 };
@@ -42,6 +51,13 @@ impl WorldArgs {
             }
         }
     }
+}
+
+/// The kernel's world with this release, or the newest.
+pub(crate) fn lab(release: Option<&str>) -> Result<Lab, Failure> {
+    let kernel = kernels::lab().and_then(|lab| Kernel::find(&lab, release)).map_err(Failure::usage)?;
+    let program = std::env::current_exe().map_err(|error| Failure::other(format!("where is this program? {error}")))?;
+    Ok(Lab { kernel, program })
 }
 
 /// The live world, with the right to use it. Must be called before there is a second thread.

@@ -42,6 +42,8 @@ pub struct Plan<'a> {
     pub pairs: &'a [EndpointPair],
     /// How urgently the endpoints' threads run. On a link that is never waited for, urgent ones would keep a CPU to themselves.
     pub work: Work,
+    /// Receive buffers of connections: smallest, default and largest, bytes (`net.ipv4.tcp_rmem`).
+    pub receive_buffers: &'a str,
 }
 
 /// Says what of a scenario's flows kernel sockets cannot do, before anything is made.
@@ -64,6 +66,9 @@ pub struct EndpointPair {
     /// The receiver's address, of the same family.
     pub receiver: IpAddr,
 }
+
+/// Linux's own receive buffers, with a largest one that limits no window of a scenario.
+pub const RECEIVE_BUFFERS: &str = "4096 131072 268435456";
 
 /// The ends of all flows, made and not yet started.
 pub struct Endpoints {
@@ -181,7 +186,7 @@ type Furniture = (Option<EcnSwitch>, Vec<(usize, Outlet)>, Vec<(usize, Inlet)>);
 
 /// Makes the sockets that belong into a namespace; called in it.
 fn furnish(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<Furniture, HostError> {
-    sockets::settle()?;
+    sockets::settle(plan.receive_buffers)?;
     set_initial_windows(place, plan, specs)?;
     let (mut outlets, mut inlets) = (Vec::new(), Vec::new());
     let mut asks = false;

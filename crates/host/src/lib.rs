@@ -14,6 +14,7 @@
 //! - `programs`: the user's programs that make flows.
 //! - `priority`: threads that have to wake on time.
 //! - `clock`: time since a run's epoch.
+//! - `qdisc`: the counters of a queueing discipline.
 //! - `netlink`, `initial_window`: requests to the kernel's routing socket.
 //!
 //! All unsafe code is in two files, `sys` and `socket/option`.
@@ -48,6 +49,8 @@ mod process;
 #[cfg(target_os = "linux")]
 pub mod programs;
 #[cfg(target_os = "linux")]
+mod qdisc;
+#[cfg(target_os = "linux")]
 pub mod socket;
 #[cfg(target_os = "linux")]
 mod sys;
@@ -70,6 +73,8 @@ pub use namespace::Namespace;
 pub use privilege::{Privilege, gain};
 #[cfg(target_os = "linux")]
 pub use process::Process;
+#[cfg(target_os = "linux")]
+pub use qdisc::{Qdisc, QdiscStats};
 #[cfg(target_os = "linux")]
 pub use tun::{Route, Tun, TunSpec};
 

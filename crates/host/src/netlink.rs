@@ -3,20 +3,22 @@
 use std::io;
 use std::net::IpAddr;
 
-use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST};
+use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_ECHO, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST};
 use netlink_packet_core::{NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
 use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use crate::Route;
+use crate::qdisc::QdiscStats;
 
 /// A routing socket.
+#[derive(Debug)]
 pub(crate) struct Netlink {
     socket: Socket,
     sequence: u32,
@@ -156,6 +158,32 @@ impl Netlink {
             }
         })?;
         Ok(dropped)
+    }
+
+    /// The counters of the discipline that is the child of a class.
+    pub(crate) fn qdisc_stats(&mut self, index: u32, (major, minor): (u16, u16)) -> io::Result<QdiscStats> {
+        let mut message = TcMessage::with_index(index as i32);
+        message.header.parent = TcHandle { major, minor };
+        // The kernel's answer is a notification, which since Linux 7.2 goes only to a sender that asks for it.
+        let asked = NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO;
+        self.send(RouteNetlinkMessage::GetQueueDiscipline(message), asked)?;
+        let mut stats = None;
+        self.answers(|answer| {
+            let RouteNetlinkMessage::NewQueueDiscipline(message) = answer else { return };
+            let mut found = QdiscStats::default();
+            for attribute in &message.attributes {
+                let TcAttribute::Stats2(parts) = attribute else { continue };
+                for part in parts {
+                    match part {
+                        TcStats2::Basic(basic) => (found.bytes, found.packets) = (basic.bytes, basic.packets),
+                        TcStats2::Queue(queue) => (found.drops, found.backlog) = (queue.drops, queue.qlen),
+                        _ => {}
+                    }
+                }
+            }
+            stats = Some(found);
+        })?;
+        stats.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the kernel has told nothing"))
     }
 
     /// A request that changes something; the kernel's answer says whether it did.

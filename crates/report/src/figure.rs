@@ -170,12 +170,18 @@ pub const VERDICTS: &[Figure] = figures! {
 pub const FLOW: &[Figure] = figures! {
     "throughput", "", "Mbit/s", Real, Always, |s| sum(&s.flows, |flow| flow.throughput_mbit);
     "RTT", "min", "ms", Real, Always, |s| min_rtt(&s.flows);
-    "lost", "", "", Count, IfAny, |s| sum(&s.flows, |flow| flow.lost_packets as f64);
+    "lost", "", "", Count, IfAny, |s| lost(&s.flows);
 };
 
 /// `None` without flows, so that their figures stay empty rather than zero.
 fn sum(flows: &[&FlowSummary], of: fn(&FlowSummary) -> f64) -> Option<f64> {
     (!flows.is_empty()).then(|| flows.iter().map(|flow| of(flow)).sum())
+}
+
+/// `None` if it is not known of a flow.
+fn lost(flows: &[&FlowSummary]) -> Option<f64> {
+    let lost = flows.iter().map(|flow| flow.lost_packets.map(|packets| packets as f64)).sum::<Option<f64>>();
+    lost.filter(|_| !flows.is_empty())
 }
 
 /// The mean weighted by throughput, since there is one sample per acknowledgment; unweighted if nothing was carried.

@@ -13,6 +13,8 @@ pub use folder::ResultError;
 pub use routes::{Jain, Routes};
 pub use summary::Summary;
 
+use serde::{Deserialize, Serialize};
+
 /// The exact text of `summary.json`; also the output of `--json`.
 pub fn summary_json(summary: &Summary) -> String {
     let json = serde_json::to_string_pretty(summary);
@@ -20,7 +22,7 @@ pub fn summary_json(summary: &Summary) -> String {
 }
 
 /// A quantity over time.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Series {
     /// Its source: `hop:bottleneck`, `flow:bulk.0`.
     pub source: String,
@@ -31,7 +33,7 @@ pub struct Series {
 }
 
 /// A distribution.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cdf {
     /// Its source, as in [`Series`].
     pub source: String,
@@ -42,7 +44,7 @@ pub struct Cdf {
 }
 
 /// The whole result of a run.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunResult {
     /// The figures.
     pub summary: Summary,

@@ -104,8 +104,8 @@ pub struct FlowSummary {
     pub retransmits: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Packets lost on the way.
-    pub lost_packets: u64,
+    /// Packets lost on the way; null where the world cannot see single packets.
+    pub lost_packets: Option<u64>,
     /// Completion times of its transfers, s; null for flows without an end.
     pub completion_s: Option<Completion>,
     /// A detector's verdicts, as shares of time; null without a detector.

@@ -62,7 +62,7 @@ fn result() -> RunResult {
         sojourn_ms: None,
         retransmits: 10,
         timeouts: 0,
-        lost_packets: 10,
+        lost_packets: Some(10),
         completion_s: Some(Completion { count: 3, ..Completion::default() }),
         verdicts: None,
         route: None,

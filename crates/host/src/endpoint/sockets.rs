@@ -40,11 +40,11 @@ pub(super) struct Making<'a> {
 
 /// Changes the settings of a namespace: buffers that do not limit, no memory of earlier connections, ECN on request. Called in it.
 /// Where settings cannot be written (containers often mount them read-only) the present ones may do, too.
-pub(super) fn settle() -> Result<(), HostError> {
+pub(super) fn settle(receive_buffers: &str) -> Result<(), HostError> {
     let most = |setting: &str| setting.split_whitespace().nth(2)?.parse::<u64>().ok();
     let is_roomy = |setting: &str| most(setting) >= Some(USUAL_BUFFER);
     set("tcp_wmem", &format!("4096 16384 {MAX_BUFFER}"), is_roomy)?;
-    set("tcp_rmem", &format!("4096 131072 {MAX_BUFFER}"), is_roomy)?;
+    set("tcp_rmem", receive_buffers, is_roomy)?;
     set("tcp_no_metrics_save", "1", |setting| setting == "1")?;
     set("tcp_ecn", "2", |setting| setting == "2")
 }
@@ -259,7 +259,7 @@ mod tests {
             }
         };
         here.run(|| {
-            settle().unwrap();
+            settle(super::super::RECEIVE_BUFFERS).unwrap();
             check(Ipv4Addr::LOCALHOST.into(), 20);
             check(Ipv6Addr::LOCALHOST.into(), 40);
         })

@@ -3,7 +3,7 @@ use narrows_core::{Span, Time};
 use narrows_host::Clock;
 use narrows_host::HostError;
 use narrows_host::Namespace;
-use narrows_host::endpoint::{EndpointPair, Endpoints, Plan};
+use narrows_host::endpoint::{EndpointPair, Endpoints, Plan, RECEIVE_BUFFERS};
 use narrows_host::endpoint_stats::{EndpointStats, Report};
 use narrows_host::priority::Work;
 use narrows_scenario::{NoTraces, Scenario};
@@ -37,6 +37,7 @@ pub(crate) fn prepare(scenario: &Scenario, namespace: &Namespace, address: IpAdd
         namespaces: std::slice::from_ref(namespace),
         pairs: &pairs,
         work: Work::Endpoints,
+        receive_buffers: RECEIVE_BUFFERS,
     })
 }
 

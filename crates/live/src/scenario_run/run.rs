@@ -51,7 +51,13 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
     let pairs: Vec<EndpointPair> = layout.flows.iter().map(pair).collect();
     let all: Vec<usize> = (0..scenario.hops.len()).collect();
     let work = if carries_whole(scenario, &all) { Work::Ordinary } else { Work::Endpoints };
-    let between = endpoint::Plan { scenario, namespaces: &namespaces, pairs: &pairs, work };
+    let between = endpoint::Plan {
+        scenario,
+        namespaces: &namespaces,
+        pairs: &pairs,
+        work,
+        receive_buffers: endpoint::RECEIVE_BUFFERS,
+    };
     let endpoints = Endpoints::prepare(&between)?;
     let endpoint_stats = Arc::new(EndpointStats::new(layout.flows.len()));
     let mut programs = Programs::prepare(&between)?;

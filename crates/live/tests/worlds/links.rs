@@ -34,7 +34,7 @@ fn ten_gigabits_per_second() {
         );
         let result = run("500ms", &text);
         let (link, bulk) = (hop(&result, "link"), flow(&result, "bulk"));
-        assert_eq!((link.drops.total, bulk.lost_packets), (0, 0), "{link:?}");
+        assert_eq!((link.drops.total, bulk.lost_packets.expect("it is counted")), (0, 0), "{link:?}");
         // Where a super-packet lasts less than 50 us it is queued whole: packets are far longer on average then.
         let bytes = link.utilisation * gbit * 1e9 / 8.0 * 0.5;
         assert!(packet.contains(&(bytes / link.packets as f64)), "{rate}: {bytes} B, {link:?}");
@@ -56,7 +56,10 @@ fn loss_and_jitter_over_a_trace() {
     // 1000 datagrams, each lost with probability 0.05: 50 with a standard deviation of 7.
     assert!((900..=1000).contains(&radio.offered_packets), "{radio:?}");
     assert_eq!(radio.drops.by_reason.keys().collect::<Vec<_>>(), ["link_loss"]);
-    assert!((15..=85).contains(&radio.drops.total) && radio.drops.total == even.lost_packets, "{radio:?} {even:?}");
+    assert!(
+        (15..=85).contains(&radio.drops.total) && radio.drops.total == even.lost_packets.expect("it is counted"),
+        "{radio:?} {even:?}"
+    );
     // At half the opportunities' rate nothing waits for long but what comes in a burst of a late thread: for the next one,
     // 9 ms at most.
     assert!(radio.sojourn_ms.expect("it is measured").p50 <= 9.0, "{radio:?}");
@@ -90,7 +93,7 @@ fn a_chain() {
     assert_eq!((a.packets, a.drops.total), (a.offered_packets, 0), "{a:?}");
     assert_eq!((b.offered_packets, b.packets), (a.packets, b.offered_packets - b.drops.total), "{b:?}");
     let bulk = flow(&result, "bulk");
-    assert_eq!(bulk.lost_packets, b.drops.total);
+    assert_eq!(bulk.lost_packets.expect("it is counted"), b.drops.total);
     assert_eq!(c.packets, c.offered_packets, "{c:?}");
     assert!(c.offered_packets > b.packets + 100, "{c:?}");
     // The base RTT is that of the scenario, and below it nothing comes back.
@@ -107,6 +110,6 @@ fn a_congested_way_back() {
     assert!(back.drops.total > 0 && back.utilisation > 0.5, "{back:?}");
     assert!(back.sojourn_ms.expect("it is measured").mean > 5.0, "{back:?}");
     // What is lost of acknowledgments is no loss of data.
-    assert_eq!(bulk.lost_packets, there.drops.total + back.drops.total, "{there:?} {back:?}");
+    assert_eq!(bulk.lost_packets.expect("it is counted"), there.drops.total + back.drops.total, "{there:?} {back:?}");
     assert!(bulk.goodput_mbit > 1.0, "{bulk:?}");
 }

@@ -122,7 +122,7 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
         sojourn_ms: Some(sojourn),
         retransmits: (drops as f64 * share) as u64,
         timeouts: 0,
-        lost_packets: (drops as f64 * share) as u64,
+        lost_packets: Some((drops as f64 * share) as u64),
         completion_s: name.starts_with("web").then_some(Completion {
             count: 210,
             mean: 0.41,

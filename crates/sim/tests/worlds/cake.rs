@@ -69,7 +69,7 @@ fn a_class_above_its_threshold_loses_its_priority_and_below_it_loses_nothing() {
         ));
         let calls = (0..calls).map(|n| flow(&result, &format!("call.{n}")));
         let bulk: f64 = (0..4).map(|n| flow(&result, &format!("bulk.{n}")).goodput_mbit).sum();
-        (calls.map(|call| call.lost_packets).sum::<u64>(), bulk)
+        (calls.map(|call| call.lost_packets.expect("it is counted")).sum::<u64>(), bulk)
     };
     let ((few, beside_few), (many, beside_many)) = (lost(10), lost(40));
     assert!(few == 0 && beside_few > 7.5, "{few} packets of 10 calls are lost beside {beside_few} Mbit/s");

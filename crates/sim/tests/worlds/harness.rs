@@ -66,7 +66,7 @@ pub(crate) fn check(scenario: &Scenario, result: &RunResult) {
         assert!(s.p50 <= s.p95 && s.p95 <= s.p99 && s.p99 <= s.max && s.mean <= s.max, "{s:?}");
     }
     let dropped: u64 = summary.hops.iter().map(|hop| hop.drops.total).sum();
-    let lost: u64 = summary.flows.iter().map(|flow| flow.lost_packets).sum();
+    let lost: u64 = summary.flows.iter().map(|flow| flow.lost_packets.expect("it is counted")).sum();
     assert_eq!(lost, dropped, "every packet dropped is one that a flow lost");
     let groups = scenario.flows.iter().flat_map(|group| std::iter::repeat_n(group, group.count as usize));
     for (group, flow) in groups.zip(&summary.flows) {

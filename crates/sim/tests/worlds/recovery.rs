@@ -44,7 +44,7 @@ fn a_delay_spike_without_a_loss_costs_no_window() {
     );
     let bulk = flow(&result, "bulk");
     assert!(bulk.timeouts > 0, "the outage outlasts the timer");
-    assert_eq!(bulk.lost_packets, 0);
+    assert_eq!(bulk.lost_packets.expect("it is counted"), 0);
     assert!(bulk.retransmits <= 4, "{} sent again although nothing was lost", bulk.retransmits);
     let cwnd = series(&result, "flow:bulk", "cwnd_packets");
     let before = values(cwnd, 7.0, 8.0).fold(0.0, f64::max);
@@ -71,7 +71,7 @@ fn a_lost_tail_is_repaired_without_a_timeout() {
         route = ["link"]"#,
     );
     let page = flow(&result, "page");
-    assert_eq!((page.lost_packets, page.retransmits, page.timeouts), (1, 1, 0));
+    assert_eq!((page.lost_packets.expect("it is counted"), page.retransmits, page.timeouts), (1, 1, 0));
     // Handshake, the ninth packet's acknowledgment, and about three RTTs of patience; a timeout would add an RTO.
     let took = page.completion_s.expect("it finished").max;
     assert!((0.4..0.65).contains(&took), "{took} s");
@@ -103,7 +103,7 @@ fn a_lost_syn_is_sent_again_after_a_second() {
     let late = flow(&result, "late");
     let took = late.completion_s.expect("it finished").max;
     assert!((took - (1.0 + (0.048 + 20.0 + 0.8416) / 1e3)).abs() < 1e-9, "{took} s");
-    assert_eq!((late.lost_packets, late.timeouts), (1, 0));
+    assert_eq!((late.lost_packets.expect("it is counted"), late.timeouts), (1, 0));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn pacing_keeps_slow_start_out_of_the_queue() {
         route = ["link"]
         transport = {{ kind = "tcp", pacing = {pacing} }}"#
         ));
-        assert_eq!(flow(&result, "page").lost_packets, 0);
+        assert_eq!(flow(&result, "page").lost_packets.expect("it is counted"), 0);
         hop(&result, "link").queue_packets.expect("it is measured").max
     };
     assert!(max_waiting(false) >= 10.0, "a window that doubles arrives twice as fast as the link sends");

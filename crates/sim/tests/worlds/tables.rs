@@ -112,14 +112,14 @@ fn four_cubic_flows_and_a_thin_one() {
         rtt = "20ms"
         route = ["bottleneck"]"#;
     let columns: &[Column] = &[
-        ("game lost", |r| flow(r, "game").lost_packets.to_string()),
+        ("game lost", |r| flow(r, "game").lost_packets.expect("it is counted").to_string()),
         ("game", |r| goodput(r, "game")),
         ("bulk.0", |r| goodput(r, "bulk.0")),
         ("bulk.3", |r| goodput(r, "bulk.3")),
     ];
     for (queue, result) in table("thin_udp_beside_bulk.txt", text, columns, unaltered) {
         if queue.contains("fq") {
-            assert_eq!(flow(&result, "game").lost_packets, 0, "{queue} protects a thin flow");
+            assert_eq!(flow(&result, "game").lost_packets.expect("it is counted"), 0, "{queue} protects a thin flow");
         }
     }
 }
@@ -367,7 +367,7 @@ fn short_transfers() {
         ("transfers", |r| flow(r, "web.0").completion_s.unwrap_or_default().count.to_string()),
         ("web.0 p50 s", |r| format!("{:.3}", flow(r, "web.0").completion_s.unwrap_or_default().p50)),
         ("web.0 p99 s", |r| format!("{:.3}", flow(r, "web.0").completion_s.unwrap_or_default().p99)),
-        ("call lost", |r| flow(r, "call").lost_packets.to_string()),
+        ("call lost", |r| flow(r, "call").lost_packets.expect("it is counted").to_string()),
     ];
     let results = table("short_transfers.txt", text, columns, unaltered);
     let median = |queue: &str| {

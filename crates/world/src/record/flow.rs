@@ -114,6 +114,15 @@ impl FlowRecord {
         }
     }
 
+    /// Bytes have arrived at the receiver, in packets that nobody saw: at the IP layer, and the payload in them.
+    pub fn arrived(&mut self, ip_bytes: u64, payload: u64) {
+        self.payload += payload;
+        self.received += ip_bytes;
+        if let Some(tracks) = &mut self.tracks {
+            tracks.interval.received += ip_bytes;
+        }
+    }
+
     /// Payload that arrived for the first time, bytes.
     pub fn payload(&self) -> u64 {
         self.payload
@@ -222,7 +231,7 @@ impl FlowRecord {
             sojourn_ms: self.tracks.as_ref().filter(|t| !t.sojourn.is_empty()).map(|t| t.sojourn.quantiles_ms()),
             retransmits: stats.retransmits,
             timeouts: stats.timeouts,
-            lost_packets: self.lost,
+            lost_packets: Some(self.lost),
             completion_s: distributions.and_then(|d| Some(d.completions.as_ref()?.completion_s())),
             verdicts: None,
             route: None,

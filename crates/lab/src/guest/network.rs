@@ -1,0 +1,74 @@
+//! Makes the network that [`crate::network`] describes, with `ip` and `tc`.
+use crate::message::PLUGINS;
+use crate::network::Network;
+use narrows_host::Namespace;
+use narrows_world::WorldError;
+use std::fs;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::process::{Command, Stdio};
+
+/// The namespaces of a network.
+pub(super) struct Namespaces {
+    pub(super) router: Namespace,
+    pub(super) sides: Vec<Namespace>,
+}
+
+/// Packets that wait for the processor, of all devices.
+const PROCESSOR_QUEUE: &str = "100000";
+
+/// Makes namespaces, devices, addresses, rules and queues.
+pub(super) fn make(network: &Network) -> Result<Namespaces, WorldError> {
+    let create = || Namespace::create().map_err(|error| WorldError::Failed(error.to_string()));
+    let made = Namespaces { router: create()?, sides: vec![create()?, create()?] };
+    let path = "/proc/sys/net/core/netdev_max_backlog";
+    fs::write(path, PROCESSOR_QUEUE).map_err(|error| WorldError::Failed(format!("cannot write {path}: {error}")))?;
+    let mut router = network.router.clone();
+    for (side, namespace) in made.sides.iter().enumerate() {
+        router = router.replace(&format!("SIDE{side}"), &format!("/proc/1/fd/{}", namespace.as_fd().as_raw_fd()));
+    }
+    batch(&made.router, "ip", &router)?;
+    for (namespace, text) in made.sides.iter().zip(&network.sides) {
+        batch(namespace, "ip", text)?;
+    }
+    batch(&made.router, "tc", &network.queues)?;
+    Ok(made)
+}
+
+/// Has a program of iproute2 carry out commands, one to a line.
+pub(super) fn batch(namespace: &Namespace, program: &str, text: &str) -> Result<(), WorldError> {
+    let run = || -> Result<(), String> {
+        let mut command = Command::new(format!("/bin/{program}"));
+        command.args(["-batch", "-"]).env("TC_LIB_DIR", PLUGINS);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let mut stdin = child.stdin.take().ok_or("no stdin")?;
+        let written = stdin.write_all(text.as_bytes());
+        drop(stdin);
+        let output = child.wait_with_output().map_err(|error| error.to_string())?;
+        let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        match output.status.success() {
+            // A program that stops reading says why.
+            true => written.map_err(|error| error.to_string()),
+            false => Err(complaint),
+        }
+    };
+    let failed = |error: String| WorldError::Failed(format!("`{program}` in the guest: {error}"));
+    namespace.run(run).map_err(|error| failed(error.to_string()))?.map_err(failed)
+}
+
+/// What `tc` tells of a device's disciplines, as JSON.
+pub(super) fn disciplines(namespace: &Namespace, device: &str) -> Result<serde_json::Value, WorldError> {
+    let failed = |error: String| WorldError::Failed(format!("`tc` in the guest: {error}"));
+    let ask = || {
+        let mut command = Command::new("/bin/tc");
+        command.args(["-s", "-j", "qdisc", "show", "dev", device]).env("TC_LIB_DIR", PLUGINS).output()
+    };
+    let output =
+        namespace.run(ask).map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+    serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
+}

@@ -1,0 +1,192 @@
+//! The records of a run in the guest. Nobody sees single packets: queues are asked for their length and their counters again and again,
+//! and the endpoints report their flows.
+use narrows_core::{Span, Time};
+use narrows_host::endpoint_stats::Report;
+use narrows_host::{EndpointStats, QdiscStats};
+use narrows_results::summary::{Drops, FlowSummary, HopSummary};
+use narrows_results::{Cdf, Series};
+use narrows_scenario::{Flow, Hop, Transport};
+use narrows_world::meters::{Meters, SenderStats};
+use narrows_world::record::Track;
+use narrows_world::record::flow::FlowRecord;
+use narrows_world::record::histogram::TimeWeighted;
+use narrows_world::record::hop::capacity;
+
+/// A hop's figures.
+pub(super) struct HopRecord {
+    queue: TimeWeighted,
+    latest: QdiscStats,
+    at_warmup: QdiscStats,
+    at_point: QdiscStats,
+    throughput: Track,
+    backlog: Track,
+    drops: Track,
+}
+
+impl HopRecord {
+    pub(super) fn new(points: usize) -> HopRecord {
+        HopRecord {
+            queue: TimeWeighted::new(),
+            latest: QdiscStats::default(),
+            at_warmup: QdiscStats::default(),
+            at_point: QdiscStats::default(),
+            throughput: Track::new("throughput_mbit", points),
+            backlog: Track::of_state("queue_packets", points),
+            drops: Track::new("drops_per_s", points),
+        }
+    }
+
+    /// The counters at this time.
+    pub(super) fn sample(&mut self, stats: QdiscStats, now: Time) {
+        self.latest = stats;
+        self.queue.set(stats.backlog, now);
+    }
+
+    /// Ends the warm-up.
+    pub(super) fn restart(&mut self, now: Time) {
+        self.queue.restart(now);
+        self.at_warmup = self.latest;
+    }
+
+    /// A point of the series, over the time since the one before.
+    pub(super) fn point(&mut self, now: Time, spacing: Span) {
+        let before = std::mem::replace(&mut self.at_point, self.latest);
+        let seconds = spacing.as_secs_f64();
+        self.throughput.push(now, (self.latest.bytes - before.bytes) as f64 * 8.0 / seconds / 1e6);
+        self.backlog.push(now, f64::from(self.latest.backlog));
+        self.drops.push(now, f64::from(self.latest.drops.wrapping_sub(before.drops)) / seconds);
+    }
+
+    /// Packets sent since the start.
+    pub(super) fn sent_ever(&self) -> u64 {
+        u64::from(self.latest.packets)
+    }
+
+    /// The figures; `marks` since the end of the warm-up.
+    pub(super) fn summary(&mut self, hop: &Hop, warmup: Time, end: Time, marks: u64) -> HopSummary {
+        let (now, before) = (self.latest, self.at_warmup);
+        let packets = u64::from(now.packets.wrapping_sub(before.packets));
+        let drops = u64::from(now.drops.wrapping_sub(before.drops));
+        let offered = (packets + drops + u64::from(now.backlog)).saturating_sub(u64::from(before.backlog));
+        let capacity = capacity(hop, warmup, end).0;
+        let sent = (now.bytes - before.bytes) as f64;
+        HopSummary {
+            name: hop.name.clone(),
+            queue: hop.queue.to_string(),
+            utilisation: if capacity == 0 { 0.0 } else { (sent / capacity as f64).clamp(0.0, 1.0) },
+            packets,
+            queue_packets: Some(self.queue.quantiles(end)),
+            sojourn_ms: None,
+            offered_packets: offered,
+            // The kernel does not say why.
+            drops: Drops { total: drops, ..Drops::default() },
+            loss_rate: if offered == 0 { 0.0 } else { drops as f64 / offered as f64 },
+            marks,
+        }
+    }
+
+    pub(super) fn series(self, source: &str) -> impl Iterator<Item = Series> {
+        let source = source.to_owned();
+        [self.throughput, self.backlog, self.drops].into_iter().filter_map(move |track| track.finish(&source))
+    }
+}
+
+/// A flow's figures.
+pub(super) struct FlowFigures {
+    record: FlowRecord,
+    /// IP bytes per byte of payload.
+    ratio: f64,
+    payload: u64,
+    stats: SenderStats,
+    stats_before: SenderStats,
+    pub(super) unsent: u64,
+    pub(super) is_broken: bool,
+    has_warmup: bool,
+}
+
+impl FlowFigures {
+    /// Of a flow of this group; with series of `points` points, or none.
+    pub(super) fn new(group: &Flow, points: Option<usize>, digits: u8, has_warmup: bool) -> FlowFigures {
+        let ratio = match &group.transport {
+            Transport::Tcp(tcp) => tcp.packet.0 as f64 / (tcp.packet.0 - tcp.header.0) as f64,
+            // Datagrams differ in length.
+            _ => 1.0,
+        };
+        FlowFigures {
+            record: FlowRecord::new(points, digits),
+            ratio,
+            payload: 0,
+            stats: SenderStats::default(),
+            stats_before: SenderStats::default(),
+            unsent: 0,
+            is_broken: false,
+            has_warmup,
+        }
+    }
+
+    /// Takes what the endpoints have reported since the last time.
+    pub(super) fn take(&mut self, stats: &EndpointStats, number: usize) -> Option<Meters> {
+        let Report { meters, rtts, payload, completions, stats, refused, trouble, .. } = stats.take(number);
+        let arrived = payload - std::mem::replace(&mut self.payload, payload);
+        self.record.arrived((arrived as f64 * self.ratio) as u64, arrived);
+        if !self.has_warmup {
+            rtts.iter().for_each(|&rtt| self.record.rtt(rtt));
+            completions.iter().for_each(|&took| self.record.completed(took));
+        }
+        self.stats = stats;
+        self.unsent = refused;
+        self.is_broken |= trouble.is_some();
+        meters
+    }
+
+    /// A point of the series.
+    pub(super) fn point(&mut self, meters: Option<Meters>, now: Time, spacing: Span) {
+        self.record.sample(now, spacing, meters);
+    }
+
+    /// Ends the warm-up.
+    pub(super) fn restart(&mut self) {
+        self.record.restart();
+        self.stats_before = self.stats;
+        self.has_warmup = false;
+    }
+
+    pub(super) fn finish(mut self, name: String, controller: &str, life: Span) -> (FlowSummary, Vec<Cdf>, Vec<Series>) {
+        self.record.settle();
+        let stats = SenderStats {
+            retransmits: self.stats.retransmits - self.stats_before.retransmits,
+            timeouts: self.stats.timeouts - self.stats_before.timeouts,
+        };
+        let source = format!("flow:{name}");
+        let summary = self.record.summary(name, controller, life, stats);
+        let cdfs = self.record.cdfs(&source).collect();
+        (summary, cdfs, self.record.series(&source).collect())
+    }
+}
+
+/// Packets marked CE by the discipline below the shaper, as `tc` tells it.
+pub(super) fn marks(disciplines: &serde_json::Value) -> u64 {
+    let leaf = disciplines.as_array().into_iter().flatten().find(|one| one["handle"] == "10:");
+    let Some(leaf) = leaf else { return 0 };
+    let of = |value: &serde_json::Value| -> u64 {
+        let names = ["ecn_mark", "ecn_marks", "marked", "ce_mark"];
+        names.iter().filter_map(|name| value.get(name)?.as_u64()).sum()
+    };
+    of(leaf) + leaf["tins"].as_array().into_iter().flatten().map(of).sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_those_of_the_leaf() {
+        let told = serde_json::json!([
+            { "kind": "htb", "handle": "1:", "ecn_mark": 5 },
+            { "kind": "cake", "handle": "10:", "tins": [{ "ecn_mark": 1 }, { "ecn_mark": 2 }] }
+        ]);
+        assert_eq!(marks(&told), 3);
+        assert_eq!(marks(&serde_json::json!([{ "kind": "cp", "handle": "10:", "marked": 7 }])), 7);
+        assert_eq!(marks(&serde_json::json!([])), 0);
+    }
+}

@@ -1,0 +1,217 @@
+//! A scenario between kernel sockets, through the kernel's own queues.
+use super::network::{self, Namespaces};
+use super::record::{FlowFigures, HopRecord, marks};
+use crate::network::Network;
+use narrows_core::{Span, Time};
+use narrows_host::endpoint::{self, EndpointPair, Endpoints};
+use narrows_host::layout::{Family, FlowEnds, Layout};
+use narrows_host::priority::{Work, keep_times};
+use narrows_host::{Clock, EndpointStats, HostError, Qdisc};
+use narrows_results::summary::{Cost, Summary};
+use narrows_results::{Routes, RunResult};
+use narrows_scenario::Scenario;
+use narrows_world::WorldError;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// How often the queues are asked for their length.
+const SAMPLE: Span = Span::ms(5);
+/// The receive buffer that `transport = "tcp"` has unless it says otherwise: `tcp_rmem` of the guest.
+const RECEIVE_BUFFERS: &str = "4096 16777216 16777216";
+/// Up to this many flows distributions have three digits, beyond it one.
+const MANY_FLOWS: usize = 100;
+
+/// Runs a scenario to its end. `at` hears how far the run is, and ends it by `false`.
+pub(super) fn run(scenario: &Scenario, mut at: impl FnMut(Time) -> bool) -> Result<RunResult, WorldError> {
+    let layout = Layout::new(scenario, Family::V4).map_err(failed)?;
+    let network = crate::network::network(scenario, &layout).map_err(WorldError::Refused)?;
+    let namespaces = network::make(&network)?;
+    let pair = |flow: &FlowEnds| EndpointPair {
+        sender_namespace: flow.side,
+        receiver_namespace: 1 - flow.side,
+        sender: flow.sender,
+        receiver: flow.receiver,
+    };
+    let pairs: Vec<EndpointPair> = layout.flows.iter().map(pair).collect();
+    let between = endpoint::Plan {
+        scenario,
+        namespaces: &namespaces.sides,
+        pairs: &pairs,
+        work: Work::Ordinary,
+        receive_buffers: RECEIVE_BUFFERS,
+    };
+    let endpoints = Endpoints::prepare(&between).map_err(failed)?;
+    let stats = Arc::new(EndpointStats::new(layout.flows.len()));
+    let mut records = Records::new(scenario, &network, &namespaces)?;
+    keep_times(Work::Ordinary);
+    let clock = Clock::start();
+    let running = endpoints.start(clock, Arc::clone(&stats)).map_err(failed)?;
+    let outcome =
+        attend(&clock, &mut records, (&network, &namespaces), &stats, &mut |now| at(now) && running.is_whole());
+    running.stop().map_err(failed)?;
+    outcome?;
+    records.finish(&layout, &namespaces)
+}
+
+fn failed(error: HostError) -> WorldError {
+    match error {
+        HostError::NotAllowed(text) | HostError::Unsupported(text) => WorldError::Refused(text),
+        other => WorldError::Failed(other.to_string()),
+    }
+}
+
+/// The times of a run, in order: samples of the queues, points of the series, changes of the network, the end of the warm-up.
+fn attend(
+    clock: &Clock,
+    records: &mut Records<'_>,
+    (network, namespaces): (&Network, &Namespaces),
+    stats: &EndpointStats,
+    goes_on: &mut dyn FnMut(Time) -> bool,
+) -> Result<(), WorldError> {
+    let scenario = records.scenario;
+    let (end, warmup) = (Time::ZERO + scenario.duration, Time::ZERO + scenario.warmup);
+    let spacing = scenario.record.spacing(scenario.duration);
+    let told = (scenario.duration / 100).max(Span::ms(100));
+    let mut changes = network.changes.iter().peekable();
+    let (mut sample, mut point, mut tell) = (Time::ZERO + SAMPLE, Time::ZERO + spacing, Time::ZERO + told);
+    let mut warm = scenario.warmup == Span::ZERO;
+    loop {
+        let change = changes.peek().map(|change| change.0);
+        let warming = (!warm).then_some(warmup);
+        let next = [Some(sample), Some(point), change, warming].into_iter().flatten().fold(end, Time::min);
+        sleep_until(clock, next);
+        if change == Some(next)
+            && let Some((_, text)) = changes.next()
+        {
+            network::batch(&namespaces.router, "tc", text)?;
+        }
+        let is_end = next == end;
+        if next == sample || next == point || warming == Some(next) || is_end {
+            records.sample(clock.now().min(end))?;
+        }
+        while sample <= next {
+            sample += SAMPLE;
+        }
+        if next == point {
+            records.point(stats, next, spacing);
+            point += spacing;
+        }
+        if warming == Some(next) {
+            records.restart(stats, next, namespaces)?;
+            warm = true;
+        }
+        if is_end {
+            return Ok(());
+        }
+        if next >= tell {
+            tell = next + told;
+            if !goes_on(next) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn sleep_until(clock: &Clock, at: Time) {
+    let now = clock.now();
+    if at > now {
+        thread::sleep(Duration::from_nanos(at.since(now).as_ns()));
+    }
+}
+
+/// The records of all hops and flows.
+struct Records<'a> {
+    scenario: &'a Scenario,
+    /// Number, discipline, record and device of each hop that a flow crosses.
+    hops: Vec<(usize, Qdisc, HopRecord, String)>,
+    flows: Vec<FlowFigures>,
+    marks_before: Vec<u64>,
+}
+
+impl<'a> Records<'a> {
+    fn new(scenario: &'a Scenario, network: &Network, namespaces: &Namespaces) -> Result<Records<'a>, WorldError> {
+        let spacing = scenario.record.spacing(scenario.duration);
+        let points = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
+        let mut hops = Vec::new();
+        for (number, device) in network.devices.iter().enumerate() {
+            let Some(device) = device else { continue };
+            let qdisc = Qdisc::open(&namespaces.router, device, (1, 1)).map_err(failed)?;
+            hops.push((number, qdisc, HopRecord::new(points), device.clone()));
+        }
+        let count: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
+        let digits = if count > MANY_FLOWS { 1 } else { 3 };
+        let groups = scenario.flows.iter().flat_map(|group| (0..group.count).map(move |_| group));
+        let has_warmup = scenario.warmup > Span::ZERO;
+        let flow = |(number, group)| {
+            let points = (number < scenario.record.flows as usize).then_some(points);
+            FlowFigures::new(group, points, digits, has_warmup)
+        };
+        let flows = groups.enumerate().map(flow).collect();
+        let marks_before = vec![0; hops.len()];
+        Ok(Records { scenario, hops, flows, marks_before })
+    }
+
+    fn sample(&mut self, now: Time) -> Result<(), WorldError> {
+        for (_, qdisc, record, _) in &mut self.hops {
+            record.sample(qdisc.stats().map_err(failed)?, now);
+        }
+        Ok(())
+    }
+
+    fn point(&mut self, stats: &EndpointStats, now: Time, spacing: Span) {
+        self.hops.iter_mut().for_each(|(_, _, record, _)| record.point(now, spacing));
+        for (number, flow) in self.flows.iter_mut().enumerate() {
+            let meters = flow.take(stats, number);
+            flow.point(meters, now, spacing);
+        }
+    }
+
+    fn restart(&mut self, stats: &EndpointStats, now: Time, namespaces: &Namespaces) -> Result<(), WorldError> {
+        for ((_, _, record, device), before) in self.hops.iter_mut().zip(&mut self.marks_before) {
+            record.restart(now);
+            *before = marks(&network::disciplines(&namespaces.router, device)?);
+        }
+        for (number, flow) in self.flows.iter_mut().enumerate() {
+            flow.take(stats, number);
+            flow.restart();
+        }
+        Ok(())
+    }
+
+    fn finish(self, layout: &Layout, namespaces: &Namespaces) -> Result<RunResult, WorldError> {
+        let Records { scenario, hops, flows, marks_before } = self;
+        let (warmup, end) = (Time::ZERO + scenario.warmup, Time::ZERO + scenario.duration);
+        let (mut series, mut cdfs, mut packets) = (Vec::new(), Vec::new(), 0);
+        let mut hop_summaries = Vec::new();
+        for ((number, _, mut record, device), before) in hops.into_iter().zip(marks_before) {
+            let hop = &scenario.hops[number];
+            let marks = marks(&network::disciplines(&namespaces.router, &device)?) - before;
+            hop_summaries.push(record.summary(hop, warmup, end, marks));
+            packets += record.sent_ever();
+            series.extend(record.series(&format!("hop:{}", hop.name)));
+        }
+        let mut flow_summaries = Vec::new();
+        for ((name, ends), figures) in scenario.flow_names().into_iter().zip(&layout.flows).zip(flows) {
+            let group = &scenario.flows[ends.group];
+            let controller = group.controller.as_ref().map_or("none".into(), ToString::to_string);
+            let life = ends.stop.min(end).since(ends.start.max(warmup));
+            let (summary, of_flow, curves) = figures.finish(name, &controller, life);
+            flow_summaries.push(summary);
+            cdfs.extend(of_flow);
+            series.extend(curves);
+        }
+        let summary = Summary {
+            name: scenario.name.clone(),
+            seed: scenario.seed,
+            duration_s: scenario.duration.as_secs_f64(),
+            warmup_s: scenario.warmup.as_secs_f64(),
+            hops: hop_summaries,
+            fairness: Routes::of(Some(scenario)).fairness(&flow_summaries),
+            flows: flow_summaries,
+            timing: None,
+            cost: Cost { packets, ..Cost::default() },
+        };
+        Ok(RunResult { summary, series, cdfs })
+    }
+}

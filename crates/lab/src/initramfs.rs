@@ -1,0 +1,141 @@
+//! The guest's file system: this program, the tools it calls with their libraries, kernel modules and the job, as a cpio archive in memory.
+use crate::kernels::Kernel;
+use crate::message::{JOB, Job, MODULES, PLUGINS};
+use cpio::newc::{Builder, ModeFileType, trailer};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Programs of the host that the guest calls.
+const TOOLS: [&str; 2] = ["ip", "tc"];
+/// Folders at the root, empty at first.
+const FOLDERS: [&str; 7] = ["proc", "sys", "dev", "run", "tmp", "bin", "lab"];
+
+/// An archive of the format `newc`, which the kernel unpacks.
+struct Archive<W> {
+    out: W,
+    /// Names that are in it.
+    names: BTreeSet<String>,
+}
+
+impl<W: Write> Archive<W> {
+    fn folder(&mut self, name: &str) -> io::Result<()> {
+        if name.is_empty() || !self.names.insert(name.to_owned()) {
+            return Ok(());
+        }
+        if let Some((parent, _)) = name.rsplit_once('/') {
+            self.folder(parent)?;
+        }
+        let header = Builder::new(name).mode(0o755).set_mode_file_type(ModeFileType::Directory);
+        header.write(&mut self.out, 0).finish().map(drop)
+    }
+
+    fn file(&mut self, name: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
+        if let Some((parent, _)) = name.rsplit_once('/') {
+            self.folder(parent)?;
+        }
+        if !self.names.insert(name.to_owned()) {
+            return Ok(());
+        }
+        let len = u32::try_from(bytes.len()).map_err(|_| io::Error::other(format!("{name} is longer than 4 GB")))?;
+        let header = Builder::new(name).mode(mode).set_mode_file_type(ModeFileType::Regular);
+        let mut file = header.write(&mut self.out, len);
+        file.write_all(bytes)?;
+        file.finish().map(drop)
+    }
+
+    /// A program of the host, and the libraries that it is linked with, where they are.
+    fn program(&mut self, name: &str, path: &Path) -> io::Result<()> {
+        self.file(name, 0o755, &read(path)?)?;
+        for library in libraries(path)? {
+            let name = library.to_string_lossy().trim_start_matches('/').to_owned();
+            self.file(&name, 0o755, &read(&library)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the archive for a job.
+pub(crate) fn write(
+    out: impl Write,
+    program: &Path,
+    kernel: &Kernel,
+    modules: &[PathBuf],
+    job: &Job,
+) -> io::Result<()> {
+    let mut archive = Archive { out, names: BTreeSet::new() };
+    FOLDERS.iter().try_for_each(|name| archive.folder(name))?;
+    archive.program("init", program)?;
+    for tool in TOOLS {
+        archive.program(
+            &format!("bin/{tool}"),
+            &find(tool).ok_or_else(|| io::Error::other(format!("there is no program `{tool}`")))?,
+        )?;
+    }
+    for module in modules {
+        let name = module.file_name().unwrap_or_default().to_string_lossy();
+        archive.file(&format!("{}/{name}", &MODULES[1..]), 0o644, &read(module)?)?;
+    }
+    for plugin in fs::read_dir(kernel.plugins()).into_iter().flatten().flatten() {
+        let name = plugin.file_name().to_string_lossy().into_owned();
+        archive.file(&format!("{}/{name}", &PLUGINS[1..]), 0o755, &read(&plugin.path())?)?;
+    }
+    archive.file(&JOB[1..], 0o644, &serde_json::to_vec(job)?)?;
+    trailer(archive.out).map(drop)
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    fs::read(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+/// A program in `PATH`, or where a system keeps those that an ordinary user's `PATH` leaves out.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// The shared libraries of a program and their loader; none of a static one.
+fn libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
+    let listed = Command::new("ldd").arg(program).output()?;
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    if text.contains("not found") {
+        return Err(io::Error::other(format!("{} lacks a library: {}", program.display(), text.trim())));
+    }
+    // "libm.so.6 => /lib/libm.so.6 (0x…)", "/lib64/ld-linux-x86-64.so.2 (0x…)"; the first column of other lines has no slash.
+    let path = |line: &str| line.split_whitespace().find(|word| word.starts_with('/')).map(PathBuf::from);
+    Ok(text.lines().filter_map(path).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cpio::newc::Reader;
+
+    #[test]
+    fn folders_come_before_what_is_in_them_and_nothing_twice() {
+        let mut archive = Archive { out: Vec::new(), names: BTreeSet::new() };
+        archive.file("lab/modules/a.ko", 0o644, b"abc").expect("memory");
+        archive.file("lab/modules/a.ko", 0o644, b"xyz").expect("memory");
+        archive.folder("lab").expect("memory");
+        archive.file("init", 0o755, b"#").expect("memory");
+        let bytes = trailer(archive.out).expect("memory");
+        let (mut rest, mut names) = (&bytes[..], Vec::new());
+        loop {
+            let reader = Reader::new(rest).expect("an archive");
+            if reader.entry().is_trailer() {
+                break;
+            }
+            names.push((reader.entry().name().to_owned(), reader.entry().mode(), reader.entry().file_size()));
+            rest = reader.finish().expect("an entry");
+        }
+        let folder = |name: &str| (name.to_owned(), 0o040_755, 0);
+        let file = |name: &str, mode, size| (name.to_owned(), mode, size);
+        assert_eq!(
+            names,
+            [folder("lab"), folder("lab/modules"), file("lab/modules/a.ko", 0o100_644, 3), file("init", 0o100_755, 1)]
+        );
+    }
+}

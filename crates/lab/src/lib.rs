@@ -1,0 +1,34 @@
+//! The kernel's world: a scenario in which everything is real, in a Linux kernel of a virtual machine.
+//!
+//! The guest is a stock kernel of a distribution, its modules, and this same program as its first process; nothing is installed, and there
+//! is no disk. Its clock counts instructions (`qemu -icount`), and time in which it is idle is skipped, so that the host's load has no
+//! effect on what is measured.
+//!
+//! - [`queue`], [`network`]: a scenario as `ip` and `tc` spell it; no I/O.
+//! - [`kernels`]: the kernels that were fetched. `fetch` fetches one from the distribution's packages.
+//! - `machine`: a virtual machine, from its start to its result.
+//! - `guest`: what this program does as the guest's first process.
+#[cfg(target_os = "linux")]
+pub mod guest;
+#[cfg(target_os = "linux")]
+mod initramfs;
+pub mod kernels;
+#[cfg(target_os = "linux")]
+mod machine;
+#[cfg(target_os = "linux")]
+mod message;
+pub mod network;
+pub mod queue;
+mod world;
+
+pub use world::Lab;
+
+/// Compares with a file of `tests/expected`; with `NARROWS_RECORD=1` writes it.
+#[cfg(test)]
+fn expected(name: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/expected").join(name);
+    if std::env::var_os("NARROWS_RECORD").is_some() {
+        std::fs::write(&path, text).expect("the folder is there");
+    }
+    assert_eq!(text, std::fs::read_to_string(&path).unwrap_or_default(), "{name}; NARROWS_RECORD=1 writes it");
+}

@@ -1,0 +1,179 @@
+//! A virtual machine, from its start to its result.
+//!
+//! `qemu` emulates one processor whose clock counts instructions, one nanosecond each, and skips the time in which it is idle
+//! (`-icount shift=0,sleep=off`). The archive with the guest's file system is a file in memory without a name, so nothing is left on the disk;
+//! `setpriv --pdeathsig` ends the machine with the thread that started it, however that ends.
+use crate::message::{MARK, Message};
+use narrows_core::Time;
+use narrows_results::RunResult;
+use narrows_world::{Watch, WorldError};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+/// How often the watch is asked.
+const TICK: Duration = Duration::from_millis(50);
+/// A guest that says nothing for so long, in wall-clock time, is ended.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Lines of the console that an error shows.
+const TAIL: usize = 30;
+/// The emulated processor: `rep movsb` is slow to emulate, so the kernel is told that it is not fast.
+const PROCESSOR: &str = "max,-erms,-fsrm";
+/// The guest's date at its start; its clock runs from there in virtual time.
+const EPOCH: &str = "base=2026-01-01T00:00:00,clock=vm";
+
+/// What a machine is made of.
+pub(crate) struct Machine<'a> {
+    pub(crate) image: &'a Path,
+    pub(crate) memory_mb: u64,
+    pub(crate) seed: u64,
+}
+
+/// A file in memory that another process can open by its descriptor.
+pub(crate) fn file_in_memory(name: &str) -> io::Result<File> {
+    // Without CLOEXEC: the machine opens it as /dev/fd/N.
+    Ok(File::from(memfd_create(name, MemfdFlags::empty())?))
+}
+
+impl Machine<'_> {
+    /// Runs the archive's job.
+    pub(crate) fn run(&self, initrd: &File, end: Time, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |error: io::Error| WorldError::Failed(format!("cannot {what}: {error}"))
+        };
+        let (from_guest, to_host) = io::pipe().map_err(failed("make a pipe"))?;
+        let to_host = OwnedFd::from(to_host);
+        rustix::io::fcntl_setfd(&to_host, rustix::io::FdFlags::empty())
+            .map_err(|error| failed("prepare a pipe")(error.into()))?;
+        let child = self.command(initrd.as_raw_fd(), to_host.as_raw_fd()).spawn();
+        let mut child = Ended(child.map_err(failed("start qemu-system-x86_64"))?);
+        // The pipe ends with the machine.
+        drop(to_host);
+        let console = child.0.stdout.take();
+        let complaints = child.0.stderr.take();
+        thread::scope(|scope| {
+            let console = scope.spawn(move || tail(console));
+            let complaints = scope.spawn(move || tail(complaints));
+            let (sender, receiver) = channel();
+            scope.spawn(move || {
+                for line in BufReader::new(from_guest).lines() {
+                    let Ok(line) = line else { break };
+                    if sender.send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+            let outcome = attend(&receiver, end, watch);
+            drop(child);
+            let shown = [console, complaints].map(|thread| thread.join().unwrap_or_default()).concat();
+            outcome.unwrap_or_else(|what| {
+                let shown = shown.lines().map(|line| format!("\n  {line}")).collect::<String>();
+                Err(WorldError::Failed(format!("the virtual machine {what}; the end of its console:{shown}")))
+            })
+        })
+    }
+
+    fn command(&self, initrd: i32, port: i32) -> Command {
+        let kernel =
+            format!("console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off random.trust_cpu=on {MARK}=1");
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--pdeathsig",
+            "KILL",
+            "qemu-system-x86_64",
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-no-reboot",
+        ]);
+        command.args(["-machine", "q35", "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-rtc", EPOCH]);
+        command.args(["-cpu", PROCESSOR, "-m", &self.memory_mb.to_string(), "-seed", &self.seed.to_string()]);
+        command.arg("-kernel").arg(self.image).args(["-initrd", &format!("/dev/fd/{initrd}"), "-append", &kernel]);
+        command.args(["-serial", "stdio", "-device", "virtio-serial-pci"]);
+        command.args([
+            "-chardev",
+            &format!("file,id=host,path=/dev/fd/{port}"),
+            "-device",
+            "virtserialport,chardev=host",
+        ]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+/// A process that ends when this is dropped.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Until the result is there. The error says what happened to the machine.
+fn attend(
+    receiver: &Receiver<String>,
+    end: Time,
+    watch: &mut dyn Watch,
+) -> Result<Result<RunResult, WorldError>, String> {
+    let (mut at, mut silent) = (Time::ZERO, Duration::ZERO);
+    loop {
+        match receiver.recv_timeout(TICK) {
+            Ok(line) => {
+                silent = Duration::ZERO;
+                match serde_json::from_str(&line) {
+                    Ok(Message::At(ns)) => at = Time::from_ns(ns).min(end),
+                    Ok(Message::Done(result)) => return Ok(Ok(*result)),
+                    Ok(Message::Refused(text)) => return Ok(Err(WorldError::Refused(text))),
+                    Ok(Message::Failed(text)) => return Ok(Err(WorldError::Failed(text))),
+                    Err(error) => return Err(format!("said what cannot be understood ({error})")),
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => silent += TICK,
+            Err(RecvTimeoutError::Disconnected) => return Err("ended without a result".into()),
+        }
+        if !watch.tick(at) {
+            return Ok(Err(WorldError::Cancelled));
+        }
+        if silent > PATIENCE {
+            return Err(format!(
+                "said nothing for {} s after {} s of the run",
+                PATIENCE.as_secs(),
+                at.since(Time::ZERO).as_secs_f64()
+            ));
+        }
+    }
+}
+
+/// The last lines of a stream, read to its end.
+fn tail(stream: Option<impl Read>) -> String {
+    let mut lines = VecDeque::new();
+    let Some(stream) = stream else { return String::new() };
+    let mut reader = BufReader::new(stream);
+    let mut line = Vec::new();
+    while matches!(reader.read_until(b'\n', &mut line), Ok(1..)) {
+        lines.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
+        line.clear();
+        if lines.len() > TAIL {
+            lines.pop_front();
+        }
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// Memory of a guest, MB: the kernel, the archive twice while it is unpacked, and what the run itself needs.
+pub(crate) fn memory_mb(archive: u64, run: u64) -> u64 {
+    const KERNEL: u64 = 256;
+    KERNEL + (2 * archive + run).div_ceil(1 << 20)
+}

@@ -1,0 +1,34 @@
+//! What guest and host say to each other: a job in the guest's file system, and lines of JSON over a serial port.
+use narrows_results::RunResult;
+use serde::{Deserialize, Serialize};
+
+/// The guest's work, in [`JOB`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Job {
+    /// The scenario as TOML.
+    pub(crate) scenario: String,
+    /// Kernel modules, each after those it depends on: file names in [`MODULES`].
+    pub(crate) modules: Vec<String>,
+}
+
+/// A line from the guest.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) enum Message {
+    /// The run has come this far, ns.
+    At(u64),
+    /// The result.
+    Done(Box<RunResult>),
+    /// The user can put it right.
+    Refused(String),
+    /// Anything else.
+    Failed(String),
+}
+
+/// Where the guest finds its job.
+pub(crate) const JOB: &str = "/lab/job.json";
+/// Where it finds kernel modules.
+pub(crate) const MODULES: &str = "/lab/modules";
+/// Where `tc` finds its plug-ins.
+pub(crate) const PLUGINS: &str = "/lab/tc";
+/// The variable by which the program knows that it is the guest's first process.
+pub(crate) const MARK: &str = "NARROWS_LAB";

@@ -1,0 +1,438 @@
+//! A scenario's network as `ip` and `tc` make it, as text: one batch of commands for each program.
+//!
+//! Three network namespaces: the hosts of side 0, those of side 1, and a router between them. In the router each hop is a pair of veth
+//! devices, both ends in the router's own namespace: a packet that is routed into one end passes its queue and comes out of the
+//! other, where it is routed again. Rules for the device of arrival (and for ports, where flows part) say where it goes next. What delays packets is
+//! another such pair, with `netem`:
+//!
+//! - after a hop: its propagation delay, jitter and loss; for a wire also the time that its bits take, because `htb` hands a packet over
+//!   when its first bit is due ([`Release::Start`]);
+//! - after the last hop of the acknowledgments: the part of the base RTT that no hop accounts for.
+//!
+//! Both ends of a pair have the same MAC address and no ARP, so that no packet is sent to find a neighbour.
+use crate::queue;
+use narrows_core::queue::LinkHint;
+use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_host::FIRST_PORT;
+use narrows_host::layout::{Direction, Family, Layout};
+use narrows_scenario::{Hop, RateSpec, Release, Scenario};
+use narrows_world::build;
+use std::fmt::Write as _;
+
+/// The commands that make a scenario's network, and those that change it in the course of the run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Network {
+    /// What `ip -batch` does in the router: makes all devices; `SIDE0` and `SIDE1` stand for the namespaces of the hosts.
+    pub router: String,
+    /// What `tc -batch` does in the router.
+    pub queues: String,
+    /// What `ip -batch` does in the namespace of each side.
+    pub sides: [String; 2],
+    /// The device of each hop of the scenario, on which its queue is; `None` for a hop that no flow crosses.
+    pub devices: Vec<Option<String>>,
+    /// Devices in the router and in the sides; on all of them segmentation offloads are switched off.
+    pub all: [Vec<String>; 3],
+    /// `tc -batch` in the router, at these times.
+    pub changes: Vec<(Time, String)>,
+    /// Kernel modules, without what they depend on.
+    pub modules: Vec<String>,
+}
+
+/// The name of the device that leads to a side.
+const TO_SIDE: [&str; 2] = ["side0", "side1"];
+/// The device in each side.
+pub const IN_SIDE: &str = "router";
+/// Routing tables of devices begin here.
+const FIRST_TABLE: usize = 1000;
+/// The most devices: each distinct delay takes a pair.
+const MAX_PAIRS: usize = 1000;
+/// Bytes that `htb` may send ahead: two full-sized packets after idling. With less a timer that is late costs rate.
+const BURST: u64 = 1600;
+/// A frame's header on Ethernet, which `tc` counts, and a link of a scenario does not.
+const ETHERNET: u64 = 14;
+/// Longest packet at the IP layer.
+const MTU: u64 = 1500;
+/// Packets that a delay holds; more than any window.
+const NETEM_LIMIT: u32 = 1_000_000;
+/// A rate that delays nothing, for its side effect: with a rate `netem` lets no packet overtake another.
+const ORDERED: &str = "1000gbit";
+
+/// What a packet crosses on its way: pairs of devices by their names.
+#[derive(Default)]
+struct Pairs {
+    names: Vec<String>,
+    /// The discipline of each, as commands for `tc`.
+    queues: String,
+}
+
+/// One flow's way through the router in one direction.
+struct Way {
+    /// The device in which packets arrive from the sender's side.
+    from: usize,
+    /// Pairs by number.
+    pairs: Vec<usize>,
+}
+
+/// Lays out a scenario's network.
+///
+/// # Errors
+/// Names what the kernel does not have.
+pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> {
+    let mut pairs = Pairs::default();
+    let mut modules: Vec<String> = ["veth", "sch_htb", "sch_netem"].map(str::to_owned).into();
+    let mut devices = vec![None; scenario.hops.len()];
+    let mut changes = Vec::new();
+    let rtts = build::longest_rtts(scenario);
+    // By direction: the pairs of each hop, and of each route's remaining delay.
+    let mut hops = vec![Vec::new(); scenario.hops.len()];
+    for direction in &layout.directions {
+        for &hop in &direction.hops {
+            let spec = &scenario.hops[hop];
+            check(spec)?;
+            let hint = LinkHint { rate: spec.rate.initial(), rtt: rtts[hop], mtu: Bytes(MTU) + spec.overhead };
+            let queue = queue::words(&spec.queue, &hint).map_err(|error| format!("hop \"{}\": {error}", spec.name))?;
+            modules.extend(queue::module(&spec.queue).map(str::to_owned));
+            let device = format!("hop{hop}");
+            let number = pairs.add(device.clone(), shaper(&device, spec, &queue));
+            devices[hop] = Some(device.clone());
+            hops[hop].push(number);
+            let delay = format!("hop{hop}d");
+            let has_delay =
+                netem(spec, Time::ZERO).is_some() || (1..steps(spec).len()).any(|_| spec.delay.max() > Span::ZERO);
+            if has_delay {
+                let words = netem(spec, Time::ZERO).unwrap_or_else(|| format!("delay 0us rate {ORDERED}"));
+                let line = format!("qdisc add dev {delay} root handle 1: netem limit {NETEM_LIMIT} {words}\n");
+                hops[hop].push(pairs.add(delay.clone(), line));
+            }
+            changes.extend(steps(spec).into_iter().skip(1).map(|at| {
+                let mut text = class("change", &device, spec, rate(spec, at));
+                if has_delay {
+                    let words = netem(spec, at).unwrap_or_else(|| format!("delay 0us rate {ORDERED}"));
+                    let _ = writeln!(text, "qdisc change dev {delay} root handle 1: netem limit {NETEM_LIMIT} {words}");
+                }
+                (at, text)
+            }));
+        }
+    }
+    changes.sort_by_key(|&(at, _)| at);
+    let tails: Vec<Vec<Option<usize>>> = layout
+        .directions
+        .iter()
+        .map(|direction| direction.routes.iter().map(|route| pairs.tail(route.tail)).collect())
+        .collect();
+    if pairs.names.len() > MAX_PAIRS {
+        return Err(format!(
+            "{} hops and different base RTTs need as many pairs of devices; the kernel's world makes at most {MAX_PAIRS}",
+            pairs.names.len()
+        ));
+    }
+    let way = |number: usize, sender: bool| -> Way {
+        let flow = &layout.flows[number];
+        let (side, route) = if sender { (flow.side, flow.there) } else { (1 - flow.side, flow.back) };
+        let direction: &Direction = &layout.directions[side];
+        let route_of = &direction.routes[usize::from(route)];
+        let crossed = route_of.hops.iter().flat_map(|&hop| hops[direction.hops[usize::from(hop)]].iter().copied());
+        Way { from: side, pairs: crossed.chain(tails[side][usize::from(route)]).collect() }
+    };
+    let ways =
+        [true, false].map(|sender| (0..layout.flows.len()).map(|number| way(number, sender)).collect::<Vec<_>>());
+    let rules = rules(&ways, pairs.names.len());
+    let family =
+        layout.flows.first().map_or(Family::V4, |flow| if flow.sender.is_ipv4() { Family::V4 } else { Family::V6 });
+    let router = router(&pairs, &rules, family);
+    let sides = [0, 1].map(|side| side_commands(layout, side, family));
+    let mut all = [vec![], vec![IN_SIDE.to_owned()], vec![IN_SIDE.to_owned()]];
+    all[0] = TO_SIDE
+        .map(str::to_owned)
+        .into_iter()
+        .chain(pairs.names.iter().flat_map(|name| [name.clone(), out_of(name)]))
+        .collect();
+    modules.sort();
+    modules.dedup();
+    Ok(Network { router, queues: pairs.queues, sides, devices, all, changes, modules })
+}
+
+fn check(hop: &Hop) -> Result<(), String> {
+    let refuse = |what: &str| Err(format!("hop \"{}\": {what}", hop.name));
+    match &hop.rate {
+        RateSpec::Trace { .. } => {
+            refuse("Linux has no link with delivery opportunities; allowed in the kernel's world: a rate")
+        }
+        RateSpec::Schedule(steps) if steps.iter().any(|&(_, rate)| rate < Rate::kbit(8)) => {
+            refuse("`htb` has no outages; allowed in the kernel's world: a rate of at least 8kbit")
+        }
+        RateSpec::Schedule(_) if hop.overhead.0 > 256 => {
+            refuse("allowed in the kernel's world: an overhead of at most 256B")
+        }
+        RateSpec::Schedule(_) => Ok(()),
+    }
+}
+
+/// The times at which a hop's rate or delay changes, with the epoch.
+fn steps(hop: &Hop) -> Vec<Time> {
+    let rates = match &hop.rate {
+        RateSpec::Schedule(steps) => steps.iter().map(|&(at, _)| at).collect(),
+        RateSpec::Trace { .. } => vec![Time::ZERO],
+    };
+    let mut all: Vec<Time> = rates.into_iter().chain(hop.delay.0.iter().map(|&(at, _)| at)).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn rate(hop: &Hop, at: Time) -> Rate {
+    match &hop.rate {
+        RateSpec::Schedule(steps) => {
+            steps.iter().take_while(|&&(from, _)| from <= at).last().map_or(Rate::ZERO, |&(_, rate)| rate)
+        }
+        trace @ RateSpec::Trace { .. } => trace.initial(),
+    }
+}
+
+/// A shaper at the hop's rate with the queue below it. Both count a packet's bytes at the IP layer, and the scenario's overhead.
+fn shaper(device: &str, hop: &Hop, queue: &[String]) -> String {
+    let overhead = hop.overhead.0 as i64 - ETHERNET as i64;
+    format!(
+        "qdisc add dev {device} root handle 1: stab overhead {overhead} linklayer ethernet htb default 1\n{}\
+         qdisc add dev {device} parent 1:1 handle 10: {}\n",
+        class("add", device, hop, rate(hop, Time::ZERO)),
+        queue.join(" ")
+    )
+}
+
+fn class(verb: &str, device: &str, hop: &Hop, rate: Rate) -> String {
+    let burst = hop.burst.0.max(BURST);
+    let rate = rate.as_bps();
+    format!(
+        "class {verb} dev {device} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit burst {burst} cburst {burst} quantum 1514\n"
+    )
+}
+
+/// What `netem` does behind a hop; `None` if nothing.
+fn netem(hop: &Hop, at: Time) -> Option<String> {
+    let delay = hop.delay.0.iter().take_while(|&&(from, _)| from <= at).last().map_or(Span::ZERO, |&(_, delay)| delay);
+    let is_wire = hop.release == Release::End;
+    if delay == Span::ZERO && hop.loss == 0.0 && !is_wire {
+        return None;
+    }
+    let mut words = format!("delay {}", us(delay));
+    if hop.jitter > Span::ZERO {
+        let _ = write!(words, " {}", us(hop.jitter));
+    }
+    if is_wire {
+        let overhead = hop.overhead.0 as i64 - ETHERNET as i64;
+        let _ = write!(words, " rate {}bit {overhead}", rate(hop, at).as_bps());
+    } else {
+        let _ = write!(words, " rate {ORDERED}");
+    }
+    if hop.loss > 0.0 {
+        let _ = write!(words, " loss random {}%", hop.loss * 100.0);
+    }
+    Some(words)
+}
+
+fn us(span: Span) -> String {
+    format!("{}us", span.as_ns() / 1000)
+}
+
+/// The end of a pair at which packets come out.
+fn out_of(pair: &str) -> String {
+    format!("{pair}x")
+}
+
+impl Pairs {
+    fn add(&mut self, name: String, queues: String) -> usize {
+        self.names.push(name);
+        self.queues += &queues;
+        self.names.len() - 1
+    }
+
+    /// The pair that delays by so much; none for nothing.
+    fn tail(&mut self, delay: Span) -> Option<usize> {
+        if delay < Span::us(1) {
+            return None;
+        }
+        let name = format!("d{}", delay.as_ns() / 1000);
+        if let Some(known) = self.names.iter().position(|known| *known == name) {
+            return Some(known);
+        }
+        let line = format!("qdisc add dev {name} root handle 1: netem limit {NETEM_LIMIT} delay {}\n", us(delay));
+        Some(self.add(name, line))
+    }
+}
+
+/// A rule: packets that arrive in a device, with ports in a range, go to a device.
+#[derive(PartialEq, Debug)]
+struct Rule {
+    from: Place,
+    /// Which port says whose packet it is, and the range; `None` for all packets.
+    ports: Option<(&'static str, u16, u16)>,
+    to: usize,
+}
+
+/// The rules for the flows' ways, of their data and of what comes back. Where everything that arrives in a device goes on to the same one, no
+/// ports are compared; where nothing goes on to a pair, the main table knows the side.
+fn rules(ways: &[Vec<Way>; 2], pairs: usize) -> Vec<Rule> {
+    let places = [Place::Side(0), Place::Side(1)].into_iter().chain((0..pairs).map(Place::Pair));
+    places.flat_map(|place| rules_at(place, ways)).collect()
+}
+
+/// Where packets arrive in the router: from a side, or out of a pair.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Place {
+    Side(usize),
+    Pair(usize),
+}
+
+fn rules_at(place: Place, ways: &[Vec<Way>; 2]) -> Vec<Rule> {
+    // The next pair of a way that leads here; `Some(None)` if the next is the other side.
+    let next = |way: &Way| {
+        let at = match place {
+            Place::Side(side) => (way.from == side).then_some(0)?,
+            Place::Pair(pair) => way.pairs.iter().position(|&crossed| crossed == pair)? + 1,
+        };
+        Some(way.pairs.get(at).copied())
+    };
+    // Port that tells the flow, first and last flow, next.
+    let mut runs: Vec<(&'static str, usize, usize, Option<usize>)> = Vec::new();
+    for (ways, port) in ways.iter().zip(["dport", "sport"]) {
+        for (flow, to) in ways.iter().enumerate().filter_map(|(flow, way)| Some((flow, next(way)?))) {
+            match runs.last_mut() {
+                Some(run) if (run.0, run.3) == (port, to) && run.2 + 1 == flow => run.2 = flow,
+                _ => runs.push((port, flow, flow, to)),
+            }
+        }
+    }
+    let of_all = runs.first().map(|run| run.3).filter(|first| runs.iter().all(|run| run.3 == *first));
+    if let Some(to) = of_all {
+        return to.map(|to| Rule { from: place, ports: None, to }).into_iter().collect();
+    }
+    let port = |flow: usize| FIRST_PORT + flow as u16;
+    let rule = |(word, first, last, to): (&'static str, usize, usize, Option<usize>)| {
+        Some(Rule { from: place, ports: Some((word, port(first), port(last))), to: to? })
+    };
+    runs.into_iter().filter_map(rule).collect()
+}
+
+fn router(pairs: &Pairs, rules: &[Rule], family: Family) -> String {
+    let mut text = String::new();
+    let version = if family == Family::V4 { "" } else { "-6 " };
+    for (side, device) in TO_SIDE.iter().enumerate() {
+        let mac = format!("02:00:00:00:01:{side:02x}");
+        let _ = writeln!(
+            text,
+            "link add {device} address {mac} mtu {MTU} type veth peer name {IN_SIDE} address {mac} mtu {MTU} netns SIDE{side}"
+        );
+    }
+    for (number, name) in pairs.names.iter().enumerate() {
+        let mac = format!("02:00:00:00:{:02x}:{:02x}", 2 + number / 256, number % 256);
+        let _ = writeln!(
+            text,
+            "link add {name} address {mac} mtu {MTU} txqueuelen 1000 type veth peer name {} address {mac} mtu {MTU}",
+            out_of(name)
+        );
+    }
+    let devices = TO_SIDE
+        .iter()
+        .map(|&name| name.to_owned())
+        .chain(pairs.names.iter().flat_map(|name| [name.clone(), out_of(name)]));
+    for device in devices {
+        let _ = writeln!(text, "link set dev {device} arp off gso_max_segs 1 up");
+    }
+    for (side, device) in TO_SIDE.iter().enumerate() {
+        let (network, prefix) = family.network(side);
+        let _ = writeln!(text, "{version}route add {network}/{prefix} dev {device}");
+    }
+    for (number, name) in pairs.names.iter().enumerate() {
+        let _ = writeln!(text, "{version}route add default dev {name} table {}", FIRST_TABLE + number);
+    }
+    for (preference, rule) in (1..).zip(rules) {
+        let from = match rule.from {
+            Place::Side(side) => TO_SIDE[side].to_owned(),
+            Place::Pair(pair) => out_of(&pairs.names[pair]),
+        };
+        let ports = rule.ports.map_or(String::new(), |(word, first, last)| {
+            if first == last { format!(" {word} {first}") } else { format!(" {word} {first}-{last}") }
+        });
+        let _ =
+            writeln!(text, "{version}rule add pref {preference} iif {from}{ports} lookup {}", FIRST_TABLE + rule.to);
+    }
+    text
+}
+
+fn side_commands(layout: &Layout, side: usize, family: Family) -> String {
+    let mut text = String::new();
+    let (version, prefix) = if family == Family::V4 { ("", 32) } else { ("-6 ", 128) };
+    let _ = writeln!(text, "link set dev {IN_SIDE} arp off gso_max_segs 1 up");
+    for address in &layout.hosts[side] {
+        let _ = writeln!(text, "{version}address add {address}/{prefix} dev {IN_SIDE}");
+    }
+    let (network, prefix) = family.network(1 - side);
+    let source = layout.hosts[side].first().map_or(String::new(), |address| format!(" src {address}"));
+    let _ = writeln!(text, "{version}route add {network}/{prefix} dev {IN_SIDE}{source}");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_scenario::NoTraces;
+
+    fn made(text: &str) -> Result<Network, String> {
+        let scenario =
+            Scenario::parse(&format!("duration = \"10s\"\n{text}"), "x.toml", &NoTraces).expect("it is legal");
+        let layout = Layout::new(&scenario, Family::V4).expect("it has two sides");
+        network(&scenario, &layout)
+    }
+
+    const LINK: &str = "[[hop]]\nname = \"link\"\nrate = \"10mbit\"\nqueue = { kind = \"fifo\", limit = \"30p\" }\n";
+
+    #[test]
+    fn one_hop_is_two_pairs_and_a_delay_a_third() {
+        let network = made(&format!("{LINK}[[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\n"))
+            .expect("it is allowed");
+        let shown = format!(
+            "router:\n{}\nqueues:\n{}\nside 0:\n{}\nside 1:\n{}",
+            network.router, network.queues, network.sides[0], network.sides[1]
+        );
+        crate::expected("one_hop.txt", &shown);
+        assert_eq!(network.modules, ["sch_htb", "sch_netem", "veth"]);
+    }
+
+    #[test]
+    fn flows_part_by_their_ports() {
+        let text = format!(
+            "{LINK}[[hop]]\nname = \"up\"\nrate = [{{ at = \"0s\", rate = \"1mbit\" }}, {{ at = \"5s\", rate = \"2mbit\" }}]\nqueue = \"cocoa\"\nrelease = \"start\"\n\
+             [[flow]]\nname = \"a\"\ncount = 3\nrtt = \"20ms\"\nroute = [\"link\"]\nback = [\"up\"]\n\
+             [[flow]]\nname = \"b\"\nrtt = \"40ms\"\nroute = [\"link\"]\n\
+             [[flow]]\nname = \"c\"\nrtt = \"20ms\"\nroute = [\"up\"]\nback = [\"link\"]\n"
+        );
+        let network = made(&text).expect("it is allowed");
+        let rules: String =
+            network.router.lines().filter(|line| line.starts_with("rule")).map(|line| format!("{line}\n")).collect();
+        crate::expected("rules.txt", &rules);
+        assert_eq!(network.changes.len(), 1);
+        assert_eq!(network.changes[0].0, Time::ZERO + Span::s(5));
+        assert!(
+            network.changes[0].1.starts_with("class change dev hop1 parent 1: classid 1:1 htb rate 2000000bit "),
+            "{:?}",
+            network.changes
+        );
+        assert!(network.modules.contains(&"sch_narrows_cocoa".to_owned()));
+    }
+
+    #[test]
+    fn what_linux_lacks_names_the_hop() {
+        let with =
+            |hop: &str| made(&format!("{hop}[[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\n")).err();
+        let outage = "[[hop]]\nname = \"link\"\nrate = [{ at = \"0s\", rate = \"1mbit\" }, { at = \"5s\", rate = \"0bit\" }, { at = \"6s\", rate = \"1mbit\" }]\nqueue = \"fifo\"\n";
+        assert_eq!(
+            with(outage).as_deref(),
+            Some("hop \"link\": `htb` has no outages; allowed in the kernel's world: a rate of at least 8kbit")
+        );
+        let trace = "[[hop]]\nname = \"link\"\nrate = { aggregate = 10, mean = \"10mbit\" }\nqueue = \"fifo\"\n";
+        assert!(with(trace).is_some_and(|e| e.contains("delivery opportunities")));
+        let gsp = "[[hop]]\nname = \"link\"\nrate = \"1mbit\"\nqueue = \"gsp\"\n";
+        assert!(with(gsp).is_some_and(|e| e.starts_with("hop \"link\": Linux has no queue \"gsp\"")));
+    }
+}

@@ -1,0 +1,412 @@
+//! Disciplines as `tc` spells them.
+//!
+//! Every parameter is written out, so that a default that differs between Linux and this project has no effect. A parameter that the
+//! kernel does not have must keep its default, or the scenario is refused.
+use narrows_core::params::{Bound, Limit, ParamValue as _};
+use narrows_core::queue::{LinkHint, QueueConfig};
+use narrows_core::registry::Registered;
+
+/// The words after `tc qdisc add dev … handle 10:`.
+///
+/// # Errors
+/// Names the discipline or the parameter that the kernel lacks.
+pub fn words(queue: &QueueConfig, link: &LinkHint) -> Result<Vec<String>, String> {
+    let name = queue.name();
+    let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
+        let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        return Err(format!("Linux has no queue \"{name}\"; allowed in the kernel's world: {}", known.join(", ")));
+    };
+    let resolved = if kind.resolve { queue.resolved(link) } else { queue.clone() };
+    let mut words = vec![kind.tc.to_owned()];
+    for spec in queue.specs() {
+        let value = resolved.get(spec.name).unwrap_or_default();
+        let option = kind.options.iter().find(|option| option.0 == spec.name);
+        match option.map_or(Form::Default, |option| option.1) {
+            Form::Default if queue.get(spec.name).as_deref() == Some(spec.default.as_str()) => {}
+            Form::Default => {
+                return Err(format!(
+                    "Linux's {name} has no parameter `{}`; leave out {} = {value}",
+                    spec.name, spec.name
+                ));
+            }
+            form => words.extend(form.words(spec.name, &value, link)?),
+        }
+    }
+    if let (Some(word), "fifo") = (words.get_mut(0), name) {
+        // In packets or in bytes.
+        let bytes = matches!(bound(&resolved.get("limit").unwrap_or_default(), link)?, Bound::Bytes(_));
+        *word = if bytes { "bfifo" } else { "pfifo" }.to_owned();
+    }
+    Ok(words)
+}
+
+/// The kernel modules of a discipline, without what they depend on.
+pub fn module(queue: &QueueConfig) -> Option<&'static str> {
+    KINDS.iter().find(|kind| kind.name == queue.name()).and_then(|kind| kind.module)
+}
+
+/// A discipline of the kernel's.
+struct Kind {
+    name: &'static str,
+    tc: &'static str,
+    /// Its module; `None` if it is in every kernel.
+    module: Option<&'static str>,
+    /// Whether `auto` and BDPs become numbers first; otherwise the kernel decides.
+    resolve: bool,
+    options: &'static [(&'static str, Form)],
+}
+
+/// How `tc` takes the value of a parameter.
+#[derive(Clone, Copy)]
+enum Form {
+    /// Not at all: it must have its default.
+    Default,
+    /// `word VALUE`, a number without a unit.
+    Number(&'static str),
+    /// A number of packets.
+    Packets(&'static str),
+    /// Bytes.
+    Bytes(&'static str),
+    /// A limit in packets, or else in bytes.
+    PacketsOrBytes(&'static str),
+    /// A limit in bytes: packets count as full-sized ones.
+    InBytes(&'static str),
+    /// A time, µs.
+    Time(&'static str),
+    /// A time; `off` leaves the option out.
+    TimeOrOff(&'static str),
+    /// A rate; `auto` is the second word.
+    Rate(&'static str, &'static str),
+    /// A rate; `auto` is the link's, which a discipline in the kernel is not told.
+    LinksRate(&'static str),
+    /// The first word if true, the second if false; an empty one is left out.
+    Flag(&'static str, &'static str),
+    /// `word VALUE`, as the scenario writes it.
+    Same(&'static str),
+    /// The value itself is the word.
+    Bare,
+    /// Off or a word.
+    AckFilter,
+}
+
+use Form::{
+    AckFilter, Bare, Bytes, Flag, InBytes, LinksRate, Number, Packets, PacketsOrBytes, Rate, Same, Time, TimeOrOff,
+};
+
+const KINDS: &[Kind] = &[
+    Kind { name: "fifo", tc: "pfifo", module: None, resolve: true, options: &[("limit", PacketsOrBytes("limit"))] },
+    Kind {
+        name: "codel",
+        tc: "codel",
+        module: Some("sch_codel"),
+        resolve: true,
+        options: &[
+            ("limit", Packets("limit")),
+            ("target", Time("target")),
+            ("interval", Time("interval")),
+            ("ecn", Flag("ecn", "noecn")),
+            ("ce_threshold", TimeOrOff("ce_threshold")),
+        ],
+    },
+    Kind {
+        name: "red",
+        tc: "red",
+        module: Some("sch_red"),
+        resolve: true,
+        options: &[
+            ("limit", InBytes("limit")),
+            ("min", Bytes("min")),
+            ("max", Bytes("max")),
+            ("probability", Number("probability")),
+            ("avpkt", Bytes("avpkt")),
+            ("burst", Number("burst")),
+            ("ecn", Flag("ecn", "")),
+            ("harddrop", Flag("harddrop", "")),
+            ("adaptive", Flag("adaptive", "")),
+        ],
+    },
+    Kind {
+        name: "pie",
+        tc: "pie",
+        module: Some("sch_pie"),
+        resolve: true,
+        options: &[
+            ("limit", Packets("limit")),
+            ("target", Time("target")),
+            ("tupdate", Time("tupdate")),
+            ("alpha", Number("alpha")),
+            ("beta", Number("beta")),
+            ("ecn", Flag("ecn", "noecn")),
+            ("bytemode", Flag("bytemode", "nobytemode")),
+            ("dq_rate_estimator", Flag("dq_rate_estimator", "no_dq_rate_estimator")),
+        ],
+    },
+    Kind {
+        name: "sfq",
+        tc: "sfq",
+        module: Some("sch_sfq"),
+        resolve: true,
+        options: &[
+            ("limit", Packets("limit")),
+            ("depth", Packets("depth")),
+            ("flows", Number("flows")),
+            ("divisor", Number("divisor")),
+            ("quantum", Bytes("quantum")),
+            ("headdrop", Flag("headdrop", "")),
+        ],
+    },
+    Kind {
+        name: "fq",
+        tc: "fq",
+        module: Some("sch_fq"),
+        resolve: true,
+        options: &[
+            ("limit", Packets("limit")),
+            ("flow_limit", Packets("flow_limit")),
+            ("quantum", Bytes("quantum")),
+            ("initial_quantum", Bytes("initial_quantum")),
+            ("buckets", Number("buckets")),
+            ("orphan_mask", Number("orphan_mask")),
+            ("pacing", Flag("pacing", "nopacing")),
+            ("horizon", Time("horizon")),
+            ("horizon_drop", Flag("horizon_drop", "horizon_cap")),
+            ("refill_delay", Time("refill_delay")),
+            ("ce_threshold", TimeOrOff("ce_threshold")),
+        ],
+    },
+    Kind {
+        name: "fq_codel",
+        tc: "fq_codel",
+        module: Some("sch_fq_codel"),
+        resolve: true,
+        options: &[
+            ("limit", Packets("limit")),
+            ("flows", Number("flows")),
+            ("quantum", Bytes("quantum")),
+            ("target", Time("target")),
+            ("interval", Time("interval")),
+            ("ecn", Flag("ecn", "noecn")),
+            ("ce_threshold", TimeOrOff("ce_threshold")),
+            ("memory_limit", Bytes("memory_limit")),
+            ("drop_batch", Packets("drop_batch")),
+        ],
+    },
+    Kind {
+        name: "fq_pie",
+        tc: "fq_pie",
+        module: Some("sch_fq_pie"),
+        resolve: true,
+        options: &[
+            ("limit", Packets("limit")),
+            ("flows", Number("flows")),
+            ("target", Time("target")),
+            ("tupdate", Time("tupdate")),
+            ("alpha", Number("alpha")),
+            ("beta", Number("beta")),
+            ("quantum", Bytes("quantum")),
+            ("memory_limit", Bytes("memory_limit")),
+            ("ecn_prob", Number("ecn_prob")),
+            ("ecn", Flag("ecn", "noecn")),
+            ("bytemode", Flag("bytemode", "nobytemode")),
+            ("dq_rate_estimator", Flag("dq_rate_estimator", "no_dq_rate_estimator")),
+        ],
+    },
+    Kind {
+        name: "cake",
+        tc: "cake",
+        module: Some("sch_cake"),
+        // Its own rule for the memory limit.
+        resolve: false,
+        options: &[
+            ("bandwidth", Rate("bandwidth", "unlimited")),
+            ("diffserv", Bare),
+            ("flow_mode", Bare),
+            ("rtt", Time("rtt")),
+            ("ack_filter", AckFilter),
+            ("overhead", Bytes("overhead")),
+            ("mpu", Bytes("mpu")),
+            ("atm", Bare),
+            ("wash", Flag("wash", "nowash")),
+            ("ingress", Flag("ingress", "egress")),
+            ("memory_limit", Bytes("memlimit")),
+        ],
+    },
+    // Options of it are known to `tc` from version 6.18 on.
+    Kind { name: "dualpi2", tc: "dualpi2", module: Some("sch_dualpi2"), resolve: false, options: &[] },
+    Kind {
+        name: "cocoa",
+        tc: "cocoa",
+        module: Some("sch_narrows_cocoa"),
+        resolve: true,
+        options: &[
+            ("multiplier", Same("multiplier")),
+            ("max_increase", Same("max_increase")),
+            ("growth", Same("growth")),
+            ("max_guard", Same("max_guard")),
+            ("initial_limit", Same("initial_limit")),
+            ("learn", Same("learn")),
+            ("min_limit", Same("min_limit")),
+            ("limit", Same("limit")),
+            ("quantum", Same("quantum")),
+            ("initial_quantum", Same("initial_quantum")),
+            ("buckets", Same("buckets")),
+            ("orphan_mask", Same("orphan_mask")),
+            ("pacing", Same("pacing")),
+        ],
+    },
+    Kind {
+        name: "cp",
+        tc: "cp",
+        module: Some("sch_narrows_cp"),
+        resolve: true,
+        options: &[
+            ("limit", Same("limit")),
+            ("threshold", Same("threshold")),
+            ("max_congestion", Same("max_congestion")),
+            ("bucket", Same("bucket")),
+            ("rate", LinksRate("rate")),
+            ("follow_drain", Same("follow_drain")),
+            ("ecn", Same("ecn")),
+        ],
+    },
+    Kind {
+        name: "fq_cp",
+        tc: "fq_cp",
+        module: Some("sch_narrows_fq_cp"),
+        resolve: true,
+        options: &[
+            ("flow_limit", Same("flow_limit")),
+            ("threshold", Same("threshold")),
+            ("max_congestion", Same("max_congestion")),
+            ("bucket", Same("bucket")),
+            ("ecn", Same("ecn")),
+            ("limit", Same("limit")),
+            ("quantum", Same("quantum")),
+            ("initial_quantum", Same("initial_quantum")),
+            ("buckets", Same("buckets")),
+            ("orphan_mask", Same("orphan_mask")),
+        ],
+    },
+    Kind {
+        name: "fq_codel_fair",
+        tc: "fq_codel_fair",
+        module: Some("sch_narrows_fq_codel_fair"),
+        resolve: true,
+        options: &[
+            ("limit", Same("limit")),
+            ("flows", Same("flows")),
+            ("quantum", Same("quantum")),
+            ("target", Same("target")),
+            ("interval", Same("interval")),
+            ("ecn", Same("ecn")),
+            ("newcomers", Same("newcomers")),
+            ("memory", Same("memory")),
+            ("probation", Same("probation")),
+            ("ahead", Same("ahead")),
+        ],
+    },
+];
+
+impl Form {
+    fn words(self, parameter: &str, value: &str, link: &LinkHint) -> Result<Vec<String>, String> {
+        let two = |word: &str, value: String| vec![word.to_owned(), value];
+        let bad = || format!("`{parameter} = {value}` has no form that Linux takes");
+        Ok(match self {
+            Form::Default => Vec::new(),
+            Number(word) | Same(word) => two(word, value.to_owned()),
+            Packets(word) => two(word, value.strip_suffix('p').ok_or_else(bad)?.to_owned()),
+            Bytes(_) if value == "auto" => Vec::new(),
+            // A bare number is bytes everywhere in `tc`.
+            Bytes(word) => two(word, narrows_core::Bytes::parse(value).ok_or_else(bad)?.0.to_string()),
+            PacketsOrBytes(word) => match bound(value, link)? {
+                Bound::Packets(packets) => two(word, packets.to_string()),
+                Bound::Bytes(bytes) => two(word, bytes.0.to_string()),
+            },
+            InBytes(word) => match bound(value, link)? {
+                Bound::Packets(packets) => two(word, (u64::from(packets) * link.mtu.0).to_string()),
+                Bound::Bytes(bytes) => two(word, bytes.0.to_string()),
+            },
+            TimeOrOff(_) if value == "off" => Vec::new(),
+            Time(word) | TimeOrOff(word) => {
+                let span = narrows_core::Span::parse(value).ok_or_else(bad)?;
+                two(word, format!("{}us", span.as_ns() / 1000))
+            }
+            LinksRate(word) if value == "auto" => two(word, format!("{}bit", link.rate.as_bps())),
+            Rate(_, auto) if value == "auto" => vec![auto.to_owned()],
+            Rate(word, _) | LinksRate(word) => {
+                two(word, format!("{}bit", narrows_core::Rate::parse(value).ok_or_else(bad)?.as_bps()))
+            }
+            Flag(yes, no) => {
+                let word = if value == "true" { yes } else { no };
+                if word.is_empty() { Vec::new() } else { vec![word.to_owned()] }
+            }
+            Bare => vec![value.to_owned()],
+            AckFilter => vec![
+                match value {
+                    "on" => "ack-filter",
+                    "aggressive" => "ack-filter-aggressive",
+                    _ => "no-ack-filter",
+                }
+                .to_owned(),
+            ],
+        })
+    }
+}
+
+fn bound(value: &str, link: &LinkHint) -> Result<Bound, String> {
+    let limit = Limit::parse(value).ok_or_else(|| format!("`limit = {value}` has no form that Linux takes"))?;
+    Ok(limit.resolve(link))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_core::{Bytes as Size, Rate as LinkRate, Span};
+    use narrows_scenario::shorthand;
+
+    fn tc(text: &str) -> Result<String, String> {
+        let queues = shorthand::queues("--queues", text).expect("it is a queue");
+        let link = LinkHint { rate: LinkRate::mbit(10), rtt: Span::ms(100), mtu: Size(1500) };
+        words(&queues[0], &link).map(|words| words.join(" "))
+    }
+
+    #[test]
+    fn every_parameter_is_written_out() {
+        let table: Vec<(String, String)> =
+            KINDS.iter().map(|kind| (kind.name.to_owned(), tc(kind.name).expect("defaults are allowed"))).collect();
+        let shown: String = table.iter().map(|(name, words)| format!("{name}: {words}\n")).collect();
+        crate::expected("queue.txt", &shown);
+    }
+
+    #[test]
+    fn limits_have_units() {
+        assert_eq!(tc("fifo:limit=30p").as_deref(), Ok("pfifo limit 30"));
+        assert_eq!(tc("fifo:limit=45KB").as_deref(), Ok("bfifo limit 45000"));
+        assert_eq!(tc("fifo:limit=2bdp").as_deref(), Ok("pfifo limit 167"));
+        assert!(tc("red:limit=100p").is_ok_and(|words| words.contains("limit 150000 ")));
+    }
+
+    #[test]
+    fn what_linux_lacks_is_refused_by_name() {
+        assert_eq!(
+            tc("gsp").map_err(|e| e.split(';').next().map(str::to_owned)),
+            Err(Some("Linux has no queue \"gsp\"".into()))
+        );
+        assert_eq!(
+            tc("fq_codel:priority=false"),
+            Err("Linux's fq_codel has no parameter `priority`; leave out priority = false".into())
+        );
+        assert!(tc("cocoa:guard_rtts=3").is_err());
+    }
+
+    #[test]
+    fn every_option_names_a_parameter() {
+        for kind in KINDS {
+            let queue = QueueConfig::named(kind.name).expect("it is in the registry");
+            let known: Vec<&str> = queue.specs().iter().map(|spec| spec.name).collect();
+            for (option, _) in kind.options {
+                assert!(known.contains(option), "{}: {option}", kind.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The lab as a world: checks a scenario, runs it in a machine of its own.
+use crate::kernels::Kernel;
+use crate::message::Job;
+use crate::{initramfs, machine, network};
+use narrows_core::Time;
+use narrows_host::endpoint;
+use narrows_host::layout::{Family, Layout};
+use narrows_results::RunResult;
+use narrows_scenario::Scenario;
+use narrows_world::{Memory, Watch, World, WorldError};
+use std::path::PathBuf;
+
+/// The kernel's world: this kernel, with this program as the guest's first process.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// The guest's kernel.
+    pub kernel: Kernel,
+    /// The program that becomes the guest's `init`: one that calls [`crate::guest::main`] if it [is one](crate::guest::is_guest).
+    pub program: PathBuf,
+}
+
+/// Bytes of a flow's state in the guest, beside its distributions: two sockets with their buffers.
+const FLOW: u64 = 100_000;
+
+impl World for Lab {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    /// A guest is one thread of the host.
+    fn threads(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    fn check(&self, scenario: &Scenario) -> Result<(), WorldError> {
+        self.plan(scenario).map(drop)
+    }
+
+    fn memory(&self, scenario: &Scenario) -> Memory {
+        let memory = Memory::estimate(scenario, FLOW);
+        // The guest's own, its file system, and the emulator's.
+        Memory { hops: memory.hops + (1 << 30), ..memory }
+    }
+
+    fn run(&self, scenario: &Scenario, _threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
+        let modules = self.plan(scenario)?;
+        let failed =
+            |error: std::io::Error| WorldError::Failed(format!("cannot make the guest's file system: {error}"));
+        let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let job = Job { scenario: scenario.to_toml(), modules: modules.iter().map(name).collect() };
+        let archive = machine::file_in_memory("narrows-lab").map_err(failed)?;
+        initramfs::write(std::io::BufWriter::new(&archive), &self.program, &self.kernel, &modules, &job)
+            .map_err(failed)?;
+        let size = archive.metadata().map_err(failed)?.len();
+        let memory_mb = machine::memory_mb(size, Memory::estimate(scenario, FLOW).total());
+        let machine = machine::Machine { image: &self.kernel.image(), memory_mb, seed: scenario.seed };
+        machine.run(&archive, Time::ZERO + scenario.duration, watch)
+    }
+}
+
+impl Lab {
+    /// The modules of a scenario, if the kernel can run it.
+    fn plan(&self, scenario: &Scenario) -> Result<Vec<PathBuf>, WorldError> {
+        let refused = |error: String| WorldError::Refused(error);
+        if let Some(flow) = scenario.flows.iter().find(|flow| flow.command.is_some()) {
+            let message = format!("flow \"{}\" runs a command; allowed in the kernel's world: traffic", flow.name);
+            return Err(WorldError::Refused(message));
+        }
+        endpoint::check(scenario).map_err(|error| refused(error.to_string()))?;
+        let layout = Layout::new(scenario, Family::V4).map_err(|error| refused(error.to_string()))?;
+        let mut names = network::network(scenario, &layout).map_err(refused)?.modules;
+        for flow in &scenario.flows {
+            let controller = flow.controller.as_ref().map(narrows_core::registry::Registered::name);
+            let module = match controller {
+                None | Some("cubic" | "new_reno") => continue,
+                Some(name) => format!("tcp_{name}"),
+            };
+            if !names.contains(&module) {
+                names.push(module);
+            }
+        }
+        self.kernel.modules(&names).map_err(|missing| refused(missing.to_string()))
+    }
+}
