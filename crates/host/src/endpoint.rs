@@ -44,6 +44,9 @@ pub struct Plan<'a> {
     pub work: Work,
     /// Receive buffers of connections: smallest, default and largest, bytes (`net.ipv4.tcp_rmem`).
     pub receive_buffers: &'a str,
+    /// Payload that a bulk connection's receiver waits for before it reads, bytes (`SO_RCVLOWAT`). With one byte it wakes for every
+    /// packet.
+    pub read_at_least: u32,
 }
 
 /// Says what of a scenario's flows kernel sockets cannot do, before anything is made.
@@ -201,7 +204,7 @@ fn furnish(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<Furniture, H
             inlets.push((
                 number,
                 match &spec.carrier {
-                    Carrier::Tcp(tcp) => Inlet::Listener(making.tcp_listener(tcp)?),
+                    Carrier::Tcp(tcp) => Inlet::Listener(making.tcp_listener(tcp, plan.read_at_least)?),
                     Carrier::Udp(_) => Inlet::Datagrams(making.udp_receiver()?),
                     Carrier::Program => Inlet::Closed,
                 },

@@ -1,4 +1,4 @@
-//! The first process of the guest: it prepares the system, runs the scenario, sends the result and switches the machine off.
+//! The first process of the guest: it prepares the system, runs the scenario and sends the result.
 mod network;
 mod record;
 mod run;
@@ -10,13 +10,15 @@ use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, reboot};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Whether this process is the first of a guest.
 pub fn is_guest() -> bool {
     std::process::id() == 1 && std::env::var_os(MARK).is_some()
 }
 
-/// Does the guest's work and switches the machine off.
+/// Does the guest's work. The host ends the machine when it has the result.
 pub fn main() -> ! {
     let outcome = prepare().and_then(|port| {
         let mut port = Port(port);
@@ -30,9 +32,11 @@ pub fn main() -> ! {
     if let Err(error) = outcome {
         // The console is all that is left.
         eprintln!("narrows: {error}");
+        let _ = reboot(RebootCommand::Restart);
     }
+    // The end of a long message is still on its way to the host when it has been written.
     loop {
-        let _ = reboot(RebootCommand::PowerOff);
+        std::thread::park();
     }
 }
 
@@ -53,12 +57,26 @@ fn prepare() -> Result<File, String> {
     {
         mount(kind, at, kind, MountFlags::empty(), None).map_err(|error| format!("cannot mount {at}: {error}"))?;
     }
-    let devices = fs::read_dir("/dev").map_err(|error| format!("cannot list /dev: {error}"))?;
-    let mut names = devices.flatten().map(|entry| entry.path());
-    let port = names.find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vport")));
-    let path = port.ok_or("there is no serial port to the host")?;
+    let path = (0..WAITS).find_map(|_| {
+        port().or_else(|| {
+            std::thread::sleep(WAIT);
+            None
+        })
+    });
+    let path = path.ok_or("there is no serial port to the host")?;
     OpenOptions::new().write(true).open(&path).map_err(|error| format!("cannot open {}: {error}", path.display()))
 }
+
+/// The device of the line, which appears a moment after the first process has started.
+fn port() -> Option<PathBuf> {
+    let mut devices = fs::read_dir("/dev").into_iter().flatten().flatten();
+    let port = devices.find(|entry| entry.file_name().to_string_lossy().starts_with("vport"));
+    port.map(|entry| entry.path())
+}
+
+/// How often, and how long each time, to wait for it.
+const WAITS: usize = 200;
+const WAIT: Duration = Duration::from_millis(10);
 
 fn work(port: &mut Port) -> Result<narrows_results::RunResult, WorldError> {
     let failed = |text: String| WorldError::Failed(text);

@@ -83,9 +83,13 @@ impl Making<'_> {
     }
 
     /// A socket that listens at the receiver's address.
-    pub(super) fn tcp_listener(&self, tcp: &TcpSpec) -> Result<Socket, HostError> {
+    pub(super) fn tcp_listener(&self, tcp: &TcpSpec, read_at_least: u32) -> Result<Socket, HostError> {
         let socket = self.socket(Type::STREAM)?;
         socket.set_reuse_address(true).map_err(HostError::system("reuse a port"))?;
+        if tcp.is_bulk && read_at_least > 1 {
+            let set = Opt::RCVLOWAT.set(&socket, read_at_least.to_ne_bytes());
+            set.map_err(HostError::system("set SO_RCVLOWAT"))?;
+        }
         self.segment_size(&socket, tcp.packet)?;
         self.bind(&socket, self.to)?;
         socket.listen(1).map_err(HostError::system(format!("listen for flow `{}`", self.spec.name)))?;
@@ -245,7 +249,7 @@ mod tests {
                         assert_eq!(socket.tcp_notsent_lowat().unwrap(), 96 * 1024, "20 ms at 8 Mbit/s are less");
                         assert!(socket.tcp_nodelay().unwrap());
                         assert_eq!(socket.local_addr().unwrap().as_socket().unwrap().ip(), address);
-                        making.tcp_listener(tcp).unwrap();
+                        making.tcp_listener(tcp, 1).unwrap();
                     }
                     Carrier::Udp(udp) => {
                         let _receiver = making.udp_receiver().unwrap();

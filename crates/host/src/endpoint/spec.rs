@@ -6,7 +6,7 @@ use narrows_core::params::Params;
 use narrows_core::registry::Registered;
 use narrows_core::{Dscp, Ecn, Span, Time};
 use narrows_scenario::transport::{Ports, TcpParams, UdpEcn};
-use narrows_scenario::{RateSpec, Scenario, Transport, model};
+use narrows_scenario::{RateSpec, Scenario, Traffic, Transport, model};
 use narrows_world::application::Application;
 use narrows_world::build;
 
@@ -52,6 +52,8 @@ pub(super) struct TcpSpec {
     pub(super) packet: u32,
     /// Headers that the scenario counts: what an application sends as a packet is its payload.
     pub(super) header: u32,
+    /// It sends without end: no transfer is complete at any byte.
+    pub(super) is_bulk: bool,
     /// Data that may wait in the socket beyond what the window allows, bytes.
     pub(super) unsent: u32,
 }
@@ -121,6 +123,7 @@ fn carrier(scenario: &Scenario, group: &model::Flow) -> Result<Carrier, HostErro
                 initial_window: tcp.initial_window.0,
                 packet: tcp.packet.0 as u32,
                 header: tcp.header.0 as u32,
+                is_bulk: matches!(group.traffic, Traffic::Bulk(_)),
                 unsent: unsent(scenario, group),
             }))
         }

@@ -19,6 +19,8 @@ impl Opt {
     pub(crate) const MAX_PACING_RATE: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_MAX_PACING_RATE };
     /// Receive buffer beyond the system's limit.
     pub(crate) const RCVBUF_FORCE: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_RCVBUFFORCE };
+    /// Bytes that must have arrived before a socket is readable; accepted sockets have their listener's.
+    pub(crate) const RCVLOWAT: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_RCVLOWAT };
     /// Send buffer beyond the system's limit.
     pub(crate) const SNDBUF_FORCE: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_SNDBUFFORCE };
     /// An address is bound now, a port when the connection begins: ports need to differ only for the same other end.

@@ -38,6 +38,7 @@ pub(crate) fn prepare(scenario: &Scenario, namespace: &Namespace, address: IpAdd
         pairs: &pairs,
         work: Work::Endpoints,
         receive_buffers: RECEIVE_BUFFERS,
+        read_at_least: 1,
     })
 }
 

@@ -57,6 +57,7 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
         pairs: &pairs,
         work,
         receive_buffers: endpoint::RECEIVE_BUFFERS,
+        read_at_least: 1,
     };
     let endpoints = Endpoints::prepare(&between)?;
     let endpoint_stats = Arc::new(EndpointStats::new(layout.flows.len()));
