@@ -1,24 +1,25 @@
-//! Addresses for a shell and its way out, unlike anybody else's, so that shells nest without translating addresses.
+//! Addresses for the link between a shell and the network around it. No other shell gets the same ones, so shells nest without
+//! address translation.
 //!
-//! Blocks are cut from 100.64.0.0/10, the addresses between a provider and its customers (RFC 6598), which neither the Internet
-//! nor a home uses. A shell gets a /16; a shell in it a /20 of that, then a /24, then a /28. A block's first sixteenth is its
-//! own link's: .1 is the outer end, .2 the inner; the others are for shells inside. So the outer end has one route for
-//! everything that is further in. A namespace finds its own block by the address that ends in .2.
+//! Blocks come from 100.64.0.0/10, the shared address space between a provider and its customers (RFC 6598), which neither the
+//! Internet nor a home network uses. A shell gets a /16; a shell in it gets a /20 of that, then a /24, then a /28. The first
+//! sixteenth of a block is for its own link: .1 is the outer end, .2 the inner end. The rest is for nested shells, so one route
+//! at the outer end reaches all of them. A namespace finds its own block by the address that ends in .2.
 //!
 //! IPv6 is fd6e:6172:7277::/96 (RFC 4193) with the IPv4 address behind it.
 //!
-//! The outer end's device reserves the block. It is called `narrowsN` after the block's place in the one around it, and the
-//! kernel gives a name in a network namespace to one device only. Two shells that look at the same moment therefore get
-//! different blocks. Making a device takes `CAP_NET_ADMIN`, so a user without it cannot occupy the names, and the device goes
-//! with the process that made it.
+//! The outer end's device reserves the block. It is called `narrowsN`, where N is the block's position in the block around it,
+//! and the kernel lets only one device in a network namespace have that name. Two shells that look for a block at the same moment
+//! therefore get different ones. Making a device takes `CAP_NET_ADMIN`, so a user without it cannot occupy the names, and the
+//! device is removed when the process that made it ends.
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::HostError;
 use crate::netlink::Netlink;
 use crate::{Namespace, Tun, TunSpec, tun};
 
-/// Addresses of one link and of everything behind its inner end. Nobody else in the namespace gets the same while the outer
-/// end's device lives.
+/// The addresses of one link and of everything behind its inner end. Nothing else in the namespace gets the same addresses while
+/// the outer end's device exists.
 #[derive(Debug)]
 pub struct Block {
     cut: Cut,
@@ -43,7 +44,7 @@ impl Block {
                 candidates.ok_or_else(|| HostError::Unsupported("shells nest four deep, not deeper".into()))?;
             for cut in candidates.filter(|cut| !taken.iter().any(|&(to, prefix)| cut.holds(to, prefix))) {
                 let spec = TunSpec { name: cut.device(), addresses: cut.host(1).to_vec(), ..spec.clone() };
-                // Another shell may have taken the block since we looked: then its device has the name.
+                // Another shell may have taken the block since the addresses were read. Then its device has the name.
                 if let Some(device) = tun::make(&spec)? {
                     return Ok((Block { cut }, device));
                 }
@@ -71,9 +72,9 @@ struct Cut {
 }
 
 const WHOLE: Cut = Cut { base: u32::from_be_bytes([100, 64, 0, 0]), prefix: 10 };
-/// The prefix of a block that is in no other.
+/// The prefix length of an outermost block.
 const OUTERMOST: u8 = 16;
-/// The prefix of one that no other fits into.
+/// The prefix length of an innermost block: no other block fits into it.
 const INNERMOST: u8 = 28;
 /// A nested block's prefix has this many bits more than the prefix of the block around it.
 const STEP: u8 = 4;
@@ -85,7 +86,7 @@ impl Cut {
         Box::new(WHOLE.parts(OUTERMOST))
     }
 
-    /// The blocks in this one; the first sixteenth belongs to its own link.
+    /// The blocks that fit into this one, without the first sixteenth, which is for the block's own link.
     fn inside(self) -> Option<Box<dyn Iterator<Item = Cut>>> {
         (self.prefix < INNERMOST).then(|| Box::new(self.parts(self.prefix + STEP).skip(1)) as _)
     }
@@ -102,12 +103,12 @@ impl Cut {
         (fits && base.trailing_zeros() >= u32::from(32 - prefix)).then_some(Cut { base, prefix })
     }
 
-    /// Whether all of that prefix lies in this one.
+    /// Is all of that prefix within this block?
     fn holds(self, address: u32, prefix: u8) -> bool {
         prefix >= self.prefix && (address ^ self.base) >> (32 - self.prefix) == 0
     }
 
-    /// The name of the outer end's device: inside a block the first part, and with it `narrows0`, is the own link's.
+    /// The name of the outer end's device. Within another block, numbers begin at 1, because part 0 is for that block's own link.
     fn device(self) -> String {
         let parts = if self.prefix == OUTERMOST { OUTERMOST - WHOLE.prefix } else { STEP };
         format!("narrows{}", self.base >> (32 - self.prefix) & ((1 << parts) - 1))

@@ -1,15 +1,15 @@
-//! The only clock of the worlds of real traffic: time since a run's epoch.
+//! The only clock of the worlds with real traffic: time since a run's epoch.
 use narrows_core::Time;
 use std::time::Instant;
 
-/// Counts from the run's epoch; copies share it.
+/// Counts from the run's epoch; copies have the same epoch.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch: Instant,
 }
 
 impl Clock {
-    /// The epoch is now.
+    /// Starts a clock whose epoch is now.
     #[expect(clippy::disallowed_methods, reason = "the clock file: here time enters the worlds of real traffic")]
     pub fn start() -> Clock {
         Clock { epoch: Instant::now() }

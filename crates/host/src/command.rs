@@ -6,44 +6,44 @@ use std::io::{self, PipeWriter};
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// What to start, and how.
+/// A command to start, with its environment and streams.
 #[derive(Debug, Default)]
 pub struct Launch {
     /// The program, looked up in `PATH`, and its arguments.
     pub argv: Vec<OsString>,
-    /// Variables on top of ours.
+    /// Environment variables in addition to this process's.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it starts, when not where we are.
+    /// Its working directory; `None` is this process's.
     pub cwd: Option<PathBuf>,
     /// Its standard input.
     pub stdin: Stream,
-    /// Where it writes.
+    /// Its standard output.
     pub stdout: Stream,
-    /// Where it complains.
+    /// Its standard error.
     pub stderr: Stream,
 }
 
 /// One of a command's three streams.
 #[derive(Debug, Default)]
 pub enum Stream {
-    /// Ours.
+    /// This process's own stream.
     #[default]
     Inherit,
-    /// Our stderr, so that the output does not mix with ours.
+    /// This process's stderr, so that the command's output does not mix with this program's stdout.
     Stderr,
-    /// Nothing: no input, output thrown away.
+    /// `/dev/null`: no input, and output is discarded.
     Null,
     /// A file.
     File(File),
-    /// Somebody who reads the other end.
+    /// A pipe that another thread reads.
     Pipe(PipeWriter),
 }
 
 impl Stream {
-    /// For a command of the standard library.
+    /// Makes a stream for [`std::process::Command`].
     ///
     /// # Errors
-    /// When there are no more descriptors.
+    /// When no file descriptors are left.
     pub fn stdio(&self) -> io::Result<Stdio> {
         Ok(match self {
             Stream::Inherit => Stdio::inherit(),
@@ -55,22 +55,22 @@ impl Stream {
     }
 }
 
-/// How a command ended.
+/// The way a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// This signal ended it.
     Signaled(i32),
 }
 
 impl Status {
-    /// Whether it ended by itself with 0.
+    /// Did it exit with code 0?
     pub fn success(self) -> bool {
         self == Status::Exited(0)
     }
 
-    /// The code that a shell would give: 128 and the signal's number when it was one.
+    /// The code that a shell would give: the exit code, or 128 plus the signal's number.
     pub fn code(self) -> i32 {
         match self {
             Status::Exited(code) => code,

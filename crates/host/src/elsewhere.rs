@@ -1,7 +1,7 @@
-//! A host on a system other than Linux: the types that a program needs to compile, and one answer.
+//! A host on a system other than Linux: the types that a program needs to compile, and the error that Linux is missing.
 use crate::HostError;
 
-/// Where the right to make namespaces comes from: nowhere, so there is no value of this type.
+/// The source of the right to make namespaces. There is none here, so the type has no values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privilege {}
 

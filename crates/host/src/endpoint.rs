@@ -1,16 +1,16 @@
-//! The ends of a scenario's flows: kernel sockets in two network namespaces.
+//! The endpoints of a scenario's flows: kernel sockets in two network namespaces.
 //!
-//! What an application sends and when is decided by the same [`Application`](narrows_world::application::Application) as in the
-//! simulator, from the same random numbers; how it is carried is the kernel's business. Both ends of all flows are in this
-//! process: a transfer is complete when the receiver has read its last byte, and the sender hears of it at once.
+//! The same [`Application`](narrows_world::application::Application) as in the simulator decides from the same random numbers
+//! what is sent and when. The kernel's transport carries it. Both endpoints of every flow are in this process: a transfer is
+//! complete when the receiver has read its last byte, and the sender learns of it at once.
 //!
-//! - One thread sends and one receives, however many flows there are; the sockets are made before, in their namespaces.
-//! - What a socket cannot be asked for (`spec`) is refused before anything runs, and never quietly left out.
-//! - ECN is a namespace's setting in Linux, read when a connection begins; so it is set right before each connection that
-//!   needs it otherwise (`sender`), and flows may differ.
-//! - A connection's unsent data are few (`TCP_NOTSENT_LOWAT`): when an application stops, what it had handed over before is still
-//!   sent. In the simulator it is not; the difference is at most 20 ms at the rate of the narrowest link, or 96 KiB.
-//! - Datagrams leave at their times exactly, in bursts when the thread was late.
+//! - One thread sends and one receives, for any number of flows. The sockets are made before that, in their namespaces.
+//! - A flow that uses a feature kernel sockets lack (`spec`) is refused before anything runs.
+//! - Linux has one ECN setting per namespace and reads it when a connection begins. It is therefore changed just before a
+//!   connection that needs the other value (`sender`), and flows may differ.
+//! - A connection has little unsent data (`TCP_NOTSENT_LOWAT`). When an application stops, this data is still sent, which the
+//!   simulator does not do. It is at most what the narrowest link sends in 20 ms, or 96 KiB if that is more.
+//! - Datagrams are sent at their exact times. If the thread was late, those that are due leave in a burst.
 mod receiver;
 mod sender;
 mod sockets;
@@ -32,15 +32,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
-/// What is needed to make the ends of a scenario's flows.
+/// The input for making the endpoints of a scenario's flows.
 pub struct Plan<'a> {
-    /// Whose flows.
+    /// The scenario whose flows these are.
     pub scenario: &'a Scenario,
-    /// Where the hosts are.
+    /// The namespaces of the hosts.
     pub namespaces: &'a [Namespace],
     /// Each single flow's endpoints, by its number.
     pub pairs: &'a [EndpointPair],
-    /// How urgently the endpoints' threads run. On a link that is never waited for, urgent ones would keep a CPU to themselves.
+    /// How urgently the endpoints' threads run. A link of unlimited rate keeps them busy, and urgent threads would then occupy a
+    /// CPU.
     pub work: Work,
     /// Receive buffers of connections: smallest, default and largest, bytes (`net.ipv4.tcp_rmem`).
     pub receive_buffers: &'a str,
@@ -49,18 +50,18 @@ pub struct Plan<'a> {
     pub read_at_least: u32,
 }
 
-/// Says what of a scenario's flows kernel sockets cannot do, before anything is made.
+/// Checks that kernel sockets can carry a scenario's flows, before anything is made.
 ///
 /// # Errors
-/// Names the flow, what it asks for, and what there is.
+/// Names the flow, the feature that sockets lack, and what they offer.
 pub fn check(scenario: &Scenario) -> Result<(), HostError> {
     spec::flows(scenario).map(drop)
 }
 
-/// Between whom a flow runs.
+/// The namespaces and addresses of a flow's endpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EndpointPair {
-    /// The sender's namespace, by its place in the plan.
+    /// The sender's namespace, as an index into the plan's.
     pub sender_namespace: usize,
     /// The receiver's namespace.
     pub receiver_namespace: usize,
@@ -73,14 +74,14 @@ pub struct EndpointPair {
 /// Linux's own receive buffers, with a largest one that limits no window of a scenario.
 pub const RECEIVE_BUFFERS: &str = "4096 131072 268435456";
 
-/// The ends of all flows, made and not yet started.
+/// The endpoints of all flows, made and not yet started.
 pub struct Endpoints {
     senders: Senders,
     receivers: Receivers,
     work: Work,
 }
 
-/// The ends of all flows at work.
+/// The running endpoints of all flows.
 pub struct Running {
     shared: Arc<Shared>,
     wakers: [Waker; 2],
@@ -91,7 +92,7 @@ impl Endpoints {
     /// Makes all sockets and sets all their options.
     ///
     /// # Errors
-    /// What the scenario asks for and kernel sockets do not have; what the system does not allow.
+    /// When the scenario uses a feature that kernel sockets lack, or the system does not allow an operation.
     pub fn prepare(plan: &Plan<'_>) -> Result<Endpoints, HostError> {
         let specs = spec::flows(plan.scenario)?;
         assert_eq!(specs.len(), plan.pairs.len(), "a pair for each flow");
@@ -99,7 +100,7 @@ impl Endpoints {
         let (mut outlets, mut inlets): (Vec<_>, Vec<_>) = specs.iter().map(|_| (None, None)).unzip();
         let mut ecn = Vec::with_capacity(plan.namespaces.len());
         for (place, namespace) in plan.namespaces.iter().enumerate() {
-            let (switch, out, into) = namespace.run(|| furnish(place, plan, &specs))??;
+            let (switch, out, into) = namespace.run(|| make_sockets(place, plan, &specs))??;
             ecn.push(switch);
             out.into_iter().for_each(|(number, outlet)| outlets[number] = Some(outlet));
             into.into_iter().for_each(|(number, inlet)| inlets[number] = Some(inlet));
@@ -119,13 +120,13 @@ impl Endpoints {
         Ok(Endpoints { senders, receivers, work: plan.work })
     }
 
-    /// Sets them to work. The clock's epoch is the scenario's; the endpoint_stats has room for all flows.
+    /// Starts the endpoints. The clock's epoch is the start of the scenario; `endpoint_stats` needs room for all flows.
     ///
     /// # Errors
-    /// When there are no threads.
+    /// When a thread cannot be started.
     pub fn start(self, clock: Clock, endpoint_stats: Arc<EndpointStats>) -> Result<Running, HostError> {
         let Endpoints { senders, receivers, work } = self;
-        assert!(endpoint_stats.flows() >= senders.flows.len(), "a place on the endpoint_stats for each flow");
+        assert!(endpoint_stats.flows() >= senders.flows.len(), "room for the figures of each flow");
         let shared = Arc::new(Shared::new(endpoint_stats, clock));
         let wakers = [senders.poll.waker(), receivers.poll.waker()];
         let mut running = Running { shared: Arc::clone(&shared), wakers, threads: Vec::new() };
@@ -152,15 +153,15 @@ impl Running {
         Ok(())
     }
 
-    /// Are both sides at work? Once not, [`Running::stop`] says why.
+    /// Are both threads running? If not, [`Running::stop`] says why.
     pub fn is_whole(&self) -> bool {
         !self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    /// Endpoints all flows, whatever they are doing. The endpoint_stats then has their last figures.
+    /// Ends all flows in whatever state they are. `endpoint_stats` then has their last figures.
     ///
     /// # Errors
-    /// What the threads ended with before.
+    /// When one of the threads had failed before.
     pub fn stop(mut self) -> Result<(), HostError> {
         self.end()
     }
@@ -179,16 +180,16 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Whoever wants to know calls `stop`.
+        // Errors are reported by `stop`.
         let _ = self.end();
     }
 }
 
-/// What is made in a namespace, by the flows' numbers.
-type Furniture = (Option<EcnSwitch>, Vec<(usize, Outlet)>, Vec<(usize, Inlet)>);
+/// The ECN switch and the sockets of one namespace, with the flows' numbers.
+type NamespaceSockets = (Option<EcnSwitch>, Vec<(usize, Outlet)>, Vec<(usize, Inlet)>);
 
-/// Makes the sockets that belong into a namespace; called in it.
-fn furnish(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<Furniture, HostError> {
+/// Makes the sockets of a namespace; called in it.
+fn make_sockets(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<NamespaceSockets, HostError> {
     sockets::settle(plan.receive_buffers)?;
     set_initial_windows(place, plan, specs)?;
     let (mut outlets, mut inlets) = (Vec::new(), Vec::new());
@@ -218,7 +219,7 @@ fn furnish(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<Furniture, H
     Ok((asks.then(switch).transpose()?, outlets, inlets))
 }
 
-/// An initial window belongs to a route: all connections from a namespace to an address share one.
+/// Sets the initial windows. Each belongs to a route, so all connections from a namespace to an address share one.
 fn set_initial_windows(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<(), HostError> {
     let mut windows: BTreeMap<IpAddr, (u32, &str)> = BTreeMap::new();
     for (spec, pair) in specs.iter().zip(plan.pairs) {
@@ -265,10 +266,10 @@ fn outlet(making: &Making<'_>, place: usize) -> Result<Outlet, HostError> {
 
 /// RFC 768.
 const UDP_HEADER: u32 = 8;
-/// Open files that a process has besides its flows'.
+/// Files that the process has open in addition to its flows' sockets.
 const OTHER_FILES: u64 = 64;
 
-/// Each flow takes two sockets, a connection a third one while it begins.
+/// Raises the limit of open files. Each flow takes two sockets, and a connection takes a third one while it begins.
 fn allow_files(specs: &[Spec]) -> Result<(), HostError> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let needed = specs.len() as u64 * 3 + OTHER_FILES;

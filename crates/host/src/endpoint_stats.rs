@@ -1,4 +1,4 @@
-//! Figures from the endpoints of flows for the records.
+//! Figures that the endpoints of flows report, for the records.
 //!
 //! The endpoints run on threads of their own and post their figures; the recording thread takes them once per sampling interval.
 use crate::FlowKey;
@@ -10,11 +10,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The figures of a flow. Counters count from the flow's start; lists and meters hold what was posted since they were last taken.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The flow that they are of, where places are reused. They are invalid for any other flow.
+    /// The flow to which the figures belong, where places are reused. They are invalid for any other flow.
     pub whose: Option<FlowKey>,
-    /// The sender's state when it was last looked at.
+    /// The sender's state at its last sample.
     pub meters: Option<Meters>,
-    /// Round-trip times, as the sender has smoothed them.
+    /// Samples of the sender's smoothed RTT.
     pub rtts: Vec<Span>,
     /// Payload that the receiving application has read, bytes.
     pub payload: u64,
@@ -24,7 +24,7 @@ pub struct Report {
     pub stats: SenderStats,
     /// Datagrams that the system did not take, because its own buffers were full.
     pub refused: u64,
-    /// How late the sending application acted at worst, if it was a millisecond or more.
+    /// The largest delay of an action of the sending application, if it exceeded a millisecond.
     pub late: Span,
     /// The error that ended the connection early.
     pub trouble: Option<String>,
@@ -38,13 +38,13 @@ pub struct EndpointStats {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// Separate from the rest, because it changes with every read.
+    /// Kept separate because it changes with every read.
     payload: AtomicU64,
     report: Mutex<Report>,
 }
 
 impl EndpointStats {
-    /// For this number of flows.
+    /// Makes room for this number of flows.
     pub fn new(flows: usize) -> EndpointStats {
         EndpointStats { slots: (0..flows).map(|_| Slot::default()).collect() }
     }
@@ -54,7 +54,7 @@ impl EndpointStats {
         self.slots.len()
     }
 
-    /// Takes the figures of a flow; nothing if it has none.
+    /// Takes the figures of a flow. They are empty if it has none.
     pub fn take(&self, flow: usize) -> Report {
         let Some(slot) = self.slots.get(flow) else { return Report::default() };
         let mut report = slot.lock();
@@ -78,7 +78,7 @@ impl EndpointStats {
         self.slots[flow].payload.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
-    /// Changes the figures of a found flow. Figures of another flow in its place are discarded.
+    /// Changes the figures of a flow that was found in traffic. Figures of another flow in its place are discarded first.
     pub fn post_of(&self, place: usize, flow: FlowKey, change: impl FnOnce(&mut Report)) {
         self.post(place, |report| {
             if report.whose != Some(flow) {
@@ -95,7 +95,7 @@ impl EndpointStats {
 }
 
 impl Slot {
-    /// The figures are valid even after a panic of another thread, because every change is complete.
+    /// The figures are valid even after another thread panicked, because no change is left half done.
     fn lock(&self) -> MutexGuard<'_, Report> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,6 +118,6 @@ mod tests {
         let second = endpoint_stats.take(1);
         assert_eq!((second.payload, second.rtts, second.stats.retransmits), (120, vec![], 3));
         assert_eq!(endpoint_stats.take(0).payload, 0);
-        assert_eq!(endpoint_stats.take(9).payload, 0, "not on the endpoint_stats");
+        assert_eq!(endpoint_stats.take(9).payload, 0, "a flow that it does not have");
     }
 }

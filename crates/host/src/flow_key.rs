@@ -2,8 +2,8 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// A flow's 5-tuple. Ports are zero in protocols without ports, and in fragments, because only the first fragment carries them. An
-/// ICMP echo has its identifier in both.
+/// A flow's 5-tuple. Ports are zero for protocols without ports, and for fragments, because only the first fragment carries them.
+/// An ICMP echo has its identifier in both port fields.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FlowKey {
     /// The transport's protocol number (IANA): 6 is TCP.

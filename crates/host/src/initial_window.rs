@@ -12,8 +12,8 @@ use std::net::IpAddr;
 /// `RT_TABLE_LOCAL`.
 const LOCAL_TABLE: u8 = 255;
 
-/// Gives connections to this address an initial window of `packets`: by a route of its own, which leads where the previous route
-/// did. Called in the sender's namespace.
+/// Sets the initial window of connections to this address to `packets`, by adding a route for the address alone with the same
+/// next hop as its present route. Called in the sender's namespace.
 pub(crate) fn set_initial_window(to: IpAddr, packets: u32) -> Result<(), HostError> {
     let set = || -> io::Result<()> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
@@ -27,7 +27,7 @@ pub(crate) fn set_initial_window(to: IpAddr, packets: u32) -> Result<(), HostErr
     set().map_err(HostError::system(format!("set an initial window of {packets} packets on the route to {to}")))
 }
 
-/// The route that packets to this address take, as it stands in its table.
+/// The routing table's entry for packets to this address.
 fn route_to(socket: &Socket, to: IpAddr) -> io::Result<Option<RouteMessage>> {
     let mut question = question(to);
     question.header.flags = RouteFlags::FibMatch;
@@ -42,11 +42,11 @@ fn question(to: IpAddr) -> RouteMessage {
     message
 }
 
-/// The same route for this address alone.
+/// A copy of the route for this address alone, with the window.
 fn with_window(found: RouteMessage, to: IpAddr, packets: u32) -> RouteMessage {
     let mut route = question(to);
-    // As long as there are no rules, the kernel keeps its own addresses' routes with all others and says so; they still go into
-    // a table of their own.
+    // While a namespace has no routing rules, the kernel reports the routes of its own addresses as part of the main table. A new
+    // one still belongs into the local table.
     let is_local = found.header.kind == RouteType::Local;
     route.header.table = if is_local { LOCAL_TABLE } else { found.header.table };
     route.header.protocol = found.header.protocol;
@@ -72,7 +72,7 @@ fn with_window(found: RouteMessage, to: IpAddr, packets: u32) -> RouteMessage {
     route
 }
 
-/// One request and its answer, if it has one besides that it was done.
+/// Sends a request and returns the answer, if it has one other than an acknowledgment.
 fn exchange(socket: &Socket, message: RouteNetlinkMessage, flags: u16) -> io::Result<Option<RouteMessage>> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;

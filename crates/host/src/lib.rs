@@ -2,14 +2,14 @@
 //!
 //! File descriptors and processes hold every resource; nothing has a name in the file system. A namespace lives as long as a
 //! descriptor, a device or a process in it. A TUN device lives as long as its descriptor, and a command as long as the thread
-//! that started it (`PR_SET_PDEATHSIG`). Everything that the command started ends with the command's PID namespace. However
-//! this process ends, `SIGKILL` included, nothing stays behind and there is nothing to clean up.
+//! that started it (`PR_SET_PDEATHSIG`). Everything that the command started ends with the command's PID namespace. However this
+//! process ends, even by `SIGKILL`, nothing stays behind that would have to be cleaned up.
 //!
 //! - `privilege`: the rights that namespaces and devices need, and what to do when they are missing.
-//! - `namespace`, `tun`, `block`: network namespaces, devices with addresses and routes, addresses that nobody else uses.
+//! - `namespace`, `tun`, `block`: network namespaces; devices with addresses and routes; addresses that nothing else uses.
 //! - `process`, `command`: commands in a namespace.
 //! - `socket`: socket options, `TCP_INFO`, socket diagnostics, waiting for sockets.
-//! - `endpoint`: senders and receivers of a scenario's flows on kernel sockets; `endpoint_stats`: what they report.
+//! - `endpoint`: senders and receivers of a scenario's flows on kernel sockets; `endpoint_stats`: the figures they report.
 //! - `layout`: a scenario laid out between two sides: a direction for each hop, addresses for hosts, routes for flows.
 //! - `programs`: the user's programs that make flows.
 //! - `priority`: threads that have to wake on time.

@@ -1,9 +1,9 @@
 //! Network namespaces, held by file descriptors.
 //!
-//! A new one gets what the kernel gives it, with these differences: loopback is up; TCP's settings are those of the namespace
-//! it was made from, so that a program meets the TCP that this machine runs; paths are not remembered from one connection to
-//! the next (`tcp_no_metrics_save`), so that one run does not depend on the one before; anybody may `ping`; packets are
-//! forwarded, so that shells nest; and IPv6 addresses are usable at once.
+//! A new namespace has the kernel's defaults, with these differences: loopback is up. TCP's settings are copied from the
+//! namespace in which it was made, so that a program uses TCP as this machine does. Metrics are not kept from one connection to
+//! the next (`tcp_no_metrics_save`), so that one run does not depend on the one before. Anybody may `ping`. Packets are
+//! forwarded, so that shells nest. IPv6 addresses can be used at once.
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,14 +17,14 @@ use crate::HostError;
 use crate::netlink::Netlink;
 use crate::{privilege, sys};
 
-/// A network namespace. It lives as long as this, or longer: as long as a process, a socket or a device's descriptor in it.
+/// A network namespace. It lives as long as this value, and as long as a process, a socket or a device's descriptor in it.
 #[derive(Debug)]
 pub struct Namespace {
     fd: OwnedFd,
 }
 
 impl Namespace {
-    /// The one that the calling thread is in.
+    /// The calling thread's namespace.
     ///
     /// # Errors
     /// When `/proc` is not mounted.
@@ -32,7 +32,7 @@ impl Namespace {
         here().map_err(HostError::system("open the network namespace of this process"))
     }
 
-    /// A new one, with nothing in it but a loopback device. Needs what [`gain`](crate::gain) gets.
+    /// Makes a namespace with only a loopback device. Needs the rights that [`gain`](crate::gain) gets.
     ///
     /// # Errors
     /// When the system does not allow it; the message says what would help.
@@ -48,8 +48,7 @@ impl Namespace {
         })
     }
 
-    /// Runs something in the namespace, on a thread of its own: sockets and files that it opens belong to the namespace and
-    /// stay there.
+    /// Runs `f` in the namespace, on a new thread. Sockets and files that it opens belong to the namespace for good.
     ///
     /// # Errors
     /// When the namespace cannot be entered.
@@ -63,28 +62,28 @@ impl Namespace {
         })
     }
 
-    /// A second descriptor of the same namespace.
+    /// A second descriptor for the same namespace.
     ///
     /// # Errors
-    /// When there are no more descriptors.
+    /// When no file descriptors are left.
     pub fn try_clone(&self) -> Result<Namespace, HostError> {
         let fd = self.fd.try_clone().map_err(HostError::system("hold a network namespace"))?;
         Ok(Namespace { fd })
     }
 
-    /// The number by which the kernel tells namespaces apart, as `/proc/PID/ns/net` shows it.
+    /// The number that identifies the namespace to the kernel, as `/proc/PID/ns/net` shows it.
     ///
     /// # Errors
-    /// When the descriptor cannot be asked.
+    /// When the descriptor cannot be read.
     pub fn id(&self) -> Result<u64, HostError> {
         let stat = rustix::fs::fstat(&self.fd).map_err(HostError::system("ask for a namespace's number"))?;
         Ok(stat.st_ino)
     }
 
-    /// Takes the calling thread into the namespace, for the rest of its life.
+    /// Moves the calling thread into the namespace for the rest of its life.
     pub(crate) fn enter(&self) -> Result<(), HostError> {
-        // Staying where one is takes no right; entering takes one that a user namespace does not give for the namespace it was
-        // made in.
+        // Entering takes a right that a user namespace does not give for the network namespace in which it was made. Staying
+        // there takes none.
         if Namespace::current()?.id()? == self.id()? {
             return Ok(());
         }
@@ -106,7 +105,7 @@ fn here() -> io::Result<Namespace> {
     Ok(Namespace { fd: File::open("/proc/thread-self/ns/net")?.into() })
 }
 
-/// Namespaces belong to threads: what enters one does so on a thread that ends with it.
+/// Runs `f` on a thread that ends with it, because a thread that has entered a namespace stays there.
 fn on_a_thread<T: Send>(f: impl FnOnce() -> Result<T, HostError> + Send) -> Result<T, HostError> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("narrows-ns".into());
@@ -124,12 +123,12 @@ fn tcp_settings() -> Vec<(String, String)> {
     paths.filter_map(|path| fs::read_to_string(&path).ok().map(|value| (path, value))).collect()
 }
 
-/// Settings that a new namespace keeps for itself; one of them is a secret.
+/// Settings that are not copied: a secret, a size for child namespaces, and one that is set below.
 const NOT_COPIED: [&str; 3] = ["tcp_fastopen_key", "tcp_child_ehash_entries", "tcp_no_metrics_save"];
 
-/// What is set in a new namespace, from a thread in it. Where `/proc/sys` cannot be written (containers mount it read-only) the
-/// namespace works all the same, and what a later step needs fails there with its own message: addresses do not wait for
-/// duplicates either way.
+/// Applies the settings of a new namespace, from a thread in it. Where `/proc/sys` cannot be written (containers mount it
+/// read-only) the namespace still works, and a later step that needs a setting fails with its own message. Duplicate address
+/// detection is skipped either way.
 fn settle(tcp: &[(String, String)]) {
     for (path, value) in tcp {
         if fs::read_to_string(path).is_ok_and(|own| own != *value) {
@@ -139,7 +138,7 @@ fn settle(tcp: &[(String, String)]) {
     for (path, value) in OWN {
         set(path, value);
     }
-    // Every group; in a user namespace only the ones that it maps exist.
+    // Every group may ping. In a user namespace only the groups that it maps exist.
     let ping = "/proc/sys/net/ipv4/ping_group_range";
     if !set(ping, "0 2147483647") {
         let gid = rustix::process::getegid().as_raw();
@@ -147,12 +146,12 @@ fn settle(tcp: &[(String, String)]) {
     }
 }
 
-/// `default` is what devices to come begin with, `all` what holds for the namespace.
+/// `default` applies to devices made later, `all` to the namespace.
 const OWN: [(&str, &str); 8] = [
     ("/proc/sys/net/ipv4/tcp_no_metrics_save", "1"),
     ("/proc/sys/net/ipv4/ip_forward", "1"),
     ("/proc/sys/net/ipv6/conf/all/forwarding", "1"),
-    // Setting `all` sets this; but a router's device reports the routers' group on the link.
+    // Setting `all` sets this one, too, but a device that forwards sends reports of the routers' multicast group on the link.
     ("/proc/sys/net/ipv6/conf/default/forwarding", "0"),
     ("/proc/sys/net/ipv6/conf/all/accept_dad", "0"),
     ("/proc/sys/net/ipv6/conf/default/accept_dad", "0"),

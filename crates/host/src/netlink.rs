@@ -1,4 +1,4 @@
-//! Requests to the kernel's routing socket, answered before they return. A socket belongs to the network namespace of the
+//! Requests to the kernel's routing socket; each call waits for the answer. A socket belongs to the network namespace of the
 //! thread that opened it.
 use std::io;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ pub(crate) struct Netlink {
 }
 
 impl Netlink {
-    /// In the calling thread's network namespace.
+    /// Opens one in the calling thread's network namespace.
     pub(crate) fn open() -> io::Result<Netlink> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
@@ -33,7 +33,7 @@ impl Netlink {
         Ok(Netlink { socket, sequence: 0 })
     }
 
-    /// Lets packets through a device.
+    /// Sets a device up.
     pub(crate) fn set_up(&mut self, index: u32) -> io::Result<()> {
         let mut message = link(index);
         message.header.flags = LinkFlags::Up;
@@ -48,15 +48,16 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// Senders hand a device one packet at a time. Without this the kernel's TCP still sends several at once and has them cut
-    /// right before a device that cannot do so.
+    /// Makes senders hand a device one packet at a time. Without this the kernel's TCP still sends several at once and has them
+    /// segmented just before a device that cannot do so.
     pub(crate) fn set_single_packets(&mut self, index: u32) -> io::Result<()> {
         let mut message = link(index);
         message.attributes = vec![LinkAttribute::GsoMaxSegs(1)];
         self.change(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// No address is made up for the device: it would ask for routers and report groups, packets that no scenario has.
+    /// Keeps the kernel from giving the device a link-local address. It would send router solicitations and multicast reports,
+    /// which no scenario has.
     pub(crate) fn without_link_local(&mut self, index: u32) -> io::Result<()> {
         let mut message = link(index);
         let none = vec![AfSpecInet6::AddrGenMode(In6AddrGenMode::None)];
@@ -64,7 +65,7 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// Gives a device an address, usable at once: there is nobody on such a link to have the same.
+    /// Gives a device an address that can be used at once, without duplicate address detection: nobody else is on such a link.
     pub(crate) fn add_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = family(address);
@@ -78,7 +79,7 @@ impl Netlink {
         self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Sends what goes to a route's destination through a device.
+    /// Adds a route through a device.
     pub(crate) fn add_route(&mut self, index: u32, route: &Route, family_of: IpAddr) -> io::Result<()> {
         let mut message = RouteMessage::default();
         message.header = RouteHeader {
@@ -97,7 +98,7 @@ impl Netlink {
         self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
     }
 
-    /// Every address of the namespace, with the length of its prefix.
+    /// All addresses in the namespace, with their prefix lengths.
     pub(crate) fn addresses(&mut self) -> io::Result<Vec<(IpAddr, u8)>> {
         let mut found = Vec::new();
         self.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()), |answer| {
@@ -106,7 +107,7 @@ impl Netlink {
                 AddressAttribute::Local(address) => Some(*address),
                 _ => None,
             });
-            // IPv6 has no LOCAL unless the link has a peer.
+            // IPv6 has no LOCAL attribute unless the link has a peer.
             let address = local.or_else(|| {
                 message.attributes.iter().find_map(|a| match a {
                     AddressAttribute::Address(address) => Some(*address),
@@ -118,7 +119,7 @@ impl Netlink {
         Ok(found)
     }
 
-    /// The destinations of every IPv4 route of the namespace, in all tables, without default routes.
+    /// The destinations of all IPv4 routes in the namespace, from all tables, without default routes.
     pub(crate) fn destinations(&mut self) -> io::Result<Vec<(IpAddr, u8)>> {
         let mut found = Vec::new();
         let mut all = RouteMessage::default();
@@ -134,7 +135,7 @@ impl Netlink {
         Ok(found)
     }
 
-    /// Packets that were to go out through a device and were dropped: by the device, and by its queueing discipline.
+    /// Packets dropped on their way out through a device: by the device, and by its queueing discipline.
     pub(crate) fn dropped(&mut self, index: u32) -> io::Result<u64> {
         let mut dropped = 0;
         self.send(RouteNetlinkMessage::GetLink(link(index)), NLM_F_REQUEST | NLM_F_ACK)?;
@@ -147,7 +148,7 @@ impl Netlink {
                 .sum::<u64>();
         })?;
         self.dump(RouteNetlinkMessage::GetQueueDiscipline(TcMessage::with_index(index as i32)), |answer| {
-            // A dump is of all devices.
+            // A dump covers all devices.
             let RouteNetlinkMessage::NewQueueDiscipline(message) = answer else { return };
             if message.header.index == index as i32 && message.header.parent == TcHandle::ROOT {
                 dropped += message
@@ -186,7 +187,7 @@ impl Netlink {
         stats.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the kernel has told nothing"))
     }
 
-    /// A request that changes something; the kernel's answer says whether it did.
+    /// Sends a request for a change. The kernel's answer says whether it was made.
     fn change(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.send(message, NLM_F_REQUEST | NLM_F_ACK | flags)?;
         self.answers(|_| ())
@@ -209,7 +210,7 @@ impl Netlink {
         self.socket.send(&bytes, 0).map(drop)
     }
 
-    /// Reads until the kernel says that it is done or that it failed.
+    /// Reads answers until the kernel reports the end or an error.
     fn answers(&mut self, mut each: impl FnMut(RouteNetlinkMessage)) -> io::Result<()> {
         loop {
             let (bytes, _) = self.socket.recv_from_full()?;
@@ -217,7 +218,7 @@ impl Netlink {
             while !rest.is_empty() {
                 let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
                     .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
-                // Messages are padded to four bytes, the last one of a datagram perhaps not.
+                // Messages are padded to four bytes, except perhaps the last one of a datagram.
                 let len = (answer.header.length as usize).next_multiple_of(4);
                 rest = rest.get(len..).unwrap_or(&[]);
                 if answer.header.sequence_number != self.sequence {

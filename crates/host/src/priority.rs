@@ -1,25 +1,25 @@
-//! Threads that keep times go before those that do not.
+//! Real-time priority for threads that have to wake on time.
 //!
-//! All of this is a wish: whoever may not have it (an ordinary user) is as late as the load makes it, and the results say how late
-//! that was. Real-time priority does it and no ordinary one does: ordinary threads, whatever their priority, may have to wait
-//! until the one at work has had its slice, milliseconds. The kernel leaves a share of each processor to ordinary threads.
+//! A thread that may not have it (an ordinary user's) runs as late as the machine's load makes it, and the results say how late
+//! that was. An ordinary priority is not enough: whatever its value, a thread may have to wait some milliseconds until the
+//! running one has used up its slice. The kernel reserves a share of each CPU for ordinary threads.
 use crate::sys::run_first;
 use rustix::thread::set_current_timer_slack;
 use std::num::NonZeroU64;
 
-/// What a thread does.
+/// The work of a thread, which decides its priority.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// Nothing that has a time; or it is always busy and never sleeps.
+    /// It has no deadlines, or it is always busy and never sleeps.
     Ordinary,
-    /// It acts for applications.
+    /// It acts for applications at their times.
     Endpoints,
-    /// It carries packets: what waits for it is not ours alone.
+    /// It carries packets, also those of other processes.
     Packets,
 }
 
-/// The calling thread wakes at the nanosecond that it asks for, which is 50 µs later otherwise, and has a processor at once
-/// unless its work is ordinary.
+/// Makes the calling thread wake exactly on time (Linux lets it sleep up to 50 µs longer by default) and, unless its work is
+/// ordinary, run before all ordinary threads.
 pub fn keep_times(work: Work) {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let _ = match work {

@@ -10,21 +10,20 @@ use rustix::thread::{
 use crate::HostError;
 use crate::sys;
 
-/// Where the right to make namespaces comes from.
+/// The source of the right to make namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privilege {
-    /// The process had it.
+    /// The process already had it.
     Root,
-    /// From a user namespace of its own: it holds in namespaces made from there, and nowhere else.
+    /// The process made a user namespace. The right holds in namespaces made from there, and nowhere else.
     UserNamespace,
 }
 
-/// Gets the right to make namespaces and devices: nothing has to be done with `CAP_SYS_ADMIN` and `CAP_NET_ADMIN`, otherwise
-/// the process moves to a user namespace of its own, with its user and group as they are. Must be called while the process has
-/// one thread.
+/// Gets the right to make namespaces and devices. A process with `CAP_SYS_ADMIN` and `CAP_NET_ADMIN` has it. Any other moves to a
+/// new user namespace, where it has the same user and group as before. Must be called while the process has only one thread.
 ///
-/// In a user namespace what is started later keeps these rights, for what was made in there: so a shell in a shell reaches the
-/// outer one.
+/// Children of a process in a user namespace inherit these rights for what was made in it, so a nested shell can reach the outer
+/// one.
 ///
 /// # Errors
 /// `NotAllowed` says what the system forbids and what would help.
@@ -42,7 +41,7 @@ pub fn gain() -> Result<Privilege, HostError> {
 
 const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::NET_ADMIN);
 
-/// What children get, too, in a user namespace: to make namespaces and devices, to ping, to serve on a low port.
+/// Capabilities that children in a user namespace inherit: to make namespaces and devices, to ping, to listen on a low port.
 const PASSED_ON: [CapabilitySet; 4] =
     [CapabilitySet::SYS_ADMIN, CapabilitySet::NET_ADMIN, CapabilitySet::NET_RAW, CapabilitySet::NET_BIND_SERVICE];
 
@@ -69,7 +68,7 @@ fn own_user_namespace() -> Result<(), HostError> {
     Ok(())
 }
 
-/// Why there is no user namespace, by the switches that distributions have for it.
+/// Explains why there is no user namespace, from the settings with which distributions forbid them.
 fn no_user_namespace(error: io::Error) -> HostError {
     let without = "without root, a network namespace needs a user namespace, and this system does not allow one";
     let help = if is("/proc/sys/user/max_user_namespaces", "0") {
@@ -85,7 +84,7 @@ fn no_user_namespace(error: io::Error) -> HostError {
     HostError::NotAllowed(format!("{without}: {help}. As root, narrows needs none of this"))
 }
 
-/// Why there is no network namespace.
+/// Explains why there is no network namespace.
 pub(crate) fn refused(error: io::Error) -> HostError {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => HostError::NotAllowed(
@@ -104,7 +103,7 @@ fn device_is_there() -> Result<(), HostError> {
     open_device().map(drop)
 }
 
-/// Opens the file that TUN devices are made of, in the network namespace of the calling thread.
+/// Opens `/dev/net/tun`, from which TUN devices are made, in the network namespace of the calling thread.
 pub(crate) fn open_device() -> Result<File, HostError> {
     use std::os::unix::fs::OpenOptionsExt;
 

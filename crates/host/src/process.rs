@@ -1,13 +1,13 @@
 //! A command in a namespace, and everything that it starts.
 //!
-//! A thread enters the network namespace, leaves the PID and mount namespaces for new ones, starts the command and waits for
-//! it. The command's parent is a small init, PID 1 of the new namespace. The kernel kills the init when the thread ends,
-//! however it ends (`PR_SET_PDEATHSIG`), and everything in the namespace when the init ends. So three ends are one: the
-//! command's, ours, and a drop of [`Process`].
+//! A thread enters the network namespace, moves to new PID and mount namespaces, starts the command and waits for it. The
+//! command's parent is a small init, PID 1 of the new namespace. The kernel kills the init when the thread ends, however it ends
+//! (`PR_SET_PDEATHSIG`), and everything in the namespace when the init ends. So the end of the command, the end of this process
+//! and a drop of [`Process`] have the same effect.
 //!
-//! The command stays in our session and process group: it has the terminal when we have it, Ctrl-C reaches it and us, and
-//! Ctrl-Z stops it and us. A shell that made another group the terminal's leaves it so when it ends; then the terminal is given
-//! back to ours.
+//! The command stays in this process's session and process group: it has the terminal when this process has it, and Ctrl-C and
+//! Ctrl-Z reach both. A shell may give the terminal to another group and end without giving it back; then the thread gives it
+//! back.
 use std::io::{self, Read};
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,7 +31,7 @@ use crate::{Namespace, sys};
 /// A running command. Dropping it kills the command and everything that it started.
 #[derive(Debug)]
 pub struct Process {
-    /// A pidfd of the init: readable when all is over.
+    /// A pidfd of the init: readable when everything has ended.
     init: OwnedFd,
     pid: u32,
     ended: Receiver<Status>,
@@ -43,7 +43,8 @@ impl Process {
     /// Starts a command in a namespace.
     ///
     /// # Errors
-    /// `NotAllowed` names a command that does not exist or cannot be executed; otherwise when the system has no more processes or namespaces.
+    /// `NotAllowed` names a command that does not exist or cannot be executed. Other errors mean that the system has no more
+    /// processes or namespaces.
     pub fn spawn(namespace: &Namespace, launch: &Launch) -> Result<Process, HostError> {
         let command = prepare(launch)?;
         let namespace = namespace.try_clone()?;
@@ -56,7 +57,7 @@ impl Process {
         let (over, ended) = channel();
         let keep = move || match start_command(&namespace, command, there, &name) {
             Ok(Started { child, status, init }) => {
-                // The pidfd is for whoever waits; the namespace must not live on for the command's sake once it has ended.
+                // The pidfd is all that a waiter needs. The namespace must not live on after the command has ended.
                 drop(namespace);
                 let _ = started.send(Ok((init, child.id())));
                 attend(child, status, ours, &over);
@@ -73,12 +74,12 @@ impl Process {
         }
     }
 
-    /// How it ended, if it has.
+    /// The status, if the command has ended.
     pub fn try_wait(&mut self) -> Option<Status> {
         self.wait_for(Duration::ZERO)
     }
 
-    /// How it ended, if it does within this time.
+    /// The status, if the command ends within this time.
     pub fn wait_for(&mut self, time: Duration) -> Option<Status> {
         if self.status.is_none() {
             self.status = self.ended.recv_timeout(time).ok();
@@ -86,35 +87,35 @@ impl Process {
         self.status
     }
 
-    /// Waits for its end.
+    /// Waits until the command ends.
     pub fn wait(&mut self) -> Status {
         if let Some(status) = self.status {
             return status;
         }
-        // The thread says how before it ends; if it cannot, the kernel has killed the command with it.
+        // The thread sends the status before it ends. If it could not, the kernel has killed the command with it.
         *self.status.insert(self.ended.recv().unwrap_or(KILLED))
     }
 
-    /// `SIGINT` to the command and everything that it started, as Ctrl-C gives to a terminal's foreground; not if Ctrl-C has
-    /// just done it.
+    /// Sends `SIGINT` to the command and everything that it started, as Ctrl-C does for a terminal's foreground; not if Ctrl-C
+    /// has just done it.
     pub fn interrupt(&self) {
-        // The only failure is that it has ended.
+        // This fails only if it has ended.
         let _ = pidfd_send_signal(&self.init, sys::INTERRUPT);
     }
 
-    /// Endpoints the command and everything that it started, and waits for that.
+    /// Kills the command and everything that it started, and waits until they have ended.
     pub fn kill(&mut self) -> Status {
         let _ = pidfd_send_signal(&self.init, Signal::KILL);
         self.wait()
     }
 
-    /// The process that everything else is a descendant of, by our numbers: the command's init.
+    /// The process id of the command's init, the ancestor of everything else, in this process's PID namespace.
     pub fn id(&self) -> u32 {
         self.pid
     }
 }
 
-/// A descriptor to poll: readable when the command has ended.
+/// The descriptor is readable when the command has ended.
 impl AsFd for Process {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.init.as_fd()
@@ -132,9 +133,9 @@ impl Drop for Process {
 
 const KILLED: Status = Status::Signaled(libc::SIGKILL);
 
-/// Lets an init go on that has said that it dies with us; returns when it is over, too.
+/// Waits until the init has set its death signal, and answers it. Returns also if the start failed.
 fn answer(init: &OwnedFd) {
-    // Nothing is received when all ends on the other side are closed: the start failed, which is told another way.
+    // Nothing is received when the other side is closed. Then the start failed, and `start_command` returns the error.
     if net::recv(init, &mut [0], net::RecvFlags::empty()).is_ok_and(|(len, _)| len == 1) {
         let _ = net::send(init, &[0], net::SendFlags::NOSIGNAL);
     }
@@ -147,7 +148,7 @@ fn prepare(launch: &Launch) -> Result<Command, HostError> {
     let mut command = Command::new(program);
     command.args(arguments).envs(launch.env.iter().map(|(name, value)| (name, value)));
     if let Some(cwd) = &launch.cwd {
-        // Said here: the error of a start does not tell a missing folder from a missing program.
+        // Checked here because the error of a start does not distinguish a missing folder from a missing program.
         if !cwd.is_dir() {
             return Err(HostError::NotAllowed(format!("there is no folder {} to start in", cwd.display())));
         }
@@ -166,7 +167,7 @@ struct Started {
     init: OwnedFd,
 }
 
-/// On a thread that lives as long as the command.
+/// Starts the command; called on a thread that lives as long as the command.
 fn start_command(
     namespace: &Namespace,
     mut command: Command,
@@ -177,7 +178,7 @@ fn start_command(
     namespace.enter()?;
     let alone = UnshareFlags::NEWPID | UnshareFlags::NEWNS;
     sys::unshare(alone).map_err(HostError::system("make a PID and a mount namespace for a command"))?;
-    // What is mounted inside stays inside; what is unmounted outside still goes inside.
+    // Mounts made inside stay inside. Changes of mounts outside are still seen inside.
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)
         .map_err(HostError::system("keep a command's mounts to itself"))?;
     let (status, writer) = io::pipe().map_err(HostError::system("make a pipe"))?;
@@ -201,17 +202,17 @@ fn start_command(
     }
 }
 
-/// From what `wait` gives.
+/// Reads the raw status of `wait`.
 fn status_from(raw: i32) -> Status {
     let status = ExitStatus::from_raw(raw);
     status.code().map_or_else(|| Status::Signaled(status.signal().unwrap_or(0)), Status::Exited)
 }
 
-/// Waits for the command and says how it ended.
+/// Waits for the command and sends its status.
 fn attend(mut child: Child, mut status: io::PipeReader, ours: Option<Pid>, over: &Sender<Status>) {
     let _ = child.wait();
     let mut raw = [0; 4];
-    // Nothing is in the pipe when the init was killed.
+    // The pipe is empty if the init was killed.
     let ended = status.read_exact(&mut raw).map_or(KILLED, |()| status_from(i32::from_ne_bytes(raw)));
     if let Some(group) = ours {
         take_back(group);
@@ -219,20 +220,20 @@ fn attend(mut child: Child, mut status: io::PipeReader, ours: Option<Pid>, over:
     let _ = over.send(ended);
 }
 
-/// Our group, if it is the one that has the terminal.
+/// This process's group, if it has the terminal.
 fn foreground() -> Option<Pid> {
     let ours = sys::process_group()?;
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == ours).then_some(ours)
 }
 
-/// Gives the terminal back to our group after a shell that took it for a group that is no more. Not if another has it: we may
-/// have been put in the background.
+/// Gives the terminal back to this process's group if the group that has it no longer exists. If another group has it, this
+/// process may be in the background.
 fn take_back(ours: Pid) {
     let terminal = io::stdin();
     let left = tcgetpgrp(&terminal).is_ok_and(|group| test_kill_process_group(group) == Err(Errno::SRCH));
     if left {
-        // Signals are blocked on this thread: else this would stop us as a background process. It fails when the terminal is
-        // gone.
+        // All signals are blocked on this thread; otherwise SIGTTOU would stop a background process here. The call fails if the
+        // terminal is gone.
         let _ = tcsetpgrp(terminal, ours);
     }
 }

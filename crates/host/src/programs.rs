@@ -1,4 +1,4 @@
-//! The user's programs that make flows: started and stopped when the scenario says, and what their sockets show.
+//! The user's programs that make flows: starts and stops them when the scenario says, and reads the state of their sockets.
 use crate::endpoint::{EndpointPair, Plan};
 use crate::socket::Diag;
 use crate::{EndpointStats, FlowKey, HostError, Launch, Namespace, Process, Status, Stream};
@@ -12,17 +12,17 @@ use std::collections::HashMap;
 pub struct Programs<'a> {
     flows: Vec<Program<'a>>,
     namespaces: &'a [Namespace],
-    /// Looks at the sockets of each namespace that a program sends from.
+    /// Socket diagnostics for each namespace from which a program sends.
     diags: Vec<Option<Diag>>,
     looked: Time,
-    /// Of the run: what connections count afterwards is not measured.
+    /// End of the run. Later counts are not measured.
     end: Time,
 }
 
 struct Program<'a> {
     number: usize,
     name: String,
-    /// Which of its group it is.
+    /// Its index within its group.
     member: u32,
     start: Time,
     stop: Time,
@@ -33,24 +33,24 @@ struct Program<'a> {
     serving: Option<Process>,
     /// Counters of its connections, by the sender's port.
     counted: HashMap<u16, SenderStats>,
-    /// Sum of the counters of earlier connections whose ports are in use again.
+    /// Sum of the counters of earlier connections whose ports were reused.
     counted_before: SenderStats,
 }
 
 enum Stage {
     Waiting,
     Running(Process),
-    /// Asked to end: how it does so says nothing about it.
+    /// It was asked to end. Its status is ignored.
     Stopping(Process),
     Ended,
 }
 
-/// A program that is told its duration is not interrupted sooner than this after it: it has connections to close and figures
-/// to exchange, behind a queue that it has filled.
+/// Time that a program with a known duration gets beyond it before it is interrupted: it has to close connections and exchange
+/// figures through a queue that it has filled.
 const PATIENCE: Span = Span::s(10);
-/// How long programs have to end by themselves when their time is over.
+/// Time that an interrupted program gets to end before it is killed.
 const GRACE: Span = Span::ms(500);
-/// Sockets are looked at so often.
+/// Interval between reads of the programs' sockets.
 const LOOK: Span = Span::ms(50);
 
 impl<'a> Programs<'a> {
@@ -95,12 +95,12 @@ impl<'a> Programs<'a> {
         Ok(Programs { flows, namespaces, diags, looked: Time::ZERO, end })
     }
 
-    /// How long after the end of the run a program may still be at work.
+    /// How long after the end of the run a program may still run.
     pub fn patience(&self) -> Span {
         self.flows.iter().map(Program::patience).max().unwrap_or(Span::ZERO)
     }
 
-    /// Is none at work that may finish by itself?
+    /// Have all programs ended that were given time to finish by themselves?
     pub fn have_finished(&self) -> bool {
         let at_work = |program: &Program<'_>| matches!(program.sending, Stage::Running(_) | Stage::Stopping(_));
         !self.flows.iter().any(|program| program.patience() > Span::ZERO && at_work(program))
@@ -117,7 +117,7 @@ impl<'a> Programs<'a> {
                 Stage::Running(process) => {
                     if let Some(status) = process.try_wait() {
                         program.sending = Stage::Ended;
-                        // Once its time is over, how it ends says nothing about it.
+                        // After its stop time, its status is ignored.
                         if now < program.stop {
                             program.judge(program.client, status)?;
                         }
@@ -127,18 +127,18 @@ impl<'a> Programs<'a> {
                 }
                 Stage::Stopping(process) => {
                     if process.try_wait().is_some() || now >= program.stop + program.patience() + GRACE {
-                        // What is left of it is killed.
+                        // Dropping the process kills what is left of it.
                         program.sending = Stage::Ended;
                     }
                 }
                 Stage::Waiting | Stage::Ended => {}
             }
-            // A server that ends well has served; one that fails is told, unless its client will tell more.
+            // A server that succeeds has served its client. A failure is reported.
             if let (Some(process), Some(server)) = (&mut program.serving, program.server)
                 && let Some(status) = process.try_wait()
             {
                 program.serving = None;
-                // Once its client has been stopped, what a server makes of that is its own affair.
+                // After its client was stopped, a server's status is ignored.
                 if now < program.stop {
                     program.judge(server, status)?;
                 }
@@ -151,12 +151,12 @@ impl<'a> Programs<'a> {
         Ok(())
     }
 
-    /// All are at their end, together.
+    /// Interrupts all programs, and kills those that do not end in time.
     pub fn finish(mut self) {
         self.flows.iter_mut().for_each(Program::interrupt);
         for program in self.flows {
             if let Stage::Stopping(mut process) = program.sending {
-                // Then it is killed.
+                // If it has not ended by then, the drop kills it.
                 let _ = process.wait_for(std::time::Duration::from_nanos(GRACE.as_ns()));
             }
         }
@@ -172,7 +172,7 @@ impl<'a> Programs<'a> {
                 let own = |key: &FlowKey| key.source == pair.sender && key.destination == pair.receiver;
                 for (key, sample) in connections.iter().filter(|(key, _)| own(key)) {
                     program.count(key.source_port, sample.info.stats());
-                    // A connection that has nothing underway has nothing to tell of the path.
+                    // A connection with nothing in flight does not measure the path.
                     if sample.info.inflight() > 0 {
                         endpoint_stats.post(program.number, |report| {
                             report.rtts.extend(sample.info.srtt);
@@ -189,12 +189,12 @@ impl<'a> Programs<'a> {
 }
 
 impl Program<'_> {
-    /// How long after its time it may take to finish.
+    /// Time that the program gets to finish by itself after its stop time.
     fn patience(&self) -> Span {
         if self.client.says_duration() { PATIENCE } else { Span::ZERO }
     }
 
-    /// Asks it to end, once: many programs take a second wish as one to end without any order.
+    /// Sends one interrupt. Many programs take a second one as a request to quit at once.
     fn interrupt(&mut self) {
         self.sending = match std::mem::replace(&mut self.sending, Stage::Ended) {
             Stage::Running(process) => {
@@ -205,7 +205,8 @@ impl Program<'_> {
         };
     }
 
-    /// A connection has counted this. A sum never falls: a count that does is another connection's at the same port.
+    /// Updates the counters of a connection. A counter that falls belongs to a new connection at the same port; the sum never
+    /// falls.
     fn count(&mut self, port: u16, stats: SenderStats) {
         let before = self.counted.insert(port, stats).unwrap_or_default();
         if stats.retransmits < before.retransmits || stats.timeouts < before.timeouts {
@@ -213,7 +214,7 @@ impl Program<'_> {
         }
     }
 
-    /// Starts a command line with its places filled in. What it writes goes where our messages go: stdout is the result's.
+    /// Starts a command line with its placeholders filled in. Its output goes to stderr, because stdout is for results.
     fn spawn(&self, line: &CommandLine, namespace: &Namespace) -> Result<Process, HostError> {
         let duration = self.stop.since(self.start);
         let argv = line.argv(&Fill { peer: self.pair.receiver, duration, n: self.member });

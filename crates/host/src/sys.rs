@@ -1,4 +1,4 @@
-//! The system calls that the compiler cannot check, each with the reason why it is sound here.
+//! System calls that need unsafe code, each with the reason why it is sound here.
 #![expect(unsafe_code, reason = "ioctls with a structure of ours, fork, and unshare have no safe form")]
 use std::ffi::{c_int, c_short};
 use std::fs::File;
@@ -16,20 +16,20 @@ use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, wait};
 use rustix::thread::UnshareFlags;
 
-/// Leaves namespaces for new ones.
+/// Moves the calling thread to new namespaces.
 ///
 /// # Panics
-/// When asked to unshare the table of file descriptors, which is what makes the call unsafe.
+/// When asked to unshare the table of file descriptors, which is the case that makes the call unsafe.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     assert!(!flags.contains(UnshareFlags::FILES), "the table of file descriptors stays shared");
-    // SAFETY: what makes the call unsafe is only FILES, which was ruled out.
+    // SAFETY: the call is unsafe only because of FILES, which was ruled out.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// The calling thread goes before all ordinary ones, and before those of a lower priority, as soon as it is to run
-/// (`SCHED_FIFO`); what it starts does not.
+/// Runs the calling thread before all ordinary threads and before those with a lower real-time priority (`SCHED_FIFO`). Its
+/// children do not inherit this.
 pub(crate) fn run_first(priority: c_int) -> io::Result<()> {
-    // SAFETY: all bytes zero are a value of this structure of integers.
+    // SAFETY: all zero bytes are a valid value of this structure of integers.
     let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
     param.sched_priority = priority;
     // SAFETY: the call reads `param`, which outlives it; 0 is the calling thread.
@@ -56,7 +56,8 @@ const TUNSETOFFLOAD: rustix::ioctl::Opcode = opcode::write::<c_int>(b'T', 208);
 /// `_IOW('T', 216, int)`.
 const TUNSETVNETHDRSZ: rustix::ioctl::Opcode = opcode::write::<c_int>(b'T', 216);
 
-/// Makes `tun`, an open `/dev/net/tun`, a device: its name, where `wanted` may hold one `%d` for a number.
+/// Makes a device of `tun`, an open `/dev/net/tun`, and returns its name. `wanted` may hold one `%d`, which the kernel replaces
+/// by a number.
 pub(crate) fn attach(tun: &File, wanted: &str, flags: c_int) -> io::Result<String> {
     let mut request = InterfaceRequest { name: [0; 16], flags: flags as c_short, rest: [0; 22] };
     if wanted.len() >= request.name.len() {
@@ -69,33 +70,33 @@ pub(crate) fn attach(tun: &File, wanted: &str, flags: c_int) -> io::Result<Strin
     Ok(String::from_utf8_lossy(&request.name[..len]).into_owned())
 }
 
-/// How many bytes of offload header precede every packet of a device.
+/// Sets the length of the offload header before every packet, bytes.
 pub(crate) fn set_header_len(tun: &File, bytes: c_int) -> io::Result<()> {
     // SAFETY: TUNSETVNETHDRSZ reads one int.
     Ok(unsafe { ioctl(tun, Setter::<TUNSETVNETHDRSZ, c_int>::new(bytes)) }?)
 }
 
-/// What a device may leave to whoever reads it, as a set of `TUN_F_*`.
+/// Sets the work that the kernel may leave to the reader of a device, as a set of `TUN_F_*`.
 pub(crate) fn set_offloads(tun: &File, bits: u32) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes a number in place of a pointer and follows none.
     Ok(unsafe { ioctl(tun, IntegerSetter::<TUNSETOFFLOAD>::new_usize(bits as usize)) }?)
 }
 
-/// The calling process's group; none when the group belongs to a PID namespace further out.
+/// The calling process's group; `None` if the group belongs to an outer PID namespace.
 pub(crate) fn process_group() -> Option<Pid> {
-    // SAFETY: getpgrp has no argument and cannot fail. (`rustix` takes it that a group always has a number.)
+    // SAFETY: getpgrp has no argument and cannot fail. (`rustix` assumes that a group always has a number.)
     Pid::from_raw(unsafe { libc::getpgrp() })
 }
 
-/// Lets the calling thread handle no signals.
+/// Blocks all signals on the calling thread.
 pub(crate) fn block_signals() {
     set_mask(libc::sigfillset);
 }
 
 fn set_mask(fill: unsafe extern "C" fn(*mut libc::sigset_t) -> c_int) {
     let mut mask = MaybeUninit::uninit();
-    // SAFETY: `fill` is sigfillset or sigemptyset, which initialise the set; sigprocmask reads it, and may be given nothing to
-    // write to. On Linux it is the calling thread's mask.
+    // SAFETY: `fill` is sigfillset or sigemptyset, which initialise the set; sigprocmask reads it, and its last argument may be
+    // null. On Linux it sets the calling thread's mask.
     unsafe {
         fill(mask.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, mask.as_ptr(), ptr::null_mut());
@@ -103,7 +104,7 @@ fn set_mask(fill: unsafe extern "C" fn(*mut libc::sigset_t) -> c_int) {
 }
 
 fn default_action(signal: c_int) {
-    // SAFETY: SIG_DFL is no code of ours; a signal that allows no action gives an error, which changes nothing.
+    // SAFETY: SIG_DFL installs no code; a signal whose action cannot be changed gives an error without effect.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
@@ -111,42 +112,41 @@ fn default_action(signal: c_int) {
 pub(crate) struct Tie {
     /// A pidfd of this process.
     pub(crate) us: OwnedFd,
-    /// A socket: the init says that its death signal is set, and goes on when it is answered.
+    /// A socket: the init reports that its death signal is set, and continues after the answer.
     pub(crate) answer: OwnedFd,
-    /// A pipe, to which the init writes the command's wait status, 4 bytes.
+    /// A pipe to which the init writes the command's wait status, 4 bytes.
     pub(crate) status: OwnedFd,
 }
 
-/// Puts a small init between us and a command that is about to be started by a thread whose children have a PID namespace of
-/// their own. The init gets killed when that thread ends, and everything in the namespace with it.
+/// Puts a small init between this process and a command. The command is about to be started by a thread whose children get a new
+/// PID namespace. The kernel kills the init when that thread ends, and everything in the namespace with it.
 pub(crate) fn with_init(command: &mut Command, tie: Tie) {
     let before_exec = move || between(&tie);
-    // SAFETY: the closure runs after fork, where only what takes no lock and no memory is allowed. It makes system calls, and
-    // fork, whose handlers this process has none of, and in which glibc and musl put their own locks in order; the child that
-    // it is called in has one thread.
+    // SAFETY: the closure runs after fork in a child with one thread, where only code without locks and allocation is allowed. It
+    // makes system calls and forks; this process has no fork handlers, and glibc and musl put their own locks in order.
     unsafe { command.pre_exec(before_exec) };
 }
 
-/// Between fork and exec. Returns in the process that is to become the command.
+/// Runs between fork and exec. Returns in the process that becomes the command.
 fn between(tie: &Tie) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if !parent_lives(tie) {
-        // Nobody is there to be told.
-        // SAFETY: ends the process without running anything of it.
+        // Nobody is left to report to.
+        // SAFETY: ends the process without running any of its code.
         unsafe { libc::_exit(1) };
     }
     block_signals();
     default_action(libc::SIGCHLD);
-    // SAFETY: as above; both processes go on with memory of their own.
+    // SAFETY: as above; each process continues with its own memory.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            // Of what we ignore the command knows nothing; SIGHUP stays as it is (`nohup`).
+            // The command gets default actions for signals that this process ignores; SIGHUP stays as it is (`nohup`).
             for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
                 default_action(signal);
             }
             set_mask(libc::sigemptyset);
-            // Where it is refused (a container's /proc with parts masked) the command sees the processes outside; it cannot
+            // Where mounting is refused (a container's /proc with masked parts) the command sees outside processes, but cannot
             // reach them.
             let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
             let _ = mount(c"proc", c"/proc", c"proc", flags, None);
@@ -156,9 +156,9 @@ fn between(tie: &Tie) -> io::Result<()> {
     }
 }
 
-/// Whether the death signal was set in time. The thread that it depends on may be gone already, with nothing to tell it by from
-/// inside the namespace; but it ends only with the whole process, and an answer shows that the process lived after the signal
-/// was set.
+/// Was the death signal set in time? The thread that starts the command may have ended before, which the init cannot see from
+/// inside the namespace. But that thread ends only with the whole process, and an answer shows that the process was alive after
+/// the signal was set.
 fn parent_lives(tie: &Tie) -> bool {
     let (us, answer) = (PollFd::new(&tie.us, PollFlags::IN), PollFd::new(&tie.answer, PollFlags::IN));
     let mut either = [us, answer];
@@ -168,12 +168,12 @@ fn parent_lives(tie: &Tie) -> bool {
         && rustix::net::recv(&tie.answer, &mut [0], RecvFlags::DONTWAIT).is_ok_and(|(len, _)| len == 1)
 }
 
-/// PID 1 of the namespace: reaps whatever ends, and ends when the command does, and with it everything that the command left
+/// PID 1 of the namespace: reaps all children. When the command ends it ends, too, and with it everything that the command left
 /// behind.
 fn init(command: c_int, status: RawFd) -> ! {
     let _ = rustix::thread::set_name(c"narrows-init");
-    // Nothing of ours stays open: not a device, not a pipe whose end somebody waits for.
-    // SAFETY: no code runs in this process any more that owns a descriptor, besides `status`, which stays.
+    // No inherited descriptor stays open: neither a device nor a pipe on which another process waits.
+    // SAFETY: no code that owns a descriptor runs in this process any more, except for `status`, which stays open.
     unsafe {
         if status > 0 {
             libc::syscall(libc::SYS_close_range, 0, status - 1, 0);
@@ -187,14 +187,14 @@ fn init(command: c_int, status: RawFd) -> ! {
                 // SAFETY: see above.
                 let status = unsafe { BorrowedFd::borrow_raw(status) };
                 let _ = rustix::io::write(status, &raw.to_ne_bytes());
-                // SAFETY: ends the process without running anything of it.
+                // SAFETY: ends the process without running any of its code.
                 unsafe { libc::_exit(ended.exit_status().unwrap_or(1)) };
             }
         }
-        // We are in the command's process group: whoever sent `SIGINT` to that has sent it to the command, too, and a second one
-        // would end what the first one is to let finish.
+        // The init is in the command's process group. If it got `SIGINT` itself, so did the command, and a second one could abort
+        // the command's orderly exit.
         if wait_for_signal() == Some(INTERRUPT.as_raw()) && !take_pending(libc::SIGINT) {
-            // SAFETY: a number in, a number out. All processes of this namespace but this one.
+            // SAFETY: takes and returns numbers. It signals all processes of this namespace but this one.
             unsafe { libc::kill(-1, libc::SIGINT) };
         }
     }
@@ -203,11 +203,11 @@ fn init(command: c_int, status: RawFd) -> ! {
 /// The signal that asks the init process to interrupt the command.
 pub(crate) const INTERRUPT: Signal = Signal::USR1;
 
-/// Whether a blocked signal has come; it is not pending any more then.
+/// Is this blocked signal pending? If so, it is consumed.
 fn take_pending(signal: c_int) -> bool {
     let mut set = MaybeUninit::uninit();
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: sigemptyset initialises the set before it is read; sigtimedwait may be given nothing to write to.
+    // SAFETY: sigemptyset initialises the set before it is read; sigtimedwait's second argument may be null.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), signal);
@@ -215,18 +215,18 @@ fn take_pending(signal: c_int) -> bool {
     }
 }
 
-/// Waits for a child's end or a wish from outside. Signals are blocked, so none is lost in between; what processes inside wish
-/// is not heard.
+/// Waits for a child's end or an interrupt request from outside. Signals are blocked, so none is lost between calls. Requests
+/// from processes inside the namespace are ignored.
 fn wait_for_signal() -> Option<c_int> {
     let (mut set, mut info) = (MaybeUninit::uninit(), MaybeUninit::<libc::siginfo_t>::uninit());
     // SAFETY: sigemptyset initialises the set before it is read; sigwaitinfo initialises `info` when it returns a signal, and
-    // only then it is read. `si_pid` is there for signals that a process sent.
+    // `info` is read only then. `si_pid` is valid for signals that a process sent.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
         libc::sigaddset(set.as_mut_ptr(), INTERRUPT.as_raw());
         let signal = libc::sigwaitinfo(set.as_ptr(), info.as_mut_ptr());
-        // Who is not in this namespace has no number in it.
+        // A sender outside this namespace has pid 0 in it.
         (signal == libc::SIGCHLD || (signal > 0 && info.assume_init().si_pid() == 0)).then_some(signal)
     }
 }

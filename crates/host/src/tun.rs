@@ -1,9 +1,8 @@
-//! TUN devices: IP packets, without a link layer, each behind a header of ten bytes that says what was left undone
-//! (`virtio_net_hdr`).
+//! TUN devices: they carry IP packets without a link layer, each behind a header of ten bytes (`virtio_net_hdr`) that says which
+//! checksum or segmentation is still to be done.
 //!
-//! A device is made in a namespace, gets its sizes, addresses and routes, and is up when [`Tun::create`] returns. No queueing
-//! discipline is set: it has the one that the system gives to every device, and the kernel's TCP paces by itself where that is
-//! not `fq`.
+//! A device is made in a namespace, gets its sizes, addresses and routes, and is up when [`Tun::create`] returns. It keeps the
+//! system's default queueing discipline. The kernel's TCP paces by itself if that is not `fq`.
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
@@ -18,21 +17,21 @@ use crate::HostError;
 use crate::netlink::Netlink;
 use crate::{Namespace, privilege, sys};
 
-/// What a device has to be.
+/// The settings of a new device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TunSpec {
-    /// Its name; `%d` stands for the first free number.
+    /// Its name; `%d` is replaced by the first free number.
     pub name: String,
     /// The longest packet, bytes.
     pub mtu: u32,
-    /// Its addresses, with the length of the prefix that is reached through it.
+    /// Its addresses, with the length of the prefix that is on the link.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// What else is reached through it.
+    /// Other destinations that it reaches.
     pub routes: Vec<Route>,
-    /// Whether the kernel may hand over packets of up to 64 KiB for us to segment, and packets without checksums. If not, its
-    /// TCP sends packet by packet.
+    /// May the kernel hand over packets of up to 64 KiB for the reader to segment, and packets without checksums? If not, its TCP
+    /// sends packet by packet.
     pub offload: bool,
-    /// How many packets wait for us to read them before the kernel drops (or, for its own sockets, waits).
+    /// Length of the transmit queue, packets. When it is full the kernel drops packets, or makes its own sockets wait.
     pub queue: u32,
 }
 
@@ -53,30 +52,30 @@ impl Default for TunSpec {
 /// A route through a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// Where to, with the length of the prefix; none is everywhere.
+    /// The destination, with the prefix length; `None` is the default route.
     pub to: Option<(IpAddr, u8)>,
-    /// The next router; none is on the link.
+    /// The next router; `None` if the destination is on the link.
     pub via: Option<IpAddr>,
-    /// The address that packets come from when their program chose none.
+    /// The source address of packets whose program chose none.
     pub src: Option<IpAddr>,
 }
 
 impl Route {
-    /// An address of the route's family; a route of nothing but defaults is one of IPv4.
+    /// An address of the route's family; IPv4 for a default route without addresses.
     fn family(&self) -> IpAddr {
         let given = self.to.map(|(to, _)| to).or(self.via).or(self.src);
         given.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED))
     }
 }
 
-/// A device, up; gone when this is dropped. What is read and written is ten bytes of offload header and one packet; without
-/// data it says `WouldBlock`.
+/// A device that is up; dropping this removes it. A read or write transfers ten bytes of offload header and one packet. A read
+/// without a packet fails with `WouldBlock`.
 pub struct Tun {
     file: File,
     name: String,
     ipv6: bool,
     index: u32,
-    /// In the device's namespace, which whoever asks need not be in.
+    /// A routing socket in the device's namespace, which callers need not be in.
     netlink: Mutex<Netlink>,
 }
 
@@ -97,7 +96,7 @@ impl Tun {
         &self.name
     }
 
-    /// Whether it carries IPv6. Where the system has it switched off, the addresses and routes of IPv6 were left out.
+    /// Does it carry IPv6? If the system has switched it off, IPv6 addresses and routes were left out.
     pub fn ipv6(&self) -> bool {
         self.ipv6
     }
@@ -126,11 +125,11 @@ impl AsFd for Tun {
 /// `virtio_net_hdr` without `num_buffers`.
 const HEADER: i32 = 10;
 
-/// `TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`, `TUN_F_TSO_ECN` (`linux/if_tun.h`): packets without checksums, TCP over both IPs
-/// in super-packets, with ECN.
+/// `TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`, `TUN_F_TSO_ECN` (`linux/if_tun.h`): packets without checksums, and TCP super-packets
+/// over IPv4 and IPv6, with ECN.
 const OFFLOADS: u32 = 0x01 | 0x02 | 0x04 | 0x08;
 
-/// On a thread in the device's namespace; none when another device there has the name.
+/// Makes a device on a thread in its namespace; `None` if another device there has the name.
 pub(crate) fn make(spec: &TunSpec) -> Result<Option<Tun>, HostError> {
     let file = privilege::open_device()?;
     let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL;
@@ -176,8 +175,9 @@ fn index_of(name: &str) -> io::Result<u32> {
     Ok(name_to_index(any, name)?)
 }
 
-/// A device has IPv6 unless the namespace's default takes it away, which is for other devices to follow. It is no router's
-/// (packets are forwarded by the namespace's own setting): a router's would report the routers' group on the link.
+/// Enables IPv6 on the device where the namespace's default has switched it off. Forwarding is off for the device itself (the
+/// namespace's own setting forwards packets), because a router's device sends reports of the routers' multicast group on the
+/// link.
 fn enable_ipv6(name: &str) -> bool {
     let setting = |what: &str| format!("/proc/sys/net/ipv6/conf/{name}/{what}");
     let is = |what: &str, value: &str| {

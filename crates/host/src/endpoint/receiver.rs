@@ -11,11 +11,11 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The kernel discards this much of a connection at a time; nothing is copied into it.
+/// The kernel discards at most this many bytes of a connection per call; nothing is copied.
 const STREAM: usize = 4 << 20;
 /// The length of a datagram is reported even if the buffer is smaller.
 const DATAGRAM: usize = 64;
-/// Datagrams read from one socket before the next one's turn.
+/// Datagrams read from one socket before the next socket is read.
 const TURN: usize = 256;
 
 /// State that both sides of all flows share.
@@ -23,9 +23,9 @@ pub(super) struct Shared {
     pub(super) endpoint_stats: Arc<EndpointStats>,
     pub(super) clock: Clock,
     pub(super) ended: AtomicBool,
-    /// Payload at which a flow's transfer is complete; zero while there is none.
+    /// Payload at which a flow's transfer is complete; zero if no transfer is in progress.
     pub(super) goals: Box<[AtomicU64]>,
-    /// Completed transfers, with the time at which their last byte was read, for the sending side.
+    /// Completed transfers for the sending side, with the time at which their last byte was read.
     pub(super) completed: Mutex<Vec<(usize, Time)>>,
 }
 
@@ -40,7 +40,7 @@ impl Shared {
     }
 }
 
-/// The sockets at which a flow arrives.
+/// The receiving socket of a flow.
 pub(super) enum Inlet {
     Listener(Socket),
     Connection(Socket),
@@ -48,7 +48,7 @@ pub(super) enum Inlet {
     Closed,
 }
 
-/// The receiving side of all flows, by their numbers.
+/// The receiving sides of all flows, by flow number.
 pub(super) struct Receivers {
     pub(super) inlets: Vec<Inlet>,
     pub(super) poll: Poll,
@@ -79,7 +79,7 @@ impl Receivers {
                 Ok((socket, _)) => {
                     socket.set_nonblocking(true)?;
                     self.poll.add(&socket, flow as u64, EventFlags::IN)?;
-                    // A flow is one connection: the listener is not needed any more.
+                    // A flow is one connection, so the listener is no longer needed.
                     self.inlets[flow] = Inlet::Connection(socket);
                 }
                 Err(error) if is_passing(&error) => {}
@@ -92,7 +92,7 @@ impl Receivers {
                         self.arrived(flow, bytes as u64, shared);
                         true
                     }
-                    // The sending side reports what happened to the connection.
+                    // The sending side reports the connection's error.
                     Err(error) => matches!(error, Errno::AGAIN | Errno::INTR),
                 };
                 if !more {
@@ -127,7 +127,8 @@ impl Receivers {
     }
 }
 
-/// Does the error only mean that there is nothing to read or accept now? A connection may be gone before it is accepted.
+/// Does the error only mean that there is nothing to read or accept now? A connection may have been closed before it was
+/// accepted.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
 }

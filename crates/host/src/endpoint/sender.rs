@@ -1,4 +1,4 @@
-//! The sending side: one thread that runs every flow's application at its times, and keeps the sockets full.
+//! The sending side: one thread that runs the application of every flow and keeps the sockets filled.
 use super::receiver::Shared;
 use super::sockets::{ECN_ACCEPTED, ECN_ASKED};
 use crate::socket::option::Opt;
@@ -15,25 +15,25 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 
-/// The payload of connections; data that they receive are discarded.
+/// The payload of all connections and datagrams.
 static ZEROS: [u8; 256 * 1024] = [0; 256 * 1024];
-/// Writes to one connection before the next one's turn.
+/// Writes to one connection before the next one is served.
 const TURN: usize = 8;
 /// Actions in a row before sockets are polled again, when the thread is late.
 const ACTS: usize = 1024;
-/// Connections are asked for their state this often …
+/// Interval between reads of connections' `TCP_INFO`.
 const LOOK: Span = Span::ms(10);
-/// … and at most this number of them at a time: 2000 questions per second, about 2 ms of processor time.
+/// Connections read per interval: at most 2000 reads per second, about 2 ms of CPU time.
 const LOOKS: usize = 20;
-/// An application that acts later than this has fallen behind.
+/// An application that acts later than this is reported as late.
 const LATE: Span = Span::ms(1);
-/// A datagram that is later than this is not sent, so that a thread that cannot keep up is at most this late.
+/// A datagram that is later than this is not sent, so that an overloaded thread falls no further behind.
 const TOO_LATE: Span = Span::ms(100);
 
 /// The sending side of a flow.
 pub(super) struct Flow {
     pub(super) application: Application,
-    /// When it acts next.
+    /// The time of its next action.
     pub(super) acts: Option<Time>,
     pub(super) stop: Time,
     pub(super) stopped: bool,
@@ -43,7 +43,7 @@ pub(super) struct Flow {
 pub(super) enum Outlet {
     Connection(Connection),
     Datagrams(Datagrams),
-    /// A program sends.
+    /// A program makes the flow.
     Program,
 }
 
@@ -51,20 +51,20 @@ pub(super) struct Connection {
     pub(super) socket: Socket,
     pub(super) to: SockAddr,
     pub(super) stage: Stage,
-    /// Handed over and not taken by the socket yet; `None`: without end.
+    /// Bytes handed over that the socket has not taken yet; `None`: unlimited.
     pub(super) unsent: Option<u64>,
     /// Payload handed over so far.
     pub(super) written: u64,
-    /// When the transfer under way began.
+    /// When the transfer in progress began.
     pub(super) began: Option<Time>,
     /// Headers that the scenario counts in a packet's length.
     pub(super) header: u32,
-    /// The namespace's ECN switch, if the flow asks for ECN.
+    /// Does the flow ask for ECN?
     pub(super) ecn: bool,
     pub(super) place: usize,
-    /// Does the sender keep to the pacing rate that the kernel shows?
+    /// Does the connection pace at the rate that the kernel shows?
     pub(super) paced: bool,
-    /// Data delivered when the connection was last sampled.
+    /// Packets delivered when the connection was last sampled.
     pub(super) delivered: Option<u32>,
 }
 
@@ -80,13 +80,13 @@ pub(super) enum Stage {
 
 pub(super) struct Datagrams {
     pub(super) socket: Socket,
-    /// The receiver, if each datagram gets a port of its own.
+    /// The receiver, if each datagram is to have a new source port.
     pub(super) ever_new: Option<SockAddr>,
-    /// IP and UDP headers of the family.
+    /// Length of the IP and UDP headers, bytes.
     pub(super) header: u32,
 }
 
-/// A namespace's switch for ECN: connections that begin while it is on ask for it.
+/// The ECN setting of a namespace. Connections that begin while it is on ask for ECN.
 pub(super) struct EcnSwitch {
     pub(super) file: File,
     pub(super) is_on: bool,
@@ -102,16 +102,16 @@ impl EcnSwitch {
     }
 }
 
-/// The sending side of all flows, by their numbers.
+/// The sending sides of all flows, by flow number.
 pub(super) struct Senders {
     pub(super) flows: Vec<Flow>,
     pub(super) poll: Poll,
     /// ECN switches of the namespaces in which a flow asks for ECN.
     pub(super) ecn: Vec<Option<EcnSwitch>>,
     due: BinaryHeap<Reverse<(Time, usize)>>,
-    /// Connections that could take more, but whose turn is over.
+    /// Connections that can take more data but have used up their writes for this round.
     hungry: Vec<usize>,
-    /// Connections to sample, in turn.
+    /// Connections to sample, round-robin.
     watched: Vec<usize>,
     looked: usize,
     next_look: Option<Time>,
@@ -149,7 +149,7 @@ impl Senders {
         Ok(())
     }
 
-    /// Does everything that is due, at its own time, so that rates stay exact even if the thread is late.
+    /// Performs every action that is due, each with its own time, so that rates stay exact even if the thread is late.
     fn act_all(&mut self, shared: &Shared) -> io::Result<()> {
         for _ in 0..ACTS {
             let Some(&Reverse((at, number))) = self.due.peek() else { break };
@@ -184,7 +184,7 @@ impl Senders {
         Ok(())
     }
 
-    /// The application acts again at `next`, or at least stops.
+    /// Schedules the application's next action, or the flow's stop if that comes first.
     fn schedule(&mut self, number: usize, now: Time, next: Option<Time>) {
         let flow = &mut self.flows[number];
         let at = next.map_or(flow.stop, |at| at.min(flow.stop)).max(now);
@@ -198,7 +198,7 @@ impl Senders {
         if let Outlet::Connection(connection) = &mut flow.outlet {
             connection.unsent = Some(0);
             if connection.stage == Stage::Open {
-                // Gone already, if it cannot be shut down.
+                // This fails only if the connection is already gone.
                 let _ = connection.socket.shutdown(std::net::Shutdown::Write);
             }
         }
@@ -243,7 +243,7 @@ impl Senders {
     fn connect(&mut self, number: usize, shared: &Shared) -> io::Result<()> {
         let Outlet::Connection(connection) = &mut self.flows[number].outlet else { return Ok(()) };
         if let Some(switch) = &mut self.ecn[connection.place] {
-            // The SYN leaves, and says whether it asks for ECN, before this call returns.
+            // This call sends the SYN, which carries the request for ECN.
             switch.turn(connection.ecn)?;
         }
         connection.stage = Stage::Open;
@@ -263,7 +263,7 @@ impl Senders {
         Ok(())
     }
 
-    /// Writes to a connection until it takes no more, or its turn is over.
+    /// Writes to a connection until it takes no more or its writes for this round are used up.
     fn push(&mut self, number: usize, shared: &Shared) {
         let Outlet::Connection(connection) = &mut self.flows[number].outlet else { return };
         if connection.stage != Stage::Open {
@@ -285,7 +285,7 @@ impl Senders {
                 }
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return,
-                    // Until there is a connection.
+                    // It is still connecting.
                     io::ErrorKind::NotConnected => return,
                     io::ErrorKind::Interrupted => {}
                     _ => return self.end(number, &error, shared),
@@ -295,7 +295,7 @@ impl Senders {
         self.hungry.push(number);
     }
 
-    /// A connection has ended before its time.
+    /// Handles an error that ended a connection.
     fn end(&mut self, number: usize, error: &io::Error, shared: &Shared) {
         self.look_at(number, shared);
         if let Outlet::Connection(connection) = &mut self.flows[number].outlet {
@@ -314,7 +314,7 @@ impl Senders {
             if let Some(next) = flow.application.on_complete(at) {
                 self.schedule(number, at, Some(next));
             }
-            // Short transfers come and go between two looks.
+            // A short transfer may begin and end between two samples.
             self.look_at(number, shared);
         }
     }
@@ -336,7 +336,7 @@ impl Senders {
         let mut bytes = [0; tcp_info::ROOM];
         let info = Opt::TCP_INFO.get(&connection.socket, &mut bytes).ok().and_then(|len| TcpInfo::read(&bytes[..len]));
         let Some(info) = info else { return };
-        // Without a delivery since then it is no new sample.
+        // The smoothed RTT is a new sample only if data were delivered since the last one.
         let is_new = info.delivered.is_none() || info.delivered != connection.delivered;
         connection.delivered = info.delivered;
         shared.endpoint_stats.post(number, |report| {
@@ -352,7 +352,7 @@ impl Datagrams {
     fn send(&self, payload: usize) -> bool {
         let payload = &ZEROS[..payload.min(MAX_PAYLOAD)];
         let sent = match &self.ever_new {
-            // Dissolving what it is connected to gives a port back that the kernel has chosen; the next datagram gets another.
+            // Disconnecting frees the port that the kernel chose. The next datagram gets another one.
             Some(to) => rustix::net::connect_unspec(&self.socket)
                 .map_err(io::Error::from)
                 .and_then(|()| self.socket.send_to(payload, to)),
@@ -360,13 +360,13 @@ impl Datagrams {
         };
         match sent {
             Ok(_) => true,
-            // An ICMP error reports that an earlier datagram found no receiver.
+            // An ICMP error reports that nobody received an earlier datagram.
             Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
         }
     }
 }
 
-/// What a datagram can carry over IPv4.
+/// The longest payload of a datagram over IPv4.
 const MAX_PAYLOAD: usize = 65_507;
 
 #[cfg(test)]

@@ -8,38 +8,39 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// TCP's buffers may grow to this: beyond what any window of a scenario needs.
+/// Maximum of TCP's buffers, bytes: more than the window of any scenario needs.
 const MAX_BUFFER: &str = "268435456";
-/// Linux's default, enough for 100 ms at 300 Mbit/s.
+/// Linux's default maximum, enough for 100 ms at 300 Mbit/s.
 const USUAL_BUFFER: u64 = 4 << 20;
-/// Datagrams wait here while a thread is late; twenty milliseconds at 3 Gbit/s.
+/// Receive and send buffers of datagram sockets: 20 ms at 3 Gbit/s, for when a thread is late.
 const DATAGRAMS: u32 = 8 << 20;
-/// TCP's header without options, which the kernel's segment size leaves out.
+/// TCP's header without options. The kernel's segment size does not include it.
 const TCP_HEADER: u32 = 20;
-/// The kernel's limits of a segment size that can be asked for (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`).
+/// The range that the kernel allows for a segment size (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`).
 const SEGMENT: (u32, u32) = (88, 32_767);
 /// RFC 3168 §5.
 const TOS_ECT0: u32 = 0b10;
 const TOS_ECT1: u32 = 0b01;
-/// A rate that limits nothing, other than the value that means no pacing.
+/// A pacing rate that limits nothing. It differs from the value that switches pacing off.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// The setting for the negotiation of ECN by new connections (Linux: ip-sysctl).
+/// Whether new connections negotiate ECN (Linux: ip-sysctl).
 pub(super) const TCP_ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";
-/// Ask for ECN, and accept it.
+/// Requests ECN and accepts it.
 pub(super) const ECN_ASKED: &[u8] = b"1";
-/// Accept it when asked.
+/// Accepts ECN if the peer requests it.
 pub(super) const ECN_ACCEPTED: &[u8] = b"2";
 
-/// The error for a flow that cannot be made as the scenario asks.
+/// Makes the sockets of one flow; its errors name the flow.
 pub(super) struct Making<'a> {
     pub(super) spec: &'a Spec,
     pub(super) from: IpAddr,
     pub(super) to: SocketAddr,
 }
 
-/// Changes the settings of a namespace: buffers that do not limit, no memory of earlier connections, ECN on request. Called in it.
-/// Where settings cannot be written (containers often mount them read-only) the present ones may do, too.
+/// Changes the settings of the current namespace: buffers large enough for any window, no metrics kept from earlier connections,
+/// ECN only on request. Where the settings cannot be written (containers often mount them read-only), the present values are
+/// accepted if they are sufficient.
 pub(super) fn settle(receive_buffers: &str) -> Result<(), HostError> {
     let most = |setting: &str| setting.split_whitespace().nth(2)?.parse::<u64>().ok();
     let is_roomy = |setting: &str| most(setting) >= Some(USUAL_BUFFER);
@@ -59,7 +60,7 @@ fn set(name: &str, value: &str, is_enough: impl Fn(&str) -> bool) -> Result<(), 
 }
 
 impl Making<'_> {
-    /// A socket that is bound to the sender's address, not connected yet.
+    /// A socket bound to the sender's address, not yet connected.
     pub(super) fn tcp_sender(&self, tcp: &TcpSpec) -> Result<Socket, HostError> {
         let doing = |what: &str| HostError::system(format!("{what} for flow `{}`", self.spec.name));
         let socket = self.socket(Type::STREAM)?;
@@ -82,7 +83,7 @@ impl Making<'_> {
         Ok(socket)
     }
 
-    /// A socket that listens at the receiver's address.
+    /// A socket listening at the receiver's address.
     pub(super) fn tcp_listener(&self, tcp: &TcpSpec, read_at_least: u32) -> Result<Socket, HostError> {
         let socket = self.socket(Type::STREAM)?;
         socket.set_reuse_address(true).map_err(HostError::system("reuse a port"))?;
@@ -96,7 +97,7 @@ impl Making<'_> {
         Ok(socket)
     }
 
-    /// A socket that sends datagrams to the receiver: connected, unless each datagram gets a port of its own.
+    /// A socket that sends datagrams to the receiver. It is connected unless each datagram is to have a new source port.
     pub(super) fn udp_sender(&self, udp: &UdpSpec) -> Result<Socket, HostError> {
         let socket = self.socket(Type::DGRAM)?;
         if Opt::SNDBUF_FORCE.set(&socket, DATAGRAMS.to_ne_bytes()).is_err() {
@@ -111,7 +112,7 @@ impl Making<'_> {
         Ok(socket)
     }
 
-    /// A socket that datagrams arrive at.
+    /// A socket that receives datagrams.
     pub(super) fn udp_receiver(&self) -> Result<Socket, HostError> {
         let socket = self.socket(Type::DGRAM)?;
         if Opt::RCVBUF_FORCE.set(&socket, DATAGRAMS.to_ne_bytes()).is_err() {
@@ -152,7 +153,7 @@ impl Making<'_> {
         })
     }
 
-    /// Packets of the scenario's size, where the device would take longer ones.
+    /// Limits segments to the scenario's packet size, in case the device allows longer packets.
     fn segment_size(&self, socket: &Socket, packet: u32) -> Result<(), HostError> {
         let headers = ip_header(self.to.ip()) + TCP_HEADER;
         let (least, most) = SEGMENT;
@@ -161,13 +162,13 @@ impl Making<'_> {
             return Err(self.refuse(format!("the kernel's tcp has no packets under {} B", least + headers)));
         }
         if size > most {
-            // Only the device's MTU can say so.
+            // Only the device's MTU can set a size this large.
             return Ok(());
         }
         socket.set_tcp_mss(size).map_err(HostError::system(format!("set the packet size of flow `{}`", self.spec.name)))
     }
 
-    /// DSCP and ECN of what it sends; of a connection's packets the kernel sets ECN itself.
+    /// Sets DSCP and ECN of outgoing packets. The kernel sets the ECN bits of TCP packets itself.
     fn class(&self, socket: &Socket, ecn: Ecn) -> Result<(), HostError> {
         let bits = match ecn {
             Ecn::NotEct => 0,

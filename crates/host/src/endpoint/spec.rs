@@ -1,4 +1,4 @@
-//! The flows of a scenario as kernel sockets can make them. A flow that they cannot make is refused before anything runs.
+//! The flows of a scenario as kernel sockets can carry them. A flow that they cannot carry is refused before anything runs.
 use crate::HostError;
 use crate::MAX_FLOWS;
 use narrows_core::congestion::ControllerConfig;
@@ -10,16 +10,17 @@ use narrows_scenario::{RateSpec, Scenario, Traffic, Transport, model};
 use narrows_world::application::Application;
 use narrows_world::build;
 
-/// How long a connection's unsent data may last at the rate of the narrowest link of its way.
+/// A connection's unsent data, as time at the rate of the narrowest link on its route.
 const AHEAD: Span = Span::ms(20);
-/// At least one and a half super-packets, so that a slow link's sender is never empty, and a generous maximum.
+/// Limits of the unsent data, bytes. The minimum is one and a half super-packets, so that the sender to a slow link never runs
+/// empty.
 const UNSENT: (u64, u64) = (96 * 1024, 4 * 1024 * 1024);
 /// RFC 6928, Linux's default.
 pub(super) const INITIAL_WINDOW: u32 = 10;
-/// Linux: the lowest a retransmission timeout can be, and its default, which is the highest that a socket can ask for.
+/// Linux's default minimum of the retransmission timeout, which is also the highest minimum that a socket can set.
 const MIN_RTO: Span = Span::ms(200);
 
-/// One flow, as options of kernel sockets.
+/// One flow, as options for kernel sockets.
 pub(super) struct Spec {
     pub(super) name: String,
     pub(super) application: Application,
@@ -31,7 +32,7 @@ pub(super) struct Spec {
 
 #[derive(Clone, Debug)]
 pub(super) enum Carrier {
-    /// A program makes its sockets itself.
+    /// The user's program makes its own sockets.
     Program,
     Tcp(TcpSpec),
     Udp(UdpSpec),
@@ -39,27 +40,27 @@ pub(super) enum Carrier {
 
 #[derive(Clone, Debug)]
 pub(super) struct TcpSpec {
-    /// The kernel's name of the congestion control.
+    /// The kernel's name for the congestion control.
     pub(super) controller: &'static str,
     pub(super) ecn: bool,
-    /// Pace, whatever the controller says.
+    /// Pace even if the controller does not ask for it.
     pub(super) pace: bool,
-    /// If it is not the kernel's default.
+    /// Minimum retransmission timeout, if it differs from the kernel's default.
     pub(super) min_rto: Option<Span>,
     /// Packets.
     pub(super) initial_window: u32,
-    /// Full-sized packet at the IP layer.
+    /// Size of a full-sized packet at the IP layer, bytes.
     pub(super) packet: u32,
-    /// Headers that the scenario counts: what an application sends as a packet is its payload.
+    /// Headers that the scenario counts in a packet. An application's packet becomes the payload that is left without them.
     pub(super) header: u32,
     /// It sends without end: no transfer is complete at any byte.
     pub(super) is_bulk: bool,
-    /// Data that may wait in the socket beyond what the window allows, bytes.
+    /// Data that may wait in the socket beyond what the window allows to send, bytes.
     pub(super) unsent: u32,
 }
 
 impl TcpSpec {
-    /// Does the sender keep to a pacing rate?
+    /// Does the sender pace?
     pub(super) fn is_paced(&self) -> bool {
         self.pace || self.controller.starts_with("bbr")
     }
@@ -114,7 +115,7 @@ fn carrier(scenario: &Scenario, group: &model::Flow) -> Result<Carrier, HostErro
             Ok(Carrier::Udp(UdpSpec { ever_new: udp.ports == Ports::EverNew, ecn }))
         }
         Transport::Tcp(tcp) => {
-            kernels_own(tcp).map_err(refuse)?;
+            refuse_changed_defaults(tcp).map_err(refuse)?;
             Ok(Carrier::Tcp(TcpSpec {
                 controller: controller(group.controller.as_ref()).map_err(refuse)?,
                 ecn: tcp.ecn,
@@ -130,7 +131,7 @@ fn carrier(scenario: &Scenario, group: &model::Flow) -> Result<Carrier, HostErro
     }
 }
 
-/// The kernel's name for a controller, which takes no parameters.
+/// The kernel's name for a controller. The kernel's controllers take no parameters from a scenario.
 fn controller(config: Option<&ControllerConfig>) -> Result<&'static str, String> {
     let Some(config) = config else { return Ok("cubic") };
     let changed = config.specs().into_iter().filter_map(|spec| {
@@ -148,8 +149,8 @@ fn controller(config: Option<&ControllerConfig>) -> Result<&'static str, String>
     })
 }
 
-/// Parameters that a socket cannot set are the kernel's, so the scenario must leave them at their defaults.
-fn kernels_own(tcp: &TcpParams) -> Result<(), String> {
+/// Refuses changed values of parameters that a socket cannot set.
+fn refuse_changed_defaults(tcp: &TcpParams) -> Result<(), String> {
     let default = TcpParams::default();
     let names = ["ack_every", "delayed_ack", "quick_acks", "receive_buffer", "receive_buffer_max", "sack_compression"];
     for name in names {
@@ -163,7 +164,8 @@ fn kernels_own(tcp: &TcpParams) -> Result<(), String> {
     Ok(())
 }
 
-/// Enough for the narrowest link of the route at its highest rate. More would still be sent after the application has stopped.
+/// Unsent data that suffice for the narrowest link of the route at its highest rate. A larger amount would still be sent after
+/// the application has stopped.
 fn unsent(scenario: &Scenario, group: &model::Flow) -> u32 {
     let fastest = |&hop: &usize| match &scenario.hops[hop].rate {
         RateSpec::Schedule(steps) => steps.iter().map(|&(_, rate)| rate).max(),

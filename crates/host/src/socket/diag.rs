@@ -1,7 +1,7 @@
-//! Socket diagnostics: the state of TCP connections that are not ours, for programs that run in a namespace.
+//! Socket diagnostics: the state of TCP connections of other processes, for programs that run in a namespace.
 //!
-//! The kernel lists the established connections of a namespace (`sock_diag(7)`, `inet_diag`) with the same structure that a
-//! connection's owner gets by `TCP_INFO`. Once per sampling interval is often enough, and costs a few microseconds for each.
+//! The kernel lists the established connections of a namespace (`sock_diag(7)`, `inet_diag`) with the structure that a socket's
+//! owner gets by `TCP_INFO`. A read costs a few microseconds per connection.
 use super::tcp_info::TcpInfo;
 use crate::FlowKey;
 use crate::HostError;
@@ -26,13 +26,13 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Does its sender keep to the pacing rate that the kernel shows? BBR does; others only where somebody asked for it.
+    /// Does its sender pace at the rate that the kernel shows? BBR does; other controllers do so only if pacing was requested.
     pub fn is_paced(&self) -> bool {
         self.controller.starts_with("bbr")
     }
 }
 
-/// Asks for the connections of one namespace.
+/// Reads the connections of one namespace.
 pub struct Diag {
     socket: Socket,
     buffer: Vec<u8>,
@@ -43,7 +43,7 @@ const BUFFER: usize = 64 * 1024;
 const TCP: u8 = 6;
 
 impl Diag {
-    /// For the connections of this namespace.
+    /// Opens diagnostics for this namespace.
     ///
     /// # Errors
     /// When the kernel has no socket diagnostics.
@@ -58,7 +58,7 @@ impl Diag {
         Ok(Diag { socket, buffer: vec![0; BUFFER] })
     }
 
-    /// All established TCP connections, each with the key of what this end of it sends.
+    /// All established TCP connections, each with the flow key of its outgoing packets.
     ///
     /// # Errors
     /// When the kernel refuses, as one without `inet_diag` does.
@@ -89,7 +89,7 @@ impl Diag {
         Ok(())
     }
 
-    /// Reads what the kernel has answered so far; `false` after the last of it.
+    /// Reads one batch of answers; `false` after the last one.
     fn answers(&mut self, found: &mut Vec<(FlowKey, Sample)>) -> io::Result<bool> {
         let len = self.socket.recv(&mut &mut self.buffer[..], 0)?;
         let mut rest = &self.buffer[..len.min(self.buffer.len())];
@@ -108,10 +108,10 @@ impl Diag {
     }
 }
 
-/// A connection's key and state, if the kernel has shown both.
+/// A connection's key and state, if the kernel has sent both.
 fn read(response: &InetResponse) -> Option<(FlowKey, Sample)> {
     let id = &response.header.socket_id;
-    // A socket for both families shows its peers of the older one as mapped addresses; their packets are IPv4's.
+    // A dual-stack socket shows IPv4 peers as mapped addresses, but their packets are IPv4.
     let plain = |address: IpAddr| address.to_canonical();
     let key = FlowKey {
         protocol: TCP,

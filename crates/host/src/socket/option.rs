@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// An option of this kernel: its level and number.
+/// A socket option of Linux: its level and number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opt {
     level: libc::c_int,
@@ -13,9 +13,9 @@ pub(crate) struct Opt {
 impl Opt {
     /// A connection's state.
     pub(crate) const TCP_INFO: Opt = Opt { level: libc::IPPROTO_TCP, number: libc::TCP_INFO };
-    /// Least retransmission timeout, microseconds (Linux 6.15).
+    /// Minimum retransmission timeout, microseconds (Linux 6.15).
     pub(crate) const TCP_RTO_MIN_US: Opt = Opt { level: libc::IPPROTO_TCP, number: 45 };
-    /// A rate that must not be exceeded, bytes per second; any but the highest switches pacing on.
+    /// Maximum pacing rate, bytes per second. Any value but the highest switches pacing on.
     pub(crate) const MAX_PACING_RATE: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_MAX_PACING_RATE };
     /// Receive buffer beyond the system's limit.
     pub(crate) const RCVBUF_FORCE: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_RCVBUFFORCE };
@@ -23,10 +23,10 @@ impl Opt {
     pub(crate) const RCVLOWAT: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_RCVLOWAT };
     /// Send buffer beyond the system's limit.
     pub(crate) const SNDBUF_FORCE: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_SNDBUFFORCE };
-    /// An address is bound now, a port when the connection begins: ports need to differ only for the same other end.
+    /// Binds an address now and a port only at connect, so connections to different receivers may use the same port.
     pub(crate) const BIND_NO_PORT: Opt = Opt { level: libc::IPPROTO_IP, number: libc::IP_BIND_ADDRESS_NO_PORT };
 
-    /// Sets it to a value of the kernel's integer of that width.
+    /// Sets the option to a value of N bytes in native byte order.
     pub(crate) fn set<const N: usize>(self, socket: impl AsFd, value: [u8; N]) -> io::Result<()> {
         let fd = socket.as_fd().as_raw_fd();
         // SAFETY: the pointer and the length are those of `value`, which the kernel only reads during the call.
@@ -35,7 +35,7 @@ impl Opt {
         if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Reads it; returns how many bytes of the buffer the kernel has filled.
+    /// Reads the option; returns how many bytes of the buffer the kernel has filled.
     pub(crate) fn get(self, socket: impl AsFd, into: &mut [u8]) -> io::Result<usize> {
         let fd = socket.as_fd().as_raw_fd();
         let mut len = libc::socklen_t::try_from(into.len()).unwrap_or(libc::socklen_t::MAX);

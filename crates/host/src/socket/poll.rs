@@ -1,4 +1,4 @@
-//! Waiting for sockets, for timers and for other threads, all at once.
+//! Waits for sockets, timers and other threads in one call.
 use narrows_core::{Span, Time};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
@@ -7,31 +7,31 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// The number of a waker among a loop's sources.
+/// The number that reports a wake-up, among the numbers of a loop's sources.
 pub(crate) const WOKEN: u64 = u64::MAX;
-/// The rest is still there the next time.
+/// Events returned per call. The others are returned by the next call.
 const AT_A_TIME: usize = 128;
 
-/// Wakes a loop from another thread.
+/// Wakes a polling loop from another thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    /// Wakes it; a loop that is awake already loses nothing.
+    /// Wakes the loop. If it is awake, its next wait returns at once.
     pub(crate) fn wake(&self) {
-        // It fails only when it has been woken 2⁶⁴ − 2 times without noticing.
+        // This fails only after 2⁶⁴ − 2 wake-ups that the loop has not read.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 }
 
-/// What a loop waits for.
+/// The sources that a loop waits for.
 pub(crate) struct Poll {
     epoll: OwnedFd,
     woken: Arc<OwnedFd>,
 }
 
 impl Poll {
-    /// Waits for nothing yet but its waker.
+    /// Makes one with no source but its waker.
     pub(crate) fn new() -> io::Result<Poll> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let woken = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
@@ -43,16 +43,16 @@ impl Poll {
         Waker(Arc::clone(&self.woken))
     }
 
-    /// From now on it waits for this, too. Closing it ends that.
+    /// Adds a source. Closing its descriptor removes it.
     pub(crate) fn add(&self, source: impl AsFd, number: u64, flags: epoll::EventFlags) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, source, epoll::EventData::new_u64(number), flags)?)
     }
 
-    /// Waits until something happens or `until` has come (`None`: as long as it takes), and puts the numbers of what happened
+    /// Waits until something happens or until the time `until` (`None`: without limit), and puts the numbers of the ready sources
     /// into `happened`.
     pub(crate) fn wait(&self, now: Time, until: Option<Time>, happened: &mut Vec<u64>) -> io::Result<()> {
         happened.clear();
-        // epoll's own timeout is in milliseconds where the kernel is older than 5.11; that of ppoll is exact everywhere.
+        // epoll's own timeout counts milliseconds before Linux 5.11; ppoll's is exact in every version.
         let left = until.map(|at| at.since(now));
         if left != Some(Span::ZERO) {
             let timeout = left.map(timespec);

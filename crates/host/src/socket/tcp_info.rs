@@ -1,11 +1,11 @@
-//! What the kernel shows of a TCP connection (`struct tcp_info`, linux/tcp.h): by `TCP_INFO` or by socket diagnostics.
+//! The kernel's state of a TCP connection (`struct tcp_info`, linux/tcp.h), from `TCP_INFO` or socket diagnostics.
 //!
-//! The structure only ever grows at its end, so it is read as bytes at the offsets of its fields: what an older kernel does
-//! not have is absent, what a newer one adds is ignored.
+//! The structure only grows at its end, so its fields are read as bytes at their offsets: fields that an older kernel lacks are
+//! absent, fields that a newer one adds are ignored.
 use narrows_core::{Rate, Span};
 use narrows_world::meters::{Meters, SenderStats};
 
-/// What is read of it.
+/// The fields that are used.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct TcpInfo {
     /// The connection's state (linux/tcp_states.h); 1 is established.
@@ -16,31 +16,31 @@ pub struct TcpInfo {
     pub segment: u32,
     /// Sent and not acknowledged cumulatively, packets.
     pub unacked: u32,
-    /// Of those, acknowledged selectively.
+    /// Of those, packets acknowledged selectively.
     pub sacked: u32,
-    /// Of those, held for lost.
+    /// Of those, packets marked lost.
     pub lost: u32,
-    /// Sent again and in flight.
+    /// Retransmitted packets in flight.
     pub retrans: u32,
     /// Smoothed RTT, when there has been a sample.
     pub srtt: Option<Span>,
-    /// Slow-start threshold, packets, once there is one.
+    /// Slow-start threshold, packets, once it is set.
     pub ssthresh: Option<u32>,
     /// Congestion window, packets.
     pub cwnd: u32,
-    /// Packets sent again, in all.
+    /// Packets retransmitted in total.
     pub total_retrans: u32,
-    /// The rate at which it paces, or would.
+    /// The pacing rate, which Linux computes even for connections that do not pace.
     pub pacing: Option<Rate>,
-    /// Packets delivered, in all (Linux 4.18).
+    /// Packets delivered in total (Linux 4.18).
     pub delivered: Option<u32>,
-    /// Of those, delivered with congestion experienced (Linux 4.18).
+    /// Of those, packets reported as CE-marked (Linux 4.18).
     pub delivered_ce: Option<u32>,
-    /// Expiries of the retransmission timer, in all (Linux 6.7).
+    /// Retransmission timeouts in total (Linux 6.7).
     pub timeouts: Option<u16>,
 }
 
-/// More than any kernel has written so far.
+/// Buffer size, bytes: larger than the structure of any kernel so far.
 pub(crate) const ROOM: usize = 512;
 /// `TCPI_OPT_ECN`.
 const OPT_ECN: u8 = 8;
@@ -48,7 +48,7 @@ const OPT_ECN: u8 = 8;
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 impl TcpInfo {
-    /// From the kernel's bytes; `None` if not even the oldest fields are there.
+    /// Reads the kernel's bytes; `None` if not even the oldest fields are there.
     pub fn read(bytes: &[u8]) -> Option<TcpInfo> {
         let u32_at = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let u64_at = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
@@ -72,13 +72,13 @@ impl TcpInfo {
         })
     }
 
-    /// In flight, packets (Linux: `tcp_packets_in_flight`).
+    /// Packets in flight (Linux: `tcp_packets_in_flight`).
     pub fn inflight(&self) -> u32 {
         (self.unacked + self.retrans).saturating_sub(self.sacked + self.lost)
     }
 
-    /// The sender's state, for the records. Linux computes a pacing rate for every connection; `paced` says whether this one
-    /// keeps to it.
+    /// The sender's state, for the records. Linux computes a pacing rate for every connection; `paced` says whether this one uses
+    /// it.
     pub fn meters(&self, paced: bool) -> Meters {
         Meters {
             cwnd: f64::from(self.cwnd),
@@ -89,7 +89,7 @@ impl TcpInfo {
         }
     }
 
-    /// What the sender counts, for the records.
+    /// The sender's counters, for the records.
     pub fn stats(&self) -> SenderStats {
         SenderStats { retransmits: u64::from(self.total_retrans), timeouts: self.timeouts.map_or(0, u64::from) }
     }

@@ -1,4 +1,4 @@
-//! What the kernel shows of connections from outside: that flows got what they asked for.
+//! The kernel's diagnostics of connections show that flows got the options that they asked for.
 use crate::harness::{V4, V6, namespace, prepare, scenario};
 use narrows_host::Clock;
 use narrows_host::FIRST_PORT;
@@ -30,7 +30,7 @@ fn flows_have_the_control_the_ecn_and_the_packets_that_they_ask_for() {
         let ends = prepare(&scenario, &here, address).unwrap();
         let running = ends.start(Clock::start(), Arc::new(EndpointStats::new(4))).unwrap();
         let mut diag = Diag::open(&here).unwrap();
-        // Both ends of each are in the same namespace; the senders know their paths once something was delivered.
+        // Both ends of each connection are in the same namespace. Senders have samples of their path once data were delivered.
         let is_sender = |destination: u16| (FIRST_PORT..FIRST_PORT + 4).contains(&destination);
         let has_begun =
             |sample: &Sample| sample.info.srtt.is_some() && sample.info.delivered.is_some_and(|bytes| bytes > 0);
@@ -67,7 +67,7 @@ fn flows_have_the_control_the_ecn_and_the_packets_that_they_ask_for() {
 #[test]
 fn connections_begin_with_the_window_that_they_ask_for() {
     for packets in [3, 10, 40] {
-        // A route keeps its window.
+        // A route keeps its window, so each needs a new namespace.
         let Some(here) = namespace() else { return };
         let flow = format!(
             r#"[[flow]]
@@ -75,7 +75,7 @@ fn connections_begin_with_the_window_that_they_ask_for() {
                transport = {{ kind = "tcp", initial_window = {packets} }}
                traffic = {{ kind = "thin", interval = "10s" }}"#
         );
-        // One small message: nothing that a window would grow by.
+        // One small message: too little for the window to grow.
         let ends = prepare(&scenario("1s", &flow), &here, V4).unwrap();
         let endpoint_stats = Arc::new(EndpointStats::new(1));
         let running = ends.start(Clock::start(), Arc::clone(&endpoint_stats)).unwrap();
@@ -85,7 +85,7 @@ fn connections_begin_with_the_window_that_they_ask_for() {
     }
 }
 
-/// Asks until there is an answer: on a busy machine connections may take their time.
+/// Repeats the question until there is an answer: on a busy machine connections may take their time.
 fn within_five_seconds<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     (0..500).find_map(|_| {
         thread::sleep(Duration::from_millis(10));

@@ -15,12 +15,12 @@ use std::time::Duration;
 pub(crate) const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub(crate) const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
-/// A new namespace; `None` where there can be none, after saying why.
+/// A new namespace; prints the reason and returns `None` where there can be none.
 pub(crate) fn namespace() -> Option<Namespace> {
     Namespace::create().map_err(|reason| println!("skipped: {reason}")).ok()
 }
 
-/// A scenario of these flows over one link that only stands there for the kernel's.
+/// A scenario with these flows. Its link is required by the format and not used.
 pub(crate) fn scenario(duration: &str, flows: &str) -> Scenario {
     let text = format!(
         "name = \"ends\"\nduration = \"{duration}\"\n[[hop]]\nname = \"link\"\nrate = \"1gbit\"\nqueue = \"fifo\"\n{}",
@@ -42,8 +42,8 @@ pub(crate) fn prepare(scenario: &Scenario, namespace: &Namespace, address: IpAdd
     })
 }
 
-/// Runs a scenario for its length and half a second more, and says what the endpoint_stats had of each flow in the end; lists are
-/// those of the whole run.
+/// Runs a scenario for its length and half a second more, and returns each flow's final figures; lists are those of the whole
+/// run.
 pub(crate) fn run(scenario: &Scenario, namespace: &Namespace, address: IpAddr) -> Vec<Report> {
     let endpoint_stats = Arc::new(EndpointStats::new(scenario.flow_names().len()));
     let ends = prepare(scenario, namespace, address).unwrap();

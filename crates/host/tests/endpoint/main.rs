@@ -1,5 +1,5 @@
-//! The ends of flows on this machine's kernel, in namespaces that the tests make, over the loopback device. Where making them is
-//! not allowed the tests are skipped, with the reason.
+//! The endpoints of flows on this machine's kernel, over the loopback device of namespaces that the tests make. Where namespaces
+//! are not allowed the tests are skipped, with the reason.
 mod diagnostics;
 mod harness;
 mod many;

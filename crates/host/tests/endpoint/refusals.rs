@@ -1,4 +1,5 @@
-//! What kernel sockets cannot do is refused before anything runs, in words that say which flow, what, and what there is instead.
+//! A flow that kernel sockets cannot carry is refused before anything runs, with a message that names the flow, the feature and
+//! the alternatives.
 use crate::harness::{V4, namespace, prepare, scenario};
 use narrows_host::HostError;
 

@@ -1,12 +1,12 @@
-//! Each kind of traffic delivers what it should: as much as the application says that the simulator has, too.
+//! Each kind of traffic delivers what its application hands over, the same amount as in the simulator.
 use crate::harness::{V4, V6, namespace, run, scenario};
 use narrows_core::Time;
 use narrows_scenario::Scenario;
 use narrows_world::application::{Act, Application};
 use narrows_world::build;
 
-/// Payload that the first flow's application hands over until it stops, over packets with `header` bytes of headers; nothing
-/// waits for completions.
+/// Payload that the first flow's application hands over until it stops, in packets with `header` bytes of headers; without
+/// waiting for completions.
 fn handed_over(scenario: &Scenario, header: u32) -> u64 {
     let group = &scenario.flows[0];
     let mut application = Application::new(&group.traffic, build::member_stream(scenario, group, 0, "application"));

@@ -1,4 +1,4 @@
-//! Transfers are delivered whole, and what they took is counted.
+//! Transfers are delivered whole, and their completion times are counted.
 use crate::harness::{V4, V6, namespace, run, scenario};
 use narrows_core::{Span, Time};
 use narrows_world::application::{Act, Application};
@@ -41,10 +41,9 @@ fn web_transfers_come_one_after_the_other_in_the_sizes_of_the_model() {
     };
     let completed = report.completions.len();
     let whole: u64 = (0..completed).map(|_| next()).sum();
-    // The last transfer may have been under way when the flow stopped.
+    // The last transfer may have been in progress when the flow stopped.
     assert!((whole..whole + next()).contains(&report.payload), "{} of {whole} bytes", report.payload);
-    // A second has 200 pauses of five milliseconds, and fewer with the transfers between them: many fewer where the machine is
-    // busy with other things.
+    // A second has 200 pauses of five milliseconds, fewer with the transfers between them, and many fewer on a busy machine.
     assert!((40..300).contains(&completed), "{completed} transfers");
 }
 
@@ -55,6 +54,6 @@ fn messages_over_tcp_are_all_delivered() {
                   name = "f"
                   transport = "tcp"
                   traffic = { kind = "thin", size = "100B", interval = "2ms" }"#;
-    // One each 2 ms, at 0 ms first and at 398 ms last.
+    // One each 2 ms, from 0 ms to 398 ms.
     assert_eq!(run(&scenario("400ms", flow), &here, V4)[0].payload, 200 * 100);
 }

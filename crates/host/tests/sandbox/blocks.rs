@@ -1,4 +1,4 @@
-//! Addresses that nobody else has.
+//! Shells' addresses, which nothing else uses.
 use std::collections::HashSet;
 use std::fs::File;
 use std::os::linux::net::SocketAddrExt;
@@ -38,7 +38,7 @@ fn two_at_once_are_not_the_same() {
     assert_eq!((first(&one.0), first(&other.0)), ("100.64.0.1".into(), "100.65.0.1".into()));
     drop(one);
     assert_eq!(first(&take(&outside).0), "100.64.0.1");
-    // Another namespace knows nothing of it.
+    // Another namespace does not see the block.
     assert_eq!(first(&take(&Namespace::create().unwrap()).0), "100.64.0.1");
 }
 
@@ -50,7 +50,7 @@ fn what_is_in_use_is_left() {
     assert_eq!(first(&take(&outside).0), "100.66.0.1");
 }
 
-/// Names in the abstract socket namespace are free for every user to take.
+/// Any user can take names in the abstract socket namespace.
 fn regression_a_stranger_cannot_occupy_the_blocks() {
     let outside = Namespace::create().unwrap();
     let squat = || {
@@ -60,7 +60,7 @@ fn regression_a_stranger_cannot_occupy_the_blocks() {
     };
     let _held = outside.run(squat).unwrap();
     assert_eq!(first(&take(&outside).0), "100.64.0.1");
-    // What does reserve a block, a device, takes a right that a stranger has not: there is no other way to its name.
+    // Making a device, which reserves a block, needs a right that a stranger lacks.
     let stranger = || {
         let all = CapabilitySet::empty();
         let none = CapabilitySets { effective: all, permitted: all, inheritable: all };
@@ -91,7 +91,7 @@ fn many_that_look_at_the_same_moment_get_different_ones() {
     let different: HashSet<String> = taken.iter().map(|(block, _)| first(block)).collect();
     assert_eq!(different.len(), 16, "{different:?}");
     for (block, device) in &taken {
-        // 100.(64 + n).0.1 is behind narrowsN.
+        // The block 100.(64 + n).0.1 is behind narrowsN.
         let n: u32 = first(block).split('.').nth(1).unwrap().parse().unwrap();
         assert_eq!(device.name(), format!("narrows{}", n - 64));
     }
@@ -104,7 +104,7 @@ fn a_block_whose_device_name_is_taken_is_left() {
     assert_eq!((first(&block).as_str(), device.name()), ("100.65.0.1", "narrows1"));
 }
 
-/// Each as deep as its block allows, and the fifth says why it cannot.
+/// Shells nest as deep as their blocks allow, and the fifth says why it cannot.
 fn shells_nest() {
     let outside = Namespace::create().unwrap();
     let role = || {

@@ -1,4 +1,4 @@
-//! The one place where these tests look at a clock.
+//! The only file of these tests that reads a clock.
 use std::time::Instant;
 
 #[expect(clippy::disallowed_methods, reason = "how soon something is gone is what is tested")]

@@ -22,14 +22,14 @@ pub(super) fn sh(script: &str) -> Launch {
     Launch { argv: ["sh", "-c", script].map(Into::into).to_vec(), stdin: Stream::Null, ..Launch::default() }
 }
 
-/// The same, with what it writes.
+/// The same launch, with the file that its output goes to.
 pub(super) fn piped(launch: Launch) -> (Launch, File) {
     let (reader, writer) = std::io::pipe().unwrap();
     let (reader, writer) = (std::os::fd::OwnedFd::from(reader), std::os::fd::OwnedFd::from(writer));
     (Launch { stdout: Stream::File(writer.into()), ..launch }, reader.into())
 }
 
-/// Runs to its end: what it wrote and how it ended.
+/// Runs a command to its end; returns its output and its status.
 fn run(namespace: &Namespace, launch: Launch) -> (String, Status) {
     let (launch, mut reader) = piped(launch);
     let mut process = Process::spawn(namespace, &launch).unwrap();
@@ -44,7 +44,7 @@ fn a_status_is_exact() {
     let status = |script: &str| run(&inside, sh(script)).1;
     assert_eq!(status("true"), Status::Exited(0));
     assert_eq!(status("exit 3"), Status::Exited(3));
-    // A code above 128 and the signal that a shell would show as the same.
+    // An exit code above 128 stays apart from the signal that a shell would show as the same number.
     assert_eq!(status("exit 137"), Status::Exited(137));
     assert_eq!(status("kill -KILL $$"), Status::Signaled(9));
     assert_eq!(status("kill -TERM $$").code(), 143);
@@ -63,10 +63,10 @@ fn a_command_is_inside() {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], format!("net:[{}]", inside.id().unwrap()));
     assert_eq!(lines[1], "2 1");
-    // /proc is the namespace's own, where the system lets it be mounted: not where parts of it are hidden, and we are not root.
+    // /proc shows the namespace's own processes where it can be mounted: not for an ordinary user where parts of it are hidden.
     let hidden = fs::read_to_string("/proc/self/mounts").unwrap().lines().any(|mount| mount.contains(" /proc/"));
     assert!(lines[2] == "narrows-init" || hidden, "{said}");
-    // No device, namespace or pidfd of ours.
+    // No device, namespace or pidfd of this process is open.
     let open = said
         .lines()
         .skip(3)
@@ -89,7 +89,7 @@ fn what_cannot_start_is_named() {
     let inside = Namespace::create().unwrap();
     let said = |launch: &Launch| Process::spawn(&inside, launch).unwrap_err().to_string();
     let of = |program: &str| Launch { argv: vec![program.into()], ..Launch::default() };
-    // Whoever may not look into a folder of PATH cannot tell, and is told so.
+    // A user who cannot read a folder of PATH gets a message that covers both cases.
     let missing = said(&of("no-such-program"));
     assert!(missing.starts_with("there is no program `no-such-program`"), "{missing}");
     assert_eq!(said(&of("/no/such/program")), "there is no program `/no/such/program`");
@@ -107,7 +107,7 @@ fn an_interrupt_reaches_all() {
     assert_eq!(process.wait_for(Duration::from_millis(100)), None);
     let asked = clock::now();
     process.interrupt();
-    // Not the shell alone: it would wait for the sleep first.
+    // The signal reaches the sleep, too; the shell alone would wait for it.
     assert_eq!(process.wait(), Status::Exited(7));
     assert!(asked.elapsed() < Duration::from_secs(5));
 }

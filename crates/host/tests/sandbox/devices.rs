@@ -1,4 +1,4 @@
-//! Namespaces and TUN devices: what is in them, and what is not.
+//! The contents of new namespaces and TUN devices.
 use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::thread;
@@ -33,7 +33,7 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// 192.0.2.1/24 and 2001:db8::1/64, the documentation's prefixes (RFC 5737, RFC 3849), and everything else through it.
+/// A device with 192.0.2.1/24 and 2001:db8::1/64 (documentation prefixes: RFC 5737, RFC 3849) and default routes.
 fn spec() -> TunSpec {
     TunSpec {
         addresses: vec![(ip("192.0.2.1"), 24), (ip("2001:db8::1"), 64)],
@@ -45,7 +45,7 @@ fn spec() -> TunSpec {
     }
 }
 
-/// The next packet, behind its header of ten bytes, within half a second.
+/// The next packet within half a second, with its header of ten bytes.
 fn read(tun: &Tun) -> Option<Vec<u8>> {
     let mut frame = vec![0; 70_000];
     for _ in 0..50 {
@@ -78,7 +78,7 @@ fn a_namespace_is_new_and_settled() {
         let name = format!("net/ipv4/{copied}");
         assert_eq!(sysctl(&inside, &name), sysctl(&outside, &name), "{copied}");
     }
-    // A second namespace, from inside the first, has what the first one has.
+    // A second namespace, made from inside the first, gets the settings of the first.
     inside.run(|| fs::write("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0").unwrap()).unwrap();
     let nested = inside.run(|| Namespace::create().unwrap()).unwrap();
     assert_eq!(sysctl(&nested, "net/ipv4/tcp_slow_start_after_idle"), "0");
@@ -118,7 +118,7 @@ fn a_device_carries_both_protocols() {
     }
 }
 
-/// No router solicitation, no group report, no duplicate detection: what is in the queue is what programs sent.
+/// No router solicitation, no multicast report, no duplicate address detection: only programs' packets are in the queue.
 fn a_device_is_silent() {
     let inside = Namespace::create().unwrap();
     let tun = Tun::create(&inside, &spec()).unwrap();
@@ -135,7 +135,8 @@ fn a_device_goes_with_its_descriptor() {
     assert_eq!(devices(&inside), ["lo"]);
 }
 
-/// Not silently: what a device or its discipline drops because nobody reads is in its counter, asked from anywhere.
+/// Packets that the device or its discipline drops because nobody reads are counted, and the counter can be read from any
+/// namespace.
 fn what_nobody_reads_is_counted() {
     let inside = Namespace::create().unwrap();
     let tun = Tun::create(&inside, &TunSpec { queue: 10, ..spec() }).unwrap();

@@ -1,4 +1,4 @@
-//! Whatever ends a process that holds namespaces, devices and commands: nothing of them stays.
+//! Whatever ends a process that holds namespaces, devices and commands, nothing of them stays.
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -24,7 +24,7 @@ pub(super) const TESTS: &[Test] = &[
     ("a_drop_ends_all", a_drop_ends_all),
 ];
 
-/// Processes that are in a network namespace, and descriptors that hold it: `PID what`.
+/// Processes in a network namespace and descriptors that hold it, as `PID what`.
 fn users(id: u64) -> Vec<String> {
     let wanted = format!("net:[{id}]");
     let is = |path: &str| fs::read_link(path).is_ok_and(|to| to.as_os_str() == wanted.as_str());
@@ -44,7 +44,7 @@ fn users(id: u64) -> Vec<String> {
     found
 }
 
-/// Within a second.
+/// Waits up to a second for a condition.
 fn comes(what: &str, holds: impl Fn() -> bool) {
     let start = clock::now();
     while !holds() {
@@ -69,15 +69,15 @@ fn hold(outside: &Namespace) -> Child {
     outside.run(role).unwrap().unwrap()
 }
 
-/// A process in a namespace of the test's makes a device there, a namespace, a device in it, and a command with children in the
-/// background.
+/// Starts a process that makes a device in the test's namespace, another namespace with a device, and a command with children in
+/// the background; then ends it.
 fn after(end: impl FnOnce(&mut Child)) {
     let outside = Namespace::create().unwrap();
     let mut holder = hold(&outside);
     let mut ids = String::new();
     BufReader::new(holder.stdout.take().unwrap()).read_line(&mut ids).unwrap();
     let inner: u64 = ids.trim().parse().unwrap();
-    // The init, the shell and its two children, at least; and the holder's descriptor.
+    // At least the init, the shell and its two children; and the holder's descriptor.
     comes("the command's children", || users(inner).iter().filter(|user| user.ends_with("sleep")).count() == 2);
     assert!(users(inner).len() >= 5, "{:?}", users(inner));
     assert_eq!(devices(&outside), ["lo", "outer"]);
@@ -88,7 +88,7 @@ fn after(end: impl FnOnce(&mut Child)) {
     comes("the device is gone", || devices(&outside) == ["lo"]);
 }
 
-/// At any moment: whatever there is then goes.
+/// At any moment of its start: whatever there is then goes.
 fn after_a_kill_amid_the_start() {
     let outside = Namespace::create().unwrap();
     let id = outside.id().unwrap();
@@ -96,7 +96,7 @@ fn after_a_kill_amid_the_start() {
         let mut holder = hold(&outside);
         thread::sleep(Duration::from_millis(millis));
         holder.kill().unwrap();
-        // What stayed behind would hold the pipe.
+        // A process left behind would keep the pipe open.
         let mut stdout = holder.stdout.take().unwrap();
         holder.wait().unwrap();
         let (closed, end) = channel();
@@ -108,7 +108,7 @@ fn after_a_kill_amid_the_start() {
     }
 }
 
-/// In the background, in a session of its own, deaf to hang-ups.
+/// Runs in the background, in its own session, and ignores hang-ups.
 const STAYS: &str =
     "setsid nohup sleep 1000 >/dev/null 2>&1 & (trap '' TERM INT HUP; sleep 1000 >/dev/null) & echo ready;";
 

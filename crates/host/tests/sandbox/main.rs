@@ -1,7 +1,7 @@
-//! Namespaces, devices and children on this machine, in namespaces that the tests make. Where that is not allowed they are
-//! skipped, with the reason.
+//! Namespaces, devices and child processes on this machine, in namespaces that the tests make. Where that is not allowed the
+//! tests are skipped, with the reason.
 //!
-//! The program is its own helper: started with `NARROWS_TEST_ROLE` it is a process that a test kills or watches.
+//! The program is its own helper: started with `NARROWS_TEST_ROLE` it is a process that a test kills or observes.
 mod blocks;
 mod clock;
 mod commands;
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     result(passed, failed, skipped)
 }
 
-/// In the words of the standard harness, which are counted.
+/// Prints the standard harness's summary line, which CI counts.
 fn result(passed: usize, failed: usize, skipped: usize) -> ExitCode {
     let word = if failed == 0 { "ok" } else { "FAILED" };
     println!("test result: {word}. {passed} passed; {failed} failed; {skipped} ignored");
@@ -58,7 +58,7 @@ fn result(passed: usize, failed: usize, skipped: usize) -> ExitCode {
 
 static SKIPPED: AtomicBool = AtomicBool::new(false);
 
-/// What a test says when this machine does not let it test all that it would.
+/// Reports a test, or a part of one, that this machine does not allow.
 fn skip(reason: &str) {
     println!("skipped: {reason}");
     SKIPPED.store(true, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Who may, and what is said to those who may not. The systems that forbid something are made with `unshare` and `setpriv`, so
-//! only root plays.
+//! Which users may make namespaces, and the messages for those who may not. Systems that forbid something are made with `unshare`
+//! and `setpriv`, so these tests run only as root.
 use std::process::{Command, Stdio};
 
 use super::roles::{GAIN, VARIABLE};
@@ -13,7 +13,7 @@ pub(super) const TESTS: &[Test] = &[
     ("a_tun_driver_for_others_is_named", a_tun_driver_for_others_is_named),
 ];
 
-/// What `gain` says in a system that a script makes of this one; `$0` is the program.
+/// The output of `gain` in a system that a script makes of this one; `$0` is the program.
 fn gain_where(script: &str) -> Option<String> {
     let is_root = rustix::process::geteuid().is_root();
     let tools = ["unshare", "setpriv"];
@@ -39,12 +39,12 @@ fn root_has_it() {
     expect("exec $0", &["Root\n"]);
 }
 
-/// As a user without any right; root's name does not help.
+/// A user without any right; the name root does not help.
 const NOBODY: &str = "setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all";
 
 fn without_capabilities_a_user_namespace_gives_it() {
-    // A bare machine's device may be root's alone, so it gets one as distributions have it. The program may lie where only root
-    // may look: it is run by a descriptor.
+    // A bare machine may allow only root to open the device, so the test makes one with the mode that distributions use. The
+    // program is run by a descriptor, because it may be in a folder that only root may read.
     let open = "mount -t tmpfs none /dev/net && mknod -m 666 /dev/net/tun c 10 200";
     let script = format!("exec unshare --mount sh -c 'exec 3<$0; {open} && exec {NOBODY} /proc/self/fd/3' $0");
     expect(&script, &["UserNamespace\n"]);

@@ -1,18 +1,18 @@
-//! What this program is when a test starts it.
+//! The roles of this program when a test starts it.
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
 use narrows_host::{Block, Launch, Namespace, Process, Route, Stream, Tun, TunSpec};
 
-/// Names the role.
+/// The environment variable with the role's name.
 pub(super) const VARIABLE: &str = "NARROWS_TEST_ROLE";
-/// Says what the right to make namespaces comes from, or why there is none.
+/// Prints the source of the right to make namespaces, or why there is none.
 pub(super) const GAIN: &str = "gain";
-/// Holds everything there is to hold, says its inner namespace's number, and waits for the end of its input.
+/// Holds a resource of every kind, prints its inner namespace's number, and waits for the end of its input.
 pub(super) const HOLD: &str = "hold";
-/// A shell as the program will have it, and then a line of the terminal.
+/// Runs a shell as the program does, and then reads a line from the terminal.
 pub(super) const SHELL: &str = "shell";
-/// `nest N`: a shell in a shell, N deep; the innermost one says the addresses of its namespace.
+/// `nest N`: N nested shells; the innermost one prints the addresses of its namespace.
 pub(super) const NEST: &str = "nest";
 
 pub(super) fn play(role: &str) -> ExitCode {
@@ -42,7 +42,7 @@ fn shell() -> ExitCode {
     let inside = Namespace::create().unwrap();
     let launch = Launch { argv: ["bash", "--norc", "-i"].map(Into::into).to_vec(), ..Launch::default() };
     let status = Process::spawn(&inside, &launch).unwrap().wait();
-    // Only who has the terminal may read it.
+    // Only a process that has the terminal may read it.
     let mut line = String::new();
     io::stdin().read_line(&mut line).unwrap();
     println!("shell {status}, then read {}", line.trim());

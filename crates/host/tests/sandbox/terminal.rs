@@ -14,7 +14,7 @@ use super::{Test, clock};
 
 pub(super) const TESTS: &[Test] = &[("a_shell_has_the_terminal", a_shell_has_the_terminal)];
 
-/// What the terminal shows.
+/// The terminal's output so far.
 struct Screen(Arc<Mutex<String>>);
 
 impl Screen {
@@ -49,7 +49,7 @@ fn a_shell_has_the_terminal() {
         let noctty = OFlags::NOCTTY.bits() as i32;
         Stdio::from(OpenOptions::new().read(true).write(true).custom_flags(noctty).open(&name).unwrap())
     };
-    // A session of its own with that terminal, as a terminal window has.
+    // In a new session with that terminal, as in a terminal window.
     let program = std::env::current_exe().unwrap();
     let mut session = Command::new("setsid");
     session.args(["--ctty", "--wait"]).arg(program).env(VARIABLE, SHELL).env("PS1", "> ").env("TERM", "dumb");
