@@ -1,4 +1,4 @@
-//! A scenario laid out between two sides: the direction of each hop, and the route of each flow.
+//! Assigns a scenario's hops to two directions, and finds the route of each flow.
 //!
 //! In the simulator a hop has no direction. Where real packets cross it, each hop belongs to one of two directions, and the routes
 //! say to which: the hops of a flow's data lie in the flow's direction, those of its acknowledgments in the other.
@@ -9,7 +9,7 @@ use narrows_world::build;
 use narrows_world::path::Route;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A scenario laid out between two sides.
+/// A scenario's hops, flows and hosts, assigned to two sides.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Layout {
     /// From side 0 to side 1, and back.
@@ -23,9 +23,9 @@ pub struct Layout {
 /// One direction's hops, by their index in the scenario, and the routes over them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Direction {
-    /// Hops.
+    /// The hops.
     pub hops: Vec<usize>,
-    /// Routes.
+    /// The routes.
     pub routes: Vec<Route>,
 }
 
@@ -34,17 +34,17 @@ pub struct Direction {
 pub struct FlowEnds {
     /// Its group, by its index in the scenario.
     pub group: usize,
-    /// Which of the group it is.
+    /// Its index within the group.
     pub member: u32,
     /// The sender's side.
     pub side: usize,
     /// The sender's address.
     pub sender: IpAddr,
-    /// The receiver's.
+    /// The receiver's address.
     pub receiver: IpAddr,
     /// Route of the data, in the direction `side`.
     pub there: u16,
-    /// Route of what comes back, in the other direction.
+    /// Route of the packets that come back, in the other direction.
     pub back: u16,
     /// When it starts.
     pub start: Time,
@@ -52,7 +52,7 @@ pub struct FlowEnds {
     pub stop: Time,
 }
 
-/// The protocol of a layout's addresses.
+/// The IP version of a layout's addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Family {
     /// IPv4: 10.SIDE.0.0/16.
@@ -94,7 +94,7 @@ impl Layout {
         for (index, group) in scenario.flows.iter().enumerate() {
             let side = sides[index];
             for member in 0..group.count {
-                // Programs choose their ports themselves: what tells their packets is a pair of addresses of their own.
+                // Programs choose their ports themselves, so each gets its own pair of addresses, which identify its packets.
                 let own = group.command.is_some().then(|| format!("{}.{member}", group.name));
                 let name = |name: &String| own.clone().unwrap_or_else(|| name.clone());
                 let sender = hosts.address(side, name(&group.ends.from));
@@ -135,7 +135,7 @@ impl Direction {
     }
 }
 
-/// Addresses by side and name.
+/// Addresses of hosts, by side and name.
 struct Hosts {
     family: Family,
     named: Vec<(usize, String, IpAddr)>,
@@ -163,14 +163,14 @@ impl Hosts {
 fn sides(scenario: &Scenario) -> Result<Vec<usize>, HostError> {
     let groups = scenario.flows.len();
     let mut sides: Vec<Option<usize>> = vec![None; groups];
-    // The direction of a hop, and the group that it follows from.
+    // For each hop, its direction and the group that decided it.
     let mut hops: Vec<Option<(usize, usize)>> = vec![None; scenario.hops.len()];
     let crossed = |group: usize| {
         let flow = &scenario.flows[group];
         let there = flow.route.iter().map(|&hop| (hop, 0));
         there.chain(flow.back.iter().map(|&hop| (hop, 1)))
     };
-    // One whose side is fixed by hops that have a direction goes before one that is free to choose.
+    // A group whose side is fixed by hops with a known direction comes before one that is free to choose.
     while let Some(next) = (0..groups)
         .filter(|&group| sides[group].is_none())
         .max_by_key(|&group| (crossed(group).any(|(hop, _)| hops[hop].is_some()), groups - group))

@@ -1,7 +1,7 @@
-//! Both directions of a bottleneck between two devices, each on a thread of its own.
+//! Both directions of a bottleneck between two devices, each on its own thread.
 //!
-//! [`drive`] starts both threads, lets its caller attend to what sends through them, and ends both together: when one direction
-//! stops or fails, so does the other. `result` then makes one result of what the two measured.
+//! [`drive`] starts both threads, runs its caller's function meanwhile, and ends both together: when one direction stops or
+//! fails, so does the other. `result` then makes one result from the figures of both.
 pub(crate) mod result;
 
 use crate::LiveError;
@@ -22,49 +22,51 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Points of a series when the length of the run is not known: at first ten per second for a quarter of an hour.
+/// Points of a series when the length of the run is not known: at first ten per second, for a quarter of an hour. Then the
+/// spacing grows.
 const MAX_POINTS: usize = 1 << 13;
-/// Packets that a device holds for its thread before the kernel drops.
+/// Length of a device's transmit queue, packets. The kernel drops packets when its thread has not read them and the queue is
+/// full.
 pub(crate) const DEVICE_QUEUE: u32 = 10_000;
 
 /// The parts of one direction.
 pub struct Direction {
     /// Hops, by their index in the scenario.
     pub hops: Vec<usize>,
-    /// Routes over them.
+    /// Routes over these hops.
     pub routes: Vec<Route>,
-    /// Whose packets they are.
+    /// Finds the flow of each packet.
     pub flows: Flows,
-    /// What the endpoints report of flows whose data go in this direction.
+    /// The endpoints' reports about flows whose data go in this direction.
     pub endpoint_stats: Arc<EndpointStats>,
-    /// Super-packets go through the queues whole.
+    /// Super-packets go through the queues uncut.
     pub whole: bool,
 }
 
-/// What can be seen and done while both are at work.
+/// The two running directions, as the caller's function sees them.
 pub struct Running<'a> {
     views: [Arc<Mutex<View>>; 2],
     stop: &'a AtomicBool,
 }
 
 impl Running<'_> {
-    /// A direction's present state.
+    /// The present state of a direction.
     pub fn view(&self, direction: usize) -> View {
         self.views[direction].lock().map_or_else(|poisoned| poisoned.into_inner().clone(), |view| view.clone())
     }
 
-    /// Both end as soon as they notice.
+    /// Asks both directions to stop.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Have they been told to end, or has one ended by itself?
+    /// Were both told to stop, or has one ended by itself?
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// Has both directions at work while `during` runs; they end when it does, or when their time has come.
+/// Runs both directions while `during` runs. They end when it does, or at the end that `run_config` sets.
 pub fn drive<T>(
     devices: [&Tun; 2],
     directions: [Direction; 2],
@@ -75,7 +77,7 @@ pub fn drive<T>(
     let views = [(); 2].map(|()| Arc::new(Mutex::new(View::default())));
     let [there, back] = directions;
     let pump = |direction: Direction, from: usize, rounds: RoundTrips, waiting: Waiting| {
-        // What a queue takes for a full-sized packet.
+        // The packet length that queues count as full-sized.
         let mtu = if direction.whole { SUPER_PACKET } else { run_config.mtu };
         let path = Path::new(run_config.scenario, &direction.hops, &direction.routes, mtu, run_config.sampling);
         let flow_recorder = FlowRecorder::new(
@@ -86,7 +88,7 @@ pub fn drive<T>(
             run_config.sampling.warmup > Time::ZERO,
         )
         .of(direction.flows.own());
-        // Of a run whose length is not known the series are bounded.
+        // The series are bounded if the length of the run is not known.
         let (path, flow_recorder) = match run_config.end {
             Some(_) => (path, flow_recorder),
             None => {
@@ -113,7 +115,7 @@ pub fn drive<T>(
         for (pump, name) in pumps.into_iter().zip(["there", "back"]) {
             let work = move || {
                 let outcome = pump.run(stop, run_config.end);
-                // When one direction is at its end, so is the other.
+                // When one direction ends, the other one stops, too.
                 stop.store(true, Ordering::Relaxed);
                 outcome
             };
@@ -133,7 +135,8 @@ pub fn drive<T>(
         let mut outcomes = started.into_iter().map(join);
         let missing = || LiveError::Broken("a direction is missing".into());
         let mut outcomes = [outcomes.next().ok_or_else(missing)??, outcomes.next().ok_or_else(missing)??];
-        // Not by the threads themselves: the kernel answers behind a lock that anybody on the machine may hold for long.
+        // The threads do not ask this themselves: the kernel answers under a lock that any process on the machine may hold for
+        // long.
         for (outcome, device) in outcomes.iter_mut().zip(devices) {
             let dropped = device.dropped().map_err(HostError::system("ask a device what it dropped"))?;
             outcome.lateness.overran(dropped + outcome.refused);

@@ -1,5 +1,4 @@
-//! The live world where there is no Linux: the functions that start a run, so that a program that offers it compiles. Each
-//! returns an error.
+//! The live world on systems other than Linux: the functions that start a run, so that programs compile. Each returns an error.
 use crate::shell::{Ended, Monitor, Shell};
 use crate::{LiveError, Options};
 use narrows_host::Privilege;
@@ -20,7 +19,7 @@ pub fn run(_: &Scenario, _: &Options, _: &mut dyn Watch) -> Result<RunResult, Li
 }
 
 /// # Errors
-/// None: nobody can call it.
+/// None: `Privilege` has no values, so nobody can call it.
 pub fn shell(_: Shell, never: Privilege, _: &mut dyn Monitor) -> Result<Ended, LiveError> {
     match never {}
 }

@@ -1,12 +1,12 @@
-//! Why a live run can fail.
+//! Errors of live runs.
 use narrows_host::{HostError, Status};
 use narrows_world::WorldError;
 use std::fmt;
 
-/// Why a live run did not happen or did not end well.
+/// The reason why a live run did not start or did not end well.
 #[derive(Debug)]
 pub enum LiveError {
-    /// The host refused, lacks what the scenario asks for, or failed.
+    /// The host refused, lacks a feature that the scenario uses, or failed.
     Host(HostError),
     /// The program at a shell's other end exited before the command could connect to it.
     Companion(Status),

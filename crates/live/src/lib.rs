@@ -1,13 +1,13 @@
-//! The live world: real programs through the links that the simulator uses.
+//! The live world: real programs send through the links that the simulator uses.
 //!
-//! Between two network namespaces lies a pair of TUN devices, and between those, in user space, the scenario's hops: the same
-//! `Link` and the same disciplines, with frames as payload and the machine's clock instead of virtual time. A packet that
-//! arrives is stamped with the time at which it was read, or at which it was seen on the device before. Everything after that
-//! happens at logical times, however late the thread wakes, so rates stay exact.
+//! A run has two network namespaces with a TUN device in each. Between the devices, in user space, are the scenario's hops: the
+//! same `Link` and the same disciplines as in the simulator, with frames as payload and the machine's clock instead of virtual
+//! time. A packet's arrival time is the time at which it was read, or seen on the device before that. Everything after its
+//! arrival happens at logical times, however late the thread wakes, so rates stay exact.
 //!
-//! From the inside out:
+//! The modules, from the innermost:
 //! - [`packet_thread`]: one direction; a thread reads packets from one device and writes them to the other.
-//! - [`bottleneck`]: both directions between two devices, and the result that they leave.
+//! - [`bottleneck`]: both directions between two devices, and their result.
 //! - [`scenario_run`]: a scenario's flows through a bottleneck.
 //! - [`shell`]: a command behind a bottleneck.
 //!

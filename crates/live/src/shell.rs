@@ -1,7 +1,7 @@
-//! A command behind a bottleneck: a namespace with one way out, through two hops, one for each direction.
+//! A command behind a bottleneck: a namespace whose only way out leads through two hops, one for each direction.
 //!
-//! - `launch` says what to run, and how it ended. It is the same on every system.
-//! - `command` runs it, finds its flows as they come, and asks the kernel for the state of their sockets.
+//! - `launch` has the types of a shell's input and result. It is the same on every system.
+//! - `command` runs it, finds its flows in the traffic, and reads the kernel's state of their sockets.
 mod launch;
 
 #[cfg(target_os = "linux")]

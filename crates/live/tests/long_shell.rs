@@ -1,7 +1,6 @@
-//! A shell that stays open for hours while programs open connection after connection: memory is bounded, and nothing is lost
-//! from the sums.
+//! A shell that stays open for hours while programs open one connection after the other: memory is bounded, and sums stay exact.
 //!
-//! One direction at logical times, without devices: flows, path and flow recorder as the pump uses them.
+//! One direction at logical times, without devices: flow table, path and flow recorder, used as the pump does.
 use narrows_core::{Bytes, PacketMeta, Span, Time};
 use narrows_host::EndpointStats;
 use narrows_host::FlowKey;
@@ -14,7 +13,7 @@ use narrows_world::record::Bound;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-// The benchmark counts with the same file.
+// The benchmark counts allocations with the same file.
 #[path = "../../../bench/src/allocator.rs"]
 mod allocator;
 
@@ -31,7 +30,7 @@ const TRACKED: usize = 32;
 const SEGMENTS: u32 = 3;
 const PAYLOAD: u32 = 500;
 
-/// A direction with a sender that never repeats a port pair for millions of connections.
+/// A direction whose sender does not repeat a pair of ports for millions of connections.
 struct Direction {
     flows: Flows,
     path: Path,
@@ -63,7 +62,7 @@ impl Direction {
         }
     }
 
-    /// A segment of connection `n` comes in.
+    /// A segment of connection `n` arrives.
     fn offer(&mut self, n: u32, seq: u32, payload: u32, syn: bool) {
         let header = Header::read(&packet(n, seq, payload, syn)).expect("it is a packet");
         let found = self.flows.find(&header, self.now, &mut self.flow_recorder).expect("any flow is found");
@@ -98,7 +97,7 @@ impl Direction {
         }
     }
 
-    /// A whole short connection. What counts as delivered is what comes out of the path, seen from outside.
+    /// A whole short connection. Deliveries are counted where packets leave the path.
     fn connection(&mut self, n: u32) {
         self.offer(n, 0, 0, true);
         for segment in 0..SEGMENTS {
@@ -130,10 +129,10 @@ fn key(n: u32) -> FlowKey {
     }
 }
 
-/// Number of the connection that carries much, beside the short ones.
+/// Number of the connection with much payload.
 const BULK: u32 = 0xffff_0001;
 
-/// New connections for this number of hours, 12 a second: the direction, and what it took.
+/// Opens 12 new connections a second for this many hours; returns the direction and the memory it used.
 fn hours(hours: u32) -> (Direction, allocator::Usage) {
     allocator::measure(|| {
         let mut direction = Direction::new();
@@ -148,7 +147,7 @@ fn hours(hours: u32) -> (Direction, allocator::Usage) {
     })
 }
 
-/// 350 000 connections in eight hours take no more memory than the first of these hours.
+/// 350 000 connections in eight hours take no more memory than those of the first hour.
 #[test]
 fn eight_hours_of_new_connections_take_no_more_memory_than_one() {
     let (one, in_one) = hours(1);
@@ -164,19 +163,19 @@ fn eight_hours_of_new_connections_take_no_more_memory_than_one() {
     assert!(in_eight.peak_bytes <= in_one.peak_bytes + in_one.peak_bytes / 50, "{in_one:?} {in_eight:?}");
     assert!(in_eight.peak_bytes < 16 << 20, "{in_eight:?}");
 
-    // The one that carried most is by itself, with everything that it did.
+    // The connection that carried most has its own entry with all its figures.
     let place = eight.flows.keys().iter().position(|&other| other == key(BULK)).expect("it has a place");
     let entry = &eight.flow_recorder.entries()[place];
     assert!(entry.record.payload() > u64::from(8 * 3600 * 12u32) * 980, "{}", entry.record.payload());
     let _ = eight.flow_recorder.keep(&[place]);
 }
 
-/// Everything offered is delivered, lost or under way, and in exactly one place of the flow recorder.
+/// Everything offered is delivered, lost or in flight, and is counted in exactly one entry of the flow recorder.
 #[test]
 fn sums_are_exact_whoever_gives_up_a_place() {
     let mut direction = Direction::new();
     let (mut delivered, mut seq) = (0u64, 0u32);
-    // Faster than places become free: most connections never have one. Then slower, and again.
+    // First faster than slots become free, so that most connections never get one; then slower, and again.
     for n in 0..60_000 {
         direction.connection(n);
         if n % 3 == 0 {
@@ -201,12 +200,12 @@ fn sums_are_exact_whoever_gives_up_a_place() {
     assert_eq!(hop.offered_packets, direction.offered);
     assert_eq!(lost, hop.drops.total, "each loss is some flow's");
     assert!(lost > 1000 && entries[others].record.payload() > entries[0].record.payload() * 1000);
-    // What was lost is a SYN without payload, a short segment or a long one: all payload is accounted for but that.
+    // A packet carries at most 1000 B, so the lost ones account for all missing payload.
     assert!(delivered + lost * 1000 >= direction.payload, "{delivered} + {lost} packets of {}", direction.payload);
     assert!(delivered <= direction.payload);
 }
 
-/// A report that was posted for the flow that had the place before does not reach the one that has it now.
+/// A report about a slot's previous flow does not reach its present flow.
 #[test]
 fn a_report_reaches_only_the_flow_that_it_is_about() {
     let mut direction = Direction::new();
@@ -218,7 +217,7 @@ fn a_report_reaches_only_the_flow_that_it_is_about() {
         direction.endpoint_stats.post_of(place, key(n), |report| report.stats.retransmits = retransmits);
     };
     report(&direction, 40, 40, 7);
-    // More new connections than it takes until place 40 changes hands.
+    // More new connections than it takes until slot 40 changes hands.
     let mut n = MAX_SEEN as u32;
     while direction.flows.keys()[40] == key(40) {
         direction.connection(n);
@@ -226,7 +225,7 @@ fn a_report_reaches_only_the_flow_that_it_is_about() {
         n += 1;
         assert!(n < 20 * MAX_SEEN as u32, "place 40 never changes hands");
     }
-    // Late: the sockets were looked at before the place changed hands.
+    // A late report: the sockets were read before the slot changed hands.
     report(&direction, 40, 40, 9);
     direction.wait(Span::s(60));
     assert_eq!(direction.flow_recorder.entries()[40].stats().retransmits, 0);

@@ -1,7 +1,7 @@
-//! No allocation per packet: a pump that works twice as long carries twice the packets and allocates no more often.
+//! No allocation per packet: a pump that runs twice as long carries twice the packets and allocates no more often.
 //!
-//! Frames come through one pair of sockets and leave through another, super-packets and datagrams, more than the link can send:
-//! so they are cut, queued, dropped, marked, joined and written, and the queue is as long in both runs.
+//! Super-packets and datagrams come through one pair of sockets and leave through another. There are more than the link can send,
+//! so they are cut, queued, dropped, marked, joined and written, and the queue is equally long in both runs.
 use narrows_core::{Bytes, Span, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
@@ -24,15 +24,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-// The benchmark counts with the same file.
+// The benchmark counts allocations with the same file.
 #[path = "../../../bench/src/allocator.rs"]
 mod allocator;
 
 #[global_allocator]
 static ALLOCATOR: allocator::Counting = allocator::Counting;
 
-/// A late wake-up finds more frames underway than ever before, each in a buffer that grows once or twice: some hundreds on a busy
-/// machine. One allocation per packet would be more than ten thousand.
+/// After a late wake-up more frames may be in flight than ever before, each in a buffer that grows once or twice: some hundreds
+/// on a busy machine. One allocation per packet would give more than ten thousand.
 const GROWTH: u64 = 1000;
 
 const SCENARIO: &str = "duration = \"10s\"\n[[hop]]\nname = \"link\"\nrate = \"100mbit\"\n\
@@ -50,7 +50,7 @@ fn twice_the_packets_take_no_more_allocations() {
     assert!(twice.peak_bytes <= 2 * once.peak_bytes, "memory grows: {once:?}, {twice:?}");
 }
 
-/// Works for this number of seconds: packets sent, and what that took.
+/// Runs for this many seconds; returns the packets sent and the allocations.
 fn run(seconds: u64) -> (u64, allocator::Usage) {
     let scenario = Scenario::parse(SCENARIO, "no_alloc.toml", &NoTraces).expect("it is legal");
     let pair =
@@ -63,7 +63,7 @@ fn run(seconds: u64) -> (u64, allocator::Usage) {
         scope.spawn(|| feed(&near, &ended));
         scope.spawn(|| drain(&far, &ended));
         let (outcome, usage) = allocator::measure(|| {
-            // Equally many points, however long the run is.
+            // The same number of points for either length.
             let sampling = Sampling { spacing: Span::ms(20 * seconds), warmup: Time::ZERO, points: 51, gauges: None };
             let clock = Clock::start();
             let run_config = RunConfig {
@@ -101,11 +101,11 @@ fn figures(scenario: &Scenario, outcome: Outcome, end: Time) -> HopSummary {
     record.summary("link", scenario.hops[0].queue.to_string(), Bytes(1), end)
 }
 
-/// Ten segments of 1000 B and a datagram, each half a millisecond or a little more: 1.6 times the link's rate.
+/// Sends ten segments of 1000 B and a datagram every half millisecond or a little later: 1.6 times the link's rate.
 fn feed(near: &OwnedFd, ended: &AtomicBool) {
     let mut seq = 0u32;
     while !ended.load(Ordering::Relaxed) {
-        // Full buffers mean that the pump is behind: then something is left out, as a device's queue would.
+        // Full buffers mean that the pump is behind. Then some frames are left out, as with a device's full queue.
         let _ = write(near, &super_packet(seq));
         let _ = write(near, &datagram());
         seq = seq.wrapping_add(10_000);
@@ -121,7 +121,7 @@ fn drain(far: &OwnedFd, ended: &AtomicBool) {
     }
 }
 
-/// ECT(0), from 10.1.0.1 to 10.2.0.1; its header's checksum, which the joining looks at, is of ones' complement.
+/// An IPv4 header, ECT(0), from 10.1.0.1 to 10.2.0.1, with a valid checksum, which joining verifies.
 fn network(length: usize, protocol: u8) -> Vec<u8> {
     let mut header = vec![0x45, 2, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
     header[2..4].copy_from_slice(&(length as u16).to_be_bytes());
@@ -137,7 +137,7 @@ fn super_packet(seq: u32) -> Vec<u8> {
     let mut frame = offload.to_bytes().to_vec();
     frame.extend(network(40 + 10_000, 6));
     frame.extend([&[0x80, 0][..], &FIRST_PORT.to_be_bytes(), &seq.to_be_bytes(), &[0, 0, 0, 1, 0x50, 0x10]].concat());
-    // Window, the pseudo-header's sum as the kernel leaves it, no urgent pointer.
+    // Window, the pseudo-header's sum as the kernel writes it, no urgent pointer.
     let length = 20 + 10_000u32;
     let sum = 0x0a01 + 1 + 0x0a02 + 1 + 6 + length;
     let partial = ((sum & 0xffff) + (sum >> 16)) as u16;

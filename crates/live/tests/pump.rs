@@ -1,4 +1,4 @@
-//! A direction's thread between two pairs of sockets in place of devices: what goes in, what comes out, and what is neither. Needs no
+//! A direction's thread between two pairs of sockets in place of devices: frames that go in, come out, or are refused. Needs no
 //! namespaces.
 #![cfg(target_os = "linux")]
 use narrows_core::{Bytes, Rng, Span, Time};
@@ -23,18 +23,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What a pump leaves behind.
+/// The results of a pump's run.
 struct Left {
     hop: HopSummary,
     waiting: usize,
     entries: Vec<Entry>,
     stray: u64,
     refused: u64,
-    /// Frames that came out, in their order.
+    /// The frames that came out, in order.
     out: Vec<(Offload, Vec<u8>)>,
 }
 
-/// Whoever reads what comes out.
+/// Reads the frames that come out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Reads,
@@ -42,7 +42,7 @@ enum Reader {
     IsGone,
 }
 
-/// Puts these frames through a link, so far apart, the last one after a pause, and ends a while after it.
+/// Sends these frames through a link, spaced by `apart`, the last one after a pause; ends some time after it.
 fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left {
     let text = format!(
         "duration = \"10s\"\n[[hop]]\nname = \"link\"\n{link}\n[[flow]]\nname = \"f\"\nrtt = \"10ms\"\nroute = [\"link\"]\n"
@@ -88,7 +88,7 @@ fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left
                     take(&far, out);
                     thread::sleep(Duration::from_micros(100));
                 }
-                // What is handed over at the very end.
+                // The last packets are handed over in this time.
                 thread::sleep(Duration::from_millis(100));
                 take(&far, out);
             });
@@ -118,7 +118,7 @@ fn take(far: &OwnedFd, out: &std::sync::Mutex<Vec<(Offload, Vec<u8>)>>) {
     }
 }
 
-/// From 10.1.0.1 to 10.2.0.1, ECT(0).
+/// An IPv4 packet from 10.1.0.1 to 10.2.0.1, ECT(0).
 fn packet(protocol: u8, rest: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x45, 2, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
     packet[2..4].copy_from_slice(&((20 + rest.len()) as u16).to_be_bytes());
@@ -138,13 +138,13 @@ fn frame(offload: Offload, packet: &[u8]) -> Vec<u8> {
     [&offload.to_bytes()[..], packet].concat()
 }
 
-/// The number stands in the payload.
+/// A datagram with this number in its payload.
 fn datagram(number: u32) -> Vec<u8> {
     let rest = [&[0x80, 0][..], &FIRST_PORT.to_be_bytes(), &[1, 252, 0, 0], &number.to_be_bytes(), &[0; 496]].concat();
     frame(Offload::default(), &packet(17, &rest))
 }
 
-/// TCP with this much payload, its checksum left over.
+/// A TCP packet with this much payload and a partial checksum.
 fn stream(seq: u32, payload: usize) -> Vec<u8> {
     let offload = match payload > 1000 {
         true => Offload { flags: 1, gso_type: 1, hdr_len: 40, gso_size: 1000, csum_start: 20, csum_offset: 16 },
@@ -159,7 +159,7 @@ fn stream(seq: u32, payload: usize) -> Vec<u8> {
 
 #[test]
 fn datagrams_come_out_as_they_went_in_but_for_their_marks() {
-    // 500 of 528 B in no time, each 0.42 ms: all that wait longer than 1 ms are marked.
+    // 500 datagrams of 528 B at once, 0.42 ms each on the link. All that wait longer than 1 ms are marked.
     let frames: Vec<Vec<u8>> = (0..500).map(datagram).collect();
     let left = pump(
         "rate = \"10mbit\"\nqueue = { kind = \"fq_codel\", ce_threshold = \"1ms\", target = \"1s\" }",
@@ -189,10 +189,10 @@ fn datagrams_come_out_as_they_went_in_but_for_their_marks() {
 #[test]
 fn super_packets_are_queued_one_by_one_and_joined_again() {
     let frames: Vec<Vec<u8>> = (0..50).map(|n| stream(n * 10_500, 10_500)).collect();
-    // 8.3 us a segment: further apart than 50 us they would not be joined.
+    // 8.3 µs per segment. Packets more than 50 µs apart would not be joined.
     let left = pump("rate = \"1gbit\"\nqueue = \"fifo\"", &frames, Duration::from_millis(2), Reader::Reads);
     assert_eq!((left.stray, left.refused, left.hop.drops.total, left.waiting), (0, 0, 0, 0));
-    // Ten of 1000 B and one of 500 each.
+    // Each has ten segments of 1000 B and one of 500 B.
     assert_eq!((left.hop.offered_packets, left.hop.packets), (550, 550));
     assert_eq!(left.entries[0].record.payload(), 525_000);
     assert!(left.out.len() < 275, "{} writes", left.out.len());
@@ -207,7 +207,8 @@ fn super_packets_are_queued_one_by_one_and_joined_again() {
     assert_eq!(next, 525_000);
 }
 
-/// Offload headers and packets of noise, and such as are nearly right: each frame is offered, in one piece or several, or counted.
+/// Random offload headers and packets, and slightly wrong ones: each frame is either offered, as one packet or several, or
+/// counted.
 #[test]
 fn noise_ends_nothing_and_is_counted() {
     let mut rng = Rng::stream(1, "noise");
@@ -249,7 +250,7 @@ fn noise_ends_nothing_and_is_counted() {
     );
     assert!(left.stray > 1000, "{} stray", left.stray);
     assert!(left.hop.offered_packets > 2000 && left.stray < frames.len() as u64, "{:?}", left.hop);
-    // On a busy machine the reader is late, and the sockets between are full for a while.
+    // On a busy machine the reader is late, and the sockets' buffers are full for a while.
     assert!(left.refused < left.hop.packets / 2, "{} refused of {:?}", left.refused, left.hop);
     assert_eq!((left.hop.packets, left.waiting), (left.hop.offered_packets, 0));
     assert!(
@@ -258,7 +259,7 @@ fn noise_ends_nothing_and_is_counted() {
     );
 }
 
-/// A reader that sleeps, or one that is gone: packets are lost at the device, and counted.
+/// With a reader that sleeps, or one that is gone, packets are lost at the device and counted.
 #[test]
 fn what_a_device_does_not_take_is_counted() {
     let frames: Vec<Vec<u8>> = (0..2000).map(datagram).collect();

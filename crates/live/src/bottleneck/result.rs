@@ -1,4 +1,4 @@
-//! From two directions at their end to a result.
+//! Makes a result from the outcomes of two directions.
 use crate::packet_thread::flow_recorder::Entry;
 use crate::packet_thread::lateness::Lateness;
 use crate::packet_thread::pump::Outcome;
@@ -9,23 +9,23 @@ use narrows_results::{RunResult, Summary};
 use narrows_scenario::Scenario;
 use narrows_world::record::hop::capacity;
 
-/// A flow as the result names it.
+/// A flow, as the result names it.
 pub(crate) struct Named {
     /// Its name.
     pub(crate) name: String,
-    /// Its congestion control, as far as it is known.
+    /// Its congestion control, if known.
     pub(crate) controller: String,
     /// The direction of its data.
     pub(crate) direction: usize,
-    /// Its number there.
+    /// Its number in that direction.
     pub(crate) number: usize,
-    /// How long it lived after the warm-up.
+    /// Its lifetime after the warm-up.
     pub(crate) life: Span,
-    /// Programs send, so nothing but its packets says what it is.
+    /// A program sends it, so only its packets show its protocol.
     pub(crate) is_programs: bool,
 }
 
-/// Gathers the figures, series and distributions. `hops`: the scenario's, by direction.
+/// Collects figures, series and distributions. `hops` are the scenario's hops, by direction.
 pub(crate) fn collect(
     scenario: &Scenario,
     hops: [&[usize]; 2],
@@ -59,7 +59,7 @@ pub(crate) fn collect(
     let (mut series, mut cdfs) = (Vec::new(), Vec::new());
     let (mut hop_summaries, mut packets) = (Vec::new(), 0);
     for (spec, record) in scenario.hops.iter().zip(records) {
-        // A hop that no flow crosses has nothing to tell.
+        // A hop that no flow crosses has no figures.
         let Some((mut record, names)) = record else { continue };
         let capacity = capacity(spec, warmup, end);
         hop_summaries.push(record.summary(&spec.name, spec.queue.to_string(), capacity, end));
@@ -72,7 +72,8 @@ pub(crate) fn collect(
     for flow in flows {
         let entry: Option<Entry> = entries[flow.direction].get_mut(flow.number).and_then(Option::take);
         let Some(mut entry) = entry else { continue };
-        // Acknowledgments are packets of their flow, too. What is found as it comes is another flow on its way back.
+        // In a scenario, a flow's acknowledgments count as its packets, too. Behind a shell the two directions of a connection
+        // are separate flows.
         if is_declared && let Some(Some(back)) = entries[1 - flow.direction].get(flow.number) {
             entry.record.lost += back.record.lost;
         }

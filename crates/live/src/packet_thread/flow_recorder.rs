@@ -11,78 +11,78 @@ use narrows_world::record::flow::FlowRecord;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The flows of a direction, as their packets arrive, are lost and get through.
+/// Records the arrivals, losses and deliveries of a direction's flows.
 pub struct FlowRecorder {
     flows: Vec<Entry>,
-    /// Flows with series of their own, the first ones, and the points of these series.
+    /// The number of flows with series, which are the first ones, and the points of a series.
     tracked: usize,
     points: usize,
-    /// What the endpoints report of flows whose data go in this direction.
+    /// The endpoints' reports about flows whose data go in this direction.
     endpoint_stats: Arc<EndpointStats>,
-    /// Which flows these are, by number; all that come if nothing is said.
+    /// For each flow, whether its data go in this direction; empty means all.
     own: Vec<bool>,
     counts: bool,
-    /// The run is over: packets may still pass, and nothing is recorded.
+    /// The run is over. Packets may still pass, but nothing is recorded.
     is_over: bool,
-    /// The flow without series whose report was taken last.
+    /// The flow without series whose report was taken last, round-robin.
     turn: usize,
-    /// Found flows that have no place of their own, or have one no more.
+    /// Found flows that have no slot, or lost theirs.
     others: Others,
     bound: Option<Bound>,
-    /// Nothing more is recorded.
+    /// Recording has ended.
     is_closed: bool,
 }
 
-/// The sum of flows that are not told apart.
+/// The sum of flows that have no slot.
 struct Others {
     entry: Entry,
-    /// The place that was looked at last for one that can be given up.
+    /// The slot that was examined last as one to be reused.
     hand: usize,
 }
 
-/// A flow's record, and the part of its stream that has been seen.
+/// A flow's record, and the state of its streams.
 pub struct Entry {
     /// The record.
     pub record: FlowRecord,
-    /// Whose it is, if it was found; only reports of this flow count.
+    /// The 5-tuple of a found flow. Only reports about this flow count.
     key: Option<FlowKey>,
     /// Packets between arrival and delivery or loss.
     in_flight: u32,
-    /// What the sender had counted before the flow was seen is not known yet, and does not count.
+    /// The flow was first seen after its SYN. What its sender counted before is not known yet, and must not count.
     joined_late: bool,
-    /// Segments that came in again: of senders that report nothing.
+    /// Segments that arrived again. Used for senders that report nothing.
     retransmits: u64,
-    /// What the sender counts, from its start, and at the end of the warm-up.
+    /// The sender's counters since its start, and their values at the end of the warm-up.
     stats: SenderStats,
     stats_before: SenderStats,
-    /// Its connections: a program's flow may have several.
+    /// The streams of its connections: a program's flow may have several.
     streams: Vec<Stream>,
-    /// Which is whose, by its ports; the one that was looked for last.
+    /// Index of a connection's stream by its ports, and the last one found.
     by_ports: HashMap<u32, u32>,
     latest: Option<(u32, u32)>,
-    /// Datagrams that its sender could not send.
+    /// Datagrams that the sender's system did not take.
     pub unsent: u64,
-    /// Its connection ended before its time.
+    /// An error ended its connection early.
     pub is_broken: bool,
-    /// How many quarters of a second payload came in, and the last of them.
+    /// Number of quarter seconds in which payload arrived, and the last of them.
     active: u32,
     latest_active: Option<u64>,
-    /// When its first packet came, and its last.
+    /// When its first packet arrived.
     pub first: Option<Time>,
-    /// See `first`.
+    /// When its last packet arrived.
     pub last: Time,
 }
 
-/// A connection's stream.
+/// The stream of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    /// First byte after the highest that came in, and after the highest that got through.
+    /// Highest sequence number that arrived, and highest that was delivered, each plus one.
     came: Option<u32>,
     through: Option<u32>,
 }
 
 impl Stream {
-    /// What follows the SYN is the stream's first byte; of one that has begun before it was seen nobody knows.
+    /// The sequence number after the SYN's is the first byte's. Without a SYN the beginning of the stream is unknown.
     fn begun(tcp: &TcpHeader) -> Stream {
         Stream { came: None, through: tcp.syn.then(|| tcp.seq.wrapping_add(1)) }
     }
@@ -91,17 +91,17 @@ impl Stream {
 /// State of a packet between its arrival and its delivery.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketContext {
-    /// First byte after it, in the stream.
+    /// Sequence number after its last byte.
     end: u32,
     payload: u32,
-    /// Which of its flow's; none of datagrams.
+    /// Index of its connection's stream; `None` for datagrams.
     stream: Option<u32>,
     forward: bool,
 }
 
 impl FlowRecorder {
-    /// Of this many flows, more if they come; `points` that series have room for; without what happens before the end of the
-    /// warm-up if there is one.
+    /// For `flows` flows; more are added as they appear. `points` is the capacity of a series. With a warm-up, what happens
+    /// before its end is not counted.
     pub fn new(
         flows: usize,
         tracked: usize,
@@ -126,7 +126,7 @@ impl FlowRecorder {
         flow_recorder
     }
 
-    /// No series has more points than that: of a run whose length is not known.
+    /// Bounds the number of points of each series, for a run of unknown length.
     #[must_use]
     pub fn bounded(mut self, bound: Bound) -> FlowRecorder {
         self.bound = Some(bound);
@@ -134,7 +134,7 @@ impl FlowRecorder {
         self
     }
 
-    /// Only these flows' data go in this direction: reports of the others are for the other direction's flow recorder.
+    /// Sets the flows whose data go in this direction. Reports about other flows are for the other direction's flow recorder.
     #[must_use]
     pub fn of(mut self, own: Vec<bool>) -> FlowRecorder {
         self.own = own;
@@ -142,7 +142,7 @@ impl FlowRecorder {
     }
 
     fn grow(&mut self, flows: usize) {
-        // Many flows get coarser distributions, as in the simulator.
+        // With many flows the distributions are coarser, as in the simulator.
         while self.flows.len() < flows {
             let tracked = self.flows.len() < self.tracked;
             let digits = if self.flows.len() < MANY_FLOWS { 3 } else { 1 };
@@ -160,9 +160,9 @@ impl FlowRecorder {
         self.flows.get_mut(flow.0 as usize)
     }
 
-    /// A found flow needs a place: gives up the one of a flow that has been silent for a while, has nothing in flight and
-    /// carried the least of some that are looked at. Its figures are added to those of the others. None if there is no such
-    /// flow, and never one with series.
+    /// Frees a slot for a new flow. Of a few candidates, it takes the one with the least payload among those that have been
+    /// silent for a while and have nothing in flight. Its figures are added to those of the others. Returns `None` if there is no
+    /// such flow. Flows with series keep their slots.
     pub fn retire(&mut self, now: Time) -> Option<usize> {
         let mut least: Option<(u64, usize)> = None;
         for _ in self.tracked..self.flows.len().min(self.tracked + CANDIDATES) {
@@ -182,8 +182,8 @@ impl FlowRecorder {
         Some(place)
     }
 
-    /// Ends the recording of found flows: only these places stay told apart. All other flows become one entry behind all
-    /// places; returns its number if they carried any payload.
+    /// Ends the recording of found flows: only the flows in these slots stay separate. All other flows become one entry behind
+    /// the slots; returns its number if they carried any payload.
     pub fn keep(&mut self, places: &[usize]) -> Option<usize> {
         self.take_reports();
         self.is_closed = true;
@@ -207,12 +207,12 @@ impl FlowRecorder {
         self.others.entry.absorb(old);
     }
 
-    /// The run is over; packets may still pass.
+    /// Ends the recording; packets may still pass.
     pub fn close(&mut self) {
         self.is_over = true;
     }
 
-    /// A packet comes in; `payload` is that of this packet, which starts `offset` bytes into what the header describes.
+    /// Records an arrival. `payload` is the packet's own, which starts `offset` bytes into the payload that the header describes.
     pub fn arrives(&mut self, found: &Found, header: &Header, offset: u32, payload: u32, now: Time) -> PacketContext {
         let forward = found.forward;
         if self.is_over {
@@ -222,7 +222,7 @@ impl FlowRecorder {
             self.grow(found.flow.0 as usize + 1);
         }
         let counts = self.counts;
-        // It is there: the places have grown to it.
+        // Always present, because the flows have just grown to this number.
         let Some(entry) = self.entry(found.flow) else {
             return PacketContext { end: 0, payload, stream: None, forward };
         };
@@ -239,7 +239,7 @@ impl FlowRecorder {
         }
         let alone = entry.in_flight == 0;
         entry.in_flight += 1;
-        // Streams of flows that are not told apart cannot be followed, either.
+        // Streams are not followed for flows without a slot.
         let Some(tcp) = header.tcp.as_ref().filter(|_| forward && found.flow != OTHERS) else {
             return PacketContext { end: 0, payload, stream: None, forward };
         };
@@ -256,7 +256,7 @@ impl FlowRecorder {
         PacketContext { end, payload, stream: Some(index), forward: true }
     }
 
-    /// A packet is handed over.
+    /// Records a delivery.
     pub fn delivered(&mut self, flow: FlowId, context: PacketContext, ip_len: u32, waited: Span) {
         let is_over = self.is_over;
         let Some(entry) = self.entry(flow).filter(|_| !is_over) else { return };
@@ -267,12 +267,12 @@ impl FlowRecorder {
         }
     }
 
-    /// The flows so far, by number.
+    /// The flows seen so far, by number.
     pub fn entries(&self) -> &[Entry] {
         &self.flows
     }
 
-    /// The flows, by number.
+    /// Ends the recording and returns the flows, by number.
     pub fn into_entries(mut self) -> Vec<Entry> {
         if !self.is_closed {
             self.take_reports();
@@ -281,7 +281,7 @@ impl FlowRecorder {
         self.flows
     }
 
-    /// What the endpoints have reported since the last time.
+    /// Takes all new reports of the endpoints.
     fn take_reports(&mut self) {
         for number in 0..self.flows.len() {
             self.take_report(number);
@@ -311,21 +311,21 @@ impl FlowRecorder {
     }
 }
 
-/// Steps in which a flow is active or not.
+/// Length of the intervals in which a flow is active or not.
 const QUARTER: Span = Span::ms(250);
-/// Reports of flows without series that are taken at a sample.
+/// Maximum number of reports about flows without series that are taken per sample.
 const AT_A_TIME: usize = 256;
-/// A found flow that has been silent for so long can give up its place: longer than most retransmission timeouts.
+/// A found flow may lose its slot after this much silence, which is longer than most retransmission timeouts.
 const SILENT: Span = Span::s(1);
-/// Flows that are looked at when one has to give up its place.
+/// Number of flows examined when a slot is needed.
 const CANDIDATES: usize = 8;
-/// Connections of one flow that are told apart; of those before nothing is known any more.
+/// Maximum number of connections of one flow whose streams are followed. When there are more, all earlier ones are forgotten.
 const MAX_STREAMS: usize = 1 << 16;
-/// Up to this many flows distributions have three digits, beyond it one.
+/// The distributions of this many flows have three decimal digits, those of further ones have one.
 const MANY_FLOWS: usize = 100;
 
 impl Entry {
-    /// `points` of its series, if it has any; distributions of RTTs with `digits` decimal digits.
+    /// `points` is the capacity of its series, if it has any; `digits` are the decimal digits of its distributions.
     fn new(points: Option<usize>, digits: u8) -> Entry {
         Entry {
             record: FlowRecord::new(points, digits),
@@ -347,7 +347,7 @@ impl Entry {
         }
     }
 
-    /// Adds another flow's figures to those of this one, which stands for several.
+    /// Adds another flow's figures to this entry, which sums several flows.
     fn absorb(&mut self, other: Entry) {
         let stats = other.stats();
         self.stats.retransmits += stats.retransmits;
@@ -357,7 +357,8 @@ impl Entry {
         self.record.absorb(other.record);
     }
 
-    /// What the sender has counted since the end of the warm-up; of one that reports nothing, what could be seen.
+    /// The sender's counters since the end of the warm-up. If the sender reports nothing, the retransmissions that were seen
+    /// here.
     pub fn stats(&self) -> SenderStats {
         SenderStats {
             retransmits: (self.stats.retransmits - self.stats_before.retransmits).max(self.retransmits),
@@ -365,14 +366,14 @@ impl Entry {
         }
     }
 
-    /// Share of so long a time, since the end of the warm-up, in which payload came in.
+    /// Share of the time since the end of the warm-up in which payload arrived.
     pub fn active(&self, measured: Span) -> f64 {
         let steps = measured.as_ns().div_ceil(QUARTER.as_ns()).max(1);
         (f64::from(self.active) / steps as f64).min(1.0)
     }
 
-    /// The connection of a packet; each SYN begins one, in the place of the one before at the same ports if nothing of the
-    /// flow is in flight.
+    /// The stream of a packet's connection. Each SYN starts one. It replaces the previous stream with the same ports if nothing
+    /// of the flow is in flight.
     fn stream(&mut self, key: &FlowKey, tcp: &TcpHeader, alone: bool) -> u32 {
         let ports = u32::from(key.source_port) << 16 | u32::from(key.destination_port);
         if let Some((_, index)) = self.latest.filter(|&(latest, _)| latest == ports && !tcp.syn) {
@@ -401,8 +402,8 @@ impl Entry {
         index
     }
 
-    /// Bytes of a packet that got through for the first time: how far it takes the stream. What fills a hole counts when the
-    /// hole is passed, so that nothing has to be remembered of holes.
+    /// Bytes of a packet that were delivered for the first time: by how much it advances the stream. A hole is counted as
+    /// delivered when a packet beyond it is, so holes need not be remembered.
     fn first_time(&mut self, context: PacketContext) -> u32 {
         let stream = context.stream.and_then(|index| self.streams.get_mut(index as usize));
         let Some(stream) = stream.filter(|_| context.payload > 0) else { return context.payload };
@@ -433,7 +434,7 @@ impl PathObserver for FlowRecorder {
             let meters = self.take_report(number);
             self.flows[number].record.sample(now, spacing, meters);
         }
-        // The others are not drawn: a few at a time, so that thousands of them hold no packet up.
+        // Flows without series take turns, a few per sample, so that thousands of them do not delay packets.
         for _ in self.tracked..self.flows.len().min(self.tracked + AT_A_TIME) {
             self.turn = if self.turn + 1 < self.flows.len() { self.turn + 1 } else { self.tracked };
             self.take_report(self.turn);

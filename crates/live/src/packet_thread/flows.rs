@@ -1,11 +1,11 @@
-//! Which flow a packet belongs to: flows by their 5-tuple, and the route of each.
+//! Finds the flow of a packet by its 5-tuple, and the flow's route.
 //!
-//! A scenario's flows are declared: the receiver's port says which it is, and its group's addresses say so of the packets of
-//! a program. Behind a shell flows are found as they come.
+//! A scenario's flows are declared. The receiver's port identifies the flow; for packets of a program, the addresses of its group
+//! do. Behind a shell flows are found in the traffic.
 //!
-//! A shell may stay open for days, so memory does not grow with the number of its flows: [`MAX_SEEN`] are told apart at a
-//! time. A flow that comes when all places are taken gets the place of one that has been silent and carried little; what that
-//! one did is added to the record of the others ([`FlowRecorder::retire`]).
+//! A shell may stay open for days, so memory does not grow with the number of its flows: at most [`MAX_SEEN`] have a slot at a
+//! time. When all slots are taken, a new flow gets the slot of one that has been silent and carried little, whose figures are
+//! added to the record of the others ([`FlowRecorder::retire`]).
 use crate::packet_thread::flow_recorder::FlowRecorder;
 use crate::packet_thread::found::{Found, OTHERS};
 use crate::packet_thread::frame::Header;
@@ -14,55 +14,55 @@ use narrows_host::{FIRST_PORT, FlowKey};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// Tells flows apart.
+/// The flow table of a direction.
 pub enum Flows {
-    /// Those of a scenario.
+    /// The flows of a scenario.
     Declared(Declared),
-    /// Any.
+    /// Any flows, found in the traffic.
     Seen(Seen),
 }
 
-/// A flow of a scenario, as one direction sees it.
+/// A scenario's flow in one direction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Declaration {
     /// Address of the sender.
     pub sender: IpAddr,
     /// Address of the receiver.
     pub receiver: IpAddr,
-    /// The route of what the sender sends, if that goes in this direction.
+    /// The route of the sender's packets, if they go in this direction.
     pub there: Option<u16>,
-    /// The route of what the receiver sends, if that goes in this direction.
+    /// The route of the receiver's packets, if they go in this direction.
     pub back: Option<u16>,
 }
 
-/// Flows of a scenario.
+/// The flows of a scenario.
 pub struct Declared {
     flows: Vec<Declaration>,
-    /// First flow between two addresses: for programs, whose ports are not known.
+    /// The first flow between two addresses, for programs, whose ports are not known.
     pairs: HashMap<(IpAddr, IpAddr), usize>,
     hosts: Hosts,
 }
 
-/// Flows as they come.
+/// Flows found in the traffic.
 pub struct Seen {
     keys: HashMap<FlowKey, u32>,
     names: Vec<FlowKey>,
-    /// How often a place got a flow.
+    /// How often a slot was given to a flow.
     changes: u64,
     hosts: Hosts,
 }
 
-/// Numbers of hosts.
+/// Numbers hosts by their addresses.
 #[derive(Default)]
 struct Hosts(HashMap<IpAddr, HostId>);
 
-/// Flows that are told apart behind a shell at a time.
+/// Maximum number of flows that have a slot at the same time behind a shell.
 pub const MAX_SEEN: usize = 1 << 12;
-/// Hosts that are told apart.
+/// Maximum number of hosts with a number of their own.
 const MAX_HOSTS: usize = 1 << 12;
 
 impl Flows {
-    /// Flows of a scenario, by number.
+    /// A table of a scenario's flows, by number.
     pub fn declared(flows: Vec<Declaration>) -> Flows {
         let mut pairs = HashMap::new();
         for (n, flow) in flows.iter().enumerate() {
@@ -71,9 +71,9 @@ impl Flows {
         Flows::Declared(Declared { flows, pairs, hosts: Hosts::default() })
     }
 
-    /// Any flows, all on route 0.
+    /// A table that finds flows in the traffic, all on route 0.
     pub fn seen() -> Flows {
-        // Twice the room: a table that is more than half full grows when keys come and go.
+        // Twice the capacity, because a table that is more than half full grows when keys come and go.
         Flows::Seen(Seen {
             keys: HashMap::with_capacity(2 * MAX_SEEN),
             names: Vec::new(),
@@ -82,8 +82,8 @@ impl Flows {
         })
     }
 
-    /// Whose packet it is; `None` for what belongs to no flow (neighbours being looked for, a stray program).
-    /// The flow recorder says which flow gives up its place when a new one needs it.
+    /// Finds a packet's flow; `None` if it belongs to none (neighbour discovery, a stray program). If a new flow needs a slot,
+    /// the flow recorder chooses which flow loses its own.
     pub fn find(&mut self, header: &Header, now: Time, flow_recorder: &mut FlowRecorder) -> Option<Found> {
         match self {
             Flows::Declared(declared) => declared.find(&header.key),
@@ -91,7 +91,7 @@ impl Flows {
         }
     }
 
-    /// Of those that are declared, whose data go in this direction.
+    /// For each declared flow, whether its data go in this direction.
     pub fn own(&self) -> Vec<bool> {
         match self {
             Flows::Declared(declared) => declared.flows.iter().map(|flow| flow.there.is_some()).collect(),
@@ -99,7 +99,7 @@ impl Flows {
         }
     }
 
-    /// How many there are so far.
+    /// The number of flows so far.
     pub fn count(&self) -> usize {
         match self {
             Flows::Declared(declared) => declared.flows.len(),
@@ -107,12 +107,12 @@ impl Flows {
         }
     }
 
-    /// Are they found as they come?
+    /// Are flows found in the traffic?
     pub const fn are_found(&self) -> bool {
         matches!(self, Flows::Seen(_))
     }
 
-    /// The flows that have places, by number.
+    /// The flows that have slots, by number.
     pub fn keys(&self) -> &[FlowKey] {
         match self {
             Flows::Declared(_) => &[],
@@ -153,7 +153,7 @@ impl Declared {
 impl Seen {
     fn find(&mut self, key: &FlowKey, now: Time, flow_recorder: &mut FlowRecorder) -> Option<Found> {
         let (from, to) = (key.source, key.destination);
-        // What the kernel asks its neighbours on a link that has none.
+        // Neighbour discovery, which the kernel tries even though the link has no neighbours.
         if to.is_multicast() {
             return None;
         }

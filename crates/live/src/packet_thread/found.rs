@@ -1,4 +1,4 @@
-//! Which flow a packet belongs to, and how it travels: the answer of [`Flows::find`](super::flows::Flows::find).
+//! A packet's flow and how the packet travels: the answer of [`Flows::find`](super::flows::Flows::find).
 use narrows_core::{FlowId, HostId};
 
 /// A packet's flow as the flow table found it.
@@ -8,13 +8,13 @@ pub struct Found {
     pub flow: FlowId,
     /// Its route, as the path numbers them.
     pub route: u16,
-    /// It travels with the flow's data, not with its acknowledgments.
+    /// It travels in the direction of the flow's data, not of its acknowledgments.
     pub forward: bool,
-    /// Where it comes from.
+    /// The source host.
     pub src: HostId,
-    /// Where it goes.
+    /// The destination host.
     pub dst: HostId,
 }
 
-/// The number of all flows behind a shell that have no place of their own.
+/// The number that stands for all flows behind a shell without a slot.
 pub const OTHERS: FlowId = FlowId(u32::MAX);

@@ -1,12 +1,12 @@
-//! What is read from packets and changed in them: sans-I/O, without allocation, over buffers that belong to the caller.
+//! Reading and changing packets: sans-I/O, without allocation, in buffers that belong to the caller.
 //!
 //! A packet comes from a TUN device as an IP packet with a virtio-net header ([`Offload`]) before it. The kernel leaves work to
-//! the device: TCP's payload in pieces larger than the MTU, and checksums that are half computed. So
+//! the device: segmentation of TCP payloads larger than the MTU, and checksums that are only partly computed.
 //!
 //! - [`Segments`] cuts such a super-packet into the packets that a wire would have seen;
-//! - [`Header`] tells what a queue may know of one: flow, ECN, code point, TCP's numbers; [`Header::hash`] is its flow's hash;
-//! - [`mark_ce`] marks it, [`complete_checksum`] computes a checksum that was left over;
-//! - [`Join`] puts neighbours of one flow together again, so that the receiving kernel takes them in one call.
+//! - [`Header`] reads the fields that a queue may use: flow, ECN, DSCP, TCP's numbers; [`Header::hash`] is the flow's hash;
+//! - [`mark_ce`] marks a packet, [`complete_checksum`] completes a partial checksum;
+//! - [`Join`] joins consecutive packets of one flow, so that the receiving kernel gets them in one call.
 //!
 //! Headers: IPv4 (RFC 791), IPv6 and its extension headers (RFC 8200), TCP (RFC 9293), UDP (RFC 768), ICMP's echo (RFC 792,
 //! RFC 4443), checksums (RFC 1071, RFC 1624), offloads (Virtio 1.2 §5.1.6).

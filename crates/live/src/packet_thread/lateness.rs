@@ -4,7 +4,7 @@ use narrows_results::summary::Timing;
 use narrows_world::record::histogram::Delays;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Figures of one thread since the end of the warm-up.
+/// The figures of one thread since the end of the warm-up.
 pub struct Lateness {
     /// How late packets were handed over.
     late: Delays,
@@ -12,18 +12,18 @@ pub struct Lateness {
     behind: u64,
     stamped_late: u64,
     wakes: u64,
-    /// This wake-up came late: what is read now may have arrived before.
+    /// The thread woke up late, so the packets that it reads now may have arrived earlier.
     woke_late: bool,
     cpu_before: Span,
     cpu: Span,
     overrun: u64,
 }
 
-/// Packets that are later than this are counted as behind.
+/// Packets later than this are counted as behind.
 const BEHIND: Span = Span::ms(1);
 
 impl Lateness {
-    /// Of the calling thread, from now on.
+    /// Starts measuring the calling thread.
     pub fn start() -> Lateness {
         Lateness {
             late: Delays::new(2),
@@ -38,7 +38,7 @@ impl Lateness {
         }
     }
 
-    /// The thread woke up, at the latest when it wanted to, or later.
+    /// The thread woke up at `now`; it wanted to wake at `wanted` at the latest.
     pub fn woke(&mut self, wanted: Time, now: Time) {
         self.wakes += 1;
         self.woke_late = now.since(wanted) > BEHIND;
@@ -49,24 +49,24 @@ impl Lateness {
         self.stamped_late += u64::from(self.woke_late);
     }
 
-    /// A packet was handed over so late.
+    /// A packet was handed over this late.
     pub fn handed_over(&mut self, late: Span) {
         self.late.record(late);
         self.packets += 1;
         self.behind += u64::from(late > BEHIND);
     }
 
-    /// The thread is at its end.
+    /// The thread ends.
     pub fn stop(&mut self) {
         self.cpu = cpu() - self.cpu_before;
     }
 
-    /// The number of packets that the thread's devices have lost: not read in time, or not taken.
+    /// Counts packets that the thread's devices lost: not read in time, or not taken.
     pub const fn overran(&mut self, packets: u64) {
         self.overrun = packets;
     }
 
-    /// The latest so far.
+    /// The largest lateness so far.
     pub fn latest(&self) -> Span {
         self.late.longest()
     }
@@ -76,7 +76,7 @@ impl Lateness {
         &self.late
     }
 
-    /// The figures of several threads together.
+    /// The combined figures of several threads.
     pub fn timing(threads: &[&Lateness]) -> Timing {
         let mut late = Delays::new(2);
         threads.iter().for_each(|thread| late.add(&thread.late));
@@ -97,7 +97,7 @@ impl Lateness {
     }
 }
 
-/// Processor time of this thread so far.
+/// The thread's CPU time so far.
 fn cpu() -> Span {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Span::s(time.tv_sec as u64) + Span::ns(time.tv_nsec as u64)

@@ -1,11 +1,11 @@
-//! One direction's thread: reads frames from one device, takes them along the path, writes them to another.
+//! The thread of one direction: reads frames from one device, sends them along the path, writes them to the other device.
 //!
-//! The thread sleeps until a frame comes or until the first packet can be through, whichever is sooner, never for links'
-//! departures alone: what happens inside the path is made up for at its own times. Super-packets are cut before the queue
-//! sees them; packets of a flow that come through together are put together again for one write, as a network card's GRO
-//! would, if their times are no further apart than [`JOIN_WITHIN`].
+//! The thread sleeps until a frame comes or the first packet may leave the path, whichever is sooner. It does not wake for
+//! departures within the path, which are processed later with their own times. Super-packets are cut before the queue. Packets of
+//! a flow that leave the path together are joined for one write, as a network card's GRO would do, if their times are at most
+//! [`JOIN_WITHIN`] apart.
 //!
-//! Frames lie in buffers that are used again and again: after the first moments nothing is allocated per packet.
+//! Frames are in buffers that are reused: after a short time nothing is allocated per packet.
 use crate::packet_thread::flow_recorder::{FlowRecorder, PacketContext};
 use crate::packet_thread::flows::Flows;
 use crate::packet_thread::frame::{Header, Join, Offload, Segments, mark_ce};
@@ -24,7 +24,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A direction at work.
+/// A direction's thread.
 pub struct Pump<'a, D> {
     from: &'a D,
     to: &'a D,
@@ -33,20 +33,20 @@ pub struct Pump<'a, D> {
     flows: Flows,
     flow_recorder: FlowRecorder,
     lateness: Lateness,
-    /// When the warm-up ends; the epoch once it has.
+    /// End of the warm-up; the epoch once it is over.
     warmup: Time,
-    /// When packets were handed over last.
+    /// When packets were last handed over.
     handed_over: Time,
     shared: Shared,
-    /// When the view was made, and with which flows.
+    /// When the view was last made, and the flow table's version then.
     viewed: Time,
     viewed_flows: u64,
     frames: Vec<Frame>,
-    /// Where the next segment is written, before it has a place.
+    /// The next segment, before it has a packet id.
     spare: Vec<u8>,
-    /// Super-packets pass through the queue whole.
+    /// Super-packets pass through the queue uncut.
     whole: bool,
-    /// Packets that come through together are written together.
+    /// Packets that leave the path together are joined for one write.
     join: bool,
     linger: Span,
     seed: u64,
@@ -54,48 +54,48 @@ pub struct Pump<'a, D> {
     refused: u64,
 }
 
-/// What the thread shares with others.
+/// Parts that the thread shares with other threads.
 pub struct Shared {
-    /// For monitors.
+    /// The state that monitors see.
     pub view: Arc<Mutex<View>>,
-    /// The other direction, for flows' round trips.
+    /// Shared with the other direction: round trips of flows.
     pub rounds: RoundTrips,
-    /// The other direction's thread, for what it sees come.
+    /// Shared with the other direction: arrivals that it sees.
     pub waiting: Waiting,
 }
 
-/// What a direction leaves behind.
+/// The parts of a direction after its end.
 pub struct Outcome {
-    /// Its hops.
+    /// The hops and their records.
     pub path: Path,
-    /// Its flows.
+    /// The flow table.
     pub flows: Flows,
-    /// Their records.
+    /// The records of flows.
     pub flow_recorder: FlowRecorder,
-    /// How exactly it kept its times.
+    /// The thread's timing.
     pub lateness: Lateness,
-    /// Memory that frames took.
+    /// Memory of the frame buffers, bytes.
     pub frame_bytes: usize,
-    /// Frames that belonged to no flow, or were none.
+    /// Frames that belonged to no flow or were malformed.
     pub stray: u64,
-    /// Packets that the device did not take.
+    /// Packets that the receiving device did not take.
     pub refused: u64,
 }
 
-/// Packets come through no further apart than this are written together.
+/// Packets that leave the path at most this far apart are joined for one write.
 pub const JOIN_WITHIN: Span = Span::us(50);
-/// Wake-ups to hand packets over are so far apart, at least.
+/// Minimum interval between wake-ups for handing packets over.
 const MIN_APART: Span = Span::us(50);
-/// A thread looks around at least this often.
+/// Maximum length of a sleep.
 const LONGEST_SLEEP: Span = Span::ms(50);
-/// Frames read before those that are due are written.
+/// Maximum number of frames read before due packets are written.
 const READS_AT_A_TIME: usize = 32;
 /// The largest frame that a device hands over.
 const LARGEST: usize = 1 << 16;
-/// Packets of one write, at most.
+/// Maximum number of packets in one write.
 const MAX_JOINED: usize = 64;
 
-/// A packet's bytes, and what came with them.
+/// The bytes of a packet, its offload header and its flow context.
 #[derive(Default)]
 struct Frame {
     bytes: Vec<u8>,
@@ -104,7 +104,7 @@ struct Frame {
 }
 
 impl<'a, D: AsFd> Pump<'a, D> {
-    /// Takes frames from one device to the other.
+    /// Makes the thread's state for carrying frames from one device to the other.
     pub fn new(
         [from, to]: [&'a D; 2],
         run_config: RunConfig<'_>,
@@ -138,9 +138,9 @@ impl<'a, D: AsFd> Pump<'a, D> {
         }
     }
 
-    /// Works until it is told to stop, or until this time; then everything is recorded until the very end.
+    /// Runs until it is told to stop or until `end`, with everything recorded up to that time.
     pub fn run(mut self, stop: &AtomicBool, end: Option<Time>) -> Result<Outcome, Errno> {
-        // A link on which super-packets go whole is never waited for: its thread would keep a processor to itself.
+        // A link fast enough for uncut super-packets keeps its thread busy, which would occupy a CPU at real-time priority.
         keep_times(if self.whole { Work::Ordinary } else { Work::Packets });
         self.lateness = Lateness::start();
         let mut buffer = vec![0; LARGEST].into_boxed_slice();
@@ -165,7 +165,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
             }
         }
         self.path.advance(end.unwrap_or(self.clock.now()), &mut self.flow_recorder);
-        // What is through by then is delivered, as it is recorded.
+        // Packets that left the path by then are delivered, because they are recorded as such.
         self.hand_over()?;
         self.lateness.stop();
         if let Some(end) = end.filter(|_| self.linger > Span::ZERO) {
@@ -182,7 +182,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         })
     }
 
-    /// Packets still pass until then, and nothing is recorded.
+    /// Lets packets pass until then without recording them.
     fn pass_on(&mut self, stop: &AtomicBool, until: Time, buffer: &mut [u8]) -> Result<(), Errno> {
         let lateness = std::mem::replace(&mut self.lateness, Lateness::start());
         let (records, stray, refused) = (self.path.take_records(), self.stray, self.refused);
@@ -205,7 +205,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         Ok(())
     }
 
-    /// What there is to see; nobody who looks holds anything up.
+    /// Updates the view, unless a monitor is just reading it.
     fn show(&mut self) {
         self.viewed = self.path.sampled();
         let Ok(mut view) = self.shared.view.try_lock() else { return };
@@ -224,9 +224,9 @@ impl<'a, D: AsFd> Pump<'a, D> {
         }
     }
 
-    /// Until a frame comes, or a packet can be through.
+    /// Sleeps until a frame comes or a packet may leave the path.
     fn sleep(&mut self, now: Time, end: Option<Time>) -> Result<(), Errno> {
-        // Packets that follow each other closely share a wake-up, as a network card's share an interrupt.
+        // Packets that follow each other closely share a wake-up, as packets share an interrupt in a network card.
         let due = self.path.sleeps_until().map(|at| at.max(self.handed_over + MIN_APART));
         let until = [due, end].into_iter().flatten().fold(now + LONGEST_SLEEP, Time::min);
         self.shared.waiting.wait(self.from, self.clock, until, self.handed_over)?;
@@ -234,7 +234,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         Ok(())
     }
 
-    /// Takes in frames; says whether there are no more for now.
+    /// Reads frames; returns whether all have been read for now.
     fn receive(&mut self, buffer: &mut [u8]) -> Result<bool, Errno> {
         let mut first_came = self.shared.waiting.first_came();
         for _ in 0..READS_AT_A_TIME {
@@ -259,7 +259,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         Ok(false)
     }
 
-    /// A frame has come at this time: its packets are offered to the path, all of them now.
+    /// Offers the packets of a frame that arrived at `now` to the path.
     fn take_in(&mut self, offload: Offload, packet: &[u8], now: Time) {
         self.lateness.read();
         let Ok(header) = Header::read(packet) else {
@@ -317,7 +317,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         &mut self.frames[id.index()]
     }
 
-    /// Writes what has come through.
+    /// Writes the packets that have left the path.
     fn hand_over(&mut self) -> Result<(), Errno> {
         let mut next = self.next_delivery();
         if next.is_some() {
@@ -343,7 +343,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         Ok(())
     }
 
-    /// The next packet that is through, recorded, its mark in the frame.
+    /// The next packet that has left the path, recorded and, if need be, marked.
     fn next_delivery(&mut self) -> Option<Delivery> {
         let delivery = self.path.delivered()?;
         self.lateness.handed_over(self.clock.now().since(delivery.at));
@@ -356,7 +356,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         Some(delivery)
     }
 
-    /// One write of packets that belong together; their places are free then.
+    /// Writes packets that belong together, and frees them.
     fn write(&mut self, packets: &[PacketId], join: Option<Join>) -> Result<(), Errno> {
         let first = &mut self.frames[packets[0].index()];
         let payload_at = join.as_ref().map_or(0, Join::payload_at);
@@ -378,7 +378,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         }
         match written {
             Ok(_) => self.shared.waiting.look_for_answers(self.to, self.clock),
-            // The device is gone.
+            // The device no longer exists.
             Err(Errno::BADF | Errno::BADFD) => Err(Errno::BADFD),
             Err(_) => {
                 self.refused += packets.len() as u64;
@@ -388,7 +388,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
     }
 }
 
-/// Packets of one write.
+/// The packets of one write.
 struct Group {
     packets: [PacketId; MAX_JOINED],
     count: usize,
@@ -399,7 +399,7 @@ impl Group {
         Group { packets: [first; MAX_JOINED], count: 1 }
     }
 
-    /// Takes one more; says whether there was room.
+    /// Adds a packet; returns whether there was room.
     fn push(&mut self, id: PacketId) -> bool {
         let Some(place) = self.packets.get_mut(self.count) else { return false };
         *place = id;

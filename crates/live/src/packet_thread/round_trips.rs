@@ -1,24 +1,24 @@
-//! When a flow has been once there and back: the bit that queues measure round trips with ([`PacketMeta::spin`]), read from
-//! TCP's timestamps (RFC 7323 §3).
+//! Detects a flow's round trips from TCP's timestamps (RFC 7323 §3), for the bit by which queues measure them
+//! ([`PacketMeta::spin`]).
 //!
-//! A packet carries its sender's clock (TSval) and the newest clock that reached it (TSecr). A round of a direction, as seen at
-//! the box, goes so:
+//! A packet carries its sender's clock (TSval) and the newest value that its sender received (TSecr). A round of one direction,
+//! as seen at the bottleneck, has three steps:
 //!
-//! - it begins with a packet of the direction with value v;
-//! - the first packet the other way that echoes v or later, with value w, says that v has arrived;
-//! - the first packet of the direction that echoes w or later says that this has arrived, too: the bit turns with it.
+//! - It begins with a packet of the direction with value v.
+//! - The first packet the other way that echoes v or later, with value w, shows that v has arrived.
+//! - The first packet of the direction that echoes w or later shows that w has arrived. The bit flips with this packet.
 //!
-//! Clocks tick in milliseconds, and several packets share a value. Only a packet that is the first with its value begins a
-//! round or answers one: an echo of another's could belong to one before it. So a round is never shorter than the round trip,
-//! and where packets are dense longer by less than a tick of each host's clock. What delays an acknowledgment or its echo is in
-//! it: delayed acknowledgments; a gap in what has arrived (RFC 7323 §4.3); a sender that has nothing to send.
+//! Clocks tick in milliseconds, so several packets share a value. Only the first packet with a value begins or answers a round,
+//! because an echo of a later one could answer the first. So a round is never shorter than the round trip. In dense traffic it is
+//! longer by less than a tick of each host's clock. It includes whatever delays an acknowledgment or its echo: delayed
+//! acknowledgments, a gap in the received data (RFC 7323 §4.3), a sender that has nothing to send.
 //!
-//! Each direction has a bit of its own, and a thread of its own. What they tell each other lies in a table of words of which
-//! each has one writer and says for which flow and round it is meant: no lock, no order between words. Flows that fall on one
-//! place do not mix: the first has it until it is silent for [`SILENT`], the others' bits stay as they are meanwhile.
+//! Each direction has its own bit and its own thread. The threads share a table of words. Each word has one writer and contains
+//! the flow and round it belongs to, so no lock and no ordering between words is needed. If two flows hash to the same slot, the
+//! first one has it until it is silent for [`SILENT`]; the other one's bit does not change meanwhile.
 //!
-//! The bit of a flow without timestamps never turns, and no guard is bounded by it. QUIC has a bit of its own (RFC 9000 §17.4),
-//! but what of UDP is QUIC cannot be told without knowledge of the port, and of connections from their beginning: it is not read.
+//! The bit of a flow without timestamps never flips, so it gives no RTT. QUIC has its own spin bit (RFC 9000 §17.4). It is not
+//! read, because recognising QUIC in UDP takes knowledge of the port and of the connection's beginning.
 //!
 //! [`PacketMeta::spin`]: narrows_core::PacketMeta::spin
 use crate::packet_thread::frame::{Header, hash_both_ways};
@@ -26,49 +26,49 @@ use narrows_core::{Span, Time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One direction's view of all flows' rounds.
+/// The rounds of all flows in one direction.
 pub struct RoundTrips {
     shared: Arc<Table>,
-    /// Which of the two directions.
+    /// The index of this direction.
     own: usize,
     slots: Box<[Slot]>,
     seed: u64,
 }
 
-/// What the directions tell each other.
+/// The words that the directions share.
 struct Table(Box<[Entry]>);
 
-/// By direction whose rounds they are. One cache line holds two, and a round changes them twice.
+/// One round for each direction. A cache line holds two entries, and a round changes its entry twice.
 #[derive(Default)]
 #[repr(align(32))]
 struct Entry([Round; 2]);
 
-/// A [`Word`] each.
+/// The state of a round; both fields hold a [`Word`].
 #[derive(Default)]
 struct Round {
-    /// With the value that began the round; its own direction writes it.
+    /// The value that began the round, written by its own direction.
     begun: AtomicU64,
-    /// With the value of the packet that answered it; the other direction writes it.
+    /// The value of the packet that answered it, written by the other direction.
     answered: AtomicU64,
 }
 
-/// A timestamp and what it belongs to.
+/// A timestamp value and the round it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Word {
     value: u32,
     round: RoundId,
 }
 
-/// A flow's name and the number of a round of it: the high 20 bits of its hash (the low ones are its place), and 12 that count.
+/// The high 20 bits of a flow's hash and a 12-bit count of its rounds. (The hash's low bits select the slot.)
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct RoundId(u32);
 
-/// What only one direction has to know of a place.
+/// State of a slot that only one direction uses.
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    /// When the flow that has the place was heard last; none has it yet.
+    /// When the slot's flow last sent a packet; `None` if the slot is free.
     heard: Option<Time>,
-    /// The newest value of this direction.
+    /// The newest value in this direction.
     newest: u32,
     round: RoundId,
     /// The round has begun.
@@ -76,26 +76,26 @@ struct Slot {
     bit: bool,
 }
 
-/// What is read of a segment.
+/// The timestamps of a segment.
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
     value: u32,
     echo: u32,
-    /// It opens the connection: what was known of its namesake is void.
+    /// It opens a connection, so the state of an earlier one with the same hash is void.
     opens: bool,
 }
 
-/// A flow that is silent for so long loses its place to another: twice a connection's first timeout (RFC 6298 §2).
+/// A flow loses its slot to another after this much silence: twice a connection's initial timeout (RFC 6298 §2).
 pub const SILENT: Span = Span::s(2);
-/// Places: with a hundred flows one in forty meets another.
+/// Number of slots. With a hundred flows, one in forty shares its slot.
 const PLACES: usize = 1 << COUNT_BITS;
-/// Bits of a hash that are the place; of a word, the round's number.
+/// Bits of the hash that select the slot, which are also the bits of a round's count.
 const COUNT_BITS: u32 = 12;
 
 const _: () = assert!(size_of::<Entry>() == 32 && size_of::<Slot>() <= 32);
 
 impl RoundTrips {
-    /// For the two directions of one bottleneck. Whoever does not know the seed finds no flows that meet.
+    /// The two directions of one bottleneck. Without knowing the seed nobody can find flows that share a slot.
     pub fn both(seed: u64) -> [RoundTrips; 2] {
         let shared = Arc::new(Table((0..PLACES).map(|_| Entry::default()).collect()));
         [0, 1].map(|own| RoundTrips {
@@ -106,7 +106,7 @@ impl RoundTrips {
         })
     }
 
-    /// A packet of this direction has come: the bit for it, and for all that it is cut into.
+    /// The bit for a packet of this direction, or for all segments of a super-packet.
     pub fn on_packet(&mut self, header: &Header, now: Time) -> bool {
         let Some(tcp) = &header.tcp else { return false };
         let stamp = tcp.timestamps.map(|(value, echo)| Stamp { value, echo, opens: tcp.syn });
@@ -150,7 +150,7 @@ impl RoundTrips {
 }
 
 impl Round {
-    /// A packet goes against the round's direction: is it the answer?
+    /// Records a packet of the opposite direction if it is the answer.
     fn answer(&self, stamp: Stamp, hash: u32) {
         let begun = Word::unpack(self.begun.load(Ordering::Relaxed));
         let answered = Word::unpack(self.answered.load(Ordering::Relaxed));
@@ -159,7 +159,7 @@ impl Round {
         }
     }
 
-    /// Has the packet's sender got the answer?
+    /// Has the packet's sender received the answer?
     fn is_over(&self, stamp: Stamp, round: RoundId) -> bool {
         let answered = Word::unpack(self.answered.load(Ordering::Relaxed));
         answered.round == round && !is_after(answered.value, stamp.echo)
@@ -183,13 +183,14 @@ impl RoundId {
         (self.0 ^ hash) & !RoundId::COUNT == 0
     }
 
-    /// The next round at this place, whosever it is: so that no answer from before is taken for one to it.
+    /// The id of the next round in this slot, for any flow. The count goes on, so that no earlier answer is mistaken for the new
+    /// round's.
     fn next_of(self, hash: u32) -> RoundId {
         RoundId(hash & !RoundId::COUNT | self.0.wrapping_add(1) & RoundId::COUNT)
     }
 }
 
-/// Modulo 2³² (RFC 7323 §5.2).
+/// Comparison modulo 2³² (RFC 7323 §5.2).
 fn is_after(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }

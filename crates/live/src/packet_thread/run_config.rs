@@ -7,30 +7,30 @@ use narrows_world::path::Sampling;
 /// Configuration shared by both directions.
 #[derive(Clone, Copy)]
 pub struct RunConfig<'a> {
-    /// The hops.
+    /// The scenario with the hops.
     pub scenario: &'a Scenario,
-    /// Its epoch.
+    /// The clock; its epoch is the start of the run.
     pub clock: Clock,
-    /// When records are taken.
+    /// When samples are taken.
     pub sampling: Sampling,
-    /// Flows with series of their own.
+    /// The number of flows with series.
     pub tracked: usize,
-    /// When both end by themselves.
+    /// When both directions end by themselves.
     pub end: Option<Time>,
-    /// How long packets still pass after that, at most, without being counted: for programs that have to finish.
+    /// Maximum time for which packets still pass after the end, uncounted, so that programs can finish.
     pub linger: Span,
-    /// Longest packet of the devices.
+    /// MTU of the devices.
     pub mtu: Bytes,
-    /// Packets of a flow that come through together are put together for one write; each is written by itself otherwise.
+    /// Whether packets of a flow that leave the path together are joined for one write.
     pub join: bool,
 }
 
 /// The largest packet that a device hands over.
 pub(crate) const SUPER_PACKET: Bytes = Bytes(1 << 16);
-/// On a link where it lasts less than this, it is not cut.
+/// Super-packets that take less time than this on a link are not cut.
 const BRIEF: Span = Span::us(50);
 
-/// Does a super-packet last less than [`BRIEF`] on each of these hops at all times? Then cutting it would only cost.
+/// Does a super-packet take less than [`BRIEF`] on each of these hops at all times? Then cutting it would only cost CPU time.
 pub(crate) fn carries_whole(scenario: &Scenario, hops: &[usize]) -> bool {
     let slowest = |hop: &usize| match &scenario.hops[*hop].rate {
         RateSpec::Schedule(steps) => steps.iter().map(|&(_, rate)| rate).min().unwrap_or(Rate::ZERO),

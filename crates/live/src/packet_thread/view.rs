@@ -1,28 +1,28 @@
-//! A direction as it looks now, for whoever watches.
+//! The present state of a direction, for monitors.
 use narrows_core::queue::Observer;
 use narrows_core::{FlowId, Span, Time};
 use narrows_host::FlowKey;
 use narrows_world::record::hop::Latest;
 
-/// What there was to see at the last sample.
+/// The state at the last sample.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// When that was.
+    /// The time of the sample.
     pub at: Time,
-    /// Each hop of the direction.
+    /// The hops of the direction.
     pub hops: Vec<HopView>,
-    /// Flows that there are names for, by number.
+    /// The flows that have names, by number.
     pub flows: Vec<FlowKey>,
-    /// The latest that a packet was handed over behind its time, since the start.
+    /// The largest delay of a packet's hand-over since the start.
     pub late: Span,
 }
 
-/// A hop over the last interval.
+/// A hop's figures over the last interval.
 #[derive(Clone, Debug, Default)]
 pub struct HopView {
     /// Throughput, queue, sojourn, drops.
     pub latest: Latest,
-    /// What the discipline shows of itself: of the whole, or of a flow.
+    /// The discipline's gauges, for the whole or for one flow.
     pub gauges: Vec<(Option<FlowId>, &'static str, f64)>,
 }
 

@@ -1,10 +1,10 @@
-//! How a direction's thread waits, so that a processor that had gone to rest costs as little exactness as possible.
+//! How a direction's thread waits, so that waking an idle CPU costs as little accuracy as possible.
 //!
-//! Waking a processor takes tens of microseconds, in a virtual machine a hundred. Two things make up for it:
-//! - where packets are far apart, the thread sleeps until shortly before the next is due and looks at the clock for the rest;
-//! - an answer (an acknowledgment, an echo) mostly comes out of the receiving kernel while the other direction's thread still
-//!   writes the packet that it answers. That thread is awake: it notes when the answer was there, and the thread that reads
-//!   it later stamps it with that time.
+//! Waking an idle CPU takes tens of microseconds, in a virtual machine a hundred. Two methods reduce the error:
+//! - If packets are far apart, the thread sleeps until shortly before the next one is due and polls the clock for the rest.
+//! - An answer (an acknowledgment, an echo) usually leaves the receiving kernel while the other direction's thread is still
+//!   writing the packet that it answers. That thread is awake and notes the time. The thread that reads the answer later uses
+//!   that time as its arrival.
 use narrows_core::{Span, Time};
 use narrows_host::Clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,27 +13,27 @@ use rustix::io::Errno;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Packets this far apart are worth a look at the clock.
+/// Polling the clock is worthwhile for packets at least this far apart.
 const SPARSE: Span = Span::ms(5);
-/// So long before the next one is due.
+/// How long before the next packet is due the polling begins.
 const AHEAD: Span = Span::us(300);
-/// A look at the other device takes a microsecond or two. One that took longer was interrupted, and does not say when the frame
-/// came: it may have come at the end of the interruption, a round trip later.
+/// Looking at the other device takes a microsecond or two. A look that took longer than this was interrupted and does not say
+/// when the frame came: perhaps at the end of the interruption.
 const LONGEST_LOOK: Span = Span::us(50);
 
-/// One of two threads that wait for frames, each on the device that the other writes to.
+/// One of two threads that wait for frames, each on the device to which the other one writes.
 #[derive(Debug)]
 pub struct Waiting {
-    /// When the other thread saw something on our device, ns; zero before it has.
+    /// When the other thread saw a frame on this thread's device, ns; zero if it has not.
     seen: Arc<AtomicU64>,
-    /// The same of what we see on its device.
+    /// When this thread saw a frame on the other's device.
     shown: Arc<AtomicU64>,
-    /// When we last read from our device, a frame or nothing: what was seen before is not the frame that is read next.
+    /// When this thread last read from its device, with or without success. A frame seen before that is not the next one.
     last_read: Time,
 }
 
 impl Waiting {
-    /// Both threads of a pair.
+    /// The two threads of a bottleneck.
     pub fn both() -> [Waiting; 2] {
         let marks = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
         [0, 1].map(|own: usize| Waiting {
@@ -43,18 +43,18 @@ impl Waiting {
         })
     }
 
-    /// We have read from our device: a frame, or that there is none.
+    /// This thread has read from its device.
     pub fn has_read(&mut self, now: Time) {
         self.last_read = now;
     }
 
-    /// There was nothing to be read on our device just now.
+    /// This thread's device had nothing to read.
     pub fn found_empty(&mut self, now: Time) {
         self.seen.store(0, Ordering::Relaxed);
         self.has_read(now);
     }
 
-    /// Waits until something is on the device, but not beyond `until`. `last` is when packets were handed over last.
+    /// Waits until the device has something to read, but not beyond `until`. `last` is when packets were last handed over.
     ///
     /// # Errors
     /// When the system cannot wait.
@@ -72,16 +72,16 @@ impl Waiting {
         Ok(())
     }
 
-    /// When the frame that is read next was on the device, if the other thread has seen it there.
+    /// When the next frame to be read came to the device, if the other thread saw it there.
     pub fn first_came(&self) -> Option<Time> {
         let seen = Time::from_ns(self.seen.load(Ordering::Relaxed));
         (seen > self.last_read).then_some(seen)
     }
 
-    /// We have written to the other thread's device: if something is to be read from it already, we have seen it come.
+    /// After a write to the other thread's device: notes the time if the device already has something to read.
     ///
     /// # Errors
-    /// When the system cannot tell.
+    /// When the system cannot poll.
     pub fn look_for_answers(&self, device: &impl AsFd, clock: Clock) -> Result<(), Errno> {
         let before = clock.now();
         if readable_within(device, Span::ZERO)? {
@@ -90,17 +90,17 @@ impl Waiting {
         Ok(())
     }
 
-    /// There was a frame on the other thread's device when we looked, between these two times.
+    /// Records that the other thread's device had a frame between these two times.
     fn show(&self, before: Time, after: Time) {
         if after.since(before) <= LONGEST_LOOK {
-            // The earlier of the two: if the other thread reads the frame at this very moment, its last read is later.
-            // What was seen first is what is read first; that nobody has read it yet changes nothing.
+            // Stores the earlier time. If the other thread reads the frame at this moment, its last read is later. An earlier
+            // sighting stays, because that frame is read first.
             let _ = self.shown.compare_exchange(0, before.as_ns(), Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 }
 
-/// Is there something to read, now or within this time?
+/// Is there something to read within this time?
 fn readable_within(device: &impl AsFd, time: Span) -> Result<bool, Errno> {
     let ns = time.as_ns();
     let timeout = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };

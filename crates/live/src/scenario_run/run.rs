@@ -1,4 +1,5 @@
-//! A scenario in real time: two namespaces, the hops between them, and the flows' endpoints: kernel sockets or programs.
+//! Runs a scenario in real time: two namespaces, the hops between them, and the flows' endpoints, which are kernel sockets or
+//! programs.
 use crate::LiveError;
 use crate::bottleneck::result::{Named, collect};
 use crate::bottleneck::{DEVICE_QUEUE, Direction, Running, drive};
@@ -21,19 +22,19 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// How often the watch is asked.
+/// Interval at which the watch is asked.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Refuses a scenario that uses a feature this world lacks, before anything is made.
 ///
 /// # Errors
-/// Names the place and what there is.
+/// Names the place and what this world offers instead.
 pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
     endpoint::check(scenario)?;
     Ok(Layout::new(scenario, Family::V4).map(drop)?)
 }
 
-/// Runs a scenario to its end, in real time. The right to do so has been [gained](narrows_host::gain).
+/// Runs a scenario to its end, in real time. Needs the rights that [`gain`](narrows_host::gain) gets.
 ///
 /// # Errors
 /// The scenario uses a feature this world lacks; the system does not allow the run; [`LiveError::Cancelled`].
@@ -98,7 +99,7 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
     Ok(collect(scenario, hops, named, outcomes, end))
 }
 
-/// Until both directions are at their end, and the programs that may finish have.
+/// Waits until both directions have ended, and the programs that were given time to finish.
 fn attend(
     running: &Running<'_>,
     (clock, end): (Clock, Time),
@@ -122,7 +123,7 @@ fn attend(
             continue;
         }
         if !endpoints.is_whole() {
-            // Whoever stops it hears why.
+            // A thread of the endpoints has failed; the caller gets its error from them.
             return Ok(());
         }
         thread::sleep(TICK);
@@ -130,7 +131,7 @@ fn attend(
     Ok(())
 }
 
-/// The flows as a direction sees them.
+/// The flows, as a direction's flow table needs them.
 pub fn declarations(layout: &Layout, direction: usize) -> Vec<Declaration> {
     let declare = |flow: &FlowEnds| Declaration {
         sender: flow.sender,
@@ -156,7 +157,7 @@ fn device(layout: &Layout, side: usize, options: &Options, namespace: &Namespace
     let host = |address| (address, if options.family == Family::V4 { 32 } else { 128 });
     let network =
         Route { to: Some(options.family.network(1 - side)), via: None, src: layout.hosts[side].first().copied() };
-    // A program that binds to nothing comes from its own address all the same.
+    // A program that binds to no address still sends from its own.
     let pairs = layout.flows.iter().map(|flow| match flow.side == side {
         true => (flow.sender, flow.receiver),
         false => (flow.receiver, flow.sender),

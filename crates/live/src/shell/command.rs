@@ -1,8 +1,8 @@
-//! A command behind a bottleneck: a namespace whose only way out leads through two hops, one each way.
+//! Runs a command behind a bottleneck: in a namespace whose only way out leads through two hops, one for each direction.
 //!
-//! The inner device is in a namespace of the command's own. The outer device is where we were called, as root: the
-//! command reaches this machine, what this machine forwards, and a shell inside a shell goes through both. Without root it is a
-//! second namespace of ours, in which only a companion program can be met.
+//! The inner device is in the command's own namespace. For root the outer device is in the namespace of the caller: the command
+//! reaches this machine and whatever this machine forwards to, and a nested shell goes through both bottlenecks. Without root the
+//! outer device is in a second new namespace, where the command reaches only a companion program.
 use crate::LiveError;
 use crate::bottleneck::result::{Named, collect};
 use crate::bottleneck::{DEVICE_QUEUE, Direction, Running, drive};
@@ -24,23 +24,24 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Names of the environment's variables that hold the outer end's addresses.
+/// The environment variables with the outer end's addresses.
 pub const PEER: [&str; 2] = ["NARROWS_PEER", "NARROWS_PEER6"];
-/// How often the command and its sockets are looked at.
+/// Interval between checks of the command and its sockets.
 const TICK: Duration = Duration::from_millis(50);
 /// Time that a command gets to end after it was asked to.
 const GRACE: Span = Span::s(2);
-/// How long a companion has to start before the command does.
+/// How long before the command a companion starts.
 const HEAD_START: Duration = Duration::from_millis(200);
-/// How long what a command sent last is waited for, at most.
+/// Maximum time to wait for the command's last packets.
 const LONGEST_WAIT: Span = Span::s(1);
-/// Flows that a result names, those with the most payload; the others are summed.
+/// Number of flows that a result names: those with the most payload. The others are summed.
 const NAMED: usize = 64;
 
-/// Runs a command behind its bottleneck until it ends. The right to do so is [gained](narrows_host::gain) already.
+/// Runs a command behind its bottleneck until it ends. Needs the rights that [`gain`](narrows_host::gain) gets.
 ///
 /// # Errors
-/// What the system does not allow, and a command that does not exist. A command that fails is no error: its status says so.
+/// When the system does not allow an operation, or the command does not exist. A command that fails is not an error; its status
+/// says so.
 pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> Result<Ended, LiveError> {
     let Shell { mut scenario, mtu, mut launch, companion } = shell;
     let outer = match privilege {
@@ -85,18 +86,18 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
     let ((status, end), outcomes) =
         drive([&devices[0], &devices[1]], [direction(0), direction(1)], run_config, |running| {
             let mut companion = companion.map(|launch| Process::spawn(&outer, &launch)).transpose()?;
-            // One that cannot serve (its port is taken) says so soon; what it says, nobody sees.
+            // A companion that fails (its port is taken) usually does so at once, and its output is not shown.
             let failed = companion.as_mut().and_then(|companion| companion.wait_for(HEAD_START));
             if let Some(status) = failed.filter(|status| !status.success()) {
                 return Err(LiveError::Companion(status));
             }
             let command = Process::spawn(&inner, &launch)?;
             let status = attend(command, running, clock, &mut sockets, monitor)?;
-            // What the command sent last is still on its way.
+            // The command's last packets are still in flight.
             std::thread::sleep(Duration::from_nanos(afterwards.as_ns()));
             Ok((status, clock.now()))
         })?;
-    // A run has a length, however short its command was.
+    // A run has a minimum length, however short its command was.
     let end = end.max(Time::ZERO + spacing);
     scenario.duration = end.since(Time::ZERO);
     scenario.flows.iter_mut().for_each(|flow| flow.stop = end);
@@ -105,7 +106,7 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
     Ok(Ended { status, scenario, result })
 }
 
-/// Until the command has ended.
+/// Waits until the command has ended.
 fn attend(
     mut command: Process,
     running: &Running<'_>,
@@ -120,7 +121,7 @@ fn attend(
         }
         let now = clock.now();
         if running.is_stopped() {
-            // One direction has failed; its error follows.
+            // One direction has failed; its error is returned later.
             return Ok(command.kill());
         }
         let views = [running.view(0), running.view(1)];
@@ -140,11 +141,11 @@ fn attend(
     }
 }
 
-/// What the kernel knows of the connections whose data go in one direction, as long as their senders are here.
+/// The kernel's state of connections whose data go in one direction, for senders in this namespace.
 struct Sockets {
     diag: Diag,
     endpoint_stats: Arc<EndpointStats>,
-    /// The names of the flows, indexed as the direction numbers them, and the congestion control of flows whose sockets were seen here.
+    /// The flows by number, each with the congestion control of its socket, if that was seen.
     flows: Vec<(FlowKey, Option<String>)>,
     places: HashMap<FlowKey, usize>,
 }
@@ -162,7 +163,7 @@ impl Sockets {
             self.flows[place].1.get_or_insert(sample.controller.clone());
             self.endpoint_stats.post_of(place, key, |report| {
                 report.stats = sample.info.stats();
-                // A connection with nothing in flight says nothing about the path.
+                // A connection with nothing in flight does not measure the path.
                 if sample.info.inflight() > 0 {
                     report.rtts.extend(sample.info.srtt);
                     report.meters = Some(sample.info.meters(sample.is_paced()));
@@ -172,14 +173,14 @@ impl Sockets {
         Ok(())
     }
 
-    /// Places have changed hands.
+    /// Follows changes of the flows' slots.
     fn follow(&mut self, flows: &[FlowKey]) {
         for (place, &key) in flows.iter().enumerate() {
             match self.flows.get_mut(place) {
                 Some((known, _)) if *known == key => continue,
                 Some(known) => {
                     let (gone, _) = std::mem::replace(known, (key, None));
-                    // It may have come back in another place meanwhile.
+                    // The flow may have another slot by now.
                     if self.places.get(&gone) == Some(&place) {
                         self.places.remove(&gone);
                     }
@@ -196,10 +197,10 @@ impl Sockets {
     }
 }
 
-/// The flows that carried most, in the order in which they came, and the sum of the others for each hop by name; a flow is
-/// taken to last for at least so long.
+/// The flows that carried most, by the time of their first packet, and for each hop the sum of the others. `least` is the minimum
+/// lifetime of a flow.
 fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], least: Span) -> Vec<Named> {
-    // The bits of one packet, or of a burst, divided by next to nothing are no rate.
+    // A rate over almost no time, as of a single packet or burst, would be meaningless.
     let life = |entry: &Entry, first: Time| entry.last.since(first).max(least);
     let mut all: Vec<(u64, Time, Named)> = Vec::new();
     for (direction, (outcome, sockets)) in outcomes.iter().zip(sockets).enumerate() {
@@ -233,7 +234,7 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
     named
 }
 
-/// A word of the command with the outer end's address in it. What is not text stays as it is.
+/// Replaces `{peer}` in a word of the command by the outer end's address. A word that is not UTF-8 stays as it is.
 fn filled(word: OsString, peer: IpAddr) -> OsString {
     match word.into_string() {
         Ok(text) => text.replace("{peer}", &peer.to_string()).into(),
@@ -241,7 +242,7 @@ fn filled(word: OsString, peer: IpAddr) -> OsString {
     }
 }
 
-/// The end on the command's side: everything is reached through it.
+/// The device on the command's side, with the default route.
 fn inner_device(namespace: &Namespace, block: &Block, sizes: TunSpec) -> Result<Tun, LiveError> {
     let everywhere = |(address, _): (IpAddr, u8)| Route {
         to: Some(match address {

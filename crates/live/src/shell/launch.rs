@@ -1,4 +1,4 @@
-//! A command to start, behind what, and how it ended: the same on every system.
+//! The input and the result of a shell; the same on every system.
 use crate::packet_thread::view::View;
 use narrows_core::Time;
 use narrows_host::{Launch, Status};
@@ -8,7 +8,7 @@ use narrows_scenario::Scenario;
 /// A monitor's request about a running command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// That it goes on.
+    /// Let it go on.
     GoOn,
     /// Interrupt the command as Ctrl-C would; the command decides how to respond.
     Interrupt,
@@ -16,32 +16,32 @@ pub enum Wish {
     End,
 }
 
-/// What to run, and behind what.
+/// A command and the bottleneck in front of it.
 #[derive(Debug)]
 pub struct Shell {
-    /// Two hops: what the command sends crosses the first, what it receives the second. Its length is given by the command.
+    /// Two hops: the command's outgoing packets cross the first, incoming ones the second. The run is as long as the command.
     pub scenario: Scenario,
-    /// Longest packet, bytes.
+    /// MTU, bytes.
     pub mtu: u32,
     /// The command; `{peer}` in it stands for the outer end's address.
     pub launch: Launch,
-    /// A program that runs at the outer end meanwhile: `iperf3 -s`.
+    /// A program that runs at the outer end meanwhile, such as `iperf3 -s`.
     pub companion: Option<Launch>,
 }
 
-/// Sees what happens while a command runs.
+/// Observes a running command.
 pub trait Monitor {
-    /// Called a few times a second, with what the command sends and what it receives.
+    /// Called a few times a second, with the views of both directions: outgoing packets first.
     fn look(&mut self, now: Time, views: [View; 2]) -> Wish;
 }
 
-/// The result of a command that has ended.
+/// The result of a shell whose command has ended.
 #[derive(Debug)]
 pub struct Ended {
     /// How it ended.
     pub status: Status,
-    /// What ran, with its length.
+    /// The scenario, with the length of the run.
     pub scenario: Scenario,
-    /// What was measured.
+    /// The measured result.
     pub result: RunResult,
 }

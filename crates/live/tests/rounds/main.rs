@@ -1,5 +1,5 @@
-//! What queues read from real TCP: round trips from timestamps, acknowledgments for filters. Whole runs on this machine's kernel, in
-//! namespaces that they make; where that is not allowed they are skipped, with the reason.
+//! What queues learn from real TCP: round trips from timestamps, and acknowledgments for filters. Whole runs on this machine's
+//! kernel, in namespaces that they make. Where that is not allowed the tests are skipped, with the reason.
 use narrows_host::Namespace;
 use narrows_live::Options;
 use narrows_results::RunResult;
@@ -17,7 +17,7 @@ const TESTS: [Test; 3] = [
     ("filtered_acknowledgments_wait_for_two_others_at_most", filtered_acknowledgments_wait_for_two_others_at_most),
 ];
 
-/// A user namespace is for processes with one thread, which the standard harness has not.
+/// Only a process with one thread can make a user namespace, and the standard harness has several.
 fn main() -> ExitCode {
     if let Err(reason) = narrows_host::gain().and_then(|_| Namespace::create().map(drop)) {
         println!("all of rounds is skipped: {reason}");
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     result(passed, failed, 0)
 }
 
-/// In the words of the standard harness, which are counted.
+/// Prints the standard harness's summary line, which CI counts.
 fn result(passed: usize, failed: usize, skipped: usize) -> ExitCode {
     let word = if failed == 0 { "ok" } else { "FAILED" };
     println!("test result: {word}. {passed} passed; {failed} failed; {skipped} ignored");
@@ -47,7 +47,7 @@ fn run(rest: &str) -> RunResult {
     narrows_live::run(&scenario, &Options::default(), &mut Unwatched).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What a queue measured of a flow after the warm-up, ms, in order of size.
+/// A queue's measurements of a flow after the warm-up, ms, sorted.
 fn measured(result: &RunResult, source: &str) -> Vec<f64> {
     let series = result.series.iter().find(|series| series.source == source && series.metric == "rtt_ms");
     let points = &series.unwrap_or_else(|| panic!("{source} has no round trips")).points;
@@ -64,9 +64,9 @@ fn hop<'a>(result: &'a RunResult, name: &str) -> &'a HopSummary {
     result.summary.hops.iter().find(|hop| hop.name == name).unwrap_or_else(|| panic!("no hop {name}"))
 }
 
-/// Seconds.
+/// End of the warm-up, seconds.
 const WARMUP: f64 = 1.0;
-/// Two hosts' clocks tick once a millisecond each; what differs from the kernel's own by more than that is no round trip.
+/// The clocks of two hosts tick once a millisecond each. A larger difference from the kernel's own RTT is an error.
 const TICKS: f64 = 2.0;
 
 fn round_trips_are_those_of_the_kernel() {
@@ -85,12 +85,12 @@ fn round_trips_are_those_of_the_kernel() {
     let (least, median) = (rounds[0], rounds[rounds.len() / 2]);
     println!("rounds: least {least} ms, median {median} ms; the kernel's: {kernels:?}");
     assert!(least >= 40.0, "{least} ms are less than light needs");
-    // Half of them, at least, are not those in which a loss is repaired.
+    // At least half of the rounds are not ones in which a loss is repaired.
     assert!((kernels.min..=kernels.p99 + TICKS).contains(&median), "{median} {kernels:?}");
 }
 
 fn both_directions_have_round_trips() {
-    // What one bulk flow sends meets the acknowledgments of the other in each queue.
+    // Each queue carries the data of one bulk flow and the acknowledgments of the other.
     let result = run(r#"
         [[hop]]
         name = "down"
@@ -119,7 +119,7 @@ fn both_directions_have_round_trips() {
 }
 
 fn filtered_acknowledgments_wait_for_two_others_at_most() {
-    // 20 Mbit/s are 833 acknowledgments of 52 bytes a second, one for two packets: 347 kbit/s, of which 200 fit.
+    // 20 Mbit/s give 833 acknowledgments of 52 bytes a second, one for two packets: 347 kbit/s, of which 200 fit.
     let download = |filter: &str| {
         run(&format!(
             r#"

@@ -1,4 +1,4 @@
-//! Devices and what lies between them: what the kernel counts at its side, and frames that are none.
+//! Devices and the link between them: the kernel's counters on either side, and malformed frames.
 use super::Test;
 use narrows_core::{Bytes, Rng, Span, Time};
 use narrows_host::Clock;
@@ -39,7 +39,7 @@ fn ip(text: &str) -> IpAddr {
 }
 
 impl Sides {
-    /// Without offloads a frame is a packet.
+    /// Without offloads, so a frame is a packet.
     fn new() -> Sides {
         let namespaces = [Namespace::create().unwrap(), Namespace::create().unwrap()];
         let device = |n: usize, own: &str, peer: &str| {
@@ -57,7 +57,7 @@ impl Sides {
         Sides { namespaces, devices }
     }
 
-    /// Packets that the kernel has counted at a side's device: those it got from us, and those it gave us.
+    /// The kernel's packet counters of a side's device: packets received from the pump, and packets sent to it.
     fn counted(&self, side: usize) -> (u64, u64) {
         let table =
             self.namespaces[side].run(|| std::fs::read_to_string("/proc/thread-self/net/dev")).unwrap().unwrap();
@@ -68,7 +68,7 @@ impl Sides {
         (figures[1], figures[9])
     }
 
-    /// Has this link between the devices, one way, while `during` runs; then what both directions leave behind.
+    /// Runs this link between the devices, one way, while `during` runs; returns the outcomes of both directions.
     fn with(&self, link: &str, flows: impl Fn() -> Flows, during: impl FnOnce()) -> (Scenario, [Outcome; 2]) {
         let text = format!(
             "duration = \"100s\"\n[[hop]]\nname = \"link\"\n{link}\n[[flow]]\nname = \"f\"\nrtt = \"10ms\"\nroute = [\"link\"]\n"
@@ -99,7 +99,7 @@ impl Sides {
         let [one, other] = &self.devices;
         let ((), outcomes) = drive([one, other], [direction(&[0]), direction(&[])], run_config, |_| {
             during();
-            // What is underway comes through.
+            // Packets in flight arrive in this time.
             thread::sleep(Duration::from_millis(300));
             Ok(())
         })
@@ -108,7 +108,7 @@ impl Sides {
     }
 }
 
-/// The hop's figures, and how many packets wait at its end.
+/// The hop's figures, and the number of packets that wait at its end.
 fn figures(scenario: &Scenario, outcome: Outcome) -> (HopSummary, u64, usize) {
     let waiting = outcome.path.hops().map(|(queue, _)| u64::from(queue.backlog().packets)).sum();
     let underway = outcome.path.underway();
@@ -117,8 +117,8 @@ fn figures(scenario: &Scenario, outcome: Outcome) -> (HopSummary, u64, usize) {
     (hop, waiting, underway)
 }
 
-/// A transfer and datagrams through a short queue with losses: what one device gave was offered, what was sent and not lost the
-/// other one got.
+/// A transfer and datagrams through a short queue with losses. The hop was offered what one device sent, and the other device
+/// received what the hop sent and did not lose.
 fn the_kernel_counts_what_the_hop_does() {
     let sides = Sides::new();
     let link = "rate = \"8mbit\"\nqueue = { kind = \"fifo\", limit = \"20p\" }\nloss = 0.02\ndelay = \"5ms\"";
@@ -153,7 +153,7 @@ fn the_kernel_counts_what_the_hop_does() {
     assert!(got_back > 100, "{got_back} acknowledgments");
 }
 
-/// Into a device goes whatever a program with the right to do so writes: noise, packets cut short, packets with wrong bytes.
+/// A program with the right to do so can write anything into a device: noise, truncated packets, packets with wrong bytes.
 fn frames_that_are_none_end_nothing_and_are_counted() {
     let sides = Sides::new();
     let declared = || {
@@ -173,7 +173,7 @@ fn frames_that_are_none_end_nothing_and_are_counted() {
         receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let sender = sides.namespaces[0].run(|| UdpSocket::bind((SENDER, 0)).unwrap()).unwrap();
         sender.send_to(b"still there", (RECEIVER, FIRST_PORT)).unwrap();
-        // Some of the noise may be for this port, too.
+        // Some of the noise may be addressed to this port, too.
         let mut buffer = [0; 2000];
         while let Ok(len) = receiver.recv(&mut buffer) {
             if &buffer[..len] == b"still there" {
@@ -191,7 +191,7 @@ fn frames_that_are_none_end_nothing_and_are_counted() {
     assert_eq!(hop.offered_packets - hop.packets - hop.drops.total, waiting + underway as u64 - waiting, "{hop:?}");
 }
 
-/// Noise, or a packet of the declared flow with something wrong.
+/// Noise, or a packet of the declared flow with an error in it.
 fn frame(rng: &mut Rng) -> Vec<u8> {
     let mut noise = |len: u64| (0..len).map(|_| rng.next_u32() as u8).collect::<Vec<u8>>();
     let mut frame = vec![0x45, 2, 0, 128, 0, 1, 0x40, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
@@ -210,22 +210,22 @@ fn frame(rng: &mut Rng) -> Vec<u8> {
                 frame[at] = rng.next_u32() as u8;
             }
         }
-        // TCP, whose header has a length of its own.
+        // TCP, whose header has its own length field.
         3 => (frame[9], frame[32]) = (6, (rng.next_u32() as u8)),
-        // IPv6, with extension headers of noise.
+        // IPv6, with noise as extension headers.
         _ => (frame[0], frame[6]) = (0x60, [0, 43, 44, 51, 60][rng.below(5) as usize]),
     }
     frame
 }
 
-/// A socket that puts frames into a device as they are.
+/// A packet socket, which puts frames into a device unchanged.
 #[expect(unsafe_code, reason = "an address of this family can be made no other way")]
 fn packet_socket(device: &str) -> (Socket, SockAddr) {
-    // ETH_P_ALL, though nothing is to be read.
+    // ETH_P_ALL is only needed for the device; nothing is read.
     let socket = Socket::new(Domain::PACKET, Type::DGRAM, None).unwrap();
     let any = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None).unwrap();
     let index = rustix::net::netdevice::name_to_index(any.as_fd(), device).unwrap();
-    // SAFETY: `sockaddr_ll` is an address, shorter than the storage, which is zeros before; its length is set.
+    // SAFETY: `sockaddr_ll` is an address and shorter than the storage, which was zeroed; its length is set.
     let made = unsafe {
         SockAddr::try_init(|storage, len| {
             let link = &mut *storage.cast::<libc::sockaddr_ll>();

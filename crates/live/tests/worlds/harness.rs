@@ -1,4 +1,4 @@
-//! Scenarios run to their end, and what must hold of every result.
+//! Runs scenarios to their end, and checks what must hold for every result.
 use narrows_live::{LiveError, Options};
 use narrows_results::RunResult;
 use narrows_results::input::TraceFiles;
@@ -13,19 +13,19 @@ pub(super) fn scenario(duration: &str, rest: &str) -> Scenario {
     Scenario::parse(&text, "worlds.toml", &TraceFiles(Path::new(""))).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Runs it; what must hold of every result holds.
+/// Runs a scenario and checks its result.
 pub(super) fn run_with(scenario: &Scenario, options: Options) -> RunResult {
     let result = narrows_live::run(scenario, &options, &mut Unwatched).unwrap_or_else(|error| panic!("{error}"));
     check(scenario, &result);
     result
 }
 
-/// The same over IPv4 with 1500 bytes.
+/// The same over IPv4 with an MTU of 1500 bytes.
 pub(super) fn run(duration: &str, rest: &str) -> RunResult {
     run_with(&scenario(duration, rest), Options::default())
 }
 
-/// It must not run to its end.
+/// Runs a scenario that must fail.
 pub(super) fn fails(duration: &str, rest: &str) -> LiveError {
     match narrows_live::run(&scenario(duration, rest), &Options::default(), &mut Unwatched) {
         Err(error) => error,
@@ -41,13 +41,13 @@ pub(super) fn flow<'a>(result: &'a RunResult, name: &str) -> &'a FlowSummary {
     result.summary.flows.iter().find(|flow| flow.name == name).unwrap_or_else(|| panic!("no flow {name}"))
 }
 
-/// Payload that got through after the warm-up, bytes.
+/// Payload delivered after the warm-up, bytes.
 pub(super) fn payload(scenario: &Scenario, flow: &FlowSummary, start: f64) -> f64 {
     let warmup = scenario.warmup.as_secs_f64().max(start);
     flow.goodput_mbit * 1e6 / 8.0 * (scenario.duration.as_secs_f64() - warmup)
 }
 
-/// Identities and bounds.
+/// Checks identities and bounds.
 fn check(scenario: &Scenario, result: &RunResult) {
     let summary = &result.summary;
     assert_eq!(summary.duration_s, scenario.duration.as_secs_f64());
@@ -58,7 +58,7 @@ fn check(scenario: &Scenario, result: &RunResult) {
         if scenario.warmup == narrows_core::Span::ZERO {
             assert!(hop.packets + hop.drops.total - lost <= hop.offered_packets, "{hop:?}");
         }
-        // What is on the wire when the warm-up ends may be a packet.
+        // A packet may be on the wire when the warm-up ends.
         assert!((0.0..=1.01).contains(&hop.utilisation), "{hop:?}");
         assert!(hop.marks <= hop.packets);
     }

@@ -1,4 +1,4 @@
-//! Kinds of flows: what the kernel's sockets and the queues make of each other.
+//! Kinds of flows through the kernel's sockets and the queues.
 use super::Test;
 use super::harness::{flow, hop, run, run_with, scenario};
 use narrows_host::layout::Family;
@@ -13,24 +13,20 @@ pub(super) const TESTS: &[Test] = &[
 ];
 
 fn one_connection(transport: &str) -> String {
-    // 83 packets fit into the path: nothing times out where a machine pauses for less than a tenth of a second.
+    // The path holds 83 packets, so nothing times out while the machine pauses for less than a tenth of a second.
     format!(
         "[[hop]]\nname = \"link\"\nrate = \"10mbit\"\nqueue = \"fq_codel\"\n\
          [[flow]]\nname = \"bulk\"\nrtt = \"100ms\"\nroute = [\"link\"]\ncontroller = \"cubic\"\ntransport = {transport}\n"
     )
 }
 
-/// A connection that slow start takes above the link's rate: CoDel tells it so, by marks alone, and it reduces.
+/// Slow start takes a connection above the link's rate. CoDel only marks, and the connection reduces its window.
 fn ecn_marks_and_drops_nothing() {
     let result = run("4s", &one_connection("{ kind = \"tcp\", ecn = true }"));
     let (link, bulk) = (hop(&result, "link"), flow(&result, "bulk"));
     assert!(link.marks > 0, "{link:?}");
-    assert_eq!(
-        (link.drops.total, bulk.retransmits, bulk.lost_packets.expect("it is counted")),
-        (0, 0, 0),
-        "{link:?} {bulk:?}"
-    );
-    // A sender that has reduced has a threshold.
+    assert_eq!((link.drops.total, bulk.retransmits, bulk.lost_packets.expect("it is counted")), (0, 0, 0), "{link:?} {bulk:?}");
+    // A sender that has reduced its window has a slow-start threshold.
     let is_threshold = |series: &&narrows_results::Series| series.metric == "ssthresh_packets";
     assert!(
         result.series.iter().find(is_threshold).is_some_and(|series| !series.points.is_empty()),
@@ -47,8 +43,8 @@ fn without_ecn_the_same_queue_drops() {
     assert!(bulk.retransmits >= link.drops.total / 2, "{link:?} {bulk:?}");
 }
 
-/// Both families: a flow above the link's rate does not harm one below it, for their hashes differ. Over IPv6 it is the flow
-/// label that is hashed.
+/// IPv4 and IPv6: a flow above the link's rate does not harm one below it, because their hashes differ. Over IPv6 the flow label
+/// is hashed.
 fn everything_over_ipv6() {
     let text = "[[hop]]\nname = \"link\"\nrate = \"4mbit\"\nqueue = \"fq_codel\"\n\
                 [[flow]]\nname = \"much\"\nrtt = \"20ms\"\nroute = [\"link\"]\n\
@@ -65,10 +61,10 @@ fn everything_over_ipv6() {
         "{much:?} {little:?}"
     );
     let waited = |flow: &narrows_results::summary::FlowSummary| flow.sojourn_ms.expect("it has series").mean;
-    // A packet of each other flow goes first, 2 and 3 ms; what the one sends beyond its share waits.
+    // One packet of each other flow goes first, which takes 2 ms and 3 ms; packets beyond a flow's share wait longer.
     assert!(waited(much) > 100.0 && waited(little) < 20.0, "{much:?} {little:?}");
     assert!(bulk.goodput_mbit > 0.2 && link.utilisation > 0.9, "{bulk:?} {link:?}");
-    // IPv6's header is 20 bytes longer: what is sent as a packet of 500 B carries 452.
+    // IPv6's header is 20 bytes longer: a packet of 500 B carries 452.
     assert!((little.goodput_mbit / little.throughput_mbit - 452.0 / 500.0).abs() < 1e-9, "{little:?}");
 }
 
@@ -87,15 +83,15 @@ fn packets_of_9000_bytes() {
     assert!((large.goodput_mbit / large.throughput_mbit - 8472.0 / 8500.0).abs() < 1e-9, "{large:?}");
 }
 
-/// A flood: every datagram is a flow of its own to the queue, and all of them one to the records.
+/// A flood in which every datagram is a new flow to the queue, but all are one flow in the records.
 fn ten_thousand_flows_of_one_packet() {
-    // 2.5 ms of 100 B each at 100 Mbit/s: more than any thread is behind for, and less than what waits in fq_codel's 10 240.
+    // 10 000 packets in all are fewer than fq_codel's limit of 10 240, so none is dropped even when a late thread sends many at once.
     let text = "[[hop]]\nname = \"link\"\nrate = \"100mbit\"\nqueue = \"fq_codel\"\n\
                 [[flow]]\nname = \"flood\"\nrtt = \"10ms\"\nroute = [\"link\"]\nstop = \"1s\"\n\
                 traffic = { kind = \"cbr\", rate = \"8mbit\", packet = \"100B\" }\ntransport = { kind = \"udp\", ports = \"ever_new\" }\n";
     let result = run("1500ms", text);
     let (link, flood) = (hop(&result, "link"), flow(&result, "flood"));
-    // One each 100 us; a thread that was more than 100 ms late has left some out.
+    // One each 100 µs. A thread that was more than 100 ms late has left some out.
     assert!((8_000..=10_000).contains(&link.offered_packets), "{link:?}");
     assert_eq!(
         (link.packets, link.drops.total, flood.lost_packets.expect("it is counted")),

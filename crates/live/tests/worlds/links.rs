@@ -1,4 +1,4 @@
-//! Kinds of links, slow and fast, steady and not, alone and in chains.
+//! Kinds of links: slow and fast, constant and varying, alone and in chains.
 use super::Test;
 use super::harness::{flow, hop, payload, run, run_with, scenario};
 use narrows_live::Options;
@@ -13,15 +13,15 @@ pub(super) const TESTS: &[Test] = &[
 ];
 
 fn a_kilobit_per_second() {
-    // 125 B are a kilobit, and take a second; eight times as much is offered, and of what waits there is room for three.
+    // 125 B are a kilobit and take a second. Eight times as much is offered, and the queue holds three.
     let text = "[[hop]]\nname = \"link\"\nrate = \"1kbit\"\nqueue = { kind = \"fifo\", limit = \"3p\" }\n\
                 [[flow]]\nname = \"slow\"\nrtt = \"10ms\"\nroute = [\"link\"]\nstop = \"1950ms\"\n\
                 traffic = { kind = \"cbr\", rate = \"8kbit\", packet = \"125B\" }\n";
     let scenario = scenario("3500ms", text);
     let result = run_with(&scenario, Options::default());
     let link = hop(&result, "link");
-    // 16 come, at 0, 125, … 1875 ms. Four find room before the first has left, one when it has; of those three leave, at 1, 2 and
-    // 3 s, each as much later as the first one came.
+    // 16 come, at 0, 125, … 1875 ms. Four are accepted before the first has left, and one after that. Three of these leave, at 1,
+    // 2 and 3 s, each later by the delay of the first one's arrival.
     assert_eq!((link.packets, link.offered_packets, link.drops.total), (3, 16, 11), "{link:?}");
     assert!((payload(&scenario, flow(&result, "slow"), 1.55) - 3.0 * 97.0).abs() < 1e-6, "{result:?}");
 }
@@ -35,7 +35,7 @@ fn ten_gigabits_per_second() {
         let result = run("500ms", &text);
         let (link, bulk) = (hop(&result, "link"), flow(&result, "bulk"));
         assert_eq!((link.drops.total, bulk.lost_packets.expect("it is counted")), (0, 0), "{link:?}");
-        // Where a super-packet lasts less than 50 us it is queued whole: packets are far longer on average then.
+        // If a super-packet takes less than 50 µs it is queued whole, so packets are far longer on average.
         let bytes = link.utilisation * gbit * 1e9 / 8.0 * 0.5;
         assert!(packet.contains(&(bytes / link.packets as f64)), "{rate}: {bytes} B, {link:?}");
         assert!(bulk.goodput_mbit > 100.0, "{bulk:?}");
@@ -53,15 +53,11 @@ fn loss_and_jitter_over_a_trace() {
     );
     let result = run("2s", &text);
     let (radio, even) = (hop(&result, "radio"), flow(&result, "even"));
-    // 1000 datagrams, each lost with probability 0.05: 50 with a standard deviation of 7.
+    // 1000 datagrams, each lost with probability 0.05: 50 on average, with a standard deviation of 7.
     assert!((900..=1000).contains(&radio.offered_packets), "{radio:?}");
     assert_eq!(radio.drops.by_reason.keys().collect::<Vec<_>>(), ["link_loss"]);
-    assert!(
-        (15..=85).contains(&radio.drops.total) && radio.drops.total == even.lost_packets.expect("it is counted"),
-        "{radio:?} {even:?}"
-    );
-    // At half the opportunities' rate nothing waits for long but what comes in a burst of a late thread: for the next one,
-    // 9 ms at most.
+    assert!((15..=85).contains(&radio.drops.total) && radio.drops.total == even.lost_packets.expect("it is counted"), "{radio:?} {even:?}");
+    // At half the opportunities' rate packets wait for the next opportunity, 9 ms at most, unless a late thread sends a burst.
     assert!(radio.sojourn_ms.expect("it is measured").p50 <= 9.0, "{radio:?}");
 }
 
@@ -72,7 +68,7 @@ fn an_outage() {
                 traffic = { kind = \"cbr\", rate = \"1mbit\", packet = \"500B\" }\n";
     let result = run("2s", text);
     let link = hop(&result, "link");
-    // One each 4 ms, all of which get through; those of the outage wait for up to its whole length.
+    // One each 4 ms, all of which are delivered. Packets in the outage wait for up to its whole length.
     assert_eq!((link.offered_packets, link.packets, link.drops.total), (375, 375, 0), "{link:?}");
     assert!((450.0..=501.0).contains(&link.sojourn_ms.expect("it is measured").max), "{link:?}");
     let waiting = result.series.iter().find(|series| series.metric == "queue_packets").expect("a series");
@@ -89,19 +85,19 @@ fn a_chain() {
     let result = run("2500ms", text);
     let [a, b, c] = ["a", "b", "c"].map(|name| hop(&result, name));
     assert!(b.utilisation > 0.5 && b.drops.total > 0, "{b:?}");
-    // What one has sent comes to the next; nothing is underway any more.
+    // All packets that one hop sent reach the next; nothing is in flight any more.
     assert_eq!((a.packets, a.drops.total), (a.offered_packets, 0), "{a:?}");
     assert_eq!((b.offered_packets, b.packets), (a.packets, b.offered_packets - b.drops.total), "{b:?}");
     let bulk = flow(&result, "bulk");
     assert_eq!(bulk.lost_packets.expect("it is counted"), b.drops.total);
     assert_eq!(c.packets, c.offered_packets, "{c:?}");
     assert!(c.offered_packets > b.packets + 100, "{c:?}");
-    // The base RTT is that of the scenario, and below it nothing comes back.
+    // The RTT is never below the scenario's base RTT.
     assert!(bulk.rtt_ms.expect("it has measured some").min >= 60.0, "{bulk:?}");
 }
 
 fn a_congested_way_back() {
-    // An acknowledgment of 52 B takes 8.3 ms at 50 kbit/s, in which the way there sends seven packets.
+    // An acknowledgment of 52 B takes 8.3 ms at 50 kbit/s, in which the forward link sends seven packets.
     let text = "[[hop]]\nname = \"there\"\nrate = \"10mbit\"\nqueue = \"fq_codel\"\n\
                 [[hop]]\nname = \"back\"\nrate = \"50kbit\"\nqueue = { kind = \"fifo\", limit = \"5p\" }\n\
                 [[flow]]\nname = \"bulk\"\nrtt = \"20ms\"\nroute = [\"there\"]\nback = [\"back\"]\n";
@@ -109,7 +105,7 @@ fn a_congested_way_back() {
     let (there, back, bulk) = (hop(&result, "there"), hop(&result, "back"), flow(&result, "bulk"));
     assert!(back.drops.total > 0 && back.utilisation > 0.5, "{back:?}");
     assert!(back.sojourn_ms.expect("it is measured").mean > 5.0, "{back:?}");
-    // What is lost of acknowledgments is no loss of data.
+    // A lost acknowledgment is not a loss of data.
     assert_eq!(bulk.lost_packets.expect("it is counted"), there.drops.total + back.drops.total, "{there:?} {back:?}");
     assert!(bulk.goodput_mbit > 1.0, "{bulk:?}");
 }

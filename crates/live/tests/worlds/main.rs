@@ -1,7 +1,7 @@
-//! Whole runs on this machine's kernel, in namespaces that they make: a few at the same time, each a second or two long. Where that
-//! is not allowed they are skipped, with the reason. What is asserted are counts, identities and decisions: no times of day.
+//! Whole runs on this machine's kernel, in namespaces that they make: a few at the same time, each a second or two long. Where
+//! that is not allowed they are skipped, with the reason. The tests assert counts, identities and decisions, not times.
 //!
-//! The program is its own helper: started with the name of a role it is a program that a scenario runs.
+//! The program is its own helper: started with the name of a role, it is a program that a scenario runs.
 mod devices;
 mod harness;
 mod kinds;
@@ -17,7 +17,7 @@ use std::thread;
 
 type Test = (&'static str, fn());
 
-/// Runs at the same time. They wait most of the time.
+/// Runs at the same time. Most of the time they wait.
 const AT_A_TIME: usize = 3;
 
 fn main() -> ExitCode {
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     result(passed, failed, 0)
 }
 
-/// In the words of the standard harness, which are counted.
+/// Prints the standard harness's summary line, which CI counts.
 fn result(passed: usize, failed: usize, skipped: usize) -> ExitCode {
     let word = if failed == 0 { "ok" } else { "FAILED" };
     println!("test result: {word}. {passed} passed; {failed} failed; {skipped} ignored");

@@ -1,4 +1,4 @@
-//! Flows that programs make: what they are told, how they end, and what stays when a run does not end well.
+//! Flows that programs make: their arguments, how they end, and that nothing is left when a run fails.
 use super::Test;
 use super::harness::{fails, flow, hop, run, run_with, scenario};
 use super::roles::{ANSWER, SEND, SERVE};
@@ -31,7 +31,7 @@ fn command(client: &str, rest: &str) -> String {
     )
 }
 
-/// No process of a command line with this in it.
+/// Checks that no process with this word in its command line is left.
 fn none_is_left(word: &str) {
     let of = |entry: fs::DirEntry| fs::read(entry.path().join("cmdline")).ok();
     let lines: Vec<Vec<u8>> = fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect();
@@ -60,7 +60,7 @@ fn programs_at_both_ends() {
     }
 }
 
-/// Four connections at once, of which one only carries what the two ends tell each other.
+/// Four connections at the same time, one of which carries only iperf3's control messages.
 fn iperf3_has_what_the_link_carries() {
     if std::process::Command::new("iperf3").arg("--version").output().is_err() {
         return println!("skipped: there is no iperf3");
@@ -70,7 +70,7 @@ fn iperf3_has_what_the_link_carries() {
     let result = run("2500ms", &text);
     let (link, flow) = (hop(&result, "link"), flow(&result, "program"));
     assert!(link.utilisation > 0.8, "{link:?}");
-    // Of 1500 B 1448 are payload, and what fills a hole at the end of the warm-up may count after it.
+    // 1448 of 1500 B are payload. Data that fill a hole after the end of the warm-up may count after it.
     assert!(flow.goodput_mbit <= 20.0 * 1448.0 / 1500.0 + 0.5, "{flow:?}");
     assert!(flow.goodput_mbit > 20.0 * link.utilisation * 1448.0 / 1500.0 - 2.0, "{flow:?} {link:?}");
 }
@@ -83,8 +83,8 @@ fn places_are_filled_in() {
     assert_eq!(fs::read_to_string(&into).unwrap(), "10.2.0.1 1 0 {}\n");
 }
 
-/// A program that is told its duration has something to send when it is over, as iperf3 has its results. It used to be
-/// interrupted at that moment, and its packets went nowhere. What passes after the end is not counted.
+/// A program with a known duration still has something to send at its end, as iperf3 has its results. It used to be interrupted
+/// at that moment, and its packets were lost. Packets after the end are not counted.
 fn a_program_has_time_to_end_after_its_duration() {
     let me = std::env::current_exe().unwrap().display().to_string();
     let into = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("afterwards");
@@ -95,7 +95,7 @@ fn a_program_has_time_to_end_after_its_duration() {
     assert_eq!(fs::read_to_string(&into).unwrap_or_default(), "sent\n");
     assert_eq!((hop(&result, "link").packets, flow(&result, "program").goodput_mbit), (0, 0.0), "{result:?}");
     none_is_left(ANSWER);
-    // One that is not told its duration is interrupted when its time is over.
+    // A program without a known duration is interrupted at its stop time.
     let _ = fs::remove_file(&into);
     run("300ms", &command(&format!("sh -c 'sleep 0.8; echo sent > {}'", into.display()), ""));
     assert!(!into.exists());
@@ -138,10 +138,10 @@ fn a_program_that_is_not_there_is_named() {
     }
 }
 
-/// One that would start while the first one runs.
+/// A flow that would start while the first one runs.
 const SECOND: &str = "[[flow]]\nname = \"second\"\nrtt = \"10ms\"\nroute = [\"link\"]\nstart = \"200ms\"\ncommand = \"/no/such/program\"";
 
-/// When its time is over a program is interrupted, once; that it then ends by a signal, or with a status of its own, is no failure.
+/// At its stop time a program is interrupted once. Ending by a signal or with any status is then not a failure.
 fn a_stopped_program_has_not_failed() {
     run("700ms", &command("sleep 95.75", "stop = \"200ms\""));
     run("300ms", &command("sleep 95.75", ""));

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-/// `serve ADDRESS`: takes one connection after the other and reads it to its end.
+/// `serve PORT`: accepts connections one after the other and reads each to its end.
 pub(super) const SERVE: &str = "play-serve";
-/// `send PEER BYTES PORT`: a transfer over a connection of its own, again and again.
+/// `send PEER PORT TIMES`: this many transfers, each over a new connection.
 pub(super) const SEND: &str = "play-send";
-/// Serves under a name of its own, so that tests at the same time can tell whose processes are left.
+/// The same server under another name, so that concurrent tests can tell whose processes are left.
 pub(super) const ANSWER: &str = "play-answer";
 
-/// Plays a role, if the arguments name one.
+/// Plays a role if the arguments name one.
 pub(super) fn play(args: &[String]) -> Option<ExitCode> {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [SERVE | ANSWER, port] => serve(port),
@@ -35,7 +35,7 @@ fn serve(port: &str) {
 fn send(peer: &str, port: &str, times: u32) {
     let to = if peer.contains(':') { format!("[{peer}]:{port}") } else { format!("{peer}:{port}") };
     for _ in 0..times {
-        // The server may not listen yet.
+        // The server may not be listening yet.
         let mut connection = loop {
             match TcpStream::connect(&to) {
                 Ok(connection) => break connection,
@@ -44,7 +44,7 @@ fn send(peer: &str, port: &str, times: u32) {
         };
         connection.write_all(&[7; 100_000]).unwrap();
         connection.shutdown(std::net::Shutdown::Write).unwrap();
-        // Until the other side has read all.
+        // Waits until the other side has read everything.
         let _ = connection.read(&mut [0]);
     }
 }

@@ -1,7 +1,7 @@
 //! The Internet checksum (RFC 1071): the ones' complement of the ones' complement sum of 16-bit words.
 //!
-//! A sum is kept in 64 bits and folded once. In ones' complement there are two zeros; a sum of anything that is not all zeros
-//! folds to 0xffff, never to 0, which is why a header's checksum is never 0xffff.
+//! A sum is accumulated in 64 bits and folded once. Ones' complement has two forms of zero. A sum folds to 0 only if every byte is
+//! zero, and to 0xffff otherwise. A header is never all zeros, so its checksum is never 0xffff.
 use super::{Malformed, Offload};
 
 /// A running sum of big-endian words.
@@ -9,9 +9,9 @@ use super::{Malformed, Offload};
 pub(super) struct Sum(u64);
 
 impl Sum {
-    /// Adds bytes that start at an even place; an odd one at the end counts as if a zero followed.
+    /// Adds bytes that start at an even offset. If their number is odd, a zero byte follows.
     pub(super) fn bytes(self, bytes: &[u8]) -> Sum {
-        // The sum is the same in either byte order, up to a swap at the end (RFC 1071 §2 (B)).
+        // The sum is the same in either byte order, except for a final swap (RFC 1071 §2 (B)).
         let (words, rest) = bytes.as_chunks::<4>();
         let sum = words.iter().map(|&word| u64::from(u32::from_ne_bytes(word))).sum::<u64>();
         let mut last = [0; 4];
@@ -25,17 +25,17 @@ impl Sum {
         Sum(self.0 + u64::from(word))
     }
 
-    /// Takes a word away that has been added: adds its complement (RFC 1624 §3).
+    /// Subtracts a word that was added, by adding its complement (RFC 1624 §3).
     pub(super) fn less(self, word: u16) -> Sum {
         self.word(!word)
     }
 
-    /// Adds the length of a packet's part.
+    /// Adds a length.
     pub(super) fn length(self, length: usize) -> Sum {
         Sum(self.0 + length as u64)
     }
 
-    /// The sum in 16 bits, not complemented: what a partial checksum's field holds.
+    /// The sum in 16 bits, not complemented, as a partial checksum's field holds it.
     pub(super) fn folded(self) -> u16 {
         fold(self.0)
     }
@@ -46,7 +46,7 @@ impl Sum {
     }
 }
 
-/// End-around carries.
+/// Folds a sum into 16 bits with end-around carries.
 fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xffff_ffff) + (sum >> 32);
     let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
@@ -55,13 +55,13 @@ fn fold(sum: u64) -> u16 {
     sum as u16
 }
 
-/// Computes a checksum that was left to the device, for devices that do not compute any, and says so in the offload header.
-/// Nothing is done where none is left over.
+/// Completes a partial checksum, for devices that compute none, and clears the offload header's flag. Other packets stay as they
+/// are.
 ///
-/// A result of zero is written as 0xffff, which means the same; in UDP zero would mean that there is none (RFC 768).
+/// A result of zero is written as 0xffff, which has the same value; in UDP a zero would mean that there is no checksum (RFC 768).
 ///
 /// # Errors
-/// [`Malformed`] when there is no room for the checksum where the header says, or when the packet has to be segmented first.
+/// [`Malformed`] when the checksum's field is outside the packet, or when the packet has to be segmented first.
 pub fn complete_checksum(offload: &mut Offload, packet: &mut [u8]) -> Result<(), Malformed> {
     if offload.is_super() {
         return Err(Malformed::Segmentation { kind: offload.gso_type, packet: "a packet whose checksum is asked for" });

@@ -1,8 +1,8 @@
-//! A keyed hash of what identifies a flow.
+//! A keyed hash of the fields that identify a flow.
 use narrows_host::FlowKey;
 use std::net::IpAddr;
 
-/// A hash that both directions of a connection share.
+/// A hash that is the same for both directions of a connection.
 pub(crate) fn hash_both_ways(key: &FlowKey, seed: u64) -> u32 {
     let there = (key.source, key.source_port);
     let back = (key.destination, key.destination_port);
@@ -11,9 +11,10 @@ pub(crate) fn hash_both_ways(key: &FlowKey, seed: u64) -> u32 {
     Mix::new(seed).address(one).address(other).word(rest).finish()
 }
 
-/// A hash under which nobody who does not know the seed finds flows that collide.
+/// A hash for which nobody without the seed can find flows that collide.
 ///
-/// Each step multiplies two 64-bit numbers and folds the 128-bit product: every bit of either reaches every bit of the result.
+/// Each step multiplies two 64-bit numbers and folds the 128-bit product, so every bit of either number affects every bit of the
+/// result.
 pub(super) struct Mix(u64);
 
 impl Mix {
@@ -45,7 +46,7 @@ fn fold(a: u64, b: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// The fractional parts of the square roots of 2, 3, 5 and 7, in 64 bits, made odd: numbers without a pattern.
+/// The first 64 fractional bits of the square roots of 2, 3, 5 and 7, made odd: numbers without a pattern.
 const ODD: [u64; 4] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1];
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A packet's header fields as far as a queue may use them.
+//! The header fields of a packet that a queue may use.
 //!
-//! Lengths must agree with one another; checksums and the contents of options are the receiver's business.
+//! Lengths must agree with one another. Checksums and the contents of options are left to the receiver.
 use super::hash::Mix;
 use super::layout::{Layout, UDP_HEADER, Version, chunk};
 use super::{Malformed, flag, protocol};
@@ -12,17 +12,17 @@ use std::num::NonZeroU32;
 /// A packet's headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// Its flow.
+    /// The flow's 5-tuple.
     pub key: FlowKey,
     /// IPv6's flow label (RFC 6437), if the sender set one.
     pub label: Option<NonZeroU32>,
     /// The ECN field.
     pub ecn: Ecn,
-    /// The code point.
+    /// The DSCP.
     pub dscp: Dscp,
-    /// TCP's part; fragments have none.
+    /// TCP's fields; fragments have none.
     pub tcp: Option<TcpHeader>,
-    /// What follows IP's headers, and UDP's, bytes.
+    /// Bytes after the IP header, and in UDP after its header.
     rest: u32,
 }
 
@@ -33,23 +33,23 @@ pub struct TcpHeader {
     pub seq: u32,
     /// Acknowledgment number, modulo 2³².
     pub ack: u32,
-    /// Payload, bytes.
+    /// Length of the payload, bytes.
     pub payload: u32,
-    /// Its kind if it is an acknowledgment without payload.
+    /// The kind of acknowledgment, if it has no payload.
     pub role: Role,
-    /// TSval and TSecr (RFC 7323 §3.2), in ticks of either host's clock.
+    /// TSval and TSecr (RFC 7323 §3.2), in ticks of the two hosts' clocks.
     pub timestamps: Option<(u32, u32)>,
-    /// Opens the connection.
+    /// The SYN flag.
     pub syn: bool,
-    /// The last one with payload.
+    /// The FIN flag.
     pub fin: bool,
 }
 
 impl Header {
-    /// Reads the headers of an IP packet. Bytes after what IP says is its end are not looked at.
+    /// Reads the headers of an IP packet. Bytes after the end that IP gives are ignored.
     ///
     /// # Errors
-    /// [`Malformed`] says which header is cut short or gives itself an impossible length.
+    /// [`Malformed`] says which header is cut short or has an impossible length.
     pub fn read(packet: &[u8]) -> Result<Header, Malformed> {
         let layout = Layout::read(packet)?;
         let (source, destination, class, label) = match layout.version {
@@ -82,7 +82,7 @@ impl Header {
         Ok(Header { key, label, ecn: ecn(class), dscp: Dscp(class >> 2), tcp, rest })
     }
 
-    /// What TCP or UDP carry, bytes; of other protocols all that IP carries.
+    /// Length of the payload of TCP or UDP, bytes; for other protocols, of the payload of IP.
     pub const fn payload(&self) -> u32 {
         match self.tcp {
             Some(tcp) => tcp.payload,
@@ -90,13 +90,13 @@ impl Header {
         }
     }
 
-    /// The flow's hash: of the 5-tuple, or of the addresses and the flow label where there is one (RFC 6438 §3, RFC 6437), so
-    /// that fragments and encrypted transports stay with their flow.
+    /// The flow's hash: of the 5-tuple, or of the addresses and the flow label if there is one (RFC 6438 §3, RFC 6437), so that
+    /// fragments and encrypted transports stay with their flow.
     pub fn hash(&self, seed: u64) -> u32 {
         let FlowKey { protocol, source, destination, source_port, destination_port } = self.key;
         let mix = Mix::new(seed).address(source).address(destination);
         let rest = match self.label {
-            // Above all bits of a 5-tuple: a label is nobody's port.
+            // The highest bit keeps a label apart from a 5-tuple's ports.
             Some(label) => 1 << 63 | u64::from(label.get()),
             None => u64::from(protocol) << 32 | u64::from(source_port) << 16 | u64::from(destination_port),
         };
@@ -124,7 +124,7 @@ impl TcpHeader {
     }
 }
 
-/// Ports, or what stands for them.
+/// The ports, or an echo's identifier in their place.
 fn ports(layout: &Layout, packet: &[u8]) -> Result<(u16, u16), Malformed> {
     if layout.fragment {
         return Ok((0, 0));
@@ -142,15 +142,15 @@ fn ports(layout: &Layout, packet: &[u8]) -> Result<(u16, u16), Malformed> {
             Ok(pair([a, b, c, d]))
         }
         protocol::TCP | protocol::DCCP | protocol::SCTP | protocol::UDP_LITE => Ok(pair(*chunk(transport, "ports")?)),
-        // Echo reply and echo (RFC 792), echo request and reply (RFC 4443 §4).
+        // Echo reply and echo (RFC 792). For ICMPv6: echo request and reply (RFC 4443 §4).
         protocol::ICMP => echo([0, 8]),
         protocol::ICMP6 => echo([128, 129]),
         _ => Ok((0, 0)),
     }
 }
 
-/// Are there blocks of selective acknowledgments (RFC 2018 §3), and which timestamps (RFC 7323 §3.2)? What cannot be read ends
-/// the list, as it does for receivers.
+/// Whether there are selective acknowledgments (RFC 2018 §3), and the timestamps (RFC 7323 §3.2). An unreadable option ends the
+/// list, as it does for receivers.
 fn options(mut rest: &[u8]) -> (bool, Option<(u32, u32)>) {
     let (mut sack, mut timestamps) = (false, None);
     loop {
@@ -172,7 +172,7 @@ fn options(mut rest: &[u8]) -> (bool, Option<(u32, u32)>) {
     }
 }
 
-/// The lowest two bits of the traffic class (RFC 3168 §5).
+/// The ECN field: the lowest two bits of the traffic class (RFC 3168 §5).
 const fn ecn(class: u8) -> Ecn {
     match class & 3 {
         0 => Ecn::NotEct,

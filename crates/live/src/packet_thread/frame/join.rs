@@ -1,54 +1,54 @@
-//! Neighbours of one flow in one piece: what a receiving kernel's GRO would do with them one by one.
+//! Joins consecutive packets of one flow, as the receiving kernel's GRO would.
 //!
-//! Packets join when cutting the whole again would give them back: same headers but for lengths, IPv4's identification, TCP's
-//! sequence number and checksums, contiguous payload, all of one length but for a shorter last one. So the receiver's marks
-//! (ECN field), timestamps and acknowledgments are those that arrived. Only packets with a partial checksum are taken: a
-//! full one that joins would have to be verified first.
+//! Packets are joined if cutting the result would give the same packets again: equal headers except for lengths, IPv4's
+//! identification, TCP's sequence number and checksums; contiguous payloads; and equal lengths, except that the last packet may
+//! be shorter. So the receiver gets the ECN fields, timestamps and acknowledgments that arrived. Only packets with a partial
+//! checksum are joined. A full checksum would have to be verified first.
 use super::checksum::Sum;
 use super::layout::{Layout, V6_HEADER, Version, double, put, word};
 use super::{Offload, flag, protocol};
 
-/// Puts consecutive packets of one TCP flow together again, for one write to a TUN device.
+/// Joins consecutive packets of one TCP flow for one write to a TUN device.
 #[derive(Clone, Debug)]
 pub struct Join {
     /// The first packet's headers.
     headers: [u8; MAX_HEADERS],
-    /// Where TCP's begins.
+    /// Offset of the TCP header.
     start: usize,
-    /// Length of all.
+    /// Length of all headers, bytes.
     length: usize,
     version: Version,
     /// The first packet's offload header.
     offload: Offload,
-    /// The first packet's payload, bytes.
+    /// Payload of the first packet, bytes.
     size: usize,
-    /// Payload so far, bytes.
+    /// Total payload so far, bytes.
     payload: usize,
     packets: u16,
-    /// The last packet's PSH.
+    /// The PSH flag of the last packet.
     push: u8,
-    /// The last packet was short, or had PSH.
+    /// The last packet was shorter or had PSH, so no other may follow.
     closed: bool,
-    /// How IPv4's identification grows.
+    /// How IPv4's identification changes from packet to packet.
     ids: Ids,
-    /// Of the IPv4 header without length, identification and checksum.
+    /// Sum of the IPv4 header without length, identification and checksum.
     network_sum: Sum,
-    /// Of the pseudo-header without the length.
+    /// Sum of the pseudo-header without the length.
     pseudo_sum: Sum,
 }
 
-/// How the identifications of consecutive packets are related.
+/// How the identifications of consecutive packets differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ids {
-    /// There is one packet.
+    /// There is only one packet.
     Unknown,
-    /// One more each time.
+    /// By one.
     Count,
-    /// Always the same, which it may be in packets that are never fragmented (RFC 6864 §4.1).
+    /// Not at all, which is allowed in packets that are never fragmented (RFC 6864 §4.1).
     Same,
 }
 
-/// What joining asks of a packet by itself.
+/// The properties of a single packet that joining needs.
 struct Candidate {
     version: Version,
     start: usize,
@@ -57,7 +57,7 @@ struct Candidate {
 }
 
 impl Join {
-    /// Begins with this packet; nothing when no packet could be joined to it.
+    /// Starts with this packet; `None` if no packet could be joined to it.
     pub fn start(offload: Offload, first: &[u8]) -> Option<Join> {
         let Candidate { version, start, length, payload } = Candidate::read(offload, first)?;
         if first[start + 13] & flag::PSH != 0 {
@@ -84,7 +84,7 @@ impl Join {
         (version == Version::V6 || join.checksum_holds(first)).then_some(join)
     }
 
-    /// Does this one join? If so, its payload, from [`payload_at`](Join::payload_at) on, is to follow what there is.
+    /// Can this packet be joined? If so, its payload, which begins at [`payload_at`](Join::payload_at), has to be appended.
     pub fn takes(&mut self, offload: Offload, next: &[u8]) -> bool {
         if self.closed || self.packets == MAX_PACKETS || offload != self.offload {
             return false;
@@ -108,21 +108,21 @@ impl Join {
         true
     }
 
-    /// Where the payload of every packet begins, bytes from the packet's first.
+    /// Offset of the payload in every packet, bytes.
     pub const fn payload_at(&self) -> usize {
         self.length
     }
 
-    /// How many packets have joined, the first included.
+    /// The number of packets joined, including the first.
     pub const fn packets(&self) -> usize {
         self.packets as usize
     }
 
-    /// Makes the first packet's headers, at the beginning of `first`, those of the whole, and returns the whole's offload
-    /// header. A packet that stayed alone is left as it is.
+    /// Turns the first packet's headers, at the beginning of `first`, into those of the joined packet, and returns its offload
+    /// header. A single packet is left as it is.
     ///
     /// # Panics
-    /// If `first` is shorter than the headers that the join began with.
+    /// If `first` is shorter than the first packet's headers.
     pub fn finish(mut self, first: &mut [u8]) -> Offload {
         if self.packets == 1 {
             return self.offload;
@@ -152,7 +152,7 @@ impl Join {
         }
     }
 
-    /// Everything that all packets have in common, what follows from their lengths included.
+    /// Are the headers equal, except for fields that may differ and lengths that follow from the payload?
     fn same_headers(&self, next: &[u8]) -> bool {
         let (ours, theirs) = (&self.headers[..self.length], &next[..self.length]);
         let (our_ip, our_tcp) = ours.split_at(self.start);
@@ -176,12 +176,12 @@ impl Join {
             && (self.version == Version::V6 || self.checksum_holds(next))
     }
 
-    /// Is the IPv4 header's checksum right? A wrong one must not become right.
+    /// Is the IPv4 header's checksum right? Joining must not repair a wrong one.
     fn checksum_holds(&self, packet: &[u8]) -> bool {
         self.network_sum.word(word(packet, 2)).word(word(packet, 4)).checksum() == word(packet, 10)
     }
 
-    /// How identifications grow if this packet follows.
+    /// How identifications change if this packet is next; `None` if it does not fit.
     fn ids_with(&self, next: &[u8]) -> Option<Ids> {
         let by = word(next, 4).wrapping_sub(word(&self.headers, 4));
         let never_fragmented = self.headers[6] & DONT_FRAGMENT != 0;
@@ -210,7 +210,7 @@ impl Candidate {
         let start = layout.transport;
         let length = start + layout.tcp_header(packet).ok()?;
         let payload = packet.len() - length;
-        // The reserved bits, one of which is accurate ECN's, and all flags but PSH.
+        // Only ACK and PSH may be set, and no reserved bit, one of which accurate ECN uses.
         let only_ack = packet[start + 12] & 0xf == 0 && packet[start + 13] & !flag::PSH == flag::ACK;
         (partial && only_ack && payload > 0).then_some(Candidate { version: layout.version, start, length, payload })
     }
@@ -223,13 +223,13 @@ fn network_sum(version: Version, header: &[u8]) -> Sum {
     }
 }
 
-/// IPv4 and TCP with all the options that fit.
+/// The longest IPv4 and TCP headers with options, bytes.
 const MAX_HEADERS: usize = 60 + 60;
-/// What an IPv4 packet's length can say, bytes.
+/// The maximum length of an IPv4 packet, bytes.
 const MAX_BYTES: usize = 65_535;
-/// As many as Linux sends in one.
+/// The maximum that Linux sends at once.
 const MAX_PACKETS: u16 = 64;
-/// In the seventh byte of an IPv4 header.
+/// The flag in the seventh byte of an IPv4 header.
 const DONT_FRAGMENT: u8 = 0x40;
 
 #[cfg(test)]

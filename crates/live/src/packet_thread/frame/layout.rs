@@ -2,13 +2,13 @@
 use super::{Malformed, protocol};
 use std::ops::Range;
 
-/// The network layer's part of a packet.
+/// The offsets that the network layer's headers give.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
     pub(super) version: Version,
-    /// Where the transport's header begins: after the options, or after the extension headers.
+    /// Offset of the transport's header, after options or extension headers.
     pub(super) transport: usize,
-    /// Where the packet ends by its own account; what follows in the frame is padding.
+    /// End of the packet according to IP; the rest of the frame is padding.
     pub(super) end: usize,
     /// The transport's protocol number.
     pub(super) protocol: u8,
@@ -42,7 +42,7 @@ impl Layout {
         let end = usize::from(u16::from_be_bytes([header[2], header[3]]));
         fits("IPv4 packet", end, packet.len())?;
         fits("IPv4 header", transport, end)?;
-        // Neither more fragments nor an offset: all but the flags "reserved" and "don't fragment".
+        // A fragment has an offset or "more fragments" set; the mask omits the reserved flag and "don't fragment".
         let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
         Ok(Layout { version: Version::V4, transport, end, protocol: header[9], fragment })
     }
@@ -61,7 +61,7 @@ impl Layout {
                 | protocol::MOBILITY
                 | protocol::HIP
                 | protocol::SHIM6 => 8,
-                // In units of 4 bytes, not counting the first two (RFC 4302 §2.2).
+                // Counted in units of 4 bytes, without the first two units (RFC 4302 §2.2).
                 protocol::AUTHENTICATION => 4,
                 protocol::FRAGMENT => 0,
                 _ => return Ok(Layout { version: Version::V6, transport, end, protocol: next, fragment: false }),
@@ -70,7 +70,7 @@ impl Layout {
             let length = 8 + usize::from(extension[1]) * unit;
             fits("IPv6 extension header", length, end - transport)?;
             if next == protocol::FRAGMENT {
-                // A whole packet in one fragment is none (RFC 6946).
+                // A fragment header on a whole packet does not make it a fragment (RFC 6946).
                 let fragment = u16::from_be_bytes([extension[2], extension[3]]) & 0xfff9 != 0;
                 if fragment {
                     let transport = transport + length;
@@ -82,7 +82,7 @@ impl Layout {
         Err(Malformed::Extensions(EXTENSIONS))
     }
 
-    /// Where the addresses lie.
+    /// The range of the addresses.
     pub(super) const fn addresses(&self) -> Range<usize> {
         match self.version {
             Version::V4 => 12..20,
@@ -90,7 +90,7 @@ impl Layout {
         }
     }
 
-    /// Length of the TCP header that begins at `transport`, options included; `packet` is the one that was read.
+    /// Length of the TCP header at `transport`, with options. `packet` must be the one from which the layout was read.
     pub(super) fn tcp_header(&self, packet: &[u8]) -> Result<usize, Malformed> {
         let segment = &packet[self.transport..self.end];
         let header: &[u8; TCP_HEADER] = chunk(segment, "TCP header")?;
@@ -112,12 +112,12 @@ fn fits(what: &'static str, need: usize, have: usize) -> Result<(), Malformed> {
     if need > have { Err(Malformed::Truncated { what, need, have }) } else { Ok(()) }
 }
 
-/// The 16 bits from byte `at` on, which has been checked to be there.
+/// The 16 bits at offset `at`, which the caller has checked.
 pub(super) fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The 32 bits from byte `at` on.
+/// The 32 bits at offset `at`.
 pub(super) fn double(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
@@ -132,5 +132,5 @@ pub(super) const V4_HEADER: usize = 20;
 pub(super) const V6_HEADER: usize = 40;
 pub(super) const TCP_HEADER: usize = 20;
 pub(super) const UDP_HEADER: usize = 8;
-/// Extension headers that are read: a packet of nothing else must not cost thousands of steps.
+/// Maximum number of extension headers that are read, so that a packet full of them does not cost thousands of steps.
 const EXTENSIONS: usize = 16;

@@ -1,41 +1,41 @@
-//! What can be wrong with a packet.
+//! Errors in packets.
 use std::fmt;
 
-/// Why a packet cannot be what it says it is. Lengths are in bytes.
+/// The reason why a packet is invalid. Lengths are in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Malformed {
-    /// It ends before this part of it does.
+    /// The packet ends within this part.
     Truncated {
         /// `IPv4 header`, `IPv6 packet`, `TCP header`.
         what: &'static str,
-        /// How long the part is at least.
+        /// Minimum length of the part.
         need: usize,
-        /// How much of it is there.
+        /// Length that is present.
         have: usize,
     },
     /// Neither IPv4 nor IPv6.
     Version(u8),
-    /// A header says that it is shorter than it can be.
+    /// A header's length field is below the minimum.
     HeaderLength {
         /// `IPv4`, `TCP`.
         what: &'static str,
-        /// What it says.
+        /// The length in the header.
         got: usize,
-        /// The least that it can be.
+        /// The minimum.
         least: usize,
     },
-    /// More IPv6 extension headers than anybody sends; how many are read.
+    /// Too many IPv6 extension headers; the number that is allowed.
     Extensions(usize),
-    /// The offload header asks for a segmentation that does not exist, or not for this packet.
+    /// The offload header asks for a segmentation that is unknown or does not fit the packet.
     Segmentation {
         /// `gso_type`.
         kind: u8,
-        /// What the packet is.
+        /// The packet's kind.
         packet: &'static str,
     },
     /// The offload header asks for segments without payload.
     SegmentSize,
-    /// The offload header's place of the checksum is not where the packet has one.
+    /// The checksum's position in the offload header is not that of the packet's checksum.
     ChecksumPlace {
         /// `csum_start`.
         start: usize,

@@ -1,26 +1,26 @@
-//! The virtio-net header, as a TUN device with `IFF_VNET_HDR` puts it before every packet (Virtio 1.2 §5.1.6).
+//! The virtio-net header that precedes every packet of a TUN device with `IFF_VNET_HDR` (Virtio 1.2 §5.1.6).
 
-/// What the kernel leaves to the device, or the device to the kernel: `struct virtio_net_hdr`, in the machine's byte order.
+/// The work that the kernel leaves to the device, or the device to the kernel: `struct virtio_net_hdr`, in native byte order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Offload {
     /// [`NEEDS_CSUM`](Offload::NEEDS_CSUM) and others.
     pub flags: u8,
-    /// How to cut it: one of the `GSO_` constants, with [`GSO_ECN`](Offload::GSO_ECN) or without.
+    /// The kind of segmentation: one of the `GSO_` constants, perhaps with [`GSO_ECN`](Offload::GSO_ECN).
     pub gso_type: u8,
-    /// Length of all headers, bytes. Only a hint: the kernel writes how much it has in one piece.
+    /// Length of all headers, bytes. Only a hint: the kernel writes the length of its first contiguous part.
     pub hdr_len: u16,
     /// Payload of a segment, bytes.
     pub gso_size: u16,
-    /// From which byte of the packet the checksum is computed.
+    /// Offset of the first byte that the checksum covers.
     pub csum_start: u16,
-    /// Where the checksum lies, bytes after `csum_start`.
+    /// Offset of the checksum's field from `csum_start`, bytes.
     pub csum_offset: u16,
 }
 
 impl Offload {
     /// Length on the device, bytes.
     pub const LEN: usize = 10;
-    /// The checksum is partial: its field holds the pseudo-header's sum, folded and not complemented.
+    /// The checksum is partial: its field holds the sum of the pseudo-header, folded and not complemented.
     pub const NEEDS_CSUM: u8 = 1;
     /// Checksums have been found valid.
     pub const DATA_VALID: u8 = 2;
@@ -30,12 +30,12 @@ impl Offload {
     pub const GSO_TCPV4: u8 = 1;
     /// TCP over IPv6.
     pub const GSO_TCPV6: u8 = 4;
-    /// UDP datagrams of one size, over either.
+    /// UDP datagrams of equal size, over IPv4 or IPv6.
     pub const GSO_UDP_L4: u8 = 5;
-    /// Together with TCP: CWR is set, for the first segment only (RFC 3168 §6.1.2).
+    /// Added for TCP packets with CWR, which only the first segment gets (RFC 3168 §6.1.2).
     pub const GSO_ECN: u8 = 0x80;
 
-    /// Reads it.
+    /// From the bytes before a packet.
     pub const fn from_bytes(bytes: [u8; 10]) -> Offload {
         let [flags, gso_type, a, b, c, d, e, f, g, h] = bytes;
         Offload {
@@ -48,7 +48,7 @@ impl Offload {
         }
     }
 
-    /// Writes it.
+    /// The bytes before a packet.
     pub const fn to_bytes(self) -> [u8; 10] {
         let [a, b] = self.hdr_len.to_ne_bytes();
         let [c, d] = self.gso_size.to_ne_bytes();
@@ -57,7 +57,7 @@ impl Offload {
         [self.flags, self.gso_type, a, b, c, d, e, f, g, h]
     }
 
-    /// Has it to be segmented? An ordinary packet passes as it is.
+    /// Does it have to be segmented?
     pub const fn is_super(self) -> bool {
         self.gso_type != Offload::GSO_NONE
     }

@@ -1,14 +1,14 @@
-//! Packets for tests, written from the RFCs' pictures of headers, and a checksum that is computed the slow way.
+//! Packets for tests, written from the diagrams of headers in the RFCs, and a simple computation of the checksum.
 use super::{Offload, flag, protocol};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::iter::repeat_n;
 use std::net::IpAddr;
 
-/// A TCP or UDP packet in its parts.
+/// The parts of a TCP or UDP packet.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
-    /// IPv4 when both are; else IPv6.
+    /// An IPv4 packet if both addresses are IPv4, otherwise IPv6.
     pub(super) source: IpAddr,
     pub(super) destination: IpAddr,
     pub(super) class: u8,
@@ -30,7 +30,7 @@ pub(super) struct Sample {
     pub(super) payload: Vec<u8>,
 }
 
-/// What the transport's checksum field holds.
+/// The contents of the transport's checksum field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fill {
     Partial,
@@ -61,13 +61,13 @@ impl Sample {
         }
     }
 
-    /// The same between fd00::1 and fd00::2.
+    /// The same packet between fd00::1 and fd00::2.
     pub(super) fn v6(payload: usize) -> Sample {
         let [source, destination] = ["fd00::1", "fd00::2"].map(|address| address.parse().unwrap());
         Sample { source, destination, ..Sample::v4(payload) }
     }
 
-    /// With timestamps, as Linux lays them out: two no-operations, then the option.
+    /// Adds timestamps as Linux does: two no-operations, then the option.
     pub(super) fn stamped(mut self, value: u32, echo: u32) -> Sample {
         self.tcp_options = vec![1, 1, 8, 10];
         self.tcp_options.extend(value.to_be_bytes().into_iter().chain(echo.to_be_bytes()));
@@ -98,7 +98,7 @@ impl Sample {
         if self.udp { protocol::UDP } else { protocol::TCP }
     }
 
-    /// The ordinary packet's offload header.
+    /// The offload header of an ordinary packet.
     pub(super) fn offload(&self, fill: Fill) -> Offload {
         match fill {
             Fill::Full => Offload::default(),
@@ -111,7 +111,7 @@ impl Sample {
         }
     }
 
-    /// The super-packet's.
+    /// The offload header of a super-packet.
     pub(super) fn gso(&self, fill: Fill, size: u16) -> Offload {
         let gso_type = match (self.udp, self.is_v4()) {
             (true, _) => Offload::GSO_UDP_L4,
@@ -121,7 +121,7 @@ impl Sample {
         Offload { gso_type, gso_size: size, hdr_len: self.headers() as u16, ..self.offload(fill) }
     }
 
-    /// The packet.
+    /// The bytes of the packet.
     pub(super) fn bytes(&self, fill: Fill) -> Vec<u8> {
         let mut packet = self.network();
         let at = packet.len();
@@ -190,13 +190,13 @@ impl Sample {
                 IpAddr::V6(v6) => pseudo.extend(v6.octets()),
             }
         }
-        // IPv6 has 32 bits for the length and three zeros before the protocol: the same sum.
+        // IPv6 has a 32-bit length and three zero bytes before the protocol, which give the same sum.
         pseudo.extend([0, self.protocol()]);
         pseudo.extend((length as u16).to_be_bytes());
         pseudo
     }
 
-    /// Is the transport's checksum right in this packet, which has this one's addresses and headers' lengths?
+    /// Is the transport's checksum in `packet` right? Addresses and header lengths are those of `self`.
     pub(super) fn verifies(&self, packet: &[u8]) -> bool {
         let segment = &packet[self.transport()..];
         let all: Vec<u8> = self.pseudo(segment.len()).into_iter().chain(segment.iter().copied()).collect();
@@ -209,7 +209,7 @@ pub(super) fn header_holds(packet: &[u8]) -> bool {
     ones_sum(&packet[..usize::from(packet[0] & 0xf) * 4]) == 0xffff
 }
 
-/// The ones' complement sum, word by word, carry by carry.
+/// The ones' complement sum, with one carry per word.
 pub(super) fn ones_sum(bytes: &[u8]) -> u16 {
     bytes.chunks(2).fold(0, |sum: u16, pair| {
         let (sum, carry) = sum.overflowing_add(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]));
@@ -217,7 +217,7 @@ pub(super) fn ones_sum(bytes: &[u8]) -> u16 {
     })
 }
 
-/// Any TCP packet with up to `most` bytes of payload.
+/// TCP packets with up to `most` bytes of payload.
 pub(super) fn any_tcp(most: usize) -> impl Strategy<Value = Sample> {
     let addresses = prop_oneof![
         any::<([u8; 4], [u8; 4])>().prop_map(|(a, b)| (IpAddr::from(a), IpAddr::from(b))),
@@ -253,12 +253,12 @@ pub(super) fn any_tcp(most: usize) -> impl Strategy<Value = Sample> {
     )
 }
 
-/// An extension header with `more` times eight bytes after the first eight.
+/// An extension header of `more` times eight bytes after the first eight.
 pub(super) fn extension((kind, more): (u8, u8)) -> (u8, Vec<u8>) {
     (kind, [0, more].into_iter().chain(repeat_n(0, 6 + 8 * usize::from(more))).collect())
 }
 
-/// What might arrive on a bad day: noise, or a real packet, its bytes changed here and there, cut short.
+/// Arbitrary frames: noise, or real packets with changed bytes, some of them truncated.
 pub(super) fn any_frame() -> impl Strategy<Value = (Offload, Vec<u8>)> {
     let noise = (any::<[u8; 10]>(), vec(any::<u8>(), 0..200))
         .prop_map(|(offload, frame)| (Offload::from_bytes(offload), frame));
@@ -275,7 +275,7 @@ pub(super) fn any_frame() -> impl Strategy<Value = (Offload, Vec<u8>)> {
             for (at, byte) in offload_changes {
                 offload[at] = byte;
             }
-            // Half of them are whole.
+            // Half of them keep their full length.
             let length = frame.len();
             frame.truncate(cut.index(2 * length));
             (Offload::from_bytes(offload), frame)

@@ -1,45 +1,45 @@
-//! A super-packet's segments, as the network card would have sent them.
+//! Cuts a super-packet into segments, as a network card would.
 //!
-//! A segment is the headers once more and the next piece of the payload; of the headers only lengths, IPv4's identification
-//! and checksum, TCP's sequence number, flags and checksum change. Sums over what stays the same are taken once.
+//! Each segment has a copy of the headers and the next part of the payload. Only lengths, IPv4's identification and checksum, and
+//! TCP's sequence number, flags and checksum differ between segments. Sums over the other fields are computed once.
 //!
-//! `hdr_len` is not used: the kernel writes there what lies in one piece. Where the header's checksum is partial, the segments'
-//! are, too, made from the field's own value as the kernel does; so they are right behind a routing header, whose last address
-//! is the pseudo-header's (RFC 8200 §8.1).
+//! `hdr_len` is not used, because the kernel writes the length of its first contiguous part there. If the super-packet's checksum
+//! is partial, so are the segments', derived from the field's value as the kernel does. They are therefore right also after a
+//! routing header, where the pseudo-header uses the last address of the route (RFC 8200 §8.1).
 //!
-//! Deviates: a full checksum takes the destination in the IPv6 header. CWR is the first segment's alone, as in RFC 3168: no packet
-//! says whether its connection counts with that bit (accurate ECN, RFC 9768).
+//! Deviates: a full checksum uses the destination in the IPv6 header. Only the first segment has CWR, as in RFC 3168, because no
+//! packet says whether its connection uses that bit as a counter (accurate ECN, RFC 9768).
 use super::checksum::{Sum, check_place};
 use super::layout::{Layout, UDP_HEADER, V6_HEADER, Version, chunk, double, put, word};
 use super::{Malformed, Offload, flag, protocol};
 
-/// Cuts a packet into those that it stands for.
+/// Cuts a super-packet into its segments.
 #[derive(Debug)]
 pub struct Segments<'a> {
     packet: &'a [u8],
     offload: Offload,
-    /// Nothing for an ordinary packet.
+    /// `None` for an ordinary packet.
     cut: Option<Cut>,
-    /// Where the next segment's payload begins, if there is one.
+    /// Offset of the next segment's payload, if there is one.
     at: Option<usize>,
 }
 
-/// How a super-packet is cut.
+/// The constants of cutting a super-packet.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
     version: Version,
     transport: Transport,
-    /// Where the transport's header begins.
+    /// Offset of the transport's header.
     start: usize,
-    /// Length of all headers: where the payload begins.
+    /// Length of all headers, bytes; the payload follows.
     headers: usize,
-    /// Where the payload ends.
+    /// Offset of the payload's end.
     end: usize,
-    /// Payload of a segment.
+    /// Payload of a segment, bytes.
     size: usize,
-    /// Of the IPv4 header without length, identification and checksum.
+    /// Sum of the IPv4 header without length, identification and checksum.
     network_sum: Sum,
-    /// Of the pseudo-header without the length.
+    /// Sum of the pseudo-header without the length.
     pseudo_sum: Sum,
     checksum: Checksum,
     /// IPv4's identification.
@@ -55,7 +55,7 @@ enum Transport {
 }
 
 impl Transport {
-    /// Where the checksum lies in the header.
+    /// Offset of the checksum in the transport's header.
     const fn checksum_at(self) -> usize {
         match self {
             Transport::Tcp => 16,
@@ -64,28 +64,28 @@ impl Transport {
     }
 }
 
-/// Who computes the transport's checksum.
+/// How the transport's checksum is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Checksum {
-    /// Somebody after us; the field holds the pseudo-header's sum.
+    /// It stays partial: a later device completes it.
     Partial,
     Full,
-    /// Nobody: UDP over IPv4 without one (RFC 768).
+    /// There is none: UDP over IPv4 allows that (RFC 768).
     None,
 }
 
 impl<'a> Segments<'a> {
-    /// An ordinary packet is one segment, and passes as it is.
+    /// An ordinary packet is its own only segment.
     ///
     /// # Errors
-    /// [`Malformed`] when the offload header and the packet contradict each other.
+    /// [`Malformed`] if the offload header and the packet contradict each other.
     pub fn new(offload: Offload, packet: &'a [u8]) -> Result<Segments<'a>, Malformed> {
         check_place(offload, packet.len())?;
         let cut = if offload.is_super() { Some(Cut::new(offload, packet)?) } else { None };
         Ok(Segments { packet, offload, cut, at: Some(cut.map_or(0, |cut| cut.headers)) })
     }
 
-    /// How many are to come.
+    /// The number of segments that are left.
     pub fn left(&self) -> usize {
         match (self.at, self.cut) {
             (None, _) => 0,
@@ -94,7 +94,7 @@ impl<'a> Segments<'a> {
         }
     }
 
-    /// Writes the next packet into `out`, whose former content is cleared, and returns its own offload header.
+    /// Writes the next segment into `out`, replacing its contents, and returns the segment's offload header.
     pub fn next_into(&mut self, out: &mut Vec<u8>) -> Option<Offload> {
         let at = self.at?;
         out.clear();
@@ -154,7 +154,7 @@ impl Cut {
                 Sum::default()
             },
             pseudo_sum: match checksum {
-                // At most 65 535: an IP packet's length has 16 bits.
+                // At most 65 535, because an IP packet's length has 16 bits.
                 Checksum::Partial => Sum::default().word(field).less(length as u16),
                 _ => Sum::default().bytes(&packet[layout.addresses()]).word(u16::from(layout.protocol)),
             },
@@ -164,7 +164,7 @@ impl Cut {
         })
     }
 
-    /// Makes the super-packet's headers those of the segment whose payload begins at `at`.
+    /// Changes the super-packet's headers into those of the segment whose payload begins at `at`.
     fn write_headers(&self, at: usize, segment: &mut [u8]) {
         let length = segment.len();
         match self.version {
@@ -184,7 +184,7 @@ impl Cut {
             Transport::Tcp => {
                 let seq = self.seq.wrapping_add((at - self.headers) as u32);
                 transport[4..8].copy_from_slice(&seq.to_be_bytes());
-                // What says something of the end belongs to the last, what says something of the window to the first.
+                // FIN and PSH belong to the last segment, CWR to the first.
                 transport[13] &= !(if last { 0 } else { flag::FIN | flag::PSH } | if first { 0 } else { flag::CWR });
             }
             Transport::Udp => put(transport, 4, length as u16),
@@ -215,7 +215,7 @@ impl Cut {
     }
 }
 
-/// What is to be segmented, if the packet is of the kind that the offload header says.
+/// The transport, if the packet is of the kind in the offload header.
 fn transport_of(kind: u8, layout: &Layout) -> Result<Transport, Malformed> {
     match (kind & !Offload::GSO_ECN, layout.version, layout.protocol) {
         _ if layout.fragment => Err(Malformed::Segmentation { kind, packet: "a fragment" }),

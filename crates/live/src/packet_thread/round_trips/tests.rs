@@ -2,11 +2,11 @@ use super::*;
 use std::sync::atomic::AtomicU32;
 use std::thread;
 
-/// Places and names by which flows are told apart: the low 12 bits and the high 20.
+/// A hash: the low 12 bits are the slot, the high 20 the flow.
 const HASH: u32 = 0x5_1234;
 const AT_ITS_PLACE: u32 = 0x6_1234;
 
-/// Both directions of one bottleneck, moment after moment.
+/// Both directions of one bottleneck, with a clock.
 struct Bench {
     both: [RoundTrips; 2],
     now: Time,
@@ -38,12 +38,13 @@ impl Bench {
 #[test]
 fn the_bit_turns_with_what_answers_the_answer() {
     let mut b = Bench::new();
-    // Ten packets in flight there; the box lies next to their sender, whose clock is 1000 ahead of the receiver's.
+    // Ten packets in flight in one direction. The bottleneck is next to their sender, whose clock is 1000 ahead of the
+    // receiver's.
     let there: Vec<bool> = (0..10).map(|n| b.there(1000 + n, 0)).collect();
     assert_eq!(there, [false; 10]);
     assert!(!b.back(10, 1000), "the answer to the first");
     assert!(b.there(1010, 10), "and the answer to that");
-    // The round that begins there ends no sooner than with what answers an echo of 1010.
+    // The round that begins there ends only with the answer to an echo of 1010.
     for n in 1..10 {
         b.back(10 + n, 1000 + n);
         assert!(b.there(1010 + n, 10 + n), "{n}");
@@ -56,7 +57,7 @@ fn the_bit_turns_with_what_answers_the_answer() {
 fn each_direction_has_its_own_bit() {
     let mut b = Bench::new();
     let mut seen = [Vec::new(), Vec::new()];
-    // One packet is underway at a time: every packet ends a round of its direction that the one before began.
+    // One packet is in flight at a time, so every packet ends the round that its predecessor began.
     for n in 1..=4 {
         seen[0].push(b.there(n, 100 + n - 1));
         seen[1].push(b.back(100 + n, n));
@@ -96,7 +97,7 @@ fn clocks_wrap_around() {
 fn a_loss_makes_a_round_longer_and_none_stop() {
     let mut b = Bench::new();
     b.there(1, 0);
-    // 2 is lost behind the box: what follows is acknowledged with the echo of 1 until 9 fills the gap.
+    // 2 is lost behind the bottleneck. The later packets are acknowledged with the echo of 1 until 9 fills the gap.
     b.back(101, 1);
     let begun = b.there(2, 101);
     for n in 3..9 {
@@ -106,7 +107,7 @@ fn a_loss_makes_a_round_longer_and_none_stop() {
     b.there(9, 107);
     b.back(108, 9);
     assert_ne!(b.there(10, 108), begun);
-    // The answer is lost before the other host: the next one says as much.
+    // The answer is lost before the other host. The next packet carries the same information.
     b.back(109, 10);
     b.back(110, 10);
     assert_eq!(b.there(11, 108), !begun);
@@ -119,9 +120,9 @@ fn what_comes_late_changes_nothing() {
     b.there(10, 0);
     b.back(100, 10);
     assert!(b.there(20, 100));
-    // Overtaken by it: older values, older echoes.
+    // Reordered packets: older values, older echoes.
     assert!(b.there(11, 99) && b.there(12, 100));
-    // The same the other way: not before an echo of 20.
+    // The same the other way: the round ends only with an echo of 20.
     b.back(99, 9);
     b.back(101, 12);
     assert!(b.there(21, 101));
@@ -143,7 +144,7 @@ fn a_packet_without_timestamps_has_the_bit_as_it_is() {
     b.back(101, 1);
     assert!(b.there(2, 101));
     let now = b.now;
-    // Resets often have none (RFC 7323 §3.2).
+    // Resets often have no timestamps (RFC 7323 §3.2).
     assert!(b.both[0].on_stamp(HASH, None, now));
     assert!(!b.both[0].on_stamp(AT_ITS_PLACE, None, now), "another flow");
     assert!(!b.both[1].on_stamp(HASH, None, now));
@@ -154,7 +155,7 @@ fn a_connection_that_begins_anew_may_have_an_older_clock() {
     let mut b = Bench::new();
     b.there(1000, 0);
     b.back(5000, 1000);
-    // A namesake: neither side knows anything of the clocks of before.
+    // A new connection with the same hash: both sides have new clocks.
     assert!(!b.opens(0, 10, 0));
     assert!(!b.opens(1, 20, 10));
     assert!(b.there(11, 20));
@@ -174,7 +175,7 @@ fn a_place_is_held_until_its_flow_is_silent() {
         b.flow(AT_ITS_PLACE, 0, n + 1, n + 700)
     };
     assert!((0..10).all(|n| !round(&mut b, n)), "a second flow at the place has none");
-    // The first one's rounds go on as if nothing had been.
+    // The first flow's rounds continue undisturbed.
     assert_eq!([b.there(3, 102), b.back(103, 3), b.there(4, 103)], [false, false, true]);
     b.now += SILENT;
     let seen: Vec<bool> = (10..14).map(|n| round(&mut b, n)).collect();
@@ -182,30 +183,31 @@ fn a_place_is_held_until_its_flow_is_silent() {
     assert!(!b.there(5, 103), "the first one has lost it");
 }
 
-/// A flow that two threads know, each at its own speed: value of one's packets, as far as the other may echo it.
+/// A flow that two threads carry, each at its own speed: each one's newest value, up to which the other may echo.
 #[derive(Default)]
 struct Both {
     newest: [AtomicU32; 2],
 }
 
-/// What one thread saw: of each packet value and echo, and whether the bit turned with it.
+/// A thread's packets: value, echo, and whether the bit flipped.
 type Log = Vec<(u32, u32, bool)>;
 
-/// Two threads hammer on flows, of which some share places. Whatever they see of each other's words, each round must have its
-/// answer: a packet against its direction that echoes its beginning, and whose value its end echoes.
+/// Two threads send packets of flows, some of which share slots, as fast as they can. Whenever they see each other's words, each
+/// round must have an answer: a packet in the opposite direction that echoes the round's beginning and whose value the round's
+/// end echoes.
 #[test]
 fn two_threads_at_full_speed_never_see_a_round_too_many() {
     const PACKETS: u32 = 100_000;
-    // Two at each of eight places, and eight by themselves.
+    // Two flows in each of eight slots, and eight flows alone.
     let hashes: Vec<u32> = (0..24).map(|n| (n << 12) | if n < 16 { n / 2 } else { n }).collect();
     let flows: Vec<Both> = hashes.iter().map(|_| Both::default()).collect();
     let drive = |mut rounds: RoundTrips| {
         let (own, mut logs): (usize, Vec<Log>) = (rounds.own, vec![Log::new(); hashes.len()]);
         let mut bits = vec![false; hashes.len()];
         for n in 1..=PACKETS {
-            // A microsecond per packet: flows that share a place stay where they are. Three packets in a row share a value.
+            // A microsecond per packet, so no flow loses its slot. Three packets in a row share a value.
             let now = Time::ZERO + Span::us(u64::from(n));
-            // None gets far ahead, however the machine shares its cores out.
+            // Neither thread gets far ahead of the other, however the machine schedules them.
             while flows[0].newest[1 - own].load(Ordering::Acquire) + 100 < n / 3 {
                 thread::yield_now();
             }
@@ -214,7 +216,7 @@ fn two_threads_at_full_speed_never_see_a_round_too_many() {
                 let value = n / 3 + 1;
                 let bit = rounds.on_stamp(hash, Some(Stamp { value, echo, opens: false }), now);
                 logs[flow].push((value, echo, std::mem::replace(&mut bits[flow], bit) != bit));
-                // From here on it may have arrived.
+                // From here on the value may have arrived.
                 flows[flow].newest[own].store(value, Ordering::Release);
             }
         }
