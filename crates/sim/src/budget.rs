@@ -1,15 +1,15 @@
-//! How much may happen in a second of simulated time. A sender whose rate grows without bound, or a timer that asks for the
-//! next nanosecond again and again, would make a run endless; it is given up instead.
+//! Limits on a run's work per second of simulated time. A sender whose rate grows without bound, or a timer that fires every
+//! nanosecond, would make a run endless. Such a run is ended with an error instead.
 //!
-//! The budget follows from the scenario and lies far above what senders that answer their feedback can do: an
-//! acknowledgment lets two packets go in slow start, so they offer about twice what their links carry, a few packets per
-//! round trip each when nothing arrives, and what their applications say.
+//! The budget follows from the scenario and is far above what senders that respond to feedback need. In slow start an
+//! acknowledgment lets a sender send two packets, so senders offer about twice what their links carry, plus a few packets per
+//! round trip when nothing arrives, plus what their applications declare.
 use narrows_core::{Rate, Span, Time};
 use narrows_scenario::{Flow, Hop, RateSpec, Scenario, Traffic, Transport};
 
-/// Why a run ended before its end.
+/// The reason why a run ended early.
 pub(crate) enum Stopped {
-    /// Its watch had enough.
+    /// The watch cancelled it.
     Cancelled,
     /// It exceeded its budget.
     Runaway(Runaway),
@@ -24,34 +24,34 @@ pub struct Budget {
     pub events: u64,
 }
 
-/// A run that exceeded its budget.
+/// The report of a run that exceeded its budget.
 pub(crate) struct Runaway {
     at: Time,
     budget: Budget,
-    /// Was it packets, or other events?
+    /// Was the limit on packets exceeded, rather than the one on events?
     packets: bool,
-    /// The flow that is paced fastest, by its number, and its rate.
+    /// The flow with the highest pacing rate, by its number, and that rate.
     fastest: Option<(usize, Rate)>,
 }
 
-/// How long a budget lasts.
+/// The period of a budget.
 pub(crate) const SECOND: Span = Span::s(1);
 
-/// What is left of the second.
+/// The part of the budget that is left in this second.
 pub(crate) struct Meter {
     budget: Budget,
     packets: u64,
-    /// Events that had been handled when the second began.
+    /// Events handled before the second began.
     began: u64,
 }
 
-/// Times that senders together may offer what their links carry.
+/// The senders together may offer this many times what their links carry.
 const LINKS: u64 = 16;
-/// Packets that a flow may send in a round trip even if nothing is delivered: initial windows, least windows, probes.
+/// Packets that a flow may send per round trip even if nothing is delivered: initial windows, minimum windows, probes.
 const PER_ROUND_TRIP: u64 = 64;
-/// Times that an application may exceed what it says: bursts, and what is sent again.
+/// An application may send this many times what it declares, because of bursts and retransmissions.
 const APPLICATIONS: u64 = 4;
-/// Packets and events that are too few to be worth a look.
+/// A budget always includes this many packets.
 const MIN: u64 = 100_000;
 /// Events that a packet causes at a hop, in either direction.
 const PER_HOP: u64 = 8;
@@ -59,7 +59,7 @@ const PER_HOP: u64 = 8;
 const QUEUE_TIMERS: u64 = 1_000_000;
 
 impl Budget {
-    /// A valid scenario's.
+    /// The budget of a valid scenario.
     pub fn of(scenario: &Scenario) -> Budget {
         let mut shortest = vec![None; scenario.hops.len()];
         for flow in &scenario.flows {
@@ -82,7 +82,7 @@ impl Budget {
     }
 }
 
-/// The packet that a flow sends mostly, bytes.
+/// The length of most of a flow's packets, bytes.
 fn packet(flow: &Flow) -> u64 {
     let header = flow.transport.header().0;
     let full = match &flow.transport {
@@ -100,7 +100,7 @@ fn packet(flow: &Flow) -> u64 {
     bytes.max(1)
 }
 
-/// Packets per second that one flow of a group may send whatever its links carry.
+/// Packets per second that one flow of a group may send, whatever its links carry.
 fn per_flow(scenario: &Scenario, flow: &Flow) -> u64 {
     let declared = match &flow.traffic {
         Traffic::Cbr(t) => t.rate.as_bps() / 8 / t.packet.0.max(1),
@@ -109,7 +109,7 @@ fn per_flow(scenario: &Scenario, flow: &Flow) -> u64 {
         Traffic::Thin(t) => SECOND.as_ns() / t.interval.as_ns().max(1),
         Traffic::Bulk(_) | Traffic::Finite(_) | Traffic::Web(_) => 0,
     };
-    // A round trip is no shorter than a packet takes on the links.
+    // A round trip takes at least as long as a packet on the slowest link.
     let (rtt, _) = scenario.base_rtts(flow);
     let on_wire = |&hop: &usize| SECOND * packet(flow) / bytes_per_s(&scenario.hops[hop]).max(1);
     let least = flow.route.iter().map(on_wire).max().unwrap_or(Span::ZERO);
@@ -117,13 +117,13 @@ fn per_flow(scenario: &Scenario, flow: &Flow) -> u64 {
     (rounds * PER_ROUND_TRIP).saturating_add(declared.saturating_mul(APPLICATIONS))
 }
 
-/// The most that a link carries in a second.
+/// The maximum that a link carries in a second, bytes.
 fn bytes_per_s(hop: &Hop) -> u64 {
     match &hop.rate {
         RateSpec::Schedule(steps) => steps.iter().map(|&(_, rate)| rate.as_bps()).max().unwrap_or(0) / 8,
         RateSpec::Trace { opportunities, period, .. } => {
             let whole = SECOND.as_ns() / period.as_ns().max(1);
-            // A second that begins with an opportunity, within this period or into the next one.
+            // Each second that begins with an opportunity may extend into the next period.
             let next = opportunities.iter().map(|&at| at + *period);
             let all: Vec<Span> = opportunities.iter().copied().chain(next).collect();
             let within = |(n, &at): (usize, &Span)| all.partition_point(|&other| other < at + SECOND) - n;
@@ -150,13 +150,13 @@ impl Meter {
         self.packets > 0
     }
 
-    /// A second begins; this number of events was handled before it.
+    /// Starts a second. `handled` events were handled before it.
     pub(crate) fn renew(&mut self, handled: u64) {
         self.packets = self.budget.packets;
         self.began = handled;
     }
 
-    /// An error if more has happened in this second than may. `fastest` finds the flow with the highest pacing rate.
+    /// Checks the present second against the budget. `fastest` finds the flow with the highest pacing rate.
     pub(crate) fn check(
         &self,
         at: Time,
@@ -172,7 +172,7 @@ impl Meter {
 }
 
 impl Runaway {
-    /// In words, with the name and the controller of the flow.
+    /// A message with the name and the controller of the flow.
     pub(crate) fn explain(&self, scenario: &Scenario) -> String {
         let (what, most) = match self.packets {
             true => ("packets sent", self.budget.packets),

@@ -1,4 +1,4 @@
-//! From a scenario to a world.
+//! Builds a world from a scenario.
 use crate::budget::{Budget, Meter};
 use crate::endpoint::{Connection, Place, Transport};
 use crate::event::{Events, Kind, MAX_INDEX, TieBreak};
@@ -23,16 +23,16 @@ use narrows_world::record::verdict::VerdictRecord;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Sets second subflows' hashes apart.
+/// Makes the hash of a flow's second subflow differ from the first's.
 const SECOND: u64 = 0x5ec0_0000_0000_0000;
-/// Up to this many flows the histograms of RTTs have three digits, beyond it one.
+/// The RTT histograms of this many flows have three decimal digits, those of further ones have one.
 const MANY_FLOWS: usize = 100;
-/// Packets that a flow has in the network at a time, where there are many: about its initial window.
+/// Expected packets in the network per flow, if there are many flows: about the initial window.
 const PACKETS_PER_FLOW: usize = 10;
-/// Events that a flow has pending at a time: an acknowledgment, a retransmission timer, a delayed acknowledgment.
+/// Expected pending events per flow: an acknowledgment, a retransmission timer, a delayed acknowledgment.
 const TIMERS_PER_FLOW: usize = 3;
 
-/// The world at the epoch, or a side of it, with the start of every flow scheduled.
+/// The world, or one side of it, at the epoch, with the start of every flow scheduled.
 pub(crate) fn world<S: Side>(scenario: &Scenario, budget: Budget, ties: TieBreak) -> World<S> {
     let spacing = scenario.record.spacing(scenario.duration);
     let samples = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
@@ -53,7 +53,7 @@ pub(crate) fn world<S: Side>(scenario: &Scenario, budget: Budget, ties: TieBreak
         pipes: Vec::new(),
     };
     if hosts.prefetch == Prefetch::Ahead {
-        // Larger arrays than the allocator carves out of what it has; they keep their pages as they grow.
+        // The array is large enough for the allocator to map it separately, so it keeps its pages as it grows.
         large_pages::request(hosts.flows.spare_capacity_mut());
         between.reserve(total * PACKETS_PER_FLOW);
     }
@@ -103,7 +103,7 @@ fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) 
     hosts.pipes = delays.into_iter().map(|(delay, _)| ReturnPipe::new(delay)).collect();
 }
 
-/// Roughly how many events a second of simulated time brings: two for each full-sized packet that the links can send.
+/// Estimates the events per second of simulated time: two for each full-sized packet that the links can send.
 fn events_per_s(scenario: &Scenario) -> f64 {
     scenario.hops.iter().map(|hop| 2.0 * hop.rate.initial().as_bps() as f64 / 12_000.0).sum()
 }
@@ -113,7 +113,7 @@ struct Member<'a> {
     scenario: &'a Scenario,
     group: &'a model::Flow,
     member: u32,
-    /// Its number among all flows.
+    /// Its index among all flows.
     index: usize,
     /// Indices of the routes of its first and its second subflow.
     routes: [u32; 2],
@@ -166,12 +166,12 @@ impl Member<'_> {
         }
     }
 
-    /// Its stream of random numbers for a purpose.
+    /// Its random stream for this purpose.
     fn rng(&self, purpose: &str) -> Rng {
         build::member_stream(self.scenario, self.group, self.member, purpose)
     }
 
-    /// The place of a subflow.
+    /// A subflow's place in the network.
     fn place(&self, subflow: usize, pipes: &mut BTreeMap<Span, u32>) -> Place {
         let Member { scenario, group, member, index, .. } = *self;
         let (route, seed) = match subflow {
@@ -188,8 +188,8 @@ fn config(group: &model::Flow) -> ControllerConfig {
     group.controller.clone().unwrap_or_else(|| ControllerConfig::Cubic(Default::default()))
 }
 
-/// Whether the narrowest hop of a way serves flows in turn, from each time on at which a rate changes. A trace counts
-/// with its mean, a queue that shapes with its own rate where that is lower.
+/// For each time at which a rate on a route changes: does the narrowest hop schedule its flows fairly? A trace counts with its
+/// mean rate, a queue that shapes with its own rate if that is lower.
 fn fair(scenario: &Scenario, way: &[usize]) -> Arc<[(Time, bool)]> {
     let changes = |(place, &hop): (usize, &usize)| -> Vec<(Time, usize, Rate)> {
         let model::Hop { rate, queue, .. } = &scenario.hops[hop];
@@ -201,7 +201,7 @@ fn fair(scenario: &Scenario, way: &[usize]) -> Arc<[(Time, bool)]> {
     };
     let mut changes: Vec<(Time, usize, Rate)> = way.iter().enumerate().flat_map(changes).collect();
     changes.sort_unstable();
-    // The rates of the moment, the lowest first; of equal ones the first on the way.
+    // The present rates, the lowest first; of equal ones, the first hop on the route.
     let mut rates = BTreeSet::new();
     let mut current = vec![None; way.len()];
     let of_time = |changes: &[(Time, usize, Rate)]| {
@@ -223,13 +223,13 @@ fn pipe_of(pipes: &mut BTreeMap<Span, u32>, delay: Span) -> u32 {
     *pipes.entry(delay).or_insert(next)
 }
 
-/// The number of the host with this name.
+/// The id of the host with this name.
 fn host_of<'a>(hosts: &mut BTreeMap<&'a str, HostId>, name: &'a str) -> HostId {
     let next = hosts.len();
     *hosts.entry(name).or_insert_with(|| HostId(narrow(next)))
 }
 
-/// A number that the limits of a scenario keep within 16 bits.
+/// Converts an index that the scenario's limits keep within 16 bits.
 fn narrow(index: usize) -> u16 {
     u16::try_from(index).expect("a scenario that was checked has no more hops and hosts than limits::HOPS and HOSTS")
 }
@@ -238,19 +238,19 @@ const _: () = assert!(limits::HOPS <= 1 << 16 && limits::HOSTS <= 1 << 16);
 const _: () = assert!(limits::FLOWS <= MAX_INDEX as u64);
 const _: () = assert!(limits::RETURN_PATHS <= MAX_INDEX as u64);
 
-/// Stands for the hash of a flow's 5-tuple.
+/// A flow's hash, in place of one of its 5-tuple.
 fn hash(seed: u64, index: usize) -> u32 {
     Rng::stream(seed ^ index as u64, "flow.hash").next_u32()
 }
 
-/// The constant part of a way back: what of a base RTT the hops of the way there and of that back do not account for at the start.
-/// Later delays of hops do not change it, nor the lookahead of a parallel run.
+/// The constant delay behind the last hop: the part of the base RTT that the hops there and back do not account for at the start.
+/// Later delay changes of hops affect neither it nor the lookahead of a parallel run.
 fn behind(scenario: &Scenario, group: &model::Flow, there: &[usize], rtt: Span) -> Span {
     let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay.initial());
     rtt - (delay(there) + delay(&group.back))
 }
 
-/// The shortest of all flows and subflows; none if there are no flows.
+/// The shortest constant return delay of all flows and subflows; `None` if there are no flows.
 pub(crate) fn shortest_return(scenario: &Scenario) -> Option<Span> {
     let shortest = |group: &model::Flow| {
         let rtt = (0..group.count).map(|member| build::rtt(scenario, group, member)).min()?;

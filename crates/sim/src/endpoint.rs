@@ -1,9 +1,9 @@
-//! The two ends of a flow behind one trait, whichever transport carries it.
+//! One trait for both ends of a flow, whichever transport carries it.
 //!
 //! An endpoint is sans-I/O, as in quinn-proto. The world passes packets, acknowledgments and timers to it, and asks it for the
 //! next packet and the time of its next timer. An endpoint knows neither events nor routes. Each transport
-//! implements [`Endpoint`] in a file of its own, and [`Transport`] is the choice between them. There is no table of functions:
-//! what handles an event is compiled once for each transport ([`dispatch`]).
+//! implements [`Endpoint`] in its own file, and [`Transport`] is an enum of them. Instead of a function table, the code that
+//! handles an event is compiled once for each transport ([`dispatch`]).
 use crate::quic::Quic;
 use crate::segment::{Returning, Segment};
 use crate::tcp::Tcp;
@@ -15,7 +15,7 @@ use narrows_world::record::verdict::VerdictRecord;
 
 /// Both ends of a flow. A transport without connections, acknowledgments or timers keeps the defaults.
 pub(crate) trait Endpoint {
-    /// These ends, if they are of this transport.
+    /// The flow's ends, if they use this transport.
     fn of(transport: &mut Transport) -> Option<&mut Self>;
 
     /// IP length of the packet that opens a connection, and of its answer.
@@ -23,13 +23,13 @@ pub(crate) trait Endpoint {
         0
     }
 
-    /// The state that every connection has; `None` for datagrams.
+    /// The state common to all connections; `None` for datagrams.
     #[inline(always)]
     fn connection(&mut self) -> Option<&mut Connection> {
         None
     }
 
-    /// The receiver gets a packet with data. `payload` is in bytes; `marked` says that a queue has marked the packet CE.
+    /// The receiver gets a packet with data. `payload` is in bytes; `marked` means that a queue has marked the packet CE.
     fn on_packet(&mut self, segment: &Segment, payload: u32, marked: bool, now: Time) -> Arrival;
 
     /// When a delayed acknowledgment is due at the receiver.
@@ -43,19 +43,19 @@ pub(crate) trait Endpoint {
         None
     }
 
-    /// Makes the receiver's acknowledgment of a subflow, for which [`Self::on_packet`] or [`Self::overdue`] has asked.
+    /// Makes the receiver's acknowledgment of a subflow, after [`Self::on_packet`] or [`Self::overdue`] has asked for it.
     fn acknowledge(&mut self, subflow: u8, now: Time) -> Returning;
 
-    /// The handshake is done. `rtt` is the time that it took, if no packet of it was sent twice.
+    /// The handshake is complete. `rtt` is its duration, if none of its packets was retransmitted.
     fn established(&mut self, _rtt: Option<Span>, _now: Time, _rng: Rng) {}
 
-    /// The application hands over data, bytes; `None` means data without end.
+    /// The application hands over data, bytes; `None` means unlimited data.
     fn write(&mut self, bytes: Option<u64>, now: Time);
 
-    /// The application stops: data not sent yet never will be.
+    /// The application stops: its unsent data are discarded.
     fn stop(&mut self) {}
 
-    /// The sender gets an acknowledgment. Returns the RTT that it shows, if any.
+    /// The sender gets an acknowledgment. Returns the RTT sample, if there is one.
     #[inline(always)]
     fn on_ack(&mut self, _ack: &Returning, _now: Time) -> Option<Span> {
         None
@@ -64,7 +64,7 @@ pub(crate) trait Endpoint {
     /// The sender's next packet; called until it returns `None`, after every other call. `header` is in bytes.
     fn poll_transmit(&mut self, place: &mut Place, header: u32, now: Time) -> Option<Outgoing>;
 
-    /// When the sender's timer of loss detection is due.
+    /// When the sender's loss detection timer is due.
     #[inline(always)]
     fn next_timer(&self, _now: Time) -> Option<Time> {
         None
@@ -73,7 +73,7 @@ pub(crate) trait Endpoint {
     /// The time of [`Self::next_timer`] has come.
     fn on_timer(&mut self, _now: Time) {}
 
-    /// When the sender may send next, if pacing holds it back, or the controller's timer is due.
+    /// When the sender may send next if it is paced, or when the controller's timer is due.
     #[inline(always)]
     fn next_pace(&self, _now: Time) -> Option<Time> {
         None
@@ -95,7 +95,7 @@ pub(crate) trait Endpoint {
     /// Sets the sender's counters to zero.
     fn reset_stats(&mut self) {}
 
-    /// The verdicts of a detector of fair queuing, if the controller has one.
+    /// The records of fair-queuing verdicts, if the controller has a detector.
     fn verdicts(&mut self) -> Option<&mut VerdictRecord> {
         None
     }
@@ -106,12 +106,12 @@ pub(crate) trait Endpoint {
     }
 }
 
-/// Where a flow or a second subflow is in the network.
+/// The place of a flow, or of its second subflow, in the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// Index of its routes in the table of the hosts; members of a group share a pair.
+    /// Index of its pair of routes in the hosts' table; the members of a group share it.
     pub(crate) routes: u32,
-    /// Index of the pipe that its acknowledgments come back through.
+    /// Index of the pipe through which its acknowledgments return.
     pub(crate) pipe: u32,
     /// Hash of its 5-tuple.
     pub(crate) hash: u32,
@@ -124,7 +124,7 @@ pub(crate) struct Arrival {
     pub(crate) new: u32,
     /// An acknowledgment is to be sent now.
     pub(crate) acknowledge: bool,
-    /// The transfer under way is complete.
+    /// The present transfer is complete.
     pub(crate) complete: bool,
 }
 
@@ -137,7 +137,7 @@ pub(crate) struct Outgoing {
 }
 
 /// The transport of a flow.
-// A box would cost each event of a TCP flow a cache miss, and keep its state from being prefetched with the flow's.
+// A box would cost a cache miss per event of a TCP flow, and would keep the state from being prefetched with the flow's.
 #[expect(clippy::large_enum_variant, reason = "datagram flows are few and pay for it with memory only")]
 pub(crate) enum Transport {
     Tcp(Tcp),
@@ -145,7 +145,7 @@ pub(crate) enum Transport {
     Udp(Udp),
 }
 
-/// Calls a function that is generic over [`Endpoint`] for the transport of a flow.
+/// Calls a function that is generic over [`Endpoint`], for the transport of a flow.
 macro_rules! dispatch {
     ($transport:expr, $End:ident => $call:expr) => {
         match $transport {
@@ -166,7 +166,7 @@ macro_rules! dispatch {
 }
 pub(crate) use dispatch;
 
-/// Calls a function of the two ends.
+/// Calls a method of a flow's ends.
 macro_rules! each {
     ($transport:expr, $ends:ident => $call:expr) => {
         match $transport {
@@ -177,7 +177,7 @@ macro_rules! each {
     };
 }
 
-/// What is done to a flow of any transport now and then.
+/// Operations on a flow of any transport that are not frequent.
 impl Transport {
     /// See [`Endpoint::handshake_len`].
     pub(crate) fn handshake_len(&self) -> u32 {
@@ -231,24 +231,24 @@ impl Transport {
     }
 }
 
-/// State that connections of every transport have; in the order of use, as in [`crate::host::Flow`].
+/// State common to connections of all transports; its fields are in the order of their use, as in [`crate::host::Flow`].
 #[repr(C)]
 pub(crate) struct Connection {
     /// Payload received for the first time so far.
     pub(crate) received: u64,
-    /// The transfer under way: when it began, and the payload received when it is complete.
+    /// The present transfer: its start, and the total payload received when it will be complete.
     pub(crate) transfer: Option<(Time, u64)>,
     pub(crate) armed: Armed,
     pub(crate) ecn: Ecn,
-    /// Payload handed over so far.
+    /// Payload that the application has handed over so far.
     pub(crate) written: u64,
-    /// When the first SYN left, and how many did.
+    /// When the first SYN was sent, and the number of SYNs sent.
     pub(crate) syn: Option<(Time, u32)>,
     pub(crate) rng: Option<Rng>,
     pub(crate) config: ControllerConfig,
 }
 
-/// Times of the events that stand for a connection's timers. An event at another time is stale.
+/// The times at which timer events of a connection are pending. An event with another time is stale.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Armed {
     pub(crate) retransmit: Option<Time>,
@@ -256,7 +256,7 @@ pub(crate) struct Armed {
     pub(crate) delayed_ack: Option<Time>,
 }
 
-/// RFC 6298 §2.1: until there is an RTT.
+/// RFC 6298 §2.1: the timeout before there is an RTT sample.
 const SYN_TIMEOUT: Span = Span::s(1);
 /// Linux `tcp_syn_retries`.
 pub(crate) const MAX_SYNS: u32 = 7;
@@ -280,14 +280,14 @@ impl Connection {
         }
     }
 
-    /// When the SYN is to be sent again, as long as it is not answered.
+    /// When the SYN is to be retransmitted if it has not been answered.
     pub(crate) fn syn_deadline(&self) -> Option<Time> {
         let (first, sent) = self.syn.filter(|_| self.rng.is_some())?;
         // 1, 3, 7, … s after the first.
         Some(first + SYN_TIMEOUT * ((1u64 << sent.min(16)) - 1))
     }
 
-    /// Payload arrived for the first time; is the transfer under way complete with it?
+    /// Counts payload received for the first time; returns whether the present transfer is complete with it.
     #[inline]
     pub(crate) fn receive(&mut self, payload: u32) -> bool {
         self.received += u64::from(payload);

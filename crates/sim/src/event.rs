@@ -1,9 +1,9 @@
 //! Pending events: a total order over time and sequence, so that a seed gives the same bytes on every machine.
 //!
 //! An event is 16 bytes: time (64 bits), order among equal times (36 bits), kind (4 bits) and index (24 bits) in one
-//! `u128`. Constant delays do not come here packet by packet: a pipe keeps a ring and has its head's event only. The first
-//! link's event and that of the first return pipe, most of all in most runs, have a place of their own. Timers that move
-//! are not searched for: a handler ignores an event whose time is no longer the one that it waits for.
+//! `u128`. Packets in a pipe with constant delay have no events of their own: the pipe is a ring, and only its head has an event.
+//! The first link's event and the first return pipe's, which are the most frequent in most runs, are stored separately. A timer
+//! that moves leaves its old event behind: handlers ignore an event whose time is not the one they wait for.
 use core::num::NonZeroU32;
 use narrows_core::Time;
 
@@ -11,11 +11,11 @@ use narrows_core::Time;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// A link has something to do.
+    /// A link has to be polled.
     Link,
-    /// The head of a hop's delay pipe arrives.
+    /// The packet at the head of a hop's delay pipe arrives.
     Pipe,
-    /// The head of a return pipe arrives at its sender.
+    /// The packet at the head of a return pipe arrives at its sender.
     Ack,
     /// A sender's retransmission, probe or reordering timer.
     Retransmit,
@@ -27,11 +27,11 @@ pub(crate) enum Kind {
     App,
     /// A discipline's own timer.
     QueueTimer,
-    /// The series take a sample.
+    /// A sample of the series is due.
     Sample,
     /// The warm-up ends.
     WarmedUp,
-    /// A second has passed.
+    /// A second of simulated time has passed.
     Second,
 }
 
@@ -49,20 +49,20 @@ const KINDS: [Kind; 11] = [
     Kind::Second,
 ];
 
-/// The order of what comes after all else of the same time.
+/// The order of events that come after all others of the same time.
 const LAST: u64 = u64::MAX << 28;
 
-/// How far events are to be taken.
+/// How far events are to be handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bound(u128);
 
 impl Bound {
-    /// All those of this time, too.
+    /// Events up to this time, inclusive.
     pub(crate) fn through(at: Time) -> Bound {
         Bound(event(at, u64::MAX))
     }
 
-    /// Of those of this time not the links that give way to what arrives.
+    /// The same, without links that yield to arrivals at this time.
     pub(crate) fn arrivals_of(at: Time) -> Bound {
         Bound(event(at, LAST - 1))
     }
@@ -76,56 +76,58 @@ fn event(at: Time, low: u64) -> u128 {
 /// Indices fit in 24 bits.
 pub(crate) const MAX_INDEX: usize = 1 << 24;
 
-/// The order of events of the same time.
+/// The order of events that have the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TieBreak {
-    /// As they were scheduled.
+    /// In the order of scheduling.
     AsScheduled,
-    /// The network's events as they were scheduled; then acknowledgments by their pipes; then the senders' other events as
-    /// they were scheduled. A parallel run keeps this order, because it never compares what the two threads scheduled.
+    /// First the network's events in the order of scheduling; then acknowledgments by the index of their pipe; then the senders'
+    /// other events in the order of scheduling. Parallel runs use this order, because it never compares events that were
+    /// scheduled by different threads.
     BySide,
 }
 
 /// Pending events, the earliest first.
 ///
-/// A hierarchical timing wheel holds what is due after the current tick. What the tick began with is sorted once; a heap
-/// holds what is scheduled for it meanwhile, which is little. A tick that is longer than any run makes it a plain heap,
-/// which is best for few events; with thousands of flows a tick of a few events' spacing makes scheduling constant.
+/// A hierarchical timing wheel holds the events after the current tick. The events with which the tick began are sorted once. A
+/// small heap holds events scheduled for the tick after its beginning. If a tick is longer than the run, only the heap is used,
+/// which is best for few events. With thousands of flows and a few events per tick, scheduling takes constant time.
 pub(crate) struct Events {
-    /// Scheduled within the current tick for it, or for before.
+    /// Events for the current tick, or for the past, that were scheduled during the tick.
     near: Vec<u128>,
-    /// What the tick began with, the earliest last.
+    /// The events with which the tick began, the earliest last.
     begun: Vec<u128>,
     sequence: u64,
-    /// What the senders' events have in their order that the network's have not, to come later.
+    /// A bit that is set in the order of the senders' events only, so that they come after the network's.
     senders: u64,
-    /// What counts of the time at which an acknowledgment was scheduled.
+    /// Mask of the sequence number for acknowledgments: all ones if they are ordered by the time of scheduling.
     acks_by_time: u64,
     tick_bits: u32,
     /// The current tick.
     tick: u64,
     levels: Vec<Level>,
     chunks: Chunks,
-    /// The earliest of `near` and `begun`.
+    /// The earliest event in `near` and `begun`.
     soonest: u128,
     /// The next event of the first link and of the first return pipe, if there is one.
     regular: [u128; REGULAR],
 }
 
-/// A wheel: level 0 has a slot per tick, level n one per 4096ⁿ ticks. A slot is a list of chunks in no particular order.
+/// A level of the wheel: level 0 has one slot per tick, level n one per 4096ⁿ ticks. A slot is a list of chunks in no particular
+/// order.
 struct Level {
     slots: Vec<Option<ChunkId>>,
     occupied: [u64; SLOTS / 64],
-    /// Which words of `occupied` are not zero.
+    /// The words of `occupied` that are not zero, as bits.
     words: u64,
 }
 
-/// Some events of a slot, in one cache line: most slots have a few, and all of them together should stay in the cache.
+/// Some events of a slot, in one cache line. Most slots have a few events, and all chunks together should stay in the cache.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Chunk {
     events: [u128; PER_CHUNK],
-    /// The rest of the slot's list, or of the free ones.
+    /// The next chunk of the slot's list, or of the free list.
     next: Option<ChunkId>,
     count: u8,
 }
@@ -189,17 +191,17 @@ pub(crate) fn subject(event: u128) -> (Kind, usize) {
     (KINDS[(low >> 24) as usize & 15], low as usize & (MAX_INDEX - 1))
 }
 
-/// Children per node: a wider heap is shallower, and one node's children share a cache line.
+/// Children per node. A wider heap is less deep, and the children of a node share a cache line.
 const ARITY: usize = 4;
 const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
-/// With fewer pending events than this the heap alone is faster, or as fast.
+/// With fewer pending events than this, the heap alone is at least as fast.
 const FEW: usize = 16;
-/// Sources whose next event is kept apart: the first link and the first return pipe.
+/// Sources whose next event is stored separately: the first link and the first return pipe.
 const REGULAR: usize = 2;
 /// No event: later than any.
 const NEVER: u128 = u128::MAX;
-/// Events that a tick should hold.
+/// The number of events that a tick should hold.
 const PER_TICK: f64 = 32.0;
 
 impl Level {
@@ -217,7 +219,7 @@ impl Level {
     #[inline]
     fn next_after(&self, slot: usize) -> Option<usize> {
         let (mut word, bit) = (slot / 64, slot % 64);
-        // Shifting twice: a shift by 64 is not defined.
+        // Two shifts, because a shift by 64 is undefined.
         let mut bits = self.occupied[word] & (u64::MAX << bit << 1);
         if bits == 0 {
             let words = self.words & (u64::MAX << word << 1);
@@ -244,7 +246,7 @@ impl Level {
 }
 
 impl Events {
-    /// For about `pending` events at a time, `per_s` of them per second of simulated time.
+    /// For about `pending` events at a time, of which `per_s` come per second of simulated time.
     pub(crate) fn new(pending: usize, per_s: f64, ties: TieBreak) -> Events {
         let tick_bits = if pending < FEW {
             u64::BITS - 1
@@ -271,8 +273,8 @@ impl Events {
         }
     }
 
-    /// Schedules the next event of a link or of a return pipe, which has one at a time. What an earlier call asked for may
-    /// come all the same, as with timers.
+    /// Schedules the next event of a link or of a return pipe, which each have one at a time. The event of an earlier call may
+    /// still come, as with timers.
     #[inline]
     pub(crate) fn schedule_next(&mut self, at: Time, kind: Kind, index: usize) {
         let place = match (kind, index) {
@@ -283,8 +285,8 @@ impl Events {
         self.regular[place] = self.event(at, kind, index);
     }
 
-    /// The same for a link that gives way to what arrives at that time: its event comes after all others, and those of
-    /// several such links in the order of their indices.
+    /// The same for a link that yields to arrivals at that time: its event comes after all others. Several such links are ordered
+    /// by their indices.
     #[inline]
     pub(crate) fn schedule_last(&mut self, at: Time, index: usize) {
         debug_assert!(index < MAX_INDEX);
@@ -302,7 +304,7 @@ impl Events {
         self.sequence += 1;
         let scheduled = self.sequence << 28;
         let order = match kind {
-            // The head of a pipe was scheduled when it entered it, or when it became the head.
+            // The head of a pipe is scheduled when it enters an empty pipe, or when it becomes the head.
             Kind::Ack => scheduled & self.acks_by_time | self.senders,
             Kind::Retransmit | Kind::Pace | Kind::App => scheduled | self.senders,
             _ => scheduled & !self.senders,
@@ -327,7 +329,7 @@ impl Events {
         }
     }
 
-    /// Takes the next event, if it comes by then.
+    /// Takes the next event if it is within the bound.
     #[inline(always)]
     pub(crate) fn pop_through(&mut self, Bound(last): Bound) -> Option<(Time, Kind, usize)> {
         if self.soonest == NEVER {
@@ -336,7 +338,7 @@ impl Events {
         let other = self.soonest;
         let [link, ack] = self.regular;
         let time = |event: u128| Time::from_ns((event >> 64) as u64);
-        // The kind as a constant: the caller's choice between kinds is made here, too.
+        // The kind is a constant here, so the caller's branch on it is resolved at compile time.
         if link < ack && link < other {
             if link > last {
                 return None;
@@ -351,7 +353,7 @@ impl Events {
             self.regular[1] = NEVER;
             return Some((time(ack), Kind::Ack, 0));
         }
-        // No event is later than any bound.
+        // This is also true if there is no event.
         if other > last {
             return None;
         }
@@ -384,10 +386,10 @@ impl Events {
         }
     }
 
-    /// Puts an event into the wheel; its tick is later than the current one.
+    /// Puts an event whose tick is later than the current one into the wheel.
     #[inline]
     fn put_off(&mut self, event: u128, tick: u64) {
-        // The highest digit, to the base of 4096, in which the two ticks differ.
+        // The highest digit, in base 4096, in which the two ticks differ.
         let level = ((tick ^ self.tick).ilog2() / SLOT_BITS) as usize;
         while self.levels.len() <= level {
             self.levels.push(Level::new());
@@ -398,7 +400,7 @@ impl Events {
         wheel.set(slot);
     }
 
-    /// Goes to the next tick that has events, and brings them near; nothing is left of the one before.
+    /// Goes to the next tick that has events and loads them. The previous tick has none left.
     fn advance(&mut self) -> bool {
         let mut level = 0;
         while level < self.levels.len() {
@@ -412,7 +414,8 @@ impl Events {
             self.tick = (above | found as u64) << shift;
             while let Some(id) = list {
                 let Chunk { events, next, count } = self.chunks.remove(id);
-                // The list is the latest chunk first; what is scheduled later is mostly due later, and is to come first, too.
+                // The list begins with the latest chunk. Events scheduled later are mostly due later, so reversing gives a nearly
+                // sorted order.
                 for &event in events[..usize::from(count)].iter().rev() {
                     let tick = (event >> 64) as u64 >> self.tick_bits;
                     if tick <= self.tick {
@@ -459,7 +462,7 @@ impl Events {
         self.near[at] = event;
     }
 
-    /// Puts `event` into the hole at the root.
+    /// Fills the hole at the root with `event` and restores the heap.
     #[inline]
     fn sift_down(&mut self, event: u128) {
         let heap = self.near.as_mut_slice();

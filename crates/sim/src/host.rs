@@ -1,5 +1,5 @@
-//! A flow of the simulated hosts: its application, its transport, its place in the network, and the pipe that brings
-//! acknowledgments back.
+//! A flow of the simulated hosts: its application, its transport, its place in the network, and the pipe through which
+//! acknowledgments return.
 use crate::endpoint::{Place, Transport};
 use crate::segment::Returning;
 use narrows_core::{Dscp, HostId, Span, Time};
@@ -7,17 +7,17 @@ use narrows_world::application::Application;
 use narrows_world::record::flow::FlowRecord;
 use std::collections::VecDeque;
 
-/// A flow with both of its ends. Its fields lie in the order of their use: with thousands of flows each is out of the
-/// cache when its next event comes, and what that needs is loaded ahead as one piece.
+/// Both ends of a flow. The fields are in the order of their use: with thousands of flows a flow is not in the cache when its
+/// next event comes, and the part that the event needs is prefetched as one block.
 #[repr(C, align(64))]
 pub(crate) struct Flow {
     pub(crate) place: Place,
-    /// Headers of a packet, at the IP layer.
+    /// Length of a packet's headers at the IP layer, bytes.
     pub(crate) header: u32,
     pub(crate) record: FlowRecord,
     pub(crate) transport: Transport,
     pub(crate) application: Application,
-    /// When the application acts next; stopping is an act, too.
+    /// The time of the application's next action, which may be its stop.
     pub(crate) acts: Option<Time>,
     pub(crate) start: Time,
     pub(crate) stop: Time,
@@ -25,15 +25,15 @@ pub(crate) struct Flow {
     pub(crate) stopped: bool,
 }
 
-/// The constant part of a way back: what of a base RTT the hops do not account for lies behind the last hop. Flows of the
-/// same RTT share one, so that the next acknowledgments of all of them are known in their order.
+/// The constant delay behind the last hop, which is the part of the base RTT that the hops do not account for. Flows with the
+/// same RTT share a pipe, so their next acknowledgments are known in order.
 pub(crate) struct ReturnPipe {
     pub(crate) delay: Span,
-    /// The oldest first; only its event is pending.
+    /// The oldest first; only the first has a pending event.
     pub(crate) underway: VecDeque<InFlight>,
 }
 
-/// Something on its way back to a sender; one cache line.
+/// A packet on its way back to a sender; one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct InFlight {
@@ -55,25 +55,25 @@ impl ReturnPipe {
     }
 }
 
-/// A way there and a way back, as indices of hops, and what lies at their ends.
+/// The routes there and back, as indices of hops, and the hosts at their ends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routes {
     /// From sender to receiver; at least one hop.
     pub(crate) there: Box<[u16]>,
     /// From receiver to sender.
     pub(crate) back: Box<[u16]>,
-    /// The sender's host, and the receiver's.
+    /// The hosts of the sender and the receiver.
     pub(crate) from: HostId,
     pub(crate) to: HostId,
-    /// Code point of packets sent there.
+    /// DSCP of packets from the sender.
     pub(crate) dscp: Dscp,
 }
 
 impl Routes {
-    /// Hops of the way there behind the first.
+    /// The number of hops after the first on the route there.
     #[inline]
     pub(crate) fn left(&self) -> u16 {
-        // Of 65 536 hops 65 535 are behind the first.
+        // At most 65 535, because a route has at most 65 536 hops.
         (self.there.len() - 1) as u16
     }
 }

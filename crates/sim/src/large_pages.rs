@@ -1,10 +1,10 @@
 //! Large pages for the simulator's large arrays.
 //!
-//! Where hundreds of megabytes are used at random, finding a page costs as much as reading from it. The request is `unsafe`, because
-//! no safe interface takes memory that an allocator made; it changes no byte.
+//! When hundreds of megabytes are accessed at random, a page walk costs as much as the access itself. The request is `unsafe`
+//! because no safe interface takes memory from an allocator; it changes no byte.
 use core::mem::MaybeUninit;
 
-/// Asks the system for large pages for memory that is about to be filled.
+/// Asks the system for large pages for memory that is not yet in use.
 #[cfg(target_os = "linux")]
 pub(crate) fn request<T>(memory: &mut [MaybeUninit<T>]) {
     let bytes = memory.as_mut_ptr_range();
@@ -12,7 +12,7 @@ pub(crate) fn request<T>(memory: &mut [MaybeUninit<T>]) {
     let skip = start.align_offset(LARGE_PAGE);
     let len = (end.addr() - start.addr()).saturating_sub(skip) / LARGE_PAGE * LARGE_PAGE;
     if len > 0 {
-        // A refusal leaves everything as it was.
+        // If the system refuses, nothing changes.
         #[expect(unsafe_code, reason = "a hint about whole pages inside the slice: no byte changes")]
         let _ = unsafe { libc::madvise(start.wrapping_add(skip).cast(), len, libc::MADV_HUGEPAGE) };
     }
@@ -22,6 +22,6 @@ pub(crate) fn request<T>(memory: &mut [MaybeUninit<T>]) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn request<T>(_memory: &mut [MaybeUninit<T>]) {}
 
-/// Bytes in a large page on most machines. Where pages are larger, less of the memory lies in large pages.
+/// Size of a large page on most machines, bytes. If it is larger, less of the memory is in large pages.
 #[cfg(target_os = "linux")]
 const LARGE_PAGE: usize = 2 << 20;

@@ -1,7 +1,7 @@
-//! The deterministic world: hops, hosts and traffic in virtual time.
+//! The simulator: hops, hosts and traffic in virtual time, deterministic.
 //!
-//! A run is one heap of events on one thread, or with many flows two on two; a seed gives the same bytes on every machine,
-//! and with any number of threads. Nothing is allocated per packet once the structures have grown to the run's peak.
+//! A run uses one event queue on one thread, or, with many flows, two queues on two threads. A seed gives the same bytes on every
+//! machine and with any number of threads. Nothing is allocated per packet once the structures have grown to the run's peak.
 mod budget;
 mod build;
 mod endpoint;
@@ -32,12 +32,12 @@ pub use parallel::Partition;
 use parallel::Windows;
 use std::fmt;
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// The watch ended the run.
     Cancelled,
-    /// It exceeded its [`Budget`]; in words.
+    /// It exceeded its [`Budget`]; the message explains how.
     Runaway(String),
 }
 
@@ -81,14 +81,13 @@ impl World for Simulator {
     }
 }
 
-/// Runs a scenario to its end: a valid one that does not need the live world. A run of many flows uses two threads, if
-/// there are as many; its result does not depend on it. The summary's wall-clock figures are zero: time is the caller's to
-/// measure.
+/// Runs a scenario to its end. The scenario must be valid and not need the live world. A run of many flows uses two threads if
+/// `threads` allows it; the result is the same. The wall-clock figures of the summary are zero, because the caller measures time.
 pub fn run(scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, Ended> {
     run_within(scenario, Budget::of(scenario), threads, watch)
 }
 
-/// The same with another budget than the scenario's.
+/// The same with this budget instead of the scenario's.
 pub fn run_within(
     scenario: &Scenario,
     budget: Budget,
@@ -98,7 +97,7 @@ pub fn run_within(
     run_partitioned(scenario, budget, Partition::default(), threads, watch)
 }
 
-/// The same with another rule for which runs are partitioned; tests partition small runs, too.
+/// The same with this rule for which runs are parallel; tests also partition small runs.
 #[doc(hidden)]
 pub fn run_partitioned(
     scenario: &Scenario,
@@ -112,7 +111,7 @@ pub fn run_partitioned(
     let world = match windows {
         Some(windows) if threads > 1 => parallel::run(scenario, budget, windows, watch),
         _ => {
-            // Ties are settled alike whatever the number of threads.
+            // Ties are broken in the same way for any number of threads.
             let ties = windows.map_or(TieBreak::AsScheduled, |_| TieBreak::BySide);
             let mut world = build::world(scenario, budget, ties);
             world.run(watch).map(|()| world)

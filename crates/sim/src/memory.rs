@@ -1,9 +1,9 @@
-//! How much memory a run will need.
+//! Estimates the memory of a run.
 use crate::host::Flow;
 use narrows_scenario::Scenario;
 use narrows_world::Memory;
 
-/// Bytes of a flow beside its fixed part: segments in flight, events, the distribution of its RTTs.
+/// Bytes of a flow outside its struct: segments in flight, events, the distribution of its RTTs.
 const FLOW: u64 = 1_500;
 
 /// The memory that a run of a valid scenario needs.

@@ -1,4 +1,4 @@
-//! From a world at its end to a result.
+//! Makes a result from a world at its end.
 use crate::endpoint::Transport;
 use crate::host::{Flow, ReturnPipe};
 use crate::side::{Between, Side, Whole};
@@ -10,7 +10,7 @@ use narrows_results::{RunResult, Summary};
 use narrows_scenario::Scenario;
 use narrows_world::record::hop::capacity;
 
-/// Gathers the figures, series and distributions.
+/// Collects figures, series and distributions.
 pub(crate) fn collect(scenario: &Scenario, mut world: World<Whole>) -> RunResult {
     world.hosts.flows.iter_mut().for_each(|flow| flow.record.settle());
     let peak_bytes = bytes(&world) as u64;
@@ -65,7 +65,7 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World<Whole>) -> RunResult
     RunResult { summary, series, cdfs }
 }
 
-/// The figures of a flow over a time.
+/// The figures of a flow from the end of the warm-up to the end of the run.
 fn flow_summary(flow: &mut Flow, name: &str, controller: &str, (warmup, end): (Time, Time)) -> FlowSummary {
     let life = flow.stop.min(end).since(flow.start.max(warmup));
     let mut summary = flow.record.summary(name.into(), controller, life, flow.transport.stats());
@@ -73,17 +73,17 @@ fn flow_summary(flow: &mut Flow, name: &str, controller: &str, (warmup, end): (T
     summary
 }
 
-/// Memory of a run. Nothing shrinks during it, so at the end this is the peak.
+/// Memory of a run, bytes. Nothing shrinks during a run, so this is the peak.
 fn bytes(world: &World<Whole>) -> usize {
     world.elsewhere + flow_bytes(world) + bytes_but_flows(world)
 }
 
-/// Memory of a world's flows.
+/// Memory of a world's flows, bytes.
 pub(crate) fn flow_bytes<S: Side>(world: &World<S>) -> usize {
     world.hosts.flows.iter().map(Flow::bytes).sum()
 }
 
-/// Memory of all else in a world.
+/// Memory of everything else in a world, bytes.
 pub(crate) fn bytes_but_flows<S: Side>(world: &World<S>) -> usize {
     let pipes: usize = world.hosts.pipes.iter().map(ReturnPipe::bytes).sum();
     world.hosts.events.bytes() + pipes + world.between.bytes()

@@ -1,10 +1,10 @@
 //! Parallel simulation of one run on two threads: the senders on one, the network with the receivers on the other.
 //!
-//! What a sender does comes back to it only after the delay of its return pipe. The senders may therefore be ahead of the
-//! network by the shortest of these delays, the lookahead (Chandy and Misra, CACM 24(4), 1981). Both sides proceed in
-//! windows, each a fraction of the lookahead: the network handles what was sent in the same window, the senders handle what
-//! the network sent back a fixed number of windows before. The result does not depend on how fast either thread is, and
-//! because ties are broken by side, it is the result of one thread.
+//! The network affects a sender only after the delay of its return pipe. The senders may therefore be ahead of the network by the
+//! shortest of these delays, the lookahead (Chandy and Misra, CACM 24(4), 1981). Both sides proceed in windows of a fraction of
+//! the lookahead. The network handles the packets that were sent in the same window; the senders handle the packets that the
+//! network returned a fixed number of windows earlier. The result does not depend on the speed of either thread. Because ties are
+//! broken by side, it equals that of a single thread.
 use crate::budget::{Budget, Stopped};
 use crate::event::TieBreak;
 use crate::host::InFlight;
@@ -16,13 +16,13 @@ use narrows_scenario::{Scenario, Traffic};
 use narrows_world::{Unwatched, Watch};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Which runs are partitioned between two threads, if there are two.
+/// The rule for which runs use two threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Partition {
-    /// From this number of flows on; fewer fit into the nearest caches as a whole.
+    /// Minimum number of flows; fewer fit into the nearest caches.
     pub flows: u64,
-    /// Full-sized packets that the links can send in one window: enough to make up for the cost of a hand-over, few
-    /// enough to stay in a core's cache.
+    /// Full-sized packets that the links can send in one window: enough to make the hand-over worthwhile, few enough to stay in a
+    /// core's cache.
     pub packets: u64,
 }
 
@@ -32,22 +32,23 @@ impl Default for Partition {
     }
 }
 
-/// Windows that the network may be behind: enough to even out their work; more would only be memory.
+/// Maximum number of windows by which the network may be behind the senders: enough to balance their work. More would only take
+/// memory.
 const BACKLOG: usize = 4;
 
-/// Windows in the shortest return pipe.
+/// Maximum number of windows in the shortest return pipe.
 const MAX_WINDOWS: u64 = 64;
 
-/// How the time of a run is divided.
+/// The division of a run into windows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Windows {
     length: Span,
-    /// As many as fit into the shortest return pipe.
+    /// The number of windows in the shortest return pipe.
     lag: usize,
 }
 
 impl Windows {
-    /// The windows of a run that can be partitioned and is worth it.
+    /// The windows of a run, if it can be partitioned and is large enough.
     pub(crate) fn of(scenario: &Scenario, partition: Partition) -> Option<Windows> {
         let flows: u64 = scenario.flows.iter().map(|group| u64::from(group.count)).sum();
         if flows < partition.flows || !scenario.flows.iter().all(has_two_sides) {
@@ -60,37 +61,37 @@ impl Windows {
         (lag > 1 && delay.as_ns() >= lag).then(|| Windows { length: delay / lag, lag: lag as usize })
     }
 
-    /// Their last instants.
+    /// The end of each window.
     fn until(self, end: Time) -> impl Iterator<Item = Time> + Clone {
         (1..).map(move |n| Time::ZERO + self.length * n).take_while(move |&last| last < end).chain([end])
     }
 }
 
-/// Do the two ends of a flow learn of each other by packets alone?
+/// Do the two ends of a flow learn of each other only through packets?
 fn has_two_sides(group: &narrows_scenario::Flow) -> bool {
-    // A transfer's completion is known at once.
+    // The sender learns of a transfer's completion at once.
     let waits = matches!(group.traffic, Traffic::Finite(_) | Traffic::Web(_));
-    // What arrives is judged beside what was sent.
+    // A detector's verdict is checked with data from both ends.
     let is_judged = group.controller.as_ref().is_some_and(|controller| controller.splits());
     !waits && !is_judged
 }
 
-/// Where a half puts what it sent in a window, and gets room for the next one's.
+/// One side's end of a channel: it sends the packets of each window, and gets empty buffers back.
 struct Outlet<T> {
     full: SyncSender<Vec<T>>,
     empty: Receiver<Vec<T>>,
 }
 
-/// Where the other half finds it.
+/// The other side's end of a channel.
 struct Inlet<T> {
     full: Receiver<Vec<T>>,
     empty: SyncSender<Vec<T>>,
 }
 
-/// A way from one half to the other, with room for `windows` windows.
+/// A channel from one side to the other for up to `windows` windows.
 fn way<T>(windows: usize) -> (Outlet<T>, Inlet<T>) {
     let (full, filled) = sync_channel(windows);
-    // With one on its way and one in each half's hands there is always room for one that is given back.
+    // Another buffer may be in the channel and one with each side, so there is always room to return one.
     let (empty, emptied) = sync_channel(windows + 2);
     (Outlet { full, empty: emptied }, Inlet { full: filled, empty })
 }
@@ -123,7 +124,7 @@ pub(crate) fn run(
     watch: &mut dyn Watch,
 ) -> Result<World<Whole>, Stopped> {
     let (to_network, from_senders) = way(BACKLOG);
-    // All that the senders may be ahead by is on its way back, or waits for them.
+    // All windows in the lookahead may be on their way back at the same time as the backlog.
     let (to_senders, from_network) = way(windows.lag + BACKLOG);
     for _ in 0..windows.lag {
         to_senders.full.send(Vec::new()).map_err(|_| Stopped::Cancelled)?;
@@ -144,12 +145,12 @@ pub(crate) fn run(
         });
         let ran = instants.into_iter().try_for_each(|last| network.go_on(last, watch));
         let ran = ran.and_then(|()| network.world.finish());
-        // Unless it is whole, its ends of the ways go with it, for which the senders may wait.
+        // If the network's side failed, its channel ends are dropped here, so that the senders do not wait for them.
         let network = ran.map(|()| network);
         let senders = senders.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match (network, senders) {
             (Ok(network), Ok(senders)) => Ok(join(network, senders)),
-            // The other one ended for want of it.
+            // The cancelled side only ended because the other side had failed.
             (Err(Stopped::Cancelled), Err(stopped)) | (Err(stopped), _) | (_, Err(stopped)) => Err(stopped),
         }
     })
@@ -163,7 +164,7 @@ fn begun<S: Side>(scenario: &Scenario, budget: Budget) -> World<S> {
 }
 
 impl SenderThread {
-    /// Handles a window, up to its last instant.
+    /// Handles a window up to its end.
     fn go_on(&mut self, last: Time) -> Result<(), Stopped> {
         let world = &mut self.world;
         let hosts = &mut world.hosts;
@@ -172,9 +173,9 @@ impl SenderThread {
             let pipe = hosts.flows[one.flow as usize].place_of(one.what.subflow()).pipe as usize;
             hosts.enter_pipe(pipe, one);
         }
-        // One that finds no place is freed.
+        // If the channel is full the buffer is freed.
         let _ = self.back.empty.try_send(back);
-        // One half is enough to report.
+        // The network's side reports to the watch.
         world.run_through(last, &mut Unwatched)?;
         let gone = std::mem::replace(&mut world.between, self.there.room());
         self.there.full.send(gone).map_err(|_| Stopped::Cancelled)
@@ -182,7 +183,7 @@ impl SenderThread {
 }
 
 impl NetworkThread {
-    /// Handles a window, up to its last instant.
+    /// Handles a window up to its end.
     fn go_on(&mut self, last: Time, watch: &mut dyn Watch) -> Result<(), Stopped> {
         let world = &mut self.world;
         let mut gone = self.there.full.recv().map_err(|_| Stopped::Cancelled)?;
@@ -190,13 +191,13 @@ impl NetworkThread {
         gone.clear();
         let _ = self.there.empty.try_send(gone);
         let back = std::mem::replace(&mut world.hosts.returns, self.back.room());
-        // The senders are done with the last windows before the network is.
+        // This fails for the last windows, because the senders end before the network does.
         let _ = self.back.full.send(back);
         Ok(())
     }
 }
 
-/// The whole world at the end.
+/// Joins the two sides at the end of a run.
 fn join(network: NetworkThread, senders: SenderThread) -> World<Whole> {
     let batches =
         held(&senders.back.full) + held(&network.back.empty) + held(&senders.there.empty) + held(&network.there.full);
@@ -214,7 +215,7 @@ fn join(network: NetworkThread, senders: SenderThread) -> World<Whole> {
     World { between, hosts, spacing, gauges, handled, elsewhere }
 }
 
-/// Memory of what waits in a way.
+/// Memory of the buffers in a channel, bytes.
 fn held<T>(way: &Receiver<Vec<T>>) -> usize {
     way.try_iter().map(|batch| batch.capacity() * size_of::<T>()).sum()
 }

@@ -1,13 +1,13 @@
-//! A QUIC connection over one subflow or two: RFC 9002's loss recovery, one congestion window for all.
+//! A QUIC connection over one or two subflows, with RFC 9002's loss recovery and one congestion window for all subflows.
 //!
-//! Each subflow is a path in the sense of multipath QUIC: packet numbers, acknowledgments, RTT and loss detection of its
-//! own, and a flow identity of its own to the network. What they share is the congestion controller, the window, and the
-//! data: a stream cut into chunks, each packet carrying one; what is lost on one subflow may go out again on the other.
-//! As everywhere in `sim`, neither side knows a clock or a network.
+//! Each subflow is a path as in multipath QUIC. It has its own packet numbers, acknowledgments, RTT, loss detection and flow
+//! identity in the network. The subflows share the congestion controller, the window and the data, which are a stream divided
+//! into chunks with one chunk per packet. Data lost on one subflow may be retransmitted on the other. As everywhere in `sim`,
+//! neither side knows a clock or a network.
 //!
 //! Sources: RFC 9000 §13 (acknowledgments), RFC 9002 (RTT §5, loss detection §6, congestion events §7),
-//! draft-ietf-quic-multipath. Left out: the handshake's packet number spaces (one round trip opens a connection), flow
-//! control, and undoing a reduction that late acknowledgments prove wrong.
+//! draft-ietf-quic-multipath. Not modelled: the handshake's packet number spaces (one round trip opens a connection), flow
+//! control, and undoing a reduction that a late acknowledgment proves wrong.
 mod endpoint;
 mod receiver;
 mod rtt;

@@ -1,4 +1,4 @@
-//! Numbers that have arrived ahead of others, as ranges: ascending, disjoint, half open.
+//! Ranges of numbers that arrived out of order: ascending, disjoint, half open.
 
 /// The ranges.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +14,7 @@ impl Ranges {
         self.0.iter().rev().any(|&(start, end)| n >= start && n < end)
     }
 
-    /// Adds a number that is not there; the range that it is now part of.
+    /// Adds a number that is not in a range; returns its range.
     pub(crate) fn insert(&mut self, n: u64) -> (u64, u64) {
         let ranges = &mut self.0;
         let at = match ranges.last() {
@@ -44,7 +44,7 @@ impl Ranges {
         }
     }
 
-    /// Adds a number; was it missing?
+    /// Adds a number; returns whether it was missing.
     pub(crate) fn insert_once(&mut self, n: u64) -> bool {
         let missing = !self.contains(n);
         if missing {
@@ -53,20 +53,20 @@ impl Ranges {
         missing
     }
 
-    /// Takes the first range out if it starts at `n`; its end.
+    /// Removes the first range if it starts at `n`; returns its end.
     pub(crate) fn take_from(&mut self, n: u64) -> Option<u64> {
         let &(start, end) = self.0.first().filter(|&&(start, _)| start == n)?;
         self.0.remove(0);
         (start < end).then_some(end)
     }
 
-    /// Keeps the highest ranges only.
+    /// Keeps only the `count` highest ranges.
     pub(crate) fn keep_last(&mut self, count: usize) {
         let surplus = self.0.len().saturating_sub(count);
         self.0.drain(..surplus);
     }
 
-    /// The highest first.
+    /// The ranges, the highest first.
     pub(crate) fn descending(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().rev().copied()
     }

@@ -1,17 +1,17 @@
-//! The simulator's packets: their contents besides the metadata that queues read.
+//! The contents of the simulator's packets, apart from the metadata that queues read.
 use crate::quic::AckFrame;
 use crate::tcp::AckSegment;
 use narrows_core::Role;
 use narrows_world::network::Transit;
 
-/// A packet's contents besides its metadata: the payload of the pool's slot. Two fit into a cache line.
+/// The contents of a packet, stored by the index of its pool slot. Two fit into a cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 pub(crate) struct Segment {
     /// TCP's sequence number, QUIC's packet number.
     pub(crate) seq: u64,
     pub(crate) transit: Transit,
-    /// TCP's timestamp, ms; for QUIC the part of the stream that it carries.
+    /// TCP's timestamp, ms; for QUIC, the number of the chunk that it carries.
     pub(crate) tag: u32,
     pub(crate) kind: SegmentKind,
     pub(crate) cwr: bool,

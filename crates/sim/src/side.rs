@@ -1,7 +1,7 @@
-//! Which part of a run a [`World`](crate::world::World) is: all of it, or one of the two sides of a parallel run.
+//! The part of a run that a [`World`](crate::world::World) simulates: all of it, or one of the two sides of a parallel run.
 //!
-//! The two sides differ in where a packet goes when it leaves its sender, and in where it goes when it is back from the
-//! network. Each is a type, so that a run on one thread has no branch for the others.
+//! The sides differ in where a packet goes when it leaves its sender and when it returns from the network. Each is a type, so a
+//! run on one thread has no branches for the others.
 use crate::host::InFlight;
 use crate::large_pages;
 use crate::segment::{Returning, Segment};
@@ -10,19 +10,19 @@ use narrows_core::{Bytes, PacketMeta, Span, Time};
 use narrows_scenario::Scenario;
 use narrows_world::network::{Due, Network};
 
-/// Longest packet that queues expect.
+/// Packet length that queues expect at most.
 const MTU: Bytes = Bytes(1500);
 
 /// A part of a run.
 pub(crate) trait Side: Sized {
-    /// What its senders send into.
+    /// The destination of the senders' packets.
     type Between: Between;
-    /// Packets on their way to senders on the other side.
+    /// Packets on their way back to senders on the other side.
     type Returns: Default;
-    /// Does it run the applications and the senders?
+    /// Does it run applications and senders?
     const HAS_SENDERS: bool;
 
-    /// A packet is back from the network, and enters a return pipe.
+    /// A packet returns from the network and enters a return pipe.
     #[inline(always)]
     fn send_back(hosts: &mut Hosts<Self>, pipe: usize, packet: InFlight) {
         hosts.enter_pipe(pipe, packet);
@@ -61,15 +61,15 @@ impl Side for Senders {
     const HAS_SENDERS: bool = true;
 }
 
-/// What lies between senders and receivers: the network, or the packets for a network on the other side.
+/// Either the network, or a buffer of packets for the network on the other side.
 pub(crate) trait Between {
-    /// For the hops of a scenario, with room for this many points in their series.
+    /// For the hops of a scenario, with `samples` points in each series.
     fn new(scenario: &Scenario, samples: usize) -> Self;
-    /// Makes room for this many packets, in large pages.
+    /// Reserves memory for this many packets, in large pages.
     fn reserve(&mut self, packets: usize);
-    /// A packet leaves its sender for the first hop of its route.
+    /// A packet leaves its sender and enters the first hop of its route.
     fn send<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment);
-    /// A packet leaves its receiver for the first hop of its way back.
+    /// A packet leaves its receiver and enters the first hop of its way back.
     fn answer<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, answer: Answer);
     /// A link, a pipe or a queue's timer is due.
     fn handle<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, due: Due, index: usize);
@@ -89,7 +89,7 @@ pub(crate) struct Answer {
     pub(crate) what: Returning,
 }
 
-/// A packet that leaves its sender; its metadata tell when.
+/// A packet that leaves its sender; its metadata contain the time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
     pub(crate) meta: PacketMeta,
@@ -145,7 +145,7 @@ impl Between for Network<Segment> {
     }
 }
 
-/// The other side has the network, its records and the receivers.
+/// On the senders' side: the network, its records and the receivers are on the other side.
 impl Between for Vec<Departure> {
     fn new(_scenario: &Scenario, _samples: usize) -> Self {
         Vec::new()

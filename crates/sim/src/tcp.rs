@@ -1,8 +1,7 @@
-//! TCP as Linux has it: a sender and a receiver as state machines that neither know a clock nor a network.
+//! TCP as in Linux: a sender and a receiver, which are state machines that know neither a clock nor a network.
 //!
-//! Sequence numbers count segments, as Linux does when every buffer is one segment: segment n is the n-th that was sent
-//! for the first time, and each has a length of its own. What crosses the network are segments one way and
-//! [`AckSegment`]s the other.
+//! Sequence numbers count segments, as Linux does when every buffer is one segment: segment n is the n-th that was sent for the
+//! first time, and each has its own length. Segments cross the network one way and [`AckSegment`]s the other.
 //!
 //! Sources: RFC 9293, 6298 (RTO), 2018/2883 (SACK, D-SACK), 8985 (RACK-TLP), 9937 (PRR), 5682 (F-RTO), 3168 (ECN),
 //! draft-cheng-iccrg-delivery-rate-estimation; where they leave room, Linux's `tcp_input.c`, `tcp_output.c`,

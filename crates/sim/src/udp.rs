@@ -1,4 +1,4 @@
-//! Datagrams at the application's rate. Nothing comes back.
+//! Datagrams at the application's rate, without any feedback.
 use crate::endpoint::{Arrival, Endpoint, Outgoing, Place, Transport};
 use crate::segment::{Returning, Segment};
 use narrows_core::queue::parts::flow_table::mix;
@@ -8,15 +8,15 @@ use narrows_world::network::Transit;
 /// A source of datagrams and its sink.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Udp {
-    /// Payload of the datagram to be sent, bytes.
+    /// Payload of the next datagram, bytes.
     waiting: Option<u32>,
-    /// Every packet comes from a port of its own; the number sets flows apart.
+    /// The flow's number, if every packet has a new source port; it keeps flows apart.
     new_port_of: Option<u32>,
     ecn: Ecn,
 }
 
 impl Udp {
-    /// `new_port_of` is the flow's number if each packet is to come from a port of its own.
+    /// `new_port_of` is the flow's number if each packet is to have a new source port.
     pub(crate) fn new(new_port_of: Option<u32>, ecn: Ecn) -> Udp {
         Udp { waiting: None, new_port_of, ecn }
     }

@@ -1,8 +1,8 @@
 //! The world and its loop: events, the network, the hosts.
 //!
-//! A packet's way: the sender hands it to the first hop of its route; a hop's link sends it, its pipe delays it; after
-//! the last hop it is at the receiver. Acknowledgments cross the hops of the way back, if there are any, and then the
-//! flow's own pipe, which holds what of the base RTT the hops do not account for.
+//! The sender hands a packet to the first hop of its route. Each hop's link sends it and its pipe delays it. After the last hop
+//! it is at the receiver. Acknowledgments cross the hops of the way back, if there are any, and then the flow's return pipe,
+//! which has the part of the base RTT that the hops do not account for.
 use crate::Watch;
 use crate::budget::{Meter, SECOND, Stopped};
 use crate::event::{Bound, Events, Kind};
@@ -23,32 +23,32 @@ pub(crate) struct World<S: Side> {
     pub(crate) between: S::Between,
     pub(crate) hosts: Hosts<S>,
     pub(crate) spacing: Span,
-    /// The disciplines' inner state is recorded.
+    /// Record the disciplines' gauges?
     pub(crate) gauges: bool,
     pub(crate) handled: u64,
-    /// Memory that the other side of the run took, bytes.
+    /// Memory of the other side of a parallel run, bytes.
     pub(crate) elsewhere: usize,
 }
 
-/// Senders, receivers and their applications; what lies between them is the network.
+/// Senders, receivers and their applications; the network is between them.
 pub(crate) struct Hosts<S: Side> {
     pub(crate) returns: S::Returns,
     pub(crate) now: Time,
     pub(crate) end: Time,
     pub(crate) warmup: Time,
-    /// Flows with series of their own: the first ones.
+    /// The number of flows with series, which are the first ones.
     pub(crate) tracked: usize,
     pub(crate) prefetch: Prefetch,
     pub(crate) events: Events,
     pub(crate) meter: Meter,
-    /// Acknowledgments by `PacketId::index`; empty unless some cross hops.
+    /// Acknowledgments in the network, by `PacketId::index`; empty if none cross hops.
     pub(crate) acks: Vec<Returning>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) routes: Vec<Routes>,
     pub(crate) pipes: Vec<ReturnPipe>,
 }
 
-/// Events between two looks at the watch, when samples are far apart.
+/// Events between two calls of the watch, in case samples are far apart.
 const EVENTS_PER_TICK: u64 = 1 << 16;
 
 impl World<Whole> {
@@ -61,8 +61,8 @@ impl World<Whole> {
 }
 
 impl World<Receivers> {
-    /// As [`Self::run_through`], with the packets that leave the senders in that time. Of the same time the events come first,
-    /// but for links that give way to what arrives.
+    /// As [`Self::run_through`], with packets that leave the senders in that time. Events come before departures of the same
+    /// time, except for links that yield to arrivals.
     pub(crate) fn run_with(
         &mut self,
         last: Time,
@@ -80,7 +80,7 @@ impl World<Receivers> {
 impl<S: Side> World<S> {
     /// Schedules the events that every run has.
     pub(crate) fn begin(&mut self) {
-        // Without a warm-up nothing starts again: what happens at the epoch counts.
+        // Without a warm-up the records are not restarted, so that events at the epoch count.
         if self.hosts.warmup > Time::ZERO {
             self.hosts.events.schedule(self.hosts.warmup, Kind::WarmedUp, 0);
         }
@@ -88,7 +88,7 @@ impl<S: Side> World<S> {
         self.hosts.events.schedule(Time::ZERO + SECOND, Kind::Second, 0);
     }
 
-    /// The end has come, and nothing is left to happen before it.
+    /// Ends a run whose events have all been handled.
     pub(crate) fn finish(&mut self) -> Result<(), Stopped> {
         self.hosts.now = self.hosts.end;
         self.keep_to_budget()?;
@@ -96,10 +96,10 @@ impl<S: Side> World<S> {
         Ok(())
     }
 
-    /// Handles all events up to this time.
+    /// Handles all events up to this time, inclusive.
     ///
     /// # Panics
-    /// If time runs backwards: every figure of such a run would be wrong.
+    /// If time runs backwards, because every figure of such a run would be wrong.
     pub(crate) fn run_through(&mut self, last: Time, watch: &mut dyn Watch) -> Result<(), Stopped> {
         self.run_until(Bound::through(last), watch)
     }
@@ -115,7 +115,7 @@ impl<S: Side> World<S> {
                 self.tick(watch)?;
             }
             let World { between, hosts, .. } = self;
-            // What packets bring is part of this loop; the rest is called, so that it does not push the loop's code apart.
+            // Events of packets are handled inline in this loop. The others are calls, so that they do not enlarge the loop.
             match kind {
                 Kind::Link => between.handle(hosts, Due::Link, index),
                 Kind::Pipe => between.handle(hosts, Due::Pipe, index),
@@ -142,7 +142,7 @@ impl<S: Side> World<S> {
         if watch.tick(self.hosts.now) { Ok(()) } else { Err(Stopped::Cancelled) }
     }
 
-    /// Every second has a budget of its own.
+    /// Starts the budget of the next second.
     #[inline(never)]
     fn on_second(&mut self) -> Result<(), Stopped> {
         self.keep_to_budget()?;
@@ -186,7 +186,7 @@ impl<S: Side> World<S> {
     }
 }
 
-/// A fault of the simulator: something asked to happen in the past.
+/// A bug in the simulator: an event was scheduled in the past.
 #[cold]
 #[inline(never)]
 fn runs_backwards(kind: Kind, index: usize, at: Time, now: Time) -> ! {
@@ -198,7 +198,7 @@ fn runs_backwards(kind: Kind, index: usize, at: Time, now: Time) -> ! {
     );
 }
 
-/// Makes sure that an event comes at the time wanted or before; an earlier one is moved on when it comes.
+/// Makes sure that an event comes at the wanted time or earlier; the handler of an earlier one schedules it again.
 #[inline]
 fn arm(events: &mut Events, armed: &mut Option<Time>, want: Option<Time>, kind: Kind, index: usize) {
     if let Some(at) = want

@@ -1,4 +1,4 @@
-//! Both ends of a QUIC connection as the world drives them.
+//! Both ends of a QUIC connection, as an [`Endpoint`].
 use super::{Incoming, Outgoing as Sent, Receiver, Sender};
 use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Transport};
 use crate::segment::{Returning, Segment};
@@ -17,7 +17,7 @@ pub(crate) struct Quic {
     pub(crate) connection: Connection,
     /// The second subflow's place in the network.
     pub(crate) second: Place,
-    /// The verdicts of its controller, and how often they were right.
+    /// The verdicts of its controller's detector, and how often they were right.
     pub(crate) verdicts: Option<VerdictRecord>,
     /// The application has stopped.
     pub(crate) stopped: bool,
@@ -106,7 +106,7 @@ impl Endpoint for Quic {
 
     #[inline(never)]
     fn next_timer(&self, now: Time) -> Option<Time> {
-        // An acknowledgment on one subflow shortens the other's timeout, perhaps to a time that is over.
+        // An acknowledgment on one subflow shortens the other one's timeout, perhaps to a time in the past.
         self.sender.next_timer().map(|at| at.max(now))
     }
 

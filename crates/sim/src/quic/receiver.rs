@@ -1,7 +1,7 @@
-//! The receiving side: what has arrived, and when to say so (RFC 9000 §13.2).
+//! The receiving side: which packets have arrived, and when to acknowledge them (RFC 9000 §13.2).
 //!
-//! Every second packet is acknowledged, a single one after the longest delay; at once what comes out of order, and what
-//! carries congestion experienced.
+//! Every second packet is acknowledged, and a single one after the maximum delay. Packets out of order and CE-marked packets are
+//! acknowledged at once.
 use super::{AckFrame, MAX_RANGES, SUBFLOWS};
 use crate::ranges::Ranges;
 use narrows_core::{Span, Time};
@@ -15,7 +15,7 @@ pub(crate) struct Receiver {
     every: u32,
     max_delay: Span,
     subflows: [Subflow; SUBFLOWS],
-    /// All chunks before have arrived; and beyond.
+    /// All chunks before this one have arrived.
     next_chunk: u64,
     chunks: Ranges,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Receiver {
 #[derive(Default)]
 struct Subflow {
     numbers: Ranges,
-    /// Largest number, and when it arrived.
+    /// The largest number received, and its time of arrival.
     largest: Option<(u64, Time)>,
     /// Packets not acknowledged yet.
     pending: u32,
@@ -31,22 +31,22 @@ struct Subflow {
     marked: u16,
 }
 
-/// A packet, as it arrives.
+/// An arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Incoming {
     pub(crate) subflow: u8,
     pub(crate) number: u64,
     pub(crate) chunk: u32,
-    /// It carries congestion experienced.
+    /// It is CE-marked.
     pub(crate) marked: bool,
 }
 
-/// What a packet brought.
+/// The effects of an arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Arrival {
     /// Its chunk had not arrived before.
     pub(crate) is_new: bool,
-    /// Acknowledge now.
+    /// An acknowledgment is to be sent now.
     pub(crate) acknowledge: bool,
 }
 
@@ -79,8 +79,8 @@ impl Receiver {
         Arrival { is_new: self.take_chunk(packet.chunk), acknowledge }
     }
 
-    /// A packet carries 32 bits of a chunk's number; as with packet numbers (RFC 9000 §A.3) it is the one next to what is
-    /// expected.
+    /// A packet carries the low 32 bits of a chunk's number. As with packet numbers (RFC 9000 §A.3), the full number is the one
+    /// nearest to the expected one.
     fn take_chunk(&mut self, chunk: u32) -> bool {
         let ahead = chunk.wrapping_sub(self.next_chunk as u32) as i32;
         let chunk = self.next_chunk.saturating_add_signed(ahead.into());
@@ -94,7 +94,7 @@ impl Receiver {
         self.chunks.insert_once(chunk)
     }
 
-    /// Makes the acknowledgment that is due for a subflow.
+    /// Makes the acknowledgment of a subflow.
     pub(crate) fn acknowledge(&mut self, subflow: u8, now: Time) -> AckFrame {
         let state = &mut self.subflows[usize::from(subflow)];
         (state.pending, state.delayed) = (0, None);
@@ -108,12 +108,12 @@ impl Receiver {
         frame
     }
 
-    /// When `overdue` will name a subflow.
+    /// When the next delayed acknowledgment is due.
     pub(crate) fn next_timer(&self) -> Option<Time> {
         self.subflows.iter().filter_map(|subflow| subflow.delayed).min()
     }
 
-    /// A subflow whose acknowledgment has waited long enough.
+    /// A subflow whose delayed acknowledgment is due.
     pub(crate) fn overdue(&self, now: Time) -> Option<u8> {
         let due = self.subflows.iter().position(|subflow| subflow.delayed.is_some_and(|at| at <= now))?;
         Some(due as u8)

@@ -4,7 +4,7 @@ use narrows_core::Span;
 /// RFC 9002 §6.1.2: timer granularity.
 pub(super) const GRANULARITY: Span = Span::ms(1);
 
-/// The estimator.
+/// The RTT estimator.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rtt {
     latest: Span,
@@ -23,7 +23,7 @@ impl Rtt {
         };
         let min = min.min(rtt);
         self.min = Some(min);
-        // §5.3: the delay is not taken off where that would bring the sample below the minimum.
+        // §5.3: the delay is not subtracted if the result would be below the minimum RTT.
         let adjusted = if rtt >= min + ack_delay { rtt.saturating_sub(ack_delay) } else { rtt };
         let error = self.smoothed.saturating_sub(adjusted).max(adjusted.saturating_sub(self.smoothed));
         self.variation = (self.variation * 3 + error) / 4;
@@ -39,12 +39,12 @@ impl Rtt {
         self.min.map(|_| self.smoothed)
     }
 
-    /// §6.1.2: how old a packet may be when a later one has been acknowledged. 9/8 of an RTT.
+    /// §6.1.2: the age at which a packet is lost if a later one has been acknowledged: 9/8 of an RTT.
     pub(super) fn time_threshold(&self) -> Span {
         (self.smoothed.max(self.latest) * 9 / 8).max(GRANULARITY)
     }
 
-    /// §6.2.1: the probe timeout, before any backoff. §6.2.2: twice the initial RTT of 333 ms without a sample.
+    /// §6.2.1: the probe timeout without backoff. §6.2.2: twice the initial RTT of 333 ms if there is no sample.
     pub(super) fn probe_timeout(&self, max_ack_delay: Span) -> Span {
         match self.min {
             None => Span::ms(666),

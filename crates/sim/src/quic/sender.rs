@@ -1,4 +1,4 @@
-//! The sending side: what may go out now and where, what acknowledgments bring (RFC 9002 §5–7).
+//! The sending side: what may be sent now and on which subflow, and the effects of acknowledgments (RFC 9002 §5–7).
 use super::subflow::{Packet, State, Subflow};
 use super::{AckFrame, SUBFLOWS};
 use narrows_core::congestion::{
@@ -23,11 +23,11 @@ pub(crate) struct Outgoing {
     pub(crate) len: u16,
 }
 
-/// RFC 9002 §7.6.1: this many probe timeouts without a delivery are persistent congestion.
+/// RFC 9002 §7.6.1: persistent congestion is this many probe timeouts without a delivery.
 const PERSISTENT_CONGESTION: u64 = 3;
 /// RFC 9002 §6.2.4: probes per timeout.
 const PROBES: u32 = 2;
-/// RFC 9002 §7.7: factor on window over RTT, when the controller asks for no rate; and Linux's while the window doubles.
+/// RFC 9002 §7.7: pacing rate as a percentage of window over RTT, if the controller sets no rate.
 const PACING_PERCENT: u64 = 125;
 const DOUBLING_PERCENT: u64 = 200;
 
@@ -38,27 +38,27 @@ pub(crate) struct Sender {
     wants_packet_feedback: bool,
     subflows: [Subflow; SUBFLOWS],
     pacer: SplitPacer,
-    /// Packets that leave before any pacing: the initial window.
+    /// Number of packets sent before pacing begins: the initial window.
     unpaced: u32,
     mss: u32,
     initial_window: u32,
     max_ack_delay: Span,
     delivery: Delivery,
     inflight: u64,
-    /// Payload sent in all, and resolved: delivered or lost.
+    /// Payload sent in total, and payload that was delivered or lost.
     sent_bytes: Bytes,
     resolved: Bytes,
     lost_bytes: Bytes,
-    /// Modulo 2³²: the receiver knows which is meant.
+    /// Modulo 2³²; the receiver restores the full number.
     next_chunk: u32,
-    /// Chunks to be sent again.
+    /// Chunks to retransmit.
     lost_chunks: VecDeque<(u32, u16)>,
-    /// Bytes that the application has handed over and that were not sent yet; `None`: without end.
+    /// Bytes that the application has handed over and that have not been sent; `None`: unlimited.
     unsent: Option<u64>,
-    /// The window is reduced for what was sent before (§7.3.2).
+    /// The window was reduced at this time. Losses of packets sent before it do not reduce it again (§7.3.2).
     recovery_start: Option<Time>,
     first_rtt: Option<Time>,
-    /// Probes to be sent, on this subflow: they ignore window and pacing.
+    /// Number of probes to send on this subflow, which ignore window and pacing.
     probes: u32,
     probed: u8,
     backoff: u32,
@@ -74,7 +74,7 @@ struct AckSummary {
     marked: u32,
     rtt: Option<Span>,
     newest: Option<Newest>,
-    /// When the packet lost last was sent, and how long a stretch was lost without a delivery between.
+    /// When the last lost packet was sent, and the longest period without a delivery in which all packets were lost.
     lost_last: Option<Time>,
     stretch: Span,
 }
@@ -110,7 +110,7 @@ impl Sender {
         }
     }
 
-    /// The handshake is done; `rtt` is what it took, if it went through at the first try.
+    /// The handshake is complete; `rtt` is its duration, if nothing was retransmitted.
     pub(crate) fn established(&mut self, config: &ControllerConfig, rtt: Option<Span>, now: Time, rng: Rng) {
         if let Some(rtt) = rtt {
             self.subflows.iter_mut().for_each(|subflow| subflow.rtt.sample(rtt, Span::ZERO));
@@ -126,7 +126,7 @@ impl Sender {
         self.controller = Some(controller);
     }
 
-    /// The application hands over data; `None`: without end.
+    /// The application hands over data; `None`: unlimited.
     pub(crate) fn write(&mut self, bytes: Option<u64>) {
         self.unsent = match (self.unsent, bytes) {
             (Some(unsent), Some(more)) => Some(unsent + more),
@@ -139,7 +139,7 @@ impl Sender {
         self.unsent = Some(0);
     }
 
-    /// The next packet to go out now; call until `None`, after every other call.
+    /// The next packet to send now; called until it returns `None`, after every other call.
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Outgoing> {
         let plan = self.controller.as_ref()?.send_limits();
         let probing = self.probes > 0;
@@ -251,7 +251,7 @@ impl Sender {
         })
     }
 
-    /// Takes an acknowledgment. The RTT that it shows, if any, is returned.
+    /// Handles an acknowledgment. Returns the RTT sample, if there is one.
     pub(crate) fn on_frame(&mut self, frame: &AckFrame, now: Time) -> Option<Span> {
         self.controller.as_ref()?;
         let prior_inflight = self.inflight;
@@ -277,7 +277,8 @@ impl Sender {
             }
             Delivery::consider(&mut newest, number, packet.sent, || packet.stamp);
             if *wants_packet_feedback && let Some(controller) = controller {
-                // The receiver's delay is that of the largest; what came before waited longer, at most by a gap.
+                // The reported delay is that of the largest packet number. Earlier packets waited longer, at most by their
+                // distance to it.
                 let net = rtt.saturating_sub(delay).max(min.unwrap_or(Span::ZERO).min(rtt));
                 let rtt = (number == frame.largest).then_some(net);
                 controller.on_packet_feedback(&fate(
@@ -314,7 +315,7 @@ impl Sender {
             lost += u64::from(packet.len);
             last = last.max(Some(packet.sent));
             lost_chunks.push_back((packet.chunk, packet.len));
-            // §7.6.2: only what was sent after the first sample counts.
+            // §7.6.2: only packets sent after the first RTT sample count.
             let start = match run {
                 Some((next, start)) if next == number => start,
                 _ => packet.sent,
@@ -340,7 +341,7 @@ impl Sender {
         self.lost_bytes += Bytes(lost);
     }
 
-    /// Tells the controller.
+    /// Reports the events to the controller.
     fn control(&mut self, index: usize, summary: &AckSummary, prior_inflight: u64, now: Time) {
         let rtt = &self.subflows[index].rtt;
         let persistent = rtt.probe_timeout(self.max_ack_delay) * PERSISTENT_CONGESTION;
@@ -403,7 +404,7 @@ impl Sender {
             phase: if in_reduction { Phase::Recovery } else { Phase::Open },
             edt: self.pacer.next().1.max(now),
             may_raise: true,
-            // §7.8: what pacing holds back is not unused.
+            // §7.8: a window that pacing does not let the sender fill is not underused.
             cwnd_limited: !self.app_limited,
             rate: self.delivery.sample(now, &summary.newest, min_rtt),
         };
@@ -412,19 +413,19 @@ impl Sender {
         }
     }
 
-    /// When `on_timer` wants to be called: a loss by time, or a probe.
+    /// When to call `on_timer`: for a loss by time, or for a probe.
     pub(crate) fn next_timer(&self) -> Option<Time> {
         let by_time = self.subflows.iter().filter_map(|subflow| subflow.loss_time).min();
         by_time.or_else(|| self.next_probe().map(|(at, _)| at))
     }
 
-    /// When to probe which subflow: the one whose last packet has waited longest for an answer.
+    /// When to probe, and on which subflow: on the one whose last packet has waited longest.
     fn next_probe(&self) -> Option<(Time, u8)> {
         let at = |(n, subflow): (usize, &Subflow)| Some((subflow.probe_at(self.max_ack_delay, self.backoff)?, n as u8));
         self.subflows.iter().enumerate().filter_map(at).min()
     }
 
-    /// The time asked for by `next_timer` has come (§6.2, appendix A.9).
+    /// The time of `next_timer` has come (§6.2, appendix A.9).
     pub(crate) fn on_timer(&mut self, now: Time) {
         let due = |subflow: &Subflow| subflow.loss_time.is_some_and(|at| at <= now);
         if let Some(index) = self.subflows.iter().position(due) {
@@ -440,7 +441,7 @@ impl Sender {
         }
     }
 
-    /// When `on_pace` wants to be called: data wait for the pacing gate, or the controller for its timer.
+    /// When to call `on_pace`: when pacing lets waiting data go, or when the controller's timer is due.
     pub(crate) fn next_pace(&self, now: Time) -> Option<Time> {
         let controller = self.controller.as_ref()?;
         let has_data = !self.lost_chunks.is_empty() || self.unsent != Some(0);
@@ -449,7 +450,7 @@ impl Sender {
         [waits.then_some(gate), controller.next_timer()].into_iter().flatten().min()
     }
 
-    /// The time asked for by `next_pace` has come.
+    /// The time of `next_pace` has come.
     pub(crate) fn on_pace(&mut self, now: Time) {
         if let Some(controller) = &mut self.controller
             && controller.next_timer().is_some_and(|at| at <= now)
@@ -459,12 +460,12 @@ impl Sender {
         self.take_split(now);
     }
 
-    /// Its controller's finding about the bottleneck.
+    /// The controller's verdict about the bottleneck, if it has a detector.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         self.controller.as_ref()?.verdict()
     }
 
-    /// The events of its run, if its controller looks for fair queuing.
+    /// The detector's events in this run, if the controller has one.
     pub(crate) fn events(&self) -> Option<Events> {
         self.controller.as_ref()?.events()
     }
@@ -479,7 +480,7 @@ impl Sender {
         self.stats = SenderStats::default();
     }
 
-    /// For the records.
+    /// The sender's state, for the records.
     pub(crate) fn meters(&self) -> Option<Meters> {
         let plan = self.controller.as_ref()?.send_limits();
         let packets = |bytes: u64| bytes as f64 / f64::from(self.mss);
@@ -492,7 +493,7 @@ impl Sender {
         })
     }
 
-    /// Memory beyond the struct itself.
+    /// Memory outside the struct, bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.subflows.iter().map(Subflow::bytes).sum::<usize>() + self.lost_chunks.capacity() * 16
     }

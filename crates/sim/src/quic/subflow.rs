@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// RFC 9002 §6.1.1.
 const PACKET_THRESHOLD: u64 = 3;
 
-/// A packet that was sent.
+/// A sent packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
     pub(super) sent: Time,
@@ -26,21 +26,21 @@ pub(super) enum State {
     Lost,
 }
 
-/// A subflow, as its sender sees it.
+/// The sender's state of a subflow.
 #[derive(Debug)]
 pub(super) struct Subflow {
-    /// Packets from `base` on; the first is in flight.
+    /// Packets from number `base` on. The first one is in flight.
     packets: VecDeque<Packet>,
     base: u64,
-    /// Largest number acknowledged.
+    /// The largest packet number acknowledged.
     pub(super) largest: Option<u64>,
     /// Packets in flight.
     pub(super) outstanding: u32,
     pub(super) rtt: Rtt,
-    /// When the oldest packet in flight is taken for lost, if a later one has been acknowledged.
+    /// When the oldest packet in flight is declared lost, if a later one has been acknowledged.
     pub(super) loss_time: Option<Time>,
     pub(super) last_sent: Time,
-    /// Marked packets told of so far, modulo 2^16.
+    /// The number of CE marks reported so far, modulo 2^16.
     pub(super) marked: u16,
 }
 
@@ -58,7 +58,7 @@ impl Subflow {
         }
     }
 
-    /// A packet leaves; its number.
+    /// Records a sent packet; returns its number.
     pub(super) fn push(&mut self, packet: Packet) -> u64 {
         self.last_sent = packet.sent;
         self.outstanding += 1;
@@ -66,8 +66,8 @@ impl Subflow {
         self.base + self.packets.len() as u64 - 1
     }
 
-    /// Marks what a frame acknowledges for the first time, the lowest number last; packets that were taken for lost are
-    /// passed over.
+    /// Handles the packets that a frame acknowledges for the first time, the highest number first. Packets declared lost before
+    /// are skipped.
     pub(super) fn acknowledge(&mut self, frame: &AckFrame, mut found: impl FnMut(u64, &Packet)) {
         let next = self.base + self.packets.len() as u64;
         for (first, last) in frame.ranges() {
@@ -86,7 +86,7 @@ impl Subflow {
         self.trim();
     }
 
-    /// Takes packets for lost that are too far below or too much older than what was acknowledged (§6.1).
+    /// Declares packets lost that are too far below the largest acknowledged number or too much older (§6.1).
     pub(super) fn detect_losses(&mut self, now: Time, mut lost: impl FnMut(u64, &Packet)) {
         self.loss_time = None;
         let Some(largest) = self.largest else { return };
@@ -120,7 +120,7 @@ impl Subflow {
         }
     }
 
-    /// When to probe, before any backoff of others (§6.2.1).
+    /// When to probe (§6.2.1), if no other subflow backs off more.
     pub(super) fn probe_at(&self, max_ack_delay: Span, backoff: u32) -> Option<Time> {
         let timeout = self.rtt.probe_timeout(max_ack_delay) * (1u64 << backoff.min(16));
         (self.outstanding > 0).then(|| self.last_sent + timeout)

@@ -10,7 +10,7 @@ fn at(ms: u64) -> Time {
     Time::from_ns(ms * 1_000_000)
 }
 
-/// Data without end over an established connection.
+/// A sender with unlimited data on an established connection.
 fn bulk() -> Sender {
     let mut sender = Sender::new(&QuicParams::default(), Rng::stream(1, "pacing"));
     sender.write(None);
@@ -23,7 +23,7 @@ fn burst(sender: &mut Sender, now: Time) -> Vec<u64> {
     core::iter::from_fn(|| sender.poll_transmit(now)).map(|out| out.number).collect()
 }
 
-/// An acknowledgment of (first, last) packets, the highest range first, without delay.
+/// An acknowledgment of packets in (first, last) ranges, the highest range first, without delay.
 fn frame(ranges: &[(u64, u64)]) -> AckFrame {
     let largest = ranges[0].1;
     let mut frame = AckFrame { largest, count: ranges.len() as u8, ..AckFrame::default() };
@@ -38,7 +38,7 @@ fn the_initial_window_leaves_at_once_and_the_rest_is_paced() {
     let mut sender = bulk();
     assert_eq!(burst(&mut sender, at(0)), (0..10).collect::<Vec<_>>());
     assert_eq!(sender.on_frame(&frame(&[(0, 1)]), at(100)), Some(RTT));
-    // Slow start: two more than were acknowledged, at twice 12 packets per RTT: 100 ms / 24 apart.
+    // Slow start: two more packets than were acknowledged. They are 100 ms / 24 apart, at twice 12 packets per RTT.
     assert_eq!(burst(&mut sender, at(100)), [10]);
     let gap = sender.next_pace(at(100)).unwrap().since(at(100));
     assert!((4.1..4.3).contains(&gap.as_ms_f64()), "{gap}");
@@ -54,13 +54,14 @@ fn three_packets_later_means_lost_and_one_reduction_covers_a_window() {
     assert_eq!(sender.stats().retransmits, 0, "two later are not enough");
     let _ = sender.on_frame(&frame(&[(1, 3)]), at(101));
     let halved = sender.meters().unwrap().cwnd;
-    // 12 packets after the first frame and 13 after the second, in slow start; the loss comes first: half of 12.
+    // In slow start the window is 12 packets after the first frame and 13 after the second. The loss is handled first: half of
+    // 12.
     assert_eq!(halved, 6.0);
-    // 4 is lost, too, but was sent before the reduction.
+    // Packet 4 is lost, too, but was sent before the reduction.
     let _ = sender.on_frame(&frame(&[(5, 7), (1, 3)]), at(102));
     assert_eq!(sender.meters().unwrap().cwnd, halved);
     assert_eq!(sender.meters().unwrap().inflight, 2.0, "8 and 9");
-    // What was lost goes out before anything new, under new numbers.
+    // Lost data are retransmitted before new data, under new numbers.
     let again: Vec<_> = core::iter::from_fn(|| sender.poll_transmit(at(200))).map(|out| out.chunk).collect();
     assert_eq!(again[0], 0);
     assert_eq!(sender.stats().retransmits, 1);
@@ -91,7 +92,7 @@ fn silence_is_probed_twice_as_late_each_time() {
     assert_eq!(burst(&mut sender, at(975)), [12, 13]);
     assert_eq!(sender.stats().timeouts, 2);
     let before = sender.meters().unwrap().cwnd;
-    // Everything up to the first probe was lost for longer than three timeouts? No: 325 ms are not 975.
+    // Everything before the first probe was lost, but 325 ms are less than three timeouts, 975 ms.
     let _ = sender.on_frame(&frame(&[(13, 13)]), at(1075));
     assert!(sender.meters().unwrap().cwnd < before);
     assert!(sender.meters().unwrap().cwnd >= 2.0);

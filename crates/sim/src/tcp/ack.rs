@@ -1,5 +1,5 @@
-//! Digesting an acknowledgment, in the order of Linux's `tcp_ack`: selective blocks, the cumulative part, RTT, probe,
-//! loss detection, timers, congestion control.
+//! Processing an acknowledgment, in the order of Linux's `tcp_ack`: SACK blocks, the cumulative part, RTT, probe, loss detection,
+//! timers, congestion control.
 use super::scoreboard::SentSegment;
 use super::sender::{Sender, segments};
 use super::{AckSegment, milliseconds};
@@ -13,24 +13,25 @@ use narrows_core::{Bytes, Span, Time};
 pub(super) struct AckSummary {
     /// The cumulative part advanced.
     pub(super) advanced: bool,
-    /// Something was selectively acknowledged for the first time.
+    /// A segment was selectively acknowledged for the first time.
     pub(super) sacked: bool,
-    /// Something never sent again was, or was acknowledged cumulatively: proof that a timeout was spurious (RFC 5682).
+    /// A segment that was never retransmitted was selectively or cumulatively acknowledged, which proves that a timeout was
+    /// spurious (RFC 5682).
     pub(super) original: bool,
-    /// A retransmission turned out to be lost, too.
+    /// A retransmission was found to be lost, too.
     pub(super) lost_again: bool,
-    /// Congestion experienced is echoed.
+    /// The peer echoes congestion experienced.
     pub(super) ece: bool,
-    /// Packets that arrived marked, where the feedback is accurate.
+    /// Number of CE-marked packets that the peer reports, with accurate feedback.
     marked: u8,
     /// Delivered, bytes and segments.
     delivered: Bytes,
     pub(super) delivered_segments: u32,
-    /// When the first and the last of the never-retransmitted segments acknowledged cumulatively were sent.
+    /// When the first and the last of the cumulatively acknowledged segments were sent, counting only those never retransmitted.
     acked_sent: Option<(Time, Time)>,
-    /// The same of those acknowledged selectively.
+    /// The same for selectively acknowledged segments.
     sacked_sent: Option<(Time, Time)>,
-    /// A segment that was sent again was acknowledged cumulatively.
+    /// A retransmitted segment was acknowledged cumulatively.
     retransmitted: bool,
     /// The timestamp that the peer echoes, ms.
     echo: u32,
@@ -38,7 +39,7 @@ pub(super) struct AckSummary {
 }
 
 impl Sender {
-    /// Takes an acknowledgment. The RTT that it shows, if any, is returned.
+    /// Handles an acknowledgment. Returns the RTT sample, if there is one.
     #[inline]
     pub(crate) fn on_ack(&mut self, ack: &AckSegment, now: Time) -> Option<Span> {
         if ack.ack < self.board.una() || ack.ack > self.board.nxt() || self.controller.is_none() {
@@ -79,8 +80,8 @@ impl Sender {
         rtt
     }
 
-    /// Does a selective acknowledgment tell of data sent before the first segment was last sent? Until it tells of later
-    /// data, nothing can be known of that sending, and the timeout starts again (Linux `tcp_clean_rtx_queue`).
+    /// Does the acknowledgment selectively acknowledge data that were sent before the first segment was last sent? Then nothing
+    /// is known about that transmission yet, and the timeout starts again (Linux `tcp_clean_rtx_queue`).
     fn answers_from_before_resending(&self, summary: &AckSummary) -> bool {
         summary
             .sacked_sent
@@ -155,9 +156,9 @@ impl Sender {
         }
     }
 
-    /// The estimator takes the oldest segment of a cumulative acknowledgment, whose sample holds the receiver's delay; the
-    /// controller and the minimum the newest (Linux `tcp_clean_rtx_queue`). Without either, timestamps give the RTT of a
-    /// retransmission to a millisecond.
+    /// The estimator takes the RTT of the oldest segment that is cumulatively acknowledged, which includes the receiver's delay.
+    /// The controller and the minimum RTT take that of the newest (Linux `tcp_clean_rtx_queue`). If there is neither, timestamps
+    /// give the RTT of a retransmission to a millisecond.
     #[inline]
     fn take_rtt(&mut self, summary: &AckSummary, now: Time) -> Option<Span> {
         let (for_estimator, for_controller) = match (summary.acked_sent, summary.sacked_sent) {
@@ -175,7 +176,7 @@ impl Sender {
         Some(for_controller)
     }
 
-    /// Tells the controller, and takes its window or PRR's (Linux `tcp_cong_control`).
+    /// Reports to the controller, and sets the window to the controller's or PRR's (Linux `tcp_cong_control`).
     #[inline]
     fn control(&mut self, summary: &AckSummary, prior_inflight: u32, lost: u32, rtt: Option<Span>, now: Time) {
         if summary.delivered_segments == 0 && lost == 0 {
@@ -233,7 +234,7 @@ fn tell_delivered(controller: &mut Option<Controller>, record: &SentSegment, fli
     tell(controller, record, flight, now, PacketOutcome::Delivered { rtt });
 }
 
-/// What became of a segment, for a controller that wants to know.
+/// Reports the outcome of a segment to a controller that uses packet feedback.
 pub(super) fn tell(
     controller: &mut Option<Controller>,
     record: &SentSegment,

@@ -1,4 +1,4 @@
-//! Both ends of a TCP connection as the world drives them.
+//! Both ends of a TCP connection, as an [`Endpoint`].
 use super::{Incoming, Outgoing as Sent, Receiver, Sender, milliseconds};
 use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Transport};
 use crate::segment::{Returning, Segment};
@@ -6,10 +6,10 @@ use narrows_core::{Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::network::Transit;
 
-/// IP length of a SYN and its answer: IP 20, TCP 20, options 20.
+/// IP length of a SYN and its answer, bytes: IP 20, TCP 20, options 20.
 const SYN_LEN: u32 = 60;
 
-/// A TCP connection, in the order of use as [`crate::host::Flow`] is.
+/// A TCP connection; its fields are in the order of their use, as in [`crate::host::Flow`].
 #[repr(C)]
 pub(crate) struct Tcp {
     pub(crate) receiver: Receiver,
@@ -118,14 +118,14 @@ impl Endpoint for Tcp {
     }
 }
 
-/// The bit that changes once per round trip, as QUIC's client computes it: when something sent with its present value
-/// has been acknowledged.
+/// The bit that changes once per round trip, as a QUIC client computes it: when a segment sent with the present value has been
+/// acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spin {
     pub(crate) value: bool,
-    /// The first segment that carries the present value.
+    /// The first segment that has the present value.
     since: u64,
-    /// One past the highest segment sent.
+    /// The highest segment sent, plus one.
     sent: u64,
 }
 
@@ -135,7 +135,7 @@ impl Spin {
         self.sent = self.sent.max(seq + 1);
     }
 
-    /// Everything before `ack` has arrived.
+    /// Every segment before `ack` has arrived.
     #[inline]
     pub(crate) fn on_ack(&mut self, ack: u64) {
         if ack > self.since {

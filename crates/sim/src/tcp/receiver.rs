@@ -1,50 +1,51 @@
 //! The receiving side: what to acknowledge, and when (RFC 9293 §3.8.6.3, RFC 2018, RFC 2883, RFC 3168).
 //!
-//! As Linux does it (`__tcp_ack_snd_check`): the first segments of a connection one by one, and those with which the
-//! receive window grows; then every second one or after a delay. While segments are missing three duplicates at once,
-//! then gathered for up to a millisecond; at once when the last hole is filled. Any acknowledgment ends both waits.
+//! The rules are Linux's (`__tcp_ack_snd_check`). The first segments of a connection, and those with which the receive window
+//! grows, are acknowledged one by one. Later every second one is, or a single one after a delay. While segments are missing,
+//! three duplicate acknowledgments are sent at once, and later ones are compressed for up to a millisecond. A segment that fills
+//! the last hole is acknowledged at once. Any acknowledgment ends both waits.
 use super::window::ReceiveWindow;
 use super::{AckSegment, MAX_SACKS};
 use crate::ranges::Ranges;
 use narrows_core::{Span, Time};
 use narrows_scenario::transport::TcpParams;
 
-/// Blocks that the receiver remembers (Linux `TCP_NUM_SACKS`); the oldest does not fit beside timestamps.
+/// Number of SACK blocks that the receiver remembers (Linux `TCP_NUM_SACKS`). With timestamps only three fit into a header.
 const REMEMBERED: usize = 4;
-/// Duplicates answered at once before gathering starts (Linux `TCP_FASTRETRANS_THRESH`).
+/// Duplicate acknowledgments sent at once before compression begins (Linux `TCP_FASTRETRANS_THRESH`).
 const PROMPT_DUPLICATES: u32 = 3;
-/// Gathered at most (Linux `tcp_comp_sack_nr`).
+/// Maximum number of acknowledgments compressed into one (Linux `tcp_comp_sack_nr`).
 const MAX_GATHERED: u32 = 44;
-/// Gathering takes at most this share of an RTT: a third (Linux `tcp_comp_sack_rtt_percent`).
+/// Compression lasts at most this share of an RTT: a third (Linux `tcp_comp_sack_rtt_percent`).
 const GATHERING_RTT_DIVISOR: u64 = 3;
-/// Acknowledged at once after a mark (Linux `__tcp_ecn_check_ce`).
+/// Segments acknowledged at once after a mark (Linux `__tcp_ecn_check_ce`).
 const QUICK_AFTER_MARK: u32 = 2;
 
-/// A TCP receiver. What a segment in order touches comes first.
+/// A TCP receiver. The fields that every in-order segment uses come first.
 #[repr(C)]
 pub(crate) struct Receiver {
     next: u64,
-    /// All before was acknowledged.
+    /// Every segment before this one has been acknowledged.
     acknowledged: u64,
     delayed: Option<Time>,
-    /// Received beyond `next`.
+    /// Segments received beyond `next`.
     beyond: Ranges,
     /// In-order segments not acknowledged yet.
     pending: u32,
     quick: u32,
     every: u32,
-    /// A segment with no more payload than this does not make the window grow.
+    /// Segments with no more payload than this do not make the window grow.
     settled: u32,
-    /// Timestamp of the last segment that began there: what is echoed (RFC 7323 §4.3).
+    /// Timestamp of the last segment that started at `acknowledged`, which is echoed (RFC 7323 §4.3).
     stamp: u32,
     echo: bool,
-    /// Marks are counted for the sender, not echoed until it answers (AccECN).
+    /// Marks are counted and reported (AccECN), instead of being echoed until the sender answers.
     accurate: bool,
-    /// Packets that arrived marked, modulo 256; and was the last one?
+    /// Number of CE-marked packets, modulo 256; and whether the last packet was marked.
     marked: u8,
     last_marked: bool,
     duplicate: bool,
-    /// How many of `recent` there are.
+    /// The number of ranges in `recent`.
     remembered: u8,
     delay: Span,
     gathering: Option<Time>,
@@ -53,11 +54,11 @@ pub(crate) struct Receiver {
     duplicates: u32,
     duplicates_at: u64,
     window: ReceiveWindow,
-    /// Ranges received last, the latest first.
+    /// The most recently received ranges, the latest first.
     recent: [(u64, u64); REMEMBERED],
 }
 
-/// A segment, as it arrives.
+/// An arriving segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Incoming {
     /// Its number.
@@ -66,9 +67,9 @@ pub(crate) struct Incoming {
     pub(crate) len: u32,
     /// Its timestamp, ms.
     pub(crate) stamp: u32,
-    /// It carries congestion experienced.
+    /// It is CE-marked.
     pub(crate) marked: bool,
-    /// It carries the sender's answer to an echoed mark.
+    /// It has the CWR flag.
     pub(crate) cwr: bool,
 }
 
@@ -77,7 +78,7 @@ pub(crate) struct Incoming {
 pub(crate) struct Arrival {
     /// It had not arrived before.
     pub(crate) is_new: bool,
-    /// Acknowledge now.
+    /// An acknowledgment is to be sent now.
     pub(crate) acknowledge: bool,
 }
 
@@ -110,7 +111,7 @@ impl Receiver {
         }
     }
 
-    /// Marks are to be counted: the sender answers them in proportion.
+    /// Counts marks from now on, for a sender that responds to their number.
     pub(crate) fn count_marks(&mut self) {
         self.accurate = true;
     }
@@ -140,7 +141,7 @@ impl Receiver {
         self.on_disorder(seq, len, now)
     }
 
-    /// The sender is to learn of a larger window at once (Linux `tcp_grow_window`).
+    /// If the window grows, the sender is told at once (Linux `tcp_grow_window`).
     #[cold]
     fn grow_window(&mut self, len: u32, now: Time) {
         if self.window.grow(len, self.next, now) {
@@ -153,7 +154,7 @@ impl Receiver {
     #[cold]
     fn notice_ecn(&mut self, marked: bool, cwr: bool) {
         if self.accurate {
-            // A change is told at once (AccECN §3.2.2.5.1).
+            // A change is reported at once (AccECN §3.2.2.5.1).
             if marked != self.last_marked {
                 self.quick = self.quick.max(1);
             }
@@ -219,7 +220,7 @@ impl Receiver {
         false
     }
 
-    /// The most recent range comes first (RFC 2018 §4).
+    /// Remembers a range, as the most recent one (RFC 2018 §4).
     fn remember(&mut self, range: (u64, u64)) {
         let mut kept = [(0, 0); REMEMBERED];
         kept[0] = range;
@@ -245,7 +246,7 @@ impl Receiver {
         self.remembered = count as u8;
     }
 
-    /// Makes the acknowledgment that is due. Nothing waits for a later one then (Linux `tcp_event_ack_sent`).
+    /// Makes the acknowledgment. It ends all waits for a later one (Linux `tcp_event_ack_sent`).
     #[inline]
     pub(crate) fn acknowledge(&mut self) -> AckSegment {
         self.quick = self.quick.saturating_sub(1);
@@ -270,7 +271,7 @@ impl Receiver {
     #[cold]
     fn selective(&mut self, ack: &mut AckSegment) {
         ack.duplicate = core::mem::take(&mut self.duplicate);
-        // A D-SACK takes the place of a block (RFC 2883 §4).
+        // A D-SACK takes the first block (RFC 2883 §4).
         let blocks = usize::from(self.remembered).min(MAX_SACKS - usize::from(ack.duplicate));
         for (block, &(start, end)) in ack.sacks.iter_mut().zip(&self.recent[..blocks]) {
             *block = ((start - self.next) as u32, (end - self.next) as u32);
@@ -278,7 +279,7 @@ impl Receiver {
         ack.blocks = blocks as u8;
     }
 
-    /// When an acknowledgment is overdue.
+    /// When a delayed or compressed acknowledgment is due.
     #[inline]
     pub(crate) fn next_timer(&self) -> Option<Time> {
         match (self.delayed, self.gathering) {

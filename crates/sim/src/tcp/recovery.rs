@@ -1,5 +1,5 @@
-//! Loss detection and recovery: Linux's state machine (`tcp_fastretrans_alert`) over RACK-TLP (RFC 8985), PRR (RFC 9937),
-//! F-RTO (RFC 5682) and one timer for all.
+//! Loss detection and recovery: Linux's state machine (`tcp_fastretrans_alert`) over RACK-TLP (RFC 8985), PRR (RFC 9937), F-RTO
+//! (RFC 5682) and a single timer.
 use super::AckSegment;
 use super::ack::{AckSummary, tell};
 use super::scoreboard::{SentSegment, Verdict};
@@ -11,15 +11,15 @@ use narrows_core::{Bytes, Span, Time};
 /// Linux's congestion states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// Nothing unusual.
+    /// Nothing is lost or reordered.
     Open,
-    /// Selective acknowledgments, but nothing lost yet.
+    /// There are selective acknowledgments, but no loss yet.
     Disorder,
-    /// The window is reduced after an echoed mark or a repaired tail loss.
+    /// The window is being reduced after an echoed mark or a repaired tail loss.
     Cwr,
     /// Fast recovery.
     Recovery,
-    /// After a timeout.
+    /// Recovery after a timeout.
     Loss,
 }
 
@@ -29,7 +29,7 @@ impl State {
         matches!(self, State::Open)
     }
 
-    /// As a controller sees it.
+    /// The state, as controllers see it.
     #[inline]
     pub(super) const fn phase(self) -> Phase {
         match self {
@@ -39,7 +39,7 @@ impl State {
         }
     }
 
-    /// Does PRR hold the window?
+    /// Does PRR set the window?
     #[inline]
     pub(super) const fn is_reducing(self) -> bool {
         matches!(self, State::Cwr | State::Recovery)
@@ -57,12 +57,12 @@ pub(super) enum Timer {
     Reorder,
 }
 
-/// A loss probe that is out (RFC 8985 §7.3).
+/// A loss probe in flight (RFC 8985 §7.3).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
-    /// It is answered when everything before this segment is acknowledged.
+    /// The probe is answered when everything before this segment is acknowledged.
     end: u64,
-    /// Was the last segment sent again, for want of new data?
+    /// Was it a retransmission of the last segment, because there was no new data?
     retransmitted: bool,
 }
 
@@ -70,21 +70,21 @@ pub(super) struct Probe {
 const DUPLICATE_THRESHOLD: u32 = 3;
 /// Linux `jiffies`, 250 a second.
 const TICK: Span = Span::ms(4);
-/// Linux `TCP_TIMEOUT_MIN`: two ticks, added to probe and reordering timers so that none is due before its tick.
+/// Linux `TCP_TIMEOUT_MIN`: two ticks, added to the probe and reordering timers, so that neither expires before its tick.
 const TICKS: Span = Span::ms(8);
-/// Linux `TCP_RTO_MIN`: time that a probe gives a delayed acknowledgment when one segment is out.
+/// Linux `TCP_RTO_MIN`: allowance of a probe for a delayed acknowledgment if one segment is in flight.
 const PROBE_DELAYED_ACK: Span = Span::ms(200);
 
 /// RACK (RFC 8985 §6).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rack {
-    /// Sending time and number of the delivered segment that was sent last.
+    /// When the most recently sent of the delivered segments was sent, and its number.
     newest: Option<(Time, u64)>,
     /// Its RTT.
     rtt: Span,
-    /// Anything delivered since the last look?
+    /// Was anything delivered since the last loss detection?
     advanced: bool,
-    /// Segments marked lost over the connection.
+    /// Number of segments marked lost in this connection.
     pub(super) lost: u32,
 }
 
@@ -111,7 +111,7 @@ impl Sender {
     pub(super) fn detect_and_recover(&mut self, summary: &mut AckSummary, now: Time) {
         if !self.state.is_open() && self.board.una() >= self.recover {
             match self.state {
-                // Above `recover` something must be acknowledged, so that the peer has seen our answer to its mark.
+                // Data beyond `recover` must be acknowledged, so that the peer has seen the answer to its mark.
                 State::Cwr if self.board.una() > self.recover => self.state = State::Open,
                 State::Recovery | State::Loss => {
                     self.state = State::Open;
@@ -152,7 +152,7 @@ impl Sender {
     }
 
     pub(super) fn enter_recovery(&mut self, kind: LossKind, state: State, now: Time) {
-        // A reduction under way is not started again: one per window.
+        // Only one reduction per window: one in progress is not started again.
         if !self.state.is_reducing() {
             self.prr.start(self.cwnd);
             self.tell_loss(kind, true, now);
@@ -190,7 +190,7 @@ impl Sender {
         }
     }
 
-    /// Marks what RACK takes for lost; how long until it can say more.
+    /// Marks the segments that RACK declares lost; returns the time until more may be.
     fn mark_losses(&mut self, lost_again: &mut bool, now: Time) -> Option<Span> {
         let newest = self.rack.newest?;
         let patience = self.rack.rtt + self.reordering_window();
@@ -225,8 +225,8 @@ impl Sender {
         self.delivery.lost = self.delivery.lost.wrapping_add(lost.wrapping_mul(self.mss));
     }
 
-    /// A quarter of the minimum RTT, and none as soon as enough was acknowledged selectively or recovery is on: no
-    /// reordering is ever seen here (RFC 8985 §6.2 step 4).
+    /// A quarter of the minimum RTT, or zero once enough segments were selectively acknowledged or recovery has begun. Reordering
+    /// never occurs here (RFC 8985 §6.2 step 4).
     fn reordering_window(&self) -> Span {
         if matches!(self.state, State::Recovery | State::Loss) || self.board.sacked_out() >= DUPLICATE_THRESHOLD {
             return Span::ZERO;
@@ -235,7 +235,8 @@ impl Sender {
         quarter.min(self.rtt.smoothed().map_or(quarter, |srtt| srtt / 8))
     }
 
-    /// F-RTO with SACK (RFC 5682 §3): a timeout was spurious if something sent before it, and never again, arrives.
+    /// F-RTO with SACK (RFC 5682 §3): a timeout was spurious if an acknowledgment covers a segment that was sent before it and
+    /// never retransmitted.
     fn verify_timeout(&mut self, summary: &AckSummary, now: Time) {
         self.frto_probes = false;
         if !self.frto {
@@ -253,14 +254,14 @@ impl Sender {
                 self.frto = false;
             }
         } else if summary.advanced {
-            // Step 2b: new data instead of retransmissions, to learn more.
+            // Step 2b: sends new data instead of retransmissions, to learn more.
             self.frto_probes = self.unsent() != Some(0);
             self.frto = self.frto_probes;
             self.recover = self.board.nxt();
         }
     }
 
-    /// Starts the one timer again (Linux `tcp_rearm_rto`, `tcp_schedule_loss_probe`).
+    /// Restarts the single timer (Linux `tcp_rearm_rto`, `tcp_schedule_loss_probe`).
     #[inline]
     pub(super) fn arm_timer(&mut self, now: Time) {
         if self.board.out() == 0 {
@@ -270,7 +271,7 @@ impl Sender {
         if matches!(self.timer, Some((_, Timer::Reorder))) {
             return;
         }
-        // It may have passed while the reordering timer stood in its place: then it is due with the next tick.
+        // The timeout may have passed while the reordering timer was set instead. Then it is due with the next tick.
         let expiry = self.timer_base + self.rtt.backed_off(self.expiries);
         let expiry = if expiry > now { expiry } else { now + TICK };
         self.timer = Some((expiry, Timer::Retransmit));
@@ -280,18 +281,18 @@ impl Sender {
             && let Some(srtt) = self.rtt.smoothed()
         {
             let slack = if self.board.out() == 1 { PROBE_DELAYED_ACK } else { TICKS };
-            // Where the timeout would come first the probe takes its place: it reduces nothing unless it repairs a loss.
+            // If the timeout would come first, the probe takes its time: it reduces the window only if it repairs a loss.
             self.timer = Some(((now + srtt * 2 + slack).min(expiry), Timer::Probe));
         }
     }
 
-    /// When `on_timer` wants to be called.
+    /// When to call `on_timer`.
     #[inline]
     pub(crate) fn next_timer(&self) -> Option<Time> {
         self.timer.map(|(at, _)| at)
     }
 
-    /// The time asked for by `next_timer` has come.
+    /// The time of `next_timer` has come.
     pub(crate) fn on_timer(&mut self, now: Time) {
         let Some((_, timer)) = self.timer.take().filter(|&(at, _)| at <= now) else { return };
         match timer {
@@ -346,7 +347,7 @@ impl Sender {
         self.arm_timer(now);
     }
 
-    /// Sends a loss probe: new data if there are any, else the last segment again (RFC 8985 §7.3).
+    /// Sends a loss probe: new data if there are any, otherwise the last segment again (RFC 8985 §7.3).
     pub(super) fn send_probe(&mut self, now: Time) -> Option<Outgoing> {
         if self.board.out() == 0 {
             return None;
@@ -360,11 +361,11 @@ impl Sender {
         Some(out)
     }
 
-    /// Was the probe answered, and did it repair a loss (RFC 8985 §7.4)?
+    /// Ends the probe if it was answered; if it repaired a loss, the window is reduced (RFC 8985 §7.4).
     pub(super) fn end_probe(&mut self, ack: &AckSegment, summary: &AckSummary, now: Time) {
         let Some(probe) = self.probe.filter(|probe| ack.ack >= probe.end) else { return };
         if !probe.retransmitted || ack.duplicate || (!summary.advanced && !summary.sacked) {
-            // New data, or original and probe both arrived: nothing was lost.
+            // New data were acknowledged, or both the original and the probe arrived: nothing was lost.
             self.probe = None;
         } else if ack.ack > probe.end {
             self.probe = None;

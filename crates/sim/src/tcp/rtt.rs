@@ -1,7 +1,7 @@
 //! Round-trip time and retransmission timeout (RFC 6298 as Linux computes it, `tcp_rtt_estimator`).
 //!
-//! Differs from the RFC: the variation is the largest mean deviation of the last round trip, it falls by a quarter of
-//! the difference per round trip, it is never below the least RTO, and an RTT below the mean counts an eighth.
+//! Differs from the RFC: the variation is the largest mean deviation in the last round trip. It falls by a quarter of the
+//! difference per round trip and is never below the minimum RTO. An RTT below the mean counts an eighth.
 use narrows_core::Span;
 
 /// RFC 6298 §2.1.
@@ -9,7 +9,7 @@ const INITIAL_RTO: Span = Span::s(1);
 /// RFC 6298 §2.5 asks for 60 s or more; Linux's `TCP_RTO_MAX`.
 const MAX_RTO: Span = Span::s(120);
 
-/// The estimator.
+/// The RTT estimator.
 #[derive(Clone, Debug)]
 pub(super) struct Rtt {
     /// Eight times the smoothed RTT, ns; zero before the first sample.
@@ -18,9 +18,9 @@ pub(super) struct Rtt {
     mdev4: u64,
     /// Largest `mdev4` of this round trip.
     mdev4_max: u64,
-    /// Variation used in the timeout, four times, ns.
+    /// Four times the variation used in the timeout, ns.
     var4: u64,
-    /// The round trip in which `mdev4_max` is gathered ends when this segment is acknowledged.
+    /// The round trip of `mdev4_max` ends when this segment is acknowledged.
     round_ends: u64,
     min: Option<Span>,
     min_rto: u64,

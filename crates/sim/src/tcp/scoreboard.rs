@@ -1,9 +1,8 @@
-//! The sender's state of each segment in flight: a ring of records, counters over them, and the order in which RACK
-//! looks at them.
+//! The sender's state of each segment in flight: a ring of records, counters, and the order in which RACK examines segments.
 //!
-//! The counters are Linux's (`packets_out`, `sacked_out`, `lost_out`, `retrans_out`). Two cursors make every operation
-//! amortised constant: originals leave in sequence order, so RACK's time-ordered list is a cursor over them and a queue of
-//! retransmissions; and lost segments are retransmitted in sequence order from a hint.
+//! The counters are Linux's (`packets_out`, `sacked_out`, `lost_out`, `retrans_out`). Two cursors make every operation amortised
+//! constant. Originals are sent in sequence order, so RACK's time-ordered list is a cursor over them and a queue of
+//! retransmissions. Lost segments are retransmitted in sequence order from a hint.
 use narrows_core::sender::delivery::Stamp;
 use narrows_core::{Bytes, Time};
 use std::collections::VecDeque;
@@ -13,15 +12,15 @@ use std::collections::VecDeque;
 pub(crate) struct SentSegment {
     /// When it was last sent.
     pub(super) sent: Time,
-    /// Payload.
+    /// Payload, bytes.
     pub(super) len: u16,
     flags: u8,
 }
 
-// The window's records are what an acknowledgment touches: as many per cache line as can be.
+// An acknowledgment touches the window's records, so as many as possible should fit into a cache line.
 const _: () = assert!(size_of::<SentSegment>() <= 16);
 
-/// Room for a small window; the ring doubles when it is full.
+/// Initial size of the ring, enough for a small window; it doubles when it is full.
 const FIRST_RECORDS: usize = 4;
 
 const SACKED: u8 = 1;
@@ -50,24 +49,24 @@ impl SentSegment {
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
     ring: Box<[SentSegment]>,
-    /// What makes delivery rate samples, in a ring as long; empty where nobody reads them.
+    /// The beginnings of delivery rate samples, in a ring of the same length; empty if nobody uses them.
     stamps: Box<[Stamp]>,
     una: u64,
     nxt: u64,
-    /// In the network: `out`, less those sacked or lost, and those retransmitted once more.
+    /// Segments in the network: `out` without those sacked or lost, plus retransmissions in flight.
     inflight: u32,
     sacked_out: u32,
     lost_out: u32,
     retrans_out: u32,
-    /// Lost and not in flight again.
+    /// Lost segments that are not in flight again.
     to_resend: u32,
     /// Selectively acknowledged ranges, ascending and disjoint.
     sacked: Vec<(u64, u64)>,
-    /// Originals below have been acknowledged, sacked, lost or sent again.
+    /// All originals before this one have been acknowledged, sacked, declared lost or retransmitted.
     originals: u64,
-    /// Retransmissions in the order of their sending.
+    /// Retransmissions in the order in which they were sent.
     retransmitted: VecDeque<(u64, Time)>,
-    /// No segment below waits to be sent again.
+    /// No segment before this one waits to be retransmitted.
     hint: u64,
 }
 
@@ -90,12 +89,12 @@ impl Scoreboard {
         }
     }
 
-    /// Stamps are kept from now on; nothing is in flight.
+    /// Keeps stamps from now on. Nothing may be in flight.
     pub(super) fn keep_stamps(&mut self) {
         self.stamps = vec![Stamp::default(); self.ring.len()].into_boxed_slice();
     }
 
-    /// What a segment's delivery rate sample begins with.
+    /// The beginning of a segment's delivery rate sample.
     #[inline]
     pub(super) fn stamp(&self, seq: u64) -> Stamp {
         stamp(&self.stamps, seq)
@@ -121,13 +120,13 @@ impl Scoreboard {
         self.nxt
     }
 
-    /// Sent and not acknowledged cumulatively.
+    /// The number of segments sent and not acknowledged cumulatively.
     #[inline]
     pub(super) const fn out(&self) -> u32 {
         (self.nxt - self.una) as u32
     }
 
-    /// In the network as far as the sender can tell (RFC 6675's pipe).
+    /// The number of segments in the network, as far as the sender knows (RFC 6675's pipe).
     #[inline]
     pub(super) fn inflight(&self) -> u32 {
         debug_assert_eq!(self.inflight + self.sacked_out + self.lost_out, self.out() + self.retrans_out);
@@ -150,7 +149,7 @@ impl Scoreboard {
         self.to_resend > 0
     }
 
-    /// Is everything in flight an original of which nothing else is known?
+    /// Are all segments in flight originals, without any sacked or lost?
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
         self.sacked_out | self.lost_out | self.retrans_out == 0 && self.retransmitted.is_empty()
@@ -162,7 +161,7 @@ impl Scoreboard {
         &self.ring[seq as usize & (self.ring.len() - 1)]
     }
 
-    /// The edges of the window: where the first two segments in flight are, and where the next one to be sent will be.
+    /// The edges of the window: the records of the first two segments in flight, and of the next one to be sent.
     #[inline]
     pub(crate) fn edges(&self) -> [&SentSegment; 3] {
         [self.una, self.una + 1, self.nxt].map(|seq| &self.ring[seq as usize & (self.ring.len() - 1)])
@@ -174,7 +173,7 @@ impl Scoreboard {
         &mut self.ring[seq as usize & mask]
     }
 
-    /// Appends a segment that is sent for the first time.
+    /// Adds a segment that is sent for the first time; returns its number.
     #[inline]
     pub(super) fn push(&mut self, record: SentSegment) -> u64 {
         if self.out() as usize == self.ring.len() {
@@ -204,7 +203,7 @@ impl Scoreboard {
         }
     }
 
-    /// Takes the first segment off, which was acknowledged cumulatively. `true` with it: not selectively before.
+    /// Removes the first segment, which was acknowledged cumulatively. The flag says that it had not been sacked before.
     #[inline]
     pub(super) fn acknowledge_first(&mut self) -> (SentSegment, bool) {
         let record = *self.record(self.una);
@@ -216,7 +215,7 @@ impl Scoreboard {
         (record, !record.sacked())
     }
 
-    /// Acknowledges many plain originals at once: the last one's record and the payload of all.
+    /// Removes many originals that were acknowledged at once; returns the last one's record and the payload of all.
     #[inline]
     pub(super) fn acknowledge_plain(&mut self, through: u64) -> (SentSegment, Bytes) {
         debug_assert!(self.is_plain() && through > self.una && through <= self.nxt);
@@ -230,7 +229,7 @@ impl Scoreboard {
         (last, Bytes(bytes))
     }
 
-    /// Drops the sacked ranges that the cumulative acknowledgment has passed.
+    /// Removes sacked ranges that the cumulative acknowledgment has passed.
     #[inline]
     pub(super) fn trim(&mut self) {
         match self.sacked.first_mut() {
@@ -268,8 +267,8 @@ impl Scoreboard {
         }
     }
 
-    /// The first part of a range not known to be received. In practice the range grows the last one known, or begins
-    /// beyond it.
+    /// The first part of a range that was not sacked before. In practice the range extends the last known one, or begins beyond
+    /// it.
     #[inline]
     pub(super) fn gap(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         let (start, end) = (start.max(self.una), end.min(self.nxt));
@@ -285,7 +284,7 @@ impl Scoreboard {
 
     #[cold]
     fn gap_within(&self, start: u64, end: u64) -> Option<(u64, u64)> {
-        // Mostly about the last but one.
+        // Most often it concerns the last range but one.
         let after = match self.sacked.iter().nth_back(1) {
             Some(range) if range.0 <= start && start < range.1 => self.sacked.len() - 2,
             _ => self.sacked.partition_point(|range| range.1 <= start),
@@ -298,7 +297,7 @@ impl Scoreboard {
         (to < end).then_some((to, end))
     }
 
-    /// Marks a segment of a [`gap`](Scoreboard::gap) as received; what was known of it before.
+    /// Marks a segment of a [`gap`](Scoreboard::gap) as received; returns its previous record.
     #[inline]
     pub(super) fn sack(&mut self, seq: u64) -> SentSegment {
         let record = self.record_mut(seq);
@@ -312,7 +311,7 @@ impl Scoreboard {
         before
     }
 
-    /// All of a [`gap`](Scoreboard::gap) has been marked.
+    /// Joins a [`gap`](Scoreboard::gap) to the sacked ranges once all of its segments are marked.
     #[inline]
     pub(super) fn close(&mut self, (start, end): (u64, u64)) {
         match self.sacked.last_mut() {
@@ -339,7 +338,7 @@ impl Scoreboard {
         }
     }
 
-    /// The next segment to send again, in sequence order.
+    /// The next segment to retransmit, in sequence order.
     pub(super) fn next_to_resend(&mut self) -> Option<u64> {
         if self.to_resend == 0 {
             return None;
@@ -356,7 +355,7 @@ impl Scoreboard {
         None
     }
 
-    /// A segment is sent again now: lost before, or probed. It takes a new stamp.
+    /// A lost segment, or one for a probe, is retransmitted now. It gets a new stamp.
     pub(super) fn resend(&mut self, seq: u64, now: Time, stamp: Stamp) {
         self.set_stamp(seq, stamp);
         let record = self.record_mut(seq);
@@ -373,7 +372,7 @@ impl Scoreboard {
         self.retransmitted.push_back((seq, now));
     }
 
-    /// Marks a segment lost, or its retransmission.
+    /// Marks a segment or its retransmission lost.
     fn lose(&mut self, seq: u64) {
         let record = self.record_mut(seq);
         let (lost, retransmitted) = (record.flags & LOST != 0, record.flags & RETRANSMITTED != 0);
@@ -392,8 +391,8 @@ impl Scoreboard {
         self.hint = self.hint.min(seq);
     }
 
-    /// Walks the segments in the order of their last sending, those lost already left out (RFC 8985 §6.2 step 5). `judge`
-    /// says what becomes of each; `newly` is called with each that is lost, as it was before, and with its stamp.
+    /// Walks the segments in the order of their last transmission, without those already lost (RFC 8985 §6.2 step 5). `judge`
+    /// decides about each; `newly` is called for each lost one with its previous record and its stamp.
     #[inline]
     pub(super) fn walk_in_time_order(
         &mut self,
@@ -425,7 +424,7 @@ impl Scoreboard {
                 record.flags & RETRANSMITTED == 0 || record.sent != sent
             };
             if gone {
-                // In practice at the front: retransmissions are acknowledged in the order of their sending.
+                // In practice near the front, because retransmissions are acknowledged in the order in which they were sent.
                 self.retransmitted.remove(n);
                 continue;
             }
@@ -442,9 +441,9 @@ impl Scoreboard {
         }
     }
 
-    /// After a timeout the first segment is taken for lost, and all that are not selectively acknowledged and that `judge`
-    /// finds old enough (Linux `tcp_timeout_mark_lost`; RFC 6298 §5.4 knows the first only).
-    /// `newly` is called with each that was not known to be lost, as it was before.
+    /// After a timeout, marks the first segment lost, and all segments that are not sacked and that `judge` finds old enough
+    /// (Linux `tcp_timeout_mark_lost`; RFC 6298 §5.4 has only the first). `newly` is called for each that was not marked lost
+    /// before, with its previous record.
     pub(super) fn lose_old(
         &mut self,
         old: impl Fn(&SentSegment) -> bool,
@@ -464,7 +463,7 @@ impl Scoreboard {
         self.lost_out - before
     }
 
-    /// Nothing was lost after all.
+    /// Undoes all marks: nothing was lost.
     pub(super) fn find_all(&mut self) {
         for seq in self.una..self.nxt {
             self.record_mut(seq).flags &= !LOST;
@@ -481,19 +480,19 @@ impl Scoreboard {
     }
 }
 
-/// A segment's stamp in a ring of them, if they are kept.
+/// A segment's stamp, if stamps are kept.
 #[inline]
 fn stamp(stamps: &[Stamp], seq: u64) -> Stamp {
     stamps.get(seq as usize & stamps.len().wrapping_sub(1)).copied().unwrap_or_default()
 }
 
-/// What RACK says of a segment.
+/// RACK's decision about a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// Lost.
+    /// It is lost.
     Lost,
-    /// Sent before the newest delivered, but not long enough ago.
+    /// It was sent before the newest delivered segment, but not long enough ago.
     Keep,
-    /// Sent after the newest delivered: so are all that follow.
+    /// It was sent after the newest delivered segment, and so were all that follow.
     TooYoung,
 }

@@ -1,6 +1,6 @@
-//! The sending side: what may go out now, and everything that a connection remembers.
+//! The sending side: what may be sent now, and the state of a connection.
 //!
-//! How acknowledgments are digested is in `ack.rs`, loss detection and recovery in `recovery.rs`.
+//! Acknowledgments are processed in `ack.rs`; loss detection and recovery are in `recovery.rs`.
 use super::recovery::{Probe, Rack, State, Timer};
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, SentSegment};
@@ -19,47 +19,47 @@ pub(crate) struct Outgoing {
     pub(crate) seq: u64,
     /// Its payload, bytes.
     pub(crate) len: u16,
-    /// Is it sent again?
+    /// Is it a retransmission?
     pub(crate) retransmitted: bool,
-    /// The window was reduced because of an echoed mark (RFC 3168 §6.1.2).
+    /// The CWR flag: the window was reduced because of an echoed mark (RFC 3168 §6.1.2).
     pub(crate) cwr: bool,
 }
 
-/// A TCP sender. What its timers are about comes first, what is rarely touched last.
+/// A TCP sender. The fields that timers use come first, rarely used ones last.
 #[repr(C)]
 pub(crate) struct Sender {
     pub(super) timer: Option<(Time, Timer)>,
     /// When the retransmission timer was last started.
     pub(super) timer_base: Time,
     pub(super) expiries: u32,
-    /// Window in segments: the controller's, or while it is being reduced PRR's.
+    /// Window in segments: the controller's, or PRR's during a reduction.
     pub(super) cwnd: u32,
     pub(super) mss: u32,
     sent_in_burst: u32,
     pub(super) state: State,
-    /// The next transmission ignores the window: a loss probe.
+    /// The next transmission is a loss probe, which ignores the window.
     pub(super) probe_now: bool,
-    /// F-RTO: a timeout may prove spurious (RFC 5682).
+    /// F-RTO: the last timeout may prove spurious (RFC 5682).
     pub(super) frto: bool,
-    /// F-RTO sends new data first.
+    /// F-RTO sends new data before retransmissions.
     pub(super) frto_probes: bool,
     pub(super) cwr_owed: bool,
-    /// The controller wants to know what became of each packet.
+    /// The controller uses the outcome of each packet.
     pub(super) wants_packet_feedback: bool,
-    /// The controller reads delivery rate samples.
+    /// The controller uses delivery rate samples.
     pub(super) wants_rates: bool,
-    /// Marked packets that the peer has told of, modulo 256.
+    /// Number of marked packets that the peer has reported, modulo 256.
     pub(super) marked: u8,
     pub(crate) board: Scoreboard,
-    /// Bytes that the application has handed over and that were not sent yet; `None`: without end.
+    /// Bytes that the application has handed over and that have not been sent; `None`: unlimited.
     unsent: Option<u64>,
     /// First byte not acknowledged cumulatively.
     pub(super) una_bytes: Bytes,
     /// Next byte to be sent for the first time.
     pub(super) nxt_bytes: Bytes,
-    /// When the last segment left.
+    /// When the last segment was sent.
     last_sent: Time,
-    /// Pace even when the controller asks for no rate.
+    /// Pace even if the controller sets no rate.
     always_paced: bool,
     pacer: Pacer,
     usage: Usage,
@@ -67,7 +67,7 @@ pub(crate) struct Sender {
     pub(super) rack: Rack,
     pub(super) delivery: Delivery,
     pub(super) controller: Option<Controller>,
-    /// A loss probe is out.
+    /// The loss probe in flight.
     pub(super) probe: Option<Probe>,
     /// Recovery ends when this segment is acknowledged.
     pub(super) recover: u64,
@@ -80,11 +80,11 @@ pub(crate) struct Sender {
 struct Usage {
     limited: bool,
     max_out: u32,
-    /// The round in which `max_out` was seen ends with this segment.
+    /// The round of `max_out` ends with this segment.
     round_ends: u64,
-    /// When the window was last filled, or last cut for not being so.
+    /// When the window was last filled, or last reduced because it was not.
     filled: Time,
-    /// Most in flight since then.
+    /// Maximum number of segments in flight since then.
     used: u32,
 }
 
@@ -126,7 +126,7 @@ impl Sender {
         }
     }
 
-    /// The handshake is done; `rtt` is what it took, if it went through at the first try.
+    /// The handshake is complete; `rtt` is its duration, if nothing was retransmitted.
     pub(crate) fn established(&mut self, config: &ControllerConfig, rtt: Option<Span>, now: Time, rng: Rng) {
         if let Some(rtt) = rtt {
             self.rtt.sample_min(rtt);
@@ -150,7 +150,7 @@ impl Sender {
         self.controller = Some(controller);
     }
 
-    /// The application hands over data; `None`: without end.
+    /// The application hands over data; `None`: unlimited.
     pub(crate) fn write(&mut self, bytes: Option<u64>, now: Time) {
         self.notice_idleness(now);
         self.unsent = match (self.unsent, bytes) {
@@ -164,12 +164,12 @@ impl Sender {
         self.unsent = Some(0);
     }
 
-    /// Payload handed over and not sent yet; `None`: without end.
+    /// Payload handed over and not sent yet; `None`: unlimited.
     pub(crate) const fn unsent(&self) -> Option<u64> {
         self.unsent
     }
 
-    /// The next segment to go out now; call until `None`, after every other call.
+    /// The next segment to send now; called until it returns `None`, after every other call.
     #[inline(always)]
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Outgoing> {
         let out = self.choose(now);
@@ -230,7 +230,7 @@ impl Sender {
     fn resend_next(&mut self, now: Time) -> Option<Outgoing> {
         let seq = self.board.next_to_resend()?;
         if seq == self.board.una() {
-            // The first segment has a whole timeout again (Linux `tcp_xmit_retransmit_queue`).
+            // The first segment gets a whole timeout again (Linux `tcp_xmit_retransmit_queue`).
             self.timer_base = now;
         }
         Some(self.resend(seq, now))
@@ -274,7 +274,7 @@ impl Sender {
         }
     }
 
-    /// Twice the window per RTT while it doubles, 1.2 times afterwards (Linux `tcp_update_pacing_rate`).
+    /// Twice the window per RTT in slow start, 1.2 times later (Linux `tcp_update_pacing_rate`).
     fn linux_pacing_rate(&self) -> Rate {
         let Some(srtt) = self.rtt.smoothed() else { return Rate::ZERO };
         let ssthresh = self.controller.as_ref().and_then(|c| c.send_limits().ssthresh);
@@ -284,7 +284,7 @@ impl Sender {
         Rate::over(Bytes(window * percent / 100), srtt).unwrap_or(Rate::ZERO)
     }
 
-    /// Nothing more goes out now: restart timers, and note what held the sender back.
+    /// Nothing more is sent now: restarts timers, and notes what limits the sender.
     #[inline(always)]
     fn end_burst(&mut self, now: Time) {
         if self.controller.is_none() {
@@ -319,7 +319,7 @@ impl Sender {
         }
     }
 
-    /// A window that an application has not filled for an RTO says little about the path (Linux
+    /// A window that the application has not filled for an RTO is reduced, because it says little about the path (Linux
     /// `tcp_cwnd_application_limited`).
     fn notice_underuse(&mut self, out: u32, now: Time) {
         let used = self.usage.used.max(out);
@@ -334,7 +334,7 @@ impl Sender {
         }
     }
 
-    /// The application sends again after a silence (Linux `tcp_slow_start_after_idle_check`).
+    /// The window is reduced when the application sends again after an idle period (Linux `tcp_slow_start_after_idle_check`).
     fn notice_idleness(&mut self, now: Time) {
         let (idle, rto) = (now.since(self.last_sent), self.rtt.timeout());
         let Some(controller) = &mut self.controller else { return };
@@ -346,7 +346,8 @@ impl Sender {
         }
     }
 
-    /// Does the window hold the sender back? In slow start it may be twice what was used (Linux `tcp_is_cwnd_limited`).
+    /// Does the window limit the sender? In slow start it may be up to twice the segments in flight (Linux
+    /// `tcp_is_cwnd_limited`).
     #[inline]
     pub(super) fn is_window_limited(&self) -> bool {
         self.usage.limited || {
@@ -355,13 +356,13 @@ impl Sender {
         }
     }
 
-    /// When pacing lets the next packet go.
+    /// When pacing allows the next packet.
     #[inline]
     pub(super) fn next_departure(&self, now: Time) -> Time {
         self.pacer.gate().max(now)
     }
 
-    /// When `on_pace` wants to be called: data wait for the pacing gate, or the controller for its timer.
+    /// When to call `on_pace`: when pacing lets waiting data go, or when the controller's timer is due.
     #[inline]
     pub(crate) fn next_pace(&self, now: Time) -> Option<Time> {
         let controller = self.controller.as_ref()?;
@@ -375,7 +376,7 @@ impl Sender {
         }
     }
 
-    /// The time asked for by `next_pace` has come.
+    /// The time of `next_pace` has come.
     pub(crate) fn on_pace(&mut self, now: Time) {
         if let Some(controller) = &mut self.controller
             && controller.next_timer().is_some_and(|at| at <= now)
@@ -385,7 +386,7 @@ impl Sender {
         self.take_window();
     }
 
-    /// The controller's window, unless PRR holds it.
+    /// Sets the window to the controller's, unless PRR sets it.
     #[inline]
     pub(super) fn take_window(&mut self) {
         if let Some(controller) = &self.controller
@@ -405,7 +406,7 @@ impl Sender {
         self.stats = SenderStats::default();
     }
 
-    /// For the records; `None` before the connection is established.
+    /// The sender's state, for the records; `None` before the connection is established.
     pub(crate) fn meters(&self) -> Option<Meters> {
         let plan = self.controller.as_ref()?.send_limits();
         Some(Meters {
@@ -417,7 +418,7 @@ impl Sender {
         })
     }
 
-    /// Memory beyond the struct itself.
+    /// Memory outside the struct, bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.board.bytes()
     }

@@ -1,4 +1,4 @@
-//! The parts of TCP one by one; connections over a world are tested in `tests/worlds`.
+//! Tests of the parts of TCP; whole connections are tested in `tests/worlds`.
 mod receiver;
 mod scoreboard;
 mod sender;

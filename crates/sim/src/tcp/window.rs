@@ -1,31 +1,31 @@
-//! The receive window as far as it decides what is acknowledged: Linux offers half of its receive buffer at first, learns
-//! from the first full-sized segment how much of the memory is payload, and then lets the window grow by two segments with
+//! The receive window, as far as it decides what is acknowledged. Linux offers half of its receive buffer at first. From the
+//! first full-sized segment it learns which share of the memory is payload, and then lets the window grow by two segments with
 //! each one that arrives (`tcp_grow_window`). The sender is told of each growth at once.
 //!
-//! The receiver's application reads at once. Where the buffer may grow, it is made to hold twice what came in the last round
-//! trip, and more if that was more than in the one before (`tcp_rcv_space_adjust`); a round trip is the base RTT here, where
-//! Linux measures it. The limit that the window is to a sender is not modelled.
+//! The receiver's application reads at once. If the buffer may grow, it is resized to twice the data of the last round trip, and
+//! to more if that exceeded the round trip before (`tcp_rcv_space_adjust`). A round trip is the base RTT here, where Linux
+//! measures it. The window's limit on the sender is not modelled.
 use narrows_core::{Span, Time};
 use narrows_scenario::transport::TcpParams;
 
-/// Memory that a segment takes beside its payload: 320 bytes of headers, a `sk_buff` of 256 and a `skb_shared_info` of 320.
+/// Memory of a segment in addition to its payload, bytes: 320 of headers, a `sk_buff` of 256 and a `skb_shared_info` of 320.
 const OVERHEAD: u64 = 896;
-/// Share of the memory that counts as payload until a segment has been seen, of 256 (Linux `TCP_DEFAULT_SCALING_RATIO`).
+/// Share of the memory that counts as payload before the first segment, of 256 (Linux `TCP_DEFAULT_SCALING_RATIO`).
 const FIRST_SHARE: u64 = 128;
-/// What is taken for a full-sized segment at first (Linux `TCP_MSS_DEFAULT`).
+/// Initial estimate of a full-sized segment, bytes (Linux `TCP_MSS_DEFAULT`).
 const FIRST_LARGEST: u32 = 536;
-/// Smaller segments do not make it grow (Linux `tcp_event_data_recv`).
+/// Smaller segments do not make the window grow (Linux `tcp_event_data_recv`).
 const MIN: u32 = 128;
-/// IP and TCP headers without options, which an advertised MSS leaves out (RFC 6691).
+/// IP and TCP headers without options, bytes, which an advertised MSS does not count (RFC 6691).
 const BARE_HEADERS: u64 = 40;
-/// Segments taken to have come in the round trip before the first (Linux `TCP_INIT_CWND`).
+/// Number of segments assumed for the round trip before the first (Linux `TCP_INIT_CWND`).
 const FIRST_ROUND: u64 = 10;
-/// Segments that the buffer has room for beyond twice a round trip's bytes.
+/// Segments for which the buffer has room in addition to twice a round trip's bytes.
 const SPARE: u64 = 16;
 
 /// The window that a receiver offers.
 pub(super) struct ReceiveWindow {
-    /// Memory for it.
+    /// Size of the buffer, bytes of memory.
     buffer: u64,
     /// Linux `rcv_ssthresh`, bytes of payload.
     offered: u64,
@@ -37,12 +37,12 @@ pub(super) struct ReceiveWindow {
     autotuning: Autotuning,
 }
 
-/// What decides about the buffer's growth.
+/// State of the buffer's automatic growth.
 struct Autotuning {
-    /// No larger.
+    /// Maximum size, bytes.
     most: u64,
     rtt: Span,
-    /// A round trip ends, and how many segments there were when it began.
+    /// When the present round trip ends, and the number of segments before it.
     ends: Time,
     began: u64,
     /// Payload of the largest round trip so far, bytes (Linux `rcvq_space.space`).
@@ -53,7 +53,7 @@ impl ReceiveWindow {
     pub(super) fn new(params: &TcpParams, rtt: Span) -> ReceiveWindow {
         let (buffer, advertised_mss) = (params.receive_buffer.0, params.packet.0 - BARE_HEADERS);
         let half = (buffer * FIRST_SHARE) >> 8;
-        // One segment is kept back (Linux `tcp_init_buffer_space`).
+        // Linux subtracts one segment (`tcp_init_buffer_space`).
         let offered = half.saturating_sub(advertised_mss).max(2 * advertised_mss).min(half);
         let most = params.receive_buffer_max.0.max(buffer);
         let autotuning = Autotuning { most, rtt, ends: Time::ZERO, began: 0, largest: FIRST_ROUND * advertised_mss };
@@ -65,7 +65,7 @@ impl ReceiveWindow {
         self.buffer < self.autotuning.most
     }
 
-    /// At the end of a round trip, makes the buffer fit what came in it. `segments` have come in order since the connection began.
+    /// At the end of a round trip, resizes the buffer for its data. `segments` have come in order since the connection began.
     fn adjust(&mut self, segments: u64, now: Time) {
         let tuning = &mut self.autotuning;
         if now < tuning.ends {
@@ -106,7 +106,7 @@ impl ReceiveWindow {
         true
     }
 
-    /// Once it has not grown with a segment, it grows only with one that has more payload than this.
+    /// Once the window has not grown with a segment, it grows only with one that has more payload than this.
     pub(super) fn largest(&self) -> u32 {
         self.largest
     }

@@ -25,7 +25,7 @@ impl<S: Side> Hosts<S> {
         self.perform(network, flow_index, act);
     }
 
-    /// The application acts again at `next`, or at least stops.
+    /// Schedules the application's next action, or the flow's stop if that comes first.
     fn schedule_act(&mut self, flow_index: usize, next: Option<Time>) {
         let flow = &mut self.flows[flow_index];
         let at = next.map_or(flow.stop, |at| at.min(flow.stop)).max(self.now);
@@ -42,7 +42,7 @@ impl<S: Side> Hosts<S> {
             Act::Endless => None,
             Act::Transfer(bytes) => Some(bytes),
             Act::Message(payload) => Some(u64::from(payload)),
-            // A datagram may be empty, data in a stream may not.
+            // A datagram may be empty, but data in a stream may not.
             Act::Packet(ip_len) => Some(u64::from(ip_len.saturating_sub(*header).max(u32::from(connection.is_some())))),
             Act::Pause => return,
         };

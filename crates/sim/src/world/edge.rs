@@ -1,4 +1,4 @@
-//! Where the network meets the hosts: routes, arrivals, and the events that hops ask for.
+//! The connection of network and hosts: routes, arrivals, and the events that hops schedule.
 use super::Hosts;
 use crate::event::Kind;
 use crate::segment::{Segment, SegmentKind};

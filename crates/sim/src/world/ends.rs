@@ -1,4 +1,5 @@
-//! What reaches the two ends of a flow, and what leaves them: packets at the receiver, acknowledgments and timers at the sender.
+//! Handlers for the two ends of a flow: packets at the receiver, acknowledgments and timers at the sender, and the packets that
+//! both send.
 use super::{Hosts, arm};
 use crate::endpoint::{Endpoint, MAX_SYNS, Outgoing, Place, Transport, dispatch};
 use crate::event::{Events, Kind};
@@ -24,13 +25,13 @@ impl<S: Side<Between = Network<Segment>>> Hosts<S> {
         }
     }
 
-    /// What came back over hops has the constant part before it.
+    /// An acknowledgment that crossed hops now enters the constant part of its way.
     #[inline(never)]
     fn return_from_hops(&mut self, flow_index: usize, id: PacketId) {
         self.return_now(flow_index, self.acks[id.index()]);
     }
 
-    /// A packet has left a sender on the other side.
+    /// A packet from a sender on the other side enters the network.
     #[inline(never)]
     pub(super) fn take_over(&mut self, network: &mut Network<Segment>, departure: &Departure) {
         let &Departure { meta, segment, hop } = departure;
@@ -74,7 +75,7 @@ impl<S: Side> Hosts<S> {
         self.return_over_hops(network, flow_index, what);
     }
 
-    /// To the first hop of the way back.
+    /// Sends a packet to the first hop of the way back.
     #[inline(never)]
     fn return_over_hops(&mut self, network: &mut S::Between, flow_index: usize, what: Returning) {
         let flow = &self.flows[flow_index];
@@ -93,7 +94,7 @@ impl<S: Side> Hosts<S> {
         network.answer(self, usize::from(hop), meta, Answer { segment, what });
     }
 
-    /// Into the pipe back to the sender.
+    /// Puts a packet into the pipe back to its sender.
     #[inline(always)]
     fn return_now(&mut self, flow_index: usize, what: Returning) {
         let index = self.flows[flow_index].place_of(what.subflow()).pipe as usize;
@@ -102,7 +103,7 @@ impl<S: Side> Hosts<S> {
         S::send_back(self, index, underway);
     }
 
-    /// Into a return pipe; what entered it before arrives before.
+    /// Puts a packet into a return pipe; packets leave it in order.
     #[inline(always)]
     pub(crate) fn enter_pipe(&mut self, pipe: usize, one: InFlight) {
         let underway = &mut self.pipes[pipe].underway;
@@ -259,7 +260,7 @@ impl<S: Side> Hosts<S> {
     }
 }
 
-/// What queues know of a flow's packets on their way to the receiver.
+/// The metadata of a flow's packets on their way to the receiver.
 #[inline(always)]
 fn metadata(flow_index: usize, place: &Place, routes: &Routes) -> PacketMeta {
     PacketMeta {

@@ -1,12 +1,12 @@
-//! Prefetching: the simulator loads the cache lines of the flows whose events come next.
+//! The simulator prefetches the cache lines of flows whose events come next.
 //!
-//! With thousands of flows each event finds its flow's state out of the caches, and waiting for memory is most of its cost.
-//! The loop knows which flows come next: acknowledgments lie in the return pipes in their order, and a packet is on each
-//! wire. So it prefetches the state of these flows, and nothing else: queues, controllers and transports know nothing of it.
-//! What it brings is in the book, under "Many flows".
+//! With thousands of flows the state of an event's flow is not in the caches, and waiting for memory is most of the event's cost.
+//! The loop knows which flows come next: acknowledgments are in the return pipes in order, and each wire has a packet. It
+//! therefore prefetches the state of these flows. Queues, controllers and transports are not involved. The book gives the effect,
+//! under "Many flows".
 //!
-//! A plain early read would not do: the processor waits for it before it retires anything later. The prefetch is `unsafe`, because
-//! the hint has no safe form; it reads and changes no byte.
+//! An ordinary early read would stall the processor, which waits for it before it retires later instructions. The prefetch is
+//! `unsafe` because the hint has no safe form; it reads and changes no byte.
 use super::Hosts;
 use crate::endpoint::{Connection, Transport};
 use crate::host::Flow;
@@ -21,28 +21,28 @@ use narrows_core::link::Link;
 /// How early the loop prefetches the state of flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Prefetch {
-    /// Not at all: all flows are in the nearest cache.
+    /// None: all flows fit into the nearest cache.
     Off,
-    /// The receiver's, one event early: they are in the caches of one core.
+    /// The receiver's state, one event early: all flows fit into the caches of one core.
     Receivers,
-    /// The sender's, too, several events early: they are in memory.
+    /// Also the sender's state, several events early: the flows are in memory.
     Ahead,
 }
 
-/// Bytes that the nearest cache can be expected to hold, and all those of one core.
+/// Sizes of the nearest cache and of all caches of one core that can be expected, bytes.
 const NEAREST_CACHE: usize = 1 << 15;
 const NEAR_CACHES: usize = 1 << 22;
-/// The loop prefetches a sender's state this many acknowledgments before the sender's own.
+/// A sender's state is prefetched this many acknowledgments ahead.
 const SENDER_AHEAD: usize = 6;
-/// The same for its segments in flight: where they are is part of that state.
+/// The same for its segments in flight, which can be found only from that state.
 const SEGMENTS_AHEAD: usize = 2;
 
-/// Where a flow's connection begins: the variant of `Transport` is told by a field's spare values, not by one of its own.
+/// Offset of a flow's TCP connection. `Transport` stores its variant in a niche of a field, so no tag precedes it.
 const TCP: usize = offset_of!(Flow, transport);
 const CONNECTION: usize = TCP + offset_of!(Tcp, connection);
 
 impl Prefetch {
-    /// What suits a run of this many flows.
+    /// The choice for a run of this many flows.
     pub(crate) fn of(flows: usize) -> Prefetch {
         match flows * size_of::<Flow>() {
             bytes if bytes <= NEAREST_CACHE => Prefetch::Off,
@@ -51,7 +51,7 @@ impl Prefetch {
         }
     }
 
-    /// Starts to load what the packet on the wire will need at its receiver.
+    /// Prefetches the receiver's state for the packet on the wire.
     #[inline(always)]
     pub(super) fn receiver(self, link: &Link, pool: &Pool, segments: &[Segment], flows: &[Flow]) {
         if self != Prefetch::Off {
@@ -69,7 +69,7 @@ fn receiver_of_packet_on_wire(link: &Link, pool: &Pool, segments: &[Segment], fl
 }
 
 impl<S: Side> Hosts<S> {
-    /// Starts to load what the next acknowledgments of this return pipe will need at their senders.
+    /// Prefetches the senders' state for the next acknowledgments of this return pipe.
     #[inline]
     pub(super) fn prefetch_senders(&self, pipe: usize) {
         if self.prefetch == Prefetch::Ahead {
@@ -89,7 +89,7 @@ impl<S: Side> Hosts<S> {
         }
     }
 
-    /// The flow to which the n-th acknowledgment of a return pipe will come.
+    /// The flow of the n-th acknowledgment in a return pipe.
     #[inline]
     fn flow_of_ack(&self, pipe: usize, n: usize) -> Option<&Flow> {
         let ack = self.pipes[pipe].underway.get(n)?;
@@ -97,14 +97,14 @@ impl<S: Side> Hosts<S> {
     }
 }
 
-/// Starts to load a value, all of its cache lines.
+/// Prefetches all cache lines of a value.
 #[inline]
 fn prefetch<T>(value: &T) {
     prefetch_part(value, 0..size_of::<T>());
 }
 
-/// Starts to load some bytes of a value. Where they lie must be known without looking into it: which variant an enum is
-/// could be the first cache miss.
+/// Prefetches some bytes of a value. Their offset must be known without reading the value: reading an enum's variant could
+/// already be a cache miss.
 #[inline]
 fn prefetch_part<T>(value: &T, bytes: Range<usize>) {
     #[cfg(target_arch = "x86_64")]
@@ -117,7 +117,7 @@ fn prefetch_part<T>(value: &T, bytes: Range<usize>) {
                 _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(at));
             }
         };
-        // Where the lines begin is known for what is aligned to them; else the last byte may be in one more.
+        // A value with a cache line's alignment begins at one. Otherwise its last byte may be in an additional line.
         let aligned = align_of::<T>() >= LINE;
         let mut at = if aligned { bytes.start / LINE * LINE } else { bytes.start };
         while at < bytes.end {
@@ -135,7 +135,7 @@ fn prefetch_part<T>(value: &T, bytes: Range<usize>) {
 /// Bytes in a cache line.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
-/// Bytes that lie in one line, from an allocator that aligns to as many.
+/// An allocation of up to this many bytes is within one line, because allocators align to as many.
 #[cfg(target_arch = "x86_64")]
 const SMALL: usize = 16;
 

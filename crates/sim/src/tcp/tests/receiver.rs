@@ -1,4 +1,4 @@
-//! When a receiver acknowledges, and what it says.
+//! When a receiver acknowledges, and the contents of its acknowledgments.
 use crate::tcp::receiver::Arrival;
 use crate::tcp::{AckSegment, Incoming, Receiver};
 use narrows_core::params::Packets;
@@ -7,7 +7,7 @@ use narrows_scenario::transport::TcpParams;
 
 const RTT: Span = Span::ms(100);
 
-/// Without quick acknowledgments, and with a buffer that leaves its window no room to grow.
+/// Without quick acknowledgments, and with a buffer that does not let the window grow.
 fn calm() -> TcpParams {
     let [receive_buffer, receive_buffer_max] = [Bytes(2304); 2];
     TcpParams { quick_acks: Packets(0), receive_buffer, receive_buffer_max, ..TcpParams::default() }
@@ -21,12 +21,12 @@ fn us(us: u64) -> Time {
     Time::ZERO + Span::us(us)
 }
 
-/// Sent for the first time, and its timestamp is its number.
+/// A segment that is sent for the first time, with its number as timestamp.
 fn plain(seq: u64) -> Incoming {
     Incoming { seq, len: 1448, stamp: seq as u32, marked: false, cwr: false }
 }
 
-/// A segment arrives; the acknowledgment, if one is due.
+/// A segment arrives; returns the acknowledgment, if there is one.
 fn arrives(receiver: &mut Receiver, seq: u64, now: Time) -> Option<AckSegment> {
     let Arrival { acknowledge, .. } = receiver.on_segment(plain(seq), now);
     acknowledge.then(|| receiver.acknowledge())
@@ -51,7 +51,7 @@ fn the_first_sixteen_segments_are_acknowledged_one_by_one() {
     assert_eq!(prompt, expected);
 }
 
-/// Segments of a connection that are acknowledged although there is one before that could have waited for it.
+/// The number of segments that are acknowledged one by one at the start of a connection.
 fn one_by_one(receive_buffer: Bytes, len: u32) -> u64 {
     let params = TcpParams { receive_buffer, receive_buffer_max: receive_buffer, ..TcpParams::default() };
     let mut receiver = Receiver::new(&params, RTT);
@@ -64,19 +64,19 @@ fn one_by_one(receive_buffer: Bytes, len: u32) -> u64 {
 
 #[test]
 fn every_segment_is_acknowledged_while_the_window_grows() {
-    // From half of 16 MiB to the 158 of 256 bytes that are payload, by two segments each; then the sixteen of the start. A
+    // The window grows from half of 16 MiB to 158/256 of them, by two segments with each one; the sixteen of the start follow. A
     // kernel acknowledged about 690.
     assert_eq!(one_by_one(Bytes(16 << 20), 1448), 674 + 16);
     assert_eq!(one_by_one(Bytes(2304), 1448), 16);
-    // Small ones do not make it grow, and where less of the memory is payload there is nothing to grow to.
+    // Segments of 100 B do not make the window grow. With 600 B less than half of the memory is payload, so it cannot grow.
     assert_eq!(one_by_one(Bytes(16 << 20), 100), 16);
     assert_eq!(one_by_one(Bytes(16 << 20), 600), 16);
 }
 
 #[test]
 fn a_stock_receivers_buffer_grows_with_the_flow() {
-    // Slow start in bursts of 10, 20, 40 … segments, one a round trip, with Linux's own `tcp_rmem`: 4096 131072 6291456. Until
-    // the fourth burst nearly all are acknowledged one by one, about 140; a buffer of a fixed 128 KiB has 22.
+    // Slow start in bursts of 10, 20, 40 … segments, one per round trip, with Linux's default `tcp_rmem`: 4096 131072 6291456.
+    // Until the fourth burst nearly all segments are acknowledged one by one, about 140; with a fixed buffer of 128 KiB 22 are.
     let stock = |most| {
         let params = TcpParams { receive_buffer: Bytes(128 << 10), receive_buffer_max: most, ..TcpParams::default() };
         let mut receiver = Receiver::new(&params, RTT);
@@ -100,7 +100,7 @@ fn a_stock_receivers_buffer_grows_with_the_flow() {
 
 #[test]
 fn an_acknowledgment_ends_every_wait() {
-    // The timer of what had been gathered stayed when the last hole was filled.
+    // The timer of compressed acknowledgments stayed set after the last hole was filled.
     let mut receiver = settled();
     for seq in 1..5 {
         let _ = arrives(&mut receiver, seq, us(seq));
@@ -128,7 +128,7 @@ fn the_last_hole_filled_is_acknowledged_at_once() {
     let _ = arrives(&mut receiver, 1, us(0));
     let ack = arrives(&mut receiver, 0, us(1)).expect("at once");
     assert_eq!((ack.ack, blocks(&ack)), (2, vec![]));
-    // And then it is every second one again.
+    // Then every second one is acknowledged again.
     assert!(arrives(&mut receiver, 2, us(2)).is_none());
 }
 
@@ -140,7 +140,7 @@ fn the_most_recent_range_comes_first_and_three_fit() {
         said.push(blocks(&arrives(&mut receiver, seq, us(seq)).expect("one of the first duplicates")));
     }
     assert_eq!(said, [vec![(2, 3)], vec![(4, 5), (2, 3)], vec![(6, 7), (4, 5), (2, 3)]]);
-    // A fourth range pushes the oldest out; a segment between two joins them.
+    // A fourth range replaces the oldest. A segment between two ranges joins them.
     let _ = arrives(&mut receiver, 8, us(8));
     assert_eq!(blocks(&receiver.acknowledge()), [(8, 9), (6, 7), (4, 5)]);
     let _ = arrives(&mut receiver, 3, us(9));
@@ -169,12 +169,12 @@ fn after_three_duplicates_more_are_gathered_for_a_millisecond() {
     let mut receiver = settled();
     let prompt: Vec<_> = (1..8).filter(|&n| arrives(&mut receiver, n, us(100 * n)).is_some()).collect();
     assert_eq!(prompt, [1, 2, 3]);
-    // Gathering began with the fourth.
+    // Compression began with the fourth.
     assert_eq!(receiver.next_timer(), Some(us(1400)));
     assert!(receiver.is_overdue(us(1400)));
     let ack = receiver.acknowledge();
     assert_eq!((ack.ack, blocks(&ack)), (0, vec![(1, 8)]));
-    // At most 44 are gathered.
+    // At most 44 are compressed into one.
     let late: Vec<_> = (8..60).filter(|&n| arrives(&mut receiver, n, us(1500)).is_some()).collect();
     assert_eq!(late, [52]);
 }
@@ -205,14 +205,14 @@ fn a_mark_is_echoed_until_it_is_answered() {
             .then(|| receiver.acknowledge().ece)
     };
     assert_eq!(echoes(&mut receiver, 0, false, false), None);
-    // The first mark is told at once, and the next segment is acknowledged at once, too: two acknowledgments.
+    // The first mark is reported at once, and so is the next segment: two acknowledgments.
     assert_eq!(echoes(&mut receiver, 1, true, false), Some(true));
     assert_eq!(echoes(&mut receiver, 2, false, false), Some(true));
     assert_eq!(echoes(&mut receiver, 3, true, false), None);
     assert_eq!(echoes(&mut receiver, 4, false, false), Some(true));
     assert_eq!(echoes(&mut receiver, 5, false, true), None);
     assert_eq!(echoes(&mut receiver, 6, false, false), Some(false));
-    // A segment that brings the answer and a new mark is a new mark.
+    // A segment with both CWR and a mark reports a new mark.
     assert_eq!(echoes(&mut receiver, 7, true, true), Some(true));
 }
 

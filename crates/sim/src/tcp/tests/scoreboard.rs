@@ -1,14 +1,14 @@
-//! The scoreboard against a model that keeps every segment's fate in a list and counts it afresh each time.
+//! The scoreboard against a model that stores the state of every segment in a list and counts it each time.
 use crate::tcp::scoreboard::{Scoreboard, SentSegment, Verdict};
 use narrows_core::sender::delivery::Stamp;
 use narrows_core::{Span, Time};
 use proptest::prelude::*;
 
-/// What is known of a segment, naively.
+/// The model's state of a segment.
 #[derive(Clone, Copy, Debug)]
 struct Fate {
     sent: Time,
-    /// Sendings before this one, of any segment: orders equal times.
+    /// Number of transmissions before this one, which orders equal times.
     order: u64,
     sacked: bool,
     lost: bool,
@@ -66,7 +66,7 @@ impl Model {
         self.out().iter().position(waits).map(|at| (self.una + at) as u64)
     }
 
-    /// Segments in flight: originals in sequence order, then retransmissions in the order of their sending.
+    /// Segments in flight: originals in sequence order, then retransmissions in the order in which they were sent.
     fn in_time_order(&self) -> Vec<u64> {
         let seqs = self.una..self.fates.len();
         let fate = |&seq: &usize| &self.fates[seq];
@@ -85,17 +85,17 @@ impl Model {
 #[derive(Clone, Debug)]
 enum Op {
     Send(u8),
-    /// The cumulative acknowledgment advances by this share of what is out.
+    /// The cumulative acknowledgment advances by this share of the window.
     Acknowledge(f64),
-    /// A range that begins at this share of what is out.
+    /// A SACK block that begins at this share of the window, with a length.
     Sack(f64, u8),
-    /// Retransmits at most this number of the segments that wait for it.
+    /// Retransmits at most this number of lost segments.
     Resend(u8),
-    /// A probe: the last segment again, lost or not.
+    /// Retransmits the last segment, lost or not, as a probe.
     Probe,
-    /// All sent this long ago or longer is lost.
+    /// RACK: all segments sent this long ago or longer are lost.
     Walk(u8),
-    /// A timeout: the first is lost, and what was sent this long ago or longer.
+    /// A timeout: the first segment is lost, and all sent this long ago or longer.
     LoseOld(u8),
     FindAll,
 }
@@ -147,7 +147,7 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
             board.trim();
         }
         Op::Sack(share, len) => {
-            // Some begin below the first segment out, some end beyond the last: old and absurd acknowledgments.
+            // Some ranges begin before the first segment in flight, some end beyond the last: old and invalid acknowledgments.
             let start = at_share(share).saturating_sub(1);
             let end = start + u64::from(len);
             let (mut at, mut found) = (start, Vec::new());
@@ -170,7 +170,7 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
             }
         }
         Op::Probe => {
-            // As in a sender: nothing is known of anything in flight.
+            // As in a sender: no segment in flight is sacked or lost.
             if board.is_plain() && out > 0 {
                 board.resend(board.nxt() - 1, now, Stamp::default());
                 model.resend(model.fates.len() as u64 - 1, now);
@@ -189,14 +189,14 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
             seqs.iter().for_each(|&seq| model.lose(seq as u64));
         }
         Op::FindAll => {
-            // A timeout that was spurious: retransmissions may still be in flight.
+            // A spurious timeout: retransmissions may still be in flight.
             board.find_all();
             model.fates[model.una..].iter_mut().for_each(|fate| fate.lost = false);
         }
     }
 }
 
-/// Loses all that is old, keeps the middle-aged, and stops at the first of the youngest.
+/// Old segments are lost, younger ones are kept, and the walk stops at the first of the youngest.
 fn walk(board: &mut Scoreboard, model: &mut Model, now: Time, ago: Span) {
     let judge = |sent: Time| match now.since(sent) {
         age if age > ago => Verdict::Lost,
@@ -209,7 +209,7 @@ fn walk(board: &mut Scoreboard, model: &mut Model, now: Time, ago: Span) {
         judge(record.sent)
     };
     board.walk_in_time_order(look, |record, _| told.push(record.sent));
-    // Each of the two parts ends with the first that is too young.
+    // Each of the two parts ends with the first segment that is too young.
     let (mut expected, mut lost) = (Vec::new(), Vec::new());
     let mut ended = [false; 2];
     for seq in model.in_time_order() {

@@ -1,4 +1,4 @@
-//! A sender alone: what it sends, and what it makes of acknowledgments that are written by hand.
+//! Tests of a sender alone: the segments that it sends, given acknowledgments written by hand.
 use crate::tcp::recovery::{State, Timer};
 use crate::tcp::{AckSegment, Outgoing, Sender};
 use narrows_core::congestion::ControllerConfig;
@@ -9,7 +9,7 @@ use narrows_scenario::transport::TcpParams;
 /// The path's RTT.
 const RTT: Span = Span::ms(100);
 
-/// A connection that has just been established, with data without end.
+/// An established connection with unlimited data.
 fn bulk() -> Sender {
     with(TcpParams::default(), None)
 }
@@ -26,7 +26,7 @@ fn at(ms: u64) -> Time {
     Time::ZERO + Span::ms(ms)
 }
 
-/// All that goes out now.
+/// All segments that may be sent now.
 fn burst(sender: &mut Sender, now: Time) -> Vec<Outgoing> {
     std::iter::from_fn(|| sender.poll_transmit(now)).collect()
 }
@@ -39,7 +39,7 @@ fn ack(ack: u64) -> AckSegment {
     AckSegment { ack, ..AckSegment::default() }
 }
 
-/// With selective blocks, absolute, the latest first.
+/// An acknowledgment with absolute SACK blocks, the latest first.
 fn sack(ack: u64, blocks: &[(u64, u64)]) -> AckSegment {
     let mut segment = AckSegment { ack, blocks: blocks.len() as u8, ..AckSegment::default() };
     for (slot, &(start, end)) in segment.sacks.iter_mut().zip(blocks) {
@@ -48,7 +48,7 @@ fn sack(ack: u64, blocks: &[(u64, u64)]) -> AckSegment {
     segment
 }
 
-/// Lets the sender's timer expire; when that was, and what it sent.
+/// Lets the sender's timer expire; returns its time, its kind, and the segments sent.
 fn expire(sender: &mut Sender) -> (Time, Timer, Vec<Outgoing>) {
     let (due, timer) = sender.timer.expect("a timer runs");
     sender.on_timer(due);
@@ -62,8 +62,8 @@ fn ssthresh(sender: &Sender) -> Option<f64> {
 
 #[test]
 fn regression_an_acknowledgment_just_after_a_retransmission_is_no_round_trip() {
-    // The original is acknowledged a moment after it was sent again: 2 ms were taken for an RTT, and became the minimum.
-    // The peer echoes the original's timestamp, 0.
+    // The original is acknowledged shortly after the retransmission. These 2 ms used to be taken as an RTT and became the
+    // minimum. The peer echoes the original's timestamp, 0.
     let mut sender = bulk();
     assert_eq!(burst(&mut sender, at(0)).len(), 10);
     let mut last = at(0);
@@ -82,7 +82,7 @@ fn regression_an_acknowledgment_just_after_a_retransmission_is_no_round_trip() {
 fn timeouts_in_a_row_double_up_to_two_minutes() {
     let mut sender = bulk();
     let _ = burst(&mut sender, at(0));
-    // First a probe with new data, two RTTs and two ticks later; the timer starts anew.
+    // First a probe with new data, two RTTs and two ticks later. Then the timer starts again.
     let (due, timer, out) = expire(&mut sender);
     assert_eq!((due, timer, numbers(&out)), (at(208), Timer::Probe, vec![10]));
     let (mut last, mut gaps) = (due, Vec::new());
@@ -97,7 +97,7 @@ fn timeouts_in_a_row_double_up_to_two_minutes() {
     let doubled: Vec<Span> = (0..11).map(|n| (Span::ms(300) * (1 << n)).min(Span::s(120))).collect();
     assert_eq!(gaps, doubled);
     assert_eq!(sender.stats().timeouts, 11);
-    // An RTT ends it: here of a segment that was sent once.
+    // An RTT sample ends the backoff: here from a segment that was sent once.
     let _ = sender.on_ack(&ack(11), last + RTT);
     assert_eq!(sender.expiries, 0);
 }
@@ -111,7 +111,7 @@ fn a_timeout_is_undone_when_an_original_arrives() {
         last = expire(&mut sender).0;
     }
     assert_eq!((sender.state, sender.cwnd), (State::Loss, 1));
-    // The second segment was never sent again: this answers the originals.
+    // The second segment was never retransmitted, so this acknowledges the originals.
     let _ = sender.on_ack(&ack(2), last + Span::ms(5));
     assert_eq!(sender.state, State::Open);
     assert!(sender.cwnd >= window, "{} of {window}", sender.cwnd);
@@ -126,7 +126,7 @@ fn a_timeout_is_not_undone_when_retransmissions_arrive() {
     while sender.stats().timeouts == 0 {
         now = expire(&mut sender).0;
     }
-    // Only the first arrives, and then the new data that F-RTO tries; in between all is missing.
+    // Only the first segment arrives, and then F-RTO's new data; everything between is missing.
     now += RTT;
     let _ = sender.on_ack(&ack(1), now);
     let tried = burst(&mut sender, now);
@@ -170,10 +170,10 @@ fn a_retransmission_that_is_lost_is_sent_again() {
     assert_eq!(burst(&mut sender, at(0)).len(), 20);
     let _ = sender.on_ack(&sack(0, &[(1, 4)]), at(100));
     assert_eq!(numbers(&burst(&mut sender, at(100))), [0, 20, 21]);
-    // All others arrive: the reduced window lets more new data out, after the retransmission.
+    // All others arrive. After the retransmission the reduced window lets more new data go.
     let _ = sender.on_ack(&sack(0, &[(1, 20)]), at(101));
     assert_eq!(numbers(&burst(&mut sender, at(101)))[0], 22);
-    // The first of those arrives, the retransmission did not.
+    // The first of those arrives, but the retransmission does not.
     let _ = sender.on_ack(&sack(0, &[(1, 23)]), at(201));
     let again = burst(&mut sender, at(201));
     assert_eq!((again[0].seq, again[0].retransmitted), (0, true));
@@ -182,18 +182,18 @@ fn a_retransmission_that_is_lost_is_sent_again() {
 
 #[test]
 fn regression_a_retransmission_has_a_whole_timeout() {
-    // The timer ran on from the last cumulative acknowledgment: where a queue made RTT and timeout alike it expired while
-    // the first retransmission was on its way, once per recovery.
+    // The timer used to run on from the last cumulative acknowledgment. If a queue made RTT and timeout equal, it expired while
+    // the first retransmission was in flight, once per recovery.
     let mut sender = bulk();
     let _ = burst(&mut sender, at(0));
     let _ = sender.on_ack(&sack(0, &[(1, 4)]), at(250));
     assert_eq!(burst(&mut sender, at(250))[0].seq, 0);
     assert_eq!(sender.timer, Some((at(250) + sender.rtt.timeout(), Timer::Retransmit)));
-    // What is told of data sent before that starts it again,
+    // An acknowledgment of data sent before that restarts the timer,
     let _ = sender.on_ack(&sack(0, &[(1, 10)]), at(300));
     let _ = burst(&mut sender, at(300));
     assert_eq!(sender.timer, Some((at(300) + sender.rtt.timeout(), Timer::Retransmit)));
-    // but what is told of data sent afterwards does not, although the retransmission goes out again.
+    // but one of data sent afterwards does not, although the segment is retransmitted again.
     let _ = sender.on_ack(&sack(0, &[(1, 11)]), at(500));
     assert_eq!(sender.timer, Some((at(300) + sender.rtt.timeout(), Timer::Retransmit)));
 }
@@ -212,11 +212,11 @@ fn a_window_is_reduced_in_proportion_to_what_arrives() {
         assert!(out <= 2, "{out} at once");
         sent += out as u64;
         if n > 10 {
-            // RFC 9937: seven for every ten delivered, CUBIC's factor.
+            // RFC 9937: seven segments for every ten delivered, CUBIC's factor.
             assert!(sent.abs_diff(n * 7 / 10) <= 3, "{sent} sent for {n} delivered");
         }
     }
-    // What was sent before the reduction began is acknowledged.
+    // Everything sent before the reduction began is acknowledged.
     let _ = sender.on_ack(&ack(sender.recover), at(201));
     assert_eq!(sender.state, State::Open);
     assert_eq!((sender.cwnd, ssthresh(&sender)), (70, Some(70.0)));
@@ -224,7 +224,7 @@ fn a_window_is_reduced_in_proportion_to_what_arrives() {
 
 #[test]
 fn regression_a_probe_comes_no_later_than_the_timeout_and_before_it() {
-    // With one segment out the probe's time was later than the timeout's, and the timeout came instead; RFC 8985 §7.2 and
+    // With one segment in flight the probe's time was later than the timeout's, and the timeout came instead. RFC 8985 §7.2 and
     // Linux's `tcp_schedule_loss_probe` then send the probe at the timeout's time.
     let mut sender = with(TcpParams::default(), Some(1448));
     let _ = burst(&mut sender, at(0));
@@ -241,13 +241,13 @@ fn a_probe_repairs_a_lost_tail() {
     assert_eq!(burst(&mut sender, at(0)).len(), 5);
     let _ = sender.on_ack(&ack(4), at(100));
     let (due, timer, out) = expire(&mut sender);
-    // Two RTTs and the 200 ms of a delayed acknowledgment would be later than the timeout.
+    // Two RTTs and 200 ms for a delayed acknowledgment would be later than the timeout.
     assert_eq!((due, timer), (at(100 + 300), Timer::Probe));
     assert_eq!(out, [Outgoing { seq: 4, len: 1448, retransmitted: true, cwr: false }]);
     let _ = sender.on_ack(&ack(5), due + RTT);
     assert_eq!(sender.stats().timeouts, 0);
     assert_eq!(sender.timer, None);
-    // What comes afterwards shows that the probe repaired a loss: the window is reduced (RFC 8985 §7.4.2).
+    // The next acknowledgment shows that the probe repaired a loss: the window is reduced (RFC 8985 §7.4.2).
     sender.write(Some(1448), due + RTT);
     let before = sender.cwnd;
     assert_eq!(numbers(&burst(&mut sender, due + RTT)), [5]);
@@ -261,7 +261,7 @@ fn a_probe_of_what_had_arrived_reduces_nothing() {
     let _ = burst(&mut sender, at(0));
     let _ = sender.on_ack(&ack(4), at(100));
     let (due, _, _) = expire(&mut sender);
-    // The acknowledgment was late: the original's arrives, and then the probe's, which says "twice".
+    // A late acknowledgment of the original, and then the probe's, which has a D-SACK.
     let _ = sender.on_ack(&ack(5), due + Span::ms(1));
     let _ = sender.on_ack(&AckSegment { duplicate: true, ..ack(5) }, due + RTT);
     sender.write(Some(1448), due + RTT);
@@ -288,7 +288,7 @@ fn marks_reduce_the_window_once_per_round_trip() {
     }
     assert_eq!(sent.iter().filter(|out| out.cwr).count(), 1, "the peer is told once");
     assert!(sent[0].cwr, "with the first new segment");
-    // The next round: segments sent after the reduction are acknowledged, and still the peer sees marks.
+    // The next round: segments sent after the reduction are acknowledged, and the peer still echoes marks.
     let last = sent.last().expect("new segments left").seq + 1;
     let _ = sender.on_ack(&echo(last), at(250));
     let _ = burst(&mut sender, at(250));
