@@ -1,8 +1,8 @@
-//! The estimate of a run's memory, beside what an allocator sees at the run's peak.
+//! The estimate of a run's memory, compared with an allocator's peak during the run.
 use narrows_scenario::{NoTraces, Scenario};
 use narrows_sim::Unwatched;
 
-// The benchmark counts with the same file.
+// The benchmark counts allocations with the same file.
 #[path = "../../../bench/src/allocator.rs"]
 mod allocator;
 
@@ -43,7 +43,7 @@ fn the_estimate_is_near_what_a_run_takes_and_mostly_above() {
         let estimate = narrows_sim::memory(&scenario);
         let factor = estimate.total() as f64 / usage.peak_bytes as f64;
         println!("{what}: {} kB, estimated {} kB: {factor:.2}", usage.peak_bytes / 1000, estimate.total() / 1000);
-        // What is small need not be known well.
+        // Small estimates need not be accurate.
         let is_small = usage.peak_bytes < 50_000_000 && estimate.total() < 50_000_000;
         assert!(is_small || (0.85..3.0).contains(&factor), "{what}: {usage:?}, {estimate:?}, {factor}");
     }

@@ -1,7 +1,7 @@
-//! No allocation per packet: a run that is twice as long carries twice the packets and allocates no more often.
+//! No allocation per packet: a run of twice the length carries twice the packets and allocates no more often.
 //!
-//! The series of both runs have equally many points, so all that could make the longer one allocate more is the work
-//! done for each packet. What remains is the growth of tables to their peak, which a longer run may push a little.
+//! The series of both runs have the same number of points, so only the work per packet could make the longer run allocate more.
+//! Tables grow to their peak, which a longer run may raise slightly.
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
@@ -12,7 +12,7 @@ use narrows_scenario::{
 };
 use narrows_sim::Unwatched;
 
-// The benchmark counts with the same file.
+// The benchmark counts allocations with the same file.
 #[path = "../../../bench/src/allocator.rs"]
 mod allocator;
 
@@ -62,7 +62,7 @@ fn no_loss_recovery_makes_a_run_allocate_per_packet() {
     assert_steady("cubic × 50 through fq_codel, 1 % lost", &lossy);
 }
 
-/// Runs it for its time and for twice its time.
+/// Compares a run with one of twice its length.
 fn assert_steady(what: &str, scenario: &Scenario) {
     let (packets, once) = run(scenario);
     let (more_packets, twice) = run(&stretched(scenario));
@@ -82,7 +82,7 @@ fn run(scenario: &Scenario) -> (u64, allocator::Usage) {
     (result.summary.cost.packets, usage)
 }
 
-/// The same for twice the time, its series no longer.
+/// The same scenario for twice the time, with the same number of points.
 fn stretched(scenario: &Scenario) -> Scenario {
     let mut twice = scenario.clone();
     twice.duration = twice.duration + twice.duration;

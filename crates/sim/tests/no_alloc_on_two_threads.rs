@@ -1,4 +1,4 @@
-//! No allocation per packet in a run in halves either, counted on both threads: by itself in its process.
+//! No allocation per packet in a parallel run either, counted on both threads. This test has its own process.
 use narrows_scenario::{NoTraces, Scenario};
 use narrows_sim::Unwatched;
 

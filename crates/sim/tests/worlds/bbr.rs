@@ -1,4 +1,4 @@
-//! From start-up to steady state: one flow on three links, alone.
+//! From start-up to steady state: a single flow on each of three links.
 use crate::harness::{expect, flow, hop, parse, run, series};
 use std::fmt::Write;
 
@@ -25,7 +25,7 @@ fn from_start_up_to_steady_state() {
                 rtt = "{rtt}ms"
                 route = ["bottleneck"]"#
             )));
-            // The threshold appears when start-up ends.
+            // The slow-start threshold is set when start-up ends.
             let full = series(&result, "flow:bulk", "ssthresh_packets").first().expect("the pipe fills").0;
             let (hop, flow) = (hop(&result, "bottleneck"), flow(&result, "bulk"));
             let mean_rtt = flow.rtt_ms.expect("acknowledgments came").mean;
@@ -40,7 +40,8 @@ fn from_start_up_to_steady_state() {
                 hop.sojourn_ms.expect("it is measured").p99,
                 flow.retransmits,
             );
-            // Six doublings from ten packets, three rounds without growth, and some: start-up takes less than 20 round trips.
+            // Six doublings from ten packets, three rounds without growth, and a few more: start-up takes less than 20 round
+            // trips.
             assert!(full * 1e3 < f64::from(20 * rtt), "{controller}, {mbit} Mbit/s: {full} s");
             assert!(hop.utilisation > 0.93, "{controller}, {mbit} Mbit/s: {}", hop.utilisation);
             assert!(mean_rtt < 1.5 * f64::from(rtt), "{controller}, {mbit} Mbit/s: no queue stands, {mean_rtt} ms");

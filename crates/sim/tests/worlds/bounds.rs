@@ -1,5 +1,5 @@
-//! Parameters at their bounds, two at a time: no time runs backwards, no round trip is shorter than the base RTT, no packet
-//! is made up or forgotten.
+//! Parameters at their bounds, two at a time: time never runs backwards, no round trip is shorter than the base RTT, and no
+//! packet is invented or forgotten.
 use crate::harness::check;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::{ParamSpec, Unit, WORDS};
@@ -11,10 +11,10 @@ use narrows_scenario::{NoTraces, Scenario, Traffic, Transport};
 use narrows_sim::Watch;
 use proptest::prelude::*;
 
-/// Looks at the watch before a run that would take long is ended; each is 65 536 events or a sample.
+/// Calls of the watch after which a long run is ended; each is 65 536 events or a sample.
 const MAX_TICKS: u32 = 40;
 
-/// A parameter at a bound: where it stands, and how it is written there.
+/// A parameter at one of its bounds: its place in the scenario, and its value as text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Extreme {
     section: Section,
@@ -34,7 +34,7 @@ enum Section {
     Traffic,
 }
 
-/// Plain keys of hops and flows, with the bounds that they have in every scenario.
+/// Plain keys of hops and flows, with their bounds, which are the same in every scenario.
 const PLAIN: &[(Section, &str, &[&str])] = &[
     (Section::Hop, "rate", &["1bit", "1000gbit"]),
     (Section::Hop, "delay", &["0s", "300ms"]),
@@ -48,7 +48,7 @@ const PLAIN: &[(Section, &str, &[&str])] = &[
     (Section::Flow, "start", &["0s", "1ns"]),
 ];
 
-/// What a parameter can be at most and at least, or every word that it can be.
+/// The minimum and maximum of a parameter, or all of its words.
 fn bounds(spec: &ParamSpec) -> Vec<String> {
     match spec.unit {
         Unit::Switch => vec!["true".into(), "false".into()],
@@ -88,13 +88,13 @@ fn extremes() -> Vec<Extreme> {
         .collect()
 }
 
-/// What the sections of one hop or of one flow say.
+/// The contents of the sections of one hop or of one flow.
 struct Part {
     plain: Keys,
     kinds: Vec<(Section, &'static str, Keys)>,
 }
 
-/// Keys with their values, as they are written.
+/// Keys with their values as text.
 type Keys = Vec<(&'static str, String)>;
 
 impl Part {
@@ -128,7 +128,7 @@ impl Part {
     }
 }
 
-/// Two hops and two groups of flows with both extremes in them, side by side if one place cannot have both.
+/// Two hops and two groups of flows that contain both extremes, side by side if one section cannot have both.
 fn scenario(one: &Extreme, other: &Extreme, duration: &str, rtt: &str, loss: &str) -> String {
     let part = || Part { plain: Vec::new(), kinds: Vec::new() };
     let (mut hops, mut flows) = ([part(), part()], [part(), part()]);
@@ -155,7 +155,7 @@ fn scenario(one: &Extreme, other: &Extreme, duration: &str, rtt: &str, loss: &st
         text += &format!("[[flow]]\nname = \"f{n}\"\nroute = [\"h0\", \"h1\"]\n");
         flow.write(&mut text);
         let has = |section| flow.kinds.iter().find(|(other, ..)| *other == section);
-        // Some controllers and kinds of traffic go over one transport only.
+        // Some controllers and kinds of traffic need a certain transport.
         let splits = has(Section::Controller)
             .is_some_and(|&(_, kind, _)| ControllerConfig::named(kind).is_some_and(|controller| controller.splits()));
         let datagrams = has(Section::Traffic).is_some_and(|&(_, kind, _)| ["cbr", "poisson"].contains(&kind));
@@ -169,7 +169,7 @@ fn scenario(one: &Extreme, other: &Extreme, duration: &str, rtt: &str, loss: &st
     text
 }
 
-/// Ends what would take long.
+/// Ends runs that would take long.
 struct Patience(u32);
 
 impl Watch for Patience {
@@ -195,7 +195,7 @@ fn every_parameter_of_every_kind_is_among_them() {
     {
         assert!(count(section) > 0, "{section:?}");
     }
-    // Nearly every pair must be a scenario, or the property below says little.
+    // Nearly every pair must give a valid scenario; otherwise the property below tests little.
     let mut rng = Rng::stream(1, "pairs");
     let mut pick = || &all[rng.below(all.len() as u64) as usize];
     let legal = |text: &String| Scenario::parse(text, "bounds.toml", &NoTraces).is_ok();
@@ -217,7 +217,7 @@ proptest! {
     ) {
         let text = scenario(&one, &other, duration, rtt, loss);
         let parsed = Scenario::parse(&text, "bounds.toml", &NoTraces);
-        // Some pairs contradict each other, which the error says.
+        // Some pairs contradict each other; parsing reports that.
         prop_assume!(parsed.is_ok());
         let Ok(scenario) = parsed else { unreachable!() };
         if let Ok(result) = narrows_sim::run(&scenario, 1, &mut Patience(0)) {

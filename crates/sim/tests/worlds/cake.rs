@@ -1,7 +1,7 @@
-//! What CAKE is for: hosts that share alike, classes that hold under overload, acknowledgments that fit a thin uplink.
+//! CAKE's purposes: equal shares for hosts, classes that hold under overload, and acknowledgments that fit into a slow uplink.
 use crate::harness::{flow, hop, run_text};
 
-/// Goodput of the host with one flow and of all, Mbit/s, beside a host with eight.
+/// Goodput of a host with one flow that competes with a host with eight, and of both together, Mbit/s.
 fn one_against_eight(mode: &str) -> (f64, f64) {
     let result = run_text(&format!(
         r#"
@@ -35,7 +35,7 @@ fn a_host_with_one_flow_has_half() {
     let (one, all) = one_against_eight("flows");
     assert!(all > 18.5 && (one / all - 1.0 / 9.0).abs() < 0.01, "flows: {one} of {all} Mbit/s");
     for mode in ["dual-srchost", "dual-dsthost", "triple-isolate"] {
-        // A lone CUBIC flow does not quite fill a half under CoDel; what it leaves, the others take.
+        // A single CUBIC flow does not quite fill its half under CoDel; the other flows use the rest.
         let (one, all) = one_against_eight(mode);
         assert!(all > 18.5 && (0.4..=0.51).contains(&(one / all)), "{mode}: {one} of {all} Mbit/s");
     }
@@ -43,7 +43,7 @@ fn a_host_with_one_flow_has_half() {
 
 #[test]
 fn a_class_above_its_threshold_loses_its_priority_and_below_it_loses_nothing() {
-    // 10 Mbit/s: calls have priority up to 2.5 Mbit/s. Ten of 150 kbit/s fit, and 40 of them do not beside bulk data.
+    // At 10 Mbit/s calls have priority up to 2.5 Mbit/s. Ten calls of 150 kbit/s fit, but 40 do not beside bulk data.
     let lost = |calls: u32| {
         let result = run_text(&format!(
             r#"
@@ -78,7 +78,7 @@ fn a_class_above_its_threshold_loses_its_priority_and_below_it_loses_nothing() {
 
 #[test]
 fn the_filter_makes_acknowledgments_fit_a_thin_uplink() {
-    // 50 Mbit/s is 2083 delayed acknowledgments a second, 867 kbit/s of 52 bytes each; the uplink has 400 kbit/s.
+    // 50 Mbit/s need 2083 delayed acknowledgments a second, 867 kbit/s of 52 bytes each; the uplink has 400 kbit/s.
     let goodput = |filter: &str| {
         let result = run_text(&format!(
             r#"
@@ -110,7 +110,7 @@ fn the_filter_makes_acknowledgments_fit_a_thin_uplink() {
 
 #[test]
 fn the_shaper_carries_what_is_asked_for_overhead_included() {
-    // 1462 B of IP and 38 of overhead: 1500 B on the wire, at 10 of 100 Mbit/s.
+    // 1462 B of IP and 38 of overhead are 1500 B on the wire, at 10 of 100 Mbit/s.
     let result = run_text(
         r#"
         duration = "20s"

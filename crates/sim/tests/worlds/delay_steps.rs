@@ -2,7 +2,7 @@
 use crate::harness::{flow, hop, parse, run, run_text};
 use narrows_core::Span;
 
-/// A stream that neither fills the link nor shares it: its packets take the way's delay, and nothing else.
+/// A stream that never queues: its packets take only the path's delay.
 fn stream(delay: &str, traffic: &str) -> String {
     format!(
         r#"
@@ -42,7 +42,7 @@ fn a_round_trip_counts_the_first_delay_and_follows_the_others() {
 
 #[test]
 fn nothing_is_overtaken_when_the_delay_shrinks() {
-    // Packets 0.12 ms apart: in disorder, forty of them would be overtaken, and taken for lost.
+    // Packets are 0.12 ms apart. If the delay reordered them, forty would be overtaken and declared lost.
     let result = run_text(&stream(
         r#"[{ at = "0s", delay = "10ms" }, { at = "300ms", delay = "5ms" }, { at = "500ms", delay = "0ms" }]"#,
         "traffic = { kind = \"finite\", size = \"10MB\" }",
@@ -59,7 +59,7 @@ fn one_step_is_a_constant_delay() {
     let constant = run(&parse(&stream("\"10ms\"", "")));
     let one = parse(&stream(r#"[{ at = "0s", delay = "10ms" }]"#, ""));
     assert!(run(&one) == constant, "the same bytes");
-    // Until then it is the same run, and a change after the end is none.
+    // Until the change it is the same run; a change after the end has no effect.
     let late = run(&parse(&stream(r#"[{ at = "0s", delay = "10ms" }, { at = "21s", delay = "5ms" }]"#, "")));
     assert_eq!((hop(&late, "link"), &late.series), (hop(&constant, "link"), &constant.series));
 }

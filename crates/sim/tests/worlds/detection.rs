@@ -1,4 +1,4 @@
-//! Fair queuing, looked for by connections of two subflows.
+//! Detectors of fair queuing, which use two subflows.
 use crate::harness::{expect, flow, hop, run_text, series, values};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
@@ -7,7 +7,7 @@ use narrows_results::RunResult;
 use narrows_results::summary::Verdicts;
 use std::fmt::Write;
 
-/// A connection alone at 20 Mbit/s, 40 ms, with this controller and this traffic.
+/// A single connection at 20 Mbit/s and 40 ms with this controller and traffic.
 fn connection(controller: &str, queue: &str, traffic: &str) -> RunResult {
     run_text(&format!(
         r#"
@@ -66,8 +66,8 @@ fn the_sequential_test_is_never_wrong_on_any_queue() {
     }
 }
 
-/// The same four intervals answered each change of roles again until they had slid out: three to four cuts in a row at 50 ms, up to
-/// twelve at 10 ms.
+/// The same four intervals were used again for each change of roles until they had left the window: three to four reductions in a
+/// row at 50 ms, up to twelve at 10 ms.
 #[test]
 fn regression_the_same_intervals_are_answered_once() {
     for (rate, rtt) in [("10mbit", "50ms"), ("50mbit", "10ms")] {
@@ -87,19 +87,19 @@ fn regression_the_same_intervals_are_answered_once() {
                 route = ["link"]"#
             ));
             let windows = series(&result, "flow:flow", "cwnd_packets");
-            // An eighth off, to the packet; a recovery halves.
+            // A reduction takes an eighth, to the packet; a recovery takes half.
             let is_cut = |w: &[(f64, f64)]| w[1].1 < w[0].1 - 1.0 && w[1].1 > 0.8 * w[0].1;
             let cuts: Vec<f64> = windows.windows(2).filter(|w| is_cut(w)).map(|w| w[1].0).collect();
             assert!(cuts.len() > 3, "{rate}, {rtt}, {attribution}: {cuts:?}");
-            // Four intervals of 50 ms at least, seen at steps of 10 ms.
+            // At least four intervals of 50 ms, observed in steps of 10 ms.
             let closest = cuts.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);
             assert!(closest > 0.18, "{rate}, {rtt}, {attribution}: {closest} s between two cuts");
         }
     }
 }
 
-/// A single acknowledgment that was early made the lowest RTT; all others then seemed to have waited in a queue that both
-/// subflows met, and a fair queue was taken for a shared one for 58 % of the time.
+/// A single early acknowledgment gave the lowest RTT. All others then seemed to have waited in a shared queue, and a fair queue
+/// was taken for a shared one for 58 % of the time.
 #[test]
 fn regression_delays_of_acknowledgments_that_vary_are_no_shared_queue() {
     let result = run_text(
@@ -126,7 +126,7 @@ fn regression_delays_of_acknowledgments_that_vary_are_no_shared_queue() {
     assert!(v.wrong == 0.0 && v.right > 0.9, "{v:?}");
 }
 
-/// One connection under the sequential test for 30 s, over a hop and a way back, and what else uses the latter.
+/// A connection with the sequential detector for 30 s over a hop and a way back, with other traffic on the latter.
 fn over_a_way_back(on: &str, hop: &str, back: &str, upload: &str) -> Verdicts {
     verdicts(&run_text(&format!(
         r#"
@@ -147,8 +147,8 @@ fn over_a_way_back(on: &str, hop: &str, back: &str, upload: &str) -> Verdicts {
     )))
 }
 
-/// An upload filled the queue on the way of the acknowledgments. It delays both subflows alike, as a shared bottleneck does, and a
-/// fair one was taken for shared for 57 to 98 % of the time.
+/// An upload filled the queue on the acknowledgments' way. It delays both subflows alike, as a shared bottleneck does, and a fair
+/// queue was taken for a shared one for 57 to 98 % of the time.
 #[test]
 fn regression_a_queue_on_the_way_of_the_acknowledgments_is_no_shared_bottleneck() {
     let fq = r#"rate = "20mbit"
@@ -171,7 +171,7 @@ fn regression_a_queue_on_the_way_of_the_acknowledgments_is_no_shared_bottleneck(
     }
 }
 
-/// Losses that hit both subflows in proportion, without a queue, were taken for a shared queue for 6 to 68 % of the time.
+/// Random losses hit both subflows in proportion without any queue, and were taken for a shared queue for 6 to 68 % of the time.
 #[test]
 fn regression_random_losses_are_no_shared_queue() {
     let fq = r#"rate = "150mbit"
@@ -197,7 +197,7 @@ fn the_sequential_test_at_start_up_is_never_wrong_on_any_queue() {
 
 #[test]
 fn the_published_delay_rule_sends_twice_what_arrives_at_most() {
-    // A buffer of one packet never delays by 5 ms, so that the rule as published always raises the rate.
+    // A buffer of one packet never delays by 5 ms, so the rule as published always raises the rate.
     let controller = r#"{ kind = "delay", loss = 1.0 }"#;
     let result = connection(controller, r#"{ kind = "fq", flow_limit = "1p", fastpath = false }"#, r#""bulk""#);
     let hop = hop(&result, "link");
@@ -217,7 +217,7 @@ fn an_application_with_little_to_send_gets_no_verdict() {
 
 #[test]
 fn what_is_sent_is_divided_as_the_detector_says() {
-    // One subflow has two thirds for good, whether the window or the pacing holds it back.
+    // One subflow permanently gets two thirds, whether the window or pacing limits it.
     let controller = r#"{ kind = "tonopah", detector = "rtt_gap:dominant=0.6667", fair = "nothing" }"#;
     let result = connection(controller, r#"{ kind = "fifo", limit = "100p" }"#, r#""bulk""#);
     let sent = |n: u32| values(series(&result, &format!("flow:flow/{n}"), "sent_mbit"), 1.0, 20.0).sum::<f64>();
@@ -227,12 +227,12 @@ fn what_is_sent_is_divided_as_the_detector_says() {
 
 #[test]
 fn start_up_goes_on_with_what_fits() {
-    // Where the queue is fair the delay-based control keeps it short; where it is shared PCC fills it.
+    // If the queue is fair, the delay-based control keeps it short; if it is shared, PCC fills it.
     let wait = |queue: &str| {
         let result = connection(r#""startup""#, queue, r#""bulk""#);
         let v = verdicts(&result);
         assert!(v.wrong == 0.0 && v.right > 0.9, "{queue}: {v:?}");
-        // From 5 s on: the measurement itself overloads the link.
+        // From 5 s on, because the measurement itself overloads the link.
         let rtts: Vec<f64> = values(series(&result, "flow:flow", "rtt_ms"), 5.0, 20.0).collect();
         (flow(&result, "flow").goodput_mbit, rtts.iter().sum::<f64>() / rtts.len() as f64 - 40.0)
     };
@@ -243,8 +243,8 @@ fn start_up_goes_on_with_what_fits() {
     assert!(fair_wait < 5.6 && shared_wait > 30.0, "{fair_wait} and {shared_wait} ms");
 }
 
-/// Copa's own queue, which had shown itself in experiments, went; the acknowledgments' queue stayed, passed for its own, and a fair
-/// queue was taken for a shared one for 45 % of the time.
+/// Copa's own queue, which experiments had found, went away. The queue of the acknowledgments stayed and was taken for Copa's
+/// own, so a fair queue was taken for a shared one for 45 % of the time.
 #[test]
 fn regression_an_experiment_speaks_of_the_queue_of_its_time() {
     let v = verdicts(&run_text(
@@ -280,8 +280,8 @@ fn regression_an_experiment_speaks_of_the_queue_of_its_time() {
     assert!(v.wrong < 0.01, "{v:?}");
 }
 
-/// Losses without a queue took back more than a full score had taken of what they gave: 0.4 % of random loss made a fair
-/// queue a shared one for 32 % of the time.
+/// Losses without a queue subtracted more from the score than a capped score had gained: with 0.4 % random loss a fair queue was
+/// taken for a shared one for 32 % of the time.
 #[test]
 fn regression_losses_take_back_no_more_than_they_gave() {
     let v = verdicts(&run_text(
@@ -308,8 +308,8 @@ fn regression_losses_take_back_no_more_than_they_gave() {
     assert!(v.wrong < 0.01, "{v:?}");
 }
 
-/// With less in flight nothing was sent for longer than an interval, too little for a line: no experiment ever succeeded, and the
-/// shared queue of 104 packets at 2 Mbit/s was never found.
+/// With less in flight nothing was sent for longer than an interval, which gave too few points for a line. No experiment ever
+/// succeeded, and the shared queue of 104 packets at 2 Mbit/s was never found.
 #[test]
 fn regression_an_experiment_lasts_longer_than_its_silence() {
     let v = verdicts(&run_text(

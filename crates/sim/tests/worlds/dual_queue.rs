@@ -1,8 +1,8 @@
-//! DualPI2 with traffic in both of its queues.
+//! DualPI2 with traffic in both queues.
 use crate::harness::{expect, flow, hop, run_text};
 use std::fmt::Write;
 
-/// 20 Mbit/s, two CUBIC flows, and datagrams with ECT(1) at a rate.
+/// 20 Mbit/s with two CUBIC flows and datagrams with ECT(1) at this rate.
 fn beside(rate: &str) -> narrows_results::RunResult {
     run_text(&format!(
         r#"
@@ -32,7 +32,7 @@ fn classic_flows_keep_the_target_and_l4s_packets_do_not_wait() {
     let (link, l4s) = (hop(&result, "link"), flow(&result, "l4s"));
     assert!(link.utilisation > 0.95, "{}", link.utilisation);
     let waited = |name: &str| flow(&result, name).sojourn_ms.expect("recorded");
-    // A classic packet of 0.6 ms may be on the wire.
+    // A classic packet may be on the wire for 0.6 ms.
     assert!(waited("l4s").p99 < 2.0, "{:?}", waited("l4s"));
     assert!((5.0..20.0).contains(&waited("cubic.0").mean), "{:?}", waited("cubic.0"));
     assert_eq!(l4s.lost_packets.expect("it is counted"), 0);
@@ -43,14 +43,14 @@ fn an_overload_of_l4s_is_dropped_and_not_queued() {
     let result = beside("40mbit");
     let (link, l4s) = (hop(&result, "link"), flow(&result, "l4s"));
     assert!(link.utilisation > 0.99, "{}", link.utilisation);
-    // Half of the datagrams cannot pass. Those who react to the drops have little then, as behind any single queue.
+    // Half of the datagrams do not fit. The flows that respond to drops then get little, as behind any single queue.
     assert!((link.loss_rate - 0.5).abs() < 0.05, "{}", link.loss_rate);
     assert_eq!(link.drops.by_reason.keys().collect::<Vec<_>>(), ["aqm"], "the buffer does not overflow");
     let waited = l4s.sojourn_ms.expect("recorded");
     assert!(waited.mean < 40.0, "{waited:?}");
 }
 
-/// 40 Mbit/s, a Prague flow beside a CUBIC one, which has what DualPI2 is for: each in its queue, both with the same rate.
+/// A Prague flow and a CUBIC flow at 40 Mbit/s, the purpose of DualPI2: each in its own queue, both with the same rate.
 fn prague_beside_cubic(rtt: u64, start: u64) -> narrows_results::RunResult {
     run_text(&format!(
         r#"
@@ -98,11 +98,11 @@ fn prague_and_cubic_share_equally_and_prague_does_not_wait() {
         );
         assert_eq!(link.drops.total, 0);
         assert!(link.utilisation > 0.99, "{}", link.utilisation);
-        // The classic queue keeps its target of 15 ms, the other one is marked beyond 1 ms.
+        // The classic queue keeps its target of 15 ms; the L4S queue is marked beyond 1 ms.
         assert!((10.0..20.0).contains(&waited[0]) && waited[1] < 1.0, "{waited:?}");
-        // Coupling promises about equal rates (RFC 9332 §2.1) to a flow that shrinks once per virtual RTT of 25 ms. One that
-        // then waits for the next mark, about 9 ms with 111 marks a second, shrinks less often and has a third more.
-        // A single run has between 1.3 and 2.1 times as much.
+        // Coupling gives about equal rates (RFC 9332 §2.1) to a flow that reduces once per virtual RTT of 25 ms. A flow that then
+        // waits for the next mark, about 9 ms at 111 marks a second, reduces less often and gets a third more. In a single run it
+        // gets between 1.3 and 2.1 times as much.
         let ratios = [0, 13, 170, 1100].map(|start| {
             let result = prague_beside_cubic(rtt, start);
             flow(&result, "prague").goodput_mbit / flow(&result, "cubic").goodput_mbit

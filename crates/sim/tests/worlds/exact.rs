@@ -1,7 +1,7 @@
-//! Figures that arithmetic gives beforehand.
+//! Figures that are known from arithmetic.
 use crate::harness::{flow, hop, run_text};
 
-/// Nothing of a figure is left to chance but its last bits.
+/// Compares a figure that must be exact except for rounding.
 #[track_caller]
 fn assert_close(got: f64, want: f64) {
     assert!((got - want).abs() <= 1e-9 * want.abs().max(1.0), "{got} is not {want}");
@@ -53,12 +53,12 @@ fn datagrams_at_150_percent_fill_the_link_and_lose_a_third() {
         start = "100us""#,
     );
     let link = hop(&result, "link");
-    // One packet a millisecond is sent, and three arrive in the time of two.
+    // One packet a millisecond is sent, and three are offered in the time of two.
     assert_eq!(link.packets, 20_000);
     assert_close(link.utilisation, 1.0);
     assert!((link.loss_rate - 1.0 / 3.0).abs() < 1e-4, "{}", link.loss_rate);
     assert!((49.0..=50.0).contains(&link.queue_packets.expect("it is measured").mean), "{:?}", link.queue_packets);
-    // A packet let in finds 49 waiting, and waits for them and for what is left of the one being sent.
+    // An accepted packet finds 49 waiting. It waits for them and for the rest of the one being sent.
     assert!((49.0..=50.0).contains(&link.sojourn_ms.expect("it is measured").mean), "{:?}", link.sojourn_ms);
 }
 
@@ -89,7 +89,7 @@ fn framing_counts_on_the_link_and_nowhere_else() {
 
 #[test]
 fn a_transfer_of_one_packet_takes_a_handshake_and_a_way() {
-    // 10 Mbit/s, 20 ms both ways together, 5 ms of them after the link: SYN of 60 B there (0.048 ms + 5 ms) and its answer
+    // 10 Mbit/s; 20 ms both ways together, 5 ms of which are after the link. A SYN of 60 B there (0.048 ms + 5 ms) and its answer
     // back (15 ms), then 1052 B there (0.8416 ms + 5 ms).
     let result = run_text(
         r#"
@@ -109,14 +109,14 @@ fn a_transfer_of_one_packet_takes_a_handshake_and_a_way() {
     let done = flow(&result, "tiny").completion_s.expect("it finished");
     assert_eq!(done.count, 1);
     assert_close(done.max, (0.048 + 20.0 + 0.8416 + 5.0) / 1e3);
-    // The last packet's RTT: its time on the link and the path's, as the first acknowledgments are not delayed.
+    // The last packet's RTT: its time on the link plus the path's. The first acknowledgments are not delayed.
     let rtt = flow(&result, "tiny").rtt_ms.expect("an acknowledgment came");
     assert_close(rtt.min, 20.8416);
 }
 
 #[test]
 fn a_transfer_of_three_initial_windows_takes_three_round_trips() {
-    // 10 + 20 packets fit into two rounds of slow start; at 1 Gbit/s packets take 12 µs.
+    // 10 + 20 packets take two rounds of slow start; at 1 Gbit/s a packet takes 12 µs.
     let result = run_text(
         r#"
         duration = "2s"
@@ -208,9 +208,9 @@ fn traffic_kinds_offer_what_they_say() {
     };
     near("thin-tcp", 0.04 * 1.52, 0.01);
     near("jittery", 0.04 * 1.28, 0.01);
-    // 50 000 packets: a standard deviation of 0.45 %.
+    // 50 000 packets have a standard deviation of 0.45 %.
     near("poisson", 2.0, 0.02);
-    // 200 bursts of exponential length: 10 % of standard deviation.
+    // 200 bursts of exponential length have a standard deviation of 10 %.
     near("onoff", 2.0, 0.3);
 }
 
@@ -240,8 +240,8 @@ fn a_flows_sojourn_is_the_sum_over_its_hops_and_gauges_are_series() {
         )
     };
     let result = run_text(&text(true));
-    // Both flows send at the same instants. The second packet waits 0.5 ms for the first at the first hop; when it has
-    // been sent there, half of the first one's millisecond at the second hop is left.
+    // Both flows send at the same times. At the first hop the second packet waits 0.5 ms for the first. When it leaves there, the
+    // first one still needs half a millisecond at the second hop.
     let waited = |name: &str| flow(&result, name).sojourn_ms.expect("recorded");
     assert_close(waited("pairs.0").max, 0.0);
     assert_close(waited("pairs.1").mean, 1.0);
@@ -304,8 +304,8 @@ fn an_arrival_comes_before_a_shapers_departure_of_the_same_moment() {
         start = "500us"
         stop = "501us""#,
     );
-    // A packet takes a millisecond. At 0.5 ms one of the first pair waits, and one of the three has room beside it. That one
-    // may go at 2 ms, when two more come: there is room for one of them. After that there is always room.
+    // A packet takes a millisecond. At 0.5 ms one of the first pair is waiting, so one of the three is accepted. It may leave at
+    // 2 ms, when two more come, one of which is accepted. Later there is always room.
     assert_eq!(hop(&result, "link").drops.total, 3);
     assert_eq!(flow(&result, "pair.1").lost_packets.expect("it is counted"), 1);
 }

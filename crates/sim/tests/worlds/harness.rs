@@ -1,4 +1,4 @@
-//! Running scenarios, what must hold of every result, and comparison with what is recorded.
+//! Runs scenarios, checks what must hold for every result, and compares with recorded tables.
 use narrows_core::Span;
 use narrows_results::summary::{FlowSummary, HopSummary};
 use narrows_results::{RunResult, Series};
@@ -6,7 +6,7 @@ use narrows_scenario::{NoTraces, Scenario};
 use narrows_sim::Unwatched;
 use std::path::PathBuf;
 
-/// Parses a scenario that must be legal.
+/// Parses a scenario that must be valid.
 pub(crate) fn parse(text: &str) -> Scenario {
     match Scenario::parse(text, "test.toml", &NoTraces) {
         Ok(scenario) => scenario,
@@ -14,14 +14,14 @@ pub(crate) fn parse(text: &str) -> Scenario {
     }
 }
 
-/// Runs a scenario, and checks what must hold of every result.
+/// Runs a scenario and checks the result.
 pub(crate) fn run(scenario: &Scenario) -> RunResult {
     let result = narrows_sim::run(scenario, 1, &mut Unwatched).expect("nobody ends it early");
     check(scenario, &result);
     result
 }
 
-/// [`parse`] and [`run`].
+/// [`parse`], then [`run`].
 pub(crate) fn run_text(text: &str) -> RunResult {
     run(&parse(text))
 }
@@ -47,12 +47,12 @@ pub(crate) fn values(points: &[(f64, f64)], from: f64, to: f64) -> impl Iterator
     points.iter().filter(move |(at, _)| (from..to).contains(at)).map(|&(_, value)| value)
 }
 
-/// Identities and bounds that hold whatever the scenario is.
+/// Identities and bounds that hold for every scenario.
 pub(crate) fn check(scenario: &Scenario, result: &RunResult) {
     let summary = &result.summary;
     for hop in &summary.hops {
-        // What the link lost was sent first; so the queue's own account is offered = sent + dropped + backlog, where the
-        // backlog is that of the end less that of the end of the warm-up, and one more packet is being sent.
+        // A packet that the link lost had been sent. So for the queue, offered = sent + dropped + backlog. The backlog is that at
+        // the end minus that at the end of the warm-up, and one more packet may be on the wire.
         let queue_drops = hop.drops.total - hop.drops.by_reason.get("link_loss").copied().unwrap_or(0);
         let backlog = hop.offered_packets as i64 - hop.packets as i64 - queue_drops as i64;
         let most = hop.queue_packets.expect("it is measured").max as i64 + 1;

@@ -19,16 +19,16 @@ const THIN: &str = r#"
 
 #[test]
 fn round_trips_spread_uniformly_around_their_base() {
-    // Packets 30 ms apart never meet within a range of 20 ms: the RTT is uniform in 40 to 60 ms, and the time on the
-    // wire, some 0.01 ms.
+    // Packets 30 ms apart never meet within a range of 20 ms. The RTT is uniform between 40 and 60 ms, plus about 0.01 ms on the
+    // wire.
     let result = run_text(THIN);
     let rtt = flow(&result, "thin").rtt_ms.expect("TCP has RTTs");
     let samples = 20_000.0f64;
-    // Four standard deviations of the mean of a uniform distribution, and of the quantile at `q`.
+    // Four standard deviations of the mean of a uniform distribution, and of its quantile at `q`.
     let mean = 4.0 * 20.0 / (12.0 * samples).sqrt();
     let quantile = |q: f64| 4.0 * 20.0 * (q * (1.0 - q) / samples).sqrt();
     let wire = 0.02;
-    // Histograms have three digits.
+    // Histograms have three decimal digits.
     let close = |got: f64, want: f64, spread: f64| (got - want).abs() <= spread + wire + 0.001 * want;
     assert!(close(rtt.mean, 50.0, mean), "{rtt:?}");
     assert!(close(rtt.p50, 50.0, quantile(0.5)), "{rtt:?}");
@@ -39,8 +39,8 @@ fn round_trips_spread_uniformly_around_their_base() {
 
 #[test]
 fn nothing_is_overtaken() {
-    // Segments follow each other by 0.12 ms, and their delays lie up to 20 ms apart: in disorder, some would be taken
-    // for lost after a quarter of a round trip.
+    // Segments are 0.12 ms apart, and their delays differ by up to 20 ms. If they were reordered, some would be declared lost
+    // after a quarter of a round trip.
     let result = run_text(
         r#"
         duration = "20s"
@@ -87,7 +87,7 @@ fn jitter_has_a_stream_of_its_own_and_gives_the_same_bytes() {
     assert_eq!((&steady, varied.hops[0].jitter), (&zero, Span::ms(20)));
     let (steady, first, second) = (run(&steady), run(&varied), run(&varied));
     assert!(first == second, "two runs of the same seed differ");
-    // The same packets are lost, whether their delays vary or not: only when the others arrive differs.
+    // The same packets are lost with and without jitter; only the arrival times of the others differ.
     assert_eq!(hop(&steady, "link"), hop(&first, "link"));
     assert!(steady.series != first.series);
 }

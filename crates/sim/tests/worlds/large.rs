@@ -4,7 +4,7 @@ use narrows_core::Rate;
 use narrows_scenario::{RateSpec, Scenario, limits};
 use narrows_sim::{Budget, Ended, Unwatched};
 
-/// As many hops as are allowed; a flow over the last one, and another over all of them.
+/// The maximum number of hops, with a flow over the last one and another over all of them.
 fn long() -> Scenario {
     let text = r#"
         duration = "20ms"
@@ -43,13 +43,13 @@ fn long() -> Scenario {
 #[test]
 fn the_last_hop_that_a_packet_can_name_is_the_one_that_it_crosses() {
     let result = run(&long());
-    // One packet a millisecond, and the one that comes over all hops.
+    // One packet a millisecond, plus the one that crosses all hops.
     assert_eq!(hop(&result, "h65535").packets, 21);
     assert_eq!((hop(&result, "h0").packets, hop(&result, "h65534").packets), (1, 1));
     assert_eq!(result.summary.flows[1].lost_packets.expect("it is counted"), 0);
 }
 
-/// A sender that answers no feedback: every packet is lost, and nothing tells it to slow down.
+/// A sender that ignores feedback: every packet is lost, and nothing makes it slow down.
 const RUNAWAY: &str = r#"
     duration = "30s"
     [[hop]]
@@ -65,7 +65,7 @@ const RUNAWAY: &str = r#"
 #[test]
 fn a_run_that_exceeds_its_budget_ends_with_a_message_and_no_result() {
     let scenario = crate::harness::parse(RUNAWAY);
-    // What an honest sender stays below: the link carries 833 packets in a second.
+    // A sender that responds to loss stays below this. The link carries 833 packets in a second.
     let budget = Budget { packets: 500, events: u64::MAX };
     let ended = narrows_sim::run_within(&scenario, budget, 1, &mut Unwatched).err();
     let Some(Ended::Runaway(message)) = ended else { panic!("{ended:?}") };
@@ -92,7 +92,7 @@ fn a_run_in_halves_exceeds_its_budget_at_the_same_time() {
 
 #[test]
 fn regression_a_sender_that_ignores_losses_does_not_outgrow_its_budget() {
-    // Its rate rose to 1 Tbit/s: 83 million packets a second for a link of 833.
+    // Its rate rose to 1 Tbit/s: 83 million packets a second for a link that carries 833.
     let result = run(&crate::harness::parse(RUNAWAY));
     let hop = hop(&result, "link");
     assert!(hop.offered_packets < 4 * hop.packets, "{} offered, {} sent", hop.offered_packets, hop.packets);
@@ -102,6 +102,6 @@ fn regression_a_sender_that_ignores_losses_does_not_outgrow_its_budget() {
 fn the_budget_of_a_fast_link_with_many_flows_is_far_away() {
     let text = RUNAWAY.replace("10mbit", "100gbit").replace("rtt", "count = 100_000\nrtt");
     let budget = Budget::of(&crate::harness::parse(&text));
-    // 8.3 million packets a second are all that the link carries.
+    // The link carries 8.3 million packets a second at most.
     assert!(budget.packets > 16 * 8_333_333 && budget.events > 8 * budget.packets, "{budget:?}");
 }

@@ -1,8 +1,8 @@
 //! Whole worlds, seen from outside: scenarios go in, results come out.
 //!
-//! What a person should judge is a table in `expected/`; what arithmetic says is asserted. After a change that is meant
-//! to change results, `NARROWS_RECORD=1 cargo test -p narrows-sim --test worlds` writes the tables and the digests
-//! again; the difference is then read before it is committed.
+//! Figures that a person should judge are tables in `expected/`; figures known from arithmetic are asserted. After a change that
+//! is meant to change results, `NARROWS_RECORD=1 cargo test -p narrows-sim --test worlds` rewrites the tables and the digests;
+//! review the difference before committing it.
 mod bbr;
 mod bounds;
 mod cake;

@@ -1,4 +1,4 @@
-//! What a run of many flows on two threads shows is what it shows on one.
+//! A run of many flows has the same result on two threads as on one.
 use crate::harness::{check, parse};
 use crate::random::scenario;
 use narrows_results::{RunResult, summary_json};
@@ -13,7 +13,7 @@ fn on(threads: usize, partition: Partition, scenario: &Scenario) -> RunResult {
     result
 }
 
-/// Nothing but what they cost may differ.
+/// Only the cost may differ.
 fn assert_same(one: &RunResult, other: &RunResult) {
     let figures = |result: &RunResult| summary_json(&result.summary.without_cost());
     let (one_figures, other_figures) = (figures(one), figures(other));
@@ -34,7 +34,7 @@ proptest! {
     }
 }
 
-/// Round times everywhere: packets of 100 µs, delays of whole milliseconds, everybody starts at once.
+/// Many simultaneous events: packets of 100 µs, delays of whole milliseconds, all flows start together.
 const TIES: &str = r#"
     duration = "2s"
     warmup = "500ms"

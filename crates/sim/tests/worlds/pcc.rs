@@ -1,5 +1,5 @@
-//! Controllers that try rates, from their start to steady state on three links with a queue of one bandwidth-delay product:
-//! how soon they are at 90 % of the rate, and what the link and its queue look like from then on.
+//! Controllers that try rates, from their start to steady state, on three links with a queue of one bandwidth-delay product: the
+//! time until they reach 90 % of the rate, and the state of link and queue afterwards.
 use crate::harness::{expect, flow, hop, parse, run, series};
 use narrows_results::RunResult;
 use std::fmt::Write;
@@ -7,12 +7,12 @@ use std::fmt::Write;
 /// Link rate in Mbit/s, base RTT in ms.
 const LINKS: [(u32, u32); 3] = [(10, 20), (100, 50), (50, 10)];
 
-/// Runs `controller` on each link, and compares the table; the results come back for more checks.
+/// Runs `controller` on each link and compares the table; returns the results for more checks.
 fn table(name: &str, controller: &str) -> Vec<RunResult> {
     let mut table = format!("{:<17}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "", "90 % s", "util %", "queue", "RTT ms", "loss %");
     let mut results = Vec::new();
     for (mbit, rtt) in LINKS {
-        // What the start does is left to the first column.
+        // Only the first column covers the start.
         let scenario = parse(&format!(
             r#"
             duration = "40s"
@@ -54,9 +54,9 @@ fn table(name: &str, controller: &str) -> Vec<RunResult> {
 fn vivace_from_its_start_to_steady_state() {
     for (result, (mbit, rtt)) in table("vivace.txt", "\"vivace\"").iter().zip(LINKS) {
         let link = hop(result, "bottleneck");
-        // It tries a step of 5 % either side, and comes down by as much and more when it finds the RTT rising.
+        // It tries steps of 5 % in both directions, and reduces by at least as much when it finds the RTT rising.
         assert!(link.utilisation > 0.85, "{} of {mbit} Mbit/s", link.utilisation);
-        // To send no faster than the link is worth 900 times more than to send a little faster: no queue stands.
+        // Sending no faster than the link is worth 900 times more than sending slightly faster, so there is no standing queue.
         assert!(
             link.sojourn_ms.expect("it is measured").p50 < f64::from(rtt) / 10.0,
             "{} ms",
@@ -67,12 +67,12 @@ fn vivace_from_its_start_to_steady_state() {
 
 #[test]
 fn vivace_without_delay_from_its_start_to_steady_state() {
-    // The fallback of Bachl et al. (2020): delay is left out, loss up to 3 % counts for little, steps are of 5 % at most.
+    // The fallback of Bachl et al. (2020): it ignores delay, tolerates loss up to 3 %, and takes steps of at most 5 %.
     let controller = r#"{ kind = "vivace", latency = 0, mild_up_to = 0.03, bound_step = 0, floor = "2mbit" }"#;
     for result in table("vivace_loss_based.txt", controller) {
         let link = hop(&result, "bottleneck");
         assert!(link.utilisation > 0.97, "nothing but loss makes it slower: {}", link.utilisation);
-        // A trial is 5 % above a rate that is at most 5 % above one that lost no more than 3 %.
+        // A trial is 5 % above a rate that is at most 5 % above one with no more than 3 % loss.
         assert!(link.loss_rate < 0.10, "{}", link.loss_rate);
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever a legal scenario says, the world runs to its end, its accounts are right, and a second run is the same.
+//! For any valid scenario the run reaches its end, its accounts balance, and a second run gives the same result.
 use crate::harness::{parse, run};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
@@ -45,7 +45,7 @@ fn hop(index: usize) -> impl Strategy<Value = String> {
     )
 }
 
-/// (traffic, transport) that fit each other.
+/// Combinations of traffic and transport that are allowed.
 fn traffic() -> impl Strategy<Value = (String, bool)> {
     let tcp = prop_oneof![
         3 => Just("\"bulk\"".to_owned()),
@@ -86,7 +86,7 @@ fn transport() -> impl Strategy<Value = String> {
     )
 }
 
-/// A flow over some of `hops` hops: the first ones there, the others, if wanted, back.
+/// A flow over some of `hops` hops: the first ones on the way there, the others perhaps on the way back.
 fn flow(index: usize, hops: usize) -> impl Strategy<Value = String> {
     let times = (1u64..200, 0u64..1000, 1u64..2000);
     (traffic(), transport(), 1u32..4, times, 1..=hops, any::<bool>()).prop_map(
@@ -95,7 +95,7 @@ fn flow(index: usize, hops: usize) -> impl Strategy<Value = String> {
                 |range: std::ops::Range<usize>| range.map(|n| format!("\"h{n}\"")).collect::<Vec<_>>().join(", ");
             let mut text = format!("[[flow]]\nname = \"f{index}\"\ncount = {count}\ntraffic = {traffic}\n");
             text += if is_tcp { &transport } else { "transport = \"udp\"\n" };
-            // Hops delay by less than 10 ms each at first.
+            // The hops delay by less than 10 ms each at first.
             let rtt = rtt + 10 * hops as u64;
             let _ = writeln!(text, "rtt = {{ uniform = [\"{rtt}ms\", \"{}ms\"] }}", rtt + 20);
             let _ = writeln!(text, "start = \"{start}ms\"\nstop = \"{}ms\"", start + life);
@@ -108,7 +108,7 @@ fn flow(index: usize, hops: usize) -> impl Strategy<Value = String> {
     )
 }
 
-/// A small scenario but for its seed.
+/// A small scenario without its seed.
 pub(crate) fn scenario() -> impl Strategy<Value = String> {
     (1usize..4, 1usize..4).prop_flat_map(|(hops, flows)| {
         let hops_text = (0..hops).map(|n| hop(n).boxed()).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Losses, silences and their repair, seen from outside.
+//! Losses, idle periods and recovery, as results show them.
 use crate::harness::{flow, hop, run_text, series, values};
 
 #[test]
@@ -18,12 +18,12 @@ fn timeouts_back_off_in_a_long_outage_and_the_flow_comes_back() {
         )
     };
     let timeouts = |ends| flow(&run_text(&text(ends)), "bulk").timeouts;
-    // An RTO of about 260 ms: after n timeouts the next comes 260 ms · (2ⁿ⁺¹ − 1) after the first was armed.
+    // An RTO of about 260 ms: after n timeouts the next comes 260 ms · (2ⁿ⁺¹ − 1) after the first was set.
     let counts = [7, 10, 15, 25, 45].map(timeouts);
     assert!(counts.windows(2).all(|pair| pair[1] == pair[0] + 1), "one more for each doubling: {counts:?}");
     let result = run_text(&text(25));
     let throughput = series(&result, "flow:bulk", "throughput_mbit");
-    // Every timeout's packet was queued behind what waited: the link goes on by itself, and the flow with it.
+    // Every timeout's packet waits in the queue, so the link resumes by itself, and so does the flow.
     let late: Vec<f64> = values(throughput, 30.0, 60.0).collect();
     assert!(late.iter().sum::<f64>() / late.len() as f64 > 9.5, "it never comes back");
 }
@@ -72,14 +72,14 @@ fn a_lost_tail_is_repaired_without_a_timeout() {
     );
     let page = flow(&result, "page");
     assert_eq!((page.lost_packets.expect("it is counted"), page.retransmits, page.timeouts), (1, 1, 0));
-    // Handshake, the ninth packet's acknowledgment, and about three RTTs of patience; a timeout would add an RTO.
+    // Handshake, the ninth packet's acknowledgment, and about three RTTs until a probe has repaired the loss; a timeout would add an RTO.
     let took = page.completion_s.expect("it finished").max;
     assert!((0.4..0.65).contains(&took), "{took} s");
 }
 
 #[test]
 fn a_lost_syn_is_sent_again_after_a_second() {
-    // Datagrams keep the queue full while nothing is sent; the connection begins in the middle of that.
+    // Datagrams fill the queue while the link is down, and the connection begins during that time.
     let result = run_text(
         r#"
         duration = "5s"
@@ -151,8 +151,8 @@ fn a_marked_flow_keeps_its_queue_short_and_loses_nothing() {
     assert!(link.marks > 5 && link.utilisation > 0.9, "{link:?}");
 }
 
-/// Two subflows, and the last packets of both lost: a probe on the one did not count as a probe of the other, whose timeout stayed
-/// over, and time went backwards.
+/// Two subflows whose last packets were both lost. A probe on one did not count as a probe of the other, whose timeout stayed in
+/// the past, and time ran backwards.
 #[test]
 fn regression_a_probe_goes_out_on_the_subflow_that_is_silent() {
     let result = run_text(

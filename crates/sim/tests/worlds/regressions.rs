@@ -1,10 +1,10 @@
-//! Faults that were found once.
+//! Bugs that were fixed.
 use crate::harness::{hop, parse, run_text};
 use narrows_core::registry::Registered;
 
 #[test]
 fn regression_packets_of_the_first_instant_are_offered() {
-    // Counters began anew at the end of a warm-up of no length, after the first packet had been offered.
+    // The counters were reset at the end of a warm-up of zero length, after the first packet had been offered.
     let result = run_text(
         r#"
         duration = "1s"
@@ -18,13 +18,13 @@ fn regression_packets_of_the_first_instant_are_offered() {
         rtt = "20ms"
         route = ["link"]"#,
     );
-    // One every 10 ms.
+    // One packet every 10 ms.
     assert_eq!((hop(&result, "link").offered_packets, hop(&result, "link").packets), (100, 100));
 }
 
 #[test]
 fn regression_a_real_timeout_goes_back_to_what_was_lost() {
-    // F-RTO went on sending new data after a timeout had proved real: one flow sent 15 000 packets beyond a hole that it
+    // F-RTO continued to send new data after a timeout had proved genuine: one flow sent 15 000 packets beyond a hole that it
     // never filled.
     let result = run_text(
         r#"
@@ -46,7 +46,7 @@ fn regression_a_real_timeout_goes_back_to_what_was_lost() {
     assert!(result.summary.fairness.jain > 0.95, "{}", result.summary.fairness.jain);
 }
 
-/// A base RTT that gathering acknowledgments for a second is short beside.
+/// A scenario in which acknowledgments are compressed for a second, which is short compared with the base RTT.
 fn gathers_for_a_second(controller: &str, count: u32, queue: &str) -> narrows_results::RunResult {
     run_text(&format!(
         r#"
@@ -66,7 +66,7 @@ fn gathers_for_a_second(controller: &str, count: u32, queue: &str) -> narrows_re
     ))
 }
 
-/// The least RTT that any of the flows saw, ms.
+/// The lowest RTT of any flow, ms.
 fn min_rtt(result: &narrows_results::RunResult) -> f64 {
     let rtts = result.summary.flows.iter().filter_map(|flow| flow.rtt_ms);
     rtts.map(|rtt| rtt.min).fold(f64::INFINITY, f64::min)
@@ -74,7 +74,7 @@ fn min_rtt(result: &narrows_results::RunResult) -> f64 {
 
 #[test]
 fn regression_a_filled_hole_ends_the_gathering_of_bbr3() {
-    // The timer of what had been gathered outlived the hole, and was armed again in the past: an RTT of 1005 ms.
+    // The timer of compressed acknowledgments outlived the hole and was set again in the past: an RTT of 1005 ms.
     let result = gathers_for_a_second("bbr3", 10, "fifo");
     let least = min_rtt(&result);
     // A retransmission's RTT is known to a millisecond.
@@ -92,8 +92,8 @@ fn regression_a_filled_hole_ends_the_gathering_behind_every_queue() {
 
 #[test]
 fn regression_a_timeout_that_passed_behind_the_reordering_timer_is_due_next() {
-    // RACK's timer stood in the place of the retransmission timer until that had passed, and it was armed in the past: by
-    // 0.3 and by 1.5 s with these seeds, with default parameters.
+    // RACK's timer was set in place of the retransmission timer until that had passed. The latter was then set in the past: by
+    // 0.3 and by 1.5 s with these seeds and default parameters.
     for seed in [2, 3] {
         let result = run_text(&format!(
             r#"
@@ -140,14 +140,14 @@ fn a_watch_ends_a_run() {
         route = ["link"]"#;
     let scenario = parse(TEXT);
     assert_eq!(narrows_sim::run(&scenario, 1, &mut Impatient).err(), Some(narrows_sim::Ended::Cancelled));
-    // The half that does not know of the watch ends, too.
+    // The side without the watch ends, too.
     let crowd = parse(&format!("{}\ncount = 300", TEXT.replace("1ms", "20ms")));
     assert_eq!(narrows_sim::run(&crowd, 2, &mut Impatient).err(), Some(narrows_sim::Ended::Cancelled));
 }
 
 #[test]
 fn regression_a_ramp_ends_while_a_queue_grows() {
-    // 10 240 packets of queue are 1.4 s here, and everything that was sent arrived in the end: the rate doubled to 3 Gbit/s.
+    // A queue of 10 240 packets is 1.4 s here, and in the end everything was delivered: the rate doubled to 3 Gbit/s.
     let result = run_text(
         r#"
         duration = "6s"

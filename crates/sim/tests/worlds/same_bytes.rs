@@ -1,5 +1,5 @@
-//! A seed gives the same bytes on every machine and in every profile: the digests below were recorded once, and both
-//! `cargo test` and `cargo test --release` compare with them.
+//! A seed gives the same bytes on every machine and in every profile. The digests below were recorded once; `cargo test` and
+//! `cargo test --release` both compare with them.
 use crate::harness::{expect, parse, run};
 use narrows_results::{RunResult, summary_json};
 use std::fmt::Write;
@@ -75,7 +75,7 @@ const CROWD: &str = r#"
     route = ["bottleneck"]
     start = { uniform = ["0s", "1s"] }"#;
 
-/// Enough for two threads; [`run`] uses one.
+/// Enough flows for two threads; [`run`] uses one.
 const MANY: &str = r#"
     duration = "1s"
     seed = 5

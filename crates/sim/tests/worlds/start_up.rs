@@ -1,4 +1,4 @@
-//! Controllers that watch the delay, alone on a link: how long they need to fill it, and what they then do to its queue.
+//! Delay-based controllers, alone on a link: how long they need to fill it, and their effect on its queue afterwards.
 use crate::harness::{expect, flow, hop, run_text, series};
 use narrows_results::RunResult;
 use std::fmt::Write;
@@ -8,11 +8,11 @@ const LINKS: [(u64, u64); 3] = [(10, 20), (100, 50), (50, 10)];
 /// A short buffer and a long one, in bandwidth-delay products.
 const TAIL_DROP: [(&str, &str); 2] =
     [("1 bdp", r#"{ kind = "fifo", limit = "1bdp" }"#), ("4 bdp", r#"{ kind = "fifo", limit = "4bdp" }"#)];
-/// Where marks come from.
+/// The queues that mark.
 const L4S: [(&str, &str); 2] = [("1 bdp", r#"{ kind = "fifo", limit = "1bdp" }"#), ("dualpi2", r#""dualpi2""#)];
 const DURATION: f64 = 30.0;
 
-/// One flow from its start, its controller as scenarios have it; the first ten seconds belong to the start.
+/// A single flow; the first ten seconds are left to its start.
 fn alone(controller: &str, (rate, rtt): (u64, u64), queue: &str) -> RunResult {
     run_text(&format!(
         r#"
@@ -32,7 +32,7 @@ fn alone(controller: &str, (rate, rtt): (u64, u64), queue: &str) -> RunResult {
     ))
 }
 
-/// The end of the first tenth of a second in which the link carried 90 % of its rate.
+/// The end of the first interval of 100 ms in which the link carried 90 % of its rate.
 fn filled_after(result: &RunResult, rate: u64) -> Option<f64> {
     let points = series(result, "hop:link", "throughput_mbit");
     let filled = |window: &&[(f64, f64)]| {
@@ -41,7 +41,7 @@ fn filled_after(result: &RunResult, rate: u64) -> Option<f64> {
     points.windows(10).find(filled).and_then(|window| window.last()).map(|&(at, _)| at)
 }
 
-/// A controller on the three links, with each of the queues.
+/// A controller on the three links, with each of these queues.
 fn table(controller: &str, queues: [(&str, &str); 2]) -> Vec<RunResult> {
     let mut table = format!(
         "{:<26}{:>8}{:>8}{:>9}{:>9}{:>7}{:>7}{:>6}\n",
@@ -84,8 +84,8 @@ fn vegas() {
     for ((rate, _), result) in LINKS.into_iter().flat_map(|link| [link; 2]).zip(table("vegas", TAIL_DROP)) {
         let hop = hop(&result, "link");
         assert!(hop.utilisation > 0.99, "{}", hop.utilisation);
-        // Two to four packets wait, rounded down, unless slow start has filled a long buffer, as at the highest rate: with
-        // bursts, of which the first packet never waits, it learns of its queue late, and then takes one packet per RTT back.
+        // Two to four packets wait, rounded down, unless slow start filled a long buffer, as at the highest rate. It sends bursts
+        // whose first packets never wait, so it detects its queue late, and then reduces by one packet per RTT.
         let waiting = hop.queue_packets.expect("it is measured").mean;
         assert!(rate == 100 || (2.0..5.0).contains(&waiting), "{waiting} packets");
     }
@@ -97,7 +97,7 @@ fn prague() {
     for ((rate, rtt), result) in LINKS.into_iter().zip(results.chunks(2).map(|pair| &pair[1])) {
         let (hop, flow) = (hop(result, "link"), flow(result, "flow"));
         assert!(hop.marks > 0 && hop.drops.total == 0, "{hop:?}");
-        // More than 1 ms is marked, and a packet of 12 000 bits may be on the wire.
+        // Packets that wait more than 1 ms are marked, and a packet of 12 000 bits may be on the wire.
         let most = rtt as f64 + 1.0 + 12.0 / rate as f64;
         let mean = flow.rtt_ms.expect("acknowledged").mean;
         assert!(mean < most, "{mean} ms over {rtt} ms");
@@ -107,8 +107,8 @@ fn prague() {
 #[test]
 fn copa() {
     for result in table("copa", TAIL_DROP) {
-        // At some RTTs it takes its own queue for a competitor's, fills up to a fifth of the buffer, and empties it again.
-        // At 53 ms it does so whatever the receiver acknowledges.
+        // At some RTTs it mistakes its own queue for a competitor's, fills up to a fifth of the buffer, and empties it again. At
+        // 53 ms it does so whatever the receiver acknowledges.
         let hop = hop(&result, "link");
         assert!(hop.utilisation > 0.85, "{}", hop.utilisation);
     }
@@ -116,7 +116,7 @@ fn copa() {
         let result = alone(r#"{ kind = "copa", competitive = false }"#, link, queue);
         let hop = hop(&result, "link");
         assert!(hop.utilisation > 0.99, "{}", hop.utilisation);
-        // Alone its queue swings between nothing and 2.5/δ packets (§3.1), and another may be on the wire.
+        // A single flow's queue varies between nothing and 2.5/δ packets (§3.1), and another packet may be on the wire.
         assert!(
             hop.queue_packets.expect("it is measured").mean < 6.0,
             "{} packets",
@@ -125,7 +125,7 @@ fn copa() {
     }
 }
 
-/// Whether it competes or not matters beside a flow that fills the buffer, and only there.
+/// The competitive mode matters only beside a flow that fills the buffer.
 #[test]
 fn copa_beside_others() {
     let mut table = format!("{:<36}{:>10}{:>10}{:>9}{:>9}\n", "", "Mbit/s", "Mbit/s", "queue", "rtt ms");
@@ -178,7 +178,7 @@ fn copa_beside_others() {
     expect("copa_beside_others.txt", &table);
 }
 
-/// Figures 4 to 7 of the paper: 50 Mbit/s, 10 ms, 100 packets, CUBIC 5 s earlier.
+/// Figures 4 to 7 of the paper: 50 Mbit/s, 10 ms, 100 packets, and CUBIC started 5 s earlier.
 #[test]
 fn delay_starves_beside_cubic_unless_queuing_is_fair() {
     let beside = |queue: &str| {

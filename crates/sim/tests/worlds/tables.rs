@@ -1,4 +1,4 @@
-//! Every discipline in ten situations, as tables that a person can judge: rows are disciplines, columns what a user of the
+//! Every discipline in ten situations, as tables that a person can judge: a row per discipline, with figures that a user of the
 //! bottleneck would notice.
 use crate::harness::{expect, flow, hop, parse, run, series, values};
 use narrows_core::Span;
@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// A column that belongs to one situation only.
 type Column = (&'static str, fn(&RunResult) -> String);
 
-/// Runs `text`, with each discipline for `QUEUE`, and compares the table; the results come back for more checks.
+/// Runs `text` with each discipline in place of `QUEUE`, and compares the table; returns the results for more checks.
 fn table(name: &str, text: &str, columns: &[Column], alter: fn(&mut Scenario)) -> Vec<(&'static str, RunResult)> {
     let mut table = format!(
         "{:<9}{:>7}{:>8}{:>9}{:>9}{:>7}{:>7}{:>8}{:>6}",
@@ -84,7 +84,7 @@ fn one_cubic_flow() {
             "red" | "pie" | "gsp" | "cp" | "dualpi2" | "fq_codel_fair" | "fq_pie" | "fq_cp" | "cocoa" => {
                 assert!(mean < 100.0, "{queue}: {mean} ms")
             }
-            // A new queue is judged by its row.
+            // For a new queue its row in the table is reviewed.
             _ => {}
         }
     }
@@ -196,7 +196,7 @@ fn a_parking_lot() {
 
 #[test]
 fn a_congested_way_back() {
-    // One acknowledgment of 52 B for two packets of 1500 B: the way back carries 19.6 Mbit/s' worth at 340 kbit/s.
+    // With an acknowledgment of 52 B for two packets of 1500 B, 19.6 Mbit/s need 340 kbit/s on the way back, which has 250.
     let text = r#"
         duration = "20s"
         warmup = "2s"
@@ -238,8 +238,8 @@ fn an_outage() {
         rtt = "20ms"
         route = ["bottleneck"]"#;
     for (queue, result) in table("outage.txt", text, &[("goodput", |r| goodput(r, "bulk"))], unaltered) {
-        // First a probe, after at most an RTO, and an RTO later the timeout. An RTO is the RTT and at least 200 ms: behind a
-        // queue of 300 ms two of them outlast the outage of a second, and the probe is enough.
+        // First a probe, after at most an RTO, and an RTO later the timeout. An RTO is the RTT plus at least 200 ms: with a queue
+        // of 300 ms two RTOs are longer than the outage of a second, and the probe is enough.
         let before = values(series(&result, "flow:bulk", "srtt_ms"), 7.0, 8.0).fold(0.0, f64::max);
         let timeouts = flow(&result, "bulk").timeouts;
         assert_eq!(timeouts > 0, before < 300.0, "{queue}: {timeouts} timeouts after an RTT of {before} ms");
@@ -249,7 +249,7 @@ fn an_outage() {
 
 #[test]
 fn a_trace() {
-    // 12 Mbit/s for 50 ms, then 3 Mbit/s for 52 ms, again and again.
+    // 12 Mbit/s for 50 ms, then 3 Mbit/s for 52 ms, repeatedly.
     let steps = |scenario: &mut Scenario| {
         let opportunities: Vec<Span> = (1..=50).chain((54..=102).step_by(4)).map(Span::ms).collect();
         let period = Span::ms(102);
@@ -393,11 +393,11 @@ fn an_overload_of_datagrams() {
         route = ["bottleneck"]"#;
     for (queue, result) in table("datagrams.txt", text, &[("goodput", |r| goodput(r, "poisson"))], unaltered) {
         let hop = hop(&result, "bottleneck");
-        // Cocoa takes the standing queue of datagrams away, down to its least limit, and the probabilities of PIE and COBALT
-        // swing: a Poisson process lets such queues run dry now and then.
+        // Cocoa drains the standing queue of datagrams to its minimum limit, and the probabilities of PIE and COBALT oscillate.
+        // With Poisson traffic such queues sometimes run empty.
         let least = if ["cocoa", "pie", "fq_pie", "dualpi2", "cobalt"].contains(&queue) { 0.99 } else { 0.999 };
         assert!(hop.utilisation > least, "{queue}: {}", hop.utilisation);
-        // BLUE also drops what had piled up before the warm-up's end.
+        // BLUE also drops the backlog from before the end of the warm-up.
         let most = if ["cobalt", "cake"].contains(&queue) { 0.04 } else { 0.02 };
         assert!((hop.loss_rate - 1.0 / 3.0).abs() < most, "{queue} loses {}", hop.loss_rate);
     }

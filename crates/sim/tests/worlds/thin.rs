@@ -1,12 +1,13 @@
 //! A bulk flow beside thin flows that send together.
 use crate::harness::{flow, run_text};
 
-/// What thin flows of 100 B every 30 ms leave of 2 Mbit/s, Mbit/s.
+/// The part of 2 Mbit/s that is left by thin flows of 100 B every 30 ms, Mbit/s.
 fn share(thin: u32) -> f64 {
     2.0 - f64::from(thin) * 0.8 / 30.0
 }
 
-/// The bulk flow's rate in Mbit/s and its timeouts, beside thin flows that start within `phase`; alone, with a link of its share.
+/// The bulk flow's rate in Mbit/s and its timeouts, beside thin flows that start within `phase`; without it, alone on a link with
+/// its share.
 fn bulk(queue: &str, limit: u32, thin: u32, phase: Option<&str>) -> (f64, u64) {
     let rate = if phase.is_some() { 2.0 } else { share(thin) };
     let others = phase.map_or(String::new(), |phase| {
@@ -50,7 +51,7 @@ fn thin_flows_that_start_together_starve_a_bulk_flow_behind_fq_codel() {
         let beside = bulk("fq_codel", 33, 40, Some(phase)).0;
         assert!(beside < 0.5 * alone, "within {phase}: {beside} of {alone}");
     }
-    // Spread, or with a buffer that is never full, they do not.
+    // It keeps its share if the starts are spread, or if the buffer is never full.
     for (limit, phase) in [(33, "30ms"), (10_240, "1us")] {
         let beside = bulk("fq_codel", limit, 40, Some(phase)).0;
         assert!(beside > 0.9 * alone, "{limit} packets, within {phase}: {beside} of {alone}");

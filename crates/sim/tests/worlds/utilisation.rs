@@ -1,7 +1,7 @@
-//! A link's utilisation: what it carried of what it could have carried, to the bit.
+//! A link's utilisation: the share of its capacity that it used, exact to the bit.
 use crate::harness::{hop, run_text};
 
-/// The utilisation of a link of 100 kbit/s between two times, in ms; `offered`: packets of 1250 bytes, 100 ms each.
+/// The utilisation of a link of 100 kbit/s between two times in ms; `offered` describes packets of 1250 bytes, 100 ms each.
 fn utilisation(link: &str, offered: &str, warmup: u32, end: u32) -> f64 {
     let text = format!(
         r#"
@@ -25,7 +25,7 @@ const SHAPER: &str = "rate = \"100kbit\"\nrelease = \"start\"";
 
 #[test]
 fn regression_a_packet_on_the_wire_counts_by_the_part_that_was_sent_meanwhile() {
-    // Of every 200 ms 100 are used. Five packets are handed over between 1.05 and 1.95 s, and were counted whole: 0.556.
+    // Of every 200 ms 100 are used. Five packets are handed over between 1.05 and 1.95 s; counting them whole gave 0.556.
     for link in [WIRE, SHAPER] {
         for (warmup, end) in [(1050, 1950), (1000, 2000), (1100, 1900), (1025, 1975), (1150, 2050)] {
             let used = utilisation(link, "50kbit", warmup, end);
@@ -50,7 +50,7 @@ fn regression_no_link_is_used_by_more_than_all_of_it() {
 
 #[test]
 fn what_a_bucket_saved_counts_as_capacity_when_it_may_be_spent() {
-    // Nothing is sent for a second, in which the bucket fills: 5 kB, on top of 12.5 kB in the second that follows.
+    // Nothing is sent for a second, in which the bucket fills: 5 kB, in addition to 12.5 kB in the following second.
     let text = format!(
         r#"
         duration = "2s"
@@ -73,7 +73,7 @@ fn what_a_bucket_saved_counts_as_capacity_when_it_may_be_spent() {
 
 #[test]
 fn regression_a_queue_that_shapes_is_used_by_a_part_of_its_own_rate() {
-    // 50 Mbit/s through a shaper of 10: it said 17.7 % of the link, for a shaper that was never idle.
+    // 50 Mbit/s through a shaper of 10 gave a utilisation of 17.7 % for a shaper that was never idle.
     let text = |offered: &str| {
         format!(
             r#"
