@@ -1,4 +1,4 @@
-//! Runs that end in a result folder: what `compare` and `run` have in common.
+//! Runs that end in a result folder: the code that `compare` and `run` share.
 use crate::failure::Failure;
 use crate::flags::{MAX_JOBS, MAX_SEED, whole};
 use crate::grid::{self, Job, Options};
@@ -16,16 +16,16 @@ use narrows_world::World;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Most runs per queue or scenario.
+/// Maximum number of runs per queue or scenario.
 const MAX_RUNS: u64 = 100_000;
-/// Name of the page.
+/// Name of the report page.
 const PAGE: &str = "report.html";
 
-/// Flags of every command that runs scenarios.
+/// Flags of all commands that run scenarios.
 #[derive(clap::Args)]
 pub(crate) struct BatchArgs {
     /// Repeat with this many seeds, counting up from --seed; each draws its flows' starts and RTTs within narrow bounds, and
-    /// means come with a 95 % confidence interval
+    /// means have a 95 % confidence interval
     #[arg(
         long,
         value_name = "N",
@@ -48,18 +48,18 @@ pub(crate) struct BatchArgs {
     place: OutArgs,
 }
 
-/// A run and where its result goes.
+/// A run and the folder of its result.
 pub(crate) struct Planned {
-    /// Relative to the output folder; empty for the folder itself.
+    /// Folder within the output folder; empty for the output folder itself.
     pub(crate) folder: PathBuf,
-    /// For progress.
+    /// Name shown with the progress.
     pub(crate) label: String,
-    /// The scenario; valid.
+    /// A valid scenario.
     pub(crate) scenario: Scenario,
 }
 
 impl BatchArgs {
-    /// The seeds, counting up from `first`.
+    /// The seeds, beginning with `first`.
     pub(crate) fn seeds(&self, first: u64) -> Result<Vec<u64>, Failure> {
         let last = first.checked_add(self.runs - 1).filter(|&last| last <= MAX_SEED);
         let last = last.ok_or_else(|| {
@@ -87,7 +87,7 @@ impl BatchArgs {
         if self.json { term::print_json_text(&json) } else { term::print(&shown.text) }
     }
 
-    /// Runs what is not finished yet; `summary.json` of all, and what is shown of them.
+    /// Makes the runs that are not finished yet; returns the `summary.json` of all runs and what to print.
     fn fill(&self, output: &mut Output, runs: Vec<Run>, world: &dyn World) -> Result<(String, Comparison), Failure> {
         let stage = output.stage();
         let mut values = take_up(output, &runs)?;
@@ -125,10 +125,10 @@ impl BatchArgs {
     }
 }
 
-/// A run, by its key.
+/// A run and its key.
 struct Run {
     key: String,
-    /// Relative to the output folder.
+    /// Folder within the output folder.
     folder: PathBuf,
     job: Job,
 }
@@ -142,7 +142,7 @@ impl Run {
         Run { key, folder: planned.folder, job: Job { label: planned.label, scenario: planned.scenario } }
     }
 
-    /// Its value, if a stopped command has left its whole result on the stage.
+    /// Its summary, if a stopped command has left its whole result on the stage.
     fn finished(&self, stage: &Path, output: &Output) -> Option<Value> {
         let folder = output.found().get(&self.key)?.as_str()?;
         let dir = stage.join(&self.folder);
@@ -153,7 +153,7 @@ impl Run {
     }
 }
 
-/// The runs that a stopped command has finished; what else it left is removed.
+/// Takes over the runs that a stopped command has finished, and removes its other files.
 fn take_up(output: &mut Output, runs: &[Run]) -> Result<Vec<Option<Value>>, Failure> {
     if output.found().is_empty() {
         return Ok(runs.iter().map(|_| None).collect());
@@ -171,15 +171,15 @@ fn take_up(output: &mut Output, runs: &[Run]) -> Result<Vec<Option<Value>>, Fail
     Ok(values)
 }
 
-/// A published result, as it is printed.
+/// A published result, ready to be printed.
 pub(crate) struct Shown {
-    /// Where it is.
+    /// The result's folder.
     pub(crate) folder: PathBuf,
-    /// The table, and what to look at.
+    /// The table, and the files to open.
     pub(crate) text: String,
 }
 
-/// Draws the page and the pictures of the runs whose folders lie on the stage, and publishes everything.
+/// Draws the page and the pictures of the runs whose folders are on the stage, and publishes everything.
 pub(crate) fn conclude(output: Output, comparison: &Comparison) -> Result<Shown, Failure> {
     let stage = output.stage();
     let drawn = || {

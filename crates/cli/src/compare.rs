@@ -1,4 +1,4 @@
-//! `narrows compare`: the same traffic through one queue after the other.
+//! `narrows compare`: the same traffic through several queues, one after the other.
 use crate::batch::{BatchArgs, Planned};
 use crate::failure::Failure;
 use crate::flags::{MAX_SEED, whole};
@@ -44,10 +44,10 @@ pub(crate) struct Compare {
         allow_hyphen_values = true
     )]
     duration: String,
-    /// Start of a run that the means leave out [default: 10s, at most a sixth of the duration]
+    /// End of the warm-up, which the means leave out [default: 10s, at most a sixth of the duration]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     warmup: Option<String>,
-    /// Seeds every random choice: when flows start, in which bucket they fall
+    /// Seeds every random choice, such as when flows start and in which bucket they fall
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=MAX_SEED))]
     seed: u64,
     /// Let TCP negotiate ECN, so that queues mark instead of dropping
@@ -112,7 +112,7 @@ impl Compare {
         shorthand::flows(flag, &text).map_err(Failure::usage)
     }
 
-    /// The flows, and the flag that says so.
+    /// The flows, and the flag that gave them.
     fn traffic(&self) -> (&'static str, String) {
         let count = self.parallel.as_deref().unwrap_or("1");
         match (&self.parallel, &self.congestion) {
@@ -131,7 +131,7 @@ impl Compare {
         Ok(Planned { folder, label: format!("{label} seed {seed}"), scenario })
     }
 
-    /// One hop that holds the queue; all delay in the flows' base RTT.
+    /// One hop with the queue; the whole delay is in the flows' base RTT.
     fn scenario(&self, setting: &Setting, queue: &QueueConfig, seed: u64) -> Scenario {
         Scenario {
             name: format!("{} {} {}", setting.rate, setting.rtt, self.traffic().1),
@@ -154,7 +154,7 @@ impl Compare {
         }
     }
 
-    /// Each flow starts within the first round trip, so that several do not move in lockstep.
+    /// Each flow starts within the first round trip, so that several flows are not synchronised.
     fn flow(&self, setting: &Setting, group: &FlowGroup) -> Flow {
         let mut flow = group.clone().over(vec![0], setting.rtt, Time::ZERO + setting.duration);
         if setting.rtt > Span::ZERO {

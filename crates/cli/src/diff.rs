@@ -1,4 +1,4 @@
-//! `narrows diff`: two results next to each other.
+//! `narrows diff`: compares two results.
 use crate::failure::Failure;
 use crate::term;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! How a command can fail, and the exit code that says so: 2 for what the user can put right in what was asked,
-//! 3 for results that cannot be compared, 130 for Ctrl-C, 1 for the rest.
+//! The ways in which a command fails, and the exit codes: 2 for requests that the user can correct, 3 for results that cannot be
+//! compared, 130 for Ctrl-C, 1 for the rest.
 use crate::memory;
 use narrows_runner::Error;
 use narrows_scenario::printable::printable;
@@ -8,42 +8,42 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-/// Why a command did not do its work.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The request cannot be met: a bad value, a missing file, a folder that cannot be written.
     Usage(String),
-    /// Results that were not made under the same conditions: a list, in lines.
+    /// The results were not made under the same conditions: a list of the differences, one per line.
     Incomparable(String),
     /// Something else went wrong.
     Other(String),
     /// Ctrl-C.
     Interrupted,
-    /// One of the others, after some of the work had been done.
+    /// One of the other failures, after some of the work was done.
     Unfinished {
         /// What went wrong.
         cause: Box<Failure>,
-        /// The work done, where it is, and how to continue.
+        /// The finished work, its folder, and how to continue.
         kept: String,
     },
-    /// The program that was run ended with this code; ours is the same.
+    /// The program that was run ended with this code; this program exits with the same one.
     Ended(i32),
-    /// The reader of our output has closed it (`narrows list | head`): not an error.
+    /// The reader of this program's output has closed it (`narrows list | head`): not an error.
     ClosedPipe,
 }
 
 impl Failure {
-    /// Bad input.
+    /// Makes a failure for bad input.
     pub(crate) fn usage(message: impl Display) -> Failure {
         Failure::Usage(message.to_string())
     }
 
-    /// A failure that is not the user's.
+    /// Makes a failure that the user did not cause.
     pub(crate) fn other(message: impl Display) -> Failure {
         Failure::Other(message.to_string())
     }
 
-    /// A file or folder that cannot be written.
+    /// Makes a failure for a file or folder that cannot be written.
     pub(crate) fn write(path: &Path, error: &io::Error) -> Failure {
         let help = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -54,7 +54,7 @@ impl Failure {
         Failure::Usage(format!("cannot write `{}`: {error}; {help}", path.display()))
     }
 
-    /// Printing failed.
+    /// Makes a failure for output that cannot be printed.
     pub(crate) fn print(error: &io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
@@ -62,7 +62,7 @@ impl Failure {
         }
     }
 
-    /// The same about this file.
+    /// Names the file in the message.
     pub(crate) fn at(self, file: &Path) -> Failure {
         match self {
             Failure::Usage(message) => Failure::Usage(format!("{}: {message}", file.display())),
@@ -78,7 +78,7 @@ impl Failure {
         }
     }
 
-    /// What happened.
+    /// The message.
     pub(crate) fn message(&self) -> String {
         match self {
             Failure::Usage(message) | Failure::Incomparable(message) | Failure::Other(message) => message.clone(),

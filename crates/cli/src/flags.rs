@@ -1,9 +1,9 @@
-//! Numbers as flags take them.
+//! Parsers for numbers in flags.
 use std::ops::RangeInclusive;
 
-/// Most threads.
+/// Maximum number of threads.
 pub(crate) const MAX_JOBS: u64 = 4096;
-/// Largest seed: TOML's integers end there.
+/// Largest seed, which is TOML's largest integer.
 pub(crate) const MAX_SEED: u64 = i64::MAX as u64;
 
 /// Reads a whole number in a range.

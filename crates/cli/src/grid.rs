@@ -1,4 +1,4 @@
-//! A set of runs, with its progress on the terminal.
+//! Makes a set of runs and shows their progress on the terminal.
 use crate::failure::Failure;
 use crate::progress::Progress;
 use narrows_core::Span;
@@ -7,20 +7,20 @@ pub(crate) use narrows_runner::Job;
 use narrows_runner::Room;
 use narrows_world::World;
 
-/// How a grid is run.
+/// Options for a set of runs.
 #[derive(Clone, Copy)]
 pub(crate) struct Options<'a> {
-    /// Threads; as many as cores when `None`.
+    /// Threads; one per core if `None`.
     pub(crate) threads: Option<u64>,
-    /// No lines about progress.
+    /// Print no lines about progress.
     pub(crate) quiet: bool,
-    /// Where they run.
+    /// The world that runs them.
     pub(crate) world: &'a dyn World,
-    /// Memory that they may take.
+    /// Memory that they may use.
     pub(crate) memory: Room,
 }
 
-/// [`narrows_runner::run`], watched.
+/// [`narrows_runner::run`] with progress and Ctrl-C.
 pub(crate) fn run<T: Send>(
     jobs: &[Job],
     options: Options<'_>,

@@ -1,10 +1,10 @@
-//! Both sides of the bottleneck, on the command line.
+//! Command line for both sides of the bottleneck.
 //!
-//! A command reads its arguments, runs scenarios on a pool of threads, and writes a folder of results, a table
-//! on stdout and, on request, JSON. Other crates compute; this one has arguments, files and the terminal.
+//! A command reads its arguments, runs scenarios on a pool of threads, and writes a folder of results, a table on stdout and, on
+//! request, JSON. Other crates compute; this one handles arguments, files and the terminal.
 //!
-//! The program is a library so that another one can be the same program with [`Extensions`]: queues, controllers and detectors
-//! of a user's own, in a crate of theirs.
+//! The program is a library, so that another program can extend it with [`Extensions`]: queues, controllers and detectors from a
+//! user's own crate.
 use clap::Parser;
 use failure::Failure;
 pub use narrows_core::extensions::Extensions;
@@ -52,25 +52,25 @@ enum Command {
     Reproduce(reproduce::Reproduce),
 }
 
-/// Help, or what is wrong with the arguments. The parser repeats them as they are, so the error is made once more, of arguments
-/// that show.
+/// Prints help, or what is wrong with the arguments. The parser repeats arguments unchanged, so the error is made again from
+/// printable ones.
 fn said(error: clap::Error) -> ExitCode {
     let shown = |word: std::ffi::OsString| printable(&word.to_string_lossy()).into_owned();
     let again = Cli::try_parse_from(std::env::args_os().map(shown));
     let error = again.err().filter(|again| again.kind() == error.kind()).unwrap_or(error);
-    // A closed pipe is nobody's failure.
+    // A closed pipe is not an error.
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// The whole program `narrows`, with these extensions: reads the process's arguments, and answers with its exit code.
+/// The whole program `narrows` with these extensions: reads the process's arguments and returns its exit code.
 pub fn main_with(extensions: Extensions) -> ExitCode {
     // In the kernel's world this program is the first process of the guest.
     #[cfg(target_os = "linux")]
     if narrows_lab::guest::is_guest() {
         narrows_lab::guest::main();
     }
-    // On the command line a flow's name is a controller's or a kind of traffic.
+    // On the command line a flow is named after a controller or a kind of traffic, so extensions cannot have those names.
     let taken = [Traffic::NAMES, Transport::NAMES].concat();
     if let Err(error) = extensions.install(&taken) {
         return term::report(&Failure::usage(error));
@@ -88,7 +88,7 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
         Command::Diff(args) => diff::main(&args),
         Command::Reproduce(args) => reproduce::main(&args),
     };
-    // What fails after Ctrl-C may do so because the deadline has cleared it away.
+    // A failure after Ctrl-C may come from the deadline's clean-up.
     let told = |failure| if interrupt::requested() { Failure::after_interruption(failure) } else { failure };
     outcome.map_err(told).map_or_else(|failure: Failure| term::report(&failure), |()| ExitCode::SUCCESS)
 }

@@ -11,16 +11,16 @@ use narrows_scenario::{Traffic, Transport};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Widest line of the descriptions.
+/// Maximum width of the descriptions.
 const WIDTH: usize = 100;
 
 /// Show queues, controllers, detectors, traffic and transports with all their parameters.
 #[derive(clap::Args)]
 pub(crate) struct List {
-    /// Only this kind.
+    /// Only this kind
     #[arg(value_enum)]
     kind: Option<Kind>,
-    /// JSON on stdout and nothing else.
+    /// Print JSON on stdout and nothing else
     #[arg(long)]
     json: bool,
 }
@@ -28,15 +28,15 @@ pub(crate) struct List {
 /// The kinds of items.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
-    /// What waits in front of a link.
+    /// Queue disciplines in front of a link
     Queues,
-    /// What decides how much a sender may have in flight.
+    /// Congestion control of a flow
     Controllers,
-    /// What looks for fair queuing, for controllers that send over two subflows.
+    /// Detectors of fair queuing, for controllers that send over two subflows
     Detectors,
-    /// What a flow's application sends.
+    /// The data that a flow's application sends
     Traffic,
-    /// How a flow's data are carried.
+    /// The transport of a flow's data
     Transports,
 }
 
@@ -53,16 +53,18 @@ impl Kind {
         }
     }
 
-    /// A description, and how they are written in a scenario and on the command line.
+    /// A description, and how the items are written in a scenario and on the command line.
     const fn about(self) -> &'static str {
         match self {
-            Kind::Queues => "what waits in front of a link (`queue = …` of a hop; --queues fq_codel:target=10ms,fifo)",
+            Kind::Queues => {
+                "queue disciplines in front of a link (`queue = …` of a hop; --queues fq_codel:target=10ms,fifo)"
+            }
             Kind::Controllers => "congestion control of a flow (`controller = …`; --flows 2xcubic,1xnew_reno)",
             Kind::Detectors => {
-                "what looks for fair queuing (`detector = \"share:cut=0.56;intervals=8\"` of tonopah and startup)"
+                "detectors of fair queuing (`detector = \"share:cut=0.56;intervals=8\"` of tonopah and startup)"
             }
-            Kind::Traffic => "what a flow's application sends (`traffic = …`)",
-            Kind::Transports => "how a flow's data are carried (`transport = …`)",
+            Kind::Traffic => "the data that a flow's application sends (`traffic = …`)",
+            Kind::Transports => "the transport of a flow's data (`transport = …`)",
         }
     }
 
@@ -93,7 +95,7 @@ pub(crate) fn main(args: &List) -> Result<(), Failure> {
 #[derive(serde::Serialize)]
 struct EntryJson {
     name: &'static str,
-    /// Other names that are read.
+    /// Other names that are accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     aliases: Vec<&'static str>,
     summary: &'static str,
@@ -179,12 +181,12 @@ const fn unit(unit: Unit) -> &'static str {
     }
 }
 
-/// Doc comments carry their line breaks and indentation.
+/// Joins a doc comment's lines.
 fn one_line(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Breaks at spaces; a longer word stands alone.
+/// Breaks a text at spaces; a longer word gets its own line.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! The program without anybody's extensions.
+//! The program without extensions.
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

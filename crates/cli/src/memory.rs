@@ -1,10 +1,10 @@
-//! What is said of the memory that runs need.
+//! Messages about the memory that runs need.
 use narrows_core::Bytes;
 use narrows_core::params::ParamValue;
 use narrows_runner::{Fit, TooLarge};
 use narrows_world::Memory;
 
-/// From here on it is worth a line.
+/// From this size on a line is printed.
 const LARGE: u64 = 1 << 30;
 
 /// Reads `--memory`.
@@ -12,13 +12,13 @@ pub(crate) fn size(text: &str) -> Result<Bytes, String> {
     Bytes::parse(text).ok_or_else(|| format!("allowed: {}, such as 16GB", Bytes::allowed()))
 }
 
-/// A line about runs that need much.
+/// A line about runs that need much memory.
 pub(crate) fn note(Fit { runs, wanted, need }: Fit) -> Option<String> {
     let fewer = if runs < wanted { format!(", with {runs} runs at a time instead of {wanted}") } else { String::new() };
     (need >= LARGE).then(|| format!("narrows: needs up to {} of memory{fewer}", shown(need)))
 }
 
-/// What is said of runs that do not fit.
+/// The message for runs that do not fit.
 pub(crate) fn refusal(too_large: &TooLarge) -> String {
     let TooLarge { need, room, given, runs, worst } = *too_large;
     let Memory { flows, hops, packets, series, .. } = worst;

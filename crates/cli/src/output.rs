@@ -1,12 +1,12 @@
-//! Where results go, and how they get there: wholly or not at all.
+//! Writes a result folder completely or not at all.
 //!
 //! - **Nothing is overwritten unasked.** Each command writes a new folder, `narrows-out/0007-compare`, and `narrows-out/latest`
-//!   leads to the newest. `--out DIR` is a new or empty folder; with `--force` also one that holds results and nothing else.
-//! - **A folder appears in one step.** Results are prepared in `NAME.unfinished` beside the place (`work`), written through to the
-//!   disk, and renamed; in place of old results by exchanging the two folders. Where a file system cannot exchange, the
-//!   old folder is renamed away first: for that moment a reader finds no folder, never a mixed one, and if the program is
-//!   killed then the next command puts the old folder back.
-//! - **Finished runs are kept** when a command is stopped, and the same command goes on from them (`narrows_runner::index`).
+//!   is a link to the newest. `--out DIR` must be a new or empty folder, or with `--force` one that holds only results.
+//! - **A folder appears in one step.** Results are prepared in `NAME.unfinished` beside the folder (`work`), synced to the disk,
+//!   and renamed. Old results are replaced by exchanging the two folders. If the file system cannot exchange them, the old folder
+//!   is renamed first. A reader may then briefly find no folder, but never a mixed one. If the program is killed at that moment,
+//!   the next command puts the old folder back.
+//! - **Finished runs are kept** when a command is stopped, and the same command continues from them (`narrows_runner::index`).
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::term;
@@ -38,40 +38,40 @@ pub(crate) struct OutArgs {
     pub(crate) force: bool,
 }
 
-/// The request: where results go, and what may be replaced.
+/// A request for an output folder.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
-    /// The folder; one in `narrows-out` when `None`.
+    /// The folder; a new one in `narrows-out` if `None`.
     pub(crate) out: Option<&'a Path>,
     /// May results in it be replaced?
     pub(crate) force: bool,
     /// For the name of a folder in `narrows-out`.
     pub(crate) command: &'a str,
-    /// The runs that make up the results, by their keys, if they can be taken up one by one.
+    /// The keys of the runs, if finished runs can be kept one by one.
     pub(crate) keys: &'a [String],
 }
 
-/// Finished runs: the index's entry for each key.
+/// The index entries of finished runs, by key.
 pub(crate) type Finished = HashMap<String, Value>;
 
-/// A place for results, ours until they are published.
+/// An output folder that this process has claimed, until it is published.
 pub(crate) struct Output {
     disk: Disk,
     place: Place,
     work: Work,
-    /// Folders that did not exist before, innermost first: removed again if nothing is published.
+    /// Folders that this command made, innermost first. They are removed if nothing is published.
     created: Vec<PathBuf>,
     force: bool,
-    /// Runs that make up the results.
+    /// Number of runs in the results.
     runs: usize,
     /// The finished ones among them.
     found: Finished,
     kept: Option<Index>,
-    /// What is prepared stays, whatever happens.
+    /// The prepared files stay, whatever happens.
     stays: bool,
 }
 
-/// Where results appear.
+/// The place of the results.
 enum Place {
     Folder(Folder),
     Numbered { parent: PathBuf, number: u64, command: String },
@@ -86,8 +86,8 @@ pub(crate) struct Published {
 }
 
 impl Output {
-    /// Claims the place. Fails when it cannot be written, when another process is writing it, or when something is there
-    /// that may not be replaced.
+    /// Claims the folder. Fails if it cannot be written, if another process is writing it, or if it contains something that may
+    /// not be replaced.
     pub(crate) fn claim(request: Request<'_>) -> Result<Output, Failure> {
         Output::claim_on(Disk::default(), request, Path::new(NUMBERED))
     }
@@ -107,7 +107,8 @@ impl Output {
         Ok(output)
     }
 
-    /// The deadline after Ctrl-C calls this, beside a thread that may still be writing. It does what dropping does.
+    /// Sets the clean-up for the deadline after Ctrl-C. It runs while another thread may still be writing, and does the same as
+    /// dropping.
     fn leave_at_deadline(&self) {
         let (work, index, created) = (self.work.path.clone(), self.work.index(), self.created.clone());
         let (disk, runs) = (self.disk.clone(), self.runs);
@@ -117,7 +118,7 @@ impl Output {
                 let kept = kept_text(finished, runs, &work);
                 return Failure::Unfinished { cause: Box::new(Failure::Interrupted), kept };
             }
-            // Under another name first: the other thread makes nothing new there.
+            // First renamed, so that the other thread cannot add files to it.
             let discarded = work.with_extension("discarded");
             let work = if std::fs::rename(&work, &discarded).is_ok() { discarded } else { work };
             let _ = std::fs::remove_dir_all(work);
@@ -138,7 +139,7 @@ impl Output {
             }
         };
         let mut output = Output::new(disk, request, Place::Folder(folder.clone()), work, created);
-        // Until it is known what lies there.
+        // The contents stay until they have been examined.
         output.stays = true;
         output.work.recover(disk, &folder.real)?;
         output.found = found(disk, &output.work)?;
@@ -164,11 +165,11 @@ impl Output {
             |number| Place::Numbered { parent: parent.to_path_buf(), number, command: request.command.to_owned() };
         let numbers = Numbers::of(disk, parent)?;
         for (number, path) in &numbers.unfinished {
-            // What cannot be used here is somebody else's, and no reason to fail.
+            // A folder that cannot be used is not ours and is skipped.
             let Ok(Acquired::Ours(work)) = Work::acquire(disk, path, false) else { continue };
             let Ok(found) = found(disk, &work) else { continue };
             if found.is_empty() {
-                // A killed process has left it. If it cannot be removed it is in nobody's way.
+                // A killed process has left it. If it cannot be removed it does no harm.
                 let _ = work.remove(disk);
             } else if asked_for(&found, request) {
                 let mut output = Output::new(disk, request, place(*number), work, created);
@@ -180,7 +181,7 @@ impl Output {
         loop {
             number += 1;
             let Acquired::Ours(work) = Work::acquire(disk, &Numbers::work(parent, number), false)? else { continue };
-            // Somebody may have taken the number, and finished, since the names were read.
+            // Another process may have taken the number, and finished, since the names were read.
             if !Numbers::of(disk, parent)?.taken.contains(&number) {
                 return Ok(Output::new(disk, request, place(number), work, created));
             }
@@ -202,17 +203,17 @@ impl Output {
         }
     }
 
-    /// Where to write.
+    /// The folder in which results are prepared.
     pub(crate) fn stage(&self) -> PathBuf {
         self.work.stage()
     }
 
-    /// The finished runs that a stopped command has left.
+    /// The finished runs that a stopped command left.
     pub(crate) fn found(&self) -> &Finished {
         &self.found
     }
 
-    /// Continues after `finished` runs. Their `files` stay on the stage; every other file there is removed.
+    /// Continues after `finished` runs. Their `files` stay on the stage; all others there are removed.
     pub(crate) fn take_up(&mut self, finished: Finished, files: &BTreeSet<PathBuf>) -> Result<(), Failure> {
         let disk = &self.disk;
         if finished.is_empty() {
@@ -239,23 +240,23 @@ impl Output {
         self.kept.as_ref()?.known(key)
     }
 
-    /// Records that a run is finished, and its files are on the stage.
+    /// Records that a run is finished and its files are on the stage.
     pub(crate) fn keep(&self, key: &str, values: &impl Serialize) -> Result<(), Failure> {
         let Some(kept) = &self.kept else { return Ok(()) };
         kept.keep(key, values).map_err(|error| Failure::write(&self.work.index(), &error))
     }
 
-    /// How many runs are finished.
+    /// The number of finished runs.
     fn finished(&self) -> usize {
         self.kept.as_ref().map_or(self.found.len(), Index::count)
     }
 
-    /// The index of finished runs, as a file.
+    /// The contents of the index of finished runs.
     pub(crate) fn index(&self) -> Result<Vec<u8>, Failure> {
         Ok(self.disk.read(&self.work.index())?.unwrap_or_default())
     }
 
-    /// The bytes of a file of the results that are to be replaced.
+    /// The contents of a file in the results to be replaced.
     pub(crate) fn replaced(&self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
         match &self.place {
             Place::Folder(folder) => Ok(self.disk.read(&folder.real.join(name))?),
@@ -270,7 +271,7 @@ impl Output {
         Ok(self.disk.create_file(&path, bytes.as_ref())?)
     }
 
-    /// The command has failed. Its finished runs are kept; the failure says where, and how to continue.
+    /// Handles a failed command: its finished runs are kept, and the failure says where, and how to continue.
     pub(crate) fn unfinished(mut self, failure: Failure) -> Failure {
         let finished = self.finished();
         if finished == 0 {
@@ -281,7 +282,7 @@ impl Output {
         Failure::Unfinished { cause: Box::new(failure), kept }
     }
 
-    /// All runs are finished, but the results cannot be published. The user gets them as they are.
+    /// Handles a failed publication after all runs have finished: the user gets the unpublished results.
     pub(crate) fn unpublished(mut self, failure: Failure) -> Failure {
         if self.finished() > 0 || matches!(failure, Failure::Interrupted) {
             return self.unfinished(failure);
@@ -296,7 +297,7 @@ impl Output {
         Failure::Unfinished { cause: Box::new(failure), kept }
     }
 
-    /// Moves the stage to its place. If that fails, the old results are untouched and the prepared ones are kept; the failure
+    /// Moves the stage to its place. If that fails, the old results stay unchanged, the prepared ones are kept, and the failure
     /// says where.
     pub(crate) fn publish(mut self) -> Result<Published, Failure> {
         interrupt::leave_results();
@@ -334,12 +335,12 @@ impl Output {
         Ok(files)
     }
 
-    /// The one step. Gives the folder, as it is to be shown.
+    /// Moves the results into place; returns the folder, as it is to be shown.
     fn swap(&self) -> Result<PathBuf, Failure> {
         let (disk, stage) = (&self.disk, self.stage());
         let (shown, parent) = match &self.place {
             Place::Folder(folder) => {
-                // It may have changed since it was claimed.
+                // The folder may have changed since it was claimed.
                 let replace = folder.check(disk, self.force)?;
                 disk.adopt_mode(&stage, &folder.real)?;
                 match replace {
@@ -352,7 +353,7 @@ impl Output {
                 let mut number = *number;
                 loop {
                     let path = parent.join(Numbers::name(number, command));
-                    // Only an empty folder would be replaced.
+                    // A rename replaces only an empty folder.
                     match disk.rename(&stage, &path) {
                         Ok(()) => break (path, parent.as_path()),
                         Err(_) if disk.kind(&path)?.is_some() => number += 1,
@@ -361,14 +362,14 @@ impl Output {
                 }
             }
         };
-        // The results are in place; what may still go wrong is only that a power cut takes them back.
+        // The results are in place; only a power failure could still undo the rename.
         if let Err(fault) = disk.sync(parent) {
             term::note(&format!("narrows: `{}` may not be on the disk yet: {}", shown.display(), fault.error));
         }
         Ok(shown)
     }
 
-    /// Old results go, new ones come.
+    /// Replaces old results by the new ones.
     fn replace(&self, folder: &Folder) -> Result<(), Failure> {
         let (disk, stage) = (&self.disk, self.stage());
         if disk.exchange(&stage, &folder.real)? {
@@ -385,7 +386,7 @@ impl Output {
 }
 
 impl Drop for Output {
-    /// Leaves the place as it was found, unless there are finished runs to continue from.
+    /// Restores the original state, unless there are finished runs to continue from.
     fn drop(&mut self) {
         if !self.stays && self.finished() == 0 {
             let _ = self.work.remove(&self.disk);
@@ -394,32 +395,32 @@ impl Drop for Output {
     }
 }
 
-/// Where finished runs are, and how to continue.
+/// A message that says where finished runs are and how to continue.
 fn kept_text(finished: usize, runs: usize, work: &Path) -> String {
     let are = if finished == 1 { "is" } else { "are" };
     let (work, again) = (work.display(), term::command_line());
     format!("{finished} of {runs} runs {are} finished and kept in `{work}`; to continue: {again}")
 }
 
-/// The finished runs that the folder has; none without an index.
+/// The finished runs in the folder; none without an index.
 fn found(disk: &Disk, work: &Work) -> Result<Finished, Failure> {
     Ok(index::parse(&disk.read(&work.index())?.unwrap_or_default()))
 }
 
-/// Are all of these runs among the requested ones?
+/// Do all of these runs belong to the request?
 fn asked_for(found: &Finished, request: Request<'_>) -> bool {
     let asked: HashSet<&String> = request.keys.iter().collect();
     found.keys().all(|key| asked.contains(key))
 }
 
-/// Makes a folder and those above it; those that were not there before, innermost first.
+/// Makes a folder and its parents; returns the new ones, innermost first.
 fn make_folders(disk: &Disk, dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()).collect();
     let mut created = Vec::new();
     for dir in missing.into_iter().rev() {
         match disk.create_folder(dir) {
             Ok(true) => created.insert(0, dir.to_path_buf()),
-            // Another process was faster, or a file is there.
+            // Another process made it first, or there is a file.
             Ok(false) if dir.is_dir() => {}
             Ok(false) => {
                 remove_folders(disk, &created);
@@ -437,12 +438,12 @@ fn make_folders(disk: &Disk, dir: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 fn remove_folders(disk: &Disk, created: &[PathBuf]) {
     for dir in created {
-        // One that is not empty is somebody's by now.
+        // A folder that is not empty belongs to somebody else by now.
         let _ = disk.remove_folder(dir);
     }
 }
 
-/// A name for a folder: letters, digits and `._=-` stay, anything else becomes a dash.
+/// A folder name made from a label: letters, digits and `._=-` stay, other characters become dashes.
 pub(crate) fn folder_name(label: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || "._=-".contains(c) { c } else { '-' };
     label.chars().map(keep).collect::<String>().trim_start_matches('.').to_owned()

@@ -1,4 +1,4 @@
-//! Progress on stderr: a bar on a terminal, a line per finished run elsewhere, nothing when asked to be quiet.
+//! Progress on stderr: a bar on a terminal, otherwise a line per finished run, or nothing if the command is quiet.
 use crate::{interrupt, memory, term};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_core::Span;
@@ -6,7 +6,7 @@ use narrows_runner::{Fit, Monitor};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Progress over a set of runs, shared by the threads that run them.
+/// The progress of a set of runs, shared by the threads that make them.
 pub(crate) struct Progress {
     bar: ProgressBar,
     lines: bool,
@@ -15,17 +15,17 @@ pub(crate) struct Progress {
     finished: AtomicUsize,
 }
 
-/// Below this the speed says nothing: a run in real time is as fast as its link.
+/// Below this speed none is shown: a run in real time is as fast as its link.
 const SLOW: f64 = 5e4;
 
 impl Progress {
-    /// For `runs` runs of `total` simulated time together. With `quiet` no lines are printed; a bar is drawn even so,
-    /// because it goes to a terminal and leaves nothing behind.
+    /// For `runs` runs with `total` simulated time in all. With `quiet` no lines are printed. A bar is drawn nevertheless,
+    /// because it appears only on a terminal and is removed at the end.
     pub(crate) fn new(runs: usize, total: Span, quiet: bool) -> Progress {
         let terminal = term::stderr_is_terminal();
         let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total.as_ns().max(1)), target);
-        // The template is a constant; were it wrong, the bar would look plain.
+        // The template is a constant. If it were invalid, the bar would have the default style.
         if let Ok(style) = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}  {eta} left") {
             bar.set_style(style.progress_chars("━╸─"));
         }

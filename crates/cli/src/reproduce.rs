@@ -1,4 +1,4 @@
-//! `narrows reproduce`: published or measured figures next to what Narrows gives for the same experiment.
+//! `narrows reproduce`: published or measured figures beside those of Narrows for the same experiment.
 use crate::failure::Failure;
 
 mod linux;

@@ -29,7 +29,7 @@ pub(crate) fn main(args: &Run) -> Result<(), Failure> {
     world.check(&scenario).map_err(|error| Failure::from(error).at(&args.scenario))?;
     let seeds = args.batch.seeds(args.seed.unwrap_or(scenario.seed))?;
     let alone = seeds.len() == 1;
-    // One run is the scenario as written; several are independent draws.
+    // A single run is the scenario as written; several are independent draws.
     let scenario = if alone { scenario } else { scenario.repeated() };
     let planned = |seed: u64| Planned {
         folder: if alone { PathBuf::new() } else { PathBuf::from(format!("seed-{seed}")) },

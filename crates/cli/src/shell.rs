@@ -25,9 +25,9 @@ use std::path::{Path, PathBuf};
 /// Run a program, or an interactive shell, behind a bottleneck
 #[derive(clap::Args)]
 #[command(after_help = "\
-Packets to and from the program go through the queues in real time; `narrows list queues` shows which there are.
-As root the program reaches this machine and what it forwards; {peer} in the command stands for this machine's address.
-Without root only what --peer runs can be reached, at {peer}.
+Packets to and from the program go through the queues in real time; `narrows list queues` lists them.
+As root the program reaches this machine and the networks it forwards to; {peer} in the command stands for this machine's
+address. Without root it reaches only the program that --peer starts, at {peer}.
 
   narrows shell --rate 20mbit --rtt 50ms --queue cocoa --peer \"iperf3 -s -1\" -- iperf3 -c {peer}
   narrows shell --down 50mbit --up 5mbit --rtt 30ms --queue fq_codel")]
@@ -47,7 +47,7 @@ pub(crate) struct Shell {
     /// Each packet's one-way delay is up to this much shorter or longer
     #[arg(long, value_name = "TIME", default_value = "0ms", allow_hyphen_values = true)]
     jitter: String,
-    /// Share of packets that are lost behind each queue, from 0 up to, not including, 1
+    /// Share of packets lost behind each queue: at least 0 and less than 1
     #[arg(long, value_name = "SHARE", default_value = "0", allow_hyphen_values = true)]
     loss: String,
     /// Queue of both directions, with parameters: fq_codel:target=10ms,ecn=false
@@ -59,13 +59,13 @@ pub(crate) struct Shell {
     /// Queue of the direction from the program [default: --queue]
     #[arg(long, value_name = "QUEUE", allow_hyphen_values = true)]
     up_queue: Option<String>,
-    /// Longest packet, bytes
+    /// MTU of the devices, bytes
     #[arg(long, value_name = "BYTES", default_value = "1500", allow_hyphen_values = true, value_parser = whole(world::MTUS))]
     mtu: u64,
-    /// A program at the other end, started first and ended last: "iperf3 -s"
+    /// A program at the other end, started before the command and ended after it: "iperf3 -s"
     #[arg(long, value_name = "COMMAND")]
     peer: Option<String>,
-    /// Seeds random choices: losses, jitter, hashes
+    /// Seeds random choices, such as losses, jitter and hashes
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=crate::flags::MAX_SEED))]
     seed: u64,
     /// Show throughput, queue, drops and the flows' buffer limits while the program runs
@@ -81,7 +81,7 @@ pub(crate) struct Shell {
     command: Vec<OsString>,
 }
 
-/// Spacing of the series: how long a program runs is not known.
+/// Spacing of the series, fixed because the program's run time is not known.
 const SPACING: Span = Span::ms(100);
 
 /// Runs the command.
@@ -94,8 +94,8 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let request = Request { out: args.place.out.as_deref(), force: args.place.force, command: "shell", keys: &[] };
     let output = Output::claim(request)?;
     if args.command.is_empty() {
-        // A prompt looks the same on either side of the bottleneck.
-        term::note("narrows: a shell behind the bottleneck, until its exit; the other end is at $NARROWS_PEER");
+        // The prompt looks the same on both sides of the bottleneck, so say where it is.
+        term::note("narrows: this shell is behind the bottleneck until you exit it; the other end is at $NARROWS_PEER");
     }
     let screen = args.watch.then(Screen::new);
     let mut launch = Launch { argv, ..Launch::default() };
@@ -115,7 +115,7 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
         }
         _ => world::failure(error),
     })?;
-    // Ctrl-C was the program's; what was measured until then is a result.
+    // Ctrl-C was for the program. The measurements until then are a result.
     interrupt::answered();
     interrupt::wait_for_program(false);
     folder::write(&output.stage(), &scenario, &result).map_err(Failure::usage)?;
@@ -158,11 +158,11 @@ impl Shell {
         let Some(line) = self.companion_line()? else { return Ok(None) };
         let fill = narrows_scenario::command::Fill { peer: [0, 0, 0, 0].into(), duration: Span::ZERO, n: 0 };
         let argv = line.argv(&fill).into_iter().map(Into::into).collect();
-        // What it says is not the result of what was asked.
+        // The companion's output is not part of the result.
         Ok(Some(Launch { argv, stdin: Stream::Null, stdout: Stream::Null, stderr: Stream::Null, ..Launch::default() }))
     }
 
-    /// Two hops, and a flow made by the command.
+    /// Two hops, and a flow that the command makes.
     fn scenario(&self, argv: &[OsString]) -> Result<Scenario, Failure> {
         let span = |flag, text: &str| shorthand::span(flag, text).map_err(Failure::usage);
         let rtt = span("--rtt", &self.rtt)?;
@@ -174,7 +174,7 @@ impl Shell {
         let client = client.map_err(|message| Failure::usage(format!("the command {message}")))?;
         let server = self.companion_line()?;
         let name = client.program().to_owned();
-        // For the time being; its length is the program's.
+        // A placeholder: the run is as long as the program.
         let duration = Span::s(60);
         let group = FlowGroup::named("shell");
         let flow = Flow {

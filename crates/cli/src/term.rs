@@ -1,7 +1,7 @@
-//! What goes to the terminal: plain text on stdout, notes on stderr, colour only where a terminal asks for it.
+//! Terminal output: plain text on stdout, notes on stderr, colour only on a terminal.
 //!
-//! Everything passes one of these functions, and none of them lets a control character through, wherever it comes from: a
-//! scenario's names, a path, a result that is compared. Line breaks and colours are ours.
+//! All output goes through these functions. They remove control characters, whatever the source of the text: names in a scenario,
+//! a path, a result to compare. Only line breaks and colours of this program remain.
 use crate::failure::Failure;
 use narrows_report::terminal::Style;
 use narrows_scenario::printable::{printable, printable_json, printable_lines};
@@ -32,7 +32,7 @@ fn write(text: &str) -> Result<(), Failure> {
 /// Prints a line to stderr. A closed stderr is not an error.
 pub(crate) fn note(line: &str) {
     let line = printable(line);
-    // The test harness captures only what goes through its own macros.
+    // The test harness captures only the output of its own macros.
     #[cfg(test)]
     eprintln!("{line}");
     #[cfg(not(test))]
@@ -44,7 +44,7 @@ pub(crate) fn note_lines(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", printable_lines(text, Paint::stdout().on));
 }
 
-/// Says on stderr what happened and gives the exit code.
+/// Prints the failure on stderr and returns the exit code.
 pub(crate) fn report(failure: &Failure) -> ExitCode {
     let message = failure.message();
     if !message.is_empty() {
@@ -57,14 +57,14 @@ pub(crate) fn report(failure: &Failure) -> ExitCode {
     ExitCode::from(failure.code())
 }
 
-/// The command as it was given, in words of a shell.
+/// The command line of this process, quoted for a shell.
 pub(crate) fn command_line() -> String {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    // Only a NUL cannot be quoted, and no argument has one.
+    // Only a NUL cannot be quoted, and no argument contains one.
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
 
-/// Wipes the line of a progress bar.
+/// Erases the line of a progress bar.
 pub(crate) fn clear_line() {
     if stderr_is_terminal() {
         let _ = write!(std::io::stderr().lock(), "\r\x1b[2K");
@@ -80,18 +80,18 @@ fn dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// How the report's tables are to look on stdout.
+/// The style of the report's tables on stdout.
 pub(crate) fn style() -> Style {
     Style { width: width(), colour: Paint::stdout().on }
 }
 
-/// Columns of the terminal that stdout is; `None` where lines may be of any length.
+/// Width of the terminal on stdout, columns; `None` if lines may have any length.
 fn width() -> Option<usize> {
     let size = terminal_size::terminal_size_of(std::io::stdout());
     size.map(|(terminal_size::Width(columns), _)| usize::from(columns))
 }
 
-/// Paints text, or leaves it as it is.
+/// Adds colours to text, or none.
 #[derive(Clone, Copy)]
 pub(crate) struct Paint {
     on: bool,
@@ -114,12 +114,12 @@ impl Paint {
         self.paint(anstyle::Style::new().dimmed(), text)
     }
 
-    /// As it should be.
+    /// A value as it should be.
     pub(crate) fn good(self, text: &str) -> String {
         self.paint(anstyle::AnsiColor::Green.on_default(), text)
     }
 
-    /// Not as it should be.
+    /// A value that is not as it should be.
     pub(crate) fn bad(self, text: &str) -> String {
         self.paint(anstyle::AnsiColor::Red.on_default().bold(), text)
     }

@@ -1,5 +1,5 @@
-//! Shows a bottleneck while a program runs behind it: two lines per direction at the bottom of the terminal, the
-//! program's own output above them; one line per second without a terminal.
+//! Shows a bottleneck while a program runs behind it. On a terminal it shows a line per direction and one of limits at the
+//! bottom, with the program's own output above them; otherwise it prints a line per direction and second.
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::term;
@@ -14,23 +14,23 @@ use std::io::{BufRead, BufReader, IsTerminal, PipeReader};
 use std::sync::Mutex;
 use std::thread::{self, JoinHandle};
 
-/// The foot of the terminal.
+/// The lines at the bottom of the terminal.
 pub(crate) struct Screen {
     bars: MultiProgress,
     lines: Option<[ProgressBar; 3]>,
     readers: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Looks at a program's bottleneck, and at Ctrl-C.
+/// Shows the program's bottleneck, and handles Ctrl-C.
 pub(crate) struct Watching<'a> {
     screen: Option<&'a Screen>,
     shown: Option<Time>,
 }
 
-/// Lines are redrawn so often on a terminal, and printed so often elsewhere.
+/// Intervals at which lines are redrawn on a terminal, and printed otherwise.
 const REDRAW: Span = Span::ms(200);
 const PRINT: Span = Span::s(1);
-/// Flows that are shown with their limits.
+/// Number of flows whose limits are shown.
 const FLOWS: usize = 3;
 
 impl Screen {
@@ -38,8 +38,8 @@ impl Screen {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
         let line = || {
             let bar = bars.add(ProgressBar::new_spinner());
-            // No wider than the terminal: what wraps pushes the program's output away. The template is a constant; were it
-            // wrong, there would be a spinner before the line.
+            // Not wider than the terminal, because a wrapped line would push the program's output away. The template is a
+            // constant. If it were invalid, a spinner would precede the line.
             if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
                 bar.set_style(style);
             }
@@ -49,7 +49,7 @@ impl Screen {
         Screen { bars, lines, readers: Mutex::default() }
     }
 
-    /// The program's output to the terminal passes through here, line by line, so that it stays above the drawing.
+    /// Routes the program's output to the terminal through here, line by line, so that it stays above the drawn lines.
     pub(crate) fn take_over(&self, launch: &mut Launch) -> Result<(), Failure> {
         if self.lines.is_none() {
             return Ok(());
@@ -84,7 +84,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // The program has ended, and with it the other ends of its pipes.
+        // The program has ended, so its ends of the pipes are closed.
         let readers = self.readers.get_mut().map(std::mem::take).unwrap_or_default();
         readers.into_iter().for_each(|reader| drop(reader.join()));
         if let Some(lines) = &self.lines {
@@ -95,7 +95,7 @@ impl Drop for Screen {
 
 impl<'a> Watching<'a> {
     pub(crate) fn new(screen: Option<&'a Screen>) -> Watching<'a> {
-        // A terminal's lines are there at once; elsewhere there is nothing to say in the first second.
+        // On a terminal the lines appear at once; otherwise the first ones follow after a second.
         let shown = screen.filter(|screen| screen.lines.is_none()).map(|_| Time::ZERO);
         Watching { screen, shown }
     }
@@ -112,7 +112,7 @@ impl Monitor for Watching<'_> {
         }
         match interrupt::requested() {
             false => Wish::GoOn,
-            // Whoever sits before a program knows what Ctrl-C means to it: an interpreter's prompt goes on.
+            // On a terminal Ctrl-C is for the program, which may not end: an interpreter returns to its prompt.
             true if std::io::stdin().is_terminal() => {
                 interrupt::answered();
                 Wish::Interrupt
@@ -127,9 +127,9 @@ fn copy_lines(reader: PipeReader, bars: &MultiProgress) {
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
         let text = String::from_utf8_lossy(&line);
-        // Of a line that was written over itself, what could be read last.
+        // If a line was overwritten, its last version.
         let text = text.trim_end().rsplit('\r').next().unwrap_or_default();
-        // Colours are the program's affair. What moves the cursor would tear up the lines below.
+        // The program's colours stay. Control sequences that move the cursor would damage the lines below.
         let _ = bars.println(printable_lines(&text.replace('\t', "        "), true));
         line.clear();
     }
@@ -148,7 +148,7 @@ fn line(name: &str, view: &View) -> String {
     )
 }
 
-/// The limits of flows' buffers, of those disciplines that give each its own.
+/// The limits of flows' buffers, for disciplines that have one per flow.
 fn limits(views: &[View; 2]) -> String {
     let of = |view: &View| -> Vec<String> {
         let gauges = view.hops.first().map(|hop| hop.gauges.as_slice()).unwrap_or_default();

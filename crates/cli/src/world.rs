@@ -1,4 +1,4 @@
-//! Which world runs a scenario: the simulator, real programs in real time, or a Linux kernel in virtual time.
+//! The choice of a world: the simulator, real programs in real time, or a Linux kernel in virtual time.
 use crate::failure::Failure;
 use narrows_host::layout::Family;
 use narrows_lab::Lab;
@@ -14,10 +14,10 @@ pub(crate) struct WorldArgs {
     /// (everything in a Linux kernel of a virtual machine, in virtual time)
     #[arg(long, value_name = "WORLD", default_value = "sim")]
     on: Name,
-    /// Live: all flows over IPv6
+    /// Live: use IPv6 for all flows
     #[arg(long)]
     ipv6: bool,
-    /// Live: longest packet of the devices, bytes
+    /// Live: MTU of the devices, bytes
     #[arg(long, value_name = "BYTES", default_value = "1500", allow_hyphen_values = true, value_parser = crate::flags::whole(MTUS))]
     mtu: u64,
     /// Kernel: the start of a release that `narrows lab fetch` has fetched, such as 6.1 [default: the newest]
@@ -32,11 +32,11 @@ enum Name {
     Kernel,
 }
 
-/// IPv6's least (RFC 8200 §5), and the largest that a TUN device has.
+/// From IPv6's minimum MTU (RFC 8200 §5) to the maximum of a TUN device.
 pub(crate) const MTUS: std::ops::RangeInclusive<u64> = 1280..=65_535;
 
 impl WorldArgs {
-    /// The requested world, with the right to use it. Must be called before there is a second thread.
+    /// The requested world. Gets the rights that it needs, so it must be called before there is a second thread.
     pub(crate) fn world(&self) -> Result<Box<dyn World>, Failure> {
         match self.on {
             Name::Sim | Name::Kernel if self.ipv6 || self.mtu != 1500 => Err(Failure::usage(
@@ -60,7 +60,7 @@ pub(crate) fn lab(release: Option<&str>) -> Result<Lab, Failure> {
     Ok(Lab { kernel, program })
 }
 
-/// The live world, with the right to use it. Must be called before there is a second thread.
+/// The live world. Gets the rights that it needs, so it must be called before there is a second thread.
 pub(crate) fn live(options: Options) -> Result<Live, Failure> {
     narrows_host::gain().map_err(failure)?;
     Ok(Live(options))

@@ -1,13 +1,13 @@
-//! How often two results that differ by nothing but their seeds are told apart.
+//! How often two results are found different that differ only in their seeds.
 use narrows_report::{Comparison, Diff, Group, Run};
 use narrows_scenario::{NoTraces, Scenario};
 use narrows_sim::Unwatched;
 
-/// Pairs of results; runs of each.
+/// The number of pairs of results, and of runs in a result.
 const PAIRS: u64 = 60;
 const RUNS: u64 = 4;
 
-/// Figures that do not say the same thing twice.
+/// Figures that do not repeat each other.
 const FIGURES: [&str; 4] = ["utilisation (%)", "queue mean (packets)", "sojourn p99 (ms)", "RTT mean (ms)"];
 
 fn scenario(queue: &str, controller: &str) -> Scenario {
@@ -19,7 +19,7 @@ fn scenario(queue: &str, controller: &str) -> Scenario {
     Scenario::parse(&text, "s.toml", &NoTraces).expect("it is legal").repeated()
 }
 
-/// The runs of seeds that nothing else has.
+/// A result whose seeds no other result has.
 fn result(scenario: &Scenario, number: u64) -> Comparison {
     let run = |seed: u64| {
         let scenario = Scenario { seed, ..scenario.clone() };
@@ -30,8 +30,8 @@ fn result(scenario: &Scenario, number: u64) -> Comparison {
     Comparison { title: String::new(), groups: vec![Group { label: "same".into(), runs }] }
 }
 
-/// The threshold is one in twenty. Runs that are not independent of each other within a result would fail this by far: with
-/// fixed starts and RTTs, all runs of a result are one run.
+/// The threshold is one in twenty. Dependent runs within a result would exceed it by far: with fixed starts and RTTs, all runs of
+/// a result are the same run.
 #[test]
 fn one_difference_in_twenty_is_more_than_chance_where_nothing_differs() {
     let (mut judged, mut told_apart) = (0, 0);

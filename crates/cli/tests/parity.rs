@@ -1,6 +1,6 @@
-//! One arrival trace, two worlds: what the simulator decides about its datagrams, the live world's path decides about the same
-//! packets at the same times, however late it is woken. Both run one `Network`. This test compares how they drive it: the simulator
-//! schedules events, the path asks what is due. Figures and series are the same to the last bit.
+//! One arrival trace in two worlds: the live world's path makes the same decisions as the simulator about the same packets at the
+//! same times, however late it is woken. Both use one `Network`. This test compares how they drive it: the simulator schedules
+//! events, the path asks what is due. Figures and series are equal to the last bit.
 use narrows_core::packet::Dscp;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
@@ -28,7 +28,7 @@ struct Arrival {
     way: u16,
 }
 
-/// Every datagram of a scenario, in the order of time.
+/// All datagrams of a scenario, by time.
 fn arrivals(scenario: &Scenario, layout: &Layout) -> Vec<Arrival> {
     let mut all = Vec::new();
     let end = Time::ZERO + scenario.duration;
@@ -40,7 +40,7 @@ fn arrivals(scenario: &Scenario, layout: &Layout) -> Vec<Arrival> {
         let meta = PacketMeta {
             hash: Rng::stream(scenario.seed ^ number as u64, "flow.hash").next_u32(),
             flow: FlowId(number as u32),
-            // Here every flow comes from one host and goes to one other.
+            // In this test all flows have the same two hosts.
             src: HostId(0),
             dst: HostId(1),
             dscp: group.ends.dscp,
@@ -67,7 +67,7 @@ fn arrivals(scenario: &Scenario, layout: &Layout) -> Vec<Arrival> {
     all
 }
 
-/// Flows' records as the simulator keeps them.
+/// The flows' records, as the simulator keeps them.
 struct Flows {
     records: Vec<FlowRecord>,
     warmup: Time,
@@ -88,7 +88,7 @@ impl PathObserver for Flows {
     }
 }
 
-/// What a run shows, of which the worlds must not differ.
+/// The parts of a result that must be the same in both worlds.
 #[derive(PartialEq, Debug)]
 struct Shown {
     hops: Vec<HopSummary>,
@@ -102,8 +102,8 @@ fn simulated(scenario: &Scenario) -> Shown {
     Shown { hops: result.summary.hops, flows: result.summary.flows, series }
 }
 
-/// The live world's path, woken so far apart on average. Flows' series are of the moments at which packets are handed over, and
-/// left out.
+/// The result of the live world's path when it is woken at this mean interval. Flows' series depend on the times of hand-over and
+/// are left out.
 fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     let layout = Layout::new(scenario, Family::V4).expect("the live world has it");
     let lane = &layout.directions[0];
@@ -123,12 +123,12 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
         wake += Span::from_secs_f64(apart.as_secs_f64() * rng.exponential()).max(Span::ns(1));
         looks.push(wake.min(end));
     }
-    // A packet that is through just before the warm-up ends does not count; one that is through at that very moment does.
+    // A packet delivered just before the end of the warm-up does not count; one delivered exactly at the end does.
     looks.extend([warmup - Span::ns(1), warmup]);
     looks.sort_unstable();
     let mut looks = looks.into_iter().peekable();
     let header = |flow: FlowId| scenario.flows[layout.flows[flow.0 as usize].group].transport.header().0 as u32;
-    // Every route ends at one hop, whose overhead the length still includes.
+    // All routes end at the same hop, whose overhead the length still includes.
     let overhead = scenario.hops[hops[hops.len() - 1]].overhead.0 as u32;
     let look = |path: &mut Path, flows: &mut Flows, now: Time| {
         path.advance(now, flows);
@@ -168,10 +168,10 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     }
 }
 
-/// Says where two worlds differ first; all of it at once would be pages.
+/// Reports the first difference between the worlds; all of them would fill pages.
 fn assert_same(what: &str, scenario: &Scenario) -> Shown {
     let expected = simulated(scenario);
-    // In time nearly always, a few milliseconds late, and once or twice in the whole run.
+    // Nearly always in time; a few milliseconds late; and woken once or twice in the whole run.
     for apart in [Span::us(200), Span::ms(7), Span::ms(700)] {
         let got = replayed(scenario, apart);
         assert_eq!(got.hops, expected.hops, "{what}, woken every {apart:?}");
@@ -190,7 +190,7 @@ fn parse(text: &str) -> Scenario {
         .unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Four flows at random moments, together 1.3 times what 4 Mbit/s are; two of them take part in ECN.
+/// Four flows with random sending times, together 1.3 times 4 Mbit/s. Two of them use ECN.
 fn flows(route: &str) -> String {
     let flow = |name: &str, traffic: &str, transport: &str| {
         format!(
@@ -279,7 +279,7 @@ fn code_points_and_many_flows_are_told_apart_alike() {
 
 #[test]
 fn what_arrives_when_a_shaper_may_send_comes_first_in_both_worlds() {
-    // Packets of a millisecond: when a burst has filled the queue, each departure falls together with one arrival.
+    // Each packet takes a millisecond. When a burst has filled the queue, each departure coincides with one arrival.
     let cbr = |name: &str, rate: &str, start: &str, stop: &str| {
         format!(
             "[[flow]]\nname = \"{name}\"\nroute = [\"first\", \"second\"]\nrtt = \"20ms\"\ntransport = \"udp\"\n\
@@ -292,7 +292,7 @@ fn what_arrives_when_a_shaper_may_send_comes_first_in_both_worlds() {
         };
         let text = format!(
             "{}{}{}{}{}{}",
-            // The path is woken when the warm-up ends: not at the moment of a departure.
+            // The path is woken at the end of the warm-up, which is not the time of a departure.
             HEAD.replace("700ms", "700500us"),
             hop("first"),
             hop("second"),

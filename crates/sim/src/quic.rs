@@ -22,9 +22,9 @@ pub(crate) use receiver::Receiver;
 use sender::Outgoing;
 pub(crate) use sender::Sender;
 
-/// Most subflows of a connection.
+/// Maximum number of subflows of a connection.
 pub(crate) const SUBFLOWS: usize = 2;
-/// Ranges that an acknowledgment holds; each is told of again in as many acknowledgments.
+/// Ranges in an acknowledgment; each range is repeated in as many acknowledgments.
 const MAX_RANGES: usize = 3;
 
 /// An ACK frame (RFC 9000 §19.3) for one subflow.
@@ -32,23 +32,23 @@ const MAX_RANGES: usize = 3;
 pub(crate) struct AckFrame {
     /// Largest packet number received.
     largest: u64,
-    /// Received: (distance of the range's end from `largest`, packets), the highest first.
+    /// Received packets: (distance of the range's end from `largest`, number of packets), the highest first.
     ranges: [(u32, u32); MAX_RANGES],
-    /// How long the largest waited to be acknowledged, µs.
+    /// Delay of the acknowledgment of the largest packet, µs.
     delay_us: u32,
-    /// Packets that arrived with congestion experienced, modulo 2^16 (RFC 9000 §19.3.2).
+    /// Number of CE-marked packets, modulo 2^16 (RFC 9000 §19.3.2).
     marked: u16,
-    /// The subflow whose packets these are.
+    /// The subflow of these packets.
     pub(crate) subflow: u8,
-    /// How many of `ranges` there are.
+    /// The number of ranges in `ranges`.
     count: u8,
 }
 
-// What comes back to a sender is kept in rings of one slot size.
+// Return pipes have slots of one size for all transports.
 const _: () = assert!(size_of::<AckFrame>() <= 48);
 
 impl AckFrame {
-    /// Packet numbers received, as (first, last), the highest first.
+    /// The received packet numbers as (first, last), the highest first.
     fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.ranges[..usize::from(self.count)].iter().map(|&(back, packets)| {
             let last = self.largest - u64::from(back);

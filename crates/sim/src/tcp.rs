@@ -25,31 +25,31 @@ pub(crate) use receiver::Receiver;
 use sender::Outgoing;
 pub(crate) use sender::Sender;
 
-/// Selective acknowledgments that fit beside timestamps (RFC 2018 §3).
+/// Number of SACK blocks that fit beside timestamps (RFC 2018 §3).
 const MAX_SACKS: usize = 3;
 
 /// The fields of an acknowledgment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckSegment {
-    /// Next segment expected: all before have arrived.
+    /// Next segment expected; all earlier ones have arrived.
     pub(crate) ack: u64,
-    /// Segments received beyond it, as (start, end) offsets from `ack`, the most recent first.
+    /// SACK blocks beyond it, as (start, end) offsets from `ack`, the most recent first.
     sacks: [(u32, u32); MAX_SACKS],
-    /// Timestamp of the segment that the acknowledgment answers, ms (RFC 7323 §4.3).
+    /// Timestamp of the acknowledged segment, ms (RFC 7323 §4.3).
     echo: u32,
-    /// How many of `sacks` there are.
+    /// The number of blocks in `sacks`.
     blocks: u8,
-    /// Congestion experienced is echoed (RFC 3168 §6.1).
+    /// The ECE flag (RFC 3168 §6.1).
     ece: bool,
-    /// Packets that arrived marked, modulo 256, in place of the echo (AccECN counts modulo 8 in the header, and says more in
-    /// an option).
+    /// Number of CE-marked packets, modulo 256, in place of the ECE flag. (AccECN counts modulo 8 in the header and more
+    /// precisely in an option.)
     marked: u8,
     /// A segment arrived twice (RFC 2883).
     duplicate: bool,
 }
 
 impl AckSegment {
-    /// Its role as a middlebox can read it.
+    /// Its role, as a middlebox can read it.
     pub(crate) fn role(&self) -> Role {
         Role::ack(self.blocks > 0 || self.duplicate, self.ece)
     }
@@ -60,7 +60,7 @@ impl AckSegment {
     }
 }
 
-/// The clock of timestamps (RFC 7323 §5.4); Linux's ticks every millisecond.
+/// The clock of timestamps (RFC 7323 §5.4), which ticks every millisecond as Linux's.
 #[inline]
 fn milliseconds(now: Time) -> u32 {
     (now.as_ns() / 1_000_000) as u32

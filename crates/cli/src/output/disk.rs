@@ -1,15 +1,15 @@
-//! The system calls of publishing, one method for each.
+//! The system calls for publishing results, one method for each.
 //!
-//! No method follows a symbolic link in the last place of its path, and none waits for the other end of a FIFO. A call that a
-//! signal interrupts is repeated. The unit tests make any one of these calls fail, or make it the last call of a killed
-//! process.
+//! No method follows a symbolic link as the last component of its path, and none waits for the other end of a FIFO. A call
+//! interrupted by a signal is repeated. The unit tests make each of these calls fail, or make it the last one before the process
+//! is killed.
 use crate::failure::Failure;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A call that failed, and on what.
+/// A call that failed, and its path.
 #[derive(Debug)]
 pub(super) struct DiskError {
     pub(super) path: PathBuf,
@@ -22,10 +22,10 @@ impl From<DiskError> for Failure {
     }
 }
 
-/// Result of a call.
+/// The result of a call.
 pub(super) type Done<T> = Result<T, DiskError>;
 
-/// The kind of entry that a name has; links are not followed.
+/// The kind of a directory entry; links are not followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A regular file.
@@ -39,7 +39,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// For messages.
+    /// The name in messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::File => "a file",
@@ -50,20 +50,20 @@ impl Kind {
     }
 }
 
-/// An attempt to lock a file.
+/// The result of locking a file.
 #[derive(Debug)]
 pub(super) enum Lock {
-    /// Ours until the file is closed.
+    /// Locked by this process until the file is closed.
     Held(File),
-    /// Another process has it.
+    /// Locked by another process.
     Busy,
-    /// The file, or its folder, has been removed meanwhile.
+    /// The file or its folder was removed meanwhile.
     Gone,
-    /// This file system has no locks.
+    /// The file system has no locks.
     None,
 }
 
-/// The file system, as publishing uses it.
+/// The file system operations that publishing needs.
 #[derive(Clone, Default)]
 pub(super) struct Disk {
     #[cfg(test)]
@@ -71,7 +71,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Makes one call, again while signals interrupt it.
+    /// Makes a call, and repeats it if a signal interrupts it.
     fn call<T>(&self, path: &Path, mut call: impl FnMut() -> io::Result<T>) -> Done<T> {
         loop {
             #[cfg(test)]
@@ -85,7 +85,7 @@ impl Disk {
         }
     }
 
-    /// What `path` is; `None` when there is nothing.
+    /// The kind of `path`; `None` if it does not exist.
     pub(super) fn kind(&self, path: &Path) -> Done<Option<Kind>> {
         let found = self.call(path, || match fs::symlink_metadata(path) {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
@@ -109,7 +109,7 @@ impl Disk {
         })
     }
 
-    /// Makes a folder; `false` when something of that name is there.
+    /// Makes a folder; `false` if the name exists.
     pub(super) fn create_folder(&self, path: &Path) -> Done<bool> {
         self.call(path, || match fs::create_dir(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
@@ -117,20 +117,20 @@ impl Disk {
         })
     }
 
-    /// Makes a file that must not be there yet, and waits until the disk has it.
+    /// Makes a new file and syncs it to the disk.
     pub(super) fn create_file(&self, path: &Path, bytes: &[u8]) -> Done<()> {
         let mut file = self.call(path, || OpenOptions::new().write(true).create_new(true).open(path))?;
         self.call(path, || file.write_all(bytes))?;
         self.call(path, || file.sync_all())
     }
 
-    /// Opens a file to add to its end.
+    /// Opens a file for appending.
     pub(super) fn append(&self, path: &Path) -> Done<File> {
         self.regular(path)?;
         self.call(path, || careful().append(true).create(true).open(path))
     }
 
-    /// The bytes of a regular file; `None` when there is nothing of that name.
+    /// The bytes of a regular file; `None` if the name does not exist.
     pub(super) fn read(&self, path: &Path) -> Done<Option<Vec<u8>>> {
         if !self.regular(path)? {
             return Ok(None);
@@ -144,7 +144,7 @@ impl Disk {
         Ok(Some(bytes))
     }
 
-    /// Is there a regular file? Anything else of that name is an error.
+    /// Is there a regular file? Any other kind of entry is an error.
     fn regular(&self, path: &Path) -> Done<bool> {
         match self.kind(path)? {
             None => Ok(false),
@@ -156,22 +156,22 @@ impl Disk {
         }
     }
 
-    /// Waits until the disk has a file's content, or a folder's names.
+    /// Syncs a file's contents or a folder's entries to the disk.
     pub(super) fn sync(&self, path: &Path) -> Done<()> {
         let file = self.call(path, || careful().read(true).open(path))?;
         self.call(path, || match file.sync_all() {
-            // Some file systems do not sync folders; they promise nothing more for having been asked.
+            // Some file systems cannot sync folders; they would promise nothing more.
             Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
             other => other,
         })
     }
 
-    /// Renames; an empty folder in the new place is replaced, as `rename(2)` does.
+    /// Renames. An empty folder at the new path is replaced, as `rename(2)` does.
     pub(super) fn rename(&self, from: &Path, to: &Path) -> Done<()> {
         self.call(to, || fs::rename(from, to))
     }
 
-    /// Exchanges two folders in one step; `false` when this system or file system cannot.
+    /// Exchanges two folders in one step; `false` if this system or file system cannot.
     pub(super) fn exchange(&self, one: &Path, other: &Path) -> Done<bool> {
         #[cfg(test)]
         if self.faults.without_exchange() {
@@ -180,17 +180,17 @@ impl Disk {
         self.call(other, || exchange(one, other))
     }
 
-    /// Removes a file, or the link itself; a missing one is not an error.
+    /// Removes a file, or the link itself. A missing one is not an error.
     pub(super) fn remove_file(&self, path: &Path) -> Done<()> {
         self.call(path, || gone(fs::remove_file(path)))
     }
 
-    /// Removes an empty folder; a missing one is not an error.
+    /// Removes an empty folder. A missing one is not an error.
     pub(super) fn remove_folder(&self, path: &Path) -> Done<()> {
         self.call(path, || gone(fs::remove_dir(path)))
     }
 
-    /// Removes whatever is there, links not followed.
+    /// Removes whatever is there, without following links.
     pub(super) fn remove_all(&self, path: &Path) -> Done<()> {
         match self.kind(path)? {
             None => Ok(()),
@@ -199,7 +199,7 @@ impl Disk {
         }
     }
 
-    /// Gives a folder the permissions of another one, if that is there.
+    /// Gives a folder the permissions of another one, if that exists.
     pub(super) fn adopt_mode(&self, folder: &Path, from: &Path) -> Done<()> {
         match self.call(from, || fs::metadata(from)) {
             Ok(found) => self.call(folder, || fs::set_permissions(folder, found.permissions())),
@@ -208,12 +208,12 @@ impl Disk {
         }
     }
 
-    /// Makes a symbolic link, in a place where nothing is.
+    /// Makes a symbolic link at a path that does not exist.
     pub(super) fn link(&self, to: &Path, at: &Path) -> Done<()> {
         self.call(at, || symlink(to, at))
     }
 
-    /// Locks a file, which is made if need be and never changed.
+    /// Locks a file. It is created if it does not exist, and never changed.
     pub(super) fn lock(&self, path: &Path) -> Done<Lock> {
         self.regular(path)?;
         let open = || match careful().read(true).write(true).create(true).truncate(false).open(path) {
@@ -232,7 +232,7 @@ impl Disk {
             None => return Ok(Lock::None),
             Some(true) => {}
         }
-        // Whoever had the lock before may have removed the file: then this lock keeps nobody out.
+        // The previous owner of the lock may have removed the file. Then this lock excludes nobody.
         match self.call(path, || same_file(&file, path))? {
             true => Ok(Lock::Held(file)),
             false => Ok(Lock::Gone),
@@ -240,7 +240,7 @@ impl Disk {
     }
 }
 
-/// Options that neither follow a link nor wait for a FIFO's other end.
+/// Options that neither follow a link nor wait for the other end of a FIFO.
 #[cfg(unix)]
 fn careful() -> OpenOptions {
     use rustix::fs::OFlags;
@@ -255,7 +255,7 @@ fn careful() -> OpenOptions {
     OpenOptions::new()
 }
 
-/// Linux and macOS exchange two names in one step, where the file system can.
+/// Exchanges two names in one step on Linux and macOS, if the file system can.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 fn exchange(one: &Path, other: &Path) -> io::Result<bool> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};

@@ -1,8 +1,8 @@
-//! `.narrows`: the list of the files that narrows wrote to a folder. It marks the folder as results, and says what `--force`
-//! may remove.
+//! `.narrows`: the list of the files that narrows wrote to a folder. It marks the folder as results and says which files
+//! `--force` may remove.
 //!
-//! The list is written before the folder appears under its name and never changed afterwards. Where it is damaged all the
-//! same, `--force` goes by the names that results have.
+//! The list is written before the folder appears under its name and never changes. If it is damaged, `--force` recognises results
+//! by their file names.
 use super::disk::{Disk, Done, Kind};
 use crate::failure::Failure;
 use narrows_results::folder;
@@ -14,33 +14,33 @@ use std::path::{Component, Path, PathBuf};
 pub(super) const MANIFEST: &str = ".narrows";
 /// The list's first line.
 const HEADING: &str = "# Written by narrows, which may replace or remove these files.";
-/// Starts the line that counts the files, so that a list that was cut off is noticed.
+/// Prefix of the line with the number of files, which reveals a truncated list.
 const COUNT: &str = "# files: ";
-/// Starts the line with the id.
+/// Prefix of the line with the id.
 const ID: &str = "# id: ";
 
 /// The contents of the list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Manifest {
-    /// Which command published the folder.
+    /// The id of the command that published the folder.
     pub(super) id: Option<String>,
-    /// Relative to the folder, without the list itself.
+    /// Paths within the folder, without the list itself.
     pub(super) files: BTreeSet<PathBuf>,
 }
 
-/// A folder's list.
+/// The list in a folder.
 #[derive(Debug)]
 pub(super) enum Marker {
     /// There is none.
     Missing,
-    /// It says nothing that can be relied on; why.
+    /// The list is unusable, for this reason.
     Damaged(String),
-    /// It lists files.
+    /// The list is valid.
     Good(Manifest),
 }
 
 impl Manifest {
-    /// As a file.
+    /// The list as text.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{HEADING}\n");
         if let Some(id) = &self.id {
@@ -52,13 +52,13 @@ impl Manifest {
         text
     }
 
-    /// `None` when it is not such a list, or not all of one.
+    /// Parses a list; `None` if it is not one, or is truncated.
     fn parse(bytes: &[u8]) -> Option<Manifest> {
         let text = std::str::from_utf8(bytes).ok()?;
         let (heading, rest) = text.split_once('\n')?;
         let value = |start: &str| rest.lines().find_map(|line| line.strip_prefix(start));
         let lines = rest.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-        // A line that leads out of the folder is no file of ours.
+        // A path that leaves the folder is not one of ours.
         let inside = |file: &PathBuf| file.components().all(|part| matches!(part, Component::Normal(_)));
         let files: BTreeSet<PathBuf> = lines.map(PathBuf::from).filter(inside).collect();
         let whole = value(COUNT).is_some_and(|count| count.parse() == Ok(files.len()));
@@ -79,7 +79,7 @@ pub(super) fn read(disk: &Disk, dir: &Path) -> Result<Marker, Failure> {
     Ok(Manifest::parse(&bytes).map_or(Marker::Damaged("it is not a whole list of files".to_owned()), Marker::Good))
 }
 
-/// Everything below a folder: its files and other entries, and the folders, deepest last.
+/// Everything in a folder: files, other entries, and folders with the deepest last.
 #[derive(Default)]
 pub(super) struct Tree {
     pub(super) files: Vec<(PathBuf, Kind)>,
@@ -87,7 +87,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Walks the folder; paths are relative to it.
+    /// Walks a folder. Paths are relative to it.
     pub(super) fn of(disk: &Disk, root: &Path) -> Done<Tree> {
         let (mut tree, mut next) = (Tree::default(), vec![PathBuf::new()]);
         while let Some(folder) = next.pop() {
@@ -107,7 +107,7 @@ impl Tree {
     }
 }
 
-/// The files of a folder that are ours, when there is no list.
+/// Is this the name of a file of results? Used if there is no list.
 pub(super) fn is_name_of_results(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let numbered = |start: &str, end: &str| {
@@ -123,8 +123,8 @@ pub(super) fn is_name_of_results(file: &Path) -> bool {
         || drawing
 }
 
-/// Removes the results in a folder, and the folder if nothing else is in it; says whether it is gone. The list goes last, so
-/// that a removal that is cut short can be finished.
+/// Removes the results in a folder, and the folder if it is then empty; returns whether it is gone. The list is removed last, so
+/// that an interrupted removal can be finished.
 pub(super) fn remove_results(disk: &Disk, dir: &Path) -> Result<bool, Failure> {
     if disk.kind(dir)?.is_none() {
         return Ok(true);

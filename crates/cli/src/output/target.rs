@@ -1,4 +1,4 @@
-//! Where results appear: the folder of `--out`, or the next number in `narrows-out`.
+//! The place of results: the folder of `--out`, or the next number in `narrows-out`.
 use super::disk::{Disk, Kind};
 use super::manifest::{self, MANIFEST, Marker, Tree, is_name_of_results};
 use crate::failure::Failure;
@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 pub(super) const NUMBERED: &str = "narrows-out";
 /// The link to the newest of them.
 pub(super) const LATEST: &str = "latest";
-/// Ends the name of the folder in which results for `--out` are prepared.
+/// Suffix of the folder in which results for `--out` are prepared.
 const UNFINISHED: &str = ".unfinished";
-/// The same in `narrows-out`, where no `--out` can mean the same folder.
+/// The same in `narrows-out`; `--out` never uses this suffix.
 const UNFINISHED_NUMBER: &str = "-unfinished";
 
 /// The folder of `--out`.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
-    /// As the user wrote it.
+    /// The path as the user wrote it.
     pub(super) shown: PathBuf,
-    /// Without links on the way: renaming one would leave what it leads to.
+    /// The path without symbolic links: renaming a link would not move its target.
     pub(super) real: PathBuf,
-    /// Where results are prepared.
+    /// The folder in which results are prepared.
     pub(super) work: PathBuf,
 }
 
 impl Folder {
-    /// Finds out what `--out` names. The folder above it is there already.
+    /// Resolves the path of `--out`. Its parent folder exists already.
     pub(super) fn resolve(disk: &Disk, out: &Path) -> Result<Folder, Failure> {
         let real = match disk.kind(out)? {
             Some(Kind::Link) if !out.exists() => {
@@ -47,7 +47,7 @@ impl Folder {
         let Some(name) = real.file_name() else { return Err(not_replaceable(out, "has no folder above it")) };
         let mut work = name.to_os_string();
         work.push(UNFINISHED);
-        // People are told of it: as they wrote it, if that is the same place.
+        // Messages show the path as the user wrote it, if it is the same.
         let beside = above(out);
         let same = fs::canonicalize(beside).is_ok_and(|parent| Some(parent.as_path()) == real.parent());
         let work = if same { beside.join(work) } else { real.with_file_name(work) };
@@ -55,8 +55,8 @@ impl Folder {
         Ok(Folder { shown: out.to_path_buf(), work, real })
     }
 
-    /// Fails unless results may appear here: in place of nothing, of an empty folder or, with `force`, of nothing but
-    /// results. Says whether there are results to replace.
+    /// Checks that results may appear here: nothing exists, or an empty folder, or, with `force`, a folder with only results.
+    /// Returns whether there are results to replace.
     pub(super) fn check(&self, disk: &Disk, force: bool) -> Result<bool, Failure> {
         let shown = self.shown.display();
         match disk.kind(&self.real)? {
@@ -101,7 +101,7 @@ impl Folder {
     }
 }
 
-/// Something in a folder of results that narrows has not written, and a remark about what it is.
+/// A file in a folder of results that narrows did not write, with a remark about it.
 fn foreign(tree: &Tree, marker: &Marker) -> Option<(PathBuf, String)> {
     let ours = |file: &Path| match marker {
         Marker::Good(manifest) => manifest.files.contains(file),
@@ -117,14 +117,14 @@ fn foreign(tree: &Tree, marker: &Marker) -> Option<(PathBuf, String)> {
             (false, _) => return Some((file.clone(), String::new())),
         }
     }
-    // Folders of ours have files of ours; a damaged list may itself be an empty folder.
+    // Only folders with listed files are ours; a damaged list may itself be an empty folder.
     let used: BTreeSet<&Path> = tree.files.iter().flat_map(|(file, _)| file.ancestors().skip(1)).collect();
     let is_list = |folder: &Path| matches!(marker, Marker::Damaged(_)) && folder == Path::new(MANIFEST);
     let unused = tree.folders.iter().find(|folder| !used.contains(folder.as_path()) && !is_list(folder));
     unused.map(|folder| (folder.clone(), String::new()))
 }
 
-/// A folder is replaced by renaming; some cannot be renamed.
+/// The failure for a folder that cannot be replaced by renaming.
 fn not_replaceable(out: &Path, why: &str) -> Failure {
     Failure::usage(format!(
         "`{}` {why}, and so cannot be replaced in one step; choose a folder below it: --out {}",
@@ -145,7 +145,7 @@ fn is_mount_point(_: &Path) -> bool {
     false
 }
 
-/// The folder above; of a single name the current one.
+/// The parent folder; the current one for a single name.
 pub(super) fn above(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -153,11 +153,11 @@ pub(super) fn above(path: &Path) -> &Path {
 /// The contents of `narrows-out`.
 #[derive(Default)]
 pub(super) struct Numbers {
-    /// The highest number that has been given.
+    /// The highest number used so far.
     pub(super) highest: u64,
-    /// Numbers that results have.
+    /// The numbers of results.
     pub(super) taken: BTreeSet<u64>,
-    /// Folders in which results are prepared, the newest first.
+    /// Folders in which results are being prepared, the newest first.
     pub(super) unfinished: Vec<(u64, PathBuf)>,
 }
 
@@ -168,7 +168,7 @@ impl Numbers {
             let Some(name) = name.to_str() else { continue };
             let digits = name.len() - name.trim_start_matches(|c: char| c.is_ascii_digit()).len();
             let (Ok(number), rest) = (name[..digits].parse::<u64>(), &name[digits..]) else { continue };
-            // A number that cannot be followed by another one was not given by narrows.
+            // Narrows never gives the last possible number.
             if number == u64::MAX || !rest.starts_with('-') {
                 continue;
             }
@@ -183,18 +183,18 @@ impl Numbers {
         Ok(numbers)
     }
 
-    /// Where results of a number are prepared.
+    /// The folder in which the results of a number are prepared.
     pub(super) fn work(parent: &Path, number: u64) -> PathBuf {
         parent.join(format!("{number:04}{UNFINISHED_NUMBER}"))
     }
 
-    /// Where they appear.
+    /// The name of the folder of results.
     pub(super) fn name(number: u64, command: &str) -> String {
         format!("{number:04}-{command}")
     }
 }
 
-/// Points the link to the newest folder; the old link or the new one is there at any time. Anything but a link is left alone.
+/// Points the link to the newest folder. At any time either the old or the new link exists. Anything but a link is left alone.
 pub(super) fn point_latest(disk: &Disk, parent: &Path, name: &str) {
     let latest = parent.join(LATEST);
     let part = parent.join(format!(".{LATEST}.{name}"));

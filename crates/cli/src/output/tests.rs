@@ -1,4 +1,4 @@
-//! Publishing with every system call failing in turn, and with the program killed before each of them.
+//! Publishing results while every system call fails in turn, or while the program is killed before each of them.
 use super::*;
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What goes wrong, and when.
+/// The fault to inject, and the call at which it occurs.
 #[derive(Default)]
 pub(super) struct Faults {
     plan: Mutex<Plan>,
@@ -29,7 +29,7 @@ enum Fault {
 }
 
 impl Faults {
-    /// Before each call.
+    /// Called before each system call.
     pub(super) fn before(&self) -> io::Result<()> {
         let mut plan = self.plan.lock().expect("no test panics in here");
         plan.calls += 1;
@@ -44,7 +44,7 @@ impl Faults {
         }
     }
 
-    /// Is this a file system that cannot exchange two names?
+    /// Does this file system lack the exchange of two names?
     pub(super) fn without_exchange(&self) -> bool {
         self.plan.lock().expect("no test panics in here").without_exchange
     }
@@ -55,7 +55,7 @@ struct Ground(PathBuf);
 
 impl Ground {
     fn new(test: &str) -> Ground {
-        // In memory, if possible: there are thousands of syncs.
+        // In memory if possible, because there are thousands of syncs.
         let memory = Some(PathBuf::from("/dev/shm")).filter(|dir| dir.is_dir());
         let dir = memory.unwrap_or_else(std::env::temp_dir);
         let dir = dir.join(format!("narrows-output-{}-{test}", std::process::id()));
@@ -82,13 +82,13 @@ impl Drop for Ground {
 
 const NOTHING: Request<'_> = Request { out: None, force: false, command: "run", keys: &[] };
 
-/// What a result called `label` consists of. No two have the same files.
+/// The files of the result called `label`. No two results have the same files.
 fn files(label: &str) -> BTreeMap<PathBuf, String> {
     let names = ["summary.json".to_owned(), "a/seed-1/series.parquet".to_owned(), format!("{label}/cdf.parquet")];
     names.into_iter().map(|name| (PathBuf::from(name), label.to_owned())).collect()
 }
 
-/// Writes a result to `out`, or to a number below `numbered`.
+/// Publishes a result at `out`, or at a number below `numbered`.
 fn publish(disk: &Disk, request: Request<'_>, numbered: &Path, label: &str) -> Result<PathBuf, Failure> {
     let output = Output::claim_on(disk.clone(), request, numbered)?;
     for (name, text) in files(label) {
@@ -101,7 +101,7 @@ fn force(out: &Path) -> Request<'_> {
     Request { out: Some(out), force: true, ..NOTHING }
 }
 
-/// Which result lies there, wholly; `None` for nothing.
+/// The label of the complete result in a folder; `None` if there is none.
 fn whole(dir: &Path) -> Option<String> {
     let tree = Tree::of(&Disk::default(), dir).ok()?;
     let found: BTreeMap<PathBuf, String> = tree
@@ -116,7 +116,7 @@ fn whole(dir: &Path) -> Option<String> {
     Some(label)
 }
 
-/// The faults of a call.
+/// The faults to inject at a call.
 const FAULTS: [Fault; 6] = [
     Fault::Kill,
     Fault::Error(5),  // EIO
@@ -126,7 +126,7 @@ const FAULTS: [Fault; 6] = [
     Fault::Error(4),  // EINTR
 ];
 
-/// Has each call of a publication go wrong in every way; how many points that were.
+/// Publishes with every fault at every call; returns the number of calls.
 fn every_point(test: &str, prepare: impl Fn(&Path), without_exchange: bool) -> usize {
     let mut points = 0;
     for fault in FAULTS {
@@ -141,14 +141,14 @@ fn every_point(test: &str, prepare: impl Fn(&Path), without_exchange: bool) -> u
             let published = publish(&disk, force(&out), &ground.0, "new");
             let calls = disk.faults.plan.lock().expect("a plan").calls;
             if calls < at {
-                // The fault lies behind the end.
+                // There was no such call.
                 published.expect("nothing went wrong");
                 break;
             }
             points += 1;
             let context = format!("{test}: {fault:?} at call {at}");
             let after = whole(&out);
-            // Without exchange the old result may be in its other place; the next command brings it back.
+            // Without exchange the old result may be in its other place; the next command puts it back.
             let between = without_exchange && fault == Fault::Kill && !out.exists();
             assert!(after == before || after.as_deref() == Some("new") || between, "{context}: {after:?}");
             if published.is_ok() {
@@ -173,7 +173,7 @@ fn every_point(test: &str, prepare: impl Fn(&Path), without_exchange: bool) -> u
     points
 }
 
-/// What is handed over has all its files; the list of them may be missing.
+/// A handed-over folder has all of its files; their list may be missing.
 fn whole_or_part(left: &Path) -> bool {
     files("new").keys().all(|file| left.join(file).is_file())
 }
@@ -244,7 +244,7 @@ fn finished_runs_outlive_every_kill() {
         stopped.write("b/half", "written").expect("a file");
         stopped.keep("a", &"a").expect("an index");
         drop(stopped);
-        // The command that goes on is killed, too.
+        // The command that continues is killed, too.
         let disk = Disk::default();
         disk.faults.plan.lock().expect("a plan").at = Some((at, Fault::Kill));
         let again = |disk: Disk| {
@@ -298,7 +298,7 @@ fn a_number_whose_runs_are_others_is_left_alone() {
     let stopped = Output::claim_on(Disk::default(), Request { keys: &keys, ..NOTHING }, &ground.0).expect("a place");
     stopped.keep("a", &"a").expect("an index");
     drop(stopped);
-    // A killed command that has finished nothing.
+    // A killed command without finished runs.
     fs::create_dir(ground.0.join("0002-unfinished")).expect("a folder");
     let shown = publish(&Disk::default(), NOTHING, &ground.0, "new").expect("a place");
     assert_eq!(shown, ground.0.join("0003-run"));

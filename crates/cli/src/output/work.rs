@@ -1,9 +1,8 @@
-//! `NAME.unfinished`: the folder in which results are prepared, beside the place where they will appear.
+//! `NAME.unfinished`: the folder in which results are prepared, beside the place where they appear.
 //!
-//! It holds a lock in a file of its own, a note for people, the results so far, and an index of finished runs. It stays when a
-//! command is stopped that has finished runs, so that the same command can go on. The note carries an id that the published
-//! folder's list carries, too: that tells whether a killed process had already swapped its results in, in which case the
-//! results in here are the old ones.
+//! It contains a lock file, a note for people, the results so far, and an index of finished runs. If a command with finished runs
+//! is stopped the folder stays, so that the same command can continue. The note and the published folder's list have the same id.
+//! It shows whether a killed process had already swapped its results in; the results in this folder are then the old ones.
 use super::disk::{Disk, Kind, Lock};
 use super::manifest::{self, Marker};
 use crate::failure::Failure;
@@ -11,38 +10,38 @@ use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
-/// The lock; it is empty.
+/// The lock file, which is empty.
 const LOCK: &str = ".narrows-lock";
 /// The note.
 const NOTE: &str = "about.txt";
-/// Where results are prepared.
+/// The folder in which results are prepared.
 const STAGE: &str = "results";
-/// Where the old results are while they have no other place.
+/// The old results while they have no other place.
 const REPLACED: &str = "replaced";
 /// The index of finished runs.
 const INDEX: &str = "runs.jsonl";
-/// The index until all of it is written.
+/// The new index until it is complete.
 const INDEX_PART: &str = "runs.part";
-/// Starts the note's line with the id.
+/// Prefix of the note's line with the id.
 const ID: &str = "id ";
-/// Another process removes the folder at the very moment at most so often.
+/// Number of attempts, in case other processes remove the folder at the same moment.
 const ATTEMPTS: usize = 100;
 
-/// The folder, ours for as long as this lives.
+/// The folder, claimed by this process while this value lives.
 pub(super) struct Work {
     pub(super) path: PathBuf,
     pub(super) id: String,
-    /// Keeps other processes out until it is closed; `None` on file systems without locks.
+    /// Excludes other processes until it is closed; `None` on file systems without locks.
     _lock: Option<File>,
 }
 
-/// What came of asking for the folder.
+/// The result of claiming the folder.
 pub(super) enum Acquired {
-    /// It is ours.
+    /// It is claimed.
     Ours(Work),
-    /// Another process has it.
+    /// Another process has claimed it.
     Busy,
-    /// It is not of our making.
+    /// Narrows did not make it.
     Foreign(String),
 }
 
@@ -67,7 +66,7 @@ impl Work {
                 Ok(Lock::Gone) => continue,
                 Err(fault) => {
                     if created {
-                        // It was empty a moment ago; if it is not any more it is somebody's.
+                        // It was empty just now. If it no longer is, it belongs to somebody else.
                         let _ = disk.remove_file(&path.join(LOCK));
                         let _ = disk.remove_folder(path);
                     }
@@ -79,12 +78,12 @@ impl Work {
         Err(Failure::other(format!("`{}` appears and disappears; choose another --out", path.display())))
     }
 
-    /// Where results are prepared.
+    /// The folder in which results are prepared.
     pub(super) fn stage(&self) -> PathBuf {
         self.path.join(STAGE)
     }
 
-    /// Where old results are kept while a file system without exchange swaps the new ones in.
+    /// The old results while a file system without exchange swaps in the new ones.
     pub(super) fn replaced(&self) -> PathBuf {
         self.path.join(REPLACED)
     }
@@ -94,7 +93,7 @@ impl Work {
         self.path.join(INDEX)
     }
 
-    /// Writes the index anew; a killed process leaves the old one or the new one.
+    /// Writes a new index. A killed process leaves either the old one or the new one.
     pub(super) fn write_index(&self, disk: &Disk, text: &[u8]) -> Result<File, Failure> {
         let part = self.path.join(INDEX_PART);
         disk.remove_all(&part)?;
@@ -103,7 +102,7 @@ impl Work {
         Ok(disk.append(&self.index())?)
     }
 
-    /// Completes the work of a killed process: puts old results back, or removes them once the new ones are in `target`.
+    /// Completes the work of a killed process: puts old results back, or removes them if the new ones are in `target`.
     pub(super) fn recover(&self, disk: &Disk, target: &Path) -> Result<(), Failure> {
         let published = match (self.noted_id(disk)?, manifest::read(disk, target)?) {
             (Some(noted), Marker::Good(manifest)) => manifest.id == Some(noted),
@@ -128,7 +127,7 @@ impl Work {
         Ok(())
     }
 
-    /// Removes the results that were replaced, wherever the swap has left them.
+    /// Removes the replaced results, wherever the swap left them.
     pub(super) fn remove_old(&self, disk: &Disk) -> Result<(), Failure> {
         for old in [self.stage(), self.replaced()] {
             if !manifest::remove_results(disk, &old)? {
@@ -141,16 +140,16 @@ impl Work {
         Ok(())
     }
 
-    /// Removes everything that was prepared.
+    /// Removes all prepared files.
     pub(super) fn clear(&self, disk: &Disk) -> Result<(), Failure> {
-        // First the index: it must never name runs that are gone.
+        // The index first, so that it never names runs that are gone.
         for name in [INDEX, INDEX_PART, STAGE, NOTE] {
             disk.remove_all(&self.path.join(name))?;
         }
         Ok(())
     }
 
-    /// Says in the folder what it is, and gives it the id.
+    /// Writes the note about the folder, with the id.
     pub(super) fn note(&self, disk: &Disk, command: &str) -> Result<(), Failure> {
         let text = format!(
             "Results that narrows is preparing. If it was stopped, the same command in the same folder continues from here:\n\n\
@@ -171,20 +170,20 @@ impl Work {
         Ok(text.lines().find_map(|line| line.strip_prefix(ID)).map(str::to_owned))
     }
 
-    /// The command for which it was made.
+    /// The command for which the folder was made.
     pub(super) fn noted_command(&self, disk: &Disk) -> Option<String> {
         let text = String::from_utf8(disk.read(&self.path.join(NOTE)).ok()??).ok()?;
         text.lines().nth(2).map(str::to_owned)
     }
 
-    /// Removes the folder, the lock last: who waits for it then finds that it is gone.
+    /// Removes the folder, the lock last, so that a process that waits for it finds it gone.
     pub(super) fn remove(&self, disk: &Disk) -> Result<(), Failure> {
         self.clear(disk)?;
         disk.remove_file(&self.path.join(LOCK))?;
         Ok(disk.remove_folder(&self.path)?)
     }
 
-    /// Leaves the prepared files to the user, under a name that no command uses; returns where.
+    /// Leaves the prepared files to the user under a name that no command uses; returns the path.
     pub(super) fn hand_over(&self, disk: &Disk) -> PathBuf {
         let moved = || {
             let path = self.unpublished(disk)?;
@@ -193,7 +192,7 @@ impl Work {
             Ok::<PathBuf, Failure>(path)
         };
         let path = moved().unwrap_or_else(|_| {
-            // Without its lock no command touches it.
+            // Without a lock no command touches the folder.
             let _ = disk.remove_file(&self.path.join(LOCK));
             self.path.clone()
         });
@@ -214,7 +213,7 @@ impl Work {
     }
 }
 
-/// Why the folder is not ours to use.
+/// The reason why this process may not use the folder.
 fn foreign(disk: &Disk, path: &Path, created: bool, force: bool) -> Result<Option<String>, Failure> {
     if created {
         return Ok(None);
@@ -234,7 +233,7 @@ fn foreign(disk: &Disk, path: &Path, created: bool, force: bool) -> Result<Optio
     }
     match disk.kind(&path.join(LOCK))? {
         Some(Kind::File) => Ok(None),
-        // Gone meanwhile, or from a process that was killed right after it had made it.
+        // It was removed meanwhile, or a process was killed right after making it.
         None if disk.kind(path)?.is_none() || disk.list(path)?.is_empty() => Ok(None),
         None => Ok(Some(format!(
             "`{shown}`, where results are prepared, holds files that narrows leaves alone; move it away"
@@ -254,7 +253,7 @@ fn foreign(disk: &Disk, path: &Path, created: bool, force: bool) -> Result<Optio
     }
 }
 
-/// Another user could change their own files while we use them.
+/// Is it the user's own? Another user could change the files while they are in use.
 #[cfg(unix)]
 fn is_own(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -266,7 +265,7 @@ fn is_own(_: &Path) -> bool {
     true
 }
 
-/// Different for every command: the standard library seeds its hashers at random.
+/// Differs for every command, because the standard library seeds its hashers at random.
 fn new_id() -> String {
     let mut hasher = std::hash::RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());

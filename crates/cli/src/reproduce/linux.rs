@@ -1,8 +1,8 @@
-//! `narrows reproduce linux`: the cells in which a real Linux kernel was measured, run here, figure by figure.
+//! `narrows reproduce linux`: runs the cells that were measured on a real Linux kernel, and compares each figure.
 //!
 //! The bottleneck is a token bucket that lets a packet go at the start of its serialisation (htb); see
-//! `experiments/linux/README.md`. A simulator that meets the aims can replace the kernel. Cells that the model was
-//! developed on and cells that it was not fitted to are counted separately.
+//! `experiments/linux/README.md`. A simulator that meets the aims can replace the kernel. The cells on which the model was
+//! developed and the others are counted separately.
 use super::measured::{mean_and_spread, mean_srtt, queue_packets};
 use crate::failure::Failure;
 use crate::flags::{MAX_JOBS, whole};
@@ -30,7 +30,7 @@ mod truth;
 /// Run the cells measured on a Linux kernel and print Linux, Narrows and the difference.
 #[derive(clap::Args)]
 pub(crate) struct Linux {
-    /// One run per cell instead of several.
+    /// Make one run per cell instead of several
     #[arg(long)]
     quick: bool,
     /// Runs per cell, with seeds 1, 2, …
@@ -43,8 +43,8 @@ pub(crate) struct Linux {
         value_parser = whole(1..=100)
     )]
     runs: u64,
-    /// Only these cells: T1 tail drop, T2 fq, fq_codel and cake, T3a and T3b thin streams, T4 bbr, T5 several flows, T6
-    /// start-up; or the cells on which the model was developed (fitted), or the others (unseen).
+    /// Only these cells: T1 tail drop, T2 fq, fq_codel and cake, T3a and T3b thin streams, T4 bbr, T5 several flows, T6 start-up;
+    /// or the cells on which the model was developed (fitted), or the others (unseen)
     #[arg(
         long,
         value_name = "SET",
@@ -52,29 +52,29 @@ pub(crate) struct Linux {
         ignore_case = true
     )]
     set: Option<String>,
-    /// Print the start-up traces side by side, too.
+    /// Print the start-up traces side by side, too
     #[arg(long)]
     trace: bool,
     /// Runs at the same time [default: one per core]
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
     jobs: Option<u64>,
-    /// JSON on stdout and nothing else.
+    /// Print JSON on stdout and nothing else
     #[arg(long)]
     json: bool,
-    /// Write the cells (linux.json), predicted against measured (predicted.svg) and the traces side by side (CSV) to this
-    /// folder, new or empty.
+    /// Write the cells (linux.json), predicted against measured (predicted.svg) and the traces side by side (CSV) to this folder,
+    /// new or empty
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace the results that --out holds.
+    /// Replace the results that --out holds
     #[arg(long, requires = "out")]
     force: bool,
 }
 
-/// What the kernel itself adds to the `netem` delay on an idle path: the measured `min_rtt_ms` is 0.019–0.020 ms above the
-/// base RTT wherever the millisecond of a retransmission's timestamp has not replaced it.
+/// The kernel's own delay in addition to `netem`'s on an idle path: the measured `min_rtt_ms` is 0.019–0.020 ms above the base
+/// RTT, except where a retransmission's timestamp, in whole milliseconds, has replaced it.
 const PROCESSING: Span = Span::us(20);
 
-/// The figures with an aim, in the table's order.
+/// The figures that have an aim, in the table's order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Figure {
     Utilisation,
@@ -111,7 +111,7 @@ impl Figure {
         }
     }
 
-    /// The largest difference that is still within the aim.
+    /// The largest difference that meets the aim.
     fn tolerance(self, linux: f64) -> f64 {
         match self {
             Figure::Utilisation => 0.01,
@@ -134,12 +134,12 @@ struct Comparison {
     linux_spread: f64,
     /// Narrows: mean over its runs.
     narrows: f64,
-    /// Narrows: the same.
+    /// Narrows: half the distance between its extremes.
     narrows_spread: f64,
 }
 
 impl Comparison {
-    /// None if the cell does not have the figure.
+    /// `None` if the cell does not have the figure.
     fn new(figure: Figure, linux: &[Figures], narrows: &[Figures]) -> Option<Comparison> {
         linux.iter().any(|run| figure.of(run).is_some()).then(|| {
             let (linux, linux_spread) = mean_and_spread(linux.iter().filter_map(|run| figure.of(run)));
@@ -157,11 +157,11 @@ impl Comparison {
     }
 }
 
-/// A cell, run.
+/// The result of a cell.
 struct Outcome {
     setting: Setting,
     queue: QueueConfig,
-    /// Our names, joined as Linux's are.
+    /// Narrows' names of the controllers, joined as Linux's are.
     controller: String,
     figures: Vec<Comparison>,
     /// Was the model developed on it?
@@ -178,7 +178,7 @@ impl Outcome {
 struct Runnable {
     cell: Cell,
     queue: QueueConfig,
-    /// The controllers that the flows have in turn.
+    /// The controllers, which the flows use in turn.
     controllers: Vec<ControllerConfig>,
 }
 
@@ -215,7 +215,7 @@ pub(crate) fn main(args: &Linux) -> Result<(), Failure> {
     term::print(&trace::text(&traces, args.trace, paint))
 }
 
-/// Cells that can be run, and a line for each set of cells that cannot.
+/// Splits the cells: those that can be run, and a line for each set that cannot.
 fn select(cells: Vec<Cell>) -> (Vec<Runnable>, Vec<String>) {
     let (mut runnable, mut skipped) = (Vec::new(), Vec::new());
     for cell in cells {
@@ -237,7 +237,7 @@ fn select(cells: Vec<Cell>) -> (Vec<Runnable>, Vec<String>) {
     (runnable, skipped)
 }
 
-/// Linux's name in our registry.
+/// The controller that corresponds to Linux's name.
 fn controller(linux: &str) -> Option<ControllerConfig> {
     ControllerConfig::named(match linux {
         "reno" => "new_reno",
@@ -267,7 +267,7 @@ fn run_cells(runnable: Vec<Runnable>, runs: u64, options: Options) -> Result<Vec
 /// The cell's scenario.
 fn scenario(setting: &Setting, queue: &QueueConfig, controllers: &[ControllerConfig], seed: u64) -> Scenario {
     let rate = Rate::bit((setting.rate_mbit * 1e6).round() as u64);
-    // Cake shapes by itself, and what it lets go is through at once.
+    // Cake shapes by itself. A packet has left the link at once when cake releases it.
     let (rate, release, burst) = match shapes_itself(setting) {
         true => (Rate::gbit(1000), Release::End, Bytes::ZERO),
         false => (rate, Release::Start, Bytes(1600)),
@@ -289,7 +289,7 @@ fn scenario(setting: &Setting, queue: &QueueConfig, controllers: &[ControllerCon
             release,
             burst,
         }],
-        // Linux's smoothed RTT was sampled at this spacing, of every flow.
+        // On Linux the smoothed RTT of every flow was sampled at this interval.
         record: Record {
             interval: Some(Span::ms(50)),
             flows: flows.iter().map(|flow| flow.count).sum(),
@@ -303,7 +303,7 @@ fn shapes_itself(setting: &Setting) -> bool {
     setting.queue.starts_with("cake ")
 }
 
-/// The figures of a run of ours, as they were measured on Linux.
+/// The figures of a simulated run, computed as they were on Linux.
 fn figures(setting: &Setting, result: &RunResult) -> Result<Figures, Failure> {
     let summary = &result.summary;
     let hop = summary.hops.first().ok_or_else(|| Failure::other("a run without a hop"))?;

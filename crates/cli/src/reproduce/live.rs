@@ -1,7 +1,8 @@
-//! `narrows reproduce live`: the same scenarios in virtual time and in real time with the kernel's TCP, figure by figure.
+//! `narrows reproduce live`: runs the same scenarios in virtual time and in real time with the kernel's TCP, and compares each
+//! figure.
 //!
-//! Link and queue are the same code in both worlds; what may differ is TCP, which is our model there and the kernel here, and
-//! the machine's lateness, which each row shows. The cells and the aims are data: `experiments/live`.
+//! Link and queue are the same code in both worlds. TCP differs: it is a model in one world and the kernel's in the other. So
+//! does the machine's lateness, which each row shows. The cells and the aims are data in `experiments/live`.
 use super::measured::{mean_and_spread, mean_srtt, queue_packets};
 use crate::failure::Failure;
 use crate::flags::{MAX_JOBS, whole};
@@ -26,43 +27,43 @@ use std::path::PathBuf;
 mod cells;
 mod table;
 
-/// Run cells in the simulator and in real time with the kernel's TCP, and print both and the difference.
+/// Run cells in the simulator and in real time with the kernel's TCP, and print both and the difference
 #[derive(clap::Args)]
 pub(crate) struct Live {
     /// Runs per cell, with seeds 1, 2, …
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(1..=100))]
     runs: u64,
-    /// Length of a run; the means leave out its first quarter.
+    /// Length of a run; the means leave out its first quarter
     #[arg(short = 't', long, value_name = "TIME", default_value = "20s", allow_hyphen_values = true)]
     duration: String,
-    /// Only cells whose name has this in it: cubic, fq_codel, "50 Mbit/s"; may be given several times.
+    /// Only cells whose name contains this: cubic, fq_codel, "50 Mbit/s"; may be given several times
     #[arg(long, value_name = "WORDS")]
     only: Vec<String>,
-    /// Live runs at the same time; use more than one only on an otherwise idle machine.
+    /// Live runs at the same time; use more than one only on an otherwise idle machine
     #[arg(short, long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
     jobs: u64,
-    /// Let the kernel send packet by packet, as the simulated sender does, instead of several packets at once.
+    /// Make the kernel send packet by packet, as the simulated sender does, instead of several packets at once
     #[arg(long)]
     no_offload: bool,
-    /// JSON on stdout and nothing else.
+    /// Print JSON on stdout and nothing else
     #[arg(long)]
     json: bool,
-    /// Write the table (live.json) and the result of every run, of both worlds, to this folder, new or empty.
+    /// Write the table (live.json) and the result of every run, of both worlds, to this folder, new or empty
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace the results that --out holds.
+    /// Replace the results that --out holds
     #[arg(long, requires = "out")]
     force: bool,
 }
 
-/// Shorter runs are over before the flow has begun.
+/// Minimum length of a run. A shorter one would end before the flow has begun.
 const SHORTEST: Span = Span::ms(500);
-/// Longest run.
+/// Maximum length of a run.
 const LONGEST: Span = Span::s(3600);
-/// Spacing of the samples of the smoothed RTT; the live world asks the kernel as often.
+/// Interval between samples of the smoothed RTT; the live world reads the kernel's at the same interval.
 const SPACING: Span = Span::ms(10);
 
-/// A larger share of packets late by more than 1 ms has an influence on the figures.
+/// If a larger share of packets is more than 1 ms late, the figures are affected.
 const DISTURBED: f64 = 0.005;
 
 /// The figures, in the table's order.
@@ -106,7 +107,7 @@ impl Figure {
 struct Comparison {
     figure: Figure,
     aim: Option<Aim>,
-    /// Mean over the runs, and half the distance between the extremes.
+    /// Mean over the runs, and half the distance between their extremes.
     sim: (f64, f64),
     live: (f64, f64),
 }
@@ -122,13 +123,13 @@ impl Comparison {
     }
 }
 
-/// A cell, run.
+/// The result of a cell.
 struct Outcome {
     cell: Cell,
     figures: Vec<Comparison>,
-    /// How exactly the live runs kept their times: p99 of the lateness in the worst of them, ms.
+    /// Timing accuracy of the live runs: p99 of the lateness in the worst of them, ms.
     late_ms: f64,
-    /// The largest share of packets that were more than 1 ms late, or may have come as much before the time noted.
+    /// The largest share of packets that were more than 1 ms late, or may have arrived 1 ms before their recorded time.
     late_share: f64,
 }
 
@@ -137,7 +138,7 @@ impl Outcome {
         self.figures.iter().all(Comparison::is_within)
     }
 
-    /// Had the machine too much else to do?
+    /// Was the machine too busy?
     fn is_disturbed(&self) -> bool {
         self.late_share > DISTURBED
     }
@@ -153,7 +154,7 @@ struct Run {
 pub(crate) fn main(args: &Live) -> Result<(), Failure> {
     let duration = args.duration()?;
     let chosen = args.chosen()?;
-    // Before there is a second thread.
+    // Must be called before there is a second thread.
     let live = world::live(narrows_live::Options { offload: !args.no_offload, ..narrows_live::Options::default() })?;
     interrupt::install()?;
     let request = |dir| Request { out: Some(dir), force: args.force, command: "live", keys: &[] };
@@ -214,7 +215,7 @@ impl Live {
     }
 }
 
-/// All runs of all cells in one world, those of a cell next to each other. The number of threads is the world's choice if it is `None`.
+/// All runs of all cells in one world, ordered by cell. With `None` the world chooses the number of threads.
 fn run_cells(
     cells: &[Cell],
     args: &Live,
@@ -228,7 +229,7 @@ fn run_cells(
         scenario: scenario(cell, duration, seed),
     };
     let jobs: Vec<Job> = cells.iter().flat_map(|cell| (1..=args.runs).map(move |seed| job(cell, seed))).collect();
-    // The simulator's runs take too little time for lines about progress.
+    // The simulated runs are too short for lines about progress.
     let quiet = args.json || threads.is_none();
     grid::run(&jobs, Options { threads, quiet, world, memory: Default::default() }, |index, result| {
         let mut figures = [0.0; Figure::ALL.len()];

@@ -1,36 +1,36 @@
-//! What tables of measured cells have in common: how they are read, means and spreads, the RTT as a kernel shows it.
+//! Code that tables of measured cells share: reading, means and spreads, the RTT as a kernel shows it.
 use crate::failure::Failure;
 use narrows_results::summary::HopSummary;
 use narrows_results::{RunResult, Series};
 use std::collections::HashMap;
 
-/// A line of a file, by column.
+/// A line of a file, with the file's columns.
 pub(super) struct Row<'a> {
     place: String,
     fields: HashMap<&'a str, &'a str>,
 }
 
 impl Row<'_> {
-    /// A field.
+    /// The text in a column.
     pub(super) fn text(&self, column: &str) -> Result<&str, Failure> {
         let field = self.fields.get(column).copied();
         field.ok_or_else(|| Failure::other(format!("{}: no column `{column}`", self.place)))
     }
 
-    /// A field that is a number.
+    /// The number in a column.
     pub(super) fn number(&self, column: &str) -> Result<f64, Failure> {
         let text = self.text(column)?;
         text.parse().map_err(|_| self.bad(column, "a number"))
     }
 
-    /// The error about a field with an unexpected value.
+    /// The error for a column with an unexpected value.
     pub(super) fn bad(&self, column: &str, expected: &str) -> Failure {
         let text = self.text(column).unwrap_or_default();
         Failure::other(format!("{}: `{column}` is `{text}`, not {expected}", self.place))
     }
 }
 
-/// Splits a file with a heading; its fields hold no commas.
+/// Splits a CSV file with a heading; its fields contain no commas.
 pub(super) fn table<'a>(name: &str, text: &'a str) -> Result<Vec<Row<'a>>, Failure> {
     let mut lines = text.lines();
     let heading: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
@@ -45,14 +45,14 @@ pub(super) fn table<'a>(name: &str, text: &'a str) -> Result<Vec<Row<'a>>, Failu
     lines.enumerate().map(row).collect()
 }
 
-/// The mean queue of a hop, packets.
+/// Mean queue length of a hop, packets.
 pub(super) fn queue_packets(hop: &HopSummary) -> Result<f64, Failure> {
     let queue =
         hop.queue_packets.ok_or_else(|| Failure::other(format!("hop {}: its queue was not measured", hop.name)))?;
     Ok(queue.mean)
 }
 
-/// The smoothed RTT after the warm-up, sampled at even spacing: mean of each flow that is wanted, then over the flows, ms.
+/// The smoothed RTT after the warm-up, ms, sampled at equal intervals: the mean over these flows of each flow's mean.
 pub(super) fn mean_srtt(result: &RunResult, wanted: impl Fn(&str) -> bool) -> Result<f64, Failure> {
     let summary = &result.summary;
     let is_wanted = |series: &&Series| series.source.strip_prefix("flow:").is_some_and(&wanted);
@@ -69,7 +69,7 @@ pub(super) fn mean_srtt(result: &RunResult, wanted: impl Fn(&str) -> bool) -> Re
     Ok(mean_and_spread(rtts.into_iter()).0)
 }
 
-/// Mean, and half the distance between the extremes; zero of nothing.
+/// The mean, and half the distance between the extremes; zero without values.
 pub(super) fn mean_and_spread(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (mut count, mut sum, mut low, mut high) = (0u32, 0.0, f64::INFINITY, f64::NEG_INFINITY);
     for value in values {
@@ -81,7 +81,7 @@ pub(super) fn mean_and_spread(values: impl Iterator<Item = f64>) -> (f64, f64) {
     if count == 0 { (0.0, 0.0) } else { (sum / f64::from(count), (high - low) / 2.0) }
 }
 
-/// With its sign, unless it rounds to nothing.
+/// A number with its sign, which is left out if the number rounds to zero.
 pub(super) fn signed(value: f64, digits: usize) -> String {
     let text = format!("{value:+.digits$}");
     if text.bytes().any(|b| matches!(b, b'1'..=b'9')) { text } else { text[1..].to_owned() }

@@ -1,7 +1,7 @@
 //! `narrows reproduce PAPER`: runs a paper's studies and shows the figures beside the published ones.
 //!
-//! With `--out`, the figures of every finished run are kept as they come, so that a long reproduction can be stopped and taken
-//! up again. They are part of the results, as `runs.jsonl`, and `--force` takes them from results that it replaces.
+//! With `--out`, the figures of every finished run are stored at once, so that a long reproduction can be stopped and continued.
+//! They are part of the results, as `runs.jsonl`, and `--force` reuses them from the results that it replaces.
 use crate::failure::Failure;
 use crate::flags::{MAX_JOBS, whole};
 use crate::grid::{self, Job, Options};
@@ -22,13 +22,13 @@ use std::path::{Path, PathBuf};
 /// Flags of a reproduction.
 #[derive(clap::Args)]
 pub(crate) struct Paper {
-    /// Only this figure or table: 8, "figure 8", "table 1"; may be given several times.
+    /// Only this figure or table: 8, "figure 8", "table 1"; may be given several times
     #[arg(long, value_name = "ID")]
     figure: Vec<String>,
-    /// One short run of each cell.
+    /// Make one short run of each cell
     #[arg(long)]
     quick: bool,
-    /// As many and as long runs as the paper had; with --out it can be stopped and continued.
+    /// Make as many and as long runs as the paper; with --out it can be stopped and continued
     #[arg(long, conflicts_with = "quick")]
     full: bool,
     /// Runs of each cell, with seeds 1, 2, … [default: as the figure's file says]
@@ -44,29 +44,29 @@ pub(crate) struct Paper {
     /// Memory that the runs may use, such as 16GB [default: what this machine or its control group has available]
     #[arg(long, value_name = "SIZE", value_parser = memory::size)]
     memory: Option<Bytes>,
-    /// JSON on stdout and nothing else.
+    /// Print JSON on stdout and nothing else
     #[arg(long)]
     json: bool,
     /// Write a page with the paper's figures redrawn (report.html), the figures (figures.json) and the runs (runs.jsonl) to this
-    /// new or empty folder.
+    /// folder, new or empty
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace the results that --out holds, whose runs are not made again.
+    /// Replace the results that --out holds; their runs are not made again
     #[arg(long, requires = "out")]
     force: bool,
 }
 
-/// The finished runs, among the results.
+/// The file with the finished runs.
 const RUNS: &str = "runs.jsonl";
 
-/// One study, with its cells.
+/// A study and its cells.
 struct Planned {
     study: Study,
     cells: Vec<Cell>,
     runs: u64,
 }
 
-/// One run of a study's cell.
+/// A run of a study's cell.
 struct Task {
     study: usize,
     cell: usize,
@@ -78,19 +78,19 @@ struct Task {
 /// Points of a line.
 type Points = Vec<(f64, f64)>;
 
-/// The results of one study so far: per cell the figures of each run, and the drawings of the first.
+/// The results of a study so far: the figures of each run by cell, and the drawings of each cell's first run.
 struct Gathered {
     values: Vec<Vec<Vec<Option<f64>>>>,
     drawn: Vec<Vec<Option<Points>>>,
 }
 
-/// For a flag: a time above zero.
+/// Parses a flag's time, which must be above zero.
 fn time(text: &str) -> Result<Span, String> {
     let known = Span::parse(text).filter(|&span| span > Span::ZERO);
     known.ok_or_else(|| format!("allowed: {} above zero, such as 2h", Span::allowed()))
 }
 
-/// Says which papers there are.
+/// Lists the papers.
 pub(crate) fn list() -> Result<(), Failure> {
     let mut out = String::from("narrows reproduce linux: cells measured on a Linux kernel\n");
     out += "narrows reproduce live: the simulator beside this kernel's TCP in real time\n";
@@ -112,7 +112,7 @@ pub(crate) fn list() -> Result<(), Failure> {
     term::print(&out)
 }
 
-/// Two columns, the first as wide as its longest name.
+/// Two columns, the first of which is as wide as its longest name.
 fn columns(names: &[String], about: &[String]) -> String {
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     names.iter().zip(about).map(|(name, about)| format!("  {name:<width$}  {about}\n")).collect()
@@ -192,7 +192,7 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     term::print(&out)
 }
 
-/// The requested studies with their cells; every scenario is checked.
+/// The requested studies with their cells; all scenarios have been checked.
 fn plan(paper: &str, args: &Paper, level: Level) -> Result<Vec<Planned>, Failure> {
     let studies = narrows_study::studies(paper).map_err(Failure::other)?;
     for id in &args.figure {
@@ -211,7 +211,8 @@ fn plan(paper: &str, args: &Paper, level: Level) -> Result<Vec<Planned>, Failure
     planned.collect()
 }
 
-/// Is the study meant by this? `figure 7-8`, `7-8`, `8`; `1` means `figure 1, one flow` and `figure 1, 16 flows`.
+/// Does this name select the study? `figure 7-8`, `7-8` and `8` do; `1` selects both `figure 1, one flow` and `figure 1, 16
+/// flows`.
 fn is_called(study: &Study, id: &str) -> bool {
     let (id, figure) = (id.trim().to_lowercase(), study.figure.to_lowercase());
     let Some(number) = figure.split_whitespace().nth(1).map(|word| word.trim_end_matches(',')) else {
@@ -241,7 +242,7 @@ fn tasks(plan: &[Planned]) -> Result<Vec<Task>, Failure> {
     Ok(tasks)
 }
 
-/// Claims the folder, with the runs that a stopped command has finished and those of results that are to be replaced.
+/// Claims the folder, with the finished runs of a stopped command and of the results that are to be replaced.
 fn claim(dir: &Path, force: bool, tasks: &[Task]) -> Result<Output, Failure> {
     let keys: Vec<String> = tasks.iter().map(|task| task.key.clone()).collect();
     let mut output = Output::claim(Request { out: Some(dir), force, command: "reproduce", keys: &keys })?;
@@ -255,8 +256,8 @@ fn claim(dir: &Path, force: bool, tasks: &[Task]) -> Result<Output, Failure> {
     Ok(output)
 }
 
-/// Runs what is not known yet: everything at once, or with a limit seed by seed, so that all cells have equally many runs when
-/// time is up. Then the plan has that many.
+/// Makes the runs whose figures are not known: all at once, or with a time limit seed by seed, so that all cells have the same
+/// number of runs when time is up. The plan is then set to that number.
 fn run(
     plan: &mut [Planned],
     mut tasks: Vec<Task>,
@@ -282,7 +283,7 @@ fn run(
         let before = stopwatch.elapsed().as_secs_f64();
         run_some(plan, round, options, output, &mut gathered)?;
         rounds += 1;
-        // Is there time for another round like the longest? Those whose runs are known take none.
+        // Is there time for another round as long as the longest? Rounds with known figures take none.
         let elapsed = stopwatch.elapsed().as_secs_f64();
         longest = longest.max(elapsed - before);
         if elapsed + longest > within.as_secs_f64() {
@@ -335,7 +336,7 @@ fn run_some(
     Ok(())
 }
 
-/// Page, figures, drawings and the finished runs.
+/// Writes the page, the figures, the drawings and the finished runs.
 fn write_out(output: &Output, title: &str, sheets: &[Sheet], json: &serde_json::Value) -> Result<(), Failure> {
     output.write(narrows_report::PAGE, sheet::page(title, sheets).map_err(Failure::other)?)?;
     let text = serde_json::to_string_pretty(json).map_err(Failure::other)?;

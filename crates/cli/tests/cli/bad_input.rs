@@ -1,4 +1,4 @@
-//! Whatever is wrong with what was asked: exit code 2 and one message that says where and what is allowed.
+//! Bad input of every kind gives exit code 2 and one message that says where it is and what is allowed.
 use crate::support::{Place, text};
 use std::fs;
 
@@ -21,7 +21,7 @@ rtt = "20ms"
 route = ["bottleneck"]
 "#;
 
-/// Exit code 2, nothing on stdout, and all of `expected` in one message on stderr.
+/// Checks for exit code 2, nothing on stdout, and all of `expected` in one message on stderr.
 pub(crate) fn refused(place: &Place, args: &[&str], expected: &[&str]) {
     let output = place.run(args);
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
@@ -153,7 +153,7 @@ fn files_of_the_user_are_not_overwritten() {
         &["`out` holds files that narrows did not write, such as `summary.json`", "--out"],
     );
     assert_eq!(fs::read_to_string(place.path("out/summary.json")).expect("still there"), "mine");
-    // The scenario itself, in the folder and under the name that the result would have.
+    // The scenario is in the output folder, under the name that the result would have.
     place.write("scenario.toml", SCENARIO);
     refused(&place, &["run", "scenario.toml", "--out", "."], &["`.` is the current folder", "--out ./results"]);
     assert_eq!(fs::read_to_string(place.path("scenario.toml")).expect("still there"), SCENARIO);

@@ -1,4 +1,4 @@
-//! `narrows diff`, and the repeated runs that it judges by.
+//! `narrows diff`, and the repeated runs on which its judgement is based.
 use crate::support::{Place, text};
 use std::fs;
 
@@ -36,7 +36,7 @@ fn results_of_different_conditions_are_refused_with_a_code_of_their_own() {
     let table = place.ok(&["diff", "a", "b", "--anyway"]);
     let (before, after) = table.split_once("utilisation").expect("a table");
     assert!(before.contains("hop link, rate: 20mbit → 10mbit") && after.contains("goodput"), "{table}");
-    // Another queue and another seed are what it is for.
+    // Queues and seeds may differ.
     results(&place, "c", &WRITTEN.replace("5ms", "15ms"), &["--seed", "7"]);
     let table = place.ok(&["diff", "a", "c"]);
     assert!(table.contains("hop link, queue: fq_codel → fq_codel:target=15ms"), "{table}");
@@ -51,7 +51,7 @@ fn repeated_runs_of_a_fixed_scenario_are_independent_draws() {
     let summaries: serde_json::Value = serde_json::from_str(&summaries).expect("JSON");
     let queue = |n: usize| summaries[n]["hops"][0]["queue_packets"]["mean"].as_f64().expect("a number");
     assert!(queue(0) != queue(1) && queue(1) != queue(2), "{summaries}");
-    // Each folder's scenario gives its run again.
+    // The scenario in each folder gives the same run again.
     place.ok(&["run", "a/seed-2/scenario.toml", "--out", "again"]);
     let [first, again] =
         ["a/seed-2", "again"].map(|dir| fs::read(place.path(dir).join("series.parquet")).expect("series"));
@@ -60,11 +60,11 @@ fn repeated_runs_of_a_fixed_scenario_are_independent_draws() {
     results(&place, "one", WRITTEN, &[]);
     let one = fs::read_to_string(place.path("one/scenario.toml")).expect("the scenario");
     assert!(one.contains("rtt = \"40ms\"") && one.contains("start = \"0ms\""), "{one}");
-    // It was asked for the same.
+    // Both were made from the same scenario.
     assert!(place.ok(&["diff", "one", "a"]).contains("utilisation"));
 }
 
-/// A hundredth of a millisecond of CoDel's target used to be "more than chance": each side was one run three times.
+/// A hundredth of a millisecond of CoDel's target used to be "more than chance", because each side was the same run three times.
 #[test]
 fn regression_copies_of_one_run_are_no_confidence() {
     let place = Place::new("diff-copies");
@@ -72,7 +72,7 @@ fn regression_copies_of_one_run_are_no_confidence() {
     results(&place, "b", &WRITTEN.replace("5ms", "5.01ms"), &["--runs", "3"]);
     let table = place.ok(&["diff", "a", "b"]);
     assert!(!table.lines().any(|line| line.ends_with('*')), "{table}");
-    // Programs that draw nothing are copies still, and say so.
+    // Programs that draw nothing are still copies, and the table says so.
     let drawn = "rtt = { uniform = [\"40ms\", \"40ms\"] }\nstart = { uniform = [\"0s\", \"0s\"] }";
     place.write(
         "same.toml",

@@ -1,22 +1,22 @@
-//! README and book: every command is run, and what it prints is what the page says.
+//! README and book: every command is run, and its output is compared with the page.
 //!
-//! A page is a session in one empty folder, from its top to its bottom. Its fenced blocks say what to do with them:
+//! A page is a session in one empty folder, from top to bottom. Its fenced blocks say what to do with them:
 //!
-//! - `console`: lines that begin with `$ ` are commands, the lines up to the next one are what they print. A line that is `…` stands
-//!   for any number of lines, a `…` within a line for any text. Spaces are compared as one.
-//!   - `figures=20%`: numbers may differ by a fifth; `figures=any`: by anything. Without it they are equal. A live run that
-//!     says that it fell behind is held to its words only.
-//!   - `exit=2`: the exit code of its commands. What they print is then compared on standard error.
-//!   - `stderr`: standard error is compared, too, after standard output.
-//! - `sh`: commands that must succeed; what they print is not on the page.
-//! - `toml file=NAME`: a file for the commands below it. `toml hop`, `toml flow`: keys for such a table, each line a way to write
-//!   one, or a whole table; they are parsed. `toml study`: parsed as TOML.
+//! - `console`: lines that begin with `$ ` are commands; the lines up to the next one are their output. A line `…` stands for any
+//!   number of lines, a `…` within a line for any text. Runs of spaces count as one.
+//! - `figures=20%`: numbers may differ by a fifth; `figures=any`: by any amount. Otherwise they must be equal. If a live run
+//!   reports that it fell behind, only its words are compared.
+//! - `exit=2`: the exit code of its commands. Standard error is then compared as their output.
+//! - `stderr`: standard error is compared as well, after standard output.
+//! - `sh`: commands that must succeed; their output is not on the page.
+//! - `toml file=NAME`: a file for the commands below it. `toml hop`, `toml flow`: keys for such a table, each line being one way
+//!   to write a key, or a whole table; they are parsed. `toml study`: parsed as TOML.
 //! - `python` and `sql`: run with pandas and DuckDB. A `text` block below one is its output.
 //! - `text from=PATH`: lines of that file of the repository.
 //!
-//! `needs=jq,root` names programs and rights that a fresh machine may lack: without them the page ends early and the test says so.
-//! A comment above a block, `<!-- not run: WHY -->`, is for what no test can do. `<!-- slowly: TIME -->` is for commands of minutes: they
-//! run with `NARROWS_DOCS=slow` in the environment. `NARROWS_RECORD=1` writes what is printed into the pages.
+//! `needs=jq,root` names programs and rights that a fresh machine may lack. Without them the page's test stops there and says so.
+//! A comment above a block, `<!-- not run: WHY -->`, marks a block that no test can run. `<!-- slowly: TIME -->` marks commands
+//! that take minutes: they run with `NARROWS_DOCS=slow` in the environment. `NARROWS_RECORD=1` writes the output into the pages.
 mod block;
 mod outcome;
 mod session;
@@ -32,7 +32,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Runs one page. In the end its commands have printed what it says, or what they printed is written into it.
+/// Runs one page. Its output must equal the page, or is written into it.
 fn page(path: &str) {
     let file = repository().join(path);
     let text = fs::read_to_string(&file).expect("the page");
@@ -53,7 +53,7 @@ fn page(path: &str) {
                 failures.push(format!("{path}:{}:\n{told}", block.line));
             }
             Err(Mismatch::Failed(told)) => {
-                // What comes after may need what this block should have made.
+                // Later blocks may need the results of this one.
                 failed = Some(format!("{path}:{}: {told}", block.line));
                 break;
             }

@@ -1,11 +1,11 @@
-//! Text from outside never steers the terminal, and an error shows nothing of a file that is not ours.
+//! Text from outside never controls the terminal, and an error shows nothing of a file that is not a scenario or a result.
 use crate::support::Place;
 use std::ffi::OsStr;
 use std::fs;
 use std::process::Output;
 
-/// What names hold that want to do more than be read: CSI, OSC and C1 sequences, a bell, carriage returns and line breaks that
-/// forge messages, overrides that turn text round, tags and zero-width characters that hide.
+/// Names with CSI, OSC and C1 sequences, a bell, carriage returns and line breaks that forge messages, overrides that reverse
+/// text, and invisible tags and zero-width characters.
 const HOSTILE: [&str; 9] = [
     "a\x1b[2J\x1b[31mb",
     "a\x1b]0;title\x07b",
@@ -18,7 +18,7 @@ const HOSTILE: [&str; 9] = [
     "a\u{2028}\u{2029}\u{85}b",
 ];
 
-/// Everything that is printed shows: only line breaks are left of what controls anything.
+/// Checks that the output has no control character except line breaks.
 fn shows(args: &[&str], output: &Output) -> String {
     let all = [&output.stdout[..], &output.stderr[..]].concat();
     let text = String::from_utf8(all).unwrap_or_else(|error| panic!("{args:?}: {error}"));
@@ -35,7 +35,7 @@ fn shows(args: &[&str], output: &Output) -> String {
     text
 }
 
-/// A basic string of TOML.
+/// A TOML basic string.
 fn toml(text: &str) -> String {
     let escaped =
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_string() } else { format!("\\U{:08X}", c as u32) });
@@ -50,7 +50,7 @@ fn regression_names_in_scenarios_do_not_reach_the_terminal_as_they_are() {
     let place = Place::new("hostile_scenarios");
     for hostile in HOSTILE {
         let quoted = toml(hostile);
-        // The first one runs; all others are refused with a message that repeats them.
+        // The first scenario runs; all others are refused with a message that repeats the name.
         let cases = [
             ("name = \"n\"", format!("name = {quoted}"), true),
             ("name = \"n\"", format!("{quoted} = 1"), false),
@@ -118,7 +118,7 @@ fn regression_paths_do_not_reach_the_terminal_as_they_are() {
         let output = place.run(&args);
         let text = shows(&args, &output);
         assert!(output.status.success(), "{args:?}\n{text}");
-        // The same with a mistake in it.
+        // The same with an error in the file.
         place.write(&file, "duration = 5");
         shows(&["run", &file], &place.run(&["run", &file]));
         place.write("t.toml", &SCENARIO.replacen("\"10mbit\"", &format!("{{ trace = {} }}", toml(hostile)), 1));
@@ -156,7 +156,7 @@ fn regression_results_of_others_do_not_reach_the_terminal_as_they_are() {
     }
 }
 
-/// The text in quotes, every character that is not ASCII or not to be seen by its code.
+/// The text in quotes, with escapes for characters that are not printable ASCII.
 fn serde_json_string(text: &str) -> String {
     let mut units = [0; 2];
     let escaped = text.chars().map(|c| {
@@ -192,7 +192,7 @@ fn regression_an_error_in_a_trace_shows_the_line_and_nothing_of_the_file() {
              a year\n"
         );
     }
-    // A number may be shown.
+    // The message may show a number.
     place.write("secret", "7\n99999999999\n");
     let text = shows(&["a trace"], &place.run(&["run", "s.toml"]));
     assert!(text.starts_with("narrows: secret:2: not a delivery opportunity: 99999999999; allowed: "), "{text}");
@@ -215,7 +215,7 @@ fn regression_a_file_that_is_no_scenario_is_not_shown() {
     }
 }
 
-/// Random bytes in every place at once; a fixed stream, so that a failure comes back.
+/// Random bytes in all places at once, from a fixed stream, so that a failure can be repeated.
 #[test]
 fn random_bytes_never_reach_the_terminal_as_they_are() {
     let place = Place::new("hostile_bytes");

@@ -1,5 +1,5 @@
-//! `--on live`: what is written, what is refused, and what stays when it is ended. Where the system allows no namespaces the tests
-//! are skipped, with the reason.
+//! `--on live`: what it writes, what it refuses, and what remains when it is ended. Where the system allows no namespaces the
+//! tests are skipped, with the reason.
 use crate::support::{Place, text};
 use serde_json::Value;
 use std::fs;
@@ -33,11 +33,11 @@ rtt = "20ms"
 route = ["down"]
 "#;
 
-/// A place with the scenario, where the live world may be used.
+/// A folder with the scenario, on a machine that allows the live world.
 fn live(test: &str) -> Option<Place> {
     let place = Place::new(test);
     place.write("x.toml", SCENARIO);
-    // A flow that the kernel does not have is refused after the right to make namespaces has been gained.
+    // This flow is refused only after the rights for namespaces have been gained.
     place.write("quic.toml", &SCENARIO.replace("controller = \"new_reno\"", "transport = \"quic\""));
     let said = text(&place.run(&["run", "quic.toml", "--on", "live"]).stderr);
     if said.contains("no quic") {
@@ -62,7 +62,7 @@ fn a_scenario_in_both_worlds_and_the_difference() {
     for file in ["scenario.toml", "summary.json", "series.parquet", "cdf.parquet", "report.html"] {
         assert!(files.iter().any(|path| path.as_os_str() == file), "{file} is not among {files:?}");
     }
-    // The scenario as it was run runs again, in the other world.
+    // The scenario in the result runs again in the other world.
     place.ok(&["run", "live/scenario.toml", "--out", "sim"]);
     let difference = place.ok(&["diff", "sim", "live"]);
     for figure in ["down", "bulk", "even", "utilisation", "goodput"] {
@@ -109,7 +109,7 @@ fn what_the_live_world_does_not_have_is_refused_with_what_it_has() {
     for (scenario, flags, expected) in table {
         place.write("bad.toml", scenario);
         let args = [&["run", "bad.toml", "--on", "live"], *flags].concat();
-        // A world is chosen once.
+        // A command line has `--on` only once.
         let args: Vec<&str> = if flags.contains(&"--on") { [&["run", "bad.toml"], *flags].concat() } else { args };
         let output = place.run(&args);
         let said = text(&output.stderr);
@@ -122,7 +122,7 @@ fn what_the_live_world_does_not_have_is_refused_with_what_it_has() {
     }
 }
 
-/// No namespace is needed to say so.
+/// Needs no namespace.
 #[test]
 fn flags_of_the_live_world_alone_are_refused_elsewhere() {
     let place = Place::new("live_flags");
@@ -155,7 +155,7 @@ fn a_command_that_fails_is_named_and_leaves_no_result() {
     assert!(!place.path("narrows-out").exists());
 }
 
-/// What a command prints is no part of the result.
+/// The output of a scenario's program is not part of the result.
 #[test]
 fn what_a_command_prints_is_not_on_stdout() {
     let Some(place) = live("live_printing") else { return };
@@ -166,7 +166,7 @@ fn what_a_command_prints_is_not_on_stdout() {
     assert!(text(&output.stderr).contains("noise 10.2.0."), "{}", text(&output.stderr));
 }
 
-/// A long run whose programs sleep for so long, in a process group of its own; returned when they run.
+/// Starts a long run whose programs sleep for this time, in a new process group; returns when they run.
 fn long_run(place: &Place, seconds: &str) -> Child {
     let command = format!("command = \"sh -c 'sleep {seconds} & sleep {seconds}'\"\nserver = \"sleep {seconds}\"");
     let scenario = SCENARIO.replace("controller = \"new_reno\"", &command).replace("\"1s\"", "\"1000s\"");
@@ -201,7 +201,7 @@ fn sleeping(seconds: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Processes in one of these namespaces, and descriptors that hold one: while there is none of either, it and its devices are gone.
+/// Processes in one of these namespaces, and descriptors that hold one. Without either, the namespace and its devices are gone.
 fn holders(namespaces: &[String]) -> Vec<String> {
     let is = |path: std::path::PathBuf| {
         fs::read_link(path).is_ok_and(|to| namespaces.iter().any(|namespace| to.as_os_str() == namespace.as_str()))
@@ -217,7 +217,7 @@ fn holders(namespaces: &[String]) -> Vec<String> {
     found
 }
 
-/// Within two seconds.
+/// Waits up to two seconds for a condition.
 fn comes(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..200 {
         if holds() {
@@ -248,13 +248,13 @@ fn nothing_stays_after_a_kill() {
     child.kill().expect("it is killed");
     child.wait().expect("it ends");
     all_goes("81.625", &namespaces);
-    // Nor is the folder in anybody's way.
+    // The unfinished folder does not prevent the next run.
     place.write("short.toml", &SCENARIO.replace("\"1s\"", "\"300ms\""));
     place.ok(&["run", "short.toml", "--on", "live", "--out", "out"]);
     assert!(!place.path("out/.narrows-partial").exists());
 }
 
-/// To the program alone, and as a terminal does it, to everything in the foreground.
+/// To the program alone, and, as a terminal does, to the whole foreground group.
 #[test]
 fn ctrl_c_ends_everything_and_leaves_no_result() {
     let Some(place) = live("live_interrupt") else { return };

@@ -1,4 +1,4 @@
-//! The program as a user meets it: arguments in; text, files and exit codes out.
+//! The program from outside: arguments in; text, files and exit codes out.
 mod bad_input;
 mod diff;
 #[cfg(unix)]

@@ -1,5 +1,4 @@
-//! Where results go: a folder of their own each time, whole or not at all, whatever lies in the way and whatever ends the
-//! program.
+//! Each result gets its own folder, complete or not at all, whatever exists there and whatever ends the program.
 use crate::support::{Place, json, same_files, text};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -37,7 +36,7 @@ fn place(test: &str) -> Place {
     place
 }
 
-/// Runs `x.toml`; what it said, and its exit code.
+/// Runs `x.toml`; returns its exit code and its messages.
 fn run(place: &Place, more: &[&str]) -> (Option<i32>, String) {
     let output = place.run(&[&["run", "x.toml"], more].concat());
     (output.status.code(), text(&output.stderr))
@@ -75,7 +74,7 @@ fn every_command_gets_a_folder_of_its_own_and_latest_is_the_newest() {
     assert_eq!(seed(&place, "narrows-out/0002-compare/fifo/seed-2"), "2");
     let diff = place.ok(&["diff", "narrows-out/0001-run", "narrows-out/latest"]);
     assert!(diff.contains("utilisation"), "{diff}");
-    // A number is not given again while a later one is there, and a name of the user's is none.
+    // A number is not reused while a later one exists, and a folder with the user's own name does not count.
     fs::remove_dir_all(place.path("narrows-out/0001-run")).expect("a folder");
     fs::create_dir(place.path("narrows-out/9x")).expect("a folder");
     place.ok(&["run", "x.toml"]);
@@ -148,7 +147,7 @@ fn what_narrows_did_not_write_is_never_replaced() {
     fs::create_dir(place.path("out/empty")).expect("a folder");
     refused("such as `empty`");
     fs::remove_dir(place.path("out/empty")).expect("a folder");
-    // An empty folder is nobody's.
+    // An empty folder may be used.
     assert_eq!(run(&place, &["--out", "out"]).0, Some(0));
     place.write("out/svg/notes.txt", "mine");
     refused("`out/svg/notes.txt` was not written by narrows");
@@ -195,7 +194,7 @@ fn a_damaged_list_can_be_recovered_from() {
         damage();
         let (code, said) = run(&place, &["--out", "out"]);
         assert!(code == Some(2) && said.contains("`out/.narrows` is damaged") && said.contains(why), "{why}: {said}");
-        // Among files that are no results it is not known what may be removed.
+        // In a folder with other files it is not known what may be removed.
         place.write("out/notes.txt", "mine");
         let (code, said) = run(&place, &["--out", "out", "--force"]);
         assert!(code == Some(2) && said.contains("out/notes.txt"), "{why}: {said}");
@@ -226,7 +225,7 @@ fn what_lies_where_results_are_prepared_is_neither_followed_nor_waited_for() {
         assert!(!place.path("out").exists(), "{make}");
         assert!(shell(&place, "rm -r out.unfinished").status.success(), "{make}: it is still there");
     }
-    // Its lock.
+    // Its lock file.
     for (make, why) in [
         ("ln -s ../victim/file out.unfinished/.narrows-lock", "a symbolic link"),
         ("mkfifo out.unfinished/.narrows-lock", "a FIFO"),
@@ -238,7 +237,7 @@ fn what_lies_where_results_are_prepared_is_neither_followed_nor_waited_for() {
         assert_eq!(run(&place, &["--out", "out", "--force"]).0, Some(0), "{make}");
         fs::remove_dir_all(place.path("out")).expect("the result");
     }
-    // The link to the newest, and what leads to it.
+    // The link to the newest results, and the folder it is in.
     fs::create_dir_all(place.path("narrows-out/latest")).expect("a folder");
     let (code, said) = run(&place, &[]);
     assert!(code == Some(0) && said.contains("`narrows-out/latest` is a folder and is left alone"), "{said}");
@@ -257,7 +256,7 @@ fn a_folder_that_cannot_be_renamed_is_refused_before_the_run() {
         let (code, said) = run(&place, &["--out", dir]);
         assert!(code == Some(2) && said.contains(why) && said.contains("--out "), "{dir}: {said}");
     }
-    // The link stays and leads to the new results.
+    // The link stays, and its target has the new results.
     symlink("dir", place.path("link")).expect("a link");
     assert_eq!(run(&place, &["--out", "link"]).0, Some(0));
     assert_eq!(seed(&place, "dir"), "1");
@@ -269,7 +268,7 @@ fn a_folder_that_cannot_be_renamed_is_refused_before_the_run() {
     assert!(code == Some(2) && said.contains("a symbolic link to nowhere"), "{said}");
 }
 
-/// Without the right to mount these say so and are skipped.
+/// Without the right to mount these tests are skipped, with a message.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_and_one_that_is_read_only_leave_the_old_results() {
@@ -321,7 +320,7 @@ fn a_full_disk_and_one_that_is_read_only_leave_the_old_results() {
     assert!(part("again").contains("\"seed\": 2,\nout\n"), "{context}");
 }
 
-/// Starts a command and waits until the folder in which it works has `runs` finished runs.
+/// Starts a command and waits until its unfinished folder has `runs` finished runs.
 fn started(place: &Place, args: &[&str], work: &str, runs: usize) -> Child {
     let mut command = place.command(args);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -337,7 +336,7 @@ fn started(place: &Place, args: &[&str], work: &str, runs: usize) -> Child {
 fn a_stopped_comparison_goes_on_to_the_same_bytes() {
     let place = place("stopped");
     place.ok(&[LONG, &["--out", "whole"]].concat());
-    // Ctrl-C: it says how many runs are kept, where, and how to go on.
+    // Ctrl-C: the message says how many runs are kept, where, and how to continue.
     let child = started(&place, &[LONG, &["--out", "out"]].concat(), "out.unfinished", 2);
     assert!(shell(&place, &format!("kill -INT {}", child.id())).status.success());
     let output = child.wait_with_output().expect("it ends");
@@ -346,7 +345,7 @@ fn a_stopped_comparison_goes_on_to_the_same_bytes() {
     assert!(!place.path("out").exists());
     let (kept, command) = said.trim_end().rsplit_once("; to continue: ").expect("how to go on");
     assert!(kept.contains("of 6 runs are finished and kept in `") && kept.ends_with("`out.unfinished`"), "{said}");
-    // SIGKILL, in the middle of going on: nothing can be said, and nothing is lost.
+    // SIGKILL while it continues: there is no message, and nothing is lost.
     let mut child = started(&place, &[LONG, &["--out", "out"]].concat(), "out.unfinished", 4);
     child.kill().expect("a child");
     let said = text(&child.wait_with_output().expect("it ends").stderr);
@@ -376,7 +375,7 @@ fn a_stopped_run_goes_on_in_its_number_and_no_other_command_takes_it() {
     child.kill().expect("a child");
     child.wait().expect("it ends");
     let kept = fs::read_to_string(&index).expect("the index");
-    // Another scenario is another command.
+    // Other arguments are another command.
     assert_eq!(run(&place, &["--runs", "4"]).0, Some(0));
     assert_eq!(fs::read_to_string(&index).expect("the index"), kept);
     assert_eq!(names(&place, "narrows-out"), ["0001-unfinished", "0002-run", "latest"]);

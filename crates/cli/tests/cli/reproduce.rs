@@ -1,4 +1,4 @@
-//! `narrows reproduce PAPER`: what is printed and written, and that a stopped one goes on.
+//! `narrows reproduce PAPER`: its output and files, and that a stopped command can be continued.
 use crate::support::{Place, json, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -40,12 +40,12 @@ fn finished_runs_are_not_made_again_and_jobs_change_nothing() {
     let kept = place.path("out/runs.jsonl");
     let lines = fs::read_to_string(&kept).expect("the finished runs");
     assert_eq!(lines.lines().count(), 9);
-    // The last line is cut off, and a figure of another run is not what a run would give: it is taken as it stands.
+    // The last line is truncated, and one figure is changed to a value that no run gives: it is used as it is.
     let mut all: Vec<String> = lines.lines().map(str::to_owned).collect();
     let last = all.pop().expect("nine lines");
     fs::write(&kept, format!("{}\n{}", all.join("\n"), &last[..last.len() / 2])).expect("a shortened file");
     assert_eq!(place.ok(&args("4")), first);
-    // The first seed of each cell runs again for its picture; of the six others one was missing.
+    // The first seed of each cell runs again for its picture; one of the six others was missing.
     let again =
         fs::read_to_string(&kept).expect("the finished runs").lines().filter(|line| line.ends_with('}')).count();
     assert!((9..=12).contains(&again), "{again}");
@@ -54,7 +54,7 @@ fn finished_runs_are_not_made_again_and_jobs_change_nothing() {
 #[test]
 fn a_limit_of_time_leaves_every_cell_with_the_same_seeds() {
     let place = Place::new("reproduce-within");
-    // One round at least, however little time there is, and all of it if there is enough.
+    // At least one round, however short the time is, and all rounds if it suffices.
     let figure = ["reproduce", "cocoa", "--figure", "text: 1 ms", "--runs", "3"];
     let set = |within, out| place.ok(&[&figure[..], &["--within", within, "--out", out]].concat());
     assert!(set("1ms", "one").contains("here one run"));
@@ -64,7 +64,7 @@ fn a_limit_of_time_leaves_every_cell_with_the_same_seeds() {
         text.lines().map(str::to_owned).collect::<BTreeSet<String>>()
     };
     assert_eq!((runs("one").len(), runs("all").len()), (3, 9));
-    // What was stopped by the limit goes on with the same runs.
+    // A reproduction that the limit stopped continues with the same runs.
     place.ok(&[&figure[..], &["--out", "one", "--force"]].concat());
     assert_eq!(runs("one"), runs("all"));
     let refused = place.run(&["reproduce", "cocoa", "--within", "0s"]);
@@ -78,7 +78,7 @@ fn a_program_that_was_built_again_makes_all_runs_anew() {
     let args = [&SMALL[..4], &["--runs", "2", "--json", "--out", "out", "--force"]].concat();
     let first = place.ok(&args);
     let kept = place.path("out/runs.jsonl");
-    // Figures that no run gives, so that it shows which are taken.
+    // Figures that no run gives show which ones are used.
     let doctored: String = fs::read_to_string(&kept)
         .expect("the finished runs")
         .lines()
@@ -91,7 +91,7 @@ fn a_program_that_was_built_again_makes_all_runs_anew() {
     fs::write(&kept, &doctored).expect("the finished runs");
     let rebuilt = place.path("narrows");
     fs::copy(env!("CARGO_BIN_EXE_narrows"), &rebuilt).expect("a copy of the program");
-    // The loader does not read what lies behind the last section.
+    // The loader ignores bytes after the last section.
     fs::OpenOptions::new().append(true).open(&rebuilt).and_then(|mut file| file.write_all(b"x")).expect("another file");
     let output = Command::new(&rebuilt).args(&args).current_dir(place.path("")).output().expect("it starts");
     assert_eq!(text(&output.stdout), first, "{}", text(&output.stderr));
@@ -167,7 +167,7 @@ fn live_cells_have_both_worlds_beside_each_other() {
     let small = ["reproduce", "live", "--only", "cubic fq_codel", "--duration", "1s", "--jobs", "2"];
     let output = place.run(&[&small[..], &["--out", "out"]].concat());
     let (printed, said) = (text(&output.stdout), text(&output.stderr));
-    // What a system forbids is said with what would allow it.
+    // When the system forbids something, the message says what would allow it.
     if output.status.code() == Some(2) && ["root", "--device", "modprobe"].iter().any(|help| said.contains(help)) {
         return println!("skipped: {said}");
     }
@@ -183,7 +183,7 @@ fn live_cells_have_both_worlds_beside_each_other() {
     for cell in cells {
         let figure = |name: &str, world: &str| cell["figures"][name][world].as_f64().expect(name);
         for world in ["sim", "live"] {
-            // More than the base RTT, less than the whole queue; and the flow gets something.
+            // More than the base RTT and less than a full queue; and the flow delivers something.
             let rtt = figure("rtt_ms", world) / cell["base_rtt_ms"].as_f64().expect("the base RTT");
             assert!((1.0..10.0).contains(&rtt) && figure("utilisation", world) > 0.3, "{cell}");
         }
@@ -224,7 +224,7 @@ fn a_reproduction_ends_with_its_score() {
     let last = format!("{} of 8 published figures and claims met, within 5 %", figure("met"));
     assert!(printed.contains(&last), "{last} is not in\n{printed}");
     assert_eq!(printed.matches("\nnot met: figure 7-8").count() as u64, 8 - figure("met"), "{printed}");
-    // Figures that were never published are shown and not counted; the claims beside them are.
+    // Figures that were never published are shown and not counted; the claims about them are.
     let unpublished = place.ok(&SMALL);
     assert!(
         unpublished.contains("7.31") && unpublished.contains(" of 3 published figures and claims met"),

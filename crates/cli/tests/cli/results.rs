@@ -1,4 +1,4 @@
-//! What the commands leave behind: tables, JSON, folders; the same bytes for any number of threads.
+//! The results of commands: tables, JSON, folders, and the same bytes for any number of threads.
 use crate::support::{Place, json, same_files, text, without_cost};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
@@ -165,7 +165,7 @@ fn ctrl_c_ends_a_run_soon_and_leaves_nothing_half_written() {
     assert!(text(&second.stderr).contains("another narrows is writing"), "{}", text(&second.stderr));
     let kill = format!("kill -INT {}", child.id());
     assert!(std::process::Command::new("sh").args(["-c", &kill]).status().expect("sh").success());
-    // A second on an idle machine; a busy one gets three.
+    // It takes a second on an idle machine; a busy one gets three.
     let mut ended = None;
     for _ in 0..150 {
         ended = child.try_wait().expect("a child");
@@ -205,7 +205,7 @@ fn reproduce_linux_compares_every_cell_it_can() {
     assert!(traces.iter().all(|trace| trace["points"].as_u64() > Some(400)), "{traces:?}");
 }
 
-/// What `tc` and `iperf3` call things means the same, in flags and in files, and results have one spelling.
+/// The names of `tc` and `iperf3` mean the same in flags and files, and results use one spelling.
 #[test]
 fn spellings_of_tc_and_iperf3_mean_the_same() {
     let place = Place::new("spellings");

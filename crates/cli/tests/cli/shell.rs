@@ -1,8 +1,8 @@
-//! `narrows shell`, from outside: a program goes in, its exit code, its output and a folder of results come out.
+//! `narrows shell` from outside: its exit code, its output and its folder of results.
 //!
-//! What is met on the way is the test itself: as root the outer end of a shell is where it was called. Nothing else is asked
-//! of the system than `bash`, `setsid` and, to be nobody, `setpriv`. Every bound on times is one that a busy machine cannot
-//! break: a packet is never early.
+//! The command's peer is the test itself: as root, a shell's outer end is in the caller's namespace. The system needs only
+//! `bash`, `setsid` and, for the user nobody, `setpriv`. No bound on times can fail on a busy machine, because a packet is never
+//! early.
 mod codes;
 mod ends;
 mod nested;
@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// After so long something hangs.
+/// After this time the program hangs.
 const HANGS: Duration = Duration::from_secs(25);
 
 #[expect(clippy::disallowed_methods, reason = "real programs in real time are what is tested")]
@@ -32,7 +32,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// May namespaces be made here? Says why not where everybody sees it.
+/// Are namespaces allowed here? If not, prints the reason.
 fn allowed() -> bool {
     static REASON: OnceLock<Option<String>> = OnceLock::new();
     let reason = REASON.get_or_init(|| {
@@ -50,7 +50,7 @@ fn allowed() -> bool {
     reason.is_none()
 }
 
-/// As root the command meets what listens here.
+/// As root the command can reach servers of this test.
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -59,7 +59,7 @@ fn is_root() -> bool {
     allowed() && is_root
 }
 
-/// Not with `println!`: the harness keeps what that prints of tests that pass.
+/// Not with `println!`, because the harness hides the output of tests that pass.
 fn skip(reason: &str) {
     let name = thread::current().name().unwrap_or_default().to_owned();
     let _ = writeln!(io::stderr(), "{name}: skipped: {}", reason.trim());
@@ -78,14 +78,14 @@ fn waits_for(what: &str, limit: Duration, holds: impl Fn() -> bool) {
     }
 }
 
-/// The program, running, in a process group of its own; what it says goes to files.
+/// The running program, in its own process group, with its output in files.
 struct Running<'a> {
     place: &'a Place,
     name: &'static str,
     child: Child,
 }
 
-/// What remains of it.
+/// The program's status and output after its end.
 struct Ended {
     code: Option<i32>,
     stdout: String,
@@ -99,7 +99,7 @@ impl<'a> Running<'a> {
         Running { place, name, child: child.expect("the program starts") }
     }
 
-    /// `narrows shell ARGS -- bash -c SCRIPT`, with its results in a folder of the run's name, in place of those before.
+    /// `narrows shell ARGS -- bash -c SCRIPT`, whose results go to a folder with the run's name and replace earlier ones.
     fn shell(place: &'a Place, name: &'static str, args: &[&str], script: &str) -> Running<'a> {
         let mut all = vec!["shell", "--force", "--out", name];
         all.extend(args);
@@ -111,7 +111,7 @@ impl<'a> Running<'a> {
         fs::read_to_string(self.place.path(&format!("{}.{end}", self.name))).expect("what it said")
     }
 
-    /// Waits until it has printed `count` whole lines, and gives them.
+    /// Waits until it has printed `count` whole lines, and returns them.
     fn lines(&self, count: usize) -> Vec<String> {
         let newlines = |text: &str| text.matches('\n').count();
         waits_for("lines of the program", HANGS, || newlines(&self.said("stdout")) >= count);
@@ -122,12 +122,12 @@ impl<'a> Running<'a> {
         Pid::from_child(&self.child)
     }
 
-    /// To the program alone.
+    /// Sends a signal to the program alone.
     fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).expect("it is there");
     }
 
-    /// To the program and its command, as a terminal does it.
+    /// Sends a signal to the program and its command, as a terminal does.
     fn signal_group(&self, signal: Signal) {
         kill_process_group(self.pid(), signal).expect("they are there");
     }
@@ -165,15 +165,15 @@ fn figure(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Whether a result lies there.
+/// Is there a result in this folder?
 fn is_result(folder: &Path) -> bool {
     ["scenario.toml", "summary.json", "series.parquet", "cdf.parquet", "report.html"]
         .iter()
         .all(|file| folder.join(file).is_file())
 }
 
-/// Meets one client, over either IP, and gives what comes of it; with the connection, which has to outlive the shell: what a
-/// host goes on sending to addresses that are somebody else's by then is not theirs.
+/// Serves one client over IPv4 or IPv6, and returns the server's value with the connection. The connection has to outlive the
+/// shell: otherwise this host would send its remaining packets to addresses that belong to another shell by then.
 fn meet<T: Send + 'static>(
     serve: impl FnOnce(&mut TcpStream) -> T + Send + 'static,
 ) -> (u16, JoinHandle<(T, TcpStream)>) {
@@ -192,7 +192,7 @@ fn meet<T: Send + 'static>(
             thread::sleep(Duration::from_millis(1));
         };
         stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(HANGS))).expect("a socket");
-        // Its end is one packet, which nobody has to acknowledge.
+        // Closing sends a single packet, which nobody has to acknowledge.
         rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("a socket");
         let value = serve(&mut stream);
         (value, stream)
@@ -200,7 +200,7 @@ fn meet<T: Send + 'static>(
     (port, served)
 }
 
-/// Receives this number of bytes and says that it has them.
+/// Receives this number of bytes and answers.
 fn take(bytes: usize) -> impl FnOnce(&mut TcpStream) + Send {
     move |stream| {
         stream.read_exact(&mut vec![0; bytes]).expect("what was sent");
@@ -208,7 +208,7 @@ fn take(bytes: usize) -> impl FnOnce(&mut TcpStream) + Send {
     }
 }
 
-/// The shortest of some round trips, of a line that comes back; and a line that ends them.
+/// The shortest of three round trips of a line that the client echoes; then sends the line that ends it.
 fn round_trip(stream: &mut TcpStream) -> Duration {
     stream.set_nodelay(true).expect("a socket");
     let mut turn = || {
@@ -222,12 +222,12 @@ fn round_trip(stream: &mut TcpStream) -> Duration {
     shortest
 }
 
-/// The commands of a client that sends this number of bytes and waits until they have arrived.
+/// The commands of a client that sends this number of bytes and waits for the answer.
 fn give(peer: &str, port: u16, bytes: usize) -> String {
     format!("exec 3<>/dev/tcp/{peer}/{port} && head -c {bytes} /dev/zero >&3 && read -r answer <&3 && echo $answer")
 }
 
-/// What a client does that sends every line back until it is the end.
+/// The commands of a client that echoes every line until `end`.
 fn echo(peer: &str, port: u16) -> String {
     format!("exec 3<>/dev/tcp/{peer}/{port} && while read -r line <&3 && [ $line != end ]; do echo $line >&3; done")
 }

@@ -1,10 +1,10 @@
-//! The built program, run in a folder of its own.
+//! Runs the built program in a test's own folder.
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A folder for one test, empty at its start.
+/// A test's folder, initially empty.
 pub(crate) struct Place(PathBuf);
 
 impl Place {
@@ -33,14 +33,14 @@ impl Place {
         self.command(args).output().expect("the program starts")
     }
 
-    /// Runs, asks for success, returns stdout.
+    /// Runs a command that must succeed; returns its stdout.
     pub(crate) fn ok(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert!(output.status.success(), "{args:?}: {}\n{}", output.status, text(&output.stderr));
         text(&output.stdout)
     }
 
-    /// Every file below `dir`, relative to it, sorted.
+    /// All files below `dir`, relative to it, sorted.
     pub(crate) fn files(&self, dir: &str) -> Vec<PathBuf> {
         let root = self.path(dir);
         let (mut files, mut folders) = (Vec::new(), vec![root.clone()]);
@@ -63,14 +63,14 @@ pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
-/// A summary without the one key that differs from run to run.
+/// A summary without the only key that differs between equal runs.
 pub(crate) fn without_cost(mut summary: Value) -> Value {
     let removed = summary.as_object_mut().and_then(|object| object.remove("cost"));
     assert!(removed.is_some(), "a summary has a cost");
     summary
 }
 
-/// Are the same files in two folders, the same but for their cost? How many there are.
+/// Checks that two folders have the same files, which are equal except for the cost; returns their number.
 pub(crate) fn same_files(place: &Place, one: &str, other: &str) -> usize {
     let names = place.files(one);
     assert_eq!(names, place.files(other));
@@ -85,7 +85,7 @@ pub(crate) fn same_files(place: &Place, one: &str, other: &str) -> usize {
     compared.len()
 }
 
-/// The page may show what a run cost; the list of files says which command it was.
+/// The page may show a run's cost, and the list of files has the command's id.
 fn is_of_one_command(name: &Path) -> bool {
     name.extension().is_some_and(|ext| ext == "html") || name.ends_with(".narrows")
 }

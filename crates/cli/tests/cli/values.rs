@@ -1,9 +1,9 @@
-//! What a command prints and draws comes from the runs in memory; the folder that it leaves gives the same, byte for byte.
+//! A command prints and draws from the runs in memory. The folder that it leaves gives the same output, byte for byte.
 use crate::support::Place;
 use narrows_report::{Comparison, page, svg, terminal};
 use std::fs;
 
-/// A trace, a hop on the way back with gauges, a flow without series, another that starts late, and one without bulk data.
+/// A trace, a hop with gauges on the way back, a flow without series, one that starts late, and one that does not send bulk data.
 const SCENARIO: &str = "duration = \"4s\"\nwarmup = \"1s\"\nrecord = { flows = 2, gauges = true }\n\
     [[hop]]\nname = \"down\"\nrate = { trace = \"lte.mahi\" }\nqueue = \"fq_codel\"\n\
     [[hop]]\nname = \"up\"\nrate = \"2mbit\"\ndelay = \"5ms\"\nqueue = { kind = \"cocoa\", multiplier = 1.25 }\n\
@@ -11,7 +11,7 @@ const SCENARIO: &str = "duration = \"4s\"\nwarmup = \"1s\"\nrecord = { flows = 2
     [[flow]]\nname = \"late\"\ncontroller = \"new_reno\"\nrtt = \"40ms\"\nroute = [\"down\"]\nstart = \"3900ms\"\n\
     [[flow]]\nname = \"call\"\ntraffic = \"thin\"\nrtt = \"20ms\"\nroute = [\"up\"]\n";
 
-/// Runs the command; compares what it prints and draws with what its folder gives.
+/// Runs the command and compares its output and pictures with those made from its folder.
 fn agrees(place: &Place, args: &[&str]) {
     let printed = place.ok(&[args, &["--out", "out", "--force"]].concat());
     let folder = place.path("out");

@@ -1,4 +1,4 @@
-//! The flows of a cell, as they were started in the measurement.
+//! The flows of a cell, started as in the measurement.
 use super::PROCESSING;
 use super::truth::{Beside, Setting};
 use narrows_core::congestion::ControllerConfig;
@@ -8,7 +8,7 @@ use narrows_scenario::traffic::Thin;
 use narrows_scenario::transport::{TcpParams, UdpParams};
 use narrows_scenario::{Endpoints, Flow, Rtt, Start, Traffic, Transport};
 
-/// Prefix of the names of flows that always have data.
+/// Prefix of the names of bulk flows.
 pub(super) const BULK: &str = "bulk";
 /// The name of a thin TCP stream.
 pub(super) const THIN_TCP: &str = "thin_tcp";
@@ -17,16 +17,16 @@ pub(super) const UDP: &str = "udp";
 
 /// Bytes of a message of a stream.
 const MESSAGE: Bytes = Bytes(100);
-/// Between messages of a thin stream, and of each of the UDP flows of T3b.
+/// Interval between messages of a thin stream, and of each UDP flow of T3b.
 const THIN_INTERVAL: Span = Span::ms(638);
 const CALL_INTERVAL: Span = Span::ms(30);
 
-/// Flows that always have data first, then what runs beside them.
+/// Bulk flows first, then the other flows of the cell.
 pub(super) fn of(setting: &Setting, controllers: &[ControllerConfig]) -> Vec<Flow> {
     let latest = if setting.flows == 1 { Span::ms(50) } else { Span::s(5) };
     let kinds = controllers.len() as u32;
     let bulk = controllers.iter().zip(0..).map(|(controller, n)| Flow {
-        // The controllers take turns.
+        // The flows use the controllers in turn.
         count: setting.flows / kinds + u32::from(n < setting.flows % kinds),
         controller: Some(controller.clone()),
         ..flow(setting, &format!("{BULK}_{}", controller.name()), (Span::ZERO, latest))
@@ -36,7 +36,7 @@ pub(super) fn of(setting: &Setting, controllers: &[ControllerConfig]) -> Vec<Flo
     let beside = match setting.beside {
         Beside::Nothing => vec![],
         Beside::ThinStreams => {
-            // Each with a phase of its own, half a second after the start.
+            // Each starts at a random time, at least half a second after the start.
             let from = (Span::ms(500), Span::ms(500) + THIN_INTERVAL);
             let tcp = Flow {
                 traffic: thin(THIN_INTERVAL),
@@ -53,7 +53,7 @@ pub(super) fn of(setting: &Setting, controllers: &[ControllerConfig]) -> Vec<Flo
     bulk.filter(|flow| flow.count > 0).chain(beside).collect()
 }
 
-/// A TCP flow that starts at a moment between these and runs to the end.
+/// A TCP flow that starts between these times and runs to the end.
 fn flow(setting: &Setting, name: &str, (from, to): (Span, Span)) -> Flow {
     Flow {
         name: name.to_owned(),

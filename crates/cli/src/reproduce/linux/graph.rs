@@ -1,4 +1,4 @@
-//! Predicted against measured, one dot per figure.
+//! A graph of predicted against measured values, one dot per figure.
 use super::{Comparison, Figure, Outcome};
 use narrows_report::scatter::{Dot, Panel, Scatter};
 

@@ -1,4 +1,4 @@
-//! The comparison as one table and as JSON.
+//! The comparison as a table and as JSON.
 use super::trace::Pair;
 use super::truth::Beside;
 use super::{Comparison, Figure, Outcome};
@@ -10,8 +10,8 @@ use std::fmt::Write;
 /// Width of a row's label.
 const LABEL: usize = 26;
 
-/// All cells, grouped by bottleneck, first those on which the model was developed; after each kind the counts of cells and
-/// figures within the aims.
+/// All cells, grouped by bottleneck, those on which the model was developed first. Each of the two groups ends with the number of
+/// cells and figures that meet the aims.
 pub(super) fn text(outcomes: &[Outcome], skipped: &[String], paint: Paint) -> String {
     let mut out = String::from("Linux 7.2 and Narrows. Aims: utilisation within 1 point, mean queue within 10 % or ");
     out.push_str("one packet, loss rate within a fifth,\nmean RTT within 3 %, delay of thin streams within 10 % or ");
@@ -51,7 +51,7 @@ fn cells_of(outcomes: &[&Outcome], paint: Paint) -> String {
     out
 }
 
-/// The counts within the aims: cells in all, and figures by class.
+/// The numbers that meet the aims: of cells in all, and of figures by class.
 pub(super) fn counts(outcomes: &[&Outcome]) -> String {
     let within = outcomes.iter().filter(|outcome| outcome.is_within()).count();
     let figures = |set: Option<&str>| {
@@ -97,7 +97,7 @@ fn row(outcome: &Outcome, paint: Paint) -> String {
     format!("{line}  {verdict}")
 }
 
-/// Linux, Narrows with its spread, and the difference in the aim's terms: points, packets or per cent.
+/// Linux, Narrows with its spread, and the difference in the aim's unit: points, packets or per cent.
 fn cells(comparison: &Comparison) -> String {
     let relative = match comparison.linux {
         0.0 => 0.0,
@@ -127,7 +127,7 @@ const fn short(figure: Figure) -> &'static str {
     }
 }
 
-/// The same for programs.
+/// The comparison as JSON.
 pub(super) fn json(outcomes: &[Outcome], traces: &[Pair], skipped: &[String]) -> Value {
     let figure = |comparison: &Comparison| {
         let value = json!({

@@ -1,5 +1,4 @@
-//! Start-up traces: window and queue of Linux and of Narrows at the same moments, from a flow that starts at the same
-//! time.
+//! Start-up traces: window and queue of Linux and of Narrows at the same times, of a flow that starts at the same time.
 use super::truth::{self, Beside, Point, Setting, Trace};
 use crate::failure::Failure;
 use crate::grid::{self, Job, Options};
@@ -13,10 +12,10 @@ use std::fmt::Write;
 /// The set that the traces belong to.
 pub(super) const SET: &str = "T6";
 
-/// Moments shown in the table, s.
+/// Times shown in the table, s.
 const SHOWN_S: [f64; 14] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 9.0];
 
-/// A trace of Linux with ours at the same moments.
+/// A trace of Linux and one of Narrows at the same times.
 pub(super) struct Pair {
     controller: &'static str,
     limit: u32,
@@ -25,7 +24,7 @@ pub(super) struct Pair {
     points: Vec<(Point, Point)>,
 }
 
-/// Runs every trace whose controller there is.
+/// Runs every trace whose controller is available.
 pub(super) fn run(traces: Vec<Trace>, options: Options) -> Result<Vec<Pair>, Failure> {
     let mut jobs = Vec::new();
     let mut runnable = Vec::new();
@@ -76,7 +75,7 @@ fn points(result: &RunResult) -> Result<Vec<Point>, Failure> {
     Ok(cwnd.points.iter().filter_map(point).collect())
 }
 
-/// The element at this time, to half a sampling interval.
+/// The element nearest to this time, within half a sampling interval.
 fn nearest<T>(points: &[T], t_s: f64, time: impl Fn(&T) -> f64) -> Option<&T> {
     let after = points.partition_point(|point| time(point) < t_s);
     let candidates = points.get(after.saturating_sub(1)..points.len().min(after + 1))?;
@@ -115,7 +114,7 @@ impl Pair {
         out
     }
 
-    /// How far apart they are.
+    /// The differences between the traces.
     pub(super) fn json(&self) -> Value {
         json!({
             "controller": self.controller,
@@ -128,7 +127,7 @@ impl Pair {
     }
 }
 
-/// How far apart the traces are; with `full` also the traces themselves at some moments.
+/// The differences between the traces; with `full` also the values at some times.
 pub(super) fn text(pairs: &[Pair], full: bool, paint: Paint) -> String {
     if pairs.is_empty() {
         return String::new();

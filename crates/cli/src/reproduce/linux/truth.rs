@@ -1,5 +1,5 @@
-//! The measured figures (`experiments/linux`), read into cells: the runs that differ in nothing but their seed. Those in
-//! `unseen` were kept back while the model was developed.
+//! The measured figures (`experiments/linux`) as cells: runs that differ only in their seed. The cells in `unseen` were kept back
+//! while the model was developed.
 use crate::failure::Failure;
 use crate::reproduce::measured::{Row, table};
 use narrows_core::params::{ParamSpec, Unit};
@@ -36,63 +36,63 @@ startup! {
     "reno", 1000, 2;
 }
 
-/// What distinguishes one cell from another.
+/// The parameters that distinguish cells.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Setting {
     /// T1, T2, …
     pub(super) set: String,
-    /// What runs beside the flows that always have data.
+    /// The flows beside the bulk flows.
     pub(super) beside: Beside,
-    /// Linux's names of the congestion controls that the flows have in turn, joined by `+`.
+    /// Linux's names of the congestion controls, joined by `+`; the flows use them in turn.
     pub(super) controller: String,
-    /// The queue as given to `tc`.
+    /// The queue as `tc` takes it.
     pub(super) queue: String,
-    /// Mbit/s.
+    /// Rate, Mbit/s.
     pub(super) rate_mbit: f64,
-    /// Base RTT.
+    /// Base RTT, ms.
     pub(super) rtt_ms: f64,
-    /// Flows.
+    /// Number of bulk flows.
     pub(super) flows: u32,
-    /// Length of the run.
+    /// Length of the run, s.
     pub(super) duration_s: f64,
-    /// Left out of the means.
+    /// Warm-up, which the means leave out, s.
     pub(super) warmup_s: f64,
 }
 
-/// What runs beside bulk flows.
+/// The flows beside the bulk flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Beside {
     /// Nothing.
     Nothing,
     /// A TCP and a UDP stream of 100 bytes every 638 ms.
     ThinStreams,
-    /// A number of UDP flows, each of which sends 100 bytes every 30 ms.
+    /// This many UDP flows, each of which sends 100 bytes every 30 ms.
     Datagrams(u32),
 }
 
 /// The figures of a run that have an aim.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Figures {
-    /// Share of the link.
+    /// Utilisation of the link.
     pub(super) utilisation: f64,
-    /// Mean number of packets waiting.
+    /// Mean number of waiting packets.
     pub(super) queue_packets: f64,
     /// Drops ÷ arrivals.
     pub(super) loss_rate: f64,
-    /// Mean smoothed RTT.
+    /// Mean smoothed RTT, ms.
     pub(super) rtt_ms: f64,
-    /// Median delay of a thin TCP stream's messages, if there is one: the mean is that of retransmissions.
+    /// Median delay of a thin TCP stream's messages, if there is one, ms. (Retransmissions dominate the mean.)
     pub(super) thin_tcp_ms: Option<f64>,
-    /// Mean delay of UDP streams, if there are any.
+    /// Mean delay of UDP streams, if there are any, ms.
     pub(super) thin_udp_ms: Option<f64>,
 }
 
-/// A cell: a setting and what Linux did in it, one entry per seed.
+/// A cell: a setting and the kernel's figures, one entry per seed.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Cell {
     /// The setting.
     pub(super) setting: Setting,
-    /// Linux's figures.
+    /// The kernel's figures.
     pub(super) linux: Vec<Figures>,
     /// Was the model developed on it?
     pub(super) fitted: bool,
@@ -100,30 +100,30 @@ pub(super) struct Cell {
 
 /// A start-up trace.
 pub(super) struct Trace {
-    /// Linux's name of the congestion control.
+    /// Linux's name for the congestion control.
     pub(super) controller: &'static str,
-    /// Queue limit.
+    /// Queue limit, packets.
     pub(super) limit: u32,
-    /// Linux's run.
+    /// Seed of the measured run.
     pub(super) seed: u64,
-    /// When the flow started.
+    /// Start of the flow, s.
     pub(super) start_s: f64,
     /// Time, window and queue, every 20 ms.
     pub(super) points: Vec<Point>,
 }
 
-/// A moment of a trace.
+/// A point of a trace.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Point {
-    /// Time of the run.
+    /// Time since the start of the run, s.
     pub(super) t_s: f64,
     /// Congestion window, packets.
     pub(super) cwnd: f64,
-    /// Packets waiting.
+    /// Waiting packets.
     pub(super) queue: f64,
 }
 
-/// Every cell, in the files' order; those that the model was not fitted to come last.
+/// All cells in the files' order, those in `unseen` last.
 pub(super) fn cells() -> Result<Vec<Cell>, Failure> {
     let mut cells: Vec<Cell> = Vec::new();
     let (thin, datagrams) = (table("unseen/thin.csv", THIN)?, table("unseen/udp.csv", DATAGRAMS)?);
@@ -153,7 +153,7 @@ pub(super) fn cells() -> Result<Vec<Cell>, Failure> {
 }
 
 fn setting(row: &Row<'_>) -> Result<Setting, Failure> {
-    // T3b_m25: beside 25 UDP flows.
+    // T3b_m25: with 25 UDP flows.
     let (set, beside) = match row.text("set")?.split_once("_m") {
         Some((set, count)) => {
             (set, Beside::Datagrams(count.parse().map_err(|_| row.bad("set", "a set and a number"))?))
@@ -174,7 +174,7 @@ fn setting(row: &Row<'_>) -> Result<Setting, Failure> {
     })
 }
 
-/// A stream's delay in the run that a row is about.
+/// A stream's delay in the run that a row describes.
 fn delay(streams: &[Row<'_>], run: &Row<'_>, probe: &str, column: &str) -> Result<Option<f64>, Failure> {
     let is_it = |row: &&Row<'_>| {
         let same = ["set", "qdisc", "n_flows", "seed"].into_iter().all(|key| row.text(key).ok() == run.text(key).ok());
@@ -186,7 +186,7 @@ fn delay(streams: &[Row<'_>], run: &Row<'_>, probe: &str, column: &str) -> Resul
     }
 }
 
-/// Every start-up trace.
+/// All start-up traces.
 pub(super) fn traces() -> Result<Vec<Trace>, Failure> {
     let trace = |&(controller, limit, seed, text): &(&'static str, u32, u64, &str)| {
         let rows = table("a start-up trace", text)?;
@@ -200,7 +200,7 @@ pub(super) fn traces() -> Result<Vec<Trace>, Failure> {
     STARTUP.iter().map(trace).collect()
 }
 
-/// The queue that a `tc` argument describes, in our terms: `pfifo limit 30` is `fifo:limit=30p`, `noecn` is `ecn=false`.
+/// Converts a queue from `tc` syntax: `pfifo limit 30` is `fifo:limit=30p`, `noecn` is `ecn=false`.
 pub(super) fn queue(tc: &str) -> Result<QueueConfig, Failure> {
     let mut words = tc.split_whitespace();
     let kind = match words.next().unwrap_or_default() {
@@ -224,7 +224,7 @@ pub(super) fn queue(tc: &str) -> Result<QueueConfig, Failure> {
     Ok(queue)
 }
 
-/// `tc` writes bare numbers; ours carry a unit.
+/// Adds the unit to a number, because `tc` prints bare numbers.
 fn value(spec: &ParamSpec, number: &str) -> String {
     match spec.unit {
         Unit::Bytes => format!("{number}B"),

@@ -10,7 +10,7 @@ use narrows_scenario::shorthand;
 const CELLS: &str = include_str!("../../../../../experiments/live/cells.csv");
 const AIMS: &str = include_str!("../../../../../experiments/live/aims.csv");
 
-/// One flow at one bottleneck.
+/// A flow at a bottleneck.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Cell {
     pub(super) controller: ControllerConfig,
@@ -20,12 +20,12 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// What tells it from the others: `cubic fq_codel 20 Mbit/s 40 ms`.
+    /// The name of the cell: `cubic fq_codel 20 Mbit/s 40 ms`.
     pub(super) fn label(&self) -> String {
         format!("{} {} {}", self.controller.name(), self.queue, self.path())
     }
 
-    /// Are these words in its label?
+    /// Does its label contain these words?
     pub(super) fn has(&self, words: &str) -> bool {
         self.label().contains(words)
     }
@@ -36,7 +36,7 @@ impl Cell {
     }
 }
 
-/// How far a live figure may be from the simulator's.
+/// How much a live figure may differ from the simulator's.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Aim {
     /// Percentage points.
@@ -46,7 +46,7 @@ pub(super) enum Aim {
 }
 
 impl Aim {
-    /// The largest difference that is still within it.
+    /// The largest difference that meets the aim.
     pub(super) fn tolerance(self, live: f64) -> f64 {
         match self {
             Aim::Points(points) => points / 100.0,
@@ -55,7 +55,7 @@ impl Aim {
     }
 }
 
-/// Every cell, in the file's order.
+/// All cells, in the file's order.
 pub(super) fn cells() -> Result<Vec<Cell>, Failure> {
     table("cells.csv", CELLS)?.iter().map(cell).collect()
 }
@@ -72,7 +72,7 @@ fn cell(row: &Row<'_>) -> Result<Cell, Failure> {
     })
 }
 
-/// The aims, by the names of figures.
+/// The aims, by name of the figure.
 pub(super) fn aims() -> Result<Vec<(String, Aim)>, Failure> {
     let aim = |row: &Row<'_>| {
         let size = row.number("aim")?;

@@ -1,4 +1,4 @@
-//! The comparison as one table and as JSON.
+//! The comparison as a table and as JSON.
 use super::cells::Aim;
 use super::{Comparison, DISTURBED, Figure, Outcome};
 use crate::reproduce::measured::signed;
@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// Width of a row's label.
 const LABEL: usize = 12;
 
-/// All cells, grouped by link and queue, and the count of those within every aim.
+/// All cells, grouped by link and queue, and the number of cells that meet every aim.
 pub(super) fn text(outcomes: &[Outcome], duration: Span, runs: u64, paint: Paint) -> String {
     let mut out = format!(
         "The simulator and this kernel's TCP through the same queues; {} s, the first quarter left out; runs: {runs}.\n\
@@ -61,7 +61,7 @@ fn row(outcome: &Outcome, paint: Paint) -> String {
     format!("{line}  {late:>14}  {verdict}{disturbed}")
 }
 
-/// Simulated, live, and the difference in the aim's terms: points, per cent, or a count.
+/// Simulated, live, and the difference in the aim's unit: points, per cent, or a count.
 fn cells(comparison: &Comparison) -> String {
     let (sim, live) = (comparison.sim.0, comparison.live.0);
     let relative = if live == 0.0 { 0.0 } else { 100.0 * comparison.difference() / live };
@@ -107,7 +107,7 @@ fn aims(outcomes: &[Outcome]) -> String {
     figures.iter().filter_map(aim).collect::<Vec<_>>().join(", ")
 }
 
-/// The same for programs.
+/// The comparison as JSON.
 pub(super) fn json(outcomes: &[Outcome], duration: Span, runs: u64) -> Value {
     let figure = |comparison: &Comparison| {
         let value = json!({

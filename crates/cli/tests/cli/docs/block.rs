@@ -5,17 +5,17 @@ use std::ops::Range;
 
 /// A fenced block.
 pub(super) struct Block {
-    /// Line of the page on which it begins.
+    /// The line of the page on which it begins.
     pub(super) line: usize,
-    /// First word of the info string.
+    /// The first word of the info string.
     pub(super) language: String,
     /// The other words: `exit=2`, or a bare word with an empty value.
     pub(super) options: BTreeMap<String, String>,
-    /// The text between the fences, without the indentation of a list that it lies in.
+    /// The text between the fences, without the indentation of a list around it.
     pub(super) text: String,
-    /// Where that is on the page.
+    /// The position of that text on the page.
     pub(super) body: Range<usize>,
-    /// What the comments above it say: `not run`, `slowly`, `first`, `beside`, each with its text.
+    /// The instructions in comments above it: `not run`, `slowly`, `first`, `beside`, each with its text.
     pub(super) comments: Vec<(String, String)>,
 }
 
@@ -24,13 +24,13 @@ impl Block {
         self.options.get(name).map(String::as_str)
     }
 
-    /// The text behind `word:` in a comment above the block.
+    /// The text after `word:` in a comment above the block.
     pub(super) fn comment(&self, word: &str) -> Option<&str> {
         self.comments.iter().find(|(first, _)| first == word).map(|(_, text)| text.as_str())
     }
 }
 
-/// All fenced blocks, from the top of the page to its bottom.
+/// All fenced blocks, from top to bottom.
 pub(super) fn blocks(page: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let (mut comments, mut open) = (Vec::new(), None::<Block>);

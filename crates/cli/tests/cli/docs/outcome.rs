@@ -1,23 +1,23 @@
-//! What a page says is printed, against what is printed.
+//! Compares the output on a page with the actual output.
 
-/// How a block fails.
+/// The reason why a block fails.
 pub(super) enum Mismatch {
-    /// It cannot be right, whatever is printed.
+    /// The block is invalid, whatever the output is.
     Failed(String),
-    /// Something else is printed: the block as it would be right, and the difference to read.
+    /// The output differs: the corrected block, and the difference as text.
     Printed { body: String, told: String },
 }
 
-/// How far a number may be from the one on the page.
+/// The allowed difference between a number and the one on the page.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Figures {
-    /// As a part of the larger one; unless that is nothing, [`SLACK`] besides.
+    /// A share of the larger number, plus [`SLACK`] unless the share is zero.
     Within(f64),
-    /// Any number will do.
+    /// Any number is accepted.
     Any,
 }
 
-/// Figures near zero are printed with few digits.
+/// Absolute tolerance, because figures near zero are printed with few digits.
 const SLACK: f64 = 0.1;
 
 impl Figures {
@@ -44,10 +44,10 @@ impl Figures {
     }
 }
 
-/// A line that stands for any number of lines; within a line, for any text.
+/// As a line, stands for any number of lines; within a line, for any text.
 const ANY: &str = "…";
 
-/// Does `printed` say what the page says? `expected` may leave lines out with `…`.
+/// Does the output equal the page's? `expected` may omit lines with `…`.
 pub(super) fn says(expected: &[&str], printed: &[&str], figures: Figures) -> bool {
     match expected.split_first() {
         None => printed.is_empty(),
@@ -69,7 +69,7 @@ fn same_line(expected: &str, printed: &str, figures: Figures) -> bool {
         [whole] => same_text(whole, &printed, figures),
         [first, .., last] => {
             let inner = &parts[1..parts.len() - 1];
-            // What lies between two `…` is looked for from left to right; figures in it are taken as they stand.
+            // The text between two `…` is searched from left to right, and its numbers must be equal.
             let ends = |rest: &str| {
                 let cut = inner.iter().try_fold(rest, |rest, part| rest.find(part).map(|at| &rest[at + part.len()..]));
                 cut.is_some_and(|rest| {
@@ -89,7 +89,7 @@ fn same_line(expected: &str, printed: &str, figures: Figures) -> bool {
     }
 }
 
-/// Text and numbers in turns, each number with its sign.
+/// Alternating pieces of text and numbers; numbers include their sign.
 fn pieces(line: &str) -> Vec<Result<f64, String>> {
     let mut found: Vec<Result<f64, String>> = Vec::new();
     let (mut text, mut digits) = (String::new(), String::new());
@@ -99,7 +99,7 @@ fn pieces(line: &str) -> Vec<Result<f64, String>> {
             && !digits.is_empty()
             && !digits.contains('.')
             && rest.peek().is_some_and(char::is_ascii_digit);
-        // A sign belongs to a number where no word ends at it: `-0.4`, but not `fq-3`.
+        // A sign belongs to a number unless a word ends before it: `-0.4`, but not `fq-3`.
         let sign = matches!(letter, '+' | '-')
             && digits.is_empty()
             && text.chars().last().is_none_or(|before| !before.is_alphanumeric())
@@ -133,7 +133,7 @@ fn same_text(expected: &str, printed: &str, figures: Figures) -> bool {
     if expected == printed || figures == Figures::Within(0.0) {
         return expected == printed;
     }
-    // A rule is as long as the widest figures make it.
+    // The length of a rule depends on the widths of figures.
     let rule = |line: &str| !line.is_empty() && line.chars().all(|letter| letter == '-');
     if rule(expected) && rule(printed) {
         return true;
@@ -147,8 +147,8 @@ fn same_text(expected: &str, printed: &str, figures: Figures) -> bool {
         })
 }
 
-/// What the page should say: `printed`, with lines left out where `expected` leaves them out. A line that stays is found again by
-/// its words; where they have changed too much for that, the page keeps what comes before its first `…`.
+/// The page's new text: `printed`, with lines omitted where `expected` omits them. A line that stays is found by its words. If
+/// they have changed too much, the page keeps the lines before its first `…`.
 pub(super) fn rewritten(expected: &[&str], printed: &[&str]) -> Vec<String> {
     let own = |lines: &[&str]| lines.iter().map(|line| line.to_string()).collect::<Vec<_>>();
     let Some(cut) = expected.iter().position(|line| line.trim() == ANY) else { return own(printed) };
@@ -161,7 +161,7 @@ pub(super) fn rewritten(expected: &[&str], printed: &[&str]) -> Vec<String> {
         let Some(found) = rest.iter().position(|other| same_line(line, other, Figures::Any)) else {
             return own(&printed[..cut.min(printed.len())]).into_iter().chain([ANY.to_string()]).collect();
         };
-        // What a line leaves out it goes on leaving out.
+        // A line with an omission keeps it.
         lines.push(if line.contains(ANY) { line.to_string() } else { rest[found].to_string() });
         rest = &rest[found + 1..];
     }

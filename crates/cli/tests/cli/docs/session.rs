@@ -1,4 +1,4 @@
-//! One page's blocks, carried out in a folder of their own.
+//! Runs the blocks of a page in a new folder.
 use super::block::Block;
 use super::outcome::{Figures, Mismatch, rewritten, says};
 use crate::support::{Place, text};
@@ -10,21 +10,21 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// What became of a block that is not wrong.
+/// The result of a block without an error.
 pub(super) enum Step {
     Done,
-    /// This machine lacks something, and what comes after may need what the block would have made.
+    /// This machine lacks something, and later blocks may need what this one would have made.
     Lacks(String),
 }
 
-/// The folder in which a page's commands run, and what the last program in another language printed.
+/// The folder in which a page's commands run, and the output of the last program in another language.
 pub(super) struct Session {
     place: Place,
     path: String,
     printed: String,
 }
 
-/// `cargo`, as the documentation may call it: the program is built, and what is built for minutes is not built here.
+/// A `cargo` for the documentation's commands: the program has been built already, and builds of minutes are left out.
 const CARGO: &str = r#"#!/bin/sh
 case "$*" in
 "run --release -- "*) shift 3; exec narrows "$@" ;;
@@ -33,21 +33,21 @@ case "$*" in
 esac
 "#;
 
-/// Held by blocks that need more of the machine than the program: the ports that they name are the machine's, so pages and
-/// checkouts whose tests run at the same time take turns.
+/// A lock for blocks that use more than the program: their ports belong to the machine, so pages, and checkouts whose tests run
+/// at the same time, take turns.
 fn machine() -> File {
     let path = std::env::temp_dir().join("narrows-docs.lock");
-    // Another user's file can be locked without being written.
+    // Another user's file can be locked without write access.
     let file =
         File::open(&path).or_else(|_| File::options().create(true).append(true).open(&path)).expect("a lock file");
     file.lock().expect("a lock");
     file
 }
 
-/// What a live run says of itself when the machine had no time for it. Its figures are then those of the machine.
+/// Printed by a live run when the machine was too busy. Its figures then depend on the machine.
 const DISTURBED: &str = "fell behind by ";
 
-/// Seconds that one command may take.
+/// Maximum time for a command, seconds.
 const LIMIT: &str = "900";
 
 impl Session {
@@ -61,7 +61,7 @@ impl Session {
         Session { place, path, printed: String::new() }
     }
 
-    /// Carries a block out and holds what is printed against the page.
+    /// Runs a block and compares its output with the page.
     pub(super) fn block(&mut self, block: &Block) -> Result<Step, Mismatch> {
         if block.comment("not run").is_some_and(|why| !why.is_empty()) {
             return Ok(Step::Done);
@@ -70,7 +70,7 @@ impl Session {
             return Ok(Step::Done);
         }
         let needs = block.option("needs").unwrap_or_default().split(',').filter(|need| !need.is_empty());
-        // Real programs have ports, and their figures want the processor: one block at a time.
+        // Real programs use ports, and their figures need the CPU, so only one such block runs at a time.
         let _alone = block.option("needs").map(|_| machine());
         if let Some(missing) = needs.into_iter().find(|need| !self.has(need)) {
             return Ok(Step::Lacks(missing.to_string()));
@@ -114,7 +114,7 @@ impl Session {
         command.env("PATH", &self.path).env("NO_COLOR", "1").output().expect("the program starts")
     }
 
-    /// A server while a block runs; it is waited for until its port, the last word, answers.
+    /// A server that runs beside a block. Waits until its port, which is the last word, answers.
     fn beside(&self, command: &str) -> Beside {
         let mut shell = Command::new("bash");
         shell.args(["-c", &format!("exec {command}")]).current_dir(self.place.path("")).env("PATH", &self.path);
@@ -221,7 +221,7 @@ impl Session {
     }
 }
 
-/// A scenario of one hop and one flow, in which the table of that name has these keys.
+/// A scenario of one hop and one flow, in which the named table has these keys.
 fn scenario(table: &str, keys: &str, defaults: bool) -> String {
     let given = |name: &str| keys.lines().any(|line| line.split('=').next().is_some_and(|key| key.trim() == name));
     let of = |own: &str, all: &[(&str, &str)]| {
@@ -242,7 +242,7 @@ fn succeeds(output: &Output) -> Result<(), Mismatch> {
     }
 }
 
-/// The commands of a console block, each with the lines below it. A command goes on where its line ends with a backslash.
+/// The commands of a console block, each with the lines below it. A backslash at the end of a line continues a command.
 fn commands(text: &str) -> Vec<(String, Vec<&str>)> {
     let mut found: Vec<(String, Vec<&str>)> = Vec::new();
     for line in text.lines() {
@@ -264,7 +264,7 @@ fn wait() -> bool {
     false
 }
 
-/// Ends with the block that it is for.
+/// A server that ends with its block.
 struct Beside(Child);
 
 impl Drop for Beside {

@@ -1,10 +1,10 @@
-//! The book's tables of parameters are what `narrows list` prints.
+//! The book's tables of parameters must equal the output of `narrows list`.
 use super::repository;
 use crate::support::Place;
 use serde_json::Value;
 use std::fs;
 
-/// Where each kind of registered item is described.
+/// The pages that describe each kind of registered item.
 const PAGES: [(&str, &[&str]); 4] = [
     ("queues", &["queues"]),
     ("controllers", &["controllers"]),
@@ -43,7 +43,7 @@ fn word<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().expect("text")
 }
 
-/// The page with each section's heading and table as the registry has them. `described` gets the names of these sections.
+/// The page with the heading and table of each section as the registry has them. Adds the names of these sections to `described`.
 fn with_tables(page: &str, items: &[Value], described: &mut Vec<String>) -> String {
     let mut right = Vec::new();
     let mut section = None;
@@ -83,13 +83,13 @@ fn rows(item: &Value) -> impl Iterator<Item = String> {
     })
 }
 
-/// "…: games, voice (TCP, UDP or QUIC)." is "tcp, udp, quic".
+/// Turns "…: games, voice (TCP, UDP or QUIC)." into "tcp, udp, quic".
 fn transports(summary: &str) -> String {
     let (_, list) = summary.rsplit_once('(').expect("a traffic's summary ends with its transports");
     list.trim_end_matches(").").replace(" or ", ", ").to_lowercase()
 }
 
-/// The first line that differs, with what it should be.
+/// The first line that differs, with the right one.
 fn different(page: &str, right: &str) -> Option<(usize, String)> {
     let (mut page, mut right) = (page.lines(), right.lines());
     (1..).map(|line| (line, page.next(), right.next())).take_while(|(_, a, b)| a.is_some() || b.is_some()).find_map(

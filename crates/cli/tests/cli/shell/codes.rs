@@ -46,7 +46,7 @@ fn a_peer_that_fails_at_once_is_told() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("--peer") && said.contains("exit 3") && said.contains("ended with 3"), "{said}");
-    // One that has done its work early is no failure.
+    // A peer that ends early with code 0 is not an error.
     place.ok(&["shell", "--peer", "true", "--", "true"]);
 }
 

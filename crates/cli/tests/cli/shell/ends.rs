@@ -1,4 +1,4 @@
-//! However it ends: nothing stays, and what was measured is written unless there was no time for it.
+//! However a shell ends, nothing stays behind, and the measurements are written unless there was no time.
 use super::{Running, allowed, is_result, is_root, waits_for};
 use crate::support::Place;
 use rustix::process::Signal;
@@ -6,7 +6,7 @@ use std::fs;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-/// A second on an idle machine.
+/// It takes a second on an idle machine.
 const SOON: Duration = Duration::from_secs(4);
 
 /// Processes in a network namespace.
@@ -17,7 +17,7 @@ fn inhabitants(namespace: &str) -> Vec<String> {
     inside.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Is that address on a device here?
+/// Does a device here have this address?
 fn is_here(address: &str) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
@@ -28,7 +28,7 @@ fn nothing_stays_after_a_kill() {
         return;
     }
     let place = Place::new("shell-killed");
-    // One child deaf to everything, one in a session of its own.
+    // One child ignores all signals, and one is in its own session.
     let script =
         "(trap '' TERM INT HUP; sleep 1000) & setsid sleep 1000 & readlink /proc/self/ns/net; echo {peer}; wait";
     let mut running = Running::shell(&place, "out", &[], script);
@@ -40,7 +40,7 @@ fn nothing_stays_after_a_kill() {
     waits_for("everything in the namespace is gone", SOON, || inhabitants(&said[0]).is_empty());
     waits_for("the device is gone", SOON, || !is_here(&said[1]));
     assert!(!place.path("out/summary.json").exists());
-    // What it was about to write does not stand in the way of the next one.
+    // Its unfinished folder does not prevent the next run.
     Running::shell(&place, "out", &[], "true").ends().ok();
 }
 

@@ -1,4 +1,4 @@
-//! Shells in shells, and shells beside each other.
+//! Nested shells, and shells beside each other.
 use super::{Running, echo, figure, give, is_root, meet, round_trip, summary, take};
 use crate::support::Place;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn delays_add_up_in_a_shell_in_a_shell_in_a_shell() {
     Running::shell(&place, "first", &["--rtt", "20ms"], &script).ends().ok();
     let trip = trip.join().expect("it was met").0;
     assert!(trip >= Duration::from_millis(20 + 30 + 40), "{trip:?}");
-    // One connection, the same in all three: its addresses are nowhere translated.
+    // One connection that has the same name in all three results, because no addresses are translated.
     let names = |folder: &str| -> Vec<String> {
         let summary = summary(&place, folder);
         let flows = summary["flows"].as_array().expect("flows").iter();

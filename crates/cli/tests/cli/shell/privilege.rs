@@ -1,4 +1,4 @@
-//! Without root, and without the right to do without it. Who is nobody is made of root with `setpriv`.
+//! Without root, and without user namespaces. Root becomes the user nobody with `setpriv`.
 use super::{Running, is_result, is_root, is_there, skip};
 use crate::support::Place;
 use std::fs;
@@ -15,14 +15,14 @@ fn can_be_nobody() -> bool {
     is_root() && tools
 }
 
-/// A shell script in which file descriptor 3 is the program: it may lie where only root may look.
+/// A shell script that runs the program by file descriptor 3, because the program may be in a folder that only root may read.
 fn script(text: &str) -> Command {
     let mut command = Command::new("bash");
     command.args(["-c", &format!("exec 3<\"$0\"; {text}"), env!("CARGO_BIN_EXE_narrows")]).stdin(Stdio::null());
     command
 }
 
-/// A folder that anybody may write to, gone in the end.
+/// A folder that every user may write to; removed at the end.
 struct Anybodys(std::path::PathBuf);
 
 impl Anybodys {
@@ -47,7 +47,7 @@ fn nobody_meets_a_program_of_its_own() {
     }
     let (place, dir) = (Place::new("shell-nobody"), Anybodys::new("nobody"));
     let out = dir.0.display();
-    // Who is refused was there; and who is in a shell may have one more.
+    // The peer refuses the connection, so it was reached. Within a shell another shell is possible.
     let connect = "bash -c 'id -u; exec 3<>/dev/tcp/{peer}/9'";
     let plain = format!("cd /; exec {NOBODY} /proc/self/fd/3 shell --rtt 10ms --out {out}/plain -- {connect}");
     let ended = Running::start(&place, "plain", script(&plain)).ends();
@@ -79,7 +79,7 @@ fn who_may_neither_way_is_told() {
         return;
     }
     let place = Place::new("shell-forbidden");
-    // In a user namespace of the test's own, whose limit is nobody else's.
+    // In the test's own user namespace, whose limit affects nobody else.
     let none = "echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all";
     let text =
         format!("exec unshare --user --map-root-user bash -c '{none} /proc/self/fd/3 shell --out /nowhere -- true'");

@@ -1,9 +1,9 @@
-//! The folder that a shell leaves is one like any other.
+//! A shell leaves a folder of results like any other command.
 use super::{Running, allowed, figure, is_result, summary};
 use crate::support::Place;
 use std::fs;
 
-/// Something to be seen, without anybody to meet: a datagram, and the refusal that comes back.
+/// Some traffic without a server: a datagram, and the ICMP error that comes back.
 const SAYS_HELLO: &str = "echo to stdout; echo to stderr >&2; echo hello >/dev/udp/{peer}/9; sleep 0.3";
 
 #[test]
@@ -23,7 +23,7 @@ fn a_shell_leaves_what_a_run_leaves_and_its_scenario_runs_again() {
     assert_eq!([hop(0, "name"), hop(1, "name")], ["up", "down"].map(|name| Some(name.to_owned())));
     assert_eq!([hop(0, "queue"), hop(1, "queue")], ["fq_codel", "cocoa"].map(|name| Some(name.to_owned())));
     assert!(figure(&first["duration_s"]) >= 0.3);
-    // By its 5-tuple.
+    // The flow is named by its 5-tuple.
     let flows = first["flows"].as_array().expect("flows");
     let names: Vec<&str> = flows.iter().filter_map(|flow| flow["name"].as_str()).collect();
     assert!(
@@ -33,7 +33,7 @@ fn a_shell_leaves_what_a_run_leaves_and_its_scenario_runs_again() {
     let page = fs::read_to_string(place.path("first/report.html")).expect("the page");
     assert!(page.contains("fq_codel") && page.contains("cocoa"));
 
-    // The same command, in the world that this scenario is for, and never in the other.
+    // The scenario runs the same command again in the live world, and is refused in the simulator.
     let again = Running::start(
         &place,
         "again",
@@ -71,6 +71,6 @@ fn what_failed_has_a_result_too_and_replaces_the_one_before() {
     let ended = Running::shell(&place, "out", &["--seed", "2"], "exit 1").ends();
     assert_eq!(ended.code, Some(1));
     assert_eq!(summary(&place, "out")["seed"], 2);
-    // What was drawn of packets is gone: there were none.
+    // Pictures of packets are removed, because there were none.
     assert!(!place.files("out").iter().any(|file| file.to_string_lossy().contains("sojourn")));
 }

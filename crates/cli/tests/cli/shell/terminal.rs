@@ -1,4 +1,4 @@
-//! With a terminal, and what is drawn on it.
+//! Shells on a terminal, and the lines drawn on it.
 use super::{HANGS, Running, allowed, is_there, now, skip};
 use crate::support::Place;
 use rustix::fs::OFlags;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// A terminal, what has been typed and what it shows, and the program that has it.
+/// A terminal, its input and output, and the program that runs on it.
 struct Terminal {
     keys: File,
     shown: Arc<Mutex<String>>,
@@ -19,7 +19,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// In a session of its own, as a terminal's window starts it.
+    /// In a new session, as in a terminal window.
     fn start(place: &Place, args: &[&str]) -> Terminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&master).and_then(|()| unlockpt(&master)).expect("it is ours");
@@ -108,7 +108,7 @@ fn an_interactive_shell_has_the_terminal() {
     size(&terminal.keys, 30, 120);
     terminal.types("stty size\n");
     terminal.shows("30 120");
-    // Ctrl-C is its job's, not ours.
+    // Ctrl-C is for the shell's job, not for the program.
     terminal.types("echo be''gun; sleep 1000; echo slept $?\n");
     terminal.shows("begun");
     thread::sleep(Duration::from_millis(200));
@@ -133,7 +133,7 @@ fn what_is_watched_is_drawn_below_what_the_program_prints() {
         return;
     }
     let place = Place::new("shell-watched");
-    // Of each flow cocoa has a limit to tell.
+    // Cocoa has a limit for each flow.
     let script = "for i in 1 2 3 4; do echo line $i; echo x >/dev/udp/{peer}/$i; sleep 0.3; done; \
                   printf 'without an end'; exit 3";
     let args = ["shell", "--watch", "--queue", "cocoa", "--", "bash", "-c", script];
@@ -148,8 +148,8 @@ fn what_is_watched_is_drawn_below_what_the_program_prints() {
     for drawn in ["up ", "down ", "Mbit/s", "packets", "late "] {
         assert!(all.contains(drawn), "no {drawn:?} in {all}");
     }
-    // Drawn over and over, in place: the cursor goes up from the last of three lines to the first, so none is too long for
-    // the terminal's 80 columns.
+    // The lines are redrawn in place: the cursor goes up from the last of three lines to the first, so none is longer than the
+    // terminal's 80 columns.
     assert!(all.matches("up  ").count() >= 3 && all.contains("limits "), "{all}");
     let climbs = |lines: usize| all.contains(&format!("\x1b[{lines}A"));
     assert!(climbs(2) && !(3..10).any(climbs), "{all}");
@@ -165,7 +165,7 @@ fn what_is_watched_without_a_terminal_is_a_line_a_second() {
     assert_eq!(ended.stdout, "printed\n");
     let count =
         |name: &str| ended.stderr.lines().filter(|line| line.starts_with(name) && line.contains("late ")).count();
-    // After one second, and after two; a busy machine may take a third.
+    // After one second and after two; a busy machine may take a third.
     assert!((2..=3).contains(&count("up ")) && count("up ") == count("down "), "{}", ended.stderr);
     assert!(!ended.stderr.contains("up   –"), "nothing is said before there is something: {}", ended.stderr);
     assert!(!ended.stderr.contains('\x1b'), "{}", ended.stderr);

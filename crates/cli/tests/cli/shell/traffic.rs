@@ -1,4 +1,4 @@
-//! What the command sends and receives goes through the hops.
+//! The command's packets go through the hops in both directions.
 use super::{Running, allowed, echo, figure, give, is_root, meet, round_trip, summary, take};
 use crate::support::Place;
 use serde_json::Value;
@@ -17,7 +17,7 @@ fn both_directions_have_the_rate_that_was_asked_for() {
         return;
     }
     let place = Place::new("shell-rates");
-    // 1 MB at 8 Mbit/s is 1 s; 1 MB at 16 Mbit/s half of one. Headers come on top.
+    // 1 MB takes 1 s at 8 Mbit/s and half a second at 16 Mbit/s. Headers come in addition.
     let (port, met) = meet(|stream| {
         stream.read_exact(&mut vec![0; 1_000_000]).expect("what was sent");
         stream.write_all(&[b'x'; 1_000_000]).expect("the client is there");
@@ -34,8 +34,8 @@ fn both_directions_have_the_rate_that_was_asked_for() {
         assert_eq!(summary["hops"][hop]["name"], name);
         assert!(figure(&summary["hops"][hop]["utilisation"]) <= 1.0, "{summary}");
         let carried = carried(&summary, hop, rate);
-        // Headers, acknowledgments of the other way, and what was sent twice come on top: 52 bytes of 1500, 52 for every
-        // segment of the other way at most, and what a queue of 1000 packets drops is retransmitted.
+        // In addition there are headers, acknowledgments of the other direction, and retransmissions: 52 of 1500 bytes, at most
+        // 52 for every segment of the other direction, and the packets that a queue of 1000 drops.
         assert!((1e6..1.4e6).contains(&carried), "{name} carried {carried} bytes: {summary}");
     }
 }
@@ -55,7 +55,7 @@ fn a_round_trip_takes_the_base_rtt_over_either_ip() {
         Running::shell(&place, name, &["--rtt", "60ms"], &echo(peer, port)).ends().ok();
         let trip = trip.join().expect("it was met").0;
         assert!(trip >= Duration::from_millis(60), "{name}: {trip:?}");
-        // Generous: what a machine with several times more to do than processors makes of it.
+        // A generous bound, for machines with several times more work than CPUs.
         assert!(trip < Duration::from_millis(260), "{name}: {trip:?}");
     }
 }
@@ -81,7 +81,7 @@ fn nothing_gets_through_when_all_but_everything_is_lost() {
         return;
     }
     let place = Place::new("shell-loss");
-    // A refusal would end it at once.
+    // A refused connection would end it at once.
     let connect = "timeout 1 bash -c 'exec 3<>/dev/tcp/{peer}/9'";
     let with = |name: &'static str, args: &[&str]| Running::shell(&place, name, args, connect).ends();
     let (all, none) = (with("all", &["--loss", "0.999999"]), with("none", &["--loss", "0"]));
