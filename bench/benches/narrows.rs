@@ -2,7 +2,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Cargo says `--bench` when it wants measurements; `cargo test --all-targets` starts this program too, without it.
+    // Cargo passes `--bench` to ask for measurements. `cargo test --all-targets` also starts this program, without it.
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     if !args.iter().any(|arg| arg == "--bench") {
         return ExitCode::SUCCESS;

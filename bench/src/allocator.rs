@@ -1,22 +1,22 @@
-//! The system's allocator with a counter: how often a thread allocates, and how much it holds at its peak.
+//! The system's allocator with counters: how often a thread allocates, and its peak memory.
 //!
-//! Counts are per thread, so that what runs beside a measurement does not show in it. Bytes are those asked for: what
-//! an allocator adds is not in them, nor is the copy that a reallocation may hold for a moment.
+//! Counts are per thread, so that other threads do not affect a measurement. Bytes are as requested, without the allocator's
+//! overhead and without the copy that a reallocation may hold for a moment.
 #![expect(unsafe_code, reason = "GlobalAlloc can be implemented no other way; every call is handed on as it came")]
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Allocations of a piece of work.
+/// The allocations of some work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Usage {
-    /// Calls that allocated or grew something.
+    /// Calls that allocated memory or enlarged an allocation.
     pub(crate) allocations: u64,
-    /// Most bytes held at once, above what was held before.
+    /// Peak of the bytes held, in addition to those held before.
     pub(crate) peak_bytes: u64,
 }
 
-/// Does the work and says what this thread allocated for it.
+/// Does some work; returns its result and this thread's allocations.
 pub(crate) fn measure<T>(work: impl FnOnce() -> T) -> (T, Usage) {
     let (before, held) = COUNTS.with(|counts| {
         counts.peak.set(counts.held.get());
@@ -30,18 +30,18 @@ pub(crate) fn measure<T>(work: impl FnOnce() -> T) -> (T, Usage) {
     (done, usage)
 }
 
-/// How often all threads have allocated so far.
+/// Number of allocations of all threads so far.
 #[allow(dead_code, reason = "of use to those who measure several threads")]
 pub(crate) fn of_all_threads() -> u64 {
     ALL.load(Ordering::Relaxed)
 }
 
-/// To be named as `#[global_allocator]`.
+/// The allocator, for `#[global_allocator]`.
 pub(crate) struct Counting;
 
 struct Counts {
     allocations: Cell<u64>,
-    /// Signed: a thread may free what another has allocated.
+    /// Signed, because a thread may free memory that another one allocated.
     held: Cell<i64>,
     peak: Cell<i64>,
 }
@@ -49,7 +49,7 @@ struct Counts {
 static ALL: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    // Constant and without a destructor: using it allocates nothing and works to the thread's very end.
+    // A constant without a destructor: its use allocates nothing, and it works until the thread has ended.
     static COUNTS: Counts = const { Counts { allocations: Cell::new(0), held: Cell::new(0), peak: Cell::new(0) } };
 }
 
@@ -68,12 +68,11 @@ fn signed(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
 }
 
-// SAFETY: each method hands its arguments to `System` unchanged and returns what that returns; counting neither
-// allocates nor unwinds.
+// SAFETY: each method passes its arguments to `System` unchanged and returns its result; counting neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNTS.with(|counts| counts.grow(signed(layout.size())));
-        // SAFETY: the caller keeps the contract of `alloc`, which is that of `System`.
+        // SAFETY: the caller fulfils the contract of `alloc`, which is that of `System`.
         unsafe { System.alloc(layout) }
     }
 

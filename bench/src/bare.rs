@@ -1,14 +1,14 @@
-//! The bare loop: what a simulator of one link costs when nothing but the link is simulated.
+//! The bare loop: the cost of simulating one link and nothing else.
 //!
-//! A source that keeps a fixed window in flight, a FIFO, a transmitter, and a constant delay after which each packet is
-//! back at the source, which sends the next. Per packet: in and out of the FIFO, two events (last bit sent; back at the
-//! source), and counters for packets, bytes, sojourn time and the longest queue. No sequence numbers, no
-//! acknowledgments, no control of congestion, no drops, no series: the speed of a simulator of TCP over this one's says
-//! how much TCP, queue and records cost, whatever the machine.
+//! It has a source that keeps a fixed window in flight, a FIFO, a transmitter, and a constant delay after which each packet
+//! returns to the source, which sends the next one. Each packet goes in and out of the FIFO and takes two events (last bit sent;
+//! back at the source). There are counters for packets, bytes, sojourn time and the longest queue. There are no sequence numbers,
+//! acknowledgments, congestion control, drops or series. The ratio of a TCP simulator's speed to this one's shows the cost of
+//! TCP, queue and records, independent of the machine.
 //!
-//! The reference is the loop as textbooks have it, [`Pipe::Heap`]: all events in one binary heap of 16-byte keys, as many
-//! as packets are on their way. [`Pipe::Ring`] keeps those in a ring, for a constant delay does not reorder, and only the
-//! first of them in the heap: the least that a simulator of this link can do. It is shown too, as the bound from above.
+//! The reference is the textbook loop, [`Pipe::Heap`]: all events are in one binary heap of 16-byte keys, one for each packet in
+//! flight. [`Pipe::Ring`] keeps these packets in a ring, because a constant delay does not reorder them, and only the first is in
+//! the heap. A simulator of this link cannot do less, so its speed is an upper bound.
 use narrows_core::rate::TxClock;
 use narrows_core::{Bytes, Rate, Span, Time};
 use std::cmp::Reverse;
@@ -21,11 +21,11 @@ pub(crate) struct Link {
     pub(crate) rate: Rate,
     /// Delay of the pipe.
     pub(crate) rtt: Span,
-    /// Packets that stand in the FIFO, on average: what the window exceeds the bandwidth-delay product by.
+    /// Mean number of packets in the FIFO: the window minus the bandwidth-delay product.
     pub(crate) standing: u32,
 }
 
-/// Where packets are while they are on their way back.
+/// Where packets are on their way back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pipe {
     /// In the event heap.
@@ -34,7 +34,7 @@ pub(crate) enum Pipe {
     Ring,
 }
 
-/// What was counted: printed nowhere, but computed, as a simulator would.
+/// The counters, which are computed as in a simulator and never printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counters {
     /// Packets sent on the link.
@@ -45,18 +45,18 @@ pub(crate) struct Counters {
     pub(crate) events: u64,
     /// Waiting time of all packets together, ns.
     pub(crate) sojourn_ns: u64,
-    /// Most packets that waited at once.
+    /// Maximum number of waiting packets.
     pub(crate) longest_queue: usize,
-    /// When the last packet had been sent.
+    /// When the last packet was sent.
     pub(crate) end: Time,
 }
 
-/// Full-sized packet at the IP layer, as in the scenarios that this is compared with.
+/// Length of a full-sized packet at the IP layer, bytes, as in the scenarios of the other cases.
 const PACKET: u32 = 1500;
 
 /// Runs the loop until `packets` have crossed the link.
 pub(crate) fn run(link: &Link, pipe: Pipe, packets: u64) -> Counters {
-    // Two copies of the loop: neither asks which one it is.
+    // Two copies of the loop, without a branch on the kind of pipe.
     match pipe {
         Pipe::Heap => run_loop::<false>(link, packets),
         Pipe::Ring => run_loop::<true>(link, packets),
@@ -91,12 +91,12 @@ const _: () = assert!(size_of::<Key>() == 16);
 
 /// The last bit of a packet has been sent.
 const SENT: u64 = 0;
-/// A packet has come to the end of the pipe.
+/// A packet has reached the end of the pipe.
 const RETURN: u64 = 1;
 
 #[derive(Clone, Copy)]
 struct Packet {
-    /// When it joined the queue, then when it leaves the pipe.
+    /// When it joined the queue; later, when it leaves the pipe.
     at: Time,
     len: u32,
 }
@@ -109,7 +109,7 @@ struct World<const RING: bool> {
     sequence: u64,
     queue: VecDeque<Packet>,
     on_wire: Option<Packet>,
-    /// Stays empty without `RING`.
+    /// Empty unless `RING`.
     pipe: VecDeque<Packet>,
     counters: Counters,
 }

@@ -1,8 +1,8 @@
 //! Nanoseconds per enqueue and dequeue of every registered discipline, with 200 packets waiting.
 //!
-//! Flows come in random order. Time moves so little that no packet is old enough for an AQM to act: what is measured is
-//! the bookkeeping, with the driver's share (a slot taken and freed, a flow drawn), which `fifo` pays too. Limits are
-//! raised out of the way. `fifo` takes turns with each discipline; the ratio of neighbours is printed.
+//! Flows send in random order. Time advances so slowly that no packet is old enough for an AQM to act. This measures the
+//! bookkeeping and the driver's share (a slot taken and freed, a flow drawn), which `fifo` has, too. Limits are raised so that
+//! none is reached. Rounds of `fifo` alternate with rounds of each discipline, and the ratio of neighbouring rounds is printed.
 use crate::allocator;
 use crate::clock::timed;
 use crate::{Options, median};
@@ -14,41 +14,41 @@ use narrows_core::registry::Registered;
 use narrows_core::{Bytes, DropReason, Ecn, FlowId, PacketId, PacketMeta, Pool, Rate, Rng, Span, Time};
 use serde::Serialize;
 
-/// One discipline at one number of flows.
+/// A discipline with one number of flows.
 #[derive(Debug, Serialize)]
 pub(crate) struct Measured {
     pub(crate) queue: String,
     pub(crate) flows: u32,
-    /// Per enqueue and dequeue, ns; median.
+    /// Time per enqueue and dequeue, ns; median.
     pub(crate) ns: f64,
-    /// Median of the ratios to `fifo` in neighbouring rounds.
+    /// Median of the ratios to `fifo` of neighbouring rounds.
     pub(crate) to_fifo: f64,
-    /// Packets that waited at the end: 200 unless the discipline refuses to hold them.
+    /// Packets waiting at the end: 200, unless the discipline does not accept as many.
     pub(crate) backlog: u32,
-    /// Share of the packets that were dropped; anything above zero says that more than bookkeeping was measured.
+    /// Share of packets dropped. If it is above zero, more than bookkeeping was measured.
     pub(crate) dropped: f64,
-    /// Bytes that one more flow costs, peak; none for a discipline that does not know flows.
+    /// Peak bytes per additional flow; `None` for a discipline without flows.
     pub(crate) flow_bytes: f64,
 }
 
-/// Flows over which the memory of one is taken: as many as every table tells apart.
+/// Number of flows over which the memory per flow is averaged; every table can distinguish as many.
 const MANY: u32 = 1000;
 
 const FLOWS: [u32; 3] = [1, 100, 10_000];
 const BACKLOG: u32 = 200;
 const PACKET: u32 = 1500;
-/// Between two packets: 1500 bytes at 100 Gbit/s. Even the last packet of the longest flow, served once in a round of
-/// all others, leaves before 5 ms, the target of CoDel (RFC 8289 §4.2).
+/// Time between packets: 1500 bytes at 100 Gbit/s. Even the last packet of the longest flow, served once per round of all flows,
+/// leaves before 5 ms, the target of CoDel (RFC 8289 §4.2).
 const STEP: Span = Span::ns(120);
-/// Flows in the order in which they send; longer than any cache line's memory of it.
+/// Packets after which the random order of flows repeats.
 const SCHEDULE: usize = 1 << 16;
 
-/// All disciplines at all numbers of flows.
+/// Measures all disciplines with all numbers of flows.
 pub(crate) fn measure(options: &Options) -> Vec<Measured> {
     let pairs = 2_000_000 / options.divisor;
     let fifo = QueueConfig::named("fifo").map(roomy);
     let mut measured = Vec::new();
-    // Two of them once more, as a user's own: called through an object.
+    // Two of them also as a user's own disciplines, which are called through an object.
     let open = [QueueConfig::custom::<Fifo>("open_fifo", ""), QueueConfig::custom::<FqCodel>("open_fq_codel", "")];
     for config in QueueConfig::NAMES.iter().filter_map(|name| QueueConfig::named(name)).chain(open).map(roomy) {
         let flow_bytes = (peak(&config, MANY) - peak(&config, 1)) / f64::from(MANY - 1);
@@ -76,33 +76,33 @@ pub(crate) fn measure(options: &Options) -> Vec<Measured> {
     measured
 }
 
-/// What a discipline allocates while this number of flows comes by.
+/// Peak memory of a discipline after packets of this number of flows.
 fn peak(config: &QueueConfig, flows: u32) -> f64 {
     let (_, usage) = allocator::measure(|| {
         let mut drive = Drive::new(config, flows);
         (0..BACKLOG).for_each(|_| drive.enqueue());
         (0..SCHEDULE).for_each(|_| drive.pair());
-        // The table of hashes is the driver's.
+        // The table of hashes belongs to the driver.
         drive.turn
     });
     usage.peak_bytes as f64
 }
 
-/// Disciplines whose cost is held against another's, with the most that the ratio may be.
+/// Disciplines whose cost is compared with another's, and the aim for the ratio.
 pub(crate) const AIMS: [(&str, &str, f64); 3] = [("cocoa", "fq", 1.3), ("cp", "fifo", 2.0), ("cake", "fq_codel", 3.0)];
 
-/// For each number of flows, how many times as much one discipline costs as another.
+/// The ratio of two disciplines' costs, for each number of flows.
 pub(crate) fn ratios(measured: &[Measured], queue: &str, reference: &str) -> Vec<(u32, f64)> {
     let cost = |name: &str, flows| measured.iter().find(|m| m.queue == name && m.flows == flows).map(|m| m.to_fifo);
     let ratio = |&flows: &u32| Some((flows, cost(queue, flows)? / cost(reference, flows)?));
     FLOWS.iter().filter_map(ratio).collect()
 }
 
-/// The same discipline with its limits raised as far as they go; one that it does not have is left alone.
+/// The same discipline with its limits at their maximum, as far as it has any.
 fn roomy(mut config: QueueConfig) -> QueueConfig {
     for spec in config.specs() {
-        // By name, for a quantum or a number of buckets is a count of bytes or flows too; of sfq's `flows`, beyond which
-        // it drops, the default is fewer than the packets that are to wait.
+        // By name, because a quantum or a number of buckets is also a count of bytes or flows. `sfq` drops beyond `flows` flows,
+        // and its default is below the number of waiting packets.
         let limit =
             spec.name.contains("limit") || spec.name == "depth" || (config.name() == "sfq" && spec.name == "flows");
         let raised: &[&str] = match spec.unit {
@@ -160,7 +160,7 @@ impl Drive {
         for _ in 0..BACKLOG {
             self.enqueue();
         }
-        // Once around, so that every flow has been seen.
+        // One full round, so that every flow has been seen.
         for _ in 0..SCHEDULE {
             self.pair();
         }
@@ -203,7 +203,7 @@ impl Drive {
                     self.pool.remove(id);
                     return;
                 }
-                // A shaper: its waiting costs calls, and these are counted.
+                // A shaper: the calls in which it waits cost time, too, and are counted.
                 Next::At(time) => self.now = time,
                 Next::Empty => return,
             }

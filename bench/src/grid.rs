@@ -1,9 +1,9 @@
-//! Rows and columns as text.
+//! Formats rows and columns as text.
 
-/// Columns of words; the others are figures and stand to the right.
+/// Columns of words. The others have figures and are aligned to the right.
 const WORDS: &[&str] = &["case", "scenario", "aim", "queue"];
 
-/// Columns as wide as their widest cell.
+/// Makes each column as wide as its widest cell.
 pub(crate) fn grid(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let first: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(first).chain(rows).collect();

@@ -1,8 +1,8 @@
-//! How fast the simulator is and what it holds, next to a bare loop measured in the same run.
+//! The speed and the memory of the simulator, beside a bare loop measured in the same run.
 //!
-//! A case and the bare loop of the same link alternate, A B A B …, so that whatever else the machine does slows
-//! both; the ratio of neighbours is what to compare between machines, the absolute figures are this machine's. Nothing
-//! here passes or fails by the clock: aims are printed beside the figures.
+//! A case and the bare loop of the same link alternate, A B A B …, so that other load on the machine slows both. Compare the
+//! ratios of neighbouring rounds between machines; the absolute figures depend on the machine. Nothing here passes or fails by
+//! time; aims are printed beside the figures.
 use serde::Serialize;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -45,18 +45,18 @@ NAMEs select what is measured, by any part of the name; everything without one:
       --json        the figures as JSON on standard output, and nothing else there
   -h, --help        this";
 
-/// What the command line says.
+/// The options on the command line.
 #[derive(Clone, Debug)]
 struct Options {
     names: Vec<String>,
-    /// Work is divided by this.
+    /// Divisor of the amount of work.
     divisor: u64,
     rounds: usize,
     threads: Option<usize>,
     json: bool,
 }
 
-/// Everything that was measured.
+/// All measurements.
 #[derive(Debug, Serialize)]
 struct Measurements {
     machine: machine::Machine,
@@ -66,11 +66,11 @@ struct Measurements {
     queues: Vec<disciplines::Measured>,
     #[cfg(target_os = "linux")]
     live: Option<live::Live>,
-    /// Cases that could not be measured, and why.
+    /// Cases that could not be measured, with the reason.
     missing: Vec<String>,
 }
 
-/// The program, arguments without its own name.
+/// Runs the program. `args` are without the program's name.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let options = match parse(args) {
         Ok(Some(options)) => options,
@@ -101,7 +101,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     if measurements.missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// `None` when help was asked for.
+/// Parses the arguments; `None` if they ask for help.
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Option<Options>, lexopt::Error> {
     use lexopt::prelude::{Long, Short, Value, ValueExt};
     let mut options = Options { names: Vec::new(), divisor: 1, rounds: 5, threads: None, json: false };
@@ -124,7 +124,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&n| n > 0).ok_or_else(|| "a whole number from 1 up".to_owned())
 }
 
-/// A name that selects nothing is a mistake.
+/// A name that selects no case is an error.
 fn known(name: String) -> Result<String, String> {
     let all = ["bare", "scaling", "queues"].into_iter().chain(throughput::NAMES.iter().chain(LIVE).copied());
     if all.clone().any(|known| known.contains(&name)) {
@@ -140,7 +140,7 @@ const LIVE: &[&str] = &[];
 
 fn measure(options: &Options) -> Measurements {
     let wanted = |name: &str| options.names.is_empty() || options.names.iter().any(|part| name.contains(part.as_str()));
-    // Before anything has started a thread.
+    // Before any other thread is started.
     #[cfg(target_os = "linux")]
     let prepared = LIVE.iter().any(|name| wanted(name)).then(live::prepare);
     let machine = machine::Machine::this();
@@ -183,12 +183,12 @@ fn measure(options: &Options) -> Measurements {
     }
 }
 
-/// Progress, where it disturbs no figures.
+/// Prints progress where that does not disturb measurements.
 fn say(what: &str) {
     eprintln!("measuring {what} …");
 }
 
-/// The middle one, or the mean of the middle two; zero of nothing.
+/// The median; zero without values.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.as_slice() {

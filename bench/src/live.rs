@@ -1,13 +1,13 @@
-//! The live world: what it carries and how exactly, next to bare loops and to the kernel in the same run.
+//! The throughput and the accuracy of the live world, beside bare loops and the kernel in the same run.
 //!
-//! Everything happens in network namespaces that are made here and gone afterwards; without the right to make them nothing
-//! is measured, and the reason told.
+//! Everything runs in network namespaces that are made here and removed afterwards. Without the right to make them nothing is
+//! measured, and the reason is printed.
 //!
-//! - `endpoints`: senders and receivers, which count.
-//! - `ours`: our path between two namespaces.
-//! - `loops`: loops that carry packets and do nothing else.
+//! - `endpoints`: senders and receivers that count.
+//! - `ours`: the live world's path between two namespaces.
+//! - `loops`: loops that only carry packets.
 //! - `veth`: the kernel's own devices and disciplines.
-//! - `forward`, `exact`: what is measured.
+//! - `forward`, `exact`: the measurements.
 mod endpoints;
 mod exact;
 mod forward;
@@ -20,26 +20,26 @@ mod veth;
 use crate::Options;
 use serde::Serialize;
 
-/// The cases there are.
+/// The names of the cases.
 pub(crate) const NAMES: &[&str] = &["live-forward", "live-exact"];
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Live {
     pub(crate) forward: Vec<forward::Measured>,
     pub(crate) exact: Option<exact::Exactness>,
-    /// Why nothing could be measured here.
+    /// The reason why nothing could be measured.
     pub(crate) skipped: Option<String>,
-    /// Tasks that wanted the processor before and after: means over a minute.
+    /// The machine's load average over a minute, before and after.
     pub(crate) load: [String; 2],
 }
 
-/// Gets the right to make namespaces, which a process can only do while it has one thread.
+/// Gets the right to make namespaces; must be called while the process has one thread.
 pub(crate) fn prepare() -> Result<(), String> {
     narrows_host::gain().map(drop).map_err(|error| error.to_string())
 }
 
-/// Measures what is wanted.
+/// Measures the wanted cases.
 pub(crate) fn measure(
     wanted: impl Fn(&str) -> bool,
     prepared: Result<(), String>,

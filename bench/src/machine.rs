@@ -1,12 +1,12 @@
-//! Which machine the figures are of, and what the kernel says of this process's memory.
+//! The machine on which the figures were measured, and this process's memory according to the kernel.
 use serde::Serialize;
 
 /// The machine.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Machine {
-    /// Name of its processor, as the kernel has it.
+    /// The CPU's name, according to the kernel.
     pub(crate) cpu: String,
-    /// Cores that this process may use.
+    /// CPUs that this process may use.
     pub(crate) cores: usize,
 }
 
@@ -22,18 +22,19 @@ impl Machine {
     }
 }
 
-/// Cores that this process may use.
+/// CPUs that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Lets the peak of the resident set start anew (Linux: `proc(5)`, `clear_refs`). Without that it is the process's.
+/// Resets the peak of the resident set (Linux: `proc(5)`, `clear_refs`). If that is not possible, the peak is that of the whole
+/// process.
 pub(crate) fn reset_peak_resident() {
-    // A kernel that refuses leaves the older peak standing: an upper bound, never too low.
+    // A kernel that refuses leaves the previous peak, which is an upper bound.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The most that was resident at once since then, bytes; `None` where the kernel does not say.
+/// The peak of the resident set since then, bytes; `None` if the kernel does not report it.
 pub(crate) fn peak_resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix("kB")?;

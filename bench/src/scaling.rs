@@ -1,7 +1,7 @@
-//! A grid of runs on one thread and on several: what a second core is worth, and that it changes no result.
+//! A grid of runs on one thread and on several: the gain of additional cores, and a check that the results are the same.
 //!
-//! Cores share caches, memory and clock; what they give is measured with the bare loop, on as many threads, and shown
-//! beside the simulator's efficiency. Of two hardware threads on one core nobody gets 90 %.
+//! Cores share caches, memory and clock. The machine's own efficiency is measured with the bare loop on as many threads and shown
+//! beside the simulator's. With two hardware threads per core nothing reaches 90 %.
 use crate::bare::{self, Link, Pipe};
 use crate::clock::timed;
 use crate::throughput::{bottleneck, cubic, digest, queue, run, scenario};
@@ -26,11 +26,11 @@ pub(crate) struct Scaling {
     pub(crate) all_threads_s: f64,
     /// Speed-up ÷ threads; median over the rounds.
     pub(crate) efficiency: f64,
-    /// The same of the bare loop: what the machine gives.
+    /// The same for the bare loop, which shows what the machine allows.
     pub(crate) bare_efficiency: f64,
-    /// Aim for the efficiency.
+    /// The aim for the efficiency.
     pub(crate) aim: f64,
-    /// Were all results the same bytes, whatever the threads?
+    /// Were all results the same bytes with any number of threads?
     pub(crate) equal: bool,
 }
 
@@ -74,8 +74,8 @@ fn per_thread(serial: Duration, parallel: Duration, threads: usize) -> f64 {
     serial.as_secs_f64() / parallel.as_secs_f64() / threads as f64
 }
 
-/// Eight runs per thread, of equal length in packets: queues × numbers of flows × seeds; those that take longest first, as
-/// the program does it.
+/// Eight runs per thread with the same number of packets: queues × numbers of flows × seeds. The longest ones come first, as in
+/// the program.
 fn grid(threads: usize, divisor: u64) -> Result<Vec<Scenario>, String> {
     let mut grid = Vec::new();
     for seed in 1..=2 * threads as u64 {
@@ -92,7 +92,7 @@ fn grid(threads: usize, divisor: u64) -> Result<Vec<Scenario>, String> {
     Ok(grid)
 }
 
-/// Does `count` pieces of work on `threads` threads; results in the order of their numbers.
+/// Does `count` pieces of work on `threads` threads; returns the results in order.
 fn in_parallel<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let worker = || {

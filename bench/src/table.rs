@@ -1,4 +1,4 @@
-//! The figures as a person reads them.
+//! The figures as text.
 use crate::Measurements;
 use crate::grid::grid;
 use crate::scaling::Scaling;
@@ -97,7 +97,7 @@ fn cases(cases: &[Measured]) -> String {
     grid(&head, cases.iter().map(row))
 }
 
-/// Each aim with a sign for whether the medians reach it.
+/// Each aim, with a sign that says whether the medians reach it.
 fn aim(case: &Measured) -> String {
     let Aim { packets_per_s, of_bare, peak_bytes } = case.aim;
     let sign = |met: bool| if met { "✓" } else { "✗" };

@@ -1,4 +1,4 @@
-//! Packets per second of whole runs, each next to the bare loop of the same link.
+//! Packets per second of whole runs, each beside the bare loop of the same link.
 use crate::allocator::{self, Usage};
 use crate::bare::{self, Link, Pipe};
 use crate::clock::timed;
@@ -17,10 +17,10 @@ use serde::Serialize;
 use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
 
-/// The cases there are.
+/// The names of the cases.
 pub(crate) const NAMES: &[&str] = &["single-fifo", "single-fq_codel", "many", "many-rtts", "crowd"];
 
-/// A case: a scenario, the link of the bare loop beside it, and what to aim at.
+/// A case: a scenario, the link of its bare loop, and the aims.
 struct Case {
     what: &'static str,
     scenario: Scenario,
@@ -28,14 +28,14 @@ struct Case {
     aim: Aim,
 }
 
-/// What the simulator should reach on a current server; for one flow on one core.
+/// What the simulator should reach on a current server with one flow on one core.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Aim {
-    /// Least packets per second.
+    /// Minimum packets per second.
     pub(crate) packets_per_s: f64,
-    /// At least this share of the bare loop's speed.
+    /// Minimum ratio to the bare loop's speed.
     pub(crate) of_bare: Option<f64>,
-    /// Most bytes.
+    /// Maximum memory, bytes.
     pub(crate) peak_bytes: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Aim {
 pub(crate) struct Speed {
     /// Median.
     pub(crate) median: f64,
-    /// Best round: nearest to a machine that does nothing else.
+    /// The best round, in which the machine had least other work.
     pub(crate) best: f64,
 }
 
@@ -59,19 +59,19 @@ pub(crate) struct Measured {
     /// Events handled per packet.
     pub(crate) events_per_packet: f64,
     pub(crate) packets_per_s: Speed,
-    /// Beside both bare loops.
+    /// The speeds of both bare loops.
     pub(crate) bare_packets_per_s: Bare,
-    /// Share of the bare loop's speed: median of the ratios of neighbouring rounds.
+    /// Ratio to the bare loop's speed: median over neighbouring rounds.
     pub(crate) of_bare: f64,
-    /// The same of the loop with a ring.
+    /// The same for the loop with a ring.
     pub(crate) of_ring: f64,
-    /// Most that the run's thread held at once, by the counting allocator.
+    /// Peak memory of the run's thread according to the counting allocator, bytes.
     pub(crate) peak_bytes: u64,
-    /// Most that was resident, of the whole process, by the kernel.
+    /// Peak of the process's resident set according to the kernel, bytes.
     pub(crate) peak_resident_bytes: Option<u64>,
-    /// Calls of the allocator in a run.
+    /// Allocations in a run.
     pub(crate) allocations: u64,
-    /// Share of the link's capacity that was used: does the case do what it says?
+    /// Utilisation of the link, which shows whether the case is as intended.
     pub(crate) utilisation: f64,
     /// Share of the packets that the queue dropped.
     pub(crate) loss_rate: f64,
@@ -80,26 +80,26 @@ pub(crate) struct Measured {
     pub(crate) aim: Aim,
 }
 
-/// A run in two halves, each on a thread of its own.
+/// A parallel run on two threads.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Parallel {
     pub(crate) packets_per_s: Speed,
-    /// Median of the ratios to the neighbouring run on one thread.
+    /// Median of the ratios to the neighbouring runs on one thread.
     pub(crate) to_one_thread: f64,
-    /// What both halves hold at the end, when nothing has shrunk, by their own account.
+    /// Memory of both sides at the end, which is the peak, by their own account, bytes.
     pub(crate) peak_bytes: u64,
     pub(crate) peak_resident_bytes: Option<u64>,
     /// Were its results the same bytes?
     pub(crate) equal: bool,
 }
 
-/// Runs the case and the bare loop in turns.
+/// Runs the case and the bare loop alternately.
 pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String> {
     let case = case(name, options.divisor)?;
     let (mut speeds, mut heap, mut ring) = (Vec::new(), Vec::new(), Vec::new());
     let (mut peak_bytes, mut peak_resident_bytes, mut last) = (0, None, None);
     let mut halves = ParallelSoFar::default();
-    // The slowest case would otherwise take most of the time; the ratio of neighbours steadies it as well.
+    // Otherwise the slowest case would take most of the time. The ratio of neighbouring rounds is stable nevertheless.
     let rounds = if case.scenario.flows[0].count >= 10_000 { options.rounds.min(3) } else { options.rounds };
     for _ in 0..rounds {
         machine::reset_peak_resident();
@@ -111,7 +111,7 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
         speeds.push(packets as f64 / wall.as_secs_f64());
         heap.push(bare_speed(&case.link, Pipe::Heap, packets));
         ring.push(bare_speed(&case.link, Pipe::Ring, packets));
-        // One flow is a whole run on any number of threads.
+        // A run with one flow is never parallel.
         if options.threads.unwrap_or_else(machine::cores) > 1 && case.scenario.flows[0].count > 1 {
             halves.measure(&case.scenario, &result, wall)?;
         }
@@ -140,7 +140,7 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
     })
 }
 
-/// Rounds of a run in halves.
+/// The rounds of a parallel run.
 #[derive(Default)]
 struct ParallelSoFar {
     speeds: Vec<f64>,
@@ -151,7 +151,7 @@ struct ParallelSoFar {
 }
 
 impl ParallelSoFar {
-    /// A round, beside what the whole run gave.
+    /// Makes a round, and compares its result with that of one thread.
     fn measure(&mut self, scenario: &Scenario, whole: &RunResult, whole_took: Duration) -> Result<(), String> {
         machine::reset_peak_resident();
         let (result, wall) = timed(|| run(scenario, 2));
@@ -176,16 +176,16 @@ impl ParallelSoFar {
     }
 }
 
-/// The bare loop by itself.
+/// The bare loop's speed.
 #[derive(Debug, Serialize)]
 pub(crate) struct Bare {
-    /// Everything in the heap: the reference of all ratios.
+    /// All events in the heap: the reference of all ratios.
     pub(crate) heap: Speed,
-    /// The same with a ring for what is on its way.
+    /// With a ring for packets in the pipe.
     pub(crate) ring: Speed,
 }
 
-/// The bare loop of the first case's link, both routes in turns.
+/// The bare loop for the first case's link, with both pipes alternately.
 pub(crate) fn bare_alone(options: &Options) -> Bare {
     let link = Link { rate: Rate::mbit(100), rtt: Span::ms(50), standing: STANDING };
     let packets = 20_000_000 / options.divisor;
@@ -207,12 +207,12 @@ impl Speed {
     }
 }
 
-/// Runs a scenario to its end, on up to `threads` threads if they are of use.
+/// Runs a scenario to its end on up to `threads` threads.
 pub(crate) fn run(scenario: &Scenario, threads: usize) -> Result<RunResult, String> {
     narrows_sim::run(scenario, threads, &mut Unwatched).map_err(|_| "the run ended before its time".to_owned())
 }
 
-/// Of everything that a run leaves behind but its cost, bit by bit.
+/// A digest of a whole result without its cost.
 pub(crate) fn digest(result: &RunResult) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(serde_json::to_string(&result.summary.without_cost()).unwrap_or_default().as_bytes());
@@ -229,11 +229,11 @@ pub(crate) fn digest(result: &RunResult) -> u64 {
     hasher.finish()
 }
 
-/// Packets that stand in the bare loop's FIFO: what a filled buffer or an AQM leaves waiting, in order of magnitude.
+/// Packets that wait in the bare loop's FIFO: about as many as in a filled buffer or behind an AQM.
 const STANDING: u32 = 200;
 
 fn case(name: &str, divisor: u64) -> Result<Case, String> {
-    // One million packets and more, whatever the rate.
+    // At least one million packets, whatever the rate.
     let s = |seconds: u64| Span::s(seconds) / divisor;
     let single = Aim { packets_per_s: 8e6, of_bare: Some(0.4), peak_bytes: None };
     let many = Aim { packets_per_s: 4e6, of_bare: None, peak_bytes: Some(64_000_000) };
@@ -270,7 +270,7 @@ fn case(name: &str, divisor: u64) -> Result<Case, String> {
         ),
         "crowd" => (
             "100 000 × cubic, 100 Gbit/s, 10 ms, fq_codel",
-            // More buckets than flows, and limits that a window of two packets per flow does not reach.
+            // More buckets than flows, and limits that two packets per flow do not reach.
             bottleneck(
                 Rate::gbit(100),
                 queue("fq_codel", &[("flows", "131072"), ("limit", "1000000p"), ("memory_limit", "4GB")])?,
@@ -285,9 +285,9 @@ fn case(name: &str, divisor: u64) -> Result<Case, String> {
     Ok(Case { what, scenario: scenario(name, bottleneck, flows, length), link, aim })
 }
 
-/// A run of one bottleneck, with all records that a run from the command line keeps.
+/// A run with one bottleneck, with all records that a run from the command line makes.
 pub(crate) fn scenario(name: &str, bottleneck: Hop, flows: Flow, duration: Span) -> Scenario {
-    // The spacing of the series in a run of a minute, so that a longer one does not get away with fewer points.
+    // The spacing in a run of a minute, so that a longer run does not have fewer points per second.
     let spacing = Record::default().spacing(duration.min(Span::s(60)));
     Scenario {
         name: name.to_owned(),
@@ -314,7 +314,7 @@ pub(crate) fn bottleneck(rate: Rate, queue: QueueConfig) -> Hop {
     }
 }
 
-/// Bulk transfers under CUBIC; the scenario sets when they stop.
+/// Bulk transfers with CUBIC; the scenario sets their stop time.
 pub(crate) fn cubic(count: u32, rtt: Rtt, start: Start) -> Result<Flow, String> {
     let controller = ControllerConfig::named("cubic").ok_or("there is no controller called `cubic`")?;
     Ok(Flow {

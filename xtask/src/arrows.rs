@@ -1,48 +1,49 @@
-//! Arrows point one way: core ← scenario ← results ← world ← worlds {sim, live, kernel, quic}, ← report, ← what people start.
+//! Checks that dependencies point one way: core ← scenario ← results ← world ← worlds {sim, live, kernel, quic}, ← report, ←
+//! programs.
 //!
-//! `ALLOWED` is the whole rule. It is held against every dependency that a manifest declares: optional ones, those of
-//! one platform, build- and dev-dependencies too. A test that needs two worlds belongs to a crate above both, not to
-//! one of them; there is no exception to look for. A crate without a row is refused, so that each new one is placed.
+//! `ALLOWED` is the whole rule. It applies to every dependency that a manifest declares, including optional, platform-specific,
+//! build- and dev-dependencies. A test that needs two worlds belongs to a crate above both. There are no exceptions. A crate
+//! without a row is refused, so that each new one gets a place.
 use crate::root;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::process::Command;
 
-/// Each crate, and the crates of this workspace that it may name.
+/// Each crate, and the crates of this workspace on which it may depend.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("narrows-core", &[]),
     ("narrows-scenario", &["narrows-core"]),
-    // A run's result as a value, whichever world made it.
+    // A run's result as a value, from any world.
     ("narrows-results", &["narrows-core", "narrows-scenario"]),
     ("narrows-world", &["narrows-core", "narrows-scenario", "narrows-results"]),
-    // The worlds do not know each other: what they share is the scenario, the records and the result.
+    // The worlds do not depend on each other; they share the scenario, the records and the result.
     ("narrows-sim", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world"]),
-    // A real Linux host, which every world of real traffic stands on.
+    // A real Linux host, for all worlds of real traffic.
     ("narrows-host", &["narrows-core", "narrows-scenario", "narrows-world"]),
     ("narrows-live", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     ("narrows-kernel", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     ("narrows-lab", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     ("narrows-quic", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
-    // Shows results, whichever world made them.
+    // Shows results of any world.
     ("narrows-report", &["narrows-core", "narrows-scenario", "narrows-results"]),
-    // Many runs, behind a trait that worlds are put behind by what stands above both.
+    // Many runs of any world, through the trait `World`.
     ("narrows-runner", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world"]),
     // Experiments as data, measured in results and shown as reports.
     ("narrows-study", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-report"]),
     ("narrows", EVERYTHING),
     ("narrows-python", EVERYTHING),
-    // Runs in a browser: no live, no kernel.
+    // Runs in a browser, so it uses neither live nor kernel.
     (
         "narrows-wasm",
         &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-sim", "narrows-report"],
     ),
     ("narrows-bench", EVERYTHING),
-    // Must compile when nothing else does.
+    // Must compile even if no other crate does.
     ("xtask", &[]),
 ];
 
-/// For what stands above all worlds. The program, the bindings and the benchmark do not name each other.
+/// For crates above all worlds. The program, the bindings and the benchmark do not depend on each other.
 const EVERYTHING: &[&str] = &[
     "narrows-core",
     "narrows-scenario",
@@ -68,10 +69,10 @@ struct Edge {
     kind: String,
 }
 
-/// What is wrong with the tree.
+/// A violation of the rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Complaint {
-    /// The edge is in no row.
+    /// The edge is not in the table.
     Forbidden(Edge),
     /// The crate has no row.
     Unplaced(String),
@@ -90,7 +91,7 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// Reads `cargo metadata` and holds it against the table.
+/// Reads `cargo metadata` and compares it with the table.
 pub(crate) fn check() -> Result<String, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -110,7 +111,7 @@ pub(crate) fn check() -> Result<String, String> {
     Err(complaints.iter().map(|complaint| format!("arrows: {complaint}")).collect::<Vec<_>>().join("\n"))
 }
 
-/// The workspace's crates and the edges between them; `None` when the metadata are not as documented.
+/// The workspace's crates and the edges between them; `None` if the metadata have an unexpected form.
 fn read(metadata: &Value) -> Option<(BTreeSet<String>, BTreeSet<Edge>)> {
     let packages = metadata.get("packages")?.as_array()?;
     let name = |value: &Value| Some(value.get("name")?.as_str()?.to_owned());
@@ -118,7 +119,7 @@ fn read(metadata: &Value) -> Option<(BTreeSet<String>, BTreeSet<Edge>)> {
     let mut edges = BTreeSet::new();
     for package in packages {
         for dependency in package.get("dependencies")?.as_array()? {
-            // `name` is the package's own, whatever the manifest renames it to.
+            // `name` is the package's own name, even if the manifest renames it.
             let to = name(dependency)?;
             if crates.contains(&to) {
                 let kind = dependency.get("kind").and_then(Value::as_str).unwrap_or("normal").to_owned();

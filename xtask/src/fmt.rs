@@ -1,11 +1,11 @@
-//! Formats every Rust file of the workspace by path: `cargo fmt` follows `mod` items and so never sees the files that a
+//! Formats all Rust files of the workspace by path. `cargo fmt` follows only `mod` items, so it misses the files that a
 //! registry's macro declares as modules.
 use crate::root;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What to do about a file that is not formatted.
+/// What to do with a file that is not formatted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
     /// Name it and fail.
@@ -14,7 +14,7 @@ pub(crate) enum Mode {
     Write,
 }
 
-/// Where Rust files are. `fuzz` and each of `examples` are workspaces of their own, formatted with this one.
+/// Folders with Rust files. `fuzz` and each of `examples` are separate workspaces, which are formatted together with this one.
 const FOLDERS: &[&str] = &["bench", "crates", "examples", "fuzz", "xtask"];
 
 /// Runs rustfmt over all files at once; it takes width and edition from `rustfmt.toml`.
@@ -24,7 +24,7 @@ pub(crate) fn format(mode: Mode) -> Result<String, String> {
     for folder in FOLDERS.iter().map(|folder| root.join(folder)).filter(|folder| folder.is_dir()) {
         rust_files(&folder, &mut files).map_err(|error| format!("{}: {error}", folder.display()))?;
     }
-    // A file that plain `mod` items reach is visited more than once: that costs milliseconds and changes nothing.
+    // A file that `mod` items reach is formatted more than once, which takes milliseconds and changes nothing.
     let mut rustfmt = Command::new("rustfmt");
     rustfmt.current_dir(&root).args(["--edition", "2024", "--files-with-diff"]);
     if mode == Mode::Check {
@@ -45,7 +45,7 @@ pub(crate) fn format(mode: Mode) -> Result<String, String> {
     }
 }
 
-/// All Rust files under a folder, in order; build output left out.
+/// All Rust files below a folder, sorted, without build output.
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let mut entries = std::fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(std::fs::DirEntry::file_name);

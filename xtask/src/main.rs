@@ -1,4 +1,4 @@
-//! The house's own tasks, for what cargo cannot say itself. `cargo xtask` without a task lists them.
+//! The project's own tasks that cargo does not have. `cargo xtask` without a task lists them.
 use std::process::ExitCode;
 
 mod arrows;
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace's folder.
+/// The workspace's root folder.
 fn root() -> std::path::PathBuf {
     let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()

@@ -1,10 +1,10 @@
-//! `narrows` and its benches, optimised for what they do: built once with counters, run, and built again with what was
-//! counted (rustc's `-C profile-use`). The results stay the same bytes; the hot path lies closer together in the code.
+//! Builds `narrows` and its benchmark with profile-guided optimisation: with counters first, then again after a run, with the
+//! counts (rustc's `-C profile-use`). Results stay the same bytes.
 use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is counted: the cases whose speed matters, a tenth of their length.
+/// The run that is counted: the cases whose speed matters, shortened to a tenth.
 const TRAINING: [&str; 5] = ["--quick", "--rounds", "1", "single", "many"];
 
 /// Builds them into `target/pgo/release`.
@@ -14,7 +14,7 @@ pub(crate) fn build() -> Result<String, String> {
     let (raw, merged) = (target.join("raw"), target.join("merged.profdata"));
     let counting = target.join("counting");
     cargo(&counting, &format!("-Cprofile-generate={}", raw.display()))?;
-    // What older code left behind would be counted, too, and what build scripts just did.
+    // Counts of older builds and of build scripts that have just run must not be used.
     match std::fs::remove_dir_all(&raw) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(format!("{} cannot be removed: {error}", raw.display()));
@@ -27,7 +27,7 @@ pub(crate) fn build() -> Result<String, String> {
     Ok(format!("{} and narrows-bench beside it", target.join("release/narrows").display()))
 }
 
-/// A release build with one more flag; encoded, a path in it may have spaces.
+/// A release build with an additional flag, encoded because its path may contain spaces.
 fn cargo(target: &Path, flag: &str) -> Result<(), String> {
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     build.args(["build", "--release", "-p", "narrows", "-p", "narrows-bench", "--target-dir"]).arg(target);
@@ -43,7 +43,7 @@ fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// The toolchain's own: another version may not read what this compiler counts.
+/// The toolchain's own `llvm-profdata`: another version may not read this compiler's counts.
 fn profdata() -> Result<PathBuf, String> {
     let rustc = Command::new("rustc").args(["--print", "target-libdir"]).current_dir(root()).output();
     let rustc = rustc.map_err(|error| format!("rustc does not start: {error}"))?;

@@ -1,4 +1,4 @@
-//! Senders and receivers, and what they count. Each side is a network namespace with one address.
+//! Senders and receivers, and their counters. Each side is a network namespace with one address.
 use narrows_core::{Span, Time};
 use narrows_host::Clock;
 use narrows_host::FIRST_PORT;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Addresses of the two sides: the sender's and the receiver's.
 pub(crate) const HOSTS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 2, 0, 1))];
 
-/// Between these times things are counted.
+/// The time in which packets are counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pub(crate) clock: Clock,
@@ -23,7 +23,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// So long, after a while in which everything finds its pace.
+    /// A window of this length, after a settling time.
     pub(crate) fn new(settling: Span, length: Span) -> Window {
         let from = Time::ZERO + settling;
         Window { clock: Clock::start(), from, to: from + length }
@@ -34,25 +34,25 @@ impl Window {
     }
 }
 
-/// What arrived between the first and the last packet of a window.
+/// The packets that arrived between the first and the last packet of a window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrived {
-    /// Without the first packet, whose beginning is not known.
+    /// Payload without the first packet, whose start is not known.
     pub(crate) bytes: u64,
-    /// From the first to the last.
+    /// Time from the first to the last packet.
     pub(crate) time: Span,
-    /// Processor time of this whole process meanwhile.
+    /// CPU time of this process in that time.
     pub(crate) process: Span,
 }
 
 impl Arrived {
-    /// Mbit/s.
+    /// The rate, Mbit/s.
     pub(crate) fn mbit(&self) -> f64 {
         8.0 * self.bytes as f64 / self.time.as_secs_f64().max(1e-9) / 1e6
     }
 }
 
-/// Counts what comes in.
+/// Counts arriving bytes.
 struct Counter {
     window: Window,
     first: Option<(Time, Span)>,
@@ -65,7 +65,7 @@ impl Counter {
         Counter { window, first: None, last: Time::ZERO, bytes: 0 }
     }
 
-    /// Says whether to go on.
+    /// Counts a packet; returns whether to go on.
     fn add(&mut self, bytes: usize) -> bool {
         let now = self.window.clock.now();
         if now < self.window.from {
@@ -86,7 +86,7 @@ impl Counter {
     }
 }
 
-/// One TCP flow, as fast as it goes.
+/// A TCP flow without a rate limit.
 pub(crate) fn tcp(sides: &[Namespace; 2], window: Window) -> Result<Arrived, String> {
     let at = SocketAddr::new(HOSTS[1], FIRST_PORT);
     let listener = sides[1].run(|| TcpListener::bind(at)).map_err(text)?.map_err(text)?;
@@ -102,7 +102,7 @@ pub(crate) fn tcp(sides: &[Namespace; 2], window: Window) -> Result<Arrived, Str
     thread::scope(|scope| {
         scope.spawn(move || {
             let buffer = vec![0; BUFFER];
-            // The receiver closes when it has seen enough.
+            // The receiver closes the connection at the end of the window.
             while sender.write(&buffer).is_ok() && !window.is_over() {}
         });
         let mut buffer = vec![0; BUFFER];
@@ -113,7 +113,7 @@ pub(crate) fn tcp(sides: &[Namespace; 2], window: Window) -> Result<Arrived, Str
     })
 }
 
-/// UDP packets of 1500 bytes at a rate; also says what was sent between the first and the last, by the sender's clock.
+/// UDP packets of 1500 bytes at this rate. Also returns the packets sent between the first and the last, by the sender's clock.
 pub(crate) fn udp(sides: &[Namespace; 2], window: Window, bit_per_s: u64) -> Result<[Arrived; 2], String> {
     let open = |side: usize| {
         let opened = sides[side].run(|| UdpSocket::bind(SocketAddr::new(HOSTS[side], FIRST_PORT)));
@@ -157,7 +157,7 @@ pub(crate) fn udp(sides: &[Namespace; 2], window: Window, bit_per_s: u64) -> Res
     })
 }
 
-/// Round-trip times of ICMP echo requests, which the other side's kernel answers; unanswered ones are left out.
+/// Round-trip times of ICMP echo requests, which the other side's kernel answers. Unanswered ones are omitted.
 pub(crate) fn ping(sides: &[Namespace; 2], clock: Clock, count: usize, spacing: Duration) -> Result<Vec<Span>, String> {
     let open = || socket(AddressFamily::INET, SocketType::DGRAM, Some(ipproto::ICMP));
     let socket: UdpSocket = sides[0].run(open).map_err(text)?.map_err(text)?.into();
@@ -182,7 +182,7 @@ pub(crate) fn ping(sides: &[Namespace; 2], clock: Clock, count: usize, spacing: 
     Ok(times)
 }
 
-/// Keeps this number of threads busy while something else happens.
+/// Keeps this number of threads busy while `during` runs.
 pub(crate) fn under_load<T>(threads: usize, during: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -202,18 +202,18 @@ pub(crate) fn under_load<T>(threads: usize, during: impl FnOnce() -> T) -> T {
 /// RFC 792.
 const ECHO_REQUEST: u8 = 8;
 const BUFFER: usize = 256 * 1024;
-/// IPv4 packet and its payload.
+/// Length of an IPv4 packet.
 const PACKET: u64 = 1500;
 const DATAGRAM: usize = 1472;
-/// How long an end waits for the other before it looks at the clock.
+/// Maximum time that an end waits for the other before it checks the clock.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Processor time of all threads of this process.
+/// CPU time of all threads of this process.
 pub(crate) fn process_time() -> Span {
     time(ClockId::ProcessCPUTime)
 }
 
-/// Processor time of the calling thread.
+/// CPU time of the calling thread.
 pub(crate) fn thread_time() -> Span {
     time(ClockId::ThreadCPUTime)
 }
@@ -223,7 +223,7 @@ fn time(clock: ClockId) -> Span {
     Span::s(time.tv_sec as u64) + Span::ns(time.tv_nsec as u64)
 }
 
-/// An error as it is told.
+/// An error as text.
 pub(crate) fn text(error: impl ToString) -> String {
     error.to_string()
 }

@@ -1,4 +1,4 @@
-//! How exactly a link of 50 Mbit/s with 20 ms is kept, on a machine that is idle and on one that is busy.
+//! The accuracy of a link of 50 Mbit/s with 20 ms, on an idle machine and on a busy one.
 use super::endpoints::{self, Arrived, Window};
 use super::loops;
 use super::ours::{self, Bottleneck, Carried};
@@ -13,12 +13,12 @@ use narrows_world::record::histogram::Delays;
 use serde::Serialize;
 use std::time::Duration;
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug, Serialize)]
 pub(crate) struct Exactness {
-    /// What UDP and TCP say of rates.
+    /// Rates of UDP and TCP.
     pub(crate) rates: Vec<RateCase>,
-    /// What an echo says of delays.
+    /// Delays of echo requests.
     pub(crate) pings: Vec<PingCase>,
 }
 
@@ -26,11 +26,11 @@ pub(crate) struct Exactness {
 #[derive(Debug, Serialize)]
 pub(crate) struct RateCase {
     pub(crate) name: String,
-    /// What should arrive, Mbit/s; none where the flow decides.
+    /// The expected rate, Mbit/s; `None` if it depends on the flow.
     pub(crate) due_mbit: Option<f64>,
-    /// What did, by the receiver's clock.
+    /// The measured rate at the receiver, Mbit/s.
     pub(crate) mbit: f64,
-    /// By how much of the first, %.
+    /// The difference in per cent of the expected rate.
     pub(crate) error_percent: Option<f64>,
     pub(crate) kept: Kept,
 }
@@ -40,24 +40,24 @@ pub(crate) struct RateCase {
 pub(crate) struct PingCase {
     pub(crate) name: String,
     pub(crate) answered: usize,
-    /// Above the link's own 20 ms, or above nothing: least, half, 99 %, most, ms.
+    /// RTT minus the link's 20 ms, if it has any: minimum, median, p99 and maximum, ms.
     pub(crate) above_ms: [f64; 4],
-    /// Of our threads.
+    /// The timing of the live world's threads.
     pub(crate) kept: Option<Kept>,
 }
 
-/// How our threads kept their times, and what they took.
+/// The timing accuracy and the CPU time of the live world's threads.
 #[derive(Debug, Serialize)]
 pub(crate) struct Kept {
-    /// 50 %, 99 % and 99.9 % of packets, and all, were handed over within these times, ms.
+    /// Delays of handing over packets: p50, p99, p99.9 and maximum, ms.
     pub(crate) late_ms: [f64; 4],
     pub(crate) timing: Timing,
-    /// Processor time ÷ time.
+    /// CPU time ÷ time.
     pub(crate) cores: f64,
 }
 
 impl<T> Carried<T> {
-    /// How the threads kept their times.
+    /// The timing accuracy of the threads.
     pub(crate) fn kept(&self) -> Kept {
         let both = self.outcomes.each_ref().map(|outcome: &Outcome| &outcome.lateness);
         let timing = Lateness::timing(&both);
@@ -69,7 +69,7 @@ impl<T> Carried<T> {
     }
 }
 
-/// Flow by flow, first on an idle machine and then with every core busy.
+/// Measures each flow, first on an idle machine and then with every core busy.
 pub(crate) fn measure(options: &Options, missing: &mut Vec<String>) -> Exactness {
     let length = if options.divisor > 1 { Span::s(2) } else { Span::s(10) };
     let pings = if options.divisor > 1 { 50 } else { 600 };
@@ -126,7 +126,7 @@ fn tcp(name: &str, rate: &'static str, length: Span) -> Result<RateCase, String>
     Ok(RateCase { name: name.to_owned(), due_mbit: None, mbit, error_percent: None, kept })
 }
 
-/// What echo requests go over.
+/// What the echo requests cross.
 #[derive(Clone, Copy)]
 enum Over {
     Link,
@@ -144,7 +144,7 @@ const OVER: [(&str, Over); 4] = [
 
 fn ping(name: &str, over: Over, count: usize) -> Result<PingCase, String> {
     let spacing = Duration::from_millis(20);
-    // As long as it takes: a probe's spacing and its way.
+    // Long enough for all requests, their spacing and their round trips.
     let window = Window::new(Span::ms(100), Span::ms(42) * count as u64);
     let ask = |sides: &[Namespace; 2]| endpoints::ping(sides, window.clock, count, spacing);
     let (times, base, kept) = match over {

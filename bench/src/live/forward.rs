@@ -1,5 +1,5 @@
-//! How much comes through when no link holds it back: one TCP flow between two namespaces, carried in different routes that
-//! take turns, so that what else the machine does is shared by all.
+//! The throughput without a rate limit: one TCP flow between two namespaces, with different ways of carrying its packets. These
+//! take turns, so that other load on the machine affects all of them.
 use super::endpoints::{self, Arrived, Window};
 use super::ours::{self, Bottleneck};
 use super::{loops, veth};
@@ -30,7 +30,7 @@ enum Carrier {
     },
 }
 
-/// Names, what they are, and what to aim at per second of our threads' processor time, Gbit.
+/// Names, carriers, and the aim in Gbit per CPU second of the carrying threads.
 const CARRIERS: &[(&str, Carrier, Option<f64>)] = &[
     ("ours, fq_codel, packets single", Carrier::Ours { queue: "fq_codel", whole: false, join: true }, Some(2.0)),
     ("ours, fifo, packets single", Carrier::Ours { queue: "fifo", whole: false, join: true }, Some(2.0)),
@@ -47,30 +47,30 @@ const CARRIERS: &[(&str, Carrier, Option<f64>)] = &[
     ("veth, htb + pfifo, packet by packet", Carrier::Veth { whole: false, htb: true }, None),
 ];
 
-/// What ratios are of.
+/// The carrier to which ratios refer.
 const REFERENCE: &str = "bare TUN loop, super-packets";
 
-/// One carrier's figures: medians over the rounds.
+/// The figures of a carrier: medians over the rounds.
 #[derive(Debug, Serialize)]
 pub(crate) struct Measured {
     pub(crate) name: &'static str,
     /// Payload, Gbit/s.
     pub(crate) goodput_gbit: f64,
-    /// Processor time of the threads that carry packets ÷ time; none where the kernel carries them.
+    /// CPU time of the threads that carry packets ÷ time; `None` if the kernel carries them.
     pub(crate) cores: Option<f64>,
-    /// Payload per second of it, Gbit.
+    /// Payload per CPU second of these threads, Gbit.
     pub(crate) gbit_per_cpu_s: Option<f64>,
-    /// Processor time of everything, both ends included, ÷ time.
+    /// CPU time of everything, including both ends, ÷ time.
     pub(crate) all_cores: f64,
-    /// Payload per second of it, Gbit.
+    /// Payload per CPU second of everything, Gbit.
     pub(crate) gbit_per_all_cpu_s: f64,
-    /// That, ÷ the same of the bare TUN loop in the same round.
+    /// Ratio of that to the bare TUN loop's in the same round.
     pub(crate) of_reference: f64,
-    /// Least Gbit per second of processor time of the threads that carry packets.
+    /// Minimum Gbit per CPU second of the threads that carry packets.
     pub(crate) aim: Option<f64>,
 }
 
-/// One turn.
+/// A round of one carrier.
 #[derive(Clone, Copy)]
 struct Turn {
     arrived: Arrived,
@@ -87,7 +87,7 @@ impl Turn {
     }
 }
 
-/// All carriers, in turns.
+/// Measures all carriers, which take turns.
 pub(crate) fn measure(options: &Options, missing: &mut Vec<String>) -> Vec<Measured> {
     let length = if options.divisor > 1 { Span::ms(500) } else { Span::s(3) };
     let mut turns: Vec<Vec<Turn>> = CARRIERS.iter().map(|_| Vec::new()).collect();

@@ -1,4 +1,4 @@
-//! Bare loops: what it costs to take packets in and put them out again when nothing is done with them.
+//! Bare loops: the cost of receiving packets and sending them again, without any other work.
 use super::endpoints::{Window, text, thread_time};
 use super::ours;
 use super::packet_socket::PacketSocket;
@@ -11,7 +11,7 @@ use rustix::io::{Errno, read, write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// TUN devices; with offloads super-packets come whole, without them every packet by itself.
+/// A loop over TUN devices. With offloads super-packets arrive uncut, without them each packet arrives by itself.
 pub(crate) fn tun<T>(
     offload: bool,
     window: Window,
@@ -22,7 +22,7 @@ pub(crate) fn tun<T>(
     both([devices[0].as_fd(), devices[1].as_fd()], window, || during(&sides))
 }
 
-/// Packet sockets on the inner ends of two veth pairs; `whole` as above.
+/// A loop over packet sockets on the inner ends of two veth pairs; `whole` means with offloads.
 pub(crate) fn packet_sockets<T>(
     whole: bool,
     window: Window,
@@ -41,7 +41,7 @@ pub(crate) fn packet_sockets<T>(
 
 const INNER: [&str; 2] = ["left", "right"];
 
-/// A thread for each direction; returns what both took in the window.
+/// Runs a thread for each direction; returns the CPU time of both in the window.
 fn both<T>(
     devices: [BorrowedFd<'_>; 2],
     window: Window,
@@ -65,7 +65,7 @@ fn both<T>(
     })
 }
 
-/// Until it is told to stop; returns its processor time since the beginning of the window.
+/// Passes packets until it is told to stop; returns its CPU time since the beginning of the window.
 fn pass(from: BorrowedFd<'_>, to: BorrowedFd<'_>, window: Window, stop: &AtomicBool) -> Result<Span, Errno> {
     let mut buffer = vec![0; 1 << 17];
     let (mut before, mut counts) = (thread_time(), false);
@@ -74,7 +74,7 @@ fn pass(from: BorrowedFd<'_>, to: BorrowedFd<'_>, window: Window, stop: &AtomicB
             (before, counts) = (thread_time(), true);
         }
         match read(from, &mut buffer) {
-            // What a device does not take is lost, as on a wire.
+            // A packet that a device does not take is lost, as on a wire.
             Ok(n) => drop(write(to, &buffer[..n])),
             Err(Errno::AGAIN) => {
                 let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };

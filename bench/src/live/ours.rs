@@ -1,4 +1,4 @@
-//! Our own path between two namespaces: TUN devices, one hop, a thread for each direction.
+//! The live world's path between two namespaces: TUN devices, one hop, a thread for each direction.
 use super::endpoints::{HOSTS, Window, text};
 use narrows_core::{Bytes, Span, Time};
 use narrows_host::EndpointStats;
@@ -12,36 +12,36 @@ use narrows_scenario::{NoTraces, Scenario};
 use narrows_world::path::{self, Sampling};
 use std::sync::Arc;
 
-/// What the way is like.
+/// The properties of the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bottleneck {
     pub(crate) rate: &'static str,
     pub(crate) queue: &'static str,
-    /// Delay of the way back; the way there has none.
+    /// Delay of the way back; the forward direction has none.
     pub(crate) rtt: Span,
-    /// Super-packets pass through the queue whole.
+    /// Super-packets pass through the queue uncut.
     pub(crate) whole: bool,
-    /// Packets that come through together are written together.
+    /// Packets that leave the path together are joined for one write.
     pub(crate) join: bool,
 }
 
-/// What happened, and the two directions at their end.
+/// The result of the work, and both directions at their end.
 pub(crate) struct Carried<T> {
     pub(crate) result: T,
     pub(crate) outcomes: [Outcome; 2],
-    /// Over which the directions' figures are.
+    /// The time to which the directions' figures refer.
     pub(crate) time: Span,
 }
 
 impl<T> Carried<T> {
-    /// Processor time of both threads.
+    /// CPU time of both threads.
     pub(crate) fn cpu(&self) -> Span {
         let timing = Lateness::timing(&self.outcomes.each_ref().map(|outcome| &outcome.lateness));
         Span::ns((timing.cpu_s * 1e9) as u64)
     }
 }
 
-/// Two namespaces with nothing between them.
+/// Two namespaces that are not connected.
 pub(crate) fn sides() -> Result<[Namespace; 2], String> {
     Ok([Namespace::create().map_err(text)?, Namespace::create().map_err(text)?])
 }
@@ -62,7 +62,7 @@ pub(crate) fn devices(sides: &[Namespace; 2], offload: bool) -> Result<[Tun; 2],
     Ok([device(0)?, device(1)?])
 }
 
-/// Has both directions at work until the window is over and a little longer, while something happens.
+/// Runs both directions until the window is over and slightly longer, while `during` runs.
 pub(crate) fn carry<T>(
     bottleneck: Bottleneck,
     window: Window,
@@ -105,5 +105,5 @@ pub(crate) fn carry<T>(
     Ok(Carried { result, outcomes, time: end.since(window.from.max(Time::ZERO)) })
 }
 
-/// As a scenario's devices have it.
+/// As for a scenario's devices.
 const DEVICE_QUEUE: u32 = 10_000;

@@ -1,23 +1,23 @@
-//! Packet sockets (`packet(7)`) with the offload header of TUN devices in front of every frame.
+//! Packet sockets (`packet(7)`) with TUN's offload header before every frame.
 #![expect(unsafe_code, reason = "addresses and options of packet sockets have no safe form")]
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::io;
 
-/// A socket that gets and puts every frame of one device.
+/// A socket that receives and sends all frames of a device.
 pub(crate) struct PacketSocket {
     fd: OwnedFd,
 }
 
 impl PacketSocket {
-    /// On a device of the calling thread's namespace.
+    /// Opens one for a device in the calling thread's namespace.
     pub(crate) fn open(device: &str) -> io::Result<PacketSocket> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
         sockopt::set_socket_recv_buffer_size_force(&fd, BUFFER)?;
         let index = rustix::net::netdevice::name_to_index(&fd, device)?;
         set(&fd, PACKET_VNET_HDR)?;
-        // Straight to the driver: the device has no queue of its own.
+        // Sends directly to the driver, without the device's queueing discipline.
         set(&fd, PACKET_QDISC_BYPASS)?;
         let address = libc::sockaddr_ll {
             sll_family: libc::AF_PACKET as u16,
@@ -48,7 +48,7 @@ impl AsFd for PacketSocket {
 /// `linux/if_packet.h`.
 const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
-/// Bytes that wait for us: there is nobody who would wait for room.
+/// Size of the receive buffer, bytes: large, because nothing upstream waits for room.
 const BUFFER: usize = 64 << 20;
 
 fn set(fd: &OwnedFd, option: libc::c_int) -> io::Result<()> {

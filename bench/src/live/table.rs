@@ -1,4 +1,4 @@
-//! The figures as a person reads them.
+//! The figures as text.
 use super::Live;
 use super::exact::{Exactness, Kept};
 use super::forward::Measured;
@@ -21,7 +21,7 @@ pub(crate) fn render(live: &Live) -> String {
     out
 }
 
-/// Measured elsewhere, with the same kind of flow.
+/// Figures of others, measured elsewhere with the same kind of flow.
 const OTHERS: &str = "for scale, Gbit per CPU second of others: rattan 0.64, mahimahi 0.83, bare TUN loop packet by packet 1.5, \
 TUN with super-packets in and 1500 B out 2.2, AF_XDP in native mode 2.3–2.7";
 

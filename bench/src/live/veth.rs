@@ -1,10 +1,10 @@
-//! What the kernel has itself: veth pairs, and its queueing disciplines on them. The only place that starts `ip` and `tc`.
+//! The kernel's own path: veth pairs, and queueing disciplines on them. Only this file starts `ip` and `tc`.
 use super::endpoints::{HOSTS, text};
 use narrows_host::Namespace;
 use rustix::fd::{AsFd, AsRawFd};
 use std::process::Command;
 
-/// A pair between two namespaces, up. Not `whole`: the kernel hands over single packets, not super-packets.
+/// A veth pair between two namespaces, up. Unless `whole`, the kernel hands over single packets instead of super-packets.
 pub(crate) fn pair(ends: [&Namespace; 2], names: [&str; 2], whole: bool) -> Result<(), String> {
     let other = format!("/proc/{}/fd/{}", std::process::id(), ends[1].as_fd().as_raw_fd());
     run(ends[0], &["ip", "link", "add", names[0], "type", "veth", "peer", "name", names[1], "netns", &other])?;
@@ -17,7 +17,7 @@ pub(crate) fn pair(ends: [&Namespace; 2], names: [&str; 2], whole: bool) -> Resu
     Ok(())
 }
 
-/// Both sides' `veth0` get addresses, and a way to each other.
+/// Gives both sides' `veth0` addresses and a route to each other.
 pub(crate) fn address(sides: &[Namespace; 2]) -> Result<(), String> {
     for (n, side) in sides.iter().enumerate() {
         let (own, other) = (format!("{}/32", HOSTS[n]), format!("{}/32", HOSTS[1 - n]));
@@ -27,7 +27,7 @@ pub(crate) fn address(sides: &[Namespace; 2]) -> Result<(), String> {
     Ok(())
 }
 
-/// Two namespaces with a pair between them, and htb with a pfifo below it in front of the pair if a rate is given.
+/// Two namespaces with a pair between them, with htb and a pfifo at this rate, if there is one.
 pub(crate) fn joined(sides: &[Namespace; 2], whole: bool, htb: Option<&str>) -> Result<(), String> {
     pair([&sides[0], &sides[1]], ["veth0", "veth0"], whole)?;
     address(sides)?;
@@ -46,7 +46,7 @@ pub(crate) fn joined(sides: &[Namespace; 2], whole: bool, htb: Option<&str>) -> 
 }
 
 fn run(namespace: &Namespace, words: &[&str]) -> Result<(), String> {
-    // The command starts in the namespace of the thread that starts it.
+    // The command runs in the namespace of the thread that starts it.
     let ended = namespace.run(|| Command::new(words[0]).args(&words[1..]).output()).map_err(text)?;
     let output = ended.map_err(|error| format!("`{}`: {error}", words[0]))?;
     if output.status.success() {

@@ -12,7 +12,7 @@ pub struct Table {
     pub heads: Vec<&'static str>,
     /// The figures.
     pub columns: Vec<Column>,
-    /// The rows, equal groups together.
+    /// The rows; those of a group are together.
     pub rows: Vec<Row>,
 }
 
@@ -34,7 +34,7 @@ pub struct Row {
     pub group: usize,
     /// Leading cells, one per entry of the table's `heads`.
     pub heads: Vec<String>,
-    /// One per column; `None` if the figure does not exist.
+    /// One cell per column; `None` if the figure does not exist.
     pub cells: Vec<Option<Estimate>>,
 }
 
@@ -46,12 +46,12 @@ struct Subject {
 }
 
 impl Table {
-    /// The table of queues: a row per group; where there are several hops, a row for each with the flows that cross it, and
-    /// one for all flows.
+    /// The table of queues: a row per group. With several hops there is a row for each hop, with the flows that cross it, and one
+    /// for all flows.
     pub fn of_queues(comparison: &Comparison) -> Table {
         let hops = comparison.hops();
         let several = hops.len() > 1;
-        // A group is called by its queue at the hop in focus; in a group of its own every hop can show its queue.
+        // A group is named after its queue at the hop in focus. If there is only one group, every hop can show its queue.
         let alone = several && comparison.groups.len() == 1;
         let heads = match (several, alone) {
             (true, true) => vec!["hop", "queue"],
@@ -81,7 +81,8 @@ impl Table {
         Table::new(comparison, heads, figures, subjects)
     }
 
-    /// The table of flow groups; `None` when there is only one. Of very many, those with the most goodput, most first.
+    /// The table of flow groups; `None` if there is only one. If there are very many, only those with the most goodput, in
+    /// descending order.
     pub fn of_flow_groups(comparison: &Comparison) -> Option<Table> {
         let all = comparison.flow_groups();
         let groups = largest(comparison, &all);
@@ -109,7 +110,7 @@ impl Table {
         (groups.len() > 1 || finite).then(|| Table::new(comparison, columns.heads(&[head]), figures, subjects))
     }
 
-    /// The table of single flows, the first `limit` of every run.
+    /// The table of single flows: the first `limit` of every run.
     pub fn of_flows(comparison: &Comparison, limit: usize) -> Table {
         let mut flows = comparison.flows();
         flows.truncate(limit);
@@ -171,10 +172,10 @@ impl Column {
     }
 }
 
-/// Groups of flows that one table shows.
+/// Maximum number of flow groups in a table.
 const MAX_GROUPS: usize = 16;
 
-/// The groups with the most goodput, most first; all in the order in which they are, if they are few.
+/// The groups with the most goodput in descending order; if there are few, all groups in their given order.
 fn largest<'a>(comparison: &Comparison, groups: &[&'a str]) -> Vec<&'a str> {
     if groups.len() <= MAX_GROUPS {
         return groups.to_vec();
@@ -221,10 +222,10 @@ impl FlowColumns {
     }
 }
 
-/// What tells groups apart that have several hops: their queue at one of them.
+/// The heading of groups with several hops, which differ by their queue at one hop.
 const CONFIGURATION: &str = "configuration";
 
-/// Hops that a route names.
+/// Maximum number of hops that a route names.
 const MAX_OF_A_ROUTE: usize = 8;
 
 /// The hops that a flow crosses with their queues: `core (fifo), edge (cake); back uplink (fifo)`.

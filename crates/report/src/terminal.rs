@@ -1,5 +1,5 @@
-//! Tables as text: for a terminal in colour, for anything else in plain ASCII-ruled columns. Numbers never wrap; where
-//! intervals make a table too wide, they move to a line of their own.
+//! Tables as text, with colour on a terminal and ASCII rules elsewhere. Numbers never wrap. If intervals make a table too wide,
+//! they are put on separate lines.
 use crate::comparison::Comparison;
 use crate::estimate::Estimate;
 use crate::notes::{Note, notes};
@@ -9,16 +9,16 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle
 use narrows_scenario::printable::printable;
 use std::fmt::Write as _;
 
-/// Who reads the text.
+/// The style of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Style {
-    /// The maximum number of columns of a line; `None` for no limit.
+    /// Maximum width of a line, columns; `None` for no limit.
     pub width: Option<usize>,
     /// Is it a terminal that shows colours?
     pub colour: bool,
 }
 
-/// The table of queues, the table of flow groups where there are several, what the intervals mean, and notes.
+/// The table of queues, the table of flow groups if there are several, an explanation of the intervals, and notes.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     let mut out = table(&Table::of_queues(comparison), style);
     if let Some(flows) = Table::of_flow_groups(comparison) {
@@ -36,7 +36,7 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     out
 }
 
-/// A note as a line, with something before it.
+/// A note as a line with this prefix.
 pub(crate) fn line(note: &Note, before: &str, style: &Style) -> String {
     let text = printable(&note.text);
     match style.colour && note.is_warning {

@@ -1,7 +1,7 @@
-//! Fewer points for the eye, the same picture: extremes are kept.
+//! Reduces the number of points without visible change: extremes are kept.
 
-/// At most `limit` points (and never fewer than the first and last): each stretch gives its smallest and its largest
-/// value, in their order, so that spikes survive at any zoom.
+/// Returns at most `limit` points, but always the first and the last. Each interval gives its minimum and maximum in their order,
+/// so that spikes stay visible at any zoom.
 pub fn series(points: &[(f64, f64)], limit: usize) -> Vec<(f64, f64)> {
     if points.len() <= limit.max(4) {
         return points.to_vec();
@@ -26,8 +26,8 @@ pub fn series(points: &[(f64, f64)], limit: usize) -> Vec<(f64, f64)> {
     out
 }
 
-/// A distribution without the points that a reader could not see: neither the share nor the value has moved by a
-/// `1 / steps`-th of its range since the last point kept. The first and the last stay.
+/// Removes points of a distribution that cannot be seen: those for which neither the share nor the value has changed by `1 /
+/// steps` of its range since the last point kept. The first and the last point stay.
 pub fn cdf(points: &[(f64, f64)], steps: usize) -> Vec<(f64, f64)> {
     let (Some(&first), Some(&last)) = (points.first(), points.last()) else { return Vec::new() };
     let step = 1.0 / steps.max(1) as f64;
@@ -36,7 +36,7 @@ pub fn cdf(points: &[(f64, f64)], steps: usize) -> Vec<(f64, f64)> {
     let mut out = vec![first];
     for (i, &point) in points.iter().enumerate().skip(1) {
         let moved = point.1 - kept.1 >= step || (width > 0.0 && point.0 - kept.0 >= width);
-        // Tails are read as quantiles: 99 %, 99.9 %.
+        // Tails are read as quantiles such as 99 % and 99.9 %.
         let tail = 1.0 - point.1 <= (1.0 - kept.1) * 0.8;
         if moved || tail || i + 1 == points.len() {
             out.push(point);
