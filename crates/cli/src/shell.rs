@@ -218,7 +218,7 @@ impl Shell {
         };
         let loss = f64::parse(&self.loss).filter(|loss| (0.0..1.0).contains(loss));
         let loss = loss.ok_or_else(|| {
-            let message = format!("--loss: cannot be {:?}; allowed: a share from 0 up to, not including, 1", self.loss);
+            let message = format!("--loss: cannot be {:?}; allowed: a share of at least 0 and less than 1", self.loss);
             Failure::usage(message)
         })?;
         let jitter = shorthand::span("--jitter", &self.jitter).map_err(Failure::usage)?;

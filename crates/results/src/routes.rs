@@ -12,8 +12,8 @@ use narrows_core::registry::Registered;
 use narrows_scenario::{Flow, Hop, Scenario, Start, Traffic};
 use std::collections::HashMap;
 
-/// Least share of the measured time in which a bulk flow sends.
-const MAX_OF_THE_TIME: f64 = 0.5;
+/// Minimum share of the measured time in which a bulk flow sends.
+const MIN_ACTIVE_SHARE: f64 = 0.5;
 
 /// The flows of a scenario, by their names in results.
 pub struct Routes<'a> {
@@ -89,7 +89,7 @@ impl<'a> Routes<'a> {
             (Some(_), Some(bulk)) => bulk,
             (Some(_), None) => {
                 let is_tcp = flow.rtt_ms.is_some() || flow.name.starts_with("tcp ");
-                is_tcp && flow.active.is_some_and(|active| active >= MAX_OF_THE_TIME)
+                is_tcp && flow.active.is_some_and(|active| active >= MIN_ACTIVE_SHARE)
             }
             // Without a scenario, only the summary is known.
             (None, _) => flow.completion_s.is_none() && flow.controller != "none",
@@ -164,7 +164,7 @@ fn lasts(group: &Flow, scenario: &Scenario) -> bool {
     let (warmup, end) = (Time::ZERO + scenario.warmup, Time::ZERO + scenario.duration);
     let (Start::At(start) | Start::Uniform(_, start)) = group.start;
     let life = group.stop.min(end).since(start.max(warmup));
-    life.as_secs_f64() >= MAX_OF_THE_TIME * end.since(warmup).as_secs_f64()
+    life.as_secs_f64() >= MIN_ACTIVE_SHARE * end.since(warmup).as_secs_f64()
 }
 
 /// Jain's fairness index, (Σx)² ÷ (n·Σx²), of the added values.

@@ -1,5 +1,5 @@
-//! The keys of a scenario file that hold one plain value each: unit, default, range and meaning, declared once for the
-//! parser, the writer, the checks and the JSON schema.
+//! The keys of a scenario file with one plain value each: unit, default, range and meaning, declared once for the parser, the
+//! writer, the checks and the JSON schema.
 use crate::model::{Flow, Hop, Record, Release, Scenario};
 use narrows_core::params;
 use narrows_core::params::{ParamValue, Unit};
@@ -37,7 +37,7 @@ pub(crate) const RATES: (Rate, Rate) = (Rate::bit(1), Rate::gbit(1000));
 pub(crate) const DELAYS: (Span, Span) = (Span::ZERO, Span::s(3600));
 /// Shortest and longest base round-trip time.
 pub(crate) const RTTS: (Span, Span) = (Span::us(1), Span::s(3600));
-/// Narrowest and widest spacing of the series.
+/// Minimum and maximum spacing of the series.
 pub(crate) const INTERVALS: (Span, Span) = (Span::us(1), Span::s(86_400));
 /// Largest seed.
 pub(crate) const MAX_SEED: u64 = i64::MAX as u64;
@@ -57,11 +57,11 @@ impl ParamValue for Loss {
         self.0.show()
     }
     fn allowed() -> String {
-        "a number from 0 up to, not including, 1".into()
+        "a number of at least 0 and less than 1".into()
     }
 }
 
-/// A seed. TOML's integers end at 2⁶³ − 1, and so do seeds.
+/// A seed, at most 2⁶³ − 1 as TOML's integers.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 pub(crate) struct Seed(pub(crate) u64);
 
@@ -85,9 +85,9 @@ params! {
     pub struct TopKeys {
         /// Length of the run.
         pub duration: Span = Span::s(60), from Span::us(1), to Span::s(365 * 86_400);
-        /// Left out of every mean; series keep it. Shorter than the duration.
+        /// Time at the start that means leave out and series include. Shorter than the duration.
         pub warmup: Span = Span::ZERO, from Span::ZERO, to Span::s(365 * 86_400);
-        /// Seeds every random stream.
+        /// Seed of all random streams.
         pub seed: Seed = Seed(1), from Seed(0), to Seed(MAX_SEED);
     }
 }
@@ -95,9 +95,9 @@ params! {
 params! {
     /// Plain keys of `[record]`.
     pub struct RecordKeys {
-        /// Flows with series of their own, the first ones; the others count in the hops' series.
+        /// Number of flows with series, counted from the first one; the others appear only in the hops' series.
         pub flows: u32 = Record::default().flows, from 0, to 1_000_000;
-        /// Record the disciplines' inner state as series: drop probabilities, buffer limits, deficits, whole and per flow.
+        /// Record the disciplines' state as series: drop probabilities, buffer limits, deficits; of the queue and of each flow.
         pub gauges: bool = Record::default().gauges;
     }
 }
@@ -105,17 +105,17 @@ params! {
 params! {
     /// Plain keys of `[[hop]]`.
     pub struct HopKeys {
-        /// The delay of each packet is drawn uniformly from this much less to this much more; at most the delay, at its
-        /// shortest. Packets do not overtake each other.
+        /// Maximum deviation of a packet's delay, which is drawn uniformly; at most the shortest delay. Packets do not overtake
+        /// each other.
         pub jitter: Span = Span::ZERO, from Span::ZERO, to Span::s(3600);
-        /// Framing per packet on this link: counted in rates and in byte limits.
+        /// Framing per packet on this link, which counts in rates and in byte limits.
         pub overhead: Bytes = Bytes(0), from Bytes(0), to Bytes(1000);
         /// Probability that a packet is lost after it was sent.
         pub loss: Loss = Loss(0.0);
-        /// When a packet counts as handed over: when its last bit has been sent (a wire), or when its first bit is due
-        /// (a token-bucket shaper such as Linux's htb or tbf).
+        /// When a packet is handed over: with its last bit (a wire), or when its first bit is due (a token-bucket shaper such
+        /// as Linux's htb or tbf).
         pub release: Release = Release::End;
-        /// With `release = "start"`: bytes that may go back to back after idling.
+        /// With `release = "start"`: bytes that may be sent back to back after an idle period.
         pub burst: Bytes = Bytes(0), from Bytes(0), to Bytes(1_000_000_000);
     }
 }
@@ -123,7 +123,7 @@ params! {
 params! {
     /// Plain keys of `[[flow]]`.
     pub struct FlowKeys {
-        /// How many flows of this kind; the n-th is called `name.n` when there are several.
+        /// Number of such flows; if there are several, the n-th is called `name.n`.
         pub count: u32 = 1, from 1, to 10_000_000;
     }
 }

@@ -212,7 +212,7 @@ pub enum Start {
 pub struct Record {
     /// Spacing of the series; a thousandth of the duration when `None`, at least 1 ms.
     pub interval: Option<Span>,
-    /// Flows with series of their own, the first ones; the others count in the hops' series.
+    /// Number of flows with series, counted from the first one; the others appear only in the hops' series.
     pub flows: u32,
     /// The inner state of the disciplines, as series.
     pub gauges: bool,

@@ -18,7 +18,7 @@ use narrows_core::{Bytes, Span, Time};
 /// The packet size for a link's service time.
 const FULL_SIZED: Bytes = Bytes(1500);
 /// A base RTT is increased by at most its value divided by this.
-const MIN_PARTS: u64 = 100;
+const RTT_INCREASE_DIVISOR: u64 = 100;
 
 impl Scenario {
     /// The scenario with random starts and base RTTs for its flows, so that runs with different seeds are independent.
@@ -69,6 +69,6 @@ fn drawn_start(at: Time, flow: &Flow, end: Time) -> Start {
 fn drawn_rtt(rtt: Span, route: &[usize], hops: &[Hop]) -> Rtt {
     let slowest = route.iter().filter_map(|&hop| Some(hops.get(hop)?.rate.initial())).min();
     let service = slowest.and_then(|rate| rate.tx_time(FULL_SIZED));
-    let most = rtt / MIN_PARTS;
+    let most = rtt / RTT_INCREASE_DIVISOR;
     Rtt::Uniform(rtt, (rtt + service.map_or(most, |service| service.min(most))).min(RTTS.1))
 }

@@ -1,4 +1,4 @@
-//! What a flow's application sends. Each kind has parameters of its own; `size`s are payload bytes.
+//! The data that a flow's application sends. Each kind has its own parameters; sizes are in bytes of payload.
 use narrows_core::params;
 use narrows_core::{Bytes, Rate, Span};
 
@@ -20,7 +20,7 @@ params! {
     pub struct Cbr {
         /// Rate at the IP layer.
         pub rate: Rate = Rate::mbit(1), from Rate::bit(1), to Rate::gbit(1000);
-        /// Packet at the IP layer.
+        /// Length of a packet at the IP layer.
         pub packet: Bytes = Bytes(1500), from Bytes(29), to Bytes(65_535);
     }
 }
@@ -30,13 +30,13 @@ params! {
     pub struct Poisson {
         /// Mean rate at the IP layer.
         pub rate: Rate = Rate::mbit(1), from Rate::bit(1), to Rate::gbit(1000);
-        /// Packet at the IP layer.
+        /// Length of a packet at the IP layer.
         pub packet: Bytes = Bytes(1500), from Bytes(29), to Bytes(65_535);
     }
 }
 
 params! {
-    /// A small message at fixed intervals: games, voice, remote terminals.
+    /// Small messages at fixed intervals: games, voice, remote terminals.
     pub struct Thin {
         /// Payload of a message.
         pub size: Bytes = Bytes(100), from Bytes(1), to Bytes(65_000);
@@ -48,25 +48,25 @@ params! {
 }
 
 params! {
-    /// Bursts and silences, exponentially long.
+    /// Bursts and pauses of exponentially distributed length.
     pub struct OnOff {
         /// Rate during a burst, at the IP layer; over TCP the rate that the application offers.
         pub rate: Rate = Rate::mbit(1), from Rate::bit(1), to Rate::gbit(1000);
-        /// Packet at the IP layer.
+        /// Length of a packet at the IP layer.
         pub packet: Bytes = Bytes(1500), from Bytes(29), to Bytes(65_535);
         /// Mean length of a burst.
         pub on: Span = Span::ms(500), from Span::us(1), to Span::s(3600);
-        /// Mean length of a silence.
+        /// Mean length of a pause.
         pub off: Span = Span::ms(500), from Span::us(1), to Span::s(3600);
     }
 }
 
 params! {
-    /// Short transfers with pauses between them, on one connection: sizes Pareto, pauses exponential.
+    /// Short transfers over one connection with pauses between them. Sizes are Pareto-distributed, pauses exponentially.
     pub struct Web {
         /// Mean size of a transfer.
         pub size: Bytes = Bytes(60_000), from Bytes(1), to Bytes(1_000_000_000);
-        /// Pareto shape; smaller means heavier tails.
+        /// Shape of the Pareto distribution; a smaller one has a heavier tail.
         pub shape: f64 = 1.2, from 1.05, to 10.0;
         /// Mean pause after a transfer.
         pub think: Span = Span::s(1), from Span::ZERO, to Span::s(3600);
@@ -74,15 +74,15 @@ params! {
 }
 
 narrows_core::registry! {
-    /// What a flow's application sends.
+    /// The data that a flow's application sends.
     pub enum Traffic for "traffic" {
         "bulk", Bulk(Bulk), "As much as the transport takes, from start to stop (TCP, QUIC).";
         "finite", Finite(Finite), "One transfer of a given size; its completion time is recorded (TCP, QUIC).";
-        "cbr", Cbr(Cbr), "Equal packets at a constant rate (UDP).";
-        "poisson", Poisson(Poisson), "Equal packets as a Poisson process (UDP).";
-        "thin", Thin(Thin), "A small message at fixed intervals: games, voice (TCP, UDP or QUIC).";
-        "onoff", OnOff(OnOff), "Bursts at a rate and silences, exponentially long (TCP, UDP or QUIC).";
-        "web", Web(Web), "Transfers of Pareto size with pauses between them; completion times are recorded (TCP, QUIC).";
+        "cbr", Cbr(Cbr), "Packets of equal length at a constant rate (UDP).";
+        "poisson", Poisson(Poisson), "Packets of equal length as a Poisson process (UDP).";
+        "thin", Thin(Thin), "Small messages at fixed intervals: games, voice (TCP, UDP or QUIC).";
+        "onoff", OnOff(OnOff), "Bursts at a given rate and pauses, both of exponentially distributed length (TCP, UDP or QUIC).";
+        "web", Web(Web), "Transfers of Pareto-distributed size with pauses between them; completion times are recorded (TCP, QUIC).";
     }
 }
 

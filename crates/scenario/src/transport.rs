@@ -1,4 +1,4 @@
-//! How a flow's data are carried: TCP as in Linux, QUIC as in its RFCs, or plain UDP.
+//! The transport of a flow's data: TCP as in Linux, QUIC as in its RFCs, or plain UDP.
 use narrows_core::params;
 use narrows_core::params::Packets;
 use narrows_core::{Bytes, Span};
@@ -8,29 +8,29 @@ params! {
     pub struct TcpParams {
         /// Initial window (RFC 6928), packets.
         pub initial_window: Packets = Packets(10), from Packets(1), to Packets(10_000);
-        /// Full-sized packet at the IP layer, headers included.
+        /// Length of a full-sized packet at the IP layer, with headers.
         pub packet: Bytes = Bytes(1500), from Bytes(100), to Bytes(65_535);
-        /// IP and TCP headers with options, in data packets and in acknowledgments.
+        /// Length of the IP and TCP headers with options, in data packets and in acknowledgments.
         pub header: Bytes = Bytes(52), from Bytes(40), to Bytes(99);
         /// Negotiate classic ECN (RFC 3168).
         pub ecn: bool = false;
-        /// Pace as `sch_fq` or Linux's internal pacing would, even when the controller asks for no rate.
+        /// Pace as Linux does (`sch_fq`, or TCP's internal pacing), even if the controller sets no rate.
         pub pacing: bool = false;
-        /// Smallest addition to the smoothed RTT in the retransmission timeout.
+        /// Minimum of the term that the retransmission timeout adds to the smoothed RTT.
         pub min_rto: Span = Span::ms(200), from Span::ms(1), to Span::s(120);
         /// Full-sized packets per acknowledgment.
         pub ack_every: Packets = Packets(2), from Packets(1), to Packets(64);
-        /// Longest delay of an acknowledgment.
+        /// Maximum delay of an acknowledgment.
         pub delayed_ack: Span = Span::ms(40), from Span::ZERO, to Span::ms(500);
-        /// Packets acknowledged at once at the start of a connection.
+        /// Packets at the start of a connection that are acknowledged at once.
         pub quick_acks: Packets = Packets(16), from Packets(0), to Packets(1_000_000);
-        /// Receive buffer of a connection (Linux: the second value of `tcp_rmem`). Until the window fits it, every packet is
-        /// acknowledged; the sender is not limited by it.
+        /// Receive buffer of a connection (Linux: the second value of `tcp_rmem`). Every packet is acknowledged until the window
+        /// has grown to fit it. It does not limit the sender.
         pub receive_buffer: Bytes = Bytes(16 << 20), from Bytes(2304), to Bytes(1 << 30);
-        /// Largest receive buffer, to which it grows with the flow (Linux: the third value of `tcp_rmem`). It keeps its size
-        /// if this is at most `receive_buffer`.
+        /// Maximum to which the receive buffer grows with the flow (Linux: the third value of `tcp_rmem`). The buffer keeps its
+        /// size if this is at most `receive_buffer`.
         pub receive_buffer_max: Bytes = Bytes(16 << 20), from Bytes(2304), to Bytes(1 << 30);
-        /// Longest time for which the receiver gathers selective acknowledgments (Linux: `tcp_comp_sack_delay_ns`).
+        /// Maximum time by which the receiver delays selective acknowledgments to compress them (Linux: `tcp_comp_sack_delay_ns`).
         pub sack_compression: Span = Span::ms(1), from Span::ZERO, to Span::s(1);
     }
 }
@@ -40,15 +40,15 @@ params! {
     pub struct QuicParams {
         /// Initial window (RFC 9002 §7.2), packets.
         pub initial_window: Packets = Packets(10), from Packets(1), to Packets(10_000);
-        /// Full-sized packet at the IP layer, headers included.
+        /// Length of a full-sized packet at the IP layer, with headers.
         pub packet: Bytes = Bytes(1500), from Bytes(200), to Bytes(65_535);
-        /// IP, UDP and QUIC headers, authentication tag and frame header, in data packets and in acknowledgments.
+        /// Length of IP, UDP and QUIC headers, authentication tag and frame header, in data packets and in acknowledgments.
         pub header: Bytes = Bytes(64), from Bytes(40), to Bytes(199);
         /// Send ECN-capable packets (RFC 9000 §13.4).
         pub ecn: bool = false;
         /// Packets per acknowledgment (RFC 9000 §13.2.2).
         pub ack_every: Packets = Packets(2), from Packets(1), to Packets(64);
-        /// Longest delay of an acknowledgment (RFC 9000 §18.2).
+        /// Maximum delay of an acknowledgment (RFC 9000 §18.2).
         pub max_ack_delay: Span = Span::ms(25), from Span::ZERO, to Span::ms(500);
     }
 }
@@ -56,7 +56,7 @@ params! {
 params! {
     /// UDP's parameters.
     pub struct UdpParams {
-        /// IP and UDP headers.
+        /// Length of the IP and UDP headers.
         pub header: Bytes = Bytes(28), from Bytes(0), to Bytes(1000);
         /// Source ports: one, or a new one for every packet, as in a flood.
         pub ports: Ports = Ports::One;
@@ -80,15 +80,15 @@ narrows_core::choice! {
 narrows_core::choice! {
     /// Source ports of datagrams.
     pub enum Ports {
-        /// The same for all.
+        /// All packets have the same one.
         One = "one",
-        /// Another for every packet.
+        /// Every packet has a new one.
         EverNew = "ever_new",
     }
 }
 
 narrows_core::registry! {
-    /// How a flow's data are carried.
+    /// The transport of a flow's data.
     pub enum Transport for "transport" {
         "tcp", Tcp(TcpParams), "Reliable, congestion controlled, with Linux's loss recovery.";
         "quic", Quic(QuicParams), "Reliable, congestion controlled, with RFC 9002's loss recovery; one subflow or two.";
@@ -97,7 +97,7 @@ narrows_core::registry! {
 }
 
 impl Transport {
-    /// Does a congestion controller govern it?
+    /// Does it use a congestion controller?
     pub const fn is_controlled(&self) -> bool {
         matches!(self, Transport::Tcp(_) | Transport::Quic(_))
     }

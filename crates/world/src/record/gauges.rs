@@ -17,7 +17,7 @@ pub struct Gauges {
 pub struct Sampling<'a> {
     gauges: &'a mut Gauges,
     now: Time,
-    /// Number of flows with series of their own, the first ones.
+    /// Number of flows with series, counted from the first one.
     tracked: usize,
 }
 
