@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(counters.packets, 100_000);
         // 1500 bytes at 100 Mbit/s are 120 µs, back to back from the epoch on.
         assert_eq!(counters.end, Time::from_ns(100_000 * 120_000));
-        // After the first round trip 200 packets wait: 24 ms each, the first window's longer wait apart.
+        // After the first round trip 200 packets wait, so each waits 24 ms, except for the first window.
         let mean = Span::ns(counters.sojourn_ns / counters.packets);
         assert!(mean > Span::ms(23) && mean < Span::ms(25), "{mean}");
         assert_eq!(counters.longest_queue, 616);

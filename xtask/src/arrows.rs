@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_table_itself_has_no_cycle() {
-        // Each row names only crates whose own rows lie above it, or it could not have been drawn one way.
+        // Each row names only crates with rows above its own; otherwise there could be a cycle.
         for (at, (name, allowed)) in ALLOWED.iter().enumerate() {
             for to in *allowed {
                 let below = ALLOWED[..at].iter().any(|(row, _)| row == to);

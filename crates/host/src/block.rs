@@ -187,7 +187,7 @@ mod tests {
         let block = cut("100.64.0.0", 16);
         assert!(block.holds(number("100.64.3.4"), 32) && block.holds(number("100.64.0.0"), 16));
         assert!(!block.holds(number("100.65.0.0"), 16));
-        // A provider's route for all of them does not stand in the way: ours is longer.
+        // A provider's route for the whole range does no harm, because the block's route is longer.
         assert!(!block.holds(number("100.64.0.0"), 10));
     }
 }

@@ -224,7 +224,7 @@ mod tests {
         let layout = layout(&text).expect("there is a way");
         assert_eq!(layout.flows.iter().map(|flow| flow.side).collect::<Vec<_>>(), [0, 1]);
         assert_eq!((&layout.directions[0].hops[..], &layout.directions[1].hops[..]), (&[0][..], &[1][..]));
-        // What of the base RTT is not the hops' delay lies behind the acknowledgments' route.
+        // The part of the base RTT that is not the hops' delay is behind the acknowledgments' route.
         let tail = |flow: &FlowEnds| layout.directions[1 - flow.side].routes[usize::from(flow.back)].tail;
         assert_eq!(layout.flows.iter().map(tail).collect::<Vec<_>>(), [Span::ms(35), Span::ms(35)]);
         // "sender" and "receiver" are hosts of a side.

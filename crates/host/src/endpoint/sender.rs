@@ -377,7 +377,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-    /// Ports that datagrams with ports of their own come from.
+    /// The source ports of datagrams that each have a new one.
     fn ports(at: SocketAddr, datagrams: usize) -> BTreeSet<u16> {
         let receiver = UdpSocket::bind(at).unwrap();
         let socket = Socket::new(Domain::for_address(at), Type::DGRAM, None).unwrap();
@@ -401,7 +401,7 @@ mod tests {
         };
         let addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), (Ipv6Addr::LOCALHOST, 0).into()];
         let counts = here.run(|| addresses.map(|at| ports(at, 1000).len())).unwrap();
-        // The kernel draws from some 28 000 ports: of 1000 datagrams about 1000² / 2 / 28 000 = 18 meet one of before.
+        // The kernel draws from about 28 000 ports: of 1000 datagrams about 1000² / 2 / 28 000 = 18 get an earlier one's port.
         assert!(counts.iter().all(|&count| count > 950), "{counts:?}");
     }
 }

@@ -458,7 +458,7 @@ mod tests {
     use crate::packet_thread::frame::Header;
     use narrows_core::HostId;
 
-    /// A program's flow has several connections, one after the other at the same ports, too: each has numbers of its own.
+    /// A program's flow has several connections, also one after the other at the same ports. Each has its own sequence numbers.
     #[test]
     fn regression_connections_of_one_flow_have_streams_of_their_own() {
         let found = Found { flow: FlowId(0), route: 0, forward: true, src: HostId(0), dst: HostId(1) };
@@ -474,7 +474,7 @@ mod tests {
         };
         for (port, seq) in [(1000, 7), (2000, 4_000_000_000), (1000, 3_000_000_000)] {
             pass(port, seq, true, 0);
-            // The first is lost: what fills the hole counts when it has been passed.
+            // The first packet comes after the second, whose delivery counted the bytes of both.
             pass(port, seq.wrapping_add(101), false, 100);
             pass(port, seq.wrapping_add(1), false, 100);
         }

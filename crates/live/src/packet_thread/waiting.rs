@@ -123,7 +123,7 @@ mod tests {
         (a.into(), b.into())
     }
 
-    /// On a busy machine a look may be interrupted.
+    /// Repeats the look, which may be interrupted on a busy machine.
     fn look_until_seen(ours: &Waiting, theirs: &Waiting, device: &File, clock: Clock) -> Time {
         (0..1000)
             .find_map(|_| {
@@ -160,7 +160,7 @@ mod tests {
         let clock = Clock::start();
         writer.write_all(b"x").unwrap();
         ours.look_for_answers(&reader, clock).unwrap();
-        // The other thread's reset was overtaken by our note.
+        // The other thread's reset came before this thread's note.
         theirs.last_read = clock.now();
         assert_eq!(theirs.first_came(), None);
     }

@@ -68,7 +68,7 @@ mod tests {
         assert_eq!((rtt.smoothed(), rtt.variation), (Some(Span::us(82_500)), Span::ms(35)));
         assert_eq!(rtt.probe_timeout(Span::ms(25)), Span::us(82_500 + 140_000 + 25_000));
         assert_eq!(rtt.time_threshold(), Span::ms(135));
-        // 90 − 20 would be below the minimum of 80: the delay is not taken off.
+        // 90 − 20 would be below the minimum of 80, so the delay is not subtracted.
         rtt.sample(Span::ms(90), Span::ms(20));
         assert_eq!(rtt.smoothed(), Some(Span::ns(83_437_500)));
     }

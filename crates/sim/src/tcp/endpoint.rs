@@ -160,7 +160,7 @@ mod tests {
             spin.on_sent(ack + 3);
             seen.push(spin.value);
         }
-        // Four segments are in flight: segment 4 is the first to carry the new value, and is acknowledged by 5.
+        // Four segments are in flight. Segment 4 is the first with the new value, and acknowledgment 5 covers it.
         assert_eq!(seen, [true, true, true, true, false, false, false, false]);
     }
 }

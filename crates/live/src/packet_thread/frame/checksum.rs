@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_udp_checksum_of_zero_is_written_as_ones() {
-        // All words but one are what they are; that one makes the sum 0xffff.
+        // All words but one are arbitrary; that one makes the sum 0xffff.
         let mut sample = Sample { udp: true, payload: vec![0, 0], ..Sample::v4(0) };
         let rest = !ones_sum(&{
             let bytes = sample.bytes(Fill::Partial);

@@ -66,7 +66,7 @@ mod tests {
             let keys = ports.map(|ports| key(6, source, destination, ports));
             let hashes = keys.map(|key| hash_both_ways(&key, 7));
             assert_eq!(hashes, keys.map(|key| hash_both_ways(&key.reversed(), 7)));
-            // Between a host and itself the first two are one flow's two routes.
+            // If source and destination are the same, the first two keys are the two directions of one flow.
             assert_eq!(hashes[0] == hashes[1], source == destination);
             assert!(hashes[2] != hashes[0] && hashes[0] != hash_both_ways(&keys[0], 8));
         }
@@ -85,7 +85,7 @@ mod tests {
                     *count += different >> place & 1;
                 }
             }
-            // 2048 with a standard deviation of 32: six of them.
+            // 2048, within six standard deviations of 32.
             for (place, count) in changes.into_iter().enumerate() {
                 assert!(count.abs_diff(2048) < 6 * 32, "bit {bit} to {place}: {count} of {CASES}");
             }

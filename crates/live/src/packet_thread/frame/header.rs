@@ -228,7 +228,7 @@ mod tests {
              0101 080a 0000 0007 0000 0009 0101 050a 0000 3000 0000 4000",
         );
         assert_eq!(header.key.to_string(), "tcp [fd00::1]:4000 > [fd00::2]:80");
-        // Traffic class 0xb9: code point 46 and ECT(1).
+        // Traffic class 0xb9: DSCP 46 and ECT(1).
         assert_eq!((header.ecn, header.dscp), (Ecn::Ect1, Dscp(46)));
         assert_eq!(header.label.map(NonZeroU32::get), Some(0xa_bcde));
         let tcp = header.tcp.unwrap();
@@ -241,7 +241,7 @@ mod tests {
         let reply = read("4500 001c 0000 0000 4001 0000 0a00 0002 0a00 0001 0000 0000 0007 0001");
         assert_eq!(request.key.to_string(), "icmp 10.0.0.1 > 10.0.0.2 id 7");
         assert_eq!(request.key.reversed(), reply.key);
-        // Destination unreachable: the same bytes are something else.
+        // Destination unreachable: its bytes have another meaning.
         let error = read("4500 001c 0000 0000 4001 0000 0a00 0001 0a00 0002 0301 0000 0007 0001");
         assert_eq!(error.key.to_string(), "icmp 10.0.0.1 > 10.0.0.2");
         let v6 = "6000 0000 0008 3a40 fd00 0000 0000 0000 0000 0000 0000 0001 fd00 0000 0000 0000 0000 0000 0000 0002";
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn an_authentication_header_counts_in_words_of_four_bytes() {
-        // Three words and one, less two: a payload length of 4 is 24 bytes (RFC 4302 §2.2).
+        // A length field of 4 means 4 + 2 words, 24 bytes (RFC 4302 §2.2).
         let mut bytes = vec![0; 24];
         bytes[1] = 4;
         let packet = Sample { extensions: vec![(51, bytes)], ..Sample::v6(3) }.bytes(Fill::Full);
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(hash(&labelled(&plain, 5), 1), hash(&labelled(&other_port, 5), 1));
         assert_ne!(hash(&labelled(&plain, 5), 1), hash(&labelled(&plain, 6), 1));
         assert_ne!(hash(&labelled(&plain, 5), 1), hash(&plain, 1));
-        // A fragment of a labelled flow stays with it.
+        // A fragment of a flow with a label stays with its flow.
         let fragmented = Sample { extensions: vec![(44, vec![0, 0, 0, 1, 0, 0, 0, 9])], ..plain.clone() };
         assert_eq!(hash(&labelled(&plain, 5), 1), hash(&labelled(&fragmented, 5), 1));
     }

@@ -239,7 +239,7 @@ mod tests {
     use crate::packet_thread::frame::samples::{Fill, Sample, any_frame, any_tcp, header_holds, ones_sum};
     use proptest::prelude::*;
 
-    /// Joins as many packets as go, and returns the whole with how many they were.
+    /// Joins as many packets as possible; returns the result and the number of packets.
     fn join(packets: &[(Offload, Vec<u8>)]) -> Option<(Offload, Vec<u8>, usize)> {
         let (offload, mut whole) = packets[0].clone();
         let mut join = Join::start(offload, &whole)?;
@@ -254,7 +254,7 @@ mod tests {
         Some((offload, whole, packets))
     }
 
-    /// This packet followed by others that join it, with these lengths of payload.
+    /// This packet and others that can be joined to it, with these payload lengths.
     fn row(first: &Sample, lengths: &[usize]) -> Vec<Sample> {
         let (mut seq, mut id) = (first.seq, first.id);
         let mut row = vec![first.clone()];
@@ -270,7 +270,7 @@ mod tests {
         row.iter().map(|sample| (sample.offload(Fill::Partial), sample.bytes(Fill::Partial))).collect()
     }
 
-    /// Does a second packet join, changed like this?
+    /// Can a second packet with this change be joined?
     fn joins(first: &Sample, change: impl FnOnce(&mut Sample)) -> bool {
         let mut row = row(first, &[first.payload.len()]);
         change(&mut row[1]);
@@ -408,7 +408,7 @@ mod tests {
             prop_assert!(bytes == packet);
         }
 
-        /// No bit of a header may be lost: where one is not as it should be, the packet does not join.
+        /// No bit of a header may be lost: a packet with a wrong bit is not joined.
         #[test]
         fn a_bit_that_differs_keeps_packets_apart(sample in any_tcp(0), at: prop::sample::Index, bit in 0..8u8) {
             let payload = vec![1; 50];

@@ -38,11 +38,11 @@ mod tests {
     use narrows_core::packet::Ecn;
     use proptest::prelude::*;
 
-    /// A header with ECT(0) whose checksum is this: the identification, part of no other sum, makes it so.
+    /// A header with ECT(0) and this checksum. The identification, which is in no other sum, is chosen to give it.
     fn with_checksum(checksum: u16) -> Vec<u8> {
         let mut packet = Sample { class: 2, id: 0, ..Sample::v4(0) }.bytes(Fill::Full);
         let have = u16::from_be_bytes([packet[10], packet[11]]);
-        // The identification takes away what the checksum has too much: in ones' complement, modulo 0xffff.
+        // The identification subtracts the excess of the checksum: in ones' complement, modulo 0xffff.
         let id = (u32::from(have) + 0xffff - u32::from(checksum)) % 0xffff;
         packet[4..6].copy_from_slice(&(id as u16).to_be_bytes());
         packet[10..12].copy_from_slice(&checksum.to_be_bytes());
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn from_ect_0_the_checksum_falls_by_one_and_knows_both_zeros() {
-        // ECT(0) is 2 and CE is 3, so the sum grows by one. Below 0 comes 0xfffe, for 0xffff is 0, too.
+        // ECT(0) is 2 and CE is 3, so the sum grows by one. Below 0 comes 0xfffe, because 0xffff is also zero.
         for (before, after) in [(0x1235, 0x1234), (0x0001, 0x0000), (0x0000, 0xfffe), (0xffff, 0xfffe)] {
             let mut packet = with_checksum(before);
             mark_ce(&mut packet);
@@ -69,7 +69,7 @@ mod tests {
             mark_ce(&mut packet);
             assert_eq!(packet, sample.bytes(Fill::Full));
         }
-        // With the other zero as its checksum, which the equation would change.
+        // With the other form of zero as its checksum, which the equation would change.
         let mut odd = with_checksum(0xffff);
         odd[1] |= 1;
         odd[5] -= 1;

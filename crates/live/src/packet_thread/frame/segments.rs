@@ -307,7 +307,7 @@ mod tests {
         let offload = Offload { hdr_len: 7, ..sample.offload(Fill::Partial) };
         let packet = sample.bytes(Fill::Partial);
         assert_eq!(cut(offload, &packet), [(offload, packet)]);
-        // Whatever it is: only a super-packet is looked into.
+        // Any content: only super-packets are parsed.
         assert_eq!(cut(Offload::default(), &[]), [(Offload::default(), vec![])]);
         assert_eq!(cut(Offload::default(), b"noise"), [(Offload::default(), b"noise".to_vec())]);
     }
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_routing_headers_destination_stays_in_the_sum() {
-        // The field's sum is over another last address than the header's: here, by 5.
+        // The field's sum uses another last address than the header's; here they differ by 5.
         let mut sample = Sample::v6(2000);
         sample.extensions =
             vec![(protocol::ROUTING, vec![0, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5])];
