@@ -25,7 +25,11 @@ fn ecn_marks_and_drops_nothing() {
     let result = run("4s", &one_connection("{ kind = \"tcp\", ecn = true }"));
     let (link, bulk) = (hop(&result, "link"), flow(&result, "bulk"));
     assert!(link.marks > 0, "{link:?}");
-    assert_eq!((link.drops.total, bulk.retransmits, bulk.lost_packets.expect("it is counted")), (0, 0, 0), "{link:?} {bulk:?}");
+    assert_eq!(
+        (link.drops.total, bulk.retransmits, bulk.lost_packets.expect("it is counted")),
+        (0, 0, 0),
+        "{link:?} {bulk:?}"
+    );
     // A sender that has reduced its window has a slow-start threshold.
     let is_threshold = |series: &&narrows_results::Series| series.metric == "ssthresh_packets";
     assert!(

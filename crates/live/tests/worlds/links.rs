@@ -56,7 +56,10 @@ fn loss_and_jitter_over_a_trace() {
     // 1000 datagrams, each lost with probability 0.05: 50 on average, with a standard deviation of 7.
     assert!((900..=1000).contains(&radio.offered_packets), "{radio:?}");
     assert_eq!(radio.drops.by_reason.keys().collect::<Vec<_>>(), ["link_loss"]);
-    assert!((15..=85).contains(&radio.drops.total) && radio.drops.total == even.lost_packets.expect("it is counted"), "{radio:?} {even:?}");
+    assert!(
+        (15..=85).contains(&radio.drops.total) && radio.drops.total == even.lost_packets.expect("it is counted"),
+        "{radio:?} {even:?}"
+    );
     // At half the opportunities' rate packets wait for the next opportunity, 9 ms at most, unless a late thread sends a burst.
     assert!(radio.sojourn_ms.expect("it is measured").p50 <= 9.0, "{radio:?}");
 }
