@@ -20,6 +20,7 @@ mod failure;
 mod flags;
 mod grid;
 mod interrupt;
+mod lab;
 mod list;
 mod memory;
 mod output;
@@ -34,7 +35,7 @@ mod world;
 /// Queue disciplines and congestion controllers on a bottleneck, simulated or real.
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true, disable_help_subcommand = true)]
-#[command(subcommand_value_name = "compare|run|shell|list|schema|diff|reproduce")]
+#[command(subcommand_value_name = "compare|run|shell|list|schema|diff|reproduce|lab")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -50,6 +51,7 @@ enum Command {
     Schema,
     Diff(diff::Diff),
     Reproduce(reproduce::Reproduce),
+    Lab(lab::Lab),
 }
 
 /// Prints help, or what is wrong with the arguments. The parser repeats arguments unchanged, so the error is made again from
@@ -87,6 +89,7 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
         Command::Schema => term::print_json(&narrows_scenario::schema::json_schema()),
         Command::Diff(args) => diff::main(&args),
         Command::Reproduce(args) => reproduce::main(&args),
+        Command::Lab(args) => lab::main(&args),
     };
     // A failure after Ctrl-C may come from the deadline's clean-up.
     let told = |failure| if interrupt::requested() { Failure::after_interruption(failure) } else { failure };

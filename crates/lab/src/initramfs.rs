@@ -1,6 +1,7 @@
 //! The guest's file system: this program, the tools it calls with their libraries, kernel modules and the job, as a cpio archive in memory.
 use crate::kernels::Kernel;
 use crate::message::{JOB, Job, MODULES, PLUGINS};
+use crate::tools::find;
 use cpio::newc::{Builder, ModeFileType, trailer};
 use std::collections::BTreeSet;
 use std::fs;
@@ -88,13 +89,6 @@ pub(crate) fn write(
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
-}
-
-/// A program in `PATH`, or where a system keeps those that an ordinary user's `PATH` leaves out.
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
-    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
 /// The shared libraries of a program and their loader; none of a static one.

@@ -126,7 +126,7 @@ impl Kernel {
 }
 
 /// Numbers in a release's name, for the order of releases.
-fn numbers(release: &str) -> Vec<u64> {
+pub(crate) fn numbers(release: &str) -> Vec<u64> {
     release.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
 

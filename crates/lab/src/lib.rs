@@ -5,9 +5,11 @@
 //! effect on what is measured.
 //!
 //! - [`queue`], [`network`]: a scenario as `ip` and `tc` spell it; no I/O.
-//! - [`kernels`]: the kernels that were fetched. `fetch` fetches one from the distribution's packages.
+//! - [`kernels`]: the kernels that were fetched; [`fetch`]: fetches one from the distribution's packages; [`doctor`]: what is missing.
 //! - `machine`: a virtual machine, from its start to its result.
 //! - `guest`: what this program does as the guest's first process.
+pub mod doctor;
+pub mod fetch;
 #[cfg(target_os = "linux")]
 pub mod guest;
 #[cfg(target_os = "linux")]
@@ -19,6 +21,7 @@ mod machine;
 mod message;
 pub mod network;
 pub mod queue;
+mod tools;
 mod world;
 
 pub use world::Lab;

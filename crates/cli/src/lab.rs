@@ -1,0 +1,92 @@
+//! `narrows lab`: what `--on kernel` needs.
+use crate::failure::Failure;
+use crate::term;
+use narrows_lab::doctor::{self, Finding};
+use narrows_lab::fetch::{self, Wanted};
+use narrows_lab::kernels;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Prepare the kernel's world, for `--on kernel`
+#[derive(clap::Args)]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Fetch a kernel from Debian's packages, and build our queues for it
+    Fetch(Fetch),
+    /// Say what is there and what is missing
+    Doctor,
+}
+
+#[derive(clap::Args)]
+struct Fetch {
+    /// Release of Debian: trixie (its backports have the newest kernels) or bookworm (6.1)
+    #[arg(long, value_name = "NAME", default_value = "trixie")]
+    suite: String,
+    /// Start of the kernel's release, such as 7.2 [default: the newest]
+    #[arg(long, value_name = "RELEASE")]
+    release: Option<String>,
+    /// Mirror of Debian [default: the one that apt uses on this host]
+    #[arg(long, value_name = "URL")]
+    mirror: Option<String>,
+    /// Folder with the sources of our queues, `crates/kernel/qdisc` of the repository; they are built in a chroot, which needs
+    /// mmdebstrap and root [default: that folder below the current one, if it is there]
+    #[arg(long, value_name = "DIR")]
+    sources: Option<PathBuf>,
+    /// Fetch the kernel only
+    #[arg(long, conflicts_with = "sources")]
+    stock: bool,
+}
+
+/// Where the sources are in a clone.
+const SOURCES: &str = "crates/kernel/qdisc";
+
+/// Runs the command.
+pub(crate) fn main(args: &Lab) -> Result<(), Failure> {
+    match &args.command {
+        Command::Fetch(args) => fetch(args),
+        Command::Doctor => examine(),
+    }
+}
+
+fn fetch(args: &Fetch) -> Result<(), Failure> {
+    let lab = kernels::lab().map_err(Failure::usage)?;
+    let here = Some(PathBuf::from(SOURCES)).filter(|folder| folder.is_dir());
+    let sources = if args.stock { None } else { args.sources.clone().or(here) };
+    if let Some(folder) = sources.as_deref().filter(|folder| !is_sources(folder)) {
+        return Err(Failure::usage(format!("--sources: {} is not the folder {SOURCES} of a clone", folder.display())));
+    }
+    let wanted =
+        Wanted { suite: args.suite.clone(), release: args.release.clone(), mirror: args.mirror.clone(), sources };
+    let kernel = fetch::fetch(&lab, &wanted, &mut |step| eprintln!("{step} …")).map_err(Failure::usage)?;
+    let ours = if wanted.sources.is_some() { "" } else { ", without our queues (give --sources to build them)" };
+    term::print(&format!("Linux {} is in {}{ours}\n", kernel.release(), kernel.folder.display()))
+}
+
+fn is_sources(folder: &Path) -> bool {
+    folder.join("module/build-in-chroot.sh").is_file() && folder.join("tc/Makefile").is_file()
+}
+
+fn examine() -> Result<(), Failure> {
+    let findings = doctor::examine();
+    let width = findings.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Finding { name, text: about, is_there, is_needed } in &findings {
+        let mark = match (is_there, is_needed) {
+            (true, _) => "there  ",
+            (false, true) => "MISSING",
+            (false, false) => "missing",
+        };
+        let _ = writeln!(text, "{mark}  {name:width$}  {about}");
+    }
+    term::print(&text)?;
+    let lacks = findings.iter().filter(|finding| finding.is_needed && !finding.is_there).count();
+    match lacks {
+        0 => Ok(()),
+        _ => Err(Failure::usage(format!("--on kernel needs {lacks} more, marked MISSING"))),
+    }
+}
