@@ -17,6 +17,13 @@ pub(crate) enum Failure {
     Incomparable(String),
     /// Something else went wrong.
     Other(String),
+    /// A program that this one has started failed.
+    Program {
+        /// What went wrong.
+        message: String,
+        /// The end of the program's output.
+        lines: Vec<String>,
+    },
     /// Ctrl-C.
     Interrupted,
     /// One of the other failures, after some of the work was done.
@@ -33,6 +40,17 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Makes a failure from a message that may have the output of a program in further lines.
+    pub(crate) fn program(text: &str) -> Failure {
+        match text.split_once('\n') {
+            None => Failure::Other(text.to_owned()),
+            Some((message, output)) => {
+                let lines = output.lines().map(|line| line.strip_prefix("  ").unwrap_or(line).to_owned()).collect();
+                Failure::Program { message: message.to_owned(), lines }
+            }
+        }
+    }
+
     /// Makes a failure for bad input.
     pub(crate) fn usage(message: impl Display) -> Failure {
         Failure::Usage(message.to_string())
@@ -73,7 +91,7 @@ impl Failure {
     /// The form of a failure after Ctrl-C.
     pub(crate) fn after_interruption(self) -> Failure {
         match self {
-            Failure::Usage(_) | Failure::Other(_) => Failure::Interrupted,
+            Failure::Usage(_) | Failure::Other(_) | Failure::Program { .. } => Failure::Interrupted,
             other => other,
         }
     }
@@ -82,6 +100,10 @@ impl Failure {
     pub(crate) fn message(&self) -> String {
         match self {
             Failure::Usage(message) | Failure::Incomparable(message) | Failure::Other(message) => message.clone(),
+            Failure::Program { message, lines } => {
+                let line = |line: &String| format!("\n  {}", printable(line));
+                format!("{}{}", printable(message), lines.iter().map(line).collect::<String>())
+            }
             Failure::Interrupted => "interrupted; no result was written".to_owned(),
             Failure::Unfinished { cause, kept } => match **cause {
                 Failure::Interrupted => format!("interrupted; {kept}"),
@@ -96,7 +118,7 @@ impl Failure {
         match self {
             Failure::Usage(_) => 2,
             Failure::Incomparable(_) => 3,
-            Failure::Other(_) => 1,
+            Failure::Other(_) | Failure::Program { .. } => 1,
             Failure::Interrupted => 130,
             Failure::Unfinished { cause, .. } => cause.code(),
             Failure::Ended(code) => u8::try_from(*code).unwrap_or(1),
@@ -119,7 +141,7 @@ impl From<WorldError> for Failure {
         match error {
             WorldError::Cancelled => Failure::Interrupted,
             WorldError::Refused(message) => Failure::Usage(message),
-            WorldError::Failed(message) => Failure::Other(message),
+            WorldError::Failed(message) => Failure::program(&message),
         }
     }
 }

@@ -62,7 +62,12 @@ fn fetch(args: &Fetch) -> Result<(), Failure> {
     }
     let wanted =
         Wanted { suite: args.suite.clone(), release: args.release.clone(), mirror: args.mirror.clone(), sources };
-    let kernel = fetch::fetch(&lab, &wanted, &mut |step| eprintln!("{step} …")).map_err(Failure::usage)?;
+    let kernel = fetch::fetch(&lab, &wanted, &mut |step| eprintln!("{step} …")).map_err(|missing| {
+        match missing.0.contains('\n') {
+            true => Failure::program(&missing.0),
+            false => Failure::usage(missing),
+        }
+    })?;
     let ours = if wanted.sources.is_some() { "" } else { ", without our queues (give --sources to build them)" };
     term::print(&format!("Linux {} is in {}{ours}\n", kernel.release(), kernel.folder.display()))
 }

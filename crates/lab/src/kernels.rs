@@ -17,7 +17,7 @@ pub struct Kernel {
     pub folder: PathBuf,
 }
 
-/// What is missing, and what would help.
+/// What is missing, and what would help; where a program has failed, with the end of its output in further lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing(pub String);
 

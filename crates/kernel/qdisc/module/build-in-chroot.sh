@@ -29,14 +29,16 @@ keys=${KEYRING:-/usr/share/keyrings}
 
 if [ ! -e "$root/.complete" ]; then
 	sources="deb $MIRROR $suite main"
+	# The compiler that the release builds its kernels with; newer headers do not depend on it.
 	case $suite in
-	bookworm) ;;
-	*) sources="$sources
+	bookworm) compiler=gcc-12 ;;
+	*) compiler=${COMPILER:-gcc-14}
+		sources="$sources
 deb $MIRROR $suite-backports main" ;;
 	esac
 	rm -rf "$root"
 	echo "$sources" | mmdebstrap --variant=apt --mode=root --keyring="$keys" \
-		--include="$headers,make,kmod,bc,libc6-dev${EXTRA:+,$EXTRA}" "$suite" "$root" -
+		--include="$headers,$compiler,make,kmod,bc,libc6-dev${EXTRA:+,$EXTRA}" "$suite" "$root" -
 	touch "$root/.complete"
 fi
 
