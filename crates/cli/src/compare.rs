@@ -3,13 +3,13 @@ use crate::batch::{BatchArgs, Planned};
 use crate::failure::Failure;
 use crate::flags::{MAX_SEED, whole};
 use crate::output::folder_name;
+use crate::world::WorldArgs;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::registry::spelled;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::shorthand::{self, FlowGroup};
 use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Release, Scenario, Start, Transport};
-use narrows_sim::Simulator;
 use std::path::PathBuf;
 
 /// Compare queues on a bottleneck: a table, and a page with pictures
@@ -57,6 +57,8 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     record_interval: Option<String>,
     #[command(flatten)]
+    world: WorldArgs,
+    #[command(flatten)]
     batch: BatchArgs,
 }
 
@@ -74,14 +76,24 @@ struct Setting {
 /// Runs the command.
 pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
     let setting = args.setting()?;
-    let mut plan = Vec::new();
+    let world = args.world.world()?;
+    let (mut plan, mut refusal) = (Vec::new(), None);
     let seeds = args.batch.seeds(args.seed)?;
     for queue in &setting.queues {
-        for &seed in &seeds {
-            plan.push(args.planned(&setting, queue, seed, seeds.len() > 1)?);
+        let all: Result<Vec<Planned>, Failure> =
+            seeds.iter().map(|&seed| args.planned(&setting, queue, seed, seeds.len() > 1)).collect();
+        let all = all?;
+        match all.first().map(|planned| world.check(&planned.scenario)) {
+            // A world need not have every queue; those that were asked for by name it must have.
+            Some(Err(error)) if args.queues.is_none() => refusal = refusal.or(Some(error)),
+            Some(Err(error)) => return Err(error.into()),
+            Some(Ok(())) | None => plan.extend(all),
         }
     }
-    args.batch.execute("compare", plan, &Simulator)
+    if let (true, Some(refusal)) = (plan.is_empty(), refusal) {
+        return Err(refusal.into());
+    }
+    args.batch.execute("compare", plan, world.as_ref())
 }
 
 impl Compare {

@@ -2,7 +2,7 @@
 //!
 //! `apt-get` does it, with a configuration of its own, so that the host's packages stay as they are. It takes the mirror that the host uses, and checks
 //! signatures and digests as for any other package. The packages are unpacked, not installed.
-use crate::kernels::{Kernel, Missing};
+use crate::kernels::{BUILT_IN, Kernel, Missing};
 use crate::tools::{find, output};
 use std::collections::BTreeSet;
 use std::fs;
@@ -230,6 +230,10 @@ fn collect(unpacked: &Path, release: &str, into: &Path) -> Result<(), Missing> {
     let image = image.into_iter().find(|path| path.is_file());
     let image = image.ok_or_else(|| Missing(format!("the packages of {release} have no image")))?;
     fs::copy(&image, into.join("vmlinuz")).map_err(failed(&image))?;
+    // The list of what is in the image itself.
+    if let Some(list) = places.iter().map(|place| place.join(BUILT_IN)).find(|path| path.is_file()) {
+        fs::copy(&list, into.join(BUILT_IN)).map_err(failed(&list))?;
+    }
     for folder in places.iter().flat_map(|place| MODULES.map(|part| place.join("kernel").join(part))) {
         for path in files_below(&folder) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().replace('-', "_");

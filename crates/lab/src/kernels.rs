@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! LAB/kernels/RELEASE/vmlinuz
+//! LAB/kernels/RELEASE/modules.builtin  the modules that are part of the image
 //! LAB/kernels/RELEASE/modules/*.ko     the kernel's and ours, not compressed
 //! LAB/kernels/RELEASE/tc/q_*.so        plug-ins for the host's tc, if they could be built
 //! ```
@@ -9,6 +10,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// The list of modules that are part of the image: a path on each line.
+pub(crate) const BUILT_IN: &str = "modules.builtin";
 
 /// A kernel and its modules.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,15 +94,17 @@ impl Kernel {
         self.folder.join("modules").join(name).with_extension("ko")
     }
 
-    /// Files of modules with everything that they depend on, each after what it depends on. A module that is part of the kernel has no file,
-    /// and is left out if another one depends on it.
+    /// Files of modules with everything that they depend on, each after what it depends on. Modules that are part of the image have no
+    /// file.
     ///
     /// # Errors
     /// Names a module that is not there.
     pub fn modules(&self, names: &[String]) -> Result<Vec<PathBuf>, Missing> {
         let (mut files, mut seen) = (Vec::new(), BTreeSet::new());
+        let list = fs::read_to_string(self.folder.join(BUILT_IN)).unwrap_or_default();
+        let is_built_in = |name: &str| list.lines().any(|path| module_name(path) == name);
         for name in names {
-            if !self.module(name).is_file() {
+            if !self.module(name).is_file() && !is_built_in(name) {
                 let release = self.release();
                 let help = match name.strip_prefix("sch_narrows_") {
                     Some(_) => "; `narrows lab fetch` builds our own if it can: see `narrows lab doctor`",
@@ -123,6 +129,12 @@ impl Kernel {
         files.push(path);
         Ok(())
     }
+}
+
+/// The name of the module in a file: `kernel/net/sched/sch_fq.ko` is `sch_fq`.
+fn module_name(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.split('.').next().unwrap_or_default().replace('-', "_")
 }
 
 /// Numbers in a release's name, for the order of releases.
@@ -163,6 +175,8 @@ mod tests {
         write("sch_cake", "nf_conntrack,built-in");
         write("nf_conntrack", "nf_defrag_ipv4");
         write("nf_defrag_ipv4", "");
+        fs::write(folder.join(BUILT_IN), "kernel/net/sched/sch_fq_codel.ko\nkernel/lib/crc-ccitt.ko\n")
+            .expect("a file");
         let names = |list: &[&str]| {
             let list: Vec<String> = list.iter().map(|name| name.to_string()).collect();
             let files = kernel.modules(&list).map_err(|missing| missing.to_string())?;
@@ -174,6 +188,7 @@ mod tests {
             names(&["sch_cake", "tcp_bbr"]),
             Ok(["nf_defrag_ipv4", "nf_conntrack", "sch_cake", "tcp_bbr"].map(str::to_owned).into())
         );
+        assert_eq!(names(&["sch_fq_codel", "crc_ccitt"]), Ok(Vec::new()));
         assert_eq!(names(&["sch_gsp"]), Err("the kernel 6.1 has no module sch_gsp".into()));
         fs::remove_dir_all(folder.parent().expect("it has one")).expect("it was made");
     }

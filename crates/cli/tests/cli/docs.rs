@@ -85,6 +85,7 @@ pages! {
     controllers "docs/book/src/controllers.md";
     fair_queuing_detection "docs/book/src/fair-queuing-detection.md";
     introduction "docs/book/src/introduction.md";
+    kernel "docs/book/src/kernel.md";
     live "docs/book/src/live.md";
     live_performance "docs/book/src/live-performance.md";
     performance "docs/book/src/performance.md";

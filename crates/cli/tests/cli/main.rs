@@ -7,6 +7,8 @@ mod hostile;
 #[cfg(unix)]
 mod interrupt;
 #[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
 mod live;
 #[cfg(unix)]
 mod publish;

@@ -20,7 +20,9 @@ impl Place {
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).expect("a file for the test");
+        let path = self.path(name);
+        path.parent().map(fs::create_dir_all).transpose().expect("a folder for the test");
+        fs::write(path, text).expect("a file for the test");
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {

@@ -99,6 +99,7 @@ impl Session {
         match need {
             "root" => self.shell("test $(id -u) = 0").status.success(),
             "live" => self.shell("narrows shell --out .probe --force -- true").status.success(),
+            "lab" => self.shell("narrows lab doctor").status.success(),
             "pandas" | "duckdb" => self.shell(&format!("python3 -c 'import {need}'")).status.success(),
             program => self.shell(&format!("command -v {program}")).status.success(),
         }
