@@ -25,6 +25,7 @@ mod list;
 mod memory;
 mod output;
 mod progress;
+mod qdisc;
 mod reproduce;
 mod run;
 mod shell;
@@ -35,7 +36,7 @@ mod world;
 /// Queue disciplines and congestion controllers on a bottleneck, simulated or real.
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true, disable_help_subcommand = true)]
-#[command(subcommand_value_name = "compare|run|shell|list|schema|diff|reproduce|lab")]
+#[command(subcommand_value_name = "compare|run|shell|qdisc|list|schema|diff|reproduce|lab")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -46,6 +47,7 @@ enum Command {
     Compare(compare::Compare),
     Run(run::Run),
     Shell(shell::Shell),
+    Qdisc(qdisc::Qdisc),
     List(list::List),
     /// Print the JSON schema of scenario files, for editors
     Schema,
@@ -85,6 +87,7 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
         Command::Compare(args) => compare::main(&args),
         Command::Run(args) => run::main(&args),
         Command::Shell(args) => shell::main(&args),
+        Command::Qdisc(args) => qdisc::main(&args),
         Command::List(args) => list::main(&args),
         Command::Schema => term::print_json(&narrows_scenario::schema::json_schema()),
         Command::Diff(args) => diff::main(&args),

@@ -64,6 +64,14 @@ pub(crate) fn command_line() -> String {
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
 
+/// Prints to stdout in place of what was printed there before; below it where stdout is no terminal.
+#[cfg(all(feature = "bpf", target_os = "linux"))]
+pub(crate) fn redraw(text: &str) -> Result<(), Failure> {
+    let shown = printable_lines(text, Paint::stdout().on);
+    // To the upper left corner, and everything wiped.
+    if std::io::stdout().is_terminal() && !dumb() { write(&format!("\x1b[H\x1b[2J{shown}")) } else { write(&shown) }
+}
+
 /// Erases the line of a progress bar.
 pub(crate) fn clear_line() {
     if stderr_is_terminal() {

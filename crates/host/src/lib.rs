@@ -1,6 +1,6 @@
 //! A real Linux host for the worlds that need one: network namespaces, TUN devices, sockets, programs, and the one real clock.
 //!
-//! File descriptors and processes hold every resource; nothing has a name in the file system. A namespace lives as long as a
+//! File descriptors and processes hold every resource of a run; nothing has a name in the file system. A namespace lives as long as a
 //! descriptor, a device or a process in it. A TUN device lives as long as its descriptor, and a command as long as the thread
 //! that started it (`PR_SET_PDEATHSIG`). Everything that the command started ends with the command's PID namespace. However this
 //! process ends, even by `SIGKILL`, nothing stays behind that would have to be cleaned up.
@@ -16,6 +16,7 @@
 //! - `clock`: time since a run's epoch.
 //! - `qdisc`: the counters of a queueing discipline.
 //! - `netlink`, `initial_window`: requests to the kernel's routing socket.
+//! - `device`: the host's own devices and their queueing disciplines. What is put there stays until it is removed.
 //!
 //! All unsafe code is in two files, `sys` and `socket/option`.
 //!
@@ -30,6 +31,8 @@ pub mod layout;
 
 #[cfg(target_os = "linux")]
 mod block;
+#[cfg(target_os = "linux")]
+pub mod device;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(target_os = "linux")]

@@ -17,6 +17,8 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use crate::Route;
 use crate::qdisc::QdiscStats;
 
+mod qdisc;
+
 /// A routing socket.
 #[derive(Debug)]
 pub(crate) struct Netlink {

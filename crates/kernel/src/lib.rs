@@ -1,4 +1,5 @@
 //! The third world: the Linux kernel's own TCP and queue disciplines, and ours loaded into it.
 //!
-//! So far it consists of our queue disciplines in C, in `qdisc/`, and of `tests/decisions`, which compares their decisions with those
-//! of `narrows-core`.
+//! So far it consists of our queue disciplines in C, in `qdisc/`, of `tests/decisions`, which compares their decisions with those
+//! of `narrows-core`, and of [`qdisc`], which puts those of them that are BPF programs on a network interface.
+pub mod qdisc;

@@ -11,7 +11,7 @@
 #define NW_BUCKET_AT(s, n) (&buckets[(n) & (FLOWS - 1)])
 #define NW_DELAYED_AT(s, n) (&delayed[(n) & 0])
 #define NW_FLOW_STORE                      \
-	static struct nw_flow flows[FLOWS]; \
+	struct nw_flow flows[FLOWS];        \
 	static u32 buckets[FLOWS];          \
 	static struct nw_delayed delayed[1];
 #include "narrows/cocoa.h"
@@ -28,7 +28,7 @@ const volatile u32 opt_min_limit = 4;
 const volatile bool opt_whole = false;
 const volatile bool opt_learn = false;
 
-static struct nw_cocoa cocoa;
+struct nw_cocoa cocoa;
 
 SEC("struct_ops/cocoa_enqueue")
 int BPF_PROG(cocoa_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
@@ -105,7 +105,7 @@ struct sk_buff *BPF_PROG(cocoa_dequeue, struct Qdisc *sch)
 	if (!skb)
 		return NULL;
 	bpf_qdisc_bstats_update(sch, skb);
-	shape(len, now);
+	account_sent(len, now);
 	return skb;
 }
 

@@ -10,9 +10,10 @@ const volatile u32 opt_threshold = 5;
 const volatile u64 opt_excess = 858993459;
 const volatile u64 opt_bucket = 0;
 const volatile u64 opt_rate = 0;
+const volatile bool opt_follow_drain = false;
 const volatile u32 opt_mtu = 1514;
 
-static struct nw_cp cp;
+struct nw_cp cp;
 static struct pkt_chain queue;
 
 SEC("struct_ops/cp_enqueue")
@@ -66,7 +67,7 @@ struct sk_buff *BPF_PROG(cp_dequeue, struct Qdisc *sch)
 	if (!skb)
 		return NULL;
 	bpf_qdisc_bstats_update(sch, skb);
-	shape(len, now);
+	account_sent(len, now);
 	return skb;
 }
 
@@ -82,7 +83,7 @@ int BPF_PROG(cp_init, struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_
 	cp.limit_is_bytes = opt_limit_bytes;
 	cp.limit = opt_limit_bytes ? opt_limit_bytes : opt_limit;
 	cp.rate = opt_rate;
-	cp.follow_drain = !opt_rate;
+	cp.follow_drain = opt_follow_drain || !opt_rate;
 	most = nw_cp_most(cp.limit, cp.limit_is_bytes, opt_mtu);
 	nw_policer_law_init(&cp.law, threshold, most, opt_excess,
 			    opt_bucket ? opt_bucket :

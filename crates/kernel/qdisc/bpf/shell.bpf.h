@@ -5,11 +5,12 @@
  *
  * A BPF qdisc is the root, or a child of mq; it cannot be below htb, so it shapes by itself. It can mark nothing and
  * segment nothing: switch GSO off. One object is one qdisc. Options are written to its .rodata before it is loaded.
+ * `narrows qdisc show` reads the variables that are not static, by name.
  */
 #ifndef NARROWS_SHELL_BPF_H
 #define NARROWS_SHELL_BPF_H
 
-#include "vmlinux.h"
+#include "kernel.bpf.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
@@ -19,21 +20,19 @@
 	int i;                                                                                          \
 	bpf_for(i, 0, (u32)(n) < NW_BPF_LOOPS ? (int)(n) : (int)NW_BPF_LOOPS)
 
-#define NET_XMIT_SUCCESS 0
-#define NET_XMIT_DROP 1
-#define EBUSY 16
-
 /* Most packets that wait, a power of two. */
 #define NW_NODES 16384
 
 char _license[] SEC("license") = "GPL";
 
-/* The shaper's rate in bit/s; zero for none. Overhead is added to each packet, bytes. */
+/* The shaper's rate in bit/s; zero for none. Overhead is added to each packet's length, bytes. */
 #ifndef NW_SHAPE_RATE
 #define NW_SHAPE_RATE 0
 #endif
 const volatile u64 shape_rate = NW_SHAPE_RATE;
-const volatile u32 shape_overhead = 0;
+const volatile s32 shape_overhead = 0;
+/* Packets longer than this are several that were joined (GSO, GRO), bytes with the link header; zero to count none. */
+const volatile u32 largest_packet = 0;
 
 /* A packet that waits. Links are numbers of nodes plus one, zero for none. */
 struct pkt_node {
@@ -64,8 +63,11 @@ static u64 next_tx;
 /* A qdisc uses the maps. */
 static bool in_use;
 
-/* Statistics: packets dropped by reason. */
+/* Statistics: packets that have left, packets dropped by reason, packets that were several joined to one. */
+u64 sent_packets;
+u64 sent_bytes;
 u64 dropped[8];
+u64 joined_packets;
 
 static __always_inline struct pkt_node *node_at(u32 number)
 {
@@ -76,7 +78,11 @@ static __always_inline struct pkt_node *node_at(u32 number)
 
 static __always_inline u32 packet_len(const struct sk_buff *skb)
 {
-	return ((struct qdisc_skb_cb *)skb->cb)->pkt_len;
+	u32 len = ((struct qdisc_skb_cb *)skb->cb)->pkt_len;
+
+	if (largest_packet && len > largest_packet)
+		joined_packets++;
+	return len;
 }
 
 /* A free node's number plus one, or zero. */
@@ -174,13 +180,17 @@ static __always_inline bool is_shaped(struct Qdisc *sch, u64 now)
 }
 
 /* A packet leaves. A watchdog that comes up to a millisecond late costs no rate. */
-static __always_inline void shape(u32 len, u64 now)
+static __always_inline void account_sent(u32 len, u64 now)
 {
+	s64 size = (s64)len + shape_overhead;
+
+	sent_packets++;
+	sent_bytes += len;
 	if (!shape_rate)
 		return;
 	if (next_tx + 1000000 < now)
 		next_tx = now;
-	next_tx += (u64)(len + shape_overhead) * 8000000000ull / shape_rate;
+	next_tx += (u64)(size > 1 ? size : 1) * 8000000000ull / shape_rate;
 }
 
 static __always_inline void account_queued(struct Qdisc *sch, u32 len)

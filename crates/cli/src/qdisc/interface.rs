@@ -1,0 +1,149 @@
+//! The commands, where they can be had.
+use super::{Attach, Detach, Show, Status};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::term;
+use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
+use narrows_kernel::qdisc::constants::{PROGRAMS, Shaper};
+use narrows_kernel::qdisc::interface::{self, Request};
+use narrows_kernel::qdisc::machine::Machine;
+use narrows_kernel::qdisc::names::Direction;
+use narrows_kernel::qdisc::snapshot::Snapshot;
+use narrows_kernel::qdisc::QdiscError;
+use narrows_scenario::shorthand;
+use serde_json::json;
+use std::time::Duration;
+
+/// Flows that are shown without --all.
+const FLOWS: usize = 20;
+/// From one look to the next.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often Ctrl-C is looked for.
+const TICK: Duration = Duration::from_millis(50);
+
+impl From<QdiscError> for Failure {
+    fn from(error: QdiscError) -> Failure {
+        match error {
+            QdiscError::Refused(message) => Failure::Usage(message),
+            QdiscError::Failed(message) => Failure::Other(message),
+        }
+    }
+}
+
+/// `narrows qdisc attach`.
+pub(super) fn attach(args: &Attach) -> Result<(), Failure> {
+    let rate = args.rate.as_deref().map(|rate| shorthand::rate("--rate", rate)).transpose().map_err(Failure::usage)?;
+    let shaper = Shaper { rate, overhead: args.overhead };
+    shaper.validate().map_err(Failure::usage)?;
+    let direction = if args.ifb { Direction::Ingress } else { Direction::Egress };
+    let queue = queue(&args.queue, &args.set)?;
+    let request = Request { interface: args.interface.clone(), direction, queue, shaper, replace: args.replace };
+    for line in interface::attach(&request)? {
+        term::note(&format!("narrows: {line}"));
+    }
+    let shaped = rate.map_or_else(|| "not shaped".to_owned(), |rate| format!("shaped to {rate}"));
+    let Request { interface, queue, .. } = &request;
+    term::print(&format!("{interface}: {queue} is attached to its {direction}, {shaped}\n"))
+}
+
+/// `narrows qdisc detach`.
+pub(super) fn detach(args: &Detach) -> Result<(), Failure> {
+    let direction = args.ifb.then_some(Direction::Ingress);
+    let lines = interface::detach(&args.interface, direction)?;
+    term::print(&lines.into_iter().map(|line| line + "\n").collect::<String>())
+}
+
+/// `narrows qdisc show`.
+pub(super) fn show(args: &Show) -> Result<(), Failure> {
+    if args.watch {
+        return watch(args);
+    }
+    let snapshots = interface::show(args.interface.as_deref())?;
+    if args.json { term::print_json(&snapshots) } else { term::print(&text(args, &snapshots, &[])) }
+}
+
+/// `narrows qdisc status`.
+pub(super) fn status(args: &Status) -> Result<(), Failure> {
+    let machine = Machine::look();
+    let attached = interface::attached()?;
+    if args.json {
+        let attached: Vec<_> = attached
+            .iter()
+            .map(|a| json!({ "interface": a.interface, "direction": a.direction, "queue": a.queue, "rate_bit_s": a.rate_bit_s }))
+            .collect();
+        return term::print_json(&json!({ "machine": machine, "programs": PROGRAMS, "attached": attached }));
+    }
+    let rights = match machine.missing_rights.as_slice() {
+        [] => "yes".to_owned(),
+        missing => format!("no: {} missing; run narrows as root", missing.join(", ")),
+    };
+    let possible = machine.lacks.as_ref().map_or_else(|| "yes".to_owned(), |why| format!("no: {why}"));
+    let mut text = format!("kernel      {}\nBPF queues  {possible}\nrights      {rights}\n", machine.kernel);
+    text += &format!("programs    {}\n", PROGRAMS.join(", "));
+    for (n, a) in attached.iter().enumerate() {
+        let name = if n == 0 { "attached" } else { "" };
+        text += &format!("{name:<12}{} {} {}\n", a.interface, a.direction, a.queue);
+    }
+    if attached.is_empty() {
+        text += "attached    nothing\n";
+    }
+    term::print(&text)
+}
+
+/// The queue with its parameters, those of --set last.
+fn queue(text: &str, set: &[String]) -> Result<QueueConfig, Failure> {
+    let mut queues = shorthand::queues("QUEUE", text).map_err(Failure::usage)?;
+    let (Some(mut queue), true) = (queues.pop(), queues.is_empty()) else {
+        return Err(Failure::usage(format!("QUEUE: {text:?} does not name exactly one queue; allowed: {}", PROGRAMS.join(", "))));
+    };
+    for pair in set {
+        // Read as part of a queue: the same names, units and messages.
+        let mut changed = shorthand::queues("--set", &format!("{}:{pair}", queue.name())).map_err(Failure::usage)?;
+        let name = pair.split('=').next().unwrap_or_default().trim();
+        let value = match (changed.pop(), changed.is_empty()) {
+            (Some(changed), true) => changed.get(name),
+            _ => None,
+        };
+        let value = value.ok_or_else(|| Failure::usage(format!("--set: {pair:?} is no parameter; allowed: NAME=VALUE")))?;
+        queue.set(name, &value).map_err(|error| Failure::usage(format!("--set: {error}")))?;
+    }
+    queue.validate().map_err(|error| Failure::usage(format!("QUEUE: {error}")))?;
+    Ok(queue)
+}
+
+/// Shows again and again, with the rate since the look before.
+fn watch(args: &Show) -> Result<(), Failure> {
+    interrupt::install()?;
+    let mut before: Vec<Snapshot> = Vec::new();
+    loop {
+        let snapshots = interface::show(args.interface.as_deref())?;
+        if args.json {
+            let line = serde_json::to_string(&snapshots).map_err(Failure::other)?;
+            term::print_json_text(&(line + "\n"))?;
+        } else {
+            term::redraw(&text(args, &snapshots, &before))?;
+        }
+        before = snapshots;
+        for _ in 0..LOOK.as_millis() / TICK.as_millis() {
+            std::thread::sleep(TICK);
+            if interrupt::requested() {
+                interrupt::answered();
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn text(args: &Show, snapshots: &[Snapshot], before: &[Snapshot]) -> String {
+    if snapshots.is_empty() {
+        return "nothing is attached\n".to_owned();
+    }
+    let most = if args.all { usize::MAX } else { FLOWS };
+    let show = |now: &Snapshot| {
+        let earlier = before.iter().find(|earlier| earlier.id == now.id && earlier.sent.bytes <= now.sent.bytes);
+        let rate = earlier.map(|earlier| (now.sent.bytes - earlier.sent.bytes) as f64 * 8.0 / now.since(earlier));
+        now.text(most, rate)
+    };
+    snapshots.iter().map(show).collect::<Vec<_>>().join("\n")
+}

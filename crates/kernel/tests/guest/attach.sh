@@ -1,0 +1,278 @@
+#!/bin/sh
+# What `narrows qdisc` does to interfaces, on a kernel that has BPF queueing disciplines.
+#
+# Run as root on a machine with nothing to lose, such as a virtual machine: Linux 6.16 or later with CONFIG_NET_SCH_BPF; iproute2,
+# iperf3, python3 and narrows (built with --features bpf) in PATH; veth, ifb, sch_ingress, cls_matchall and act_mirred loaded or
+# loadable. Prints a line for each check, `ok` or `FAILED`, and ends with 1 if one failed. `attach.sh PART...` runs only those parts:
+# rates refusals lifecycle killed pair ingress namespace repeated.
+#
+# As the job of a guest whose first process is a shell: /proc, /sys and a tmpfs on /run must be mounted.
+set -u
+failures=0
+
+say() { printf '%s\n' "$*"; }
+ok() { say "ok      $*"; }
+bad() { say "FAILED  $*"; failures=$((failures + 1)); }
+
+# check NAME COMMAND...: the command succeeds.
+check() {
+    name=$1; shift
+    if "$@" >/tmp/out 2>&1; then ok "$name"; else bad "$name: $(cat /tmp/out)"; fi
+}
+
+# refused CODE TEXT COMMAND...: the command ends with this code, and its message contains the text.
+refused() {
+    code=$1; text=$2; shift 2
+    "$@" >/tmp/out 2>&1
+    got=$?
+    if [ $got -eq "$code" ] && grep -qF -- "$text" /tmp/out; then
+        ok "refused: $text"
+    else
+        bad "\"$*\" ended with $got instead of $code, or does not say \"$text\": $(cat /tmp/out)"
+    fi
+}
+
+# json EXPRESSION: of `narrows qdisc show --json` for v0, as d.
+json() { narrows qdisc show v0 --json | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)"; }
+
+# All that narrows may change about an interface, and the files of its own.
+state() {
+    for device in v0 w0; do
+        ip -d link show dev $device | grep -oE 'qdisc [a-z_0-9.]+|gso_max_segs [0-9]+|gro_max_size [0-9]+|gro_ipv4_max_size [0-9]+'
+        tc qdisc show dev $device
+    done
+    ip -o link show type ifb | cut -d: -f2
+    find /sys/fs/bpf/narrows /run/narrows -mindepth 2 2>/dev/null | grep -v /lock
+}
+untouched() {
+    state >/tmp/state
+    if cmp -s /tmp/state /tmp/state.before; then ok "$1: the interfaces are as they were"; else
+        bad "$1: the interfaces are not as they were: $(diff /tmp/state.before /tmp/state)"
+    fi
+}
+
+# within NAME GOT WANTED SHARE
+within() {
+    if python3 -c "import sys; got, wanted, share = map(float, sys.argv[1:]); sys.exit(abs(got / wanted - 1) > share)" "$2" "$3" "$4"
+    then ok "$1: $2, wanted $3"; else bad "$1: $2, wanted $3 within $4"; fi
+}
+
+# The receiver's goodput of an iperf3 run, bit/s.
+goodput() {
+    iperf3 -J -c "$@" | python3 -c "
+import json, sys
+end = json.load(sys.stdin)['end']
+print(end.get('sum_received', end['sum'])['bits_per_second'])"
+}
+
+# Two veth pairs: v0 (10.0.0.1) and w0 (10.0.1.1) here, the other ends (.2) in the namespace b with a receiver at each.
+topology() {
+    ip netns add b
+    ip link set lo up
+    n=0
+    for device in v w; do
+        ip link add ${device}0 type veth peer name ${device}1 netns b
+        ip addr add 10.0.$n.1/24 dev ${device}0
+        ip link set ${device}0 up
+        ip -n b addr add 10.0.$n.2/24 dev ${device}1
+        ip -n b link set ${device}1 up
+        ip netns exec b iperf3 -s -D -B 10.0.$n.2
+        n=$((n + 1))
+    done
+    ip -n b link set lo up
+    iperf3 -s -D -B 10.0.0.1
+    sleep 1
+    state >/tmp/state.before
+}
+
+# TCP and a UDP flood through 10 Mbit/s. A full-sized packet has 1514 bytes with its Ethernet header, 1448 of TCP and 1472 of UDP data.
+rates() {
+    for queue in cocoa cp; do
+        check "attach $queue" narrows qdisc attach v0 $queue --rate 10mbit
+        before=$(json "d[0]['sent']['bytes']")
+        within "$queue, TCP" "$(goodput 10.0.0.2 -t 5)" $((10000000 * 1448 / 1514)) 0.02
+        within "$queue, UDP at 40 Mbit/s" "$(goodput 10.0.0.2 -u -b 40M -l 1472 -t 5)" $((10000000 * 1472 / 1514)) 0.02
+        after=$(json "d[0]['sent']['bytes']")
+        within "$queue, bytes in 10 s" $((after - before)) 12500000 0.06
+        check "$queue: packets were dropped" [ "$(json "sum(d[0]['dropped'].values())")" -gt 100 ]
+        check "$queue: the kernel counts the same packets" [ "$(json "d[0]['sent']['packets']")" -eq \
+            "$(tc -s -j qdisc show dev v0 | python3 -c "import json, sys; print(json.load(sys.stdin)[0]['packets'])")" ]
+        check "$queue: show" narrows qdisc show v0
+        cat /tmp/out
+        check "detach $queue" narrows qdisc detach v0
+        untouched "$queue"
+    done
+    # With 100 bytes added to each, fewer packets leave.
+    check "attach with an overhead" narrows qdisc attach v0 cocoa --rate 10mbit --overhead 100
+    within "TCP with an overhead of 100" "$(goodput 10.0.0.2 -t 5)" $((10000000 * 1448 / 1614)) 0.02
+    check "detach" narrows qdisc detach v0
+    # A limit of 20 packets at 10 Mbit/s: what waits is never more.
+    check "attach with parameters" narrows qdisc attach v0 cp:limit=20p --set threshold=10p --rate 10mbit
+    (goodput 10.0.0.2 -u -b 40M -l 1472 -t 3 >/dev/null) &
+    sleep 2
+    waiting=$(json "d[0]['backlog']['packets']")
+    threshold=$(json "d[0]['cp']['threshold_bytes']")
+    wait $!
+    check "1 to 20 packets wait: $waiting" [ "$waiting" -ge 1 ] && check "no more than 20" [ "$waiting" -le 20 ]
+    check "the threshold is ten full-sized packets: $threshold" [ "$threshold" -eq 15140 ]
+    check "detach" narrows qdisc detach v0
+    # Flows of cocoa: each waits by itself.
+    check "attach for several flows" narrows qdisc attach v0 cocoa --rate 10mbit
+    (goodput 10.0.0.2 -P 4 -t 4 >/dev/null) &
+    sleep 3
+    flows=$(json "len([f for f in d[0]['cocoa']['flows'] if f['backlog']['packets'] > 0])")
+    narrows qdisc show v0
+    timeout 3 narrows qdisc show v0 --watch | grep -E 'sent|waiting '
+    wait $!
+    check "four flows wait: $flows" [ "$flows" -ge 3 ]
+    check "detach" narrows qdisc detach v0
+    untouched "all rates"
+}
+
+refusals() {
+    refused 2 'there is no interface "nowhere"; there are: lo' narrows qdisc attach nowhere cocoa
+    refused 2 'unknown queue "coca"' narrows qdisc attach v0 coca
+    refused 2 'queue "fq_codel" is no BPF program; allowed: cocoa, cp' narrows qdisc attach v0 fq_codel
+    refused 2 'does not name exactly one queue' narrows qdisc attach v0 cocoa,cp
+    refused 2 '--rate: cannot be 7kbit; allowed: from 8kbit to 100gbit' narrows qdisc attach v0 cocoa --rate 7kbit
+    refused 2 '--rate' narrows qdisc attach v0 cocoa --rate fast
+    refused 2 '--overhead: cannot be 300' narrows qdisc attach v0 cocoa --rate 1mbit --overhead 300
+    refused 2 'unknown parameter "target" of queue "cocoa"' narrows qdisc attach v0 cocoa --set target=5ms
+    refused 2 'ecn of queue "cp" cannot be "true" in the kernel' narrows qdisc attach v0 cp --set ecn=on
+    refused 2 'limit of queue "cocoa" cannot be "16385p"' narrows qdisc attach v0 cocoa:limit=16385p
+    refused 2 'nothing is attached to "v0"' narrows qdisc detach v0
+    refused 2 'nothing is attached to "v0"' narrows qdisc show v0
+    refused 2 'need CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON: run narrows as root' \
+        python3 -c 'import os; os.setuid(65534); os.execvp("narrows", "narrows qdisc attach v0 cocoa".split())'
+    untouched "refusals"
+    tc qdisc add dev v0 root handle 7: pfifo limit 77
+    refused 2 'v0 has a pfifo at its root (7:)' narrows qdisc attach v0 cocoa
+    check "--replace" narrows qdisc attach v0 cocoa --replace
+    check "detach" narrows qdisc detach v0
+    check "the pfifo is back with its options" [ "$(tc qdisc show dev v0 | grep -c 'pfifo 7: root .*limit 77p')" -eq 1 ]
+    tc qdisc del dev v0 root
+    tc qdisc add dev v0 clsact
+    refused 2 'v0 has a clsact at its ingress' narrows qdisc attach v0 cocoa --ifb
+    tc qdisc del dev v0 clsact
+    untouched "refusals with other qdiscs"
+}
+
+lifecycle() {
+    check "attach" narrows qdisc attach v0 cocoa --rate 10mbit
+    refused 2 'has cocoa at its egress already' narrows qdisc attach v0 cp
+    check "status names it" narrows qdisc status
+    grep -q 'v0 egress cocoa' /tmp/out || bad "status: $(cat /tmp/out)"
+    check "packets come one by one" sh -c "ip -d link show v0 | grep -q 'gso_max_segs 1 '"
+    tc qdisc del dev v0 root
+    check "show says that the qdisc is gone" sh -c "narrows qdisc show v0 | grep -q 'not attached any more'"
+    check "attach after somebody removed the qdisc" narrows qdisc attach v0 cp
+    grep -q 'has been undone' /tmp/out || bad "nothing is said of the attachment before: $(cat /tmp/out)"
+    check "detach" narrows qdisc detach v0
+    untouched "a removed qdisc"
+    ip link set w0 down
+    check "attach to an interface that is down" narrows qdisc attach w0 cocoa --rate 1mbit
+    check "detach from it" narrows qdisc detach w0
+    check "attach again" narrows qdisc attach w0 cocoa --rate 1mbit
+    ip link set w0 up
+    check "it is there when the interface is up" sh -c "tc qdisc show dev w0 | grep -q nw_cocoa"
+    check "detach" narrows qdisc detach w0
+    untouched "an interface that was down"
+    ip link add x.7 type dummy
+    check "attach to an interface with a dot" narrows qdisc attach x.7 cocoa
+    ip link del x.7
+    ip link add x.7 type dummy
+    check "attach after the interface was made anew" narrows qdisc attach x.7 cp
+    check "detach" narrows qdisc detach x.7
+    ip link del x.7
+    untouched "an interface that went away"
+}
+
+# An attachment that dies at any moment is undone by the next one, or by `detach`.
+killed() {
+    n=0
+    survived=0
+    while [ $n -lt 40 ]; do
+        n=$((n + 1))
+        narrows qdisc attach v0 cocoa --rate 10mbit $1 >/tmp/killed 2>&1 &
+        pid=$!
+        # From 25 ms on, the time that its start takes, to 1 s.
+        sleep "$(python3 -c "print($n * 0.025)")"
+        kill -9 $pid 2>/dev/null
+        wait $pid 2>/dev/null
+        [ $? -eq 0 ] && survived=$((survived + 1))
+        if [ $((n % 2)) -eq 0 ] && ! narrows qdisc attach v0 cp $1 >/tmp/out 2>&1; then
+            grep -q already /tmp/out || bad "attach after kill -9: $(cat /tmp/out)"
+        fi
+        narrows qdisc detach v0 >/tmp/out 2>&1 || grep -q 'nothing is attached' /tmp/out || bad "detach after kill -9: $(cat /tmp/out)"
+        state >/tmp/state
+        cmp -s /tmp/state /tmp/state.before || { bad "kill -9 number $n: $(diff /tmp/state.before /tmp/state)"; break; }
+    done
+    untouched "40 times kill -9 ($survived had finished) $1"
+}
+
+# Two interfaces, two programs, at once.
+pair() {
+    check "attach to the first" narrows qdisc attach v0 cocoa --rate 10mbit
+    check "attach to the second" narrows qdisc attach w0 cp --rate 5mbit
+    goodput 10.0.0.2 -t 5 >/tmp/first &
+    second=$(goodput 10.0.1.2 -t 5)
+    wait $!
+    within "the first" "$(cat /tmp/first)" $((10000000 * 1448 / 1514)) 0.02
+    within "the second" "$second" $((5000000 * 1448 / 1514)) 0.02
+    check "show lists both" [ "$(narrows qdisc show | grep -c shaped)" -eq 2 ]
+    check "detach the first" narrows qdisc detach v0
+    check "the second is still there" sh -c "tc qdisc show dev w0 | grep -q nw_cp"
+    check "detach the second" narrows qdisc detach w0
+    untouched "two interfaces"
+}
+
+# What v0 receives.
+ingress() {
+    check "attach --ifb" narrows qdisc attach v0 cocoa --rate 8mbit --ifb
+    check "attach to what it sends, too" narrows qdisc attach v0 cocoa --rate 4mbit
+    within "received" "$(goodput 10.0.0.2 -R -t 5)" $((8000000 * 1448 / 1514)) 0.02
+    within "sent" "$(goodput 10.0.0.2 -t 5)" $((4000000 * 1448 / 1514)) 0.02
+    check "show" narrows qdisc show v0
+    cat /tmp/out
+    check "detach --ifb" narrows qdisc detach v0 --ifb
+    check "what it sends is still shaped" sh -c "tc qdisc show dev v0 | grep -q nw_cocoa"
+    check "attach --ifb again" narrows qdisc attach v0 cp --rate 8mbit --ifb
+    check "detach both" narrows qdisc detach v0
+    untouched "ingress"
+}
+
+namespace() {
+    refused 2 'nsenter' ip netns exec b narrows qdisc attach v1 cocoa
+    check "attach in another namespace" nsenter --net=/run/netns/b narrows qdisc attach v1 cocoa --rate 6mbit
+    within "from the namespace" "$(goodput 10.0.0.2 -R -t 5)" $((6000000 * 1448 / 1514)) 0.02
+    check "here nothing is attached" sh -c "narrows qdisc status | grep -q 'attached *nothing'"
+    check "detach in the namespace" nsenter --net=/run/netns/b narrows qdisc detach v1
+    untouched "a namespace"
+}
+
+repeated() {
+    n=0
+    used=$(grep -E '^(Slab|VmallocUsed|Percpu)' /proc/meminfo | tr -s ' ' | cut -d' ' -f2 | paste -sd+ | sed 's/^/echo $((/; s/$/))/' | sh)
+    while [ $n -lt 200 ]; do
+        n=$((n + 1))
+        queue=cocoa; [ $((n % 2)) -eq 0 ] && queue=cp
+        narrows qdisc attach v0 $queue --rate 10mbit >/tmp/out 2>&1 || { bad "attach number $n: $(cat /tmp/out)"; break; }
+        ping -c 1 -W 1 10.0.0.2 >/dev/null || bad "no packet passes in round $n"
+        narrows qdisc detach v0 >/tmp/out 2>&1 || { bad "detach number $n: $(cat /tmp/out)"; break; }
+    done
+    sleep 1
+    now=$(grep -E '^(Slab|VmallocUsed|Percpu)' /proc/meminfo | tr -s ' ' | cut -d' ' -f2 | paste -sd+ | sed 's/^/echo $((/; s/$/))/' | sh)
+    untouched "$n times"
+    check "the kernel's memory grew by $((now - used)) KB in $n times" [ $((now - used)) -lt 8000 ]
+}
+
+topology
+for part in ${*:-rates refusals lifecycle killed pair ingress namespace repeated}; do
+    say "== $part"
+    case $part in
+    killed) killed ''; killed --ifb ;;
+    *) $part ;;
+    esac
+done
+say "$failures failed"
+[ $failures -eq 0 ]
