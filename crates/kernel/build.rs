@@ -58,7 +58,10 @@ fn programs() -> Result<(), String> {
         let output = output.map_err(|error| format!("`{clang}` cannot be started: {error}"))?;
         if !output.status.success() {
             let told = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("`{clang}` cannot compile crates/kernel/{source}: {}", told.trim().replace('\n', " | ")));
+            return Err(format!(
+                "`{clang}` cannot compile crates/kernel/{source}: {}",
+                told.trim().replace('\n', " | ")
+            ));
         }
     }
     Ok(())
@@ -69,11 +72,14 @@ fn clang() -> Result<String, String> {
     if let Ok(clang) = env::var("CLANG") {
         return match version(&clang) {
             Some(version) if version >= OLDEST_CLANG => Ok(clang),
-            Some(version) => Err(format!("CLANG={clang} is clang {version}; the feature `bpf` needs clang {OLDEST_CLANG} or later")),
+            Some(version) => {
+                Err(format!("CLANG={clang} is clang {version}; the feature `bpf` needs clang {OLDEST_CLANG} or later"))
+            }
             None => Err(format!("CLANG={clang} is not a clang that can be started")),
         };
     }
-    let names = std::iter::once("clang".to_owned()).chain((OLDEST_CLANG..=NEWEST_CLANG).rev().map(|n| format!("clang-{n}")));
+    let names =
+        std::iter::once("clang".to_owned()).chain((OLDEST_CLANG..=NEWEST_CLANG).rev().map(|n| format!("clang-{n}")));
     let found = names.into_iter().find(|name| version(name).is_some_and(|version| version >= OLDEST_CLANG));
     found.ok_or_else(|| {
         format!(

@@ -102,7 +102,9 @@ pub(crate) fn main(args: &Qdisc) -> Result<(), Failure> {
 pub(crate) fn main(args: &Qdisc) -> Result<(), Failure> {
     let (Command::Attach(_) | Command::Detach(_) | Command::Show(_) | Command::Status(_)) = &args.command;
     if cfg!(not(target_os = "linux")) {
-        return Err(Failure::usage("queues on interfaces are BPF programs of the Linux kernel; this is another system"));
+        return Err(Failure::usage(
+            "queues on interfaces are BPF programs of the Linux kernel; this is another system",
+        ));
     }
     Err(Failure::usage(
         "this build has no BPF programs; build with --features bpf (needs clang 19, libelf-dev, zlib1g-dev)",

@@ -5,12 +5,12 @@ use crate::interrupt;
 use crate::term;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
+use narrows_kernel::qdisc::QdiscError;
 use narrows_kernel::qdisc::constants::{PROGRAMS, Shaper};
 use narrows_kernel::qdisc::interface::{self, Request};
 use narrows_kernel::qdisc::machine::Machine;
 use narrows_kernel::qdisc::names::Direction;
 use narrows_kernel::qdisc::snapshot::Snapshot;
-use narrows_kernel::qdisc::QdiscError;
 use narrows_scenario::shorthand;
 use serde_json::json;
 use std::time::Duration;
@@ -95,7 +95,10 @@ pub(super) fn status(args: &Status) -> Result<(), Failure> {
 fn queue(text: &str, set: &[String]) -> Result<QueueConfig, Failure> {
     let mut queues = shorthand::queues("QUEUE", text).map_err(Failure::usage)?;
     let (Some(mut queue), true) = (queues.pop(), queues.is_empty()) else {
-        return Err(Failure::usage(format!("QUEUE: {text:?} does not name exactly one queue; allowed: {}", PROGRAMS.join(", "))));
+        return Err(Failure::usage(format!(
+            "QUEUE: {text:?} does not name exactly one queue; allowed: {}",
+            PROGRAMS.join(", ")
+        )));
     };
     for pair in set {
         // Read as part of a queue: the same names, units and messages.
@@ -105,7 +108,8 @@ fn queue(text: &str, set: &[String]) -> Result<QueueConfig, Failure> {
             (Some(changed), true) => changed.get(name),
             _ => None,
         };
-        let value = value.ok_or_else(|| Failure::usage(format!("--set: {pair:?} is no parameter; allowed: NAME=VALUE")))?;
+        let value =
+            value.ok_or_else(|| Failure::usage(format!("--set: {pair:?} is no parameter; allowed: NAME=VALUE")))?;
         queue.set(name, &value).map_err(|error| Failure::usage(format!("--set: {error}")))?;
     }
     queue.validate().map_err(|error| Failure::usage(format!("QUEUE: {error}")))?;

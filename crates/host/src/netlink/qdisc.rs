@@ -1,7 +1,9 @@
 //! Requests about queueing disciplines, and about what a device hands them.
 use std::io;
 
-use netlink_packet_core::{DefaultNla, Emitable, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, Nla};
+use netlink_packet_core::{
+    DefaultNla, Emitable, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, Nla,
+};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage};
 use netlink_packet_route::tc::{
@@ -136,7 +138,10 @@ impl Netlink {
             TcAttribute::Kind("matchall".into()),
             TcAttribute::Options(vec![TcOption::MatchAll(TcFilterMatchAllOption::Action(vec![action]))]),
         ];
-        self.send(RouteNetlinkMessage::NewTrafficFilter(message), NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL)?;
+        self.send(
+            RouteNetlinkMessage::NewTrafficFilter(message),
+            NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL,
+        )?;
         self.answers(|_| ())
     }
 }

@@ -96,7 +96,10 @@ impl Attachment {
         let wrong = |told: String| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {told}", path.display()));
         let attachment: Attachment = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
         if attachment.version != VERSION {
-            return Err(wrong(format!("written by another version of narrows ({}), which can detach", attachment.version)));
+            return Err(wrong(format!(
+                "written by another version of narrows ({}), which can detach",
+                attachment.version
+            )));
         }
         Ok(Some(attachment))
     }

@@ -282,11 +282,14 @@ mod tests {
                 let tested = |other: &&(&str, &str, bool)| {
                     other.0 == entry.name && other.1.split('=').next().is_some_and(|name| name == spec.name)
                 };
-                let (queue, pair, has) = others.iter().find(tested).unwrap_or_else(|| panic!("{} is not tested", spec.name));
+                let (queue, pair, has) =
+                    others.iter().find(tested).unwrap_or_else(|| panic!("{} is not tested", spec.name));
                 let changed = program(&format!("{queue}:{pair}"), Shaper::default());
                 match (has, changed) {
                     (true, Ok(changed)) => assert_ne!(changed, program(queue, Shaper::default()).unwrap(), "{pair}"),
-                    (false, Err(message)) => assert!(message.starts_with(&format!("{} of queue", spec.name)), "{message}"),
+                    (false, Err(message)) => {
+                        assert!(message.starts_with(&format!("{} of queue", spec.name)), "{message}")
+                    }
                     (_, other) => panic!("{pair}: {other:?}"),
                 }
             }
@@ -323,7 +326,11 @@ mod tests {
         let rate = |rate| Shaper { rate: Some(rate), overhead: 0 }.validate();
         assert_eq!(rate(Rate::kbit(8)), Ok(()));
         assert_eq!(rate(Rate::gbit(100)), Ok(()));
-        assert!(rate(Rate::bit(7_999)).unwrap_err().starts_with("--rate: cannot be 7999bit; allowed: from 8kbit to 100gbit"));
+        assert!(
+            rate(Rate::bit(7_999))
+                .unwrap_err()
+                .starts_with("--rate: cannot be 7999bit; allowed: from 8kbit to 100gbit")
+        );
         assert!(rate(Rate::gbit(101)).is_err());
         let overhead = |overhead| Shaper { rate: Some(Rate::mbit(1)), overhead }.validate();
         assert_eq!(overhead(-64), Ok(()));

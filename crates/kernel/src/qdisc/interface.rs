@@ -105,7 +105,9 @@ pub fn detach(interface: &str, direction: Option<Direction>) -> Result<Vec<Strin
     let mut host = Host::open()?;
     let _lock = lock()?;
     let mut done = Vec::new();
-    for direction in [Direction::Egress, Direction::Ingress].into_iter().filter(|one| direction.is_none_or(|d| d == *one)) {
+    for direction in
+        [Direction::Egress, Direction::Ingress].into_iter().filter(|one| direction.is_none_or(|d| d == *one))
+    {
         let key = host.key(interface, direction);
         if let Some(attachment) = read(&key)? {
             host.undo(&key, &attachment)?;
@@ -153,7 +155,8 @@ pub fn show(interface: Option<&str>) -> Result<Vec<Snapshot>, QdiscError> {
 /// # Errors
 /// When their files cannot be read.
 pub fn attached() -> Result<Vec<Attachment>, QdiscError> {
-    let keys = attachment::keys(Path::new(attachment::FOLDER)).map_err(|e| QdiscError::failed("list attachments", e))?;
+    let keys =
+        attachment::keys(Path::new(attachment::FOLDER)).map_err(|e| QdiscError::failed("list attachments", e))?;
     let namespace = machine::network_namespace();
     let mut found = Vec::new();
     for key in keys {
@@ -167,13 +170,19 @@ pub fn attached() -> Result<Vec<Attachment>, QdiscError> {
 const ETHERNET_HEADER: u32 = 14;
 
 fn nothing_at(interface: &str) -> QdiscError {
-    let names: Vec<String> = attached().unwrap_or_default().into_iter().map(|attachment| attachment.interface).collect();
-    let there = if names.is_empty() { "nothing is attached to any interface".into() } else { format!("attached: {}", names.join(", ")) };
+    let names: Vec<String> =
+        attached().unwrap_or_default().into_iter().map(|attachment| attachment.interface).collect();
+    let there = if names.is_empty() {
+        "nothing is attached to any interface".into()
+    } else {
+        format!("attached: {}", names.join(", "))
+    };
     QdiscError::Refused(format!("nothing is attached to {interface:?}; {there}"))
 }
 
 fn read(key: &str) -> Result<Option<Attachment>, QdiscError> {
-    Attachment::read(Path::new(attachment::FOLDER), key).map_err(|error| QdiscError::failed("read an attachment", error))
+    Attachment::read(Path::new(attachment::FOLDER), key)
+        .map_err(|error| QdiscError::failed("read an attachment", error))
 }
 
 fn pins(key: &str) -> PathBuf {
@@ -354,7 +363,10 @@ impl Host {
         }
         tell("remove the pins".into(), object::unpin(&pins(key)));
         if !left.is_empty() {
-            return Err(QdiscError::Failed(format!("cannot {}; `narrows qdisc detach {interface}` tries again", left.join("; cannot "))));
+            return Err(QdiscError::Failed(format!(
+                "cannot {}; `narrows qdisc detach {interface}` tries again",
+                left.join("; cannot ")
+            )));
         }
         let removed = Attachment::remove(Path::new(attachment::FOLDER), key);
         removed.map_err(|error| QdiscError::failed("remove the attachment's file", error))

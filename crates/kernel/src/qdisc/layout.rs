@@ -79,7 +79,11 @@ mod tests {
 
     fn layout() -> Layout {
         let field = |bit, bits| Field { bit, bits };
-        let flow = BTreeMap::from([("packets".into(), field(0, 32)), ("known".into(), field(33, 1)), ("n".into(), field(34, 3))]);
+        let flow = BTreeMap::from([
+            ("packets".into(), field(0, 32)),
+            ("known".into(), field(33, 1)),
+            ("n".into(), field(34, 3)),
+        ]);
         let flows = Variable { offset: 8, stride: 8, count: 2, fields: flow };
         let sent = Variable { offset: 0, stride: 8, count: 1, fields: BTreeMap::from([(String::new(), field(0, 64))]) };
         Layout { variables: BTreeMap::from([("flows".into(), flows), ("sent".into(), sent)]) }

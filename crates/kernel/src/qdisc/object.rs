@@ -6,7 +6,7 @@ use super::names;
 use libbpf_rs::btf::types::{Array, DataSec, MemberAttr, Struct, Var};
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, HasSize};
 use libbpf_rs::{
-    ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, PrintLevel, set_print,
+    ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, PrintLevel, set_print,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,10 @@ pub(super) fn register(program: &Program, index: u32) -> Result<Registered, Qdis
     let mut ids = names::ids(program.name, index);
     loop {
         let Some(id) = ids.next() else {
-            return Err(QdiscError::Failed(format!("the kernel has every name for `{}` on this interface", program.name)));
+            return Err(QdiscError::Failed(format!(
+                "the kernel has every name for `{}` on this interface",
+                program.name
+            )));
         };
         let mut object = load(program, &id)?;
         let mut maps = object.maps_mut();
@@ -128,21 +131,27 @@ fn bytes(program: &Program) -> Result<&'static [u8], QdiscError> {
 }
 
 fn btf(program: &Program) -> Result<Btf<'static>, QdiscError> {
-    let btf = Btf::from_raw(program.name, bytes(program)?).map_err(|error| QdiscError::failed("read the BPF program", error))?;
+    let btf = Btf::from_raw(program.name, bytes(program)?)
+        .map_err(|error| QdiscError::failed("read the BPF program", error))?;
     btf.ok_or_else(|| broken(program, "has no BTF"))
 }
 
 fn load(program: &Program, id: &str) -> Result<Object, QdiscError> {
+    let object = prepared(program, id)?;
+    object.load().map_err(|error| explained(&format!("load the BPF program {}", program.name), &error))
+}
+
+/// A program with its constants and its name, not yet loaded.
+fn prepared(program: &Program, id: &str) -> Result<OpenObject, QdiscError> {
     collect_log();
-    let failed = |error: &libbpf_rs::Error| explained(&format!("load the BPF program {}", program.name), error);
     let object = ObjectBuilder::default().open_memory(bytes(program)?);
-    let mut object = object.map_err(|error| failed(&error))?;
+    let mut object = object.map_err(|error| explained(&format!("open the BPF program {}", program.name), &error))?;
     let btf = btf(program)?;
     let options: BTreeMap<String, (u32, BtfType<'_>)> =
         section(&btf, OPTIONS).map(|(name, offset, ty)| (name, (offset, ty))).collect();
     let (mut has_options, mut has_name) = (false, false);
     for mut map in object.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
+        let is_options = map.name().as_encoded_bytes().ends_with(OPTIONS.as_bytes());
         let is_ops = map.map_type() == MapType::StructOps;
         let Some(memory) = map.initial_value_mut() else { continue };
         if is_ops {
@@ -152,13 +161,14 @@ fn load(program: &Program, id: &str) -> Result<Object, QdiscError> {
             field.fill(0);
             field[..id.len()].copy_from_slice(id.as_bytes());
             has_name = true;
-        } else if name.ends_with(OPTIONS) {
+        } else if is_options {
             for (name, value) in &program.constants {
                 let value = value.bytes();
                 let place = options.get(*name).filter(|place| width(&place.1) as usize == value.len() * 8);
                 let start = place.map(|place| place.0 as usize);
                 let place = start.and_then(|start| memory.get_mut(start..start + value.len()));
-                place.ok_or_else(|| broken(program, &format!("has no option {name} of this size")))?.copy_from_slice(&value);
+                let missing = || broken(program, &format!("has no option {name} of this size"));
+                place.ok_or_else(missing)?.copy_from_slice(&value);
             }
             has_options = true;
         }
@@ -166,16 +176,17 @@ fn load(program: &Program, id: &str) -> Result<Object, QdiscError> {
     if !has_options || !has_name {
         return Err(broken(program, "has no options or no Qdisc_ops"));
     }
-    object.load().map_err(|error| failed(&error))
+    Ok(object)
 }
 
 /// The length of a qdisc's name in the kernel (IFNAMSIZ).
 const NAME_LEN: usize = 16;
 
 /// The variables of a section: name, offset and type.
-fn section<'a>(btf: &'a Btf<'static>, section: &str) -> impl Iterator<Item = (String, u32, BtfType<'a>)> {
+fn section<'a>(btf: &'a Btf<'static>, section: &str) -> impl Iterator<Item = (String, u32, BtfType<'a>)> + use<'a> {
     let found = btf.type_by_name::<DataSec<'a>>(section);
-    let variables: Vec<_> = found.iter().flat_map(|found| found.iter().map(|entry| (entry.ty, entry.offset)).collect::<Vec<_>>()).collect();
+    let variables: Vec<_> =
+        found.iter().flat_map(|found| found.iter().map(|entry| (entry.ty, entry.offset)).collect::<Vec<_>>()).collect();
     variables.into_iter().filter_map(|(id, offset)| {
         let variable = btf.type_by_id::<Var<'a>>(id)?;
         // libbpf fills in the offsets of those that are not static.
@@ -226,7 +237,8 @@ fn width(ty: &BtfType<'_>) -> u32 {
     let bytes = match ty.kind() {
         BtfKind::Array => {
             let array = Array::try_from(*ty).ok();
-            return array.map_or(0, |array| width(&array.contained_type().skip_mods_and_typedefs()) * array.capacity() as u32);
+            return array
+                .map_or(0, |array| width(&array.contained_type().skip_mods_and_typedefs()) * array.capacity() as u32);
         }
         BtfKind::Int => libbpf_rs::btf::types::Int::try_from(*ty).map_or(0, |ty| ty.size()),
         BtfKind::Enum => libbpf_rs::btf::types::Enum::try_from(*ty).map_or(0, |ty| ty.size()),
@@ -255,4 +267,76 @@ fn explained(doing: &str, error: &libbpf_rs::Error) -> QdiscError {
     let log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
     let last = log[log.len().saturating_sub(SHOWN)..].join(" | ");
     QdiscError::Failed(format!("cannot {doing}: {error}{}", if last.is_empty() { last } else { format!(" ({last})") }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::attachment::Attachment;
+    use super::super::attachment::tests::attachment;
+    use super::super::constants::{Frames, PROGRAMS, Shaper};
+    use super::super::layout::Memory;
+    use super::super::snapshot::Snapshot;
+    use super::*;
+    use narrows_core::Rate;
+    use narrows_core::queue::QueueConfig;
+    use narrows_core::registry::Registered;
+
+    fn program(name: &str) -> Program {
+        let queue = QueueConfig::named(name).expect("a queue");
+        let shaper = Shaper { rate: Some(Rate::mbit(10)), overhead: -4 };
+        Program::new(&queue, &shaper, Frames { mtu: 1500, header: 14 }).expect("a program")
+    }
+
+    #[test]
+    fn every_constant_and_the_name_are_in_the_object() {
+        for name in PROGRAMS {
+            let program = program(name);
+            let object = prepared(&program, "nw_x.7").expect("prepared");
+            let btf = btf(&program).expect("BTF");
+            let options: BTreeMap<_, _> = section(&btf, OPTIONS).map(|(name, at, _)| (name, at as usize)).collect();
+            for map in object.maps() {
+                let Some(memory) = map.initial_value() else { continue };
+                if map.map_type() == MapType::StructOps {
+                    assert_eq!(&memory[..8], b"nw_x.7\0\0", "{name}");
+                } else if map.name().as_encoded_bytes().ends_with(OPTIONS.as_bytes()) {
+                    // Each option has its own place: together they are what was asked for.
+                    for (option, value) in &program.constants {
+                        let (at, value) = (options[*option], value.bytes());
+                        assert_eq!(memory[at..at + value.len()], value, "{name}: {option}");
+                    }
+                }
+            }
+            let all: Vec<&str> = options.keys().map(String::as_str).collect();
+            assert_eq!(all.len(), program.constants.len(), "{name}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn an_option_that_the_object_lacks_is_an_error() {
+        let mut program = program("cp");
+        program.constants.push(("opt_colour", super::super::constants::Constant::Bool(true)));
+        let message = prepared(&program, "nw_x.7").expect_err("refused").to_string();
+        assert!(message.contains("opt_colour"), "{message}");
+        assert!(prepared(&self::program("cp"), "a_name_of_16_char").is_err());
+    }
+
+    #[test]
+    fn every_figure_is_in_the_programs_memory() {
+        for name in PROGRAMS {
+            let layout = layout(&program(name)).expect("a layout");
+            let end = |variable: &Variable| {
+                let element = variable.fields.values().map(|field| (field.bit + field.bits).div_ceil(8)).max();
+                variable.offset + variable.stride * (variable.count - 1) + element.unwrap_or(0)
+            };
+            let len = layout.variables.values().map(end).max().expect("variables");
+            let memory = Memory { layout: &layout, bytes: &vec![0; len as usize] };
+            let attachment = Attachment { program: name.into(), layout: layout.clone(), ..attachment() };
+            let snapshot = Snapshot::new(&attachment, true, &memory, 0).expect("all figures");
+            assert_eq!((snapshot.cocoa.is_some(), snapshot.cp.is_some()), (name == "cocoa", name == "cp"));
+            // Variables do not overlap.
+            let mut places: Vec<(u32, u32)> = layout.variables.values().map(|v| (v.offset, end(v))).collect();
+            places.sort_unstable();
+            assert!(places.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{name}: {places:?}");
+        }
+    }
 }

@@ -250,7 +250,9 @@ impl Cocoa {
 
     fn decisions(&self) -> String {
         let Cocoa { grew, began_anew, judged, shrunk, next_interval, .. } = self;
-        format!("grew {grew}, measured anew {began_anew}, judged {judged}, shrunk {shrunk}, next interval {next_interval}")
+        format!(
+            "grew {grew}, measured anew {began_anew}, judged {judged}, shrunk {shrunk}, next interval {next_interval}"
+        )
     }
 
     fn count(&self) -> String {
@@ -347,5 +349,212 @@ fn size(bytes: u64) -> String {
         10_000..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
         10_000_000..10_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
         _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::attachment::Attachment;
+    use super::super::attachment::tests::attachment;
+    use super::super::layout::{Field, Layout, Variable};
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// A program's memory, made of numbers of 64 bits in the order in which they are named.
+    #[derive(Default)]
+    struct Made {
+        layout: Layout,
+        bytes: Vec<u8>,
+    }
+
+    impl Made {
+        fn put(&mut self, variable: &str, fields: &[&str], elements: &[&[u64]]) {
+            let field = |(n, name): (usize, &&str)| ((*name).to_owned(), Field { bit: n as u32 * 64, bits: 64 });
+            let fields: BTreeMap<String, Field> = fields.iter().enumerate().map(field).collect();
+            let (offset, stride) = (self.bytes.len() as u32, fields.len() as u32 * 8);
+            let place = Variable { offset, stride, count: elements.len() as u32, fields };
+            self.layout.variables.insert(variable.into(), place);
+            self.bytes.extend(elements.iter().flat_map(|element| element.iter().flat_map(|n| n.to_le_bytes())));
+        }
+
+        fn common(sent: u64) -> Made {
+            let mut made = Made::default();
+            made.put("sent_packets", &[""], &[&[sent]]);
+            made.put("sent_bytes", &[""], &[&[sent * 1514]]);
+            made.put("joined_packets", &[""], &[&[3]]);
+            made.put("dropped", &[""], &[&[1], &[2], &[4], &[0]]);
+            made
+        }
+
+        fn cocoa() -> Made {
+            let mut made = Made::common(100);
+            let whole = [
+                "sched.used",
+                "sched.free",
+                "sched.known",
+                "sched.packets",
+                "sched.bytes",
+                "decisions[1]",
+                "decisions[2]",
+                "decisions[3]",
+                "decisions[4]",
+                "shrunk",
+            ];
+            // Three slots were used; the second one is free again.
+            made.put("cocoa", &whole, &[&[3, 2, 2, 7, 10_598, 5, 6, 7, 8, 9]]);
+            let flow = [
+                "key",
+                "packets",
+                "bytes",
+                "next_in_bucket",
+                "state.limit",
+                "state.part",
+                "state.interval_start",
+                "state.longest",
+                "state.guard_ends",
+                "state.decision",
+                "state.decision_idle",
+            ];
+            let second = 1_000_000_000;
+            made.put(
+                "flows",
+                &flow,
+                &[
+                    &[0xa1, 0, 0, 0, 100, 0, second, 0, 0, 0, 0],
+                    &[0xff, 0, 0, 0, 4, 0, 0, 0, 0, 3, 0],
+                    &[0xb2, 7, 10_598, 0, 33, 512, 2 * second, 250_000_000, 4 * second, 1, 2_000_000],
+                ],
+            );
+            made
+        }
+
+        fn cp(follow_drain: u64) -> Made {
+            let mut made = Made::common(10);
+            let fields = [
+                "packets",
+                "bytes",
+                "rate",
+                "follow_drain",
+                "drain.bytes16",
+                "drain.ns16",
+                "policer.tokens",
+                "law.depth",
+                "law.threshold",
+            ];
+            // 16 departures of 1514 B in 1.2112 ms each: 10 Mbit/s.
+            let (bytes16, ns16) = (16 * 1514, 16 * 1_211_200);
+            made.put(
+                "cp",
+                &fields,
+                &[&[2, 3028, 5_000_000, follow_drain, bytes16, ns16, 500 * BYTE, 160_000 * BYTE, 7570]],
+            );
+            made
+        }
+
+        fn snapshot(&self, attachment: &Attachment) -> Result<Snapshot, String> {
+            let memory = Memory { layout: &self.layout, bytes: &self.bytes };
+            Snapshot::new(attachment, true, &memory, 3_000_000_000)
+        }
+    }
+
+    #[test]
+    fn json_of_cocoa_is_stable() {
+        let snapshot = Made::cocoa().snapshot(&attachment()).expect("all variables are there");
+        let json = serde_json::to_value(&snapshot).expect("JSON");
+        let expected = serde_json::json!({
+            "interface": "eth0",
+            "direction": "egress",
+            "time_s": 3.0,
+            "device": "eth0",
+            "queue": "cocoa",
+            "id": "nw_cocoa.2",
+            "attached": true,
+            "rate_bit_s": 10_000_000,
+            "overhead_bytes": 18,
+            "sent": { "packets": 100, "bytes": 151_400 },
+            "backlog": { "packets": 7, "bytes": 10_598 },
+            "dropped": { "queue_full": 1, "flow_limit": 2, "policed": 4 },
+            "joined_packets": 3,
+            "cocoa": {
+                "flows_known": 2,
+                "grew": 5,
+                "began_anew": 6,
+                "judged": 7,
+                "shrunk": 9,
+                "next_interval": 8,
+                "flows": [
+                    {
+                        "key": 0xb2,
+                        "backlog": { "packets": 7, "bytes": 10_598 },
+                        "limit_packets": 33.5,
+                        "interval_ms": 1000.0,
+                        "longest_ms": 250.0,
+                        "guard_ms": 1000.0,
+                        "decision": "grew",
+                        "idle_ms": 2.0
+                    },
+                    {
+                        "key": 0xa1,
+                        "backlog": { "packets": 0, "bytes": 0 },
+                        "limit_packets": 100.0,
+                        "interval_ms": 2000.0,
+                        "longest_ms": 0.0,
+                        "guard_ms": 0.0,
+                        "decision": "none",
+                        "idle_ms": 0.0
+                    }
+                ]
+            }
+        });
+        assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn tokens_come_at_the_measured_rate_or_the_given_one() {
+        let attachment = Attachment { program: "cp".into(), ..attachment() };
+        let given = Made::cp(0).snapshot(&attachment).expect("cp").cp.expect("cp");
+        let expected =
+            Cp { tokens_bytes: 500, bucket_bytes: 160_000, token_rate_bit_s: 5_000_000, threshold_bytes: 7570 };
+        assert_eq!(given, expected);
+        let measured = Made::cp(1).snapshot(&attachment).expect("cp").cp.expect("cp");
+        assert_eq!(measured, Cp { token_rate_bit_s: 10_000_000, ..expected });
+    }
+
+    #[test]
+    fn text_shows_the_largest_backlogs() {
+        let snapshot = Made::cocoa().snapshot(&attachment()).expect("all variables are there");
+        let text = snapshot.text(1, Some(9_564_000.0));
+        assert!(
+            text.starts_with("eth0  egress  cocoa  shaped to 10.000 Mbit/s, overhead 18 bytes  (nw_cocoa.2)\n"),
+            "{text}"
+        );
+        assert!(text.contains("  sent     100 packets, 151.4 kB, now 9.564 Mbit/s\n"), "{text}");
+        assert!(text.contains("  dropped  queue full 1, flow limit 2, policed 4\n"), "{text}");
+        assert!(text.contains("  flows    2 known, 1 waiting\n"), "{text}");
+        assert!(text.contains("33.50") && !text.contains("100.00"), "{text}");
+        assert!(text.ends_with("and 1 more (--all shows them)\n"), "{text}");
+        assert!(snapshot.text(2, None).contains("100.00"));
+        let gone = Snapshot { attached: false, ..snapshot };
+        assert!(gone.text(1, None).contains("not attached any more"));
+    }
+
+    #[test]
+    fn a_list_of_free_slots_that_changes_while_it_is_read_ends() {
+        let mut made = Made::cocoa();
+        // Each of the free slots is the other's next.
+        let flows = made.layout.variables["flows"].clone();
+        for (slot, next) in [(1u32, 3u64), (2, 2)] {
+            let at = (flows.offset + slot * flows.stride + 3 * 8) as usize;
+            made.bytes[at..at + 8].copy_from_slice(&next.to_le_bytes());
+        }
+        let cocoa = made.snapshot(&attachment()).expect("an end").cocoa.expect("cocoa");
+        assert_eq!(cocoa.flows.len(), 1);
+    }
+
+    #[test]
+    fn a_program_without_a_variable_is_an_error() {
+        let mut made = Made::cocoa();
+        made.layout.variables.remove("joined_packets");
+        assert!(made.snapshot(&attachment()).unwrap_err().contains("joined_packets"));
     }
 }

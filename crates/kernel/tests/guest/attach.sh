@@ -2,7 +2,7 @@
 # What `narrows qdisc` does to interfaces, on a kernel that has BPF queueing disciplines.
 #
 # Run as root on a machine with nothing to lose, such as a virtual machine: Linux 6.16 or later with CONFIG_NET_SCH_BPF; iproute2,
-# iperf3, python3 and narrows (built with --features bpf) in PATH; veth, ifb, sch_ingress, cls_matchall and act_mirred loaded or
+# iperf3, jq and narrows (built with --features bpf) in PATH; veth, ifb, sch_ingress, cls_matchall and act_mirred loaded or
 # loadable. Prints a line for each check, `ok` or `FAILED`, and ends with 1 if one failed. `attach.sh PART...` runs only those parts:
 # rates refusals lifecycle killed pair ingress namespace repeated.
 #
@@ -20,6 +20,13 @@ check() {
     if "$@" >/tmp/out 2>&1; then ok "$name"; else bad "$name: $(cat /tmp/out)"; fi
 }
 
+# says NAME TEXT COMMAND...: the command's output contains the text.
+says() {
+    name=$1; text=$2; shift 2
+    "$@" >/tmp/out 2>&1
+    if grep -qF -- "$text" /tmp/out; then ok "$name"; else bad "$name: $(cat /tmp/out)"; fi
+}
+
 # refused CODE TEXT COMMAND...: the command ends with this code, and its message contains the text.
 refused() {
     code=$1; text=$2; shift 2
@@ -32,8 +39,8 @@ refused() {
     fi
 }
 
-# json EXPRESSION: of `narrows qdisc show --json` for v0, as d.
-json() { narrows qdisc show v0 --json | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)"; }
+# json FILTER: of what `narrows qdisc show --json` says of v0.
+json() { narrows qdisc show v0 --json | jq ".[0] | $1"; }
 
 # All that narrows may change about an interface, and the files of its own.
 state() {
@@ -53,17 +60,12 @@ untouched() {
 
 # within NAME GOT WANTED SHARE
 within() {
-    if python3 -c "import sys; got, wanted, share = map(float, sys.argv[1:]); sys.exit(abs(got / wanted - 1) > share)" "$2" "$3" "$4"
+    if awk -v got="$2" -v wanted="$3" -v share="$4" 'BEGIN { exit !(got >= wanted * (1 - share) && got <= wanted * (1 + share)) }'
     then ok "$1: $2, wanted $3"; else bad "$1: $2, wanted $3 within $4"; fi
 }
 
 # The receiver's goodput of an iperf3 run, bit/s.
-goodput() {
-    iperf3 -J -c "$@" | python3 -c "
-import json, sys
-end = json.load(sys.stdin)['end']
-print(end.get('sum_received', end['sum'])['bits_per_second'])"
-}
+goodput() { iperf3 -J -c "$@" | jq '.end | (.sum_received // .sum).bits_per_second | round'; }
 
 # Two veth pairs: v0 (10.0.0.1) and w0 (10.0.1.1) here, the other ends (.2) in the namespace b with a receiver at each.
 topology() {
@@ -80,6 +82,8 @@ topology() {
         n=$((n + 1))
     done
     ip -n b link set lo up
+    # Without this a sender of UDP waits for the queue, and nothing is dropped.
+    for buffer in wmem_max wmem_default rmem_max; do echo 8388608 >/proc/sys/net/core/$buffer; done
     iperf3 -s -D -B 10.0.0.1
     sleep 1
     state >/tmp/state.before
@@ -89,14 +93,13 @@ topology() {
 rates() {
     for queue in cocoa cp; do
         check "attach $queue" narrows qdisc attach v0 $queue --rate 10mbit
-        before=$(json "d[0]['sent']['bytes']")
+        before=$(json .sent.bytes)
         within "$queue, TCP" "$(goodput 10.0.0.2 -t 5)" $((10000000 * 1448 / 1514)) 0.02
         within "$queue, UDP at 40 Mbit/s" "$(goodput 10.0.0.2 -u -b 40M -l 1472 -t 5)" $((10000000 * 1472 / 1514)) 0.02
-        after=$(json "d[0]['sent']['bytes']")
+        after=$(json .sent.bytes)
         within "$queue, bytes in 10 s" $((after - before)) 12500000 0.06
-        check "$queue: packets were dropped" [ "$(json "sum(d[0]['dropped'].values())")" -gt 100 ]
-        check "$queue: the kernel counts the same packets" [ "$(json "d[0]['sent']['packets']")" -eq \
-            "$(tc -s -j qdisc show dev v0 | python3 -c "import json, sys; print(json.load(sys.stdin)[0]['packets'])")" ]
+        check "$queue: packets were dropped" [ "$(json '[.dropped[]] | add')" -gt 100 ]
+        check "$queue: the kernel counts the same packets" [ "$(json .sent.packets)" -eq "$(tc -s -j qdisc show dev v0 | jq '.[0].packets')" ]
         check "$queue: show" narrows qdisc show v0
         cat /tmp/out
         check "detach $queue" narrows qdisc detach v0
@@ -110,8 +113,8 @@ rates() {
     check "attach with parameters" narrows qdisc attach v0 cp:limit=20p --set threshold=10p --rate 10mbit
     (goodput 10.0.0.2 -u -b 40M -l 1472 -t 3 >/dev/null) &
     sleep 2
-    waiting=$(json "d[0]['backlog']['packets']")
-    threshold=$(json "d[0]['cp']['threshold_bytes']")
+    waiting=$(json .backlog.packets)
+    threshold=$(json .cp.threshold_bytes)
     wait $!
     check "1 to 20 packets wait: $waiting" [ "$waiting" -ge 1 ] && check "no more than 20" [ "$waiting" -le 20 ]
     check "the threshold is ten full-sized packets: $threshold" [ "$threshold" -eq 15140 ]
@@ -120,7 +123,7 @@ rates() {
     check "attach for several flows" narrows qdisc attach v0 cocoa --rate 10mbit
     (goodput 10.0.0.2 -P 4 -t 4 >/dev/null) &
     sleep 3
-    flows=$(json "len([f for f in d[0]['cocoa']['flows'] if f['backlog']['packets'] > 0])")
+    flows=$(json '[.cocoa.flows[] | select(.backlog.packets > 0)] | length')
     narrows qdisc show v0
     timeout 3 narrows qdisc show v0 --watch | grep -E 'sent|waiting '
     wait $!
@@ -142,8 +145,7 @@ refusals() {
     refused 2 'limit of queue "cocoa" cannot be "16385p"' narrows qdisc attach v0 cocoa:limit=16385p
     refused 2 'nothing is attached to "v0"' narrows qdisc detach v0
     refused 2 'nothing is attached to "v0"' narrows qdisc show v0
-    refused 2 'need CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON: run narrows as root' \
-        python3 -c 'import os; os.setuid(65534); os.execvp("narrows", "narrows qdisc attach v0 cocoa".split())'
+    refused 2 'need CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON: run narrows as root' su nobody -s /bin/sh -c "$(command -v narrows) qdisc attach v0 cocoa"
     untouched "refusals"
     tc qdisc add dev v0 root handle 7: pfifo limit 77
     refused 2 'v0 has a pfifo at its root (7:)' narrows qdisc attach v0 cocoa
@@ -160,13 +162,11 @@ refusals() {
 lifecycle() {
     check "attach" narrows qdisc attach v0 cocoa --rate 10mbit
     refused 2 'has cocoa at its egress already' narrows qdisc attach v0 cp
-    check "status names it" narrows qdisc status
-    grep -q 'v0 egress cocoa' /tmp/out || bad "status: $(cat /tmp/out)"
-    check "packets come one by one" sh -c "ip -d link show v0 | grep -q 'gso_max_segs 1 '"
+    says "status names it" 'v0 egress cocoa' narrows qdisc status
+    says "packets come one by one" 'gso_max_segs 1 ' ip -d link show v0
     tc qdisc del dev v0 root
-    check "show says that the qdisc is gone" sh -c "narrows qdisc show v0 | grep -q 'not attached any more'"
-    check "attach after somebody removed the qdisc" narrows qdisc attach v0 cp
-    grep -q 'has been undone' /tmp/out || bad "nothing is said of the attachment before: $(cat /tmp/out)"
+    says "show says that the qdisc is gone" 'not attached any more' narrows qdisc show v0
+    says "attach after somebody removed the qdisc" 'has been undone' narrows qdisc attach v0 cp
     check "detach" narrows qdisc detach v0
     untouched "a removed qdisc"
     ip link set w0 down
@@ -174,7 +174,7 @@ lifecycle() {
     check "detach from it" narrows qdisc detach w0
     check "attach again" narrows qdisc attach w0 cocoa --rate 1mbit
     ip link set w0 up
-    check "it is there when the interface is up" sh -c "tc qdisc show dev w0 | grep -q nw_cocoa"
+    says "it is there when the interface is up" nw_cocoa tc qdisc show dev w0
     check "detach" narrows qdisc detach w0
     untouched "an interface that was down"
     ip link add x.7 type dummy
@@ -196,7 +196,7 @@ killed() {
         narrows qdisc attach v0 cocoa --rate 10mbit $1 >/tmp/killed 2>&1 &
         pid=$!
         # From 25 ms on, the time that its start takes, to 1 s.
-        sleep "$(python3 -c "print($n * 0.025)")"
+        sleep "$(awk "BEGIN { print $n * 0.025 }")"
         kill -9 $pid 2>/dev/null
         wait $pid 2>/dev/null
         [ $? -eq 0 ] && survived=$((survived + 1))
@@ -221,7 +221,7 @@ pair() {
     within "the second" "$second" $((5000000 * 1448 / 1514)) 0.02
     check "show lists both" [ "$(narrows qdisc show | grep -c shaped)" -eq 2 ]
     check "detach the first" narrows qdisc detach v0
-    check "the second is still there" sh -c "tc qdisc show dev w0 | grep -q nw_cp"
+    says "the second is still there" nw_cp tc qdisc show dev w0
     check "detach the second" narrows qdisc detach w0
     untouched "two interfaces"
 }
@@ -235,7 +235,7 @@ ingress() {
     check "show" narrows qdisc show v0
     cat /tmp/out
     check "detach --ifb" narrows qdisc detach v0 --ifb
-    check "what it sends is still shaped" sh -c "tc qdisc show dev v0 | grep -q nw_cocoa"
+    says "what it sends is still shaped" nw_cocoa tc qdisc show dev v0
     check "attach --ifb again" narrows qdisc attach v0 cp --rate 8mbit --ifb
     check "detach both" narrows qdisc detach v0
     untouched "ingress"
@@ -245,7 +245,7 @@ namespace() {
     refused 2 'nsenter' ip netns exec b narrows qdisc attach v1 cocoa
     check "attach in another namespace" nsenter --net=/run/netns/b narrows qdisc attach v1 cocoa --rate 6mbit
     within "from the namespace" "$(goodput 10.0.0.2 -R -t 5)" $((6000000 * 1448 / 1514)) 0.02
-    check "here nothing is attached" sh -c "narrows qdisc status | grep -q 'attached *nothing'"
+    says "here nothing is attached" 'attached    nothing' narrows qdisc status
     check "detach in the namespace" nsenter --net=/run/netns/b narrows qdisc detach v1
     untouched "a namespace"
 }

@@ -186,28 +186,41 @@ static inline u64 nw_div(u64 n, u64 d)
 #endif
 }
 
-/* The quotient rounded down, or the largest number when it is larger or the divisor is zero. */
-static inline u64 nw_div_sat(struct nw_u128 n, u64 d)
+/* A loop of a function of its own: BPF's verifier then looks at it once, and not along each path that leads to it. */
+#if defined(__bpf__)
+#define NW_SEPARATE __attribute__((noinline))
+#else
+#define NW_SEPARATE static inline
+#endif
+
+/* Long division, bit by bit. The upper half is less than the divisor. */
+NW_SEPARATE u64 nw_div_long(u64 hi, u64 lo, u64 d)
 {
 	u64 quotient = 0;
 
-	if (n.hi >= d)
-		return NW_U64_MAX;
-	if (!n.hi)
-		return nw_div(n.lo, d);
-	/* Long division, bit by bit: numbers of more than 64 bits are rare. */
 	nw_for(bit, 64) {
-		u64 carry = n.hi >> 63;
+		u64 carry = hi >> 63;
 
-		n.hi = (n.hi << 1) | (n.lo >> 63);
-		n.lo <<= 1;
+		hi = (hi << 1) | (lo >> 63);
+		lo <<= 1;
 		quotient <<= 1;
-		if (carry || n.hi >= d) {
-			n.hi -= d;
+		if (carry || hi >= d) {
+			hi -= d;
 			quotient |= 1;
 		}
 	}
 	return quotient;
+}
+
+/* The quotient rounded down, or the largest number when it is larger or the divisor is zero. */
+static inline u64 nw_div_sat(struct nw_u128 n, u64 d)
+{
+	if (n.hi >= d)
+		return NW_U64_MAX;
+	if (!n.hi)
+		return nw_div(n.lo, d);
+	/* Numbers of more than 64 bits are rare. */
+	return nw_div_long(n.hi, n.lo, d);
 }
 
 /* a · b / d rounded down, or the largest number. */
