@@ -45,12 +45,15 @@ fn programs() -> Result<(), String> {
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets no OUT_DIR")?);
     // The build script of libbpf-sys says where it has put libbpf's headers.
     let libbpf = env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf-sys does not say where its headers are")?;
+    if env::var("CARGO_CFG_TARGET_ENDIAN").is_ok_and(|endian| endian != "little") {
+        return Err("the feature `bpf` is for machines whose words begin with the lowest byte".into());
+    }
     let clang = clang()?;
     for name in PROGRAMS {
         let source = format!("qdisc/bpf/{name}.bpf.c");
         let object = out.join(format!("{name}.bpf.o"));
         let mut command = Command::new(&clang);
-        command.args(["-g", "-O2", "-std=gnu11", "-target", "bpf", "-mcpu=v4", "-Wall", "-Werror"]);
+        command.args(["-g", "-O2", "-std=gnu11", "-target", "bpfel", "-mcpu=v4", "-Wall", "-Werror"]);
         // The object is the same in whichever folder it is built.
         command.args(["-fdebug-compilation-dir=.", "-Iqdisc/bpf", "-Iqdisc/include"]);
         command.arg(format!("-isystem{libbpf}")).arg(format!("-ffile-prefix-map={libbpf}=libbpf"));

@@ -67,7 +67,10 @@ fn flags() {
         (&["compare", "--flows", "new_reno", "--seed", "18446744073709551615"], &["--seed"]),
         (&["compare", "--nosuch"], &["--nosuch"]),
         (&["compaer"], &["compaer", "compare"]),
-        (&["nosuch"], &["nosuch", "compare|run|shell|list|schema|diff|reproduce"]),
+        (&["nosuch"], &["nosuch", "compare|run|shell|qdisc|list|schema|diff|reproduce"]),
+        (&["qdisc"], &["attach", "detach", "show", "status"]),
+        (&["qdisc", "attach", "eth0"], &["QUEUE"]),
+        (&["qdisc", "attach", "eth0", "cocoa", "--overhead", "much"], &["--overhead", "much"]),
         (&["list", "queue"], &["queues", "controllers"]),
         (&["run"], &["SCENARIO"]),
         (&["run", "missing.toml"], &["missing.toml"]),
@@ -179,4 +182,33 @@ fn devices_and_pipes_are_not_read() {
     let place = Place::new("devices");
     refused(&place, &["run", "/dev/zero"], &["/dev/zero: cannot read the scenario: not a regular file"]);
     refused(&place, &["run", "."], &["not a regular file"]);
+}
+
+/// Without the feature the command says how to get it; with it, what is wrong is said before anything is looked at.
+#[test]
+fn queues_on_interfaces() {
+    let place = Place::new("qdisc");
+    if cfg!(all(feature = "bpf", target_os = "linux")) {
+        let attach = ["qdisc", "attach", "lo"];
+        let table: &[(&[&str], &[&str])] = &[
+            (&["coca"], &["coca", "cocoa"]),
+            (&["cocoa,cp"], &["exactly one queue", "cocoa, cp"]),
+            (&["cocoa:target=5ms"], &["target", "multiplier"]),
+            (&["cocoa", "--set", "limit=0p"], &["--set", "limit", "0p"]),
+            (&["cocoa", "--set", "limit"], &["--set", "limit"]),
+            (&["cocoa", "--set", "limit=5p,cp"], &["--set", "cp"]),
+            (&["cocoa", "--rate", "1"], &["--rate", "1bit"]),
+            (&["cocoa", "--rate", "200gbit"], &["--rate", "from 8kbit to 100gbit"]),
+            (&["cocoa", "--overhead", "300", "--rate", "1mbit"], &["--overhead", "-64", "256"]),
+            (&["cocoa", "--overhead", "18"], &["--overhead", "--rate"]),
+        ];
+        for (args, expected) in table {
+            refused(&place, &[&attach[..], args].concat(), expected);
+        }
+        return;
+    }
+    for args in [&["qdisc", "status"][..], &["qdisc", "attach", "eth0", "cocoa"], &["qdisc", "show"], &["qdisc", "detach", "eth0"]] {
+        let expected = if cfg!(target_os = "linux") { "--features bpf" } else { "another system" };
+        refused(&place, args, &[expected]);
+    }
 }

@@ -14,7 +14,8 @@
 //! - `python` and `sql`: run with pandas and DuckDB. A `text` block below one is its output.
 //! - `text from=PATH`: lines of that file of the repository.
 //!
-//! `needs=jq,root` names programs and rights that a fresh machine may lack. Without them the page's test stops there and says so.
+//! `needs=jq,root` names programs and rights that a fresh machine may lack (`lab`: what `--on kernel` needs; `default-build`: a build without
+//! further features). Without them the page's test stops there and says so.
 //! A comment above a block, `<!-- not run: WHY -->`, marks a block that no test can run. `<!-- slowly: TIME -->` marks commands
 //! that take minutes: they run with `NARROWS_DOCS=slow` in the environment. `NARROWS_RECORD=1` writes the output into the pages.
 mod block;
@@ -89,6 +90,7 @@ pages! {
     live "docs/book/src/live.md";
     live_performance "docs/book/src/live-performance.md";
     performance "docs/book/src/performance.md";
+    qdisc "docs/book/src/qdisc.md";
     queues "docs/book/src/queues.md";
     quic "docs/book/src/quic.md";
     quick_start "docs/book/src/quick-start.md";

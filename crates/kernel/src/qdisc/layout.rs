@@ -67,7 +67,7 @@ impl Memory<'_> {
         let bytes = self.bytes.get(first..first + len).filter(|_| len <= 8 && found.bits > 0).ok_or_else(missing)?;
         let mut word = [0; 8];
         word[..len].copy_from_slice(bytes);
-        // BPF objects are made for the machine's own byte order; those that this is built for have the lowest byte first.
+        // The objects are for machines whose words begin with the lowest byte.
         let value = u64::from_le_bytes(word) >> shift;
         Ok(if found.bits < 64 { value & ((1 << found.bits) - 1) } else { value })
     }

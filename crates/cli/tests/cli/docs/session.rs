@@ -98,6 +98,7 @@ impl Session {
     fn has(&self, need: &str) -> bool {
         match need {
             "root" => self.shell("test $(id -u) = 0").status.success(),
+            "default-build" => cfg!(not(feature = "bpf")),
             "live" => self.shell("narrows shell --out .probe --force -- true").status.success(),
             "lab" => self.shell("narrows lab doctor").status.success(),
             "pandas" | "duckdb" => self.shell(&format!("python3 -c 'import {need}'")).status.success(),

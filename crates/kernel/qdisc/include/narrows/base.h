@@ -17,7 +17,7 @@
 #include <linux/math64.h>
 #include <linux/types.h>
 #elif defined(__bpf__)
-/* vmlinux.h, which the program includes first, declares the types. */
+/* kernel.bpf.h, which the program includes first, declares the types. */
 #else
 #include <stdbool.h>
 #include <stddef.h>
