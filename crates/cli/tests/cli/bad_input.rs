@@ -207,7 +207,12 @@ fn queues_on_interfaces() {
         }
         return;
     }
-    for args in [&["qdisc", "status"][..], &["qdisc", "attach", "eth0", "cocoa"], &["qdisc", "show"], &["qdisc", "detach", "eth0"]] {
+    for args in [
+        &["qdisc", "status"][..],
+        &["qdisc", "attach", "eth0", "cocoa"],
+        &["qdisc", "show"],
+        &["qdisc", "detach", "eth0"],
+    ] {
         let expected = if cfg!(target_os = "linux") { "--features bpf" } else { "another system" };
         refused(&place, args, &[expected]);
     }

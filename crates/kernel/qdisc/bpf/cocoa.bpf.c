@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* cocoa.h as a BPF qdisc, without pacing. Memory: 16 384 nodes of 24 B, 1024 flows of 136 B. */
+/*
+ * cocoa.h as a BPF qdisc, without pacing. Memory: 16 384 nodes of 24 B, 1024 flows of 136 B and 40 B for the addresses
+ * that they are shown with.
+ */
 #include "shell.bpf.h"
 
 /* Flows that are told apart, and buckets to search: powers of two. */
@@ -28,7 +31,70 @@ const volatile u32 opt_min_limit = 4;
 const volatile bool opt_whole = false;
 const volatile bool opt_learn = false;
 
+/* Remember the addresses of flows, to show them. */
+const volatile bool name_flows = true;
+
+/* Where a flow's first packet came from and went to; ports are in network byte order. */
+struct flow_name {
+	/* 4, 6, or zero for what is no IP. */
+	u8 version;
+	u8 protocol;
+	u16 source_port;
+	u16 destination_port;
+	u8 source[16];
+	u8 destination[16];
+};
+
 struct nw_cocoa cocoa;
+struct flow_name names[FLOWS];
+
+/* Numbers of linux/if_ether.h, in network byte order, and of linux/in.h. */
+#define ETH_P_IP __builtin_bswap16(0x0800)
+#define ETH_P_IPV6 __builtin_bswap16(0x86dd)
+#define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
+/* More fragments, or an offset: such a packet has no ports, and neither has its hash. */
+#define IP_FRAGMENT __builtin_bswap16(0x3fff)
+
+static __always_inline void name_flow(const struct sk_buff *skb, struct flow_name *name)
+{
+	const unsigned char *header = skb->head + skb->network_header;
+	u8 ip[40] = { 0 };
+	u16 ports[2] = { 0 };
+	u32 len = 40;
+
+	__builtin_memset(name, 0, sizeof(*name));
+	if (bpf_probe_read_kernel(ip, sizeof(ip), header))
+		return;
+	if (skb->protocol == ETH_P_IP) {
+		name->version = 4;
+		name->protocol = ip[9];
+		__builtin_memcpy(name->source, ip + 12, 4);
+		__builtin_memcpy(name->destination, ip + 16, 4);
+		len = (ip[0] & 15) * 4;
+		if (*(u16 *)(ip + 6) & IP_FRAGMENT)
+			return;
+	} else if (skb->protocol == ETH_P_IPV6) {
+		name->version = 6;
+		name->protocol = ip[6];
+		__builtin_memcpy(name->source, ip + 8, 16);
+		__builtin_memcpy(name->destination, ip + 24, 16);
+	} else {
+		return;
+	}
+	if (name->protocol != IPPROTO_TCP && name->protocol != IPPROTO_UDP)
+		return;
+	if (bpf_probe_read_kernel(ports, sizeof(ports), header + len))
+		return;
+	name->source_port = ports[0];
+	name->destination_port = ports[1];
+}
+
+/* Has a flow begun with the packet that arrives now? */
+static __always_inline bool has_begun(const struct nw_flow *flow, u64 now)
+{
+	return flow->state.first && flow->state.interval_start == now && !flow->packets;
+}
 
 SEC("struct_ops/cocoa_enqueue")
 int BPF_PROG(cocoa_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
@@ -43,6 +109,8 @@ int BPF_PROG(cocoa_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_s
 	verdict = nw_cocoa_enqueue(&cocoa, bpf_skb_get_hash(skb), 0, false, now, &slot, &reason);
 	if (verdict != NW_ACCEPT)
 		goto drop;
+	if (name_flows && has_begun(NW_FLOW_AT(NULL, slot), now))
+		name_flow(skb, &names[slot & (FLOWS - 1)]);
 	number = take_node();
 	node = number ? node_at(number) : NULL;
 	if (!node)

@@ -49,6 +49,9 @@ struct bpf_iter_num {
 
 struct sk_buff {
 	char cb[48];
+	unsigned char *head;
+	__u16 network_header;
+	__be16 protocol;
 };
 
 struct qdisc_skb_cb {

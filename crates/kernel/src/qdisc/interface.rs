@@ -42,7 +42,7 @@ pub fn attach(request: &Request) -> Result<Vec<String>, QdiscError> {
     let Request { interface, direction, queue, shaper, .. } = request;
     Machine::look().is_able()?;
     let mut host = Host::open()?;
-    let found = host.find(interface)?;
+    let mut found = host.find(interface)?;
     let header = if found.has_ethernet_header { ETHERNET_HEADER } else { 0 };
     let frames = Frames { mtu: found.mtu, header };
     let program = Program::new(queue, shaper, frames).map_err(QdiscError::Refused)?;
@@ -58,6 +58,8 @@ pub fn attach(request: &Request) -> Result<Vec<String>, QdiscError> {
             )));
         }
         host.undo(&key, &earlier)?;
+        // As it had been before that one.
+        found = host.find(interface)?;
         notes.push(format!("{interface}: an interrupted attachment of {} has been undone", earlier.queue));
     }
     let replaced = host.replaced(request, &found)?;

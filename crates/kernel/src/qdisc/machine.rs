@@ -83,6 +83,12 @@ fn missing_rights() -> Vec<&'static str> {
     needed.iter().filter(|right| !held.contains(right.0)).map(|right| right.1).collect()
 }
 
+/// Does the kernel keep what it knows from its own programs (lockdown in its mode `confidentiality`)? They cannot be loaded then
+/// if they read packets.
+pub(super) fn is_locked_down() -> bool {
+    fs::read_to_string("/sys/kernel/security/lockdown").is_ok_and(|modes| modes.contains("[confidentiality]"))
+}
+
 /// Where programs are kept while nobody runs that has opened them.
 pub(super) const BPF_FOLDER: &str = "/sys/fs/bpf";
 /// linux/magic.h.

@@ -2,7 +2,7 @@
 use super::QdiscError;
 use super::constants::Program;
 use super::layout::{Field, Layout, Variable};
-use super::names;
+use super::{machine, names};
 use libbpf_rs::btf::types::{Array, DataSec, MemberAttr, Struct, Var};
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, HasSize};
 use libbpf_rs::{
@@ -170,6 +170,11 @@ fn prepared(program: &Program, id: &str) -> Result<OpenObject, QdiscError> {
                 let missing = || broken(program, &format!("has no option {name} of this size"));
                 place.ok_or_else(missing)?.copy_from_slice(&value);
             }
+            if let Some((at, _)) = options.get(NAME_FLOWS)
+                && let Some(byte) = memory.get_mut(*at as usize)
+            {
+                *byte = u8::from(!machine::is_locked_down());
+            }
             has_options = true;
         }
     }
@@ -179,6 +184,8 @@ fn prepared(program: &Program, id: &str) -> Result<OpenObject, QdiscError> {
     Ok(object)
 }
 
+/// The option of programs that remember flows' addresses, which they read from packets.
+const NAME_FLOWS: &str = "name_flows";
 /// The length of a qdisc's name in the kernel (IFNAMSIZ).
 const NAME_LEN: usize = 16;
 
@@ -306,7 +313,7 @@ mod tests {
                     }
                 }
             }
-            let all: Vec<&str> = options.keys().map(String::as_str).collect();
+            let all: Vec<&str> = options.keys().map(String::as_str).filter(|name| *name != NAME_FLOWS).collect();
             assert_eq!(all.len(), program.constants.len(), "{name}: {all:?}");
         }
     }

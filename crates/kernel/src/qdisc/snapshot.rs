@@ -6,7 +6,8 @@ use super::attachment::Attachment;
 use super::layout::Memory;
 use super::names::Direction;
 use serde::Serialize;
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// One attached qdisc.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -89,6 +90,9 @@ pub struct Cocoa {
 pub struct Flow {
     /// The bits of the packets' hash that tell it from others.
     pub key: u64,
+    /// Addresses of its first packet. Other connections whose packets have the same key are in the same flow. `None` for what is
+    /// no IP, and from a kernel that does not let programs read packets.
+    pub addresses: Option<Addresses>,
     /// What waits.
     pub backlog: Amount,
     /// Its limit, with parts of a packet.
@@ -103,6 +107,21 @@ pub struct Flow {
     pub decision: Decision,
     /// The idle time that this was based on.
     pub idle_ms: f64,
+}
+
+/// Where a packet came from and where it went.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Addresses {
+    /// Number of the transport protocol: 6 for TCP, 17 for UDP.
+    pub protocol: u8,
+    /// Where it came from.
+    pub source: IpAddr,
+    /// Where it went.
+    pub destination: IpAddr,
+    /// The port that it came from; zero without one.
+    pub source_port: u16,
+    /// The port that it went to; zero without one.
+    pub destination_port: u16,
 }
 
 /// What `cocoa` did last with a flow (`enum nw_cocoa_decision`).
@@ -266,15 +285,16 @@ impl Cocoa {
             return String::new();
         }
         let mut text = format!(
-            "  {:>6} {:>8} {:>10} {:>9} {:>12} {:>12} {:>9}  {}\n",
-            "flow", "waiting", "bytes", "limit", "interval ms", "longest ms", "guard ms", "last decision"
+            "  {:>7} {:>9} {:>8} {:>11} {:>10} {:>8}  {:<13}  {}\n",
+            "waiting", "bytes", "limit", "interval ms", "longest ms", "guard ms", "last decision", "flow"
         );
         for flow in &shown {
-            let Flow { key, backlog, limit_packets, interval_ms, longest_ms, guard_ms, decision, .. } = flow;
+            let Flow { backlog, limit_packets, interval_ms, longest_ms, guard_ms, decision, .. } = flow;
+            let name = flow.addresses.as_ref().map_or_else(|| format!("hash {:x}", flow.key), Addresses::to_string);
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "  {key:>6x} {:>8} {:>10} {limit_packets:>9.2} {interval_ms:>12.1} {longest_ms:>12.1} {guard_ms:>9.1}  {}",
+                "  {:>7} {:>9} {limit_packets:>8.2} {interval_ms:>11.1} {longest_ms:>10.1} {guard_ms:>8.1}  {:<13}  {name}",
                 backlog.packets,
                 backlog.bytes,
                 decision.words()
@@ -300,6 +320,7 @@ impl Flow {
         };
         Ok(Flow {
             key: of("key")?,
+            addresses: Addresses::new(memory, slot)?,
             backlog: Amount { packets: of("packets")?, bytes: of("bytes")? },
             limit_packets: of("state.limit")? as f64 + of("state.part")? as f64 / 1024.0,
             interval_ms: ms(now.saturating_sub(of("state.interval_start")?)),
@@ -308,6 +329,54 @@ impl Flow {
             decision,
             idle_ms: ms(of("state.decision_idle")?),
         })
+    }
+}
+
+impl Addresses {
+    fn new(memory: &Memory<'_>, slot: u32) -> Result<Option<Addresses>, String> {
+        let of = |field: &str| memory.element("names", slot, field);
+        let address = |name: &str, version: u64| {
+            let mut bytes = [0; 16];
+            for (n, byte) in bytes.iter_mut().enumerate().take(if version == 4 { 4 } else { 16 }) {
+                *byte = of(&format!("{name}[{n}]"))? as u8;
+            }
+            let [a, b, c, d, ..] = bytes;
+            Ok::<IpAddr, String>(if version == 4 {
+                Ipv4Addr::new(a, b, c, d).into()
+            } else {
+                Ipv6Addr::from(bytes).into()
+            })
+        };
+        let version = of("version")?;
+        if version != 4 && version != 6 {
+            return Ok(None);
+        }
+        let port = |name: &str| Ok::<u16, String>(u16::from_be(of(name)? as u16));
+        Ok(Some(Addresses {
+            protocol: of("protocol")? as u8,
+            source: address("source", version)?,
+            destination: address("destination", version)?,
+            source_port: port("source_port")?,
+            destination_port: port("destination_port")?,
+        }))
+    }
+}
+
+impl fmt::Display for Addresses {
+    /// `tcp 10.0.0.1:443 > 10.0.0.2:40000`, and without ports `icmp 10.0.0.1 > 10.0.0.2`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.protocol {
+            1 => f.write_str("icmp"),
+            6 => f.write_str("tcp"),
+            17 => f.write_str("udp"),
+            58 => f.write_str("icmpv6"),
+            other => write!(f, "protocol {other}"),
+        }?;
+        let Addresses { source, destination, source_port, destination_port, .. } = *self;
+        if (source_port, destination_port) == (0, 0) {
+            return write!(f, " {source} > {destination}");
+        }
+        write!(f, " {} > {}", SocketAddr::new(source, source_port), SocketAddr::new(destination, destination_port))
     }
 }
 
@@ -425,6 +494,22 @@ mod tests {
                     &[0xb2, 7, 10_598, 0, 33, 512, 2 * second, 250_000_000, 4 * second, 1, 2_000_000],
                 ],
             );
+            let mut name =
+                vec!["version".to_owned(), "protocol".into(), "source_port".into(), "destination_port".into()];
+            for side in ["source", "destination"] {
+                name.extend((0..16).map(|n| format!("{side}[{n}]")));
+            }
+            let name: Vec<&str> = name.iter().map(String::as_str).collect();
+            let named = |version, protocol, ports: [u16; 2], source: &[u64], destination: &[u64]| {
+                let mut element = vec![version, protocol, ports[0].to_be().into(), ports[1].to_be().into()];
+                for side in [source, destination] {
+                    element.extend(side.iter().copied().chain(std::iter::repeat(0)).take(16));
+                }
+                element
+            };
+            let first = named(6, 58, [0, 0], &[0xfe, 0x80], &[0xff, 2]);
+            let third = named(4, 6, [5201, 40_000], &[10, 0, 0, 2], &[10, 0, 0, 1]);
+            made.put("names", &name, &[&first, &named(0, 0, [0, 0], &[], &[]), &third]);
             made
         }
 
@@ -485,6 +570,13 @@ mod tests {
                 "flows": [
                     {
                         "key": 0xb2,
+                        "addresses": {
+                            "protocol": 6,
+                            "source": "10.0.0.2",
+                            "destination": "10.0.0.1",
+                            "source_port": 5201,
+                            "destination_port": 40_000
+                        },
                         "backlog": { "packets": 7, "bytes": 10_598 },
                         "limit_packets": 33.5,
                         "interval_ms": 1000.0,
@@ -495,6 +587,13 @@ mod tests {
                     },
                     {
                         "key": 0xa1,
+                        "addresses": {
+                            "protocol": 58,
+                            "source": "fe80::",
+                            "destination": "ff02::",
+                            "source_port": 0,
+                            "destination_port": 0
+                        },
                         "backlog": { "packets": 0, "bytes": 0 },
                         "limit_packets": 100.0,
                         "interval_ms": 2000.0,
@@ -531,9 +630,10 @@ mod tests {
         assert!(text.contains("  sent     100 packets, 151.4 kB, now 9.564 Mbit/s\n"), "{text}");
         assert!(text.contains("  dropped  queue full 1, flow limit 2, policed 4\n"), "{text}");
         assert!(text.contains("  flows    2 known, 1 waiting\n"), "{text}");
-        assert!(text.contains("33.50") && !text.contains("100.00"), "{text}");
+        assert!(text.contains(" 33.50 ") && !text.contains(" 100.00 "), "{text}");
         assert!(text.ends_with("and 1 more (--all shows them)\n"), "{text}");
-        assert!(snapshot.text(2, None).contains("100.00"));
+        assert!(text.contains("tcp 10.0.0.2:5201 > 10.0.0.1:40000\n"), "{text}");
+        assert!(snapshot.text(2, None).contains("icmpv6 fe80:: > ff02::\n"));
         let gone = Snapshot { attached: false, ..snapshot };
         assert!(gone.text(1, None).contains("not attached any more"));
     }
