@@ -9,7 +9,7 @@
 //!
 //! - `machine`: what the kernel and this process can do.
 //! - `object`: the programs, which are part of the library, with constants set, loaded and registered.
-//! - `interface`: attaching and detaching. Whatever fails in the midst, or is killed, is undone by what undoes an attachment.
+//! - `interface`: attaching and detaching. The function that undoes an attachment also undoes one that failed or was killed on its way.
 pub mod attachment;
 pub mod constants;
 pub mod layout;

@@ -1,7 +1,7 @@
 //! What has been done to an interface, as a file: what was there before and what was made, so that all of it can be undone.
 //!
-//! The file is written before the first change and again when more is known. Whoever finds one without a qdisc in the kernel knows
-//! that an attachment was interrupted, or that somebody removed the qdisc, and undoes the rest.
+//! The file is written before the first change and again when more is known. If there is a file and no qdisc in the kernel, an
+//! attachment was interrupted or somebody removed the qdisc, and the rest has to be undone.
 use super::layout::Layout;
 use super::names::Direction;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,8 @@ pub struct Attachment {
     pub before: Before,
     /// A `clsact` was put at the interface's ingress.
     pub made_clsact: bool,
+    /// Everything has been done.
+    pub complete: bool,
     /// Where the program's variables are.
     pub layout: Layout,
 }
@@ -164,6 +166,7 @@ pub(crate) mod tests {
                 root: Some(Root { kind: "fq_codel".into(), handle: 0x8001_0000, options: vec![8, 0, 1, 0] }),
             },
             made_clsact: false,
+            complete: true,
             layout: Layout::default(),
         }
     }

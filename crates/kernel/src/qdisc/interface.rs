@@ -1,7 +1,7 @@
 //! Attaching a queue to an interface, detaching it, and looking at it.
 //!
-//! All that is done is in the attachment's file before it is done. So one function undoes a finished attachment, one that failed in
-//! the midst, and one whose process was killed.
+//! Each step is in the attachment's file before it is done. So one function undoes a finished attachment, one that failed on its
+//! way, and one whose process was killed.
 use super::QdiscError;
 use super::attachment::{self, Attachment, Before, Root};
 use super::constants::{Frames, Program, Shaper};
@@ -78,6 +78,7 @@ pub fn attach(request: &Request) -> Result<Vec<String>, QdiscError> {
         overhead_bytes: shaper.overhead,
         before: Before { root: replaced, ..Before::default() },
         made_clsact: false,
+        complete: false,
         layout: object::layout(&program)?,
     };
     match direction {
@@ -243,6 +244,10 @@ impl Host {
     }
 
     fn is_attached(&mut self, attachment: &Attachment) -> Result<bool, QdiscError> {
+        Ok(attachment.complete && self.has_qdisc(attachment)?)
+    }
+
+    fn has_qdisc(&mut self, attachment: &Attachment) -> Result<bool, QdiscError> {
         if attachment.id.is_empty() || self.same(attachment.device_index, &attachment.device)?.is_none() {
             return Ok(false);
         }
@@ -323,7 +328,8 @@ impl Host {
                 QdiscError::failed(&doing, error)
             })?;
         }
-        Ok(())
+        attachment.complete = true;
+        note(attachment)
     }
 
     /// Undoes all of an attachment that is there. What others have changed since is left alone.
@@ -339,7 +345,7 @@ impl Host {
         if attachment.made_clsact && found.is_some() && self.qdiscs(*index)?.iter().any(|q| q.kind == "clsact") {
             tell(format!("remove clsact from {interface}"), self.devices.delete_clsact(*index));
         }
-        if self.is_attached(attachment)? {
+        if self.has_qdisc(attachment)? {
             tell(format!("remove the qdisc from {device}"), self.devices.delete_root(*device_index));
             if let Some(Root { kind, handle, options }) = &before.root {
                 let restored = self.devices.replace_root(*device_index, kind, *handle, options);
