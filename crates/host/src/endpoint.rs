@@ -45,6 +45,8 @@ pub struct Plan<'a> {
     pub work: Work,
     /// Receive buffers of connections: smallest, default and largest, bytes (`net.ipv4.tcp_rmem`).
     pub receive_buffers: &'a str,
+    /// Send buffers of connections, in the same way (`net.ipv4.tcp_wmem`).
+    pub send_buffers: &'a str,
     /// Payload that a bulk connection's receiver waits for before it reads, bytes (`SO_RCVLOWAT`). With one byte it wakes for every
     /// packet.
     pub read_at_least: u32,
@@ -73,6 +75,9 @@ pub struct EndpointPair {
 
 /// Linux's own receive buffers, with a largest one that limits no window of a scenario.
 pub const RECEIVE_BUFFERS: &str = "4096 131072 268435456";
+
+/// Linux's own send buffers, with a largest one that limits no window of a scenario.
+pub const SEND_BUFFERS: &str = "4096 16384 268435456";
 
 /// The endpoints of all flows, made and not yet started.
 pub struct Endpoints {
@@ -190,7 +195,7 @@ type NamespaceSockets = (Option<EcnSwitch>, Vec<(usize, Outlet)>, Vec<(usize, In
 
 /// Makes the sockets of a namespace; called in it.
 fn make_sockets(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<NamespaceSockets, HostError> {
-    sockets::settle(plan.receive_buffers)?;
+    sockets::settle(plan.receive_buffers, plan.send_buffers)?;
     set_initial_windows(place, plan, specs)?;
     let (mut outlets, mut inlets) = (Vec::new(), Vec::new());
     let mut asks = false;

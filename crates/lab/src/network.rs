@@ -48,10 +48,12 @@ const FIRST_TABLE: usize = 1000;
 const MAX_PAIRS: usize = 1000;
 /// Bytes that `htb` may send ahead: two full-sized packets after idling. With less a timer that is late costs rate.
 const BURST: u64 = 1600;
+/// A packet that takes less time than this leaves at once. `tc` counts in units of 64 ns, and a timer for each packet would cost more.
+const AT_ONCE: Span = Span::us(1);
 /// A frame's header on Ethernet, which `tc` counts, and a link of a scenario does not.
-const ETHERNET: u64 = 14;
+pub(crate) const ETHERNET: u64 = 14;
 /// Longest packet at the IP layer.
-const MTU: u64 = 1500;
+pub(crate) const MTU: u64 = 1500;
 /// Packets that a delay holds; more than any window.
 const NETEM_LIMIT: u32 = 1_000_000;
 /// A rate that delays nothing, for its side effect: with a rate `netem` lets no packet overtake another.
@@ -201,7 +203,7 @@ fn shaper(device: &str, hop: &Hop, queue: &[String]) -> String {
 }
 
 fn class(verb: &str, device: &str, hop: &Hop, rate: Rate) -> String {
-    let burst = hop.burst.0.max(BURST);
+    let burst = hop.burst.0.max(BURST).max(rate.bytes_in(AT_ONCE).0);
     let rate = rate.as_bps();
     format!(
         "class {verb} dev {device} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit burst {burst} cburst {burst} quantum 1514\n"
@@ -211,7 +213,8 @@ fn class(verb: &str, device: &str, hop: &Hop, rate: Rate) -> String {
 /// What `netem` does behind a hop; `None` if nothing.
 fn netem(hop: &Hop, at: Time) -> Option<String> {
     let delay = hop.delay.0.iter().take_while(|&&(from, _)| from <= at).last().map_or(Span::ZERO, |&(_, delay)| delay);
-    let is_wire = hop.release == Release::End;
+    let takes_time = rate(hop, at).tx_time(Bytes(MTU)).is_none_or(|time| time >= AT_ONCE);
+    let is_wire = hop.release == Release::End && takes_time;
     if delay == Span::ZERO && hop.loss == 0.0 && !is_wire {
         return None;
     }

@@ -2,6 +2,7 @@
 //!
 //! Every parameter is written out, so that a default that differs between Linux and this project has no effect. A parameter that the
 //! kernel does not have must keep its default, or the scenario is refused.
+use crate::network::{ETHERNET, MTU};
 use narrows_core::params::{Bound, Limit, ParamValue as _};
 use narrows_core::queue::{LinkHint, QueueConfig};
 use narrows_core::registry::Registered;
@@ -71,6 +72,8 @@ enum Form {
     PacketsOrBytes(&'static str),
     /// A limit in bytes: packets count as full-sized ones.
     InBytes(&'static str),
+    /// What `cake` adds to a packet's length. It takes off an Ethernet header itself, which [`crate::network`] has taken off before.
+    CakesOverhead,
     /// A time, µs.
     Time(&'static str),
     /// A time; `off` leaves the option out.
@@ -90,7 +93,8 @@ enum Form {
 }
 
 use Form::{
-    AckFilter, Bare, Bytes, Flag, InBytes, LinksRate, Number, Packets, PacketsOrBytes, Rate, Same, Time, TimeOrOff,
+    AckFilter, Bare, Bytes, CakesOverhead, Flag, InBytes, LinksRate, Number, Packets, PacketsOrBytes, Rate, Same, Time,
+    TimeOrOff,
 };
 
 const KINDS: &[Kind] = &[
@@ -223,7 +227,7 @@ const KINDS: &[Kind] = &[
             ("flow_mode", Bare),
             ("rtt", Time("rtt")),
             ("ack_filter", AckFilter),
-            ("overhead", Bytes("overhead")),
+            ("overhead", CakesOverhead),
             ("mpu", Bytes("mpu")),
             ("atm", Bare),
             ("wash", Flag("wash", "nowash")),
@@ -335,6 +339,14 @@ impl Form {
             Rate(_, auto) if value == "auto" => vec![auto.to_owned()],
             Rate(word, _) | LinksRate(word) => {
                 two(word, format!("{}bit", narrows_core::Rate::parse(value).ok_or_else(bad)?.as_bps()))
+            }
+            CakesOverhead => {
+                let own = narrows_core::Bytes::parse(value).ok_or_else(bad)?.0;
+                // The hop's own overhead is in the length that the kernel tells cake.
+                let added = (own + ETHERNET).checked_sub(link.mtu.0.saturating_sub(MTU)).filter(|&added| added <= 256);
+                let told =
+                    added.ok_or_else(|| format!("`{parameter} = {value}` is out of the range of Linux's cake"))?;
+                two("overhead", told.to_string())
             }
             Flag(yes, no) => {
                 let word = if value == "true" { yes } else { no };

@@ -1,5 +1,7 @@
 //! `narrows reproduce linux`: runs the cells that were measured on a real Linux kernel, and compares each figure.
 //!
+//! The simulator runs them, or with `--measure` a Linux kernel in a virtual machine: then the recorded figures are what is checked.
+//!
 //! The bottleneck is a token bucket that lets a packet go at the start of its serialisation (htb); see
 //! `experiments/linux/README.md`. A simulator that meets the aims can replace the kernel. The cells on which the model was
 //! developed and the others are counted separately.
@@ -10,6 +12,7 @@ use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::{Output, Request};
 use crate::term::{self, Paint};
+use crate::world;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
@@ -18,16 +21,19 @@ use narrows_results::RunResult;
 use narrows_results::summary::FlowSummary;
 use narrows_scenario::{DelaySpec, Hop, RateSpec, Record, Release, Scenario};
 use narrows_sim::Simulator;
+use narrows_world::{World, WorldError};
 use std::path::PathBuf;
-use truth::{Beside, Cell, Figures, Setting};
+use subject::Subject;
+use truth::{Beside, Cell, Figures, Setting, Trace};
 
 mod flows;
 mod graph;
+mod subject;
 mod table;
 mod trace;
 mod truth;
 
-/// Run the cells measured on a Linux kernel and print Linux, Narrows and the difference.
+/// Run the cells measured on a Linux kernel and print Linux, Narrows and the difference
 #[derive(clap::Args)]
 pub(crate) struct Linux {
     /// Make one run per cell instead of several
@@ -52,6 +58,17 @@ pub(crate) struct Linux {
         ignore_case = true
     )]
     set: Option<String>,
+    /// Only cells that all of these words describe: set, controller, words of the queue, rate, base RTT, number of flows, such as
+    /// "cubic fq_codel 20mbit 10ms x1"
+    #[arg(long, value_name = "WORDS")]
+    cells: Option<String>,
+    /// Measure the cells again, in a Linux kernel in virtual time as `run --on kernel` does, and print the recorded figures, the new
+    /// ones and the difference. With --quick also only the first of the two recorded start-up traces of a kind
+    #[arg(long)]
+    measure: bool,
+    /// With --measure: the start of a release that `narrows lab fetch` has fetched, such as 6.1 [default: the newest]
+    #[arg(long, value_name = "RELEASE", requires = "measure")]
+    kernel: Option<String>,
     /// Print the start-up traces side by side, too
     #[arg(long)]
     trace: bool,
@@ -69,10 +86,6 @@ pub(crate) struct Linux {
     #[arg(long, requires = "out")]
     force: bool,
 }
-
-/// The kernel's own delay in addition to `netem`'s on an idle path: the measured `min_rtt_ms` is 0.019–0.020 ms above the base
-/// RTT, except where a retransmission's timestamp, in whole milliseconds, has replaced it.
-const PROCESSING: Span = Span::us(20);
 
 /// The figures that have an aim, in the table's order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,24 +145,25 @@ struct Comparison {
     linux: f64,
     /// Linux: half the distance between its extremes.
     linux_spread: f64,
-    /// Narrows: mean over its runs.
-    narrows: f64,
-    /// Narrows: half the distance between its extremes.
-    narrows_spread: f64,
+    /// Here: mean over the runs.
+    ours: f64,
+    /// Here: half the distance between their extremes.
+    ours_spread: f64,
 }
 
 impl Comparison {
-    /// `None` if the cell does not have the figure.
-    fn new(figure: Figure, linux: &[Figures], narrows: &[Figures]) -> Option<Comparison> {
-        linux.iter().any(|run| figure.of(run).is_some()).then(|| {
+    /// `None` if the cell does not have the figure, or nothing measured it here.
+    fn new(figure: Figure, linux: &[Figures], ours: &[Figures]) -> Option<Comparison> {
+        let has = |runs: &[Figures]| runs.iter().any(|run| figure.of(run).is_some());
+        (has(linux) && has(ours)).then(|| {
             let (linux, linux_spread) = mean_and_spread(linux.iter().filter_map(|run| figure.of(run)));
-            let (narrows, narrows_spread) = mean_and_spread(narrows.iter().filter_map(|run| figure.of(run)));
-            Comparison { figure, linux, linux_spread, narrows, narrows_spread }
+            let (ours, ours_spread) = mean_and_spread(ours.iter().filter_map(|run| figure.of(run)));
+            Comparison { figure, linux, linux_spread, ours, ours_spread }
         })
     }
 
     fn difference(&self) -> f64 {
-        self.narrows - self.linux
+        self.ours - self.linux
     }
 
     fn is_within(&self) -> bool {
@@ -193,38 +207,78 @@ pub(crate) fn main(args: &Linux) -> Result<(), Failure> {
     interrupt::install()?;
     let request = |dir| Request { out: Some(dir), force: args.force, command: "linux", keys: &[] };
     let output = args.out.as_deref().map(|dir| Output::claim(request(dir))).transpose()?;
-    let options = Options { threads: args.jobs, quiet: args.json, world: &Simulator, memory: Default::default() };
-    let wanted = |set: &str| args.set.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(set));
-    let of_kind = |cell: &Cell| if cell.fitted { wanted("fitted") } else { wanted("unseen") };
-    let cells = truth::cells()?.into_iter().filter(|cell| wanted(&cell.setting.set) || of_kind(cell));
-    let (runnable, skipped) = select(cells.collect());
+    let lab = args.measure.then(|| world::lab(args.kernel.as_deref())).transpose()?;
+    let subject = lab.as_ref().map_or(Subject::Simulator, |lab| Subject::Lab { release: lab.kernel.release() });
+    let world: &dyn World = lab.as_ref().map_or(&Simulator, |lab| lab);
+    let options = Options { threads: args.jobs, quiet: args.json, world, memory: Default::default() };
+    let (cells, traces) = chosen(args)?;
+    let (runnable, skipped) = select(cells, &subject, world);
     let runs = if args.quick { 1 } else { args.runs };
-    let outcomes = run_cells(runnable, runs, options)?;
-    let traces =
-        if wanted(trace::SET) || wanted("fitted") { trace::run(truth::traces()?, options)? } else { Vec::new() };
-    let json = table::json(&outcomes, &traces, &skipped);
+    let outcomes = run_cells(runnable, runs, &subject, options)?;
+    let traces = trace::run(traces, &subject, options)?;
+    let json = table::json(&outcomes, &traces, &skipped, &subject);
     if let Some(output) = output {
-        write_out(&output, &json, &outcomes, &traces)?;
+        write_out(&output, &json, &outcomes, &traces, &subject)?;
         output.publish()?;
     }
     if args.json {
         return term::print_json(&json);
     }
     let paint = Paint::stdout();
-    term::print(&table::text(&outcomes, &skipped, paint))?;
-    term::print(&trace::text(&traces, args.trace, paint))
+    term::print(&table::text(&outcomes, &skipped, &subject, paint))?;
+    term::print(&trace::text(&traces, args.trace, &subject, paint))
+}
+
+/// The cells and the start-up traces that the arguments choose.
+fn chosen(args: &Linux) -> Result<(Vec<Cell>, Vec<Trace>), Failure> {
+    let wanted = |set: &str| args.set.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(set));
+    let of_kind = |cell: &Cell| if cell.fitted { wanted("fitted") } else { wanted("unseen") };
+    let described = |setting: &Setting| args.cells.as_ref().is_none_or(|words| setting.has(words));
+    let (mut cells, mut traces) = (truth::cells()?, truth::traces()?);
+    let all: Vec<Setting> = cells.iter().map(|cell| cell.setting.clone()).collect();
+    cells.retain(|cell| (wanted(&cell.setting.set) || of_kind(cell)) && described(&cell.setting));
+    traces.retain(|trace| {
+        let is_extra = args.measure && args.quick && trace.seed != 1;
+        (wanted(trace::SET) || wanted("fitted")) && described(&trace::setting(trace)) && !is_extra
+    });
+    if cells.is_empty() && traces.is_empty() {
+        return Err(Failure::usage(format!(
+            "no cell has all the words of --cells {}; allowed: {}",
+            args.cells.as_deref().unwrap_or_default(),
+            words(&all)
+        )));
+    }
+    Ok((cells, traces))
+}
+
+/// Every word of these cells once.
+fn words(settings: &[Setting]) -> String {
+    let mut known: Vec<String> = Vec::new();
+    for word in settings.iter().flat_map(Setting::words) {
+        if !known.contains(&word) {
+            known.push(word);
+        }
+    }
+    known.join(", ")
 }
 
 /// Splits the cells: those that can be run, and a line for each set that cannot.
-fn select(cells: Vec<Cell>) -> (Vec<Runnable>, Vec<String>) {
+fn select(cells: Vec<Cell>, subject: &Subject, world: &dyn World) -> (Vec<Runnable>, Vec<String>) {
     let (mut runnable, mut skipped) = (Vec::new(), Vec::new());
     for cell in cells {
         let Setting { set, controller: name, queue: tc, .. } = &cell.setting;
         let controllers = name.split('+').map(controller).collect::<Option<Vec<_>>>();
         let reason = match (controllers, truth::queue(tc)) {
             (Some(controllers), Ok(queue)) => {
-                runnable.push(Runnable { cell, queue, controllers });
-                continue;
+                let scenario = scenario(&cell.setting, &queue, &controllers, 1, subject.processing());
+                match world.check(&scenario) {
+                    Err(WorldError::Refused(message)) => format!("{set}: {message}"),
+                    // Other errors are those of the run.
+                    _ => {
+                        runnable.push(Runnable { cell, queue, controllers });
+                        continue;
+                    }
+                }
             }
             (None, _) => format!("{set}: there is no controller `{name}` here"),
             (_, Err(Failure::Other(message))) => format!("{set}: {message}"),
@@ -245,17 +299,22 @@ fn controller(linux: &str) -> Option<ControllerConfig> {
     })
 }
 
-fn run_cells(runnable: Vec<Runnable>, runs: u64, options: Options) -> Result<Vec<Outcome>, Failure> {
+fn run_cells(
+    runnable: Vec<Runnable>,
+    runs: u64,
+    subject: &Subject,
+    options: Options<'_>,
+) -> Result<Vec<Outcome>, Failure> {
     let job = |run: &Runnable, seed: u64| Job {
         label: format!("{} {} {} seed {seed}", run.cell.setting.set, run.controller(), run.queue),
-        scenario: scenario(&run.cell.setting, &run.queue, &run.controllers, seed),
+        scenario: scenario(&run.cell.setting, &run.queue, &run.controllers, seed, subject.processing()),
     };
     let seeds = || 1..=runs;
     let jobs: Vec<Job> = runnable.iter().flat_map(|run| seeds().map(move |seed| job(run, seed))).collect();
     let settings = |job: usize| &runnable[job / runs as usize].cell.setting;
-    let figures = grid::run(&jobs, options, |job, result| figures(settings(job), &result))?;
-    let outcome = |(run, narrows): (Runnable, &[Figures])| Outcome {
-        figures: Figure::ALL.into_iter().filter_map(|f| Comparison::new(f, &run.cell.linux, narrows)).collect(),
+    let figures = grid::run(&jobs, options, |job, result| figures(settings(job), subject, &result))?;
+    let outcome = |(run, ours): (Runnable, &[Figures])| Outcome {
+        figures: Figure::ALL.into_iter().filter_map(|f| Comparison::new(f, &run.cell.linux, ours)).collect(),
         controller: run.controller(),
         setting: run.cell.setting,
         queue: run.queue,
@@ -264,15 +323,21 @@ fn run_cells(runnable: Vec<Runnable>, runs: u64, options: Options) -> Result<Vec
     Ok(runnable.into_iter().zip(figures.chunks(runs as usize)).map(outcome).collect())
 }
 
-/// The cell's scenario.
-fn scenario(setting: &Setting, queue: &QueueConfig, controllers: &[ControllerConfig], seed: u64) -> Scenario {
+/// The cell's scenario, with base RTTs that are longer by this time for processing.
+fn scenario(
+    setting: &Setting,
+    queue: &QueueConfig,
+    controllers: &[ControllerConfig],
+    seed: u64,
+    processing: Span,
+) -> Scenario {
     let rate = Rate::bit((setting.rate_mbit * 1e6).round() as u64);
     // Cake shapes by itself. A packet has left the link at once when cake releases it.
     let (rate, release, burst) = match shapes_itself(setting) {
         true => (Rate::gbit(1000), Release::End, Bytes::ZERO),
         false => (rate, Release::Start, Bytes(1600)),
     };
-    let flows = flows::of(setting, controllers);
+    let flows = flows::of(setting, controllers, processing);
     Scenario {
         name: format!("linux {}", setting.set),
         duration: Span::from_secs_f64(setting.duration_s),
@@ -303,8 +368,8 @@ fn shapes_itself(setting: &Setting) -> bool {
     setting.queue.starts_with("cake ")
 }
 
-/// The figures of a simulated run, computed as they were on Linux.
-fn figures(setting: &Setting, result: &RunResult) -> Result<Figures, Failure> {
+/// The figures of a run, computed as they were on Linux.
+fn figures(setting: &Setting, subject: &Subject, result: &RunResult) -> Result<Figures, Failure> {
     let summary = &result.summary;
     let hop = summary.hops.first().ok_or_else(|| Failure::other("a run without a hop"))?;
     let carried: f64 = summary.flows.iter().map(|flow| flow.throughput_mbit).sum();
@@ -312,15 +377,20 @@ fn figures(setting: &Setting, result: &RunResult) -> Result<Figures, Failure> {
         let streams = summary.flows.iter().filter(|flow| flow.name.starts_with(name)).filter_map(of);
         mean_and_spread(streams).0
     };
+    let sees_packets = subject.sees_packets();
     let mean = |flow: &FlowSummary| flow.sojourn_ms.map(|sojourn| sojourn.mean);
     let median = |flow: &FlowSummary| flow.sojourn_ms.map(|sojourn| sojourn.p50);
     Ok(Figures {
-        utilisation: if shapes_itself(setting) { carried / setting.rate_mbit } else { hop.utilisation },
+        // The lab's queue counts all bytes; of UDP its flows know the payload only.
+        utilisation: match subject {
+            Subject::Simulator if shapes_itself(setting) => carried / setting.rate_mbit,
+            _ => hop.utilisation,
+        },
         queue_packets: queue_packets(hop)?,
         loss_rate: hop.loss_rate,
         rtt_ms: mean_srtt(result, |name| name.starts_with(flows::BULK))?,
-        thin_tcp_ms: (setting.beside == Beside::ThinStreams).then(|| sojourn(flows::THIN_TCP, median)),
-        thin_udp_ms: (setting.beside != Beside::Nothing).then(|| sojourn(flows::UDP, mean)),
+        thin_tcp_ms: (sees_packets && setting.beside == Beside::ThinStreams).then(|| sojourn(flows::THIN_TCP, median)),
+        thin_udp_ms: (sees_packets && setting.beside != Beside::Nothing).then(|| sojourn(flows::UDP, mean)),
     })
 }
 
@@ -329,6 +399,7 @@ fn write_out(
     json: &serde_json::Value,
     outcomes: &[Outcome],
     traces: &[trace::Pair],
+    subject: &Subject,
 ) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(json).map_err(Failure::other)?;
     output.write(
@@ -338,8 +409,8 @@ fn write_out(
 "
         ),
     )?;
-    output.write("predicted.svg", graph::svg(outcomes))?;
-    traces.iter().try_for_each(|pair| output.write(pair.file_name(), pair.csv()))
+    output.write("predicted.svg", graph::svg(outcomes, subject))?;
+    traces.iter().try_for_each(|pair| output.write(pair.file_name(), pair.csv(subject)))
 }
 
 #[cfg(test)]
@@ -348,8 +419,7 @@ mod tests {
 
     #[test]
     fn aims_are_what_they_say() {
-        let cell =
-            |figure, linux, narrows| Comparison { figure, linux, linux_spread: 0.0, narrows, narrows_spread: 0.0 };
+        let cell = |figure, linux, ours| Comparison { figure, linux, linux_spread: 0.0, ours, ours_spread: 0.0 };
         assert!(cell(Figure::Utilisation, 0.98, 0.9899).is_within());
         assert!(!cell(Figure::Utilisation, 0.98, 0.9901).is_within());
         assert!(cell(Figure::Queue, 5.0, 5.99).is_within(), "one packet");
@@ -368,10 +438,10 @@ mod tests {
         let all = truth::cells().expect("the embedded file");
         let (mut cell, count) = (all[0].clone(), all.len());
         cell.setting.controller = "nosuch".to_owned();
-        let (runnable, skipped) = select(vec![cell.clone(), cell]);
+        let (runnable, skipped) = select(vec![cell.clone(), cell], &Subject::Simulator, &Simulator);
         assert!(runnable.is_empty());
         assert_eq!(skipped, ["T1: there is no controller `nosuch` here"]);
-        let (runnable, skipped) = select(all);
+        let (runnable, skipped) = select(all, &Subject::Simulator, &Simulator);
         assert_eq!((runnable.len(), skipped), (count, vec![]), "every cell can be run here");
     }
 }

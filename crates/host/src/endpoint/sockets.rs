@@ -8,8 +8,6 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum of TCP's buffers, bytes: more than the window of any scenario needs.
-const MAX_BUFFER: &str = "268435456";
 /// Linux's default maximum, enough for 100 ms at 300 Mbit/s.
 const USUAL_BUFFER: u64 = 4 << 20;
 /// Receive and send buffers of datagram sockets: 20 ms at 3 Gbit/s, for when a thread is late.
@@ -41,10 +39,10 @@ pub(super) struct Making<'a> {
 /// Changes the settings of the current namespace: buffers large enough for any window, no metrics kept from earlier connections,
 /// ECN only on request. Where the settings cannot be written (containers often mount them read-only), the present values are
 /// accepted if they are sufficient.
-pub(super) fn settle(receive_buffers: &str) -> Result<(), HostError> {
+pub(super) fn settle(receive_buffers: &str, send_buffers: &str) -> Result<(), HostError> {
     let most = |setting: &str| setting.split_whitespace().nth(2)?.parse::<u64>().ok();
     let is_roomy = |setting: &str| most(setting) >= Some(USUAL_BUFFER);
-    set("tcp_wmem", &format!("4096 16384 {MAX_BUFFER}"), is_roomy)?;
+    set("tcp_wmem", send_buffers, is_roomy)?;
     set("tcp_rmem", receive_buffers, is_roomy)?;
     set("tcp_no_metrics_save", "1", |setting| setting == "1")?;
     set("tcp_ecn", "2", |setting| setting == "2")
@@ -264,7 +262,7 @@ mod tests {
             }
         };
         here.run(|| {
-            settle(super::super::RECEIVE_BUFFERS).unwrap();
+            settle(super::super::RECEIVE_BUFFERS, super::super::SEND_BUFFERS).unwrap();
             check(Ipv4Addr::LOCALHOST.into(), 20);
             check(Ipv6Addr::LOCALHOST.into(), 40);
         })

@@ -3,7 +3,7 @@ use narrows_core::{Span, Time};
 use narrows_host::Clock;
 use narrows_host::HostError;
 use narrows_host::Namespace;
-use narrows_host::endpoint::{EndpointPair, Endpoints, Plan, RECEIVE_BUFFERS};
+use narrows_host::endpoint::{EndpointPair, Endpoints, Plan, RECEIVE_BUFFERS, SEND_BUFFERS};
 use narrows_host::endpoint_stats::{EndpointStats, Report};
 use narrows_host::priority::Work;
 use narrows_scenario::{NoTraces, Scenario};
@@ -38,6 +38,7 @@ pub(crate) fn prepare(scenario: &Scenario, namespace: &Namespace, address: IpAdd
         pairs: &pairs,
         work: Work::Endpoints,
         receive_buffers: RECEIVE_BUFFERS,
+        send_buffers: SEND_BUFFERS,
         read_at_least: 1,
     })
 }

@@ -58,6 +58,7 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
         pairs: &pairs,
         work,
         receive_buffers: endpoint::RECEIVE_BUFFERS,
+        send_buffers: endpoint::SEND_BUFFERS,
         read_at_least: 1,
     };
     let endpoints = Endpoints::prepare(&between)?;

@@ -1,5 +1,4 @@
 //! The flows of a cell, started as in the measurement.
-use super::PROCESSING;
 use super::truth::{Beside, Setting};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::registry::Registered;
@@ -21,15 +20,17 @@ const MESSAGE: Bytes = Bytes(100);
 const THIN_INTERVAL: Span = Span::ms(638);
 const CALL_INTERVAL: Span = Span::ms(30);
 
-/// Bulk flows first, then the other flows of the cell.
-pub(super) fn of(setting: &Setting, controllers: &[ControllerConfig]) -> Vec<Flow> {
+/// Bulk flows first, then the other flows of the cell. Their base RTTs are the cell's and this time for processing.
+pub(super) fn of(setting: &Setting, controllers: &[ControllerConfig], processing: Span) -> Vec<Flow> {
+    let rtt = Span::from_secs_f64(setting.rtt_ms / 1e3) + processing;
+    let flow = |name: &str, between| flow(setting, name, rtt, between);
     let latest = if setting.flows == 1 { Span::ms(50) } else { Span::s(5) };
     let kinds = controllers.len() as u32;
     let bulk = controllers.iter().zip(0..).map(|(controller, n)| Flow {
         // The flows use the controllers in turn.
         count: setting.flows / kinds + u32::from(n < setting.flows % kinds),
         controller: Some(controller.clone()),
-        ..flow(setting, &format!("{BULK}_{}", controller.name()), (Span::ZERO, latest))
+        ..flow(&format!("{BULK}_{}", controller.name()), (Span::ZERO, latest))
     });
     let thin = |interval| Traffic::Thin(Thin { size: MESSAGE, interval, ..Thin::default() });
     let udp = Transport::Udp(UdpParams::default());
@@ -41,27 +42,27 @@ pub(super) fn of(setting: &Setting, controllers: &[ControllerConfig]) -> Vec<Flo
             let tcp = Flow {
                 traffic: thin(THIN_INTERVAL),
                 controller: ControllerConfig::named("cubic"),
-                ..flow(setting, THIN_TCP, from)
+                ..flow(THIN_TCP, from)
             };
-            vec![tcp, Flow { traffic: thin(THIN_INTERVAL), transport: udp, ..flow(setting, UDP, from) }]
+            vec![tcp, Flow { traffic: thin(THIN_INTERVAL), transport: udp, ..flow(UDP, from) }]
         }
         Beside::Datagrams(count) => {
             let from = (Span::ZERO, CALL_INTERVAL);
-            vec![Flow { count, traffic: thin(CALL_INTERVAL), transport: udp, ..flow(setting, UDP, from) }]
+            vec![Flow { count, traffic: thin(CALL_INTERVAL), transport: udp, ..flow(UDP, from) }]
         }
     };
     bulk.filter(|flow| flow.count > 0).chain(beside).collect()
 }
 
 /// A TCP flow that starts between these times and runs to the end.
-fn flow(setting: &Setting, name: &str, (from, to): (Span, Span)) -> Flow {
+fn flow(setting: &Setting, name: &str, rtt: Span, (from, to): (Span, Span)) -> Flow {
     Flow {
         name: name.to_owned(),
         count: 1,
         controller: None,
         traffic: Traffic::Bulk(Default::default()),
         command: None,
-        rtt: Rtt::Fixed(Span::from_secs_f64(setting.rtt_ms / 1e3) + PROCESSING),
+        rtt: Rtt::Fixed(rtt),
         route: vec![0],
         back: vec![],
         subflow_route: vec![],
@@ -85,7 +86,7 @@ mod tests {
             let setting = &cell.expect("there is one").setting;
             let names = controller.split('+').map(|name| if name == "reno" { "new_reno" } else { name });
             let controllers: Vec<_> = names.map(|name| ControllerConfig::named(name).expect("a controller")).collect();
-            of(setting, &controllers).into_iter().map(|flow| (flow.name, flow.count)).collect::<Vec<_>>()
+            of(setting, &controllers, Span::ZERO).into_iter().map(|flow| (flow.name, flow.count)).collect::<Vec<_>>()
         };
         let flows = |list: &[(&str, u32)]| list.iter().map(|&(name, n)| (name.to_owned(), n)).collect::<Vec<_>>();
         assert_eq!(named("T5", "cubic+reno+bbr"), flows(&[("bulk_cubic", 1), ("bulk_new_reno", 1), ("bulk_bbr", 1)]));

@@ -1,4 +1,5 @@
 //! A graph of predicted against measured values, one dot per figure.
+use super::subject::Subject;
 use super::{Comparison, Figure, Outcome};
 use narrows_report::scatter::{Dot, Panel, Scatter};
 
@@ -12,7 +13,15 @@ const PANELS: [(&str, &[Figure], f64, bool); 5] = [
 ];
 
 /// All figures of all cells as SVG.
-pub(super) fn svg(outcomes: &[Outcome]) -> String {
+pub(super) fn svg(outcomes: &[Outcome], subject: &Subject) -> String {
+    let [fitted, unseen] = match subject {
+        Subject::Simulator => ["cells that the model was worked out on", "cells that nobody fitted"],
+        Subject::Lab { .. } => subject.groups(),
+    };
+    let axes = match subject {
+        Subject::Simulator => ["measured on Linux", "predicted by Narrows"],
+        Subject::Lab { .. } => ["recorded", "measured in the lab"],
+    };
     let panel = |&(title, figures, scale, log): &(&str, &[Figure], f64, bool)| {
         let of_cell = |outcome: &Outcome| {
             let wanted = outcome.figures.iter().filter(|comparison| figures.contains(&comparison.figure));
@@ -21,9 +30,9 @@ pub(super) fn svg(outcomes: &[Outcome]) -> String {
         Panel { title: title.to_owned(), dots: outcomes.iter().flat_map(of_cell).collect(), log }
     };
     Scatter {
-        title: "Linux 7.2 and Narrows: one dot per figure".to_owned(),
-        axes: ["measured on Linux".to_owned(), "predicted by Narrows".to_owned()],
-        groups: vec!["cells that the model was worked out on".to_owned(), "cells that nobody fitted".to_owned()],
+        title: format!("{}: one dot per figure", subject.title()),
+        axes: axes.map(str::to_owned),
+        groups: [fitted, unseen].map(str::to_owned).into(),
         panels: PANELS.iter().map(panel).collect(),
     }
     .svg()
@@ -31,7 +40,7 @@ pub(super) fn svg(outcomes: &[Outcome]) -> String {
 
 fn dot(outcome: &Outcome, comparison: &Comparison, scale: f64) -> Dot {
     let setting = &outcome.setting;
-    let (x, y) = (scale * comparison.linux, scale * comparison.narrows);
+    let (x, y) = (scale * comparison.linux, scale * comparison.ours);
     Dot {
         x,
         y,

@@ -1,4 +1,5 @@
 //! The comparison as a table and as JSON.
+use super::subject::Subject;
 use super::trace::Pair;
 use super::truth::Beside;
 use super::{Comparison, Figure, Outcome};
@@ -12,16 +13,26 @@ const LABEL: usize = 26;
 
 /// All cells, grouped by bottleneck, those on which the model was developed first. Each of the two groups ends with the number of
 /// cells and figures that meet the aims.
-pub(super) fn text(outcomes: &[Outcome], skipped: &[String], paint: Paint) -> String {
-    let mut out = String::from("Linux 7.2 and Narrows. Aims: utilisation within 1 point, mean queue within 10 % or ");
+pub(super) fn text(outcomes: &[Outcome], skipped: &[String], subject: &Subject, paint: Paint) -> String {
+    let mut out = subject.title();
+    out.push_str(match subject {
+        Subject::Simulator => ". ",
+        Subject::Lab { .. } => ".\n",
+    });
+    out.push_str("Aims: utilisation within 1 point, mean queue within 10 % or ");
     out.push_str("one packet, loss rate within a fifth,\nmean RTT within 3 %, delay of thin streams within 10 % or ");
     out.push_str("1 ms. ± is half the range over seeds.\n");
-    for (title, fitted) in [("The model was worked out on these cells", true), ("Never fitted", false)] {
+    for (title, fitted) in subject.groups().into_iter().zip([true, false]) {
         let of_kind: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.fitted == fitted).collect();
         if !of_kind.is_empty() {
             let _ = writeln!(out, "\n{}", paint.bold(title));
-            out.push_str(&cells_of(&of_kind, paint));
+            out.push_str(&cells_of(&of_kind, subject, paint));
         }
+    }
+    if !subject.sees_packets() && outcomes.iter().any(|outcome| outcome.setting.beside != Beside::Nothing) {
+        out.push_str(
+            "The lab does not see single packets, so the recorded delays of thin streams have no figure beside them.\n",
+        );
     }
     for reason in skipped {
         let _ = writeln!(out, "Skipped: {reason}.");
@@ -29,12 +40,12 @@ pub(super) fn text(outcomes: &[Outcome], skipped: &[String], paint: Paint) -> St
     out
 }
 
-fn cells_of(outcomes: &[&Outcome], paint: Paint) -> String {
+fn cells_of(outcomes: &[&Outcome], subject: &Subject, paint: Paint) -> String {
     let mut out = String::new();
     let heads = ["utilisation %", "queue, packets", "loss rate %", "RTT, ms"];
     let heads: String = heads.map(|head| format!("  {head:>28}")).concat();
     let _ = writeln!(out, "{}", paint.bold(&format!("{:LABEL$}{heads}", "")));
-    let columns = format!("  {:>7} {:>14} {:>5}", "Linux", "Narrows", "Δ").repeat(4);
+    let columns = format!("  {:>7} {:>14} {:>5}", "Linux", subject.name(), "Δ").repeat(4);
     let _ = writeln!(out, "{}", paint.dim(&format!("{:LABEL$}{columns}", "")));
     let mut group = String::new();
     for outcome in outcomes {
@@ -97,7 +108,7 @@ fn row(outcome: &Outcome, paint: Paint) -> String {
     format!("{line}  {verdict}")
 }
 
-/// Linux, Narrows with its spread, and the difference in the aim's unit: points, packets or per cent.
+/// Linux, ours with its spread, and the difference in the aim's unit: points, packets or per cent.
 fn cells(comparison: &Comparison) -> String {
     let relative = match comparison.linux {
         0.0 => 0.0,
@@ -111,9 +122,9 @@ fn cells(comparison: &Comparison) -> String {
         Figure::Rtt => (1.0, 1, format!("{}%", signed(relative, 1))),
         Figure::ThinTcp | Figure::ThinUdp => (1.0, 1, signed(comparison.difference(), 1)),
     };
-    let (linux, narrows) = (scale * comparison.linux, scale * comparison.narrows);
-    let narrows = format!("{narrows:.digits$} ±{:.digits$}", scale * comparison.narrows_spread);
-    format!("{linux:>7.digits$} {narrows:>14} {difference:>5}")
+    let (linux, ours) = (scale * comparison.linux, scale * comparison.ours);
+    let ours = format!("{ours:.digits$} ±{:.digits$}", scale * comparison.ours_spread);
+    format!("{linux:>7.digits$} {ours:>14} {difference:>5}")
 }
 
 const fn short(figure: Figure) -> &'static str {
@@ -128,13 +139,14 @@ const fn short(figure: Figure) -> &'static str {
 }
 
 /// The comparison as JSON.
-pub(super) fn json(outcomes: &[Outcome], traces: &[Pair], skipped: &[String]) -> Value {
+pub(super) fn json(outcomes: &[Outcome], traces: &[Pair], skipped: &[String], subject: &Subject) -> Value {
+    let (key, spread) = (subject.key(), format!("{}_spread", subject.key()));
     let figure = |comparison: &Comparison| {
         let value = json!({
             "linux": comparison.linux,
             "linux_spread": comparison.linux_spread,
-            "narrows": comparison.narrows,
-            "narrows_spread": comparison.narrows_spread,
+            key: comparison.ours,
+            &spread: comparison.ours_spread,
             "difference": comparison.difference(),
             "tolerance": comparison.figure.tolerance(comparison.linux),
             "within": comparison.is_within(),
@@ -156,9 +168,13 @@ pub(super) fn json(outcomes: &[Outcome], traces: &[Pair], skipped: &[String]) ->
             "within": outcome.is_within(),
         })
     };
-    json!({
+    let mut all = json!({
         "cells": outcomes.iter().map(cell).collect::<Vec<_>>(),
         "traces": traces.iter().map(Pair::json).collect::<Vec<_>>(),
         "skipped": skipped,
-    })
+    });
+    if let Subject::Lab { release } = subject {
+        all["kernel"] = json!(release);
+    }
+    all
 }

@@ -1,4 +1,5 @@
-//! Start-up traces: window and queue of Linux and of Narrows at the same times, of a flow that starts at the same time.
+//! Start-up traces: window and queue of Linux and of the run here at the same times, of a flow that starts at the same time.
+use super::subject::Subject;
 use super::truth::{self, Beside, Point, Setting, Trace};
 use crate::failure::Failure;
 use crate::grid::{self, Job, Options};
@@ -15,45 +16,50 @@ pub(super) const SET: &str = "T6";
 /// Times shown in the table, s.
 const SHOWN_S: [f64; 14] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 9.0];
 
-/// A trace of Linux and one of Narrows at the same times.
+/// A trace of Linux and one of ours at the same times.
 pub(super) struct Pair {
     controller: &'static str,
     limit: u32,
     seed: u64,
-    /// Linux, Narrows.
+    /// Linux, ours.
     points: Vec<(Point, Point)>,
 }
 
 /// Runs every trace whose controller is available.
-pub(super) fn run(traces: Vec<Trace>, options: Options) -> Result<Vec<Pair>, Failure> {
+pub(super) fn run(traces: Vec<Trace>, subject: &Subject, options: Options<'_>) -> Result<Vec<Pair>, Failure> {
     let mut jobs = Vec::new();
     let mut runnable = Vec::new();
     for trace in traces {
-        if let Some(job) = job(&trace)? {
+        if let Some(job) = job(&trace, subject)? {
             jobs.push(job);
             runnable.push(trace);
         }
     }
     let ours = grid::run(&jobs, options, |_, result| points(&result))?;
-    Ok(runnable.into_iter().zip(ours).map(|(linux, narrows)| Pair::new(linux, &narrows)).collect())
+    Ok(runnable.into_iter().zip(ours).map(|(linux, ours)| Pair::new(linux, &ours)).collect())
 }
 
-fn job(trace: &Trace) -> Result<Option<Job>, Failure> {
-    let Some(controller) = super::controller(trace.controller) else { return Ok(None) };
-    let tc = format!("pfifo limit {}", trace.limit);
-    let queue = truth::queue(&tc)?;
-    let setting = Setting {
+/// The cell that a trace is of.
+pub(super) fn setting(trace: &Trace) -> Setting {
+    Setting {
         set: SET.to_owned(),
         beside: Beside::Nothing,
         controller: trace.controller.to_owned(),
-        queue: tc,
+        queue: format!("pfifo limit {}", trace.limit),
         rate_mbit: 50.0,
         rtt_ms: 40.0,
         flows: 1,
         duration_s: 10.0,
         warmup_s: 0.0,
-    };
-    let mut scenario = super::scenario(&setting, &queue, core::slice::from_ref(&controller), trace.seed);
+    }
+}
+
+fn job(trace: &Trace, subject: &Subject) -> Result<Option<Job>, Failure> {
+    let Some(controller) = super::controller(trace.controller) else { return Ok(None) };
+    let setting = setting(trace);
+    let queue = truth::queue(&setting.queue)?;
+    let controllers = core::slice::from_ref(&controller);
+    let mut scenario = super::scenario(&setting, &queue, controllers, trace.seed, subject.processing());
     scenario.record.interval = Some(Span::ms(20));
     for flow in &mut scenario.flows {
         flow.start = Start::At(Time::ZERO + Span::from_secs_f64(trace.start_s));
@@ -84,9 +90,9 @@ fn nearest<T>(points: &[T], t_s: f64, time: impl Fn(&T) -> f64) -> Option<&T> {
 }
 
 impl Pair {
-    fn new(linux: Trace, narrows: &[Point]) -> Pair {
-        let ours = |point: &Point| nearest(narrows, point.t_s, |ours| ours.t_s).map(|&ours| (*point, ours));
-        let points = linux.points.iter().filter_map(ours).collect();
+    fn new(linux: Trace, ours: &[Point]) -> Pair {
+        let beside = |point: &Point| nearest(ours, point.t_s, |ours| ours.t_s).map(|&ours| (*point, ours));
+        let points = linux.points.iter().filter_map(beside).collect();
         Pair { controller: linux.controller, limit: linux.limit, seed: linux.seed, points }
     }
 
@@ -106,8 +112,9 @@ impl Pair {
     }
 
     /// Both traces, side by side.
-    pub(super) fn csv(&self) -> String {
-        let mut out = String::from("t_s,linux_cwnd,narrows_cwnd,linux_queue,narrows_queue\n");
+    pub(super) fn csv(&self, subject: &Subject) -> String {
+        let key = subject.key();
+        let mut out = format!("t_s,linux_cwnd,{key}_cwnd,linux_queue,{key}_queue\n");
         for (linux, ours) in &self.points {
             let _ = writeln!(out, "{},{},{},{},{}", linux.t_s, linux.cwnd, ours.cwnd, linux.queue, ours.queue);
         }
@@ -128,7 +135,7 @@ impl Pair {
 }
 
 /// The differences between the traces; with `full` also the values at some times.
-pub(super) fn text(pairs: &[Pair], full: bool, paint: Paint) -> String {
+pub(super) fn text(pairs: &[Pair], full: bool, subject: &Subject, paint: Paint) -> String {
     if pairs.is_empty() {
         return String::new();
     }
@@ -140,7 +147,8 @@ pub(super) fn text(pairs: &[Pair], full: bool, paint: Paint) -> String {
     }
     for pair in pairs.iter().filter(|_| full) {
         let _ = writeln!(out, "\n{}", paint.bold(&pair.title()));
-        let heads = format!("{:>6}  {:>9} {:>9}  {:>9} {:>9}", "t, s", "cwnd", "Narrows", "queue", "Narrows");
+        let name = subject.name();
+        let heads = format!("{:>6}  {:>9} {name:>9}  {:>9} {name:>9}", "t, s", "cwnd", "queue");
         let _ = writeln!(out, "{}", paint.dim(&heads));
         for (linux, ours) in SHOWN_S.iter().filter_map(|&t| nearest(&pair.points, t, |(linux, _)| linux.t_s)) {
             let (t, cwnd, queue) = (linux.t_s, linux.cwnd, linux.queue);

@@ -59,6 +59,21 @@ pub(super) struct Setting {
     pub(super) warmup_s: f64,
 }
 
+impl Setting {
+    /// The words that choose it: set, controller, the words of the queue, rate, base RTT and number of flows.
+    pub(super) fn words(&self) -> Vec<String> {
+        let numbers = [format!("{}mbit", self.rate_mbit), format!("{}ms", self.rtt_ms), format!("x{}", self.flows)];
+        let texts = [&self.set, &self.controller].into_iter().map(String::as_str).chain(self.queue.split_whitespace());
+        texts.map(str::to_owned).chain(numbers).collect()
+    }
+
+    /// Whether all of these words are among its own; upper and lower case are the same.
+    pub(super) fn has(&self, words: &str) -> bool {
+        let own = self.words();
+        words.split_whitespace().all(|word| own.iter().any(|own| own.eq_ignore_ascii_case(word)))
+    }
+}
+
 /// The flows beside the bulk flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Beside {
@@ -274,6 +289,15 @@ mod tests {
             assert!((0.0..0.05).contains(&trace.start_s), "{} {} {}", trace.controller, trace.limit, trace.start_s);
             assert!(trace.points.windows(2).all(|pair| pair[0].t_s < pair[1].t_s));
         }
+    }
+
+    #[test]
+    fn words_choose_cells() {
+        let cells = cells().expect("the embedded files");
+        let chosen = |words: &str| cells.iter().filter(|cell| cell.setting.has(words)).count();
+        assert_eq!([chosen("T1"), chosen("t1 cubic"), chosen("T1 cubic x16 10.2ms")], [8, 4, 1]);
+        assert_eq!(chosen("fq_codel 20mbit"), 2, "with the warm-up and without it");
+        assert_eq!([chosen(""), chosen("T1 1")], [cells.len(), 0], "whole words");
     }
 
     #[test]
