@@ -339,6 +339,7 @@ fn router(pairs: &Pairs, rules: &[Rule], family: Family) -> String {
         .iter()
         .map(|&name| name.to_owned())
         .chain(pairs.names.iter().flat_map(|name| [name.clone(), out_of(name)]));
+    text.push_str("link set dev lo up\n");
     for device in devices {
         let _ = writeln!(text, "link set dev {device} arp off gso_max_segs 1 up");
     }
