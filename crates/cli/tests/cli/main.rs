@@ -10,6 +10,8 @@ mod interrupt;
 mod kernel;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(target_os = "linux")]
+mod measure;
 #[cfg(unix)]
 mod publish;
 mod reproduce;

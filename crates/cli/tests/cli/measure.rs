@@ -1,0 +1,47 @@
+//! `narrows reproduce linux --measure`: a recorded cell, measured again in the lab.
+use crate::support::{Place, json};
+use narrows_lab::kernels::{self, Kernel};
+use std::process::Command;
+
+/// Why nothing can be measured here, if nothing can.
+fn missing() -> Option<String> {
+    let lab = match kernels::lab() {
+        Ok(lab) => lab,
+        Err(missing) => return Some(missing.to_string()),
+    };
+    if let Err(missing) = Kernel::find(&lab, None) {
+        return Some(format!("{}: {missing}", lab.display()));
+    }
+    let emulator = Command::new("qemu-system-x86_64").arg("--version").output();
+    emulator.err().map(|error| format!("qemu-system-x86_64: {error}"))
+}
+
+#[test]
+fn a_recorded_cell_is_measured_again() {
+    if let Some(reason) = missing() {
+        return println!("skipped: {reason}");
+    }
+    let place = Place::new("measure");
+    let cells = ["--cells", "T6 cubic 50", "--jobs", "1", "--out", "out", "--json"];
+    let report = json(&place.ok(&[&["reproduce", "linux", "--measure", "--quick"][..], &cells].concat()));
+    let kernel = report["kernel"].as_str().expect("the release").to_owned();
+    let found = report["cells"].as_array().expect("cells");
+    assert_eq!((found.len(), report["skipped"].as_array().map(Vec::len)), (1, Some(0)), "{report}");
+    let figure = |name: &str| &found[0]["figures"][name];
+    for name in ["utilisation", "queue_packets", "loss_rate", "rtt_ms"] {
+        assert!(figure(name)["lab"].as_f64().is_some_and(|value| value > 0.0), "{report}");
+        // Another kernel than the recorded one may differ.
+        assert!(!kernel.starts_with("7.2") || figure(name)["within"] == true, "{name}: {report}");
+    }
+    let trace = &report["traces"][0];
+    assert!(trace["points"].as_u64() > Some(400), "{report}");
+    assert!(place.path("out/startup_cubic_lim50_s1.csv").is_file());
+}
+
+#[test]
+fn words_that_describe_no_cell_are_refused_with_those_that_there_are() {
+    let output = Place::new("measure_words").run(&["reproduce", "linux", "--cells", "T1 20mbit"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("T1 20mbit") && said.contains("fq_codel") && said.contains("10.2ms"), "{said}");
+}
