@@ -404,6 +404,15 @@ mod tests {
     }
 
     #[test]
+    fn a_link_without_serialisation_has_no_delay_and_a_bucket_that_tc_can_count() {
+        let text = "[[hop]]\nname = \"link\"\nrate = \"1000gbit\"\nqueue = { kind = \"cake\", bandwidth = \"30mbit\" }\n\
+             [[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\n";
+        let network = made(text).expect("it is allowed");
+        assert!(network.queues.contains("ceil 1000000000000bit burst 125000 cburst 125000 "), "{}", network.queues);
+        assert!(!network.queues.contains("dev hop0d"), "{}", network.queues);
+    }
+
+    #[test]
     fn flows_part_by_their_ports() {
         let text = format!(
             "{LINK}[[hop]]\nname = \"up\"\nrate = [{{ at = \"0s\", rate = \"1mbit\" }}, {{ at = \"5s\", rate = \"2mbit\" }}]\nqueue = \"cocoa\"\nrelease = \"start\"\n\

@@ -395,6 +395,8 @@ mod tests {
         assert_eq!(tc("fifo:limit=30p").as_deref(), Ok("pfifo limit 30"));
         assert_eq!(tc("fifo:limit=45KB").as_deref(), Ok("bfifo limit 45000"));
         assert_eq!(tc("fifo:limit=2bdp").as_deref(), Ok("pfifo limit 167"));
+        assert!(tc("cake:overhead=18B").is_ok_and(|words| words.contains("overhead 32 ")), "and an Ethernet header");
+        assert_eq!(tc("cake:overhead=250B"), Err("`overhead = 250B` is out of the range of Linux's cake".into()));
         assert!(tc("red:limit=100p").is_ok_and(|words| words.contains("limit 150000 ")));
     }
 
