@@ -21,8 +21,8 @@ use std::time::Duration;
 const SAMPLE: Span = Span::ms(5);
 /// The receive buffer that `transport = "tcp"` has unless it says otherwise: `tcp_rmem` of the guest.
 const RECEIVE_BUFFERS: &str = "4096 16777216 16777216";
-/// Room for 4 MB from the start. With Linux's own 16 KiB the buffer grows with the window, and an application is woken only when a third of it
-/// is empty: slow start then waits for the application, and takes 30 ms longer at 50 Mbit/s and 40 ms.
+/// Room for 4 MB from the start, so that a flow with data to send never waits for its buffer. Linux's own 16 KiB grow with the window, and an
+/// application is woken only when a third of the buffer is empty.
 const SEND_BUFFERS: &str = "4096 4194304 268435456";
 /// A guest's processor is shared with the network: receivers that wake for every packet would double the time that a packet costs.
 const READ_AT_LEAST: u32 = 32 * 1024;
@@ -67,8 +67,8 @@ pub(super) fn run(scenario: &Scenario, mut at: impl FnMut(Time) -> bool) -> Resu
     records.finish(&layout, &namespaces)
 }
 
-/// Makes a connection within the router and ends it. The kernel's first connection fills its tables with random numbers, for 12 ms of its time,
-/// and would make the first flow late.
+/// Makes a connection within the router and ends it. The SYN of a kernel's first connection leaves 12 to 28 ms late (it probably fills the table
+/// for the choice of ports with random numbers first), and that would be the scenario's first flow.
 fn first_connection(namespaces: &Namespaces) -> Result<(), WorldError> {
     let connect = || {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
