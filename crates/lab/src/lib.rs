@@ -9,6 +9,8 @@
 //! - `machine`: a virtual machine, from its start to its result.
 //! - `guest`: what this program does as the guest's first process.
 pub mod doctor;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
 pub mod fetch;
 #[cfg(target_os = "linux")]
 pub mod guest;
@@ -22,8 +24,12 @@ mod message;
 pub mod network;
 pub mod queue;
 mod tools;
+#[cfg(target_os = "linux")]
 mod world;
 
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::Lab;
+#[cfg(target_os = "linux")]
 pub use world::Lab;
 
 /// Compares with a file of `tests/expected`; with `NARROWS_RECORD=1` writes it.

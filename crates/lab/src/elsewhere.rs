@@ -1,0 +1,41 @@
+//! The lab where there is no Linux: the type, so that a program that offers it compiles, and one answer.
+use crate::kernels::Kernel;
+use narrows_results::RunResult;
+use narrows_scenario::Scenario;
+use narrows_world::{Memory, Watch, World, WorldError};
+use std::path::PathBuf;
+
+/// The kernel's world, which needs Linux.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// The guest's kernel.
+    pub kernel: Kernel,
+    /// The program that becomes the guest's `init`.
+    pub program: PathBuf,
+}
+
+fn refusal() -> WorldError {
+    WorldError::Refused("the kernel's world needs Linux: the guest runs this same program".into())
+}
+
+impl World for Lab {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn check(&self, _: &Scenario) -> Result<(), WorldError> {
+        Err(refusal())
+    }
+
+    fn memory(&self, scenario: &Scenario) -> Memory {
+        Memory::estimate(scenario, 0)
+    }
+
+    fn run(&self, _: &Scenario, _: usize, _: &mut dyn Watch) -> Result<RunResult, WorldError> {
+        Err(refusal())
+    }
+}
