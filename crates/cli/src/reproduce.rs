@@ -1,6 +1,7 @@
 //! `narrows reproduce`: published or measured figures beside those of Narrows for the same experiment.
 use crate::failure::Failure;
 
+mod kernel;
 mod linux;
 mod live;
 mod measured;
@@ -8,7 +9,7 @@ mod paper;
 
 /// Run a published or measured experiment and compare the figures; without a name, list the experiments.
 #[derive(clap::Args)]
-#[command(subcommand_value_name = "linux|live|PAPER", disable_help_subcommand = true)]
+#[command(subcommand_value_name = "linux|kernel|live|PAPER", disable_help_subcommand = true)]
 pub(crate) struct Reproduce {
     #[command(subcommand)]
     what: Option<What>,
@@ -18,6 +19,7 @@ pub(crate) struct Reproduce {
 #[derive(clap::Subcommand)]
 enum What {
     Linux(linux::Linux),
+    Kernel(kernel::Kernel),
     Live(live::Live),
     /// Cocoa: buffers that fit each flow's congestion control (2019)
     Cocoa(paper::Paper),
@@ -40,6 +42,7 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
     match &args.what {
         None => paper::list(),
         Some(What::Linux(args)) => linux::main(args),
+        Some(What::Kernel(args)) => kernel::main(args),
         Some(What::Live(args)) => live::main(args),
         Some(What::Cocoa(args)) => paper::main("cocoa", args),
         Some(What::CpAqm(args)) => paper::main("cp-aqm", args),

@@ -106,7 +106,7 @@ impl Kernel {
         for name in names {
             if !self.module(name).is_file() && !is_built_in(name) {
                 let release = self.release();
-                let help = match name.strip_prefix("sch_narrows_") {
+                let help = match name.strip_prefix(crate::queue::OURS) {
                     Some(_) => "; `narrows lab fetch` builds our own if it can: see `narrows lab doctor`",
                     None => "",
                 };

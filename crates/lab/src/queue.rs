@@ -46,6 +46,14 @@ pub fn module(queue: &QueueConfig) -> Option<&'static str> {
     KINDS.iter().find(|kind| kind.name == queue.name()).and_then(|kind| kind.module)
 }
 
+/// Whether the discipline is a kernel module of this project.
+pub fn is_ours(queue: &QueueConfig) -> bool {
+    module(queue).is_some_and(|name| name.starts_with(OURS))
+}
+
+/// How the names of our modules begin.
+pub(crate) const OURS: &str = "sch_narrows_";
+
 /// A discipline of the kernel's.
 struct Kind {
     name: &'static str,

@@ -21,6 +21,11 @@ pub struct Cell {
 impl Study {
     /// Every cell, the last axis varying fastest.
     pub fn cells(&self, level: Level) -> Result<Vec<Cell>, StudyError> {
+        self.cells_with(&self.effort(level).set)
+    }
+
+    /// Every cell, with these keys at the top of its scenario.
+    pub(crate) fn cells_with(&self, set: &Table) -> Result<Vec<Cell>, StudyError> {
         let mut picks: Vec<Vec<(String, Value)>> = vec![Vec::new()];
         for axis in &self.axes {
             let values = axis.labelled();
@@ -29,7 +34,7 @@ impl Study {
             });
             picks = extended.collect();
         }
-        picks.into_iter().map(|pick| self.cell(&pick, level)).collect()
+        picks.into_iter().map(|pick| self.cell(&pick, set)).collect()
     }
 
     /// The scenario of run number `run` of the cell's `runs` runs, counted from 1.
@@ -38,9 +43,9 @@ impl Study {
         Ok(if runs > 1 && !self.as_written { scenario.repeated() } else { scenario })
     }
 
-    fn cell(&self, pick: &[(String, Value)], level: Level) -> Result<Cell, StudyError> {
+    fn cell(&self, pick: &[(String, Value)], set: &Table) -> Result<Cell, StudyError> {
         let mut scenario = self.scenario.clone();
-        for (key, value) in &self.effort(level).set {
+        for (key, value) in set {
             scenario.insert(key.clone(), value.clone());
         }
         let by_name: BTreeMap<&str, &Value> =

@@ -7,8 +7,10 @@ mod cells;
 mod charts;
 mod claims;
 mod draws;
+mod kernel;
 mod measure;
 mod model;
+mod quantity;
 mod report;
 mod rows;
 mod rule;
@@ -16,7 +18,9 @@ mod score;
 
 pub use cells::Cell;
 pub use claims::Verdict;
+pub use kernel::{Chosen, for_kernel};
 pub use model::{Effort, Level, Metric, Study, StudyError};
+pub use quantity::Quantity;
 pub use report::Report;
 pub use rows::{Entry, Row};
 pub use rule::Rule;
@@ -37,7 +41,7 @@ pub fn papers() -> Vec<&'static str> {
 
 /// The studies of a paper, in the order of their files' names.
 pub fn studies(paper: &str) -> Result<Vec<Study>, StudyError> {
-    let of_paper = EMBEDDED.iter().filter(|(name, file, _)| *name == paper && *file != RULE);
+    let of_paper = EMBEDDED.iter().filter(|(name, file, _)| *name == paper && ![RULE, kernel::FILE].contains(file));
     of_paper.map(|(paper, file, text)| Study::parse(text, &format!("experiments/{paper}/{file}"))).collect()
 }
 

@@ -195,6 +195,13 @@ pub(crate) enum Take {
     UntilAbove,
 }
 
+impl Take {
+    /// Whether it is a value of the series, not a time.
+    pub(crate) fn is_level(self) -> bool {
+        !matches!(self, Take::UntilBelow | Take::UntilAbove)
+    }
+}
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Elsewhere {

@@ -93,6 +93,8 @@ fn time(text: &str) -> Result<Span, String> {
 /// Lists the papers.
 pub(crate) fn list() -> Result<(), Failure> {
     let mut out = String::from("narrows reproduce linux: cells measured on a Linux kernel\n");
+    out +=
+        "narrows reproduce kernel: the papers' figures in a Linux kernel of a virtual machine, and in the simulator\n";
     out += "narrows reproduce live: the simulator beside this kernel's TCP in real time\n";
     for paper in narrows_study::papers() {
         out += &format!("narrows reproduce {paper}\n");

@@ -1,0 +1,400 @@
+//! `narrows reproduce kernel`: figures of the papers as published, as a Linux kernel has them, and as the simulator has them.
+//!
+//! Each cell is the scenario of a paper's study, run once in a virtual machine with our disciplines as kernel modules and once in the simulator. Which cells,
+//! and for how long, is in `experiments/PAPER/kernel.toml`; how near the simulator has to be, in [`rule`]. One run is enough: the guest's time is virtual,
+//! so that the same run gives the same figures again.
+use crate::failure::Failure;
+use crate::flags::{MAX_JOBS, whole};
+use crate::grid::{self, Job, Options};
+use crate::interrupt;
+use crate::output::{Output, Request, folder_name};
+use crate::term::{self, Paint};
+use crate::world;
+use figures::{Figure, Measured};
+use narrows_core::queue::QueueConfig;
+use narrows_core::{Rate, Span};
+use narrows_lab::Lab;
+use narrows_report::sheet::{self, Sheet};
+use narrows_results::folder;
+use narrows_runner::index;
+use narrows_scenario::{RateSpec, Record, Scenario};
+use narrows_sim::Simulator;
+use narrows_study::{Chosen, Level, Study};
+use narrows_world::{World, WorldError};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+mod figures;
+mod rule;
+mod table;
+
+/// Run cells of the papers in a Linux kernel and in the simulator, and print published, kernel, simulator
+#[derive(clap::Args)]
+pub(crate) struct Kernel {
+    /// Run a few short cells, to see that it works
+    #[arg(long)]
+    quick: bool,
+    /// Run every cell: hours of one core
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+    /// Only cells that have all of these words: paper, figure, values of its axes, such as "cocoa cubic" or "figure 5 50 ms"
+    #[arg(long, value_name = "WORDS")]
+    cells: Option<String>,
+    /// The start of a release that `narrows lab fetch` has fetched, such as 7.2 [default: the newest]
+    #[arg(long, value_name = "RELEASE")]
+    kernel: Option<String>,
+    /// Runs at the same time [default: one per core]
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
+    jobs: Option<u64>,
+    /// Print JSON on stdout and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Write a page (report.html), the figures (figures.json, figures.csv) and the result of every run to this folder, new or
+    /// empty; a command that was stopped continues from its finished runs
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace the results that --out holds
+    #[arg(long, requires = "out")]
+    force: bool,
+}
+
+/// Interval between samples of the smoothed RTT, in both worlds.
+const SPACING: Span = Span::ms(50);
+/// A guest's time of one core: for its start, for a second without traffic, and for a megabit.
+const COST_S: [f64; 3] = [7.0, 0.1, 0.045];
+
+/// The cells of a study that both worlds run.
+struct Planned {
+    chosen: Chosen,
+    scenarios: Vec<Scenario>,
+    /// Why others are left out.
+    skipped: Vec<String>,
+}
+
+/// A figure of a paper in both worlds.
+struct Reproduced {
+    paper: &'static str,
+    study: Study,
+    note: Option<String>,
+    outcomes: Vec<Outcome>,
+    /// Metrics that the kernel's world does not see.
+    unseen: Vec<String>,
+    skipped: Vec<String>,
+}
+
+/// A cell in both worlds.
+struct Outcome {
+    labels: Vec<String>,
+    queue: QueueConfig,
+    /// Is the discipline a module of ours?
+    is_ours: bool,
+    duration_s: f64,
+    figures: Vec<Figure>,
+}
+
+/// A run of a cell in one of the worlds.
+struct Task {
+    planned: usize,
+    cell: usize,
+    key: String,
+    folder: PathBuf,
+    job: Job,
+}
+
+/// Runs the command.
+pub(crate) fn main(args: &Kernel) -> Result<(), Failure> {
+    interrupt::install()?;
+    let lab = world::lab(args.kernel.as_deref())?;
+    let release = lab.kernel.release();
+    let plan = plan(args, &lab)?;
+    let tasks = [("kernel", release.as_str()), ("simulator", "simulator")].map(|(name, key)| tasks(&plan, name, key));
+    let output = args.out.as_deref().map(|dir| claim(dir, args.force, &tasks)).transpose()?;
+    args.announce(&tasks[0], output.as_ref());
+    let worlds: [(&dyn World, bool); 2] = [(&lab, args.json), (&Simulator, true)];
+    let mut measured = Vec::new();
+    // The simulator first: it takes seconds.
+    for (tasks, (world, quiet)) in tasks.iter().zip(worlds).rev() {
+        let options = Options { threads: args.jobs, quiet, world, memory: Default::default() };
+        match run(&plan, tasks, options, output.as_ref()) {
+            Ok(figures) => measured.push(figures),
+            Err(failure) => {
+                return Err(match output {
+                    Some(output) => output.unfinished(failure),
+                    None => failure,
+                });
+            }
+        }
+    }
+    let (kernel, simulator) = (measured.pop().unwrap_or_default(), measured.pop().unwrap_or_default());
+    let reproduced = reproduce(plan, [kernel, simulator]);
+    let sheets = table::sheets(&reproduced, &release);
+    let (verdict, is_met) = table::verdict(&reproduced);
+    let json = table::json(&reproduced, &release);
+    let written = output.map(|output| match write_out(&output, &sheets, &verdict, &reproduced, &json) {
+        Ok(()) => output.publish(),
+        Err(failure) => Err(output.unfinished(failure)),
+    });
+    let written = written.transpose()?;
+    if args.json {
+        return term::print_json(&json);
+    }
+    let style = term::style();
+    let mut out: String = sheets.iter().map(|sheet| sheet::text(sheet, &style) + "\n").collect();
+    if let Some(written) = written {
+        out += &format!("{}\n", written.folder.join(narrows_report::PAGE).display());
+    }
+    let paint = Paint::stdout();
+    out += &if is_met { verdict } else { paint.bad(&verdict) };
+    term::print(&out)
+}
+
+impl Kernel {
+    fn level(&self) -> Level {
+        match (self.quick, self.full) {
+            (true, _) => Level::Quick,
+            (_, true) => Level::Full,
+            _ => Level::Default,
+        }
+    }
+
+    /// Says how long it will take.
+    fn announce(&self, tasks: &[Task], output: Option<&Output>) {
+        if self.json {
+            return;
+        }
+        let is_known = |task: &&Task| output.is_some_and(|output| output.known::<Measured>(&task.key).is_some());
+        let missing: Vec<&Task> = tasks.iter().filter(|task| !is_known(task)).collect();
+        let minutes = missing.iter().map(|task| cost_s(&task.job.scenario)).sum::<f64>() / 60.0;
+        term::note(&format!("{} runs in a virtual machine, about {minutes:.0} min of one core", missing.len()));
+    }
+}
+
+/// About how long a guest takes for the scenario, s of one core.
+fn cost_s(scenario: &Scenario) -> f64 {
+    let [start, idle, per_mbit] = COST_S;
+    let seconds = scenario.duration.as_secs_f64();
+    let mbit: f64 = scenario.hops.iter().map(|hop| mean_mbit(&hop.rate, scenario.duration)).sum();
+    start + seconds * (idle + per_mbit * mbit)
+}
+
+/// The mean rate of a run of this length, Mbit/s.
+fn mean_mbit(rate: &RateSpec, duration: Span) -> f64 {
+    let RateSpec::Schedule(steps) = rate else { return rate.initial().as_mbit_f64() };
+    let ends = steps.iter().skip(1).map(|&(at, _)| at.as_ns()).chain([u64::MAX]);
+    let carried = steps.iter().zip(ends).map(|(&(at, rate), end): (&(_, Rate), u64)| {
+        let until = end.min(duration.as_ns());
+        until.saturating_sub(at.as_ns()) as f64 * rate.as_mbit_f64()
+    });
+    carried.sum::<f64>() / duration.as_ns().max(1) as f64
+}
+
+/// The requested cells; those that the kernel cannot run become reasons.
+fn plan(args: &Kernel, lab: &Lab) -> Result<Vec<Planned>, Failure> {
+    let (mut plan, mut known) = (Vec::new(), Vec::new());
+    for mut chosen in narrows_study::for_kernel(args.level()).map_err(Failure::other)? {
+        let (mut scenarios, mut skipped, mut cells) = (Vec::new(), Vec::new(), Vec::new());
+        for cell in std::mem::take(&mut chosen.cells) {
+            let own = words(&format!("{} {}", chosen.paper, cell.name()));
+            let is_wanted = args.cells.as_ref().is_none_or(|asked| words(asked).iter().all(|word| own.contains(word)));
+            known.extend(own);
+            if !is_wanted {
+                continue;
+            }
+            let scenario = scenario(chosen.study.run(&cell, 1, 1).map_err(Failure::other)?);
+            match lab.check(&scenario) {
+                Err(WorldError::Refused(reason)) => skipped.push(format!("{}: {reason}", cell.labels.join(", "))),
+                // Other errors are those of the run.
+                _ => {
+                    scenarios.push(scenario);
+                    cells.push(cell);
+                }
+            }
+        }
+        chosen.cells = cells;
+        if !scenarios.is_empty() || !skipped.is_empty() {
+            plan.push(Planned { chosen, scenarios, skipped });
+        }
+    }
+    if plan.is_empty() {
+        let known: BTreeSet<String> = known.into_iter().collect();
+        return Err(Failure::usage(format!(
+            "no cell has all the words of --cells {}; allowed: {}",
+            args.cells.as_deref().unwrap_or_default(),
+            known.into_iter().collect::<Vec<_>>().join(", ")
+        )));
+    }
+    Ok(plan)
+}
+
+/// The words of a text, in lower case.
+fn words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
+
+/// The scenario with the records that the comparison needs.
+fn scenario(scenario: Scenario) -> Scenario {
+    let record = Record { interval: Some(SPACING), flows: figures::recorded(&scenario), gauges: false };
+    Scenario { record, ..scenario }
+}
+
+/// A run of each cell in a world.
+fn tasks(plan: &[Planned], world: &str, key: &str) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    for (planned, Planned { chosen, scenarios, .. }) in plan.iter().enumerate() {
+        let metrics = format!("{:?}", chosen.study.metrics);
+        for (cell, (of, scenario)) in chosen.cells.iter().zip(scenarios).enumerate() {
+            let label = format!("{} {}", chosen.paper, of.name());
+            tasks.push(Task {
+                planned,
+                cell,
+                key: index::key([key, metrics.as_str(), &scenario.to_toml()]),
+                folder: PathBuf::from("runs").join(folder_name(&label)).join(world),
+                job: Job { label: format!("{world}: {label}"), scenario: scenario.clone() },
+            });
+        }
+    }
+    tasks
+}
+
+/// Claims the folder, with the finished runs of a stopped command.
+fn claim(dir: &std::path::Path, force: bool, tasks: &[Vec<Task>; 2]) -> Result<Output, Failure> {
+    let all = || tasks.iter().flatten();
+    let keys: Vec<String> = all().map(|task| task.key.clone()).collect();
+    let mut output = Output::claim(Request { out: Some(dir), force, command: "kernel", keys: &keys })?;
+    let finished = output.found().clone();
+    if !finished.is_empty() {
+        let files = all()
+            .filter(|task| finished.contains_key(&task.key))
+            .flat_map(|task| folder::files(&task.job.scenario).into_iter().map(move |file| task.folder.join(file)));
+        let files: BTreeSet<PathBuf> = files.collect();
+        output.take_up(finished, &files)?;
+    }
+    Ok(output)
+}
+
+/// The figures of each task: those that are known, and the others from runs.
+fn run(
+    plan: &[Planned],
+    tasks: &[Task],
+    options: Options<'_>,
+    output: Option<&Output>,
+) -> Result<Vec<Vec<Measured>>, Failure> {
+    let mut known: Vec<Option<Measured>> =
+        tasks.iter().map(|task| output.and_then(|output| output.known(&task.key))).collect();
+    let missing: Vec<usize> = (0..tasks.len()).filter(|&n| known[n].is_none()).collect();
+    let jobs: Vec<Job> = missing.iter().map(|&n| tasks[n].job.clone()).collect();
+    let made = grid::run(&jobs, options, |index, result| {
+        let task = &tasks[missing[index]];
+        let scenario = &task.job.scenario;
+        let measured = figures::measure(&plan[task.planned].chosen.study, scenario, &result)?;
+        if let Some(output) = output {
+            folder::write(&output.stage().join(&task.folder), scenario, &result).map_err(Failure::usage)?;
+            output.keep(&task.key, &measured)?;
+        }
+        Ok(measured)
+    })?;
+    for (&n, measured) in missing.iter().zip(made) {
+        known[n] = Some(measured);
+    }
+    let mut by_study: Vec<Vec<Measured>> = plan.iter().map(|_| Vec::new()).collect();
+    for (task, measured) in tasks.iter().zip(known) {
+        debug_assert_eq!(by_study[task.planned].len(), task.cell, "tasks are in the order of the cells");
+        by_study[task.planned].extend(measured);
+    }
+    Ok(by_study)
+}
+
+/// Puts the figures of both worlds beside the published ones.
+fn reproduce(plan: Vec<Planned>, [kernel, simulator]: [Vec<Vec<Measured>>; 2]) -> Vec<Reproduced> {
+    let both = kernel.into_iter().zip(simulator);
+    plan.into_iter().zip(both).map(|(planned, (kernel, simulator))| reproduced(planned, &kernel, &simulator)).collect()
+}
+
+fn reproduced(planned: Planned, kernel: &[Measured], simulator: &[Measured]) -> Reproduced {
+    let Planned { chosen: Chosen { paper, study, cells, note }, scenarios, skipped } = planned;
+    let values =
+        [kernel, simulator].map(|runs| runs.iter().map(|measured| vec![measured.metrics.clone()]).collect::<Vec<_>>());
+    let reports = values.each_ref().map(|values| study.report(&cells, values, &[]));
+    let (mut outcomes, mut unseen) = (Vec::new(), Vec::<String>::new());
+    for (n, scenario) in scenarios.iter().enumerate() {
+        let rows = reports.each_ref().map(|report| &report.rows()[n]);
+        let (figures, not_seen) = figures::figures(&study, scenario, rows, [&kernel[n], &simulator[n]]);
+        let queue = scenario.hops[0].queue.clone();
+        for name in not_seen {
+            if !unseen.contains(&name) {
+                unseen.push(name);
+            }
+        }
+        outcomes.push(Outcome {
+            labels: cells[n].labels.clone(),
+            is_ours: narrows_lab::queue::is_ours(&queue),
+            queue,
+            duration_s: scenario.duration.as_secs_f64(),
+            figures,
+        });
+    }
+    drop(reports);
+    Reproduced { paper, study, note, outcomes, unseen, skipped }
+}
+
+/// Writes the page and the figures.
+fn write_out(
+    output: &Output,
+    sheets: &[Sheet],
+    verdict: &str,
+    reproduced: &[Reproduced],
+    json: &serde_json::Value,
+) -> Result<(), Failure> {
+    let score = Sheet {
+        heading: "Score".to_owned(),
+        title: "kernel and simulator".to_owned(),
+        source: String::new(),
+        about: String::new(),
+        heads: Vec::new(),
+        names: 0,
+        rows: Vec::new(),
+        claims: Vec::new(),
+        holds: Vec::new(),
+        remarks: verdict.lines().map(|line| (String::new(), line.to_owned())).collect(),
+        charts: Vec::new(),
+    };
+    let sheets: Vec<Sheet> = sheets.iter().cloned().chain([score]).collect();
+    let title = "The papers in a Linux kernel and in the simulator";
+    output.write(narrows_report::PAGE, sheet::page(title, &sheets).map_err(Failure::other)?)?;
+    let text = serde_json::to_string_pretty(json).map_err(Failure::other)?;
+    output.write("figures.json", format!("{text}\n"))?;
+    output.write("figures.csv", table::csv(reproduced))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_core::Time;
+
+    #[test]
+    fn the_default_takes_about_ten_minutes() {
+        let minutes = |level| {
+            let chosen = narrows_study::for_kernel(level).expect("the embedded files");
+            let cells = chosen.iter().flat_map(|chosen| chosen.cells.iter().map(|cell| chosen.study.run(cell, 1, 1)));
+            cells.map(|scenario| cost_s(&scenario.expect("a scenario"))).sum::<f64>() / 60.0
+        };
+        let [quick, default, full] = [Level::Quick, Level::Default, Level::Full].map(minutes);
+        assert!(quick < 2.0, "{quick}");
+        assert!((6.0..12.0).contains(&default), "{default}");
+        assert!((60.0..240.0).contains(&full), "{full}");
+    }
+
+    #[test]
+    fn a_link_that_changes_costs_its_mean_rate() {
+        let steps = vec![(Time::ZERO, Rate::mbit(20)), (Time::ZERO + Span::s(30), Rate::mbit(40))];
+        let rate = RateSpec::Schedule(steps);
+        assert!((mean_mbit(&rate, Span::s(60)) - 30.0).abs() < 1e-9);
+        assert!((mean_mbit(&rate, Span::s(15)) - 20.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn words_are_those_between_spaces_and_commas() {
+        assert_eq!(words("cp-aqm Figure 5, one flow,  50 ms"), ["cp-aqm", "figure", "5", "one", "flow", "50", "ms"]);
+    }
+}

@@ -1,0 +1,222 @@
+//! The figures of a cell in both worlds, computed alike.
+//!
+//! The kernel tells a flow's smoothed RTT, and it tells it whenever it is asked, not once per acknowledgment. So RTTs are the smoothed ones here, sampled at
+//! equal intervals, in both worlds.
+use super::rule;
+use crate::failure::Failure;
+use crate::reproduce::measured::mean_srtt;
+use narrows_results::{RunResult, Series};
+use narrows_scenario::{RateSpec, Scenario, Traffic, Transport};
+use narrows_study::{Quantity, Row, Study};
+use serde::{Deserialize, Serialize};
+
+/// The figures of a run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Measured {
+    /// Those of the study's metrics, as the study shows them; `None` where the world does not see the quantity.
+    pub(super) metrics: Vec<Option<f64>>,
+    /// Those of [`BASIC`], as fractions, packets and ms.
+    basic: [Option<f64>; BASIC.len()],
+}
+
+/// One figure of a cell.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Figure {
+    pub(super) name: String,
+    pub(super) unit: String,
+    pub(super) decimals: usize,
+    pub(super) published: Option<String>,
+    pub(super) kernel: f64,
+    pub(super) simulator: Option<f64>,
+    /// The largest difference within the rule; `None` if it does not judge the figure.
+    pub(super) tolerance: Option<f64>,
+}
+
+impl Figure {
+    /// Whether it is within the rule, if the rule judges it.
+    pub(super) fn holds(&self) -> Option<bool> {
+        let (simulator, tolerance) = self.simulator.zip(self.tolerance)?;
+        Some((simulator - self.kernel).abs() <= tolerance)
+    }
+}
+
+/// The rule's quantities, with name, unit and factor; they are shown where a study has no metric of the quantity.
+const BASIC: [(Quantity, &str, &str, f64); 4] = [
+    (Quantity::Utilisation, "link used", "%", 100.0),
+    (Quantity::Queue, "queue", "packets", 1.0),
+    (Quantity::Loss, "dropped", "%", 100.0),
+    (Quantity::Rtt, "RTT", "ms", 1.0),
+];
+
+/// Measures a run.
+pub(super) fn measure(study: &Study, scenario: &Scenario, result: &RunResult) -> Result<Measured, Failure> {
+    let hop = result.summary.hops.first().ok_or_else(|| Failure::other("a run without a hop"))?;
+    let is_bulk = |name: &str| {
+        let group = |flow: &&narrows_scenario::Flow| name == flow.name || name.starts_with(&format!("{}.", flow.name));
+        let group = scenario.flows.iter().find(group);
+        group.is_some_and(|flow| is_tcp(flow) && matches!(flow.traffic, Traffic::Bulk(_)))
+    };
+    let has_bulk = result.summary.flows.iter().any(|flow| is_bulk(&flow.name));
+    let rtt = has_bulk.then(|| mean_srtt(result, is_bulk)).transpose()?;
+    let basic = BASIC.map(|(quantity, ..)| match quantity {
+        Quantity::Utilisation => Some(hop.utilisation),
+        Quantity::Queue => hop.queue_packets.map(|queue| queue.mean),
+        Quantity::Loss => Some(hop.loss_rate),
+        Quantity::Rtt => rtt,
+        Quantity::Throughput | Quantity::Other => None,
+    });
+    Ok(Measured { metrics: study.measure(&smoothed(result)?), basic })
+}
+
+fn is_tcp(flow: &narrows_scenario::Flow) -> bool {
+    matches!(flow.transport, Transport::Tcp(_))
+}
+
+/// How many flows need series: all up to the last one that has an RTT.
+pub(super) fn recorded(scenario: &Scenario) -> u32 {
+    let groups = scenario.flows.iter().rposition(is_tcp).map_or(0, |last| last + 1);
+    scenario.flows[..groups].iter().map(|flow| flow.count).sum()
+}
+
+/// The result with smoothed RTTs in the place of those of single acknowledgments.
+fn smoothed(result: &RunResult) -> Result<RunResult, Failure> {
+    let mut result = result.clone();
+    let is_of = |series: &Series, metric: &str| series.source.starts_with("flow:") && series.metric == metric;
+    for n in 0..result.summary.flows.len() {
+        let name = result.summary.flows[n].name.clone();
+        let has_series = result.series.iter().any(|s| is_of(s, "srtt_ms") && s.source["flow:".len()..] == name);
+        let mean = has_series.then(|| mean_srtt(&result, |flow| flow == name)).transpose()?;
+        if let (Some(rtt), Some(mean)) = (&mut result.summary.flows[n].rtt_ms, mean) {
+            rtt.mean = mean;
+        }
+    }
+    result.series.retain(|series| !is_of(series, "rtt_ms"));
+    for series in result.series.iter_mut().filter(|series| is_of(series, "srtt_ms")) {
+        "rtt_ms".clone_into(&mut series.metric);
+        series.points.retain(|point| point.1 > 0.0);
+    }
+    Ok(result)
+}
+
+/// The figures of a cell, and the names of the metrics that the kernel does not see.
+pub(super) fn figures(
+    study: &Study,
+    scenario: &Scenario,
+    [kernel, simulator]: [&Row; 2],
+    [in_kernel, in_simulator]: [&Measured; 2],
+) -> (Vec<Figure>, Vec<String>) {
+    let (mut figures, mut unseen) = (Vec::new(), Vec::new());
+    let link = lowest_mbit(scenario);
+    for (metric, (here, there)) in study.metrics.iter().zip(kernel.entries.iter().zip(&simulator.entries)) {
+        let Some(measured) = here.measured else {
+            if !metric.is_derived() {
+                unseen.push(metric.name.clone());
+            }
+            continue;
+        };
+        let (quantity, factor) = (metric.quantity(), metric.factor());
+        figures.push(Figure {
+            name: metric.name.clone(),
+            unit: metric.unit.clone(),
+            decimals: metric.decimals.max(decimals(quantity)),
+            published: here.published.clone(),
+            kernel: measured,
+            simulator: there.measured,
+            tolerance: rule::tolerance(quantity, measured / factor, link).map(|tolerance| factor * tolerance),
+        });
+    }
+    let known: Vec<Quantity> = study.metrics.iter().map(narrows_study::Metric::quantity).collect();
+    // What a single flow gets is what is used of its link.
+    let is_alone = scenario.flows.iter().map(|flow| flow.count).sum::<u32>() == 1;
+    for (n, (quantity, name, unit, factor)) in BASIC.into_iter().enumerate() {
+        let has_other = quantity == Quantity::Utilisation && is_alone && known.contains(&Quantity::Throughput);
+        let Some(measured) = in_kernel.basic[n].filter(|_| !known.contains(&quantity) && !has_other) else { continue };
+        figures.push(Figure {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            decimals: decimals(quantity),
+            published: None,
+            kernel: factor * measured,
+            simulator: in_simulator.basic[n].map(|measured| factor * measured),
+            tolerance: rule::tolerance(quantity, measured, link).map(|tolerance| factor * tolerance),
+        });
+    }
+    (figures, unseen)
+}
+
+/// Digits that show a difference of the rule's size.
+const fn decimals(quantity: Quantity) -> usize {
+    match quantity {
+        Quantity::Utilisation | Quantity::Throughput => 2,
+        Quantity::Loss => 3,
+        Quantity::Queue | Quantity::Rtt => 1,
+        Quantity::Other => 0,
+    }
+}
+
+/// The lowest rate of the first hop, Mbit/s.
+fn lowest_mbit(scenario: &Scenario) -> f64 {
+    match &scenario.hops[0].rate {
+        RateSpec::Schedule(steps) => steps.iter().map(|&(_, rate)| rate).min().unwrap_or_default().as_mbit_f64(),
+        trace @ RateSpec::Trace { .. } => trace.initial().as_mbit_f64(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_results::summary::{FlowSummary, HopSummary, Quantiles, RttQuantiles, Summary};
+    use narrows_study::Level;
+
+    /// A run of cocoa's table 1 with these figures.
+    fn result(throughput_mbit: f64, loss_rate: f64, srtt: &[(f64, f64)]) -> RunResult {
+        let hop = HopSummary {
+            name: "bottleneck".into(),
+            utilisation: 0.99,
+            queue_packets: Some(Quantiles { mean: 7.0, ..Quantiles::default() }),
+            loss_rate,
+            ..HopSummary::default()
+        };
+        let flow = FlowSummary {
+            name: "bulk".into(),
+            throughput_mbit,
+            rtt_ms: Some(RttQuantiles { mean: 1.0, ..RttQuantiles::default() }),
+            ..FlowSummary::default()
+        };
+        let series =
+            |metric: &str, points: Vec<_>| Series { source: "flow:bulk".into(), metric: metric.into(), points };
+        RunResult {
+            summary: Summary { hops: vec![hop], flows: vec![flow], ..Summary::default() },
+            series: vec![series("rtt_ms", vec![(1.0, 1.0)]), series("srtt_ms", srtt.to_vec())],
+            cdfs: vec![],
+        }
+    }
+
+    #[test]
+    fn a_cell_has_the_studys_figures_and_those_of_the_rule() {
+        let studies = narrows_study::studies("cocoa").expect("embedded");
+        let study = studies.iter().find(|study| study.figure == "table 1").expect("it is there");
+        let cells: Vec<_> = study.cells(Level::Quick).expect("cells").into_iter().take(1).collect();
+        let scenario = study.run(&cells[0], 1, 1).expect("a scenario");
+        let runs = [result(96.0, 0.001, &[(0.5, 0.0), (1.0, 50.0), (2.0, 54.0)]), result(97.1, 0.0011, &[(1.0, 52.5)])];
+        let [kernel, simulator] = runs.map(|run| measure(study, &scenario, &run).expect("figures"));
+        let values = [&kernel, &simulator].map(|measured| vec![vec![measured.metrics.clone()]]);
+        let reports = values.each_ref().map(|values| study.report(&cells, values, &[]));
+        let rows = reports.each_ref().map(|report| &report.rows()[0]);
+        let (figures, unseen) = figures(study, &scenario, rows, [&kernel, &simulator]);
+        let shown: Vec<_> = figures
+            .iter()
+            .map(|f| (f.name.as_str(), f.published.as_deref(), f.kernel, f.simulator, f.holds()))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("utilisation", Some("96.2"), 96.0, Some(97.1), Some(false)),
+                ("RTT", Some("54.0"), 52.0, Some(52.5), Some(true)),
+                ("queue", None, 7.0, Some(7.0), Some(true)),
+                ("dropped", None, 0.1, Some(0.11), Some(true)),
+            ]
+        );
+        assert_eq!(unseen, Vec::<String>::new());
+    }
+}
