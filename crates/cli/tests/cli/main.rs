@@ -15,6 +15,8 @@ mod measure;
 #[cfg(unix)]
 mod publish;
 mod reproduce;
+#[cfg(target_os = "linux")]
+mod reproduce_kernel;
 mod results;
 #[cfg(target_os = "linux")]
 mod shell;

@@ -35,18 +35,16 @@ fn sheet(figure: &Reproduced, release: &str) -> Sheet {
         ));
     }
     remarks.extend(figure.skipped.iter().map(|reason| format!("Left out: {reason}.")));
-    let mut heading = format!("{}, {}", figure.paper, study.figure);
-    if let Some(first) = heading.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
+    let here = match durations.is_empty() {
+        true => "no cell of it runs here".to_owned(),
+        false => {
+            format!("here one run of each cell in Linux {release} and one in the simulator, {}", durations.join(", "))
+        }
+    };
     Sheet {
-        heading,
+        heading: format!("{}, {}", figure.paper, study.figure),
         title: study.title.clone(),
-        source: format!(
-            "{}; here one run of each cell in Linux {release} and one in the simulator, {}",
-            study.source,
-            durations.join(", ")
-        ),
+        source: format!("{}; {here}", study.source),
         about: String::new(),
         heads,
         names,
