@@ -36,10 +36,14 @@ impl HopRecord {
         }
     }
 
-    /// The counters at this time.
-    pub(super) fn sample(&mut self, stats: QdiscStats, now: Time) {
+    /// The counters now.
+    pub(super) fn read(&mut self, stats: QdiscStats) {
         self.latest = stats;
-        self.queue.set(stats.backlog, now);
+    }
+
+    /// The queue that has just been read stands for the interval that began at this time.
+    pub(super) fn sample(&mut self, interval: Time) {
+        self.queue.set(self.latest.backlog, interval);
     }
 
     /// Ends the warm-up.
@@ -178,6 +182,19 @@ pub(super) fn marks(disciplines: &serde_json::Value) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_length_stands_for_the_interval_in_which_it_was_read() {
+        let mut record = HopRecord::new(0);
+        for (backlog, interval) in [(3, 0), (9, 5), (0, 10), (4, 15)] {
+            record.read(QdiscStats { backlog, ..QdiscStats::default() });
+            record.sample(Time::ZERO + Span::ms(interval));
+        }
+        // Read for another purpose, it does not count.
+        record.read(QdiscStats { backlog: 100, ..QdiscStats::default() });
+        let queue = record.queue.quantiles(Time::ZERO + Span::ms(20));
+        assert!((queue.mean - 4.0).abs() < 1e-9 && (queue.max - 9.0).abs() < 1e-9, "{queue:?}");
+    }
 
     #[test]
     fn marks_are_those_of_the_leaf() {

@@ -2,7 +2,7 @@
 use super::network::{self, Namespaces};
 use super::record::{FlowFigures, HopRecord, marks};
 use crate::network::Network;
-use narrows_core::{Span, Time};
+use narrows_core::{Rng, Span, Time};
 use narrows_host::endpoint::{self, EndpointPair, Endpoints};
 use narrows_host::layout::{Family, FlowEnds, Layout};
 use narrows_host::priority::{Work, keep_times};
@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// How often the queues are asked for their length.
+/// The queues are asked for their length once in each interval of this length, at a random moment of it. At equal distances they would be asked at the same
+/// points of what traffic that is sent at equal distances makes of them.
 const SAMPLE: Span = Span::ms(5);
 /// The receive buffer that `transport = "tcp"` has unless it says otherwise: `tcp_rmem` of the guest.
 const RECEIVE_BUFFERS: &str = "4096 16777216 16777216";
@@ -101,7 +102,10 @@ fn attend(
     let spacing = scenario.record.spacing(scenario.duration);
     let told = (scenario.duration / 100).max(Span::ms(100));
     let mut changes = network.changes.iter().peekable();
-    let (mut sample, mut point, mut tell) = (Time::ZERO + SAMPLE, Time::ZERO + spacing, Time::ZERO + told);
+    let mut rng = Rng::stream(scenario.seed, "lab samples");
+    let mut within = || Span::ns(rng.below(SAMPLE.as_ns()));
+    let mut interval = Time::ZERO;
+    let (mut sample, mut point, mut tell) = (interval + within(), Time::ZERO + spacing, Time::ZERO + told);
     let mut warm = scenario.warmup == Span::ZERO;
     loop {
         let change = changes.peek().map(|change| change.0);
@@ -115,10 +119,14 @@ fn attend(
         }
         let is_end = next == end;
         if next == sample || next == point || warming == Some(next) || is_end {
-            records.sample(clock.now().min(end))?;
+            records.read()?;
+        }
+        if next == sample {
+            records.sample(interval);
         }
         while sample <= next {
-            sample += SAMPLE;
+            interval += SAMPLE;
+            sample = interval + within();
         }
         if next == point {
             records.point(stats, next, spacing);
@@ -179,11 +187,15 @@ impl<'a> Records<'a> {
         Ok(Records { scenario, hops, flows, marks_before })
     }
 
-    fn sample(&mut self, now: Time) -> Result<(), WorldError> {
+    fn read(&mut self) -> Result<(), WorldError> {
         for (_, qdisc, record, _) in &mut self.hops {
-            record.sample(qdisc.stats().map_err(failed)?, now);
+            record.read(qdisc.stats().map_err(failed)?);
         }
         Ok(())
+    }
+
+    fn sample(&mut self, interval: Time) {
+        self.hops.iter_mut().for_each(|(_, _, record, _)| record.sample(interval));
     }
 
     fn point(&mut self, stats: &EndpointStats, now: Time, spacing: Span) {
