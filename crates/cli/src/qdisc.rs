@@ -28,7 +28,7 @@ enum Command {
     Status(Status),
 }
 
-/// Attach a queue to an interface, and return
+/// Attach a queue to an interface
 #[derive(clap::Args)]
 struct Attach {
     /// Interface whose packets wait in the queue
@@ -50,6 +50,9 @@ struct Attach {
     /// Replace a queueing discipline that somebody has put on the interface, until `detach`
     #[arg(long)]
     replace: bool,
+    /// Do not return: detach when packets wait and none leaves for this long, or on Ctrl-C [default with no value: 10s]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "10s", require_equals = true)]
+    watchdog: Option<String>,
 }
 
 /// Detach, and leave the interface as it was found

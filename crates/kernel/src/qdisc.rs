@@ -4,6 +4,7 @@
 //! - `names`: what a qdisc is called in the kernel, and its folder under `/sys/fs/bpf`.
 //! - `attachment`: what has been done to an interface, as a file under `/run`; detaching undoes it from there.
 //! - `layout`, `snapshot`: the program's variables, read from its memory and shown.
+//! - `watchdog`: a queue that makes no progress.
 //!
 //! These are portable, and read and write nothing. With the feature `bpf`, on Linux:
 //!
@@ -15,6 +16,7 @@ pub mod constants;
 pub mod layout;
 pub mod names;
 pub mod snapshot;
+pub mod watchdog;
 
 #[cfg(all(feature = "bpf", target_os = "linux"))]
 pub mod interface;

@@ -3,6 +3,7 @@ use super::{Attach, Detach, Show, Status};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::term;
+use narrows_core::Span;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_kernel::qdisc::QdiscError;
@@ -11,6 +12,7 @@ use narrows_kernel::qdisc::interface::{self, Request};
 use narrows_kernel::qdisc::machine::Machine;
 use narrows_kernel::qdisc::names::Direction;
 use narrows_kernel::qdisc::snapshot::Snapshot;
+use narrows_kernel::qdisc::watchdog::{Stuck, Watchdog};
 use narrows_scenario::shorthand;
 use serde_json::json;
 use std::time::Duration;
@@ -19,6 +21,9 @@ use std::time::Duration;
 const FLOWS: usize = 20;
 /// From one look to the next.
 const LOOK: Duration = Duration::from_secs(1);
+/// A watchdog looks once a second; a slow link may take a second for one packet.
+const MIN_PATIENCE: Span = Span::s(2);
+const MAX_PATIENCE: Span = Span::s(3600);
 /// How often Ctrl-C is looked for.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -38,13 +43,67 @@ pub(super) fn attach(args: &Attach) -> Result<(), Failure> {
     shaper.validate().map_err(Failure::usage)?;
     let direction = if args.ifb { Direction::Ingress } else { Direction::Egress };
     let queue = queue(&args.queue, &args.set)?;
+    let patience = args.watchdog.as_deref().map(patience).transpose()?;
+    if patience.is_some() {
+        interrupt::install()?;
+    }
     let request = Request { interface: args.interface.clone(), direction, queue, shaper, replace: args.replace };
     for line in interface::attach(&request)? {
         term::note(&format!("narrows: {line}"));
     }
     let shaped = rate.map_or_else(|| "not shaped".to_owned(), |rate| format!("shaped to {rate}"));
     let Request { interface, queue, .. } = &request;
-    term::print(&format!("{interface}: {queue} is attached to its {direction}, {shaped}\n"))
+    term::print(&format!("{interface}: {queue} is attached to its {direction}, {shaped}\n"))?;
+    patience.map_or(Ok(()), |patience| watch_over(interface, direction, patience))
+}
+
+/// The time that a queue may make no progress.
+fn patience(text: &str) -> Result<Span, Failure> {
+    let patience = shorthand::span("--watchdog", text).map_err(Failure::usage)?;
+    let allowed = MIN_PATIENCE..=MAX_PATIENCE;
+    if allowed.contains(&patience) {
+        return Ok(patience);
+    }
+    Err(Failure::usage(format!("--watchdog: {patience} is not allowed; allowed: {MIN_PATIENCE} to {MAX_PATIENCE}")))
+}
+
+/// Looks at the queue each second. Detaches it when it makes no progress, and on Ctrl-C; ends when somebody else has detached it.
+fn watch_over(interface: &str, direction: Direction, patience: Span) -> Result<(), Failure> {
+    let mut watchdog = Watchdog::new(patience.as_secs_f64());
+    let detach = || {
+        let lines = interface::detach(interface, Some(direction))?;
+        term::print(&lines.into_iter().map(|line| line + "\n").collect::<String>())
+    };
+    loop {
+        let attached = interface::attached()?.iter().any(|a| a.interface == interface && a.direction == direction);
+        let snapshots = if attached { interface::show(Some(interface))? } else { Vec::new() };
+        let Some(now) = snapshots.iter().find(|now| now.direction == direction && now.attached) else {
+            term::note(&format!("narrows: {interface}: the queue is not there any more; its watchdog ends"));
+            return Ok(());
+        };
+        if let Some(Stuck { packets, for_s }) = watchdog.look(now) {
+            detach()?;
+            let queue = &now.queue;
+            return Err(Failure::other(format!(
+                "{interface}: none of the {packets} packets in {queue} had left for {for_s:.0} s, so it was detached"
+            )));
+        }
+        if interrupted_while_waiting() {
+            return detach();
+        }
+    }
+}
+
+/// Waits until the next look, or until Ctrl-C.
+fn interrupted_while_waiting() -> bool {
+    for _ in 0..LOOK.as_millis() / TICK.as_millis() {
+        std::thread::sleep(TICK);
+        if interrupt::requested() {
+            interrupt::answered();
+            return true;
+        }
+    }
+    false
 }
 
 /// `narrows qdisc detach`.
@@ -129,12 +188,8 @@ fn watch(args: &Show) -> Result<(), Failure> {
             term::redraw(&text(args, &snapshots, &before))?;
         }
         before = snapshots;
-        for _ in 0..LOOK.as_millis() / TICK.as_millis() {
-            std::thread::sleep(TICK);
-            if interrupt::requested() {
-                interrupt::answered();
-                return Ok(());
-            }
+        if interrupted_while_waiting() {
+            return Ok(());
         }
     }
 }
