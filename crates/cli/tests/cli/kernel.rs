@@ -4,6 +4,8 @@ use crate::support::{Place, json, text};
 use narrows_results::folder;
 use serde_json::Value;
 use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// A bottleneck below `htb`, which hands a packet over when its first bit is due.
 fn scenario(queue: &str, flows: &str) -> String {
@@ -133,6 +135,50 @@ fn what_linux_lacks_is_refused_before_anything_starts() {
     let lonely = flow("bulk", "cubic").replace("controller = \"cubic\"", "command = \"true\"");
     place.write("x.toml", &scenario("\"fifo\"", &lonely));
     assert!(command(&["--on", "kernel"]).contains("flow \"bulk\" runs a command"), "a command");
-    place.write("x.toml", &scenario("\"fifo\"", &flow("bulk", "ledbat")));
     assert!(!place.path("out").exists());
+}
+
+/// The virtual machine that this process has started, as soon as there is one.
+fn machine_of(process: u32) -> Option<u32> {
+    let children = fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten();
+    let children = children.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let name = |child: u32| fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+    let ids: Vec<u32> =
+        children.flat_map(|list| list.split(' ').filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect();
+    ids.into_iter().find(|&child| name(child).starts_with("qemu"))
+}
+
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{what}: not within 30 s")
+}
+
+#[test]
+fn a_machine_ends_with_the_run_that_started_it() {
+    let Some(place) = lab("kernel_ended") else { return };
+    place.write("x.toml", &scenario("\"fifo\"", &flow("bulk", "cubic")).replace("\"15s\"", "\"1h\""));
+    for (signal, code) in [("-INT", Some(130)), ("-KILL", None)] {
+        let mut command = place.command(&["run", "x.toml", "--on", "kernel", "--out", "out"]);
+        let mut run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let machine = wait_for("a virtual machine", || machine_of(run.id()));
+        let sent = Command::new("kill").args([signal, &run.id().to_string()]).status();
+        assert!(sent.expect("kill starts").success());
+        assert_eq!(run.wait().expect("it ends").code(), code, "{signal}");
+        // Another process may get its number.
+        let is_gone = || {
+            let command = fs::read_to_string(format!("/proc/{machine}/cmdline")).unwrap_or_default();
+            let state = fs::read_to_string(format!("/proc/{machine}/stat")).unwrap_or_default();
+            (!command.contains("qemu") || state.contains(") Z ")).then_some(())
+        };
+        wait_for("the end of the machine", is_gone);
+        assert!(!place.path("out").exists(), "{signal}");
+        if signal == "-INT" {
+            assert!(!place.path("out.unfinished").exists(), "{:?}", place.files(""));
+        }
+    }
 }
