@@ -10,7 +10,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut list = String::from("&[\n");
     for paper in entries(&experiments)?.iter().filter(|path| path.is_dir()) {
         println!("cargo::rerun-if-changed={}", paper.display());
-        for study in entries(paper)?.iter().filter(|path| path.extension().is_some_and(|ext| ext == "toml")) {
+        let is_ours =
+            |path: &&PathBuf| path.extension().is_some_and(|ext| ext == "toml") || path.ends_with("recorded.csv");
+        for study in entries(paper)?.iter().filter(is_ours) {
             let file = study.canonicalize()?;
             let name =
                 |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

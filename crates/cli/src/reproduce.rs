@@ -35,6 +35,9 @@ enum What {
     BothSides(paper::Paper),
     /// Every discipline in one table: utilisation, delay, fairness, change, overload
     League(paper::Paper),
+    /// More cells measured on a Linux kernel: ECN, mixed RTTs, 100 flows, changing rates, congested acknowledgments, BBR beside CUBIC,
+    /// DCTCP, cake's shapes, our queues
+    LinuxLab(paper::Paper),
 }
 
 /// Runs the command.
@@ -51,5 +54,6 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
         Some(What::Startup(args)) => paper::main("startup", args),
         Some(What::BothSides(args)) => paper::main("both-sides", args),
         Some(What::League(args)) => paper::main("league", args),
+        Some(What::LinuxLab(args)) => paper::main("linux-lab", args),
     }
 }

@@ -143,7 +143,7 @@ impl Report<'_> {
         let here = format!("{} {}", named(row), figure(measured, metric));
         let place = match asked {
             Asked::Is(stated) => {
-                let met = measured.is_some_and(|measured| rule.meets(*stated, measured, &metric.unit));
+                let met = measured.is_some_and(|measured| rule.meets(*stated, measured, metric));
                 return vec![Compared { words: here, met }];
             }
             Asked::Below(place) | Asked::Above(place) | Asked::Near(place) => place,
@@ -153,7 +153,7 @@ impl Report<'_> {
             let met = measured.zip(bound).is_some_and(|(measured, bound)| match asked {
                 Asked::Below(_) => measured < bound,
                 Asked::Above(_) => measured > bound,
-                Asked::Is(_) | Asked::Near(_) => rule.meets(Stated::About(bound), measured, &metric.unit),
+                Asked::Is(_) | Asked::Near(_) => rule.meets(Stated::About(bound), measured, metric),
             });
             let bound = figure(bound, other);
             let words = if there.labels == row.labels { bound } else { format!("{} {bound}", named(there)) };

@@ -11,6 +11,7 @@ mod kernel;
 mod measure;
 mod model;
 mod quantity;
+mod recorded;
 mod report;
 mod rows;
 mod rule;
@@ -21,6 +22,7 @@ pub use claims::Verdict;
 pub use kernel::{Chosen, for_kernel};
 pub use model::{Effort, Level, Metric, Study, StudyError};
 pub use quantity::Quantity;
+pub use recorded::recorded;
 pub use report::Report;
 pub use rows::{Entry, Row};
 pub use rule::Rule;
@@ -32,6 +34,9 @@ const EMBEDDED: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/stud
 /// The file of a paper's rule.
 const RULE: &str = "score.toml";
 
+/// The file with measured figures that take the place of published ones.
+pub const RECORDED: &str = "recorded.csv";
+
 /// Every paper that has studies, by name.
 pub fn papers() -> Vec<&'static str> {
     let mut names: Vec<&str> = EMBEDDED.iter().map(|(paper, ..)| *paper).collect();
@@ -41,8 +46,13 @@ pub fn papers() -> Vec<&'static str> {
 
 /// The studies of a paper, in the order of their files' names.
 pub fn studies(paper: &str) -> Result<Vec<Study>, StudyError> {
-    let of_paper = EMBEDDED.iter().filter(|(name, file, _)| *name == paper && ![RULE, kernel::FILE].contains(file));
-    of_paper.map(|(paper, file, text)| Study::parse(text, &format!("experiments/{paper}/{file}"))).collect()
+    let of_paper = EMBEDDED.iter().filter(|(name, file, _)| *name == paper && ![RULE, RECORDED, kernel::FILE].contains(file));
+    let studies = of_paper.map(|(paper, file, text)| Study::parse(text, &format!("experiments/{paper}/{file}")));
+    let mut studies = studies.collect::<Result<Vec<_>, _>>()?;
+    if let Some((paper, file, text)) = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == RECORDED) {
+        recorded::add(text, &format!("experiments/{paper}/{file}"), &mut studies)?;
+    }
+    Ok(studies)
 }
 
 /// The rule for how near a paper's figures have to be met; `None` for studies of our own.

@@ -1,6 +1,6 @@
 //! Taking a study's figures from the result of a run.
 use crate::model::{FromSeries, Metric, Over, Study, Take};
-use narrows_results::RunResult;
+use narrows_results::{RunResult, Series};
 use serde_json::Value;
 
 impl Study {
@@ -15,7 +15,7 @@ impl Metric {
     fn of(&self, summary: &Value, result: &RunResult) -> Option<f64> {
         match (&self.summary, &self.series) {
             (Some(path), _) => self.in_summary(path, summary),
-            (_, Some(series)) => series.of(result),
+            (_, Some(series)) => series.of(result, self.over),
             _ => None,
         }
     }
@@ -55,8 +55,22 @@ impl Over {
 }
 
 impl FromSeries {
-    fn of(&self, result: &RunResult) -> Option<f64> {
-        let series = result.series.iter().find(|s| s.source == self.source && s.metric == self.metric)?;
+    /// The figure of the series of this source, or of the members of a group of flows.
+    fn of(&self, result: &RunResult, over: Over) -> Option<f64> {
+        let wanted = |series: &&Series| series.metric == self.metric;
+        if let Some(series) = result.series.iter().filter(wanted).find(|series| series.source == self.source) {
+            return self.of_one(series);
+        }
+        let is_member = |series: &&Series| {
+            let number = series.source.strip_prefix(&self.source).and_then(|rest| rest.strip_prefix('.'));
+            number.is_some_and(|number| number.parse::<u32>().is_ok())
+        };
+        let members: Vec<f64> =
+            result.series.iter().filter(wanted).filter(is_member).filter_map(|series| self.of_one(series)).collect();
+        over.fold(&members)
+    }
+
+    fn of_one(&self, series: &Series) -> Option<f64> {
         let to = self.to.unwrap_or(f64::INFINITY);
         let points: Vec<(f64, f64)> =
             series.points.iter().copied().filter(|(t, _)| (self.from..=to).contains(t)).collect();

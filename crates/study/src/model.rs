@@ -170,6 +170,7 @@ pub(crate) enum Over {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FromSeries {
+    /// `hop:NAME`, `flow:NAME`; a group of flows stands for all its members, which `over` combines.
     pub(crate) source: String,
     pub(crate) metric: String,
     pub(crate) take: Take,

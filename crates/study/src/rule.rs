@@ -2,7 +2,7 @@
 //!
 //! Each paper has one rule, in `experiments/PAPER/score.toml`, that gives the allowed difference and the reason. A rule is written
 //! before its results are seen. Published bounds (`≤ 12`) apply without an allowance.
-use crate::model::StudyError;
+use crate::model::{Metric, StudyError};
 use narrows_report::Quartiles;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -19,6 +19,21 @@ pub struct Rule {
     /// Absolute differences that are also allowed, by unit: one packet, one point.
     #[serde(default)]
     pub(crate) least: BTreeMap<String, f64>,
+    /// Metrics that have an allowance of their own instead.
+    #[serde(default, rename = "metric")]
+    pub(crate) metrics: BTreeMap<String, Allowance>,
+}
+
+/// The allowed difference of one metric.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Allowance {
+    /// As a part of the published figure.
+    #[serde(default)]
+    pub(crate) within: f64,
+    /// An absolute difference that is also allowed, in the metric's unit.
+    #[serde(default)]
+    pub(crate) least: f64,
 }
 
 /// A figure as a paper states it.
@@ -53,14 +68,28 @@ impl Rule {
     pub fn words(&self) -> String {
         let least: Vec<String> = self.least.iter().map(|(unit, least)| format!("{least} {unit}")).collect();
         let or = if least.is_empty() { String::new() } else { format!(", at least {}", least.join(", ")) };
-        format!("within {} %{or}: {}", 100.0 * self.within, self.why)
+        let own = |(name, allowance): (&String, &Allowance)| match allowance {
+            Allowance { within, least } if *within == 0.0 => format!(", {name} within {least}"),
+            Allowance { within, least } if *least == 0.0 => format!(", {name} within {} %", 100.0 * within),
+            Allowance { within, least } => format!(", {name} within {} %, at least {least}", 100.0 * within),
+        };
+        let own: String = self.metrics.iter().map(own).collect();
+        format!("within {} %{or}{own}: {}", 100.0 * self.within, self.why)
     }
 
-    pub(crate) fn meets(&self, stated: Stated, measured: f64, unit: &str) -> bool {
+    /// The allowance of a metric: its own; that of the metric which its name begins with, such as `rtt` for `rtt of bbr`; or the paper's.
+    fn allowance(&self, metric: &Metric) -> Allowance {
+        let first = metric.name.split(' ').next().unwrap_or_default();
+        let own = [metric.name.as_str(), first].into_iter().find_map(|name| self.metrics.get(name));
         // "% of decided time" counts as percent.
-        let unit = unit.split(' ').next().unwrap_or_default();
+        let unit = metric.unit.split(' ').next().unwrap_or_default();
         let least = self.least.get(unit).copied().unwrap_or(0.0);
-        let near = |published: f64| (self.within * published.abs()).max(least);
+        own.copied().unwrap_or(Allowance { within: self.within, least })
+    }
+
+    pub(crate) fn meets(&self, stated: Stated, measured: f64, metric: &Metric) -> bool {
+        let Allowance { within, least } = self.allowance(metric);
+        let near = |published: f64| (within * published.abs()).max(least);
         match stated {
             Stated::About(published) => (measured - published).abs() <= near(published),
             Stated::Between(from, to) => (from - near(from)..=to + near(to)).contains(&measured),
@@ -144,17 +173,28 @@ mod tests {
     #[test]
     fn near_is_a_part_of_the_figure_but_at_least_a_unit() {
         let rule = Rule::parse("why = \"w\"\nwithin = 0.05\nleast = { packets = 1.0 }", "score.toml").expect("a rule");
-        let about = |published, measured, unit| rule.meets(Stated::About(published), measured, unit);
+        let metric = |unit: &str| {
+            toml::from_str::<Metric>(&format!("name = \"loss of all\"\nunit = {unit:?}")).expect("a metric")
+        };
+        let about = |published, measured, unit| rule.meets(Stated::About(published), measured, &metric(unit));
         assert!(about(100.0, 105.0, "ms") && !about(100.0, 105.1, "ms"));
         assert!(about(2.0, 3.0, "packets") && !about(2.0, 3.01, "packets") && !about(2.0, 3.0, "ms"));
         let points = Rule { least: BTreeMap::from([("%".to_owned(), 1.0)]), ..rule.clone() };
         assert!(
-            points.meets(Stated::About(9.0), 10.0, "% of all time") && !points.meets(Stated::About(9.0), 10.0, "ms")
+            points.meets(Stated::About(9.0), 10.0, &metric("% of all time"))
+                && !points.meets(Stated::About(9.0), 10.0, &metric("ms"))
         );
-        assert!(rule.meets(Stated::Between(10.0, 20.0), 21.0, "packets"));
-        assert!(!rule.meets(Stated::AtMost(12.0), 12.01, "packets"), "a bound is held as it stands");
-        assert!(rule.meets(Stated::Above(99.0), 99.1, "%") && !rule.meets(Stated::Above(99.0), 99.0, "%"));
+        assert!(rule.meets(Stated::Between(10.0, 20.0), 21.0, &metric("packets")));
+        assert!(!rule.meets(Stated::AtMost(12.0), 12.01, &metric("packets")), "a bound is held as it stands");
+        assert!(
+            rule.meets(Stated::Above(99.0), 99.1, &metric("%")) && !rule.meets(Stated::Above(99.0), 99.0, &metric("%"))
+        );
         assert!(!about(100.0, f64::NAN, "ms"));
         assert!(Rule::parse("within = 0.05", "score.toml").is_err(), "why is asked for");
+        let loss =
+            Rule { metrics: BTreeMap::from([("loss".to_owned(), Allowance { within: 0.2, least: 0.0 })]), ..rule };
+        let metric = metric("packets");
+        assert!(loss.meets(Stated::About(2.0), 2.4, &metric) && !loss.meets(Stated::About(2.0), 3.0, &metric));
+        assert_eq!(loss.words(), "within 5 %, at least 1 packets, loss within 20 %: w");
     }
 }

@@ -36,7 +36,7 @@ impl Report<'_> {
             for (entry, metric) in row.entries.iter().zip(&study.metrics) {
                 for Held { which, stated, published, measured } in entry.held() {
                     score.published += 1;
-                    if measured.is_some_and(|measured| rule.meets(stated, measured, &metric.unit)) {
+                    if measured.is_some_and(|measured| rule.meets(stated, measured, metric)) {
                         score.met += 1;
                         continue;
                     }

@@ -9,13 +9,15 @@ use crate::interrupt;
 use crate::memory;
 use crate::output::{Finished, Output, Request};
 use crate::term::{self, Paint};
+use crate::world;
 use narrows_core::params::ParamValue as _;
 use narrows_core::{Bytes, Span};
 use narrows_report::sheet::{self, Sheet};
 use narrows_runner::clock::Stopwatch;
 use narrows_runner::{Room, index};
 use narrows_sim::Simulator;
-use narrows_study::{Cell, Level, Report, Score, Study};
+use narrows_study::{Cell, Level, RECORDED, Report, Score, Study};
+use narrows_world::{World, WorldError};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -38,6 +40,12 @@ pub(crate) struct Paper {
     /// cells have run count
     #[arg(long, value_name = "TIME", value_parser = time)]
     within: Option<Span>,
+    /// Measure in a Linux kernel in virtual time instead, as `run --on kernel` does; cells that Linux cannot run are left out
+    #[arg(long)]
+    measure: bool,
+    /// With --measure: the start of a release that `narrows lab fetch` has fetched, such as 6.1 [default: the newest]
+    #[arg(long, value_name = "RELEASE", requires = "measure")]
+    kernel: Option<String>,
     /// Runs at the same time; results do not depend on it [default: one per core]
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
     jobs: Option<u64>,
@@ -47,8 +55,8 @@ pub(crate) struct Paper {
     /// Print JSON on stdout and nothing else
     #[arg(long)]
     json: bool,
-    /// Write a page with the paper's figures redrawn (report.html), the figures (figures.json) and the runs (runs.jsonl) to this
-    /// folder, new or empty
+    /// Write a page with the paper's figures redrawn (report.html), the figures (figures.json, with --measure also recorded.csv) and
+    /// the runs (runs.jsonl) to this folder, new or empty
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace the results that --out holds; their runs are not made again
@@ -129,10 +137,16 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         _ => Level::Default,
     };
     let mut plan = plan(paper, args, level)?;
-    let tasks = tasks(&plan)?;
+    let lab = args.measure.then(|| world::lab(args.kernel.as_deref())).transpose()?;
+    let world: &dyn World = lab.as_ref().map_or(&Simulator, |lab| lab);
+    let subject = lab.as_ref().map(|lab| format!("Linux {}", lab.kernel.release()));
+    for line in leave_out(&mut plan, world)? {
+        term::note(&format!("narrows: {line}"));
+    }
+    let tasks = tasks(&plan, subject.as_deref())?;
     let output = args.out.as_deref().map(|dir| claim(dir, args.force, &tasks)).transpose()?;
     let memory = Room { given: args.memory, together: false };
-    let options = Options { threads: args.jobs, quiet: true, world: &Simulator, memory };
+    let options = Options { threads: args.jobs, quiet: subject.is_none(), world, memory };
     let gathered = match run(&mut plan, tasks, options, args.within, output.as_ref()) {
         Ok(gathered) => gathered,
         Err(failure) => {
@@ -162,13 +176,26 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         })
         .collect();
     let mut json = serde_json::json!({ "paper": paper, "figures": figures });
+    if let Some(subject) = &subject {
+        json["measured"] = serde_json::json!(subject);
+    }
     let scored = rule.as_ref().map(|rule| {
         let score = reports.iter().map(|report| report.score(rule)).fold(Score::default(), Score::and);
         json["score"] = serde_json::json!(score);
         (rule, score)
     });
     let written = output.map(|output| {
-        let filled = write_out(&output, &format!("Reproducing {paper}"), &sheets, &json);
+        let title = match &subject {
+            Some(subject) => format!("Reproducing {paper} in {subject}"),
+            None => format!("Reproducing {paper}"),
+        };
+        let filled = write_out(&output, &title, &sheets, &json).and_then(|()| match &subject {
+            Some(_) => output.write(
+                RECORDED,
+                narrows_study::recorded(plan.iter().map(|p| &p.study).zip(reports.iter().map(Report::rows))),
+            ),
+            None => Ok(()),
+        });
         match filled {
             Ok(()) => output.publish(),
             Err(failure) => Err(output.unfinished(failure)),
@@ -227,15 +254,49 @@ fn is_called(study: &Study, id: &str) -> bool {
     figure == id || number == id || number.split_once('-').is_some_and(within)
 }
 
-/// Every run of every cell.
-fn tasks(plan: &[Planned]) -> Result<Vec<Task>, Failure> {
+/// Leaves out the cells that this world cannot run. Answers a line for each reason.
+fn leave_out(plan: &mut Vec<Planned>, world: &dyn World) -> Result<Vec<String>, Failure> {
+    // A reason, the first cell that has it, and how many have it.
+    let mut reasons: Vec<(String, String, usize)> = Vec::new();
+    for planned in plan.iter_mut() {
+        let mut kept = Vec::new();
+        for cell in std::mem::take(&mut planned.cells) {
+            let scenario = planned.study.run(&cell, 1, planned.runs).map_err(Failure::other)?;
+            match world.check(&scenario) {
+                Ok(()) => kept.push(cell),
+                Err(WorldError::Refused(reason)) => match reasons.iter_mut().find(|known| known.0 == reason) {
+                    Some(known) => known.2 += 1,
+                    None => reasons.push((reason, cell.name().to_owned(), 1)),
+                },
+                Err(error) => return Err(error.into()),
+            }
+        }
+        planned.cells = kept;
+    }
+    plan.retain(|planned| !planned.cells.is_empty());
+    let lines: Vec<String> = reasons
+        .into_iter()
+        .map(|(reason, cell, count)| match count {
+            1 => format!("left out {cell}: {reason}"),
+            _ => format!("left out {cell} and {} more: {reason}", count - 1),
+        })
+        .collect();
+    if plan.is_empty() {
+        return Err(Failure::usage(format!("no cell can be run there: {}", lines.join("; "))));
+    }
+    Ok(lines)
+}
+
+/// Every run of every cell. Runs of another subject than the simulator have keys of their own.
+fn tasks(plan: &[Planned], subject: Option<&str>) -> Result<Vec<Task>, Failure> {
     let mut tasks = Vec::new();
     for (study, planned) in plan.iter().enumerate() {
         let metrics = format!("{:?}", planned.study.metrics);
         for (cell, of) in planned.cells.iter().enumerate() {
             for run in 0..planned.runs {
                 let scenario = planned.study.run(of, run + 1, planned.runs).map_err(Failure::other)?;
-                let key = index::key([metrics.as_str(), &scenario.to_toml()]);
+                let text = scenario.to_toml();
+                let key = index::key([metrics.as_str(), &text].into_iter().chain(subject));
                 let job = Job { label: format!("{} seed {}", of.name(), scenario.seed), scenario };
                 tasks.push(Task { study, cell, run: run as usize, key, job });
             }
