@@ -56,7 +56,7 @@ params! {
         pub quantum: Bytes = Bytes(3028), from MIN_QUANTUM, to MAX_QUANTUM;
         /// Bytes that a new flow may send at first.
         pub initial_quantum: Bytes = Bytes(3028), from Bytes(0), to Bytes(1 << 30);
-        /// Number of lists that hold the flows; has no effect on the flows themselves.
+        /// Number of lists that hold the flows. A packet that is looked up in a list frees idle flows of that list.
         pub buckets: u32 = 1024, from 1, to 262_144;
         /// Mask of the hash bits that distinguish flows: the largest number of flows, minus one.
         pub orphan_mask: u32 = 1023;

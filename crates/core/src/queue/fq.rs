@@ -23,7 +23,7 @@ params! {
         pub quantum: Bytes = Bytes(3028), from MIN_QUANTUM, to MAX_QUANTUM;
         /// Bytes that a new flow may send at first: ten full-sized packets.
         pub initial_quantum: Bytes = Bytes(15_140), from Bytes(0), to Bytes(1 << 30);
-        /// Number of lists that hold the flows; has no effect on the flows themselves.
+        /// Number of lists that hold the flows. A packet that is looked up in a list frees idle flows of that list.
         pub buckets: u32 = 1024, from 1, to 262_144;
         /// Mask of the hash bits that distinguish flows: the largest number of flows, minus one.
         pub orphan_mask: u32 = 1023;
@@ -35,7 +35,7 @@ params! {
         pub horizon_drop: bool = true;
         /// Pause after which a flow has at least one quantum of credit again.
         pub refill_delay: Span = Span::ms(40), from Span::ZERO, to Span::s(3600);
-        /// Mark every ECN-capable packet that waited longer than this after it could have left.
+        /// Mark every ECN-capable packet that waited longer than this after it could have left, unless it skipped the flows.
         pub ce_threshold: Option<Span> = None;
         /// Let packets skip the flows when nothing else waits, as Linux does since 6.7.
         pub fastpath: bool = true;
@@ -252,13 +252,25 @@ mod tests {
 
     #[test]
     fn the_threshold_marks_what_waited_longer() {
-        let mut bench = Bench::new(&FqParams { ce_threshold: Some(Span::ms(2)), ..FqParams::default() });
+        let mut bench = Bench::new(&FqParams { ce_threshold: Some(Span::ms(2)), ..slow_path() });
         bench.offer(1, 2);
         bench.now += Span::ms(2);
         let Next::Packet(first) = bench.next() else { panic!("two wait") };
         bench.now += Span::us(1);
         let Next::Packet(second) = bench.next() else { panic!("one waits") };
         assert_eq!((bench.pool.meta(first).ecn, bench.pool.meta(second).ecn), (Ecn::Ect0, Ecn::Ce));
+    }
+
+    #[test]
+    fn the_threshold_does_not_mark_what_skipped_the_flows() {
+        let mut bench = Bench::new(&FqParams { ce_threshold: Some(Span::ms(2)), ..FqParams::default() });
+        bench.offer(1, 9);
+        bench.now += Span::ms(3);
+        let marked = (0..9).filter(|_| match bench.next() {
+            Next::Packet(id) => bench.pool.meta(id).ecn == Ecn::Ce,
+            _ => panic!("nine wait"),
+        });
+        assert_eq!(marked.count(), 1, "eight of nine skipped them");
     }
 
     #[test]

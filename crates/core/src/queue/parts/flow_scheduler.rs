@@ -249,19 +249,24 @@ impl<B: BufferPolicy> FlowScheduler<B> {
         self.throttlings += 1;
     }
 
-    /// A packet has left the discipline.
+    /// A packet leaves the discipline.
     #[inline]
     fn release(&mut self, id: PacketId, cx: &mut Ctx<'_>) -> Next {
-        let meta = cx.pool.meta(id);
         self.total.packets -= 1;
-        self.total.bytes -= meta.bytes();
+        self.total.bytes -= cx.pool.meta(id).bytes();
+        Next::Packet(id)
+    }
+
+    /// Marks a packet of a flow that waited too long. Packets that skipped the flows are not marked (Linux `fq_dequeue`).
+    #[inline]
+    fn mark(&self, id: PacketId, cx: &mut Ctx<'_>) {
         if let Some(threshold) = self.p.ce_threshold {
+            let meta = cx.pool.meta(id);
             let could_leave = meta.arrived.max(if self.p.pacing.is_some() { meta.depart } else { Time::ZERO });
             if cx.now.since(could_leave) > threshold {
                 cx.mark_ce(id);
             }
         }
-        Next::Packet(id)
     }
 
     /// Takes a packet.
@@ -325,6 +330,7 @@ impl<B: BufferPolicy> FlowScheduler<B> {
             self.drr.charge(slot, len);
             flow.chain.pop_front(cx.pool);
             self.buffer.departed(flow, len, cx.now);
+            self.mark(first, cx);
             return self.release(first, cx);
         }
         self.delayed.peek().map_or(Next::Empty, |&Reverse((time, ..))| Next::At(time))
