@@ -414,6 +414,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_figure_is_found_by_its_number() {
+        let found = |id: &str, paper: &str| -> Vec<String> {
+            let studies = narrows_study::studies(paper).unwrap_or_else(|error| panic!("{error}"));
+            studies.into_iter().filter(|study| is_called(study, id)).map(|study| study.figure).collect()
+        };
+        assert_eq!(found("8", "cocoa"), ["figure 7-8"]);
+        for id in ["III", "table iii", "Table III"] {
+            assert_eq!(found(id, "tonopah"), ["table III"], "{id}");
+        }
+        assert_eq!(found("1", "cp-aqm"), ["figure 1, 16 flows", "figure 1, one flow", "figure 1, datagrams"]);
+    }
+
+    #[test]
     fn columns_are_as_wide_as_the_longest_name() {
         let names = ["figure 1", "figures 3 and 4, 16 flows", "§ 5"].map(str::to_owned);
         let about = ["a", "b", "c"].map(str::to_owned);

@@ -100,22 +100,6 @@ fn a_program_that_was_built_again_makes_all_runs_anew() {
 }
 
 #[test]
-fn a_figure_is_found_by_its_number() {
-    let place = Place::new("reproduce_number");
-    let figures = |id: &str, paper: &str| {
-        let json: Value =
-            serde_json::from_str(&place.ok(&["reproduce", paper, "--figure", id, "--quick", "--json"])).expect("JSON");
-        json["figures"].as_array().expect("figures").iter().map(|f| f["figure"].to_string()).collect::<Vec<_>>()
-    };
-    assert_eq!(figures("8", "cocoa"), ["\"figure 7-8\""]);
-    for id in ["III", "table iii", "Table III"] {
-        assert_eq!(figures(id, "tonopah"), ["\"table III\""], "{id}");
-    }
-    let found = ["\"figure 1, 16 flows\"", "\"figure 1, one flow\"", "\"figure 1, datagrams\""];
-    assert_eq!(figures("1", "cp-aqm"), found);
-}
-
-#[test]
 fn pooled_configurations_are_one_row() {
     let place = Place::new("reproduce_startup");
     let args = ["reproduce", "startup", "--figure", "jitter", "--figure", "figure 4-7", "--quick", "--json"];
