@@ -109,6 +109,18 @@ pub enum LossKind {
     Timeout,
 }
 
+/// What a controller needs to know about marks, and the codepoint of its packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Marks {
+    /// That there was one, at most once in a round trip (RFC 3168). ECT(0), where the transport has ECN.
+    #[default]
+    Classic,
+    /// How many there were, and once in a round trip [`LossKind::Ecn`] (DCTCP, RFC 8257). Always ECT(0).
+    Counted,
+    /// How many there were; its window is its own affair (L4S, RFC 9331). Always ECT(1).
+    Scalable,
+}
+
 /// A congestion event: once per recovery episode, not per packet.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Loss {
@@ -184,8 +196,8 @@ pub trait CongestionController: Sized {
     const PACES: bool = true;
     /// Does it send over two subflows, as its [`Split`] says?
     const SPLITS: bool = false;
-    /// Does it answer marks in proportion (L4S, RFC 9331)? It then sends ECT(1) and needs accurate feedback.
-    const SCALABLE: bool = false;
+    /// What it needs to know about marks.
+    const MARKS: Marks = Marks::Classic;
     /// Makes one, when the connection is established. The parameters have been validated.
     fn new(params: &Self::Params, path: &PathHint, now: Time, rng: Rng) -> Self;
     /// A packet was sent.
@@ -279,9 +291,9 @@ macro_rules! controllers {
                 self.traits().splits
             }
 
-            /// Does it answer marks in proportion?
-            pub fn is_scalable(&self) -> bool {
-                self.traits().scalable
+            /// What it needs to know about marks.
+            pub fn marks(&self) -> Marks {
+                self.traits().marks
             }
 
             /// Makes the controller for a connection.
@@ -511,6 +523,7 @@ controllers! {
     delay::Delay, "A rate that keeps the mean RTT within 5 ms of the lowest (Bachl et al. 2020).";
     vegas::Vegas, "A window that keeps two to four packets in the queue (Brakmo and Peterson 1995; Linux: vegas).";
     prague::Prague, "Answers the share of marked packets, for L4S (draft-briscoe-iccrg-prague-congestion-control).";
+    dctcp::Dctcp, "New Reno's growth, and a reduction by half the share of marked packets (RFC 8257; Linux: dctcp).";
     vivace::Vivace boxed, "Tries rates either side of its own and climbs the gradient of a utility (PCC Vivace, NSDI 2018).";
     allegro::Allegro boxed, "Tries rates in randomised pairs and takes the one with the better utility (PCC Allegro, NSDI 2015).";
     tonopah::Tonopah boxed, "Any controller over two subflows that show whether the bottleneck queues fairly (Bachl 2022).";

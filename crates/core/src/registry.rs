@@ -38,7 +38,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("tbf", "tc's tbf and htb shape: \"release\" and \"burst\" of a hop do that"),
     ("htb", "tc's tbf and htb shape: \"release\" and \"burst\" of a hop do that"),
     ("netem", "tc's netem delays and loses: \"delay\", \"jitter\" and \"loss\" of a hop do that"),
-    ("dctcp", "Linux's dctcp has no like here; \"prague\" also answers the share of marked packets"),
 ];
 
 /// A name as the registries spell it; an unknown one in small letters.

@@ -571,7 +571,7 @@ fn mistakes_about_detectors() {
         );
         Scenario::parse(&text, "S.toml", &NoTraces).map(|_| ()).map_err(|error| error.to_string())
     };
-    let controllers = "new_reno | cubic | delay | vegas | prague | vivace | allegro | copa | bbr | bbr3";
+    let controllers = "new_reno | cubic | delay | vegas | prague | dctcp | vivace | allegro | copa | bbr | bbr3";
     let cases = [
         (r#"controller = { kind = "tonopah", detector = "sequential:error=0.01" }"#, Ok(())),
         (

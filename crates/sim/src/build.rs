@@ -150,9 +150,7 @@ impl Member<'_> {
             narrows_scenario::Transport::Tcp(params) => {
                 let connection = Connection::new(config(group), params.ecn, self.rng("controller"));
                 let mut receiver = Receiver::new(params, build::rtt(scenario, group, member));
-                if connection.config.is_scalable() {
-                    receiver.count_marks();
-                }
+                receiver.report_marks(connection.config.marks());
                 Transport::Tcp(Tcp { sender: Sender::new(params), receiver, connection, spin: Spin::default() })
             }
             narrows_scenario::Transport::Quic(params) => Transport::Quic(Box::new(Quic {

@@ -8,7 +8,7 @@ use crate::quic::Quic;
 use crate::segment::{Returning, Segment};
 use crate::tcp::Tcp;
 use crate::udp::Udp;
-use narrows_core::congestion::ControllerConfig;
+use narrows_core::congestion::{ControllerConfig, Marks};
 use narrows_core::{Ecn, Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::record::verdict::VerdictRecord;
@@ -263,10 +263,10 @@ pub(crate) const MAX_SYNS: u32 = 7;
 
 impl Connection {
     pub(crate) fn new(config: ControllerConfig, ecn: bool, rng: Rng) -> Connection {
-        let ecn = match (config.is_scalable(), ecn) {
-            (true, _) => Ecn::Ect1,
-            (false, true) => Ecn::Ect0,
-            (false, false) => Ecn::NotEct,
+        let ecn = match (config.marks(), ecn) {
+            (Marks::Scalable, _) => Ecn::Ect1,
+            (Marks::Counted, _) | (Marks::Classic, true) => Ecn::Ect0,
+            (Marks::Classic, false) => Ecn::NotEct,
         };
         Connection {
             config,

@@ -48,7 +48,7 @@ fn flags() {
         (&["compare", "--queues", "pfifo_fast"], &["three bands", "fifo"]),
         (&["compare", "--queues", "fq_codel limit"], &["limit", "no value"]),
         (&["compare", "-P", "0"], &["number of flows"]),
-        (&["compare", "-C", "dctcp"], &["dctcp", "prague"]),
+        (&["compare", "-C", "htcp"], &["htcp", "prague"]),
         (&["compare", "-C", "reno", "--flows", "2xcubic"], &["--congestion", "--flows"]),
         (&["compare", "--rtt", "50mbit"], &["--rtt", "5ms"]),
         (&["compare", "--queues", "fiffo"], &["fiffo", "fifo"]),

@@ -1,7 +1,7 @@
 //! A user's own controllers in the registry: [`CongestionController`] as an object.
 use super::{
-    Ack, CongestionController, ControllerConfig, Loss, PacketFeedback, PathHint, Reduction, SendLimits, Sent, Split,
-    Underuse,
+    Ack, CongestionController, ControllerConfig, Loss, Marks, PacketFeedback, PathHint, Reduction, SendLimits, Sent,
+    Split, Underuse,
 };
 use crate::detector::{Events, Verdict};
 use crate::registry::DynParams;
@@ -97,8 +97,8 @@ pub struct ControllerTraits {
     pub paces: bool,
     /// See [`CongestionController::SPLITS`].
     pub splits: bool,
-    /// See [`CongestionController::SCALABLE`].
-    pub scalable: bool,
+    /// See [`CongestionController::MARKS`].
+    pub marks: Marks,
 }
 
 impl ControllerTraits {
@@ -111,7 +111,7 @@ impl ControllerTraits {
             every_sent: C::EVERY_SENT,
             paces: C::PACES,
             splits: C::SPLITS,
-            scalable: C::SCALABLE,
+            marks: C::MARKS,
         }
     }
 }

@@ -14,7 +14,7 @@
 //! Also taken from Linux `tcp_prague.c`: the fraction of a packet that is carried, and 500 rounds until RTT independence.
 //! Deviates: a mark reduces the window at once, not packet by packet; no detection of classic ECN bottlenecks.
 use super::parts::window::Window;
-use super::{Ack, CongestionController, Loss, PathHint, Phase, SendLimits, Underuse};
+use super::{Ack, CongestionController, Loss, Marks, PathHint, Phase, SendLimits, Underuse};
 use crate::{Bytes, Rate, Rng, Span, Time};
 
 params! {
@@ -140,7 +140,7 @@ impl Prague {
 impl CongestionController for Prague {
     type Params = PragueParams;
     const EVERY_SENT: bool = false;
-    const SCALABLE: bool = true;
+    const MARKS: Marks = Marks::Scalable;
 
     fn new(params: &PragueParams, path: &PathHint, now: Time, _rng: Rng) -> Prague {
         Prague {

@@ -1,6 +1,7 @@
 //! The sending side: what may be sent now and on which subflow, and the effects of acknowledgments (RFC 9002 §5–7).
 use super::subflow::{Packet, State, Subflow};
 use super::{AckFrame, SUBFLOWS};
+use narrows_core::congestion::Marks;
 use narrows_core::congestion::{
     Ack, Controller, ControllerConfig, Loss, LossKind, PacketFeedback, PacketOutcome, PathHint, Phase, SendLimits, Sent,
 };
@@ -34,7 +35,7 @@ const DOUBLING_PERCENT: u64 = 200;
 /// A QUIC sender.
 pub(crate) struct Sender {
     controller: Option<Controller>,
-    config_marks: bool,
+    answers_marks_itself: bool,
     wants_packet_feedback: bool,
     subflows: [Subflow; SUBFLOWS],
     pacer: SplitPacer,
@@ -84,7 +85,7 @@ impl Sender {
     pub(crate) fn new(params: &QuicParams, rng: Rng) -> Sender {
         Sender {
             controller: None,
-            config_marks: false,
+            answers_marks_itself: false,
             wants_packet_feedback: false,
             subflows: [Subflow::new(), Subflow::new()],
             pacer: SplitPacer::new(rng),
@@ -121,7 +122,7 @@ impl Sender {
         let path = PathHint { mss: Bytes(mss), initial_window, rtt, paced: true, resume: None };
         let controller = config.build(&path, now, rng);
         self.wants_packet_feedback = controller.wants_packet_feedback();
-        self.config_marks = config.is_scalable();
+        self.answers_marks_itself = config.marks() == Marks::Scalable;
         self.pacer.divide(config.splits().then(|| controller.split()), now);
         self.controller = Some(controller);
     }
@@ -352,7 +353,7 @@ impl Sender {
             self.congestion(LossKind::Timeout, summary, now);
         }
         let newest_sent = summary.newest.map(|newest| newest.sent);
-        if summary.marked > 0 && !self.config_marks && newest_sent.is_some_and(|sent| self.is_news(sent)) {
+        if summary.marked > 0 && !self.answers_marks_itself && newest_sent.is_some_and(|sent| self.is_news(sent)) {
             self.congestion(LossKind::Ecn, summary, now);
         }
         if summary.acked > 0 {

@@ -7,6 +7,7 @@
 use super::window::ReceiveWindow;
 use super::{AckSegment, MAX_SACKS};
 use crate::ranges::Ranges;
+use narrows_core::congestion::Marks;
 use narrows_core::{Span, Time};
 use narrows_scenario::transport::TcpParams;
 
@@ -39,8 +40,9 @@ pub(crate) struct Receiver {
     /// Timestamp of the last segment that started at `acknowledged`, which is echoed (RFC 7323 §4.3).
     stamp: u32,
     echo: bool,
-    /// Marks are counted and reported (AccECN), instead of being echoed until the sender answers.
-    accurate: bool,
+    /// What the sender needs to know: marks are echoed until it answers, or counted and reported (AccECN), or counted, and the last
+    /// packet's is echoed (RFC 8257 §3.2).
+    marks: Marks,
     /// Number of CE-marked packets, modulo 256; and whether the last packet was marked.
     marked: u8,
     last_marked: bool,
@@ -102,7 +104,7 @@ impl Receiver {
             delayed: None,
             gathering: None,
             echo: false,
-            accurate: false,
+            marks: Marks::Classic,
             marked: 0,
             last_marked: false,
             duplicate: false,
@@ -111,9 +113,9 @@ impl Receiver {
         }
     }
 
-    /// Counts marks from now on, for a sender that responds to their number.
-    pub(crate) fn count_marks(&mut self) {
-        self.accurate = true;
+    /// From now on reports marks as the sender needs them.
+    pub(crate) fn report_marks(&mut self, marks: Marks) {
+        self.marks = marks;
     }
 
     /// A segment arrives.
@@ -153,8 +155,9 @@ impl Receiver {
 
     #[cold]
     fn notice_ecn(&mut self, marked: bool, cwr: bool) {
-        if self.accurate {
-            // A change is reported at once (AccECN §3.2.2.5.1).
+        if self.marks != Marks::Classic {
+            self.echo = marked && self.marks == Marks::Counted;
+            // A change is reported at once (AccECN §3.2.2.5.1; RFC 8257 §3.2).
             if marked != self.last_marked {
                 self.quick = self.quick.max(1);
             }
