@@ -46,8 +46,9 @@ pub const IN_SIDE: &str = "router";
 const FIRST_TABLE: usize = 1000;
 /// The most devices: each distinct delay takes a pair.
 const MAX_PAIRS: usize = 1000;
-/// Bytes that `htb` may send ahead: two full-sized packets after idling. With less a timer that is late costs rate.
-const BURST: u64 = 1600;
+/// A timer may be so late without costing rate: this is the time for which `htb` saves tokens where the scenario has no burst. At a hundred megabits a
+/// second they are a full-sized packet; at less, no second packet follows another at once.
+const LATE: Span = Span::us(128);
 /// A packet that takes less time than this leaves at once. `tc` counts in units of 64 ns, and a timer for each packet would cost more.
 const AT_ONCE: Span = Span::us(1);
 /// A frame's header on Ethernet, which `tc` counts, and a link of a scenario does not.
@@ -56,7 +57,7 @@ pub(crate) const ETHERNET: u64 = 14;
 pub(crate) const MTU: u64 = 1500;
 /// Packets that a delay holds; more than any window.
 const NETEM_LIMIT: u32 = 1_000_000;
-/// The rate of the `netem` that stands for a wire is higher than `htb`'s by this, per mille. After idling `htb` sends two packets back to back. If both had
+/// The rate of the `netem` that stands for a wire is higher than `htb`'s by this, per mille. After idling `htb` may send two packets back to back. If both had
 /// the same rate, one of them would wait in `netem` until the link idles again, and every packet would take a packet's time too long.
 const WIRE_FASTER: u64 = 10;
 /// A rate that delays nothing, for its side effect: with a rate `netem` lets no packet overtake another.
@@ -206,7 +207,7 @@ fn shaper(device: &str, hop: &Hop, queue: &[String]) -> String {
 }
 
 fn class(verb: &str, device: &str, hop: &Hop, rate: Rate) -> String {
-    let burst = hop.burst.0.max(BURST).max(rate.bytes_in(AT_ONCE).0);
+    let burst = hop.burst.0.max(rate.bytes_in(LATE).0).max(1);
     let rate = rate.as_bps();
     format!(
         "class {verb} dev {device} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit burst {burst} cburst {burst} quantum 1514\n"

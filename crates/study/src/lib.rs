@@ -46,7 +46,8 @@ pub fn papers() -> Vec<&'static str> {
 
 /// The studies of a paper, in the order of their files' names.
 pub fn studies(paper: &str) -> Result<Vec<Study>, StudyError> {
-    let of_paper = EMBEDDED.iter().filter(|(name, file, _)| *name == paper && ![RULE, RECORDED, kernel::FILE].contains(file));
+    let of_paper =
+        EMBEDDED.iter().filter(|(name, file, _)| *name == paper && ![RULE, RECORDED, kernel::FILE].contains(file));
     let studies = of_paper.map(|(paper, file, text)| Study::parse(text, &format!("experiments/{paper}/{file}")));
     let mut studies = studies.collect::<Result<Vec<_>, _>>()?;
     if let Some((paper, file, text)) = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == RECORDED) {

@@ -12,12 +12,12 @@ use crate::term::{self, Paint};
 use crate::world;
 use figures::{Figure, Measured};
 use narrows_core::queue::QueueConfig;
-use narrows_core::{Rate, Span};
+use narrows_core::{Bytes, Rate, Span};
 use narrows_lab::Lab;
 use narrows_report::sheet::{self, Sheet};
 use narrows_results::folder;
 use narrows_runner::index;
-use narrows_scenario::{RateSpec, Record, Scenario};
+use narrows_scenario::{RateSpec, Record, Scenario, Traffic};
 use narrows_sim::Simulator;
 use narrows_study::{Chosen, Level, Study};
 use narrows_world::{World, WorldError};
@@ -60,8 +60,8 @@ pub(crate) struct Kernel {
 
 /// Interval between samples of the smoothed RTT, in both worlds.
 const SPACING: Span = Span::ms(50);
-/// A guest's time of one core: for its start, for a second without traffic, and for a megabit.
-const COST_S: [f64; 3] = [7.0, 0.1, 0.045];
+/// A guest's time of one core, s: for its start, for a second without traffic, for a megabit that its links carry, and for a datagram that is sent.
+const COST_S: [f64; 4] = [7.0, 0.1, 0.045, 0.001];
 
 /// The cells of a study that both worlds run.
 struct Planned {
@@ -171,10 +171,22 @@ impl Kernel {
 
 /// About how long a guest takes for the scenario, s of one core.
 fn cost_s(scenario: &Scenario) -> f64 {
-    let [start, idle, per_mbit] = COST_S;
+    let [start, idle, per_mbit, per_datagram] = COST_S;
     let seconds = scenario.duration.as_secs_f64();
     let mbit: f64 = scenario.hops.iter().map(|hop| mean_mbit(&hop.rate, scenario.duration)).sum();
-    start + seconds * (idle + per_mbit * mbit)
+    let datagrams: f64 = scenario.flows.iter().map(|flow| f64::from(flow.count) * datagrams_per_s(&flow.traffic)).sum();
+    start + seconds * (idle + per_mbit * mbit + per_datagram * datagrams)
+}
+
+/// How many packets traffic sends in a second that does not fill the link by itself.
+fn datagrams_per_s(traffic: &Traffic) -> f64 {
+    let packets = |rate: Rate, packet: Bytes| rate.as_mbit_f64() * 1e6 / (8.0 * packet.0 as f64);
+    match traffic {
+        Traffic::Thin(thin) => 1.0 / thin.interval.as_secs_f64(),
+        Traffic::Cbr(cbr) => packets(cbr.rate, cbr.packet),
+        Traffic::Poisson(poisson) => packets(poisson.rate, poisson.packet),
+        _ => 0.0,
+    }
 }
 
 /// The mean rate of a run of this length, Mbit/s.
@@ -381,7 +393,7 @@ mod tests {
         };
         let [quick, default, full] = [Level::Quick, Level::Default, Level::Full].map(minutes);
         assert!(quick < 2.0, "{quick}");
-        assert!((6.0..12.0).contains(&default), "{default}");
+        assert!((8.0..14.0).contains(&default), "{default}");
         assert!((60.0..240.0).contains(&full), "{full}");
     }
 

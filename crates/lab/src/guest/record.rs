@@ -162,7 +162,8 @@ impl FlowFigures {
             timeouts: self.stats.timeouts - self.stats_before.timeouts,
         };
         let source = format!("flow:{name}");
-        let summary = self.record.summary(name, controller, life, stats);
+        // Nobody sees single packets.
+        let summary = FlowSummary { lost_packets: None, ..self.record.summary(name, controller, life, stats) };
         let cdfs = self.record.cdfs(&source).collect();
         (summary, cdfs, self.record.series(&source).collect())
     }
