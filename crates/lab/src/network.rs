@@ -46,9 +46,11 @@ pub const IN_SIDE: &str = "router";
 const FIRST_TABLE: usize = 1000;
 /// The most devices: each distinct delay takes a pair.
 const MAX_PAIRS: usize = 1000;
-/// A timer may be so late without costing rate: this is the time for which `htb` saves tokens where the scenario has no burst. At a hundred megabits a
-/// second they are a full-sized packet; at less, no second packet follows another at once.
+/// A timer may be so late without costing rate: this is the time for which `htb` saves tokens where the scenario has no burst, up to a full-sized
+/// packet's. Then no second packet follows another at once.
 const LATE: Span = Span::us(128);
+/// Bytes of these tokens at most: what they are at 100 Mbit/s.
+const MOST_SAVED: u64 = 1600;
 /// A packet that takes less time than this leaves at once. `tc` counts in units of 64 ns, and a timer for each packet would cost more.
 const AT_ONCE: Span = Span::us(1);
 /// A frame's header on Ethernet, which `tc` counts, and a link of a scenario does not.
@@ -207,7 +209,8 @@ fn shaper(device: &str, hop: &Hop, queue: &[String]) -> String {
 }
 
 fn class(verb: &str, device: &str, hop: &Hop, rate: Rate) -> String {
-    let burst = hop.burst.0.max(rate.bytes_in(LATE).0).max(1);
+    let saved = rate.bytes_in(LATE).0.min(MOST_SAVED).max(rate.bytes_in(AT_ONCE).0);
+    let burst = hop.burst.0.max(saved).max(1);
     let rate = rate.as_bps();
     format!(
         "class {verb} dev {device} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit burst {burst} cburst {burst} quantum 1514\n"
