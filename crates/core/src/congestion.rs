@@ -341,7 +341,7 @@ macro_rules! controllers {
             pub const fn wants_packet_feedback(&self) -> bool {
                 match self {
                     $( Controller::$Type(_) => <$module::$Type as CongestionController>::PACKET_FEEDBACK, )*
-                    Controller::Custom(c) => c.traits.fates,
+                    Controller::Custom(c) => c.traits.packet_feedback,
                 }
             }
 

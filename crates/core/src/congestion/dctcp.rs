@@ -47,7 +47,7 @@ impl Dctcp {
             return;
         }
         let less = (self.alpha >> self.p.shift_g).max(1).min(self.alpha);
-        let more = (self.marked << 10 >> self.p.shift_g) / self.acked.max(1);
+        let more = ((self.marked << 10) >> self.p.shift_g) / self.acked.max(1);
         self.alpha = (self.alpha - less).saturating_add(more as u32).min(ONE);
         (self.acked, self.marked) = (0, 0);
         self.end = Some(ack.nxt);
@@ -82,7 +82,7 @@ impl CongestionController for Dctcp {
     fn on_loss(&mut self, loss: &Loss) {
         let cwnd = self.window.cwnd();
         let less = match loss.kind {
-            LossKind::Ecn => cwnd * u64::from(self.alpha) >> 11,
+            LossKind::Ecn => (cwnd * u64::from(self.alpha)) >> 11,
             LossKind::Loss | LossKind::Timeout => cwnd - cwnd / 2,
         };
         self.window.reduce(loss, (cwnd - less).max(MIN));

@@ -88,7 +88,7 @@ pub struct ControllerTraits {
     /// See [`CongestionController::REDUCTION`].
     pub reduction: Reduction,
     /// See [`CongestionController::PACKET_FEEDBACK`].
-    pub fates: bool,
+    pub packet_feedback: bool,
     /// See [`CongestionController::RATES`].
     pub rates: bool,
     /// See [`CongestionController::EVERY_SENT`].
@@ -106,7 +106,7 @@ impl ControllerTraits {
     pub const fn of<C: CongestionController>() -> ControllerTraits {
         ControllerTraits {
             reduction: C::REDUCTION,
-            fates: C::PACKET_FEEDBACK,
+            packet_feedback: C::PACKET_FEEDBACK,
             rates: C::RATES,
             every_sent: C::EVERY_SENT,
             paces: C::PACES,

@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    /// The fates of the packets sent at `sent` arrive; `lost` is the number of lost packets per subflow.
+    /// The feedback on the packets sent at `sent` arrives; `lost` is the number of lost packets per subflow.
     fn hear(startup: &mut Startup, sent: Time, now: Time, lost: [usize; 2]) {
         for (subflow, packets) in [(0, 1), (1, 2)] {
             for n in 0..packets {

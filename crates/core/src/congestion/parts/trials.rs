@@ -111,7 +111,7 @@ impl<R: Copy> Trials<R> {
         }
     }
 
-    /// An acknowledgment, after the fates that it told of.
+    /// An acknowledgment, after the feedback on its packets.
     #[inline]
     pub fn on_ack(&mut self, ack: &Ack) {
         self.settle();
@@ -124,7 +124,7 @@ impl<R: Copy> Trials<R> {
         self.heard = true;
     }
 
-    /// A congestion event, after the fates that it told of.
+    /// A congestion event, after the feedback on its packets.
     pub fn on_loss(&mut self) {
         self.settle();
         self.heard = true;

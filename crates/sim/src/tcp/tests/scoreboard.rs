@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 /// The model's state of a segment.
 #[derive(Clone, Copy, Debug)]
-struct Fate {
+struct SegmentState {
     sent: Time,
     /// Number of transmissions before this one, which orders equal times.
     order: u64,
@@ -18,23 +18,23 @@ struct Fate {
 
 #[derive(Default)]
 struct Model {
-    fates: Vec<Fate>,
+    segments: Vec<SegmentState>,
     una: usize,
     orders: u64,
 }
 
 impl Model {
-    fn out(&self) -> &[Fate] {
-        &self.fates[self.una..]
+    fn out(&self) -> &[SegmentState] {
+        &self.segments[self.una..]
     }
 
-    fn count(&self, is: impl Fn(&Fate) -> bool) -> u32 {
-        self.out().iter().filter(|fate| is(fate)).count() as u32
+    fn count(&self, is: impl Fn(&SegmentState) -> bool) -> u32 {
+        self.out().iter().filter(|segment| is(segment)).count() as u32
     }
 
     fn send(&mut self, now: Time) {
         self.orders += 1;
-        let fate = Fate {
+        let segment = SegmentState {
             sent: now,
             order: self.orders,
             sacked: false,
@@ -42,43 +42,43 @@ impl Model {
             retransmitted: false,
             ever_retransmitted: false,
         };
-        self.fates.push(fate);
+        self.segments.push(segment);
     }
 
     fn resend(&mut self, seq: u64, now: Time) {
         self.orders += 1;
-        let fate = &mut self.fates[seq as usize];
-        (fate.sent, fate.order, fate.retransmitted, fate.ever_retransmitted) = (now, self.orders, true, true);
+        let segment = &mut self.segments[seq as usize];
+        (segment.sent, segment.order, segment.retransmitted, segment.ever_retransmitted) = (now, self.orders, true, true);
     }
 
     fn sack(&mut self, start: u64, end: u64) -> Vec<u64> {
-        let range = (start as usize).max(self.una)..(end as usize).min(self.fates.len());
-        let new: Vec<u64> = range.filter(|&seq| !self.fates[seq].sacked).map(|seq| seq as u64).collect();
+        let range = (start as usize).max(self.una)..(end as usize).min(self.segments.len());
+        let new: Vec<u64> = range.filter(|&seq| !self.segments[seq].sacked).map(|seq| seq as u64).collect();
         for &seq in &new {
-            let fate = &mut self.fates[seq as usize];
-            (fate.sacked, fate.lost, fate.retransmitted) = (true, false, false);
+            let segment = &mut self.segments[seq as usize];
+            (segment.sacked, segment.lost, segment.retransmitted) = (true, false, false);
         }
         new
     }
 
     fn next_to_resend(&self) -> Option<u64> {
-        let waits = |fate: &Fate| fate.lost && !fate.retransmitted && !fate.sacked;
+        let waits = |segment: &SegmentState| segment.lost && !segment.retransmitted && !segment.sacked;
         self.out().iter().position(waits).map(|at| (self.una + at) as u64)
     }
 
     /// Segments in flight: originals in sequence order, then retransmissions in the order in which they were sent.
     fn in_time_order(&self) -> Vec<u64> {
-        let seqs = self.una..self.fates.len();
-        let fate = |&seq: &usize| &self.fates[seq];
-        let originals = seqs.clone().filter(|s| !fate(s).sacked && !fate(s).lost && !fate(s).ever_retransmitted);
-        let mut again: Vec<usize> = seqs.filter(|s| fate(s).retransmitted).collect();
-        again.sort_by_key(|s| fate(s).order);
+        let seqs = self.una..self.segments.len();
+        let segment = |&seq: &usize| &self.segments[seq];
+        let originals = seqs.clone().filter(|s| !segment(s).sacked && !segment(s).lost && !segment(s).ever_retransmitted);
+        let mut again: Vec<usize> = seqs.filter(|s| segment(s).retransmitted).collect();
+        again.sort_by_key(|s| segment(s).order);
         originals.chain(again).map(|seq| seq as u64).collect()
     }
 
     fn lose(&mut self, seq: u64) {
-        let fate = &mut self.fates[seq as usize];
-        (fate.lost, fate.retransmitted) = (true, false);
+        let segment = &mut self.segments[seq as usize];
+        (segment.lost, segment.retransmitted) = (true, false);
     }
 }
 
@@ -114,9 +114,9 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 fn assert_equal(board: &mut Scoreboard, model: &Model) {
-    let lost = model.count(|fate| fate.lost);
-    let (sacked, retransmitted) = (model.count(|fate| fate.sacked), model.count(|fate| fate.retransmitted));
-    assert_eq!((board.una(), board.nxt()), (model.una as u64, model.fates.len() as u64));
+    let lost = model.count(|segment| segment.lost);
+    let (sacked, retransmitted) = (model.count(|segment| segment.sacked), model.count(|segment| segment.retransmitted));
+    assert_eq!((board.una(), board.nxt()), (model.una as u64, model.segments.len() as u64));
     assert_eq!((board.sacked_out(), board.lost_out(), board.retrans_out()), (sacked, lost, retransmitted));
     assert_eq!(board.inflight(), model.out().len() as u32 + retransmitted - sacked - lost);
     assert_eq!(board.waits_to_be_resent(), model.next_to_resend().is_some());
@@ -130,17 +130,17 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
         Op::Send(count) => {
             for _ in 0..count {
                 let seq = board.push(SentSegment::new(now, 1000));
-                assert_eq!(seq, model.fates.len() as u64);
+                assert_eq!(seq, model.segments.len() as u64);
                 model.send(now);
             }
         }
         Op::Acknowledge(share) => {
             while board.una() < at_share(share) {
                 let (record, is_new) = board.acknowledge_first();
-                let fate = model.fates[model.una];
+                let segment = model.segments[model.una];
                 assert_eq!(
                     (record.sent, is_new, record.ever_retransmitted()),
-                    (fate.sent, !fate.sacked, fate.ever_retransmitted)
+                    (segment.sent, !segment.sacked, segment.ever_retransmitted)
                 );
                 model.una += 1;
             }
@@ -154,7 +154,7 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
             while let Some(gap) = board.gap(at, end) {
                 for seq in gap.0..gap.1 {
                     let before = board.sack(seq);
-                    assert_eq!(before.sent, model.fates[seq as usize].sent);
+                    assert_eq!(before.sent, model.segments[seq as usize].sent);
                     found.push(seq);
                 }
                 board.close(gap);
@@ -173,7 +173,7 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
             // As in a sender: no segment in flight is sacked or lost.
             if board.is_plain() && out > 0 {
                 board.resend(board.nxt() - 1, now, Stamp::default());
-                model.resend(model.fates.len() as u64 - 1, now);
+                model.resend(model.segments.len() as u64 - 1, now);
             }
         }
         Op::Walk(ago) => walk(board, model, now, Span::us(u64::from(ago))),
@@ -183,15 +183,15 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
             let newly = board.lose_old(|record| record.sent <= old, |_, _| told += 1);
             assert_eq!(newly, told, "each is told of once");
             let una = model.una;
-            let is_lost = |seq: usize, fate: &Fate| !fate.sacked && (seq == una || fate.sent <= old);
-            let seqs: Vec<usize> = (una..model.fates.len()).filter(|&seq| is_lost(seq, &model.fates[seq])).collect();
-            assert_eq!(newly as usize, seqs.iter().filter(|&&seq| !model.fates[seq].lost).count());
+            let is_lost = |seq: usize, segment: &SegmentState| !segment.sacked && (seq == una || segment.sent <= old);
+            let seqs: Vec<usize> = (una..model.segments.len()).filter(|&seq| is_lost(seq, &model.segments[seq])).collect();
+            assert_eq!(newly as usize, seqs.iter().filter(|&&seq| !model.segments[seq].lost).count());
             seqs.iter().for_each(|&seq| model.lose(seq as u64));
         }
         Op::FindAll => {
             // A spurious timeout: retransmissions may still be in flight.
             board.find_all();
-            model.fates[model.una..].iter_mut().for_each(|fate| fate.lost = false);
+            model.segments[model.una..].iter_mut().for_each(|segment| segment.lost = false);
         }
     }
 }
@@ -213,20 +213,20 @@ fn walk(board: &mut Scoreboard, model: &mut Model, now: Time, ago: Span) {
     let (mut expected, mut lost) = (Vec::new(), Vec::new());
     let mut ended = [false; 2];
     for seq in model.in_time_order() {
-        let fate = model.fates[seq as usize];
-        let part = usize::from(fate.ever_retransmitted);
+        let segment = model.segments[seq as usize];
+        let part = usize::from(segment.ever_retransmitted);
         if ended[part] {
             continue;
         }
-        expected.push((seq, fate.sent));
-        match judge(fate.sent) {
+        expected.push((seq, segment.sent));
+        match judge(segment.sent) {
             Verdict::Lost => lost.push(seq),
             Verdict::Keep => {}
             Verdict::TooYoung => ended[part] = true,
         }
     }
     assert_eq!(seen, expected);
-    assert_eq!(told, lost.iter().map(|&seq| model.fates[seq as usize].sent).collect::<Vec<_>>());
+    assert_eq!(told, lost.iter().map(|&seq| model.segments[seq as usize].sent).collect::<Vec<_>>());
     lost.iter().for_each(|&seq| model.lose(seq));
 }
 
