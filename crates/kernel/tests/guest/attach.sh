@@ -6,7 +6,10 @@
 # loadable. Prints a line for each check, `ok` or `FAILED`, and ends with 1 if one failed. `attach.sh PART...` runs only those parts:
 # rates refusals lifecycle killed pair ingress namespace repeated.
 #
-# As the job of a guest whose first process is a shell: /proc, /sys and a tmpfs on /run must be mounted.
+# `boot.sh -k 7.2 -p NARROWS attach.sh` runs it in a virtual machine on a kernel of the lab's folder.
+#
+# loads: veth dummy ifb sch_ingress cls_matchall act_mirred
+# programs: iperf3 jq
 set -u
 failures=0
 
