@@ -152,12 +152,15 @@ drop:
 SEC("struct_ops/cocoa_dequeue")
 struct sk_buff *BPF_PROG(cocoa_dequeue, struct Qdisc *sch)
 {
-	u64 now = bpf_ktime_get_ns(), time = 0;
 	u32 slot = 0, number, len;
+	u64 now, time = 0;
 	struct sk_buff *skb;
 	struct pkt_node *node;
 
-	if (!cocoa.sched.packets || is_shaped(sch, now))
+	if (!cocoa.sched.packets)
+		return NULL;
+	now = bpf_ktime_get_ns();
+	if (is_shaped(sch, now))
 		return NULL;
 	if (nw_cocoa_next(&cocoa, now, &slot, &time) != NW_PACKET)
 		return NULL;

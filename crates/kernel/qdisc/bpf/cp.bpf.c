@@ -48,12 +48,15 @@ drop:
 SEC("struct_ops/cp_dequeue")
 struct sk_buff *BPF_PROG(cp_dequeue, struct Qdisc *sch)
 {
-	u64 now = bpf_ktime_get_ns();
 	struct sk_buff *skb;
 	struct pkt_node *node;
 	u32 number, len;
+	u64 now;
 
-	if (!cp.packets || is_shaped(sch, now))
+	if (!cp.packets)
+		return NULL;
+	now = bpf_ktime_get_ns();
+	if (is_shaped(sch, now))
 		return NULL;
 	number = pop_front(&queue);
 	node = number ? node_at(number) : NULL;

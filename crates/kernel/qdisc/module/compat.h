@@ -10,6 +10,9 @@
 #endif
 #include <net/pkt_sched.h>
 
+/* May parents be told of an empty queue in their own dequeue? Since 6.15 the kernel's own disciplines do. */
+#define NW_PARENTS_BEAR_EMPTY (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0))
+
 /* What a packet is accounted as: one segment of this length. */
 static inline void nw_set_pkt_len(struct sk_buff *skb, unsigned int len)
 {

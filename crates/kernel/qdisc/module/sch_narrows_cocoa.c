@@ -69,11 +69,14 @@ static int cocoa_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff 
 static struct sk_buff *cocoa_dequeue(struct Qdisc *sch)
 {
 	struct cocoa_sched_data *p = qdisc_priv(sch);
-	u64 now = ktime_get_ns();
 	struct sk_buff *skb;
-	u64 time = 0;
+	u64 now, time = 0;
 	u32 slot = 0;
 
+	/* The kernel asks once more after the last packet. */
+	if (!p->q.sched.packets)
+		return NULL;
+	now = ktime_get_ns();
 	switch (nw_cocoa_next(&p->q, now, &slot, &time)) {
 	case NW_PACKET:
 		skb = __skb_dequeue(&p->q.sched.flows[slot].queue);
@@ -123,6 +126,34 @@ static void cocoa_keep_limit(struct Qdisc *sch)
 	nw_tell(sch, &p->shell);
 }
 
+/*
+ * Pacing begins or ends while packets wait. Departure times beyond the horizon, which are refused with pacing, do not
+ * count; and flows that were set aside go on.
+ */
+static void cocoa_set_pacing(struct cocoa_sched_data *p, bool pacing)
+{
+	struct nw_sched *s = &p->q.sched;
+	u64 now = ktime_get_ns();
+	u32 slot;
+
+	if (pacing == s->pacing)
+		return;
+	s->pacing = pacing;
+	if (!pacing) {
+		nw_sched_wake(s, NW_U64_MAX);
+		qdisc_watchdog_schedule_ns(&p->watchdog, now);
+		return;
+	}
+	for (slot = 0; slot < s->used; slot++) {
+		struct sk_buff *skb;
+
+		skb_queue_walk(&s->flows[slot].queue, skb) {
+			if ((u64)ktime_to_ns(skb->tstamp) > nw_later(now, NW_HORIZON_NS))
+				skb->tstamp = 0;
+		}
+	}
+}
+
 static int cocoa_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct netlink_ext_ack *extack)
 {
 	struct cocoa_sched_data *p = qdisc_priv(sch);
@@ -143,7 +174,7 @@ static int cocoa_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct 
 	sch_tree_lock(sch);
 	memcpy(p->shell.options, values, sizeof(values));
 	nw_sched_set(&p->q.sched, values);
-	p->q.sched.pacing = values[NW_COCOA_A_PACING];
+	cocoa_set_pacing(p, values[NW_COCOA_A_PACING]);
 	p->q.law = (struct nw_cocoa_law){
 		.max_guard = values[NW_COCOA_A_MAX_GUARD],
 		.multiplier = values[NW_COCOA_A_MULTIPLIER],

@@ -123,6 +123,14 @@ static int cp_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct net
 		nw_drop_at_dequeue(sch, &p->shell, skb, NW_QUEUE_FULL);
 	}
 	nw_tell(sch, &p->shell);
+	/*
+	 * A packet that finds nothing waiting costs nothing, always fits and changes nothing of what is measured. The
+	 * kernel may send it at once.
+	 */
+	if (q->law.threshold && !q->limit_is_bytes)
+		sch->flags |= TCQ_F_CAN_BYPASS;
+	else
+		sch->flags &= ~TCQ_F_CAN_BYPASS;
 	sch->limit = values[NW_A_LIMIT];
 	sch_tree_unlock(sch);
 	return 0;

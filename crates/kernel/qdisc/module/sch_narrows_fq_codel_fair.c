@@ -146,7 +146,7 @@ static struct sk_buff *fair_dequeue(struct Qdisc *sch)
 
 	if (skb)
 		nw_account_sent(sch, skb);
-	nw_tell(sch, &p->shell);
+	nw_tell_at_dequeue(sch, &p->shell);
 	return skb;
 }
 

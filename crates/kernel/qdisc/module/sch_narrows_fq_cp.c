@@ -57,11 +57,14 @@ static int fq_cp_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff 
 static struct sk_buff *fq_cp_dequeue(struct Qdisc *sch)
 {
 	struct fq_cp_sched_data *p = qdisc_priv(sch);
-	u64 now = ktime_get_ns();
 	struct sk_buff *skb;
-	u64 time = 0;
+	u64 now, time = 0;
 	u32 slot = 0;
 
+	/* The kernel asks once more after the last packet. */
+	if (!p->q.sched.packets)
+		return NULL;
+	now = ktime_get_ns();
 	if (nw_fq_cp_next(&p->q, now, &slot, &time) != NW_PACKET)
 		return NULL;
 	skb = __skb_dequeue(&p->q.sched.flows[slot].queue);

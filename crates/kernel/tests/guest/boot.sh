@@ -140,6 +140,7 @@ else
     set -- -accel tcg,thread=multi -smp 2
     line=''
 fi
+: >"$work/console"
 timeout --foreground "$seconds" qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot -machine pc "$@" \
     -cpu max,-erms,-fsrm -m 1024 -kernel "$kernel/vmlinuz" -initrd "$work/initrd" -serial stdio \
     -append "console=ttyS0 quiet panic=-1 oops=panic reboot=t nokaslr mitigations=off random.trust_cpu=on $line $words" \

@@ -423,6 +423,8 @@ bpf() {
 cost() {
     for queue in fq fq_codel cake; do insmod /lab/modules/sch_$queue.ko 2>/dev/null; done
     for queue in $queues; do load $queue; done
+    # What the kernel still does after its start is over by then.
+    sleep 10
     for flows in 1 50; do
         for queue in noqueue pfifo fq_codel fq cake $queues; do
             [ $queue = noqueue ] || tc qdisc add dev v0 root $queue

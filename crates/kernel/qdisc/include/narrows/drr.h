@@ -42,12 +42,24 @@ static inline u32 nw_drr_unlist(NW_DRR_OWNER *owner)
 	return slot;
 }
 
+/* The flow at the head, plus one, if it has a deficit: nearly always it is its turn. */
+static inline u32 nw_drr_ready(NW_DRR_OWNER *owner)
+{
+	u32 head = owner->new_flows.head ? owner->new_flows.head : owner->old_flows.head;
+
+	return head && NW_FLOW_AT(owner, head - 1)->deficit > 0 ? head : 0;
+}
+
 /*
  * Whose turn it is, plus one, after flows without a deficit have had their quantum and have gone to the end; zero for
  * nobody.
  */
 static inline u32 nw_drr_turn(NW_DRR_OWNER *owner)
 {
+	u32 ready = nw_drr_ready(owner);
+
+	if (ready)
+		return ready;
 	nw_for(round, NW_U32_MAX) {
 		struct nw_list *list = owner->new_flows.head ? &owner->new_flows : &owner->old_flows;
 
