@@ -642,10 +642,11 @@ static int drain(int count)
 			die("no timestamp");
 		memcpy(&t, CMSG_DATA(header), sizeof(t));
 		last = t.tv_sec * 1000000000ull + t.tv_nsec;
-		if (!first)
+		/* The first two were the shaper's burst. */
+		if (seen == 2)
 			first = last;
 	}
-	printf("%d of %d packets, %.1f ns per packet\n", seen, count, seen > 1 ? (double)(last - first) / (seen - 1) : 0.0);
+	printf("%d of %d packets, %.1f ns per packet\n", seen, count, seen > 3 ? (double)(last - first) / (seen - 3) : 0.0);
 	return seen != count;
 }
 
