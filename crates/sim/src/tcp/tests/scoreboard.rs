@@ -48,7 +48,8 @@ impl Model {
     fn resend(&mut self, seq: u64, now: Time) {
         self.orders += 1;
         let segment = &mut self.segments[seq as usize];
-        (segment.sent, segment.order, segment.retransmitted, segment.ever_retransmitted) = (now, self.orders, true, true);
+        (segment.sent, segment.order, segment.retransmitted, segment.ever_retransmitted) =
+            (now, self.orders, true, true);
     }
 
     fn sack(&mut self, start: u64, end: u64) -> Vec<u64> {
@@ -70,7 +71,8 @@ impl Model {
     fn in_time_order(&self) -> Vec<u64> {
         let seqs = self.una..self.segments.len();
         let segment = |&seq: &usize| &self.segments[seq];
-        let originals = seqs.clone().filter(|s| !segment(s).sacked && !segment(s).lost && !segment(s).ever_retransmitted);
+        let originals =
+            seqs.clone().filter(|s| !segment(s).sacked && !segment(s).lost && !segment(s).ever_retransmitted);
         let mut again: Vec<usize> = seqs.filter(|s| segment(s).retransmitted).collect();
         again.sort_by_key(|s| segment(s).order);
         originals.chain(again).map(|seq| seq as u64).collect()
@@ -184,7 +186,8 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
             assert_eq!(newly, told, "each is told of once");
             let una = model.una;
             let is_lost = |seq: usize, segment: &SegmentState| !segment.sacked && (seq == una || segment.sent <= old);
-            let seqs: Vec<usize> = (una..model.segments.len()).filter(|&seq| is_lost(seq, &model.segments[seq])).collect();
+            let seqs: Vec<usize> =
+                (una..model.segments.len()).filter(|&seq| is_lost(seq, &model.segments[seq])).collect();
             assert_eq!(newly as usize, seqs.iter().filter(|&&seq| !model.segments[seq].lost).count());
             seqs.iter().for_each(|&seq| model.lose(seq as u64));
         }
