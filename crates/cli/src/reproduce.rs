@@ -36,7 +36,7 @@ enum What {
     /// Every discipline in one table: utilisation, delay, fairness, change, overload
     League(paper::Paper),
     /// More cells measured on a Linux kernel: ECN, mixed RTTs, 100 flows, changing rates, congested acknowledgments, BBR beside CUBIC,
-    /// DCTCP, cake's shapes, our queues
+    /// DCTCP, our queues
     LinuxLab(paper::Paper),
 }
 

@@ -90,6 +90,9 @@ impl Making<'_> {
             set.map_err(HostError::system("set SO_RCVLOWAT"))?;
         }
         self.segment_size(&socket, tcp.packet)?;
+        if tcp.takes_both_ends() {
+            self.control(&socket, tcp.controller)?;
+        }
         self.bind(&socket, self.to)?;
         socket.listen(1).map_err(HostError::system(format!("listen for flow `{}`", self.spec.name)))?;
         Ok(socket)
