@@ -4,7 +4,7 @@
 # Run as root on a machine with nothing to lose, such as a virtual machine: Linux 6.16 or later with CONFIG_NET_SCH_BPF; iproute2,
 # iperf3, jq and narrows (built with --features bpf) in PATH; veth, ifb, sch_ingress, cls_matchall and act_mirred loaded or
 # loadable. Prints a line for each check, `ok` or `FAILED`, and ends with 1 if one failed. `attach.sh PART...` runs only those parts:
-# rates refusals lifecycle killed pair ingress namespace repeated.
+# rates refusals lifecycle killed pair ingress namespace watchdog repeated.
 #
 # `boot.sh -k 7.2 -p NARROWS attach.sh` runs it in a virtual machine on a kernel of the lab's folder.
 #
@@ -269,8 +269,31 @@ repeated() {
     check "the kernel's memory grew by $((now - used)) KB in $n times" [ $((now - used)) -lt 8000 ]
 }
 
+# A packet of 1442 bytes takes 5.8 s at 2 kbit/s: for a watchdog of 2 s nothing moves.
+watchdog() {
+    narrows qdisc attach v0 cp --rate 2kbit --watchdog=2s >/tmp/dog 2>&1 &
+    dog=$!
+    sleep 1
+    ping -c 5 -i 0.2 -s 1400 -W 1 10.0.0.2 >/dev/null
+    wait $dog
+    code=$?
+    check "the watchdog of a queue that stands still ends with 1, not $code" [ $code -eq 1 ]
+    says "it says why" 'so it was detached' cat /tmp/dog
+    untouched "a watchdog that detached"
+    narrows qdisc attach v0 cocoa --rate 10mbit --watchdog >/tmp/dog 2>&1 &
+    dog=$!
+    goodput 10.0.0.2 -t 4 >/dev/null
+    sleep 4
+    check "a queue that moves, or is empty, stays" kill -0 $dog
+    kill -TERM $dog
+    wait $dog
+    code=$?
+    check "it detaches on SIGTERM and ends with 0, not $code" [ $code -eq 0 ]
+    untouched "a watchdog that was ended"
+}
+
 topology
-for part in ${*:-rates refusals lifecycle killed pair ingress namespace repeated}; do
+for part in ${*:-rates refusals lifecycle killed pair ingress namespace watchdog repeated}; do
     say "== $part"
     case $part in
     killed) killed ''; killed --ifb ;;
