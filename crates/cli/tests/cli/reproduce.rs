@@ -100,6 +100,14 @@ fn a_program_that_was_built_again_makes_all_runs_anew() {
 }
 
 #[test]
+fn the_simulator_is_held_to_the_cells_of_the_lab() {
+    let json: Value =
+        serde_json::from_str(&Place::new("linux_lab").ok(&["reproduce", "linux-lab", "--json"])).expect("JSON");
+    // A change of the model changes these numbers: say in the book by how much.
+    assert_eq!(json["score"], serde_json::json!({ "met": 731, "published": 848 }));
+}
+
+#[test]
 fn pooled_configurations_are_one_row() {
     let place = Place::new("reproduce_startup");
     let args = ["reproduce", "startup", "--figure", "jitter", "--figure", "figure 4-7", "--quick", "--json"];
