@@ -38,7 +38,7 @@ struct Attach {
     /// Shape to this rate: somewhat less than the link's, so that packets wait here
     #[arg(long, allow_hyphen_values = true)]
     rate: Option<String>,
-    /// Add so many bytes to each packet when shaping, for headers that the link adds
+    /// Bytes that the shaper adds to each packet's length, for headers that the link adds
     #[arg(long, value_name = "BYTES", default_value = "0", allow_hyphen_values = true)]
     overhead: i32,
     /// Queue what the interface receives instead of what it sends, at an ifb device that is made for it

@@ -89,7 +89,7 @@ pub(crate) struct Linux {
 
 /// The figures that have an aim, in the table's order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Figure {
+pub(super) enum Figure {
     Utilisation,
     Queue,
     Loss,
@@ -125,7 +125,7 @@ impl Figure {
     }
 
     /// The largest difference that meets the aim.
-    fn tolerance(self, linux: f64) -> f64 {
+    pub(super) fn tolerance(self, linux: f64) -> f64 {
         match self {
             Figure::Utilisation => 0.01,
             Figure::Queue => (0.1 * linux).max(1.0),

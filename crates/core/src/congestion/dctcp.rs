@@ -117,7 +117,7 @@ mod tests {
         c
     }
 
-    /// A window of data with so many packets, so many of them marked, is over.
+    /// Ends a window of data of `packets` packets, of which `marked` are marked.
     fn window_of_data(c: &mut Dctcp, packets: u64, marked: u32) {
         let end = c.end.unwrap_or(MSS);
         c.on_ack(&Ack { una: end, nxt: end + MSS * packets, marked, in_reduction: true, ..ack(Time::ZERO, packets) });

@@ -78,7 +78,7 @@ pub(super) fn recorded(scenario: &Scenario) -> u32 {
     scenario.flows[..groups].iter().map(|flow| flow.count).sum()
 }
 
-/// The result with smoothed RTTs in the place of those of single acknowledgments.
+/// The result with smoothed RTTs. The simulator measures one RTT per acknowledgment as well, which the kernel does not report.
 fn smoothed(result: &RunResult) -> Result<RunResult, Failure> {
     let mut result = result.clone();
     let is_of = |series: &Series, metric: &str| series.source.starts_with("flow:") && series.metric == metric;

@@ -1,4 +1,5 @@
-//! How near the simulator has to be to the kernel, written down before any of these cells was run.
+//! How near the simulator has to be to the kernel: the aims of `reproduce linux`, and one for throughputs. Written down before any of these cells was run.
+use crate::reproduce::linux::Figure as Aim;
 use narrows_study::Quantity;
 
 /// The rule in words.
@@ -11,16 +12,16 @@ pub(super) const ASKED: f64 = 95.0;
 /// throughputs and the link's rate in Mbit/s.
 pub(super) fn tolerance(quantity: Quantity, kernel: f64, link_mbit: f64) -> Option<f64> {
     Some(match quantity {
-        Quantity::Utilisation => 0.01,
+        Quantity::Utilisation => Aim::Utilisation.tolerance(kernel),
         Quantity::Throughput => 0.01 * link_mbit,
-        Quantity::Queue => (0.1 * kernel).max(1.0),
-        Quantity::Loss => 0.2 * kernel,
-        Quantity::Rtt => 0.03 * kernel,
+        Quantity::Queue => Aim::Queue.tolerance(kernel),
+        Quantity::Loss => Aim::Loss.tolerance(kernel),
+        Quantity::Rtt => Aim::Rtt.tolerance(kernel),
         Quantity::Other => return None,
     })
 }
 
-/// Figures within the rule, of those that it judges.
+/// The number of figures within the rule, and the number of all figures that the rule judges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Score {
     pub(super) within: usize,
@@ -39,7 +40,7 @@ impl Score {
         (self.of > 0).then(|| 100.0 * self.within as f64 / self.of as f64)
     }
 
-    /// Whether as many are within the rule as is asked for. Nothing measured is not enough.
+    /// Whether at least [`ASKED`] per cent of the figures are within the rule. Without any figure the answer is no.
     pub(super) fn is_met(self) -> bool {
         self.percent().is_some_and(|percent| percent >= ASKED)
     }
