@@ -3,6 +3,9 @@
 //! - `delivery`: delivery-rate samples.
 //! - `pacer`: when the next packet may leave.
 //! - `prr`: the window during recovery.
+//! - `rtt`, `packetwise`: for transports whose acknowledgments name single packets, as QUIC's do.
 pub mod delivery;
 pub mod pacer;
+pub mod packetwise;
 pub mod prr;
+pub mod rtt;

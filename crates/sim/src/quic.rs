@@ -10,7 +10,6 @@
 //! control, and undoing a reduction that a late acknowledgment proves wrong.
 mod endpoint;
 mod receiver;
-mod rtt;
 mod sender;
 mod subflow;
 #[cfg(test)]
@@ -22,8 +21,8 @@ pub(crate) use receiver::Receiver;
 use sender::Outgoing;
 pub(crate) use sender::Sender;
 
-/// Maximum number of subflows of a connection.
-pub(crate) const SUBFLOWS: usize = 2;
+pub(crate) use narrows_core::sender::packetwise::SUBFLOWS;
+
 /// Ranges in an acknowledgment; each range is repeated in as many acknowledgments.
 const MAX_RANGES: usize = 3;
 

@@ -1,7 +1,6 @@
-//! The sender's state of one subflow: packets in flight, RTT, loss detection (RFC 9002 §6).
+//! The sender's state of one subflow: packets in flight, and loss detection (RFC 9002 §6).
 use super::AckFrame;
-use super::rtt::Rtt;
-use narrows_core::sender::delivery::Stamp;
+use narrows_core::sender::packetwise::InFlight;
 use narrows_core::{Span, Time};
 use std::collections::VecDeque;
 
@@ -11,12 +10,17 @@ const PACKET_THRESHOLD: u64 = 3;
 /// A sent packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
-    pub(super) sent: Time,
-    pub(super) stamp: Stamp,
+    pub(super) flight: InFlight,
     /// The part of the stream that it carries.
     pub(super) chunk: u32,
-    pub(super) len: u16,
     pub(super) state: State,
+}
+
+impl Packet {
+    /// Its payload, bytes.
+    pub(super) const fn len(&self) -> u16 {
+        self.flight.len as u16
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,10 +40,9 @@ pub(super) struct Subflow {
     pub(super) largest: Option<u64>,
     /// Packets in flight.
     pub(super) outstanding: u32,
-    pub(super) rtt: Rtt,
     /// When the oldest packet in flight is declared lost, if a later one has been acknowledged.
     pub(super) loss_time: Option<Time>,
-    pub(super) last_sent: Time,
+    last_sent: Time,
     /// The number of CE marks reported so far, modulo 2^16.
     pub(super) marked: u16,
 }
@@ -51,7 +54,6 @@ impl Subflow {
             base: 0,
             largest: None,
             outstanding: 0,
-            rtt: Rtt::default(),
             loss_time: None,
             last_sent: Time::ZERO,
             marked: 0,
@@ -60,7 +62,7 @@ impl Subflow {
 
     /// Records a sent packet; returns its number.
     pub(super) fn push(&mut self, packet: Packet) -> u64 {
-        self.last_sent = packet.sent;
+        self.last_sent = packet.flight.sent;
         self.outstanding += 1;
         self.packets.push_back(packet);
         self.base + self.packets.len() as u64 - 1
@@ -86,22 +88,21 @@ impl Subflow {
         self.trim();
     }
 
-    /// Declares packets lost that are too far below the largest acknowledged number or too much older (§6.1).
-    pub(super) fn detect_losses(&mut self, now: Time, mut lost: impl FnMut(u64, &Packet)) {
+    /// Declares packets lost that are too far below the largest acknowledged number, or sent longer ago than `patience` (§6.1).
+    pub(super) fn detect_losses(&mut self, now: Time, patience: Span, mut lost: impl FnMut(u64, &Packet)) {
         self.loss_time = None;
         let Some(largest) = self.largest else { return };
-        let patience = self.rtt.time_threshold();
         for number in self.base..=largest {
             let Some(packet) = self.packets.get_mut((number - self.base) as usize) else { break };
             if packet.state != State::InFlight || number == largest {
                 continue;
             }
-            if largest - number >= PACKET_THRESHOLD || now.since(packet.sent) >= patience {
+            if largest - number >= PACKET_THRESHOLD || now.since(packet.flight.sent) >= patience {
                 packet.state = State::Lost;
                 self.outstanding -= 1;
                 lost(number, packet);
             } else {
-                self.loss_time = Some(packet.sent + patience);
+                self.loss_time = Some(packet.flight.sent + patience);
                 break;
             }
         }
@@ -120,10 +121,9 @@ impl Subflow {
         }
     }
 
-    /// When to probe (§6.2.1), if no other subflow backs off more.
-    pub(super) fn probe_at(&self, max_ack_delay: Span, backoff: u32) -> Option<Time> {
-        let timeout = self.rtt.probe_timeout(max_ack_delay) * (1u64 << backoff.min(16));
-        (self.outstanding > 0).then(|| self.last_sent + timeout)
+    /// When to probe (§6.2.1), by the probe timeout without backoff.
+    pub(super) fn probe_at(&self, timeout: Span, backoff: u32) -> Option<Time> {
+        (self.outstanding > 0).then(|| self.last_sent + timeout * (1u64 << backoff.min(16)))
     }
 
     pub(super) fn bytes(&self) -> usize {

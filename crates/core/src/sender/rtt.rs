@@ -1,12 +1,12 @@
-//! Round-trip time of a subflow (RFC 9002 §5).
-use narrows_core::Span;
+//! Round-trip time of a path as QUIC estimates it (RFC 9002 §5).
+use crate::Span;
 
 /// RFC 9002 §6.1.2: timer granularity.
-pub(super) const GRANULARITY: Span = Span::ms(1);
+pub const GRANULARITY: Span = Span::ms(1);
 
 /// The RTT estimator.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rtt {
+pub struct Rtt {
     latest: Span,
     min: Option<Span>,
     smoothed: Span,
@@ -15,7 +15,7 @@ pub(super) struct Rtt {
 
 impl Rtt {
     /// Takes a sample; `ack_delay` is the delay that the receiver reports (RFC 9002 §5.3).
-    pub(super) fn sample(&mut self, rtt: Span, ack_delay: Span) {
+    pub fn sample(&mut self, rtt: Span, ack_delay: Span) {
         self.latest = rtt;
         let Some(min) = self.min else {
             (self.min, self.smoothed, self.variation) = (Some(rtt), rtt, rtt / 2);
@@ -30,22 +30,23 @@ impl Rtt {
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
     }
 
-    pub(super) const fn min(&self) -> Option<Span> {
+    /// Lowest RTT, without regard to the receiver's delay (§5.2); `None` before the first sample.
+    pub const fn min(&self) -> Option<Span> {
         self.min
     }
 
     /// Smoothed RTT; `None` before the first sample.
-    pub(super) fn smoothed(&self) -> Option<Span> {
+    pub fn smoothed(&self) -> Option<Span> {
         self.min.map(|_| self.smoothed)
     }
 
     /// §6.1.2: the age at which a packet is lost if a later one has been acknowledged: 9/8 of an RTT.
-    pub(super) fn time_threshold(&self) -> Span {
+    pub fn time_threshold(&self) -> Span {
         (self.smoothed.max(self.latest) * 9 / 8).max(GRANULARITY)
     }
 
     /// §6.2.1: the probe timeout without backoff. §6.2.2: twice the initial RTT of 333 ms if there is no sample.
-    pub(super) fn probe_timeout(&self, max_ack_delay: Span) -> Span {
+    pub fn probe_timeout(&self, max_ack_delay: Span) -> Span {
         match self.min {
             None => Span::ms(666),
             Some(_) => self.smoothed + (self.variation * 4).max(GRANULARITY) + max_ack_delay,
