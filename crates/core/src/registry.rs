@@ -4,6 +4,7 @@
 //! Names are read in any letter case, with `-` for `_`, and as `tc` and kernels spell them ([`ALIASES`]). They are written in
 //! one way only, the registry's.
 use crate::params::{ParamError, ParamSpec, Params, write_changed};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -53,6 +54,37 @@ pub fn spelled(name: &str) -> String {
 pub fn elsewhere(name: &str) -> Option<&'static str> {
     let plain = spelled(name);
     ELSEWHERE.iter().find(|(known, _)| *known == plain).map(|(_, text)| *text)
+}
+
+/// Reads an entry as it is written, `tonopah:on=cubic,detector=share:cut=0.56;intervals=8`.
+///
+/// # Errors
+/// A sentence that says what is wrong and what is allowed.
+pub fn read<T: Registered>(text: &str) -> Result<T, String> {
+    read_with(text, &[',']).unwrap_or_else(|| {
+        let name = text.split(':').next().unwrap_or_default().trim();
+        Err(elsewhere(name)
+            .map_or_else(|| format!("no {} `{name}`; allowed: {}", T::WHAT, T::names().join(" | ")), String::from))
+    })
+}
+
+/// Reads an entry whose parameters are separated by any of these characters; `None` if there is no entry of this name.
+pub(crate) fn read_with<T: Registered>(text: &str, separators: &[char]) -> Option<Result<T, String>> {
+    let (name, params) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
+    let name = name.trim();
+    let mut config = T::named(name)?;
+    for param in params.split(separators).map(str::trim).filter(|param| !param.is_empty()) {
+        let (key, value) = param.split_once('=').unwrap_or((param, ""));
+        match config.set(key.trim(), value.trim()) {
+            Ok(()) => {}
+            Err(error) if error.unknown => {
+                let keys: Vec<&str> = config.specs().iter().map(|spec| spec.name).collect();
+                return Some(Err(format!("parameters of {name}: {}", keys.join(", "))));
+            }
+            Err(error) => return Some(Err(format!("{} of {name}: {}", error.name, error.allowed))),
+        }
+    }
+    Some(config.validate().map_err(|error| format!("{} of {name}: {}", error.name, error.allowed)).map(|()| config))
 }
 
 /// A choice from a registry: one of its entries, with that one's parameters. Implemented by [`registry!`](crate::registry!).

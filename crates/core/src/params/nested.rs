@@ -1,7 +1,7 @@
 //! Parameters that name an entry of a registry, with parameters of its own: `"cubic"`, `"cubic:hystart=false"`,
 //! `"share:cut=0.56;intervals=8"`.
-use super::{ParamError, ParamValue, Unit};
-use crate::registry::Registered;
+use super::{ParamValue, Unit};
+use crate::registry::{self, Registered};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -44,27 +44,8 @@ impl<T: Registered> ParamValue for Nested<T> {
 
 /// `None` if there is no such entry or it is not allowed here; an error, which says what is allowed, if its parameters are wrong.
 fn read<T: Registered>(text: &str) -> Option<Result<T, String>> {
-    let (name, params) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
-    let name = name.trim();
-    let mut config = T::named(name).filter(T::nests)?;
-    for param in params.split([';', ',']).map(str::trim).filter(|param| !param.is_empty()) {
-        let (key, value) = param.split_once('=').unwrap_or((param, ""));
-        let wrong = |error: ParamError| match error.unknown {
-            true => {
-                let keys: Vec<&str> = T::named(name)
-                    .map_or_else(Vec::new, |config| config.specs())
-                    .iter()
-                    .map(|spec| spec.name)
-                    .collect();
-                format!("parameters of {name}: {}", keys.join(", "))
-            }
-            false => format!("{} of {name}: {}", error.name, error.allowed),
-        };
-        if let Err(error) = config.set(key.trim(), value.trim()) {
-            return Some(Err(wrong(error)));
-        }
-    }
-    Some(config.validate().map_err(|error| format!("{} of {name}: {}", error.name, error.allowed)).map(|()| config))
+    T::named(text.split(':').next()?.trim()).filter(T::nests)?;
+    registry::read_with(text, &[';', ','])
 }
 
 #[cfg(test)]

@@ -98,6 +98,13 @@ impl SplitPacer {
         (u8::from(second), gate)
     }
 
+    /// By how much a subflow has sent more than its share since the split changed: as bytes of both subflows together. Negative if the
+    /// other one is ahead.
+    pub fn lead(&self, subflow: u8) -> f64 {
+        let index = usize::from(subflow);
+        self.served[index] - self.served[1 - index]
+    }
+
     /// A packet left on a subflow. `rate` is the rate of both together; `None` if unpaced.
     pub fn on_sent(&mut self, subflow: u8, len: u32, rate: Option<Rate>, now: Time) {
         let index = usize::from(subflow);

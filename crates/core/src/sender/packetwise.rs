@@ -9,7 +9,7 @@ use super::pacer::SplitPacer;
 use super::rtt::Rtt;
 use crate::congestion::{
     Ack, Controller, ControllerConfig, Loss, LossKind, Marks, PacketFeedback, PacketOutcome, PathHint, Phase,
-    SendLimits, Sent,
+    SendLimits, Sent, Split,
 };
 use crate::{Bytes, Rate, Rng, Span, Time};
 
@@ -133,6 +133,16 @@ impl Packetwise {
         self.pacer.next()
     }
 
+    /// See [`SplitPacer::lead`].
+    pub fn lead(&self, subflow: u8) -> f64 {
+        self.pacer.lead(subflow)
+    }
+
+    /// Each subflow's part of the sending rate; `None` for a connection of one subflow.
+    pub fn split(&self) -> Option<Split> {
+        self.splits.then(|| self.controller.split())
+    }
+
     /// May another full-sized packet be sent under this window?
     pub const fn has_window(&self, limits: &SendLimits) -> bool {
         self.inflight == 0 || self.inflight + self.mss <= limits.cwnd.0
@@ -243,6 +253,13 @@ impl Packetwise {
         let flight = packet.stamp.flight(self.delivery.lost);
         let bytes = Bytes(u64::from(packet.len));
         self.controller.on_packet_feedback(&PacketFeedback { now, sent: packet.sent, bytes, subflow, flight, outcome });
+    }
+
+    /// A packet is no longer in flight, and its fate will not be known: the transport has given up its path, or does not count it.
+    pub fn forget(&mut self, packet: &InFlight) {
+        let bytes = u64::from(packet.len);
+        self.inflight -= bytes.min(self.inflight);
+        self.resolved += Bytes(bytes);
     }
 
     /// All that this acknowledgment or timer brought has been told: reports the events to the controller.

@@ -1,0 +1,230 @@
+//! How connections behave.
+use crate::Error;
+use crate::shared_control::Settings;
+use crate::trace::Recorder;
+use narrows_core::congestion::{ControllerConfig, Marks};
+use narrows_core::registry::{self, Registered};
+use noq::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How a connection sends: its controller, its paths, its limits.
+///
+/// ```
+/// let config = narrows_quic::Config::new().controller("tonopah:on=cubic,detector=sequential")?;
+/// # Ok::<(), narrows_quic::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub(crate) controller: ControllerConfig,
+    fallback: ControllerConfig,
+    seed: Option<u64>,
+    paths: u8,
+    mtu: u16,
+    pub(crate) patience: Duration,
+    idle: Duration,
+    buffer: u32,
+    record: Option<PathBuf>,
+}
+
+/// UDP payload of packets that every IPv6 path carries with room for tunnels; RFC 9000 §14 demands 1200.
+const MTU: u16 = 1200;
+/// What a peer may have in flight towards us, and we may keep until it is acknowledged, bytes.
+const BUFFER: u32 = 32 << 20;
+
+impl Default for Config {
+    fn default() -> Config {
+        Config::new()
+    }
+}
+
+impl Config {
+    /// One path under CUBIC.
+    pub fn new() -> Config {
+        Config {
+            controller: ControllerConfig::Cubic(Default::default()),
+            fallback: ControllerConfig::Cubic(Default::default()),
+            seed: None,
+            paths: 1,
+            mtu: MTU,
+            patience: Duration::from_secs(10),
+            idle: Duration::from_secs(30),
+            buffer: BUFFER,
+            record: None,
+        }
+    }
+
+    /// The congestion controller, as text: `cubic`, `bbr`, `tonopah:on=cubic,detector=sequential`. One with a detector opens two paths.
+    ///
+    /// # Errors
+    /// When there is no such controller or it has no such parameter, or when it needs to know how many packets were marked, which the
+    /// transport does not tell; the error says what is allowed.
+    pub fn controller(self, text: &str) -> Result<Config, Error> {
+        let config = registry::read(text).map_err(Error::Config)?;
+        self.controlled_by(config)
+    }
+
+    /// The congestion controller, as a value.
+    ///
+    /// # Errors
+    /// When it needs to know how many packets were marked.
+    pub fn controlled_by(mut self, config: ControllerConfig) -> Result<Config, Error> {
+        check(&config)?;
+        if config.splits() {
+            self.paths = 2;
+        }
+        self.controller = config;
+        Ok(self)
+    }
+
+    /// The controller that takes over if one of two paths is lost; CUBIC unless it is set.
+    ///
+    /// # Errors
+    /// See [`Config::controller`]; one with a detector is refused, too.
+    pub fn fallback(mut self, text: &str) -> Result<Config, Error> {
+        let config = registry::read(text).map_err(Error::Config)?;
+        check(&config)?;
+        if config.splits() {
+            return Err(Error::Config(format!("{} needs two paths; a fallback has one", config.name())));
+        }
+        self.fallback = config;
+        Ok(self)
+    }
+
+    /// Seed of the controller's and detector's random numbers; a new one for each connection unless it is set.
+    #[must_use]
+    pub const fn seed(mut self, seed: u64) -> Config {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Opens a second path although this side's controller does not need it: for a client whose server sends with a detector.
+    #[must_use]
+    pub const fn second_path(mut self) -> Config {
+        self.paths = 2;
+        self
+    }
+
+    /// UDP payload of full-sized packets, bytes, 1200 to 65 527. It has to fit the path: nothing is probed.
+    #[must_use]
+    pub const fn mtu(mut self, mtu: u16) -> Config {
+        self.mtu = if mtu < MTU { MTU } else { mtu };
+        self
+    }
+
+    /// How long to wait for the handshake and the second path.
+    #[must_use]
+    pub const fn patience(mut self, patience: Duration) -> Config {
+        self.patience = patience;
+        self
+    }
+
+    /// How long a connection lives without a packet from the peer.
+    #[must_use]
+    pub const fn idle(mut self, idle: Duration) -> Config {
+        self.idle = idle;
+        self
+    }
+
+    /// What the peer may have in flight towards this side, and this side may have unacknowledged, bytes.
+    #[must_use]
+    pub const fn buffer(mut self, bytes: u32) -> Config {
+        self.buffer = bytes;
+        self
+    }
+
+    /// Writes what the controller is told to a file, which [`Trace`](crate::Trace) reads. A server's second connection goes to the file
+    /// with `.2` after its name, and so on.
+    #[must_use]
+    pub fn record(mut self, file: impl AsRef<Path>) -> Config {
+        self.record = Some(file.as_ref().to_owned());
+        self
+    }
+
+    pub(crate) const fn wants_two_paths(&self) -> bool {
+        self.paths == 2
+    }
+
+    pub(crate) const fn full_packet(&self) -> u16 {
+        self.mtu
+    }
+
+    pub(crate) fn send_buffer(&self) -> u64 {
+        u64::from(self.buffer)
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        // Keys of a new hasher are random, which is all that is needed here.
+        let seed = self.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());
+        Settings { controller: self.controller.clone(), fallback: self.fallback.clone(), seed }
+    }
+
+    pub(crate) fn recorder(&self, settings: &Settings, connection: u64) -> Result<Option<Recorder>, Error> {
+        let Some(file) = &self.record else { return Ok(None) };
+        let mut file = file.clone();
+        if connection > 1 {
+            file.as_mut_os_string().push(format!(".{connection}"));
+        }
+        let into = File::create(&file).map_err(Error::io(format!("write {}", file.display())))?;
+        Ok(Some(Recorder::new(Box::new(BufWriter::new(into)), settings)))
+    }
+
+    /// noq's settings. `paths`: how many there may be.
+    pub(crate) fn transport(&self, paths: u32) -> Result<TransportConfig, Error> {
+        let mut transport = TransportConfig::default();
+        let idle = IdleTimeout::try_from(self.idle).map_err(|_| Error::Config("idle: at most 2^62 ms".into()))?;
+        transport
+            .max_idle_timeout(Some(idle))
+            .default_path_max_idle_timeout(Some(self.idle))
+            .default_path_keep_alive_interval(Some(self.idle / 3))
+            .initial_mtu(self.mtu)
+            .mtu_discovery_config(None::<MtuDiscoveryConfig>)
+            .stream_receive_window(VarInt::from_u32(self.buffer))
+            .receive_window(VarInt::from_u32(self.buffer))
+            .send_window(self.send_buffer());
+        if paths > 1 {
+            transport.max_concurrent_multipath_paths(paths);
+        }
+        // The RTT of a packet is measured without the receiver's delay, which noq does not tell its controllers: ask for none.
+        let mut acknowledgments = AckFrequencyConfig::default();
+        acknowledgments.max_ack_delay(Some(Duration::from_millis(1)));
+        transport.ack_frequency_config(Some(acknowledgments));
+        Ok(transport)
+    }
+}
+
+fn check(config: &ControllerConfig) -> Result<(), Error> {
+    match config.marks() {
+        Marks::Classic => Ok(()),
+        Marks::Counted | Marks::Scalable => Err(Error::Config(format!(
+            "{} answers the number of marked packets, and the transport tells only that there were some",
+            config.name()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_that_cannot_work_are_refused_with_a_reason() {
+        let said = |text| match Config::new().controller(text) {
+            Ok(config) => format!("{} path(s)", if config.wants_two_paths() { 2 } else { 1 }),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(said("cubic"), "1 path(s)");
+        assert_eq!(said("tonopah:on=cubic,detector=sequential"), "2 path(s)");
+        assert_eq!(
+            said("dctcp"),
+            "dctcp answers the number of marked packets, and the transport tells only that there were some"
+        );
+        assert!(said("cubik").starts_with("no controller `cubik`; allowed: new_reno | cubic"));
+        assert!(said("cubic:alpha=1").starts_with("parameters of cubic: "));
+        let fallback = Config::new().fallback("tonopah").map(drop).map_err(|error| error.to_string());
+        assert_eq!(fallback, Err("tonopah needs two paths; a fallback has one".into()));
+    }
+}

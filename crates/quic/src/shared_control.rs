@@ -1,0 +1,323 @@
+//! One controller and one window for all paths of a connection, without a clock and without a network.
+//!
+//! noq has a controller for each path, and fills the lowest path that is not blocked first. So the division of the data is made by
+//! blocking: a path whose turn it is not has no window. Turns change when a path is ahead of its share by about a millisecond's data, so
+//! that packets still leave in batches. A detector that wants each subflow paced on its own gets a pacing rate for each instead.
+use crate::PATHS;
+use crate::event::{Event, What};
+use crate::flights::Flights;
+use narrows_core::congestion::{ControllerConfig, PathHint};
+use narrows_core::detector::Verdict;
+use narrows_core::sender::packetwise::{InFlight, News, Packetwise};
+use narrows_core::{Bytes, Rate, Rng, Span, Time};
+
+/// Window before the handshake is complete: RFC 9002 §7.2's, for the smallest datagrams that QUIC allows.
+pub(crate) const HANDSHAKE_WINDOW: u64 = 10 * 1200;
+/// RFC 9002 §7.2.
+const INITIAL_WINDOW: u64 = 10;
+/// A turn lasts for this long at the pacing rate…
+const TURN: Span = Span::ms(1);
+/// …or for this many packets at most: what one GSO call can carry.
+const TURN_PACKETS: u64 = 40;
+
+/// What is fixed before a connection begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) controller: ControllerConfig,
+    /// Takes over if a path is lost.
+    pub(crate) fallback: ControllerConfig,
+    pub(crate) seed: u64,
+}
+
+/// A connection's controller, told of everything by [`Event`]s.
+pub(crate) struct SharedControl {
+    settings: Settings,
+    control: Option<Packetwise>,
+    mtu: u32,
+    /// The one path that carries data; `None`: both do.
+    only: Option<u8>,
+    paths: [Path; PATHS],
+    /// Acknowledged, but the acknowledgments that came together have not ended.
+    acked: Vec<(u64, InFlight)>,
+    /// Told of, but not yet reported to the controller, because losses may follow.
+    news: Option<(News, Time)>,
+    turn: u8,
+    /// Detection has ended, because a path is lost.
+    is_fallen_back: bool,
+    /// The verdict that [`SharedControl::new_verdict`] has told.
+    told: Verdict,
+}
+
+#[derive(Debug, Default)]
+struct Path {
+    flights: Flights,
+    /// In flight, as the transport counts: also what was sent during the handshake.
+    inflight: u64,
+    /// When something was acknowledged last, or sent after nothing had been in flight.
+    progress: Time,
+}
+
+/// How much a path may send, and how fast.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct PathLimits {
+    /// Bytes that may be in flight on the path.
+    pub(crate) window: u64,
+    pub(crate) ssthresh: Option<u64>,
+    /// Bytes per second.
+    pub(crate) pacing: Option<u64>,
+    /// Bytes that may leave in one batch.
+    pub(crate) batch: Option<u64>,
+}
+
+impl SharedControl {
+    pub(crate) fn new(settings: Settings) -> SharedControl {
+        SharedControl {
+            settings,
+            control: None,
+            mtu: 1200,
+            only: Some(0),
+            paths: [Path::default(), Path::default()],
+            acked: Vec::new(),
+            news: None,
+            turn: 0,
+            is_fallen_back: false,
+            told: Verdict::NONE,
+        }
+    }
+
+    /// Something has happened.
+    pub(crate) fn apply(&mut self, event: &Event) {
+        let at = event.at;
+        match event.what {
+            What::Begin { rtt, mtu, both } => self.begin(Span::ns(rtt), mtu, both, at),
+            What::Sent { path, number, bytes } => self.sent(path, number, bytes, at),
+            What::Acknowledged { path, number, bytes } => {
+                self.settle();
+                let path = &mut self.paths[usize::from(path)];
+                path.inflight = path.inflight.saturating_sub(u64::from(bytes));
+                path.progress = at;
+                self.acked.extend(path.flights.take(number).map(|packet| (number, packet)));
+            }
+            What::EndAcks { path, inflight, app_limited, largest } => {
+                self.end_acks(path, inflight, app_limited, largest, at);
+            }
+            What::Lost { path, number, bytes } => self.lost(path, number, bytes, at),
+            What::Congestion { path, persistent, ecn } => {
+                if let (Some(control), None) = (&self.control, &self.news) {
+                    self.news = Some((control.begin(path), at));
+                }
+                if let Some((news, _)) = &mut self.news {
+                    news.persistent_congestion |= persistent;
+                    news.marked += u32::from(ecn);
+                }
+            }
+            What::Only { path } => self.fall_back(path, at),
+            What::Timer => {
+                self.settle();
+                self.on_timer(at);
+            }
+        }
+    }
+
+    fn begin(&mut self, rtt: Span, mtu: u32, both: bool, at: Time) {
+        self.mtu = mtu;
+        self.only = (!both).then_some(0);
+        let window = INITIAL_WINDOW * u64::from(mtu);
+        self.control = Some(self.start(&self.settings.controller, Some(rtt), window, at));
+    }
+
+    fn start(&self, config: &ControllerConfig, rtt: Option<Span>, window: u64, at: Time) -> Packetwise {
+        let mss = Bytes(u64::from(self.mtu));
+        let hint = PathHint { mss, initial_window: Bytes(window), rtt, paced: true, resume: None };
+        let stream = |name| Rng::stream(self.settings.seed, name);
+        Packetwise::new(config, &hint, at, stream("pacing"), stream("controller"))
+    }
+
+    fn sent(&mut self, index: u8, number: u64, bytes: u32, at: Time) {
+        self.settle();
+        self.on_timer(at);
+        let path = &mut self.paths[usize::from(index)];
+        if path.inflight == 0 {
+            path.progress = at;
+        }
+        path.inflight += u64::from(bytes);
+        let Some(control) = &mut self.control else { return };
+        let limits = control.controller().send_limits();
+        control.has_data();
+        let packet = control.on_sent(index, bytes, &limits, at);
+        for gone in path.flights.push(number, packet) {
+            control.forget(&gone);
+        }
+        let batch = control.pacing_rate(&limits).map_or(0, |rate| rate.bytes_in(TURN).0);
+        let batch = batch.clamp(u64::from(self.mtu), TURN_PACKETS * u64::from(self.mtu));
+        if control.lead(self.turn) >= batch as f64 {
+            self.turn = 1 - self.turn;
+        }
+    }
+
+    fn end_acks(&mut self, index: u8, inflight: u64, app_limited: bool, largest: u64, at: Time) {
+        self.on_timer(at);
+        let path = &mut self.paths[usize::from(index)];
+        path.inflight = inflight;
+        let Some(control) = &mut self.control else { return };
+        if !self.acked.is_empty() {
+            self.acked.sort_unstable_by_key(|&(number, _)| std::cmp::Reverse(number));
+            let mut news = control.begin(index);
+            for (number, packet) in self.acked.drain(..) {
+                // noq does not tell the receiver's delay, so the receiver is asked for next to none.
+                let delay = (number == largest).then_some(Span::ZERO);
+                control.acknowledged(&mut news, number, &packet, delay, at);
+            }
+            self.news = Some((news, at));
+        }
+        if inflight == 0 {
+            // Of these the transport has counted some differently: probes of the path's MTU that were lost.
+            for gone in path.flights.clear() {
+                control.forget(&gone);
+            }
+        }
+        if app_limited {
+            control.limit_by_application();
+        }
+    }
+
+    fn lost(&mut self, index: u8, number: u64, bytes: u32, at: Time) {
+        if self.news.as_ref().is_some_and(|&(_, of)| of != at) {
+            self.settle();
+        }
+        let path = &mut self.paths[usize::from(index)];
+        path.inflight = path.inflight.saturating_sub(u64::from(bytes));
+        let Some(control) = &mut self.control else { return };
+        let Some(packet) = path.flights.take(number) else { return };
+        let (news, _) = self.news.get_or_insert_with(|| (control.begin(index), at));
+        control.lost(news, &packet, at);
+    }
+
+    /// One path is lost, and with it what a detector could tell.
+    fn fall_back(&mut self, path: u8, at: Time) {
+        self.settle();
+        self.only = Some(path);
+        let Some(control) = &self.control else { return };
+        if !self.settings.controller.splits() || self.is_fallen_back {
+            return;
+        }
+        self.is_fallen_back = true;
+        let window = control.controller().send_limits().cwnd.0.max(INITIAL_WINDOW * u64::from(self.mtu));
+        let rtt = control.rtt(path).min();
+        self.paths.iter_mut().for_each(|path| drop(path.flights.clear()));
+        self.paths[1 - usize::from(path)].inflight = 0;
+        self.control = Some(self.start(&self.settings.fallback, rtt, window, at));
+    }
+
+    /// Reports to the controller what the last acknowledgments and losses brought. noq declares losses after it has told of the
+    /// acknowledgments, so this waits until something else happens.
+    pub(crate) fn settle(&mut self) {
+        if let (Some((news, at)), Some(control)) = (self.news.take(), &mut self.control) {
+            control.finish(&news, at);
+        }
+    }
+
+    fn on_timer(&mut self, at: Time) {
+        if let Some(control) = &mut self.control {
+            control.on_timer(at);
+        }
+    }
+
+    /// When [`What::Timer`] wants to be told.
+    pub(crate) fn next_timer(&self) -> Option<Time> {
+        self.control.as_ref()?.controller().next_timer()
+    }
+
+    /// What a path may do now.
+    pub(crate) fn limits(&mut self, index: u8) -> PathLimits {
+        self.settle();
+        let inflight = self.paths[usize::from(index)].inflight;
+        let Some(control) = &self.control else {
+            return PathLimits { window: HANDSHAKE_WINDOW, ssthresh: None, pacing: None, batch: None };
+        };
+        let limits = control.controller().send_limits();
+        let split = control.split().filter(|_| self.only.is_none());
+        let may_send = match (self.only, &split) {
+            (Some(only), _) => only == index,
+            (None, None) => index == 0,
+            (None, Some(split)) => split.independent || self.turn == index,
+        };
+        let counted = self.paths.iter().map(|path| path.inflight).sum::<u64>().max(control.inflight().0);
+        let room = match may_send {
+            false => 0,
+            true if counted == 0 => limits.cwnd.0.max(u64::from(self.mtu)),
+            true => limits.cwnd.0.saturating_sub(counted),
+        };
+        let share = split.map_or(1.0, |split| split.shares[usize::from(index)]);
+        let rate = control.pacing_rate(&limits);
+        let bytes = |rate: Rate| (rate.as_bps() as f64 / 8.0 * share) as u64;
+        let batch = |rate: Rate| rate.bytes_in(TURN).0.clamp(u64::from(self.mtu), TURN_PACKETS * u64::from(self.mtu));
+        PathLimits {
+            window: inflight + room,
+            ssthresh: limits.ssthresh.map(|ssthresh| ssthresh.0),
+            pacing: rate.map(|rate| bytes(rate).max(1)),
+            batch: split.and(rate).map(batch),
+        }
+    }
+
+    /// The detector's verdict; `None` without a detector, or when a path is lost.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        self.control.as_ref()?.controller().verdict()
+    }
+
+    /// The verdict, if the detector has decided again or changed its finding since the last call.
+    pub(crate) fn new_verdict(&mut self) -> Option<Verdict> {
+        let verdict = self.verdict().unwrap_or(Verdict::NONE);
+        let is_new = verdict.decisions != self.told.decisions || verdict.finding != self.told.finding;
+        self.told = verdict;
+        is_new.then_some(verdict)
+    }
+
+    /// A path that has had nothing acknowledged for this long although it has data in flight and the other one does get acknowledgments.
+    pub(crate) fn silent(&self, at: Time) -> Option<(u8, Span)> {
+        let control = self.control.as_ref().filter(|_| self.only.is_none())?;
+        let patience = (0..PATHS as u8).map(|path| control.rtt(path).probe_timeout(Span::ms(25))).max()? * 3;
+        let waits = |path: &Path| if path.inflight == 0 { Span::ZERO } else { at.since(path.progress) };
+        let [first, second] = self.paths.each_ref().map(waits);
+        let (index, silence) = if first > second { (0, first) } else { (1, second) };
+        let other = &self.paths[1 - index];
+        // A path that waits for the other one's window has nothing in flight.
+        let other_is_well = other.inflight == 0 || at.since(other.progress) < silence / 2;
+        let is_alone = silence > patience.max(Span::s(1)) && other_is_well;
+        is_alone.then_some((index as u8, silence))
+    }
+
+    /// The connection's state, for records.
+    pub(crate) fn meters(&self) -> Option<Meters> {
+        let control = self.control.as_ref()?;
+        let limits = control.controller().send_limits();
+        Some(Meters {
+            cwnd: limits.cwnd,
+            ssthresh: limits.ssthresh,
+            inflight: control.inflight(),
+            pacing: control.pacing_rate(&limits),
+            srtt: control.srtt(),
+            min_rtt: (0..PATHS as u8).filter_map(|path| control.rtt(path).min()).min(),
+            mtu: Bytes(u64::from(self.mtu)),
+        })
+    }
+}
+
+/// The state of a connection's sender.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Meters {
+    /// Congestion window of all paths together.
+    pub cwnd: Bytes,
+    /// Slow-start threshold, once there is one.
+    pub ssthresh: Option<Bytes>,
+    /// Data in flight on all paths.
+    pub inflight: Bytes,
+    /// Pacing rate of all paths together.
+    pub pacing: Option<Rate>,
+    /// Smoothed RTT of the path where it is lower.
+    pub srtt: Option<Span>,
+    /// Lowest RTT so far.
+    pub min_rtt: Option<Span>,
+    /// UDP payload of a full-sized packet, the unit that divides windows into packets.
+    pub mtu: Bytes,
+}

@@ -1,0 +1,3 @@
+//! Real connections over loopback, through a proxy that spoils packets.
+mod proxy;
+mod transfers;

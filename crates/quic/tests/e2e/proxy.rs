@@ -1,0 +1,171 @@
+//! A UDP proxy between a client and a server, on a thread of its own: faults in both directions, drawn from a seed.
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// What happens to packets.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Faults {
+    /// Delay of each direction.
+    pub(crate) delay: Duration,
+    /// A FIFO towards the server that sends so many Mbit/s and holds at most 60 ms of data; 0: none.
+    pub(crate) rate_mbit: u64,
+    /// One packet in so many is lost, sent twice, kept back by `late`, or has a byte changed; 0: none.
+    pub(crate) lost: u64,
+    pub(crate) doubled: u64,
+    pub(crate) late: u64,
+    pub(crate) spoilt: u64,
+    /// The client's second port gets nothing through after so many packets of it; 0: always.
+    pub(crate) second_ends_after: u64,
+}
+
+/// How much later a late packet comes.
+const LATE: Duration = Duration::from_millis(3);
+
+pub(crate) struct Proxy {
+    pub(crate) at: SocketAddr,
+    pub(crate) clients: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Proxy {
+    pub(crate) fn start(server: SocketAddr, faults: Faults) -> Proxy {
+        let front = socket();
+        let at = front.local_addr().expect("bound");
+        let (stop, clients) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stops, counts) = (Arc::clone(&stop), Arc::clone(&clients));
+        let thread = thread::spawn(move || Running::new(front, server, faults, counts).run(&stops));
+        Proxy { at, clients, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    socket.set_nonblocking(true).expect("non-blocking");
+    socket
+}
+
+struct Running {
+    front: UdpSocket,
+    server: SocketAddr,
+    faults: Faults,
+    /// The client's addresses, each with a socket towards the server and the packets seen.
+    clients: Vec<(SocketAddr, UdpSocket, u64)>,
+    counts: Arc<AtomicU64>,
+    /// When, for which client, towards the server?, what.
+    waiting: Vec<(Instant, usize, bool, Vec<u8>)>,
+    state: u64,
+    /// When the FIFO will be empty.
+    free: Instant,
+}
+
+/// What the FIFO holds.
+const BACKLOG: Duration = Duration::from_millis(60);
+
+impl Running {
+    fn new(front: UdpSocket, server: SocketAddr, faults: Faults, counts: Arc<AtomicU64>) -> Running {
+        Running { front, server, faults, clients: Vec::new(), counts, waiting: Vec::new(), state: 1, free: now() }
+    }
+
+    /// One time in `n`; never if that is 0.
+    fn happens(&mut self, n: u64) -> bool {
+        // SplitMix64, which needs no crate.
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        n > 0 && (z ^ (z >> 31)).is_multiple_of(n)
+    }
+
+    fn pass(&mut self, client: usize, to_server: bool, packet: &[u8]) {
+        let faults = self.faults;
+        if client == 1 && faults.second_ends_after > 0 && self.clients[1].2 > faults.second_ends_after {
+            return;
+        }
+        if self.happens(faults.lost) {
+            return;
+        }
+        let mut packet = packet.to_vec();
+        if self.happens(faults.spoilt) {
+            let middle = packet.len() / 2;
+            packet[middle] ^= 0x55;
+        }
+        let mut due = now();
+        if to_server && faults.rate_mbit > 0 {
+            self.free = self.free.max(due);
+            if self.free - due > BACKLOG {
+                return;
+            }
+            self.free += Duration::from_nanos(packet.len() as u64 * 8_000 / faults.rate_mbit);
+            due = self.free;
+        }
+        due += faults.delay;
+        if self.happens(faults.late) {
+            due += LATE;
+        }
+        if self.happens(faults.doubled) {
+            self.waiting.push((due, client, to_server, packet.clone()));
+        }
+        self.waiting.push((due, client, to_server, packet));
+    }
+
+    fn run(mut self, stop: &AtomicBool) {
+        let mut buffer = vec![0; 65_536];
+        while !stop.load(Ordering::Relaxed) {
+            let mut idle = true;
+            while let Ok((len, from)) = self.front.recv_from(&mut buffer) {
+                idle = false;
+                let known = self.clients.iter().position(|client| client.0 == from);
+                let client = known.unwrap_or_else(|| {
+                    let back = socket();
+                    back.connect(self.server).expect("loopback");
+                    self.clients.push((from, back, 0));
+                    self.counts.store(self.clients.len() as u64, Ordering::Relaxed);
+                    self.clients.len() - 1
+                });
+                self.clients[client].2 += 1;
+                self.pass(client, true, &buffer[..len]);
+            }
+            for client in 0..self.clients.len() {
+                while let Ok(len) = self.clients[client].1.recv(&mut buffer) {
+                    idle = false;
+                    self.pass(client, false, &buffer[..len]);
+                }
+            }
+            let at = now();
+            let mut waiting = std::mem::take(&mut self.waiting);
+            waiting.sort_by_key(|packet| packet.0);
+            waiting.retain(|(due, client, to_server, packet)| {
+                if *due > at {
+                    return true;
+                }
+                // A full socket loses packets, as a network does.
+                let _ = match to_server {
+                    true => self.clients[*client].1.send(packet),
+                    false => self.front.send_to(packet, self.clients[*client].0),
+                };
+                false
+            });
+            self.waiting = waiting;
+            if idle {
+                thread::sleep(Duration::from_micros(200));
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a real network's delays")]
+fn now() -> Instant {
+    Instant::now()
+}

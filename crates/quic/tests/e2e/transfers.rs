@@ -1,0 +1,160 @@
+//! Transfers, whole and unspoilt, whatever the network does.
+use crate::proxy::{Faults, Proxy};
+use narrows_core::detector::Finding;
+use narrows_quic::{Config, Connection, Error, Identity, Server, Trace, Trust, connect, noq, rustls};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+const NAME: &str = "localhost";
+
+fn identity() -> (Identity, Trust) {
+    let identity = Identity::self_signed(NAME).unwrap();
+    let trust = Trust::only(identity.certificate()).unwrap();
+    (identity, trust)
+}
+
+/// A client sends this many bytes to a server behind a proxy; returns what arrived, and the client's connection.
+async fn transfer(config: Config, bytes: usize, faults: Faults) -> Result<(Vec<u8>, Connection, u64), Error> {
+    let (identity, trust) = identity();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), &identity, &Config::new())?;
+    let proxy = Proxy::start(server.local_addr()?, faults);
+    let receive = async {
+        let connection = server.accept().await.expect("a server that is open")?;
+        let mut stream = connection.quic().accept_uni().await.expect("a stream");
+        let received = stream.read_to_end(bytes + 1).await.expect("a whole stream");
+        // Dropped only when the client has ended, so that the last acknowledgment arrives.
+        connection.quic().closed().await;
+        Ok::<_, Error>(received)
+    };
+    let send = async {
+        let connection = connect(proxy.at, NAME, &trust, &config).await?;
+        let mut stream = connection.quic().open_uni().await.expect("a stream");
+        stream.write_all(&payload(bytes)).await.expect("a peer that reads");
+        stream.finish().expect("once");
+        stream.stopped().await.expect("an acknowledgment");
+        connection.quic().close(0u8.into(), b"");
+        Ok::<_, Error>(connection)
+    };
+    let (received, connection) = tokio::try_join!(receive, send)?;
+    Ok((received, connection, proxy.clients.load(Ordering::Relaxed)))
+}
+
+fn payload(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|n| (n % 251) as u8).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_path_carries_everything() {
+    let delay = Duration::from_millis(5);
+    for controller in ["cubic", "new_reno", "bbr", "copa", "vegas", "delay"] {
+        let config = Config::new().controller(controller).unwrap().seed(1);
+        let (received, connection, ports) =
+            transfer(config, 1 << 20, Faults { delay, ..Faults::default() }).await.unwrap();
+        assert!(received == payload(1 << 20), "{controller}");
+        assert_eq!((ports, connection.paths()), (1, 1), "{controller}");
+        assert!(connection.verdict().is_none(), "{controller} has no detector");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_paths_share_what_is_sent() {
+    let delay = Duration::from_millis(5);
+    let config = Config::new().controller("tonopah:on=cubic,detector=sequential").unwrap().seed(1);
+    let (received, connection, ports) = transfer(config, 4 << 20, Faults { delay, ..Faults::default() }).await.unwrap();
+    assert!(received == payload(4 << 20));
+    assert_eq!((ports, connection.paths()), (2, 2));
+    let sent: Vec<u64> =
+        [0u32, 1].map(|id| connection.quic().path_stats(id.into()).expect("a path").udp_tx.bytes).into();
+    let least = sent.iter().min().copied().unwrap_or(0);
+    assert!(least * 10 > 3 * sent.iter().sum::<u64>(), "{sent:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_delay_and_do_not_spoil() {
+    let faults =
+        Faults { delay: Duration::from_millis(2), lost: 50, doubled: 40, late: 30, spoilt: 60, ..Faults::default() };
+    for controller in ["cubic", "tonopah:on=cubic,detector=sequential"] {
+        let config = Config::new().controller(controller).unwrap().seed(1);
+        let (received, connection, _) = transfer(config, 1 << 20, faults).await.unwrap();
+        assert!(received == payload(1 << 20), "{controller}");
+        let lost: u64 =
+            [0u32, 1].iter().filter_map(|&id| connection.quic().path_stats(id.into())).map(|p| p.lost_packets).sum();
+        assert!(lost > 0, "{controller}: the proxy loses packets");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_path_leaves_the_other_one() {
+    let faults = Faults { delay: Duration::from_millis(2), second_ends_after: 200, ..Faults::default() };
+    let config = Config::new().controller("tonopah:on=cubic,detector=sequential").unwrap().seed(1);
+    let (received, connection, _) = transfer(config, 8 << 20, faults).await.unwrap();
+    assert!(received == payload(8 << 20));
+    assert_eq!(connection.paths(), 1);
+    let why = connection.lost_path().expect("a reason");
+    assert!(why.starts_with("path 1 has been silent for ") || why.starts_with("path 1 was abandoned"), "{why}");
+    assert_eq!(connection.verdict(), None, "one path tells nothing about the queue");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_without_multipath_is_named() {
+    let (identity, trust) = identity();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(identity.key().secret_der().to_vec()).unwrap();
+    let stock = noq::ServerConfig::with_single_cert(vec![identity.certificate().clone()], key).unwrap();
+    let endpoint = noq::Endpoint::server(stock, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let at = endpoint.local_addr().unwrap();
+    let serve = tokio::spawn(async move {
+        while let Some(incoming) = endpoint.accept().await {
+            let connection = incoming.await.unwrap();
+            tokio::spawn(async move { connection.closed().await });
+        }
+    });
+    let two = Config::new().controller("tonopah").unwrap();
+    let refused = connect(at, NAME, &trust, &two).await.map(drop).unwrap_err();
+    assert!(matches!(refused, Error::NeedsMultipath { peer } if peer == at), "{refused}");
+    assert_eq!(
+        refused.to_string(),
+        format!(
+            "{at} does not speak multipath QUIC, which a controller with two subflows needs; take one with a single path, such as cubic"
+        )
+    );
+    connect(at, NAME, &trust, &Config::new()).await.unwrap();
+    serve.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_there_is_an_error_in_time() {
+    let (_, trust) = identity();
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let config = Config::new().patience(Duration::from_millis(200));
+    let peer = silent.local_addr().unwrap();
+    let error = connect(peer, NAME, &trust, &config).await.map(drop).unwrap_err();
+    assert_eq!(error.to_string(), format!("no connection with {peer}: no answer within 0.2 s"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_certificate_is_not_trusted() {
+    let (identity, _) = identity();
+    let (_, other) = self::identity();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), &identity, &Config::new()).unwrap();
+    let peer = server.local_addr().unwrap();
+    let config = Config::new();
+    let (error, _) = tokio::join!(connect(peer, NAME, &other, &config), server.accept());
+    assert!(matches!(error, Err(Error::Connection { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recorded_connection_decides_the_same_when_it_is_played_back() {
+    let file = std::env::temp_dir().join(format!("narrows-quic-{}.trace", std::process::id()));
+    let config = Config::new().controller("tonopah:on=cubic,detector=sequential").unwrap().seed(7).record(&file);
+    let faults = Faults { delay: Duration::from_millis(3), rate_mbit: 20, ..Faults::default() };
+    let (_, mut connection, _) = transfer(config, 6 << 20, faults).await.unwrap();
+    let mut verdicts = connection.verdicts().expect("taken once");
+    connection.close().await.unwrap();
+    let live: Vec<_> = std::iter::from_fn(|| verdicts.try_next()).collect();
+    let trace = Trace::read(std::io::BufReader::new(std::fs::File::open(&file).unwrap())).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(trace.events().len() > 10_000, "{} events", trace.events().len());
+    assert_eq!(trace.replay(), live);
+    let last = live.last().expect("nothing was decided");
+    assert_eq!(last.verdict.finding, Finding::Shared, "the proxy has one queue: {live:?}");
+}
