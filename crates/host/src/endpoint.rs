@@ -4,13 +4,15 @@
 //! what is sent and when. The kernel's transport carries it. Both endpoints of every flow are in this process: a transfer is
 //! complete when the receiver has read its last byte, and the sender learns of it at once.
 //!
-//! - One thread sends and one receives, for any number of flows. The sockets are made before that, in their namespaces.
+//! - One thread sends and one receives, for any number of flows; QUIC's connections have a third one (`quic`). The sockets are made before
+//!   that, in their namespaces.
 //! - A flow that uses a feature kernel sockets lack (`spec`) is refused before anything runs.
 //! - Linux has one ECN setting per namespace and reads it when a connection begins. It is therefore changed just before a
 //!   connection that needs the other value (`sender`), and flows may differ.
 //! - A connection has little unsent data (`TCP_NOTSENT_LOWAT`). When an application stops, this data is still sent, which the
 //!   simulator does not do. It is at most what the narrowest link sends in 20 ms, or 96 KiB if that is more.
 //! - Datagrams are sent at their exact times. If the thread was late, those that are due leave in a burst.
+mod quic;
 mod receiver;
 mod sender;
 mod sockets;
@@ -20,6 +22,7 @@ use crate::priority::{Work, keep_times};
 use crate::socket::poll::{Poll, Waker};
 use crate::{Clock, EndpointStats, FIRST_PORT, HostError, Namespace, initial_window};
 use narrows_scenario::Scenario;
+use quic::{QuicFlow, QuicSpec};
 use receiver::{Inlet, Receivers, Shared};
 use sender::{Connection, Datagrams, EcnSwitch, Flow, Outlet, Senders, Stage};
 use sockets::Making;
@@ -27,7 +30,7 @@ use spec::{Carrier, Spec};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
@@ -83,6 +86,7 @@ pub const SEND_BUFFERS: &str = "4096 16384 268435456";
 pub struct Endpoints {
     senders: Senders,
     receivers: Receivers,
+    quic: Vec<QuicFlow>,
     work: Work,
 }
 
@@ -103,16 +107,36 @@ impl Endpoints {
         assert_eq!(specs.len(), plan.pairs.len(), "a pair for each flow");
         allow_files(&specs)?;
         let (mut outlets, mut inlets): (Vec<_>, Vec<_>) = specs.iter().map(|_| (None, None)).unzip();
+        let (mut quic_senders, mut quic_receivers) = (BTreeMap::new(), BTreeMap::new());
         let mut ecn = Vec::with_capacity(plan.namespaces.len());
         for (place, namespace) in plan.namespaces.iter().enumerate() {
-            let (switch, out, into) = namespace.run(|| make_sockets(place, plan, &specs))??;
-            ecn.push(switch);
-            out.into_iter().for_each(|(number, outlet)| outlets[number] = Some(outlet));
-            into.into_iter().for_each(|(number, inlet)| inlets[number] = Some(inlet));
+            let made = namespace.run(|| make_sockets(place, plan, &specs))??;
+            ecn.push(made.switch);
+            made.outlets.into_iter().for_each(|(number, outlet)| outlets[number] = Some(outlet));
+            made.inlets.into_iter().for_each(|(number, inlet)| inlets[number] = Some(inlet));
+            quic_senders.extend(made.quic_senders);
+            quic_receivers.extend(made.quic_receivers);
+        }
+        let mut quic = Vec::new();
+        for (number, spec) in specs.iter().enumerate() {
+            let Carrier::Quic(of_flow) = &spec.carrier else { continue };
+            let sockets = quic_senders.remove(&number).zip(quic_receivers.remove(&number));
+            let (senders, receiver) = sockets.expect("every pair is in a namespace of the plan");
+            quic.push(QuicFlow {
+                number,
+                application: spec.application.clone(),
+                start: spec.start,
+                stop: spec.stop,
+                spec: QuicSpec::clone(of_flow),
+                seed: plan.scenario.seed.wrapping_add(number as u64),
+                to: SocketAddr::new(plan.pairs[number].receiver, FIRST_PORT + number as u16),
+                senders,
+                receiver,
+            });
         }
         let flow = |(spec, outlet): (Spec, Option<Outlet>)| Flow {
             application: spec.application,
-            acts: (!matches!(spec.carrier, Carrier::Program)).then_some(spec.start),
+            acts: (!matches!(spec.carrier, Carrier::Program | Carrier::Quic(_))).then_some(spec.start),
             stop: spec.stop,
             stopped: false,
             outlet: outlet.expect("every pair is in a namespace of the plan"),
@@ -122,7 +146,7 @@ impl Endpoints {
         let senders = Senders::new(flows, poll()?, ecn);
         let inlets = inlets.into_iter().map(|inlet| inlet.unwrap_or(Inlet::Closed)).collect();
         let receivers = Receivers { inlets, poll: poll()?, senders: senders.poll.waker() };
-        Ok(Endpoints { senders, receivers, work: plan.work })
+        Ok(Endpoints { senders, receivers, quic, work: plan.work })
     }
 
     /// Starts the endpoints. The clock's epoch is the start of the scenario; `endpoint_stats` needs room for all flows.
@@ -130,13 +154,17 @@ impl Endpoints {
     /// # Errors
     /// When a thread cannot be started.
     pub fn start(self, clock: Clock, endpoint_stats: Arc<EndpointStats>) -> Result<Running, HostError> {
-        let Endpoints { senders, receivers, work } = self;
+        let Endpoints { senders, receivers, quic, work } = self;
         assert!(endpoint_stats.flows() >= senders.flows.len(), "room for the figures of each flow");
         let shared = Arc::new(Shared::new(endpoint_stats, clock));
         let wakers = [senders.poll.waker(), receivers.poll.waker()];
         let mut running = Running { shared: Arc::clone(&shared), wakers, threads: Vec::new() };
         let shares = Arc::clone(&shared);
         running.spawn("narrows-receive", work, move || receivers.run(&shares))?;
+        if !quic.is_empty() {
+            let shares = Arc::clone(&shared);
+            running.spawn("narrows-quic", work, move || quic::run(quic, &shares))?;
+        }
         running.spawn("narrows-send", work, move || senders.run(&shared))?;
         Ok(running)
     }
@@ -191,37 +219,51 @@ impl Drop for Running {
 }
 
 /// The ECN switch and the sockets of one namespace, with the flows' numbers.
-type NamespaceSockets = (Option<EcnSwitch>, Vec<(usize, Outlet)>, Vec<(usize, Inlet)>);
+#[derive(Default)]
+struct NamespaceSockets {
+    switch: Option<EcnSwitch>,
+    outlets: Vec<(usize, Outlet)>,
+    inlets: Vec<(usize, Inlet)>,
+    quic_senders: Vec<(usize, Vec<UdpSocket>)>,
+    quic_receivers: Vec<(usize, UdpSocket)>,
+}
 
 /// Makes the sockets of a namespace; called in it.
 fn make_sockets(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<NamespaceSockets, HostError> {
     sockets::settle(plan.receive_buffers, plan.send_buffers)?;
     set_initial_windows(place, plan, specs)?;
-    let (mut outlets, mut inlets) = (Vec::new(), Vec::new());
+    let mut made = NamespaceSockets::default();
     let mut asks = false;
     for (number, (spec, pair)) in specs.iter().zip(plan.pairs).enumerate() {
         let to = SocketAddr::new(pair.receiver, FIRST_PORT + number as u16);
         let making = Making { spec, from: pair.sender, to };
         if pair.sender_namespace == place {
             asks |= matches!(&spec.carrier, Carrier::Tcp(tcp) if tcp.ecn);
-            outlets.push((number, outlet(&making, place)?));
+            made.outlets.push((number, outlet(&making, place)?));
+            if matches!(spec.carrier, Carrier::Quic(_)) {
+                made.quic_senders.push((number, quic::sender_sockets(&making)?));
+            }
         }
         if pair.receiver_namespace == place {
-            inlets.push((
+            made.inlets.push((
                 number,
                 match &spec.carrier {
                     Carrier::Tcp(tcp) => Inlet::Listener(making.tcp_listener(tcp, plan.read_at_least)?),
                     Carrier::Udp(_) => Inlet::Datagrams(making.udp_receiver()?),
-                    Carrier::Program => Inlet::Closed,
+                    Carrier::Program | Carrier::Quic(_) => Inlet::Closed,
                 },
             ));
+            if matches!(spec.carrier, Carrier::Quic(_)) {
+                made.quic_receivers.push((number, quic::receiver_socket(&making)?));
+            }
         }
     }
     let switch = || {
         let file = OpenOptions::new().write(true).open(sockets::TCP_ECN);
         file.map(|file| EcnSwitch { file, is_on: false }).map_err(HostError::system("set net.ipv4.tcp_ecn"))
     };
-    Ok((asks.then(switch).transpose()?, outlets, inlets))
+    made.switch = asks.then(switch).transpose()?;
+    Ok(made)
 }
 
 /// Sets the initial windows. Each belongs to a route, so all connections from a namespace to an address share one.
@@ -247,7 +289,7 @@ fn set_initial_windows(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<
 
 fn outlet(making: &Making<'_>, place: usize) -> Result<Outlet, HostError> {
     Ok(match &making.spec.carrier {
-        Carrier::Program => Outlet::Program,
+        Carrier::Program | Carrier::Quic(_) => Outlet::Elsewhere,
         Carrier::Tcp(tcp) => Outlet::Connection(Connection {
             socket: making.tcp_sender(tcp)?,
             to: making.to.into(),

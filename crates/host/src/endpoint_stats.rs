@@ -2,7 +2,8 @@
 //!
 //! The endpoints run on threads of their own and post their figures; the recording thread takes them once per sampling interval.
 use crate::FlowKey;
-use narrows_core::Span;
+use narrows_core::detector::{Events, Verdict};
+use narrows_core::{Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,6 +29,23 @@ pub struct Report {
     pub late: Span,
     /// The error that ended the connection early.
     pub trouble: Option<String>,
+    /// RTT samples by subflow, with their times, of a connection that has subflows.
+    pub subflow_rtts: Vec<(u8, Time, Span)>,
+    /// What the connection's detector held, the oldest first.
+    pub held: Vec<Held>,
+}
+
+/// What a connection's detector held at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// When.
+    pub at: Time,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Detections and recoveries until then.
+    pub events: Events,
+    /// Had the flow stopped?
+    pub stopped: bool,
 }
 
 /// Shared between the endpoints, which post, and the records, which take.
@@ -65,6 +83,8 @@ impl EndpointStats {
             completions: std::mem::take(&mut report.completions),
             late: std::mem::take(&mut report.late),
             trouble: report.trouble.take(),
+            subflow_rtts: std::mem::take(&mut report.subflow_rtts),
+            held: std::mem::take(&mut report.held),
             stats: report.stats,
             refused: report.refused,
             payload: slot.payload.load(Ordering::Relaxed),

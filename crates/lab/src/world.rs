@@ -6,7 +6,7 @@ use narrows_core::Time;
 use narrows_host::endpoint;
 use narrows_host::layout::{Family, Layout};
 use narrows_results::RunResult;
-use narrows_scenario::Scenario;
+use narrows_scenario::{Scenario, Transport};
 use narrows_world::{Memory, Watch, World, WorldError};
 use std::path::PathBuf;
 
@@ -64,6 +64,10 @@ impl Lab {
         let refused = |error: String| WorldError::Refused(error);
         if let Some(flow) = scenario.flows.iter().find(|flow| flow.command.is_some()) {
             let message = format!("flow \"{}\" runs a command; allowed in the kernel's world: traffic", flow.name);
+            return Err(WorldError::Refused(message));
+        }
+        if let Some(flow) = scenario.flows.iter().find(|flow| matches!(flow.transport, Transport::Quic(_))) {
+            let message = format!("flow \"{}\" is quic; allowed in the kernel's world: tcp, udp", flow.name);
             return Err(WorldError::Refused(message));
         }
         endpoint::check(scenario).map_err(|error| refused(error.to_string()))?;

@@ -8,6 +8,7 @@ use crate::LiveError;
 use crate::packet_thread::flow_recorder::FlowRecorder;
 use crate::packet_thread::flows::Flows;
 use crate::packet_thread::pump::{Outcome, Pump, Shared};
+use crate::packet_thread::quic_record::Truth;
 use crate::packet_thread::round_trips::RoundTrips;
 use crate::packet_thread::run_config::{RunConfig, SUPER_PACKET};
 use crate::packet_thread::view::View;
@@ -39,6 +40,8 @@ pub struct Direction {
     pub flows: Flows,
     /// The endpoints' reports about flows whose data go in this direction.
     pub endpoint_stats: Arc<EndpointStats>,
+    /// The scenario's QUIC flows, by number, with the truth for those that have a detector.
+    pub quic: Vec<Option<Option<Truth>>>,
     /// Super-packets go through the queues uncut.
     pub whole: bool,
 }
@@ -87,7 +90,8 @@ pub fn drive<T>(
             direction.endpoint_stats,
             run_config.sampling.warmup > Time::ZERO,
         )
-        .of(direction.flows.own());
+        .of(direction.flows.own())
+        .with_quic(&direction.quic);
         // The series are bounded if the length of the run is not known.
         let (path, flow_recorder) = match run_config.end {
             Some(_) => (path, flow_recorder),

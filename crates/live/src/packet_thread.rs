@@ -9,7 +9,7 @@
 //!
 //! The parts, in a packet's order: [`pump`] is the thread's loop and [`waiting`] its sleep; [`frame`] reads, cuts, marks and
 //! joins packets; [`flows`] finds a packet's flow ([`found`]); [`round_trips`] measures RTTs for queues that use them;
-//! [`flow_recorder`] records each flow's figures, [`lateness`] the thread's timing, and [`view`] is the state that monitors see.
+//! [`flow_recorder`] records each flow's figures (`quic_record` those of QUIC), [`lateness`] the thread's timing, and [`view`] is the state that monitors see.
 //!
 //! [`frame`], [`flows`], [`flow_recorder`] and [`round_trips`] are sans-I/O and exist on every system.
 pub mod flow_recorder;
@@ -23,6 +23,7 @@ pub mod view;
 pub mod lateness;
 #[cfg(target_os = "linux")]
 pub mod pump;
+pub mod quic_record;
 #[cfg(target_os = "linux")]
 pub mod run_config;
 #[cfg(target_os = "linux")]

@@ -24,6 +24,7 @@ pub struct Config {
     seed: Option<u64>,
     paths: u8,
     mtu: u16,
+    ecn: bool,
     pub(crate) patience: Duration,
     idle: Duration,
     buffer: u32,
@@ -50,6 +51,7 @@ impl Config {
             seed: None,
             paths: 1,
             mtu: MTU,
+            ecn: true,
             patience: Duration::from_secs(10),
             idle: Duration::from_secs(30),
             buffer: BUFFER,
@@ -115,6 +117,13 @@ impl Config {
         self
     }
 
+    /// Whether packets may be marked instead of dropped: ECT(0), RFC 9000 §13.4. They may, unless this says no.
+    #[must_use]
+    pub const fn ecn(mut self, ecn: bool) -> Config {
+        self.ecn = ecn;
+        self
+    }
+
     /// How long to wait for the handshake and the second path.
     #[must_use]
     pub const fn patience(mut self, patience: Duration) -> Config {
@@ -148,12 +157,18 @@ impl Config {
         self.paths == 2
     }
 
-    pub(crate) const fn full_packet(&self) -> u16 {
-        self.mtu
+    /// May packets be marked?
+    pub const fn is_ecn(&self) -> bool {
+        self.ecn
     }
 
-    pub(crate) fn send_buffer(&self) -> u64 {
-        u64::from(self.buffer)
+    /// See [`Config::buffer`].
+    pub const fn buffer_size(&self) -> u32 {
+        self.buffer
+    }
+
+    pub(crate) const fn full_packet(&self) -> u16 {
+        self.mtu
     }
 
     pub(crate) fn settings(&self) -> Settings {
@@ -184,7 +199,7 @@ impl Config {
             .mtu_discovery_config(None::<MtuDiscoveryConfig>)
             .stream_receive_window(VarInt::from_u32(self.buffer))
             .receive_window(VarInt::from_u32(self.buffer))
-            .send_window(self.send_buffer());
+            .send_window(u64::from(self.buffer));
         if paths > 1 {
             transport.max_concurrent_multipath_paths(paths);
         }

@@ -2,13 +2,13 @@
 use crate::config::Config;
 use crate::control::{Factory, Handle};
 use crate::event::What;
-use crate::shared_control::{Meters, SharedControl};
-use crate::socket::{Alias, TwoSockets};
+use crate::shared_control::{Meters, RttSample, SharedControl};
+use crate::socket::{Alias, Socket, TwoSockets};
 use crate::tls::{Identity, Trust};
-use crate::verdict::Verdicts;
+use crate::verdict::{TimedVerdict, Verdicts};
 use crate::{Error, PATHS, clock};
 use futures_core::Stream;
-use narrows_core::detector::Verdict;
+use narrows_core::detector::{Events, Verdict};
 use noq::{
     AsyncUdpSocket, ClientConfig, Endpoint, EndpointConfig, PathError, PathEvent, PathId, PathStatus, Runtime,
     ServerConfig, TokioRuntime, TransportConfig, VarInt,
@@ -108,16 +108,21 @@ pub async fn connect_from(
 
 fn client_endpoint(sockets: Vec<UdpSocket>, alias: Alias, config: &Config) -> Result<Endpoint, Error> {
     let runtime = Arc::new(TokioRuntime);
-    let wrap = |socket| runtime.wrap_udp_socket(socket).map_err(Error::io("make a socket asynchronous"));
+    let wrap = |socket| wrap(socket, config);
     let mut sockets = sockets.into_iter();
     let too_few = || Error::Config("connect_from: one socket for each path".into());
     let first = wrap(sockets.next().ok_or_else(too_few)?)?;
     let socket: Box<dyn AsyncUdpSocket> = match config.wants_two_paths() {
         true => Box::new(TwoSockets::new([first, wrap(sockets.next().ok_or_else(too_few)?)?], alias)),
-        false => first,
+        false => Box::new(first),
     };
     let made = Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, socket, runtime.clone());
     made.map_err(Error::io("start a QUIC endpoint"))
+}
+
+fn wrap(socket: UdpSocket, config: &Config) -> Result<Socket, Error> {
+    let socket = TokioRuntime.wrap_udp_socket(socket).map_err(Error::io("make a socket asynchronous"))?;
+    Ok(Socket::new(socket, config.is_ecn()))
 }
 
 async fn open_second(quic: &noq::Connection, alias: Alias, peer: SocketAddr, patience: Duration) -> Result<(), Error> {
@@ -155,7 +160,9 @@ impl Server {
     /// See [`Server::bind`].
     pub fn on(socket: UdpSocket, identity: &Identity, config: &Config) -> Result<Server, Error> {
         let base = ServerConfig::with_crypto(identity.config()?);
-        let made = Endpoint::new(EndpointConfig::default(), Some(base.clone()), socket, Arc::new(TokioRuntime));
+        let socket = Box::new(wrap(socket, config)?);
+        let (settings, runtime) = (EndpointConfig::default(), Arc::new(TokioRuntime));
+        let made = Endpoint::new_with_abstract_socket(settings, Some(base.clone()), socket, runtime);
         let endpoint = made.map_err(Error::io("start a QUIC endpoint"))?;
         Ok(Server { endpoint, config: config.clone(), base, accepted: AtomicU64::new(0) })
     }
@@ -263,7 +270,8 @@ impl Making {
         handle.tell(clock::now(), What::Begin { rtt, mtu, both });
         let paths = if config.wants_two_paths() { PATHS as u8 } else { 1 };
         let state = Arc::new(Mutex::new(State { paths, lost: None }));
-        let watcher = tokio::spawn(watch(quic.clone(), handle.clone(), Arc::clone(&state), config.send_buffer()));
+        let watcher =
+            tokio::spawn(watch(quic.clone(), handle.clone(), Arc::clone(&state), u64::from(config.buffer_size())));
         Connection { quic, handle, verdicts: Some(verdicts), watcher, state, endpoint }
     }
 }
@@ -324,6 +332,12 @@ impl Connection {
         self.verdicts.take()
     }
 
+    /// The verdicts since the last call, unless [`Connection::verdicts`] has taken them.
+    pub fn new_verdicts(&mut self) -> Vec<TimedVerdict> {
+        let verdicts = self.verdicts.as_mut();
+        verdicts.map_or_else(Vec::new, |verdicts| std::iter::from_fn(|| verdicts.try_next()).collect())
+    }
+
     /// The detector's present verdict; `None` without a detector, or when one of two paths is lost.
     pub fn verdict(&self) -> Option<Verdict> {
         self.handle.verdict()
@@ -332,6 +346,16 @@ impl Connection {
     /// The sender's state.
     pub fn meters(&self) -> Option<Meters> {
         self.handle.meters()
+    }
+
+    /// The detections and recoveries so far; `None` without a detector.
+    pub fn events(&self) -> Option<Events> {
+        self.handle.events()
+    }
+
+    /// Takes the RTT samples since the last call, the oldest first; only the newest few thousand are kept.
+    pub fn take_rtts(&self) -> Vec<RttSample> {
+        self.handle.take_rtts()
     }
 
     /// How many paths there are.

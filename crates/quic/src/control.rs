@@ -1,10 +1,10 @@
 //! noq's controllers, which tell what happens to one [`SharedControl`] for all paths of a connection.
 use crate::PATHS;
 use crate::event::{Event, What};
-use crate::shared_control::{HANDSHAKE_WINDOW, Meters, PathLimits, SharedControl};
+use crate::shared_control::{HANDSHAKE_WINDOW, Meters, PathLimits, RttSample, SharedControl};
 use crate::trace::Recorder;
 use crate::verdict::TimedVerdict;
-use narrows_core::detector::Verdict;
+use narrows_core::detector::{Events, Verdict};
 use narrows_core::{Span, Time};
 use noq::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use noq_proto::RttEstimator;
@@ -66,6 +66,14 @@ impl Handle {
 
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         self.lock().shared.verdict()
+    }
+
+    pub(crate) fn events(&self) -> Option<Events> {
+        self.lock().shared.events()
+    }
+
+    pub(crate) fn take_rtts(&self) -> Vec<RttSample> {
+        self.lock().shared.take_rtts()
     }
 
     pub(crate) fn silent(&self, now: Instant) -> Option<(u8, Span)> {

@@ -45,7 +45,7 @@ pub use error::Error;
 pub use event::{Event, NoEvent, What};
 pub use noq;
 pub use rustls;
-pub use shared_control::Meters;
+pub use shared_control::{Meters, RttSample};
 pub use tls::{Identity, Trust};
 pub use trace::{Trace, TraceError};
 pub use verdict::{TimedVerdict, Verdicts};

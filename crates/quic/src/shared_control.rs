@@ -7,9 +7,10 @@ use crate::PATHS;
 use crate::event::{Event, What};
 use crate::flights::Flights;
 use narrows_core::congestion::{ControllerConfig, PathHint};
-use narrows_core::detector::Verdict;
+use narrows_core::detector::{Events, Verdict};
 use narrows_core::sender::packetwise::{InFlight, News, Packetwise};
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
+use std::collections::VecDeque;
 
 /// Window before the handshake is complete: RFC 9002 §7.2's, for the smallest datagrams that QUIC allows.
 pub(crate) const HANDSHAKE_WINDOW: u64 = 10 * 1200;
@@ -46,7 +47,22 @@ pub(crate) struct SharedControl {
     is_fallen_back: bool,
     /// The verdict that [`SharedControl::new_verdict`] has told.
     told: Verdict,
+    rtts: VecDeque<RttSample>,
 }
+
+/// The RTT of a packet, measured when its acknowledgment came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RttSample {
+    /// When, since the connection was made.
+    pub at: Time,
+    /// The path.
+    pub path: u8,
+    /// How long after the packet.
+    pub rtt: Span,
+}
+
+/// RTT samples that are kept for whoever asks.
+const SAMPLES: usize = 4096;
 
 #[derive(Debug, Default)]
 struct Path {
@@ -82,6 +98,7 @@ impl SharedControl {
             turn: 0,
             is_fallen_back: false,
             told: Verdict::NONE,
+            rtts: VecDeque::with_capacity(SAMPLES),
         }
     }
 
@@ -167,6 +184,12 @@ impl SharedControl {
                 // noq does not tell the receiver's delay, so the receiver is asked for next to none.
                 let delay = (number == largest).then_some(Span::ZERO);
                 control.acknowledged(&mut news, number, &packet, delay, at);
+            }
+            if let Some(rtt) = news.rtt {
+                if self.rtts.len() == SAMPLES {
+                    self.rtts.pop_front();
+                }
+                self.rtts.push_back(RttSample { at, path: index, rtt });
             }
             self.news = Some((news, at));
         }
@@ -263,6 +286,16 @@ impl SharedControl {
     /// The detector's verdict; `None` without a detector, or when a path is lost.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         self.control.as_ref()?.controller().verdict()
+    }
+
+    /// The detections and recoveries so far; `None` without a detector.
+    pub(crate) fn events(&self) -> Option<Events> {
+        self.control.as_ref()?.controller().events()
+    }
+
+    /// The RTT samples since the last call, the newest [`SAMPLES`] of them.
+    pub(crate) fn take_rtts(&mut self) -> Vec<RttSample> {
+        self.rtts.drain(..).collect()
     }
 
     /// The verdict, if the detector has decided again or changed its finding since the last call.

@@ -33,17 +33,71 @@ impl Alias {
     }
 }
 
+/// A socket whose packets may be marked with congestion experienced, or not.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    inner: Box<dyn AsyncUdpSocket>,
+    ecn: bool,
+}
+
+impl Socket {
+    pub(crate) fn new(inner: Box<dyn AsyncUdpSocket>, ecn: bool) -> Socket {
+        Socket { inner, ecn }
+    }
+}
+
+impl AsyncUdpSocket for Socket {
+    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
+        let sender = self.inner.create_sender();
+        if self.ecn { sender } else { Box::pin(WithoutEcn(sender)) }
+    }
+
+    fn poll_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        self.inner.poll_recv(cx, buffers, meta)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+
+    fn max_receive_segments(&self) -> NonZeroUsize {
+        self.inner.max_receive_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.inner.may_fragment()
+    }
+}
+
+#[derive(Debug)]
+struct WithoutEcn(Pin<Box<dyn UdpSender>>);
+
+impl UdpSender for WithoutEcn {
+    fn poll_send(mut self: Pin<&mut Self>, transmit: &Transmit<'_>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.as_mut().poll_send(&Transmit { ecn: None, ..transmit.clone() }, cx)
+    }
+
+    fn max_transmit_segments(&self) -> NonZeroUsize {
+        self.0.max_transmit_segments()
+    }
+}
+
 /// Both sockets.
 #[derive(Debug)]
 pub(crate) struct TwoSockets {
-    sockets: [Box<dyn AsyncUdpSocket>; 2],
+    sockets: [Socket; 2],
     alias: Alias,
     /// The socket that is asked first changes every time, so that neither waits for the other.
     first: usize,
 }
 
 impl TwoSockets {
-    pub(crate) fn new(sockets: [Box<dyn AsyncUdpSocket>; 2], alias: Alias) -> TwoSockets {
+    pub(crate) fn new(sockets: [Socket; 2], alias: Alias) -> TwoSockets {
         TwoSockets { sockets, alias, first: 0 }
     }
 }

@@ -11,16 +11,16 @@ use crate::udp::Udp;
 use crate::world::prefetch::Prefetch;
 use crate::world::{Hosts, World};
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::{Ecn, HostId, Rate, Rng, Span, Time};
+use narrows_core::{Ecn, HostId, Rng, Span, Time};
+use narrows_scenario::Scenario;
 use narrows_scenario::limits;
 use narrows_scenario::model;
 use narrows_scenario::transport::{Ports, UdpEcn};
-use narrows_scenario::{RateSpec, Scenario};
 use narrows_world::application::Application;
 use narrows_world::build;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::verdict::VerdictRecord;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Makes the hash of a flow's second subflow differ from the first's.
@@ -84,7 +84,7 @@ fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) 
                 routes + 1
             }
         };
-        let truth = config(group).splits().then(|| fair(scenario, &group.route));
+        let truth = config(group).splits().then(|| build::is_fair(scenario, &group.route));
         for member in 0..group.count {
             let index = hosts.flows.len();
             let tracked = (index < scenario.record.flows as usize).then_some(samples);
@@ -184,35 +184,6 @@ impl Member<'_> {
 
 fn config(group: &model::Flow) -> ControllerConfig {
     group.controller.clone().unwrap_or_else(|| ControllerConfig::Cubic(Default::default()))
-}
-
-/// For each time at which a rate on a route changes: does the narrowest hop schedule its flows fairly? A trace counts with its
-/// mean rate, a queue that shapes with its own rate if that is lower.
-fn fair(scenario: &Scenario, way: &[usize]) -> Arc<[(Time, bool)]> {
-    let changes = |(place, &hop): (usize, &usize)| -> Vec<(Time, usize, Rate)> {
-        let model::Hop { rate, queue, .. } = &scenario.hops[hop];
-        let least = |rate: Rate| queue.traits().shapes_to.map_or(rate, |shaped| rate.min(shaped));
-        match rate {
-            RateSpec::Schedule(steps) => steps.iter().map(|&(at, rate)| (at, place, least(rate))).collect(),
-            trace @ RateSpec::Trace { .. } => vec![(Time::ZERO, place, least(trace.initial()))],
-        }
-    };
-    let mut changes: Vec<(Time, usize, Rate)> = way.iter().enumerate().flat_map(changes).collect();
-    changes.sort_unstable();
-    // The present rates, the lowest first; of equal ones, the first hop on the route.
-    let mut rates = BTreeSet::new();
-    let mut current = vec![None; way.len()];
-    let of_time = |changes: &[(Time, usize, Rate)]| {
-        for &(_, place, rate) in changes {
-            if let Some(before) = current[place].replace(rate) {
-                rates.remove(&(before, place));
-            }
-            rates.insert((rate, place));
-        }
-        let &(_, narrowest) = rates.first()?;
-        Some((changes[0].0, scenario.hops[way[narrowest]].queue.traits().isolates))
-    };
-    changes.chunk_by(|a, b| a.0 == b.0).filter_map(of_time).collect()
 }
 
 /// The index of the pipe with this delay.

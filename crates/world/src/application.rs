@@ -4,11 +4,13 @@ use narrows_core::{Rate, Rng, Span, Time};
 use narrows_scenario::Traffic;
 
 /// An application and its state.
+#[derive(Clone, Debug)]
 pub struct Application {
     kind: Kind,
     rng: Rng,
 }
 
+#[derive(Clone, Debug)]
 enum Kind {
     Bulk,
     Finite { size: u64 },

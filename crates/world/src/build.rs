@@ -1,9 +1,11 @@
 //! Links and single flows as a scenario describes them.
 use narrows_core::link::{Link, Service};
 use narrows_core::queue::LinkHint;
-use narrows_core::{Bytes, Propagation, Rng, Span, Time};
+use narrows_core::{Bytes, Propagation, Rate, Rng, Span, Time};
 use narrows_scenario::model;
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The link of a hop, with its queue and service. `rtt` is the hop's entry in [`longest_rtts`].
 pub fn link(scenario: &Scenario, index: usize, rtt: Span, mtu: Bytes) -> Link {
@@ -45,6 +47,35 @@ pub fn start(scenario: &Scenario, group: &model::Flow, member: u32) -> Time {
             Time::from_ns(between(low.as_ns(), high.as_ns(), member_stream(scenario, group, member, "start")))
         }
     }
+}
+
+/// For each time at which a rate on a route changes: does the narrowest hop schedule its flows fairly? A trace counts with its
+/// mean rate, a queue that shapes with its own rate if that is lower.
+pub fn is_fair(scenario: &Scenario, way: &[usize]) -> Arc<[(Time, bool)]> {
+    let changes = |(place, &hop): (usize, &usize)| -> Vec<(Time, usize, Rate)> {
+        let model::Hop { rate, queue, .. } = &scenario.hops[hop];
+        let least = |rate: Rate| queue.traits().shapes_to.map_or(rate, |shaped| rate.min(shaped));
+        match rate {
+            RateSpec::Schedule(steps) => steps.iter().map(|&(at, rate)| (at, place, least(rate))).collect(),
+            trace @ RateSpec::Trace { .. } => vec![(Time::ZERO, place, least(trace.initial()))],
+        }
+    };
+    let mut changes: Vec<(Time, usize, Rate)> = way.iter().enumerate().flat_map(changes).collect();
+    changes.sort_unstable();
+    // The present rates, the lowest first; of equal ones, the first hop on the route.
+    let mut rates = BTreeSet::new();
+    let mut current = vec![None; way.len()];
+    let of_time = |changes: &[(Time, usize, Rate)]| {
+        for &(_, place, rate) in changes {
+            if let Some(before) = current[place].replace(rate) {
+                rates.remove(&(before, place));
+            }
+            rates.insert((rate, place));
+        }
+        let &(_, narrowest) = rates.first()?;
+        Some((changes[0].0, scenario.hops[way[narrowest]].queue.traits().isolates))
+    };
+    changes.chunk_by(|a, b| a.0 == b.0).filter_map(of_time).collect()
 }
 
 fn between(low: u64, high: u64, mut rng: Rng) -> u64 {

@@ -38,9 +38,9 @@ fn live(test: &str) -> Option<Place> {
     let place = Place::new(test);
     place.write("x.toml", SCENARIO);
     // This flow is refused only after the rights for namespaces have been gained.
-    place.write("quic.toml", &SCENARIO.replace("controller = \"new_reno\"", "transport = \"quic\""));
-    let said = text(&place.run(&["run", "quic.toml", "--on", "live"]).stderr);
-    if said.contains("no quic") {
+    place.write("copa.toml", &SCENARIO.replace("\"new_reno\"", "\"copa\""));
+    let said = text(&place.run(&["run", "copa.toml", "--on", "live"]).stderr);
+    if said.contains("no copa") {
         return Some(place);
     }
     println!("skipped: {said}");
@@ -85,9 +85,9 @@ fn what_the_live_world_does_not_have_is_refused_with_what_it_has() {
         (with("", ""), &["--mtu", "9k"], &["--mtu", "1280 ..= 65535"]),
         (with("", ""), &["--on", "moon"], &["moon", "sim", "live"]),
         (
-            with("controller = \"new_reno\"", "transport = \"quic\""),
+            with("controller = \"new_reno\"", "controller = \"prague\"\ntransport = \"quic\""),
             &[],
-            &["bad.toml", "`bulk`", "no quic", "tcp and udp"],
+            &["bad.toml", "`bulk`", "prague answers the number of marked packets"],
         ),
         (with("\"new_reno\"", "\"copa\""), &[], &["`bulk`", "no copa", "it has: ", "reno"]),
         (

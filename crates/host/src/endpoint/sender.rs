@@ -43,8 +43,8 @@ pub(super) struct Flow {
 pub(super) enum Outlet {
     Connection(Connection),
     Datagrams(Datagrams),
-    /// A program makes the flow.
-    Program,
+    /// A program makes the flow, or QUIC's thread.
+    Elsewhere,
 }
 
 pub(super) struct Connection {
@@ -218,7 +218,7 @@ impl Senders {
                 }
                 return Ok(());
             }
-            Outlet::Program => return Ok(()),
+            Outlet::Elsewhere => return Ok(()),
         };
         let bytes = match act {
             Act::Endless => None,

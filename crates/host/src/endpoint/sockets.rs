@@ -6,7 +6,7 @@ use narrows_core::Ecn;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fs;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 /// Linux's default maximum, enough for 100 ms at 300 Mbit/s.
 const USUAL_BUFFER: u64 = 4 << 20;
@@ -121,6 +121,22 @@ impl Making<'_> {
         }
         self.bind(&socket, self.to)?;
         Ok(socket)
+    }
+
+    /// A datagram socket bound to this address, for QUIC.
+    pub(super) fn udp_for_quic(&self, at: SocketAddr) -> Result<UdpSocket, HostError> {
+        let socket = self.socket(Type::DGRAM)?;
+        // Acknowledgments and data of a whole round trip may come while the thread is busy.
+        for (opt, doing) in [(Opt::SNDBUF_FORCE, "set a send buffer"), (Opt::RCVBUF_FORCE, "set a receive buffer")] {
+            // Without the right to exceed the system's limit, its default has to do.
+            if let Err(error) = opt.set(&socket, DATAGRAMS.to_ne_bytes())
+                && error.kind() != io::ErrorKind::PermissionDenied
+            {
+                return Err(HostError::system(doing)(error));
+            }
+        }
+        self.bind(&socket, at)?;
+        Ok(socket.into())
     }
 
     fn socket(&self, kind: Type) -> Result<Socket, HostError> {
@@ -259,7 +275,7 @@ mod tests {
                         assert_eq!(class(&socket), 8 << 2 | 1, "lower effort, ECT(1)");
                         assert_eq!(socket.peer_addr().unwrap().as_socket(), Some((address, port).into()));
                     }
-                    Carrier::Program => unreachable!("no flow here runs a command"),
+                    Carrier::Program | Carrier::Quic(_) => unreachable!("no flow here runs a command or QUIC"),
                 }
                 assert_eq!(ip_header(address), headers);
             }

@@ -1,12 +1,13 @@
 //! The flows of a scenario as kernel sockets can carry them. A flow that they cannot carry is refused before anything runs.
+use super::quic::QuicSpec;
 use crate::HostError;
 use crate::MAX_FLOWS;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::Params;
 use narrows_core::registry::Registered;
-use narrows_core::{Dscp, Ecn, Span, Time};
+use narrows_core::{Dscp, Ecn, Rate, Span, Time};
 use narrows_scenario::transport::{Ports, TcpParams, UdpEcn};
-use narrows_scenario::{RateSpec, Scenario, Traffic, Transport, model};
+use narrows_scenario::{RateSpec, Rtt, Scenario, Traffic, Transport, model};
 use narrows_world::application::Application;
 use narrows_world::build;
 
@@ -15,6 +16,8 @@ const AHEAD: Span = Span::ms(20);
 /// Limits of the unsent data, bytes. The minimum is one and a half super-packets, so that the sender to a slow link never runs
 /// empty.
 const UNSENT: (u64, u64) = (96 * 1024, 4 * 1024 * 1024);
+/// Longest queue that a QUIC flow's buffers have room for, as time.
+const QUEUED: Span = Span::s(1);
 /// RFC 6928, Linux's default.
 pub(super) const INITIAL_WINDOW: u32 = 10;
 /// Linux's default minimum of the retransmission timeout, which is also the highest minimum that a socket can set.
@@ -36,6 +39,7 @@ pub(super) enum Carrier {
     Program,
     Tcp(TcpSpec),
     Udp(UdpSpec),
+    Quic(Box<QuicSpec>),
 }
 
 #[derive(Clone, Debug)]
@@ -111,7 +115,20 @@ fn carrier(scenario: &Scenario, group: &model::Flow) -> Result<Carrier, HostErro
         return Ok(Carrier::Program);
     }
     match &group.transport {
-        Transport::Quic(_) => Err(refuse("no quic in the live world; the kernel has tcp and udp".into())),
+        Transport::Quic(quic) => {
+            if group.ends.dscp != Dscp(0) {
+                return Err(refuse(
+                    "packets of quic have no dscp here, because the transport sets their class; leave it out".into(),
+                ));
+            }
+            if !group.subflow_route.is_empty() {
+                return Err(refuse(
+                    "both subflows of real traffic take the route of the flow; leave out subflow_route".into(),
+                ));
+            }
+            let spec = QuicSpec::new(quic, group.controller.as_ref(), in_flight(scenario, group));
+            Ok(Carrier::Quic(Box::new(spec.map_err(refuse)?)))
+        }
         Transport::Udp(udp) => {
             let ecn = match udp.ecn {
                 UdpEcn::Off => Ecn::NotEct,
@@ -170,14 +187,24 @@ fn refuse_changed_defaults(tcp: &TcpParams) -> Result<(), String> {
     Ok(())
 }
 
-/// Unsent data that suffice for the narrowest link of the route at its highest rate. A larger amount would still be sent after
-/// the application has stopped.
-fn unsent(scenario: &Scenario, group: &model::Flow) -> u32 {
+/// What a flow's path may hold at the highest rate of its narrowest link: a round trip and a second of queue.
+fn in_flight(scenario: &Scenario, group: &model::Flow) -> u64 {
+    let (Rtt::Fixed(rtt) | Rtt::Uniform(_, rtt)) = group.rtt;
+    narrowest(scenario, group).map_or(u64::MAX, |rate| rate.bytes_in(rtt + QUEUED).0)
+}
+
+/// The highest rate of the narrowest link on a flow's route.
+fn narrowest(scenario: &Scenario, group: &model::Flow) -> Option<Rate> {
     let fastest = |&hop: &usize| match &scenario.hops[hop].rate {
         RateSpec::Schedule(steps) => steps.iter().map(|&(_, rate)| rate).max(),
         trace @ RateSpec::Trace { .. } => Some(trace.initial()),
     };
-    let narrowest = group.route.iter().filter_map(fastest).min();
-    let ahead = narrowest.map_or(UNSENT.1, |rate| rate.bytes_in(AHEAD).0);
+    group.route.iter().filter_map(fastest).min()
+}
+
+/// Unsent data that suffice for the narrowest link of the route at its highest rate. A larger amount would still be sent after
+/// the application has stopped.
+fn unsent(scenario: &Scenario, group: &model::Flow) -> u32 {
+    let ahead = narrowest(scenario, group).map_or(UNSENT.1, |rate| rate.bytes_in(AHEAD).0);
     ahead.clamp(UNSENT.0, UNSENT.1) as u32
 }

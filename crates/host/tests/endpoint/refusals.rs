@@ -12,7 +12,10 @@ fn what_the_kernel_does_not_have_is_refused_by_name() {
             "controller = { kind = \"cubic\", hystart = false }",
             &["flow `f`", "cubic takes no parameters", "hystart = false"],
         ),
-        ("transport = \"quic\"", &["flow `f`", "no quic", "tcp and udp"]),
+        ("transport = { kind = \"quic\", packet = \"1200B\" }", &["flow `f`", "no packets under 1248 B"]),
+        ("transport = { kind = \"quic\", ack_every = \"4p\" }", &["flow `f`", "leave out ack_every"]),
+        ("transport = \"quic\"\ncontroller = \"prague\"", &["flow `f`", "prague answers the number of marked packets"]),
+        ("transport = \"quic\"\ndscp = \"ef\"", &["flow `f`", "no dscp"]),
         ("transport = { kind = \"tcp\", ack_every = \"4p\" }", &["flow `f`", "ack_every = 4p", "leave it out"]),
         (
             "transport = { kind = \"tcp\", receive_buffer = \"1MB\" }",

@@ -80,6 +80,7 @@ pub(crate) fn collect(
         let source = format!("flow:{}", flow.name);
         let mut figures = entry.record.summary(flow.name, &flow.controller, flow.life, entry.stats());
         figures.active = flow.is_programs.then(|| entry.active(end.since(warmup)));
+        figures.verdicts = entry.quic.as_mut().and_then(|quic| quic.verdicts(end));
         if !is_declared {
             let names = hops[flow.direction].iter().map(|&hop| scenario.hops[hop].name.clone());
             figures.route = Some(names.collect());
@@ -87,6 +88,7 @@ pub(crate) fn collect(
         flow_summaries.push(figures);
         cdfs.extend(entry.record.cdfs(&source));
         series.extend(entry.record.series(&source));
+        series.extend(entry.quic.map(|quic| quic.series(&source)).unwrap_or_default());
     }
     let cost = Cost { packets, events: timing.wakes, peak_bytes: bytes as u64, ..Cost::default() };
     let summary = Summary {

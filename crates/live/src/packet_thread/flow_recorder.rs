@@ -1,6 +1,7 @@
 //! The flow records of one direction.
 use crate::packet_thread::found::{Found, OTHERS};
 use crate::packet_thread::frame::{Header, TcpHeader};
+use crate::packet_thread::quic_record::{QuicRecord, Truth};
 use narrows_core::{DropReason, FlowId, PacketMeta, Span, Time};
 use narrows_host::EndpointStats;
 use narrows_host::FlowKey;
@@ -67,6 +68,8 @@ pub struct Entry {
     /// Number of quarter seconds in which payload arrived, and the last of them.
     active: u32,
     latest_active: Option<u64>,
+    /// Of a QUIC flow whose data go in this direction.
+    pub quic: Option<Box<QuicRecord>>,
     /// When its first packet arrived.
     pub first: Option<Time>,
     /// When its last packet arrived.
@@ -97,6 +100,8 @@ pub struct PacketContext {
     /// Index of its connection's stream; `None` for datagrams.
     stream: Option<u32>,
     forward: bool,
+    /// The subflow of a QUIC connection.
+    subflow: u8,
 }
 
 impl FlowRecorder {
@@ -138,6 +143,18 @@ impl FlowRecorder {
     #[must_use]
     pub fn of(mut self, own: Vec<bool>) -> FlowRecorder {
         self.own = own;
+        self
+    }
+
+    /// Sets which flows are QUIC's, with the truth for those that have a detector.
+    #[must_use]
+    pub fn with_quic(mut self, flows: &[Option<Option<Truth>>]) -> FlowRecorder {
+        for (number, truth) in flows.iter().enumerate() {
+            let is_own = self.own.get(number).is_none_or(|&own| own);
+            if let (Some(truth), Some(entry), true) = (truth, self.flows.get_mut(number), is_own) {
+                entry.quic = Some(Box::new(QuicRecord::new(truth.as_ref(), entry.record.samples())));
+            }
+        }
         self
     }
 
@@ -215,17 +232,16 @@ impl FlowRecorder {
     /// Records an arrival. `payload` is the packet's own, which starts `offset` bytes into the payload that the header describes.
     pub fn arrives(&mut self, found: &Found, header: &Header, offset: u32, payload: u32, now: Time) -> PacketContext {
         let forward = found.forward;
+        let mut context = PacketContext { end: 0, payload, stream: None, forward, subflow: 0 };
         if self.is_over {
-            return PacketContext { end: 0, payload, stream: None, forward };
+            return context;
         }
         if found.flow != OTHERS {
             self.grow(found.flow.0 as usize + 1);
         }
         let counts = self.counts;
         // Always present, because the flows have just grown to this number.
-        let Some(entry) = self.entry(found.flow) else {
-            return PacketContext { end: 0, payload, stream: None, forward };
-        };
+        let Some(entry) = self.entry(found.flow) else { return context };
         if entry.first.is_none() {
             entry.first = Some(now);
             entry.key = Some(header.key);
@@ -239,10 +255,12 @@ impl FlowRecorder {
         }
         let alone = entry.in_flight == 0;
         entry.in_flight += 1;
+        if let Some(quic) = entry.quic.as_mut().filter(|_| forward) {
+            context.subflow = quic.sent(header.key.source_port, ip_len(header, payload));
+            return context;
+        }
         // Streams are not followed for flows without a slot.
-        let Some(tcp) = header.tcp.as_ref().filter(|_| forward && found.flow != OTHERS) else {
-            return PacketContext { end: 0, payload, stream: None, forward };
-        };
+        let Some(tcp) = header.tcp.as_ref().filter(|_| forward && found.flow != OTHERS) else { return context };
         let index = entry.stream(&header.key, tcp, alone);
         let stream = &mut entry.streams[index as usize];
         let end = tcp.seq.wrapping_add(offset).wrapping_add(payload);
@@ -253,7 +271,7 @@ impl FlowRecorder {
                 _ => stream.came = Some(end),
             }
         }
-        PacketContext { end, payload, stream: Some(index), forward: true }
+        PacketContext { end, stream: Some(index), ..context }
     }
 
     /// Records a delivery.
@@ -261,7 +279,10 @@ impl FlowRecorder {
         let is_over = self.is_over;
         let Some(entry) = self.entry(flow).filter(|_| !is_over) else { return };
         entry.in_flight = entry.in_flight.saturating_sub(1);
-        if context.forward {
+        if let Some(quic) = entry.quic.as_mut().filter(|_| context.forward) {
+            quic.delivered(context.subflow, ip_len, waited);
+            entry.record.received(ip_len, 0, waited);
+        } else if context.forward {
             let new = entry.first_time(context);
             entry.record.received(ip_len, new, waited);
         }
@@ -300,6 +321,9 @@ impl FlowRecorder {
         if report.whose.is_some() && std::mem::take(&mut entry.joined_late) {
             entry.stats_before = report.stats;
         }
+        if let Some(quic) = &mut entry.quic {
+            entry.record.arrived(0, quic.take(&report));
+        }
         if self.counts {
             report.rtts.iter().for_each(|&rtt| entry.record.rtt(rtt));
             report.completions.iter().for_each(|&took| entry.record.completed(took));
@@ -311,6 +335,14 @@ impl FlowRecorder {
     }
 }
 
+/// Length at the IP layer of a datagram with this payload.
+fn ip_len(header: &Header, payload: u32) -> u32 {
+    let ip_header = if header.key.source.is_ipv4() { 20 } else { 40 };
+    ip_header + UDP_HEADER + payload
+}
+
+/// RFC 768.
+const UDP_HEADER: u32 = 8;
 /// Length of the intervals in which a flow is active or not.
 const QUARTER: Span = Span::ms(250);
 /// Maximum number of reports about flows without series that are taken per sample.
@@ -342,6 +374,7 @@ impl Entry {
             is_broken: false,
             active: 0,
             latest_active: None,
+            quic: None,
             first: None,
             last: Time::ZERO,
         }
@@ -432,7 +465,9 @@ impl PathObserver for FlowRecorder {
         }
         for number in 0..self.tracked.min(self.flows.len()) {
             let meters = self.take_report(number);
-            self.flows[number].record.sample(now, spacing, meters);
+            let entry = &mut self.flows[number];
+            entry.record.sample(now, spacing, meters);
+            entry.quic.iter_mut().for_each(|quic| quic.sample(now, spacing));
         }
         // Flows without series take turns, a few per sample, so that thousands of them do not delay packets.
         for _ in self.tracked..self.flows.len().min(self.tracked + AT_A_TIME) {
@@ -441,11 +476,12 @@ impl PathObserver for FlowRecorder {
         }
     }
 
-    fn warmed_up(&mut self, _: Time) {
+    fn warmed_up(&mut self, now: Time) {
         self.take_reports();
         self.counts = true;
         for entry in &mut self.flows {
             entry.record.restart();
+            entry.quic.iter_mut().for_each(|quic| quic.restart(now));
             (entry.retransmits, entry.stats_before) = (0, entry.stats);
             (entry.active, entry.latest_active) = (0, None);
         }

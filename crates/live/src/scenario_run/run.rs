@@ -4,6 +4,7 @@ use crate::LiveError;
 use crate::bottleneck::result::{Named, collect};
 use crate::bottleneck::{DEVICE_QUEUE, Direction, Running, drive};
 use crate::packet_thread::flows::{Declaration, Flows};
+use crate::packet_thread::quic_record::Truth;
 use crate::packet_thread::run_config::{RunConfig, carries_whole};
 use crate::scenario_run::Options;
 use narrows_core::{Bytes, Time};
@@ -15,8 +16,9 @@ use narrows_host::priority::Work;
 use narrows_host::programs::Programs;
 use narrows_host::{Namespace, Route, Tun, TunSpec};
 use narrows_results::RunResult;
-use narrows_scenario::Scenario;
+use narrows_scenario::{Scenario, Transport};
 use narrows_world::Watch;
+use narrows_world::build;
 use narrows_world::path::Sampling;
 use std::sync::Arc;
 use std::thread;
@@ -85,6 +87,7 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
             routes,
             flows: Flows::declared(declarations(&layout, n)),
             endpoint_stats: Arc::clone(&endpoint_stats),
+            quic: quic_flows(scenario, &layout),
             whole,
         }
     };
@@ -141,6 +144,17 @@ pub fn declarations(layout: &Layout, direction: usize) -> Vec<Declaration> {
         back: (flow.side != direction).then_some(flow.back),
     };
     layout.flows.iter().map(declare).collect()
+}
+
+/// The QUIC flows, with the truth for those that have a detector.
+fn quic_flows(scenario: &Scenario, layout: &Layout) -> Vec<Option<Option<Truth>>> {
+    let of_flow = |flow: &FlowEnds| {
+        let group = &scenario.flows[flow.group];
+        let splits = group.controller.as_ref().is_some_and(|controller| controller.splits());
+        let truth = || splits.then(|| build::is_fair(scenario, &group.route));
+        matches!(group.transport, Transport::Quic(_)).then(truth)
+    };
+    layout.flows.iter().map(of_flow).collect()
 }
 
 /// When records are taken.

@@ -61,6 +61,7 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
         routes: vec![path::Route { hops: vec![0], tail: Span::ZERO }],
         flows: Flows::seen(),
         endpoint_stats: Arc::clone(&stats[n]),
+        quic: Vec::new(),
         whole: carries_whole(&scenario, &[n]),
     };
     let clock = Clock::start();

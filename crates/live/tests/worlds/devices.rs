@@ -93,6 +93,7 @@ impl Sides {
                 routes: vec![way],
                 flows: flows(),
                 endpoint_stats: Arc::new(EndpointStats::new(10)),
+                quic: Vec::new(),
                 whole: false,
             }
         };

@@ -7,6 +7,7 @@ mod harness;
 mod kinds;
 mod links;
 mod programs;
+mod quic;
 mod roles;
 
 use narrows_host::Namespace;
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
     if let Some(ended) = roles::play(&args) {
         return ended;
     }
-    let tests: Vec<Test> = [kinds::TESTS, links::TESTS, devices::TESTS, programs::TESTS].concat();
+    let tests: Vec<Test> = [kinds::TESTS, links::TESTS, devices::TESTS, programs::TESTS, quic::TESTS].concat();
     if let Err(reason) = narrows_host::gain().and_then(|_| Namespace::create().map(drop)) {
         println!("all of worlds is skipped: {reason}");
         return result(0, 0, tests.len());

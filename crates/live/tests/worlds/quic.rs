@@ -1,0 +1,76 @@
+//! Real QUIC through the queues: verdicts, transfers, marks.
+use super::Test;
+use super::harness::{flow, hop, run, run_with, scenario};
+use narrows_host::layout::Family;
+use narrows_live::Options;
+
+pub(super) const TESTS: &[Test] = &[
+    ("two_subflows_find_a_shared_queue_and_a_fair_one", two_subflows_find_a_shared_queue_and_a_fair_one),
+    ("one_subflow_under_a_controller_that_linux_lacks", one_subflow_under_a_controller_that_linux_lacks),
+    ("quic_carries_transfers_and_messages_over_ipv6", quic_carries_transfers_and_messages_over_ipv6),
+    ("quic_is_marked_only_if_it_asks_for_ecn", quic_is_marked_only_if_it_asks_for_ecn),
+];
+
+fn two_subflows_find_a_shared_queue_and_a_fair_one() {
+    for (queue, finding) in [("{ kind = \"fifo\", limit = \"1bdp\" }", -1.0), ("\"fq_codel\"", 1.0)] {
+        let text = format!(
+            "[[hop]]\nname = \"link\"\nrate = \"20mbit\"\nqueue = {queue}\n\
+             [[flow]]\nname = \"two\"\nrtt = \"40ms\"\nroute = [\"link\"]\ntransport = \"quic\"\n\
+             controller = {{ kind = \"tonopah\", on = \"cubic\", detector = \"sequential\" }}\n"
+        );
+        let result = run("8s", &text);
+        let two = flow(&result, "two");
+        let verdicts = two.verdicts.as_ref().expect("it has a detector");
+        assert!(verdicts.right > 0.5 && verdicts.wrong == 0.0, "{queue}: {verdicts:?}");
+        assert!(hop(&result, "link").utilisation > 0.7, "{queue}: {result:?}");
+        let last = |source: &str, metric: &str| {
+            let series = result.series.iter().find(|series| series.source == source && series.metric == metric);
+            series.unwrap_or_else(|| panic!("no {metric} of {source}")).points.last().expect("a point").1
+        };
+        assert_eq!(last("flow:two", "verdict"), finding, "{queue}");
+        for subflow in ["flow:two/1", "flow:two/2"] {
+            assert!(last(subflow, "rtt_ms") >= 40.0 && last(subflow, "sent_mbit") > 1.0, "{queue}, {subflow}");
+        }
+    }
+}
+
+fn one_subflow_under_a_controller_that_linux_lacks() {
+    let text = "[[hop]]\nname = \"link\"\nrate = \"10mbit\"\nqueue = \"fifo\"\n\
+                [[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\ntransport = \"quic\"\ncontroller = { kind = \"copa\", delta = 0.5 }\n";
+    let result = run("4s", text);
+    let bulk = flow(&result, "bulk");
+    assert!(bulk.goodput_mbit > 6.0 && bulk.verdicts.is_none(), "{bulk:?}");
+    // What the application has read is less than what the network has carried, by the headers and what is sent again.
+    let share = bulk.goodput_mbit / bulk.throughput_mbit;
+    assert!((0.9..0.97).contains(&share), "{bulk:?}");
+}
+
+fn quic_carries_transfers_and_messages_over_ipv6() {
+    let text = "[[hop]]\nname = \"link\"\nrate = \"20mbit\"\nqueue = \"fq_codel\"\n\
+                [[flow]]\nname = \"file\"\nrtt = \"20ms\"\nroute = [\"link\"]\ntransport = \"quic\"\n\
+                traffic = { kind = \"finite\", size = \"1MB\" }\n\
+                [[flow]]\nname = \"page\"\nrtt = \"20ms\"\nroute = [\"link\"]\ntransport = \"quic\"\n\
+                traffic = { kind = \"web\", size = \"50KB\", think = \"100ms\" }\n\
+                [[flow]]\nname = \"thin\"\nrtt = \"20ms\"\nroute = [\"link\"]\ntransport = \"quic\"\n\
+                traffic = { kind = \"thin\", size = \"120B\", interval = \"50ms\" }\n";
+    let scenario = scenario("4s", text);
+    let result = run_with(&scenario, Options { family: Family::V6, ..Options::default() });
+    let [file, page, thin] = ["file", "page", "thin"].map(|name| flow(&result, name));
+    assert!((file.goodput_mbit * 4.0 / 8.0 - 1.0).abs() < 1e-6, "1 MB, once: {file:?}");
+    assert!(file.completion_s.is_some() && page.completion_s.as_ref().is_some_and(|done| done.count > 3), "{page:?}");
+    // 120 B each 50 ms are 19 kbit/s; of the last messages some are on their way.
+    assert!((0.015..=0.0195).contains(&thin.goodput_mbit), "{thin:?}");
+}
+
+fn quic_is_marked_only_if_it_asks_for_ecn() {
+    for ecn in [true, false] {
+        let text = format!(
+            "[[hop]]\nname = \"link\"\nrate = \"10mbit\"\nqueue = \"fq_codel\"\n\
+             [[flow]]\nname = \"bulk\"\nrtt = \"100ms\"\nroute = [\"link\"]\ncontroller = \"cubic\"\n\
+             transport = {{ kind = \"quic\", ecn = {ecn} }}\n"
+        );
+        let result = run("4s", &text);
+        let link = hop(&result, "link");
+        assert_eq!((link.marks > 0, link.drops.total > 0), (ecn, !ecn), "{link:?}");
+    }
+}
