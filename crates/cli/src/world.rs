@@ -26,7 +26,7 @@ pub(crate) struct WorldArgs {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Name {
+pub(crate) enum Name {
     Sim,
     Live,
     Kernel,

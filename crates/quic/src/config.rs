@@ -33,6 +33,9 @@ pub struct Config {
 
 /// UDP payload of packets that every IPv6 path carries with room for tunnels; RFC 9000 §14 demands 1200.
 const MTU: u16 = 1200;
+/// What one stream may have in flight towards us, bytes. noq ends a connection whose stream has more than 1024 gaps, and each lost packet may
+/// leave one: this is less than every second of so many packets.
+const STREAM: u32 = 2 << 20;
 /// What a peer may have in flight towards us, and we may keep until it is acknowledged, bytes.
 const BUFFER: u32 = 32 << 20;
 
@@ -138,7 +141,8 @@ impl Config {
         self
     }
 
-    /// What the peer may have in flight towards this side, and this side may have unacknowledged, bytes.
+    /// What the peer may have in flight towards this side, and this side may have unacknowledged, bytes. One stream has 2 MiB of it at most: a
+    /// faster transfer takes several.
     #[must_use]
     pub const fn buffer(mut self, bytes: u32) -> Config {
         self.buffer = bytes;
@@ -197,7 +201,7 @@ impl Config {
             .default_path_keep_alive_interval(Some(self.idle / 3))
             .initial_mtu(self.mtu)
             .mtu_discovery_config(None::<MtuDiscoveryConfig>)
-            .stream_receive_window(VarInt::from_u32(self.buffer))
+            .stream_receive_window(VarInt::from_u32(self.buffer.min(STREAM)))
             .receive_window(VarInt::from_u32(self.buffer))
             .send_window(u64::from(self.buffer));
         if paths > 1 {

@@ -40,11 +40,15 @@ pub(crate) struct Paper {
     /// cells have run count
     #[arg(long, value_name = "TIME", value_parser = time)]
     within: Option<Span>,
+    /// Where it runs: sim; live, with real QUIC and the kernel's TCP in real time; or kernel, as --measure. Cells that a world cannot run
+    /// are left out
+    #[arg(long, value_name = "WORLD", default_value = "sim", conflicts_with = "measure")]
+    on: world::Name,
     /// Measure in a Linux kernel in virtual time instead, as `run --on kernel` does; cells that Linux cannot run are left out
     #[arg(long)]
     measure: bool,
-    /// With --measure: the start of a release that `narrows lab fetch` has fetched, such as 6.1 [default: the newest]
-    #[arg(long, value_name = "RELEASE", requires = "measure")]
+    /// With --measure or --on kernel: the start of a release that `narrows lab fetch` has fetched, such as 6.1 [default: the newest]
+    #[arg(long, value_name = "RELEASE")]
     kernel: Option<String>,
     /// Runs at the same time; results do not depend on it [default: one per core]
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
@@ -98,6 +102,37 @@ fn time(text: &str) -> Result<Span, String> {
     known.ok_or_else(|| format!("allowed: {} above zero, such as 2h", Span::allowed()))
 }
 
+/// A world other than the simulator.
+struct Measured {
+    world: Box<dyn World>,
+    /// What is measured in it.
+    subject: String,
+    /// Are its figures the same in every run, so that they can be recorded?
+    is_recorded: bool,
+}
+
+impl Paper {
+    /// The world, unless it is the simulator.
+    fn measured(&self) -> Result<Option<Measured>, Failure> {
+        let on = if self.measure { world::Name::Kernel } else { self.on };
+        if self.kernel.is_some() && on != world::Name::Kernel {
+            return Err(Failure::usage("--kernel is for --measure and --on kernel"));
+        }
+        Ok(match on {
+            world::Name::Sim => None,
+            world::Name::Live => {
+                let world = Box::new(world::live(narrows_live::Options::default())?);
+                Some(Measured { world, subject: "real time".to_owned(), is_recorded: false })
+            }
+            world::Name::Kernel => {
+                let lab = world::lab(self.kernel.as_deref())?;
+                let subject = format!("Linux {}", lab.kernel.release());
+                Some(Measured { world: Box::new(lab), subject, is_recorded: true })
+            }
+        })
+    }
+}
+
 /// Lists the papers.
 pub(crate) fn list() -> Result<(), Failure> {
     let mut out = String::from("narrows reproduce linux: cells measured on a Linux kernel\n");
@@ -130,6 +165,8 @@ fn columns(names: &[String], about: &[String]) -> String {
 
 /// Runs the command for a paper.
 pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
+    // The live world's rights can be had only before there is a second thread.
+    let measured = args.measured()?;
     interrupt::install()?;
     let level = match (args.quick, args.full) {
         (true, _) => Level::Quick,
@@ -137,9 +174,8 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         _ => Level::Default,
     };
     let mut plan = plan(paper, args, level)?;
-    let lab = args.measure.then(|| world::lab(args.kernel.as_deref())).transpose()?;
-    let world: &dyn World = lab.as_ref().map_or(&Simulator, |lab| lab);
-    let subject = lab.as_ref().map(|lab| format!("Linux {}", lab.kernel.release()));
+    let world: &dyn World = measured.as_ref().map_or(&Simulator, |measured| &*measured.world);
+    let subject = measured.as_ref().map(|measured| measured.subject.clone());
     for line in leave_out(&mut plan, world)? {
         term::note(&format!("narrows: {line}"));
     }
@@ -189,12 +225,13 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
             Some(subject) => format!("Reproducing {paper} in {subject}"),
             None => format!("Reproducing {paper}"),
         };
-        let filled = write_out(&output, &title, &sheets, &json).and_then(|()| match &subject {
-            Some(_) => output.write(
+        let is_recorded = measured.as_ref().is_some_and(|measured| measured.is_recorded);
+        let filled = write_out(&output, &title, &sheets, &json).and_then(|()| match is_recorded {
+            true => output.write(
                 RECORDED,
                 narrows_study::recorded(plan.iter().map(|p| &p.study).zip(reports.iter().map(Report::rows))),
             ),
-            None => Ok(()),
+            false => Ok(()),
         });
         match filled {
             Ok(()) => output.publish(),

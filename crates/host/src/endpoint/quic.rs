@@ -1,7 +1,8 @@
 //! QUIC flows: connections of `narrows-quic`, all on one thread of their own.
 //!
-//! Each flow is one stream on one connection. When an application stops, the stream is reset, so that its unsent data are discarded. The
-//! thread's timers are no finer than a millisecond: an application acts that late, and paced packets leave in groups.
+//! Each flow is one connection. Its data go over one stream after the other, because a single stream has little room for what is in flight;
+//! several are under way at a time. When an application stops, the last stream is reset, so that its unsent data are discarded. The thread's
+//! timers are no finer than a millisecond: an application acts that late, and paced packets leave in groups.
 use super::receiver::Shared;
 use super::sockets::{self, Making};
 use crate::HostError;
@@ -23,6 +24,8 @@ use tokio::time::{interval, sleep, sleep_until};
 
 /// Written to a stream at a time.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+/// Data of one stream, bytes: well below what the receiver lets a stream have in flight.
+const STREAM: u64 = 1 << 20;
 /// Between two posts of a flow's figures.
 const POST: Duration = Duration::from_millis(10);
 /// Between two looks whether the run has ended.
@@ -144,13 +147,19 @@ pub(super) fn run(flows: Vec<QuicFlow>, shared: &Arc<Shared>) -> io::Result<()> 
 /// Reads what the peer sends until it stops.
 async fn receive(server: Server, number: usize, tell: watch::Sender<(u64, Time)>, shared: Arc<Shared>) {
     let Some(Ok(connection)) = server.accept().await else { return };
-    let Ok(mut stream) = connection.quic().accept_uni().await else { return };
+    let tell = Arc::new(tell);
+    // Ends when the sender has ended the connection.
+    while let Ok(stream) = connection.quic().accept_uni().await {
+        tokio::spawn(read(stream, number, Arc::clone(&tell), Arc::clone(&shared)));
+    }
+}
+
+/// Reads a stream to its end.
+async fn read(mut stream: noq::RecvStream, number: usize, tell: Arc<watch::Sender<(u64, Time)>>, shared: Arc<Shared>) {
     while let Ok(Some(chunk)) = stream.read_chunk(usize::MAX).await {
         let total = shared.endpoint_stats.read(number, chunk.len() as u64);
         tell.send_replace((total, shared.clock.now()));
     }
-    // Until the sender has ended it, too: the last acknowledgments are still to come.
-    connection.quic().closed().await;
 }
 
 /// The sending side of a flow.
@@ -199,6 +208,7 @@ impl Sending {
     async fn converse(mut self, mut connection: Connection, mut stream: noq::SendStream, start: Time) {
         let clock = self.shared.clock;
         let mut handed = Handed { unsent: Some(0), ..Handed::default() };
+        let mut in_stream = 0;
         let mut due = Some(start);
         let mut post = interval(POST);
         loop {
@@ -219,10 +229,10 @@ impl Sending {
                         due = self.complete(&mut handed, at).or(due);
                     }
                 }
-                wrote = stream.write(&ZEROS[..most]), if most > 0 => match wrote {
-                    Ok(bytes) => handed.unsent = handed.unsent.map(|unsent| unsent - bytes as u64),
+                wrote = write(&connection, &mut stream, &mut in_stream, &ZEROS[..most]), if most > 0 => match wrote {
+                    Ok(bytes) => handed.unsent = handed.unsent.map(|unsent| unsent - bytes),
                     Err(error) => {
-                        self.trouble(error.to_string());
+                        self.trouble(error);
                         break;
                     }
                 },
@@ -308,4 +318,23 @@ impl Sending {
             report.held.extend(held);
         });
     }
+}
+
+/// Writes to the stream, and goes on to another one when it has its share; returns how many bytes it took. Nothing is lost when this is
+/// given up while it waits.
+async fn write(
+    connection: &Connection,
+    stream: &mut noq::SendStream,
+    in_stream: &mut u64,
+    bytes: &[u8],
+) -> Result<u64, String> {
+    if *in_stream >= STREAM {
+        let next = connection.quic().open_uni().await.map_err(|error| error.to_string())?;
+        // It has been finished or reset only if the peer has ended the connection, which the next write reports.
+        let _ = std::mem::replace(stream, next).finish();
+        *in_stream = 0;
+    }
+    let wrote = stream.write(bytes).await.map_err(|error| error.to_string())? as u64;
+    *in_stream += wrote;
+    Ok(wrote)
 }
