@@ -4,7 +4,7 @@
 # Run as root on a machine with nothing to lose, such as a virtual machine: Linux 6.16 or later with CONFIG_NET_SCH_BPF; iproute2,
 # iperf3, jq and narrows (built with --features bpf) in PATH; veth, ifb, sch_ingress, cls_matchall and act_mirred loaded or
 # loadable. Prints a line for each check, `ok` or `FAILED`, and ends with 1 if one failed. `attach.sh PART...` runs only those parts:
-# rates refusals lifecycle killed pair ingress namespace watchdog repeated.
+# rates refusals lifecycle killed pair ingress namespace watchdog repeated; `attach.sh quick [PART...]` repeats less often.
 #
 # `boot.sh -k 7.2 -p NARROWS attach.sh` runs it in a virtual machine on a kernel of the lab's folder.
 #
@@ -12,6 +12,9 @@
 # programs: iperf3 jq
 set -u
 failures=0
+# How often an attachment is killed, and how often one is made and undone.
+kills=40 rounds=200
+if [ "${1:-}" = quick ]; then shift; kills=5 rounds=10; fi
 
 say() { printf '%s\n' "$*"; }
 ok() { say "ok      $*"; }
@@ -194,12 +197,12 @@ lifecycle() {
 killed() {
     n=0
     survived=0
-    while [ $n -lt 40 ]; do
+    while [ $n -lt $kills ]; do
         n=$((n + 1))
         narrows qdisc attach v0 cocoa --rate 10mbit $1 >/tmp/killed 2>&1 &
         pid=$!
-        # 6 ms to 240 ms: in a virtual machine whose instructions take a nanosecond all of it takes about that long.
-        sleep "$(awk "BEGIN { print $n * 0.006 }")"
+        # At most 240 ms: in a virtual machine whose instructions take a nanosecond all of it takes about that long.
+        sleep "$(awk "BEGIN { print $n * 0.24 / $kills }")"
         kill -9 $pid 2>/dev/null
         wait $pid 2>/dev/null
         [ $? -eq 0 ] && survived=$((survived + 1))
@@ -210,7 +213,7 @@ killed() {
         state >/tmp/state
         cmp -s /tmp/state /tmp/state.before || { bad "kill -9 number $n: $(diff /tmp/state.before /tmp/state)"; break; }
     done
-    untouched "40 times kill -9 ($survived had finished) $1"
+    untouched "$kills times kill -9 ($survived had finished) $1"
 }
 
 # Two interfaces, two programs, at once.
@@ -256,7 +259,7 @@ namespace() {
 repeated() {
     n=0
     used=$(grep -E '^(Slab|VmallocUsed|Percpu)' /proc/meminfo | tr -s ' ' | cut -d' ' -f2 | paste -sd+ | sed 's/^/echo $((/; s/$/))/' | sh)
-    while [ $n -lt 200 ]; do
+    while [ $n -lt $rounds ]; do
         n=$((n + 1))
         queue=cocoa; [ $((n % 2)) -eq 0 ] && queue=cp
         narrows qdisc attach v0 $queue --rate 10mbit >/tmp/out 2>&1 || { bad "attach number $n: $(cat /tmp/out)"; break; }
