@@ -4,6 +4,7 @@
  * frames and messages exactly. Statically linked, it runs where there is nothing else.
  *
  *   packets flood ADDRESS SECONDS FLOWS LENGTH [paced]   UDP from FLOWS sockets; paced: with departure times, some absurd
+ *   packets timed ADDRESS COUNT SECONDS                  UDP that asks to leave after SECONDS
  *   packets gso ADDRESS COUNT                            UDP in bundles that are segmented; prints the segments
  *   packets frames DEVICE SEED COUNT [gso]               frames of all kinds, many malformed; gso: bundles among them
  *   packets flows DEVICE SEED COUNT LENGTH               each frame a new flow
@@ -128,13 +129,33 @@ static int *connected(const char *address, int flows)
 	return sockets;
 }
 
-/* Sends with a departure time, as fq and cocoa honour it: most within a millisecond, some in the past or never. */
-static void send_paced(int s, void *data, size_t len)
+/* The socket's packets have departure times. */
+static void with_departures(int s)
+{
+	struct sock_txtime clock = { .clockid = CLOCK_MONOTONIC };
+
+	if (setsockopt(s, SOL_SOCKET, SO_TXTIME, &clock, sizeof(clock)))
+		die("SO_TXTIME");
+}
+
+/* Sends with a departure time, as fq and cocoa honour it. */
+static void send_at(int s, void *data, size_t len, uint64_t at)
 {
 	char control[CMSG_SPACE(8)] = { 0 };
 	struct iovec piece = { data, len };
 	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_TXTIME;
+	header->cmsg_len = CMSG_LEN(8);
+	memcpy(CMSG_DATA(header), &at, 8);
+	sendmsg(s, &message, 0);
+}
+
+/* Most within a millisecond, some in the past or never. */
+static void send_paced(int s, void *data, size_t len)
+{
 	uint64_t at = now();
 
 	switch (below(16)) {
@@ -144,24 +165,29 @@ static void send_paced(int s, void *data, size_t len)
 	case 3: at -= below(1000000000); break;
 	default: at += below(1000000);
 	}
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_TXTIME;
-	header->cmsg_len = CMSG_LEN(8);
-	memcpy(CMSG_DATA(header), &at, 8);
-	sendmsg(s, &message, 0);
+	send_at(s, data, len, at);
+}
+
+static int timed(const char *address, int count, double seconds)
+{
+	int s = *connected(address, 1);
+	uint64_t at = now() + (uint64_t)(seconds * 1e9);
+	uint8_t data[1400] = { 0 };
+
+	with_departures(s);
+	for (int n = 0; n < count; n++)
+		send_at(s, data, sizeof(data), at);
+	return 0;
 }
 
 static int flood(const char *address, double seconds, int flows, size_t len, bool paced)
 {
-	struct sock_txtime clock = { .clockid = CLOCK_MONOTONIC };
 	int *sockets = connected(address, flows);
 	uint64_t end = now() + (uint64_t)(seconds * 1e9), sent = 0;
 	uint8_t data[MTU] = { 0 };
 
-	for (int n = 0; paced && n < flows; n++) {
-		if (setsockopt(sockets[n], SOL_SOCKET, SO_TXTIME, &clock, sizeof(clock)))
-			die("SO_TXTIME");
-	}
+	for (int n = 0; paced && n < flows; n++)
+		with_departures(sockets[n]);
 	for (; now() < end; sent++) {
 		/* The device may go away meanwhile. */
 		if (paced)
@@ -509,6 +535,8 @@ int main(int n, char **a)
 	seed("1");
 	if (!strcmp(what, "flood") && n >= 6)
 		return flood(a[2], atof(a[3]), atoi(a[4]), atoi(a[5]), n > 6);
+	if (!strcmp(what, "timed") && n == 5)
+		return timed(a[2], atoi(a[3]), atof(a[4]));
 	if (!strcmp(what, "gso") && n == 4)
 		return gso(a[2], atoi(a[3]));
 	if (!strcmp(what, "frames") && n >= 5)
