@@ -111,8 +111,7 @@ int BPF_PROG(cocoa_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_s
 		goto drop;
 	if (name_flows && has_begun(NW_FLOW_AT(NULL, slot), now))
 		name_flow(skb, &names[slot & (FLOWS - 1)]);
-	number = take_node();
-	node = number ? node_at(number) : NULL;
+	node = take_node(&number);
 	if (!node)
 		goto drop;
 	node->len = len;
@@ -132,8 +131,7 @@ drop:
 	nw_for(trimmed, NW_NODES) {
 		if (!nw_cocoa_has_surplus(&cocoa, slot))
 			break;
-		number = pop_back(&NW_FLOW_AT(NULL, slot)->chain);
-		node = number ? node_at(number) : NULL;
+		node = pop_back(&NW_FLOW_AT(NULL, slot)->chain, &number);
 		if (!node)
 			break;
 		old = bpf_kptr_xchg(&node->skb, NULL);
@@ -164,8 +162,7 @@ struct sk_buff *BPF_PROG(cocoa_dequeue, struct Qdisc *sch)
 		return NULL;
 	if (nw_cocoa_next(&cocoa, now, &slot, &time) != NW_PACKET)
 		return NULL;
-	number = pop_front(&NW_FLOW_AT(NULL, slot)->chain);
-	node = number ? node_at(number) : NULL;
+	node = pop_front(&NW_FLOW_AT(NULL, slot)->chain, &number);
 	if (!node)
 		return NULL;
 	skb = bpf_kptr_xchg(&node->skb, NULL);
@@ -208,8 +205,8 @@ void BPF_PROG(cocoa_reset, struct Qdisc *sch)
 {
 	nw_for(slot, FLOWS) {
 		nw_for(freed, NW_NODES) {
-			u32 number = pop_front(&NW_FLOW_AT(NULL, slot)->chain);
-			struct pkt_node *node = number ? node_at(number) : NULL;
+			u32 number;
+			struct pkt_node *node = pop_front(&NW_FLOW_AT(NULL, slot)->chain, &number);
 			struct sk_buff *skb;
 
 			if (!node)

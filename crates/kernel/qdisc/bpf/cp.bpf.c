@@ -26,8 +26,7 @@ int BPF_PROG(cp_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_b
 
 	if (nw_cp_enqueue(&cp, len, bpf_ktime_get_ns(), &reason) != NW_ACCEPT)
 		goto drop;
-	number = take_node();
-	node = number ? node_at(number) : NULL;
+	node = take_node(&number);
 	if (!node)
 		goto drop;
 	node->len = len;
@@ -58,8 +57,7 @@ struct sk_buff *BPF_PROG(cp_dequeue, struct Qdisc *sch)
 	now = bpf_ktime_get_ns();
 	if (is_shaped(sch, now))
 		return NULL;
-	number = pop_front(&queue);
-	node = number ? node_at(number) : NULL;
+	node = pop_front(&queue, &number);
 	if (!node)
 		return NULL;
 	skb = bpf_kptr_xchg(&node->skb, NULL);
@@ -102,8 +100,8 @@ SEC("struct_ops/cp_reset")
 void BPF_PROG(cp_reset, struct Qdisc *sch)
 {
 	nw_for(freed, NW_NODES) {
-		u32 number = pop_front(&queue);
-		struct pkt_node *node = number ? node_at(number) : NULL;
+		u32 number;
+		struct pkt_node *node = pop_front(&queue, &number);
 		struct sk_buff *skb;
 
 		if (!node)

@@ -85,22 +85,22 @@ static __always_inline u32 packet_len(const struct sk_buff *skb)
 	return len;
 }
 
-/* A free node's number plus one, or zero. */
-static __always_inline u32 take_node(void)
+/* A free node, or none; *number is its number plus one. */
+static __always_inline struct pkt_node *take_node(u32 *number)
 {
-	u32 number = nodes_free;
 	struct pkt_node *node;
 
-	if (!number) {
+	*number = nodes_free;
+	if (!*number) {
 		if (nodes_used >= NW_NODES)
-			return 0;
-		return ++nodes_used;
+			return NULL;
+		*number = ++nodes_used;
+		return node_at(*number);
 	}
-	node = node_at(number);
-	if (!node)
-		return 0;
-	nodes_free = node->next;
-	return number;
+	node = node_at(*number);
+	if (node)
+		nodes_free = node->next;
+	return node;
 }
 
 static __always_inline void free_node(u32 number, struct pkt_node *node)
@@ -126,17 +126,17 @@ static __always_inline void push(struct pkt_chain *chain, u32 number, struct pkt
 	chain->tail = number;
 }
 
-/* Takes the first node of a chain off it: its number plus one, or zero. */
-static __always_inline u32 pop_front(struct pkt_chain *chain)
+/* Takes the first node of a chain off it, if there is one; *number is its number plus one. */
+static __always_inline struct pkt_node *pop_front(struct pkt_chain *chain, u32 *number)
 {
-	u32 number = chain->head;
 	struct pkt_node *node, *next;
 
-	if (!number)
-		return 0;
-	node = node_at(number);
+	*number = chain->head;
+	if (!*number)
+		return NULL;
+	node = node_at(*number);
 	if (!node)
-		return 0;
+		return NULL;
 	chain->head = node->next;
 	if (!chain->head) {
 		chain->tail = 0;
@@ -145,20 +145,20 @@ static __always_inline u32 pop_front(struct pkt_chain *chain)
 		if (next)
 			next->prev = 0;
 	}
-	return number;
+	return node;
 }
 
-/* Takes the last node of a chain off it: its number plus one, or zero. */
-static __always_inline u32 pop_back(struct pkt_chain *chain)
+/* The same with the last node. */
+static __always_inline struct pkt_node *pop_back(struct pkt_chain *chain, u32 *number)
 {
-	u32 number = chain->tail;
 	struct pkt_node *node, *prev;
 
-	if (!number)
-		return 0;
-	node = node_at(number);
+	*number = chain->tail;
+	if (!*number)
+		return NULL;
+	node = node_at(*number);
 	if (!node)
-		return 0;
+		return NULL;
 	chain->tail = node->prev;
 	if (!chain->tail) {
 		chain->head = 0;
@@ -167,7 +167,7 @@ static __always_inline u32 pop_back(struct pkt_chain *chain)
 		if (prev)
 			prev->next = 0;
 	}
-	return number;
+	return node;
 }
 
 /* May nothing leave now? The watchdog is set then. */
@@ -182,12 +182,13 @@ static __always_inline bool is_shaped(struct Qdisc *sch, u64 now)
 /* A packet leaves. A watchdog that comes up to a millisecond late costs no rate. */
 static __always_inline void account_sent(u32 len, u64 now)
 {
-	s64 size = (s64)len + shape_overhead;
+	s64 size;
 
 	sent_packets++;
 	sent_bytes += len;
 	if (!shape_rate)
 		return;
+	size = (s64)len + shape_overhead;
 	if (next_tx + 1000000 < now)
 		next_tx = now;
 	next_tx += (u64)(size > 1 ? size : 1) * 8000000000ull / shape_rate;

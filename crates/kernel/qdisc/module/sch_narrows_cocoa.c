@@ -30,11 +30,24 @@ static const struct nw_option cocoa_options[NW_COCOA_A_END] = {
 };
 static struct nla_policy cocoa_policy[NW_COCOA_A_END];
 
-static int cocoa_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)
+/* A flow's limit has become lower than what waits of it. */
+static noinline void cocoa_trim(struct Qdisc *sch, u32 slot, struct sk_buff **to_free)
+{
+	struct cocoa_sched_data *p = qdisc_priv(sch);
+	struct nw_flow *flow = &p->q.sched.flows[slot];
+
+	while (nw_cocoa_has_surplus(&p->q, slot)) {
+		struct sk_buff *last = __skb_dequeue_tail(&flow->queue);
+
+		nw_cocoa_trimmed(&p->q, slot, qdisc_pkt_len(last));
+		nw_drop_waiting(sch, &p->shell, last, NW_FLOW_LIMIT, to_free);
+	}
+}
+
+static __always_inline int cocoa_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)
 {
 	struct cocoa_sched_data *p = qdisc_priv(sch);
 	enum nw_reason reason;
-	struct nw_flow *flow;
 	u32 slot = 0;
 
 	switch (nw_cocoa_enqueue(&p->q, hash, ktime_to_ns(skb->tstamp), false, now, &slot, &reason)) {
@@ -47,13 +60,7 @@ static int cocoa_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u
 	case NW_DROP:
 		break;
 	case NW_DROP_AND_TRIM:
-		flow = &p->q.sched.flows[slot];
-		while (nw_cocoa_has_surplus(&p->q, slot)) {
-			struct sk_buff *last = __skb_dequeue_tail(&flow->queue);
-
-			nw_cocoa_trimmed(&p->q, slot, qdisc_pkt_len(last));
-			nw_drop_waiting(sch, &p->shell, last, reason, to_free);
-		}
+		cocoa_trim(sch, slot, to_free);
 		break;
 	}
 	return nw_drop(sch, &p->shell, skb, reason, to_free);

@@ -30,7 +30,7 @@ static const struct nw_option cp_options[NW_CP_A_END] = {
 };
 static struct nla_policy cp_policy[NW_CP_A_END];
 
-static int cp_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)
+static __always_inline int cp_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)
 {
 	struct cp_sched_data *p = qdisc_priv(sch);
 	enum nw_reason reason;

@@ -81,12 +81,15 @@ static void nw_pkt_drop(struct nw_fair *q, nw_pkt skb, enum nw_reason reason)
 {
 	struct fair_sched_data *p = container_of(q, struct fair_sched_data, q);
 
-	if (skb == p->arriving)
+	if (skb == p->arriving) {
 		p->arriving_dropped = true;
-	if (p->to_free)
+		nw_account_removed(p->sch, skb);
+		nw_drop(p->sch, &p->shell, skb, reason, p->to_free);
+	} else if (p->to_free) {
 		nw_drop_waiting(p->sch, &p->shell, skb, reason, p->to_free);
-	else
+	} else {
 		nw_drop_at_dequeue(p->sch, &p->shell, skb, reason);
+	}
 }
 
 static void nw_pkt_push(struct nw_fair *q, u32 slot, nw_pkt skb)
@@ -115,7 +118,7 @@ static const struct nw_option fair_options[NW_FAIR_A_END] = {
 };
 static struct nla_policy fair_policy[NW_FAIR_A_END];
 
-static int fair_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)
+static __always_inline int fair_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)
 {
 	struct fair_sched_data *p = qdisc_priv(sch);
 
@@ -146,7 +149,7 @@ static struct sk_buff *fair_dequeue(struct Qdisc *sch)
 
 	if (skb)
 		nw_account_sent(sch, skb);
-	nw_tell_at_dequeue(sch, &p->shell);
+	nw_tell_if_safe(sch, &p->shell);
 	return skb;
 }
 

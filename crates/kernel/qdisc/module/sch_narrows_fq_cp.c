@@ -30,7 +30,7 @@ static const struct nw_option fq_cp_options[NW_FQ_CP_A_END] = {
 };
 static struct nla_policy fq_cp_policy[NW_FQ_CP_A_END];
 
-static int fq_cp_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)
+static __always_inline int fq_cp_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)
 {
 	struct fq_cp_sched_data *p = qdisc_priv(sch);
 	enum nw_verdict verdict;
@@ -98,7 +98,7 @@ static void fq_cp_keep_limit(struct Qdisc *sch)
 		while (flow->packets && s->packets > s->limit) {
 			struct sk_buff *skb = __skb_dequeue(&flow->queue);
 
-			nw_sched_removed(s, slot, qdisc_pkt_len(skb));
+			nw_sched_removed(s, flow, qdisc_pkt_len(skb));
 			nw_drop_at_dequeue(sch, &p->shell, skb, NW_QUEUE_FULL);
 		}
 	}

@@ -58,10 +58,10 @@ struct nw_shell {
 	/* Packets that were dropped, by enum nw_reason, and that were marked. */
 	u64 dropped[NW_REASONS];
 	u64 marked;
-	/* Tell flows apart, by the dissector's hash and by our own. Nobody outside can make two flows collide. */
+	/* Tell flows apart, by the dissector's hash and by our own for TCP and UDP. Nobody outside can make two flows collide. */
 	siphash_key_t key;
-	hsiphash_key_t own_key;
-	/* Drops that the parents have not been told of yet: packets and bytes. */
+	hsiphash_key_t own_keys[2];
+	/* By how much the parents count more than waits: packets and bytes. */
 	int untold;
 	int untold_bytes;
 };
@@ -83,7 +83,7 @@ static inline void nw_shell_init(struct nw_shell *shell, const struct nw_option 
 	for (n = 0; n < end; n++)
 		shell->options[n] = options[n].standard;
 	get_random_bytes(&shell->key, sizeof(shell->key));
-	get_random_bytes(&shell->own_key, sizeof(shell->own_key));
+	get_random_bytes(&shell->own_keys, sizeof(shell->own_keys));
 }
 
 /* All packets are gone, and the parents' counts with them. */
@@ -164,38 +164,59 @@ struct nw_ipv6_ports {
 	__be32 ports;
 } __packed __aligned(2);
 
-/*
- * The hash of a packet's flow. That of a local socket would change with a retransmission timeout.
- *
- * The kernel's dissector takes 600 instructions. For plain TCP and UDP addresses and ports are read here; both kinds of
- * hash are keyed. The IPv6 flow label is ignored then: Linux changes it with a retransmission timeout, too.
- */
-static inline u32 nw_hash(const struct nw_shell *shell, const struct sk_buff *skb)
+/* The hash of TCP's or UDP's addresses and ports. */
+static inline u32 nw_hash_ports(const struct nw_shell *shell, const struct nw_ipv4_ports *h)
 {
-	hsiphash_key_t key = shell->own_key;
+	return hsiphash_3u32((__force u32)h->ip.saddr, (__force u32)h->ip.daddr, (__force u32)h->ports,
+			     &shell->own_keys[h->ip.protocol == IPPROTO_UDP]);
+}
 
+/* Is this an IPv4 header without options, before the ports of TCP or UDP? */
+static inline bool nw_has_ports(const struct nw_ipv4_ports *h)
+{
+	return *(const u8 *)h == 0x45 && !(h->ip.frag_off & htons(IP_MF | IP_OFFSET)) &&
+	       (h->ip.protocol == IPPROTO_TCP || h->ip.protocol == IPPROTO_UDP);
+}
+
+/* The hash where the headers are not those of IPv4, or lie in several places. */
+static noinline u32 nw_hash_other(const struct nw_shell *shell, const struct sk_buff *skb)
+{
 	if (skb_vlan_tag_present(skb))
 		return skb_get_hash_perturb(skb, &shell->key);
 	if (skb->protocol == htons(ETH_P_IP)) {
 		struct nw_ipv4_ports copy;
 		const struct nw_ipv4_ports *h = skb_header_pointer(skb, skb_network_offset(skb), sizeof(copy), &copy);
 
-		if (h && *(const u8 *)h == 0x45 && !(h->ip.frag_off & htons(IP_MF | IP_OFFSET)) &&
-		    (h->ip.protocol == IPPROTO_TCP || h->ip.protocol == IPPROTO_UDP)) {
-			key.key[1] ^= h->ip.protocol;
-			return hsiphash_3u32((__force u32)h->ip.saddr, (__force u32)h->ip.daddr, (__force u32)h->ports, &key);
-		}
+		if (h && nw_has_ports(h))
+			return nw_hash_ports(shell, h);
 	} else if (skb->protocol == htons(ETH_P_IPV6)) {
 		struct nw_ipv6_ports copy;
 		const struct nw_ipv6_ports *h = skb_header_pointer(skb, skb_network_offset(skb), sizeof(copy), &copy);
 
 		if (h && h->ip.version == 6 && (h->ip.nexthdr == IPPROTO_TCP || h->ip.nexthdr == IPPROTO_UDP)) {
-			key.key[1] ^= h->ip.nexthdr;
 			/* Both addresses and the ports, which follow each other. */
-			return hsiphash(&h->ip.saddr, 2 * sizeof(h->ip.saddr) + sizeof(h->ports), &key);
+			return hsiphash(&h->ip.saddr, 2 * sizeof(h->ip.saddr) + sizeof(h->ports),
+					&shell->own_keys[h->ip.nexthdr == IPPROTO_UDP]);
 		}
 	}
 	return skb_get_hash_perturb(skb, &shell->key);
+}
+
+/*
+ * The hash of a packet's flow. That of a local socket would change with a retransmission timeout.
+ *
+ * The kernel's dissector takes 600 instructions. For plain TCP and UDP addresses and ports are read here; both kinds of
+ * hash are keyed. The IPv6 flow label is ignored then: Linux changes it with a retransmission timeout, too.
+ */
+static __always_inline u32 nw_hash(const struct nw_shell *shell, const struct sk_buff *skb)
+{
+	const struct nw_ipv4_ports *h = (const struct nw_ipv4_ports *)skb_network_header(skb);
+	int linear = skb_tail_pointer(skb) - (const unsigned char *)h;
+
+	if (likely(skb->protocol == htons(ETH_P_IP) && !skb_vlan_tag_present(skb) && linear >= (int)sizeof(*h) &&
+		   nw_has_ports(h)))
+		return nw_hash_ports(shell, h);
+	return nw_hash_other(shell, skb);
 }
 
 /* A packet joins a queue. */
@@ -220,11 +241,13 @@ static inline int nw_drop(struct Qdisc *sch, struct nw_shell *shell, struct sk_b
 	return qdisc_drop(skb, sch, to_free);
 }
 
-/* A packet that waited, and is in no queue any more, is dropped within an enqueue. */
+/* A packet that waited, and is in no queue any more, is dropped within an enqueue. nw_enqueue tells the parents. */
 static inline void nw_drop_waiting(struct Qdisc *sch, struct nw_shell *shell, struct sk_buff *skb, enum nw_reason reason,
 				   struct sk_buff **to_free)
 {
 	nw_account_removed(sch, skb);
+	shell->untold++;
+	shell->untold_bytes += qdisc_pkt_len(skb);
 	nw_drop(sch, shell, skb, reason, to_free);
 }
 
@@ -239,10 +262,10 @@ static inline void nw_drop_at_dequeue(struct Qdisc *sch, struct nw_shell *shell,
 	kfree_skb(skb);
 }
 
-/* Tells the parents of drops, outside of a dequeue. */
+/* Tells the parents what they must take off their counts, where no packet is on its way to or from them. */
 static inline void nw_tell(struct Qdisc *sch, struct nw_shell *shell)
 {
-	if (!shell->untold)
+	if (!shell->untold && !shell->untold_bytes)
 		return;
 	qdisc_tree_reduce_backlog(sch, shell->untold, shell->untold_bytes);
 	shell->untold = 0;
@@ -250,10 +273,10 @@ static inline void nw_tell(struct Qdisc *sch, struct nw_shell *shell)
 }
 
 /*
- * Tells the parents of drops in a dequeue. Older kernels' htb does not survive to be told of an empty queue in the
- * middle of its own dequeue. The parents are told the next time then, as fq_codel did it there.
+ * The same in an enqueue or a dequeue. Older kernels' htb does not survive to be told of an empty queue in the middle of
+ * its own dequeue, nor of one that it has found empty. The parents are told the next time then, as fq_codel did it there.
  */
-static inline void nw_tell_at_dequeue(struct Qdisc *sch, struct nw_shell *shell)
+static inline void nw_tell_if_safe(struct Qdisc *sch, struct nw_shell *shell)
 {
 	if (sch->q.qlen || NW_PARENTS_BEAR_EMPTY)
 		nw_tell(sch, shell);
@@ -278,23 +301,32 @@ static inline void nw_account_sent(struct Qdisc *sch, const struct sk_buff *skb)
 /* Queues or drops one packet of a flow with this hash; says whether it waits (NET_XMIT_SUCCESS). */
 typedef int (*nw_enqueue_one)(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free);
 
-static inline int nw_enqueue_segments(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free,
-				      nw_enqueue_one one)
+static noinline int nw_enqueue_segments(struct sk_buff *skb, struct Qdisc *sch, struct nw_shell *shell, u32 hash, u64 now,
+					struct sk_buff **to_free, nw_enqueue_one one)
 {
 	struct sk_buff *segs, *next;
-	int ret = NET_XMIT_DROP;
+	/* The parents are about to count the packet that came, if any of it is queued. */
+	int packets = -1, bytes = -(int)qdisc_pkt_len(skb);
 
 	segs = skb_gso_segment(skb, netif_skb_features(skb) & ~NETIF_F_GSO_MASK);
 	if (IS_ERR_OR_NULL(segs))
 		return qdisc_drop(skb, sch, to_free);
 	skb_list_walk_safe(segs, segs, next) {
+		u32 len = segs->len;
+
 		skb_mark_not_on_list(segs);
-		nw_set_pkt_len(segs, segs->len);
-		if (one(segs, sch, hash, now, to_free) == NET_XMIT_SUCCESS)
-			ret = NET_XMIT_SUCCESS;
+		nw_set_pkt_len(segs, len);
+		if (one(segs, sch, hash, now, to_free) == NET_XMIT_SUCCESS) {
+			packets++;
+			bytes += len;
+		}
 	}
 	consume_skb(skb);
-	return ret;
+	if (packets < 0)
+		return NET_XMIT_DROP;
+	shell->untold -= packets;
+	shell->untold_bytes -= bytes;
+	return NET_XMIT_SUCCESS;
 }
 
 /* An enqueue. `hashed` for disciplines that tell flows apart. */
@@ -302,21 +334,15 @@ static __always_inline int nw_enqueue(struct sk_buff *skb, struct Qdisc *sch, st
 				      struct sk_buff **to_free, bool hashed, nw_enqueue_one one)
 {
 	u32 hash = hashed ? nw_hash(shell, skb) : 0;
-	u32 len = qdisc_pkt_len(skb);
-	u32 packets = sch->q.qlen;
-	u32 bytes = sch->qstats.backlog;
 	u64 now = ktime_get_ns();
-	int more, more_bytes, ret;
+	int ret;
 
 	if (unlikely(skb_is_gso(skb)))
-		ret = nw_enqueue_segments(skb, sch, hash, now, to_free, one);
+		ret = nw_enqueue_segments(skb, sch, shell, hash, now, to_free, one);
 	else
 		ret = one(skb, sch, hash, now, to_free);
-	/* The parents are about to count the packet that came, if it was queued. */
-	more = (int)(sch->q.qlen - packets) - (ret == NET_XMIT_SUCCESS);
-	more_bytes = (int)(sch->qstats.backlog - bytes) - (ret == NET_XMIT_SUCCESS ? (int)len : 0);
-	if (unlikely(more || more_bytes))
-		qdisc_tree_reduce_backlog(sch, -more, -more_bytes);
+	if (unlikely(shell->untold | shell->untold_bytes))
+		nw_tell_if_safe(sch, shell);
 	return ret;
 }
 

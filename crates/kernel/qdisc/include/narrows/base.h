@@ -193,6 +193,19 @@ static inline u64 nw_div(u64 n, u64 d)
 #define NW_SEPARATE static inline
 #endif
 
+/* What happens to each packet, wherever a shell calls it from. */
+#define NW_FREQUENT static inline __attribute__((__always_inline__))
+
+/*
+ * What happens to few packets: a function of its own, so that the others do not save registers for it. BPF's verifier
+ * knows more of an argument where a function is inlined.
+ */
+#if defined(__bpf__)
+#define NW_RARE static inline
+#else
+#define NW_RARE static __attribute__((__noinline__))
+#endif
+
 /* Long division, bit by bit. The upper half is less than the divisor. */
 NW_SEPARATE u64 nw_div_long(u64 hi, u64 lo, u64 d)
 {

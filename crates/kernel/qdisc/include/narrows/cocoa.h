@@ -159,7 +159,7 @@ static inline u64 nw_cocoa_guard(const struct nw_cocoa_law *law, const struct nw
 }
 
 /* A packet finds the flow's queue full (algorithm 1 of the paper). */
-static inline enum nw_verdict nw_cocoa_full(struct nw_cocoa *q, struct nw_cocoa_flow *f, u64 now)
+NW_RARE enum nw_verdict nw_cocoa_full(struct nw_cocoa *q, struct nw_cocoa_flow *f, u64 now)
 {
 	u64 idle = f->interval_idle;
 	u32 standing = 0;
@@ -230,8 +230,8 @@ static inline void nw_cocoa_spin(struct nw_cocoa_flow *f, bool spin, u64 now)
  * A packet arrives. `depart` is when it may leave (looked at with pacing only), `spin` its spin bit, false where
  * there is none. For a packet that is dropped *reason says why. *slot is its flow but after NW_DROP.
  */
-static inline enum nw_verdict nw_cocoa_enqueue(struct nw_cocoa *q, u32 hash, u64 depart, bool spin, u64 now, u32 *slot,
-					       enum nw_reason *reason)
+NW_FREQUENT enum nw_verdict nw_cocoa_enqueue(struct nw_cocoa *q, u32 hash, u64 depart, bool spin, u64 now, u32 *slot,
+					     enum nw_reason *reason)
 {
 	enum nw_verdict verdict = NW_ACCEPT;
 	struct nw_cocoa_flow *f;
@@ -258,8 +258,10 @@ static inline enum nw_verdict nw_cocoa_enqueue(struct nw_cocoa *q, u32 hash, u64
 /* The packet that was accepted is in its flow's queue. */
 static inline void nw_cocoa_queued(struct nw_cocoa *q, u32 slot, u32 len, u64 now)
 {
-	nw_sched_queued(&q->sched, slot, len);
-	nw_sched_join(&q->sched, slot, now);
+	struct nw_flow *flow = NW_FLOW_AT(&q->sched, slot);
+
+	nw_sched_queued(&q->sched, flow, len);
+	nw_sched_join(&q->sched, slot, flow, now);
 }
 
 /* Has the flow more packets than its limit? */
@@ -273,7 +275,7 @@ static inline bool nw_cocoa_has_surplus(const struct nw_cocoa *q, u32 slot)
 /* A packet was dropped from the end of a flow's queue, because the queue is longer than its limit. */
 static inline void nw_cocoa_trimmed(struct nw_cocoa *q, u32 slot, u32 len)
 {
-	nw_sched_removed(&q->sched, slot, len);
+	nw_sched_removed(&q->sched, NW_FLOW_AT(&q->sched, slot), len);
 }
 
 /* A packet was dropped from a flow's queue for a reason of the shell's, such as a limit that was lowered. */
@@ -281,7 +283,7 @@ static inline void nw_cocoa_removed(struct nw_cocoa *q, u32 slot, u32 len, u64 n
 {
 	struct nw_flow *flow = NW_FLOW_AT(&q->sched, slot);
 
-	nw_sched_removed(&q->sched, slot, len);
+	nw_sched_removed(&q->sched, flow, len);
 	if (!flow->packets) {
 		flow->state.is_idle = true;
 		flow->state.idle_since = now;
@@ -300,7 +302,7 @@ static inline void nw_cocoa_departed(struct nw_cocoa *q, u32 slot, u32 len, u64 
 	struct nw_flow *flow = NW_FLOW_AT(&q->sched, slot);
 	struct nw_cocoa_flow *f = &flow->state;
 
-	nw_sched_sent(&q->sched, slot, len);
+	nw_sched_sent(&q->sched, flow, len);
 	f->sent++;
 	f->min_queue = f->has_min ? (u32)nw_min(f->min_queue, flow->packets) : flow->packets;
 	f->has_min = true;

@@ -42,12 +42,34 @@ static inline u32 nw_drr_unlist(NW_DRR_OWNER *owner)
 	return slot;
 }
 
-/* The flow at the head, plus one, if it has a deficit: nearly always it is its turn. */
+/* The flow at the head, plus one, or zero. */
+static inline u32 nw_drr_head(const NW_DRR_OWNER *owner)
+{
+	return owner->new_flows.head ? owner->new_flows.head : owner->old_flows.head;
+}
+
+/* The flow at the head gets a quantum and goes to the end. There is one. */
+static inline void nw_drr_round(NW_DRR_OWNER *owner)
+{
+	u32 slot = nw_list_pop(owner, owner->new_flows.head ? &owner->new_flows : &owner->old_flows);
+
+	NW_FLOW_AT(owner, slot)->deficit += owner->quantum;
+	nw_list_push(owner, &owner->old_flows, slot);
+}
+
+/*
+ * Whose turn it is, plus one, if it takes one round at most to find out; otherwise zero. That is nearly always enough,
+ * and no loop is begun, which costs BPF more than the round.
+ */
 static inline u32 nw_drr_ready(NW_DRR_OWNER *owner)
 {
-	u32 head = owner->new_flows.head ? owner->new_flows.head : owner->old_flows.head;
+	u32 head = nw_drr_head(owner);
 
-	return head && NW_FLOW_AT(owner, head - 1)->deficit > 0 ? head : 0;
+	if (!head || NW_FLOW_AT(owner, head - 1)->deficit > 0)
+		return head;
+	nw_drr_round(owner);
+	head = nw_drr_head(owner);
+	return NW_FLOW_AT(owner, head - 1)->deficit > 0 ? head : 0;
 }
 
 /*
@@ -61,14 +83,11 @@ static inline u32 nw_drr_turn(NW_DRR_OWNER *owner)
 	if (ready)
 		return ready;
 	nw_for(round, NW_U32_MAX) {
-		struct nw_list *list = owner->new_flows.head ? &owner->new_flows : &owner->old_flows;
+		u32 head = nw_drr_head(owner);
 
-		if (!list->head)
-			return 0;
-		if (NW_FLOW_AT(owner, list->head - 1)->deficit > 0)
-			return list->head;
-		NW_FLOW_AT(owner, list->head - 1)->deficit += owner->quantum;
-		nw_list_push(owner, &owner->old_flows, nw_list_pop(owner, list));
+		if (!head || NW_FLOW_AT(owner, head - 1)->deficit > 0)
+			return head;
+		nw_drr_round(owner);
 	}
 	return 0;
 }

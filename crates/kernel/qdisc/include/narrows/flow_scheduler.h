@@ -222,20 +222,17 @@ static inline u32 nw_sched_take_slot(struct nw_sched *s)
 	return slot - 1;
 }
 
-/* The slot of the flow with a key. Flows passed on the way that have been idle for long are collected. */
-static inline u32 nw_sched_classify(struct nw_sched *s, u32 hash, u64 now)
+/*
+ * The slot of the flow with a key, which is not its bucket's first; it is made if there is none. Flows passed on the way
+ * that have been idle for long are collected.
+ */
+NW_RARE u32 nw_sched_search(struct nw_sched *s, u32 *bucket, u32 key, u64 now)
 {
-	u32 key = hash & s->mask;
-	/* The key is a few low bits of a hash, perhaps; the bucket comes from high bits. */
-	u32 *bucket = NW_BUCKET_AT(s, nw_scale(nw_mix(key, 0), s->n_buckets));
 	/* Where the number of the next flow is written: in the bucket, or in the flow before. */
 	u32 *link = bucket;
 	struct nw_flow *flow;
 	u32 slot;
 
-	/* Mostly it is the bucket's first, and no loop is begun, which costs BPF as much as all the rest here. */
-	if (*bucket && NW_FLOW_AT(s, *bucket - 1)->key == key)
-		return *bucket - 1;
 	nw_for(searched, NW_U32_MAX) {
 		u32 next;
 
@@ -272,6 +269,19 @@ static inline u32 nw_sched_classify(struct nw_sched *s, u32 hash, u64 now)
 	return slot;
 }
 
+/* The slot of the flow that a hash belongs to. */
+static inline u32 nw_sched_classify(struct nw_sched *s, u32 hash, u64 now)
+{
+	u32 key = hash & s->mask;
+	/* The key is a few low bits of a hash, perhaps; the bucket comes from high bits. */
+	u32 *bucket = NW_BUCKET_AT(s, nw_scale(nw_mix(key, 0), s->n_buckets));
+
+	/* Mostly it is the bucket's first, and no loop is begun, which costs BPF as much as all the rest here. */
+	if (*bucket && NW_FLOW_AT(s, *bucket - 1)->key == key)
+		return *bucket - 1;
+	return nw_sched_search(s, bucket, key, now);
+}
+
 /* May the packet that arrives go to its flow? If not, *reason says why. */
 static inline bool nw_sched_admits(const struct nw_sched *s, u64 depart, u64 now, enum nw_reason *reason)
 {
@@ -287,10 +297,8 @@ static inline bool nw_sched_admits(const struct nw_sched *s, u64 depart, u64 now
 }
 
 /* A packet has joined its flow's queue. */
-static inline void nw_sched_queued(struct nw_sched *s, u32 slot, u32 len)
+static inline void nw_sched_queued(struct nw_sched *s, struct nw_flow *flow, u32 len)
 {
-	struct nw_flow *flow = NW_FLOW_AT(s, slot);
-
 	flow->packets++;
 	flow->bytes += len;
 	s->packets++;
@@ -298,21 +306,17 @@ static inline void nw_sched_queued(struct nw_sched *s, u32 slot, u32 len)
 }
 
 /* A packet has left its flow's queue, sent or dropped. */
-static inline void nw_sched_removed(struct nw_sched *s, u32 slot, u32 len)
+static inline void nw_sched_removed(struct nw_sched *s, struct nw_flow *flow, u32 len)
 {
-	struct nw_flow *flow = NW_FLOW_AT(s, slot);
-
 	flow->packets--;
 	flow->bytes -= len;
 	s->packets--;
 	s->bytes -= len;
 }
 
-/* The discipline has decided about an arrival: a flow that was idle and has packets now joins the new ones. */
-static inline void nw_sched_join(struct nw_sched *s, u32 slot, u64 now)
+/* The discipline has decided about an arrival: the flow in a slot, if it was idle and has packets now, joins the new ones. */
+static inline void nw_sched_join(struct nw_sched *s, u32 slot, struct nw_flow *flow, u64 now)
 {
-	struct nw_flow *flow = NW_FLOW_AT(s, slot);
-
 	if (flow->listed != NW_UNLISTED || !flow->packets)
 		return;
 	if (nw_sub(now, flow->idle_since) > NW_REFILL_DELAY && flow->deficit >= 0 && flow->deficit < s->quantum)
@@ -362,10 +366,10 @@ static inline enum nw_next nw_sched_next(struct nw_sched *s, u64 now, u32 *slot,
 }
 
 /* The first packet of the flow that was chosen has left. */
-static inline void nw_sched_sent(struct nw_sched *s, u32 slot, u32 len)
+static inline void nw_sched_sent(struct nw_sched *s, struct nw_flow *flow, u32 len)
 {
-	nw_drr_charge(&NW_FLOW_AT(s, slot)->deficit, len);
-	nw_sched_removed(s, slot, len);
+	nw_drr_charge(&flow->deficit, len);
+	nw_sched_removed(s, flow, len);
 }
 
 /* Forgets all flows. The shell has freed all packets. */

@@ -73,8 +73,10 @@ static inline enum nw_verdict nw_fq_cp_enqueue(struct nw_fq_cp *q, u32 hash, u32
 /* The packet that was accepted is in its flow's queue. */
 static inline void nw_fq_cp_queued(struct nw_fq_cp *q, u32 slot, u32 len, u64 now)
 {
-	nw_sched_queued(&q->sched, slot, len);
-	nw_sched_join(&q->sched, slot, now);
+	struct nw_flow *flow = NW_FLOW_AT(&q->sched, slot);
+
+	nw_sched_queued(&q->sched, flow, len);
+	nw_sched_join(&q->sched, slot, flow, now);
 }
 
 /* Which flow sends. */
@@ -88,7 +90,7 @@ static inline void nw_fq_cp_departed(struct nw_fq_cp *q, u32 slot, u32 len, u64 
 {
 	struct nw_flow *flow = NW_FLOW_AT(&q->sched, slot);
 
-	nw_sched_sent(&q->sched, slot, len);
+	nw_sched_sent(&q->sched, flow, len);
 	nw_drain_on_departure(&flow->state.drain, len, flow->packets > 0, now);
 }
 
