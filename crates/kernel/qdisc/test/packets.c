@@ -8,6 +8,7 @@
  *   packets gso ADDRESS COUNT                            UDP in bundles that are segmented; prints the segments
  *   packets frames DEVICE SEED COUNT [gso]               frames of all kinds, many malformed; gso: bundles among them
  *   packets flows DEVICE SEED COUNT LENGTH               each frame a new flow
+ *   packets replay DEVICE FILE PORT                      frames as FILE says: us since the one before, flow, bytes
  *   packets options KIND DEVICE PARENT SEED COUNT        messages that add, change and delete a qdisc of this kind
  *   packets cost ADDRESS COUNT FLOWS                     ns per packet through an empty queue
  *   packets fill ADDRESS COUNT FLOWS                     ns per packet that is queued, FLOWS sockets in turn
@@ -451,6 +452,52 @@ static int frames(const char *device, const char *first, int count, bool bundles
 	return offered < (uint64_t)count / 2;
 }
 
+/* A frame of UDP over IPv4 with this length, to be sent from the port of a flow. */
+static void udp_frame(uint8_t *at, size_t len, uint32_t port)
+{
+	put16(at + 12, 0x0800);
+	at[14] = 0x45;
+	put16(at + 16, len - HEADER);
+	at[22] = 64;
+	at[23] = 17;
+	put16(at + 34, port);
+	put16(at + 38, len - HEADER - 20);
+}
+
+static int replay(const char *device, const char *file, uint32_t port)
+{
+	static uint8_t bytes[HEADER + MTU];
+	FILE *trace = fopen(file, "r");
+	struct sockaddr_ll to;
+	int s = opened(device, &to, false);
+	uint64_t at = now() + 100000000;
+	unsigned int after, flow, len;
+	char line[256];
+
+	if (!trace)
+		die(file);
+	to.sll_protocol = htons(0x0800);
+	while (fgets(line, sizeof(line), trace)) {
+		if (line[0] == '#')
+			continue;
+		if (sscanf(line, "%u,%u,%u", &after, &flow, &len) != 3 || len < 42 || len > sizeof(bytes))
+			die(line);
+		at += after * 1000ull;
+		udp_frame(bytes, len, port + flow);
+		/* A sleep ends a little late: the last of the time is waited for. */
+		if (at > now() + 100000) {
+			struct timespec until = { (at - 80000) / 1000000000, (at - 80000) % 1000000000 };
+
+			clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+		}
+		while (now() < at)
+			;
+		if (sendto(s, bytes, len, 0, (struct sockaddr *)&to, sizeof(to)) < 0 && errno != ENOBUFS)
+			die("sendto");
+	}
+	return 0;
+}
+
 static int new_flows(const char *device, const char *first, int count, size_t len)
 {
 	static uint8_t bytes[HEADER + MTU];
@@ -460,12 +507,7 @@ static int new_flows(const char *device, const char *first, int count, size_t le
 	seed(first);
 	if (len < 42 || len > sizeof(bytes))
 		die("length");
-	put16(bytes + 12, 0x0800);
-	bytes[14] = 0x45;
-	put16(bytes + 16, len - HEADER);
-	bytes[22] = 64;
-	bytes[23] = 17;
-	put16(bytes + 38, len - HEADER - 20);
+	udp_frame(bytes, len, 0);
 	to.sll_protocol = htons(0x0800);
 	for (int n = 0; n < count; n++) {
 		noise(bytes + 26, 12);
@@ -543,6 +585,8 @@ int main(int n, char **a)
 		return frames(a[2], a[3], atoi(a[4]), n > 5);
 	if (!strcmp(what, "flows") && n == 6)
 		return new_flows(a[2], a[3], atoi(a[4]), atoi(a[5]));
+	if (!strcmp(what, "replay") && n == 5)
+		return replay(a[2], a[3], atoi(a[4]));
 	if (!strcmp(what, "options") && n == 7)
 		return options(a[2], a[3], a[4], a[5], atoi(a[6]));
 	if (!strcmp(what, "cost") && n == 5)

@@ -1,12 +1,13 @@
 #!/bin/sh
 # Runs a script of this directory as root in a virtual machine, on a kernel of the lab's folder (`narrows lab fetch`).
 #
-#   boot.sh [-k RELEASE] [-m MODULES] [-p PROGRAM] [-c WORDS] [-s] [-t SECONDS] SCRIPT [ARGUMENT...]
+#   boot.sh [-k RELEASE] [-m MODULES] [-p PROGRAM] [-c WORDS] [-f FILE] [-s] [-t SECONDS] SCRIPT [ARGUMENT...]
 #
 # -k  how the kernel's release begins; the newest of the folder by default
 # -m  a folder of modules that take precedence over those of the lab, such as those that were just built
 # -p  a program that the guest has as /bin/narrows, built with --features bpf; without it, what needs the program is left out
 # -c  words that are appended to the kernel's command line, such as slub_debug=FZPU
+# -f  a file that the guest has as /lab/trace
 # -s  two processors in real time; otherwise one, whose clock counts instructions, so that a run can be repeated exactly
 # -t  seconds of wall-clock time after which the machine is ended; 1500 by default
 #
@@ -24,20 +25,21 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 qdisc=$here/../../qdisc
-release='' modules='' program='' words='' processors=1 seconds=1500
-while getopts k:m:p:c:st: option; do
+release='' modules='' program='' words='' trace='' processors=1 seconds=1500
+while getopts k:m:p:c:f:st: option; do
     case $option in
     k) release=$OPTARG ;;
     m) modules=$(cd "$OPTARG" && pwd) ;;
     p) program=$OPTARG ;;
     c) words=$OPTARG ;;
+    f) trace=$OPTARG ;;
     s) processors=2 ;;
     t) seconds=$OPTARG ;;
-    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 shift $((OPTIND - 1))
-[ $# -ge 1 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 script=$1; shift
 
 fail() { echo "boot.sh: $*" >&2; exit 2; }
@@ -114,6 +116,7 @@ cp -L "$(command -v busybox)" "$root/bin/busybox"
 cp "$kernel"/tc/*.so "$root/lab/tc/" 2>/dev/null || true
 cc -static -O2 -Wall -Wextra -o "$root/lab/packets" "$qdisc/test/packets.c" || fail "cannot build $qdisc/test/packets.c"
 cp "$script" "$root/lab/script"
+[ -z "$trace" ] || cp "$trace" "$root/lab/trace"
 for argument in "$@"; do printf '%s\n' "$argument"; done >"$root/lab/arguments"
 printf 'root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n' >"$root/etc/passwd"
 
