@@ -50,6 +50,8 @@ pair_of() {
     ip -n b link set $11 up
     if [ $1 = v ]; then
         ip neigh replace 10.0.0.2 lladdr "$(ip netns exec b cat /sys/class/net/v1/address)" dev v0
+        # An answer to the other end's question would be counted as one packet more.
+        ip -n b neigh replace 10.0.0.1 lladdr "$(cat /sys/class/net/v0/address)" dev v1
     fi
 }
 
