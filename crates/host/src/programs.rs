@@ -1,6 +1,9 @@
 //! The user's programs that make flows: starts and stops them when the scenario says, and reads the state of their sockets.
+//!
+//! What the kernel says of their TCP connections is counted: retransmissions, and the payload that was acknowledged. The last state of a
+//! connection that has ended counts, too, so that those that live for less than a look at them are not missed.
 use crate::endpoint::{EndpointPair, Plan};
-use crate::socket::Diag;
+use crate::socket::{Diag, TcpInfo};
 use crate::{EndpointStats, FlowKey, HostError, Launch, Namespace, Process, Status, Stream};
 use narrows_core::{Span, Time};
 use narrows_scenario::command::{CommandLine, Fill};
@@ -31,10 +34,34 @@ struct Program<'a> {
     server: Option<&'a CommandLine>,
     sending: Stage,
     serving: Option<Process>,
-    /// Counters of its connections, by the sender's port.
-    counted: HashMap<u16, SenderStats>,
-    /// Sum of the counters of earlier connections whose ports were reused.
-    counted_before: SenderStats,
+    /// Counters of its connections, by their cookies.
+    open: HashMap<[u8; 8], Counters>,
+    /// Sum of the counters of those that have ended.
+    ended: Counters,
+    /// Payload that has been posted, bytes.
+    posted: u64,
+}
+
+/// Counters of a connection.
+#[derive(Clone, Copy, Default)]
+struct Counters {
+    stats: SenderStats,
+    /// Payload acknowledged, bytes.
+    acked: u64,
+}
+
+impl Counters {
+    fn of(info: &TcpInfo) -> Counters {
+        Counters { stats: info.stats(), acked: info.acked.unwrap_or(0) }
+    }
+
+    fn and(self, other: &Counters) -> Counters {
+        let stats = SenderStats {
+            retransmits: self.stats.retransmits + other.stats.retransmits,
+            timeouts: self.stats.timeouts + other.stats.timeouts,
+        };
+        Counters { stats, acked: self.acked + other.acked }
+    }
 }
 
 enum Stage {
@@ -77,8 +104,9 @@ impl<'a> Programs<'a> {
                 server: command.server.as_ref(),
                 sending: Stage::Waiting,
                 serving: None,
-                counted: HashMap::new(),
-                counted_before: SenderStats::default(),
+                open: HashMap::new(),
+                ended: Counters::default(),
+                posted: 0,
             };
             if let Some(server) = program.server {
                 program.serving = Some(program.spawn(server, &namespaces[pair.receiver_namespace])?);
@@ -89,7 +117,7 @@ impl<'a> Programs<'a> {
         for program in &flows {
             let place = program.pair.sender_namespace;
             if diags[place].is_none() {
-                diags[place] = Some(Diag::open(&namespaces[place])?);
+                diags[place] = Some(Diag::with_ended(&namespaces[place])?);
             }
         }
         Ok(Programs { flows, namespaces, diags, looked: Time::ZERO, end })
@@ -151,6 +179,16 @@ impl<'a> Programs<'a> {
         Ok(())
     }
 
+    /// When the next program is due to start or to be stopped.
+    pub fn due(&self) -> Option<Time> {
+        let due = |program: &Program<'_>| match program.sending {
+            Stage::Waiting => Some(program.start),
+            Stage::Running(_) => Some(program.stop + program.patience()),
+            Stage::Stopping(_) | Stage::Ended => None,
+        };
+        self.flows.iter().filter_map(due).min()
+    }
+
     /// Interrupts all programs, and kills those that do not end in time.
     pub fn finish(mut self) {
         self.flows.iter_mut().for_each(Program::interrupt);
@@ -163,15 +201,18 @@ impl<'a> Programs<'a> {
     }
 
     /// Posts the kernel's figures of the programs' connections.
-    fn look(&mut self, endpoint_stats: &EndpointStats) -> Result<(), HostError> {
+    ///
+    /// # Errors
+    /// When the kernel does not tell them.
+    pub fn look(&mut self, endpoint_stats: &EndpointStats) -> Result<(), HostError> {
         for (place, diag) in self.diags.iter_mut().enumerate() {
             let Some(diag) = diag else { continue };
-            let connections = diag.connections()?;
+            let (connections, ended) = (diag.connections()?, diag.ended()?);
             for program in self.flows.iter_mut().filter(|program| program.pair.sender_namespace == place) {
                 let pair = program.pair;
-                let own = |key: &FlowKey| key.source == pair.sender && key.destination == pair.receiver;
-                for (key, sample) in connections.iter().filter(|(key, _)| own(key)) {
-                    program.count(key.source_port, sample.info.stats());
+                let own = |(key, _): &&(FlowKey, _)| key.source == pair.sender && key.destination == pair.receiver;
+                for (_, sample) in connections.iter().filter(own) {
+                    program.open.insert(sample.cookie, Counters::of(&sample.info));
                     // A connection with nothing in flight does not measure the path.
                     if sample.info.inflight() > 0 {
                         endpoint_stats.post(program.number, |report| {
@@ -180,8 +221,13 @@ impl<'a> Programs<'a> {
                         });
                     }
                 }
-                let sum = program.counted.values().fold(program.counted_before, add);
-                endpoint_stats.post(program.number, |report| report.stats = sum);
+                for (_, sample) in ended.iter().filter(own) {
+                    program.open.remove(&sample.cookie);
+                    program.ended = program.ended.and(&Counters::of(&sample.info));
+                }
+                let Counters { stats, acked } = program.open.values().fold(program.ended, Counters::and);
+                endpoint_stats.post(program.number, |report| report.stats = stats);
+                endpoint_stats.read(program.number, acked - std::mem::replace(&mut program.posted, acked));
             }
         }
         Ok(())
@@ -205,15 +251,6 @@ impl Program<'_> {
         };
     }
 
-    /// Updates the counters of a connection. A counter that falls belongs to a new connection at the same port; the sum never
-    /// falls.
-    fn count(&mut self, port: u16, stats: SenderStats) {
-        let before = self.counted.insert(port, stats).unwrap_or_default();
-        if stats.retransmits < before.retransmits || stats.timeouts < before.timeouts {
-            self.counted_before = add(self.counted_before, &before);
-        }
-    }
-
     /// Starts a command line with its placeholders filled in. Its output goes to stderr, because stdout is for results.
     fn spawn(&self, line: &CommandLine, namespace: &Namespace) -> Result<Process, HostError> {
         let duration = self.stop.since(self.start);
@@ -235,8 +272,4 @@ impl Program<'_> {
         }
         Err(HostError::Program { flow: self.name.clone(), command: line.text().to_owned(), status })
     }
-}
-
-fn add(one: SenderStats, other: &SenderStats) -> SenderStats {
-    SenderStats { retransmits: one.retransmits + other.retransmits, timeouts: one.timeouts + other.timeouts }
 }

@@ -1,7 +1,8 @@
 //! Socket diagnostics: the state of TCP connections of other processes, for programs that run in a namespace.
 //!
 //! The kernel lists the established connections of a namespace (`sock_diag(7)`, `inet_diag`) with the structure that a socket's
-//! owner gets by `TCP_INFO`. A read costs a few microseconds per connection.
+//! owner gets by `TCP_INFO`. A read costs a few microseconds per connection. It also tells those who listen of each connection that has
+//! ended, with its last state.
 use super::tcp_info::TcpInfo;
 use crate::FlowKey;
 use crate::HostError;
@@ -21,8 +22,10 @@ use std::net::IpAddr;
 pub struct Sample {
     /// Its state.
     pub info: TcpInfo,
-    /// The kernel's name of its congestion control.
+    /// The kernel's name of its congestion control; empty for one that has ended.
     pub controller: String,
+    /// Tells the connection from all others, also from an earlier one with the same addresses and ports.
+    pub cookie: [u8; 8],
 }
 
 impl Sample {
@@ -35,12 +38,25 @@ impl Sample {
 /// Reads the connections of one namespace.
 pub struct Diag {
     socket: Socket,
+    /// Hears of connections that have ended.
+    ended: Option<Socket>,
     buffer: Vec<u8>,
 }
 
+/// Room for what the kernel tells of ended connections between two calls, bytes; the kernel's own limit may be lower.
+const ENDED_BUFFER: u32 = 4 << 20;
 /// The kernel fills at most 32 KiB at a time.
 const BUFFER: usize = 64 * 1024;
 const TCP: u8 = 6;
+/// Established, and closed by one end or by both while the other end's acknowledgments are missing.
+const STATES: StateFlags = StateFlags::ESTABLISHED
+    .union(StateFlags::FIN_WAIT1)
+    .union(StateFlags::FIN_WAIT2)
+    .union(StateFlags::CLOSE_WAIT)
+    .union(StateFlags::LAST_ACK)
+    .union(StateFlags::CLOSING);
+/// Groups of linux/sock_diag.h: `SKNLGRP_INET_TCP_DESTROY`, `SKNLGRP_INET6_TCP_DESTROY`.
+const DESTROYED: [u32; 2] = [1, 3];
 
 impl Diag {
     /// Opens diagnostics for this namespace.
@@ -55,10 +71,44 @@ impl Diag {
             Ok(socket)
         };
         let socket = namespace.run(open)?.map_err(HostError::system("open a socket for socket diagnostics"))?;
-        Ok(Diag { socket, buffer: vec![0; BUFFER] })
+        Ok(Diag { socket, ended: None, buffer: vec![0; BUFFER] })
     }
 
-    /// All established TCP connections, each with the flow key of its outgoing packets.
+    /// Opens diagnostics that hear also of connections that end from now on.
+    ///
+    /// # Errors
+    /// When the kernel has no socket diagnostics, or does not tell this process (Linux 4.2, `CAP_NET_ADMIN`).
+    pub fn with_ended(namespace: &Namespace) -> Result<Diag, HostError> {
+        let open = || -> io::Result<Socket> {
+            let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
+            socket.bind_auto()?;
+            DESTROYED.iter().try_for_each(|&group| socket.add_membership(group))?;
+            socket.set_rx_buf_sz(ENDED_BUFFER)?;
+            socket.set_non_blocking(true)?;
+            Ok(socket)
+        };
+        let ended = namespace.run(open)?.map_err(HostError::system("hear of connections that end"))?;
+        Ok(Diag { ended: Some(ended), ..Diag::open(namespace)? })
+    }
+
+    /// The TCP connections that have ended since the last call, each with its key and its last state. None without
+    /// [`Diag::with_ended`].
+    ///
+    /// # Errors
+    /// When the kernel had more to tell than it keeps.
+    pub fn ended(&mut self) -> Result<Vec<(FlowKey, Sample)>, HostError> {
+        let mut found = Vec::new();
+        let Some(socket) = &self.ended else { return Ok(found) };
+        loop {
+            match receive(socket, &mut self.buffer, &mut found) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(found),
+                Err(error) => return Err(HostError::system("hear of connections that have ended")(error)),
+            }
+        }
+    }
+
+    /// All TCP connections that may carry data, each with the flow key of its outgoing packets.
     ///
     /// # Errors
     /// When the kernel refuses, as one without `inet_diag` does.
@@ -77,7 +127,7 @@ impl Diag {
             family: if id.source_address.is_ipv4() { AF_INET } else { AF_INET6 },
             protocol: TCP,
             extensions: ExtensionFlags::INFO | ExtensionFlags::CONG,
-            states: StateFlags::ESTABLISHED,
+            states: STATES,
             socket_id: id,
         };
         let mut message = NetlinkMessage::new(header, SockDiagMessage::InetRequest(request).into());
@@ -85,27 +135,27 @@ impl Diag {
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
         self.socket.send(&bytes, 0)?;
-        while self.answers(found)? {}
+        while receive(&self.socket, &mut self.buffer, found)? {}
         Ok(())
     }
+}
 
-    /// Reads one batch of answers; `false` after the last one.
-    fn answers(&mut self, found: &mut Vec<(FlowKey, Sample)>) -> io::Result<bool> {
-        let len = self.socket.recv(&mut &mut self.buffer[..], 0)?;
-        let mut rest = &self.buffer[..len.min(self.buffer.len())];
-        while !rest.is_empty() {
-            let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest).map_err(io::Error::other)?;
-            match message.payload {
-                NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => found.extend(read(&response)),
-                NetlinkPayload::Done(_) => return Ok(false),
-                NetlinkPayload::Error(error) => return Err(error.to_io()),
-                _ => {}
-            }
-            let length = (message.header.length as usize).next_multiple_of(4);
-            rest = rest.get(length..).unwrap_or_default();
+/// Reads one batch of messages; `false` after the last one of an answer.
+fn receive(socket: &Socket, buffer: &mut [u8], found: &mut Vec<(FlowKey, Sample)>) -> io::Result<bool> {
+    let len = socket.recv(&mut &mut buffer[..], 0)?;
+    let mut rest = &buffer[..len.min(buffer.len())];
+    while !rest.is_empty() {
+        let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest).map_err(io::Error::other)?;
+        match message.payload {
+            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => found.extend(read(&response)),
+            NetlinkPayload::Done(_) => return Ok(false),
+            NetlinkPayload::Error(error) => return Err(error.to_io()),
+            _ => {}
         }
-        Ok(true)
+        let length = (message.header.length as usize).next_multiple_of(4);
+        rest = rest.get(length..).unwrap_or_default();
     }
+    Ok(true)
 }
 
 /// A connection's key and state, if the kernel has sent both.
@@ -128,5 +178,5 @@ fn read(response: &InetResponse) -> Option<(FlowKey, Sample)> {
             _ => {}
         }
     }
-    Some((key, Sample { info: info?, controller }))
+    Some((key, Sample { info: info?, controller, cookie: id.cookie }))
 }

@@ -32,6 +32,8 @@ pub struct TcpInfo {
     pub total_retrans: u32,
     /// The pacing rate, which Linux computes even for connections that do not pace.
     pub pacing: Option<Rate>,
+    /// Payload acknowledged in total, bytes (Linux 4.19).
+    pub acked: Option<u64>,
     /// Packets delivered in total (Linux 4.18).
     pub delivered: Option<u32>,
     /// Of those, packets reported as CE-marked (Linux 4.18).
@@ -66,6 +68,10 @@ impl TcpInfo {
             cwnd: u32_at(80)?,
             total_retrans: u32_at(100)?,
             pacing: u64_at(104).filter(|&rate| rate > 0 && rate < u64::MAX / 8).map(|rate| Rate::bit(rate * 8)),
+            // The kernel counts SYN and FIN as a byte each where they are acknowledged, but not where they are sent.
+            acked: u64_at(120)
+                .zip(u64_at(200).zip(u64_at(208)))
+                .map(|(acked, (sent, resent))| acked.min(sent.saturating_sub(resent))),
             delivered: u32_at(192),
             delivered_ce: u32_at(196),
             timeouts: u16_at(240),
@@ -114,6 +120,9 @@ mod tests {
         put(76, NO_THRESHOLD);
         put(80, 33);
         put(100, 7);
+        put(120, 5_002);
+        put(200, 6_000);
+        put(208, 1_000);
         put(192, 900);
         bytes
     }
@@ -122,9 +131,9 @@ mod tests {
     fn what_a_kernel_does_not_have_is_absent() {
         let old = TcpInfo::read(&bytes(104)).unwrap();
         assert_eq!((old.cwnd, old.total_retrans, old.srtt), (33, 7, Some(Span::ms(41))));
-        assert_eq!((old.ssthresh, old.pacing, old.delivered, old.timeouts), (None, None, None, None));
+        assert_eq!((old.ssthresh, old.pacing, old.acked, old.delivered, old.timeouts), (None, None, None, None, None));
         let new = TcpInfo::read(&bytes(248)).unwrap();
-        assert_eq!((new.delivered, new.timeouts), (Some(900), Some(0)));
+        assert_eq!((new.acked, new.delivered, new.timeouts), (Some(5_000), Some(900), Some(0)));
         assert_eq!(TcpInfo::read(&bytes(80)), None);
         assert_eq!(TcpInfo::read(&[]), None);
     }

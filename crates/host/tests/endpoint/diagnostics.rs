@@ -49,7 +49,7 @@ fn flows_have_the_control_the_ecn_and_the_packets_that_they_ask_for() {
             sample
         };
         let facts = |flow| {
-            let Sample { info, controller } = sender(flow);
+            let Sample { info, controller, .. } = sender(flow);
             (controller, info.ecn)
         };
         let name = |name: &str, ecn| (name.to_owned(), ecn);
