@@ -3,8 +3,8 @@
 use std::io;
 use std::net::IpAddr;
 
+use netlink_packet_core::{Emitable, NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_ECHO, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST};
-use netlink_packet_core::{NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
 use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::route::{
@@ -163,8 +163,8 @@ impl Netlink {
         Ok(dropped)
     }
 
-    /// The counters of the discipline that is the child of a class.
-    pub(crate) fn qdisc_stats(&mut self, index: u32, (major, minor): (u16, u16)) -> io::Result<QdiscStats> {
+    /// The counters of the discipline that is the child of a class, and the structure of its own.
+    pub(crate) fn qdisc_stats(&mut self, index: u32, (major, minor): (u16, u16)) -> io::Result<(QdiscStats, Vec<u8>)> {
         let mut message = TcMessage::with_index(index as i32);
         message.header.parent = TcHandle { major, minor };
         // The kernel's answer is a notification, which since Linux 7.2 goes only to a sender that asks for it.
@@ -173,18 +173,22 @@ impl Netlink {
         let mut stats = None;
         self.answers(|answer| {
             let RouteNetlinkMessage::NewQueueDiscipline(message) = answer else { return };
-            let mut found = QdiscStats::default();
+            let (mut found, mut own) = (QdiscStats::default(), Vec::new());
             for attribute in &message.attributes {
                 let TcAttribute::Stats2(parts) = attribute else { continue };
                 for part in parts {
                     match part {
                         TcStats2::Basic(basic) => (found.bytes, found.packets) = (basic.bytes, basic.packets),
+                        TcStats2::App(stats) => {
+                            own = vec![0; stats.buffer_len()];
+                            stats.emit(&mut own);
+                        }
                         TcStats2::Queue(queue) => (found.drops, found.backlog) = (queue.drops, queue.qlen),
                         _ => {}
                     }
                 }
             }
-            stats = Some(found);
+            stats = Some((found, own));
         })?;
         stats.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the kernel has told nothing"))
     }

@@ -43,7 +43,19 @@ impl Qdisc {
     /// # Errors
     /// The device or the discipline is gone.
     pub fn stats(&mut self) -> Result<QdiscStats, HostError> {
-        let stats = self.netlink.qdisc_stats(self.index, self.parent);
-        stats.map_err(HostError::system("ask for the counters of a queueing discipline"))
+        self.ask().map(|told| told.0)
+    }
+
+    /// What it shows beside the counters that all have, as the structure of its kind (`TCA_STATS_APP`); empty if it shows nothing.
+    ///
+    /// # Errors
+    /// The device or the discipline is gone.
+    pub fn own_stats(&mut self) -> Result<Vec<u8>, HostError> {
+        self.ask().map(|told| told.1)
+    }
+
+    fn ask(&mut self) -> Result<(QdiscStats, Vec<u8>), HostError> {
+        let told = self.netlink.qdisc_stats(self.index, self.parent);
+        told.map_err(HostError::system("ask for the counters of a queueing discipline"))
     }
 }

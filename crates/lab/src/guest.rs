@@ -1,15 +1,17 @@
 //! The first process of the guest: it prepares the system, runs the scenario and sends the result.
+mod gauges;
 mod network;
 mod record;
 mod run;
 
-use crate::message::{JOB, Job, MARK, MODULES, Message};
+use crate::message::{JOB, Job, MARK, MODULES, Message, SURROUNDED, Surroundings};
 use narrows_scenario::{NoTraces, Scenario};
 use narrows_world::WorldError;
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, reboot};
 use std::fs::{self, File, OpenOptions};
-use std::io::Write as _;
+use std::io::{self, PipeReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,18 +22,21 @@ pub fn is_guest() -> bool {
 
 /// Does the guest's work. The host ends the machine when it has the result.
 pub fn main() -> ! {
-    let outcome = prepare().and_then(|port| {
-        let mut port = Port(port);
-        let message = match work(&mut port) {
+    let outcome = prepare().and_then(|(job, mut port)| {
+        let message = match work(&job, &mut port) {
             Ok(result) => Message::Done(Box::new(result)),
             Err(WorldError::Refused(text)) => Message::Refused(text),
             Err(error) => Message::Failed(error.to_string()),
         };
+        port.forward()?;
         port.send(&message)
     });
     if let Err(error) = outcome {
-        // The console is all that is left.
-        eprintln!("narrows: {error}");
+        // The console is all that is left; stderr may be a pipe.
+        let text = format!("narrows: {error}\n");
+        if fs::write("/dev/console", &text).is_err() {
+            eprint!("{text}");
+        }
         let _ = reboot(RebootCommand::Restart);
     }
     // The end of a long message is still on its way to the host when it has been written.
@@ -41,20 +46,41 @@ pub fn main() -> ! {
 }
 
 /// The line to the host.
-struct Port(File);
+struct Port {
+    file: File,
+    /// What the user's programs write.
+    said: Option<PipeReader>,
+}
 
 impl Port {
     fn send(&mut self, message: &Message) -> Result<(), String> {
         let mut line = serde_json::to_vec(message).map_err(|error| format!("cannot write a message: {error}"))?;
         line.push(b'\n');
-        self.0.write_all(&line).map_err(|error| format!("cannot write to the host: {error}"))
+        self.file.write_all(&line).map_err(|error| format!("cannot write to the host: {error}"))
+    }
+
+    /// Sends on what the user's programs have written so far.
+    fn forward(&mut self) -> Result<(), String> {
+        let mut bytes = Vec::new();
+        if let Some(said) = &mut self.said {
+            // The pipe does not block: the error says that it is empty.
+            let _ = said.read_to_end(&mut bytes);
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.send(&Message::Said(String::from_utf8_lossy(&bytes).into_owned()))
     }
 }
 
-/// Mounts what a system needs, and opens the line to the host.
-fn prepare() -> Result<File, String> {
-    for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/run"), ("tmpfs", "/tmp")]
-    {
+/// Reads the job, mounts what a system needs, and opens the line to the host.
+fn prepare() -> Result<(Job, Port), String> {
+    let text = fs::read_to_string(JOB).map_err(|error| format!("cannot read {JOB}: {error}"))?;
+    let job: Job = serde_json::from_str(&text).map_err(|error| format!("cannot read {JOB}: {error}"))?;
+    if let Some(surroundings) = job.surroundings.as_ref().filter(|_| !is_surrounded()) {
+        return Err(surround(surroundings));
+    }
+    for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         mount(kind, at, kind, MountFlags::empty(), None).map_err(|error| format!("cannot mount {at}: {error}"))?;
     }
     let path = (0..WAITS).find_map(|_| {
@@ -64,7 +90,32 @@ fn prepare() -> Result<File, String> {
         })
     });
     let path = path.ok_or("there is no serial port to the host")?;
-    OpenOptions::new().write(true).open(&path).map_err(|error| format!("cannot open {}: {error}", path.display()))
+    let file = OpenOptions::new().write(true).open(&path);
+    let file = file.map_err(|error| format!("cannot open {}: {error}", path.display()))?;
+    let said = job.surroundings.as_ref().map(|_| capture()).transpose();
+    let said = said.map_err(|error| format!("cannot make a pipe: {error}"))?;
+    Ok((job, Port { file, said }))
+}
+
+/// Has this process started itself again?
+fn is_surrounded() -> bool {
+    std::env::var_os(MARK).is_some_and(|value| value == SURROUNDED)
+}
+
+/// Starts this program again, still as the first process, in the environment of the user's programs: they inherit it. Returns only to say what failed.
+fn surround(surroundings: &Surroundings) -> String {
+    let environment = surroundings.environment.iter().map(|(name, value)| (name, value));
+    let mut command = std::process::Command::new("/init");
+    let error = command.envs(environment).env(MARK, SURROUNDED).current_dir(&surroundings.folder).exec();
+    format!("cannot start again in {}: {error}", surroundings.folder)
+}
+
+/// Puts a pipe in place of stderr, which the user's programs inherit. A program that writes more than the pipe holds waits.
+fn capture() -> io::Result<PipeReader> {
+    let (reader, writer) = io::pipe()?;
+    rustix::stdio::dup2_stderr(&writer)?;
+    rustix::io::ioctl_fionbio(&reader, true)?;
+    Ok(reader)
 }
 
 /// The device of the line, which appears a moment after the first process has started.
@@ -78,16 +129,14 @@ fn port() -> Option<PathBuf> {
 const WAITS: usize = 200;
 const WAIT: Duration = Duration::from_millis(10);
 
-fn work(port: &mut Port) -> Result<narrows_results::RunResult, WorldError> {
+fn work(job: &Job, port: &mut Port) -> Result<narrows_results::RunResult, WorldError> {
     let failed = |text: String| WorldError::Failed(text);
-    let text = fs::read_to_string(JOB).map_err(|error| failed(format!("cannot read {JOB}: {error}")))?;
-    let job: Job = serde_json::from_str(&text).map_err(|error| failed(format!("cannot read {JOB}: {error}")))?;
     let scenario =
         Scenario::parse(&job.scenario, "scenario.toml", &NoTraces).map_err(|error| failed(error.to_string()))?;
     for name in &job.modules {
         insert(name).map_err(failed)?;
     }
-    run::run(&scenario, |at| port.send(&Message::At(at.as_ns())).is_ok())
+    run::run(&scenario, |at| port.forward().and_then(|()| port.send(&Message::At(at.as_ns()))).is_ok())
 }
 
 fn insert(name: &str) -> Result<(), String> {

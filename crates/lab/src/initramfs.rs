@@ -1,4 +1,5 @@
-//! The guest's file system: this program, the tools it calls with their libraries, kernel modules and the job, as a cpio archive in memory.
+//! The guest's file system: this program, the tools it calls with their libraries, the files of the user's programs, kernel modules and the job,
+//! as a cpio archive in memory.
 use crate::kernels::Kernel;
 use crate::message::{JOB, Job, MODULES, PLUGINS};
 use crate::tools::find;
@@ -6,6 +7,7 @@ use cpio::newc::{Builder, ModeFileType, trailer};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -51,19 +53,19 @@ impl<W: Write> Archive<W> {
     fn program(&mut self, name: &str, path: &Path) -> io::Result<()> {
         self.file(name, 0o755, &read(path)?)?;
         for library in libraries(path)? {
-            let name = library.to_string_lossy().trim_start_matches('/').to_owned();
-            self.file(&name, 0o755, &read(&library)?)?;
+            self.file(&inside(&library), 0o755, &read(&library)?)?;
         }
         Ok(())
     }
 }
 
-/// Writes the archive for a job.
+/// Writes the archive for a job. `files` of the host are where they are there.
 pub(crate) fn write(
     out: impl Write,
     program: &Path,
     kernel: &Kernel,
     modules: &[PathBuf],
+    files: &BTreeSet<PathBuf>,
     job: &Job,
 ) -> io::Result<()> {
     let mut archive = Archive { out, names: BTreeSet::new() };
@@ -83,8 +85,20 @@ pub(crate) fn write(
         let name = plugin.file_name().to_string_lossy().into_owned();
         archive.file(&format!("{}/{name}", &PLUGINS[1..]), 0o755, &read(&plugin.path())?)?;
     }
+    for file in files {
+        let mode = fs::metadata(file)?.permissions().mode() & 0o777;
+        archive.file(&inside(file), mode, &read(file)?)?;
+    }
+    if let Some(surroundings) = &job.surroundings {
+        archive.folder(&inside(Path::new(&surroundings.folder)))?;
+    }
     archive.file(&JOB[1..], 0o644, &serde_json::to_vec(job)?)?;
     trailer(archive.out).map(drop)
+}
+
+/// A path as the archive has it.
+fn inside(path: &Path) -> String {
+    path.to_string_lossy().trim_start_matches('/').to_owned()
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -92,7 +106,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The shared libraries of a program and their loader; none of a static one.
-fn libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
     let listed = Command::new("ldd").arg(program).output()?;
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     if text.contains("not found") {

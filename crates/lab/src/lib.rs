@@ -6,6 +6,7 @@
 //!
 //! - [`queue`], [`network`]: a scenario as `ip` and `tc` spell it; no I/O.
 //! - [`kernels`]: the kernels that were fetched; [`fetch`]: fetches one from the distribution's packages; [`doctor`]: what is missing.
+//! - `programs`: the files of the host that the user's programs need.
 //! - `machine`: a virtual machine, from its start to its result.
 //! - `guest`: what this program does as the guest's first process.
 pub mod doctor;
@@ -22,6 +23,8 @@ mod machine;
 #[cfg(target_os = "linux")]
 mod message;
 pub mod network;
+#[cfg(target_os = "linux")]
+mod programs;
 pub mod queue;
 mod tools;
 #[cfg(target_os = "linux")]

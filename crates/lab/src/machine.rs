@@ -10,7 +10,7 @@ use narrows_world::{Watch, WorldError};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read};
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -137,6 +137,7 @@ fn attend(
                 silent = Duration::ZERO;
                 match serde_json::from_str(&line) {
                     Ok(Message::At(ns)) => at = Time::from_ns(ns).min(end),
+                    Ok(Message::Said(text)) => said(&text),
                     Ok(Message::Done(result)) => return Ok(Ok(*result)),
                     Ok(Message::Refused(text)) => return Ok(Err(WorldError::Refused(text))),
                     Ok(Message::Failed(text)) => return Ok(Err(WorldError::Failed(text))),
@@ -159,6 +160,12 @@ fn attend(
     }
 }
 
+/// Shows what the user's programs have written, as a live run does: stdout is for results.
+fn said(text: &str) {
+    // Nobody may be listening.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// The last lines of a stream, read to its end.
 fn tail(stream: Option<impl Read>) -> String {
     let mut lines = VecDeque::new();
@@ -175,7 +182,7 @@ fn tail(stream: Option<impl Read>) -> String {
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
-/// Memory of a guest, MB: the kernel, the archive twice while it is unpacked, and what the run itself needs.
+/// Memory of a guest, MB: the kernel, the archive twice while it is unpacked, and what the run itself needs, bytes.
 pub(crate) fn memory_mb(archive: u64, run: u64) -> u64 {
     const KERNEL: u64 = 256;
     KERNEL + (2 * archive + run).div_ceil(1 << 20)

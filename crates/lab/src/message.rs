@@ -9,6 +9,17 @@ pub(crate) struct Job {
     pub(crate) scenario: String,
     /// Kernel modules, each after those it depends on: file names in [`MODULES`].
     pub(crate) modules: Vec<String>,
+    /// Where the user's programs run; `None` if the scenario has none.
+    pub(crate) surroundings: Option<Surroundings>,
+}
+
+/// What a program finds around it, as on the host.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Surroundings {
+    /// The environment: names and values.
+    pub(crate) environment: Vec<(String, String)>,
+    /// The working directory.
+    pub(crate) folder: String,
 }
 
 /// A line from the guest.
@@ -16,6 +27,8 @@ pub(crate) struct Job {
 pub(crate) enum Message {
     /// The run has come this far, ns.
     At(u64),
+    /// The user's programs have written this.
+    Said(String),
     /// The result.
     Done(Box<RunResult>),
     /// The user can put it right.
@@ -32,3 +45,5 @@ pub(crate) const MODULES: &str = "/lab/modules";
 pub(crate) const PLUGINS: &str = "/lab/tc";
 /// The variable by which the program knows that it is the guest's first process.
 pub(crate) const MARK: &str = "NARROWS_LAB";
+/// Its value once the first process has started itself again in the [`Surroundings`] of the user's programs.
+pub(crate) const SURROUNDED: &str = "2";

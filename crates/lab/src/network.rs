@@ -18,6 +18,7 @@ use narrows_host::layout::{Direction, Family, Layout};
 use narrows_scenario::{Hop, RateSpec, Release, Scenario};
 use narrows_world::build;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
 /// The commands that make a scenario's network, and those that change it in the course of the run.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,6 +29,8 @@ pub struct Network {
     pub queues: String,
     /// What `ip -batch` does in the namespace of each side.
     pub sides: [String; 2],
+    /// What `tc -batch` does in the namespace of each side: counts the datagrams that programs receive, by the flow's number plus one.
+    pub counters: [String; 2],
     /// The device of each hop of the scenario, on which its queue is; `None` for a hop that no flow crosses.
     pub devices: Vec<Option<String>>,
     /// Devices in the router and in the sides; on all of them segmentation offloads are switched off.
@@ -42,6 +45,8 @@ pub struct Network {
 const TO_SIDE: [&str; 2] = ["side0", "side1"];
 /// The device in each side.
 pub const IN_SIDE: &str = "router";
+/// The modules of what counts datagrams.
+const COUNTERS: [&str; 3] = ["sch_ingress", "cls_flower", "act_gact"];
 /// Routing tables of devices begin here.
 const FIRST_TABLE: usize = 1000;
 /// The most devices: each distinct delay takes a pair.
@@ -144,11 +149,20 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
     };
     let ways =
         [true, false].map(|sender| (0..layout.flows.len()).map(|number| way(number, sender)).collect::<Vec<_>>());
-    let rules = rules(&ways, pairs.names.len());
+    let programs = |number: usize| {
+        let flow = &layout.flows[number];
+        scenario.flows[flow.group].command.is_some().then_some([flow.sender, flow.receiver])
+    };
+    let programs: Vec<_> = (0..layout.flows.len()).map(programs).collect();
+    let rules = rules(&ways, &programs, pairs.names.len());
     let family =
         layout.flows.first().map_or(Family::V4, |flow| if flow.sender.is_ipv4() { Family::V4 } else { Family::V6 });
     let router = router(&pairs, &rules, family);
-    let sides = [0, 1].map(|side| side_commands(layout, side, family));
+    let sides = [0, 1].map(|side| side_commands(layout, &programs, side, family));
+    let counters = [0, 1].map(|side| counters(layout, &programs, side, family));
+    if counters.iter().any(|text| !text.is_empty()) {
+        modules.extend(COUNTERS.map(str::to_owned));
+    }
     let mut all = [vec![], vec![IN_SIDE.to_owned()], vec![IN_SIDE.to_owned()]];
     all[0] = TO_SIDE
         .map(str::to_owned)
@@ -157,7 +171,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
         .collect();
     modules.sort();
     modules.dedup();
-    Ok(Network { router, queues: pairs.queues, sides, devices, all, changes, modules })
+    Ok(Network { router, queues: pairs.queues, sides, counters, devices, all, changes, modules })
 }
 
 fn check(hop: &Hop) -> Result<(), String> {
@@ -272,20 +286,27 @@ impl Pairs {
     }
 }
 
-/// A rule: packets that arrive in a device, with ports in a range, go to a device.
+/// A rule: packets that arrive in a device, of some flows or of all, go to a device.
 #[derive(PartialEq, Debug)]
 struct Rule {
     from: Place,
-    /// Which port says whose packet it is, and the range; `None` for all packets.
-    ports: Option<(&'static str, u16, u16)>,
+    /// Whose packets, as `ip rule` selects them; empty for all.
+    whose: String,
     to: usize,
 }
 
-/// The rules for the flows' ways, of their data and of what comes back. Where everything that arrives in a device goes on to the same one, no
+/// The rules for the flows' ways, of their data and of what comes back. `programs` are the addresses of the flows that programs make. Where everything that arrives in a device goes on to the same one, no
 /// ports are compared; where nothing goes on to a pair, the main table knows the side.
-fn rules(ways: &[Vec<Way>; 2], pairs: usize) -> Vec<Rule> {
+fn rules(ways: &[Vec<Way>; 2], programs: &[Option<[IpAddr; 2]>], pairs: usize) -> Vec<Rule> {
     let places = [Place::Side(0), Place::Side(1)].into_iter().chain((0..pairs).map(Place::Pair));
-    places.flat_map(|place| rules_at(place, ways)).collect()
+    places.flat_map(|place| rules_at(place, ways, programs)).collect()
+}
+
+/// What tells whose packet it is. Programs choose their ports, and have addresses of their own.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Selector {
+    Port(&'static str),
+    Source(IpAddr),
 }
 
 /// Where packets arrive in the router: from a side, or out of a pair.
@@ -295,7 +316,7 @@ enum Place {
     Pair(usize),
 }
 
-fn rules_at(place: Place, ways: &[Vec<Way>; 2]) -> Vec<Rule> {
+fn rules_at(place: Place, ways: &[Vec<Way>; 2], programs: &[Option<[IpAddr; 2]>]) -> Vec<Rule> {
     // The next pair of a way that leads here; `Some(None)` if the next is the other side.
     let next = |way: &Way| {
         let at = match place {
@@ -304,23 +325,29 @@ fn rules_at(place: Place, ways: &[Vec<Way>; 2]) -> Vec<Rule> {
         };
         Some(way.pairs.get(at).copied())
     };
-    // Port that tells the flow, first and last flow, next.
-    let mut runs: Vec<(&'static str, usize, usize, Option<usize>)> = Vec::new();
-    for (ways, port) in ways.iter().zip(["dport", "sport"]) {
+    // What tells the flow, first and last flow, next.
+    let mut runs: Vec<(Selector, usize, usize, Option<usize>)> = Vec::new();
+    for (n, (ways, port)) in ways.iter().zip(["dport", "sport"]).enumerate() {
         for (flow, to) in ways.iter().enumerate().filter_map(|(flow, way)| Some((flow, next(way)?))) {
+            let by = programs[flow].map_or(Selector::Port(port), |addresses| Selector::Source(addresses[n]));
             match runs.last_mut() {
-                Some(run) if (run.0, run.3) == (port, to) && run.2 + 1 == flow => run.2 = flow,
-                _ => runs.push((port, flow, flow, to)),
+                Some(run) if (run.0, run.3) == (by, to) && run.2 + 1 == flow => run.2 = flow,
+                _ => runs.push((by, flow, flow, to)),
             }
         }
     }
     let of_all = runs.first().map(|run| run.3).filter(|first| runs.iter().all(|run| run.3 == *first));
     if let Some(to) = of_all {
-        return to.map(|to| Rule { from: place, ports: None, to }).into_iter().collect();
+        return to.map(|to| Rule { from: place, whose: String::new(), to }).into_iter().collect();
     }
     let port = |flow: usize| FIRST_PORT + flow as u16;
-    let rule = |(word, first, last, to): (&'static str, usize, usize, Option<usize>)| {
-        Some(Rule { from: place, ports: Some((word, port(first), port(last))), to: to? })
+    let rule = |(by, first, last, to): (Selector, usize, usize, Option<usize>)| {
+        let whose = match by {
+            Selector::Source(address) => format!(" from {address}"),
+            Selector::Port(word) if first == last => format!(" {word} {}", port(first)),
+            Selector::Port(word) => format!(" {word} {}-{}", port(first), port(last)),
+        };
+        Some(Rule { from: place, whose, to: to? })
     };
     runs.into_iter().filter_map(rule).collect()
 }
@@ -363,16 +390,13 @@ fn router(pairs: &Pairs, rules: &[Rule], family: Family) -> String {
             Place::Side(side) => TO_SIDE[side].to_owned(),
             Place::Pair(pair) => out_of(&pairs.names[pair]),
         };
-        let ports = rule.ports.map_or(String::new(), |(word, first, last)| {
-            if first == last { format!(" {word} {first}") } else { format!(" {word} {first}-{last}") }
-        });
-        let _ =
-            writeln!(text, "{version}rule add pref {preference} iif {from}{ports} lookup {}", FIRST_TABLE + rule.to);
+        let (whose, table) = (&rule.whose, FIRST_TABLE + rule.to);
+        let _ = writeln!(text, "{version}rule add pref {preference} iif {from}{whose} lookup {table}");
     }
     text
 }
 
-fn side_commands(layout: &Layout, side: usize, family: Family) -> String {
+fn side_commands(layout: &Layout, programs: &[Option<[IpAddr; 2]>], side: usize, family: Family) -> String {
     let mut text = String::new();
     let (version, prefix) = if family == Family::V4 { ("", 32) } else { ("-6 ", 128) };
     let _ = writeln!(text, "link set dev {IN_SIDE} arp off gso_max_segs 1 up");
@@ -382,6 +406,32 @@ fn side_commands(layout: &Layout, side: usize, family: Family) -> String {
     let (network, prefix) = family.network(1 - side);
     let source = layout.hosts[side].first().map_or(String::new(), |address| format!(" src {address}"));
     let _ = writeln!(text, "{version}route add {network}/{prefix} dev {IN_SIDE}{source}");
+    // A program that binds to no address still sends from its own.
+    for (flow, &[sender, receiver]) in
+        layout.flows.iter().zip(programs).filter_map(|(flow, own)| Some((flow, own.as_ref()?)))
+    {
+        let (own, peer) = if flow.side == side { (sender, receiver) } else { (receiver, sender) };
+        let prefix = if family == Family::V4 { 32 } else { 128 };
+        let _ = writeln!(text, "{version}route add {peer}/{prefix} dev {IN_SIDE} src {own}");
+    }
+    text
+}
+
+/// Commands that count the datagrams which a side's programs receive.
+fn counters(layout: &Layout, programs: &[Option<[IpAddr; 2]>], side: usize, family: Family) -> String {
+    let mut text = String::new();
+    if programs.iter().any(Option::is_some) {
+        let _ = writeln!(text, "qdisc add dev {IN_SIDE} clsact");
+    }
+    let protocol = if family == Family::V4 { "ip" } else { "ipv6" };
+    for (number, (flow, addresses)) in layout.flows.iter().zip(programs).enumerate() {
+        let Some([sender, receiver]) = addresses.filter(|_| flow.side != side) else { continue };
+        let _ = writeln!(
+            text,
+            "filter add dev {IN_SIDE} ingress protocol {protocol} pref 1 handle {} flower ip_proto udp src_ip {sender} dst_ip {receiver} action ok",
+            number + 1
+        );
+    }
     text
 }
 
@@ -440,6 +490,34 @@ mod tests {
             network.changes
         );
         assert!(network.modules.contains(&"sch_narrows_cocoa".to_owned()));
+    }
+
+    #[test]
+    fn programs_flows_part_by_their_addresses_and_their_datagrams_are_counted() {
+        let text = format!(
+            "{LINK}[[flow]]\nname = \"bulk\"\nrtt = \"20ms\"\nroute = [\"link\"]\n\
+             [[flow]]\nname = \"a\"\ncount = 2\nrtt = \"40ms\"\nroute = [\"link\"]\ncommand = \"iperf3 -c {{peer}}\"\n"
+        );
+        let network = made(&text).expect("it is allowed");
+        let of = |text: &str, word: &str| {
+            text.lines().filter(|line| line.starts_with(word)).map(|line| format!("{line}\n")).collect::<String>()
+        };
+        let shown = format!(
+            "{}\nside 0:\n{}{}\nside 1:\n{}{}",
+            of(&network.router, "rule"),
+            of(&network.sides[0], "route"),
+            network.counters[0],
+            of(&network.sides[1], "route"),
+            network.counters[1]
+        );
+        crate::expected("programs.txt", &shown);
+        assert!(COUNTERS.iter().all(|module| network.modules.iter().any(|known| known == module)));
+        assert!(
+            !made(&format!("{LINK}[[flow]]\nname = \"bulk\"\nrtt = \"20ms\"\nroute = [\"link\"]\n"))
+                .expect("it is allowed")
+                .modules
+                .contains(&COUNTERS[0].to_owned())
+        );
     }
 
     #[test]

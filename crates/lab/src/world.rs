@@ -1,13 +1,16 @@
 //! The lab as a world: checks a scenario, runs it in a machine of its own.
 use crate::kernels::Kernel;
 use crate::message::Job;
+use crate::programs::Host;
 use crate::{initramfs, machine, network};
 use narrows_core::Time;
 use narrows_host::endpoint;
 use narrows_host::layout::{Family, Layout};
 use narrows_results::RunResult;
+use narrows_scenario::command::Command;
 use narrows_scenario::{Scenario, Transport};
 use narrows_world::{Memory, Watch, World, WorldError};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// The kernel's world: this kernel, with this program as the guest's first process.
@@ -19,8 +22,26 @@ pub struct Lab {
     pub program: PathBuf,
 }
 
+/// The module that tells the state of connections.
+const DIAGNOSTICS: &str = "tcp_diag";
 /// Bytes of a flow's state in the guest, beside its distributions: two sockets with their buffers.
 const FLOW: u64 = 100_000;
+/// Bytes of a program of the user's in the guest, in addition to its file.
+const PROGRAM: u64 = 64 << 20;
+
+/// The number of programs that a scenario runs.
+fn programs(scenario: &Scenario) -> u64 {
+    let of = |command: &Command| 1 + u64::from(command.server.is_some());
+    scenario.flows.iter().map(|flow| u64::from(flow.count) * flow.command.as_ref().map_or(0, of)).sum()
+}
+
+/// What a scenario needs of the host.
+struct Plan {
+    /// If the scenario runs programs, where they are found.
+    host: Option<Host>,
+    modules: Vec<PathBuf>,
+    files: BTreeSet<PathBuf>,
+}
 
 impl World for Lab {
     fn name(&self) -> &'static str {
@@ -39,33 +60,34 @@ impl World for Lab {
     fn memory(&self, scenario: &Scenario) -> Memory {
         let memory = Memory::estimate(scenario, FLOW);
         // The guest's own, its file system, and the emulator's.
-        Memory { hops: memory.hops + (1 << 30), ..memory }
+        Memory { hops: memory.hops + (1 << 30) + PROGRAM * programs(scenario), ..memory }
     }
 
     fn run(&self, scenario: &Scenario, _threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
-        let modules = self.plan(scenario)?;
+        let Plan { host, modules, files } = self.plan(scenario)?;
         let failed =
             |error: std::io::Error| WorldError::Failed(format!("cannot make the guest's file system: {error}"));
         let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let job = Job { scenario: scenario.to_toml(), modules: modules.iter().map(name).collect() };
+        let job = Job {
+            scenario: scenario.to_toml(),
+            modules: modules.iter().map(name).collect(),
+            surroundings: host.map(|host| host.surroundings()),
+        };
         let archive = machine::file_in_memory("narrows-lab").map_err(failed)?;
-        initramfs::write(std::io::BufWriter::new(&archive), &self.program, &self.kernel, &modules, &job)
+        initramfs::write(std::io::BufWriter::new(&archive), &self.program, &self.kernel, &modules, &files, &job)
             .map_err(failed)?;
         let size = archive.metadata().map_err(failed)?.len();
-        let memory_mb = machine::memory_mb(size, Memory::estimate(scenario, FLOW).total());
+        let run = Memory::estimate(scenario, FLOW).total() + PROGRAM * programs(scenario);
+        let memory_mb = machine::memory_mb(size, run);
         let machine = machine::Machine { image: &self.kernel.image(), memory_mb, seed: scenario.seed };
         machine.run(&archive, Time::ZERO + scenario.duration, watch)
     }
 }
 
 impl Lab {
-    /// The modules of a scenario, if the kernel can run it.
-    fn plan(&self, scenario: &Scenario) -> Result<Vec<PathBuf>, WorldError> {
+    /// The modules and the files of a scenario, if the kernel can run it.
+    fn plan(&self, scenario: &Scenario) -> Result<Plan, WorldError> {
         let refused = |error: String| WorldError::Refused(error);
-        if let Some(flow) = scenario.flows.iter().find(|flow| flow.command.is_some()) {
-            let message = format!("flow \"{}\" runs a command; allowed in the kernel's world: traffic", flow.name);
-            return Err(WorldError::Refused(message));
-        }
         if let Some(flow) = scenario.flows.iter().find(|flow| matches!(flow.transport, Transport::Quic(_))) {
             let message = format!("flow \"{}\" is quic; allowed in the kernel's world: tcp, udp", flow.name);
             return Err(WorldError::Refused(message));
@@ -83,6 +105,13 @@ impl Lab {
                 names.push(module);
             }
         }
-        self.kernel.modules(&names).map_err(|missing| refused(missing.to_string()))
+        let has_programs = programs(scenario) > 0;
+        if has_programs {
+            names.push(DIAGNOSTICS.to_owned());
+        }
+        let modules = self.kernel.modules(&names).map_err(|missing| refused(missing.to_string()))?;
+        let host = has_programs.then(Host::here).transpose().map_err(refused)?;
+        let files = host.as_ref().map(|host| host.files(scenario, &layout)).transpose().map_err(refused)?;
+        Ok(Plan { host, modules, files: files.unwrap_or_default() })
     }
 }

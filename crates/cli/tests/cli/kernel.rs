@@ -106,6 +106,99 @@ fn hops_both_ways_delays_rates_and_kinds_of_traffic() {
     assert!(figure(&kernel, "/flows/0/rtt_ms/min") >= 40.0, "{kernel}");
 }
 
+/// Programs in Perl without modules, each with a port: a server that reads connections one after the other to their end, and one that reads datagrams; a program that makes
+/// this many connections and sends this many bytes over each, and one that sends datagrams of 472 bytes.
+const PROGRAMS: [(&str, &str); 4] = [
+    (
+        "reads",
+        r#"socket(S,2,1,0); bind(S,pack("Sna4x8",2,$ARGV[0],"\0"x4)) or die "cannot bind: $!"; listen(S,9); while(accept(C,S)) { while(sysread(C,$b,65536)) {} close(C) }"#,
+    ),
+    (
+        "takes",
+        r#"socket(S,2,2,0); bind(S,pack("Sna4x8",2,$ARGV[0],"\0"x4)) or die "cannot bind: $!"; while(defined(recv(S,$b,65536,0))) {}"#,
+    ),
+    (
+        "sends",
+        r#"($peer,$port,$times,$len)=@ARGV; $a=pack("SnC4x8",2,$port,split(/\./,$peer));
+           for(1..$times) {
+             socket(S,2,1,0); connect(S,$a) or die "cannot connect: $!";
+             for($n=0;$n<$len;) { $n+=syswrite(S,"x"x($len-$n>65536?65536:$len-$n)) }
+             shutdown(S,1); sysread(S,$b,1); close(S)
+           }
+           print "sent $times\n""#,
+    ),
+    (
+        "calls",
+        r#"socket(S,2,2,0); $a=pack("SnC4x8",2,$ARGV[1],split(/\./,$ARGV[0])); while(1) { send(S,"x"x472,0,$a); select(undef,undef,undef,0.02) }"#,
+    ),
+];
+
+/// Writes a file that may be executed.
+fn script(place: &Place, name: &str, text: &str) {
+    place.write(name, text);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(place.path(name), mode).expect("a mode");
+}
+
+#[test]
+fn programs_run_in_the_guest_and_are_counted() {
+    let Some(place) = lab("kernel_programs") else { return };
+    if Command::new("perl").arg("-v").stdout(Stdio::null()).status().is_err() {
+        return println!("skipped: there is no perl");
+    }
+    PROGRAMS.iter().for_each(|(name, text)| script(&place, name, &format!("#!/usr/bin/env perl\n{text}\n")));
+    // Short connections of two flows, a long one, and datagrams the other way: at the router they part by their addresses.
+    place.write(
+        "x.toml",
+        "name = \"programs\"\nduration = \"6s\"\nwarmup = \"1s\"\n\
+         [[hop]]\nname = \"down\"\nrate = \"10mbit\"\nqueue = \"fq_codel\"\n\
+         [[hop]]\nname = \"up\"\nrate = \"2mbit\"\nqueue = \"fifo\"\n\
+         [[flow]]\nname = \"short\"\ncount = 2\nrtt = \"20ms\"\nroute = [\"down\"]\nback = [\"up\"]\nstart = \"1s\"\n\
+         command = \"./sends {peer} 500{n} 2{n} 10000\"\nserver = \"./reads 500{n}\"\n\
+         [[flow]]\nname = \"long\"\nrtt = \"30ms\"\nroute = [\"down\"]\nstart = \"1s\"\n\
+         command = \"./sends {peer} 5002 1 100000000\"\nserver = \"./reads 5002\"\n\
+         [[flow]]\nname = \"call\"\nrtt = \"40ms\"\nroute = [\"up\"]\nback = [\"down\"]\n\
+         command = \"./calls {peer} 5003\"\nserver = \"./takes 5003\"\n",
+    );
+    let output = place.run(&["run", "x.toml", "--json", "--on", "kernel", "--out", "kernel"]);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("sent 20\n") && said.contains("sent 21\n") && !said.contains("sent 1\n"), "{said}");
+    let kernel = json(&text(&output.stdout));
+    let goodput = |flow: usize| figure(&kernel, &format!("/flows/{flow}/goodput_mbit"));
+    // 20 and 21 transfers of 10 kB in the five seconds from the start of the flows.
+    for (flow, transfers) in [(0, 20.0), (1, 21.0)] {
+        assert!((goodput(flow) - transfers * 10_000.0 * 8.0 / 5e6).abs() < 1e-9, "{kernel}");
+    }
+    // 472 bytes in every 20 ms, and what the program takes to send.
+    assert!((0.17..=0.1888).contains(&goodput(3)), "{kernel}");
+    let (used, sum) = (figure(&kernel, "/hops/0/utilisation"), goodput(0) + goodput(1) + goodput(2));
+    assert!(used > 0.9 && sum < 10.0 * used, "{kernel}");
+    assert!(sum > 10.0 * used * 1448.0 / 1500.0 - 0.5, "{kernel}");
+    assert!(
+        figure(&kernel, "/flows/0/rtt_ms/min") >= 20.0 && figure(&kernel, "/flows/2/rtt_ms/min") >= 30.0,
+        "{kernel}"
+    );
+    let rates = folder::read(&place.path("kernel")).expect("a result").series;
+    assert!(
+        rates.iter().any(|series| series.source == "hop:down" && series.metric == "flows"),
+        "the discipline's state"
+    );
+}
+
+#[test]
+fn a_program_that_fails_in_the_guest_fails_the_run() {
+    let Some(place) = lab("kernel_program_fails") else { return };
+    script(&place, "fails.sh", "#!/bin/sh\necho it is $1 in $PWD\nexit 3\n");
+    let lonely = flow("bulk", "cubic").replace("controller = \"cubic\"", "command = \"./fails.sh {peer}\"");
+    place.write("x.toml", &scenario("\"fifo\"", &lonely));
+    let output = place.run(&["run", "x.toml", "--on", "kernel", "--out", "out"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("flow \"bulk\": `./fails.sh {peer}` ended with 3"), "{said}");
+    assert!(said.contains(&format!("it is 10.2.0.1 in {}\n", place.path("").display()).replace("/\n", "\n")), "{said}");
+}
+
 #[test]
 fn what_linux_lacks_is_refused_before_anything_starts() {
     let place = Place::new("kernel_refused");
@@ -132,10 +225,29 @@ fn what_linux_lacks_is_refused_before_anything_starts() {
     assert!(said.contains("--ipv6 and --mtu are for --on live"), "{said}");
     let said = command(&["--kernel", "7.2"]);
     assert!(said.contains("--kernel is for --on kernel"), "{said}");
-    let lonely = flow("bulk", "cubic").replace("controller = \"cubic\"", "command = \"true\"");
-    place.write("x.toml", &scenario("\"fifo\"", &lonely));
-    assert!(command(&["--on", "kernel"]).contains("flow \"bulk\" runs a command"), "a command");
     assert!(!place.path("out").exists());
+}
+
+#[test]
+fn a_program_that_is_missing_is_named_before_anything_starts() {
+    let Some(place) = lab("kernel_no_program") else { return };
+    script(&place, "script", "#!/no/such/interpreter\n");
+    for (client, server, what) in [
+        ("no-such-program", "true", "there is no program `no-such-program`"),
+        ("true", "no-such-program", "there is no program `no-such-program`"),
+        ("./script", "true", "needs `/no/such/interpreter`: there is no program `/no/such/interpreter`"),
+    ] {
+        let programs = format!("command = \"{client}\"\nserver = \"{server}\"");
+        place.write(
+            "x.toml",
+            &scenario("\"fifo\"", &flow("bulk", "cubic").replace("controller = \"cubic\"", &programs)),
+        );
+        let output = place.run(&["run", "x.toml", "--on", "kernel", "--out", "out"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("flow \"bulk\": ") && said.contains(what), "{said}");
+        assert!(!place.path("out").exists());
+    }
 }
 
 /// The virtual machine that this process has started, as soon as there is one.

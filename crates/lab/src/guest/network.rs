@@ -1,6 +1,6 @@
 //! Makes the network that [`crate::network`] describes, with `ip` and `tc`.
 use crate::message::PLUGINS;
-use crate::network::Network;
+use crate::network::{IN_SIDE, Network};
 use narrows_host::Namespace;
 use narrows_world::WorldError;
 use std::fs;
@@ -32,6 +32,9 @@ pub(super) fn make(network: &Network) -> Result<Namespaces, WorldError> {
         batch(namespace, "ip", text)?;
     }
     batch(&made.router, "tc", &network.queues)?;
+    for (namespace, text) in made.sides.iter().zip(&network.counters) {
+        batch(namespace, "tc", text)?;
+    }
     Ok(made)
 }
 
@@ -63,10 +66,19 @@ pub(super) fn batch(namespace: &Namespace, program: &str, text: &str) -> Result<
 
 /// What `tc` tells of a device's disciplines, as JSON.
 pub(super) fn disciplines(namespace: &Namespace, device: &str) -> Result<serde_json::Value, WorldError> {
+    ask(namespace, &["-s", "-j", "qdisc", "show", "dev", device])
+}
+
+/// What `tc` tells of the filters that count a side's datagrams, as JSON.
+pub(super) fn counters(namespace: &Namespace) -> Result<serde_json::Value, WorldError> {
+    ask(namespace, &["-s", "-j", "filter", "show", "dev", IN_SIDE, "ingress"])
+}
+
+fn ask(namespace: &Namespace, words: &[&str]) -> Result<serde_json::Value, WorldError> {
     let failed = |error: String| WorldError::Failed(format!("`tc` in the guest: {error}"));
     let ask = || {
         let mut command = Command::new("/bin/tc");
-        command.args(["-s", "-j", "qdisc", "show", "dev", device]).env("TC_LIB_DIR", PLUGINS).output()
+        command.args(words).env("TC_LIB_DIR", PLUGINS).output()
     };
     let output =
         namespace.run(ask).map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;

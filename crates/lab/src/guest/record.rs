@@ -1,5 +1,6 @@
 //! The records of a run in the guest. Nobody sees single packets: queues are asked for their length and their counters again and again,
 //! and the endpoints report their flows.
+use super::gauges;
 use narrows_core::{Span, Time};
 use narrows_host::endpoint_stats::Report;
 use narrows_host::{EndpointStats, QdiscStats};
@@ -9,6 +10,7 @@ use narrows_scenario::{Flow, Hop, Transport};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::record::Track;
 use narrows_world::record::flow::FlowRecord;
+use narrows_world::record::gauges::Gauges;
 use narrows_world::record::histogram::TimeWeighted;
 use narrows_world::record::hop::capacity;
 
@@ -21,6 +23,7 @@ pub(super) struct HopRecord {
     throughput: Track,
     backlog: Track,
     drops: Track,
+    gauges: Gauges,
 }
 
 impl HopRecord {
@@ -33,6 +36,7 @@ impl HopRecord {
             throughput: Track::new("throughput_mbit", points),
             backlog: Track::of_state("queue_packets", points),
             drops: Track::new("drops_per_s", points),
+            gauges: Gauges::new(points),
         }
     }
 
@@ -59,6 +63,11 @@ impl HopRecord {
         self.throughput.push(now, (self.latest.bytes - before.bytes) as f64 * 8.0 / seconds / 1e6);
         self.backlog.push(now, f64::from(self.latest.backlog));
         self.drops.push(now, f64::from(self.latest.drops.wrapping_sub(before.drops)) / seconds);
+    }
+
+    /// What the discipline shows now of its inner state.
+    pub(super) fn gauges(&mut self, now: Time, queue: &str, stats: &[u8]) {
+        gauges::observe(queue, stats, &mut self.gauges.at(now, 0));
     }
 
     /// Packets sent since the start.
@@ -90,10 +99,20 @@ impl HopRecord {
     }
 
     pub(super) fn series(self, source: &str) -> impl Iterator<Item = Series> {
+        let gauges = self.gauges.series(source, &[]);
         let source = source.to_owned();
-        [self.throughput, self.backlog, self.drops].into_iter().filter_map(move |track| track.finish(&source))
+        [self.throughput, self.backlog, self.drops]
+            .into_iter()
+            .filter_map(move |track| track.finish(&source))
+            .chain(gauges)
     }
 }
+
+/// IP bytes per byte of payload in a program's full-sized TCP packets, which have timestamps.
+const PROGRAMS_RATIO: f64 = 1500.0 / 1448.0;
+
+/// Bytes of the headers of IPv4 and UDP.
+const DATAGRAM_HEADERS: u64 = 28;
 
 /// A flow's figures.
 pub(super) struct FlowFigures {
@@ -112,6 +131,7 @@ impl FlowFigures {
     /// Of a flow of this group; with series of `points` points, or none.
     pub(super) fn new(group: &Flow, points: Option<usize>, digits: u8, has_warmup: bool) -> FlowFigures {
         let ratio = match &group.transport {
+            _ if group.command.is_some() => PROGRAMS_RATIO,
             Transport::Tcp(tcp) => tcp.packet.0 as f64 / (tcp.packet.0 - tcp.header.0) as f64,
             // Datagrams differ in length.
             _ => 1.0,
@@ -155,6 +175,11 @@ impl FlowFigures {
         self.has_warmup = false;
     }
 
+    /// Counts datagrams that a program has received since the end of the warm-up.
+    pub(super) fn datagrams(&mut self, received: Datagrams) {
+        self.record.arrived(received.bytes, received.bytes.saturating_sub(received.packets * DATAGRAM_HEADERS));
+    }
+
     pub(super) fn finish(mut self, name: String, controller: &str, life: Span) -> (FlowSummary, Vec<Cdf>, Vec<Series>) {
         self.record.settle();
         let stats = SenderStats {
@@ -180,6 +205,32 @@ pub(super) fn marks(disciplines: &serde_json::Value) -> u64 {
     of(leaf) + leaf["tins"].as_array().into_iter().flatten().map(of).sum::<u64>()
 }
 
+/// Datagrams that a program has received.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Datagrams {
+    pub(super) packets: u64,
+    /// At the IP layer.
+    pub(super) bytes: u64,
+}
+
+impl Datagrams {
+    pub(super) fn since(self, before: &Datagrams) -> Datagrams {
+        Datagrams { packets: self.packets - before.packets, bytes: self.bytes - before.bytes }
+    }
+}
+
+/// Datagrams by flow's number, as `tc` tells it of the filters that count them.
+pub(super) fn datagrams(filters: &serde_json::Value) -> impl Iterator<Item = (usize, Datagrams)> {
+    let of = |filter: &serde_json::Value| {
+        let options = filter.get("options")?;
+        let number = options.get("handle")?.as_u64()?.checked_sub(1)?;
+        let stats = options.get("actions")?.get(0)?.get("stats")?;
+        let figure = |name: &str| stats.get(name)?.as_u64();
+        Some((number as usize, Datagrams { packets: figure("packets")?, bytes: figure("bytes")? }))
+    };
+    filters.as_array().into_iter().flatten().filter_map(of)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,6 +246,17 @@ mod tests {
         record.read(QdiscStats { backlog: 100, ..QdiscStats::default() });
         let queue = record.queue.quantiles(Time::ZERO + Span::ms(20));
         assert!((queue.mean - 4.0).abs() < 1e-9 && (queue.max - 9.0).abs() < 1e-9, "{queue:?}");
+    }
+
+    #[test]
+    fn datagrams_are_told_by_their_filters() {
+        let filter = |handle: u64, packets: u64| {
+            let stats = serde_json::json!({ "bytes": 1000 * packets, "packets": packets });
+            serde_json::json!({ "kind": "flower", "options": { "handle": handle, "actions": [{ "kind": "gact", "stats": stats }] } })
+        };
+        let told = serde_json::json!([{ "kind": "flower", "chain": 0 }, filter(1, 3), filter(5, 0)]);
+        let found: Vec<_> = datagrams(&told).map(|(number, of)| (number, of.packets, of.bytes)).collect();
+        assert_eq!(found, [(0, 3, 3000), (4, 0, 0)]);
     }
 
     #[test]

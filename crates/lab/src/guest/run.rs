@@ -1,11 +1,13 @@
 //! A scenario between kernel sockets, through the kernel's own queues.
 use super::network::{self, Namespaces};
-use super::record::{FlowFigures, HopRecord, marks};
+use super::record::{Datagrams, FlowFigures, HopRecord, datagrams, marks};
 use crate::network::Network;
+use narrows_core::registry::Registered as _;
 use narrows_core::{Rng, Span, Time};
 use narrows_host::endpoint::{self, EndpointPair, Endpoints};
 use narrows_host::layout::{Family, FlowEnds, Layout};
 use narrows_host::priority::{Work, keep_times};
+use narrows_host::programs::Programs;
 use narrows_host::{Clock, EndpointStats, HostError, Qdisc};
 use narrows_results::summary::{Cost, Summary};
 use narrows_results::{Routes, RunResult};
@@ -29,6 +31,10 @@ const SEND_BUFFERS: &str = "4096 4194304 268435456";
 const READ_AT_LEAST: u32 = 32 * 1024;
 /// Between making the network and the start of the scenario: what the kernel does later about new devices is done then.
 const SETTLE: Duration = Duration::from_millis(100);
+/// The same where programs run: their servers begin to listen.
+const PROGRAMS_SETTLE: Duration = Duration::from_secs(1);
+/// How often programs that may still run after the end are looked after.
+const AFTERWARDS: Duration = Duration::from_millis(20);
 /// Up to this many flows distributions have three digits, beyond it one.
 const MANY_FLOWS: usize = 100;
 
@@ -58,14 +64,24 @@ pub(super) fn run(scenario: &Scenario, mut at: impl FnMut(Time) -> bool) -> Resu
     let mut records = Records::new(scenario, &network, &namespaces)?;
     keep_times(Work::Ordinary);
     first_connection(&namespaces)?;
-    thread::sleep(SETTLE);
+    let mut programs = Programs::prepare(&between).map_err(failed)?;
+    let has_programs = scenario.flows.iter().any(|flow| flow.command.is_some());
+    thread::sleep(if has_programs { PROGRAMS_SETTLE } else { SETTLE });
     let clock = Clock::start();
     let running = endpoints.start(clock, Arc::clone(&stats)).map_err(failed)?;
-    let outcome =
-        attend(&clock, &mut records, (&network, &namespaces), &stats, &mut |now| at(now) && running.is_whole());
+    let mut goes_on = |now| at(now) && running.is_whole();
+    let outcome = attend(&clock, &mut records, (&network, &namespaces), &stats, &mut programs, &mut goes_on);
     running.stop().map_err(failed)?;
     outcome?;
-    records.finish(&layout, &namespaces)
+    let result = records.finish(&layout, &namespaces, &stats)?;
+    // Nothing is measured any more.
+    while !programs.have_finished() {
+        thread::sleep(AFTERWARDS);
+        programs.attend(clock.now(), &stats).map_err(failed)?;
+        at(clock.now());
+    }
+    programs.finish();
+    Ok(result)
 }
 
 /// Makes a connection within the router and ends it. The SYN of a kernel's first connection leaves 12 to 28 ms late (it probably fills the table
@@ -95,6 +111,7 @@ fn attend(
     records: &mut Records<'_>,
     (network, namespaces): (&Network, &Namespaces),
     stats: &EndpointStats,
+    programs: &mut Programs<'_>,
     goes_on: &mut dyn FnMut(Time) -> bool,
 ) -> Result<(), WorldError> {
     let scenario = records.scenario;
@@ -110,14 +127,19 @@ fn attend(
     loop {
         let change = changes.peek().map(|change| change.0);
         let warming = (!warm).then_some(warmup);
-        let next = [Some(sample), Some(point), change, warming].into_iter().flatten().fold(end, Time::min);
+        let next =
+            [Some(sample), Some(point), change, warming, programs.due()].into_iter().flatten().fold(end, Time::min);
         sleep_until(clock, next);
+        programs.attend(next, stats).map_err(failed)?;
         if change == Some(next)
             && let Some((_, text)) = changes.next()
         {
             network::batch(&namespaces.router, "tc", text)?;
         }
         let is_end = next == end;
+        if next == point || warming == Some(next) || is_end {
+            programs.look(stats).map_err(failed)?;
+        }
         if next == sample || next == point || warming == Some(next) || is_end {
             records.read()?;
         }
@@ -129,7 +151,7 @@ fn attend(
             sample = interval + within();
         }
         if next == point {
-            records.point(stats, next, spacing);
+            records.point(stats, next, spacing)?;
             point += spacing;
         }
         if warming == Some(next) {
@@ -162,6 +184,8 @@ struct Records<'a> {
     hops: Vec<(usize, Qdisc, HopRecord, String)>,
     flows: Vec<FlowFigures>,
     marks_before: Vec<u64>,
+    /// What programs had received at the end of the warm-up, by flow.
+    datagrams_before: Vec<Datagrams>,
 }
 
 impl<'a> Records<'a> {
@@ -184,7 +208,8 @@ impl<'a> Records<'a> {
         };
         let flows = groups.enumerate().map(flow).collect();
         let marks_before = vec![0; hops.len()];
-        Ok(Records { scenario, hops, flows, marks_before })
+        let datagrams_before = vec![Datagrams::default(); count];
+        Ok(Records { scenario, hops, flows, marks_before, datagrams_before })
     }
 
     fn read(&mut self) -> Result<(), WorldError> {
@@ -198,12 +223,19 @@ impl<'a> Records<'a> {
         self.hops.iter_mut().for_each(|(_, _, record, _)| record.sample(interval));
     }
 
-    fn point(&mut self, stats: &EndpointStats, now: Time, spacing: Span) {
-        self.hops.iter_mut().for_each(|(_, _, record, _)| record.point(now, spacing));
+    fn point(&mut self, stats: &EndpointStats, now: Time, spacing: Span) -> Result<(), WorldError> {
+        for (number, qdisc, record, _) in &mut self.hops {
+            record.point(now, spacing);
+            if self.scenario.record.gauges {
+                let own = qdisc.own_stats().map_err(failed)?;
+                record.gauges(now, self.scenario.hops[*number].queue.name(), &own);
+            }
+        }
         for (number, flow) in self.flows.iter_mut().enumerate() {
             let meters = flow.take(stats, number);
             flow.point(meters, now, spacing);
         }
+        Ok(())
     }
 
     fn restart(&mut self, stats: &EndpointStats, now: Time, namespaces: &Namespaces) -> Result<(), WorldError> {
@@ -215,11 +247,18 @@ impl<'a> Records<'a> {
             flow.take(stats, number);
             flow.restart();
         }
+        self.datagrams_before = received(self.scenario, namespaces)?;
         Ok(())
     }
 
-    fn finish(self, layout: &Layout, namespaces: &Namespaces) -> Result<RunResult, WorldError> {
-        let Records { scenario, hops, flows, marks_before } = self;
+    fn finish(self, layout: &Layout, namespaces: &Namespaces, stats: &EndpointStats) -> Result<RunResult, WorldError> {
+        let Records { scenario, hops, mut flows, marks_before, datagrams_before } = self;
+        let datagrams = received(scenario, namespaces)?;
+        for (number, (flow, (now, before))) in flows.iter_mut().zip(datagrams.iter().zip(&datagrams_before)).enumerate()
+        {
+            flow.take(stats, number);
+            flow.datagrams(now.since(before));
+        }
         let (warmup, end) = (Time::ZERO + scenario.warmup, Time::ZERO + scenario.duration);
         let (mut series, mut cdfs, mut packets) = (Vec::new(), Vec::new(), 0);
         let mut hop_summaries = Vec::new();
@@ -253,4 +292,20 @@ impl<'a> Records<'a> {
         };
         Ok(RunResult { summary, series, cdfs })
     }
+}
+
+/// The datagrams that programs have received so far, by flow.
+fn received(scenario: &Scenario, namespaces: &Namespaces) -> Result<Vec<Datagrams>, WorldError> {
+    let count = scenario.flows.iter().map(|group| group.count as usize).sum();
+    let mut all = vec![Datagrams::default(); count];
+    if scenario.flows.iter().any(|flow| flow.command.is_some()) {
+        for side in &namespaces.sides {
+            for (number, of_flow) in datagrams(&network::counters(side)?) {
+                if let Some(slot) = all.get_mut(number) {
+                    *slot = of_flow;
+                }
+            }
+        }
+    }
+    Ok(all)
 }
