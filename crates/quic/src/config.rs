@@ -1,14 +1,17 @@
 //! How connections behave.
 use crate::Error;
+use crate::event::Event;
 use crate::shared_control::Settings;
 use crate::trace::Recorder;
 use narrows_core::congestion::{ControllerConfig, Marks};
 use narrows_core::registry::{self, Registered};
 use noq::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
+use std::fmt;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a connection sends: its controller, its paths, its limits.
@@ -29,6 +32,24 @@ pub struct Config {
     idle: Duration,
     buffer: u32,
     record: Option<PathBuf>,
+    one_path_will_do: bool,
+    observer: Option<Observer>,
+}
+
+/// Hears of every event of a connection.
+#[derive(Clone)]
+pub(crate) struct Observer(Arc<dyn Fn(&Event) + Send + Sync>);
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an observer")
+    }
+}
+
+impl Observer {
+    pub(crate) fn tell(&self, event: &Event) {
+        (self.0)(event);
+    }
 }
 
 /// UDP payload of packets that every IPv6 path carries with room for tunnels; RFC 9000 §14 demands 1200.
@@ -59,6 +80,8 @@ impl Config {
             idle: Duration::from_secs(30),
             buffer: BUFFER,
             record: None,
+            one_path_will_do: false,
+            observer: None,
         }
     }
 
@@ -155,6 +178,30 @@ impl Config {
     pub fn record(mut self, file: impl AsRef<Path>) -> Config {
         self.record = Some(file.as_ref().to_owned());
         self
+    }
+
+    /// Where a second path is wanted and does not open within the [patience](Config::patience), or the peer speaks no multipath QUIC, the
+    /// connection begins over one path under the [fallback](Config::fallback), instead of failing.
+    #[must_use]
+    pub const fn one_path_will_do(mut self) -> Config {
+        self.one_path_will_do = true;
+        self
+    }
+
+    /// Calls this for each event that the controller is told, before the controller hears of it. It runs in the connection's task, so it
+    /// has to return at once.
+    #[must_use]
+    pub fn observe(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Config {
+        self.observer = Some(Observer(Arc::new(observer)));
+        self
+    }
+
+    pub(crate) fn observer(&self) -> Option<Observer> {
+        self.observer.clone()
+    }
+
+    pub(crate) const fn may_have_one_path(&self) -> bool {
+        self.one_path_will_do
     }
 
     pub(crate) const fn wants_two_paths(&self) -> bool {

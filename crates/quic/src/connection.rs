@@ -100,10 +100,14 @@ pub async fn connect_from(
     };
     let late = |_| refused(format!("no answer within {} s", config.patience.as_secs_f64()));
     let quic = timeout(config.patience, handshake).await.map_err(late)??;
-    if config.wants_two_paths() {
-        open_second(&quic, alias, peer, config.patience).await?;
+    let second = match config.wants_two_paths() {
+        true => open_second(&quic, alias, peer, config.patience).await,
+        false => Ok(()),
+    };
+    if let (Err(_), Some(closed)) = (&second, quic.close_reason()) {
+        return Err(refused(closed.to_string()));
     }
-    Ok(making.begin(quic, config, Some(endpoint)))
+    making.begin_with(second, quic, config, Some(endpoint))
 }
 
 fn client_endpoint(sockets: Vec<UdpSocket>, alias: Alias, config: &Config) -> Result<Endpoint, Error> {
@@ -191,8 +195,15 @@ impl Server {
     /// # Errors
     /// See [`connect`].
     pub async fn take(&self, incoming: noq::Incoming) -> Result<Connection, Error> {
+        self.take_with(incoming, &self.config).await
+    }
+
+    /// Takes an attempt of the endpoint's, with a configuration of its own.
+    ///
+    /// # Errors
+    /// See [`connect`].
+    pub async fn take_with(&self, incoming: noq::Incoming, config: &Config) -> Result<Connection, Error> {
         let peer = incoming.remote_address();
-        let config = &self.config;
         let making = Making::new(config, self.accepted.fetch_add(1, Ordering::Relaxed) + 1)?;
         let mut server = self.base.clone();
         server.transport_config(making.transport(config, SERVER_PATHS)?);
@@ -201,25 +212,31 @@ impl Server {
             |_| Error::Connection { peer, reason: format!("no answer within {} s", config.patience.as_secs_f64()) };
         let connecting = incoming.accept_with(Arc::new(server)).map_err(refused)?;
         let quic = timeout(config.patience, connecting).await.map_err(late)?.map_err(refused)?;
-        if config.wants_two_paths() {
-            if !quic.is_multipath_enabled() {
-                quic.close(VarInt::from_u32(0), b"needs multipath");
-                return Err(Error::NeedsMultipath { peer });
-            }
-            let events = quic.path_events();
-            let opened = timeout(config.patience, established(events, second())).await;
-            opened.ok().filter(|&opened| opened).ok_or_else(|| Error::SecondPath {
-                peer,
-                reason: format!("the peer has not opened one within {} s", config.patience.as_secs_f64()),
-            })?;
+        let second = match config.wants_two_paths() {
+            true => await_second(&quic, peer, config.patience).await,
+            false => Ok(()),
+        };
+        if matches!(second, Err(Error::NeedsMultipath { .. })) && !config.may_have_one_path() {
+            quic.close(VarInt::from_u32(0), b"needs multipath");
         }
-        Ok(making.begin(quic, config, None))
+        making.begin_with(second, quic, config, None)
     }
 
     /// Refuses new connections and ends those that there are.
     pub fn close(&self) {
         self.endpoint.close(VarInt::from_u32(0), b"");
     }
+}
+
+async fn await_second(quic: &noq::Connection, peer: SocketAddr, patience: Duration) -> Result<(), Error> {
+    if !quic.is_multipath_enabled() {
+        return Err(Error::NeedsMultipath { peer });
+    }
+    let opened = timeout(patience, established(quic.path_events(), second())).await;
+    opened.ok().filter(|&opened| opened).map(drop).ok_or_else(|| Error::SecondPath {
+        peer,
+        reason: format!("the peer has not opened one within {} s", patience.as_secs_f64()),
+    })
 }
 
 fn second() -> PathId {
@@ -251,7 +268,7 @@ impl Making {
         let (tell, verdicts) = unbounded_channel();
         let settings = config.settings();
         let recorder = config.recorder(&settings, number)?;
-        let handle = Handle::new(clock::now(), SharedControl::new(settings), recorder, tell);
+        let handle = Handle::new(clock::now(), SharedControl::new(settings), recorder, config.observer(), tell);
         Ok(Making { handle, verdicts: Verdicts(verdicts) })
     }
 
@@ -259,6 +276,25 @@ impl Making {
         let mut transport = config.transport(paths)?;
         transport.congestion_controller_factory(Arc::new(Factory::new(self.handle.clone())));
         Ok(Arc::new(transport))
+    }
+
+    /// The handshake is complete. `second`: whether the second path is open, if there is to be one.
+    fn begin_with(
+        self,
+        second: Result<(), Error>,
+        quic: noq::Connection,
+        config: &Config,
+        endpoint: Option<Endpoint>,
+    ) -> Result<Connection, Error> {
+        match second {
+            Ok(()) => Ok(self.begin(quic, config, endpoint)),
+            Err(missing) if config.may_have_one_path() => {
+                let connection = self.begin(quic, config, endpoint);
+                leave(&connection.quic, &connection.handle, &connection.state, 1, missing.to_string());
+                Ok(connection)
+            }
+            Err(missing) => Err(missing),
+        }
     }
 
     /// The handshake is complete, and the second path open if there is to be one.

@@ -1,5 +1,6 @@
 //! noq's controllers, which tell what happens to one [`SharedControl`] for all paths of a connection.
 use crate::PATHS;
+use crate::config::Observer;
 use crate::event::{Event, What};
 use crate::shared_control::{HANDSHAKE_WINDOW, Meters, PathLimits, RttSample, SharedControl};
 use crate::trace::Recorder;
@@ -19,6 +20,7 @@ pub(crate) struct Control {
     epoch: Instant,
     shared: SharedControl,
     recorder: Option<Recorder>,
+    observer: Option<Observer>,
     verdicts: UnboundedSender<TimedVerdict>,
     last: Time,
 }
@@ -38,9 +40,10 @@ impl Handle {
         epoch: Instant,
         shared: SharedControl,
         recorder: Option<Recorder>,
+        observer: Option<Observer>,
         verdicts: UnboundedSender<TimedVerdict>,
     ) -> Handle {
-        Handle(Arc::new(Mutex::new(Control { epoch, shared, recorder, verdicts, last: Time::ZERO })))
+        Handle(Arc::new(Mutex::new(Control { epoch, shared, recorder, observer, verdicts, last: Time::ZERO })))
     }
 
     /// No call leaves it half changed, so a panic elsewhere does not matter.
@@ -105,6 +108,9 @@ impl Control {
         let event = Event { at: self.last, what };
         if let Some(recorder) = &mut self.recorder {
             recorder.record(&event);
+        }
+        if let Some(observer) = &self.observer {
+            observer.tell(&event);
         }
         self.shared.apply(&event);
         if let Some(verdict) = self.shared.new_verdict() {

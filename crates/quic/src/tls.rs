@@ -1,8 +1,10 @@
 //! Certificates: who a server is, and whom a client trusts.
 use crate::Error;
 use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 use std::sync::Arc;
 
 /// A server's certificate and key.
@@ -35,6 +37,11 @@ impl Identity {
         self
     }
 
+    /// SHA-256 of the certificate, by which clients know it with [`Trust::fingerprint`].
+    pub fn fingerprint(&self) -> [u8; 32] {
+        fingerprint(&self.certificate)
+    }
+
     /// The certificate, for clients.
     pub const fn certificate(&self) -> &CertificateDer<'static> {
         &self.certificate
@@ -61,8 +68,14 @@ impl Identity {
 /// Whom a client trusts.
 #[derive(Clone)]
 pub struct Trust {
-    roots: RootCertStore,
+    whom: Whom,
     protocols: Vec<Vec<u8>>,
+}
+
+#[derive(Clone)]
+enum Whom {
+    Roots(RootCertStore),
+    Fingerprint([u8; 32]),
 }
 
 impl Trust {
@@ -78,7 +91,12 @@ impl Trust {
 
     /// Servers whose certificates these authorities have signed.
     pub const fn roots(roots: RootCertStore) -> Trust {
-        Trust { roots, protocols: Vec::new() }
+        Trust { whom: Whom::Roots(roots), protocols: Vec::new() }
+    }
+
+    /// Only a server that shows the certificate with this SHA-256, whatever names or dates are in it.
+    pub const fn fingerprint(sha256: [u8; 32]) -> Trust {
+        Trust { whom: Whom::Fingerprint(sha256), protocols: Vec::new() }
     }
 
     /// Asks for an application protocol (ALPN, RFC 7301).
@@ -90,11 +108,69 @@ impl Trust {
 
     pub(crate) fn config(&self) -> Result<Arc<QuicClientConfig>, Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let algorithms = provider.signature_verification_algorithms;
         let builder = ClientConfig::builder_with_provider(provider);
         let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).map_err(tls)?;
-        let mut config = builder.with_root_certificates(self.roots.clone()).with_no_client_auth();
+        let mut config = match &self.whom {
+            Whom::Roots(roots) => builder.with_root_certificates(roots.clone()).with_no_client_auth(),
+            Whom::Fingerprint(sha256) => {
+                let verifier = Pinned { sha256: *sha256, algorithms };
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth()
+            }
+        };
         config.alpn_protocols.clone_from(&self.protocols);
         Ok(Arc::new(QuicClientConfig::try_from(config).map_err(tls)?))
+    }
+}
+
+fn fingerprint(certificate: &CertificateDer<'_>) -> [u8; 32] {
+    let mut sum = [0; 32];
+    sum.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, certificate).as_ref());
+    sum
+}
+
+/// Accepts one certificate. The server still has to prove that it holds the certificate's key.
+#[derive(Debug)]
+struct Pinned {
+    sha256: [u8; 32],
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match fingerprint(end_entity) == self.sha256 {
+            true => Ok(ServerCertVerified::assertion()),
+            false => Err(rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct Faults {
     pub(crate) spoilt: u64,
     /// The client's second port gets nothing through after so many packets of it; 0: always.
     pub(crate) second_ends_after: u64,
+    /// Nothing of the client's second port gets through.
+    pub(crate) second_blocked: bool,
 }
 
 /// How much later a late packet comes.
@@ -90,6 +92,9 @@ impl Running {
 
     fn pass(&mut self, client: usize, to_server: bool, packet: &[u8]) {
         let faults = self.faults;
+        if client == 1 && faults.second_blocked {
+            return;
+        }
         if client == 1 && faults.second_ends_after > 0 && self.clients[1].2 > faults.second_ends_after {
             return;
         }

@@ -3,6 +3,7 @@ use crate::proxy::{Faults, Proxy};
 use narrows_core::detector::Finding;
 use narrows_quic::{Config, Connection, Error, Identity, Server, Trace, Trust, connect, noq, rustls};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const NAME: &str = "localhost";
@@ -93,6 +94,64 @@ async fn a_lost_path_leaves_the_other_one() {
     let why = connection.lost_path().expect("a reason");
     assert!(why.starts_with("path 1 has been silent for ") || why.starts_with("path 1 was abandoned"), "{why}");
     assert_eq!(connection.verdict(), None, "one path tells nothing about the queue");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_path_that_never_opens_may_leave_one() {
+    let (identity, _) = identity();
+    let trust = Trust::fingerprint(identity.fingerprint());
+    let two = Config::new().controller("tonopah:on=cubic,detector=sequential").unwrap();
+    let two = two.patience(Duration::from_millis(700));
+    let faults = Faults { second_blocked: true, ..Faults::default() };
+    for one_will_do in [true, false] {
+        let config = if one_will_do { two.clone().one_path_will_do() } else { two.clone() };
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), &identity, &config).unwrap();
+        let proxy = Proxy::start(server.local_addr().unwrap(), faults);
+        let (client, served) = tokio::join!(connect(proxy.at, NAME, &trust, &config), server.accept());
+        let served = served.expect("a server that is open");
+        if !one_will_do {
+            assert!(matches!(client, Err(Error::SecondPath { .. })), "{client:?}");
+            continue;
+        }
+        let (client, served) = (client.unwrap(), served.unwrap());
+        assert_eq!((client.paths(), served.paths()), (1, 1));
+        assert!(client.lost_path().expect("a reason").starts_with("no second path to "), "{:?}", client.lost_path());
+        let mut stream = client.quic().open_uni().await.unwrap();
+        stream.write_all(&payload(300_000)).await.unwrap();
+        stream.finish().unwrap();
+        let received = served.quic().accept_uni().await.unwrap().read_to_end(300_001).await.unwrap();
+        assert!(received == payload(300_000));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_is_known_by_its_fingerprint() {
+    let (identity, _) = identity();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), &identity, &Config::new()).unwrap();
+    let (peer, right) = (server.local_addr().unwrap(), identity.fingerprint());
+    let mut wrong = right;
+    wrong[31] ^= 1;
+    let config = Config::new();
+    let trust = Trust::fingerprint(wrong);
+    let (refused, _) = tokio::join!(connect(peer, NAME, &trust, &config), server.accept());
+    assert!(matches!(refused, Err(Error::Connection { .. })), "{refused:?}");
+    let trust = Trust::fingerprint(right);
+    let (taken, _) = tokio::join!(connect(peer, "a name that is not in it", &trust, &config), server.accept());
+    taken.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_observer_hears_what_is_recorded() {
+    let file = std::env::temp_dir().join(format!("narrows-quic-{}.observed", std::process::id()));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&seen);
+    let config = Config::new().record(&file).observe(move |event| heard.lock().unwrap().push(*event));
+    let (_, connection, _) = transfer(config, 100_000, Faults::default()).await.unwrap();
+    connection.close().await.unwrap();
+    let trace = Trace::read(std::io::BufReader::new(std::fs::File::open(&file).unwrap())).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let seen = seen.lock().unwrap();
+    assert!(trace.events().len() > 100 && *seen == trace.events());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
