@@ -24,6 +24,7 @@ use std::time::Duration;
 pub struct Config {
     pub(crate) controller: ControllerConfig,
     fallback: ControllerConfig,
+    then: Option<ControllerConfig>,
     seed: Option<u64>,
     paths: u8,
     mtu: u16,
@@ -72,6 +73,7 @@ impl Config {
         Config {
             controller: ControllerConfig::Cubic(Default::default()),
             fallback: ControllerConfig::Cubic(Default::default()),
+            then: None,
             seed: None,
             paths: 1,
             mtu: MTU,
@@ -119,6 +121,20 @@ impl Config {
             return Err(Error::Config(format!("{} needs two paths; a fallback has one", config.name())));
         }
         self.fallback = config;
+        Ok(self)
+    }
+
+    /// The controller that [`Connection::switch`](crate::Connection::switch) changes to.
+    ///
+    /// # Errors
+    /// See [`Config::controller`]; one with a detector is refused unless the first controller has one.
+    pub fn then(mut self, text: &str) -> Result<Config, Error> {
+        let config = registry::read(text).map_err(Error::Config)?;
+        check(&config)?;
+        if config.splits() && !self.wants_two_paths() {
+            return Err(Error::Config(format!("{} needs two paths; the first controller has one", config.name())));
+        }
+        self.then = Some(config);
         Ok(self)
     }
 
@@ -225,7 +241,7 @@ impl Config {
     pub(crate) fn settings(&self) -> Settings {
         // Keys of a new hasher are random, which is all that is needed here.
         let seed = self.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());
-        Settings { controller: self.controller.clone(), fallback: self.fallback.clone(), seed }
+        Settings { controller: self.controller.clone(), fallback: self.fallback.clone(), then: self.then.clone(), seed }
     }
 
     pub(crate) fn recorder(&self, settings: &Settings, connection: u64) -> Result<Option<Recorder>, Error> {
@@ -244,7 +260,9 @@ impl Config {
         let idle = IdleTimeout::try_from(self.idle).map_err(|_| Error::Config("idle: at most 2^62 ms".into()))?;
         transport
             .max_idle_timeout(Some(idle))
-            .default_path_max_idle_timeout(Some(self.idle))
+            // noq counts what arrives on a path. A receiver may send all acknowledgments over the other one, and a path that is in use
+            // would time out. `watch` leaves paths that are lost.
+            .default_path_max_idle_timeout(None)
             .default_path_keep_alive_interval(Some(self.idle / 3))
             .initial_mtu(self.mtu)
             .mtu_discovery_config(None::<MtuDiscoveryConfig>)
@@ -290,6 +308,8 @@ mod tests {
         );
         assert!(said("cubik").starts_with("no controller `cubik`; allowed: new_reno | cubic"));
         assert!(said("cubic:alpha=1").starts_with("parameters of cubic: "));
+        let then = Config::new().then("tonopah").map(drop).map_err(|error| error.to_string());
+        assert_eq!(then, Err("tonopah needs two paths; the first controller has one".into()));
         let fallback = Config::new().fallback("tonopah").map(drop).map_err(|error| error.to_string());
         assert_eq!(fallback, Err("tonopah needs two paths; a fallback has one".into()));
     }

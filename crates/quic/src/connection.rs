@@ -374,6 +374,12 @@ impl Connection {
         verdicts.map_or_else(Vec::new, |verdicts| std::iter::from_fn(|| verdicts.try_next()).collect())
     }
 
+    /// Changes to the controller of [`Config::then`], which starts as on a new connection; nothing happens without one, or if it needs two
+    /// paths and one is lost.
+    pub fn switch(&self) {
+        self.handle.tell(clock::now(), What::Switch);
+    }
+
     /// The detector's present verdict; `None` without a detector, or when one of two paths is lost.
     pub fn verdict(&self) -> Option<Verdict> {
         self.handle.verdict()

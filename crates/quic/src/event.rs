@@ -79,6 +79,8 @@ pub enum What {
         /// The path that is left.
         path: u8,
     },
+    /// The second controller takes over.
+    Switch,
     /// Time has passed.
     Timer,
 }
@@ -99,6 +101,7 @@ impl fmt::Display for Event {
                 write!(f, "{at} congestion {path} {} {}", bit(persistent), bit(ecn))
             }
             What::Only { path } => write!(f, "{at} only {path}"),
+            What::Switch => write!(f, "{at} switch"),
             What::Timer => write!(f, "{at} timer"),
         }
     }
@@ -142,6 +145,7 @@ impl FromStr for Event {
                 ecn: flag(words.next())?,
             },
             "only" => What::Only { path: path(words.next())? },
+            "switch" => What::Switch,
             "timer" => What::Timer,
             _ => return Err(NoEvent),
         };
@@ -179,6 +183,7 @@ mod tests {
             What::Lost { path: 0, number: 9, bytes: 40 },
             What::Congestion { path: 1, persistent: false, ecn: true },
             What::Only { path: 1 },
+            What::Switch,
             What::Timer,
         ];
         for what in all {

@@ -21,12 +21,18 @@ const TURN: Span = Span::ms(1);
 /// …or for this many packets at most: what one GSO call can carry.
 const TURN_PACKETS: u64 = 40;
 
+/// A path is given up after so many probe timeouts without an acknowledgment: three probes, each after twice the time of the one before
+/// (RFC 9002 §6.2.1), and one for the answer. An overloaded queue may drop the first two.
+const PATIENCE: u64 = 8;
+
 /// What is fixed before a connection begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) controller: ControllerConfig,
     /// Takes over if a path is lost.
     pub(crate) fallback: ControllerConfig,
+    /// Takes over when it is told to.
+    pub(crate) then: Option<ControllerConfig>,
     pub(crate) seed: u64,
 }
 
@@ -129,6 +135,7 @@ impl SharedControl {
                 }
             }
             What::Only { path } => self.fall_back(path, at),
+            What::Switch => self.switch(at),
             What::Timer => {
                 self.settle();
                 self.on_timer(at);
@@ -232,6 +239,21 @@ impl SharedControl {
         self.control = Some(self.start(&self.settings.fallback, rtt, window, at));
     }
 
+    /// The second controller starts as on a new connection. What is in flight counts against its window and tells it nothing.
+    fn switch(&mut self, at: Time) {
+        self.settle();
+        let (Some(control), Some(then)) = (&self.control, &self.settings.then) else { return };
+        if self.is_fallen_back || (then.splits() && self.only.is_some()) {
+            return;
+        }
+        let rtt = (0..PATHS as u8).filter_map(|path| control.rtt(path).min()).min();
+        let window = INITIAL_WINDOW * u64::from(self.mtu);
+        let next = self.start(then, rtt, window, at);
+        self.paths.iter_mut().for_each(|path| drop(path.flights.clear()));
+        self.acked.clear();
+        self.control = Some(next);
+    }
+
     /// Reports to the controller what the last acknowledgments and losses brought. noq declares losses after it has told of the
     /// acknowledgments, so this waits until something else happens.
     pub(crate) fn settle(&mut self) {
@@ -309,7 +331,7 @@ impl SharedControl {
     /// A path that has had nothing acknowledged for this long although it has data in flight and the other one does get acknowledgments.
     pub(crate) fn silent(&self, at: Time) -> Option<(u8, Span)> {
         let control = self.control.as_ref().filter(|_| self.only.is_none())?;
-        let patience = (0..PATHS as u8).map(|path| control.rtt(path).probe_timeout(Span::ms(25))).max()? * 3;
+        let patience = (0..PATHS as u8).map(|path| control.rtt(path).probe_timeout(Span::ms(25))).max()? * PATIENCE;
         let waits = |path: &Path| if path.inflight == 0 { Span::ZERO } else { at.since(path.progress) };
         let [first, second] = self.paths.each_ref().map(waits);
         let (index, silence) = if first > second { (0, first) } else { (1, second) };

@@ -21,8 +21,12 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new(into: Box<dyn Write + Send>, settings: &Settings) -> Recorder {
         let mut recorder = Recorder { into, failed: None };
-        let Settings { controller, fallback, seed } = settings;
-        recorder.line(format_args!("{MAGIC}\ncontroller {controller}\nfallback {fallback}\nseed {seed}"));
+        let Settings { controller, fallback, then, seed } = settings;
+        recorder.line(format_args!("{MAGIC}\ncontroller {controller}\nfallback {fallback}"));
+        if let Some(then) = then {
+            recorder.line(format_args!("then {then}"));
+        }
+        recorder.line(format_args!("seed {seed}"));
         recorder
     }
 
@@ -96,7 +100,12 @@ impl Trace {
             registry::read(text).map_err(|expected| TraceError::Line { line, expected })
         };
         let (config, fallback) = (controller("controller ")?, controller("fallback ")?);
-        let (line, seed) = next("seed")?;
+        let (mut line, mut seed) = next("seed")?;
+        let mut then = None;
+        if let Some(text) = seed.strip_prefix("then ") {
+            then = Some(registry::read(text).map_err(|expected| TraceError::Line { line, expected })?);
+            (line, seed) = next("seed")?;
+        }
         let seed =
             seed.strip_prefix("seed ").and_then(|seed| seed.parse().ok()).ok_or_else(|| wrong(line, "seed N"))?;
         let mut events: Vec<Event> = Vec::new();
@@ -107,7 +116,7 @@ impl Trace {
             }
             events.push(event);
         }
-        Ok(Trace { settings: Settings { controller: config, fallback, seed }, events })
+        Ok(Trace { settings: Settings { controller: config, fallback, then, seed }, events })
     }
 
     /// Its events.

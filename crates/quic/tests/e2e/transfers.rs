@@ -125,6 +125,57 @@ async fn a_second_path_that_never_opens_may_leave_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transfer_longer_than_the_idle_time_keeps_both_paths() {
+    let config = Config::new().controller("tonopah:on=cubic,detector=sequential").unwrap().seed(1);
+    let config = config.idle(Duration::from_millis(500));
+    let faults = Faults { delay: Duration::from_millis(3), rate_mbit: 20, ..Faults::default() };
+    let begun = tokio::time::Instant::now();
+    let (received, connection, _) = transfer(config, 5 << 20, faults).await.unwrap();
+    assert!(received.len() == 5 << 20 && begun.elapsed() > Duration::from_millis(1500));
+    assert_eq!(connection.paths(), 2, "{:?}", connection.lost_path());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_controller_takes_over_and_the_record_plays_back() {
+    let file = std::env::temp_dir().join(format!("narrows-quic-{}.switched", std::process::id()));
+    let config = Config::new().controller("tonopah:on=cubic,detector=sequential").unwrap();
+    let config = config.then("startup:shared=cubic,fair=cubic,detector=startup_sprt").unwrap().seed(3).record(&file);
+    let (identity, trust) = identity();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), &identity, &Config::new()).unwrap();
+    let faults = Faults { delay: Duration::from_millis(3), rate_mbit: 20, ..Faults::default() };
+    let proxy = Proxy::start(server.local_addr().unwrap(), faults);
+    let receive = async {
+        let connection = server.accept().await.expect("a server that is open").unwrap();
+        let received = connection.quic().accept_uni().await.unwrap().read_to_end(8 << 20).await.unwrap();
+        connection.quic().closed().await;
+        received
+    };
+    let send = async {
+        let connection = connect(proxy.at, NAME, &trust, &config).await.unwrap();
+        let mut stream = connection.quic().open_uni().await.unwrap();
+        let bytes = payload(4 << 20);
+        stream.write_all(&bytes[..100_000]).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        connection.switch();
+        stream.write_all(&bytes[100_000..]).await.unwrap();
+        stream.finish().unwrap();
+        stream.stopped().await.unwrap();
+        connection.quic().close(0u8.into(), b"");
+        connection
+    };
+    let (received, mut connection) = tokio::join!(receive, send);
+    assert!(received == payload(4 << 20));
+    let mut verdicts = connection.verdicts().expect("taken once");
+    connection.close().await.unwrap();
+    let live: Vec<_> = std::iter::from_fn(|| verdicts.try_next()).collect();
+    let trace = Trace::read(std::io::BufReader::new(std::fs::File::open(&file).unwrap())).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(trace.replay(), live);
+    let last = live.last().expect("the ramp decides");
+    assert_eq!(last.verdict.finding, Finding::Shared, "the proxy has one queue: {live:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_is_known_by_its_fingerprint() {
     let (identity, _) = identity();
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), &identity, &Config::new()).unwrap();
