@@ -21,6 +21,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("narrows-sim", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world"]),
     // Real QUIC connections, for programs of others as well.
     ("narrows-quic", &["narrows-core"]),
+    // Measures a path with such connections.
+    ("narrows-probe", &["narrows-core", "narrows-quic"]),
     // A real Linux host, for all worlds of real traffic.
     ("narrows-host", &["narrows-core", "narrows-scenario", "narrows-world", "narrows-quic"]),
     ("narrows-live", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
@@ -56,6 +58,7 @@ const EVERYTHING: &[&str] = &[
     "narrows-kernel",
     "narrows-lab",
     "narrows-quic",
+    "narrows-probe",
     "narrows-report",
     "narrows-runner",
     "narrows-study",

@@ -24,6 +24,7 @@ mod lab;
 mod list;
 mod memory;
 mod output;
+mod probe;
 mod progress;
 mod qdisc;
 mod reproduce;
@@ -36,7 +37,7 @@ mod world;
 /// Queue disciplines and congestion controllers on a bottleneck, simulated or real.
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true, disable_help_subcommand = true)]
-#[command(subcommand_value_name = "compare|run|shell|qdisc|list|schema|diff|reproduce|lab")]
+#[command(subcommand_value_name = "compare|run|shell|probe|qdisc|list|schema|diff|reproduce|lab")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -47,6 +48,7 @@ enum Command {
     Compare(compare::Compare),
     Run(run::Run),
     Shell(shell::Shell),
+    Probe(probe::Probe),
     Qdisc(qdisc::Qdisc),
     List(list::List),
     /// Print the JSON schema of scenario files, for editors
@@ -87,6 +89,7 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
         Command::Compare(args) => compare::main(&args),
         Command::Run(args) => run::main(&args),
         Command::Shell(args) => shell::main(&args),
+        Command::Probe(args) => probe::main(&args),
         Command::Qdisc(args) => qdisc::main(&args),
         Command::List(args) => list::main(&args),
         Command::Schema => term::print_json(&narrows_scenario::schema::json_schema()),

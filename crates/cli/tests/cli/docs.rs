@@ -90,6 +90,7 @@ pages! {
     live "docs/book/src/live.md";
     live_performance "docs/book/src/live-performance.md";
     performance "docs/book/src/performance.md";
+    probe "docs/book/src/probe.md";
     qdisc "docs/book/src/qdisc.md";
     queues "docs/book/src/queues.md";
     quic "docs/book/src/quic.md";

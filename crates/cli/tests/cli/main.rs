@@ -12,6 +12,8 @@ mod kernel;
 mod live;
 #[cfg(target_os = "linux")]
 mod measure;
+#[cfg(target_os = "linux")]
+mod probe;
 #[cfg(unix)]
 mod publish;
 mod reproduce;

@@ -1,0 +1,262 @@
+//! `narrows probe`: is my path fair, and how long do packets wait on it?
+use crate::failure::Failure;
+use crate::flags::whole;
+use crate::interrupt;
+use crate::output::{Output, Request};
+use crate::term;
+use narrows_core::{Bytes, Rate};
+use narrows_probe::{Answer, Credentials, Error, Limits, PORT, Serving, Stage, Token, block_on, serve, until};
+use narrows_report::sheet;
+use narrows_scenario::printable::printable;
+use narrows_scenario::shorthand;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::PathBuf;
+use std::time::Duration;
+
+mod page;
+
+/// Measure the path to a host: rate, delay, buffer, loss, and whether it queues fairly
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "\
+`narrows probe serve` on one host prints the command for the other one:
+
+  narrows probe serve
+  narrows probe 192.0.2.1:5210 --token TOKEN
+
+Both directions are measured in turn, in 15 s together, with as much traffic as the path carries.")]
+pub(crate) struct Probe {
+    #[command(subcommand)]
+    serve: Option<Side>,
+    /// The host that serves, with its UDP port unless that is 5210
+    #[arg(value_name = "HOST[:PORT]", required = true)]
+    host: Option<String>,
+    /// What `narrows probe serve` prints: by whom to recognise the server, and a secret
+    #[arg(long, required = true)]
+    token: Option<String>,
+    /// Print the answer as JSON on stdout and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Folder for answer.json and report.html, new or empty
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace the results that --out holds; a file that narrows did not write is never touched
+    #[arg(long, requires = "out")]
+    force: bool,
+    /// Most data to send and receive, half of it in each direction
+    #[arg(long, value_name = "SIZE", default_value = "200MB", allow_hyphen_values = true)]
+    max_data: String,
+    /// Longest duration of everything
+    #[arg(long = "for", value_name = "TIME", default_value = "15s", allow_hyphen_values = true)]
+    span: String,
+    /// File for what the upload's sender is told, packet by packet
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+}
+
+#[derive(clap::Subcommand)]
+enum Side {
+    Serve(Serve),
+}
+
+/// Answer probes from other hosts, until Ctrl-C
+#[derive(clap::Args)]
+struct Serve {
+    /// UDP port; 0 takes a free one
+    #[arg(long, value_name = "N", default_value_t = u64::from(PORT), value_parser = whole(0..=65_535))]
+    port: u64,
+    /// Address to listen at [default: all of this host]
+    #[arg(long, value_name = "ADDR")]
+    bind: Option<IpAddr>,
+    /// Most clients at a time
+    #[arg(long, value_name = "N", default_value = "4", value_parser = whole(1..=1000))]
+    clients: u64,
+    /// Highest rate of each direction [default: unlimited]
+    #[arg(long, allow_hyphen_values = true)]
+    rate: Option<String>,
+    /// Longest connection of a client
+    #[arg(long = "for", value_name = "TIME", default_value = "30s", allow_hyphen_values = true)]
+    span: String,
+    /// Most data of a client, both directions together
+    #[arg(long, value_name = "SIZE", default_value = "400MB", allow_hyphen_values = true)]
+    max_data: String,
+    /// File that keeps certificate and secret, so that the token stays the same; made if there is none
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
+}
+
+/// Shortest duration in which anything can be measured.
+const SHORTEST: Duration = Duration::from_secs(5);
+
+/// Runs the command.
+pub(crate) fn main(args: &Probe) -> Result<(), Failure> {
+    match &args.serve {
+        Some(Side::Serve(serve)) => serve.run(),
+        None => args.run(),
+    }
+}
+
+impl Probe {
+    fn run(&self) -> Result<(), Failure> {
+        let host = self.host.as_deref().unwrap_or_default();
+        let token: Token = self.token.as_deref().unwrap_or_default().parse().map_err(failure)?;
+        let (span, bytes) = (span(&self.span)?, size(&self.max_data)?);
+        if span < SHORTEST {
+            return Err(Failure::usage(format!("--for: cannot be {}; allowed: at least 5s", self.span)));
+        }
+        let peer = resolve(host)?;
+        let what = narrows_probe::Probe { peer, token, span, bytes, record: self.record.clone() };
+        let output = match &self.out {
+            Some(out) => {
+                let request = Request { out: Some(out), force: self.force, command: "probe", keys: &[] };
+                Some(Output::claim(request)?)
+            }
+            None => None,
+        };
+        interrupt::install()?;
+        // What is known after Ctrl-C is an answer.
+        interrupt::wait_for_program(true);
+        term::note(&format!(
+            "narrows: probes {} for at most {} s; sends and receives at most {} MB each",
+            peer,
+            span.as_secs_f64(),
+            bytes as f64 / 2e6
+        ));
+        let tell = |stage| {
+            if term::stderr_is_terminal() {
+                let doing = match stage {
+                    Stage::Connecting => "connects",
+                    Stage::Idle => "measures the idle path",
+                    Stage::Upload => "measures the upload",
+                    Stage::Download => "measures the download",
+                };
+                term::note(&format!("narrows: {doing}"));
+            }
+        };
+        let answer = block_on(narrows_probe::probe(&what, tell, until(interrupt::requested))).map_err(failure)?;
+        let answer = answer.map_err(failure)?;
+        if let Some(output) = output {
+            write(output, &answer)?;
+        }
+        match self.json {
+            true => term::print_json(&without_curves(&answer))?,
+            false => term::print(&answer.text())?,
+        }
+        match &answer.ended {
+            None => Ok(()),
+            Some(end) if end.interrupted => Err(Failure::Unfinished {
+                cause: Box::new(Failure::Interrupted),
+                kept: "what is known so far is above".into(),
+            }),
+            Some(end) => Err(Failure::other(&end.why)),
+        }
+    }
+}
+
+/// Without curves, for stdout.
+fn without_curves(answer: &Answer) -> Answer {
+    let mut answer = answer.clone();
+    for direction in [&mut answer.upload, &mut answer.download].into_iter().flatten() {
+        direction.curves = None;
+    }
+    answer
+}
+
+fn write(output: Output, answer: &Answer) -> Result<(), Failure> {
+    let json = serde_json::to_vec_pretty(answer).map_err(Failure::other)?;
+    output.write("answer.json", json)?;
+    let sheets = page::sheets(answer);
+    output.write(narrows_report::PAGE, sheet::page("narrows probe", &sheets).map_err(Failure::other)?)?;
+    output.publish().map(drop)
+}
+
+impl Serve {
+    fn run(&self) -> Result<(), Failure> {
+        let credentials = match &self.keep {
+            Some(file) => Credentials::kept_in(file),
+            None => Credentials::new(),
+        };
+        let credentials = credentials.map_err(failure)?;
+        let rate: Option<Rate> =
+            self.rate.as_deref().map(|rate| shorthand::rate("--rate", rate)).transpose().map_err(Failure::usage)?;
+        let limits = Limits {
+            clients: self.clients as usize,
+            rate: rate.map(|rate| rate.as_bps()),
+            span: span(&self.span)?,
+            bytes: size(&self.max_data)?,
+        };
+        let at = SocketAddr::new(self.address(), self.port as u16);
+        interrupt::install()?;
+        let token = credentials.token();
+        let log = move |event: Serving| match event {
+            Serving::At(at) => {
+                let host = if at.ip().is_unspecified() { outward() } else { at.ip() };
+                let line = format!("narrows probe {} --token {token}\n", SocketAddr::new(host, at.port()));
+                // A closed pipe does not end the server.
+                let _ = term::print(&line);
+            }
+            Serving::Client(peer) => term::note(&format!("narrows: {peer} probes")),
+            Serving::Gone(peer, None) => term::note(&format!("narrows: {peer} is done")),
+            Serving::Gone(peer, Some(error)) => {
+                term::note(&format!("narrows: {peer} is gone: {}", printable(&error.to_string())));
+            }
+            Serving::Refused(peer) => {
+                term::note(&format!("narrows: {peer} is refused: there are {} clients", limits.clients))
+            }
+        };
+        let served = block_on(serve(at, &credentials, limits, log, until(interrupt::requested)));
+        served.map_err(failure)?.map_err(failure)?;
+        interrupt::answered();
+        Ok(())
+    }
+
+    /// IPv6 takes IPv4 as well, where there is IPv6.
+    fn address(&self) -> IpAddr {
+        let both = || UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
+        let any = || if both() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        self.bind.unwrap_or_else(any)
+    }
+}
+
+/// The address that this host uses towards others; nothing is sent.
+fn outward() -> IpAddr {
+    let towards = |any: &str, other: &str| {
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect((other, 9)).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    // Documentation addresses (RFC 5737, RFC 3849), which the default route takes.
+    let found = towards("0.0.0.0", "192.0.2.1").or_else(|| towards("::", "2001:db8::1"));
+    found.unwrap_or(Ipv4Addr::LOCALHOST.into())
+}
+
+fn resolve(host: &str) -> Result<SocketAddr, Failure> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, PORT));
+    }
+    let addresses = host.to_socket_addrs().or_else(|_| (host, PORT).to_socket_addrs());
+    let found = addresses.ok().and_then(|mut addresses| addresses.next());
+    found.ok_or_else(|| {
+        let message =
+            format!("there is no host {host:?}; allowed: a name or an address, with :PORT unless that is {PORT}");
+        Failure::usage(message)
+    })
+}
+
+fn span(text: &str) -> Result<Duration, Failure> {
+    let span = shorthand::duration("--for", text).map_err(Failure::usage)?;
+    Ok(Duration::from_nanos(span.as_ns()))
+}
+
+fn size(text: &str) -> Result<u64, Failure> {
+    let bytes: Bytes = shorthand::value("--max-data", text).map_err(Failure::usage)?;
+    Ok(bytes.0)
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::Usage(message) => Failure::Usage(message),
+        Error::Stopped => Failure::Interrupted,
+        other => Failure::other(other),
+    }
+}

@@ -1,0 +1,75 @@
+//! A probe's page: the figures of both directions, and curves of both subflows over time.
+use narrows_probe::{Answer, Curves, Measured};
+use narrows_report::chart::{Chart, Kind, Line};
+use narrows_report::sheet::{Head, Sheet};
+
+/// One sheet for each direction that was measured.
+pub(super) fn sheets(answer: &Answer) -> Vec<Sheet> {
+    let directions = [("Upload", &answer.upload), ("Download", &answer.download)];
+    let measured = directions.into_iter().filter_map(|(name, measured)| Some((name, measured.as_ref()?)));
+    measured.map(|(name, measured)| sheet(name, measured, answer)).collect()
+}
+
+fn sheet(name: &str, measured: &Measured, answer: &Answer) -> Sheet {
+    let cell =
+        |value: Option<f64>, digits: usize| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"));
+    let fairness = serde_json::to_value(measured.fair_queuing).ok().and_then(|value| Some(value.as_str()?.to_owned()));
+    let columns = [
+        ("fair queuing", "", fairness.unwrap_or_default()),
+        ("confidence", "", cell(measured.confidence, 3)),
+        ("rate", "Mbit/s", cell(measured.rate_mbit, 1)),
+        ("base RTT", "ms", cell(measured.base_rtt_ms, 1)),
+        ("RTT under load", "p50, ms", cell(measured.working_rtt_ms.map(|rtt| rtt.p50), 1)),
+        ("RTT under load", "p95, ms", cell(measured.working_rtt_ms.map(|rtt| rtt.p95), 1)),
+        ("round trips", "per minute", cell(measured.rpm, 0)),
+        ("buffer", "ms", cell(measured.buffer_ms, 0)),
+        ("loss", "%", cell(measured.loss.map(|loss| loss * 100.0), 2)),
+        ("grade", "", measured.grade().map_or_else(|| "–".to_owned(), |grade| grade.to_string())),
+    ];
+    Sheet {
+        heading: name.to_owned(),
+        title: measured.advice(&name.to_lowercase(), answer.paths),
+        source: format!("{}, {:.1} s, one run", answer.server, measured.seconds),
+        about: String::new(),
+        heads: columns.iter().map(|(name, which, _)| Head { name: (*name).into(), which: (*which).into() }).collect(),
+        names: 1,
+        rows: vec![columns.into_iter().map(|(_, _, cell)| cell).collect()],
+        claims: Vec::new(),
+        holds: Vec::new(),
+        remarks: Vec::new(),
+        charts: measured.curves.as_ref().map_or_else(Vec::new, charts),
+    }
+}
+
+fn charts(curves: &Curves) -> Vec<Chart> {
+    let chart = |title: &str, y: &str, lines: Vec<Line>| Chart {
+        kind: Kind::Series,
+        title: title.into(),
+        x: "time, s".into(),
+        y: y.into(),
+        lines,
+        grid: None,
+    };
+    let line = |name: String, colour, points: Vec<(f64, f64)>| {
+        let (x, y) = points.into_iter().unzip();
+        Line { name, colour, published: false, x, y, spans: None }
+    };
+    let rtt = curves.rtt_ms.iter().enumerate().map(|(path, values)| {
+        let points = curves.at_s.iter().zip(values).filter_map(|(&at, value)| Some((at, (*value)?)));
+        line(format!("subflow {}", path + 1), path, points.collect())
+    });
+    let rate = curves.rate_mbit.iter().enumerate().map(|(path, values)| {
+        line(format!("subflow {}", path + 1), path, curves.at_s.iter().copied().zip(values.iter().copied()).collect())
+    });
+    let verdict = curves.verdicts.iter().map(|&(at, finding, confidence)| (at, f64::from(finding) * confidence));
+    let mut all = vec![
+        chart("RTT", "ms", rtt.collect()),
+        chart("Delivered", "Mbit/s", rate.collect()),
+        chart("Verdict", "confidence: 1 fair, −1 shared", vec![line("verdict".into(), 2, verdict.collect())]),
+    ];
+    for chart in &mut all {
+        chart.lines.retain(|line| !line.x.is_empty());
+    }
+    all.retain(|chart| !chart.lines.is_empty());
+    all
+}

@@ -1,0 +1,170 @@
+//! Each failure has a message that says what to do, and comes in time.
+use super::{Server, behind, figure, has_bottlenecks, one_port};
+use crate::support::{Place, json, text};
+use rustix::process::{Pid, Signal, kill_process};
+use std::net::UdpSocket;
+use std::process::{Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+fn probe(place: &Place, address: &str, token: &str, flags: &[&str]) -> Output {
+    place.run(&[&["probe", address, "--token", token], flags].concat())
+}
+
+fn refused(output: &Output, code: i32, expected: &[&str]) {
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    for part in expected {
+        assert!(said.contains(part), "no {part:?} in\n{said}");
+    }
+    assert!(!said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn bad_requests_are_refused_before_anything_is_sent() {
+    let place = Place::new("probe_requests");
+    let token = Server::start(&place, &[]).token.clone();
+    refused(&probe(&place, "127.0.0.1", "abc", &[]), 2, &["--token", "64 characters"]);
+    refused(&probe(&place, "127.0.0.1", &token, &["--for", "1s"]), 2, &["--for", "at least 5s"]);
+    refused(&probe(&place, "127.0.0.1", &token, &["--max-data", "much"]), 2, &["--max-data"]);
+    refused(&probe(&place, "no host\x07", &token, &[]), 2, &["there is no host"]);
+    refused(&place.run(&["probe", "127.0.0.1"]), 2, &["--token"]);
+    refused(&place.run(&["probe", "serve", "--rate", "fast"]), 2, &["--rate"]);
+}
+
+#[test]
+fn no_way_to_the_server_is_said_at_once() {
+    let place = Place::new("probe_route");
+    let token = Server::start(&place, &[]).token.clone();
+    // No socket may send there unasked.
+    refused(&probe(&place, "255.255.255.255", &token, &[]), 1, &["no packet can be sent to 255.255.255.255:5210"]);
+}
+
+#[test]
+fn silence_is_explained() {
+    let place = Place::new("probe_silence");
+    let token = Server::start(&place, &[]).token.clone();
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    let port = silent.local_addr().expect("bound").port();
+    let expected = format!("does each firewall let UDP port {port} through?");
+    refused(&probe(&place, &format!("127.0.0.1:{port}"), &token, &[]), 1, &["nobody answers", &expected]);
+}
+
+#[test]
+fn another_servers_token_is_refused() {
+    let place = Place::new("probe_token");
+    let (one, other) = (Server::start(&place, &[]), Server::start(&place, &[]));
+    refused(&probe(&place, &one.address(), &other.token, &[]), 1, &["is not the one of this token"]);
+    // The right certificate with another secret.
+    let last = if one.token.ends_with('A') { 'Q' } else { 'A' };
+    let wrong = format!("{}{last}", &one.token[..63]);
+    // The last character has two bits of the secret.
+    refused(&probe(&place, &one.address(), &wrong, &[]), 1, &["the server does not know this token"]);
+}
+
+#[test]
+fn a_kept_token_outlives_the_server() {
+    let place = Place::new("probe_keep");
+    let token = Server::start(&place, &["--keep", "kept"]).token.clone();
+    let again = Server::start(&place, &["--keep", "kept"]);
+    assert_eq!(again.token, token);
+    let output = probe(&place, &again.address(), &token, &["--max-data", "1MB", "--for", "5s"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_full_server_says_so() {
+    let place = Place::new("probe_full");
+    let server = Server::start(&place, &["--clients", "1", "--rate", "2mbit"]);
+    let args = ["probe", &server.address(), "--token", &server.token];
+    let mut first = place.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    sleep(Duration::from_secs(2));
+    refused(&probe(&place, &server.address(), &server.token, &[]), 1, &["the server is full", "try again"]);
+    assert!(first.wait().expect("a child").success());
+}
+
+#[test]
+fn a_servers_limits_hold() {
+    let place = Place::new("probe_limits");
+    let server = Server::start(&place, &["--rate", "5mbit", "--max-data", "6MB"]);
+    let output = probe(&place, &server.address(), &server.token, &["--json", "--for", "10s"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let answer = json(&text(&output.stdout));
+    for direction in ["upload", "download"] {
+        let measured = &answer[direction];
+        assert_eq!(measured["rate_is_capped"], true, "{measured}");
+        let rate = figure(&measured["rate_mbit"]);
+        assert!((4.0..=6.0).contains(&rate), "{rate} Mbit/s");
+        assert!(figure(&measured["bytes"]) <= 3.1e6, "{measured}");
+    }
+}
+
+#[test]
+fn what_is_known_when_the_server_goes_is_printed() {
+    let place = Place::new("probe_gone");
+    let mut server = Server::start(&place, &["--rate", "5mbit"]);
+    let args = ["probe", &server.address(), "--token", &server.token, "--json"];
+    let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    sleep(Duration::from_secs(5));
+    server.child.kill().expect("it runs");
+    let output = child.wait_with_output().expect("a child");
+    refused(&output, 1, &["the server is gone"]);
+    let answer = json(&text(&output.stdout));
+    assert!(figure(&answer["idle_rtt_ms"]) < 100.0, "{answer:#}");
+    assert!(figure(&answer["upload"]["rate_mbit"]) > 1.0, "{answer:#}");
+    assert!(answer["ended"]["why"].as_str().is_some_and(|why| why.contains("gone")), "{answer:#}");
+}
+
+#[test]
+fn what_is_known_at_ctrl_c_is_printed() {
+    let place = Place::new("probe_interrupt");
+    let server = Server::start(&place, &["--rate", "5mbit"]);
+    let args = ["probe", &server.address(), "--token", &server.token, "--json"];
+    let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    sleep(Duration::from_secs(5));
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
+    let output = child.wait_with_output().expect("a child");
+    refused(&output, 130, &["interrupted", "what is known so far is above"]);
+    let answer = json(&text(&output.stdout));
+    assert!(figure(&answer["upload"]["rate_mbit"]) > 1.0, "{answer:#}");
+    assert_eq!(answer["ended"]["interrupted"], true);
+}
+
+#[test]
+fn one_port_that_gets_through_leaves_fairness_open() {
+    let place = Place::new("probe_one_port");
+    let server = Server::start(&place, &[]);
+    let address = format!("127.0.0.1:{}", one_port(server.port));
+    let output = probe(&place, &address, &server.token, &["--max-data", "4MB", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let answer = json(&text(&output.stdout));
+    assert_eq!(answer["paths"], 1);
+    assert!(answer["lost_path"].as_str().is_some_and(|why| why.contains("second path")), "{answer:#}");
+    for direction in ["upload", "download"] {
+        let measured = &answer[direction];
+        assert_eq!(measured["fair_queuing"], "undecided", "{measured}");
+        assert!(measured.get("confidence").is_none(), "{measured}");
+        assert!(figure(&measured["rate_mbit"]) > 1.0, "{measured}");
+    }
+    let address = format!("127.0.0.1:{}", one_port(server.port));
+    let lines = probe(&place, &address, &server.token, &["--max-data", "4MB"]);
+    assert!(text(&lines.stdout).contains("cannot be told over one path"), "{}", text(&lines.stdout));
+}
+
+#[test]
+fn half_of_all_packets_lost_still_ends_in_time() {
+    if !has_bottlenecks() {
+        return;
+    }
+    let place = Place::new("probe_loss");
+    let server = Server::start(&place, &[]);
+    let (answer, said) =
+        behind(&place, "half", &server, &["--loss", "0.5", "--rate", "20mbit", "--rtt", "20ms"], "time");
+    assert!(!said.contains("panicked"), "{said}");
+    // Whether it comes as far as an answer is up to chance.
+    if answer.is_empty() {
+        assert!(said.contains("narrows: "), "{said}");
+    } else if let Some(loss) = json(&answer)["upload"]["loss"].as_f64() {
+        assert!((0.2..=0.8).contains(&loss), "{answer}");
+    }
+}

@@ -1,0 +1,223 @@
+//! The side that asks: idle RTT, upload, download, in this order on one connection.
+use crate::NAME;
+use crate::answer::{Answer, PartialEnd};
+use crate::error::{Code, Error};
+use crate::load::{Bounds, Session, SharedMeter, receive_load};
+use crate::measured::{Fairness, Measured};
+use crate::message::{Message, VERSION};
+use crate::token::Token;
+use narrows_core::Span;
+use narrows_quic::Error as QuicError;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    /// The server.
+    pub peer: SocketAddr,
+    /// Its token.
+    pub token: Token,
+    /// Longest duration, from the first packet to the answer.
+    pub span: Duration,
+    /// Most bytes of UDP payload, both directions together.
+    pub bytes: u64,
+    /// A file for what the sender of the upload is told, which `narrows_quic::Trace` reads.
+    pub record: Option<PathBuf>,
+}
+
+/// What is being done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Waits for the server.
+    Connecting,
+    /// Pings.
+    Idle,
+    /// Sends.
+    Upload,
+    /// Receives.
+    Download,
+}
+
+/// Time for pings.
+const IDLE: Duration = Duration::from_secs(1);
+/// Between two pings.
+const GAP: Duration = Duration::from_millis(50);
+/// Longest transfer of a direction.
+const TRANSFER: Duration = Duration::from_secs(4);
+/// Kept for emptying the path after the download.
+const LEFT_OVER: Duration = Duration::from_millis(1500);
+/// Longest wait for an answer, on top of what was asked for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Measures. When it ends early, by `stop` or because the server is gone, the answer has what was known by then.
+///
+/// # Errors
+/// When nothing was measured.
+pub async fn probe(what: &Probe, mut tell: impl FnMut(Stage), stop: impl Future<Output = ()>) -> Result<Answer, Error> {
+    let begun = Instant::now();
+    tokio::pin!(stop);
+    tell(Stage::Connecting);
+    let mut session = tokio::select! {
+        session = connect(what) => session?,
+        () = &mut stop => return Err(Error::Stopped),
+    };
+    let mut answer = Answer { server: what.peer.to_string(), ..Answer::default() };
+    let ended = tokio::select! {
+        ended = work(what, &mut session, &mut answer, begun, &mut tell) => ended,
+        () = &mut stop => Err(Error::Stopped),
+    };
+    // The server's reason, which the connection knows better than the stream.
+    let ended = ended.map_err(|error| session.ended().unwrap_or(error));
+    if answer.paths == 0 {
+        answer.paths = session.connection.paths();
+    }
+    answer.lost_path = session.connection.lost_path();
+    answer.sent_bytes = session.meter.lock().sent_bytes();
+    if answer.upload.is_none() {
+        answer.upload = session.measured().filter(|measured| measured.rate_mbit.is_some());
+    }
+    session.close(Code::Done);
+    // Until the server knows, so that it has a place for the next client.
+    let _ = timeout(Duration::from_millis(500), session.connection.close()).await;
+    match ended {
+        Ok(()) => Ok(answer),
+        Err(error) if answer.upload.is_none() && answer.idle_rtt_ms.is_none() => Err(error),
+        Err(error) => Ok(Answer { ended: Some(PartialEnd::of(&error)), ..answer }),
+    }
+}
+
+async fn connect(what: &Probe) -> Result<Session, Error> {
+    let peer = what.peer;
+    let any: SocketAddr = if peer.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    // The system knows whether there is a route at all.
+    let route = UdpSocket::bind(any).and_then(|socket| socket.connect(peer));
+    route.map_err(|error| Error::NoRoute { peer, error })?;
+    let meter = SharedMeter::default();
+    let mut config = meter.config()?;
+    if let Some(file) = &what.record {
+        config = config.record(file);
+    }
+    let connection = narrows_quic::connect(peer, NAME, &what.token.trust(), &config).await;
+    let connection = connection.map_err(|error| match error {
+        QuicError::Connection { reason, .. } if reason.starts_with("no answer") => Error::Silent { peer },
+        QuicError::Connection { reason, .. } if reason.contains("certificate") => Error::WrongServer { peer },
+        QuicError::Connection { reason, .. } if reason.contains(Code::Full.why()) => Error::Closed(Code::Full),
+        other => Error::Quic(other),
+    })?;
+    let control = connection.quic().open_bi().await.map_err(Error::closed)?;
+    Ok(Session::new(connection, meter, control))
+}
+
+async fn work(
+    what: &Probe,
+    session: &mut Session,
+    answer: &mut Answer,
+    begun: Instant,
+    tell: &mut impl FnMut(Stage),
+) -> Result<(), Error> {
+    session.say(&Message::Hello { version: VERSION, secret: what.token.secret() }).await?;
+    let (span, bytes, rate) = match session.hear(PATIENCE).await? {
+        Message::Welcome { for_ms, max_bytes, rate_bps } => {
+            (what.span.min(Duration::from_millis(for_ms)), what.bytes.min(max_bytes), rate_bps)
+        }
+        _ => return Err(Error::Protocol("no welcome after a hello".into())),
+    };
+    let left = |reserve: Duration| span.saturating_sub(begun.elapsed() + reserve);
+    tell(Stage::Idle);
+    let idle = ping(session, IDLE.min(span / 8)).await?;
+    answer.idle_rtt_ms = Some(idle.as_secs_f64() * 1e3);
+    let idle_us = idle.as_micros() as u64;
+    session.meter.lock().idle(Span::us(idle_us));
+    tell(Stage::Upload);
+    session.say(&Message::Upload {}).await?;
+    // Directions that are not decided take a ramp's time besides.
+    let (ramp, left_over) = (Session::ramp_span(idle).min(span / 6), LEFT_OVER.min(span / 10));
+    let each = (left(left_over + ramp * 2) / 2).min(TRANSFER);
+    session.send_load(Bounds { span: each, bytes: bytes / 2, rate }).await?;
+    answer.upload = session.measured();
+    match session.hear(PATIENCE).await? {
+        Message::Received { .. } => {}
+        _ => return Err(Error::Protocol("no `received` after an upload".into())),
+    }
+    tell(Stage::Download);
+    let each = left(left_over + ramp * 2).min(TRANSFER);
+    if each < Duration::from_millis(500) {
+        return Err(Error::Lost("the upload took all the time".into()));
+    }
+    session.say(&Message::Download { for_ms: each.as_millis() as u64, max_bytes: bytes / 2, idle_us }).await?;
+    let quic = session.connection.quic().clone();
+    let download = async {
+        let mut stream = quic.accept_uni().await.map_err(Error::closed)?;
+        let mut first: Option<Instant> = None;
+        receive_load(&mut stream, bytes / 2, |bytes| {
+            answer.received_bytes = bytes;
+            let seconds = first.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
+            // Until the server reports, the bytes received are all that is known.
+            if seconds > 1.0 {
+                let rate_mbit = Some(bytes as f64 * 8.0 / seconds / 1e6);
+                answer.download = Some(Measured { rate_mbit, bytes, seconds, ..Measured::default() });
+            }
+        })
+        .await
+    };
+    timeout(each + PATIENCE, download).await.map_err(|_| Error::Lost("the download does not end".into()))??;
+    match session.hear(PATIENCE).await? {
+        Message::Report { measured } => answer.download = Some(measured.sanitized()),
+        _ => return Err(Error::Protocol("no report after a download".into())),
+    }
+    answer.paths = session.connection.paths();
+    if rate.is_none() && answer.paths > 1 {
+        // The figures are complete without the ramps, so what goes wrong with them is no failure.
+        let _ = timeout(left(Duration::ZERO), ramps(session, answer, bytes / 2, ramp)).await;
+    }
+    Ok(())
+}
+
+/// For each direction that is not decided. Both come last, because a path is slow to recover from one.
+async fn ramps(session: &mut Session, answer: &mut Answer, most: u64, span: Duration) -> Result<(), Error> {
+    let undecided = |one: &Measured| one.fair_queuing == Fairness::Undecided;
+    let upload = answer.upload.as_mut().filter(|upload| undecided(upload));
+    let has_sent = upload.is_some();
+    if let Some(upload) = upload {
+        session.say(&Message::Upload {}).await?;
+        let bytes = most.saturating_sub(session.meter.lock().sent_bytes());
+        upload.add_ramp(session.send_ramp(Bounds { span, bytes, rate: None }).await?);
+    }
+    let Some(download) = answer.download.as_mut().filter(|download| undecided(download)) else { return Ok(()) };
+    if has_sent {
+        match session.hear(PATIENCE).await? {
+            Message::Received { .. } => {}
+            _ => return Err(Error::Protocol("no `received` after an upload".into())),
+        }
+    }
+    let most = most.saturating_sub(answer.received_bytes);
+    session.say(&Message::Ramp { for_ms: span.as_millis() as u64, max_bytes: most }).await?;
+    let mut stream = session.connection.quic().accept_uni().await.map_err(Error::closed)?;
+    let before = answer.received_bytes;
+    receive_load(&mut stream, most, |bytes| answer.received_bytes = before + bytes).await?;
+    match session.hear(PATIENCE).await? {
+        Message::Report { measured } => *download = measured.sanitized(),
+        _ => return Err(Error::Protocol("no report after a ramp".into())),
+    }
+    Ok(())
+}
+
+/// The lowest time to an answer.
+async fn ping(session: &mut Session, span: Duration) -> Result<Duration, Error> {
+    let begun = Instant::now();
+    let (mut lowest, mut n) = (Duration::MAX, 0);
+    while n < 3 || begun.elapsed() < span {
+        let sent = Instant::now();
+        session.say(&Message::Ping { n }).await?;
+        match session.hear(PATIENCE).await? {
+            Message::Pong { n: answered } if answered == n => lowest = lowest.min(sent.elapsed()),
+            _ => return Err(Error::Protocol("no pong after a ping".into())),
+        }
+        n += 1;
+        sleep(GAP.saturating_sub(sent.elapsed())).await;
+    }
+    Ok(lowest)
+}

@@ -1,0 +1,572 @@
+//! The figures of one direction, made from what its sender's [`Meter`] has collected.
+//!
+//! Every figure that is not known is absent. `sanitized` is for figures that came from another host.
+use crate::meter::{Load, Loss, Meter, Sample};
+use narrows_core::detector::{Finding, Verdict};
+use narrows_core::{Span, Time};
+use narrows_quic::PATHS;
+use serde::{Deserialize, Serialize};
+
+/// Does the bottleneck serve the flows in turn?
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fairness {
+    /// Each flow has a queue of its own.
+    Fair,
+    /// All flows share a queue.
+    Shared,
+    /// The evidence does not decide.
+    #[default]
+    Undecided,
+}
+
+/// How a rate is limited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limiter {
+    /// What is too much is dropped, and nothing waits.
+    Policer,
+    /// What is too much waits.
+    Shaper,
+}
+
+/// What becomes of ECN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ecn {
+    /// Marks have come through.
+    Marks,
+}
+
+/// RTT under load, ms.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkingRtt {
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+}
+
+/// One of the two flows.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subflow {
+    /// Packets sent.
+    pub packets: u64,
+    /// Packets lost.
+    pub lost: u64,
+    /// Mean RTT under load, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_ms: Option<f64>,
+}
+
+/// Why the bottleneck counts as fair or shared.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// Decisions of the sequential test.
+    pub decisions: u32,
+    /// Time from the begin of the bulk transfer to the first finding, s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_after_s: Option<f64>,
+    /// Was it the ramp that decided, because the test on CUBIC did not?
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub by_ramp: bool,
+    /// Has the finding changed from one to the other?
+    pub changed: bool,
+    /// Both flows.
+    pub subflows: Vec<Subflow>,
+}
+
+/// Series over the time since the begin of the bulk transfer.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Curves {
+    /// Ends of the intervals, s.
+    pub at_s: Vec<f64>,
+    /// Mean RTT of each subflow in each interval, ms; none without packets.
+    pub rtt_ms: Vec<Vec<Option<f64>>>,
+    /// Rate of each subflow in each interval, Mbit/s at the IP layer.
+    pub rate_mbit: Vec<Vec<f64>>,
+    /// Verdicts: time, 1 fair, −1 shared or 0 undecided, confidence.
+    pub verdicts: Vec<(f64, i8, f64)>,
+}
+
+/// The figures of one direction.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// Does the bottleneck queue fairly?
+    pub fair_queuing: Fairness,
+    /// Confidence of that, from 0 to 1; absent where it could not be tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// What it is based on.
+    pub evidence: Evidence,
+    /// Rate delivered, Mbit/s at the IP layer: the median of the rates over 0.3 s in which packets waited; where there are hardly any, the
+    /// 90th percentile of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_mbit: Option<f64>,
+    /// The sender's limit was reached, so that the path may carry more.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub rate_is_capped: bool,
+    /// RTT without a queue, ms: the lower of the idle RTT and the 5th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_rtt_ms: Option<f64>,
+    /// RTT of the bulk transfer's packets after its first quarter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_rtt_ms: Option<WorkingRtt>,
+    /// Round trips per minute under load: 60 000 ÷ the median of the RTT, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rpm: Option<f64>,
+    /// Largest queuing delay before the first loss, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_ms: Option<f64>,
+    /// That times the rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_bytes: Option<u64>,
+    /// Nothing was lost, or an AQM dropped: the buffer may be larger.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub buffer_is_at_least: bool,
+    /// Share of the packets that were lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// Were packets dropped or marked while the queue was far from full? Absent when nothing was dropped or marked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aqm: Option<bool>,
+    /// Whether packets beyond the rate waited; absent when that did not show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limiter: Option<Limiter>,
+    /// Absent when not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<Ecn>,
+    /// Length of the transfer, s.
+    pub seconds: f64,
+    /// Bytes that were acknowledged, at the IP layer.
+    pub bytes: u64,
+    /// Series, for the page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curves: Option<Curves>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// Delivery is counted in bins of this length…
+const BIN: Span = Span::ms(50);
+/// …and a rate is that of so many.
+const RATE_BINS: usize = 6;
+/// So many of those rates are enough for a median.
+const ENOUGH: usize = 5;
+/// Where packets hardly ever waited, the rate is one that so large a share of the rates do not exceed.
+const RATE_SHARE: f64 = 0.9;
+/// One interval of the curves.
+const STEP: Span = Span::ms(100);
+/// Most verdicts in the curves.
+const VERDICTS: usize = 400;
+/// A queuing delay below this is no queue.
+const NO_QUEUE: Span = Span::ms(2);
+/// A drop below this share of the largest queuing delay happened while the queue was far from full…
+const FAR_FROM_FULL: f64 = 0.5;
+/// …and there is no AQM unless so large a share of the drops did.
+const MOST: f64 = 0.5;
+/// With fewer losses than this share, there is no policer.
+const POLICED_LOSS: f64 = 0.005;
+/// A policer's bucket lets the first burst pass: a rate so much higher at first.
+const BURST: f64 = 1.3;
+
+impl Meter {
+    /// The figures; `None` before the bulk transfer. `now` is its end if it has none; `header` the length of IP and UDP headers.
+    pub fn measured(&self, now: Time, header: u32, paths: u8) -> Option<Measured> {
+        let load = self.load()?;
+        let to = load.to.unwrap_or(now);
+        let base = self.base();
+        let sent: u64 = self.sent().iter().sum();
+        let first_quarter = load.from + to.since(load.from) / 4;
+        let mut working: Vec<Span> = self
+            .samples
+            .iter()
+            .flatten()
+            .filter(|sample| sample.sent >= first_quarter && sample.sent <= to)
+            .map(|sample| sample.rtt)
+            .collect();
+        working.sort_unstable();
+        let bins = self.bins(load.from, to, header);
+        let rate = self.rate(&bins, load.from, header);
+        let working_rtt_ms = working_rtt(&working);
+        let aqm = base.and_then(|base| self.aqm(base, load));
+        let loss = (sent > 0).then(|| self.losses.len() as f64 / sent as f64);
+        let deepest = base.and_then(|base| self.deepest(base, load));
+        let finding = self.verdicts.last().filter(|_| paths > 1).map(|last| last.verdict);
+        let policer = base.is_some_and(|base| is_policed(&bins, loss.unwrap_or(0.0), &working, base));
+        let shaper = deepest.is_some_and(|deepest| deepest > NO_QUEUE * 5);
+        Some(Measured {
+            fair_queuing: finding.map_or(Fairness::Undecided, |verdict| fairness(verdict.finding)),
+            confidence: finding.map(|verdict| verdict.confidence),
+            evidence: self.evidence(load, first_quarter, to),
+            rate_mbit: rate,
+            rate_is_capped: load.capped,
+            base_rtt_ms: base.map(ms),
+            working_rtt_ms,
+            rpm: working_rtt_ms.filter(|rtt| rtt.p50 > 0.0).map(|rtt| 60_000.0 / rtt.p50),
+            buffer_ms: deepest.map(ms),
+            buffer_bytes: deepest.zip(rate).map(|(deepest, rate)| (rate * 125.0 * ms(deepest)) as u64),
+            buffer_is_at_least: self.losses.is_empty() || aqm == Some(true),
+            loss,
+            aqm,
+            limiter: if policer { Some(Limiter::Policer) } else { shaper.then_some(Limiter::Shaper) },
+            ecn: (self.marks > 0).then_some(Ecn::Marks),
+            seconds: to.since(load.from).as_secs_f64(),
+            bytes: self.acknowledged.iter().map(|packet| u64::from(packet.bytes + header)).sum(),
+            curves: Some(self.curves(load.from, to, header)),
+        })
+    }
+
+    /// Bits delivered in each bin.
+    fn bins(&self, from: Time, to: Time, header: u32) -> Vec<f64> {
+        let mut bins = vec![0.0; (to.since(from).as_ns() / BIN.as_ns()) as usize];
+        for packet in &self.acknowledged {
+            let bin = bins.get_mut((packet.at.since(from).as_ns() / BIN.as_ns()) as usize);
+            bin.into_iter().for_each(|bin| *bin += f64::from(packet.bytes + header) * 8.0);
+        }
+        bins
+    }
+
+    /// The lower of the idle RTT and the RTT that a twentieth of the packets do not exceed. Not the lowest: on a busy host the transport
+    /// takes the time before it reads a batch of packets, so that some seem to arrive before they do.
+    fn base(&self) -> Option<Span> {
+        let mut rtts: Vec<Span> = self.samples.iter().flatten().map(|sample| sample.rtt).collect();
+        rtts.sort_unstable();
+        let low = rtts.get(rtts.len() / 20).copied();
+        self.idle.into_iter().chain(low).min()
+    }
+
+    /// The median of the rates at which packets arrived while there was a queue; then the link was busy.
+    fn rate(&self, bins: &[f64], from: Time, header: u32) -> Option<f64> {
+        let usual = quantile(rates(bins).skip(bins.len() / 4).collect(), RATE_SHARE);
+        let (Some(usual), Some(base)) = (usual, self.base()) else { return self.mean_rate(header) };
+        // A full-sized packet waits for itself, and for a neighbour that came at the same time.
+        let packets = self.acknowledged.iter().map(|packet| packet.bytes + header).max().unwrap_or(0);
+        let waits = NO_QUEUE / 2 + Span::from_secs_f64(2.0 * f64::from(packets) * 8.0 / (usual * 1e6));
+        let mut lowest: Vec<Option<Span>> = vec![None; bins.len()];
+        for sample in self.samples.iter().flatten().filter(|sample| sample.sent >= from) {
+            let bin = lowest.get_mut(((sample.sent + sample.rtt).since(from).as_ns() / BIN.as_ns()) as usize);
+            bin.into_iter().for_each(|bin| *bin = Some(bin.map_or(sample.rtt, |low| low.min(sample.rtt))));
+        }
+        let is_busy = |bin: &Option<Span>| bin.is_some_and(|low| low.saturating_sub(base) > waits);
+        let busy = rates(bins).zip(lowest.windows(RATE_BINS)).filter(|(_, lowest)| lowest.iter().all(is_busy));
+        let busy: Vec<f64> = busy.map(|(rate, _)| rate).collect();
+        if busy.len() >= ENOUGH { quantile(busy, 0.5) } else { Some(usual) }
+    }
+
+    /// Of a transfer that was too short for bins: from its first to its last acknowledgment.
+    fn mean_rate(&self, header: u32) -> Option<f64> {
+        let (first, rest) = self.acknowledged.split_first()?;
+        let seconds = rest.last()?.at.since(first.at).as_secs_f64();
+        let bits: f64 = rest.iter().map(|packet| f64::from(packet.bytes + header) * 8.0).sum();
+        (seconds > 0.0).then(|| bits / seconds / 1e6)
+    }
+
+    fn evidence(&self, load: Load, from: Time, to: Time) -> Evidence {
+        let decided = self.verdicts.iter().filter(|one| one.verdict.finding != Finding::Undecided);
+        let findings: Vec<Finding> = decided.clone().map(|one| one.verdict.finding).collect();
+        let subflow = |path: usize| {
+            let samples = self.samples[path].iter().filter(|sample| sample.sent >= from && sample.sent <= to);
+            let rtts: Vec<f64> = samples.map(|sample| ms(sample.rtt)).collect();
+            Subflow {
+                packets: self.sent()[path],
+                lost: self.losses.iter().filter(|loss| usize::from(loss.path) == path).count() as u64,
+                rtt_ms: (!rtts.is_empty()).then(|| rtts.iter().sum::<f64>() / rtts.len() as f64),
+            }
+        };
+        Evidence {
+            decisions: self.verdicts.last().map_or(0, |last| last.verdict.decisions),
+            first_after_s: decided.clone().next().map(|first| first.at.since(load.from).as_secs_f64()),
+            by_ramp: false,
+            changed: findings.windows(2).any(|two| two[0] != two[1]),
+            subflows: (0..PATHS).map(subflow).filter(|subflow| subflow.packets > 0).collect(),
+        }
+    }
+
+    /// Queuing delay of what was sent on this path next to that time.
+    fn queue_at(&self, path: u8, sent: Time, base: Span) -> Option<Span> {
+        let samples = &self.samples[usize::from(path)];
+        let after = samples.partition_point(|sample| sample.sent < sent);
+        let around = [after.checked_sub(1), Some(after)].into_iter().flatten().filter_map(|place| samples.get(place));
+        let distance = |sample: &&Sample| sample.sent.since(sent).max(sent.since(sample.sent));
+        around.min_by_key(distance).map(|sample| sample.rtt.saturating_sub(base))
+    }
+
+    /// Largest queuing delay before the first loss was noticed.
+    fn deepest(&self, base: Span, load: Load) -> Option<Span> {
+        let until = self.losses.iter().map(|loss| loss.at).min();
+        let samples = self.samples.iter().flatten().filter(|sample| sample.sent >= load.from);
+        let before = samples.filter(|sample| until.is_none_or(|until| sample.sent + sample.rtt <= until));
+        before.map(|sample| sample.rtt.saturating_sub(base)).max()
+    }
+
+    /// An AQM drops or marks while the queue is far from full. What is lost without any queue is the path's.
+    fn aqm(&self, base: Span, load: Load) -> Option<bool> {
+        if self.marks > 0 {
+            return Some(true);
+        }
+        let samples = self.samples.iter().flatten().filter(|sample| sample.sent >= load.from);
+        let largest = samples.map(|sample| sample.rtt.saturating_sub(base)).max()?;
+        let mut last: Option<Loss> = None;
+        let (mut far, mut full, mut without) = (0u32, 0u32, 0u32);
+        for loss in &self.losses {
+            // Losses come in clusters; one of each round trip counts.
+            if last.is_some_and(|last| loss.sent.since(last.sent) < base + largest / 2) {
+                continue;
+            }
+            last = Some(*loss);
+            match self.queue_at(loss.path, loss.sent, base)? {
+                queue if queue < NO_QUEUE => without += 1,
+                queue if ms(queue) < FAR_FROM_FULL * ms(largest) => far += 1,
+                _ => full += 1,
+            }
+        }
+        let all = f64::from(far + full + without);
+        (all > 0.0).then(|| f64::from(far) >= MOST * all && far > 1)
+    }
+
+    fn curves(&self, from: Time, to: Time, header: u32) -> Curves {
+        let steps = (to.since(from).as_ns() / STEP.as_ns()) as usize;
+        let step_of = |at: Time| (at.since(from).as_ns() / STEP.as_ns()) as usize;
+        let mut sums = vec![vec![(0.0, 0u32); steps]; PATHS];
+        let mut rates = vec![vec![0.0; steps]; PATHS];
+        for (path, samples) in self.samples.iter().enumerate() {
+            for sample in samples.iter().filter(|sample| sample.sent >= from) {
+                if let Some((sum, count)) = sums[path].get_mut(step_of(sample.sent + sample.rtt)) {
+                    *sum += ms(sample.rtt);
+                    *count += 1;
+                }
+            }
+        }
+        for packet in &self.acknowledged {
+            if let Some(rate) = rates[usize::from(packet.path)].get_mut(step_of(packet.at)) {
+                *rate += f64::from(packet.bytes + header) * 8.0 / STEP.as_secs_f64() / 1e6;
+            }
+        }
+        let every = self.verdicts.len().div_ceil(VERDICTS).max(1);
+        let value = |finding| match finding {
+            Finding::Fair => 1,
+            Finding::Shared => -1,
+            Finding::Undecided => 0,
+        };
+        Curves {
+            at_s: (1..=steps).map(|step| STEP.as_secs_f64() * step as f64).collect(),
+            rtt_ms: sums
+                .into_iter()
+                .map(|path| path.into_iter().map(|(sum, n)| (n > 0).then(|| sum / f64::from(n))).collect())
+                .collect(),
+            rate_mbit: rates,
+            verdicts: self
+                .verdicts
+                .iter()
+                .step_by(every)
+                .map(|one| (one.at.since(from).as_secs_f64(), value(one.verdict.finding), one.verdict.confidence))
+                .collect(),
+        }
+    }
+}
+
+impl Measured {
+    /// Adds what the ramp has found, if the transfer has not decided. Fair queues nearly always show in the transfer, so that the ramp's
+    /// finding of one that did not is left open: both such findings that were looked at were wrong.
+    pub(crate) fn add_ramp(&mut self, verdict: Option<Verdict>) {
+        let found = verdict.filter(|verdict| verdict.finding == Finding::Shared);
+        if let (Fairness::Undecided, Some(verdict)) = (self.fair_queuing, found) {
+            self.fair_queuing = Fairness::Shared;
+            self.confidence = Some(verdict.confidence);
+            self.evidence.by_ramp = true;
+        }
+    }
+
+    /// Without what cannot be: shares beyond 0 and 1, figures that are negative or not finite, curves of other lengths.
+    #[must_use]
+    pub fn sanitized(mut self) -> Measured {
+        let share = |value: Option<f64>| value.filter(|value| (0.0..=1.0).contains(value));
+        let figure = |value: Option<f64>| value.filter(|value| (0.0..=1e9).contains(value));
+        self.confidence = share(self.confidence);
+        self.loss = share(self.loss);
+        self.rate_mbit = figure(self.rate_mbit);
+        self.base_rtt_ms = figure(self.base_rtt_ms);
+        self.rpm = figure(self.rpm);
+        self.buffer_ms = figure(self.buffer_ms);
+        self.working_rtt_ms =
+            self.working_rtt_ms.filter(|rtt| figure(Some(rtt.p50)).and(figure(Some(rtt.p95))).is_some());
+        self.evidence.first_after_s = figure(self.evidence.first_after_s);
+        self.evidence.subflows.truncate(PATHS);
+        self.evidence.subflows.iter_mut().for_each(|subflow| subflow.rtt_ms = figure(subflow.rtt_ms));
+        self.seconds = figure(Some(self.seconds)).unwrap_or(0.0);
+        let fits = |curves: &Curves| {
+            let len = curves.at_s.len();
+            curves.rtt_ms.len() == PATHS
+                && curves.rate_mbit.len() == PATHS
+                && curves.rtt_ms.iter().all(|path| path.len() == len)
+                && curves.rate_mbit.iter().all(|path| path.len() == len)
+        };
+        self.curves = self.curves.filter(fits);
+        self
+    }
+}
+
+const fn fairness(finding: Finding) -> Fairness {
+    match finding {
+        Finding::Fair => Fairness::Fair,
+        Finding::Shared => Fairness::Shared,
+        Finding::Undecided => Fairness::Undecided,
+    }
+}
+
+fn ms(span: Span) -> f64 {
+    span.as_secs_f64() * 1e3
+}
+
+/// The rates over [`RATE_BINS`] bins, Mbit/s.
+fn rates(bins: &[f64]) -> impl Iterator<Item = f64> {
+    let seconds = BIN.as_secs_f64() * RATE_BINS as f64;
+    bins.windows(RATE_BINS).map(move |some| some.iter().sum::<f64>() / seconds / 1e6)
+}
+
+fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get((values.len() as f64 * share) as usize).copied().filter(|&value| value > 0.0)
+}
+
+fn working_rtt(sorted: &[Span]) -> Option<WorkingRtt> {
+    let at = |share: f64| sorted.get(((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1)));
+    Some(WorkingRtt { p50: ms(*at(0.5)?), p95: ms(*at(0.95)?) })
+}
+
+/// Losses without a queue, after a burst that was faster.
+fn is_policed(bins: &[f64], loss: f64, working: &[Span], base: Span) -> bool {
+    let (early, late) = bins.split_at(bins.len() / 2);
+    let fastest = |bins| rates(bins).reduce(f64::max);
+    let Some((early, late)) = fastest(early).zip(fastest(late)) else { return false };
+    let p95 = working_rtt(working).map_or(0.0, |rtt| rtt.p95 - ms(base));
+    loss > POLICED_LOSS && early > BURST * late && p95 < 5.0 * ms(NO_QUEUE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_core::detector::Verdict;
+    use narrows_quic::{Event, What};
+
+    const BASE: Span = Span::ms(20);
+    /// 1228 bytes at 10 Mbit/s.
+    const TIME: Span = Span::ns(982_400);
+
+    /// A link of 10 Mbit/s that is offered 12 for four seconds. It drops what would wait for longer than `limit` says; both as RTTs.
+    fn link(limit: impl Fn(Time) -> Span) -> Measured {
+        let mut events = Vec::new();
+        let mut free = Time::ZERO;
+        for number in 0..4800u64 {
+            let at = Time::ZERO + Span::us(833) * number;
+            let path = (number % 2) as u8;
+            events.push(Event { at, what: What::Sent { path, number, bytes: 1200 } });
+            free = free.max(at);
+            if free.since(at) > limit(at) {
+                let at = free + BASE;
+                events.push(Event { at, what: What::Lost { path, number, bytes: 1200 } });
+                continue;
+            }
+            free += TIME;
+            let at = free + BASE;
+            events.push(Event { at, what: What::Acknowledged { path, number, bytes: 1200 } });
+            events.push(Event { at, what: What::EndAcks { path, inflight: 1, app_limited: false, largest: number } });
+        }
+        events.sort_by_key(|event| event.at);
+        let mut meter = Meter::default();
+        meter.begin(Time::ZERO);
+        meter.idle(BASE);
+        events.iter().for_each(|event| meter.apply(event));
+        meter.end(Time::ZERO + Span::s(4));
+        meter.measured(Time::ZERO + Span::s(5), 28, 2).expect("a transfer")
+    }
+
+    #[test]
+    fn a_fifo_has_its_rate_and_depth_and_no_aqm() {
+        let fifo = link(|_| Span::ms(100));
+        assert!(fifo.rate_mbit.is_some_and(|rate| (9.9..=10.1).contains(&rate)), "{fifo:?}");
+        assert_eq!(fifo.base_rtt_ms, Some(20.0));
+        assert!(fifo.buffer_ms.is_some_and(|depth| (98.0..=103.0).contains(&depth)), "{:?}", fifo.buffer_ms);
+        assert!(!fifo.buffer_is_at_least && fifo.aqm == Some(false) && fifo.limiter == Some(Limiter::Shaper));
+        assert!(fifo.loss.is_some_and(|loss| (0.1..=0.2).contains(&loss)), "{:?}", fifo.loss);
+        assert!(fifo.working_rtt_ms.is_some_and(|rtt| (115.0..=125.0).contains(&rtt.p50)));
+        assert!(fifo.rpm.is_some_and(|rpm| (480.0..=522.0).contains(&rpm)));
+        assert_eq!((fifo.fair_queuing, fifo.confidence), (Fairness::Undecided, None));
+    }
+
+    #[test]
+    fn a_queue_that_drops_far_below_its_depth_has_an_aqm() {
+        let aqm = link(|at| if at < Time::ZERO + Span::s(1) { Span::ms(100) } else { Span::ms(15) });
+        assert_eq!((aqm.aqm, aqm.buffer_is_at_least), (Some(true), true), "{:?}", aqm.buffer_ms);
+    }
+
+    #[test]
+    fn a_link_that_is_never_full_says_at_least_how_deep_its_buffer_is() {
+        let deep = link(|_| Span::s(10));
+        assert!(deep.buffer_is_at_least && deep.aqm.is_none() && deep.loss == Some(0.0), "{deep:?}");
+    }
+
+    #[test]
+    fn drops_without_delay_after_a_burst_are_a_policer() {
+        // The burst: a link that takes all for two seconds. The policer: it drops every second packet, and nothing waits.
+        let mut meter = Meter::default();
+        meter.begin(Time::ZERO);
+        meter.idle(BASE);
+        for number in 0..4800u64 {
+            let at = Time::ZERO + Span::us(833) * number;
+            meter.apply(&Event { at, what: What::Sent { path: 0, number, bytes: 1200 } });
+            if let Some(number) = number.checked_sub(24) {
+                let is_lost = number > 2400 && number % 2 == 0;
+                meter.apply(&match is_lost {
+                    true => Event { at, what: What::Lost { path: 0, number, bytes: 1200 } },
+                    false => Event { at, what: What::Acknowledged { path: 0, number, bytes: 1200 } },
+                });
+                meter.apply(&Event {
+                    at,
+                    what: What::EndAcks { path: 0, inflight: 1, app_limited: false, largest: number },
+                });
+            }
+        }
+        meter.end(Time::ZERO + Span::s(4));
+        let policed = meter.measured(Time::ZERO + Span::s(4), 28, 2).expect("a transfer");
+        assert_eq!((policed.limiter, policed.aqm), (Some(Limiter::Policer), Some(false)), "{policed:?}");
+        assert!(policed.advice("upload", 2).contains("policed"));
+    }
+
+    #[test]
+    fn a_ramp_decides_only_what_is_open() {
+        let shared = Verdict { finding: Finding::Shared, confidence: 0.99, decisions: 1 };
+        let mut open = Measured::default();
+        open.add_ramp(Some(Verdict::NONE));
+        open.add_ramp(Some(Verdict { finding: Finding::Fair, ..shared }));
+        assert_eq!((open.fair_queuing, open.evidence.by_ramp), (Fairness::Undecided, false));
+        open.add_ramp(Some(shared));
+        assert_eq!((open.fair_queuing, open.confidence, open.evidence.by_ramp), (Fairness::Shared, Some(0.99), true));
+        let mut fair = Measured { fair_queuing: Fairness::Fair, ..Measured::default() };
+        fair.add_ramp(Some(shared));
+        assert_eq!((fair.fair_queuing, fair.evidence.by_ramp), (Fairness::Fair, false));
+    }
+
+    #[test]
+    fn figures_that_cannot_be_are_left_out() {
+        let strange = Measured {
+            loss: Some(-1.0),
+            confidence: Some(7.0),
+            rate_mbit: Some(f64::INFINITY),
+            curves: Some(Curves { at_s: vec![1.0], ..Curves::default() }),
+            ..Measured::default()
+        };
+        let sane = strange.sanitized();
+        assert_eq!((sane.loss, sane.confidence, sane.rate_mbit), (None, None, None));
+        assert!(sane.curves.is_none());
+    }
+}
