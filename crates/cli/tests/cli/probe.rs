@@ -86,7 +86,7 @@ fn figure(value: &Value) -> f64 {
 }
 
 #[test]
-#[ignore = "needs idle processors: packets that a starved program's sockets lose leave the queue's kind open"]
+#[ignore = "has not passed as a whole: on busy processors a shared queue was left open; why is not known"]
 fn each_direction_behind_its_queue() {
     if !has_bottlenecks() {
         return;
