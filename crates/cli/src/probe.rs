@@ -32,7 +32,8 @@ pub(crate) struct Probe {
     #[arg(value_name = "HOST[:PORT]", required = true)]
     host: Option<String>,
     /// What `narrows probe serve` prints: by whom to recognise the server, and a secret
-    #[arg(long, required = true)]
+    // A token may begin with a hyphen.
+    #[arg(long, required = true, allow_hyphen_values = true)]
     token: Option<String>,
     /// Print the answer as JSON on stdout and nothing else
     #[arg(long)]

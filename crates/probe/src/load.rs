@@ -38,6 +38,8 @@ const LOOK: Duration = Duration::from_millis(2);
 const WRITTEN: f64 = 0.8;
 /// …and part of it at which the transfer ends; the rest is for what leaves before that takes effect.
 const SENT: f64 = 0.9;
+/// The same as `WRITTEN` for a ramp, which overloads the path: most of what it writes may be sent twice.
+const RAMP_WRITTEN: f64 = 0.4;
 /// IP and UDP headers.
 const HEADER_V4: u32 = 28;
 const HEADER_V6: u32 = 48;
@@ -211,8 +213,9 @@ impl Session {
         let elapsed = || Duration::from_nanos(self.now().since(from).as_ns());
         let mut end = bounds.span;
         let mut has_decided = false;
-        let (mut written, may_write) = (0, (bounds.bytes as f64 * WRITTEN) as u64);
-        while elapsed() < end && self.meter.lock().sent_bytes() - sent_before < bounds.bytes {
+        let (may_write, may_send) = ((bounds.bytes as f64 * RAMP_WRITTEN) as u64, (bounds.bytes as f64 * SENT) as u64);
+        let mut written = 0;
+        while elapsed() < end && self.meter.lock().sent_bytes() - sent_before < may_send {
             if !has_decided && decided(self.connection.verdict()) {
                 // What follows the overload shows what was lost in it. Without it, only a timeout would.
                 (has_decided, end) = (true, end.min(elapsed() + SETTLING));
@@ -221,7 +224,8 @@ impl Session {
                 sleep(LOOK).await;
                 continue;
             }
-            match timeout(LOOK, stream.write(&chunk)).await {
+            let part = &chunk[..CHUNK.min((may_write - written) as usize)];
+            match timeout(LOOK, stream.write(part)).await {
                 Ok(Ok(bytes)) => written += bytes as u64,
                 Ok(Err(error)) => {
                     return Err(self.ended().unwrap_or_else(|| Error::Lost(format!("cannot send: {error}"))));

@@ -7,7 +7,7 @@ use std::time::Duration;
 const CROWD: &str = "duration = \"10h\"\n[[hop]]\nname = \"link\"\nrate = \"1gbit\"\nqueue = \"fifo\"\n\
     [[flow]]\nname = \"bulk\"\ncount = 300000\nrtt = \"50ms\"\nroute = [\"link\"]\n";
 /// A short run whose series take long to write and to draw.
-const DENSE: &str = "duration = \"5s\"\n[record]\ninterval = \"2us\"\n[[hop]]\nname = \"link\"\nrate = \"1mbit\"\nqueue = \"fifo\"\n\
+const DENSE: &str = "duration = \"10s\"\n[record]\ninterval = \"2us\"\n[[hop]]\nname = \"link\"\nrate = \"1mbit\"\nqueue = \"fifo\"\n\
     [[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\n";
 
 /// Sends SIGINT `ms` milliseconds after the output folder was claimed, and waits for the end.
