@@ -18,18 +18,25 @@ fn two_subflows_find_a_shared_queue_and_a_fair_one() {
              [[flow]]\nname = \"two\"\nrtt = \"40ms\"\nroute = [\"link\"]\ntransport = \"quic\"\n\
              controller = {{ kind = \"tonopah\", on = \"cubic\", detector = \"sequential\" }}\n"
         );
-        let result = run("8s", &text);
+        let result = run("10s", &text);
         let two = flow(&result, "two");
         let verdicts = two.verdicts.as_ref().expect("it has a detector");
-        assert!(verdicts.right > 0.5 && verdicts.wrong == 0.0, "{queue}: {verdicts:?}");
+        // A shared queue is found after a few seconds, a fair one after less than one.
+        assert!(verdicts.right > 0.2 && verdicts.wrong == 0.0, "{queue}: {verdicts:?}");
         assert!(hop(&result, "link").utilisation > 0.7, "{queue}: {result:?}");
-        let last = |source: &str, metric: &str| {
+        let values = |source: &str, metric: &str| -> Vec<f64> {
             let series = result.series.iter().find(|series| series.source == source && series.metric == metric);
-            series.unwrap_or_else(|| panic!("no {metric} of {source}")).points.last().expect("a point").1
+            let series = series.unwrap_or_else(|| panic!("no {metric} of {source}"));
+            series.points.iter().map(|&(_, value)| value).collect()
         };
-        assert_eq!(last("flow:two", "verdict"), finding, "{queue}");
+        assert_eq!(values("flow:two", "verdict").last(), Some(&finding), "{queue}");
         for subflow in ["flow:two/1", "flow:two/2"] {
-            assert!(last(subflow, "rtt_ms") >= 40.0 && last(subflow, "sent_mbit") > 1.0, "{queue}, {subflow}");
+            let mean = |metric| {
+                let values = values(subflow, metric);
+                values.iter().sum::<f64>() / values.len() as f64
+            };
+            let (rtt, sent) = (mean("rtt_ms"), mean("sent_mbit"));
+            assert!(rtt >= 40.0 && sent > 3.0, "{queue}, {subflow}: {rtt} ms, {sent} Mbit/s");
         }
     }
 }
