@@ -91,7 +91,7 @@ enum Full {
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     start: Time,
-    /// Packets sent in it.
+    /// Packets sent in it, or as many as can be counted: an interval without a full buffer may last for hours.
     sent: u32,
     /// Time in it during which the flow had nothing to send.
     idle: Span,
@@ -296,7 +296,7 @@ impl BufferPolicy for Adaptive {
     fn departed(&mut self, flow: &mut FlowQueue<Option<FlowState>>, _len: u32, now: Time) {
         let Some(flow_state) = &mut flow.state else { return };
         let left = flow.chain.packets();
-        flow_state.interval.sent += 1;
+        flow_state.interval.sent = flow_state.interval.sent.saturating_add(1);
         flow_state.interval.min_queue = Some(flow_state.interval.min_queue.map_or(left, |least| least.min(left)));
         if left == 0 {
             flow_state.idle_since = Some(now);

@@ -6,7 +6,7 @@
 //!
 //! The paper leaves links of varying rate open. The tokens follow the rate that the link announces, or, with
 //! `follow_drain`, the rate measured while packets waited. Deviates: with `ecn` packets are marked instead of dropped.
-use super::parts::congestion_policer::{Policer, PolicerLaw};
+use super::parts::congestion_policer::{MAX_BUCKET, Policer, PolicerLaw};
 use super::parts::drain_rate::DrainRate;
 use super::parts::limits::MAX_LIMIT;
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
@@ -45,9 +45,6 @@ impl CpParams {
     }
 }
 
-/// A bucket's tokens are counted in bit·ns/s in 64 bits.
-pub(super) const MAX_BUCKET: Bytes = Bytes(1 << 30);
-
 /// One queue with a congestion policer before it.
 pub struct Cp {
     limit: Bound,
@@ -76,7 +73,7 @@ impl QueueDiscipline for Cp {
     fn resolved(p: &CpParams, link: &LinkHint) -> CpParams {
         let (threshold, most) = p.span(link);
         let bucket = p.bucket.value().unwrap_or_else(|| PolicerLaw::rule(threshold, most, p.max_congestion, link.mtu));
-        CpParams { limit: p.limit.resolved(link), bucket: Auto::Is(bucket.min(MAX_BUCKET)), ..p.clone() }
+        CpParams { limit: p.limit.resolved(link), bucket: Auto::Is(bucket), ..p.clone() }
     }
 
     fn new(p: &CpParams, link: &LinkHint, _rng: Rng) -> Cp {

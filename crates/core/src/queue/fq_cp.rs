@@ -4,8 +4,7 @@
 //! - [`PolicerLaw`]: every flow pays from a bucket of its own for the congestion in its own queue.
 //! - A flow's tokens come at the measured drain rate of its queue, which is its share of the link while it is backlogged; until
 //!   one is known, at the link's rate.
-use super::cp::MAX_BUCKET;
-use super::parts::congestion_policer::{Policer, PolicerLaw};
+use super::parts::congestion_policer::{MAX_BUCKET, Policer, PolicerLaw};
 use super::parts::drain_rate::DrainRate;
 use super::parts::flow_scheduler::{BufferPolicy, FlowQueue, FlowScheduler, Scheduling};
 use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
@@ -109,7 +108,7 @@ impl QueueDiscipline for FqCp {
     fn resolved(p: &FqCpParams, link: &LinkHint) -> FqCpParams {
         let (threshold, most) = p.span(link);
         let bucket = p.bucket.value().unwrap_or_else(|| PolicerLaw::rule(threshold, most, p.max_congestion, link.mtu));
-        FqCpParams { bucket: Auto::Is(bucket.min(MAX_BUCKET)), ..p.clone() }
+        FqCpParams { bucket: Auto::Is(bucket), ..p.clone() }
     }
 
     fn new(p: &FqCpParams, link: &LinkHint, _rng: Rng) -> FqCp {

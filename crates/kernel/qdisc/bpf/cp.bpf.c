@@ -88,7 +88,7 @@ int BPF_PROG(cp_init, struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_
 	most = nw_cp_most(cp.limit, cp.limit_is_bytes, opt_mtu);
 	nw_policer_law_init(&cp.law, threshold, most, opt_excess,
 			    opt_bucket ? opt_bucket :
-				nw_min(nw_policer_rule(threshold, most, opt_excess, opt_mtu), NW_MAX_BUCKET));
+				nw_policer_rule(threshold, most, opt_excess, opt_mtu));
 	if (cp.follow_drain)
 		nw_policer_for_measured_rate(&cp.law);
 	nw_cp_reset(&cp, bpf_ktime_get_ns());

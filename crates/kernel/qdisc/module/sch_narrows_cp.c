@@ -106,7 +106,7 @@ static int cp_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct net
 	most = nw_cp_most(q->limit, q->limit_is_bytes, mtu);
 	bucket = values[NW_CP_A_BUCKET];
 	if (!bucket)
-		bucket = min(nw_policer_rule(threshold, most, values[NW_CP_A_EXCESS], mtu), NW_MAX_BUCKET);
+		bucket = nw_policer_rule(threshold, most, values[NW_CP_A_EXCESS], mtu);
 	depth = q->law.depth;
 	nw_policer_law_init(&q->law, threshold, most, values[NW_CP_A_EXCESS], bucket);
 	if (q->follow_drain)

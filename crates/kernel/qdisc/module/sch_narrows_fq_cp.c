@@ -127,7 +127,7 @@ static int fq_cp_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct 
 	most = nw_mul_sat(values[NW_FQ_CP_A_FLOW_LIMIT], mtu);
 	bucket = values[NW_FQ_CP_A_BUCKET];
 	if (!bucket)
-		bucket = min(nw_policer_rule(threshold, most, values[NW_FQ_CP_A_EXCESS], mtu), NW_MAX_BUCKET);
+		bucket = nw_policer_rule(threshold, most, values[NW_FQ_CP_A_EXCESS], mtu);
 
 	sch_tree_lock(sch);
 	memcpy(p->shell.options, values, sizeof(values));

@@ -358,22 +358,26 @@ accounts() {
             tc qdisc add dev f0 parent 1:1 handle 10: $queue
             arrived=$(ip netns exec b cat /sys/class/net/f1/statistics/rx_packets)
             packets flows f0 $seed "$(runs 50000 2000)" 1400 >/tmp/sent
+            # The kernel reads how many wait before it reads how many were sent: one that leaves in between is counted twice. At the lower
+            # rate none does; at the higher one the sum is held below, when all have left.
             account f0 $queue
-            check "$queue at $rate: $(offered) offered, $gone sent, dropped or waiting" [ $gone -eq "$(offered)" ]
+            twice=0; [ $rate = 8kbit ] || twice=1
+            check "$queue at $rate: $(offered) offered, $gone sent, dropped or waiting" \
+                [ $gone -ge "$(offered)" -a $((gone - $(offered))) -le $twice ]
             # A limit that is lowered while packets wait.
             tc qdisc change dev f0 parent 1:1 handle 10: $queue limit 3
             # Between two reads a packet may leave; at the lower rate none does.
             above=$(waiting f0 htb)
             account f0 $queue
             check "$queue with a lower limit: $gone, $waiting wait, $above at its parent" \
-                [ $gone -eq "$(offered)" -a $waiting -le 3 -a $((above - waiting)) -le 1 ]
+                [ $gone -ge "$(offered)" -a $((gone - $(offered))) -le $twice -a $waiting -le 3 -a $((above - waiting)) -le 1 ]
             reshaped f0 1gbit
             sleep 2
             arrived=$(($(ip netns exec b cat /sys/class/net/f1/statistics/rx_packets) - arrived))
             account f0 $queue
             above=$(waiting f0 htb)
-            check "$queue: $sent were sent, $arrived arrived, $waiting wait, $above at its parent" \
-                [ $arrived -eq $sent -a $waiting -eq 0 -a $above -eq 0 ]
+            check "$queue: $gone were sent or dropped, $sent sent, $arrived arrived, $waiting wait, $above at its parent" \
+                [ $gone -eq "$(offered)" -a $arrived -eq $sent -a $waiting -eq 0 -a $above -eq 0 ]
             tc qdisc del dev f0 root
         done
         # Bundles: each segment counts.

@@ -250,7 +250,7 @@ fn read(trace: &Path) -> Vec<Arrival> {
     numbers.map(|numbers| Arrival { flow: numbers[1], len: numbers[2] }).collect()
 }
 
-/// The lines of `replay.sh`, whose times are since the event before.
+/// Reads what `replay.sh` prints: a line for each event, with the time since the event before.
 fn events(told: &str) -> Vec<Event> {
     let mut time = 0;
     let mut event = |line: &str| {

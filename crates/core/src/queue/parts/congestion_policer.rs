@@ -5,6 +5,9 @@
 //! `cmax · B` when the queue is full. With too few tokens it is dropped, and costs nothing.
 use crate::{Bytes, Rate, Time};
 
+/// The deepest bucket: tokens are counted in bit·ns/s in 64 bits.
+pub const MAX_BUCKET: Bytes = Bytes(1 << 30);
+
 /// Thresholds and bucket, in integers.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicerLaw {
@@ -40,12 +43,12 @@ impl PolicerLaw {
         PolicerLaw { threshold: self.threshold.max(1), ..self }
     }
 
-    /// A bucket that lets a burst fill the queue: (Qmax − Tc) · (1 + cmax) / 2 (§3.3), and a packet more. The paper adds that packet
+    /// A bucket that lets a burst fill the queue, as far as tokens can be counted: (Qmax − Tc) · (1 + cmax) / 2 (§3.3), and a packet more. The paper adds that packet
     /// only for a threshold of nothing; but the one being sent has left the queue and its tokens have not come yet, so that without
     /// it even cmax = 1 would police an overload that lasts, which §4.3 excludes.
     pub fn rule(threshold: Bytes, most: Bytes, max_congestion: f64, mtu: Bytes) -> Bytes {
         let span = most.0.saturating_sub(threshold.0) as f64;
-        Bytes((libm::ceil(span * (1.0 + max_congestion) / 2.0) as u64).saturating_add(mtu.0))
+        Bytes((libm::ceil(span * (1.0 + max_congestion) / 2.0) as u64).saturating_add(mtu.0)).min(MAX_BUCKET)
     }
 
     /// Congestion that a packet contributes, bit·ns/s.

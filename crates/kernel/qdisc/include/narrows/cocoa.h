@@ -54,7 +54,7 @@ struct nw_cocoa_flow {
 	/* The idle time that the last decision was based on. */
 	u64 decision_idle;
 	u32 limit;
-	/* Packets sent in the interval. */
+	/* Packets sent in the interval, or as many as can be counted. */
 	u32 sent;
 	/* Smallest queue after a departure of the interval, if has_min; and of the longest interval. */
 	u32 min_queue;
@@ -303,7 +303,7 @@ static inline void nw_cocoa_departed(struct nw_cocoa *q, u32 slot, u32 len, u64 
 	struct nw_cocoa_flow *f = &flow->state;
 
 	nw_sched_sent(&q->sched, flow, len);
-	f->sent++;
+	f->sent += f->sent != (u32)-1;
 	f->min_queue = f->has_min ? (u32)nw_min(f->min_queue, flow->packets) : flow->packets;
 	f->has_min = true;
 	if (!flow->packets) {

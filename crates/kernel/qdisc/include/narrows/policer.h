@@ -35,7 +35,7 @@ struct nw_policer {
 
 /*
  * A bucket (bytes) that lets a burst fill the queue: (Qmax − Tc) · (1 + cmax) / 2 (§3.3), rounded up, and a packet
- * more. `excess` is cmax − 1 in 2⁻³²ths.
+ * more; at most what tokens can count. `excess` is cmax − 1 in 2⁻³²ths.
  */
 static inline u64 nw_policer_rule(u64 threshold, u64 most, u64 excess, u64 mtu)
 {
@@ -44,7 +44,7 @@ static inline u64 nw_policer_rule(u64 threshold, u64 most, u64 excess, u64 mtu)
 	/* span · excess / 2³³, rounded up. */
 	u64 extra = nw_add(nw_shr_sat(half, 33), (half.lo & ((1ull << 33) - 1)) != 0);
 
-	return nw_add(nw_add(span, extra), mtu);
+	return nw_min(nw_add(nw_add(span, extra), mtu), NW_MAX_BUCKET);
 }
 
 /* For a queue of at most `most` bytes and a bucket of `bucket` bytes. */
