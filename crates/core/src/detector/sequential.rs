@@ -16,8 +16,8 @@
 //! as independent, and is at least a packet's time. No queue, no evidence: with q = 0 the hypotheses are the same.
 //!
 //! Two observations are weaker evidence for a shared queue than they seem. A queue of a few packets may come from a fair scheduler's
-//! quanta, where both subflows wait equally long, so against fair queuing q counts only beyond four packets' times. And in an
-//! interval with losses a queue may be full, and a full queue has no slope, shared or not.
+//! quanta, where both subflows wait equally long, so against fair queuing q counts only beyond four packets' times. And where packets were
+//! lost a queue may be full, and a full queue has no slope, shared or not: the evidence counts by the part of the interval that the losses leave.
 //!
 //! **Losses.** In a shared queue each loss hits the dominant subflow with the probability of its share of the packets. With fair
 //! service both receive the same, so that nearly all losses hit the dominant one. Losses come in clusters, so the sum of an interval
@@ -25,12 +25,12 @@
 //!
 //! **Only the connection's own queue is evidence for a shared one.** A queue of other flows on the ACK path delays both subflows
 //! equally, and random losses hit both in proportion, as at a shared bottleneck. So the test makes experiments: where there is a
-//! queue, it keeps an eighth less in flight in randomly chosen intervals, and measures whether the delay falls
-//! ([`super::parts::response`]). Delays count against fair queuing as far as the queue is the connection's own; its acknowledgments'
+//! queue, it keeps an eighth less in flight in randomly chosen intervals, and measures whether the delay falls at once
+//! and rises again afterwards ([`super::parts::response`]). Delays count against fair queuing as far as the queue is the connection's own; its acknowledgments'
 //! part of a queue on the ACK path does not count. Without a queue of its own, losses count for fair queuing only.
 use super::parts::alternation::{Alternation, Interval};
 use super::parts::line::{Fit, Line, SAMPLES, log_normal};
-use super::parts::response::Response;
+use super::parts::response::{Edges, Response};
 use super::{FairQueuingDetector, Finding, Verdict};
 use crate::hint::PathHint;
 use crate::packet_feedback::{PacketFeedback, PacketOutcome, Sent, Split};
@@ -69,12 +69,14 @@ pub struct Sequential {
     alternation: Alternation,
     response: Response,
     lines: [[Line; 2]; KEPT],
+    /// RTTs of both subflows at the intervals' ends.
+    edges: [Edges; KEPT],
     /// Number of intervals evaluated.
     judged: u64,
     /// Lowest mean RTT of an interval, of this half of the memory and the one before, s.
     base: [Option<f64>; 2],
     base_turns: Time,
-    /// Queuing delay as a part of the RTT in the last interval evaluated.
+    /// Queuing delay as a part of the RTT in the last intervals evaluated.
     queue: f64,
     /// Evidence of the delays since the last experiment for a shared queue, if the queue is the connection's own: a sum of
     /// log-likelihood ratios, at most zero.
@@ -90,6 +92,11 @@ pub struct Sequential {
 
 /// Intervals whose samples may still come.
 const KEPT: usize = 16;
+/// An interval has at least the slowest round trip divided by this, so that its packets' fate is known before it is forgotten.
+const PER_ROUND_TRIP: u64 = KEPT as u64 - 4;
+/// How much of a queue seen in one interval is still expected in the next, for the choice of experiments: BBR makes a queue in one round trip
+/// out of eight.
+const EXPECTED: f64 = 0.8;
 /// Largest sum, as a multiple of its bound. Contrary evidence has to undo what is beyond the bound first.
 const HEADROOM: f64 = 1.5;
 /// Waiting time that a fair scheduler's quanta may cause, in packets' times.
@@ -121,6 +128,7 @@ impl FairQueuingDetector for Sequential {
             alternation: Alternation::new(p.dominant, true, now, p.shortest),
             response: Response::new(p.probe, rng),
             lines: [[Line::default(); 2]; KEPT],
+            edges: [Edges::new(p.shortest.as_secs_f64(), 0.0); KEPT],
             judged: 0,
             base: [None; 2],
             base_turns: now + p.memory,
@@ -147,7 +155,9 @@ impl FairQueuingDetector for Sequential {
             if n + 1 == begun { Some(self.alternation.current()) } else { self.alternation.before(begun - 1 - n) };
         if let Some(start) = start.map(|interval| interval.start) {
             let line = &mut self.lines[n as usize % KEPT][usize::from(event.subflow & 1)];
-            line.add(event.sent.since(start).as_secs_f64(), rtt.as_secs_f64());
+            let t = event.sent.since(start).as_secs_f64();
+            line.add(t, rtt.as_secs_f64());
+            self.edges[n as usize % KEPT].add(t, rtt.as_secs_f64());
         }
     }
 
@@ -159,7 +169,9 @@ impl FairQueuingDetector for Sequential {
         let eased = self.response.next(self.queue, self.mss);
         let silence = self.alternation.min_srtt().map_or(0.0, |srtt| srtt.as_secs_f64()) * eased;
         self.alternation.next(now, length + Span::from_secs_f64(silence));
-        self.lines[(self.alternation.begun() - 1) as usize % KEPT] = [Line::default(); 2];
+        let begun = (self.alternation.begun() - 1) as usize % KEPT;
+        self.lines[begun] = [Line::default(); 2];
+        self.edges[begun] = Edges::new(length.as_secs_f64() + silence, silence);
         if now >= self.base_turns {
             // Two halves of the memory: the lowest of the older one is forgotten.
             self.base = [None, self.base[0]];
@@ -194,13 +206,18 @@ impl Sequential {
         let packets = (current.sent[0] + current.sent[1]) / self.mss;
         let lasted = now.since(current.start);
         let enough = lasted * u64::from(self.p.packets) / packets.max(1);
-        usual.max(enough.min(self.p.longest * 10))
+        usual.max(enough.min(self.p.longest * 10)).max(self.patience() / PER_ROUND_TRIP)
+    }
+
+    /// So long after an interval its packets have all been acknowledged or lost.
+    fn patience(&self) -> Span {
+        let slowest = self.alternation.srtt(0).max(self.alternation.srtt(1)).unwrap_or(Span::ZERO);
+        slowest + slowest / 4
     }
 
     /// Evaluates the intervals whose packets have all been acknowledged or lost.
     fn judge(&mut self, now: Time) {
-        let slowest = self.alternation.srtt(0).max(self.alternation.srtt(1)).unwrap_or(Span::ZERO);
-        let patience = slowest + slowest / 4;
+        let patience = self.patience();
         let begun = self.alternation.begun();
         while self.judged + 1 < begun {
             let n = begun - 1 - self.judged;
@@ -222,8 +239,9 @@ impl Sequential {
                 let view = self.view(&interval, &lines, length);
                 let few = view.as_ref().map_or(0.0, View::few);
                 let queue = view.as_ref().filter(|view| view.queue > few);
-                self.queue = queue.map_or(0.0, |view| view.queue / view.mean);
-                let own = self.response.learn(n, view.as_ref().map(|view| (view.mean, view.queue)), few);
+                self.queue = queue.map_or(0.0, |view| view.queue / view.mean).max(self.queue * EXPECTED);
+                let edges = &self.edges[self.judged as usize % KEPT];
+                let own = self.base().and_then(|base| self.response.learn(n, edges, base, few));
                 self.weigh(&interval, view, own, now);
             }
             self.judged += 1;
@@ -242,9 +260,8 @@ impl Sequential {
         if interval.limited {
             return;
         }
-        if lossless {
-            self.alike += alike.max(-most);
-        }
+        // A full queue has no slope, shared or not.
+        self.alike += alike.max(-most) * (1.0 - interval.may_be_full(self.p.dominant));
         let experiment = match own {
             Some(own) if own > 0.0 => before.max(-own).max(-most),
             // The queue is not the connection's own, so evidence for a shared one fades.
@@ -284,11 +301,16 @@ impl Sequential {
         self.base[0] = means.chain(self.base[0]).min_by(f64::total_cmp);
     }
 
+    /// The RTT without a queue, s.
+    fn base(&self) -> Option<f64> {
+        self.base.into_iter().flatten().min_by(f64::total_cmp)
+    }
+
     /// An interval's delays; `None` where there are too few samples.
     fn view(&self, interval: &Interval, lines: &[Line; 2], length: f64) -> Option<View> {
         let more = lines[interval.dominant].fit(length / 2.0)?;
         let less = lines[1 - interval.dominant].fit(length / 2.0)?;
-        let base = self.base.into_iter().flatten().min_by(f64::total_cmp)?;
+        let base = self.base()?;
         let mean = (more.mean + less.mean) / 2.0;
         let queue = (more.mean.max(less.mean) - base).max(0.0);
         let delivered = (interval.delivered[0] + interval.delivered[1]) as f64;

@@ -43,6 +43,14 @@ impl Interval {
         self.acked[subflow].map_or(Span::ZERO, |(first, last)| last.since(first))
     }
 
+    /// The part of the interval in which the dominant subflow's own queue may have been full: then fair service takes half of what is sent, and the
+    /// rest of its share is lost.
+    pub fn may_be_full(&self, share: f64) -> f64 {
+        let lost = (self.lost[0] + self.lost[1]) as f64;
+        let beyond_half = (self.sent[0] + self.sent[1]) as f64 * (share - 0.5);
+        if lost < beyond_half { lost / beyond_half } else { f64::from(lost > 0.0) }
+    }
+
     /// Has everything sent in it been delivered or lost?
     pub fn is_resolved(&self) -> bool {
         (0..2).all(|subflow| self.delivered[subflow] + self.lost[subflow] >= self.sent[subflow])

@@ -2,11 +2,15 @@
 //!
 //! A queue that delays all packets may be the bottleneck's, or one on the ACK path that other flows fill. Only the bottleneck's
 //! becomes shorter when the connection sends less. So where there is a queue, less is kept in flight in randomly chosen intervals:
-//! less by what the queue holds, up to a part of the data in flight. Each of these experiments gives a log-likelihood ratio of
-//! two hypotheses about the change of the mean RTT from the interval before. If the queue is the connection's own, the
-//! RTT falls by about the part left out, otherwise hardly at all. The usual variation of the RTT is measured in the other
-//! intervals. Because the choice is random, the difference is caused by the connection's own packets: it is an experiment, not a
+//! less by what the queue holds, up to a part of the data in flight. An experiment begins with a silence, so its effect is a step:
+//! the packets sent just after it wait less than those sent just before. It is compared with the same difference between ordinary
+//! intervals, and gives a log-likelihood ratio: a queue of the connection's own becomes shorter by about what was left out, any other one
+//! hardly at all. Because the choice is random, the difference is caused by the connection's own packets: it is an experiment, not a
 //! correlation.
+//!
+//! In the interval after an experiment an own queue grows back. That is evidence, too, if the experiment spoke for an own queue: when
+//! another flow happened to slow down at that moment, its queue stays short. That it does not grow back says nothing, because a
+//! controller may have reasons to send less.
 //!
 //! An experiment is evidence only for the queue at its time, because the connection's own queue may vanish while another one stays.
 use super::line::log_normal;
@@ -27,10 +31,14 @@ const MIN: usize = 3;
 const KEPT: usize = 16;
 /// Standard deviation of a normal distribution over its median absolute deviation.
 const MAD: f64 = 1.4826;
-/// Effect on the connection's own queue and its standard deviation, as parts of what was left out: other flows' packets wait there,
-/// too, and they go on being sent.
+/// The effect on a queue and its standard deviation, as parts of what was left out. On one that is mostly the connection's own: other flows'
+/// packets wait there, too, and they go on being sent.
 const OWN: (f64, f64) = (0.7, 0.3);
-/// The same for any other queue: acknowledgments take part in a queue on their way.
+/// On one that is the connection's own to some part.
+const PARTLY_OWN: (f64, f64) = (0.45, 0.35);
+/// On one on the ACK path, of which acknowledgments may be a third.
+const ON_ACK_PATH: (f64, f64) = (0.1, 0.15);
+/// On one that only others fill.
 const OTHER: (f64, f64) = (0.05, 0.1);
 /// The sum of the ratios stays within ±`MAX`, and from `SURE` on the queue is the connection's own.
 const MAX: f64 = 6.0;
@@ -72,6 +80,78 @@ fn median(values: &mut [f64]) -> Option<f64> {
     Some(if n % 2 == 1 { upper } else { (values[n / 2 - 1] + upper) / 2.0 })
 }
 
+/// RTTs of the packets sent in the first and in the last third of an interval, s.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Edges {
+    first: Mean,
+    last: Mean,
+    /// When the first third ends and the last one begins, s from the beginning of the interval.
+    until: f64,
+    from: f64,
+}
+
+impl Edges {
+    /// Of an interval of this length, s, at whose beginning nothing is sent for `silence`, s.
+    pub fn new(length: f64, silence: f64) -> Edges {
+        let third = (length - silence) / 3.0;
+        Edges { until: silence + third, from: length - third, ..Edges::default() }
+    }
+
+    /// A packet sent at this time of the interval, s, had this RTT, s.
+    pub fn add(&mut self, t: f64, rtt: f64) {
+        if t <= self.until {
+            self.first.add(rtt);
+        }
+        if t >= self.from {
+            self.last.add(rtt);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum: f64,
+    count: u32,
+}
+
+impl Mean {
+    fn add(&mut self, x: f64) {
+        self.sum += x;
+        self.count += 1;
+    }
+
+    fn mean(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / f64::from(self.count))
+    }
+}
+
+/// Changes from the end of an interval to the beginning and to the end of the next, s, and how they usually are.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    change: f64,
+    usual: f64,
+    noise: f64,
+}
+
+impl Step {
+    /// A change beside those of ordinary intervals; `None` if there are too few of them. A delay below `few` is no queue.
+    fn new(change: f64, ordinary: &Latest<ALONE>, few: f64) -> Option<Step> {
+        let (usual, deviation) = ordinary.spread().filter(|_| ordinary.held() >= MIN)?;
+        Some(Step { change, usual, noise: MAD * deviation + few / 4.0 })
+    }
+
+    /// How much likelier the change is if the queue is the connection's own, which becomes shorter by `effect`, s. Between an own queue and
+    /// one of others there are queues that speak for neither.
+    fn ratio(&self, effect: f64) -> f64 {
+        let likelihood = |(mean, deviation): (f64, f64)| {
+            let deviation = deviation * effect;
+            log_normal(self.change - self.usual + mean * effect, self.noise * self.noise + deviation * deviation)
+        };
+        let for_own = likelihood(OWN) - likelihood(ON_ACK_PATH);
+        if for_own > 0.0 { for_own } else { (likelihood(PARTLY_OWN) - likelihood(OTHER)).min(0.0) }
+    }
+}
+
 /// The experiment.
 #[derive(Clone, Debug)]
 pub struct Response {
@@ -85,10 +165,14 @@ pub struct Response {
     limit: Option<Bytes>,
     /// What was in flight when packets of the present interval left: sum and count.
     inflight: (u64, u64),
-    /// Of the interval judged last: mean RTT and how much of that is queue, s.
+    /// Of the interval judged last: mean RTT of its end, and how much of that is queue, s.
     before: Option<(f64, f64)>,
-    /// Changes of the mean RTT between ordinary intervals, s.
-    left_alone: Latest<ALONE>,
+    /// Changes of the mean RTT from the end of an ordinary interval to the beginning of the next one, s.
+    beginnings: Latest<ALONE>,
+    /// The same to its end.
+    ends: Latest<ALONE>,
+    /// The interval judged last was an experiment that spoke for an own queue: the effect on it, s.
+    eased_by: Option<f64>,
     /// Sum of the log-likelihood ratios, own queue to others'.
     own: f64,
 }
@@ -105,7 +189,9 @@ impl Response {
             limit: None,
             inflight: (0, 0),
             before: None,
-            left_alone: Latest::EMPTY,
+            beginnings: Latest::EMPTY,
+            ends: Latest::EMPTY,
+            eased_by: None,
             own: 0.0,
         }
     }
@@ -139,37 +225,33 @@ impl Response {
         self.limit
     }
 
-    /// The interval that began `back` intervals before the present one had this mean RTT, and a queue of that, s; what is below
-    /// `few` is none. If the interval was an experiment: how much likelier is what was seen if the queue before it was the
-    /// connection's own? (A logarithm.)
-    pub fn learn(&mut self, back: u64, seen: Option<(f64, f64)>, few: f64) -> Option<f64> {
-        let before = core::mem::replace(&mut self.before, seen);
-        let ((mean, _), (earlier, queue)) = (seen?, before?);
-        if queue <= few {
-            return None;
-        }
+    /// The interval that began `back` intervals before the present one had these RTTs; a queue below `few`, s, is none, and without a queue
+    /// the RTT would be `base`, s. After an experiment: how much likelier is what was seen if the queue before it was the connection's
+    /// own? (A logarithm.)
+    pub fn learn(&mut self, back: u64, edges: &Edges, base: f64, few: f64) -> Option<f64> {
+        let seen = edges.last.mean().map(|last| (last, last - base));
+        let (before, eased_by) = (core::mem::replace(&mut self.before, seen), self.eased_by.take());
+        let ((earlier, queue), (last, _), first) = (before?, seen?, edges.first.mean()?);
         if self.most <= 0.0 {
-            return Some(MAX);
+            return (queue > few).then_some(MAX);
         }
-        let change = mean - earlier;
         let [part, one_before, two_before] = [0, 1, 2].map(|n| self.eased_before(back + n));
-        if part <= 0.0 {
+        let ratio = if let Some(effect) = eased_by {
+            Some(Step::new(last - earlier, &self.ends, few)?.ratio(-effect)).filter(|&ratio| ratio > 0.0)?
+        } else if queue <= few {
+            return None;
+        } else if part > 0.0 {
+            let effect = (part * earlier).min(queue);
+            let ratio = Step::new(first - earlier, &self.beginnings, few)?.ratio(effect);
+            self.eased_by = (ratio > 0.0).then_some(effect);
+            ratio
+        } else {
             if one_before <= 0.0 && two_before <= 0.0 {
-                self.left_alone.add(change);
+                self.beginnings.add(first - earlier);
+                self.ends.add(last - earlier);
             }
             return None;
-        }
-        if self.left_alone.held() < MIN {
-            return None;
-        }
-        let (usual, deviation) = self.left_alone.spread()?;
-        let noise = MAD * deviation + few / 4.0;
-        let effect = (part * earlier).min(queue);
-        let likelihood = |(mean, deviation): (f64, f64)| {
-            let deviation = deviation * effect;
-            log_normal(change - usual + mean * effect, noise * noise + deviation * deviation)
         };
-        let ratio = likelihood(OWN) - likelihood(OTHER);
         self.own = (self.own + ratio).clamp(-MAX, MAX);
         Some(ratio)
     }
@@ -194,19 +276,36 @@ mod tests {
     const MSS: u64 = 1500;
     const INFLIGHT: u64 = 100 * MSS;
 
-    /// Plays 200 intervals; returns the mean log-likelihood ratio of an experiment and the number of experiments. The base RTT is 50 ms;
-    /// the queue is 20 ms long, varies by 2 ms at random, and follows what is in flight with the part `own`.
-    fn seen(own: f64, seed: u64) -> (f64, u32) {
+    /// What 200 intervals have shown: the mean log-likelihood ratio of an experiment, and the numbers of ratios in experiments and after them.
+    struct Seen {
+        ratio: f64,
+        experiments: u32,
+        afterwards: u32,
+    }
+
+    /// The base RTT is 50 ms; the queue is 20 ms long, varies by 2 ms at random, and follows what is in flight with the part `own`.
+    fn seen(own: f64, seed: u64) -> Seen {
         let mut response = Response::new(0.125, Rng::stream(seed, "response"));
         let mut noise = Rng::stream(seed, "noise");
-        let (mut sum, mut experiments) = (0.0, 0);
+        let mut seen = Seen { ratio: 0.0, experiments: 0, afterwards: 0 };
         for _ in 0..200 {
             let inflight = response.limit().map_or(INFLIGHT, |limit| limit.0);
             let less = 1.0 - inflight as f64 / INFLIGHT as f64;
-            let queue = 0.020 + 0.002 * (noise.unit() - 0.5) - own * less * 0.070;
-            if let Some(ratio) = response.learn(0, Some((0.050 + queue, queue)), 0.001) {
-                sum += ratio;
-                experiments += 1;
+            let mut edges = Edges::new(0.1, 0.0);
+            for t in [0.0, 0.1] {
+                let queue = 0.020 + 0.002 * (noise.unit() - 0.5) - own * less * 0.070;
+                edges.add(t, 0.050 + queue);
+            }
+            match response.learn(0, &edges, 0.050, 0.001) {
+                Some(ratio) if less > 0.0 => {
+                    seen.ratio += ratio;
+                    seen.experiments += 1;
+                }
+                Some(ratio) => {
+                    assert!(ratio > 0.0);
+                    seen.afterwards += 1;
+                }
+                None => {}
             }
             response.on_sent(&Sent {
                 now: Time::ZERO,
@@ -219,27 +318,68 @@ mod tests {
             });
             response.next(0.020 / 0.070, MSS);
         }
-        (sum / f64::from(experiments), experiments)
+        seen.ratio /= f64::from(seen.experiments);
+        seen
     }
 
     #[test]
-    fn a_queue_of_ones_own_shrinks_with_what_is_in_flight() {
+    fn a_queue_of_ones_own_shrinks_with_what_is_in_flight_and_grows_back() {
         for seed in 0..50 {
-            let (ratio, experiments) = seen(1.0, seed);
+            let Seen { ratio, experiments, afterwards } = seen(1.0, seed);
             assert!(ratio > 1.0, "{ratio} with seed {seed}");
             // Two intervals of rest, then every other one.
             assert!((30..60).contains(&experiments), "{experiments} of 200");
+            assert!(afterwards + 1 >= experiments, "{afterwards} after {experiments}");
         }
     }
 
     #[test]
     fn a_queue_of_others_does_not() {
         for seed in 0..50 {
-            let (ratio, _) = seen(0.0, seed);
-            assert!(ratio < -0.5, "{ratio} with seed {seed}");
-            let (ratio, _) = seen(0.15, seed);
-            assert!(ratio < 0.0, "{ratio} with seed {seed}: the acknowledgments' part");
+            let others = seen(0.0, seed);
+            assert!(others.ratio < -0.3, "{} with seed {seed}", others.ratio);
+            assert!(others.afterwards * 5 <= others.experiments, "{} after {}", others.afterwards, others.experiments);
         }
+    }
+
+    #[test]
+    fn a_queue_whose_acknowledgments_are_a_part_of_it_is_nobodys() {
+        for seed in 0..50 {
+            let ratio = seen(0.3, seed).ratio;
+            assert!((-0.7..0.7).contains(&ratio), "{ratio} with seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_queue_that_becomes_shorter_by_chance_does_not_grow_back() {
+        let mut response = Response::new(0.125, Rng::stream(1, "response"));
+        let (mut queue, mut spoke) = (0.020, None);
+        for n in 0..100 {
+            if response.limit().is_some() && n > 50 && spoke.is_none() {
+                // Another flow has lost a packet.
+                queue -= 0.010;
+                spoke = Some(n);
+            }
+            let mut edges = Edges::new(0.1, 0.0);
+            [0.0, 0.1].into_iter().for_each(|t| edges.add(t, 0.050 + queue));
+            let ratio = response.learn(0, &edges, 0.050, 0.001);
+            match spoke {
+                Some(at) if at == n => assert!(ratio.is_some_and(|ratio| ratio > 1.0), "{ratio:?}"),
+                Some(at) if at + 1 == n => return assert_eq!(ratio, None),
+                _ => {}
+            }
+            response.on_sent(&Sent {
+                now: Time::ZERO,
+                bytes: Bytes(MSS),
+                inflight: Bytes(INFLIGHT),
+                retransmit: false,
+                idle: None,
+                app_limited: false,
+                subflow: 0,
+            });
+            response.next(0.020 / 0.070, MSS);
+        }
+        panic!("there was no experiment");
     }
 
     #[test]
