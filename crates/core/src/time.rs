@@ -48,6 +48,14 @@ impl Time {
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.get().saturating_sub(earlier.0.get()))
     }
+
+    /// The next multiple of `grain` since the epoch that is not earlier; itself if `grain` is zero.
+    pub const fn rounded_up(self, grain: Span) -> Time {
+        match self.as_ns().checked_rem(grain.0) {
+            None | Some(0) => self,
+            Some(rest) => Time(self.0.saturating_add(grain.0 - rest)),
+        }
+    }
 }
 
 impl Span {

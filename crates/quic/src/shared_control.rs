@@ -8,6 +8,7 @@ use crate::event::{Event, What};
 use crate::flights::Flights;
 use narrows_core::congestion::{ControllerConfig, PathHint};
 use narrows_core::detector::{Events, Verdict};
+use narrows_core::sender::pacer::Grain;
 use narrows_core::sender::packetwise::{InFlight, News, Packetwise};
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
 use std::collections::VecDeque;
@@ -16,12 +17,10 @@ use std::collections::VecDeque;
 pub(crate) const HANDSHAKE_WINDOW: u64 = 10 * 1200;
 /// RFC 9002 §7.2.
 const INITIAL_WINDOW: u64 = 10;
-/// A turn lasts for this long at the pacing rate…
-const TURN: Span = Span::ms(1);
-/// …or for this many packets at most: what one GSO call can carry.
-const TURN_PACKETS: u64 = 40;
+/// Paths take turns of a millisecond, so that packets leave in batches.
+const GRAIN: Grain = Grain { timer_slack: Span::ZERO, turn: Span::ms(1) };
 
-/// A path is given up after so many probe timeouts without an acknowledgment: three probes, each after twice the time of the one before
+/// A path is given up after this number of probe timeouts without an acknowledgment: three probes, each after twice the time of the one before
 /// (RFC 9002 §6.2.1), and one for the answer. An overloaded queue may drop the first two.
 const PATIENCE: u64 = 8;
 
@@ -48,7 +47,6 @@ pub(crate) struct SharedControl {
     acked: Vec<(u64, InFlight)>,
     /// Told of, but not yet reported to the controller, because losses may follow.
     news: Option<(News, Time)>,
-    turn: u8,
     /// Detection has ended, because a path is lost.
     is_fallen_back: bool,
     /// The verdict that [`SharedControl::new_verdict`] has told.
@@ -101,7 +99,6 @@ impl SharedControl {
             paths: [Path::default(), Path::default()],
             acked: Vec::new(),
             news: None,
-            turn: 0,
             is_fallen_back: false,
             told: Verdict::NONE,
             rtts: VecDeque::with_capacity(SAMPLES),
@@ -154,7 +151,7 @@ impl SharedControl {
         let mss = Bytes(u64::from(self.mtu));
         let hint = PathHint { mss, initial_window: Bytes(window), rtt, paced: true, resume: None };
         let stream = |name| Rng::stream(self.settings.seed, name);
-        Packetwise::new(config, &hint, at, stream("pacing"), stream("controller"))
+        Packetwise::new(config, &hint, at, stream("pacing"), stream("controller")).coarsened(GRAIN)
     }
 
     fn sent(&mut self, index: u8, number: u64, bytes: u32, at: Time) {
@@ -171,11 +168,6 @@ impl SharedControl {
         let packet = control.on_sent(index, bytes, &limits, at);
         for gone in path.flights.push(number, packet) {
             control.forget(&gone);
-        }
-        let batch = control.pacing_rate(&limits).map_or(0, |rate| rate.bytes_in(TURN).0);
-        let batch = batch.clamp(u64::from(self.mtu), TURN_PACKETS * u64::from(self.mtu));
-        if control.lead(self.turn) >= batch as f64 {
-            self.turn = 1 - self.turn;
         }
     }
 
@@ -285,7 +277,7 @@ impl SharedControl {
         let may_send = match (self.only, &split) {
             (Some(only), _) => only == index,
             (None, None) => index == 0,
-            (None, Some(split)) => split.independent || self.turn == index,
+            (None, Some(split)) => split.independent || control.next().0 == index,
         };
         let counted = self.paths.iter().map(|path| path.inflight).sum::<u64>().max(control.inflight().0);
         let room = match may_send {
@@ -296,12 +288,11 @@ impl SharedControl {
         let share = split.map_or(1.0, |split| split.shares[usize::from(index)]);
         let rate = control.pacing_rate(&limits);
         let bytes = |rate: Rate| (rate.as_bps() as f64 / 8.0 * share) as u64;
-        let batch = |rate: Rate| rate.bytes_in(TURN).0.clamp(u64::from(self.mtu), TURN_PACKETS * u64::from(self.mtu));
         PathLimits {
             window: inflight + room,
             ssthresh: limits.ssthresh.map(|ssthresh| ssthresh.0),
             pacing: rate.map(|rate| bytes(rate).max(1)),
-            batch: split.and(rate).map(batch),
+            batch: split.and(rate).map(|rate| GRAIN.turn_bytes(rate, self.mtu)),
         }
     }
 
@@ -375,4 +366,31 @@ pub struct Meters {
     pub min_rtt: Option<Span>,
     /// UDP payload of a full-sized packet, the unit that divides windows into packets.
     pub mtu: Bytes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_core::registry;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::ms(ms)
+    }
+
+    #[test]
+    fn regression_a_path_without_a_share_does_not_keep_the_turn() {
+        // The ramp divides 1 : 2 and gives up; after that everything goes over the first path.
+        let read = |text: &str| registry::read::<ControllerConfig>(text).expect("a controller");
+        let controller = read("startup:detector=startup:patience=200ms");
+        let mut shared = SharedControl::new(Settings { controller, fallback: read("cubic"), then: None, seed: 1 });
+        let rtt = Span::ms(20).as_ns();
+        shared.apply(&Event { at: Time::ZERO, what: What::Begin { rtt, mtu: 1200, both: true } });
+        shared.apply(&Event { at: at(1), what: What::Sent { path: 0, number: 0, bytes: 1200 } });
+        assert!((0..2).all(|path| shared.limits(path).window > shared.paths[usize::from(path)].inflight));
+        shared.apply(&Event { at: at(21), what: What::Acknowledged { path: 0, number: 0, bytes: 1200 } });
+        shared.apply(&Event { at: at(300), what: What::Timer });
+        assert_eq!(shared.control.as_ref().and_then(Packetwise::split).map(|split| split.shares), Some([1.0, 0.0]));
+        let windows = [0, 1].map(|path| shared.limits(path).window);
+        assert!(windows[0] >= 1200 && windows[1] == 0, "{windows:?}");
+    }
 }

@@ -62,12 +62,47 @@ pub struct SplitPacer {
     /// Bytes sent since the split changed, divided by the share: the subflow with the lower value sends next.
     served: [f64; SUBFLOWS],
     rng: Rng,
+    grain: Grain,
+    /// The subflow whose turn it is, where turns are longer than a packet.
+    turn: u8,
 }
+
+/// How coarsely a sender's packets leave. A real sender's timers have a granularity, and packets leave in batches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Grain {
+    /// Granularity of the timer that lets paced packets go. What a late timer holds up is made up for.
+    pub timer_slack: Span,
+    /// A subflow sends for this long at the pacing rate before the other one catches up; zero: packet by packet.
+    pub turn: Span,
+}
+
+impl Grain {
+    /// Data of a turn at this pacing rate, in packets of at most `len` bytes.
+    pub fn turn_bytes(self, rate: Rate, len: u32) -> u64 {
+        let len = u64::from(len);
+        rate.bytes_in(self.turn).0.clamp(len, TURN_PACKETS * len)
+    }
+}
+
+/// A turn has at most this many packets: 60 kB, about what one system call can carry.
+const TURN_PACKETS: u64 = 40;
 
 impl SplitPacer {
     /// A pacer whose jitter comes from this stream.
     pub fn new(rng: Rng) -> SplitPacer {
-        SplitPacer { split: None, gates: [Time::ZERO; SUBFLOWS], served: [0.0; SUBFLOWS], rng }
+        SplitPacer {
+            split: None,
+            gates: [Time::ZERO; SUBFLOWS],
+            served: [0.0; SUBFLOWS],
+            rng,
+            grain: Grain::default(),
+            turn: 0,
+        }
+    }
+
+    /// Sends as coarsely as this.
+    pub const fn coarsen(&mut self, grain: Grain) {
+        self.grain = grain;
     }
 
     /// The controller's split; `None` for a connection of one subflow.
@@ -91,6 +126,9 @@ impl SplitPacer {
         let second = if split.independent {
             // When both are due the second comes first, because it has the higher rate.
             self.gates[1] <= self.gates[0]
+        } else if self.grain.turn > Span::ZERO {
+            // A subflow without a share has no turn.
+            (self.turn == 1) == (split.shares[usize::from(self.turn)] > 0.0)
         } else {
             self.served[1] < self.served[0]
         };
@@ -116,9 +154,62 @@ impl SplitPacer {
                 (share, gate) = (split.shares[index].max(1e-6), index);
             }
         }
+        let turn = self.grain.turn_bytes(rate.unwrap_or(Rate::ZERO), len);
+        if self.lead(self.turn) >= turn as f64 {
+            self.turn = 1 - self.turn;
+        }
         let Some(rate) = rate.filter(|&rate| rate > Rate::ZERO) else { return };
         let exact = rate.tx_time(Bytes(u64::from(len))).unwrap_or(Span::ZERO).as_secs_f64() / share;
         let factor = if jitter > 0.0 { 1.0 + jitter * (2.0 * self.rng.unit() - 1.0) } else { 1.0 };
-        self.gates[gate] = self.gates[gate].max(now) + Span::from_secs_f64(exact * factor);
+        self.gates[gate] = self.gates[gate].max(now - self.grain.timer_slack) + Span::from_secs_f64(exact * factor);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    /// Sends packets of 1000 bytes at 8 Mbit/s, one per millisecond on average, whenever a timer of this grain lets them go; their subflows and times.
+    fn sent(grain: Grain, shares: [f64; 2], packets: usize) -> Vec<(u8, Time)> {
+        let mut pacer = SplitPacer::new(Rng::stream(1, "test"));
+        pacer.coarsen(grain);
+        pacer.divide(Some(Split { shares, jitter: 0.0, independent: false }), Time::ZERO);
+        let mut all = Vec::new();
+        while all.len() < packets {
+            let (subflow, gate) = pacer.next();
+            let last = all.last().map_or(Time::ZERO, |&(_, at)| at);
+            let now = if gate > last { gate.rounded_up(grain.timer_slack) } else { last };
+            pacer.on_sent(subflow, 1000, Some(Rate::mbit(8)), now);
+            all.push((subflow, now));
+        }
+        all
+    }
+
+    #[test]
+    fn a_coarse_timer_sends_in_batches_and_keeps_the_rate() {
+        let grain = Grain { timer_slack: Span::ms(5), turn: Span::ZERO };
+        let all = sent(grain, [0.5, 0.5], 1000);
+        let last = all[999].1.since(Time::ZERO);
+        assert!((990..=1005).contains(&(last.as_ns() / 1_000_000)), "{last}");
+        assert!(all.iter().all(|(_, at)| at.as_ns() % 5_000_000 == 0));
+        assert!(all.windows(6).all(|some| some[0].1 < some[5].1), "at most five at a time");
+    }
+
+    #[test]
+    fn a_turn_lasts_as_long_as_it_says() {
+        let grain = Grain { timer_slack: Span::ZERO, turn: Span::ms(4) };
+        let subflows: Vec<u8> = sent(grain, [0.5, 0.5], 400).iter().map(|&(subflow, _)| subflow).collect();
+        let turns: Vec<usize> = subflows.chunk_by(|one, next| one == next).map(<[u8]>::len).collect();
+        // A subflow that is ahead by 4 ms of both subflows' data has sent 2 ms of them; the other catches up and goes ahead.
+        assert!(turns[1..turns.len() - 1].iter().all(|&turn| turn == 4), "{turns:?}");
+        assert_eq!(subflows.iter().filter(|&&subflow| subflow == 1).count(), 200);
+    }
+
+    #[test]
+    fn a_subflow_without_a_share_has_no_turn() {
+        let grain = Grain { timer_slack: Span::ZERO, turn: Span::ms(4) };
+        assert!(sent(grain, [1.0, 0.0], 100).iter().all(|&(subflow, _)| subflow == 0));
+        assert!(sent(grain, [0.0, 1.0], 100).iter().all(|&(subflow, _)| subflow == 1));
     }
 }

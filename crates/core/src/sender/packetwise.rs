@@ -5,7 +5,7 @@
 //! timers and the data itself are the transport's. The simulator's QUIC and real connections use the same code, so that a controller
 //! or detector sees the same events in both.
 use super::delivery::{Delivery, Newest, Stamp};
-use super::pacer::SplitPacer;
+use super::pacer::{Grain, SplitPacer};
 use super::rtt::Rtt;
 use crate::congestion::{
     Ack, Controller, ControllerConfig, Loss, LossKind, Marks, PacketFeedback, PacketOutcome, PathHint, Phase,
@@ -73,7 +73,7 @@ pub struct Packetwise {
 }
 
 impl Packetwise {
-    /// The connection is established. The RTT of `path` is that of the handshake.
+    /// Begins when the handshake is complete; `path.rtt` is the RTT that it took.
     pub fn new(config: &ControllerConfig, path: &PathHint, now: Time, pacing: Rng, control: Rng) -> Packetwise {
         let mut rtts = [Rtt::default(), Rtt::default()];
         if let Some(rtt) = path.rtt {
@@ -101,6 +101,13 @@ impl Packetwise {
             first_rtt: path.rtt.map(|_| now),
             app_limited: false,
         }
+    }
+
+    /// Sends as coarsely as this.
+    #[must_use]
+    pub const fn coarsened(mut self, grain: Grain) -> Packetwise {
+        self.pacer.coarsen(grain);
+        self
     }
 
     /// The controller.
@@ -131,11 +138,6 @@ impl Packetwise {
     /// The subflow that sends next, and when it may.
     pub fn next(&self) -> (u8, Time) {
         self.pacer.next()
-    }
-
-    /// See [`SplitPacer::lead`].
-    pub fn lead(&self, subflow: u8) -> f64 {
-        self.pacer.lead(subflow)
     }
 
     /// Each subflow's part of the sending rate; `None` for a connection of one subflow.
