@@ -1,12 +1,15 @@
 //! The keys of a scenario file with one plain value each: unit, default, range and meaning, declared once for the parser, the
 //! writer, the checks and the JSON schema.
+use crate::expect::Runs;
 use crate::model::{Flow, Hop, Record, Release, Scenario};
 use narrows_core::params;
 use narrows_core::params::{ParamValue, Unit};
 use narrows_core::{Bytes, Rate, Span};
 
 /// Every key at the top of a scenario.
-pub(crate) const TOP: &[&str] = &["name", "duration", "warmup", "seed", "record", "hop", "flow"];
+pub(crate) const TOP: &[&str] = &["name", "duration", "warmup", "seed", "record", "hop", "flow", "expect"];
+/// Every key of `[[expect]]`.
+pub(crate) const EXPECT: &[&str] = &["that", "runs"];
 /// Every key of `[record]`.
 pub(crate) const RECORD: &[&str] = &["interval", "flows", "gauges"];
 /// Every key of `[[hop]]`.
@@ -117,6 +120,14 @@ params! {
         pub release: Release = Release::End;
         /// With `release = "start"`: bytes that may be sent back to back after an idle period.
         pub burst: Bytes = Bytes(0), from Bytes(0), to Bytes(1_000_000_000);
+    }
+}
+
+params! {
+    /// Plain keys of `[[expect]]`.
+    pub struct ExpectKeys {
+        /// How several runs are judged: each has to meet it, or their mean.
+        pub runs: Runs = Runs::Each;
     }
 }
 

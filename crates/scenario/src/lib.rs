@@ -3,11 +3,13 @@
 //! A text goes in and a validated [`Scenario`] comes out; worlds parse nothing. This crate opens no file: the traces that a
 //! scenario names come from a source that the caller passes ([`Traces`]).
 //!
-//! [`Scenario::parse`] reads a text, [`shorthand`] the command line's short forms, [`schema`] describes files to editors.
+//! [`Scenario::parse`] reads a text, [`settings`] change keys of it, [`shorthand`] the command line's short forms, [`schema`] describes files to editors.
+pub mod bottleneck;
 mod check;
 pub mod command;
 mod dscp;
 mod error;
+pub mod expect;
 mod keys;
 pub mod limits;
 pub mod model;
@@ -15,6 +17,7 @@ mod parse;
 pub mod printable;
 mod repeat;
 pub mod schema;
+pub mod settings;
 pub mod shorthand;
 mod suggest;
 pub mod trace;
@@ -22,9 +25,13 @@ pub mod traffic;
 pub mod transport;
 mod write;
 
+pub use bottleneck::Bottleneck;
 pub use command::{Command, CommandLine};
 pub use error::ScenarioError;
+pub use expect::Expectation;
 pub use model::{DelaySpec, Endpoints, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, TraceSource};
+pub use settings::Setting;
+pub use suggest::hint;
 pub use trace::{NoTraces, Traces};
 pub use traffic::Traffic;
 pub use transport::Transport;

@@ -1,5 +1,6 @@
 //! A scenario, parsed and validated: hops, and flows with a route over them.
 use crate::command::Command;
+use crate::expect::Expectation;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
@@ -24,6 +25,8 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// What is recorded in addition to the summary.
     pub record: Record,
+    /// What its runs are expected to show; no world reads them.
+    pub expects: Vec<Expectation>,
 }
 
 /// A queue, the link that it feeds, and the propagation to the next hop.

@@ -11,8 +11,10 @@ pub(crate) use flow::{default_controller, default_transport};
 
 use crate::check::{self, Fault, Part};
 use crate::error::ScenarioError;
-use crate::keys::{self, RecordKeys, TopKeys};
+use crate::expect::{self, Expectation};
+use crate::keys::{self, ExpectKeys, RecordKeys, TopKeys};
 use crate::model::{Record, Scenario};
+use crate::settings::{self, Joined, Setting};
 use crate::trace::Traces;
 use narrows_core::Span;
 use reader::{Section, Source};
@@ -22,8 +24,20 @@ use toml::de::DeTable;
 impl Scenario {
     /// Parses a scenario. `file` is its name in messages; the traces that the scenario names come from `traces`.
     pub fn parse(text: &str, file: &str, traces: &dyn Traces) -> Result<Scenario, ScenarioError> {
-        let source = Source { file, text };
-        let tree = DeTable::parse(text).map_err(|error| source.syntax(&error))?;
+        Scenario::parse_with(text, file, &[], traces)
+    }
+
+    /// The same with settings, which take the place of what the text says.
+    pub fn parse_with(
+        text: &str,
+        file: &str,
+        settings: &[Setting],
+        traces: &dyn Traces,
+    ) -> Result<Scenario, ScenarioError> {
+        let joined = Joined::of(text, settings);
+        let source = Source { file, joined: &joined, settings };
+        let mut tree = DeTable::parse(&joined.text[..joined.file]).map_err(|error| source.syntax(&error))?;
+        settings::apply(tree.get_mut(), &joined, settings)?;
         let top = Section::new(&source, tree.get_ref(), 0, "the scenario");
         let scenario = read(&top, traces)?;
         check::check(&scenario).map_err(|fault| place(&top, fault))?;
@@ -50,8 +64,9 @@ fn read(top: &Section<'_>, traces: &dyn Traces) -> Result<Scenario, ScenarioErro
     let flows = top.sections("flow", "[[flow]]")?;
     let flows =
         flows.iter().map(|section| flow::read(section, &names, plain.duration)).collect::<Result<Vec<_>, _>>()?;
+    let expects = top.sections("expect", "[[expect]]")?.iter().map(expectation).collect::<Result<Vec<_>, _>>()?;
     let TopKeys { duration, warmup, seed } = plain;
-    Ok(Scenario { name, duration, warmup, seed: seed.0, hops, flows, record })
+    Ok(Scenario { name, duration, warmup, seed: seed.0, hops, flows, record, expects })
 }
 
 fn record(section: &Section<'_>) -> Result<Record, ScenarioError> {
@@ -60,6 +75,16 @@ fn record(section: &Section<'_>) -> Result<Record, ScenarioError> {
     section.fill(&mut plain)?;
     let interval = section.item("interval").map(|item| item.value::<Span>()).transpose()?;
     Ok(Record { interval, flows: plain.flows, gauges: plain.gauges })
+}
+
+/// `[[expect]]`: what a run has to show.
+fn expectation(section: &Section<'_>) -> Result<Expectation, ScenarioError> {
+    section.only(keys::EXPECT)?;
+    let mut plain = ExpectKeys::default();
+    section.fill(&mut plain)?;
+    let that = section.need("that", expect::FORM)?;
+    let expectation = Expectation::parse(that.string(expect::FORM)?).map_err(|message| that.error(message))?;
+    Ok(Expectation { runs: plain.runs, ..expectation })
 }
 
 /// `cocoa.toml` → `cocoa`.

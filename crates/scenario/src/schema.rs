@@ -4,7 +4,7 @@
 //! It covers rules for one value at a time: keys, kinds, units, words, bounds of bare numbers. Rules between values and ranges of
 //! values with units are checked by the program only; the descriptions state them.
 use crate::dscp;
-use crate::keys::{DELAYS, FlowKeys, HopKeys, INTERVALS, RATES, RTTS, RecordKeys, TopKeys};
+use crate::keys::{DELAYS, ExpectKeys, FlowKeys, HopKeys, INTERVALS, RATES, RTTS, RecordKeys, TopKeys};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
@@ -22,6 +22,7 @@ pub fn json_schema() -> Value {
     let flows = json!({ "type": "array", "minItems": 1, "items": flow(), "description": "The traffic." });
     top.insert("hop".into(), hops);
     top.insert("flow".into(), flows);
+    top.insert("expect".into(), expect());
     let mut schema = object(top, &["hop", "flow"]);
     schema.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
     schema.insert("title".into(), json!("A Narrows scenario"));
@@ -36,6 +37,14 @@ fn record() -> Value {
     );
     keys.insert("interval".into(), described(&doc, unit(Unit::Span)));
     described("What is recorded besides the summary.", Value::Object(object(keys, &[])))
+}
+
+fn expect() -> Value {
+    let mut keys = plain::<ExpectKeys>();
+    let doc = format!("What every run has to show: {}.", crate::expect::FORM);
+    keys.insert("that".into(), described(&doc, text()));
+    let item = Value::Object(object(keys, &["that"]));
+    json!({ "type": "array", "items": item, "description": "What `narrows check` expects of the runs." })
 }
 
 fn hop() -> Value {

@@ -136,6 +136,20 @@ struct Piece<'a> {
     params: Vec<(&'a str, &'a str)>,
 }
 
+/// A name and its parameters, as text.
+pub(crate) type Named<'a> = (&'a str, Vec<(&'a str, &'a str)>);
+
+/// `fifo:limit=100p,flows=3` → the name and the parameters.
+pub(crate) fn named<'a>(place: &str, text: &'a str, names: &[&str]) -> Result<Named<'a>, ScenarioError> {
+    match <[Piece<'_>; 1]>::try_from(pieces(place, text, names)?) {
+        Ok([Piece { name, params }]) => Ok((name, params)),
+        Err(_) => {
+            let names = names.join(", ");
+            Err(ScenarioError::new(place, format!("{text:?} is more than one; allowed: one of {names}")))
+        }
+    }
+}
+
 fn pieces<'a>(flag: &str, text: &'a str, names: &[&str]) -> Result<Vec<Piece<'a>>, ScenarioError> {
     let fail = |message: String| Err(ScenarioError::new(flag, message));
     let mut pieces: Vec<Piece<'a>> = Vec::new();

@@ -2,7 +2,7 @@
 use narrows_core::params::{Unit, split_number};
 
 /// ` (did you mean "fq_codel"?)`, or an empty text if no word is close.
-pub(crate) fn hint<'a>(got: &str, words: impl IntoIterator<Item = &'a str>) -> String {
+pub fn hint<'a>(got: &str, words: impl IntoIterator<Item = &'a str>) -> String {
     closest(got, words)
         .filter(|word| *word != got)
         .map_or_else(String::new, |word| format!(" (did you mean \"{word}\"?)"))

@@ -50,6 +50,11 @@ params! {
         pub ack_every: Packets = Packets(2), from Packets(1), to Packets(64);
         /// Maximum delay of an acknowledgment (RFC 9000 §18.2).
         pub max_ack_delay: Span = Span::ms(25), from Span::ZERO, to Span::ms(500);
+        /// Granularity of the timer that lets paced packets go: all that are due leave together at its next multiple. Zero is exact.
+        pub timer_slack: Span = Span::ZERO, from Span::ZERO, to Span::ms(100);
+        /// How long a subflow sends before the other one catches up, as time at the pacing rate, at most 40 packets. With zero they take turns
+        /// packet by packet.
+        pub turn: Span = Span::ZERO, from Span::ZERO, to Span::ms(100);
     }
 }
 

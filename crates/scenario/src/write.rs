@@ -25,6 +25,11 @@ impl Scenario {
         for item in &self.flows {
             flow(&mut out, item, &self.hops);
         }
+        for item in &self.expects {
+            out.push_str("\n[[expect]]\n");
+            line(&mut out, "that", &quoted(&item.to_string()));
+            line(&mut out, "runs", &quoted(&item.runs.show()));
+        }
         out
     }
 }
@@ -150,7 +155,7 @@ fn line(out: &mut String, key: &str, value: &str) {
 }
 
 /// A basic string of TOML 1.0.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {

@@ -47,12 +47,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "seed = 1",
         "sede = 1",
-        r#"S.toml:4: unknown key "sede" in the scenario; allowed: name, duration, warmup, seed, record, hop, flow (did you mean "seed"?)"#,
+        r#"S.toml:4: unknown key "sede" in the scenario; allowed: name, duration, warmup, seed, record, hop, flow, expect (did you mean "seed"?)"#,
     ),
     (
         "seed = 1",
         r#"colour = "red""#,
-        r#"S.toml:4: unknown key "colour" in the scenario; allowed: name, duration, warmup, seed, record, hop, flow"#,
+        r#"S.toml:4: unknown key "colour" in the scenario; allowed: name, duration, warmup, seed, record, hop, flow, expect"#,
     ),
     (
         r#"queue = "fifo""#,

@@ -5,6 +5,7 @@ use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Dscp, Rate, Span, Time};
 use narrows_scenario::command::Fill;
+use narrows_scenario::expect::{Expectation, Runs};
 use narrows_scenario::model::Release;
 use narrows_scenario::{
     Command, CommandLine, DelaySpec, Endpoints, Flow, Hop, NoTraces, RateSpec, Record, Rtt, Scenario, Start, Traffic,
@@ -309,10 +310,29 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
                 }
                 let interval = interval.map(Span::us);
                 let record = Record { interval, flows: record, gauges };
-                Scenario { name, duration: Span::s(duration), warmup: Span::ns(warmup), seed, hops, flows, record }
+                Scenario {
+                    name,
+                    duration: Span::s(duration),
+                    warmup: Span::ns(warmup),
+                    seed,
+                    hops,
+                    flows,
+                    record,
+                    expects: expects(seed),
+                }
             },
         )
     })
+}
+
+/// None, or one of each kind.
+fn expects(seed: u64) -> Vec<Expectation> {
+    let texts = ["bulk.goodput >= 90mbit", "sum(a b.rtt.p99)<20ms", "hop.x.utilisation == 95%"];
+    let one = |(n, text): (usize, &str)| {
+        let runs = if n == 1 { Runs::Mean } else { Runs::Each };
+        Expectation { runs, ..Expectation::parse(text).expect("it is legal") }
+    };
+    texts.into_iter().enumerate().take(seed as usize % 4).map(one).collect()
 }
 
 proptest! {

@@ -1,5 +1,6 @@
 //! Tables and values with their place in the file, and the messages that every section shares.
 use crate::error::ScenarioError;
+use crate::settings::{Joined, Setting};
 use crate::suggest::{hint, name_hint, unit_hint};
 use narrows_core::params::{ParamError, ParamSpec, ParamValue, Params, Unit, WORDS};
 use narrows_core::registry::Registered;
@@ -8,16 +9,21 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A file's text.
+/// A file's text, with settings beside it.
 pub(super) struct Source<'a> {
     /// Its name in messages.
     pub(super) file: &'a str,
-    pub(super) text: &'a str,
+    pub(super) joined: &'a Joined,
+    pub(super) settings: &'a [Setting],
 }
 
 impl Source<'_> {
     fn error(&self, offset: usize, message: impl Into<String>) -> ScenarioError {
-        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        let setting = self.joined.values.iter().position(|value| value.contains(&offset));
+        if let Some(setting) = setting.and_then(|n| self.settings.get(n)) {
+            return ScenarioError::new(&setting.place, message);
+        }
+        let before = &self.joined.text.as_bytes()[..offset.min(self.joined.file)];
         let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
         ScenarioError { place: self.file.into(), line: Some(line), message: message.into() }
     }
@@ -26,14 +32,14 @@ impl Source<'_> {
     /// the user's own.
     pub(super) fn syntax(&self, error: &toml::de::Error) -> ScenarioError {
         let start = error.span().map_or(0, |span| span.start);
-        let before = self.text.get(..start).unwrap_or_default();
+        let before = self.joined.text.get(..start).unwrap_or_default();
         let column = 1 + before.chars().rev().take_while(|&c| c != '\n').count();
         self.error(start, format!("not TOML: {} (column {column})", error.message()))
     }
 
     /// A value as it is written, for messages; a long one is shortened.
     fn written(&self, span: Range<usize>) -> String {
-        let text = self.text.get(span).unwrap_or_default();
+        let text = self.joined.text.get(span).unwrap_or_default();
         let line = text.lines().next().unwrap_or_default();
         if line.chars().count() > 40 || line.len() < text.len() {
             return line.chars().take(37).collect::<String>() + "...";
