@@ -18,6 +18,8 @@ pub const SUMMARY: &str = "summary.json";
 pub const SERIES: &str = "series.parquet";
 /// Columns `source, metric, value, share`.
 pub const CDFS: &str = "cdf.parquet";
+/// One row per packet, of runs that recorded them.
+pub const PACKETS: &str = "packets.parquet";
 
 /// A folder or file that cannot be written or read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -126,6 +128,12 @@ fn open_file(path: &Path) -> io::Result<File> {
     };
     regular(&fs::metadata(path)?)?;
     File::open(path)
+}
+
+/// A folder name made from a label: letters, digits and `._=-` stay, other characters become dashes.
+pub fn folder_name(label: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || "._=-".contains(c) { c } else { '-' };
+    label.chars().map(keep).collect::<String>().trim_start_matches('.').to_owned()
 }
 
 /// The scenario with its traces in the same folder, and their texts, so that a folder can be run again wherever it is.

@@ -1,6 +1,6 @@
 //! Reads scenario files, and the traces of links that they name, from the file system. Only regular files no longer than a
 //! scenario's [limits] are read.
-use narrows_scenario::{Scenario, ScenarioError, Traces, limits};
+use narrows_scenario::{Scenario, ScenarioError, Setting, Traces, limits};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -21,11 +21,20 @@ impl Traces for TraceFiles<'_> {
 
 /// Reads a scenario file; its traces are looked up in the same folder.
 pub fn load(path: impl AsRef<Path>) -> Result<Scenario, ScenarioError> {
-    let path = path.as_ref();
-    let file = path.display().to_string();
-    let text = read_text(path, limits::SCENARIO_BYTES)
-        .map_err(|error| ScenarioError::new(&file, format!("cannot read the scenario: {error}")))?;
-    Scenario::parse(&text, &file, &TraceFiles(path.parent().unwrap_or(Path::new(""))))
+    load_with(path.as_ref(), &[])
+}
+
+/// The same with settings.
+pub fn load_with(path: &Path, settings: &[Setting]) -> Result<Scenario, ScenarioError> {
+    let text = scenario_text(path)?;
+    let traces = TraceFiles(path.parent().unwrap_or(Path::new("")));
+    Scenario::parse_with(&text, &path.display().to_string(), settings, &traces)
+}
+
+/// The text of a scenario file.
+pub fn scenario_text(path: &Path) -> Result<String, ScenarioError> {
+    read_text(path, limits::SCENARIO_BYTES)
+        .map_err(|error| ScenarioError::new(path.display().to_string(), format!("cannot read the scenario: {error}")))
 }
 
 /// The text of a regular file of at most `most` bytes. A device or a pipe is refused before it is opened, because it might

@@ -3,14 +3,23 @@
 //! A world takes a [`Scenario`](narrows_scenario::Scenario) and returns a [`RunResult`], from which tables, pages and differences
 //! are made. A [`folder`] stores a result: it is written from the value, and reading it gives the value again.
 //! [`input`] reads scenario files and the traces of links.
+pub mod figures;
 pub mod folder;
 pub mod input;
+pub mod judge;
+pub mod metric;
+pub mod packets;
 mod routes;
+pub mod rows;
+pub mod setup;
 pub mod summary;
 mod table;
 
+pub use figures::{Figure, Figures, flow_group};
 pub use folder::ResultError;
 pub use routes::{Jain, Routes};
+pub use rows::{Format, Rows};
+pub use setup::Setup;
 pub use summary::Summary;
 
 use serde::{Deserialize, Serialize};

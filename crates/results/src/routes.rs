@@ -84,6 +84,12 @@ impl<'a> Routes<'a> {
         self.sends_bulk(flow, self.group(&flow.name))
     }
 
+    /// Whether its transfers are pages: its traffic is `web`.
+    pub fn is_web(&self, flow: &FlowSummary) -> bool {
+        self.group(&flow.name)
+            .is_some_and(|group| group.flow.command.is_none() && matches!(group.flow.traffic, Traffic::Web(_)))
+    }
+
     fn sends_bulk(&self, flow: &FlowSummary, group: Option<&Group<'_>>) -> bool {
         match (self.scenario, group.and_then(|group| group.bulk)) {
             (Some(_), Some(bulk)) => bulk,

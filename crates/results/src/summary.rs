@@ -1,6 +1,7 @@
 //! `summary.json`: the figures of a run. Every tool uses these names.
 //!
 //! In virtual time all keys but the last, `cost`, have the same values on every machine for the same scenario and seed.
+use crate::setup::Setup;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,6 +25,9 @@ pub struct Summary {
     /// How exactly a world in real time kept its times; left out by worlds in virtual time, which are always exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<Timing>,
+    /// The conditions of the run; left out by a shell, whose flows are not given before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<Setup>,
     /// The cost of the run; differs from run to run.
     pub cost: Cost,
 }
@@ -116,6 +120,53 @@ pub struct FlowSummary {
     /// Share of the measured time in which its payload arrived, in steps of a quarter of a second; for programs' flows only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<f64>,
+    /// The figures that its application's user would feel; left out where the world can measure none of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<Application>,
+}
+
+/// Figures of a flow's application. Each is null where the traffic has no such figure or the world cannot measure it.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Application {
+    /// One-way delay of datagrams, from the sending to the receiving application, ms; of those that arrived.
+    pub one_way_ms: Option<Quantiles>,
+    /// Interarrival jitter (RFC 3550 §6.4.1) of datagrams, ms: the mean of the estimate after each arrival.
+    pub jitter_ms: Option<f64>,
+    /// Datagrams lost ÷ (arrived + lost), 0 to 1.
+    pub loss: Option<f64>,
+    /// Messages over TCP or QUIC.
+    pub messages: Option<Messages>,
+    /// The score of a voice call.
+    pub voice: Option<Voice>,
+    /// Responsiveness on the load-generating connection, round trips per minute (draft-ietf-ippm-responsiveness-09 §5.3.1).
+    pub rpm: Option<f64>,
+    /// Quality of outcome, 0 to 100 (draft-ietf-ippm-qoo-10 §3.3), for the example requirement of its Figure 1.
+    pub qoo: Option<f64>,
+}
+
+/// Messages of an application over a reliable transport.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Messages {
+    /// Messages read, and messages in `delay_ms` that were still unread at the end.
+    pub count: u64,
+    /// From the sender's write to the receiver's read of the last byte, retransmissions and head-of-line blocking included, ms. A
+    /// message that is unread at the end counts with its age if that is longer than any message that was read took.
+    pub delay_ms: Quantiles,
+    /// Messages written and not read at the end.
+    pub unread: u64,
+}
+
+/// The E-model's score (ITU-T G.107) of a narrowband call with G.711 and packet loss concealment.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Voice {
+    /// Transmission rating factor R, 0 to 100.
+    pub r: f64,
+    /// Mean opinion score, estimated for conversations (G.107 Annex B), 1 to 4.5.
+    pub mos: f64,
+    /// One-way delay up to which packets are played, ms: the constant one with which R is highest.
+    pub playout_ms: f64,
+    /// Share of packets that were lost or came later than that, 0 to 1.
+    pub loss: f64,
 }
 
 /// Round-trip times, ms.
@@ -178,10 +229,10 @@ pub struct Verdicts {
     #[serde(default)]
     pub events: u64,
     /// Time in which the connection made a queue, s: tenths of a second in which four or more of its own packets waited in the queues
-    /// of its route, on average.
+    /// of its route, on average. Null where the world cannot see single packets.
     #[serde(default)]
-    pub queued_s: f64,
-    /// Time with a right verdict, as a share of that time; null if that is less than a second.
+    pub queued_s: Option<f64>,
+    /// Time with a right verdict, as a share of that time; null if that is less than a second, or not known.
     #[serde(default)]
     pub queued_right: Option<f64>,
 }

@@ -24,16 +24,11 @@ pub(crate) struct Curve<'a> {
 pub(crate) type Stored = (String, String, Vec<(f64, f64)>);
 
 /// Rows per row group: few enough to hold a group in memory while it is written or read.
-const GROUP: usize = 1 << 17;
+pub(crate) const GROUP: usize = 1 << 17;
 
 /// The bytes of a file whose last two columns are called `x` and `y`. Curves without points are not stored.
 pub(crate) fn write(curves: &[Curve<'_>], x: &str, y: &str) -> Result<Vec<u8>> {
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_created_by(concat!("narrows ", env!("CARGO_PKG_VERSION")).into())
-        .build();
-    let mut writer = SerializedFileWriter::new(Vec::new(), schema(x, y)?, Arc::new(properties))?;
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema(x, y)?, Arc::new(properties()))?;
     let (mut group, mut rows) = (Vec::new(), 0);
     for curve in curves {
         let mut rest = curve.points;
@@ -52,6 +47,15 @@ pub(crate) fn write(curves: &[Curve<'_>], x: &str, y: &str) -> Result<Vec<u8>> {
         write_group(writer.next_row_group()?, &group)?;
     }
     writer.into_inner()
+}
+
+/// How every file is written.
+pub(crate) fn properties() -> WriterProperties {
+    WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_created_by(concat!("narrows ", env!("CARGO_PKG_VERSION")).into())
+        .build()
 }
 
 fn schema(x: &str, y: &str) -> Result<TypePtr> {

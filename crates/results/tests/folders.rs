@@ -54,6 +54,11 @@ fn result() -> RunResult {
         marks: 0,
     };
     let flow = FlowSummary {
+        application: Some(Application {
+            jitter_ms: Some(0.25),
+            voice: Some(Voice::default()),
+            ..Application::default()
+        }),
         name: "f".into(),
         controller: "cubic".into(),
         goodput_mbit: 95.5,
@@ -77,6 +82,7 @@ fn result() -> RunResult {
         flows: vec![flow],
         fairness: Fairness { jain: 1.0 },
         timing: None,
+        setup: None,
         cost: Cost { packets: 1, events: 2, wall_s: 0.5, packets_per_s: 2.0, peak_bytes: 3 },
     };
     let wave = |n: usize, k: f64| (0..n).map(|i| (i as f64 * 0.01, (i as f64 * k) % 7.3)).collect::<Vec<_>>();

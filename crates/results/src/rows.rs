@@ -1,0 +1,184 @@
+//! A tidy table: one row per observation, one column per variable; as CSV, Parquet or JSON lines. The same rows give the same bytes.
+//!
+//! A cell may be empty. A column holds whole numbers, numbers or text; one with a word in any row is text.
+use crate::figures::Figure;
+use crate::table::{GROUP, properties};
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::Result;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{Type, TypePtr};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// A form of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Comma-separated values (RFC 4180), with a heading.
+    Csv,
+    /// Apache Parquet, snappy.
+    Parquet,
+    /// A JSON object per line.
+    JsonLines,
+}
+
+impl Format {
+    /// Every form.
+    pub const ALL: [Format; 3] = [Format::Csv, Format::Parquet, Format::JsonLines];
+
+    /// The extension of its files.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Parquet => "parquet",
+            Format::JsonLines => "jsonl",
+        }
+    }
+}
+
+/// A column.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Column {
+    /// Its name, unique in the table, with the unit.
+    pub name: String,
+    /// Whether all its numbers are whole ones.
+    pub whole: bool,
+}
+
+/// The table.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Rows {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows, each with a cell for every column.
+    pub rows: Vec<Vec<Option<Figure>>>,
+}
+
+/// What a column holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Words.
+    Text,
+    /// Numbers.
+    Number,
+    /// Whole numbers.
+    Whole,
+}
+
+impl Rows {
+    /// The table as the bytes of a file; fails only where Parquet does.
+    pub fn bytes(&self, format: Format) -> std::result::Result<Vec<u8>, String> {
+        match format {
+            Format::Csv => Ok(self.csv().into_bytes()),
+            Format::JsonLines => Ok(self.json_lines().into_bytes()),
+            Format::Parquet => self.parquet().map_err(|error| error.to_string()),
+        }
+    }
+
+    fn csv(&self) -> String {
+        let line = |cells: Vec<String>| cells.join(",") + "\n";
+        let mut out = line(self.columns.iter().map(|column| field(&column.name)).collect());
+        for row in &self.rows {
+            out += &line(
+                row.iter().map(|cell| cell.as_ref().map_or_else(String::new, |cell| field(&cell.shown()))).collect(),
+            );
+        }
+        out
+    }
+
+    fn json_lines(&self) -> String {
+        let kinds: Vec<Kind> = (0..self.columns.len()).map(|n| self.kind(n)).collect();
+        let names: Vec<String> = self.columns.iter().map(|column| json(&column.name)).collect();
+        let value = |kind: Kind, cell: &Option<Figure>| match (kind, cell) {
+            (_, None) => "null".to_owned(),
+            (Kind::Whole, Some(Figure::Number(number))) => format!("{number:.0}"),
+            (Kind::Number, Some(Figure::Number(number))) => json(number),
+            (_, Some(cell)) => json(&cell.shown()),
+        };
+        let mut out = String::new();
+        for row in &self.rows {
+            let cells = names.iter().zip(&kinds).zip(row);
+            let cells: Vec<String> =
+                cells.map(|((name, &kind), cell)| format!("{name}:{}", value(kind, cell))).collect();
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "{{{}}}", cells.join(","));
+        }
+        out
+    }
+
+    fn parquet(&self) -> Result<Vec<u8>> {
+        let mut writer = SerializedFileWriter::new(Vec::new(), self.schema()?, Arc::new(properties()))?;
+        for rows in self.rows.chunks(GROUP) {
+            let mut group = writer.next_row_group()?;
+            for n in 0..self.columns.len() {
+                let cells = || rows.iter().filter_map(move |row| row.get(n)?.as_ref());
+                let numbers = || cells().filter_map(Figure::number);
+                let levels: Vec<i16> =
+                    rows.iter().map(|row| i16::from(row.get(n).is_some_and(Option::is_some))).collect();
+                match self.kind(n) {
+                    Kind::Text => {
+                        let texts: Vec<ByteArray> = cells().map(|cell| cell.shown().into_bytes().into()).collect();
+                        column::<ByteArrayType>(&mut group, &texts, &levels)?;
+                    }
+                    Kind::Number => column::<DoubleType>(&mut group, &numbers().collect::<Vec<f64>>(), &levels)?,
+                    Kind::Whole => {
+                        column::<Int64Type>(&mut group, &numbers().map(|n| n as i64).collect::<Vec<i64>>(), &levels)?;
+                    }
+                }
+            }
+            group.close()?;
+        }
+        writer.into_inner()
+    }
+
+    fn schema(&self) -> Result<TypePtr> {
+        let column = |n: usize| {
+            let physical = match self.kind(n) {
+                Kind::Text => Physical::BYTE_ARRAY,
+                Kind::Number => Physical::DOUBLE,
+                Kind::Whole => Physical::INT64,
+            };
+            let column =
+                Type::primitive_type_builder(&self.columns[n].name, physical).with_repetition(Repetition::OPTIONAL);
+            match physical {
+                Physical::BYTE_ARRAY => column.with_logical_type(Some(LogicalType::String)),
+                _ => column,
+            }
+            .build()
+            .map(Arc::new)
+        };
+        let fields = (0..self.columns.len()).map(column).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(Type::group_type_builder("rows").with_fields(fields).build()?))
+    }
+
+    /// What the column with this index holds.
+    pub fn kind(&self, n: usize) -> Kind {
+        let is_text = |row: &Vec<Option<Figure>>| matches!(row.get(n), Some(Some(Figure::Text(_))));
+        match (self.rows.iter().any(is_text), self.columns[n].whole) {
+            (true, _) => Kind::Text,
+            (false, true) => Kind::Whole,
+            (false, false) => Kind::Number,
+        }
+    }
+}
+
+fn column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
+    values: &[T::T],
+    levels: &[i16],
+) -> Result<()> {
+    if let Some(mut column) = group.next_column()? {
+        column.typed::<T>().write_batch(values, Some(levels), None)?;
+        column.close()?;
+    }
+    Ok(())
+}
+
+/// A field of CSV, in quotes where it needs them (RFC 4180 §2).
+fn field(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+fn json(value: &(impl serde::Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
