@@ -5,6 +5,7 @@ use crate::FlowKey;
 use narrows_core::detector::{Events, Verdict};
 use narrows_core::{Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
+use narrows_world::record::verdict::VerdictRecord;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +34,19 @@ pub struct Report {
     pub subflow_rtts: Vec<(u8, Time, Span)>,
     /// What the connection's detector held, the oldest first.
     pub held: Vec<Held>,
+}
+
+impl Report {
+    /// Adds the RTTs of the subflows and what the detector held to the record of the connection.
+    pub fn judge(&self, verdicts: &mut VerdictRecord) {
+        for &(subflow, at, rtt) in &self.subflow_rtts {
+            verdicts.rtt(subflow, rtt, at);
+        }
+        for held in &self.held {
+            verdicts.count(Some(held.events), held.at);
+            verdicts.hold(Some(held.verdict), held.stopped, held.at);
+        }
+    }
 }
 
 /// What a connection's detector held at a time.

@@ -36,7 +36,7 @@ struct Program<'a> {
     serving: Option<Process>,
     /// Counters of its connections, by their cookies.
     open: HashMap<[u8; 8], Counters>,
-    /// Sum of the counters of those that have ended.
+    /// Sums of the counters of connections that have ended.
     ended: Counters,
     /// Payload that has been posted, bytes.
     posted: u64,

@@ -9,6 +9,7 @@ mod memory;
 pub mod meters;
 pub mod network;
 pub mod path;
+pub mod quality;
 pub mod record;
 mod world;
 

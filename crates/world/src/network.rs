@@ -95,7 +95,8 @@ pub trait Edge<P>: Sized {
     fn decided(&mut self, _decision: Decision, _meta: &PacketMeta) {}
 }
 
-/// What a discipline decided about a packet, to be compared with another implementation's decisions about the same arrivals.
+/// What a discipline decided about a packet, to be recorded, or compared with another implementation's decisions about the same
+/// arrivals. A loss behind the link is reported as a drop, too.
 ///
 /// `Dequeued`, and `Marked` before it, are reported when the link hands the packet over; they carry the time of the dequeue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -316,7 +317,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         transit.waited += meta.depart.since(meta.arrived);
         let left = transit.left;
         if hop.loss > 0.0 && hop.rng.chance(hop.loss) {
-            self.lose(hop_index, id, edge);
+            self.lose(hop_index, id, now, edge);
         } else if hop.propagation.is_instant() && self.crossed < MAX_CROSSED {
             self.forward(id, left, now, edge);
         } else {
@@ -326,9 +327,13 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
 
     /// Loses a packet after it has left the queue.
     #[inline(never)]
-    fn lose<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, edge: &mut E) {
+    fn lose<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, now: Time, edge: &mut E) {
         self.hops[hop_index].record.dropped(DropReason::LinkLoss);
         let meta = self.pool.remove(id);
+        if E::DECISIONS {
+            let verdict = Verdict::Dropped(DropReason::LinkLoss);
+            edge.decided(Decision { hop: hop_index, packet: id, at: now, verdict }, &meta);
+        }
         edge.dropped(&meta, DropReason::LinkLoss);
     }
 

@@ -1,9 +1,11 @@
 //! The records of a run: counters, exact time-weighted means, delay histograms, and series at fixed spacing.
+pub mod application;
 mod buckets;
 pub mod flow;
 pub mod gauges;
 pub mod histogram;
 pub mod hop;
+pub mod packets;
 mod track;
 pub mod verdict;
 

@@ -3,6 +3,7 @@
 //! Each flow is one connection. Its data go over one stream after the other, because a single stream has little room for what is in flight;
 //! several are under way at a time. When an application stops, the last stream is reset, so that its unsent data are discarded. The thread's
 //! timers are no finer than a millisecond: an application acts that late, and paced packets leave in groups.
+use super::UDP_HEADER;
 use super::receiver::Shared;
 use super::sockets::{self, Making};
 use crate::HostError;
@@ -65,6 +66,12 @@ impl QuicSpec {
                     .into(),
             );
         }
+        if (params.timer_slack, params.turn) != (default.timer_slack, default.turn) {
+            return Err(
+                "timers are as fine as the runtime's, and a turn lasts a millisecond; leave out timer_slack and turn"
+                    .into(),
+            );
+        }
         let packet = params.packet.0 as u32;
         if packet < LEAST {
             return Err(format!("quic has no packets under {LEAST} B (RFC 9000 §14)"));
@@ -84,8 +91,6 @@ impl QuicSpec {
     }
 }
 
-/// RFC 768.
-const UDP_HEADER: u32 = 8;
 /// RFC 9000 §14: the smallest datagram that a path must carry, in a packet of either family.
 const LEAST: u32 = 1200 + 40 + UDP_HEADER;
 
@@ -174,7 +179,7 @@ struct Sending {
     progress: watch::Receiver<(u64, Time)>,
 }
 
-/// What a flow has handed over.
+/// What the application has given to the connection to send.
 #[derive(Default)]
 struct Handed {
     /// Bytes that the stream has not taken yet; `None`: unlimited.

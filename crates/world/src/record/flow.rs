@@ -1,10 +1,12 @@
 //! A flow's figures.
+use super::application::{self, Datagrams, Messages};
 use super::histogram::{Delays, Gathered};
 use super::{Bound, Track};
 use crate::meters::{Meters, SenderStats};
 use narrows_core::{Span, Time};
-use narrows_results::summary::FlowSummary;
+use narrows_results::summary::{Application, FlowSummary};
 use narrows_results::{Cdf, Series};
+use narrows_scenario::Traffic;
 
 /// The measurements of a flow. The fields are in the order of use: those for a data packet's arrival, then for an acknowledgment.
 #[repr(C)]
@@ -26,6 +28,7 @@ pub struct FlowRecord {
 struct Distributions {
     rtt: Option<Delays>,
     completions: Option<Delays>,
+    datagrams: Option<Datagrams>,
 }
 
 #[derive(Default)]
@@ -83,7 +86,7 @@ impl FlowRecord {
         [throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing].into_iter().for_each(|track| track.bound(bound));
     }
 
-    /// Adds everything of another flow's record except its series.
+    /// Adds everything of another flow's record except its series and its application's figures, which a sum of flows does not have.
     pub fn absorb(&mut self, mut other: FlowRecord) {
         other.settle();
         self.payload += other.payload;
@@ -96,6 +99,29 @@ impl FlowRecord {
         if let Some(completions) = &theirs.completions {
             self.completions().add(completions);
         }
+    }
+
+    /// A datagram has reached the receiving application after this time.
+    pub fn datagram(&mut self, delay: Span) {
+        let digits = self.digits;
+        let distributions = self.distributions.get_or_insert_default();
+        distributions.datagrams.get_or_insert_with(|| Datagrams::new(digits)).arrived(delay);
+    }
+
+    /// The figures of the flow's application; `None` if there are none. `messages` are those of a connection.
+    pub fn application(
+        &self,
+        traffic: Option<&Traffic>,
+        messages: Option<&Messages>,
+        now: Time,
+    ) -> Option<Application> {
+        let distributions = self.distributions.as_deref();
+        let measured = application::Measured {
+            datagrams: distributions.and_then(|d| d.datagrams.as_ref()).map(|datagrams| (datagrams, self.lost)),
+            messages,
+            rtts: distributions.and_then(|d| d.rtt.as_ref()),
+        };
+        measured.summary(traffic, now)
     }
 
     /// The number of points that its series have room for; `None` without series.
@@ -196,6 +222,9 @@ impl FlowRecord {
     /// Takes over the receiver's side from another record of the same flow.
     pub fn join_arrivals(&mut self, other: FlowRecord) {
         (self.payload, self.received, self.lost) = (other.payload, other.received, other.lost);
+        if let Some(datagrams) = other.distributions.and_then(|d| d.datagrams) {
+            self.distributions.get_or_insert_default().datagrams = Some(datagrams);
+        }
         if let (Some(tracks), Some(other)) = (&mut self.tracks, other.tracks) {
             tracks.sojourn = other.sojourn;
             tracks.throughput = other.throughput;
@@ -207,8 +236,9 @@ impl FlowRecord {
         (self.payload, self.received, self.lost) = (0, 0, 0);
         self.gathered = Gathered::default();
         if let Some(distributions) = &mut self.distributions {
-            let Distributions { rtt, completions } = &mut **distributions;
+            let Distributions { rtt, completions, datagrams } = &mut **distributions;
             [rtt, completions].into_iter().flatten().for_each(Delays::clear);
+            datagrams.iter_mut().for_each(Datagrams::restart);
         }
         if let Some(tracks) = &mut self.tracks {
             tracks.sojourn.clear();
@@ -236,6 +266,7 @@ impl FlowRecord {
             verdicts: None,
             route: None,
             active: None,
+            application: None,
         }
     }
 
@@ -263,10 +294,10 @@ impl FlowRecord {
             let all = [&t.throughput, &t.rtt, &t.srtt, &t.cwnd, &t.ssthresh, &t.inflight, &t.pacing];
             size_of::<Tracks>() + t.sojourn.bytes() + all.iter().map(|track| track.bytes()).sum::<usize>()
         });
-        let distributions = self
-            .distributions
-            .as_ref()
-            .map_or(0, |d| size_of::<Distributions>() + delays(&d.rtt) + delays(&d.completions));
+        let distributions = self.distributions.as_ref().map_or(0, |d| {
+            let datagrams = d.datagrams.as_ref().map_or(0, Datagrams::bytes);
+            size_of::<Distributions>() + delays(&d.rtt) + delays(&d.completions) + datagrams
+        });
         distributions + tracks
     }
 }

@@ -6,6 +6,7 @@ use narrows_results::summary::{Completion, Quantiles, RttQuantiles};
 
 /// Delays. Quantiles are exact to three digits; or, to save memory with many flows, interpolated in buckets of one digit. Mean,
 /// minimum and maximum are exact.
+#[derive(Clone)]
 pub struct Delays {
     buckets: Buckets,
     sum_ns: u128,
@@ -94,6 +95,36 @@ impl Delays {
     /// Whether nothing has been recorded.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// The number of delays.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Ascending steps of the distribution: a delay, ms, and the number of delays that are at most this long.
+    pub fn steps_ms(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        let longest = self.max.as_ms_f64();
+        self.buckets.filled().scan(0, move |so_far, (_, highest, inside)| {
+            *so_far += inside;
+            Some((((highest + 1) as f64 / 1e3).min(longest), *so_far))
+        })
+    }
+
+    /// Mean of this share of the delays, the shortest ones, ms; `None` if nothing was recorded. Within a bucket the observations are
+    /// assumed to be evenly spread.
+    pub fn trimmed_mean_ms(&self, share: f64) -> Option<f64> {
+        let (wanted, mut sum, mut taken) = (share * self.count as f64, 0.0, 0.0);
+        for (lowest, highest, inside) in self.buckets.filled() {
+            let take = (inside as f64).min(wanted - taken);
+            let (low, width) = (lowest as f64, (highest + 1 - lowest) as f64);
+            sum += take * (low + width * take / (2.0 * inside as f64));
+            taken += take;
+            if taken >= wanted {
+                break;
+            }
+        }
+        (taken > 0.0).then(|| sum / taken / 1e3)
     }
 
     fn mean_ms(&self) -> f64 {

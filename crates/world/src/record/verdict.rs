@@ -27,7 +27,8 @@ pub struct VerdictRecord {
     found_trips: Option<u32>,
     changes: u32,
     events: EventRecord,
-    queue: OwnQueue,
+    /// `None` where nobody sees single packets.
+    queue: Option<OwnQueue>,
     tracks: Option<Box<Tracks>>,
 }
 
@@ -173,9 +174,16 @@ impl VerdictRecord {
             found_trips: None,
             changes: 0,
             events: EventRecord::default(),
-            queue: OwnQueue::default(),
+            queue: Some(OwnQueue::default()),
             tracks: samples.map(|n| Box::new(tracks(n))),
         }
+    }
+
+    /// For a world that sees no single packets: leaves out the time with a queue, and what each subflow sends and receives.
+    #[must_use]
+    pub fn without_packets(mut self) -> VerdictRecord {
+        self.queue = None;
+        self
     }
 
     /// A packet of this length at the IP layer has been sent over a subflow.
@@ -187,7 +195,9 @@ impl VerdictRecord {
 
     /// It has arrived over a subflow after this time in queues.
     pub fn received(&mut self, subflow: u8, ip_len: u32, waited: Span) {
-        self.queue.waited += waited;
+        if let Some(queue) = &mut self.queue {
+            queue.waited += waited;
+        }
         if let Some(tracks) = &mut self.tracks {
             tracks.subflows[usize::from(subflow)].interval.received += u64::from(ip_len);
         }
@@ -220,7 +230,9 @@ impl VerdictRecord {
             let held = now.since(since);
             let is_right =
                 matches!((self.held.finding, self.was_fair), (Finding::Fair, true) | (Finding::Shared, false));
-            self.queue.hold(held, is_right, now);
+            if let Some(queue) = &mut self.queue {
+                queue.hold(held, is_right, now);
+            }
             match (self.held.finding, self.was_fair) {
                 (Finding::Undecided, _) => self.undecided += held,
                 (Finding::Fair, true) | (Finding::Shared, false) => self.right += held,
@@ -228,7 +240,7 @@ impl VerdictRecord {
             }
         } else {
             (self.asked, self.trip, self.trips) = (now, now, 0);
-            self.queue.began = now;
+            self.began(now);
         }
         if self.since.is_some() && is_fair != self.was_fair {
             (self.asked, self.found, self.found_trips) = (now, None, None);
@@ -241,6 +253,13 @@ impl VerdictRecord {
         self.changes += u32::from(self.since.is_some() && verdict.finding != self.held.finding);
         (self.held, self.was_fair) = (verdict, is_fair);
         self.since = (!stopped).then_some(now);
+    }
+
+    /// The first window begins.
+    fn began(&mut self, now: Time) {
+        if let Some(queue) = &mut self.queue {
+            queue.began = now;
+        }
     }
 
     /// Ends an interval of the series.
@@ -258,8 +277,10 @@ impl VerdictRecord {
         let mbit = |bytes: u64| bytes as f64 * 8.0 / spacing.as_secs_f64() / 1e6;
         for subflow in &mut tracks.subflows {
             let interval = core::mem::take(&mut subflow.interval);
-            subflow.sent.push(now, mbit(interval.sent));
-            subflow.received.push(now, mbit(interval.received));
+            if self.queue.is_some() {
+                subflow.sent.push(now, mbit(interval.sent));
+                subflow.received.push(now, mbit(interval.received));
+            }
             if interval.samples > 0 {
                 subflow.rtt.push(now, interval.rtt_ns as f64 / interval.samples as f64 / 1e6);
             }
@@ -270,14 +291,14 @@ impl VerdictRecord {
     pub fn restart(&mut self, now: Time) {
         (self.right, self.wrong, self.undecided, self.changes) = (Span::ZERO, Span::ZERO, Span::ZERO, 0);
         self.since = self.since.map(|_| now);
-        self.queue = OwnQueue { began: now, ..OwnQueue::default() };
+        self.queue = self.queue.as_ref().map(|_| OwnQueue { began: now, ..OwnQueue::default() });
         self.events = EventRecord { seen: self.events.seen, ..EventRecord::default() };
     }
 
     /// The verdicts' shares of the time up to `end`.
     pub fn verdicts(&mut self, end: Time) -> Verdicts {
         self.hold(Some(self.held), self.since.is_none(), end);
-        self.queue.close(end);
+        self.queue.iter_mut().for_each(|queue| queue.close(end));
         let total = (self.right + self.wrong + self.undecided).as_secs_f64();
         let decided = (self.right + self.wrong).as_secs_f64();
         let share = |span: Span| if total > 0.0 { span.as_secs_f64() / total } else { 0.0 };
@@ -291,8 +312,8 @@ impl VerdictRecord {
             changes: u64::from(self.changes),
             event_accuracy: self.events.accuracy(),
             events: u64::from(self.events.count),
-            queued_s: self.queue.queued.as_secs_f64(),
-            queued_right: self.queue.share(),
+            queued_s: self.queue.as_ref().map(|queue| queue.queued.as_secs_f64()),
+            queued_right: self.queue.as_ref().and_then(OwnQueue::share),
         }
     }
 
@@ -343,7 +364,7 @@ mod tests {
     }
 
     /// Ten packets arrive each tenth of a second, each after this wait; the first right verdict comes after two of ten seconds.
-    fn queued(waited: Span, seconds: u64) -> (f64, Option<f64>) {
+    fn queued(waited: Span, seconds: u64) -> (Option<f64>, Option<f64>) {
         let mut verdicts = VerdictRecord::new([(Time::ZERO, true)].into(), None);
         let undecided = Verdict::NONE;
         let right = Verdict { finding: Finding::Fair, ..undecided };
@@ -359,10 +380,27 @@ mod tests {
     #[test]
     fn only_time_with_four_packets_in_the_queue_counts_as_queued() {
         // A hundred packets a second that wait 39 ms are 3.9 that wait at a time.
-        assert_eq!(queued(Span::ms(39), 10), (0.0, None));
+        assert_eq!(queued(Span::ms(39), 10), (Some(0.0), None));
         let (queued_s, right) = queued(Span::ms(40), 10);
-        assert!((9.8..=10.0).contains(&queued_s) && right.is_some_and(|right| (0.79..0.81).contains(&right)));
-        assert_eq!(queued(Span::ms(40), 0), (0.0, None), "less than a second of it");
+        assert!(queued_s.is_some_and(|queued_s| (9.8..=10.0).contains(&queued_s)));
+        assert!(right.is_some_and(|right| (0.79..0.81).contains(&right)));
+        assert_eq!(queued(Span::ms(40), 0), (Some(0.0), None), "less than a second of it");
+    }
+
+    #[test]
+    fn without_packets_only_what_the_sender_says_is_recorded() {
+        let mut verdicts = VerdictRecord::new([(Time::ZERO, true)].into(), Some(10)).without_packets();
+        let fair = Verdict { finding: Finding::Fair, ..Verdict::NONE };
+        for second in 0..=5 {
+            verdicts.rtt(1, Span::ms(20), at(second));
+            verdicts.hold(Some(fair), false, at(second));
+            verdicts.sample(at(second), Span::s(1));
+        }
+        let summary = verdicts.verdicts(at(5));
+        assert_eq!((summary.right, summary.queued_s, summary.queued_right), (1.0, None, None));
+        let series = verdicts.series("flow:one");
+        let names: Vec<_> = series.iter().map(|series| (&*series.source, &*series.metric)).collect();
+        assert_eq!(names, [("flow:one", "verdict"), ("flow:one", "confidence"), ("flow:one/2", "rtt_ms")]);
     }
 
     #[test]

@@ -1,0 +1,411 @@
+//! The record of every packet, which a world keeps on demand. Its driver tells it of packets and decisions at their times.
+//!
+//! A packet has its row in the log from the moment at which it is sent. Until it arrives, its row is known by the packet's place in
+//! the network, or by its place in a pipe; while it moves between these it is in hand. Nothing is allocated per packet once the
+//! structures have grown.
+use crate::meters::Meters;
+use crate::network::{Decision, Verdict};
+use narrows_core::congestion::{self, ControllerConfig};
+use narrows_core::{DropReason, Ecn, PacketId, Span, Time};
+use narrows_results::packets::{
+    Capture, Event, Flow, Hop, Kind, Known, Lengths, Marks, Metrics, Packet, PacketLog, Recovery, Transport, What,
+};
+use narrows_scenario::model;
+use narrows_scenario::transport::Ports;
+use narrows_scenario::{Scenario, Transport as Carrier};
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU32;
+
+/// Writes a [`PacketLog`].
+pub struct PacketRecorder {
+    log: PacketLog,
+    /// The packets in the network, by [`PacketId::index`].
+    places: Vec<Place>,
+    /// The packet that is about to enter the network or a pipe, if it is recorded.
+    in_hand: Option<Row>,
+    /// The packets in each return pipe, the oldest first.
+    pipes: Vec<VecDeque<Option<Row>>>,
+    senders: Vec<Sender>,
+    /// Number of the segment that arrived last, to which an acknowledgment of a duplicate refers.
+    last_arrival: u64,
+}
+
+/// A packet's index in the log, plus one.
+#[derive(Clone, Copy)]
+struct Row(NonZeroU32);
+
+/// A place in the network.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    row: Option<Row>,
+    /// Its packet waits in a queue.
+    queued: bool,
+}
+
+/// What the record knows of a sender.
+#[derive(Clone, Copy, Default)]
+struct Sender {
+    /// Number of SYNs or datagrams sent.
+    sent: u64,
+    /// Timestamp of the last acknowledgment that it got, ms.
+    stamp: u32,
+    min_rtt: Option<Span>,
+    latest_rtt: Option<Span>,
+    last: Option<Metrics>,
+}
+
+/// A packet that leaves its flow's sender.
+#[derive(Clone, Copy, Debug)]
+pub struct Departing {
+    /// Index of its flow.
+    pub flow: usize,
+    /// It opens the connection.
+    pub is_syn: bool,
+    /// Number of the segment or packet.
+    pub number: u64,
+    /// The low bits of the number of the segment or chunk that it carries.
+    pub data: u32,
+    /// Length at the IP layer, bytes.
+    pub ip_len: u32,
+    /// The subflow of a QUIC connection.
+    pub subflow: u8,
+    /// Its ECN codepoint.
+    pub ecn: Ecn,
+    /// The CWR flag.
+    pub cwr: bool,
+}
+
+/// Number of ranges that an acknowledgment carries, at most.
+pub const RANGES: usize = 4;
+
+/// A packet from a receiver to its sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answer {
+    /// It answers a SYN.
+    pub is_syn_ack: bool,
+    /// The next segment expected (TCP), the largest packet received (QUIC).
+    pub number: u64,
+    /// Selectively acknowledged segments, or received packets: the first, and the last plus one.
+    pub ranges: [(u64, u64); RANGES],
+    /// The number of these ranges.
+    pub count: u8,
+    /// A segment arrived twice.
+    pub duplicate: bool,
+    /// Timestamp that it echoes, ms.
+    pub echo: u32,
+    /// Delay of the acknowledgment, µs.
+    pub delay_us: u32,
+    /// Number of marked packets, modulo 256 or 2^16.
+    pub marks: u16,
+    /// The ECE flag.
+    pub ece: bool,
+    /// The subflow of a QUIC connection.
+    pub subflow: u8,
+    /// Length at the IP layer, bytes.
+    pub ip_len: u32,
+}
+
+impl PacketRecorder {
+    /// A recorder for a run of this scenario. `pipes` is the number of delay lines that carry acknowledgments back.
+    pub fn new(scenario: &Scenario, pipes: usize, capture: Capture) -> PacketRecorder {
+        let flows = flows(scenario);
+        PacketRecorder {
+            places: Vec::new(),
+            in_hand: None,
+            pipes: vec![VecDeque::new(); pipes],
+            senders: vec![Sender::default(); flows.len()],
+            last_arrival: 0,
+            log: PacketLog {
+                name: scenario.name.clone(),
+                seed: scenario.seed,
+                end: Time::ZERO + scenario.duration,
+                capture,
+                hops: hops(scenario),
+                flows,
+                packets: Vec::new(),
+                ranges: Vec::new(),
+                events: Vec::new(),
+                recovery: Vec::new(),
+                missed: 0,
+            },
+        }
+    }
+
+    /// Does it record windows, RTTs and losses?
+    pub fn wants_recovery(&self) -> bool {
+        self.log.capture.recovery
+    }
+
+    /// A packet leaves its flow's sender; it is in hand.
+    pub fn departs(&mut self, packet: &Departing, now: Time) {
+        let flow = &mut self.log.flows[packet.flow];
+        let sender = &mut self.senders[packet.flow];
+        let payload = if packet.is_syn { 0 } else { packet.ip_len - flow.header.min(packet.ip_len) };
+        let (mut number, mut data) = (packet.number, 0);
+        let retransmission = match flow.transport {
+            _ if packet.is_syn => sender.sent > 0,
+            Transport::Udp => {
+                (number, data) = (sender.sent, sender.sent);
+                false
+            }
+            Transport::Tcp | Transport::Quic => {
+                // The full number is the nearest one to the next that is new.
+                let ahead = packet.data.wrapping_sub(flow.lengths.next() as u32) as i32;
+                data = flow.lengths.next().saturating_add_signed(ahead.into());
+                if ahead >= 0 {
+                    flow.lengths.push(payload);
+                }
+                ahead < 0
+            }
+        };
+        if packet.is_syn || flow.transport == Transport::Udp {
+            sender.sent += 1;
+        }
+        let row = Packet {
+            sent: now,
+            number,
+            data,
+            flow: packet.flow as u32,
+            ip_len: packet.ip_len,
+            payload,
+            echo: sender.stamp,
+            ack_delay_us: 0,
+            first_range: 0,
+            marks: 0,
+            ranges: 0,
+            subflow: packet.subflow,
+            kind: if packet.is_syn { Kind::Syn } else { Kind::Data },
+            ecn: packet.ecn,
+            retransmission,
+            ece: false,
+            cwr: packet.cwr,
+            duplicate: false,
+        };
+        self.take(row, now);
+    }
+
+    /// A packet leaves its flow's receiver; it is in hand.
+    pub fn answers(&mut self, flow: usize, answer: &Answer, now: Time) {
+        let first_range = self.log.ranges.len() as u32;
+        let is_tcp = self.log.flows[flow].transport == Transport::Tcp;
+        let row = Packet {
+            sent: now,
+            number: answer.number,
+            data: answer.number,
+            flow: flow as u32,
+            ip_len: answer.ip_len,
+            payload: 0,
+            echo: answer.echo,
+            ack_delay_us: answer.delay_us,
+            first_range,
+            marks: answer.marks,
+            ranges: answer.count + u8::from(answer.duplicate && is_tcp),
+            subflow: answer.subflow,
+            kind: if answer.is_syn_ack { Kind::SynAck } else { Kind::Ack },
+            ecn: Ecn::NotEct,
+            retransmission: false,
+            ece: answer.ece,
+            cwr: false,
+            duplicate: answer.duplicate,
+        };
+        self.take(row, now);
+        if self.in_hand.is_some() {
+            // A duplicate is acknowledged as soon as it arrives.
+            let duplicate = (answer.duplicate && is_tcp).then_some((self.last_arrival, self.last_arrival + 1));
+            let others = answer.ranges[..usize::from(answer.count)].iter().copied();
+            self.log.ranges.extend(duplicate.into_iter().chain(others));
+        }
+    }
+
+    fn take(&mut self, packet: Packet, now: Time) {
+        self.in_hand = None;
+        if !self.log.capture.covers(now) {
+            return;
+        }
+        if self.log.packets.len() >= self.log.capture.limit as usize {
+            self.log.missed += 1;
+            return;
+        }
+        self.log.packets.push(packet);
+        self.in_hand = NonZeroU32::new(self.log.packets.len() as u32).map(Row);
+        self.tell(self.in_hand, now, What::Sent);
+    }
+
+    /// The packet in hand gets this place in the network.
+    pub fn enters(&mut self, id: PacketId) {
+        if self.places.len() <= id.index() {
+            self.places.resize(id.index() + 1, Place::default());
+        }
+        self.places[id.index()] = Place { row: self.in_hand.take(), queued: false };
+    }
+
+    /// The packet at this place leaves the network; it is in hand.
+    pub fn leaves(&mut self, id: PacketId) {
+        self.in_hand = self.places.get_mut(id.index()).and_then(|place| place.row.take());
+    }
+
+    /// The packet in hand enters the end of a pipe.
+    pub fn enters_pipe(&mut self, pipe: usize) {
+        self.pipes[pipe].push_back(self.in_hand.take());
+    }
+
+    /// The oldest packet in a pipe leaves it; it is in hand.
+    pub fn leaves_pipe(&mut self, pipe: usize) {
+        self.in_hand = self.pipes[pipe].pop_front().flatten();
+    }
+
+    /// The packet in hand, with this number if it carries data, arrives at the host at the other end.
+    pub fn arrives(&mut self, number: u64, now: Time) {
+        self.last_arrival = number;
+        let Some(row) = self.in_hand.take() else { return };
+        self.tell(Some(row), now, What::Arrived);
+        let packet = &self.log.packets[row.index()];
+        if !packet.kind.is_forward() {
+            self.senders[packet.flow as usize].stamp = milliseconds(packet.sent);
+        }
+    }
+
+    /// A hop's queue has decided about a packet, or it was lost behind the link.
+    pub fn decided(&mut self, decision: Decision, now: Time) {
+        let Some(place) = self.places.get_mut(decision.packet.index()) else { return };
+        let (row, hop) = (place.row, decision.hop as u16);
+        match decision.verdict {
+            Verdict::Enqueued => {
+                place.queued = true;
+                self.tell(row, decision.at, What::Enqueued(hop));
+            }
+            Verdict::Marked => self.tell(row, decision.at, What::Marked(hop)),
+            Verdict::Dequeued => {
+                place.queued = false;
+                self.tell(row, decision.at, What::Dequeued(hop));
+                self.tell(row, now, What::Forwarded(hop));
+            }
+            Verdict::Dropped(reason) => {
+                let on_arrival = !place.queued && reason != DropReason::LinkLoss;
+                *place = Place::default();
+                if on_arrival {
+                    self.tell(row, decision.at, What::Enqueued(hop));
+                }
+                self.tell(row, decision.at, What::Dropped(hop, reason));
+            }
+        }
+    }
+
+    fn tell(&mut self, row: Option<Row>, at: Time, what: What) {
+        if let Some(row) = row {
+            self.log.events.push(Event { at, packet: row.index() as u32, what });
+        }
+    }
+
+    /// An RTT sample of a sender.
+    pub fn rtt(&mut self, flow: usize, rtt: Span) {
+        let sender = &mut self.senders[flow];
+        sender.latest_rtt = Some(rtt);
+        sender.min_rtt = Some(sender.min_rtt.map_or(rtt, |min| min.min(rtt)));
+    }
+
+    /// The state of a sender after an event.
+    pub fn metrics(&mut self, flow: usize, meters: &Meters, now: Time) {
+        let mss = f64::from(self.log.flows[flow].mss);
+        let bytes = |packets: f64| (packets * mss).round() as u64;
+        let sender = &mut self.senders[flow];
+        let metrics = Metrics {
+            cwnd: bytes(meters.cwnd),
+            in_flight: bytes(meters.inflight),
+            ssthresh: meters.ssthresh.map(bytes),
+            pacing: meters.pacing,
+            latest: sender.latest_rtt,
+            smoothed: meters.srtt,
+            min: sender.min_rtt,
+        };
+        if sender.last != Some(metrics) {
+            sender.last = Some(metrics);
+            self.recover(flow, now, Known::Metrics(metrics));
+        }
+    }
+
+    /// A sender declares a packet lost.
+    pub fn lost(&mut self, flow: usize, subflow: u8, number: u64, now: Time) {
+        self.recover(flow, now, Known::Lost(subflow, number));
+    }
+
+    fn recover(&mut self, flow: usize, at: Time, what: Known) {
+        if self.log.capture.covers(at) && self.log.missed == 0 {
+            self.log.recovery.push(Recovery { at, flow: flow as u32, what });
+        }
+    }
+
+    /// The log, at the end of the run.
+    pub fn finish(self) -> PacketLog {
+        self.log
+    }
+}
+
+impl Row {
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// The clock of TCP's timestamps.
+fn milliseconds(at: Time) -> u32 {
+    (at.as_ns() / 1_000_000) as u32
+}
+
+fn hops(scenario: &Scenario) -> Vec<Hop> {
+    let mut used = vec![false; scenario.hops.len()];
+    for group in &scenario.flows {
+        for &hop in group.route.iter().chain(&group.back).chain(&group.subflow_route) {
+            used[hop] = true;
+        }
+    }
+    let hop = |(spec, used): (&model::Hop, bool)| {
+        let (queue, rate) = (spec.queue.to_string(), spec.rate.initial());
+        Hop { name: spec.name.clone(), queue, rate, used }
+    };
+    scenario.hops.iter().zip(used).map(hop).collect()
+}
+
+fn flows(scenario: &Scenario) -> Vec<Flow> {
+    let (mut hosts, mut names) = (BTreeMap::new(), scenario.flow_names().into_iter());
+    let mut flows = Vec::new();
+    for group in &scenario.flows {
+        let hosts = [&group.ends.from, &group.ends.to].map(|name| {
+            let next = hosts.len() as u16;
+            *hosts.entry(name.as_str()).or_insert(next)
+        });
+        let common = flow(group, hosts);
+        flows.extend(names.by_ref().take(group.count as usize).map(|name| Flow { name, ..common.clone() }));
+    }
+    flows
+}
+
+/// The common part of a group's flows.
+fn flow(group: &model::Flow, hosts: [u16; 2]) -> Flow {
+    let (transport, packet, ecn, new_ports) = match &group.transport {
+        Carrier::Tcp(tcp) => (Transport::Tcp, tcp.packet.0, tcp.ecn, false),
+        Carrier::Quic(quic) => (Transport::Quic, quic.packet.0, quic.ecn, false),
+        Carrier::Udp(udp) => (Transport::Udp, udp.header.0, false, udp.ports == Ports::EverNew),
+    };
+    let header = group.transport.header().0;
+    let reports = group.controller.as_ref().map(ControllerConfig::marks).unwrap_or_default();
+    let marks = match reports {
+        _ if transport == Transport::Udp => Marks::Off,
+        congestion::Marks::Scalable => Marks::Counted,
+        congestion::Marks::Counted => Marks::Echo,
+        congestion::Marks::Classic if ecn => Marks::Echo,
+        congestion::Marks::Classic => Marks::Off,
+    };
+    Flow {
+        name: String::new(),
+        transport,
+        controller: group.controller.as_ref().map(ToString::to_string).unwrap_or_default(),
+        header: header as u32,
+        mss: (packet - header) as u32,
+        marks,
+        hosts,
+        dscp: group.ends.dscp,
+        new_ports,
+        lengths: Lengths::default(),
+    }
+}
