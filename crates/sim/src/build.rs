@@ -1,6 +1,6 @@
 //! Builds a world from a scenario.
 use crate::budget::{Budget, Meter};
-use crate::endpoint::{Connection, Place, Transport};
+use crate::endpoint::{Awaited, Connection, Place, Transport};
 use crate::event::{Events, Kind, MAX_INDEX, TieBreak};
 use crate::host::{Flow, ReturnPipe, Routes};
 use crate::large_pages;
@@ -8,16 +8,18 @@ use crate::quic::{self, Quic};
 use crate::side::{Between as _, Side};
 use crate::tcp::{Receiver, Sender, Spin, Tcp};
 use crate::udp::Udp;
+use crate::world::ends::tail;
 use crate::world::prefetch::Prefetch;
 use crate::world::{Hosts, World};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Ecn, HostId, Rng, Span, Time};
-use narrows_scenario::Scenario;
 use narrows_scenario::limits;
 use narrows_scenario::model;
 use narrows_scenario::transport::{Ports, UdpEcn};
+use narrows_scenario::{Scenario, Traffic};
 use narrows_world::application::Application;
 use narrows_world::build;
+use narrows_world::record::application::Messages;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::verdict::VerdictRecord;
 use std::collections::BTreeMap;
@@ -51,6 +53,7 @@ pub(crate) fn world<S: Side>(scenario: &Scenario, budget: Budget, ties: TieBreak
         flows: Vec::with_capacity(total),
         routes: Vec::new(),
         pipes: Vec::new(),
+        recorder: None,
     };
     if hosts.prefetch == Prefetch::Ahead {
         // The array is large enough for the allocator to map it separately, so it keeps its pages as it grows.
@@ -90,7 +93,8 @@ fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) 
             let tracked = (index < scenario.record.flows as usize).then_some(samples);
             let record = FlowRecord::new(tracked, digits);
             let verdicts = truth.as_ref().map(|truth| VerdictRecord::new(Arc::clone(truth), record.samples()));
-            let member = Member { scenario, group, member, index, routes: [routes, second].map(|n| n as u32) };
+            let routes = [routes, second].map(|n| n as u32);
+            let member = Member { scenario, group, member, index, routes, digits };
             let flow = member.flow(record, verdicts, &mut pipes);
             if S::HAS_SENDERS {
                 hosts.events.schedule(flow.start, Kind::App, index);
@@ -117,6 +121,8 @@ struct Member<'a> {
     index: usize,
     /// Indices of the routes of its first and its second subflow.
     routes: [u32; 2],
+    /// Decimal digits of its distributions.
+    digits: u8,
 }
 
 impl Member<'_> {
@@ -148,7 +154,7 @@ impl Member<'_> {
                 Transport::Udp(Udp::new((params.ports == Ports::EverNew).then_some(index as u32), ecn))
             }
             narrows_scenario::Transport::Tcp(params) => {
-                let connection = Connection::new(config(group), params.ecn, self.rng("controller"));
+                let connection = self.connection(params.ecn);
                 let mut receiver = Receiver::new(params, build::rtt(scenario, group, member));
                 receiver.report_marks(connection.config.marks());
                 Transport::Tcp(Tcp { sender: Sender::new(params), receiver, connection, spin: Spin::default() })
@@ -156,12 +162,22 @@ impl Member<'_> {
             narrows_scenario::Transport::Quic(params) => Transport::Quic(Box::new(Quic {
                 sender: quic::Sender::new(params, self.rng("pacing")),
                 receiver: quic::Receiver::new(params),
-                connection: Connection::new(config(group), params.ecn, self.rng("controller")),
+                connection: self.connection(params.ecn),
                 second: self.place(1, pipes),
                 verdicts,
                 stopped: false,
             })),
         }
+    }
+
+    fn connection(&self, ecn: bool) -> Connection {
+        let Member { scenario, group, member, digits, .. } = *self;
+        let mut connection = Connection::new(config(group), ecn, self.rng("controller"));
+        if matches!(group.traffic, Traffic::Thin(_)) {
+            let behind = behind(scenario, group, &group.route, build::rtt(scenario, group, member));
+            connection.awaited = Awaited::Messages(Box::new(Messages::new(digits, tail(behind))));
+        }
+        connection
     }
 
     /// Its random stream for this purpose.

@@ -11,6 +11,7 @@ use crate::udp::Udp;
 use narrows_core::congestion::{ControllerConfig, Marks};
 use narrows_core::{Ecn, Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
+use narrows_world::record::application::Messages;
 use narrows_world::record::verdict::VerdictRecord;
 
 /// Both ends of a flow. A transport without connections, acknowledgments or timers keeps the defaults.
@@ -31,6 +32,12 @@ pub(crate) trait Endpoint {
 
     /// The receiver gets a packet with data. `payload` is in bytes; `marked` means that a queue has marked the packet CE.
     fn on_packet(&mut self, segment: &Segment, payload: u32, marked: bool, now: Time) -> Arrival;
+
+    /// When a datagram that arrives was sent; `None` for connections.
+    #[inline(always)]
+    fn datagram_sent(&self, _segment: &Segment) -> Option<Time> {
+        None
+    }
 
     /// When a delayed acknowledgment is due at the receiver.
     #[inline(always)]
@@ -99,6 +106,12 @@ pub(crate) trait Endpoint {
     fn verdicts(&mut self) -> Option<&mut VerdictRecord> {
         None
     }
+
+    /// Keeps the packets that the sender declares lost, for [`Self::take_losses`].
+    fn keep_losses(&mut self) {}
+
+    /// Takes the packets that the sender has declared lost since the last call: their subflow and number.
+    fn take_losses(&mut self, _each: &mut dyn FnMut(u8, u64)) {}
 
     /// Memory outside [`Transport`], bytes.
     fn heap_bytes(&self) -> usize {
@@ -225,6 +238,16 @@ impl Transport {
         each!(self, ends => ends.verdicts())
     }
 
+    /// See [`Endpoint::keep_losses`].
+    pub(crate) fn keep_losses(&mut self) {
+        each!(self, ends => ends.keep_losses());
+    }
+
+    /// See [`Endpoint::take_losses`].
+    pub(crate) fn take_losses(&mut self, each: &mut dyn FnMut(u8, u64)) {
+        each!(self, ends => ends.take_losses(each));
+    }
+
     /// See [`Endpoint::heap_bytes`].
     pub(crate) fn heap_bytes(&self) -> usize {
         each!(self, ends => ends.heap_bytes())
@@ -236,8 +259,7 @@ impl Transport {
 pub(crate) struct Connection {
     /// Payload received for the first time so far.
     pub(crate) received: u64,
-    /// The present transfer: its start, and the total payload received when it will be complete.
-    pub(crate) transfer: Option<(Time, u64)>,
+    pub(crate) awaited: Awaited,
     pub(crate) armed: Armed,
     pub(crate) ecn: Ecn,
     /// Payload that the application has handed over so far.
@@ -246,6 +268,16 @@ pub(crate) struct Connection {
     pub(crate) syn: Option<(Time, u32)>,
     pub(crate) rng: Option<Rng>,
     pub(crate) config: ControllerConfig,
+}
+
+/// What the receiving application waits for.
+pub(crate) enum Awaited {
+    /// Nothing in particular.
+    Nothing,
+    /// The present transfer: its start, and the total payload received when it will be complete.
+    Transfer(Time, u64),
+    /// Each message.
+    Messages(Box<Messages>),
 }
 
 /// The times at which timer events of a connection are pending. An event with another time is stale.
@@ -273,7 +305,7 @@ impl Connection {
             rng: Some(rng),
             ecn,
             syn: None,
-            transfer: None,
+            awaited: Awaited::Nothing,
             written: 0,
             received: 0,
             armed: Armed::default(),
@@ -287,10 +319,33 @@ impl Connection {
         Some(first + SYN_TIMEOUT * ((1u64 << sent.min(16)) - 1))
     }
 
-    /// Counts payload received for the first time; returns whether the present transfer is complete with it.
+    /// Counts the payload of the packet with this place in the stream; `None` if it had arrived before. Returns whether the present
+    /// transfer is complete with it.
     #[inline]
-    pub(crate) fn receive(&mut self, payload: u32) -> bool {
-        self.received += u64::from(payload);
-        self.transfer.is_some_and(|(_, until)| self.received >= until)
+    pub(crate) fn receive(&mut self, payload: Option<u32>, place: u64, now: Time) -> bool {
+        self.received += u64::from(payload.unwrap_or(0));
+        match &mut self.awaited {
+            Awaited::Nothing => false,
+            Awaited::Transfer(_, until) => self.received >= *until,
+            Awaited::Messages(messages) => {
+                if let Some(payload) = payload {
+                    messages.arrived(place, payload, now);
+                }
+                false
+            }
+        }
+    }
+
+    /// The messages of its application, if it sends any.
+    pub(crate) fn messages(&mut self) -> Option<&mut Messages> {
+        if let Awaited::Messages(messages) = &mut self.awaited { Some(messages) } else { None }
+    }
+
+    /// Memory outside the connection, bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match &self.awaited {
+            Awaited::Messages(messages) => size_of::<Messages>() + messages.bytes(),
+            Awaited::Nothing | Awaited::Transfer(..) => 0,
+        }
     }
 }

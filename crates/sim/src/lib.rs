@@ -13,6 +13,7 @@ mod outcome;
 mod parallel;
 mod quic;
 mod ranges;
+mod recording;
 mod segment;
 mod side;
 mod tcp;
@@ -24,12 +25,14 @@ use budget::Stopped;
 use event::TieBreak;
 pub use memory::memory;
 use narrows_results::RunResult;
+use narrows_results::packets::{Capture, PacketLog};
 use narrows_scenario::Scenario;
 pub use narrows_world::{Cancelled, Unwatched, Watch};
 use narrows_world::{Memory, World, WorldError};
 #[doc(hidden)]
 pub use parallel::Partition;
 use parallel::Windows;
+pub use recording::Recording;
 use std::fmt;
 
 /// The reason why there is no result.
@@ -51,6 +54,15 @@ impl fmt::Display for Ended {
 }
 
 impl std::error::Error for Ended {}
+
+impl Ended {
+    fn into_error(self, scenario: &Scenario) -> WorldError {
+        match self {
+            Ended::Cancelled => WorldError::Cancelled,
+            Ended::Runaway(why) => WorldError::Failed(format!("{}: {why}; its result was not written", scenario.name)),
+        }
+    }
+}
 
 /// The simulator as a world.
 #[derive(Clone, Copy, Debug)]
@@ -74,10 +86,7 @@ impl World for Simulator {
     }
 
     fn run(&self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
-        run(scenario, threads, watch).map_err(|ended| match ended {
-            Ended::Cancelled => WorldError::Cancelled,
-            Ended::Runaway(why) => WorldError::Failed(format!("{}: {why}; its result was not written", scenario.name)),
-        })
+        run(scenario, threads, watch).map_err(|ended| ended.into_error(scenario))
     }
 }
 
@@ -97,6 +106,20 @@ pub fn run_within(
     run_partitioned(scenario, budget, Partition::default(), threads, watch)
 }
 
+/// Runs a scenario to its end on one thread, and records its packets. The result is the same as that of [`run`].
+pub fn run_recorded(
+    scenario: &Scenario,
+    capture: Capture,
+    watch: &mut dyn Watch,
+) -> Result<(RunResult, PacketLog), Ended> {
+    let ties = Windows::of(scenario, Partition::default()).map_or(TieBreak::AsScheduled, |_| TieBreak::BySide);
+    let mut world = build::world::<side::Recorded>(scenario, Budget::of(scenario), ties);
+    world.record_packets(scenario, capture);
+    world.run(watch).map_err(|stopped| ended(stopped, scenario))?;
+    let log = world.recorded().expect("the recorder was set above");
+    Ok((outcome::collect(scenario, world), log))
+}
+
 /// The same with this rule for which runs are parallel; tests also partition small runs.
 #[doc(hidden)]
 pub fn run_partitioned(
@@ -113,13 +136,16 @@ pub fn run_partitioned(
         _ => {
             // Ties are broken in the same way for any number of threads.
             let ties = windows.map_or(TieBreak::AsScheduled, |_| TieBreak::BySide);
-            let mut world = build::world(scenario, budget, ties);
+            let mut world = build::world::<side::Whole>(scenario, budget, ties);
             world.run(watch).map(|()| world)
         }
     };
-    match world {
-        Ok(world) => Ok(outcome::collect(scenario, world)),
-        Err(Stopped::Cancelled) => Err(Ended::Cancelled),
-        Err(Stopped::Runaway(runaway)) => Err(Ended::Runaway(runaway.explain(scenario))),
+    world.map(|world| outcome::collect(scenario, world)).map_err(|stopped| ended(stopped, scenario))
+}
+
+fn ended(stopped: Stopped, scenario: &Scenario) -> Ended {
+    match stopped {
+        Stopped::Cancelled => Ended::Cancelled,
+        Stopped::Runaway(runaway) => Ended::Runaway(runaway.explain(scenario)),
     }
 }

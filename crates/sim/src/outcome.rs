@@ -1,17 +1,19 @@
 //! Makes a result from a world at its end.
-use crate::endpoint::Transport;
+use crate::endpoint::{Connection, Transport};
 use crate::host::{Flow, ReturnPipe};
-use crate::side::{Between, Side, Whole};
+use crate::segment::Segment;
+use crate::side::{Between, Side};
 use crate::world::World;
 use narrows_core::Time;
 use narrows_results::Routes;
-use narrows_results::summary::{Cost, FlowSummary};
+use narrows_results::summary::{Application, Cost, FlowSummary};
 use narrows_results::{RunResult, Summary};
-use narrows_scenario::Scenario;
+use narrows_scenario::{Scenario, Traffic};
+use narrows_world::network::Network;
 use narrows_world::record::hop::capacity;
 
 /// Collects figures, series and distributions.
-pub(crate) fn collect(scenario: &Scenario, mut world: World<Whole>) -> RunResult {
+pub(crate) fn collect<S: Side<Between = Network<Segment>>>(scenario: &Scenario, mut world: World<S>) -> RunResult {
     world.hosts.flows.iter_mut().for_each(|flow| flow.record.settle());
     let peak_bytes = bytes(&world) as u64;
     let hops: Vec<_> = scenario
@@ -32,7 +34,11 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World<Whole>) -> RunResult
         .iter()
         .zip(controllers)
         .zip(&mut world.hosts.flows)
-        .map(|((name, controller), flow)| flow_summary(flow, name, &controller, (world.hosts.warmup, world.hosts.end)))
+        .zip(scenario.flows.iter().flat_map(|group| std::iter::repeat_n(&group.traffic, group.count as usize)))
+        .map(|(((name, controller), flow), traffic)| {
+            let figures = flow_summary(flow, name, &controller, (world.hosts.warmup, world.hosts.end));
+            FlowSummary { application: application(flow, traffic, world.hosts.end), ..figures }
+        })
         .collect();
     let fairness = Routes::of(Some(scenario)).fairness(&flows);
     let packets = world.between.hops().map(|(_, record)| record.sent_ever()).sum();
@@ -60,6 +66,7 @@ pub(crate) fn collect(scenario: &Scenario, mut world: World<Whole>) -> RunResult
         flows,
         fairness,
         timing: None,
+        setup: None,
         cost,
     };
     RunResult { summary, series, cdfs }
@@ -73,8 +80,14 @@ fn flow_summary(flow: &mut Flow, name: &str, controller: &str, (warmup, end): (T
     summary
 }
 
+/// The figures of a flow's application.
+fn application(flow: &mut Flow, traffic: &Traffic, end: Time) -> Option<Application> {
+    let messages = flow.transport.connection().and_then(Connection::messages);
+    flow.record.application(Some(traffic), messages.as_deref(), flow.stop.min(end))
+}
+
 /// Memory of a run, bytes. Nothing shrinks during a run, so this is the peak.
-fn bytes(world: &World<Whole>) -> usize {
+fn bytes<S: Side>(world: &World<S>) -> usize {
     world.elsewhere + flow_bytes(world) + bytes_but_flows(world)
 }
 

@@ -12,7 +12,7 @@ use crate::side::{Departure, Receivers, Senders, Side, Whole};
 use crate::world::{Hosts, World};
 use crate::{build, outcome};
 use narrows_core::{Span, Time};
-use narrows_scenario::{Scenario, Traffic};
+use narrows_scenario::{Scenario, Traffic, Transport};
 use narrows_world::{Unwatched, Watch};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -69,8 +69,13 @@ impl Windows {
 
 /// Do the two ends of a flow learn of each other only through packets?
 fn has_two_sides(group: &narrows_scenario::Flow) -> bool {
-    // The sender learns of a transfer's completion at once.
-    let waits = matches!(group.traffic, Traffic::Finite(_) | Traffic::Web(_));
+    // The sender learns of a transfer's completion at once, and the receiver of the time at which a message was written.
+    let is_connected = !matches!(group.transport, Transport::Udp(_));
+    let waits = match group.traffic {
+        Traffic::Finite(_) | Traffic::Web(_) => true,
+        Traffic::Thin(_) => is_connected,
+        _ => false,
+    };
     // A detector's verdict is checked with data from both ends.
     let is_judged = group.controller.as_ref().is_some_and(|controller| controller.splits());
     !waits && !is_judged
@@ -210,8 +215,21 @@ fn join(network: NetworkThread, senders: SenderThread) -> World<Whole> {
     for (flow, receiver) in flows.iter_mut().zip(receivers) {
         flow.record.join_arrivals(receiver.record);
     }
-    let hosts =
-        Hosts { returns: (), now: end, end, warmup, tracked, prefetch, events, meter, acks, flows, routes, pipes };
+    let hosts = Hosts {
+        returns: (),
+        now: end,
+        end,
+        warmup,
+        tracked,
+        prefetch,
+        events,
+        meter,
+        acks,
+        flows,
+        routes,
+        pipes,
+        recorder: None,
+    };
     World { between, hosts, spacing, gauges, handled, elsewhere }
 }
 
@@ -251,6 +269,9 @@ mod tests {
             None,
             "completion is known at once"
         );
+        let thin = "count = 1000\nrtt = \"20ms\"\ntraffic = \"thin\"";
+        assert_eq!(windows(gigabit, thin), None, "the time of a write is known at once");
+        assert!(windows(gigabit, &format!("{thin}\ntransport = \"udp\"")).is_some());
     }
 
     #[test]

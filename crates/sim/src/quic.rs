@@ -22,6 +22,7 @@ use sender::Outgoing;
 pub(crate) use sender::Sender;
 
 pub(crate) use narrows_core::sender::packetwise::SUBFLOWS;
+use narrows_world::record::packets::{Answer, RANGES};
 
 /// Ranges in an acknowledgment; each range is repeated in as many acknowledgments.
 const MAX_RANGES: usize = 3;
@@ -47,6 +48,14 @@ pub(crate) struct AckFrame {
 const _: () = assert!(size_of::<AckFrame>() <= 48);
 
 impl AckFrame {
+    /// Its fields, for the record of packets.
+    pub(crate) fn recorded(&self) -> Answer {
+        let mut ranges = [(0, 0); RANGES];
+        ranges.iter_mut().zip(self.ranges()).for_each(|(slot, (first, last))| *slot = (first, last + 1));
+        let (number, count, delay_us, marks) = (self.largest, self.count, self.delay_us, self.marked);
+        Answer { number, ranges, count, delay_us, marks, subflow: self.subflow, ..Answer::default() }
+    }
+
     /// The received packet numbers as (first, last), the highest first.
     fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.ranges[..usize::from(self.count)].iter().map(|&(back, packets)| {

@@ -8,7 +8,7 @@ use narrows_world::network::Transit;
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 pub(crate) struct Segment {
-    /// TCP's sequence number, QUIC's packet number.
+    /// TCP's sequence number, QUIC's packet number; for a datagram, when it was sent, ns.
     pub(crate) seq: u64,
     pub(crate) transit: Transit,
     /// TCP's timestamp, ms; for QUIC, the number of the chunk that it carries.

@@ -21,6 +21,8 @@ pub(crate) trait Side: Sized {
     type Returns: Default;
     /// Does it run applications and senders?
     const HAS_SENDERS: bool;
+    /// Does it record every packet? If not, that costs nothing.
+    const RECORDS: bool = false;
 
     /// A packet returns from the network and enters a return pipe.
     #[inline(always)]
@@ -32,6 +34,9 @@ pub(crate) trait Side: Sized {
 /// A whole run.
 pub(crate) struct Whole;
 
+/// A whole run that records every packet.
+pub(crate) struct Recorded;
+
 /// The network and the receivers.
 pub(crate) struct Receivers;
 
@@ -42,6 +47,13 @@ impl Side for Whole {
     type Between = Network<Segment>;
     type Returns = ();
     const HAS_SENDERS: bool = true;
+}
+
+impl Side for Recorded {
+    type Between = Network<Segment>;
+    type Returns = ();
+    const HAS_SENDERS: bool = true;
+    const RECORDS: bool = true;
 }
 
 impl Side for Receivers {
@@ -111,11 +123,17 @@ impl Between for Network<Segment> {
     #[inline(always)]
     fn send<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment) {
         let id = self.insert(meta, segment);
+        if S::RECORDS {
+            hosts.record(|recorder, _| recorder.enters(id));
+        }
         self.offer(hop, id, hosts.now, hosts);
     }
 
     fn answer<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, answer: Answer) {
         let id = self.insert(meta, answer.segment);
+        if S::RECORDS {
+            hosts.record(|recorder, _| recorder.enters(id));
+        }
         if hosts.acks.len() <= id.index() {
             hosts.acks.resize(self.slots(), Returning::SynAck);
         }

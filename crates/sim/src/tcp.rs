@@ -18,6 +18,7 @@ mod tests;
 mod window;
 
 use narrows_core::{Role, Time};
+use narrows_world::record::packets::{Answer, RANGES};
 
 pub(crate) use endpoint::{Spin, Tcp};
 use receiver::Incoming;
@@ -52,6 +53,15 @@ impl AckSegment {
     /// Its role, as a middlebox can read it.
     pub(crate) fn role(&self) -> Role {
         Role::ack(self.blocks > 0 || self.duplicate, self.ece)
+    }
+
+    /// Its fields, for the record of packets.
+    pub(crate) fn recorded(&self) -> Answer {
+        let mut ranges = [(0, 0); RANGES];
+        ranges.iter_mut().zip(self.sacks()).for_each(|(slot, range)| *slot = range);
+        let (count, marks) = (self.blocks, u16::from(self.marked));
+        let (number, duplicate, echo, ece) = (self.ack, self.duplicate, self.echo, self.ece);
+        Answer { number, ranges, count, duplicate, echo, ece, marks, ..Answer::default() }
     }
 
     fn sacks(&self) -> impl Iterator<Item = (u64, u64)> + '_ {

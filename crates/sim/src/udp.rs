@@ -32,6 +32,11 @@ impl Endpoint for Udp {
         Arrival { new: payload, acknowledge: false, complete: false }
     }
 
+    #[inline(always)]
+    fn datagram_sent(&self, segment: &Segment) -> Option<Time> {
+        Some(Time::from_ns(segment.seq))
+    }
+
     fn acknowledge(&mut self, _subflow: u8, _now: Time) -> Returning {
         unreachable!("datagrams ask for no acknowledgment")
     }
@@ -41,12 +46,13 @@ impl Endpoint for Udp {
     }
 
     #[inline(never)]
-    fn poll_transmit(&mut self, place: &mut Place, header: u32, _now: Time) -> Option<Outgoing> {
+    fn poll_transmit(&mut self, place: &mut Place, header: u32, now: Time) -> Option<Outgoing> {
         let payload = self.waiting.take()?;
         if let Some(flow) = self.new_port_of {
             place.hash = mix(place.hash.wrapping_add(1), flow);
         }
-        let segment = Segment { transit: Transit::new(payload + header, 0), ..Segment::default() };
+        let transit = Transit::new(payload + header, 0);
+        let segment = Segment { seq: now.as_ns(), transit, ..Segment::default() };
         Some(Outgoing { segment, ecn: self.ecn, spin: false })
     }
 }

@@ -5,17 +5,20 @@
 //! which has the part of the base RTT that the hops do not account for.
 use crate::Watch;
 use crate::budget::{Meter, SECOND, Stopped};
+use crate::endpoint::Connection;
 use crate::event::{Bound, Events, Kind};
 use crate::host::{Flow, ReturnPipe, Routes};
 use crate::segment::Returning;
-use crate::side::{Between as _, Departure, Receivers, Side, Whole};
+use crate::side::{Between as _, Departure, Receivers, Side};
 use narrows_core::{Span, Time};
 use narrows_world::network::Due;
+use narrows_world::record::packets::PacketRecorder;
 use prefetch::Prefetch;
 
 mod applications;
 mod edge;
-mod ends;
+pub(crate) mod ends;
+mod packets;
 pub(crate) mod prefetch;
 
 /// A run, or one side of a parallel run.
@@ -46,12 +49,14 @@ pub(crate) struct Hosts<S: Side> {
     pub(crate) flows: Vec<Flow>,
     pub(crate) routes: Vec<Routes>,
     pub(crate) pipes: Vec<ReturnPipe>,
+    /// The record of every packet, if the side has one.
+    pub(crate) recorder: Option<Box<PacketRecorder>>,
 }
 
 /// Events between two calls of the watch, in case samples are far apart.
 const EVENTS_PER_TICK: u64 = 1 << 16;
 
-impl World<Whole> {
+impl<S: Side<Returns = ()>> World<S> {
     /// Runs until the end.
     pub(crate) fn run(&mut self, watch: &mut dyn Watch) -> Result<(), Stopped> {
         self.begin();
@@ -179,6 +184,9 @@ impl<S: Side> World<S> {
         for flow in &mut self.hosts.flows {
             flow.record.restart();
             flow.transport.reset_stats();
+            if let Some(messages) = flow.transport.connection().and_then(Connection::messages) {
+                messages.restart();
+            }
             if let Some(verdicts) = flow.transport.verdicts() {
                 verdicts.restart(now);
             }

@@ -131,6 +131,7 @@ fn scenario(queue: QueueConfig, controller: ControllerConfig, count: u32) -> Sce
             ends: Endpoints::default(),
         }],
         record: Record { interval: Some(Span::ms(20)), ..Record::default() },
+        expects: Vec::new(),
     };
     scenario.validate().expect("a legal scenario");
     scenario

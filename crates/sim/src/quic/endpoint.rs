@@ -44,8 +44,9 @@ impl Endpoint for Quic {
         if let Some(verdicts) = &mut self.verdicts {
             verdicts.received(subflow, ip_len, waited);
         }
-        let new = if arrival.is_new { payload } else { 0 };
-        Arrival { new, acknowledge: arrival.acknowledge, complete: self.connection.receive(new) }
+        let new = arrival.chunk.map(|_| payload);
+        let complete = self.connection.receive(new, arrival.chunk.unwrap_or(0), now);
+        Arrival { new: new.unwrap_or(0), acknowledge: arrival.acknowledge, complete }
     }
 
     #[inline(never)]
@@ -139,7 +140,16 @@ impl Endpoint for Quic {
         self.verdicts.as_mut()
     }
 
+    fn keep_losses(&mut self) {
+        self.sender.losses.get_or_insert_default();
+    }
+
+    fn take_losses(&mut self, each: &mut dyn FnMut(u8, u64)) {
+        let losses = self.sender.losses.iter_mut().flat_map(|losses| losses.drain(..));
+        losses.for_each(|(subflow, number)| each(subflow, number));
+    }
+
     fn heap_bytes(&self) -> usize {
-        size_of::<Quic>() + self.sender.heap_bytes()
+        size_of::<Quic>() + self.sender.heap_bytes() + self.connection.heap_bytes()
     }
 }

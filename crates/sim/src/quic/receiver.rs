@@ -44,8 +44,8 @@ pub(crate) struct Incoming {
 /// The effects of an arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Arrival {
-    /// Its chunk had not arrived before.
-    pub(crate) is_new: bool,
+    /// The number of its chunk, if that had not arrived before.
+    pub(crate) chunk: Option<u64>,
     /// An acknowledgment is to be sent now.
     pub(crate) acknowledge: bool,
 }
@@ -76,22 +76,22 @@ impl Receiver {
         if !acknowledge && subflow.delayed.is_none() {
             subflow.delayed = Some(now + self.max_delay);
         }
-        Arrival { is_new: self.take_chunk(packet.chunk), acknowledge }
+        Arrival { chunk: self.take_chunk(packet.chunk), acknowledge }
     }
 
     /// A packet carries the low 32 bits of a chunk's number. As with packet numbers (RFC 9000 §A.3), the full number is the one
-    /// nearest to the expected one.
-    fn take_chunk(&mut self, chunk: u32) -> bool {
+    /// nearest to the expected one. Returns it if the chunk had not arrived before.
+    fn take_chunk(&mut self, chunk: u32) -> Option<u64> {
         let ahead = chunk.wrapping_sub(self.next_chunk as u32) as i32;
         let chunk = self.next_chunk.saturating_add_signed(ahead.into());
         if chunk < self.next_chunk {
-            return false;
+            return None;
         }
         if chunk == self.next_chunk {
             self.next_chunk = self.chunks.take_from(chunk + 1).unwrap_or(chunk + 1);
-            return true;
+            return Some(chunk);
         }
-        self.chunks.insert_once(chunk)
+        self.chunks.insert_once(chunk).then_some(chunk)
     }
 
     /// Makes the acknowledgment of a subflow.

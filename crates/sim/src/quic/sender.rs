@@ -3,6 +3,7 @@ use super::subflow::{Packet, State, Subflow};
 use super::{AckFrame, SUBFLOWS};
 use narrows_core::congestion::{ControllerConfig, PathHint, SendLimits};
 use narrows_core::detector::{Events, Verdict};
+use narrows_core::sender::pacer::Grain;
 use narrows_core::sender::packetwise::{News, Packetwise};
 use narrows_core::{Bytes, Rng, Span, Time};
 use narrows_scenario::transport::QuicParams;
@@ -34,6 +35,7 @@ pub(crate) struct Sender {
     mss: u32,
     initial_window: u32,
     max_ack_delay: Span,
+    grain: Grain,
     /// Modulo 2³²; the receiver restores the full number.
     next_chunk: u32,
     /// Chunks to retransmit.
@@ -45,6 +47,8 @@ pub(crate) struct Sender {
     probed: u8,
     backoff: u32,
     stats: SenderStats,
+    /// Packets declared lost, if every packet is recorded: subflow and number.
+    pub(super) losses: Option<Vec<(u8, u64)>>,
 }
 
 impl Sender {
@@ -57,6 +61,7 @@ impl Sender {
             mss: (params.packet.0 - params.header.0) as u32,
             initial_window: params.initial_window.0,
             max_ack_delay: params.max_ack_delay,
+            grain: Grain { timer_slack: params.timer_slack, turn: params.turn },
             next_chunk: 0,
             lost_chunks: VecDeque::new(),
             unsent: Some(0),
@@ -64,6 +69,7 @@ impl Sender {
             probed: 0,
             backoff: 0,
             stats: SenderStats::default(),
+            losses: None,
         }
     }
 
@@ -72,7 +78,8 @@ impl Sender {
         let mss = u64::from(self.mss);
         let initial_window = Bytes(u64::from(self.initial_window) * mss);
         let path = PathHint { mss: Bytes(mss), initial_window, rtt, paced: true, resume: None };
-        self.control = Some(Packetwise::new(config, &path, now, self.pacing.clone(), rng));
+        let control = Packetwise::new(config, &path, now, self.pacing.clone(), rng);
+        self.control = Some(control.coarsened(self.grain));
     }
 
     /// The application hands over data; `None`: unlimited.
@@ -173,7 +180,7 @@ impl Sender {
     }
 
     fn detect_losses(&mut self, news: &mut News, index: u8, now: Time) {
-        let Sender { subflows, control: Some(control), lost_chunks, .. } = self else { return };
+        let Sender { subflows, control: Some(control), lost_chunks, losses, .. } = self else { return };
         let (rtt, first_rtt) = (control.rtt(index), control.first_rtt());
         let (patience, probe_timeout) = (rtt.time_threshold(), rtt.probe_timeout(self.max_ack_delay));
         let mut stretch = Span::ZERO;
@@ -191,6 +198,9 @@ impl Sender {
                 stretch = stretch.max(sent.since(start));
             }
             control.lost(news, &packet.flight, now);
+            if let Some(losses) = losses {
+                losses.push((index, number));
+            }
         });
         news.persistent_congestion = stretch > probe_timeout * PERSISTENT_CONGESTION;
         control.finish(news, now);
@@ -233,7 +243,8 @@ impl Sender {
         let has_data = !self.lost_chunks.is_empty() || self.unsent != Some(0);
         let gate = control.next().1;
         let waits = gate > now && has_data && control.has_window(&control.controller().send_limits());
-        [waits.then_some(gate), control.controller().next_timer()].into_iter().flatten().min()
+        let timer = gate.rounded_up(self.grain.timer_slack);
+        [waits.then_some(timer), control.controller().next_timer()].into_iter().flatten().min()
     }
 
     /// The time of `next_pace` has come.

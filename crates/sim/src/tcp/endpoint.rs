@@ -37,8 +37,9 @@ impl Endpoint for Tcp {
     fn on_packet(&mut self, segment: &Segment, payload: u32, marked: bool, now: Time) -> Arrival {
         let &Segment { seq, tag: stamp, cwr, .. } = segment;
         let arrival = self.receiver.on_segment(Incoming { seq, len: payload, stamp, marked, cwr }, now);
-        let new = if arrival.is_new { payload } else { 0 };
-        Arrival { new, acknowledge: arrival.acknowledge, complete: self.connection.receive(new) }
+        let new = arrival.is_new.then_some(payload);
+        let complete = self.connection.receive(new, seq, now);
+        Arrival { new: new.unwrap_or(0), acknowledge: arrival.acknowledge, complete }
     }
 
     #[inline(always)]
@@ -113,8 +114,16 @@ impl Endpoint for Tcp {
         self.sender.reset_stats();
     }
 
+    fn keep_losses(&mut self) {
+        self.sender.losses.get_or_insert_default();
+    }
+
+    fn take_losses(&mut self, each: &mut dyn FnMut(u8, u64)) {
+        self.sender.losses.iter_mut().flat_map(|losses| losses.drain(..)).for_each(|number| each(0, number));
+    }
+
     fn heap_bytes(&self) -> usize {
-        self.sender.heap_bytes()
+        self.sender.heap_bytes() + self.connection.heap_bytes()
     }
 }
 

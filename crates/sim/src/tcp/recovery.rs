@@ -196,7 +196,7 @@ impl Sender {
         let patience = self.rack.rtt + self.reordering_window();
         let (mut lost, mut wait) = (0, None);
         let (controller, wants_packet_feedback) = (&mut self.controller, self.wants_packet_feedback);
-        let (before, mss) = (self.delivery.lost, self.mss);
+        let (before, mss, losses) = (self.delivery.lost, self.mss, &mut self.losses);
         let judge = |seq, record: &SentSegment| {
             if (record.sent, seq) >= newest {
                 return Verdict::TooYoung;
@@ -208,8 +208,11 @@ impl Sender {
             wait = wait.max(Some(patience - age));
             Verdict::Keep
         };
-        self.board.walk_in_time_order(judge, |record, stamp| {
+        self.board.walk_in_time_order(judge, |seq, record, stamp| {
             lost += 1;
+            if let Some(losses) = losses {
+                losses.push(seq);
+            }
             *lost_again |= record.ever_retransmitted();
             if wants_packet_feedback {
                 let flight = stamp.flight(before.wrapping_add(mss.wrapping_mul(lost)));
@@ -327,10 +330,13 @@ impl Sender {
         self.frto = !matches!(self.state, State::Recovery | State::Loss) || self.expiries > 0;
         let patience = self.rack.rtt;
         let (controller, wants_packet_feedback) = (&mut self.controller, self.wants_packet_feedback);
-        let (mut total, mss) = (self.delivery.lost, self.mss);
+        let (mut total, mss, losses) = (self.delivery.lost, self.mss, &mut self.losses);
         let old = |record: &SentSegment| now.since(record.sent) >= patience;
-        let lost = self.board.lose_old(old, |record, stamp| {
+        let lost = self.board.lose_old(old, |seq, record, stamp| {
             total = total.wrapping_add(mss);
+            if let Some(losses) = losses {
+                losses.push(seq);
+            }
             if wants_packet_feedback {
                 tell(controller, record, stamp.flight(total), now, PacketOutcome::Lost);
             }

@@ -392,12 +392,12 @@ impl Scoreboard {
     }
 
     /// Walks the segments in the order of their last transmission, without those already lost (RFC 8985 §6.2 step 5). `judge`
-    /// decides about each; `newly` is called for each lost one with its previous record and its stamp.
+    /// decides about each; `newly` is called for each lost one with its number, its previous record and its stamp.
     #[inline]
     pub(super) fn walk_in_time_order(
         &mut self,
         mut judge: impl FnMut(u64, &SentSegment) -> Verdict,
-        mut newly: impl FnMut(&SentSegment, Stamp),
+        mut newly: impl FnMut(u64, &SentSegment, Stamp),
     ) {
         let (mut seq, mut settled) = (self.originals.max(self.una), true);
         while seq < self.nxt {
@@ -405,7 +405,7 @@ impl Scoreboard {
             if record.flags & (SACKED | LOST | EVER_RESENT) == 0 {
                 match judge(seq, &record) {
                     Verdict::Lost => {
-                        newly(&record, self.stamp(seq));
+                        newly(seq, &record, self.stamp(seq));
                         self.lose(seq);
                     }
                     Verdict::Keep => settled = false,
@@ -431,7 +431,7 @@ impl Scoreboard {
             let record = *self.record(seq);
             match judge(seq, &record) {
                 Verdict::Lost => {
-                    newly(&record, self.stamp(seq));
+                    newly(seq, &record, self.stamp(seq));
                     self.lose(seq);
                     self.retransmitted.remove(n);
                 }
@@ -443,18 +443,18 @@ impl Scoreboard {
 
     /// After a timeout, marks the first segment lost, and all segments that are not sacked and that `judge` finds old enough
     /// (Linux `tcp_timeout_mark_lost`; RFC 6298 §5.4 has only the first). `newly` is called for each that was not marked lost
-    /// before, with its previous record.
+    /// before, with its number and its previous record.
     pub(super) fn lose_old(
         &mut self,
         old: impl Fn(&SentSegment) -> bool,
-        mut newly: impl FnMut(&SentSegment, &Stamp),
+        mut newly: impl FnMut(u64, &SentSegment, &Stamp),
     ) -> u32 {
         let before = self.lost_out;
         for seq in self.una..self.nxt {
             let record = self.record(seq);
             if !record.sacked() && (seq == self.una || old(record)) {
                 if record.flags & LOST == 0 {
-                    newly(record, &stamp(&self.stamps, seq));
+                    newly(seq, record, &stamp(&self.stamps, seq));
                 }
                 self.lose(seq);
             }

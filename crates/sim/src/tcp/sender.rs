@@ -73,6 +73,8 @@ pub(crate) struct Sender {
     pub(super) recover: u64,
     pub(super) prr: Prr,
     pub(super) stats: SenderStats,
+    /// Segments declared lost, if every packet is recorded.
+    pub(super) losses: Option<Vec<u64>>,
 }
 
 /// Whether the window limits the sender (Linux `tcp_cwnd_validate`).
@@ -123,6 +125,7 @@ impl Sender {
             usage: Usage::default(),
             sent_in_burst: 0,
             stats: SenderStats::default(),
+            losses: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Applications: their events, and the data that they hand to transports.
 use super::Hosts;
+use crate::endpoint::Awaited;
 use crate::event::Kind;
 use crate::host::Flow;
 use crate::side::Side;
@@ -50,7 +51,11 @@ impl<S: Side> Hosts<S> {
         if let Some(connection) = connection {
             connection.written += bytes.unwrap_or(0);
             if matches!(act, Act::Transfer(_)) {
-                connection.transfer = Some((self.now, connection.written));
+                connection.awaited = Awaited::Transfer(self.now, connection.written);
+            }
+            let written = connection.written;
+            if let (Act::Message(_), Some(messages)) = (act, connection.messages()) {
+                messages.written(written, self.now);
             }
             opens = connection.syn.is_none();
         }
@@ -65,8 +70,9 @@ impl<S: Side> Hosts<S> {
     #[inline(never)]
     pub(super) fn complete(&mut self, flow_index: usize) {
         let flow = &mut self.flows[flow_index];
-        let transfer = flow.transport.connection().and_then(|connection| connection.transfer.take());
-        let Some((began, _)) = transfer else { return };
+        let Some(connection) = flow.transport.connection() else { return };
+        let Awaited::Transfer(began, _) = connection.awaited else { return };
+        connection.awaited = Awaited::Nothing;
         if self.now >= self.warmup {
             flow.record.completed(self.now.since(began));
         }

@@ -5,9 +5,11 @@ use crate::segment::{Segment, SegmentKind};
 use crate::side::Side;
 use narrows_core::link::Link;
 use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Time};
-use narrows_world::network::{Due, Edge, Network};
+use narrows_world::network::{Decision, Due, Edge, Network};
 
 impl<S: Side<Between = Network<Segment>>> Edge<Segment> for Hosts<S> {
+    const DECISIONS: bool = S::RECORDS;
+
     #[inline]
     fn hop(&self, segment: &Segment, flow: FlowId, left: u16) -> Option<usize> {
         let routes = &self.routes[self.flows[flow.0 as usize].place_of(segment.subflow).routes as usize];
@@ -41,5 +43,10 @@ impl<S: Side<Between = Network<Segment>>> Edge<Segment> for Hosts<S> {
     #[inline(always)]
     fn waits(&self, link: &Link, pool: &Pool, packets: &[Segment]) {
         self.prefetch.receiver(link, pool, packets, &self.flows);
+    }
+
+    #[inline]
+    fn decided(&mut self, decision: Decision, _: &PacketMeta) {
+        self.record(|recorder, now| recorder.decided(decision, now));
     }
 }

@@ -6,13 +6,16 @@ use crate::event::{Events, Kind};
 use crate::host::{InFlight, Routes};
 use crate::segment::{Returning, Segment, SegmentKind};
 use crate::side::{Answer, Between as _, Departure, Side};
-use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Time};
+use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Span, Time};
 use narrows_world::network::{Network, Transit};
 
 impl<S: Side<Between = Network<Segment>>> Hosts<S> {
     #[inline(always)]
     pub(super) fn arrive(&mut self, network: &mut Network<Segment>, id: PacketId) {
         let (meta, segment) = network.remove(id);
+        if S::RECORDS {
+            self.record_arrival(id, &segment);
+        }
         let flow_index = meta.flow.0 as usize;
         match segment.kind {
             SegmentKind::Data => {
@@ -49,6 +52,10 @@ impl<S: Side> Hosts<S> {
         let Transit { ip_len, waited, .. } = segment.transit;
         let payload = ip_len - flow.header.min(ip_len);
         let arrival = ends.on_packet(segment, payload, marked, self.now);
+        if let Some(sent) = ends.datagram_sent(segment) {
+            let pipe = self.pipes[flow.place.pipe as usize].delay;
+            flow.record.datagram(self.now.since(sent) + tail(pipe));
+        }
         flow.record.received(ip_len, arrival.new, waited);
         if arrival.acknowledge {
             let ack = ends.acknowledge(segment.subflow, self.now);
@@ -68,6 +75,9 @@ impl<S: Side> Hosts<S> {
 
     #[inline(always)]
     fn send_back(&mut self, network: &mut S::Between, flow_index: usize, what: Returning) {
+        if S::RECORDS {
+            self.record_answer(flow_index, &what);
+        }
         let routes = &self.routes[self.flows[flow_index].place_of(what.subflow()).routes as usize];
         if routes.back.is_empty() {
             return self.return_now(flow_index, what);
@@ -100,6 +110,9 @@ impl<S: Side> Hosts<S> {
         let index = self.flows[flow_index].place_of(what.subflow()).pipe as usize;
         let arrives = self.now + self.pipes[index].delay;
         let underway = InFlight { arrives, flow: flow_index as u32, what };
+        if S::RECORDS {
+            self.record(|recorder, _| recorder.enters_pipe(index));
+        }
         S::send_back(self, index, underway);
     }
 
@@ -143,6 +156,9 @@ impl<S: Side> Hosts<S> {
             self.events.schedule_next(next.arrives, Kind::Ack, pipe);
         }
         self.prefetch_senders(pipe);
+        if S::RECORDS {
+            self.record_return(pipe);
+        }
         if matches!(what, Returning::SynAck) {
             return self.establish(network, flow_index);
         }
@@ -156,8 +172,14 @@ impl<S: Side> Hosts<S> {
         let Some(ends) = End::of(&mut flow.transport) else { return };
         if let Some(rtt) = ends.on_ack(ack, self.now) {
             flow.record.rtt(rtt);
+            if S::RECORDS {
+                self.record(|recorder, _| recorder.rtt(flow_index, rtt));
+            }
         }
         self.transmit_as::<End>(network, flow_index);
+        if S::RECORDS {
+            self.record_recovery(flow_index);
+        }
     }
 
     #[cold]
@@ -167,6 +189,9 @@ impl<S: Side> Hosts<S> {
         let Some(rng) = connection.rng.take() else { return };
         let rtt = connection.syn.and_then(|(first, sent)| (sent == 1).then(|| self.now.since(first)));
         transport.established(rtt, self.now, rng);
+        if S::RECORDS {
+            self.record_establishment(flow_index, rtt);
+        }
         self.transmit(network, flow_index);
     }
 
@@ -198,6 +223,9 @@ impl<S: Side> Hosts<S> {
         let hop = usize::from(routes.there[0]);
         segment.transit.left = routes.left();
         self.meter.on_packet();
+        if S::RECORDS {
+            self.record_departure(flow_index, &segment, ecn);
+        }
         network.send(self, hop, meta, segment);
     }
 
@@ -221,7 +249,11 @@ impl<S: Side> Hosts<S> {
         let want = ends.next_timer(now);
         if want.is_some_and(|at| at <= now) {
             ends.on_timer(now);
-            return self.transmit_as::<End>(network, flow_index);
+            self.transmit_as::<End>(network, flow_index);
+            if S::RECORDS {
+                self.record_recovery(flow_index);
+            }
+            return;
         }
         if let Some(connection) = ends.connection() {
             let armed = &mut connection.armed.retransmit;
@@ -258,6 +290,12 @@ impl<S: Side> Hosts<S> {
         let segment = Segment { transit, kind: SegmentKind::Syn, ..Segment::default() };
         self.launch(network, flow_index, Outgoing { segment, ecn: Ecn::NotEct, spin: false });
     }
+}
+
+/// The receiver's distance from the last hop, if the part of the base RTT that is not in hops is the same in both directions. The
+/// simulator has all of it on the way back: where on the loop the receiver is changes nothing but the times at the receiver.
+pub(crate) fn tail(behind: Span) -> Span {
+    behind / 2
 }
 
 /// The metadata of a flow's packets on their way to the receiver.

@@ -3,6 +3,7 @@
 //! Figures that a person should judge are tables in `expected/`; figures known from arithmetic are asserted. After a change that
 //! is meant to change results, `NARROWS_RECORD=1 cargo test -p narrows-sim --test worlds` rewrites the tables and the digests;
 //! review the difference before committing it.
+mod applications;
 mod bbr;
 mod bounds;
 mod cake;
@@ -13,6 +14,7 @@ mod exact;
 mod harness;
 mod jitter;
 mod large;
+mod packets;
 mod parallel;
 mod pcc;
 mod random;

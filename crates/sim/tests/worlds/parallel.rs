@@ -80,6 +80,14 @@ const TIES: &str = r#"
     name = "games"
     count = 20
     traffic = { kind = "thin", size = "100B", interval = "20ms" }
+    transport = "udp"
+    rtt = "10ms"
+    route = ["second"]
+    [[flow]]
+    name = "bursts"
+    count = 20
+    traffic = { kind = "onoff", rate = "40kbit", packet = "100B" }
+    transport = "tcp"
     rtt = "10ms"
     route = ["second"]"#;
 

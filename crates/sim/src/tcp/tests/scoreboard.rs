@@ -182,7 +182,7 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
         Op::LoseOld(ago) => {
             let old = now - Span::us(u64::from(ago));
             let mut told = 0;
-            let newly = board.lose_old(|record| record.sent <= old, |_, _| told += 1);
+            let newly = board.lose_old(|record| record.sent <= old, |_, _, _| told += 1);
             assert_eq!(newly, told, "each is told of once");
             let una = model.una;
             let is_lost = |seq: usize, segment: &SegmentState| !segment.sacked && (seq == una || segment.sent <= old);
@@ -211,7 +211,7 @@ fn walk(board: &mut Scoreboard, model: &mut Model, now: Time, ago: Span) {
         seen.push((seq, record.sent));
         judge(record.sent)
     };
-    board.walk_in_time_order(look, |record, _| told.push(record.sent));
+    board.walk_in_time_order(look, |_, record, _| told.push(record.sent));
     // Each of the two parts ends with the first segment that is too young.
     let (mut expected, mut lost) = (Vec::new(), Vec::new());
     let mut ended = [false; 2];

@@ -1,0 +1,64 @@
+//! The record of every packet agrees with the summary, and recording changes nothing.
+use crate::harness::{parse, run};
+use narrows_core::Time;
+use narrows_results::packets::{Capture, Kind, PacketLog, What};
+use narrows_scenario::Scenario;
+use narrows_sim::{Unwatched, run_recorded};
+
+const LINKS: &str = "duration = \"5s\"\nwarmup = \"0s\"\n\
+    [[hop]]\nname = \"up\"\nrate = \"8mbit\"\ndelay = \"5ms\"\nloss = 0.002\nqueue = \"QUEUE\"\n\
+    [[hop]]\nname = \"back\"\nrate = \"1mbit\"\nqueue = \"fifo\"\n";
+
+fn scenario(queue: &str, flow: &str) -> Scenario {
+    let back = if flow.contains("udp") { "" } else { "back = [\"back\"]\n" };
+    let flow = format!("[[flow]]\nname = \"f\"\ncount = 2\nrtt = \"40ms\"\nroute = [\"up\"]\n{back}{flow}\n");
+    parse(&(LINKS.replace("QUEUE", queue) + &flow))
+}
+
+fn recorded(scenario: &Scenario, capture: Capture) -> PacketLog {
+    let (result, log) = run_recorded(scenario, capture, &mut Unwatched).expect("nobody ends it early");
+    assert_eq!(result, run(scenario), "recording changes nothing");
+    log
+}
+
+fn count(log: &PacketLog, is_it: impl Fn(What) -> bool) -> u64 {
+    log.events.iter().filter(|event| is_it(event.what)).count() as u64
+}
+
+#[test]
+fn packets_add_up_to_the_summary() {
+    let udp = "transport = \"udp\"\ntraffic = { kind = \"poisson\", rate = \"6mbit\" }";
+    let ecn = "transport = { kind = \"tcp\", ecn = true }";
+    let flows = [("fq_codel", ecn), ("fifo", ""), ("codel", "transport = \"quic\""), ("pie", "controller = \"bbr\"")];
+    for (queue, flow) in flows.into_iter().chain([("fifo", udp)]) {
+        let scenario = scenario(queue, flow);
+        let log = recorded(&scenario, Capture::default());
+        let summary = run(&scenario).summary;
+        for (hop, figures) in (0..).zip(&summary.hops) {
+            assert_eq!(count(&log, |what| what == What::Enqueued(hop)), figures.offered_packets, "{queue} {flow}");
+            assert_eq!(count(&log, |what| matches!(what, What::Dropped(at, _) if at == hop)), figures.drops.total);
+            assert_eq!(count(&log, |what| what == What::Marked(hop)), figures.marks);
+        }
+        let again =
+            log.packets.iter().filter(|packet| packet.kind == Kind::Data && packet.retransmission).count() as u64;
+        assert_eq!(again, summary.flows.iter().map(|flow| flow.retransmits).sum::<u64>(), "{queue} {flow}");
+        let times = || log.events.iter().filter(|event| !matches!(event.what, What::Dequeued(_) | What::Marked(_)));
+        assert!(times().is_sorted_by_key(|event| event.at));
+    }
+}
+
+#[test]
+fn a_window_and_a_limit_bound_the_record() {
+    let scenario = scenario("fifo", "");
+    let ms = |ms| Time::ZERO + narrows_core::Span::ms(ms);
+    let whole = recorded(&scenario, Capture::default());
+    let part = recorded(&scenario, Capture { from: ms(1000), until: Some(ms(2000)), ..Capture::default() });
+    let expected: Vec<_> = whole.packets.iter().filter(|packet| (ms(1000)..ms(2000)).contains(&packet.sent)).collect();
+    assert_eq!(part.packets.len(), expected.len());
+    let places = |log: &PacketLog, packet| (log.stream_offset(packet), packet.number, packet.ip_len);
+    assert!(part.packets.iter().zip(expected).all(|(a, b)| places(&part, a) == places(&whole, b)));
+    let first = recorded(&scenario, Capture { limit: 100, ..Capture::default() });
+    assert_eq!(first.packets, whole.packets[..100]);
+    assert_eq!(first.missed, whole.packets.len() as u64 - 100);
+    assert!(first.cut().is_some() && whole.cut().is_none());
+}
