@@ -136,7 +136,13 @@ fn work(job: &Job, port: &mut Port) -> Result<narrows_results::RunResult, WorldE
     for name in &job.modules {
         insert(name).map_err(failed)?;
     }
-    run::run(&scenario, |at| port.forward().and_then(|()| port.send(&Message::At(at.as_ns()))).is_ok())
+    run::run(&scenario, |event| {
+        let message = match event {
+            run::Event::At(at) => Message::At(at.as_ns()),
+            run::Event::Trouble(text) => Message::Said(format!("narrows: {text}\n")),
+        };
+        port.forward().and_then(|()| port.send(&message)).is_ok()
+    })
 }
 
 fn insert(name: &str) -> Result<(), String> {

@@ -35,8 +35,8 @@ impl Host {
         Ok(Host { path, folder })
     }
 
-    /// What the programs of a guest find around them: this process's environment and working directory. What is not text is left out, and so is
-    /// the locale, whose files are not there.
+    /// What the programs of a guest find around them: this process's environment and working directory. What is not text is left out. So is
+    /// the locale, because the guest does not have its files.
     pub(crate) fn surroundings(&self) -> Surroundings {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))

@@ -88,14 +88,10 @@ impl Lab {
     /// The modules and the files of a scenario, if the kernel can run it.
     fn plan(&self, scenario: &Scenario) -> Result<Plan, WorldError> {
         let refused = |error: String| WorldError::Refused(error);
-        if let Some(flow) = scenario.flows.iter().find(|flow| matches!(flow.transport, Transport::Quic(_))) {
-            let message = format!("flow \"{}\" is quic; allowed in the kernel's world: tcp, udp", flow.name);
-            return Err(WorldError::Refused(message));
-        }
         endpoint::check(scenario).map_err(|error| refused(error.to_string()))?;
         let layout = Layout::new(scenario, Family::V4).map_err(|error| refused(error.to_string()))?;
         let mut names = network::network(scenario, &layout).map_err(refused)?.modules;
-        for flow in &scenario.flows {
+        for flow in scenario.flows.iter().filter(|flow| matches!(flow.transport, Transport::Tcp(_))) {
             let controller = flow.controller.as_ref().map(narrows_core::registry::Registered::name);
             let module = match controller {
                 None | Some("cubic" | "new_reno") => continue,

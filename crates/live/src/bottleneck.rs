@@ -13,7 +13,7 @@ use crate::packet_thread::round_trips::RoundTrips;
 use crate::packet_thread::run_config::{RunConfig, SUPER_PACKET};
 use crate::packet_thread::view::View;
 use crate::packet_thread::waiting::Waiting;
-use narrows_core::Time;
+use narrows_core::{Span, Time};
 use narrows_host::EndpointStats;
 use narrows_host::{HostError, Tun};
 use narrows_world::path::{Path, Route};
@@ -42,6 +42,8 @@ pub struct Direction {
     pub endpoint_stats: Arc<EndpointStats>,
     /// The scenario's QUIC flows, by number, with the truth for those that have a detector.
     pub quic: Vec<Option<Option<Truth>>>,
+    /// The constant delay between the last hop and the receiver, by flow; zero for flows beyond the end.
+    pub tails: Vec<Span>,
     /// Super-packets go through the queues uncut.
     pub whole: bool,
 }
@@ -91,7 +93,8 @@ pub fn drive<T>(
             run_config.sampling.warmup > Time::ZERO,
         )
         .of(direction.flows.own())
-        .with_quic(&direction.quic);
+        .with_quic(&direction.quic)
+        .with_tails(direction.tails);
         // The series are bounded if the length of the run is not known.
         let (path, flow_recorder) = match run_config.end {
             Some(_) => (path, flow_recorder),

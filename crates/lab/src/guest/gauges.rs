@@ -65,7 +65,7 @@ fn long(stats: &[u8], n: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(stats.get(8 * n..8 * n + 8)?.try_into().ok()?))
 }
 
-/// The n-th number of those that a discipline of ours has beside the ones that all have (`NW_S_FIRST`).
+/// The n-th counter of one of our disciplines, after the eight that all of them have (`NW_S_FIRST`).
 fn own(stats: &[u8], n: usize) -> Option<f64> {
     const COMMON: usize = 8;
     Some(long(stats, COMMON + n)? as f64)

@@ -6,13 +6,15 @@ use narrows_host::endpoint_stats::Report;
 use narrows_host::{EndpointStats, QdiscStats};
 use narrows_results::summary::{Drops, FlowSummary, HopSummary};
 use narrows_results::{Cdf, Series};
-use narrows_scenario::{Flow, Hop, Transport};
+use narrows_scenario::{Flow, Hop, Traffic, Transport};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::record::Track;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::gauges::Gauges;
 use narrows_world::record::histogram::TimeWeighted;
 use narrows_world::record::hop::capacity;
+use narrows_world::record::verdict::VerdictRecord;
+use std::sync::Arc;
 
 /// A hop's figures.
 pub(super) struct HopRecord {
@@ -122,9 +124,15 @@ pub(super) struct FlowFigures {
     payload: u64,
     stats: SenderStats,
     stats_before: SenderStats,
-    pub(super) unsent: u64,
-    pub(super) is_broken: bool,
+    /// Datagrams that the sender's system did not take.
+    unsent: u64,
+    /// The error that ended its connection early.
+    broken: Option<String>,
     has_warmup: bool,
+    /// Of a QUIC flow with a detector.
+    verdicts: Option<VerdictRecord>,
+    /// What it sends, unless a program does.
+    traffic: Option<Traffic>,
 }
 
 impl FlowFigures {
@@ -133,8 +141,9 @@ impl FlowFigures {
         let ratio = match &group.transport {
             _ if group.command.is_some() => PROGRAMS_RATIO,
             Transport::Tcp(tcp) => tcp.packet.0 as f64 / (tcp.packet.0 - tcp.header.0) as f64,
+            Transport::Quic(quic) => quic.packet.0 as f64 / (quic.packet.0 - quic.header.0) as f64,
             // Datagrams differ in length.
-            _ => 1.0,
+            Transport::Udp(_) => 1.0,
         };
         FlowFigures {
             record: FlowRecord::new(points, digits),
@@ -143,14 +152,27 @@ impl FlowFigures {
             stats: SenderStats::default(),
             stats_before: SenderStats::default(),
             unsent: 0,
-            is_broken: false,
+            broken: None,
             has_warmup,
+            verdicts: None,
+            traffic: group.command.is_none().then(|| group.traffic.clone()),
         }
+    }
+
+    /// Records the verdicts of a detector, judged by this truth, as [`VerdictRecord`] has it.
+    pub(super) fn judged_by(mut self, truth: Option<Arc<[(Time, bool)]>>) -> FlowFigures {
+        let samples = self.record.samples();
+        self.verdicts = truth.map(|truth| VerdictRecord::new(truth, samples).without_packets());
+        self
     }
 
     /// Takes what the endpoints have reported since the last time.
     pub(super) fn take(&mut self, stats: &EndpointStats, number: usize) -> Option<Meters> {
-        let Report { meters, rtts, payload, completions, stats, refused, trouble, .. } = stats.take(number);
+        let report = stats.take(number);
+        if let Some(verdicts) = &mut self.verdicts {
+            report.judge(verdicts);
+        }
+        let Report { meters, rtts, payload, completions, stats, refused, trouble, .. } = report;
         let arrived = payload - std::mem::replace(&mut self.payload, payload);
         self.record.arrived((arrived as f64 * self.ratio) as u64, arrived);
         if !self.has_warmup {
@@ -159,18 +181,20 @@ impl FlowFigures {
         }
         self.stats = stats;
         self.unsent = refused;
-        self.is_broken |= trouble.is_some();
+        self.broken = self.broken.take().or(trouble);
         meters
     }
 
     /// A point of the series.
     pub(super) fn point(&mut self, meters: Option<Meters>, now: Time, spacing: Span) {
         self.record.sample(now, spacing, meters);
+        self.verdicts.iter_mut().for_each(|verdicts| verdicts.sample(now, spacing));
     }
 
     /// Ends the warm-up.
-    pub(super) fn restart(&mut self) {
+    pub(super) fn restart(&mut self, now: Time) {
         self.record.restart();
+        self.verdicts.iter_mut().for_each(|verdicts| verdicts.restart(now));
         self.stats_before = self.stats;
         self.has_warmup = false;
     }
@@ -180,7 +204,23 @@ impl FlowFigures {
         self.record.arrived(received.bytes, received.bytes.saturating_sub(received.packets * DATAGRAM_HEADERS));
     }
 
-    pub(super) fn finish(mut self, name: String, controller: &str, life: Span) -> (FlowSummary, Vec<Cdf>, Vec<Series>) {
+    /// What went wrong with the flow of this name.
+    pub(super) fn trouble(&self, name: &str) -> Option<String> {
+        match (&self.broken, self.unsent) {
+            (Some(why), _) => Some(format!("flow \"{name}\": its connection ended early: {why}")),
+            (None, 0) => None,
+            (None, unsent) => Some(format!("flow \"{name}\": the system did not take {unsent} datagrams")),
+        }
+    }
+
+    /// The figures of a flow that lived for `life` after the warm-up, in a run up to `end`.
+    pub(super) fn finish(
+        mut self,
+        name: String,
+        controller: &str,
+        life: Span,
+        end: Time,
+    ) -> (FlowSummary, Vec<Cdf>, Vec<Series>) {
         self.record.settle();
         let stats = SenderStats {
             retransmits: self.stats.retransmits - self.stats_before.retransmits,
@@ -188,9 +228,16 @@ impl FlowFigures {
         };
         let source = format!("flow:{name}");
         // Nobody sees single packets.
-        let summary = FlowSummary { lost_packets: None, ..self.record.summary(name, controller, life, stats) };
+        let verdicts = self.verdicts.as_mut().map(|verdicts| verdicts.verdicts(end));
+        let summary = FlowSummary {
+            lost_packets: None,
+            verdicts,
+            application: self.record.application(self.traffic.as_ref(), None, end),
+            ..self.record.summary(name, controller, life, stats)
+        };
         let cdfs = self.record.cdfs(&source).collect();
-        (summary, cdfs, self.record.series(&source).collect())
+        let judged = self.verdicts.map_or_else(Vec::new, |verdicts| verdicts.series(&source));
+        (summary, cdfs, self.record.series(&source).chain(judged).collect())
     }
 }
 

@@ -11,8 +11,8 @@ use narrows_host::programs::Programs;
 use narrows_host::{Clock, EndpointStats, HostError, Qdisc};
 use narrows_results::summary::{Cost, Summary};
 use narrows_results::{Routes, RunResult};
-use narrows_scenario::Scenario;
-use narrows_world::WorldError;
+use narrows_scenario::{Flow, Scenario};
+use narrows_world::{WorldError, build};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -38,8 +38,16 @@ const AFTERWARDS: Duration = Duration::from_millis(20);
 /// Up to this many flows distributions have three digits, beyond it one.
 const MANY_FLOWS: usize = 100;
 
-/// Runs a scenario to its end. `at` hears how far the run is, and ends it by `false`.
-pub(super) fn run(scenario: &Scenario, mut at: impl FnMut(Time) -> bool) -> Result<RunResult, WorldError> {
+/// What a run tells while it goes on.
+pub(super) enum Event {
+    /// It has come this far.
+    At(Time),
+    /// A flow could not do what the scenario says.
+    Trouble(String),
+}
+
+/// Runs a scenario to its end. `tell` hears how it goes on, and ends it by `false`.
+pub(super) fn run(scenario: &Scenario, mut tell: impl FnMut(Event) -> bool) -> Result<RunResult, WorldError> {
     let layout = Layout::new(scenario, Family::V4).map_err(failed)?;
     let network = crate::network::network(scenario, &layout).map_err(WorldError::Refused)?;
     let namespaces = network::make(&network)?;
@@ -69,16 +77,19 @@ pub(super) fn run(scenario: &Scenario, mut at: impl FnMut(Time) -> bool) -> Resu
     thread::sleep(if has_programs { PROGRAMS_SETTLE } else { SETTLE });
     let clock = Clock::start();
     let running = endpoints.start(clock, Arc::clone(&stats)).map_err(failed)?;
-    let mut goes_on = |now| at(now) && running.is_whole();
+    let mut goes_on = |now| tell(Event::At(now)) && running.is_whole();
     let outcome = attend(&clock, &mut records, (&network, &namespaces), &stats, &mut programs, &mut goes_on);
     running.stop().map_err(failed)?;
     outcome?;
-    let result = records.finish(&layout, &namespaces, &stats)?;
+    let (result, troubles) = records.finish(&layout, &namespaces, &stats)?;
+    for trouble in troubles {
+        tell(Event::Trouble(trouble));
+    }
     // Nothing is measured any more.
     while !programs.have_finished() {
         thread::sleep(AFTERWARDS);
         programs.attend(clock.now(), &stats).map_err(failed)?;
-        at(clock.now());
+        tell(Event::At(clock.now()));
     }
     programs.finish();
     Ok(result)
@@ -202,9 +213,11 @@ impl<'a> Records<'a> {
         let digits = if count > MANY_FLOWS { 1 } else { 3 };
         let groups = scenario.flows.iter().flat_map(|group| (0..group.count).map(move |_| group));
         let has_warmup = scenario.warmup > Span::ZERO;
-        let flow = |(number, group)| {
+        let flow = |(number, group): (usize, &Flow)| {
             let points = (number < scenario.record.flows as usize).then_some(points);
-            FlowFigures::new(group, points, digits, has_warmup)
+            let splits = group.controller.as_ref().is_some_and(|controller| controller.splits());
+            let truth = splits.then(|| build::is_fair(scenario, &group.route));
+            FlowFigures::new(group, points, digits, has_warmup).judged_by(truth)
         };
         let flows = groups.enumerate().map(flow).collect();
         let marks_before = vec![0; hops.len()];
@@ -245,13 +258,19 @@ impl<'a> Records<'a> {
         }
         for (number, flow) in self.flows.iter_mut().enumerate() {
             flow.take(stats, number);
-            flow.restart();
+            flow.restart(now);
         }
         self.datagrams_before = received(self.scenario, namespaces)?;
         Ok(())
     }
 
-    fn finish(self, layout: &Layout, namespaces: &Namespaces, stats: &EndpointStats) -> Result<RunResult, WorldError> {
+    /// The result, and what went wrong with single flows.
+    fn finish(
+        self,
+        layout: &Layout,
+        namespaces: &Namespaces,
+        stats: &EndpointStats,
+    ) -> Result<(RunResult, Vec<String>), WorldError> {
         let Records { scenario, hops, mut flows, marks_before, datagrams_before } = self;
         let datagrams = received(scenario, namespaces)?;
         for (number, (flow, (now, before))) in flows.iter_mut().zip(datagrams.iter().zip(&datagrams_before)).enumerate()
@@ -269,12 +288,13 @@ impl<'a> Records<'a> {
             packets += record.sent_ever();
             series.extend(record.series(&format!("hop:{}", hop.name)));
         }
-        let mut flow_summaries = Vec::new();
+        let (mut flow_summaries, mut troubles) = (Vec::new(), Vec::new());
         for ((name, ends), figures) in scenario.flow_names().into_iter().zip(&layout.flows).zip(flows) {
             let group = &scenario.flows[ends.group];
             let controller = group.controller.as_ref().map_or("none".into(), ToString::to_string);
             let life = ends.stop.min(end).since(ends.start.max(warmup));
-            let (summary, of_flow, curves) = figures.finish(name, &controller, life);
+            troubles.extend(figures.trouble(&name));
+            let (summary, of_flow, curves) = figures.finish(name, &controller, life, end);
             flow_summaries.push(summary);
             cdfs.extend(of_flow);
             series.extend(curves);
@@ -288,9 +308,10 @@ impl<'a> Records<'a> {
             fairness: Routes::of(Some(scenario)).fairness(&flow_summaries),
             flows: flow_summaries,
             timing: None,
+            setup: None,
             cost: Cost { packets, ..Cost::default() },
         };
-        Ok(RunResult { summary, series, cdfs })
+        Ok((RunResult { summary, series, cdfs }, troubles))
     }
 }
 

@@ -6,7 +6,7 @@ use narrows_core::{Span, Time};
 use narrows_results::Routes;
 use narrows_results::summary::Cost;
 use narrows_results::{RunResult, Summary};
-use narrows_scenario::Scenario;
+use narrows_scenario::{Scenario, Traffic};
 use narrows_world::record::hop::capacity;
 
 /// A flow, as the result names it.
@@ -23,6 +23,8 @@ pub(crate) struct Named {
     pub(crate) life: Span,
     /// A program sends it, so only its packets show its protocol.
     pub(crate) is_programs: bool,
+    /// What it sends, if the scenario says so.
+    pub(crate) traffic: Option<Traffic>,
 }
 
 /// Collects figures, series and distributions. `hops` are the scenario's hops, by direction.
@@ -74,12 +76,18 @@ pub(crate) fn collect(
         let Some(mut entry) = entry else { continue };
         // In a scenario, a flow's acknowledgments count as its packets, too. Behind a shell the two directions of a connection
         // are separate flows.
+        // A program of a scenario may have several connections, whose datagrams are not one sequence.
+        let application = match is_declared && flow.is_programs {
+            true => None,
+            false => entry.record.application(flow.traffic.as_ref(), None, end),
+        };
         if is_declared && let Some(Some(back)) = entries[1 - flow.direction].get(flow.number) {
             entry.record.lost += back.record.lost;
         }
         let source = format!("flow:{}", flow.name);
         let mut figures = entry.record.summary(flow.name, &flow.controller, flow.life, entry.stats());
         figures.active = flow.is_programs.then(|| entry.active(end.since(warmup)));
+        figures.application = application;
         figures.verdicts = entry.quic.as_mut().and_then(|quic| quic.verdicts(end));
         if !is_declared {
             let names = hops[flow.direction].iter().map(|&hop| scenario.hops[hop].name.clone());
@@ -100,6 +108,7 @@ pub(crate) fn collect(
         fairness: Routes::of(Some(scenario)).fairness(&flow_summaries),
         flows: flow_summaries,
         timing: Some(timing),
+        setup: None,
         cost,
     };
     RunResult { summary, series, cdfs }

@@ -4,7 +4,7 @@ use crate::packet_thread::frame::{Header, TcpHeader};
 use crate::packet_thread::quic_record::{QuicRecord, Truth};
 use narrows_core::{DropReason, FlowId, PacketMeta, Span, Time};
 use narrows_host::EndpointStats;
-use narrows_host::FlowKey;
+use narrows_host::{FlowKey, protocol};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::path::PathObserver;
 use narrows_world::record::Bound;
@@ -22,6 +22,8 @@ pub struct FlowRecorder {
     endpoint_stats: Arc<EndpointStats>,
     /// For each flow, whether its data go in this direction; empty means all.
     own: Vec<bool>,
+    /// For each flow, the constant delay between the last hop and the receiver, which is part of a datagram's delay.
+    tails: Vec<Span>,
     counts: bool,
     /// The run is over. Packets may still pass, but nothing is recorded.
     is_over: bool,
@@ -102,6 +104,8 @@ pub struct PacketContext {
     forward: bool,
     /// The subflow of a QUIC connection.
     subflow: u8,
+    /// When a datagram arrived; `None` for other packets, and for flows without a slot.
+    datagram: Option<Time>,
 }
 
 impl FlowRecorder {
@@ -120,6 +124,7 @@ impl FlowRecorder {
             points,
             endpoint_stats,
             own: Vec::new(),
+            tails: Vec::new(),
             counts: !has_warmup,
             is_over: false,
             turn: 0,
@@ -143,6 +148,13 @@ impl FlowRecorder {
     #[must_use]
     pub fn of(mut self, own: Vec<bool>) -> FlowRecorder {
         self.own = own;
+        self
+    }
+
+    /// Sets the constant delay between the last hop and the receiver, by flow; zero for flows beyond the end.
+    #[must_use]
+    pub fn with_tails(mut self, tails: Vec<Span>) -> FlowRecorder {
+        self.tails = tails;
         self
     }
 
@@ -232,7 +244,7 @@ impl FlowRecorder {
     /// Records an arrival. `payload` is the packet's own, which starts `offset` bytes into the payload that the header describes.
     pub fn arrives(&mut self, found: &Found, header: &Header, offset: u32, payload: u32, now: Time) -> PacketContext {
         let forward = found.forward;
-        let mut context = PacketContext { end: 0, payload, stream: None, forward, subflow: 0 };
+        let mut context = PacketContext { payload, forward, ..PacketContext::default() };
         if self.is_over {
             return context;
         }
@@ -256,7 +268,11 @@ impl FlowRecorder {
         let alone = entry.in_flight == 0;
         entry.in_flight += 1;
         if let Some(quic) = entry.quic.as_mut().filter(|_| forward) {
-            context.subflow = quic.sent(header.key.source_port, ip_len(header, payload));
+            context.subflow = quic.sent(header.key.source_port, header.datagram(payload));
+            return context;
+        }
+        if header.key.protocol == protocol::UDP && forward && found.flow != OTHERS {
+            context.datagram = Some(now);
             return context;
         }
         // Streams are not followed for flows without a slot.
@@ -274,9 +290,10 @@ impl FlowRecorder {
         PacketContext { end, stream: Some(index), ..context }
     }
 
-    /// Records a delivery.
-    pub fn delivered(&mut self, flow: FlowId, context: PacketContext, ip_len: u32, waited: Span) {
+    /// Records a delivery, at its time.
+    pub fn delivered(&mut self, flow: FlowId, context: PacketContext, ip_len: u32, waited: Span, now: Time) {
         let is_over = self.is_over;
+        let tail = self.tails.get(flow.0 as usize).copied().unwrap_or(Span::ZERO);
         let Some(entry) = self.entry(flow).filter(|_| !is_over) else { return };
         entry.in_flight = entry.in_flight.saturating_sub(1);
         if let Some(quic) = entry.quic.as_mut().filter(|_| context.forward) {
@@ -285,6 +302,9 @@ impl FlowRecorder {
         } else if context.forward {
             let new = entry.first_time(context);
             entry.record.received(ip_len, new, waited);
+            if let Some(arrived) = context.datagram {
+                entry.record.datagram(now.since(arrived) + tail);
+            }
         }
     }
 
@@ -335,14 +355,6 @@ impl FlowRecorder {
     }
 }
 
-/// Length at the IP layer of a datagram with this payload.
-fn ip_len(header: &Header, payload: u32) -> u32 {
-    let ip_header = if header.key.source.is_ipv4() { 20 } else { 40 };
-    ip_header + UDP_HEADER + payload
-}
-
-/// RFC 768.
-const UDP_HEADER: u32 = 8;
 /// Length of the intervals in which a flow is active or not.
 const QUARTER: Span = Span::ms(250);
 /// Maximum number of reports about flows without series that are taken per sample.
@@ -506,7 +518,7 @@ mod tests {
             packet.resize(40 + usize::from(payload), 0);
             let header = Header::read(&packet).unwrap();
             let context = flow_recorder.arrives(&found, &header, 0, payload.into(), Time::ZERO);
-            flow_recorder.delivered(FlowId(0), context, packet.len() as u32, Span::ZERO);
+            flow_recorder.delivered(FlowId(0), context, packet.len() as u32, Span::ZERO, Time::ZERO);
         };
         for (port, seq) in [(1000, 7), (2000, 4_000_000_000), (1000, 3_000_000_000)] {
             pass(port, seq, true, 0);

@@ -352,7 +352,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
             mark_ce(&mut frame.bytes);
         }
         let flow = self.path.meta(delivery.id).flow;
-        self.flow_recorder.delivered(flow, frame.context, frame.bytes.len() as u32, delivery.waited);
+        self.flow_recorder.delivered(flow, frame.context, frame.bytes.len() as u32, delivery.waited, delivery.at);
         Some(delivery)
     }
 

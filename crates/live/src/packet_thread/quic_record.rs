@@ -16,7 +16,7 @@ pub struct QuicRecord {
     verdicts: Option<VerdictRecord>,
     /// Payload that has been counted.
     payload: u64,
-    /// The source port of the first path, which is the one that is seen first.
+    /// Source port of the first path. Its packets come first, because the handshake is on it.
     first_port: Option<u16>,
 }
 
@@ -46,13 +46,7 @@ impl QuicRecord {
     /// Takes what both ends report; returns the payload that is new.
     pub fn take(&mut self, report: &Report) -> u64 {
         if let Some(verdicts) = &mut self.verdicts {
-            for &(subflow, at, rtt) in &report.subflow_rtts {
-                verdicts.rtt(subflow, rtt, at);
-            }
-            for held in &report.held {
-                verdicts.count(Some(held.events), held.at);
-                verdicts.hold(Some(held.verdict), held.stopped, held.at);
-            }
+            report.judge(verdicts);
         }
         let new = report.payload.saturating_sub(self.payload);
         self.payload = report.payload;

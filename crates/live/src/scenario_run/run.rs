@@ -7,7 +7,7 @@ use crate::packet_thread::flows::{Declaration, Flows};
 use crate::packet_thread::quic_record::Truth;
 use crate::packet_thread::run_config::{RunConfig, carries_whole};
 use crate::scenario_run::Options;
-use narrows_core::{Bytes, Time};
+use narrows_core::{Bytes, Span, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
 use narrows_host::endpoint::{self, EndpointPair, Endpoints};
@@ -88,6 +88,7 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
             flows: Flows::declared(declarations(&layout, n)),
             endpoint_stats: Arc::clone(&endpoint_stats),
             quic: quic_flows(scenario, &layout),
+            tails: tails(&layout),
             whole,
         }
     };
@@ -157,6 +158,13 @@ fn quic_flows(scenario: &Scenario, layout: &Layout) -> Vec<Option<Option<Truth>>
     layout.flows.iter().map(of_flow).collect()
 }
 
+/// How far the flows' receivers are from the last hop, if the part of the base RTT that is not in hops is the same in both directions.
+/// All of it is behind the acknowledgments' route, as in the simulator.
+fn tails(layout: &Layout) -> Vec<Span> {
+    let back = |flow: &FlowEnds| layout.directions[1 - flow.side].routes[usize::from(flow.back)].tail;
+    layout.flows.iter().map(|flow| back(flow) / 2).collect()
+}
+
 /// When records are taken.
 fn sampling(scenario: &Scenario) -> Sampling {
     let spacing = scenario.record.spacing(scenario.duration);
@@ -207,6 +215,7 @@ fn name(scenario: &Scenario, layout: &Layout) -> Vec<Named> {
             number,
             life: flow.stop.min(end).since(flow.start.max(warmup)),
             is_programs: group.command.is_some(),
+            traffic: group.command.is_none().then(|| group.traffic.clone()),
         }
     };
     scenario.flow_names().into_iter().zip(&layout.flows).enumerate().map(named).collect()

@@ -62,6 +62,7 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
         flows: Flows::seen(),
         endpoint_stats: Arc::clone(&stats[n]),
         quic: Vec::new(),
+        tails: Vec::new(),
         whole: carries_whole(&scenario, &[n]),
     };
     let clock = Clock::start();
@@ -215,6 +216,7 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
                 number,
                 life: life(entry, first),
                 is_programs: true,
+                traffic: None,
             };
             all.push((entry.record.payload(), first, named));
         }
@@ -230,7 +232,7 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
         let entry = &outcome.flow_recorder.entries()[number];
         let (name, controller) = (format!("others {hop}"), "various".to_owned());
         let life = entry.first.map_or(least, |first| life(entry, first));
-        named.push(Named { name, controller, direction, number, life, is_programs: false });
+        named.push(Named { name, controller, direction, number, life, is_programs: false, traffic: None });
     }
     named
 }

@@ -74,6 +74,12 @@ fn an_outage() {
     // One each 4 ms, all of which are delivered. Packets in the outage wait for up to its whole length.
     assert_eq!((link.offered_packets, link.packets, link.drops.total), (375, 375, 0), "{link:?}");
     assert!((450.0..=501.0).contains(&link.sojourn_ms.expect("it is measured").max), "{link:?}");
+    // Half of the base RTT is before the receiver, and the wait is part of the delay.
+    let felt = flow(&result, "even").application.expect("datagrams have a delay");
+    let delay = felt.one_way_ms.expect("they arrived");
+    assert!(delay.p50 >= 5.0 && (455.0..=520.0).contains(&delay.max), "{felt:?}");
+    assert_eq!((felt.loss, felt.messages, felt.rpm), (Some(0.0), None, None));
+    assert!(felt.jitter_ms.is_some_and(|jitter| jitter > 0.0), "{felt:?}");
     let waiting = result.series.iter().find(|series| series.metric == "queue_packets").expect("a series");
     let most = waiting.points.iter().map(|point| point.1).fold(0.0, f64::max);
     assert!((100.0..=130.0).contains(&most), "{most} of the 125 datagrams of an outage waited");

@@ -24,6 +24,8 @@ pub struct Header {
     pub tcp: Option<TcpHeader>,
     /// Bytes after the IP header, and in UDP after its header.
     rest: u32,
+    /// Length of the headers before that payload, from the IP header on.
+    before: u32,
 }
 
 /// A TCP segment's header (RFC 9293 §3.1).
@@ -79,7 +81,8 @@ impl Header {
         let key = FlowKey { protocol: layout.protocol, source, destination, source_port, destination_port };
         let header = if layout.protocol == protocol::UDP && !layout.fragment { UDP_HEADER } else { 0 };
         let rest = (layout.end - layout.transport).saturating_sub(header) as u32;
-        Ok(Header { key, label, ecn: ecn(class), dscp: Dscp(class >> 2), tcp, rest })
+        let before = (layout.end - rest as usize) as u32;
+        Ok(Header { key, label, ecn: ecn(class), dscp: Dscp(class >> 2), tcp, rest, before })
     }
 
     /// Length of the payload of TCP or UDP, bytes; for other protocols, of the payload of IP.
@@ -88,6 +91,11 @@ impl Header {
             Some(tcp) => tcp.payload,
             None => self.rest,
         }
+    }
+
+    /// Length at the IP layer of a datagram with these headers and this payload, bytes.
+    pub const fn datagram(&self, payload: u32) -> u32 {
+        self.before + payload
     }
 
     /// The flow's hash: of the 5-tuple, or of the addresses and the flow label if there is one (RFC 6438 §3, RFC 6437), so that
