@@ -28,6 +28,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("narrows-live", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     ("narrows-kernel", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     ("narrows-lab", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
+    // Packets as other tools read them.
+    ("narrows-capture", &["narrows-core", "narrows-scenario", "narrows-results"]),
     // Shows results of any world.
     ("narrows-report", &["narrows-core", "narrows-scenario", "narrows-results"]),
     // Many runs of any world, through the trait `World`.
@@ -59,6 +61,7 @@ const EVERYTHING: &[&str] = &[
     "narrows-lab",
     "narrows-quic",
     "narrows-probe",
+    "narrows-capture",
     "narrows-report",
     "narrows-runner",
     "narrows-study",

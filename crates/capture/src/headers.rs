@@ -1,0 +1,247 @@
+//! The headers of a recorded packet: IPv4 with TCP (RFC 9293), UDP, or UDP with a QUIC header (RFC 9000 §17).
+//!
+//! The simulator's packets have lengths, numbers and flags, but no bytes. Here they get headers that say the same: addresses from
+//! the hosts, ports from the flows, checksums over a payload of zeros. TCP's initial sequence numbers are 0, so its relative
+//! numbers are the absolute ones. Connection ids and packet numbers of QUIC are in the clear.
+use etherparse::{IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
+use narrows_core::Ecn;
+use narrows_results::packets::{Flow, Kind, Marks, Packet, PacketLog, Transport};
+
+/// More than the headers of any packet, bytes.
+pub(crate) const SNAP: u32 = 128;
+
+/// Makes the headers of a log's packets.
+pub(crate) struct Headers<'a> {
+    log: &'a PacketLog,
+    /// The headers.
+    bytes: Vec<u8>,
+    /// A payload of zeros, apart from QUIC's header while that is used.
+    payload: Vec<u8>,
+}
+
+/// The headers of a packet.
+pub(crate) struct Frame<'a> {
+    pub(crate) headers: &'a [u8],
+    /// Length of the whole packet, bytes.
+    pub(crate) length: u32,
+}
+
+impl<'a> Headers<'a> {
+    pub(crate) fn new(log: &'a PacketLog) -> Headers<'a> {
+        Headers { log, bytes: Vec::with_capacity(SNAP as usize), payload: vec![0; usize::from(u16::MAX)] }
+    }
+
+    /// The headers of a packet; `marked` means that a queue has marked it CE.
+    pub(crate) fn of(&mut self, packet: &Packet, marked: bool) -> Frame<'_> {
+        let flow = self.log.flow(packet);
+        let ecn = if marked { Ecn::Ce } else { packet.ecn };
+        self.bytes.clear();
+        let length = match flow.transport {
+            Transport::Tcp => self.tcp(flow, packet, ecn),
+            Transport::Quic | Transport::Udp => self.udp(flow, packet, ecn),
+        };
+        Frame { headers: &self.bytes, length: packet.ip_len.max(length as u32) }
+    }
+
+    /// Writes the headers of a TCP segment; returns its length.
+    fn tcp(&mut self, flow: &Flow, packet: &Packet, ecn: Ecn) -> usize {
+        let (seq, ack) = sequence(self.log, packet);
+        let [source, destination] = ports(flow, packet);
+        let mut tcp = TcpHeader::new(source, destination, seq, WINDOW);
+        tcp.acknowledgment_number = ack;
+        tcp.syn = matches!(packet.kind, Kind::Syn | Kind::SynAck);
+        tcp.ack = packet.kind != Kind::Syn;
+        (tcp.ns, tcp.cwr, tcp.ece) = ecn_flags(flow, packet);
+        // At most 40 bytes of options, which always fit.
+        let _ = tcp.set_options(&self.options(flow, packet));
+        let length = usize::from(Ipv4Header::MIN_LEN_U16 + tcp.header_len_u16()) + packet.payload as usize;
+        let mut ip = self.ip(flow, packet, ecn, IpNumber::TCP, length);
+        let payload = &self.payload[..usize::from(ip.total_len) - ip.header_len() - tcp.header_len()];
+        tcp.checksum = tcp.calc_checksum_ipv4(&ip, payload).unwrap_or_default();
+        ip.header_checksum = ip.calc_header_checksum();
+        self.bytes.extend(ip.to_bytes());
+        self.bytes.extend(tcp.to_bytes());
+        length
+    }
+
+    /// The options of a TCP segment. Selective acknowledgments are as Linux writes them, behind the timestamps.
+    fn options(&self, flow: &Flow, packet: &Packet) -> Vec<TcpOptionElement> {
+        use TcpOptionElement::{
+            MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted, Timestamp,
+            WindowScale,
+        };
+        let stamp = Timestamp((packet.sent.as_ns() / 1_000_000) as u32, packet.echo);
+        if matches!(packet.kind, Kind::Syn | Kind::SynAck) {
+            let mss = (flow.mss + flow.header).saturating_sub(BARE_HEADERS).min(u32::from(u16::MAX)) as u16;
+            return vec![MaximumSegmentSize(mss), SelectiveAcknowledgementPermitted, stamp, Noop, WindowScale(SCALE)];
+        }
+        let mut options = Vec::new();
+        if flow.header >= BARE_HEADERS + STAMPS {
+            options.extend([Noop, Noop, stamp]);
+        }
+        let edge = |segment: u64| flow.lengths.start(segment).wrapping_add(1) as u32;
+        let mut blocks = self.log.ranges(packet).iter().map(|&(first, end)| (edge(first), edge(end)));
+        if packet.kind == Kind::Ack
+            && let Some(first) = blocks.next()
+        {
+            options.extend([Noop, Noop, SelectiveAcknowledgement(first, [blocks.next(), blocks.next(), None])]);
+        }
+        options
+    }
+
+    /// Writes the headers of a datagram; returns its length.
+    fn udp(&mut self, flow: &Flow, packet: &Packet, ecn: Ecn) -> usize {
+        let quic = if flow.transport == Transport::Quic { quic_header(packet) } else { Vec::new() };
+        let whole = packet.ip_len as usize;
+        // A flow's headers may be said to be longer or shorter than these.
+        let payload = whole.saturating_sub(BARE_DATAGRAM).max(quic.len());
+        let payload = if flow.transport == Transport::Udp { payload.min(packet.payload as usize) } else { payload };
+        let mut ip = self.ip(flow, packet, ecn, IpNumber::UDP, BARE_DATAGRAM + payload);
+        let payload = usize::from(ip.total_len) - BARE_DATAGRAM;
+        let [source, destination] = ports(flow, packet);
+        self.payload[..quic.len()].copy_from_slice(&quic);
+        let udp = UdpHeader::with_ipv4_checksum(source, destination, &ip, &self.payload[..payload]);
+        self.payload[..quic.len()].fill(0);
+        ip.header_checksum = ip.calc_header_checksum();
+        self.bytes.extend(ip.to_bytes());
+        // The length was kept within 64 KiB above.
+        self.bytes.extend(udp.map(|udp| udp.to_bytes()).unwrap_or_default());
+        self.bytes.extend(quic);
+        BARE_DATAGRAM + payload
+    }
+
+    /// The IP header of a packet of this length, without its checksum.
+    fn ip(&self, flow: &Flow, packet: &Packet, ecn: Ecn, protocol: IpNumber, length: usize) -> Ipv4Header {
+        let mut hosts = flow.hosts.map(address);
+        if !packet.kind.is_forward() {
+            hosts.reverse();
+        }
+        let [source, destination] = hosts;
+        let dscp = if packet.kind.is_forward() { flow.dscp.0 } else { 0 };
+        Ipv4Header {
+            dscp: IpDscp::try_new(dscp).unwrap_or_default(),
+            ecn: match ecn {
+                Ecn::NotEct => IpEcn::NotEct,
+                Ecn::Ect1 => IpEcn::Ect1,
+                Ecn::Ect0 => IpEcn::Ect0,
+                Ecn::Ce => IpEcn::CongestionExperienced,
+            },
+            total_len: length.min(usize::from(u16::MAX)) as u16,
+            dont_fragment: true,
+            time_to_live: TTL,
+            protocol,
+            source,
+            destination,
+            ..Ipv4Header::default()
+        }
+    }
+}
+
+/// The sequence number of a TCP segment, and the number that it acknowledges. The SYN takes one number.
+fn sequence(log: &PacketLog, packet: &Packet) -> (u32, u32) {
+    // Numbers wrap, as on the wire.
+    let place = log.stream_offset(packet).unwrap_or_default().wrapping_add(1) as u32;
+    match packet.kind {
+        Kind::Syn => (0, 0),
+        Kind::SynAck => (0, 1),
+        Kind::Data => (place, 1),
+        Kind::Ack => (1, place),
+    }
+}
+
+/// The flags AE, CWR and ECE: the negotiation of ECN in SYNs, and the echo. With accurate feedback they are a counter, which begins
+/// at 5 (RFC 9768 §3.1, §3.2.2).
+fn ecn_flags(flow: &Flow, packet: &Packet) -> (bool, bool, bool) {
+    let counter = |marks: u16| {
+        let counted = marks.wrapping_add(5);
+        (counted & 4 != 0, counted & 2 != 0, counted & 1 != 0)
+    };
+    match (flow.marks, packet.kind) {
+        (Marks::Off, _) => (false, false, false),
+        (Marks::Echo, Kind::Syn) => (false, true, true),
+        (Marks::Echo, Kind::SynAck) => (false, false, true),
+        (Marks::Echo, Kind::Data | Kind::Ack) => (false, packet.cwr, packet.ece),
+        (Marks::Counted, Kind::Syn) => (true, true, true),
+        (Marks::Counted, Kind::SynAck) => (false, true, false),
+        (Marks::Counted, Kind::Data) => counter(0),
+        (Marks::Counted, Kind::Ack) => counter(packet.marks),
+    }
+}
+
+/// A packet's source port and destination port. They tell all flows, and the subflows of a connection, apart.
+fn ports(flow: &Flow, packet: &Packet) -> [u16; 2] {
+    let number = match flow.transport {
+        Transport::Quic => packet.flow * 2 + u32::from(packet.subflow),
+        Transport::Tcp | Transport::Udp => packet.flow,
+    };
+    let port = |base: u16, offset: u32| base.wrapping_add(offset as u16);
+    let server = match flow.transport {
+        Transport::Quic => HTTPS,
+        Transport::Tcp | Transport::Udp => IPERF,
+    };
+    let mut ports = if flow.new_ports {
+        let fresh = packet.number % u64::from(u16::MAX - FIRST_PORT + 1);
+        [port(FIRST_PORT, fresh as u32), port(server, packet.flow)]
+    } else {
+        [port(EPHEMERAL, number % EPHEMERALS), port(server, number / EPHEMERALS)]
+    };
+    if !packet.kind.is_forward() {
+        ports.reverse();
+    }
+    ports
+}
+
+/// A host's address, in 10.0.0.0/8.
+fn address(host: u16) -> [u8; 4] {
+    let [_, a, b, c] = (u32::from(host) + 1).to_be_bytes();
+    [10, a, b, c]
+}
+
+/// An Initial packet's long header for the handshake, a short header otherwise (RFC 9000 §17.2.2, §17.3.1). Connection ids are the
+/// numbers of the flow and the subflow.
+fn quic_header(packet: &Packet) -> Vec<u8> {
+    let mut id = Vec::from(packet.flow.to_be_bytes());
+    id.extend([0, 0, packet.subflow]);
+    // The server's ids differ from the client's.
+    let [mut to, mut from] = [id.clone(), id];
+    to.push(u8::from(packet.kind.is_forward()));
+    from.push(u8::from(!packet.kind.is_forward()));
+    let number = (packet.number as u32).to_be_bytes();
+    match packet.kind {
+        Kind::Syn | Kind::SynAck => {
+            let mut header = vec![0xc3, 0, 0, 0, 1, to.len() as u8];
+            header.extend(to);
+            header.push(from.len() as u8);
+            header.extend(from);
+            // No token; then the length of the rest, in two bytes.
+            header.push(0);
+            let rest = (packet.ip_len as usize).saturating_sub(BARE_DATAGRAM + header.len() + 2) as u16;
+            header.extend((0x4000 | rest.min(0x3fff)).to_be_bytes());
+            header.extend(number);
+            header
+        }
+        Kind::Data | Kind::Ack => {
+            let mut header = vec![0x43];
+            header.extend(to);
+            header.extend(number);
+            header
+        }
+    }
+}
+
+/// IP and TCP headers without options, and timestamps with their padding, bytes.
+const BARE_HEADERS: u32 = 40;
+const STAMPS: u32 = 12;
+/// IP and UDP headers, bytes.
+const BARE_DATAGRAM: usize = 28;
+/// The receiver's window does not limit the simulator's senders: as large as possible (RFC 7323 §2.3).
+const WINDOW: u16 = u16::MAX;
+const SCALE: u8 = 14;
+const TTL: u8 = 64;
+/// Linux's ephemeral ports (`ip_local_port_range`).
+const EPHEMERAL: u16 = 32_768;
+const EPHEMERALS: u32 = 28_232;
+const FIRST_PORT: u16 = 1024;
+/// Ports of the receivers.
+const IPERF: u16 = 5201;
+const HTTPS: u16 = 443;
