@@ -2,6 +2,7 @@
 use crate::aggregate::{self, Weighted};
 use narrows_results::Routes;
 use narrows_results::RunResult;
+pub use narrows_results::flow_group;
 use narrows_results::summary::{FlowSummary, HopSummary};
 use narrows_scenario::Scenario;
 use std::cmp::Ordering;
@@ -294,15 +295,6 @@ impl Comparison {
     }
 }
 
-/// `cubic` for `cubic.3`. A name without a number is its own group, and so is one of addresses, which has dots of its own:
-/// `icmp 192.0.2.1 > 192.0.2.2`.
-pub fn flow_group(flow: &str) -> &str {
-    match flow.rsplit_once('.').filter(|_| !flow.contains(" > ")) {
-        Some((group, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => group,
-        _ => flow,
-    }
-}
-
 fn hops<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<&'a str> {
     distinct(runs.flat_map(|run| &run.result.summary.hops).map(|hop| hop.name.as_str()))
 }
@@ -330,15 +322,6 @@ pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn flows_group_by_their_number_only() {
-        assert_eq!(flow_group("cubic.12"), "cubic");
-        assert_eq!(flow_group("new_reno"), "new_reno");
-        assert_eq!(flow_group("video.hd"), "video.hd");
-        assert_eq!(flow_group("odd."), "odd.");
-        assert_eq!(flow_group("icmp 192.0.2.1 > 192.0.2.2"), "icmp 192.0.2.1 > 192.0.2.2");
-    }
 
     #[test]
     fn what_a_discipline_knows_of_a_flow_is_about_the_flow() {

@@ -6,7 +6,7 @@
 use crate::comparison::{Comparison, Group, Run, Source};
 use crate::conditions::{Contrast, are_paired};
 use crate::estimate::{Estimate, SIGNIFICANT, paired_p_value};
-use crate::figure::{COMPLETIONS, FAIRNESS, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS};
+use crate::figure::{APPLICATIONS, COMPLETIONS, FAIRNESS, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS};
 use crate::notes::{Note, notes};
 use crate::terminal::{Style, line};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle};
@@ -270,7 +270,7 @@ fn figures(source: &Source) -> Vec<Figure> {
         Source::AllFlows | Source::At(_) | Source::Through(_) => {
             [FLOWS, REPAIRS, COMPLETIONS, FAIRNESS, VERDICTS].concat()
         }
-        Source::FlowGroup(_) | Source::Flow(_) => [FLOWS, REPAIRS, COMPLETIONS, VERDICTS].concat(),
+        Source::FlowGroup(_) | Source::Flow(_) => [FLOWS, REPAIRS, COMPLETIONS, APPLICATIONS, VERDICTS].concat(),
     }
 }
 

@@ -2,7 +2,7 @@
 use crate::comparison::{Run, Source};
 use narrows_results::Jain;
 use narrows_results::Summary;
-use narrows_results::summary::{FlowSummary, HopSummary, RttQuantiles, Verdicts};
+use narrows_results::summary::{Application, Completion, FlowSummary, HopSummary, Quantiles, RttQuantiles, Verdicts};
 
 /// The part of a run from which figures are read: a hop and some of the flows.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub struct Scope<'a> {
     pub flows: Vec<&'a FlowSummary>,
     /// The flows of which a mean RTT may be taken: alike, and with a hop in common.
     pub alike: Vec<&'a FlowSummary>,
+    /// The flows with `web` traffic, whose completion times are page-load times.
+    pub web: Vec<&'a FlowSummary>,
     /// Jain's index of the bulk flows among them; `None` with fewer than two.
     pub jain: Option<f64>,
 }
@@ -24,12 +26,14 @@ impl<'a> Scope<'a> {
     pub fn of(run: &'a Run, hop: Option<&'a HopSummary>, flows: Option<&Source>) -> Scope<'a> {
         let summary = &run.result.summary;
         let Some(source) = flows else {
-            return Scope { summary, hop, flows: Vec::new(), alike: Vec::new(), jain: None };
+            return Scope { summary, hop, flows: Vec::new(), alike: Vec::new(), web: Vec::new(), jain: None };
         };
         let (alike, routes) = (run.alike(source), run.routes());
         let bulk = alike.iter().filter(|flow| routes.is_bulk(flow));
         let jain = bulk.map(|flow| flow.goodput_mbit).collect::<Jain>().index();
-        Scope { summary, hop, flows: run.flows(source), alike, jain }
+        let flows = run.flows(source);
+        let web = flows.iter().copied().filter(|flow| routes.is_web(flow)).collect();
+        Scope { summary, hop, flows, alike, web, jain }
     }
 }
 
@@ -159,6 +163,20 @@ pub const COMPLETIONS: &[Figure] = figures! {
     "completion", "p99", "s", Real, IfAny, |s| completions(&s.flows).map(|(_, _, p99)| p99);
 };
 
+/// Figures that an application's user would feel; of several flows, the worst. The delay is that of datagrams or of messages.
+pub const APPLICATIONS: &[Figure] = figures! {
+    "delay", "p50", "ms", Real, IfThere, |s| worst_delay(&s.flows, |ms| ms.p50);
+    "delay", "p95", "ms", Real, InDifferences, |s| worst_delay(&s.flows, |ms| ms.p95);
+    "delay", "p99", "ms", Real, IfThere, |s| worst_delay(&s.flows, |ms| ms.p99);
+    "jitter", "", "ms", Real, IfThere, |s| most(&s.flows, |a| a.jitter_ms);
+    "lost", "", "%", Percent, IfThere, |s| most(&s.flows, |a| a.loss.map(|loss| 100.0 * loss));
+    "page", "p50", "s", Real, IfThere, |s| worst_page(&s.web, |page| page.p50);
+    "page", "p95", "s", Real, IfThere, |s| worst_page(&s.web, |page| page.p95);
+    "MOS", "", "", Real, IfThere, |s| least(&s.flows, |a| a.voice.map(|voice| voice.mos));
+    "QoO", "", "", Count, IfThere, |s| least(&s.flows, |a| a.qoo);
+    "RPM", "", "", Count, IfThere, |s| least(&s.flows, |a| a.rpm);
+};
+
 /// Figures of flows that look for fair queuing, each with the same weight.
 pub const VERDICTS: &[Figure] = figures! {
     "verdict", "right", "%", Percent, IfThere, |s| verdicts(&s.flows, |v| v.right);
@@ -208,6 +226,27 @@ fn min_rtt(flows: &[&FlowSummary]) -> Option<f64> {
 fn verdicts(flows: &[&FlowSummary], of: fn(&Verdicts) -> f64) -> Option<f64> {
     let shares: Vec<f64> = flows.iter().filter_map(|flow| flow.verdicts.as_ref().map(of)).collect();
     (!shares.is_empty()).then(|| 100.0 * shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
+fn most(flows: &[&FlowSummary], of: fn(&Application) -> Option<f64>) -> Option<f64> {
+    flows.iter().filter_map(|flow| of(flow.application.as_ref()?)).max_by(f64::total_cmp)
+}
+
+fn least(flows: &[&FlowSummary], of: fn(&Application) -> Option<f64>) -> Option<f64> {
+    flows.iter().filter_map(|flow| of(flow.application.as_ref()?)).min_by(f64::total_cmp)
+}
+
+fn worst_delay(flows: &[&FlowSummary], of: fn(&Quantiles) -> f64) -> Option<f64> {
+    let delay = |flow: &&FlowSummary| {
+        let application = flow.application.as_ref()?;
+        application.one_way_ms.or(application.messages.map(|messages| messages.delay_ms))
+    };
+    flows.iter().filter_map(|flow| delay(flow).as_ref().map(of)).max_by(f64::total_cmp)
+}
+
+fn worst_page(flows: &[&FlowSummary], of: fn(&Completion) -> f64) -> Option<f64> {
+    let loaded = flows.iter().filter_map(|flow| flow.completion_s.as_ref()).filter(|page| page.count > 0);
+    loaded.map(of).max_by(f64::total_cmp)
 }
 
 /// Finished transfers, their mean time, and the 99 % quantile of the worst flow.

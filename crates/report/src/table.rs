@@ -1,9 +1,11 @@
 //! Tables as values: rows and figures, independent of their form as text or HTML.
 use crate::comparison::{Comparison, Group, Run, Source, flow_group};
 use crate::estimate::Estimate;
-use crate::figure::{COMPLETIONS, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS};
+use crate::figure::{
+    APPLICATIONS, COMPLETIONS, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS,
+};
 use narrows_results::summary::FlowSummary;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Rows of figures.
 #[derive(Clone, Debug)]
@@ -110,6 +112,36 @@ impl Table {
         (groups.len() > 1 || finite).then(|| Table::new(comparison, columns.heads(&[head]), figures, subjects))
     }
 
+    /// The table of applications: the flow groups with figures that their users would feel; `None` if no traffic is an application's.
+    pub fn of_applications(comparison: &Comparison) -> Option<Table> {
+        // Responsiveness alone is no reason for a table: every bulk flow has it.
+        let (mut felt, mut measured) = (false, HashSet::new());
+        for run in comparison.groups.iter().filter_map(Group::first) {
+            let routes = run.routes();
+            for flow in &run.result.summary.flows {
+                let is_page = flow.completion_s.is_some() && routes.is_web(flow);
+                if is_page || flow.application.is_some() {
+                    measured.insert(flow_group(&flow.name));
+                }
+                felt |= is_page || flow.application.is_some_and(|a| a.one_way_ms.is_some() || a.messages.is_some());
+            }
+        }
+        if !felt {
+            return None;
+        }
+        let all = comparison.flow_groups();
+        let columns = FlowColumns { several_groups: comparison.groups.len() > 1, several_hops: false };
+        let shown: Vec<&str> = largest(comparison, &all).into_iter().filter(|group| measured.contains(group)).collect();
+        let subjects = |of: &Group| -> Vec<Subject> {
+            let subject = |&group: &&str| {
+                let heads = columns.cells(of, vec![group.to_owned()], String::new());
+                Subject { heads, hop: None, flows: Some(Source::FlowGroup(group.to_owned())) }
+            };
+            shown.iter().map(subject).collect()
+        };
+        Some(Table::new(comparison, columns.heads(&["flows"]), APPLICATIONS.to_vec(), subjects))
+    }
+
     /// The table of single flows: the first `limit` of every run.
     pub fn of_flows(comparison: &Comparison, limit: usize) -> Table {
         let mut flows = comparison.flows();
@@ -125,8 +157,18 @@ impl Table {
             };
             flows.iter().map(subject).collect()
         };
-        let figures =
-            [&FLOWS[4..], &FLOW[..1], &FLOW[1..2], &FLOWS[..4], &FLOW[2..], REPAIRS, COMPLETIONS, VERDICTS].concat();
+        let figures = [
+            &FLOWS[4..],
+            &FLOW[..1],
+            &FLOW[1..2],
+            &FLOWS[..4],
+            &FLOW[2..],
+            REPAIRS,
+            COMPLETIONS,
+            APPLICATIONS,
+            VERDICTS,
+        ]
+        .concat();
         Table::new(comparison, columns.heads(&["flow", "controller"]), figures, subjects)
     }
 

@@ -18,12 +18,16 @@ pub struct Style {
     pub colour: bool,
 }
 
-/// The table of queues, the table of flow groups if there are several, an explanation of the intervals, and notes.
+/// The table of queues, the tables of flow groups and of applications if there are any, an explanation of the intervals, and notes.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     let mut out = table(&Table::of_queues(comparison), style);
     if let Some(flows) = Table::of_flow_groups(comparison) {
         out.push('\n');
         out.push_str(&table(&flows, style));
+    }
+    if let Some(applications) = Table::of_applications(comparison) {
+        out.push('\n');
+        out.push_str(&table(&applications, style));
     }
     if comparison.max_runs() > 0 {
         let _ = writeln!(out, "\n{}", printable(&comparison.basis()));

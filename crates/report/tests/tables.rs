@@ -1,7 +1,7 @@
 //! Tables as a person reads them.
 mod sample;
 use narrows_report::terminal::{self, Style};
-use narrows_results::summary::Timing;
+use narrows_results::summary::{Application, Quantiles, Timing, Voice};
 use sample::{QUEUES, comparison};
 
 fn plain(queues: &[sample::Queue], flows: &[&str], seeds: u64, width: Option<usize>) -> String {
@@ -180,4 +180,37 @@ fn how_times_were_kept_is_below_the_table_and_falling_behind_is_a_warning() {
     two.groups[1].runs[0].result.summary.timing = Some(sample::timing(0.001));
     let text = terminal::comparison(&two, &plain);
     assert!(text.ends_with("\n\ncodel kept its times: 99 % within 0.08 ms, at worst 4 ms\n"), "{text}");
+}
+
+/// A call beside a bulk flow: the table of applications has the columns that one of them has, and fits into 80 columns.
+#[test]
+fn applications_have_a_table_of_their_own() {
+    let mut both = comparison(&QUEUES[..2], &["cubic", "call"], 1);
+    assert!(!terminal::comparison(&both, &Style::default()).contains("MOS"), "nothing was measured");
+    for run in both.groups.iter_mut().flat_map(|group| &mut group.runs) {
+        let flows = &mut run.result.summary.flows;
+        flows[0].application = Some(Application { rpm: Some(412.0), ..Application::default() });
+    }
+    assert!(!terminal::comparison(&both, &Style::default()).contains("RPM"), "responsiveness alone is no application");
+    for (run, p99) in both.groups.iter_mut().flat_map(|group| &mut group.runs).zip([1164.8, 18.2]) {
+        run.result.summary.flows[1].application = Some(Application {
+            one_way_ms: Some(Quantiles { mean: 15.9, p50: 15.9, p95: 17.0, p99, max: p99 }),
+            jitter_ms: Some(0.82),
+            loss: Some(0.0058),
+            voice: Some(Voice { r: 92.0, mos: 4.39, playout_ms: 19.0, loss: 0.0 }),
+            qoo: Some(100.0),
+            ..Application::default()
+        });
+    }
+    let text = terminal::comparison(&both, &Style::default());
+    let expected = "\
+queue  flows   delay   delay  jitter  lost   MOS  QoO  RPM
+              p50 ms  p99 ms      ms     %
+------------------------------------------------------------
+fifo   cubic       –       –       –     –     –    –  412
+       call     15.9  1164.8    0.82  0.58  4.39  100    –
+codel  cubic       –       –       –     –     –    –  412
+       call     15.9    18.2    0.82  0.58  4.39  100    –
+";
+    assert!(text.contains(expected), "{text}");
 }

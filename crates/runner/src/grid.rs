@@ -3,7 +3,7 @@ use crate::clock::Stopwatch;
 use crate::memory::{self, Room};
 use crate::monitor::{Error, Monitor};
 use narrows_core::Time;
-use narrows_results::RunResult;
+use narrows_results::{RunResult, Setup};
 use narrows_scenario::Scenario;
 use narrows_world::{Watch, World, WorldError, effort};
 use std::cmp::Reverse;
@@ -118,6 +118,7 @@ impl Shared<'_> {
         };
         let mut result = self.world.run(&job.scenario, self.threads, &mut watch).map_err(told)?;
         let wall = stopwatch.elapsed();
+        result.summary.setup = Some(Setup::of(&job.scenario));
         let cost = &mut result.summary.cost;
         cost.wall_s = wall.as_secs_f64();
         cost.packets_per_s = if cost.wall_s > 0.0 { cost.packets as f64 / cost.wall_s } else { 0.0 };

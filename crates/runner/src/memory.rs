@@ -37,6 +37,42 @@ pub struct TooLarge {
     pub worst: Memory,
 }
 
+impl TooLarge {
+    /// What needs how much, and what would help; `flag` is the name of the setting that limits memory.
+    pub fn explain(&self, flag: &str) -> String {
+        let TooLarge { need, room, given, runs, worst } = *self;
+        let Memory { flows, hops, packets, series, .. } = worst;
+        let mut parts = [
+            (series, "series", "a longer interval or fewer flows in [record]"),
+            (flows, "flows", "a smaller count"),
+            (packets, "packets in queues and on links", "smaller limits of queues"),
+            (hops, "hops", "fewer hops"),
+        ];
+        parts.sort_by_key(|part| std::cmp::Reverse(part.0));
+        let listed: Vec<String> =
+            parts.iter().filter(|part| part.0 > 0).map(|part| format!("{} {}", part.1, shown(part.0))).collect();
+        let (what, less) = match worst.total() > room {
+            true => ("a run needs", parts[0].2),
+            false => ("the results of all runs need", "fewer runs or a longer [record] interval"),
+        };
+        let where_ = if given { format!("{flag} allows") } else { "this machine or its control group has".to_owned() };
+        format!(
+            "{what} about {} of memory, {where_} {} ({runs} runs; the largest: {}); allowed: {less}, or {flag} SIZE if you know better",
+            shown(need),
+            shown(room),
+            listed.join(", ")
+        )
+    }
+}
+
+/// Bytes for people.
+pub fn shown(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000_000 => format!("{} MB", bytes.div_ceil(1_000_000)),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
 /// The number of runs that may go on at the same time, at most `wanted`; an error if one of them does not fit beside the results
 /// that stay.
 pub(crate) fn fit(needs: &[Memory], wanted: usize, Room { given, together }: Room) -> Result<Fit, TooLarge> {

@@ -108,6 +108,7 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
     };
     let share = 1.0 / flows.len().max(1) as f64;
     let flow = |name: &&str| FlowSummary {
+        application: None,
         name: (*name).to_owned(),
         controller: narrows_report::comparison::flow_group(name).into(),
         goodput_mbit: 96.5 * utilisation * share,
@@ -141,7 +142,7 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
             changes: 3,
             event_accuracy: Some(0.95),
             events: 40,
-            queued_s: 8.5,
+            queued_s: Some(8.5),
             queued_right: Some(0.98),
         }),
         route: None,
@@ -156,6 +157,7 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
         flows: flows.iter().map(flow).collect(),
         fairness: Fairness { jain: 0.987 },
         timing: None,
+        setup: None,
         cost: Default::default(),
     }
 }
