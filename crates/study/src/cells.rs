@@ -1,7 +1,7 @@
 //! The cells of a study: every combination of its axes, as scenarios.
 use crate::draws::Draw;
-use crate::model::{Level, Study, StudyError, wanted};
-use narrows_scenario::{NoTraces, Scenario};
+use crate::model::{Axis, File, Level, Study, StudyError, text, wanted};
+use narrows_scenario::{NoTraces, Scenario, ScenarioError, Setting, Traces};
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
@@ -11,6 +11,10 @@ pub struct Cell {
     /// The values' labels, in the order of the axes.
     pub labels: Vec<String>,
     scenario: Table,
+    /// The scenario's file, if it has one.
+    file: Option<File>,
+    /// What the axes with a path set in it.
+    settings: Vec<Setting>,
     /// The draws of each run; the axes' values are already filled in.
     draws: Vec<Draw>,
     /// The name of the random streams of its draws, made from the values of the axes with `own_draws`.
@@ -39,7 +43,12 @@ impl Study {
 
     /// The scenario of run number `run` of the cell's `runs` runs, counted from 1.
     pub fn run(&self, cell: &Cell, run: u64, runs: u64) -> Result<Scenario, StudyError> {
-        let scenario = cell.scenario(self.first_seed.saturating_add(run) - 1)?;
+        self.run_with(cell, run, runs, &NoTraces)
+    }
+
+    /// The same, of a scenario that may name traces.
+    pub fn run_with(&self, cell: &Cell, run: u64, runs: u64, traces: &dyn Traces) -> Result<Scenario, StudyError> {
+        let scenario = cell.scenario_with(self.first_seed.saturating_add(run) - 1, traces)?;
         Ok(if runs > 1 && !self.as_written { scenario.repeated() } else { scenario })
     }
 
@@ -64,7 +73,10 @@ impl Study {
         let name = [std::slice::from_ref(&self.figure), labels.as_slice()].concat().join(", ");
         let own = self.axes.iter().zip(&labels).filter(|(axis, _)| axis.own_draws);
         let stream = own.map(|(_, label)| format!(".{label}")).collect();
-        Ok(Cell { name, labels, scenario, draws, stream })
+        let set = self.axes.iter().zip(pick).filter_map(|(axis, (_, value))| axis.setting(value));
+        let settings: Result<Vec<Setting>, ScenarioError> = set.collect();
+        let settings = settings.map_err(|error| StudyError { file: error.place, message: error.message })?;
+        Ok(Cell { name, labels, scenario, file: self.file.clone(), settings, draws, stream })
     }
 
     fn fault(&self, message: String) -> StudyError {
@@ -81,6 +93,16 @@ impl Study {
 impl Cell {
     /// Its scenario with a seed, as in the study.
     pub fn scenario(&self, seed: u64) -> Result<Scenario, StudyError> {
+        self.scenario_with(seed, &NoTraces)
+    }
+
+    fn scenario_with(&self, seed: u64, traces: &dyn Traces) -> Result<Scenario, StudyError> {
+        if let Some(file) = &self.file {
+            let scenario = Scenario::parse_with(&file.text, &file.name, &self.settings, traces);
+            return scenario
+                .map(|scenario| Scenario { seed, ..scenario })
+                .map_err(|error| self.fault_of_setting(&error));
+        }
         let fault = |message: String| StudyError { file: self.name.clone(), message };
         let mut drawn: Vec<Value> = Vec::new();
         for (n, draw) in self.draws.iter().enumerate() {
@@ -102,12 +124,44 @@ impl Cell {
         table.insert("name".to_owned(), Value::String(self.name.clone()));
         table.insert("seed".to_owned(), Value::Integer(seed as i64));
         let text = toml::to_string(&table).map_err(|error| fault(error.to_string()))?;
-        Scenario::parse(&text, &self.name, &NoTraces).map_err(|error| fault(error.to_string()))
+        Scenario::parse_with(&text, &self.name, &self.settings, traces).map_err(|error| {
+            match self.settings.is_empty() {
+                true => fault(error.to_string()),
+                false => self.fault_of_setting(&error),
+            }
+        })
+    }
+
+    /// The fault of a scenario with settings; with several, the combination may be what is wrong.
+    fn fault_of_setting(&self, error: &ScenarioError) -> StudyError {
+        let file = error.line.map_or_else(|| error.place.clone(), |line| format!("{}:{line}", error.place));
+        let all: Vec<String> = self.settings.iter().map(|s| format!("{}={}", s.path, s.text)).collect();
+        let message = match all.len() {
+            0 | 1 => error.message.clone(),
+            _ => format!("{}; in the combination {}", error.message, all.join(" ")),
+        };
+        StudyError { file, message }
     }
 
     /// The name for people: `table 1, cubic, fq`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+}
+
+impl Axis {
+    /// What a value sets, if the axis has a path.
+    fn setting(&self, value: &Value) -> Option<Result<Setting, ScenarioError>> {
+        let path = self.set.as_deref()?;
+        let value = match value {
+            Value::Table(table) => {
+                let parts = table.iter().filter(|(key, _)| *key != "label");
+                Value::Table(parts.map(|(key, part)| (key.clone(), part.clone())).collect()).to_string()
+            }
+            value => text(value),
+        };
+        let place = if self.name == path { "--set".to_owned() } else { format!("axis {}:", self.name) };
+        Some(Setting::new(&place, path, &value))
     }
 }
 

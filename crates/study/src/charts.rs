@@ -6,7 +6,7 @@ use crate::rows::{Entry, Points, Row};
 use narrows_report::chart::{Chart, Grid, Kind, Line};
 use narrows_report::thin;
 use narrows_results::RunResult;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use toml::Value;
 
 impl Study {
@@ -45,10 +45,9 @@ impl Report<'_> {
     /// The charts of a plot: one, or a heat map for each combination of the axes that it does not show.
     pub(crate) fn charts(&self, p: usize) -> Vec<Chart> {
         let plot = &self.runs.study.plots[p];
-        let readable = |name: &Option<String>| name.as_deref().unwrap_or_default().replace('_', " ");
         let (lines, x, y) = match plot.kind {
             Kind::Heat => return self.heat_maps(plot),
-            Kind::Lines => (self.lines(plot), readable(&plot.along), plot.y.clone()),
+            Kind::Lines => (self.lines(plot), self.along(plot), plot.y.clone()),
             Kind::Series => (self.of_runs(p), "time, s".to_owned(), plot.y.clone()),
             Kind::Cdf => (self.of_runs(p), plot.y.clone(), "share of packets".to_owned()),
         };
@@ -56,15 +55,29 @@ impl Report<'_> {
         if chart.lines.is_empty() { Vec::new() } else { vec![chart] }
     }
 
+    /// The label of the x axis of lines, with the unit of its values.
+    fn along(&self, plot: &Plot) -> String {
+        let name = plot.along.as_deref().unwrap_or_default();
+        let amounts = self.runs.study.axes.iter().find(|axis| axis.name == name).and_then(Axis::amounts);
+        match amounts.map_or("", |(unit, _)| unit.shown) {
+            "" => name.replace('_', " "),
+            unit => format!("{}, {unit}", name.replace('_', " ")),
+        }
+    }
+
     /// A line for each combination of the axes other than the one along x.
     fn lines(&self, plot: &Plot) -> Vec<Line> {
         let study = self.runs.study;
         let along = study.axes.iter().position(|axis| plot.along.as_ref() == Some(&axis.name));
         let (Some(along), Some(m)) = (along, self.metric(plot)) else { return Vec::new() };
+        let axis = &study.axes[along];
+        let amounts = axis.amounts().map(|(_, amounts)| axis.labels().into_iter().zip(amounts).collect());
+        let amounts: HashMap<String, f64> = amounts.unwrap_or_default();
         let mut lines: Vec<(Line, Line)> = Vec::new();
         for row in self.rows.iter().filter(|row| !row.is_total && study.is_at(self.cell(row), &plot.at)) {
             let labels = &self.cell(row).labels;
-            let x = labels[along].split_whitespace().next().and_then(|x| x.parse::<f64>().ok());
+            let first_word = || labels[along].split_whitespace().next().and_then(|x| x.parse::<f64>().ok());
+            let x = amounts.get(&labels[along]).copied().or_else(first_word);
             let name = self.name(labels, &plot.at, &[along]);
             let entry = &row.entries[m];
             let at = lines.iter().position(|(line, _)| line.name == name).unwrap_or_else(|| {

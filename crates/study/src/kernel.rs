@@ -31,6 +31,13 @@ struct Place {
     quick: Option<String>,
     default: Option<String>,
     full: String,
+    /// Independent runs, except at the quick level.
+    #[serde(default = "one")]
+    runs: u64,
+}
+
+const fn one() -> u64 {
+    1
 }
 
 /// A study, and the cells of it that a kernel runs.
@@ -42,6 +49,8 @@ pub struct Chosen {
     pub study: Study,
     /// The cells, in the study's order, with scenarios as long as the file says.
     pub cells: Vec<Cell>,
+    /// How many runs of each are made.
+    pub runs: Vec<u64>,
     /// What a reader should know of the figure here.
     pub note: Option<String>,
 }
@@ -71,20 +80,21 @@ fn chosen(paper: &'static str, text: &str, studies: Vec<Study>, level: Level) ->
     let mut all = Vec::new();
     for study in studies {
         // By the place in the study's order.
-        let mut cells: BTreeMap<usize, Cell> = BTreeMap::new();
+        let mut cells: BTreeMap<usize, (Cell, u64)> = BTreeMap::new();
         for place in file.cells.iter().filter(|place| place.figure == study.figure) {
             study.check_place(&place.at).map_err(|message| fault(format!("{}: {message}", study.figure)))?;
             let Some(duration) = place.at_level(level) else { continue };
             let set = Table::from_iter([("duration".to_owned(), Value::String(duration.clone()))]);
             for (n, cell) in study.cells_with(&set)?.into_iter().enumerate() {
                 if study.is_at(&cell, &place.at) {
-                    cells.entry(n).or_insert(cell);
+                    cells.entry(n).or_insert((cell, place.runs_at(level)));
                 }
             }
         }
         if !cells.is_empty() {
             let note = file.notes.remove(&study.figure);
-            all.push(Chosen { paper, study, cells: cells.into_values().collect(), note });
+            let (cells, runs) = cells.into_values().unzip();
+            all.push(Chosen { paper, study, cells, runs, note });
         }
     }
     Ok(all)
@@ -97,6 +107,10 @@ impl Place {
             Level::Default => self.default.as_ref(),
             Level::Full => Some(&self.full),
         }
+    }
+
+    fn runs_at(&self, level: Level) -> u64 {
+        if level == Level::Quick { 1 } else { self.runs }
     }
 }
 
@@ -112,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_first_place_that_names_a_cell_counts() {
-        let text = "[[cells]]\nfigure = \"table 1\"\nat = { queue = \"cocoa\" }\ndefault = \"3s\"\nfull = \"5s\"\n\
+        let text = "[[cells]]\nfigure = \"table 1\"\nat = { queue = \"cocoa\" }\ndefault = \"3s\"\nfull = \"5s\"\nruns = 3\n\
                     [[cells]]\nfigure = \"table 1\"\nat = { controller = \"cubic\" }\nfull = \"7s\"\n[notes]\n\"table 1\" = \"short\"\n";
         let lasting = |level| {
             let chosen = of(text, level).expect("it is right");
@@ -125,7 +139,8 @@ mod tests {
         assert_eq!(lasting(Level::Default), named(&[("cubic cocoa", 3), ("new_reno cocoa", 3)]));
         let full = [("cubic fq", 7), ("cubic fq_codel", 7), ("cubic cocoa", 5), ("new_reno cocoa", 5)];
         assert_eq!(lasting(Level::Full), named(&full));
-        assert_eq!(of(text, Level::Full).expect("it is right")[0].note.as_deref(), Some("short"));
+        let full = of(text, Level::Full).expect("it is right");
+        assert_eq!((full[0].note.as_deref(), &full[0].runs[..]), (Some("short"), &[1, 1, 3, 3][..]));
     }
 
     #[test]

@@ -16,17 +16,19 @@ mod report;
 mod rows;
 mod rule;
 mod score;
+mod sweep;
 
 pub use cells::Cell;
 pub use claims::Verdict;
 pub use kernel::{Chosen, for_kernel};
-pub use model::{Effort, Level, Metric, Study, StudyError};
+pub use model::{Axis, Effort, Level, Metric, Study, StudyError};
 pub use quantity::Quantity;
 pub use recorded::recorded;
 pub use report::Report;
 pub use rows::{Entry, Row};
 pub use rule::Rule;
 pub use score::Score;
+pub use sweep::{AxisUnit, Request, RunFigures, Sweep, SweepError};
 
 /// The studies that are built into the program: paper, file, text.
 const EMBEDDED: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/studies.rs"));

@@ -1,41 +1,26 @@
 //! Taking a study's figures from the result of a run.
 use crate::model::{FromSeries, Metric, Over, Study, Take};
+use narrows_results::metric::Lookup;
 use narrows_results::{RunResult, Series};
-use serde_json::Value;
 
 impl Study {
     /// The figures of a run, in the order of the metrics; `None` if the run lacks the figure, or if it derives from another metric.
     pub fn measure(&self, result: &RunResult) -> Vec<Option<f64>> {
-        let summary = serde_json::to_value(&result.summary).unwrap_or_default();
+        let summary = Lookup::of(&result.summary);
         self.metrics.iter().map(|metric| Some(metric.of(&summary, result)? * metric.scale)).collect()
     }
 }
 
 impl Metric {
-    fn of(&self, summary: &Value, result: &RunResult) -> Option<f64> {
+    fn of(&self, summary: &Lookup, result: &RunResult) -> Option<f64> {
         match (&self.summary, &self.series) {
-            (Some(path), _) => self.in_summary(path, summary),
+            (Some(path), _) => {
+                let found = summary.find(path).ok()?;
+                self.over.fold(&found.values.into_iter().map(|(_, value)| value).collect::<Vec<_>>())
+            }
             (_, Some(series)) => series.of(result, self.over),
             _ => None,
         }
-    }
-
-    /// `hop.NAME.utilisation`, `flow.NAME.rtt_ms.mean`, `fairness.jain`.
-    fn in_summary(&self, path: &str, summary: &Value) -> Option<f64> {
-        let (kind, rest) = path.split_once('.')?;
-        let (list, is_group) = match kind {
-            "hop" => ("hops", false),
-            "flow" => ("flows", true),
-            _ => return at(summary, path),
-        };
-        let (name, rest) = rest.split_once('.')?;
-        let is_meant = |item: &&Value| {
-            let item = item["name"].as_str().unwrap_or_default();
-            item == name || (is_group && narrows_report::comparison::flow_group(item) == name)
-        };
-        let items = summary[list].as_array()?.iter().filter(is_meant);
-        let values: Vec<f64> = items.filter_map(|item| at(item, rest)).collect();
-        self.over.fold(&values)
     }
 }
 
@@ -85,9 +70,4 @@ impl FromSeries {
             Take::UntilAbove => until(&|value| self.level.is_some_and(|level| value >= level)),
         }
     }
-}
-
-/// The number at a path.
-fn at(value: &Value, path: &str) -> Option<f64> {
-    path.split('.').try_fold(value, |value, key| value.get(key))?.as_f64()
 }

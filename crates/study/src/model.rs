@@ -6,19 +6,23 @@ use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_report::chart::Kind;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 use toml::{Table, Value};
 
 /// A study: one figure or table of a paper.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
-    /// `figure 8`, `table 1`.
+    /// `figure 8`, `table 1`; for a sweep of one's own the file's name.
+    #[serde(default)]
     pub figure: String,
     /// A short description.
+    #[serde(default)]
     pub title: String,
     /// Where it was published.
+    #[serde(default)]
     pub source: String,
     /// Background for the reader on the experiment and its results.
     #[serde(default)]
@@ -36,9 +40,12 @@ pub struct Study {
     /// The first run's seed. A seed other than 1 avoids the draws with which an algorithm was developed.
     #[serde(default = "first")]
     pub(crate) first_seed: u64,
-    /// The number of runs and their length, by level.
+    /// The number of runs and their length, by level; once, and as long as the scenario says, unless given.
+    #[serde(default)]
     pub(crate) quick: Effort,
+    #[serde(default)]
     pub(crate) default: Effort,
+    #[serde(default)]
     pub(crate) full: Effort,
     /// What varies; every combination is a cell.
     #[serde(default, rename = "axis")]
@@ -47,9 +54,13 @@ pub struct Study {
     #[serde(default, rename = "draw")]
     pub(crate) draws: Vec<Draw>,
     /// The scenario, with `"$axis"` or `"$axis.part"` where an axis varies it.
+    #[serde(default)]
     pub(crate) scenario: Table,
+    /// A scenario file in place of that table; the axes set keys of it.
+    #[serde(skip)]
+    pub(crate) file: Option<File>,
     /// The metrics of each cell.
-    #[serde(rename = "metric")]
+    #[serde(default, rename = "metric")]
     pub metrics: Vec<Metric>,
     #[serde(default)]
     pub(crate) published: Vec<Published>,
@@ -61,6 +72,13 @@ pub struct Study {
     pub(crate) remarks: Vec<Remark>,
     #[serde(default, rename = "plot")]
     pub(crate) plots: Vec<Plot>,
+}
+
+/// A scenario file.
+#[derive(Clone, Debug)]
+pub(crate) struct File {
+    pub(crate) name: String,
+    pub(crate) text: Arc<str>,
 }
 
 /// How thoroughly a study is run.
@@ -84,12 +102,21 @@ pub struct Effort {
     pub(crate) set: Table,
 }
 
+impl Default for Effort {
+    fn default() -> Effort {
+        Effort { runs: 1, set: Table::new() }
+    }
+}
+
 /// An axis of a study.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
     /// Its name, as in `"$name"`.
     pub name: String,
+    /// The path of the key that it sets (`hop.rate`), in place of a `"$name"` in the scenario.
+    #[serde(default)]
+    pub set: Option<String>,
     /// Its values: plain ones, or tables with a `label`.
     #[serde(default)]
     pub(crate) values: Vec<Value>,
@@ -292,6 +319,35 @@ impl fmt::Display for StudyError {
 
 impl std::error::Error for StudyError {}
 
+impl Default for Study {
+    /// What a file without any key gives.
+    fn default() -> Study {
+        Study {
+            figure: String::new(),
+            title: String::new(),
+            source: String::new(),
+            about: String::new(),
+            join: None,
+            scored: true,
+            as_written: false,
+            first_seed: first(),
+            quick: Effort::default(),
+            default: Effort::default(),
+            full: Effort::default(),
+            axes: Vec::new(),
+            draws: Vec::new(),
+            scenario: Table::new(),
+            file: None,
+            metrics: Vec::new(),
+            published: Vec::new(),
+            claims: Vec::new(),
+            holds: Vec::new(),
+            remarks: Vec::new(),
+            plots: Vec::new(),
+        }
+    }
+}
+
 impl Study {
     /// Reads a study; `file` is its name in errors.
     pub fn parse(text: &str, file: &str) -> Result<Study, StudyError> {
@@ -319,6 +375,7 @@ impl Study {
         if let Some(axis) = self.axes.iter().find(|axis| axis.labels().is_empty()) {
             return Err(format!("axis {:?} has no values", axis.name));
         }
+        self.check_axes()?;
         let is_axis = |name: &str| self.axes.iter().any(|axis| axis.name == name);
         let taken = |n: usize, name: &str| is_axis(name) || self.draws[..n].iter().any(|draw| draw.name == name);
         if let Some((_, draw)) = self.draws.iter().enumerate().find(|(n, draw)| taken(*n, &draw.name)) {
@@ -348,6 +405,29 @@ impl Study {
             0 => Err("`runs` of 0: at least one".to_owned()),
             _ => Ok(()),
         })
+    }
+
+    /// Axes differ from each other, and so do the values of each.
+    pub(crate) fn check_axes(&self) -> Result<(), String> {
+        for (n, axis) in self.axes.iter().enumerate() {
+            if let Some(other) = self.axes[..n].iter().find(|other| other.name == axis.name) {
+                return Err(format!("axis {:?} is given twice; allowed: one axis with all its values", other.name));
+            }
+            if axis.set.as_deref().is_some_and(|path| ["seed", "name"].contains(&path)) {
+                return Err(format!(
+                    "axis {:?}: every run has a seed and a name of its own; allowed: --runs, --seed",
+                    axis.name
+                ));
+            }
+            let mut seen = HashSet::new();
+            let labels = axis.labels();
+            let amounts = axis.amounts().map(|(_, amounts)| amounts.iter().map(f64::to_string).collect());
+            let distinct: Vec<String> = amounts.unwrap_or_else(|| labels.clone());
+            if let Some((_, twice)) = distinct.into_iter().zip(&labels).find(|(value, _)| !seen.insert(value.clone())) {
+                return Err(format!("axis {:?} has the value {twice:?} twice", axis.name));
+            }
+        }
+        Ok(())
     }
 
     fn metric(&self, name: &str) -> Result<&Metric, String> {

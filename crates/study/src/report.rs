@@ -52,7 +52,8 @@ impl Report<'_> {
             if self.is_published(m) {
                 heads.push(head("published"));
             }
-            heads.push(head("measured"));
+            // A sweep of one's own has nothing to tell measured figures from.
+            heads.push(head(if study.file.is_some() { "" } else { "measured" }));
         }
         let marks = self.marks();
         if marks.iter().any(|mark| !mark.is_empty()) {
@@ -67,7 +68,10 @@ impl Report<'_> {
         Sheet {
             heading: capital(&study.figure),
             title: study.title.clone(),
-            source: format!("{}; here {}", study.source, self.times(runs)),
+            source: match study.source.is_empty() {
+                true => self.times(runs),
+                false => format!("{}; here {}", study.source, self.times(runs)),
+            },
             about: study.about.clone(),
             heads,
             names,

@@ -4,7 +4,7 @@ use crate::model::{Beyond, Elsewhere, Metric, Study, wanted};
 use crate::rule::Stated;
 use narrows_report::{Estimate, Proportion, Quartiles};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use toml::Value;
 
 /// Points of a line.
@@ -62,13 +62,16 @@ pub(crate) struct Runs<'a> {
 impl Runs<'_> {
     /// The rows. Cells that differ only in pooled axes form one row, at the position of the first of them.
     pub(crate) fn rows(&self) -> Vec<Row> {
-        let mut rows: Vec<Row> = Vec::new();
+        let (mut rows, mut index): (Vec<Row>, HashMap<Vec<String>, usize>) = Default::default();
         for (n, cell) in self.cells.iter().enumerate() {
             let told_apart = self.study.axes.iter().zip(&cell.labels).filter(|(axis, _)| !axis.pooled);
             let labels: Vec<String> = told_apart.map(|(_, label)| label.clone()).collect();
-            match rows.iter_mut().find(|row| row.labels == labels) {
-                Some(row) => row.members.push(n),
-                None => rows.push(Row { labels, entries: Vec::new(), members: vec![n], is_total: false }),
+            match index.get(&labels) {
+                Some(&at) => rows[at].members.push(n),
+                None => {
+                    index.insert(labels.clone(), rows.len());
+                    rows.push(Row { labels, entries: Vec::new(), members: vec![n], is_total: false });
+                }
             }
         }
         self.add_totals(&mut rows);

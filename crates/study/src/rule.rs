@@ -36,6 +36,12 @@ pub(crate) struct Allowance {
     pub(crate) least: f64,
 }
 
+impl Allowance {
+    fn near(self, published: f64) -> f64 {
+        (self.within * published.abs()).max(self.least)
+    }
+}
+
 /// A figure as a paper states it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Stated {
@@ -78,18 +84,23 @@ impl Rule {
     }
 
     /// The allowance of a metric: its own; that of the metric which its name begins with, such as `rtt` for `rtt of bbr`; or the paper's.
-    fn allowance(&self, metric: &Metric) -> Allowance {
-        let first = metric.name.split(' ').next().unwrap_or_default();
-        let own = [metric.name.as_str(), first].into_iter().find_map(|name| self.metrics.get(name));
+    fn allowance(&self, name: &str, unit: &str) -> Allowance {
+        let first = name.split(' ').next().unwrap_or_default();
+        let own = [name, first].into_iter().find_map(|name| self.metrics.get(name));
         // "% of decided time" counts as percent.
-        let unit = metric.unit.split(' ').next().unwrap_or_default();
+        let unit = unit.split(' ').next().unwrap_or_default();
         let least = self.least.get(unit).copied().unwrap_or(0.0);
         own.copied().unwrap_or(Allowance { within: self.within, least })
     }
 
+    /// The allowed difference from a published figure of a metric that has this name and unit.
+    pub fn tolerance(&self, name: &str, unit: &str, published: f64) -> f64 {
+        self.allowance(name, unit).near(published)
+    }
+
     pub(crate) fn meets(&self, stated: Stated, measured: f64, metric: &Metric) -> bool {
-        let Allowance { within, least } = self.allowance(metric);
-        let near = |published: f64| (within * published.abs()).max(least);
+        let allowance = self.allowance(&metric.name, &metric.unit);
+        let near = |published: f64| allowance.near(published);
         match stated {
             Stated::About(published) => (measured - published).abs() <= near(published),
             Stated::Between(from, to) => (from - near(from)..=to + near(to)).contains(&measured),
