@@ -4,7 +4,7 @@ use crate::measured::{Ecn, Fairness, Limiter, Measured};
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 
-/// What a probe has found. Figures that are not known are absent.
+/// The result of a probe. A figure that was not measured is left out.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Answer {
     /// The server's address.
@@ -128,15 +128,15 @@ impl Measured {
             }
             (Fairness::Shared, None) => {
                 format!(
-                    "your {name} shares one queue, which stays short; flows compete for the rate, so do not be gentle"
+                    "your {name} shares one queue, which stays short; a sender that keeps its own delay low would get less than its share"
                 )
             }
             (Fairness::Fair, Some(added)) => format!(
-                "your {name} is fair: others do not take your share, nor feel your queue; a gentle sender saves its own flow {}",
+                "your {name} is fair: each flow has its share and waits in its own queue; delay-based congestion control would save {}",
                 duration(added)
             ),
             (Fairness::Fair, None) => {
-                format!("your {name} is fair and its queue short; a sender may be gentle, nobody takes its share")
+                format!("your {name} is fair and its queue short; delay-based congestion control gets its share")
             }
             (Fairness::Undecided, _) if paths < 2 => {
                 "whether flows share a queue cannot be told over one path: the second UDP port did not get through"

@@ -2,7 +2,7 @@
 use crate::NAME;
 use crate::answer::{Answer, PartialEnd};
 use crate::error::{Code, Error};
-use crate::load::{Bounds, Session, SharedMeter, receive_load};
+use crate::load::{Bounds, LONGEST_RAMP, Session, SharedMeter, receive_load};
 use crate::measured::{Fairness, Measured};
 use crate::message::{Message, VERSION};
 use crate::token::Token;
@@ -134,7 +134,7 @@ async fn work(
     tell(Stage::Upload);
     session.say(&Message::Upload {}).await?;
     // Directions that are not decided take a ramp's time besides.
-    let (ramp, left_over) = (Session::ramp_span(idle).min(span / 6), LEFT_OVER.min(span / 10));
+    let (ramp, left_over) = (LONGEST_RAMP.min(span / 6), LEFT_OVER.min(span / 10));
     let each = (left(left_over + ramp * 2) / 2).min(TRANSFER);
     session.send_load(Bounds { span: each, bytes: bytes / 2, rate }).await?;
     answer.upload = session.measured();

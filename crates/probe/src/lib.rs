@@ -2,8 +2,8 @@
 //! bottleneck queues fairly.
 //!
 //! A server ([`serve`]) waits on one host, a client ([`probe`]) asks from the other one. Both send a bulk transfer in turn, over two
-//! paths of one connection (two source ports) under CUBIC with the detector `sequential`. The detector only watches, so that the queue
-//! is the one that a usual sender makes, and its depth and delay can be measured.
+//! paths of one connection (two source ports) under CUBIC with the detector `sequential`. The detector only watches, so that the
+//! sender fills the queue as any CUBIC sender does, and its depth and delay can be measured.
 //!
 //! - `token`: how the client knows the server, and the server the client.
 //! - `message`: what they say to each other. Sans-I/O, bounded, and safe with any bytes.

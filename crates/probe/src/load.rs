@@ -12,17 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// The detector only watches: the queue is to be the one that CUBIC makes.
+/// The detector only watches, so that CUBIC fills the queue as it does without one.
 const CONTROLLER: &str = "tonopah:on=cubic,fair=nothing,detector=sequential";
-/// Where that does not decide, two rates are doubled until it shows who arrives and who waits.
+/// The second test, for directions that the first one leaves open: it doubles two rates until one subflow's packets wait or are lost.
 const RAMP: &str = "startup:shared=cubic,fair=cubic,detector=startup_sprt";
-/// The ramp's test gives up after so many round trips…
-const RAMP_ROUNDS: u32 = 20;
-/// …and is given a little more than those, at least this time…
-const SHORTEST_RAMP: Duration = Duration::from_millis(1500);
-/// …and at most this.
-const LONGEST_RAMP: Duration = Duration::from_millis(2500);
-/// After the ramp has decided, data follow for so long.
+/// Longest ramp. Its test takes 20 round trips, and beside other traffic they are several times as long as when the path is idle.
+pub(crate) const LONGEST_RAMP: Duration = Duration::from_millis(2500);
+/// Data are sent for this long after the ramp has decided.
 const SETTLING: Duration = Duration::from_millis(400);
 /// Longest wait for the handshake, and as long again for the second path.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
@@ -195,11 +191,6 @@ impl Session {
         if is_capped {
             meter.cap();
         }
-    }
-
-    /// How long the ramp may last, on a path with this RTT.
-    pub(crate) fn ramp_span(idle: Duration) -> Duration {
-        (idle * RAMP_ROUNDS * 3 / 2).clamp(SHORTEST_RAMP, LONGEST_RAMP)
     }
 
     /// Sends under the ramp until its test decides; returns its verdict. The path is still full then.

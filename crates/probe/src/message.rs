@@ -54,18 +54,18 @@ pub enum Message {
     },
     /// Client: send.
     Download {
-        /// For so long, ms.
+        /// Longest duration, ms.
         for_ms: u64,
-        /// At most so many bytes.
+        /// Most data, bytes.
         max_bytes: u64,
         /// RTT of the idle path, µs.
         idle_us: u64,
     },
     /// Client: send under the ramp, which is for paths where the download did not decide.
     Ramp {
-        /// For so long, ms.
+        /// Longest duration, ms.
         for_ms: u64,
-        /// At most so many bytes.
+        /// Most data, bytes.
         max_bytes: u64,
     },
     /// Server: what the sending has shown.

@@ -13,7 +13,7 @@ pub struct Meter {
     /// Of the bulk transfer's packets.
     pub(crate) acknowledged: Vec<Acknowledged>,
     pub(crate) losses: Vec<Loss>,
-    /// Of all packets, also of those before.
+    /// RTTs of all packets, including those sent before the bulk transfer.
     pub(crate) samples: [Vec<Sample>; PATHS],
     pub(crate) verdicts: Vec<TimedVerdict>,
     /// Marks that came back.
