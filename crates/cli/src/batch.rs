@@ -1,4 +1,5 @@
 //! Runs that end in a result folder: the code that `compare` and `run` share.
+use crate::capture::Recorder;
 use crate::failure::Failure;
 use crate::flags::{MAX_JOBS, MAX_SEED, whole};
 use crate::grid::{self, Job, Options};
@@ -69,14 +70,39 @@ impl BatchArgs {
         Ok((first..=last).collect())
     }
 
+    /// The number of runs of each queue or scenario.
+    pub(crate) fn runs(&self) -> u64 {
+        self.runs
+    }
+
     /// Runs everything, writes the result folder with its page and pictures, and prints the summary.
     pub(crate) fn execute(&self, command: &str, plan: Vec<Planned>, world: &dyn World) -> Result<(), Failure> {
+        self.execute_in(command, plan, world, None)
+    }
+
+    /// Runs one scenario, records its packets, and writes them beside the results.
+    pub(crate) fn execute_recorded(
+        &self,
+        command: &str,
+        plan: Vec<Planned>,
+        recorder: &Recorder<'_>,
+    ) -> Result<(), Failure> {
+        self.execute_in(command, plan, &recorder.world, Some(recorder))
+    }
+
+    fn execute_in(
+        &self,
+        command: &str,
+        plan: Vec<Planned>,
+        world: &dyn World,
+        recorder: Option<&Recorder<'_>>,
+    ) -> Result<(), Failure> {
         interrupt::install()?;
         let runs: Vec<Run> = plan.into_iter().map(|planned| Run::new(planned, world)).collect();
         let keys: Vec<String> = runs.iter().map(|run| run.key.clone()).collect();
         let request = Request { out: self.place.out.as_deref(), force: self.place.force, command, keys: &keys };
         let mut output = Output::claim(request)?;
-        let (json, comparison) = match self.fill(&mut output, runs, world) {
+        let (json, comparison) = match self.fill(&mut output, runs, world, recorder) {
             Ok(filled) => filled,
             Err(failure) => return Err(output.unfinished(failure)),
         };
@@ -84,13 +110,27 @@ impl BatchArgs {
         if self.json && self.place.out.is_none() {
             term::note(&format!("narrows: {}", shown.folder.display()));
         }
-        if self.json { term::print_json_text(&json) } else { term::print(&shown.text) }
+        let files = recorder.map(Recorder::files).unwrap_or_default();
+        if self.json {
+            files.lines().for_each(|line| term::note(&format!("narrows: {line}")));
+            return term::print_json_text(&json);
+        }
+        term::print(&(shown.text + &files))
     }
 
     /// Makes the runs that are not finished yet; returns the `summary.json` of all runs and what to print.
-    fn fill(&self, output: &mut Output, runs: Vec<Run>, world: &dyn World) -> Result<(String, Comparison), Failure> {
+    fn fill(
+        &self,
+        output: &mut Output,
+        runs: Vec<Run>,
+        world: &dyn World,
+        recorder: Option<&Recorder<'_>>,
+    ) -> Result<(String, Comparison), Failure> {
         let stage = output.stage();
-        let mut values = take_up(output, &runs)?;
+        // A result that a stopped command has left has no packets.
+        let known = if recorder.is_some() { &[] } else { runs.as_slice() };
+        let mut values = take_up(output, known)?;
+        values.resize_with(runs.len(), || None);
         let missing: Vec<usize> = (0..runs.len()).filter(|&n| values[n].is_none()).collect();
         let places: Vec<PathBuf> = runs.iter().map(|run| run.folder.clone()).collect();
         let (keys, jobs): (Vec<String>, Vec<Job>) = runs
@@ -104,6 +144,7 @@ impl BatchArgs {
         let made = grid::run(&jobs, options, |index, result| {
             let (place, scenario) = (&places[missing[index]], &jobs[index].scenario);
             folder::write(&stage.join(place), scenario, &result).map_err(Failure::usage)?;
+            recorder.map_or(Ok(()), |recorder| recorder.write(&stage.join(place)))?;
             output.keep(&keys[index], place)?;
             Ok(Value::new(scenario, result))
         })?;

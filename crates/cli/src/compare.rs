@@ -2,14 +2,12 @@
 use crate::batch::{BatchArgs, Planned};
 use crate::failure::Failure;
 use crate::flags::{MAX_SEED, whole};
-use crate::output::folder_name;
 use crate::world::WorldArgs;
 use narrows_core::queue::QueueConfig;
-use narrows_core::registry::Registered;
 use narrows_core::registry::spelled;
-use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_results::folder::folder_name;
+use narrows_scenario::bottleneck::{self, Bottleneck};
 use narrows_scenario::shorthand::{self, FlowGroup};
-use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Release, Scenario, Start, Transport};
 use std::path::PathBuf;
 
 /// Compare queues on a bottleneck: a table, and a page with pictures
@@ -62,26 +60,15 @@ pub(crate) struct Compare {
     batch: BatchArgs,
 }
 
-/// The parsed flags.
-struct Setting {
-    rate: Rate,
-    rtt: Span,
-    flows: Vec<FlowGroup>,
-    queues: Vec<QueueConfig>,
-    duration: Span,
-    warmup: Span,
-    record_interval: Option<Span>,
-}
-
 /// Runs the command.
 pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
-    let setting = args.setting()?;
+    let (bottleneck, queues) = (args.bottleneck()?, args.queues()?);
     let world = args.world.world()?;
     let (mut plan, mut refusal) = (Vec::new(), None);
     let seeds = args.batch.seeds(args.seed)?;
-    for queue in &setting.queues {
+    for queue in &queues {
         let all: Result<Vec<Planned>, Failure> =
-            seeds.iter().map(|&seed| args.planned(&setting, queue, seed, seeds.len() > 1)).collect();
+            seeds.iter().map(|&seed| args.planned(&bottleneck, queue, seed, seeds.len() > 1)).collect();
         let all = all?;
         match all.first().map(|planned| world.check(&planned.scenario)) {
             // A world need not have every queue; those that were asked for by name it must have.
@@ -97,26 +84,29 @@ pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
 }
 
 impl Compare {
-    fn setting(&self) -> Result<Setting, Failure> {
+    fn bottleneck(&self) -> Result<Bottleneck, Failure> {
         let span = |flag: &str, text: &str| shorthand::span(flag, text).map_err(Failure::usage);
         let optional = |flag: &str, text: &Option<String>| text.as_ref().map(|text| span(flag, text)).transpose();
-        let queues = match &self.queues {
-            Some(text) => shorthand::queues("--queues", text).map_err(Failure::usage)?,
-            None => QueueConfig::names().iter().filter_map(|name| QueueConfig::named(name)).collect(),
-        };
-        if let Some(twice) = (1..queues.len()).find(|&n| queues[..n].contains(&queues[n])) {
-            return Err(Failure::usage(format!("--queues: \"{}\" is given twice", queues[twice])));
-        }
+        let rate = shorthand::rate("--rate", &self.rate).map_err(Failure::usage)?;
+        let rtt = span("--rtt", &self.rtt)?;
         let duration = shorthand::duration("--duration", &self.duration).map_err(Failure::usage)?;
-        Ok(Setting {
-            rate: shorthand::rate("--rate", &self.rate).map_err(Failure::usage)?,
-            rtt: span("--rtt", &self.rtt)?,
+        Ok(Bottleneck {
+            name: format!("{rate} {rtt} {}", self.traffic().1),
+            rate,
+            rtt,
             flows: self.flow_groups()?,
-            queues,
             duration,
-            warmup: optional("--warmup", &self.warmup)?.unwrap_or((duration / 6).min(Span::s(10))),
+            warmup: optional("--warmup", &self.warmup)?.unwrap_or_else(|| Bottleneck::warmup(duration)),
             record_interval: optional("--record-interval", &self.record_interval)?,
+            ecn: self.ecn,
         })
+    }
+
+    fn queues(&self) -> Result<Vec<QueueConfig>, Failure> {
+        let Some(text) = &self.queues else { return Ok(Bottleneck::all_queues()) };
+        let queues = shorthand::queues("--queues", text).map_err(Failure::usage)?;
+        bottleneck::distinct("--queues", &queues).map_err(Failure::usage)?;
+        Ok(queues)
     }
 
     fn flow_groups(&self) -> Result<Vec<FlowGroup>, Failure> {
@@ -134,47 +124,17 @@ impl Compare {
         }
     }
 
-    fn planned(&self, setting: &Setting, queue: &QueueConfig, seed: u64, repeats: bool) -> Result<Planned, Failure> {
+    fn planned(
+        &self,
+        bottleneck: &Bottleneck,
+        queue: &QueueConfig,
+        seed: u64,
+        repeats: bool,
+    ) -> Result<Planned, Failure> {
         let label = queue.to_string();
-        let scenario = self.scenario(setting, queue, seed);
-        scenario.validate().map_err(Failure::usage)?;
+        let scenario = bottleneck.scenario(queue, seed).map_err(Failure::usage)?;
         let scenario = if repeats { scenario.repeated() } else { scenario };
         let folder = PathBuf::from(folder_name(&label)).join(format!("seed-{seed}"));
         Ok(Planned { folder, label: format!("{label} seed {seed}"), scenario })
-    }
-
-    /// One hop with the queue; the whole delay is in the flows' base RTT.
-    fn scenario(&self, setting: &Setting, queue: &QueueConfig, seed: u64) -> Scenario {
-        Scenario {
-            name: format!("{} {} {}", setting.rate, setting.rtt, self.traffic().1),
-            duration: setting.duration,
-            warmup: setting.warmup,
-            seed,
-            hops: vec![Hop {
-                name: "bottleneck".to_owned(),
-                rate: RateSpec::constant(setting.rate),
-                delay: DelaySpec::constant(Span::ZERO),
-                jitter: Span::ZERO,
-                queue: queue.clone(),
-                overhead: Bytes::ZERO,
-                loss: 0.0,
-                release: Release::End,
-                burst: Bytes::ZERO,
-            }],
-            flows: setting.flows.iter().map(|group| self.flow(setting, group)).collect(),
-            record: Record { interval: setting.record_interval, ..Record::default() },
-        }
-    }
-
-    /// Each flow starts within the first round trip, so that several flows are not synchronised.
-    fn flow(&self, setting: &Setting, group: &FlowGroup) -> Flow {
-        let mut flow = group.clone().over(vec![0], setting.rtt, Time::ZERO + setting.duration);
-        if setting.rtt > Span::ZERO {
-            flow.start = Start::Uniform(Time::ZERO, Time::ZERO + setting.rtt);
-        }
-        if let Transport::Tcp(tcp) = &mut flow.transport {
-            tcp.ecn |= self.ecn;
-        }
-        flow
     }
 }

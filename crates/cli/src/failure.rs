@@ -1,6 +1,5 @@
 //! The ways in which a command fails, and the exit codes: 2 for requests that the user can correct, 3 for results that cannot be
-//! compared, 130 for Ctrl-C, 1 for the rest.
-use crate::memory;
+//! compared or are not as expected, 130 for Ctrl-C, 1 for the rest.
 use narrows_runner::Error;
 use narrows_scenario::printable::printable;
 use narrows_world::WorldError;
@@ -15,6 +14,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The results were not made under the same conditions: a list of the differences, one per line.
     Incomparable(String),
+    /// Results are not as expected: what does not hold.
+    NotMet(String),
     /// Something else went wrong.
     Other(String),
     /// A program that this one has started failed.
@@ -99,7 +100,10 @@ impl Failure {
     /// The message.
     pub(crate) fn message(&self) -> String {
         match self {
-            Failure::Usage(message) | Failure::Incomparable(message) | Failure::Other(message) => message.clone(),
+            Failure::Usage(message)
+            | Failure::Incomparable(message)
+            | Failure::NotMet(message)
+            | Failure::Other(message) => message.clone(),
             Failure::Program { message, lines } => {
                 let line = |line: &String| format!("\n  {}", printable(line));
                 format!("{}{}", printable(message), lines.iter().map(line).collect::<String>())
@@ -117,7 +121,7 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Usage(_) => 2,
-            Failure::Incomparable(_) => 3,
+            Failure::Incomparable(_) | Failure::NotMet(_) => 3,
             Failure::Other(_) | Failure::Program { .. } => 1,
             Failure::Interrupted => 130,
             Failure::Unfinished { cause, .. } => cause.code(),
@@ -130,7 +134,7 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         match error {
-            Error::TooLarge(too_large) => Failure::Usage(memory::refusal(&too_large)),
+            Error::TooLarge(too_large) => Failure::Usage(too_large.explain("--memory")),
             Error::World(error) => Failure::from(error),
         }
     }

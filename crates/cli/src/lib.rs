@@ -13,7 +13,10 @@ use narrows_scenario::printable::printable;
 use narrows_scenario::{Traffic, Transport};
 use std::process::ExitCode;
 
+mod advise;
 mod batch;
+mod capture;
+mod check;
 mod compare;
 mod diff;
 mod failure;
@@ -30,6 +33,7 @@ mod qdisc;
 mod reproduce;
 mod run;
 mod shell;
+mod sweep;
 mod term;
 mod watch;
 mod world;
@@ -37,7 +41,7 @@ mod world;
 /// Queue disciplines and congestion controllers on a bottleneck, simulated or real.
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true, disable_help_subcommand = true)]
-#[command(subcommand_value_name = "compare|run|shell|probe|qdisc|list|schema|diff|reproduce|lab")]
+#[command(subcommand_value_name = "compare|run|sweep|check|advise|shell|probe|qdisc|list|schema|diff|reproduce|lab")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -47,13 +51,16 @@ struct Cli {
 enum Command {
     Compare(compare::Compare),
     Run(run::Run),
+    Sweep(sweep::Sweep),
+    Check(check::Check),
+    Advise(advise::Advise),
     Shell(shell::Shell),
     Probe(probe::Probe),
     Qdisc(qdisc::Qdisc),
     List(list::List),
     /// Print the JSON schema of scenario files, for editors
     Schema,
-    Diff(diff::Diff),
+    Diff(diff::Args),
     Reproduce(reproduce::Reproduce),
     Lab(lab::Lab),
 }
@@ -88,6 +95,9 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
     let outcome = match cli.command {
         Command::Compare(args) => compare::main(&args),
         Command::Run(args) => run::main(&args),
+        Command::Advise(args) => advise::main(&args),
+        Command::Sweep(args) => sweep::main(&args),
+        Command::Check(args) => check::main(&args),
         Command::Shell(args) => shell::main(&args),
         Command::Probe(args) => probe::main(&args),
         Command::Qdisc(args) => qdisc::main(&args),

@@ -1,4 +1,4 @@
-//! `narrows list`: every queue, controller, detector, kind of traffic and transport, with every parameter.
+//! `narrows list`: every queue, controller, detector, kind of traffic and transport, with every parameter; and figures of runs.
 use crate::failure::Failure;
 use crate::term::{self, Paint};
 use narrows_core::congestion::ControllerConfig;
@@ -7,6 +7,7 @@ use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
 use narrows_core::registry::Registered;
+use narrows_results::metric::KNOWN;
 use narrows_scenario::{Traffic, Transport};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +15,7 @@ use std::fmt::Write;
 /// Maximum width of the descriptions.
 const WIDTH: usize = 100;
 
-/// Show queues, controllers, detectors, traffic and transports with all their parameters.
+/// Show queues, controllers, detectors, traffic and transports with all their parameters, and figures of runs.
 #[derive(clap::Args)]
 pub(crate) struct List {
     /// Only this kind
@@ -38,10 +39,13 @@ enum Kind {
     Traffic,
     /// The transport of a flow's data
     Transports,
+    /// Figures of a run, for --expect and --metric
+    Metrics,
 }
 
 impl Kind {
-    const ALL: [Kind; 5] = [Kind::Queues, Kind::Controllers, Kind::Detectors, Kind::Traffic, Kind::Transports];
+    const ALL: [Kind; 6] =
+        [Kind::Queues, Kind::Controllers, Kind::Detectors, Kind::Traffic, Kind::Transports, Kind::Metrics];
 
     const fn name(self) -> &'static str {
         match self {
@@ -50,6 +54,7 @@ impl Kind {
             Kind::Detectors => "detectors",
             Kind::Traffic => "traffic",
             Kind::Transports => "transports",
+            Kind::Metrics => "metrics",
         }
     }
 
@@ -65,6 +70,10 @@ impl Kind {
             }
             Kind::Traffic => "the data that a flow's application sends (`traffic = …`)",
             Kind::Transports => "the transport of a flow's data (`transport = …`)",
+            Kind::Metrics => {
+                "figures of a run (--expect 'NAME.goodput >= 90mbit'); hop. and flow. stand for the name of a hop or flow, and the unit \
+                 may be left out: NAME.rtt.p99"
+            }
         }
     }
 
@@ -75,6 +84,10 @@ impl Kind {
             Kind::Detectors => DetectorConfig::entries(),
             Kind::Traffic => Traffic::entries(),
             Kind::Transports => Transport::entries(),
+            Kind::Metrics => {
+                let entry = |&(name, summary)| Entry { name, summary, params: Vec::new() };
+                KNOWN.iter().map(entry).collect()
+            }
         }
     }
 }

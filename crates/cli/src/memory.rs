@@ -1,8 +1,7 @@
 //! Messages about the memory that runs need.
 use narrows_core::Bytes;
 use narrows_core::params::ParamValue;
-use narrows_runner::{Fit, TooLarge};
-use narrows_world::Memory;
+use narrows_runner::{Fit, memory};
 
 /// From this size on a line is printed.
 const LARGE: u64 = 1 << 30;
@@ -15,40 +14,7 @@ pub(crate) fn size(text: &str) -> Result<Bytes, String> {
 /// A line about runs that need much memory.
 pub(crate) fn note(Fit { runs, wanted, need }: Fit) -> Option<String> {
     let fewer = if runs < wanted { format!(", with {runs} runs at a time instead of {wanted}") } else { String::new() };
-    (need >= LARGE).then(|| format!("narrows: needs up to {} of memory{fewer}", shown(need)))
-}
-
-/// The message for runs that do not fit.
-pub(crate) fn refusal(too_large: &TooLarge) -> String {
-    let TooLarge { need, room, given, runs, worst } = *too_large;
-    let Memory { flows, hops, packets, series, .. } = worst;
-    let mut parts = [
-        (series, "series", "a longer interval or fewer flows in [record]"),
-        (flows, "flows", "a smaller count"),
-        (packets, "packets in queues and on links", "smaller limits of queues"),
-        (hops, "hops", "fewer hops"),
-    ];
-    parts.sort_by_key(|part| std::cmp::Reverse(part.0));
-    let listed: Vec<String> =
-        parts.iter().filter(|part| part.0 > 0).map(|part| format!("{} {}", part.1, shown(part.0))).collect();
-    let (what, less) = match worst.total() > room {
-        true => ("a run needs", parts[0].2),
-        false => ("the results of all runs need", "fewer runs or a longer [record] interval"),
-    };
-    let where_ = if given { "--memory allows" } else { "this machine or its control group has" };
-    format!(
-        "{what} about {} of memory, {where_} {} ({runs} runs; the largest: {}); allowed: {less}, or --memory SIZE if you know better",
-        shown(need),
-        shown(room),
-        listed.join(", ")
-    )
-}
-
-fn shown(bytes: u64) -> String {
-    match bytes {
-        0..1_000_000_000 => format!("{} MB", bytes.div_ceil(1_000_000)),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
-    }
+    (need >= LARGE).then(|| format!("narrows: needs up to {} of memory{fewer}", memory::shown(need)))
 }
 
 #[cfg(test)]

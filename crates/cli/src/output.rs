@@ -15,6 +15,7 @@ use manifest::{MANIFEST, Manifest, Tree};
 use narrows_runner::index::{self, Index};
 use serde::Serialize;
 use serde_json::Value;
+use single_file::SingleFile;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use target::{Folder, NUMBERED, Numbers, above};
@@ -22,6 +23,7 @@ use work::{Acquired, Work};
 
 mod disk;
 mod manifest;
+mod single_file;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -74,12 +76,18 @@ pub(crate) struct Output {
 /// The place of the results.
 enum Place {
     Folder(Folder),
-    Numbered { parent: PathBuf, number: u64, command: String },
+    /// A single file, whatever its folder holds.
+    File(SingleFile),
+    Numbered {
+        parent: PathBuf,
+        number: u64,
+        command: String,
+    },
 }
 
 /// A published result.
 pub(crate) struct Published {
-    /// The folder.
+    /// The folder, or the single file.
     pub(crate) folder: PathBuf,
     /// The files in it.
     pub(crate) files: Vec<PathBuf>,
@@ -93,12 +101,39 @@ impl Output {
     }
 
     fn claim_on(disk: Disk, request: Request<'_>, numbered: &Path) -> Result<Output, Failure> {
-        let parent = request.out.map_or(numbered, above);
-        let created = make_folders(&disk, parent)?;
-        let claimed = match request.out {
-            Some(out) => Output::claim_folder(&disk, request, out, &created),
-            None => Output::claim_number(&disk, request, parent, &created),
-        };
+        Output::claim_by(disk, request, numbered, |disk, created| match request.out {
+            Some(out) => Output::claim_folder(disk, request, out, created),
+            None => Output::claim_number(disk, request, numbered, created),
+        })
+    }
+
+    /// Claims a single file, `out`. An existing one is replaced only with `force`, and if its first bytes are those of our own.
+    pub(crate) fn claim_file(request: Request<'_>, out: &Path, is_own: fn(&[u8]) -> bool) -> Result<Output, Failure> {
+        Output::claim_by(Disk::default(), request, Path::new(NUMBERED), |disk, created| {
+            let file = SingleFile::resolve(disk, out, is_own)?;
+            file.check(disk, request.force)?;
+            let (work, shown) = (file.work.clone(), out.display());
+            let work = match Work::acquire(disk, &work, request.force)? {
+                Acquired::Ours(work) => work,
+                Acquired::Foreign(why) => return Err(Failure::usage(why)),
+                Acquired::Busy => {
+                    return Err(Failure::usage(format!("another narrows is writing `{shown}`; choose another --out")));
+                }
+            };
+            let mut output = Output::new(disk, request, Place::File(file), work, created);
+            output.take_found(request)?;
+            Ok(output)
+        })
+    }
+
+    fn claim_by(
+        disk: Disk,
+        request: Request<'_>,
+        numbered: &Path,
+        claim: impl FnOnce(&Disk, &[PathBuf]) -> Result<Output, Failure>,
+    ) -> Result<Output, Failure> {
+        let created = make_folders(&disk, request.out.map_or(numbered, above))?;
+        let claimed = claim(&disk, &created);
         let mut output = claimed.inspect_err(|_| remove_folders(&disk, &created))?;
         if output.found.is_empty() {
             output.take_up(Finished::new(), &BTreeSet::new())?;
@@ -142,22 +177,30 @@ impl Output {
         // The contents stay until they have been examined.
         output.stays = true;
         output.work.recover(disk, &folder.real)?;
-        output.found = found(disk, &output.work)?;
-        if !asked_for(&output.found, request) {
+        output.take_found(request)?;
+        folder.check(disk, request.force)?;
+        Ok(output)
+    }
+
+    /// The finished runs of a stopped command, if it was this one.
+    fn take_found(&mut self, request: Request<'_>) -> Result<(), Failure> {
+        // The contents stay until they have been examined.
+        self.stays = true;
+        self.found = found(&self.disk, &self.work)?;
+        if !asked_for(&self.found, request) {
             if !request.force {
-                let command = output.work.noted_command(disk).unwrap_or_default();
+                let command = self.work.noted_command(&self.disk).unwrap_or_default();
                 return Err(Failure::usage(format!(
                     "`{}` holds {} finished runs of a command that was stopped: {command}; allowed: that command with the same build of narrows, to continue; \
                      --force, to throw them away; another --out",
-                    output.work.path.display(),
-                    output.found.len(),
+                    self.work.path.display(),
+                    self.found.len(),
                 )));
             }
-            output.found.clear();
+            self.found.clear();
         }
-        output.stays = false;
-        folder.check(disk, request.force)?;
-        Ok(output)
+        self.stays = false;
+        Ok(())
     }
 
     fn claim_number(disk: &Disk, request: Request<'_>, parent: &Path, created: &[PathBuf]) -> Result<Output, Failure> {
@@ -260,7 +303,7 @@ impl Output {
     pub(crate) fn replaced(&self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
         match &self.place {
             Place::Folder(folder) => Ok(self.disk.read(&folder.real.join(name))?),
-            Place::Numbered { .. } => Ok(None),
+            Place::File(_) | Place::Numbered { .. } => Ok(None),
         }
     }
 
@@ -316,7 +359,10 @@ impl Output {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
             target::point_latest(disk, parent, &name);
         }
-        let files = files.iter().map(|file| folder.join(file)).collect();
+        let files = match &self.place {
+            Place::File(_) => vec![folder.clone()],
+            _ => files.iter().map(|file| folder.join(file)).collect(),
+        };
         Ok(Published { folder, files })
     }
 
@@ -325,8 +371,10 @@ impl Output {
         let (disk, stage) = (&self.disk, self.stage());
         let tree = Tree::of(disk, &stage)?;
         let files: BTreeSet<PathBuf> = tree.files.into_iter().map(|(file, _)| file).collect();
-        let manifest = Manifest { id: Some(self.work.id.clone()), files: files.clone() };
-        disk.create_file(&stage.join(MANIFEST), manifest.text().as_bytes())?;
+        if !matches!(self.place, Place::File(_)) {
+            let manifest = Manifest { id: Some(self.work.id.clone()), files: files.clone() };
+            disk.create_file(&stage.join(MANIFEST), manifest.text().as_bytes())?;
+        }
         for path in files.iter().chain(&tree.folders) {
             disk.sync(&stage.join(path))?;
         }
@@ -348,6 +396,11 @@ impl Output {
                     false => disk.rename(&stage, &folder.real)?,
                 }
                 (folder.shown.clone(), above(&folder.real))
+            }
+            Place::File(file) => {
+                file.check(disk, self.force)?;
+                disk.rename(&stage.join(file.name()), &file.real)?;
+                (file.shown.clone(), above(&file.real))
             }
             Place::Numbered { parent, number, command } => {
                 let mut number = *number;
@@ -441,10 +494,4 @@ fn remove_folders(disk: &Disk, created: &[PathBuf]) {
         // A folder that is not empty belongs to somebody else by now.
         let _ = disk.remove_folder(dir);
     }
-}
-
-/// A folder name made from a label: letters, digits and `._=-` stay, other characters become dashes.
-pub(crate) fn folder_name(label: &str) -> String {
-    let keep = |c: char| if c.is_ascii_alphanumeric() || "._=-".contains(c) { c } else { '-' };
-    label.chars().map(keep).collect::<String>().trim_start_matches('.').to_owned()
 }

@@ -2,6 +2,7 @@
 use crate::failure::Failure;
 
 mod kernel;
+mod left_out;
 mod linux;
 mod live;
 mod measured;

@@ -1,11 +1,13 @@
 //! `narrows run`: one scenario file, one result folder.
 use crate::batch::{BatchArgs, Planned};
+use crate::capture::CaptureArgs;
 use crate::failure::Failure;
 use crate::flags::{MAX_SEED, whole};
 use crate::world::WorldArgs;
 use narrows_results::input;
 use narrows_scenario::Scenario;
-use std::path::PathBuf;
+use narrows_scenario::settings::settings;
+use std::path::{Path, PathBuf};
 
 /// Run a scenario file
 #[derive(clap::Args)]
@@ -16,15 +18,38 @@ pub(crate) struct Run {
     /// Seed to use instead of the scenario's
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole(0..=MAX_SEED))]
     seed: Option<u64>,
+    /// Set a key of the scenario: hop.rate=20mbit, flow.bulk.rtt=40ms, hop.queue.target=5ms; may be given several times
+    #[arg(long, value_name = "PATH=VALUE", allow_hyphen_values = true)]
+    set: Vec<String>,
     #[command(flatten)]
     world: WorldArgs,
+    #[command(flatten)]
+    capture: CaptureArgs,
     #[command(flatten)]
     batch: BatchArgs,
 }
 
+/// Reads a scenario file with settings beside it, each with one value.
+pub(crate) fn loaded(file: &Path, set: &[String]) -> Result<Scenario, Failure> {
+    let mut all = Vec::new();
+    for text in set {
+        let mut values = settings("--set", text).map_err(Failure::usage)?;
+        if values.len() > 1 {
+            let (path, count) = (&values[0].path, values.len());
+            return Err(Failure::usage(format!(
+                "--set {path}: {count} values; allowed: one here (`narrows sweep` runs them all)"
+            )));
+        }
+        all.append(&mut values);
+    }
+    input::load_with(file, &all).map_err(Failure::usage)
+}
+
 /// Runs the command.
 pub(crate) fn main(args: &Run) -> Result<(), Failure> {
-    let scenario = input::load(&args.scenario).map_err(Failure::usage)?;
+    let scenario = loaded(&args.scenario, &args.set)?;
+    let runs = args.batch.runs();
+    let recorder = args.capture.recorder(&scenario, args.world.name(), runs)?;
     let world = args.world.world()?;
     world.check(&scenario).map_err(|error| Failure::from(error).at(&args.scenario))?;
     let seeds = args.batch.seeds(args.seed.unwrap_or(scenario.seed))?;
@@ -36,5 +61,9 @@ pub(crate) fn main(args: &Run) -> Result<(), Failure> {
         label: format!("{} seed {seed}", scenario.name),
         scenario: Scenario { seed, ..scenario.clone() },
     };
-    args.batch.execute("run", seeds.into_iter().map(planned).collect(), world.as_ref())
+    let plan = seeds.into_iter().map(planned).collect();
+    match &recorder {
+        Some(recorder) => args.batch.execute_recorded("run", plan, recorder),
+        None => args.batch.execute("run", plan, world.as_ref()),
+    }
 }

@@ -190,6 +190,7 @@ impl Shell {
             hops: vec![up, down],
             flows: vec![flow],
             record: Record { interval: Some(SPACING), ..Record::default() },
+            expects: Vec::new(),
         };
         scenario.validate().map_err(Failure::usage)?;
         Ok(scenario)

@@ -50,7 +50,9 @@ pub(crate) fn report(failure: &Failure) -> ExitCode {
     if !message.is_empty() {
         let text = format!("narrows: {message}");
         match failure {
-            Failure::Incomparable(_) | Failure::Program { .. } | Failure::Unfinished { .. } => note_lines(&text),
+            Failure::Incomparable(_) | Failure::NotMet(_) | Failure::Program { .. } | Failure::Unfinished { .. } => {
+                note_lines(&text)
+            }
             _ => note(&text),
         }
     }

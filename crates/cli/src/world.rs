@@ -36,6 +36,11 @@ pub(crate) enum Name {
 pub(crate) const MTUS: std::ops::RangeInclusive<u64> = 1280..=65_535;
 
 impl WorldArgs {
+    /// The name of the requested world.
+    pub(crate) fn name(&self) -> Name {
+        self.on
+    }
+
     /// The requested world. Gets the rights that it needs, so it must be called before there is a second thread.
     pub(crate) fn world(&self) -> Result<Box<dyn World>, Failure> {
         match self.on {

@@ -114,8 +114,9 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     let gauges = scenario.record.gauges.then_some(scenario.record.flows as usize);
     let mut path = Path::new(scenario, hops, &lane.routes, Bytes(1500), Sampling { spacing, warmup, points, gauges });
     let tracked = |n: usize| (n < scenario.record.flows as usize).then_some(points);
-    let mut flows =
-        Flows { records: (0..layout.flows.len()).map(|n| FlowRecord::new(tracked(n), 3)).collect(), warmup };
+    let count = layout.flows.len();
+    let digits = if count > 100 { 1 } else { 3 };
+    let mut flows = Flows { records: (0..count).map(|n| FlowRecord::new(tracked(n), digits)).collect(), warmup };
     let mut rng = Rng::stream(scenario.seed, "wakes");
     let mut wake = Time::ZERO;
     let mut looks: Vec<Time> = Vec::new();
@@ -130,29 +131,43 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     let header = |flow: FlowId| scenario.flows[layout.flows[flow.0 as usize].group].transport.header().0 as u32;
     // All routes end at the same hop, whose overhead the length still includes.
     let overhead = scenario.hops[hops[hops.len() - 1]].overhead.0 as u32;
-    let look = |path: &mut Path, flows: &mut Flows, now: Time| {
+    // Half of the constant delay is before the receiver.
+    let tail = |flow: FlowId| {
+        let back = layout.flows[flow.0 as usize].back;
+        layout.directions[1].routes[usize::from(back)].tail / 2
+    };
+    let look = |path: &mut Path, flows: &mut Flows, came: &[Time], now: Time| {
         path.advance(now, flows);
-        while let Some(Delivery { id, waited, .. }) = path.delivered() {
+        while let Some(Delivery { id, waited, at, .. }) = path.delivered() {
+            let flow = path.meta(id).flow;
+            flows.records[flow.0 as usize].datagram(at.since(came[id.index()]) + tail(flow));
             let meta = path.release(id);
             let ip_len = meta.len - overhead;
             flows.records[meta.flow.0 as usize].received(ip_len, ip_len - header(meta.flow), waited);
         }
     };
+    // When each packet in the path came, by its id.
+    let mut came: Vec<Time> = Vec::new();
     for arrival in arrivals(scenario, &layout) {
         while let Some(now) = looks.next_if(|&now| now <= arrival.at) {
-            look(&mut path, &mut flows, now);
+            look(&mut path, &mut flows, &came, now);
         }
         let id = path.insert(arrival.meta, arrival.ip_len, arrival.way);
+        came.resize(came.len().max(id.index() + 1), Time::ZERO);
+        came[id.index()] = arrival.at;
         path.offer(id, arrival.at, &mut flows);
     }
     for now in looks {
-        look(&mut path, &mut flows, now);
+        look(&mut path, &mut flows, &came, now);
     }
     let names = scenario.flow_names();
     let mut summaries = Vec::new();
     for ((record, flow), name) in flows.records.into_iter().zip(&layout.flows).zip(&names) {
         let life = flow.stop.min(end).since(flow.start.max(warmup));
-        summaries.push(record.summary(name.clone(), "none", life, SenderStats::default()));
+        let traffic = &scenario.flows[flow.group].traffic;
+        let application = record.application(Some(traffic), None, end);
+        summaries
+            .push(FlowSummary { application, ..record.summary(name.clone(), "none", life, SenderStats::default()) });
     }
     let (mut figures, mut series) = (vec![None; hops.len()], vec![Vec::new(); hops.len()]);
     for (&hop, mut record) in hops.iter().zip(path.into_records()) {

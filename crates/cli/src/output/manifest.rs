@@ -117,7 +117,8 @@ pub(super) fn is_name_of_results(file: &Path) -> bool {
     let drawing = file.parent().is_some_and(|dir| dir.ends_with(narrows_report::FIGURES)) && name.ends_with(".svg");
     let own = [folder::SCENARIO, folder::SUMMARY, folder::SERIES, folder::CDFS, narrows_report::PAGE];
     own.contains(&name)
-        || ["linux.json", "live.json", "figures.json", "runs.jsonl"].contains(&name)
+        || ["linux.json", "live.json", "figures.json", "runs.jsonl", "table.csv", "table.parquet", "table.jsonl"]
+            .contains(&name)
         || numbered("hop", ".mahi")
         || (name.starts_with("startup_") && name.ends_with(".csv"))
         || drawing

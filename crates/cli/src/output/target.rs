@@ -30,28 +30,8 @@ pub(super) struct Folder {
 impl Folder {
     /// Resolves the path of `--out`. Its parent folder exists already.
     pub(super) fn resolve(disk: &Disk, out: &Path) -> Result<Folder, Failure> {
-        let real = match disk.kind(out)? {
-            Some(Kind::Link) if !out.exists() => {
-                return Err(Failure::usage(format!(
-                    "`{}` is a symbolic link to nowhere; choose another --out",
-                    out.display()
-                )));
-            }
-            Some(_) => fs::canonicalize(out),
-            None => {
-                let name = out.file_name().unwrap_or_default();
-                fs::canonicalize(above(out)).map(|parent| parent.join(name))
-            }
-        };
-        let real = real.map_err(|error| Failure::write(out, &error))?;
-        let Some(name) = real.file_name() else { return Err(not_replaceable(out, "has no folder above it")) };
-        let mut work = name.to_os_string();
-        work.push(UNFINISHED);
-        // Messages show the path as the user wrote it, if it is the same.
-        let beside = above(out);
-        let same = fs::canonicalize(beside).is_ok_and(|parent| Some(parent.as_path()) == real.parent());
-        let work = if same { beside.join(work) } else { real.with_file_name(work) };
-        let work = work.strip_prefix(".").map(Path::to_path_buf).unwrap_or(work);
+        let real = without_links(disk, out)?;
+        let Some(work) = work_beside(out, &real) else { return Err(not_replaceable(out, "has no folder above it")) };
         Ok(Folder { shown: out.to_path_buf(), work, real })
     }
 
@@ -99,6 +79,35 @@ impl Folder {
             (_, None, true) => Ok(true),
         }
     }
+}
+
+/// The path without symbolic links.
+pub(super) fn without_links(disk: &Disk, out: &Path) -> Result<PathBuf, Failure> {
+    let real = match disk.kind(out)? {
+        Some(Kind::Link) if !out.exists() => {
+            return Err(Failure::usage(format!(
+                "`{}` is a symbolic link to nowhere; choose another --out",
+                out.display()
+            )));
+        }
+        Some(_) => fs::canonicalize(out),
+        None => {
+            let name = out.file_name().unwrap_or_default();
+            fs::canonicalize(above(out)).map(|parent| parent.join(name))
+        }
+    };
+    real.map_err(|error| Failure::write(out, &error))
+}
+
+/// The folder beside `real` in which its results are prepared; `None` for a path without a name.
+pub(super) fn work_beside(out: &Path, real: &Path) -> Option<PathBuf> {
+    let mut work = real.file_name()?.to_os_string();
+    work.push(UNFINISHED);
+    // Messages show the path as the user wrote it, if it is the same.
+    let beside = above(out);
+    let same = fs::canonicalize(beside).is_ok_and(|parent| Some(parent.as_path()) == real.parent());
+    let work = if same { beside.join(work) } else { real.with_file_name(work) };
+    Some(work.strip_prefix(".").map(Path::to_path_buf).unwrap_or(work))
 }
 
 /// A file in a folder of results that narrows did not write, with a remark about it.

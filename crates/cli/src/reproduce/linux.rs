@@ -360,6 +360,7 @@ fn scenario(
             flows: flows.iter().map(|flow| flow.count).sum(),
             gauges: false,
         },
+        expects: Vec::new(),
         flows,
     }
 }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::flags::{MAX_JOBS, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
-use crate::output::{Output, Request, folder_name};
+use crate::output::{Output, Request};
 use crate::term::{self, Paint};
 use crate::world;
 use cells::{Aim, Cell};
@@ -238,7 +238,7 @@ fn run_cells(
         }
         if let Some(output) = output {
             let scenario = &jobs[index].scenario;
-            let cell = PathBuf::from(folder_name(&cells[index / args.runs as usize].label()));
+            let cell = PathBuf::from(folder::folder_name(&cells[index / args.runs as usize].label()));
             let place = output.stage().join(cell).join(format!("seed-{}", scenario.seed)).join(name);
             folder::write(&place, scenario, &result).map_err(Failure::usage)?;
         }
@@ -280,6 +280,7 @@ fn scenario(cell: &Cell, duration: Span, seed: u64) -> Scenario {
             ends: Endpoints::default(),
         }],
         record: Record { interval: Some(SPACING), ..Record::default() },
+        expects: Vec::new(),
     }
 }
 

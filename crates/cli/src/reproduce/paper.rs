@@ -8,6 +8,7 @@ use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::memory;
 use crate::output::{Finished, Output, Request};
+use crate::reproduce::left_out::LeftOut;
 use crate::term::{self, Paint};
 use crate::world;
 use narrows_core::params::ParamValue as _;
@@ -17,7 +18,7 @@ use narrows_runner::clock::Stopwatch;
 use narrows_runner::{Room, index};
 use narrows_sim::Simulator;
 use narrows_study::{Cell, Level, RECORDED, Report, Score, Study};
-use narrows_world::{World, WorldError};
+use narrows_world::World;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -293,31 +294,19 @@ fn is_called(study: &Study, id: &str) -> bool {
 
 /// Leaves out the cells that this world cannot run. Answers a line for each reason.
 fn leave_out(plan: &mut Vec<Planned>, world: &dyn World) -> Result<Vec<String>, Failure> {
-    // A reason, the first cell that has it, and how many have it.
-    let mut reasons: Vec<(String, String, usize)> = Vec::new();
+    let mut left_out = LeftOut::default();
     for planned in plan.iter_mut() {
         let mut kept = Vec::new();
         for cell in std::mem::take(&mut planned.cells) {
             let scenario = planned.study.run(&cell, 1, planned.runs).map_err(Failure::other)?;
-            match world.check(&scenario) {
-                Ok(()) => kept.push(cell),
-                Err(WorldError::Refused(reason)) => match reasons.iter_mut().find(|known| known.0 == reason) {
-                    Some(known) => known.2 += 1,
-                    None => reasons.push((reason, cell.name().to_owned(), 1)),
-                },
-                Err(error) => return Err(error.into()),
+            if left_out.can_run(world, &scenario, cell.name())? {
+                kept.push(cell);
             }
         }
         planned.cells = kept;
     }
     plan.retain(|planned| !planned.cells.is_empty());
-    let lines: Vec<String> = reasons
-        .into_iter()
-        .map(|(reason, cell, count)| match count {
-            1 => format!("left out {cell}: {reason}"),
-            _ => format!("left out {cell} and {} more: {reason}", count - 1),
-        })
-        .collect();
+    let lines: Vec<String> = left_out.lines().iter().map(|line| format!("left out {line}")).collect();
     if plan.is_empty() {
         return Err(Failure::usage(format!("no cell can be run there: {}", lines.join("; "))));
     }

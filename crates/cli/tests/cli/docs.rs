@@ -10,8 +10,9 @@
 //! - `stderr`: standard error is compared as well, after standard output.
 //! - `sh`: commands that must succeed; their output is not on the page.
 //! - `toml file=NAME`: a file for the commands below it. `toml hop`, `toml flow`: keys for such a table, each line being one way
-//!   to write a key, or a whole table; they are parsed. `toml study`: parsed as TOML.
+//!   to write a key, or a whole table; they are parsed. `toml study`: parsed as a study, with `file=NAME` written, too.
 //! - `python` and `sql`: run with pandas and DuckDB. A `text` block below one is its output.
+//! - `pycon`: sessions of Python with the package `narrows`, which its own tests run.
 //! - `text from=PATH`: lines of that file of the repository.
 //!
 //! `needs=jq,root` names programs and rights that a fresh machine may lack (`lab`: what `--on kernel` needs; `default-build`: a build without
@@ -81,6 +82,9 @@ macro_rules! pages {
 
 pages! {
     readme "README.md";
+    advise "docs/book/src/advise.md";
+    applications "docs/book/src/applications.md";
+    checks "docs/book/src/checks.md";
     cocoa "docs/book/src/cocoa.md";
     congestion_policing "docs/book/src/congestion-policing.md";
     controllers "docs/book/src/controllers.md";
@@ -89,8 +93,10 @@ pages! {
     kernel "docs/book/src/kernel.md";
     live "docs/book/src/live.md";
     live_performance "docs/book/src/live-performance.md";
+    packets "docs/book/src/packets.md";
     performance "docs/book/src/performance.md";
     probe "docs/book/src/probe.md";
+    python "docs/book/src/python.md";
     qdisc "docs/book/src/qdisc.md";
     queues "docs/book/src/queues.md";
     quic "docs/book/src/quic.md";
@@ -101,6 +107,7 @@ pages! {
     scenarios "docs/book/src/scenarios.md";
     startup_detection "docs/book/src/startup-detection.md";
     summary "docs/book/src/SUMMARY.md";
+    sweeps "docs/book/src/sweeps.md";
     tcp "docs/book/src/tcp.md";
     thin_streams "docs/book/src/thin-streams.md";
     traffic "docs/book/src/traffic.md";

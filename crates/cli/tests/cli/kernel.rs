@@ -200,6 +200,24 @@ fn a_program_that_fails_in_the_guest_fails_the_run() {
 }
 
 #[test]
+fn quic_finds_in_linux_how_the_queue_schedules() {
+    let Some(place) = lab("kernel_quic") else { return };
+    let flow = "[[flow]]\nname = \"bulk\"\ntransport = \"quic\"\nrtt = \"30ms\"\nroute = [\"link\"]\n\
+        controller = { kind = \"tonopah\", on = \"cubic\", detector = \"sequential\" }\n";
+    for queue in ["\"fifo\"", "\"fq_codel\""] {
+        place.write("x.toml", &scenario(queue, flow));
+        let kernel = run(&place, "kernel", &["--on", "kernel"]);
+        assert_eq!(figure(&kernel, "/flows/0/verdicts/wrong"), 0.0, "{queue}: {kernel}");
+        assert!(figure(&kernel, "/flows/0/verdicts/right") > 0.5, "{queue}: {kernel}");
+        assert!(figure(&kernel, "/flows/0/goodput_mbit") > 8.0, "{queue}: {kernel}");
+        assert_eq!(kernel["flows"][0]["verdicts"]["queued_s"], Value::Null, "nobody sees single packets");
+        let result = folder::read(&place.path("kernel")).expect("a result");
+        let series = |metric: &str| result.series.iter().filter(|one| one.metric == metric).count();
+        assert_eq!((series("verdict"), series("sent_mbit")), (1, 0));
+    }
+}
+
+#[test]
 fn what_linux_lacks_is_refused_before_anything_starts() {
     let place = Place::new("kernel_refused");
     place.write("lab/kernels/6.1/vmlinuz", "");

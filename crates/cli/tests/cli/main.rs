@@ -1,5 +1,8 @@
 //! The program from outside: arguments in; text, files and exit codes out.
+mod advise;
 mod bad_input;
+mod captures;
+mod check;
 mod diff;
 #[cfg(unix)]
 mod docs;
@@ -23,4 +26,5 @@ mod results;
 #[cfg(target_os = "linux")]
 mod shell;
 mod support;
+mod sweep;
 mod values;

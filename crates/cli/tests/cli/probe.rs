@@ -86,7 +86,7 @@ fn figure(value: &Value) -> f64 {
 }
 
 #[test]
-#[ignore = "has not passed as a whole: on busy processors a shared queue was left open; why is not known"]
+#[ignore = "in real time, and busy processors leave a shared queue open; each_direction_behind_its_queue_in_linux does the same in virtual time"]
 fn each_direction_behind_its_queue() {
     if !has_bottlenecks() {
         return;

@@ -68,6 +68,12 @@ pub(super) fn measure(study: &Study, scenario: &Scenario, result: &RunResult) ->
     Ok(Measured { metrics: study.measure(&smoothed(result)?), basic })
 }
 
+/// The mean of a basic figure; `None` if a run does not have it.
+fn mean(runs: &[Measured], n: usize) -> Option<f64> {
+    let sum: Option<f64> = runs.iter().map(|measured| measured.basic[n]).sum();
+    sum.filter(|_| !runs.is_empty()).map(|sum| sum / runs.len() as f64)
+}
+
 fn is_tcp(flow: &narrows_scenario::Flow) -> bool {
     matches!(flow.transport, Transport::Tcp(_))
 }
@@ -98,12 +104,12 @@ fn smoothed(result: &RunResult) -> Result<RunResult, Failure> {
     Ok(result)
 }
 
-/// The figures of a cell, and the names of the metrics that the kernel does not see.
+/// The figures of a cell, each the mean of its runs, and the names of the metrics that the kernel does not see.
 pub(super) fn figures(
     study: &Study,
     scenario: &Scenario,
     [kernel, simulator]: [&Row; 2],
-    [in_kernel, in_simulator]: [&Measured; 2],
+    [in_kernel, in_simulator]: [&[Measured]; 2],
 ) -> (Vec<Figure>, Vec<String>) {
     let (mut figures, mut unseen) = (Vec::new(), Vec::new());
     let link = lowest_mbit(scenario);
@@ -130,14 +136,14 @@ pub(super) fn figures(
     let is_alone = scenario.flows.iter().map(|flow| flow.count).sum::<u32>() == 1;
     for (n, (quantity, name, unit, factor)) in BASIC.into_iter().enumerate() {
         let has_other = quantity == Quantity::Utilisation && is_alone && known.contains(&Quantity::Throughput);
-        let Some(measured) = in_kernel.basic[n].filter(|_| !known.contains(&quantity) && !has_other) else { continue };
+        let Some(measured) = mean(in_kernel, n).filter(|_| !known.contains(&quantity) && !has_other) else { continue };
         figures.push(Figure {
             name: name.to_owned(),
             unit: unit.to_owned(),
             decimals: decimals(quantity),
             published: None,
             kernel: factor * measured,
-            simulator: in_simulator.basic[n].map(|measured| factor * measured),
+            simulator: mean(in_simulator, n).map(|measured| factor * measured),
             tolerance: rule::tolerance(quantity, measured, link).map(|tolerance| factor * tolerance),
         });
     }
@@ -203,7 +209,7 @@ mod tests {
         let values = [&kernel, &simulator].map(|measured| vec![vec![measured.metrics.clone()]]);
         let reports = values.each_ref().map(|values| study.report(&cells, values, &[]));
         let rows = reports.each_ref().map(|report| &report.rows()[0]);
-        let (figures, unseen) = figures(study, &scenario, rows, [&kernel, &simulator]);
+        let (figures, unseen) = figures(study, &scenario, rows, [&[kernel.clone(), kernel], &[simulator]]);
         let shown: Vec<_> = figures
             .iter()
             .map(|f| (f.name.as_str(), f.published.as_deref(), f.kernel, f.simulator, f.holds()))

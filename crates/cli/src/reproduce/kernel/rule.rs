@@ -66,6 +66,25 @@ mod tests {
         assert_eq!(tolerance(Quantity::Other, 1.0, 20.0), None);
     }
 
+    /// `reproduce linux-lab` reads the same aims from its folder.
+    #[test]
+    fn the_labs_cells_have_the_same_rule() {
+        let rule = narrows_study::rule("linux-lab").expect("it is legal").expect("it is there");
+        let metrics = [
+            (Quantity::Utilisation, "utilisation", "%", 100.0),
+            (Quantity::Queue, "queue", "packets", 1.0),
+            (Quantity::Loss, "loss", "%", 100.0),
+            (Quantity::Rtt, "rtt", "ms", 1.0),
+        ];
+        for (quantity, name, unit, factor) in metrics {
+            for kernel in [0.3, 0.9, 7.0, 80.0] {
+                let here = tolerance(quantity, kernel, 20.0).expect("it has one");
+                let there = rule.tolerance(name, unit, factor * kernel) / factor;
+                assert!((here - there).abs() < 1e-9, "{name} at {kernel}: {here}, {there}");
+            }
+        }
+    }
+
     #[test]
     fn nineteen_of_twenty_are_enough() {
         let score = |within, of| Score { within, of };

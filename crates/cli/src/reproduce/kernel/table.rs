@@ -38,7 +38,14 @@ fn sheet(figure: &Reproduced, release: &str) -> Sheet {
     let here = match durations.is_empty() {
         true => "no cell of it runs here".to_owned(),
         false => {
-            format!("here one run of each cell in Linux {release} and one in the simulator, {}", durations.join(", "))
+            let mut runs: Vec<String> = figure.outcomes.iter().map(|o| o.runs.to_string()).collect();
+            runs.dedup();
+            let word = if runs == ["1"] { "run" } else { "runs" };
+            format!(
+                "here {} {word} of each cell in Linux {release} and as many in the simulator, {}",
+                runs.join(" or "),
+                durations.join(", ")
+            )
         }
     };
     Sheet {
@@ -120,7 +127,7 @@ fn off_words(figure: &Reproduced, outcome: &Outcome, off: &Figure) -> String {
 /// One line per figure.
 pub(super) fn csv(reproduced: &[Reproduced]) -> String {
     let mut out = String::from(
-        "paper,figure,cell,queue,ours,duration_s,metric,unit,published,kernel,simulator,tolerance,holds\n",
+        "paper,figure,cell,queue,ours,runs,duration_s,metric,unit,published,kernel,simulator,tolerance,holds\n",
     );
     for figure in reproduced {
         for outcome in &figure.outcomes {
@@ -132,6 +139,7 @@ pub(super) fn csv(reproduced: &[Reproduced]) -> String {
                     outcome.labels.join("; "),
                     outcome.queue.to_string(),
                     outcome.is_ours.to_string(),
+                    outcome.runs.to_string(),
                     outcome.duration_s.to_string(),
                     one.name.clone(),
                     one.unit.clone(),
@@ -166,7 +174,7 @@ pub(super) fn json(reproduced: &[Reproduced], release: &str) -> Value {
     let cell = |outcome: &Outcome| {
         json!({
             "labels": outcome.labels, "queue": outcome.queue.to_string(), "discipline": outcome.queue.name(),
-            "ours": outcome.is_ours, "duration_s": outcome.duration_s,
+            "ours": outcome.is_ours, "runs": outcome.runs, "duration_s": outcome.duration_s,
             "figures": outcome.figures.iter().map(figure).collect::<Vec<_>>(),
         })
     };

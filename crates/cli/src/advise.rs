@@ -1,0 +1,216 @@
+//! `narrows advise`: which queue for this link and these uses, and how to have it.
+//!
+//! The household is simulated behind every queue that can be deployed, and on the link as it is. The answer is the queue with which
+//! the use that is worst off fares best.
+use crate::failure::Failure;
+use crate::flags::{MAX_JOBS, MAX_SEED, whole};
+use crate::grid::{self, Job, Options};
+use crate::interrupt;
+use crate::output::{OutArgs, Output, Request};
+use crate::term;
+use household::{Household, SHAPED_PERCENT};
+use narrows_core::queue::QueueConfig;
+use narrows_core::{Bytes, Rate, Span};
+use narrows_report::{PAGE, sheet};
+use narrows_results::Summary;
+use narrows_runner::Room;
+use narrows_scenario::shorthand;
+use narrows_sim::Simulator;
+use queues::Deployable;
+use score::{outcomes, ranked};
+use show::{AS_IT_IS, Answer};
+
+mod household;
+mod queues;
+mod score;
+mod show;
+
+/// Say which queue suits a link and what it is used for, and how to deploy it
+#[derive(clap::Args)]
+pub(crate) struct Advise {
+    /// Rate of the link, down
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    down: String,
+    /// Rate of the link, up
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    up: String,
+    /// Base round-trip time to the servers
+    #[arg(long, value_name = "TIME", default_value = "30ms", allow_hyphen_values = true)]
+    rtt: String,
+    /// The buffer in front of the link, in each direction: the provider's and the modem's
+    #[arg(long, value_name = "SIZE", default_value = "1MB", allow_hyphen_values = true)]
+    buffer: String,
+    /// What happens on the link at the same time: call, game, web, video-stream, download, upload, each with a number before it if
+    /// several do it (2xdownload)
+    #[arg(long, default_value = "call,game,web,video-stream,download,upload", allow_hyphen_values = true)]
+    uses: String,
+    /// Candidates [default: every queue that can be deployed]
+    #[arg(long, allow_hyphen_values = true)]
+    queues: Option<String>,
+    /// Name of the interface to the link, for the commands
+    #[arg(long, value_name = "NAME", default_value = "wan", allow_hyphen_values = true)]
+    interface: String,
+    /// Length of a run; its first fifth is left out [default: 60s; less on a link of more than 100 Mbit/s, at least 20s]
+    #[arg(short = 't', long, value_name = "TIME", allow_hyphen_values = true)]
+    duration: Option<String>,
+    /// Runs of each candidate, with seeds counting up from --seed
+    #[arg(long, value_name = "N", default_value = "5", allow_hyphen_values = true, value_parser = whole(1..=MAX_RUNS))]
+    runs: u64,
+    /// The first seed
+    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=MAX_SEED - MAX_RUNS))]
+    seed: u64,
+    /// Threads [default: one per core]
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
+    jobs: Option<u64>,
+    /// Print the answer as JSON on stdout and nothing else
+    #[arg(short = 'J', long)]
+    json: bool,
+    #[command(flatten)]
+    place: OutArgs,
+}
+
+/// Most runs of each candidate.
+const MAX_RUNS: u64 = 1000;
+
+/// Runs the command.
+pub(crate) fn main(args: &Advise) -> Result<(), Failure> {
+    let household = args.household()?;
+    let candidates = args.candidates()?;
+    let interface = args.interface()?;
+    interrupt::install()?;
+    let jobs = args.jobs_of(&household, &candidates)?;
+    // Without --out nothing is written.
+    let output = match &args.place.out {
+        Some(out) => {
+            Some(Output::claim(Request { out: Some(out), force: args.place.force, command: "advise", keys: &[] })?)
+        }
+        None => None,
+    };
+    let room = Room { given: None, together: true };
+    let options = Options { threads: args.jobs, quiet: args.json, world: &Simulator, memory: room };
+    let summaries = grid::run(&jobs, options, |_, result| Ok::<Summary, Failure>(result.summary))?;
+    interrupt::check()?;
+    let names = candidates.iter().map(|(one, _)| one.name).chain([AS_IT_IS]);
+    let runs: Vec<(String, Vec<Summary>)> =
+        names.zip(summaries.chunks(args.runs as usize)).map(|(name, runs)| (name.to_owned(), runs.to_vec())).collect();
+    let mut fares = outcomes(&household, &runs);
+    let Some(as_it_is) = fares.pop() else { return Err(Failure::other("there was no run")) };
+    let answer = Answer { household: &household, ranked: ranked(fares), as_it_is, interface, runs: args.runs as usize };
+    let written = output.map(|output| write(output, &answer, &jobs, args)).transpose()?;
+    if args.json {
+        return term::print_json(&answer.json());
+    }
+    let mut text = sheet::text(&answer.sheet(), &term::style());
+    text += &format!("\n{}\n{}", answer.reason(), answer.commands());
+    if let Some(page) = written {
+        text += &format!("\n{page}\n");
+    }
+    term::print(&text)
+}
+
+/// A fast link takes longer to simulate, and has more packets from which to measure.
+fn usual_duration(link: [Rate; 2]) -> Span {
+    let mbit = link.iter().map(|rate| rate.as_bps() / 1_000_000).sum::<u64>();
+    Span::s((60 * 100 / mbit.max(1)).clamp(20, 60))
+}
+
+/// Writes the answer, the page, its picture and the scenarios; returns the page's place.
+fn write(output: Output, answer: &Answer<'_>, jobs: &[Job], args: &Advise) -> Result<String, Failure> {
+    let sheets = [answer.sheet(), answer.commands_sheet()];
+    let title = "narrows advise";
+    let fill = || -> Result<(), Failure> {
+        let json = serde_json::to_string_pretty(&answer.json()).map_err(Failure::other)?;
+        output.write("advice.json", format!("{json}\n"))?;
+        output.write(PAGE, sheet::page(title, &sheets).map_err(Failure::other)?)?;
+        for (name, svg) in sheet::drawings(title, &sheets) {
+            output.write(std::path::Path::new(narrows_report::FIGURES).join(name), svg)?;
+        }
+        // The first run of each.
+        for job in jobs.iter().step_by(args.runs as usize) {
+            let name = narrows_results::folder::folder_name(job.label.split(" seed ").next().unwrap_or_default());
+            output.write(std::path::Path::new("scenarios").join(format!("{name}.toml")), job.scenario.to_toml())?;
+        }
+        Ok(())
+    };
+    match fill() {
+        Ok(()) => Ok(output.publish()?.folder.join(PAGE).display().to_string()),
+        Err(failure) => Err(output.unfinished(failure)),
+    }
+}
+
+impl Advise {
+    fn household(&self) -> Result<Household, Failure> {
+        let link = Household::link(&self.down, &self.up)?;
+        let buffer: Bytes = shorthand::value("--buffer", &self.buffer).map_err(Failure::usage)?;
+        if buffer < Bytes(3000) {
+            let message = format!("--buffer: cannot be {:?}; allowed: 3000B and more", self.buffer);
+            return Err(Failure::usage(message));
+        }
+        let duration = match &self.duration {
+            Some(text) => {
+                let duration = shorthand::duration("--duration", text).map_err(Failure::usage)?;
+                if duration < Span::s(5) {
+                    return Err(Failure::usage(format!("--duration: cannot be {text:?}; allowed: 5s and more")));
+                }
+                duration
+            }
+            None => usual_duration(link),
+        };
+        Ok(Household {
+            link,
+            shaped: link.map(|rate| Rate::bit(rate.as_bps() * SHAPED_PERCENT / 100)),
+            rtt: shorthand::span("--rtt", &self.rtt).map_err(Failure::usage)?,
+            buffer,
+            members: household::members(&self.uses)?,
+            duration,
+            warmup: duration / 5,
+        })
+    }
+
+    /// The candidates, with their queues.
+    fn candidates(&self) -> Result<Vec<(&'static Deployable, QueueConfig)>, Failure> {
+        let all = || queues::ALL.iter();
+        let chosen: Vec<&Deployable> = match &self.queues {
+            None => all().collect(),
+            Some(text) => {
+                let one = |name: &str| {
+                    let name = narrows_core::registry::spelled(name.trim());
+                    all().find(|one| one.name == name).ok_or_else(|| {
+                        let names: Vec<&str> = all().map(|one| one.name).collect();
+                        let allowed = names.join(", ");
+                        Failure::usage(format!("--queues: {name:?} cannot be deployed on a router; allowed: {allowed}"))
+                    })
+                };
+                text.split(',').map(one).collect::<Result<_, _>>()?
+            }
+        };
+        if let Some(twice) = (1..chosen.len()).find(|&n| chosen[..n].iter().any(|one| one.name == chosen[n].name)) {
+            return Err(Failure::usage(format!("--queues: \"{}\" is given twice", chosen[twice].name)));
+        }
+        Ok(chosen.into_iter().filter_map(|one| Some((one, one.config()?))).collect())
+    }
+
+    /// The interface's name. It goes into commands for a shell, so it may have no letter that means something there.
+    fn interface(&self) -> Result<String, Failure> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let name = &self.interface;
+        match (1..=15).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with(['-', '.']) {
+            true => Ok(name.clone()),
+            false => Err(Failure::usage(format!(
+                "--interface: cannot be {name:?}; allowed: 1 to 15 letters, digits, \"_\", \".\" and \"-\", beginning with a letter or digit"
+            ))),
+        }
+    }
+
+    /// Every run of every candidate, and of the link as it is at the end.
+    fn jobs_of(&self, household: &Household, candidates: &[(&Deployable, QueueConfig)]) -> Result<Vec<Job>, Failure> {
+        let queues = candidates.iter().map(|(one, queue)| (one.name, Some(queue))).chain([(AS_IT_IS, None)]);
+        let seeds = self.seed..self.seed + self.runs;
+        let job = |(name, queue): (&str, Option<&QueueConfig>), seed: u64| {
+            let scenario = household.scenario(queue, seed).repeated();
+            scenario.validate().map_err(Failure::usage)?;
+            Ok(Job { label: format!("{name} seed {seed}"), scenario })
+        };
+        queues.flat_map(|one| seeds.clone().map(move |seed| (one, seed))).map(|(one, seed)| job(one, seed)).collect()
+    }
+}

@@ -1,0 +1,267 @@
+//! How a household fares behind a queue: a figure and a score for each use, and the ranking by the worst-off use.
+//!
+//! A score is 100 where a use could not fare better and 0 where it cannot be used, linear between. The thresholds are in [`Use::scale`].
+use super::household::{Household, Member, Use};
+use narrows_report::Estimate;
+use narrows_report::comparison::flow_group;
+use narrows_report::estimate::{SIGNIFICANT, paired_p_value};
+use narrows_results::Summary;
+use narrows_results::summary::FlowSummary;
+
+/// The values of a figure with a score of 100 and of 0.
+struct Scale {
+    optimal: f64,
+    unacceptable: f64,
+}
+
+impl Scale {
+    fn score(&self, figure: f64) -> f64 {
+        100.0 * ((figure - self.unacceptable) / (self.optimal - self.unacceptable)).clamp(0.0, 1.0)
+    }
+}
+
+impl Use {
+    /// The figure that its column shows, and its unit.
+    pub(super) const fn figure(self) -> (&'static str, usize) {
+        match self {
+            Use::Call => ("MOS", 2),
+            Use::Game => ("p99 ms", 1),
+            Use::Web => ("page p95 s", 2),
+            Use::Video => ("p99 s", 2),
+            Use::Download | Use::Upload => ("Mbit/s", 1),
+        }
+    }
+
+    /// The scale of its score; of a call, that of R. `best` is the most that it gets behind any queue.
+    fn scale(self, best: f64) -> Scale {
+        let (optimal, unacceptable) = match self {
+            // ITU-T G.109: users are very satisfied from R = 90; below 50 no call is worth planning.
+            Use::Call => (90.0, 50.0),
+            // One-way delay.
+            Use::Game => (50.0, 150.0),
+            // Nielsen, "Usability Engineering", 1993: 1 s keeps the flow of thought, 10 s the attention.
+            Use::Web => (1.0, 10.0),
+            // A player's buffer: a few seconds.
+            Use::Video => (2.0, 10.0),
+            // Nobody feels a tenth less.
+            Use::Download | Use::Upload => (0.9 * best, 0.0),
+        };
+        Scale { optimal, unacceptable }
+    }
+}
+
+/// Scores further apart than this are not called equal, however few runs there are.
+const CLOSE: f64 = 5.0;
+
+/// Loss of a game's datagrams.
+const GAME_LOSS: Scale = Scale { optimal: 0.005, unacceptable: 0.05 };
+
+/// What a use got in a run; of several flows, the worst.
+#[derive(Clone, Copy, Default, Debug)]
+struct Got {
+    /// The figure to show.
+    figure: f64,
+    /// The figure to score.
+    scored: f64,
+    loss: f64,
+}
+
+fn got(what: Use, summary: &Summary) -> Option<Got> {
+    let mut worst: Option<Got> = None;
+    let is_its =
+        |flow: &&FlowSummary| flow_group(&flow.name).rsplit_once(' ').is_some_and(|(name, _)| name == what.name());
+    for flow in summary.flows.iter().filter(is_its) {
+        let felt = flow.application;
+        let least = Got { figure: f64::INFINITY, scored: f64::INFINITY, loss: 1.0 };
+        let this = match what {
+            Use::Call => {
+                let voice = felt.and_then(|felt| felt.voice);
+                let (figure, scored) = voice.map_or((1.0, 0.0), |voice| (voice.mos, voice.r));
+                Got { figure, scored, loss: 0.0 }
+            }
+            Use::Game => felt
+                .and_then(|felt| Some((felt.one_way_ms?.p99, felt.loss?)))
+                .map_or(least, |(ms, loss)| Got { figure: ms, scored: ms, loss }),
+            Use::Web => flow.completion_s.map_or(least, |page| Got { figure: page.p95, scored: page.p95, loss: 0.0 }),
+            Use::Video => felt.and_then(|felt| felt.messages).map_or(least, |messages| {
+                let seconds = messages.delay_ms.p99 / 1e3;
+                Got { figure: seconds, scored: seconds, loss: 0.0 }
+            }),
+            Use::Download | Use::Upload => Got { figure: flow.goodput_mbit, scored: flow.goodput_mbit, loss: 0.0 },
+        };
+        let more_is_better = matches!(what, Use::Call | Use::Download | Use::Upload);
+        worst = Some(match worst {
+            None => this,
+            Some(other) => {
+                let first = (other.scored < this.scored) == more_is_better;
+                let of = if first { other } else { this };
+                Got { loss: other.loss.max(this.loss), ..of }
+            }
+        });
+    }
+    worst
+}
+
+/// How a use fares, over the runs.
+#[derive(Clone, Debug)]
+pub(super) struct Fares {
+    pub(super) what: Use,
+    pub(super) figure: Option<Estimate>,
+    /// Mean score.
+    pub(super) score: f64,
+}
+
+/// A household behind one queue.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    /// The queue's name; `as it is` without one.
+    pub(super) name: String,
+    pub(super) uses: Vec<Fares>,
+    /// By run, the score of the use that is worst off over all runs.
+    pub(super) worst_by_run: Vec<f64>,
+}
+
+impl Outcome {
+    /// The use that is worst off.
+    pub(super) fn worst(&self) -> &Fares {
+        let worst = self.uses.iter().min_by(|a, b| a.score.total_cmp(&b.score));
+        worst.expect("a household has at least one use, or its flag would have been refused")
+    }
+
+    fn mean(&self) -> f64 {
+        self.uses.iter().map(|fares| fares.score).sum::<f64>() / self.uses.len() as f64
+    }
+
+    fn of(name: &str, members: &[Member], got: &[ByRun], scales: &[Scale]) -> Outcome {
+        let of_use = |(got, scale): (&ByRun, &Scale)| got.iter().map(|got| score(*got, scale)).collect();
+        let scores: Vec<Vec<f64>> = got.iter().zip(scales).map(of_use).collect();
+        let fares = |(member, (got, scores)): (&Member, (&ByRun, &Vec<f64>))| Fares {
+            what: member.what,
+            figure: Estimate::of(got.iter().flatten().map(|got| got.figure)),
+            score: scores.iter().sum::<f64>() / scores.len().max(1) as f64,
+        };
+        let uses: Vec<Fares> = members.iter().zip(got.iter().zip(&scores)).map(fares).collect();
+        let worst = (0..uses.len()).min_by(|&a, &b| uses[a].score.total_cmp(&uses[b].score));
+        Outcome { name: name.to_owned(), worst_by_run: worst.map_or_else(Vec::new, |n| scores[n].clone()), uses }
+    }
+}
+
+/// What a use got in each run.
+type ByRun = Vec<Option<Got>>;
+
+/// The outcomes of the candidates and, at the end, of the link as it is, in their order; each has a summary for every run.
+pub(super) fn outcomes(household: &Household, runs: &[(String, Vec<Summary>)]) -> Vec<Outcome> {
+    let members = &household.members;
+    let all_uses = |(_, summaries): &(String, Vec<Summary>)| -> Vec<ByRun> {
+        members.iter().map(|member| summaries.iter().map(|summary| got(member.what, summary)).collect()).collect()
+    };
+    let all: Vec<Vec<ByRun>> = runs.iter().map(all_uses).collect();
+    // The link as it is comes last, and does not count: no queue of one's own has all of the link's rate.
+    let candidates = all.split_last().map_or(&[][..], |(_, candidates)| candidates);
+    let best = |n: usize| {
+        let mean = |got: &Vec<ByRun>| Estimate::of(got[n].iter().flatten().map(|got| got.figure));
+        candidates.iter().filter_map(mean).map(|estimate| estimate.mean).fold(0.0, f64::max)
+    };
+    let scales: Vec<Scale> = members.iter().enumerate().map(|(n, member)| member.what.scale(best(n))).collect();
+    runs.iter().zip(&all).map(|((name, _), got)| Outcome::of(name, members, got, &scales)).collect()
+}
+
+/// A use without any figure (no packet arrived, no page was complete) has a score of 0.
+fn score(got: Option<Got>, scale: &Scale) -> f64 {
+    got.map_or(0.0, |got| {
+        let of_figure = if scale.optimal == scale.unacceptable { 100.0 } else { scale.score(got.scored) };
+        of_figure.min(GAME_LOSS.score(got.loss))
+    })
+}
+
+/// Best first: by the score of the worst-off use, then by the mean score, both in whole points; of equals the first stays first.
+pub(super) fn ranked(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
+    let key = |outcome: &Outcome| (outcome.worst().score.round(), outcome.mean().round());
+    outcomes.sort_by(|a, b| {
+        let ((worst_a, mean_a), (worst_b, mean_b)) = (key(a), key(b));
+        worst_b.total_cmp(&worst_a).then(mean_b.total_cmp(&mean_a))
+    });
+    outcomes
+}
+
+/// Whether the second is as well off as the first: to the point, or chance may explain the difference.
+pub(super) fn are_equal(first: &Outcome, second: &Outcome) -> bool {
+    let [a, b] = [first, second].map(|outcome| outcome.worst().score.round());
+    if a == b {
+        return true;
+    }
+    let pairs = first.worst_by_run.iter().copied().zip(second.worst_by_run.iter().copied());
+    (a - b).abs() < CLOSE && paired_p_value(pairs).is_some_and(|p| p >= SIGNIFICANT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_results::summary::{Application, Quantiles, Voice};
+
+    fn outcome(name: &str, scores: [f64; 2]) -> Outcome {
+        let fares = |(what, score): (Use, f64)| Fares { what, figure: Estimate::of([score]), score };
+        let uses = [Use::Call, Use::Download].into_iter().zip(scores).map(fares).collect();
+        Outcome { name: name.to_owned(), uses, worst_by_run: vec![scores[0].min(scores[1])] }
+    }
+
+    #[test]
+    fn the_worst_off_use_decides_then_the_mean_then_the_order() {
+        let all =
+            [("a", [80.0, 100.0]), ("b", [90.2, 90.4]), ("c", [100.0, 89.8]), ("d", [90.0, 90.0]), ("e", [0.0, 100.0])];
+        let ranked = ranked(all.map(|(name, scores)| outcome(name, scores)).to_vec());
+        let names: Vec<&str> = ranked.iter().map(|outcome| outcome.name.as_str()).collect();
+        assert_eq!(names, ["c", "b", "d", "a", "e"]);
+        assert_eq!(ranked[0].worst().what, Use::Download);
+        assert!(are_equal(&ranked[0], &ranked[1]), "to the point");
+        assert!(!are_equal(&ranked[0], &ranked[3]), "one run does not say what chance does");
+    }
+
+    #[test]
+    fn chance_makes_equals_of_scores_that_are_close() {
+        let with = |name: &str, by_run: &[f64]| {
+            let mean = by_run.iter().sum::<f64>() / by_run.len() as f64;
+            Outcome { worst_by_run: by_run.to_vec(), ..outcome(name, [mean, 100.0]) }
+        };
+        let first = with("first", &[92.0, 96.0, 88.0, 97.0]);
+        assert!(are_equal(&first, &with("by chance", &[95.0, 88.0, 90.0, 91.0])));
+        assert!(!are_equal(&first, &with("always less", &[90.0, 94.1, 86.0, 95.1])));
+        assert!(!are_equal(&first, &with("far below", &[60.0, 99.0, 55.0, 98.0])));
+    }
+
+    #[test]
+    fn the_worse_direction_and_the_worst_flow_count() {
+        let flow = |name: &str, mos: f64, p99: f64| FlowSummary {
+            name: name.to_owned(),
+            goodput_mbit: p99,
+            application: Some(Application {
+                voice: Some(Voice { r: 20.0 * mos, mos, ..Voice::default() }),
+                one_way_ms: Some(Quantiles { p99, ..Quantiles::default() }),
+                loss: Some(0.0),
+                ..Application::default()
+            }),
+            ..FlowSummary::default()
+        };
+        let flows = vec![
+            flow("call down", 4.3, 0.0),
+            flow("call up", 3.1, 0.0),
+            flow("game down", 0.0, 40.0),
+            flow("game up", 0.0, 90.0),
+            flow("download down.0", 0.0, 12.0),
+            flow("download down.1", 0.0, 7.0),
+        ];
+        let summary = Summary { flows, ..Summary::default() };
+        let figure = |what: Use| got(what, &summary).map(|got| got.figure);
+        assert_eq!(
+            [Use::Call, Use::Game, Use::Download, Use::Web].map(figure),
+            [Some(3.1), Some(90.0), Some(7.0), None]
+        );
+        let game = got(Use::Game, &summary).expect("it is there");
+        let is_near = |got: f64, wanted: f64| assert!((got - wanted).abs() < 1e-9, "{got} is not {wanted}");
+        is_near(score(Some(game), &Use::Game.scale(0.0)), 60.0);
+        // Half way to 5 % of loss.
+        is_near(score(Some(Got { loss: 0.0275, ..game }), &Use::Game.scale(0.0)), 50.0);
+        assert_eq!(score(None, &Use::Game.scale(0.0)), 0.0);
+        is_near(score(got(Use::Download, &summary), &Use::Download.scale(10.0)), 100.0 * 7.0 / 9.0);
+    }
+}

@@ -1,0 +1,98 @@
+//! `narrows advise`: the answer for a link on which the queue matters, its forms, and what is refused.
+use crate::bad_input::refused;
+use crate::support::Place;
+use serde_json::Value;
+
+const LINK: [&str; 9] =
+    ["advise", "--down", "20mbit", "--up", "4mbit", "--buffer", "1MB", "--uses", "call,game,2xdownload,upload"];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&LINK[..], more].concat()
+}
+
+/// Half a second of buffer down and two seconds up: a call is impossible behind the FIFO, and fine behind a fair queue.
+#[test]
+fn a_fair_queue_rescues_the_call() {
+    let place = Place::new("advise");
+    let fast = ["--runs", "2", "-t", "20s", "--queues", "fifo,fq_codel,cake,cocoa"];
+    let json = place.ok(&with(&[&fast[..], &["--json"]].concat()));
+    let answer: Value = serde_json::from_str(&json).expect("JSON");
+    let ranking = answer["ranking"].as_array().expect("a list");
+    assert_eq!(ranking.len(), 4);
+    assert_eq!(ranking[3]["queue"], "fifo", "{json}");
+    let score = |outcome: &Value| outcome["score"].as_f64().expect("a number");
+    assert!(ranking.windows(2).all(|pair| score(&pair[0]) >= score(&pair[1]) - 1.0), "{json}");
+    assert!(score(&ranking[0]) > 70.0, "{json}");
+    let now = &answer["as_it_is"];
+    assert_eq!((score(now), now["uses"]["call"]["score"].as_f64()), (0.0, Some(0.0)), "{json}");
+    let mos = |outcome: &Value| outcome["uses"]["call"]["figure"].as_f64().expect("a number");
+    assert!(mos(now) < 2.5 && mos(&ranking[0]) > 4.2, "{json}");
+    // The same bytes on any number of threads.
+    let again = place.ok(&with(&[&fast[..], &["--json", "--jobs", "1"]].concat()));
+    assert_eq!(again, json);
+}
+
+#[test]
+fn the_answer_has_the_commands_and_a_folder() {
+    let place = Place::new("advise-folder");
+    let text =
+        place.ok(&with(&["--runs", "1", "-t", "10s", "--queues", "cake", "--interface", "eth1", "--out", "answer"]));
+    for part in [
+        "tc qdisc replace dev eth1 root cake bandwidth 3800kbit nat",
+        "tc qdisc replace dev ifb4eth1 root cake bandwidth 19000kbit nat",
+        "uci set sqm.advised.script='piece_of_cake.qos'",
+        "as the link is, call has 0 (MOS",
+        "as it is",
+        "answer/report.html",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    let files: Vec<String> = place.files("answer").iter().map(|file| file.to_string_lossy().into_owned()).collect();
+    for name in ["advice.json", "report.html", "scenarios/as-it-is.toml", "scenarios/cake.toml"] {
+        assert!(files.iter().any(|file| file == name), "no {name} in {files:?}");
+    }
+    let page = std::fs::read_to_string(place.path("answer/report.html")).expect("the page");
+    assert!(page.contains("cake bandwidth 3800kbit") && page.contains("class=\"heat\""));
+    // A scenario that was written is one that runs.
+    place.ok(&["run", "answer/scenarios/cake.toml", "--out", "run"]);
+    refused(&place, &with(&["--out", "answer"]), &["answer"]);
+}
+
+#[test]
+fn an_attached_queue_comes_with_a_stock_one() {
+    let place = Place::new("advise-ours");
+    let text = place.ok(&with(&["--runs", "1", "-t", "10s", "--queues", "cocoa,fifo"]));
+    for part in [
+        "narrows qdisc attach wan cocoa --rate 3800kbit\n",
+        "narrows qdisc attach wan cocoa --rate 19000kbit --ifb\n",
+        "pfifo limit 1000",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+}
+
+#[test]
+fn bad_flags() {
+    let place = Place::new("advise-flags");
+    let table: &[(&[&str], &[&str])] = &[
+        (&["advise", "--up", "1mbit"], &["--down"]),
+        (&["advise", "--down", "20", "--up", "1mbit"], &["--down", "20mbit"]),
+        (&["advise", "--down", "20mbit", "--up", "99kbit"], &["--up", "100kbit and more"]),
+        (&["advise", "--down", "20mbit", "--up", "0mbit"], &["--up"]),
+        (&with(&["--rtt", "3mbit"]), &["--rtt"]),
+        (&["advise", "--down", "20mbit", "--up", "2mbit", "--buffer", "2KB"], &["--buffer", "3000B and more"]),
+        (&with(&["--duration", "1s"]), &["--duration", "5s and more"]),
+        (&with(&["--queues", "fifo,gsp"]), &["--queues", "gsp", "cannot be deployed", "cake, fq_codel"]),
+        (&with(&["--queues", "cake,cake"]), &["twice"]),
+        (&with(&["--interface", "a b"]), &["--interface", "1 to 15 letters"]),
+        (&with(&["--interface", "$(reboot)"]), &["--interface"]),
+        (&with(&["--interface", "-x"]), &["--interface"]),
+        (&with(&["--runs", "0"]), &["--runs", "1 ..= 1000"]),
+        (&["advise", "--down", "20mbit", "--up", "2mbit", "--uses", "calls"], &["--uses", "calls", "call, game, web"]),
+        (&["advise", "--down", "20mbit", "--up", "2mbit", "--uses", ""], &["--uses"]),
+    ];
+    for (args, expected) in table {
+        refused(&place, args, expected);
+    }
+    assert!(place.files("").is_empty(), "nothing is written");
+}
