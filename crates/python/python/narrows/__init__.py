@@ -1,0 +1,38 @@
+"""
+Both sides of the bottleneck: queue disciplines and congestion controllers in one simulator.
+
+    import narrows as nw
+
+    result = nw.run("slowdown.toml", seed=1)
+    result.flows[0]["goodput_mbit"]     # Mbit/s
+    result.series                       # an Arrow table: polars, pandas, pyarrow and DuckDB read it without a copy
+    nw.compare("2xcubic", queues=["fifo", "fq_codel"], rate="20mbit", rtt="40ms")
+
+Figures have their unit in their name: ``_mbit`` is Mbit/s, ``_ms`` and ``_s`` are times, shares are 0 to 1.
+"""
+
+from narrows._errors import RunError, ScenarioError
+from narrows._narrows import VERSION as __version__
+from narrows._results import Comparison, Page, Result
+from narrows._run import compare, controllers, detectors, load, queues, run, run_all, sweep
+from narrows._scenario import Scenario
+from narrows._table import Table
+
+__all__ = [
+    "Comparison",
+    "Page",
+    "Result",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "Table",
+    "__version__",
+    "compare",
+    "controllers",
+    "detectors",
+    "load",
+    "queues",
+    "run",
+    "run_all",
+    "sweep",
+]
