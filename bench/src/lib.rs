@@ -15,6 +15,8 @@ mod grid;
 #[cfg(target_os = "linux")]
 mod live;
 mod machine;
+#[cfg(target_os = "linux")]
+mod quic;
 mod scaling;
 mod table;
 mod throughput;
@@ -38,6 +40,8 @@ NAMEs select what is measured, by any part of the name; everything without one:
   queues            every queue discipline by itself
   live-forward      real packets as fast as they go, ours and bare loops and the kernel (Linux)
   live-exact        how exactly a live link keeps rate and delay (Linux)
+  quic-bulk         bulk data over QUIC on loopback, ours and plain noq (Linux)
+  quic-control      controller and detector of a QUIC connection, by packet (Linux)
 
       --quick       a tenth of the packets, three rounds
       --rounds N    how often each case and the bare loop take turns [default: 5]
@@ -66,6 +70,8 @@ struct Measurements {
     queues: Vec<disciplines::Measured>,
     #[cfg(target_os = "linux")]
     live: Option<live::Live>,
+    #[cfg(target_os = "linux")]
+    quic: Option<quic::Quic>,
     /// Cases that could not be measured, with the reason.
     missing: Vec<String>,
 }
@@ -126,7 +132,8 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 /// A name that selects no case is an error.
 fn known(name: String) -> Result<String, String> {
-    let all = ["bare", "scaling", "queues"].into_iter().chain(throughput::NAMES.iter().chain(LIVE).copied());
+    let all =
+        ["bare", "scaling", "queues"].into_iter().chain(throughput::NAMES.iter().chain(LIVE).chain(QUIC).copied());
     if all.clone().any(|known| known.contains(&name)) {
         return Ok(name);
     }
@@ -137,6 +144,10 @@ fn known(name: String) -> Result<String, String> {
 const LIVE: &[&str] = live::NAMES;
 #[cfg(not(target_os = "linux"))]
 const LIVE: &[&str] = &[];
+#[cfg(target_os = "linux")]
+const QUIC: &[&str] = quic::NAMES;
+#[cfg(not(target_os = "linux"))]
+const QUIC: &[&str] = &[];
 
 fn measure(options: &Options) -> Measurements {
     let wanted = |name: &str| options.names.is_empty() || options.names.iter().any(|part| name.contains(part.as_str()));
@@ -171,6 +182,10 @@ fn measure(options: &Options) -> Measurements {
     };
     #[cfg(target_os = "linux")]
     let live = prepared.map(|prepared| live::measure(wanted, prepared, options, &mut missing));
+    #[cfg(target_os = "linux")]
+    let quic = QUIC.iter().any(|name| wanted(name)).then(|| quic::measure(wanted, options));
+    #[cfg(target_os = "linux")]
+    let quic = quic.and_then(|quic| quic.map_err(|why| missing.push(format!("quic: {why}"))).ok());
     Measurements {
         machine,
         bare,
@@ -179,6 +194,8 @@ fn measure(options: &Options) -> Measurements {
         queues,
         #[cfg(target_os = "linux")]
         live,
+        #[cfg(target_os = "linux")]
+        quic,
         missing,
     }
 }

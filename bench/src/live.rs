@@ -8,7 +8,7 @@
 //! - `loops`: loops that only carry packets.
 //! - `veth`: the kernel's own devices and disciplines.
 //! - `forward`, `exact`: the measurements.
-mod endpoints;
+pub(crate) mod endpoints;
 mod exact;
 mod forward;
 mod loops;

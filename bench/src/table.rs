@@ -42,6 +42,8 @@ pub(crate) fn render(measurements: &Measurements) -> String {
     }
     #[cfg(target_os = "linux")]
     out.push_str(&measurements.live.as_ref().map(crate::live::table::render).unwrap_or_default());
+    #[cfg(target_os = "linux")]
+    out.push_str(&measurements.quic.as_ref().map(crate::quic::render).unwrap_or_default());
     for missing in &measurements.missing {
         let _ = writeln!(out, "\nnot measured: {missing}");
     }

@@ -297,6 +297,7 @@ pub(crate) fn scenario(name: &str, bottleneck: Hop, flows: Flow, duration: Span)
         hops: vec![bottleneck],
         flows: vec![Flow { stop: Time::ZERO + duration, ..flows }],
         record: Record { interval: Some(spacing), ..Record::default() },
+        expects: Vec::new(),
     }
 }
 
