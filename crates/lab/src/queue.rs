@@ -102,13 +102,15 @@ enum Form {
     Same(&'static str),
     /// The value itself is the word.
     Bare,
+    /// It says how the simulator imitates the kernel, which needs no telling.
+    KernelsOwn,
     /// Off or a word.
     AckFilter,
 }
 
 use Form::{
-    AckFilter, Bare, Bytes, CakesOverhead, Flag, InBytes, LinksRate, Number, Packets, PacketsOrBytes, Rate, Same, Time,
-    TimeOrOff,
+    AckFilter, Bare, Bytes, CakesOverhead, Flag, InBytes, KernelsOwn, LinksRate, Number, Packets, PacketsOrBytes, Rate,
+    Same, Time, TimeOrOff,
 };
 
 const KINDS: &[Kind] = &[
@@ -157,6 +159,8 @@ const KINDS: &[Kind] = &[
             ("ecn", Flag("ecn", "noecn")),
             ("bytemode", Flag("bytemode", "nobytemode")),
             ("dq_rate_estimator", Flag("dq_rate_estimator", "no_dq_rate_estimator")),
+            ("jiffy", KernelsOwn),
+            ("overshoot", KernelsOwn),
         ],
     },
     Kind {
@@ -227,6 +231,8 @@ const KINDS: &[Kind] = &[
             ("ecn", Flag("ecn", "noecn")),
             ("bytemode", Flag("bytemode", "nobytemode")),
             ("dq_rate_estimator", Flag("dq_rate_estimator", "no_dq_rate_estimator")),
+            ("jiffy", KernelsOwn),
+            ("overshoot", KernelsOwn),
         ],
     },
     Kind {
@@ -330,7 +336,7 @@ impl Form {
         let two = |word: &str, value: String| vec![word.to_owned(), value];
         let bad = || format!("`{parameter} = {value}` has no form that Linux takes");
         Ok(match self {
-            Form::Default => Vec::new(),
+            Form::Default | KernelsOwn => Vec::new(),
             Number(word) | Same(word) => two(word, value.to_owned()),
             Packets(word) => two(word, value.strip_suffix('p').ok_or_else(bad)?.to_owned()),
             Bytes(_) if value == "auto" => Vec::new(),

@@ -5,11 +5,11 @@
 //! - [`PieLaw`]: per flow; arrivals are dropped by their own flow's probability, or marked while that is at most `ecn_prob`.
 //! - Packets beyond `limit` or `memory_limit` are dropped on arrival.
 //!
-//! Deviates: all flows are updated at once (Linux: 2048 at a time); `memory_limit` counts bytes on the link.
+//! Deviates: updates come exactly `tupdate` apart, unless there is a `jiffy`; a probability is at most one, unless there is `overshoot`; all flows are updated at once (Linux: 2048 at a time); `memory_limit` counts bytes on the link.
 use super::parts::drr::{Drr, Emptied};
 use super::parts::flow_table::{FlowTable, SlotId, scale};
 use super::parts::limits::{MAX_FLOWS, MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
-use super::parts::pie_law::{PieLaw, PieState};
+use super::parts::pie_law::{MAX_JIFFY, PieLaw, PieState, Updates};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
 use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rng, Span, Time};
@@ -41,6 +41,10 @@ params! {
         pub bytemode: bool = false;
         /// Estimate the delay from the departure rate instead of from the packets' own times.
         pub dq_rate_estimator: bool = false;
+        /// A tick of the Linux kernel whose timer is imitated: it makes updates later than `tupdate`, and the first one after half a second. Zero is exact.
+        pub jiffy: Span = Span::ZERO, from Span::ZERO, to MAX_JIFFY;
+        /// Let the drop probability rise above one, as Linux does.
+        pub overshoot: bool = false;
     }
 }
 
@@ -57,14 +61,13 @@ struct Flow {
 pub struct FqPie {
     limit: u32,
     memory_limit: Bytes,
-    tupdate: Span,
     ecn: bool,
     /// Highest probability that still marks, percent.
     ecn_prob: u32,
     law: PieLaw,
     table: FlowTable<Flow>,
     drr: Drr,
-    next_update: Time,
+    updates: Updates,
     total: Backlog,
     rng: Rng,
 }
@@ -88,18 +91,18 @@ impl QueueDiscipline for FqPie {
             beta: p.beta,
             bytemode: p.bytemode,
             dq_rate_estimator: p.dq_rate_estimator,
+            overshoot: p.overshoot,
             mtu: link.mtu,
         };
         FqPie {
             limit: p.limit.0,
             memory_limit: p.memory_limit,
-            tupdate: p.tupdate,
             ecn: p.ecn,
             ecn_prob: p.ecn_prob,
             law,
             table: FlowTable::new(p.flows),
             drr: Drr::new(p.quantum),
-            next_update: Time::ZERO + p.tupdate,
+            updates: Updates::new(p.tupdate, p.jiffy),
             total: Backlog::default(),
             rng,
         }
@@ -158,14 +161,14 @@ impl QueueDiscipline for FqPie {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        Some(self.next_update)
+        Some(self.updates.next())
     }
 
     fn on_timer(&mut self, cx: &mut Ctx<'_>) {
         for flow in self.table.iter_mut() {
             flow.pie.update(&self.law, flow.chain.bytes());
         }
-        self.next_update = cx.now + self.tupdate;
+        self.updates.done(cx.now);
     }
 
     #[inline]

@@ -3,9 +3,10 @@
 //! - [`PieLaw`]: how the probability changes, and which packets are exempt.
 //! - Marks instead of drops for ECN-capable packets while the probability is at most 10 % (§5.1).
 //!
-//! Deviates: the first update comes after `tupdate` (Linux: half a second after the discipline was made).
+//! Deviates: updates come exactly `tupdate` apart; with `jiffy` they come when Linux's timer makes them. The probability is at most one; with `overshoot` it is not, as
+//! in Linux.
 use super::parts::limits::MAX_LIMIT;
-use super::parts::pie_law::{PieLaw, PieState};
+use super::parts::pie_law::{MAX_JIFFY, PieLaw, PieState, Updates};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
 use crate::params::Packets;
 use crate::{Chain, DropReason, PacketId, Rng, Span, Time};
@@ -29,6 +30,10 @@ params! {
         pub bytemode: bool = false;
         /// Estimate the delay from the departure rate instead of from the packets' own times.
         pub dq_rate_estimator: bool = false;
+        /// A tick of the Linux kernel whose timer is imitated: it makes updates later than `tupdate`, and the first one after half a second. Zero is exact.
+        pub jiffy: Span = Span::ZERO, from Span::ZERO, to MAX_JIFFY;
+        /// Let the drop probability rise above one, as Linux does.
+        pub overshoot: bool = false;
     }
 }
 
@@ -38,11 +43,10 @@ const MARK_ECNTH: u32 = 10;
 /// One queue under PIE's law.
 pub struct Pie {
     limit: u32,
-    tupdate: Span,
     ecn: bool,
     law: PieLaw,
     state: PieState,
-    next_update: Time,
+    updates: Updates,
     chain: Chain,
     rng: Rng,
 }
@@ -57,15 +61,15 @@ impl QueueDiscipline for Pie {
             beta: p.beta,
             bytemode: p.bytemode,
             dq_rate_estimator: p.dq_rate_estimator,
+            overshoot: p.overshoot,
             mtu: link.mtu,
         };
         Pie {
             limit: p.limit.0,
-            tupdate: p.tupdate,
             ecn: p.ecn,
             law,
             state: PieState::default(),
-            next_update: Time::ZERO + p.tupdate,
+            updates: Updates::new(p.tupdate, p.jiffy),
             chain: Chain::new(),
             rng,
         }
@@ -96,12 +100,12 @@ impl QueueDiscipline for Pie {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        Some(self.next_update)
+        Some(self.updates.next())
     }
 
     fn on_timer(&mut self, cx: &mut Ctx<'_>) {
         self.state.update(&self.law, self.chain.bytes());
-        self.next_update = cx.now + self.tupdate;
+        self.updates.done(cx.now);
     }
 
     #[inline]

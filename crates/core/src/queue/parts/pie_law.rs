@@ -21,8 +21,42 @@ pub struct PieLaw {
     pub bytemode: bool,
     /// Take the delay from the backlog and the departure rate instead of from the packets' own times.
     pub dq_rate_estimator: bool,
+    /// Let the probability rise above one, as Linux does. Its check for an overflow is one of 64-bit numbers, in which one is 2⁵⁶.
+    pub overshoot: bool,
     /// The largest packet.
     pub mtu: Bytes,
+}
+
+/// When the probabilities are updated: every `tupdate`, or as far as Linux's timers can.
+///
+/// Linux counts in ticks (`jiffies`). It sets a timer `tupdate` ahead, rounded up to ticks, and a timer expires with the tick after its
+/// time. So 15 ms become 20 ms where a tick lasts 4 ms. The first update comes half a second after the discipline is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Updates {
+    every: Span,
+    next: Time,
+}
+
+impl Updates {
+    /// Of a discipline that is made at time zero. A `jiffy` of zero is exact.
+    pub fn new(tupdate: Span, jiffy: Span) -> Updates {
+        let in_ticks = |span: Span| jiffy * (span.as_ns().div_ceil(jiffy.as_ns()) + 1);
+        let (first, every) = match jiffy {
+            Span::ZERO => (tupdate, tupdate),
+            _ => (in_ticks(LINUX_FIRST), in_ticks(tupdate)),
+        };
+        Updates { every, next: Time::ZERO + first }
+    }
+
+    /// The next update.
+    pub fn next(&self) -> Time {
+        self.next
+    }
+
+    /// An update has been made.
+    pub fn done(&mut self, now: Time) {
+        self.next = now + self.every;
+    }
 }
 
 /// One queue's state.
@@ -118,8 +152,9 @@ impl PieState {
         let telling = delay > Span::ZERO || queued == Bytes::ZERO;
         let step = self.step(law, delay, old);
         let moved = i128::from(self.prob) + step;
-        self.prob = moved.clamp(0, i128::from(ONE)) as u64;
-        if delay == Span::ZERO && old == Span::ZERO && telling && moved <= i128::from(ONE) {
+        let most = if law.overshoot { u64::MAX } else { ONE };
+        self.prob = moved.clamp(0, i128::from(most)) as u64;
+        if delay == Span::ZERO && old == Span::ZERO && telling && moved <= i128::from(most) {
             self.prob -= self.prob / 64;
         }
         self.delay = delay;
@@ -205,6 +240,10 @@ const fn ticks(span: Span) -> u64 {
     span.as_ns() >> TICK_BITS
 }
 
+/// From the making of a discipline to its first update (Linux `pie_init`: `HZ / 2`).
+const LINUX_FIRST: Span = Span::ms(500);
+/// The longest tick: Linux has at least 100 per second.
+pub const MAX_JIFFY: Span = Span::ms(10);
 /// Bits of a probability.
 const PROB_BITS: u32 = 56;
 /// Probability one.
@@ -233,6 +272,7 @@ mod tests {
         beta: 20,
         bytemode: false,
         dq_rate_estimator: false,
+        overshoot: false,
         mtu: Bytes(1500),
     };
 
@@ -252,6 +292,43 @@ mod tests {
     }
 
     /// RFC 8033 §4.2 by hand: α = 0.125 and β = 1.25 per second, divided by what the present probability asks for.
+    #[test]
+    fn a_probability_above_one_takes_longer_to_go() {
+        // Forty updates with a delay of 300 ms, each adding 2 % and 2 % more, and as many without any.
+        let highest_and_left = |law: &PieLaw| {
+            let mut state = with(0.9, 300, 300);
+            for _ in 0..40 {
+                state.delay = Span::ms(300);
+                state.update(law, Bytes(100_000));
+            }
+            let highest = state.probability();
+            for _ in 0..40 {
+                state.delay = Span::ZERO;
+                state.update(law, Bytes::ZERO);
+            }
+            (highest, state.probability())
+        };
+        let (bounded, linux) = (highest_and_left(&LAW), highest_and_left(&PieLaw { overshoot: true, ..LAW }));
+        assert_eq!(bounded.0, 1.0);
+        assert!((linux.0 - 2.5).abs() < 0.01, "{linux:?}");
+        assert!(linux.1 > bounded.1 + 0.5, "{bounded:?} {linux:?}");
+    }
+
+    #[test]
+    fn updates_come_with_linuxs_ticks() {
+        let times = |tupdate: u64, jiffy: u64| {
+            let mut updates = Updates::new(Span::ms(tupdate), Span::ms(jiffy));
+            let first = updates.next();
+            updates.done(first);
+            (first.since(Time::ZERO), updates.next().since(first))
+        };
+        assert_eq!(times(15, 0), (Span::ms(15), Span::ms(15)));
+        // Traced on Linux 7.2 with 250 ticks per second: one update every 20 ms.
+        assert_eq!(times(15, 4), (Span::ms(504), Span::ms(20)));
+        assert_eq!(times(15, 1), (Span::ms(501), Span::ms(16)));
+        assert_eq!(times(60, 4), (Span::ms(504), Span::ms(64)));
+    }
+
     #[test]
     fn the_probability_moves_as_the_rfc_says() {
         for (prob, divisor) in
