@@ -402,7 +402,7 @@ macro_rules! controllers {
             }
 
             #[inline(never)]
-            fn tell_sent(&mut self, event: Sent) {
+            pub(crate) fn tell_sent(&mut self, event: Sent) {
                 each!(self, c => c.on_sent(&event))
             }
 
@@ -470,43 +470,34 @@ macro_rules! controllers {
             }
         }
 
-        /// Plays a script of events against the entry of this name, under the laws of [`crate::contract::congestion`].
-        #[cfg(any(test, doc, feature = "contract"))]
-        pub(crate) fn check_named(name: &str, script: &[u8]) -> Result<(), alloc::string::String> {
-            match name {
-                $( stringify!($module) => {
-                    let params = <$module::$Type as CongestionController>::Params::default();
-                    crate::contract::congestion::check_run_with::<$module::$Type>(&params, script)
-                } )*
-                _ => Err("not registered".into()),
-            }
-        }
-
         /// The laws of [`crate::contract::congestion`], for every entry of the registry.
         #[cfg(test)]
         mod contract {
             $( mod $module {
-                use crate::congestion::$module::$Type;
                 use crate::congestion::ControllerConfig;
                 use crate::contract::congestion::{check_offered, check_parameters, check_run, check_start};
                 use crate::registry::Registered;
                 use proptest::prelude::*;
 
+                fn default() -> ControllerConfig {
+                    ControllerConfig::named(stringify!($module)).expect("registered")
+                }
+
                 #[test]
                 fn parameters() {
-                    check_parameters::<$Type>().unwrap();
-                    check_start(&ControllerConfig::named(stringify!($module)).expect("registered")).unwrap();
+                    check_parameters(&default()).unwrap();
+                    check_start(&default()).unwrap();
                 }
 
                 #[test]
                 fn what_is_offered_is_bounded_by_what_gets_through() {
-                    check_offered::<$Type>().unwrap();
+                    check_offered(&default()).unwrap();
                 }
 
                 proptest! {
                     #[test]
                     fn laws(script in prop::collection::vec(any::<u8>(), 0..600)) {
-                        check_run::<$Type>(&script).map_err(TestCaseError::fail)?;
+                        check_run(&default(), &script).map_err(TestCaseError::fail)?;
                     }
                 }
             } )*

@@ -16,7 +16,7 @@ pub mod detector;
 mod params;
 pub mod queue;
 
-/// Random scripts that each check plays; always the same ones.
+/// Random scripts that each check plays unless it is told otherwise; always the same ones.
 const SCRIPTS: u32 = 256;
 /// Bytes per script.
 const LENGTH: usize = 600;
@@ -27,12 +27,16 @@ pub fn check_queue<Q>() -> Result<(), String>
 where
     Q: QueueDiscipline<Params: Send + Sync> + Send + 'static,
 {
-    let config = QueueConfig::custom::<Q>("checked", "");
-    queue::check_parameters(&config)?;
-    adversaries::check_adversaries(&config)?;
-    queue::check_service(&config)?;
-    on_scripts(|script| queue::check_run_with(&config, script))?;
-    on_scripts(|script| queue::check_run(&config, script))
+    check_queue_config(&QueueConfig::custom::<Q>("checked", ""), SCRIPTS)
+}
+
+/// The same for a choice with its default parameters, with this number of random scripts.
+pub fn check_queue_config(config: &QueueConfig, scripts: u32) -> Result<(), String> {
+    queue::check_parameters(config)?;
+    adversaries::check_adversaries(config)?;
+    queue::check_service(config)?;
+    on_scripts(scripts, |script| queue::check_run_with(config, script))?;
+    on_scripts(scripts, |script| queue::check_run(config, script))
 }
 
 /// All laws of congestion controllers, for one that need not be registered.
@@ -40,22 +44,27 @@ pub fn check_controller<C>() -> Result<(), String>
 where
     C: CongestionController<Params: Send + Sync> + Send + 'static,
 {
-    congestion::check_parameters::<C>()?;
-    congestion::check_start(&ControllerConfig::custom::<C>("checked", ""))?;
-    congestion::check_offered::<C>()?;
-    on_scripts(congestion::check_run::<C>)
+    check_controller_config(&ControllerConfig::custom::<C>("checked", ""), SCRIPTS)
+}
+
+/// The same for a choice with its default parameters, with this number of random scripts.
+pub fn check_controller_config(config: &ControllerConfig, scripts: u32) -> Result<(), String> {
+    congestion::check_parameters(config)?;
+    congestion::check_start(config)?;
+    congestion::check_offered(config)?;
+    on_scripts(scripts, |script| congestion::check_run(config, script))
 }
 
 /// All laws of detectors of fair queuing, for one that need not be registered.
 pub fn check_detector<D: FairQueuingDetector>() -> Result<(), String> {
     detector::check_parameters::<D>()?;
-    on_scripts(detector::check_run::<D>)
+    on_scripts(SCRIPTS, detector::check_run::<D>)
 }
 
 /// Plays random scripts. A script that breaks a law is shortened as far as it still breaks one.
-fn on_scripts(check: impl Fn(&[u8]) -> Result<(), String>) -> Result<(), String> {
+fn on_scripts(scripts: u32, check: impl Fn(&[u8]) -> Result<(), String>) -> Result<(), String> {
     let mut rng = Rng::stream(1, "contract.scripts");
-    for _ in 0..SCRIPTS {
+    for _ in 0..scripts {
         let mut script: Vec<u8> = (0..LENGTH).map(|_| (rng.next_u32() >> 24) as u8).collect();
         let Err(mut law) = check(&script) else { continue };
         let mut part = script.len();
@@ -92,10 +101,9 @@ mod tests {
 
     #[test]
     fn a_broken_law_is_shown_by_what_it_takes() {
-        let law =
-            on_scripts(
-                |script| if script.iter().filter(|&&b| b > 200).count() > 2 { Err("three".into()) } else { Ok(()) },
-            );
+        let law = on_scripts(SCRIPTS, |script| {
+            if script.iter().filter(|&&b| b > 200).count() > 2 { Err("three".into()) } else { Ok(()) }
+        });
         let law = law.unwrap_err();
         assert!(law.starts_with("three; the script is [") && law.matches(',').count() == 2, "{law}");
     }

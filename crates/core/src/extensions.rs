@@ -89,8 +89,40 @@ impl Extensions {
         self
     }
 
+    /// Adds a queue discipline that is not a Rust type: its blueprint is an object of the caller's.
+    #[must_use]
+    pub fn queue_entry(mut self, entry: Custom<Queues>) -> Extensions {
+        self.queues.push(QueueConfig::Custom(entry));
+        self
+    }
+
+    /// Adds a congestion controller in the same way.
+    #[must_use]
+    pub fn controller_entry(mut self, entry: Custom<Controllers>) -> Extensions {
+        self.controllers.push(ControllerConfig::Custom(entry));
+        self
+    }
+
     /// Extends the registries of this process, once. Names in `taken` are refused, too.
     pub fn install(self, taken: &[&str]) -> Result<(), ExtensionError> {
+        let (queues, controllers, detectors) = self.checked(taken)?;
+        // Always in this order, so that of two threads that install at once the same one is refused everywhere.
+        install::<Queues, QueueConfig>(queues)?;
+        install::<Controllers, ControllerConfig>(controllers)?;
+        install::<Detectors, DetectorConfig>(detectors)
+    }
+
+    /// Extends the registries of this process at any time. An entry replaces an earlier extension of its name for scenarios that are
+    /// read from now on. Each call keeps a list of all extensions for the life of the process.
+    pub fn extend(self, taken: &[&str]) -> Result<(), ExtensionError> {
+        let (queues, controllers, detectors) = self.checked(taken)?;
+        Queues::table().add::<QueueConfig>(&queues);
+        Controllers::table().add::<ControllerConfig>(&controllers);
+        Detectors::table().add::<DetectorConfig>(&detectors);
+        Ok(())
+    }
+
+    fn checked(self, taken: &[&str]) -> Result<Entries, ExtensionError> {
         let mut names = Vec::new();
         self.queues.iter().try_for_each(|entry| check(entry, taken, &mut names))?;
         self.controllers.iter().try_for_each(|entry| check(entry, taken, &mut names))?;
@@ -107,12 +139,12 @@ impl Extensions {
             DetectorConfig::Custom(custom) => Some(custom),
             _ => None,
         });
-        // Always in this order, so that of two threads that install at once the same one is refused everywhere.
-        install::<Queues, QueueConfig>(queues.collect())?;
-        install::<Controllers, ControllerConfig>(controllers.collect())?;
-        install::<Detectors, DetectorConfig>(detectors.collect())
+        Ok((queues.collect(), controllers.collect(), detectors.collect()))
     }
 }
+
+/// Checked entries for each registry.
+type Entries = (Vec<Custom<Queues>>, Vec<Custom<Controllers>>, Vec<Custom<Detectors>>);
 
 fn install<F: Open, R: Registered>(entries: Vec<Custom<F>>) -> Result<(), ExtensionError> {
     if F::table().install::<R>(entries) { Ok(()) } else { Err(ExtensionError::Twice) }
@@ -146,6 +178,7 @@ fn check<R: Registered>(entry: &R, taken: &[&str], names: &mut Vec<&'static str>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::codel::Codel;
     use crate::queue::fifo::Fifo;
     use alloc::string::ToString;
 
@@ -171,7 +204,7 @@ mod tests {
 
     /// The only test of this process that installs: what is refused above installs nothing.
     #[test]
-    fn what_is_added_is_known_once_and_for_all() {
+    fn what_is_added_is_known() {
         let before = QueueConfig::entries().len();
         Extensions::new().queue::<Fifo>("mine", "A FIFO.").install(&[]).unwrap();
         assert_eq!(QueueConfig::entries().len(), before + 1);
@@ -183,5 +216,13 @@ mod tests {
         assert_ne!(Some(&mine), QueueConfig::named("mine").as_ref());
         assert!(mine.set("limitt", "7p").unwrap_err().unknown);
         assert_eq!(refused(Extensions::new(), &[]), ExtensionError::Twice.to_string());
+
+        // Further ones can be added; one of a known name takes its place, and what was found before stays what it was.
+        Extensions::new().queue::<Codel>("mine", "CoDel now.").queue::<Fifo>("other", "").extend(&[]).unwrap();
+        assert_eq!(QueueConfig::entries().len(), before + 2);
+        assert!(QueueConfig::names().ends_with(&["mine", "other"]));
+        assert!(QueueConfig::named("mine").expect("replaced").get("interval").is_some());
+        assert_eq!(mine.get("limit").as_deref(), Some("7p"));
+        assert!(Extensions::new().queue::<Fifo>("cubic", "").extend(&[]).is_err());
     }
 }

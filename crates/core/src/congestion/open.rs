@@ -122,6 +122,13 @@ pub struct OpenController {
     controller: Box<dyn DynController>,
 }
 
+impl OpenController {
+    /// A controller behind an object, with the constants of its type.
+    pub fn new(traits: ControllerTraits, controller: Box<dyn DynController>) -> OpenController {
+        OpenController { traits, controller }
+    }
+}
+
 impl Deref for OpenController {
     type Target = dyn DynController;
     fn deref(&self) -> &Self::Target {
@@ -164,7 +171,7 @@ where
         ControllerTraits::of::<C>()
     }
     fn build(&self, (path, now, rng): (PathHint, Time, Rng)) -> OpenController {
-        OpenController { traits: self.traits(), controller: Box::new(C::new(&self.params, &path, now, rng)) }
+        OpenController::new(self.traits(), Box::new(C::new(&self.params, &path, now, rng)))
     }
     fn copy(&self) -> Box<dyn Blueprint<Controllers>> {
         Box::new(Of { params: self.params.clone(), of: self.of })

@@ -6,8 +6,10 @@
 //! raises its rate several times before the first feedback, and offers up to ten times as much for a moment. A controller whose rate
 //! grows without bound breaks this law, such as one that ignores losses.
 use super::params::ensure;
+use crate::congestion::open::ControllerTraits;
 use crate::congestion::{
-    Ack, CongestionController, Flight, Loss, LossKind, PacketFeedback, PacketOutcome, PathHint, Phase, RateSample, Sent,
+    Ack, Controller, ControllerConfig, Flight, Loss, LossKind, PacketFeedback, PacketOutcome, PathHint, Phase,
+    RateSample, Sent,
 };
 use crate::{Bytes, Rate, Rng, Span, Time};
 use alloc::collections::VecDeque;
@@ -44,8 +46,9 @@ struct Packet {
     lost: Bytes,
 }
 
-struct Sender<C> {
-    controller: C,
+struct Sender {
+    traits: ControllerTraits,
+    controller: Controller,
     path: Path,
     rng: Rng,
     now: Time,
@@ -67,18 +70,18 @@ struct Sender<C> {
 }
 
 /// Sends through bottlenecks with a buffer of any length, with and without losses.
-pub(super) fn check_offered<C: CongestionController>(params: &C::Params) -> Result<(), String> {
+pub(super) fn check_offered(config: &ControllerConfig) -> Result<(), String> {
     for buffer in [0, 40] {
         for loss in [0.0, 0.3] {
             let path = Path { line: Rate::mbit(10), rtt: Span::ms(20), buffer, loss };
-            Sender::<C>::new(params, path).live().map_err(|law| format!("{law}; over {path:?} with {params:?}"))?;
+            Sender::new(config, path).live().map_err(|law| format!("{law}; over {path:?} with {config}"))?;
         }
     }
     Ok(())
 }
 
-impl<C: CongestionController> Sender<C> {
-    fn new(params: &C::Params, path: Path) -> Sender<C> {
+impl Sender {
+    fn new(config: &ControllerConfig, path: Path) -> Sender {
         let now = Time::ZERO + path.rtt;
         let hint = PathHint {
             mss: MSS,
@@ -88,7 +91,8 @@ impl<C: CongestionController> Sender<C> {
             resume: None,
         };
         Sender {
-            controller: C::new(params, &hint, now, Rng::stream(3, "bottleneck.controller")),
+            traits: config.traits(),
+            controller: config.build(&hint, now, Rng::stream(3, "bottleneck.controller")),
             path,
             rng: Rng::stream(3, "bottleneck.path"),
             now,
@@ -163,7 +167,7 @@ impl<C: CongestionController> Sender<C> {
         }
         let seq = self.next;
         self.next += 1;
-        let subflow = if C::SPLITS { (seq % 2) as u8 } else { 0 };
+        let subflow = if self.traits.splits { (seq % 2) as u8 } else { 0 };
         let inflight = MSS * (self.in_flight.len() as u64 + 1);
         self.in_flight.push_back(Packet {
             seq,
@@ -200,7 +204,7 @@ impl<C: CongestionController> Sender<C> {
             self.untold += MSS;
         }
         let outcome = if packet.arrives { PacketOutcome::Delivered { rtt: Some(rtt) } } else { PacketOutcome::Lost };
-        if C::PACKET_FEEDBACK {
+        if self.traits.packet_feedback {
             let flight = Flight { inflight: packet.inflight, lost: self.lost - packet.lost, app_limited: false };
             let Packet { sent, subflow, .. } = packet;
             self.controller.on_packet_feedback(&PacketFeedback {

@@ -19,9 +19,10 @@
 //! - underuse never raises it; undoing a reduction brings back no more than there was
 use super::bottleneck;
 use super::params::{self, at_bounds, ensure, variants};
+use crate::congestion::open::ControllerTraits;
 use crate::congestion::{
-    Ack, CongestionController, ControllerConfig, Flight, Loss, LossKind, PacketFeedback, PacketOutcome, PathHint,
-    Phase, RateSample, Reduction, SendLimits, Sent, Underuse,
+    Ack, Controller, ControllerConfig, Flight, Loss, LossKind, PacketFeedback, PacketOutcome, PathHint, Phase,
+    RateSample, Reduction, SendLimits, Sent, Underuse,
 };
 use crate::registry::Registered;
 use crate::{Bytes, Rate, Rng, Span, Time};
@@ -31,11 +32,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 /// Plays a script against every variant of a controller: its defaults, and each switch and choice set to each of its values.
-pub fn check_run<C: CongestionController>(script: &[u8]) -> Result<(), String> {
-    for params in variants::<C::Params>() {
-        check_run_with::<C>(&params, script).map_err(|law| format!("{law}; with {params:?}"))?;
-    }
-    Ok(())
+pub fn check_run(default: &ControllerConfig, script: &[u8]) -> Result<(), String> {
+    let with =
+        |config: &ControllerConfig| check_run_with(config, script).map_err(|law| format!("{law}; with {config}"));
+    variants(default, |config| config.params_mut()).iter().try_for_each(with)
 }
 
 /// Plays a script against any registered controller with its defaults; the first byte chooses it.
@@ -43,13 +43,15 @@ pub fn check_any(script: &[u8]) -> Result<(), String> {
     let (&choice, script) = script.split_first().unwrap_or((&0, &[]));
     let names = ControllerConfig::NAMES;
     let name = names[usize::from(choice) % names.len()];
-    crate::congestion::check_named(name, script).map_err(|law| format!("{name}: {law}"))
+    ControllerConfig::named(name)
+        .map_or(Ok(()), |config| check_run_with(&config, script))
+        .map_err(|law| format!("{name}: {law}"))
 }
 
 /// Plays a script against a controller with these parameters.
-pub fn check_run_with<C: CongestionController>(params: &C::Params, script: &[u8]) -> Result<(), String> {
+pub fn check_run_with(config: &ControllerConfig, script: &[u8]) -> Result<(), String> {
     let mut bytes = script.iter().copied();
-    let mut model = Model::<C>::new(params, bytes.next().unwrap_or(0));
+    let mut model = Model::new(config, bytes.next().unwrap_or(0));
     let mut step = 0;
     while let Some(op) = bytes.next() {
         let amount = u64::from(bytes.next().unwrap_or(1));
@@ -60,13 +62,13 @@ pub fn check_run_with<C: CongestionController>(params: &C::Params, script: &[u8]
 }
 
 /// Whatever the parameters are, what is offered to a bottleneck is bounded by what it takes (see `bottleneck`).
-pub fn check_offered<C: CongestionController>() -> Result<(), String> {
-    at_bounds::<C::Params>().iter().try_for_each(bottleneck::check_offered::<C>)
+pub fn check_offered(default: &ControllerConfig) -> Result<(), String> {
+    at_bounds(default, |config| config.params_mut()).iter().try_for_each(bottleneck::check_offered)
 }
 
 /// Parameters: the defaults are valid and survive being written and read; absurd values are refused.
-pub fn check_parameters<C: CongestionController>() -> Result<(), String> {
-    params::check::<C::Params>()
+pub fn check_parameters(default: &ControllerConfig) -> Result<(), String> {
+    params::check(default, |config| config.params_mut())
 }
 
 /// A controller of this choice starts with its path's initial window, unless it measures first.
@@ -101,9 +103,10 @@ const MSS: Bytes = Bytes(1000);
 const AFTER_TIMEOUT: u64 = 4;
 
 /// A transport's state, in packets, and two copies of a controller that must agree.
-struct Model<C> {
-    subject: C,
-    twin: C,
+struct Model {
+    traits: ControllerTraits,
+    subject: Controller,
+    twin: Controller,
     now: Time,
     srtt: Span,
     min_rtt: Option<Span>,
@@ -126,13 +129,14 @@ struct Model<C> {
     highest: Bytes,
 }
 
-impl<C: CongestionController> Model<C> {
-    fn new(params: &C::Params, kind: u8) -> Model<C> {
+impl Model {
+    fn new(config: &ControllerConfig, kind: u8) -> Model {
         let (path, now) = (path(kind), Time::from_ns(u64::from(kind) << 24));
-        let make = || C::new(params, &path, now, Rng::stream(7, "contract"));
+        let make = || config.build(&path, now, Rng::stream(7, "contract"));
         let subject = make();
         let highest = subject.send_limits().cwnd;
         Model {
+            traits: config.traits(),
             subject,
             twin: make(),
             now,
@@ -188,7 +192,7 @@ impl<C: CongestionController> Model<C> {
         self.serve_timer()
     }
 
-    fn both(&mut self, act: impl Fn(&mut C)) -> Result<(SendLimits, SendLimits), String> {
+    fn both(&mut self, act: impl Fn(&mut Controller)) -> Result<(SendLimits, SendLimits), String> {
         let before = self.subject.send_limits();
         act(&mut self.subject);
         act(&mut self.twin);
@@ -199,7 +203,7 @@ impl<C: CongestionController> Model<C> {
         ensure(self.subject.next_timer() == self.twin.next_timer(), || "the same events give other timers".into())?;
         ensure(after.cwnd >= MSS, || format!("a window of {}", after.cwnd))?;
         ensure(after.pacing.is_none_or(|rate| rate > Rate::ZERO), || "a pacing rate of zero".into())?;
-        ensure(C::PACES || after.pacing.is_none(), || "a pacing rate of one that never paces".into())?;
+        ensure(self.traits.paces || after.pacing.is_none(), || "a pacing rate of one that never paces".into())?;
         let [first, second] = self.subject.split().shares;
         let is_share = |share: f64| (0.0..=1.0).contains(&share);
         ensure(is_share(first) && is_share(second) && (first + second - 1.0).abs() < 1e-9, || {
@@ -230,17 +234,17 @@ impl<C: CongestionController> Model<C> {
                 retransmit,
                 idle,
                 app_limited: idle.is_some(),
-                subflow: if C::SPLITS { (self.nxt % 2) as u8 } else { 0 },
+                subflow: if self.traits.splits { (self.nxt % 2) as u8 } else { 0 },
             };
             if retransmit {
                 self.missing.pop();
             }
             self.underway.push_back((sent, self.total_lost));
-            if C::EVERY_SENT || idle.is_some() {
+            if self.traits.every_sent || idle.is_some() {
                 self.both(|c| c.on_sent(&sent))?;
             } else {
                 // Only one copy is told, which must make no difference.
-                self.subject.on_sent(&sent);
+                self.subject.tell_sent(sent);
                 self.both(|_| {})?;
             }
         }
@@ -286,7 +290,7 @@ impl<C: CongestionController> Model<C> {
                     PacketOutcome::Lost
                 }
             };
-            if C::PACKET_FEEDBACK {
+            if self.traits.packet_feedback {
                 let Sent { now: sent, subflow, inflight, app_limited, .. } = sent;
                 let flight = Flight { inflight, lost: MSS * (self.total_lost - lost_before), app_limited };
                 let fate = PacketFeedback { now: self.now, sent, bytes: MSS, subflow, flight, outcome };
@@ -337,7 +341,7 @@ impl<C: CongestionController> Model<C> {
 
     fn check_growth(&mut self, event: &Ack, packets: u64) -> Result<(), String> {
         let (before, after) = self.both(|c| c.on_ack(event))?;
-        if C::REDUCTION == Reduction::Own {
+        if self.traits.reduction == Reduction::Own {
             return Ok(());
         }
         let grown = || format!("{} grows to {} on {event:?}", before.cwnd, after.cwnd);
@@ -362,7 +366,7 @@ impl<C: CongestionController> Model<C> {
         let (before, after) = self.both(|c| c.on_loss(&event))?;
         ensure(after.cwnd >= MSS * 2, || format!("{} after {kind:?}", after.cwnd))?;
         let limit = before.cwnd.max(MSS * 2);
-        ensure(C::REDUCTION == Reduction::Own || after.cwnd <= limit, || {
+        ensure(self.traits.reduction == Reduction::Own || after.cwnd <= limit, || {
             format!("{} rises to {} on {kind:?}", before.cwnd, after.cwnd)
         })
     }
@@ -382,7 +386,9 @@ impl<C: CongestionController> Model<C> {
         let event = self.loss_event(all - recent, LossKind::Timeout, first);
         let (_, after) = self.both(|c| c.on_loss(&event))?;
         let limit = MSS * (recent + AFTER_TIMEOUT);
-        ensure(C::REDUCTION == Reduction::Own || after.cwnd <= limit, || format!("{} after a timeout", after.cwnd))
+        ensure(self.traits.reduction == Reduction::Own || after.cwnd <= limit, || {
+            format!("{} after a timeout", after.cwnd)
+        })
     }
 
     fn loss_event(&self, packets: u64, kind: LossKind, first: bool) -> Loss {
@@ -410,7 +416,7 @@ impl<C: CongestionController> Model<C> {
         let (now, highest) = (self.now, self.highest);
         let (before, after) = self.both(|c| c.on_spurious(now))?;
         let restored = before.cwnd <= after.cwnd && after.cwnd <= highest;
-        ensure(C::REDUCTION == Reduction::Own || restored, || {
+        ensure(self.traits.reduction == Reduction::Own || restored, || {
             format!("{} becomes {} when undone, after at most {highest}", before.cwnd, after.cwnd)
         })
     }
@@ -435,7 +441,7 @@ impl<C: CongestionController> Model<C> {
             false => Underuse::Limited { used: MSS * self.inflight() },
         };
         let (before, after) = self.both(|c| c.on_underuse(&event))?;
-        ensure(C::REDUCTION == Reduction::Own || after.cwnd <= before.cwnd, || {
+        ensure(self.traits.reduction == Reduction::Own || after.cwnd <= before.cwnd, || {
             format!("{} rises to {} on {event:?}", before.cwnd, after.cwnd)
         })
     }
@@ -455,6 +461,7 @@ impl<C: CongestionController> Model<C> {
 #[expect(unreachable_pub, reason = "params! declares public structs")]
 mod tests {
     use super::*;
+    use crate::congestion::CongestionController;
 
     params! {
         /// Which law is broken.
@@ -540,7 +547,11 @@ mod tests {
     fn every_broken_law_is_found() {
         let mut rng = Rng::stream(1, "scripts");
         let scripts: Vec<Vec<u8>> = (0..50).map(|_| (0..600).map(|_| (rng.next_u32() >> 24) as u8).collect()).collect();
-        let found = |sin| scripts.iter().any(|script| check_run_with::<Sinner>(&Sin { sin }, script).is_err());
+        let found = |sin: u32| {
+            let mut config = ControllerConfig::custom::<Sinner>("sinner", "");
+            config.set("sin", &sin.to_string()).unwrap();
+            scripts.iter().any(|script| check_run_with(&config, script).is_err())
+        };
         assert!(!found(0), "a fixed window keeps all laws");
         for sin in 1..=14 {
             assert!(found(sin), "law {sin} can be broken unseen");
@@ -571,6 +582,6 @@ mod tests {
                 SendLimits { cwnd: MSS, ssthresh: None, pacing: None, burst: MSS }
             }
         }
-        assert!(check_parameters::<Any>().is_err());
+        assert!(check_parameters(&ControllerConfig::custom::<Any>("any", "")).is_err());
     }
 }

@@ -46,7 +46,7 @@ pub fn check_any(script: &[u8]) -> Result<(), String> {
 
 /// Parameters: the defaults are valid and survive being written and read; absurd values are refused. The detector is small.
 pub fn check_parameters<D: FairQueuingDetector>() -> Result<(), String> {
-    params::check::<D::Params>()?;
+    params::check(&D::Params::default(), |params| params)?;
     ensure(size_of::<D>() <= LARGEST, || format!("a detector of {} bytes", size_of::<D>()))
 }
 

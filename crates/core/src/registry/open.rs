@@ -1,7 +1,7 @@
 //! Entries of a user's own in a registry: a trait object with parameters of its own.
 //!
-//! A program adds them once, before it does anything else, by [`Extensions`](crate::extensions::Extensions). The tables are static,
-//! so that names in scenario files mean the same in every thread. A call through an object costs more than a call of a built-in
+//! A program adds them by [`Extensions`](crate::extensions::Extensions), most often once, before it does anything else. The tables are
+//! static, so that names in scenario files mean the same in every thread, and an entry that has been found stays what it is. A call through an object costs more than a call of a built-in
 //! entry; the bench rows `open_fifo` and `open_fq_codel` measure it.
 use super::{DynParams, Entry, Registered};
 use crate::hint::LinkHint;
@@ -59,7 +59,9 @@ pub struct Custom<F: Open> {
 }
 
 impl<F: Open> Custom<F> {
-    pub(crate) fn new(name: &'static str, summary: &'static str, blueprint: impl Blueprint<F> + 'static) -> Custom<F> {
+    /// An entry with a blueprint of its own. For a Rust type that implements the registry's trait,
+    /// [`Extensions`](crate::extensions::Extensions) makes it.
+    pub fn new(name: &'static str, summary: &'static str, blueprint: impl Blueprint<F> + 'static) -> Custom<F> {
         Custom { name, summary, blueprint: Box::new(blueprint) }
     }
 
@@ -120,13 +122,22 @@ impl<F: Open> core::fmt::Debug for Custom<F> {
     }
 }
 
-/// The entries that a program has added to a registry; set once.
+/// The entries that a program has added to a registry.
 pub struct Table<F: Open>(OnceBox<Added<F>>);
 
+/// All entries added so far. A later addition is a new list behind this one, because readers may still hold this one's names.
 struct Added<F: Open> {
     entries: Vec<Custom<F>>,
     /// The built-in names, followed by these.
     names: Vec<&'static str>,
+    later: OnceBox<Added<F>>,
+}
+
+impl<F: Open> Added<F> {
+    fn new<R: Registered>(entries: Vec<Custom<F>>) -> Box<Added<F>> {
+        let names = R::NAMES.iter().copied().chain(entries.iter().map(|entry| entry.name)).collect();
+        Box::new(Added { entries, names, later: OnceBox::new() })
+    }
 }
 
 impl<F: Open> Table<F> {
@@ -136,17 +147,34 @@ impl<F: Open> Table<F> {
 
     /// Adds entries to the registry `R`; `false` if that has been done before.
     pub(crate) fn install<R: Registered>(&self, entries: Vec<Custom<F>>) -> bool {
-        let names = R::NAMES.iter().copied().chain(entries.iter().map(|entry| entry.name)).collect();
-        self.0.set(Box::new(Added { entries, names })).is_ok()
+        self.0.set(Added::new::<R>(entries)).is_ok()
+    }
+
+    /// Adds entries to the registry `R`, whatever has been added before. One of the same name is replaced.
+    pub(crate) fn add<R: Registered>(&self, entries: &[Custom<F>]) {
+        loop {
+            let kept = self.entries().filter(|known| entries.iter().all(|entry| entry.name != known.name));
+            let all = kept.chain(entries).cloned().collect();
+            let end = self.last().map_or(&self.0, |last| &last.later);
+            // Fails if another thread was quicker; then once more, with its entries.
+            if end.set(Added::new::<R>(all)).is_ok() {
+                return;
+            }
+        }
+    }
+
+    fn last(&self) -> Option<&Added<F>> {
+        let first = self.0.get()?;
+        core::iter::successors(Some(first), |added| added.later.get()).last()
     }
 
     fn entries(&self) -> impl Iterator<Item = &Custom<F>> {
-        self.0.get().into_iter().flat_map(|added| &added.entries)
+        self.last().into_iter().flat_map(|added| &added.entries)
     }
 
     #[doc(hidden)]
     pub fn names(&'static self) -> Option<&'static [&'static str]> {
-        self.0.get().map(|added| &*added.names)
+        self.last().map(|added| &*added.names)
     }
 
     #[doc(hidden)]
