@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 mod document;
 mod errors;
+mod own;
 mod registry;
 mod results;
 mod running;
@@ -16,6 +17,12 @@ mod table;
 /// The native module.
 #[pymodule]
 mod _narrows {
+    #[pymodule_export]
+    use super::own::controller::{ControllerBase, PyAck, PyLoss, PySent};
+    #[pymodule_export]
+    use super::own::queue::{PyPacket, QueueBase};
+    #[pymodule_export]
+    use super::own::{check, register};
     #[pymodule_export]
     use super::registry::registered;
     #[pymodule_export]

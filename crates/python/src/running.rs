@@ -4,6 +4,7 @@
 //! interpreter's lock and asks twenty times a second. After Ctrl-C the runs end at their next tick; if that takes longer than
 //! [`GRACE`] (a world of a million flows is being built), the exception is raised and the thread ends later by itself.
 use crate::errors;
+use crate::own::world::{self, PythonSimulator};
 use narrows_core::{Bytes, Span};
 use narrows_results::RunResult;
 use narrows_runner::{Error, Fit, Job, Monitor, Options, Room};
@@ -59,17 +60,26 @@ pub(crate) fn run<T: Send + 'static>(
     }
     let stop = Arc::new(Stop::default());
     let monitor = Arc::clone(&stop);
+    let simulator = Arc::new(PythonSimulator::default());
+    let running = Arc::clone(&simulator);
     let (send, receive) = mpsc::channel();
     let runs = move || {
         let memory = Room { given: resources.memory, together: resources.together };
         let options = Options { threads: resources.jobs, memory };
-        let made = narrows_runner::run(&jobs, &Simulator, options, &*monitor, |_, result| Ok(keep(result)));
+        let made = narrows_runner::run(&jobs, &*running, options, &*monitor, |_, result| Ok(keep(result)));
         // Nobody listens any more after Ctrl-C.
         let _ = send.send(made);
     };
     let started = std::thread::Builder::new().name("narrows".to_owned()).spawn(runs);
     started.map_err(|error| PyOSError::new_err(format!("cannot start a thread: {error}")))?;
-    py.detach(move || wait(&receive, &stop))
+    let made = py.detach(move || wait(&receive, &stop));
+    if let Some(error) = simulator.exception() {
+        return Err(error);
+    }
+    if let Some(hint) = simulator.hint() {
+        world::warn(py, &hint)?;
+    }
+    made
 }
 
 fn wait<T: Send>(receive: &Receiver<Result<Vec<T>, Error>>, stop: &Stop) -> PyResult<Vec<T>> {

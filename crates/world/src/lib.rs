@@ -18,8 +18,8 @@ pub use world::{World, WorldError, effort};
 
 use narrows_core::Time;
 
-/// Lets a caller watch a run and end it.
-pub trait Watch {
+/// Lets a caller watch a run and end it, from whichever thread the run is on.
+pub trait Watch: Send {
     /// Called once per sampling interval and more often if intervals are long; `false` ends the run.
     fn tick(&mut self, now: Time) -> bool;
 }

@@ -11,27 +11,39 @@ Both sides of the bottleneck: queue disciplines and congestion controllers in on
 Figures have their unit in their name: ``_mbit`` is Mbit/s, ``_ms`` and ``_s`` are times, shares are 0 to 1.
 """
 
-from narrows._errors import RunError, ScenarioError
+from narrows._errors import ContractError, RunError, ScenarioError, SlowAlgorithm
 from narrows._narrows import VERSION as __version__
+from narrows._own import Ack, Controller, Loss, Packet, Param, Queue, Sent, check, register
 from narrows._results import Comparison, Page, Result
 from narrows._run import compare, controllers, detectors, load, queues, run, run_all, sweep
 from narrows._scenario import Scenario
 from narrows._table import Table
 
 __all__ = [
+    "Ack",
     "Comparison",
+    "ContractError",
+    "Controller",
+    "Loss",
+    "Packet",
     "Page",
+    "Param",
+    "Queue",
     "Result",
     "RunError",
     "Scenario",
     "ScenarioError",
+    "Sent",
+    "SlowAlgorithm",
     "Table",
     "__version__",
+    "check",
     "compare",
     "controllers",
     "detectors",
     "load",
     "queues",
+    "register",
     "run",
     "run_all",
     "sweep",

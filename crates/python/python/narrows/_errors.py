@@ -35,3 +35,11 @@ class ScenarioError(ValueError):
 
 class RunError(RuntimeError):
     """A run has no result; the text says why."""
+
+
+class ContractError(AssertionError):
+    """A queue or a controller breaks a law that every one keeps; the text names it."""
+
+
+class SlowAlgorithm(UserWarning):
+    """A run took most of its time in an algorithm written in Python."""

@@ -1,5 +1,6 @@
 from collections.abc import Mapping, Sequence
 from os import PathLike
+from typing import Any
 
 VERSION: str
 
@@ -72,4 +73,180 @@ def sweep(
     out: str | PathLike[str] | None,
     force: bool,
 ) -> Table: ...
+
+class Packet:
+    """A waiting packet."""
+
+    @property
+    def size(self) -> int:
+        """Length on this link, bytes."""
+    @property
+    def flow(self) -> int:
+        """The number of its flow in the scenario, from 0."""
+    @property
+    def hash(self) -> int:
+        """Hash of the flow's addresses and ports, 32 bits."""
+    @property
+    def dscp(self) -> int:
+        """Differentiated services code point, 0 to 63."""
+    @property
+    def arrived(self) -> float:
+        """Time at which it entered this queue, s."""
+    @property
+    def depart(self) -> float | None:
+        """Earliest departure that its sender asks for, s; None for at once."""
+    @property
+    def ecn(self) -> bool:
+        """Does its transport use ECN?"""
+    @property
+    def l4s(self) -> bool:
+        """Does its transport use ECN as L4S does (ECT(1))?"""
+
+class Ack:
+    """An acknowledgment that delivered something."""
+
+    @property
+    def now(self) -> float:
+        """When, s."""
+    @property
+    def acked(self) -> int:
+        """Newly delivered by it, bytes."""
+    @property
+    def lost(self) -> int:
+        """Newly lost by it, bytes."""
+    @property
+    def marked(self) -> int:
+        """Packets acknowledged by it that had been marked, where feedback is accurate."""
+    @property
+    def total_lost(self) -> int:
+        """Lost in all, bytes."""
+    @property
+    def delivered(self) -> int:
+        """Delivered in all, bytes."""
+    @property
+    def rtt(self) -> float | None:
+        """RTT of the packet acknowledged last, s; None if it was sent more than once."""
+    @property
+    def srtt(self) -> float:
+        """Smoothed RTT (RFC 6298), s."""
+    @property
+    def min_rtt(self) -> float:
+        """Lowest RTT of the connection, s."""
+    @property
+    def inflight(self) -> int:
+        """In flight after it, bytes."""
+    @property
+    def prior_inflight(self) -> int:
+        """In flight before it, bytes."""
+    @property
+    def delivery_rate(self) -> int | None:
+        """Delivery rate over the flight of the packet acknowledged last, bit/s; None without a valid sample."""
+    @property
+    def app_limited(self) -> bool:
+        """Was the sender limited by its application when that packet was sent?"""
+    @property
+    def in_reduction(self) -> bool:
+        """Is the transport reducing the window? Windows must not grow then."""
+    @property
+    def may_grow(self) -> bool:
+        """May a window grow on this acknowledgment?"""
+    @property
+    def phase(self) -> str:
+        """State of loss recovery: ``open``, ``recovery`` or ``timeout``."""
+
+class Loss:
+    """A congestion event, once per recovery episode."""
+
+    @property
+    def now(self) -> float:
+        """When, s."""
+    @property
+    def kind(self) -> str:
+        """``loss``, ``ecn`` or ``timeout``."""
+    @property
+    def lost(self) -> int:
+        """Declared lost by this event so far, bytes."""
+    @property
+    def total_lost(self) -> int:
+        """Lost in all, bytes."""
+    @property
+    def inflight(self) -> int:
+        """In flight, without what is lost, bytes."""
+    @property
+    def first(self) -> bool:
+        """For a timeout: is it the first in this episode?"""
+
+class Sent:
+    """A packet that was sent."""
+
+    @property
+    def now(self) -> float:
+        """When, s."""
+    @property
+    def size(self) -> int:
+        """Its payload, bytes."""
+    @property
+    def inflight(self) -> int:
+        """In flight with it, bytes."""
+    @property
+    def retransmit(self) -> bool:
+        """Has it been sent before?"""
+    @property
+    def idle(self) -> float | None:
+        """If nothing was in flight: the time since the last packet, s."""
+
+class QueueBase:
+    def __init__(self) -> None: ...
+    def drop(self, packet: Packet, reason: str = "aqm") -> None:
+        """Drops a waiting packet; ``reason`` is one of those in results, such as ``queue_full``."""
+    def mark(self, packet: Packet) -> bool:
+        """Marks a waiting packet with congestion experienced. Returns whether its transport uses ECN."""
+    def set_timer(self, at: float | None) -> None:
+        """Asks for ``on_timer`` at this time, s; None takes that back."""
+    @property
+    def packets(self) -> int:
+        """Packets that wait."""
+    @property
+    def bytes(self) -> int:
+        """Bytes that wait, on the link."""
+    @property
+    def rate(self) -> int:
+        """The link's rate, bit/s."""
+    @property
+    def rtt(self) -> float:
+        """The largest base RTT of the flows that cross the link, s."""
+    @property
+    def mtu(self) -> int:
+        """Length of the largest packet, bytes."""
+    @property
+    def seed(self) -> int:
+        """A seed for random numbers of its own, from the run's."""
+
+class ControllerBase:
+    cwnd: float
+    """Congestion window, bytes; at least one packet."""
+    ssthresh: float | None
+    """Slow-start threshold, bytes; for records."""
+    pacing: float | None
+    """Pacing rate, bit/s; None if the window alone governs."""
+    burst: float
+    """Largest burst when paced, bytes; two packets unless it is set."""
+    def __init__(self) -> None: ...
+    def set_timer(self, at: float | None) -> None:
+        """Asks for ``on_timer`` at this time, s; None takes that back."""
+    @property
+    def mss(self) -> int:
+        """Payload of a full-sized packet, bytes."""
+    @property
+    def initial_window(self) -> int:
+        """The first window, bytes."""
+    @property
+    def rtt(self) -> float | None:
+        """RTT of the handshake, s, if there was one."""
+    @property
+    def seed(self) -> int:
+        """A seed for random numbers of its own, from the run's."""
+
+def register(described: dict[str, Any]) -> None: ...
+def check(described: dict[str, Any], scripts: int) -> str | None: ...
 def registered(kind: str) -> list[tuple[str, str]]: ...

@@ -1,0 +1,122 @@
+//! The simulator for scenarios that may have Python code in them.
+use super::Ran;
+use crate::errors;
+use narrows_core::Time;
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::queue::QueueConfig;
+use narrows_results::RunResult;
+use narrows_runner::clock::Stopwatch;
+use narrows_scenario::Scenario;
+use narrows_sim::Simulator;
+use narrows_world::{Memory, Watch, World, WorldError};
+use pyo3::prelude::*;
+use std::fmt;
+use std::sync::Mutex;
+
+/// The simulator, with what Python code in it has raised.
+#[derive(Default)]
+pub(crate) struct PythonSimulator {
+    raised: Mutex<Option<PyErr>>,
+    hint: Mutex<Option<String>>,
+}
+
+/// A run that is shorter is not worth a hint, s.
+const WORTH_A_HINT: f64 = 5.0;
+
+impl PythonSimulator {
+    /// The exception that ended the runs.
+    pub(crate) fn exception(&self) -> Option<PyErr> {
+        self.raised.lock().ok().and_then(|mut raised| raised.take())
+    }
+
+    /// Advice for a run that took most of its time in Python.
+    pub(crate) fn hint(&self) -> Option<String> {
+        self.hint.lock().ok().and_then(|mut hint| hint.take())
+    }
+
+    fn note(&self, scenario: &Scenario, python_s: f64, wall_s: f64) {
+        let share = python_s / wall_s;
+        if wall_s < WORTH_A_HINT || share < 0.5 {
+            return;
+        }
+        let text = format!(
+            "{}: {:.0} % of {wall_s:.0} s were spent in Python code; an algorithm in Rust takes a fraction of that",
+            scenario.name,
+            100.0 * share.min(1.0)
+        );
+        if let Ok(mut hint) = self.hint.lock() {
+            hint.get_or_insert(text);
+        }
+    }
+}
+
+impl fmt::Debug for PythonSimulator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Simulator.fmt(f)
+    }
+}
+
+/// Ends a run whose Python code has failed.
+struct Heeding<'a> {
+    watch: &'a mut dyn Watch,
+    ran: std::sync::Arc<Ran>,
+}
+
+impl Watch for Heeding<'_> {
+    fn tick(&mut self, now: Time) -> bool {
+        self.watch.tick(now) && !self.ran.has_failed()
+    }
+}
+
+impl World for PythonSimulator {
+    fn name(&self) -> &'static str {
+        Simulator.name()
+    }
+
+    fn threads(&self) -> usize {
+        Simulator.threads()
+    }
+
+    fn check(&self, scenario: &Scenario) -> Result<(), WorldError> {
+        Simulator.check(scenario)
+    }
+
+    fn memory(&self, scenario: &Scenario) -> Memory {
+        Simulator.memory(scenario)
+    }
+
+    fn run(&self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
+        if !has_python(scenario) {
+            return Simulator.run(scenario, threads, watch);
+        }
+        // The thread is known to the interpreter for the whole run, which makes each call cheaper. Python code runs on one thread at a
+        // time, so that a second one would only wait.
+        let run = || Ran::within(|| Simulator.run(scenario, 1, &mut Heeding { watch, ran: Ran::present() }));
+        let stopwatch = Stopwatch::start();
+        let (result, ran) = Python::attach(|py| py.detach(run));
+        self.note(scenario, ran.python_s(), stopwatch.elapsed().as_secs_f64());
+        match ran.exception() {
+            None => result,
+            Some(error) => {
+                let text = error.to_string();
+                if let Ok(mut raised) = self.raised.lock() {
+                    raised.get_or_insert(error);
+                }
+                Err(WorldError::Failed(text))
+            }
+        }
+    }
+}
+
+/// Does a scenario use entries that are not built in? Only Python code adds some here.
+fn has_python(scenario: &Scenario) -> bool {
+    scenario.hops.iter().any(|hop| matches!(hop.queue, QueueConfig::Custom(_)))
+        || scenario.flows.iter().any(|flow| matches!(flow.controller, Some(ControllerConfig::Custom(_))))
+}
+
+/// Warns once that Python code is the bottleneck.
+pub(crate) fn warn(py: Python<'_>, hint: &str) -> PyResult<()> {
+    let class = py.import("narrows._errors")?.getattr("SlowAlgorithm")?;
+    let text = std::ffi::CString::new(hint).map_err(|error| errors::failed(py, &error.to_string()))?;
+    PyErr::warn(py, &class, &text, 0)
+}
