@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 mod document;
 mod errors;
+mod gym;
 mod own;
 mod registry;
 mod results;
@@ -17,6 +18,8 @@ mod table;
 /// The native module.
 #[pymodule]
 mod _narrows {
+    #[pymodule_export]
+    use super::gym::Envs;
     #[pymodule_export]
     use super::own::controller::{ControllerBase, PyAck, PyLoss, PySent};
     #[pymodule_export]

@@ -15,6 +15,7 @@ mod quic;
 mod ranges;
 mod recording;
 mod segment;
+mod session;
 mod side;
 mod tcp;
 mod udp;
@@ -33,6 +34,7 @@ use narrows_world::{Memory, World, WorldError};
 pub use parallel::Partition;
 use parallel::Windows;
 pub use recording::Recording;
+pub use session::Session;
 use std::fmt;
 
 /// The reason why there is no result.

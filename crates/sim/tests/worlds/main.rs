@@ -21,6 +21,7 @@ mod random;
 mod recovery;
 mod regressions;
 mod same_bytes;
+mod session;
 mod start_up;
 mod tables;
 mod thin;

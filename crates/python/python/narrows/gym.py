@@ -1,0 +1,345 @@
+"""
+Environments for learning congestion control and active queue management, with gymnasium's API.
+
+They need gymnasium: ``pip install 'narrows[gym]'``. A step is one interval of a simulation, an episode a run under
+conditions that are drawn for it: rate, base RTT, buffer and random loss. ``CongestionControl`` and ``Aqm`` are single
+environments; ``CongestionControlVector`` and ``AqmVector`` step many at once, on several threads and without the
+interpreter's lock.
+The same seeds and actions give the same observations, alone or in a vector, with any number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+
+from narrows import _narrows
+
+Range = Any
+#: Facts about an interval that ``info`` has: its throughput (of the flow or the link, Mbit/s), its mean delay (RTT or
+#: time in the queue, ms), and the share of bytes that was lost.
+FACTS = ("throughput_mbit", "delay_ms", "loss")
+
+
+def _pair(value: Range) -> tuple[Any, Any]:
+    low, high = value if isinstance(value, Sequence) and not isinstance(value, str) else (value, value)
+    return low, high
+
+
+class _Native:
+    """The simulations of one environment or several."""
+
+    def __init__(self, count: int, threads: int, **setup: Any) -> None:
+        self.count = count
+        self.envs = _narrows.Envs(setup, count, threads)
+
+    def arrays(self, made: tuple[bytearray, bytearray, bytearray, bytearray]) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """Observations, rewards, ends of episodes and facts, one row or number per environment."""
+        seen, rewards, ends, facts = made
+        columns = np.frombuffer(facts, np.float32).reshape(len(FACTS), self.count)
+        return (
+            np.frombuffer(seen, np.float32).reshape(self.count, -1),
+            np.frombuffer(rewards, np.float64),
+            np.frombuffer(ends, np.bool_),
+            dict(zip(FACTS, columns, strict=True)),
+        )
+
+    def reset(self, seeds: list[int | None]) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """Begins episodes."""
+        return self.arrays(self.envs.reset(seeds))
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """One interval."""
+        return self.arrays(self.envs.step(np.ascontiguousarray(actions, np.float32).tobytes()))
+
+
+def _seed(seed: int | None, known: bool) -> int | None:
+    """A first seed is drawn if none is given."""
+    return secrets.randbits(62) if seed is None and not known else seed
+
+
+class _Single(gymnasium.Env[Any, Any]):
+    """One environment."""
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - gymnasium's own attribute
+    render_mode: str | None = None
+
+    def __init__(self, setup: dict[str, Any], low: float) -> None:
+        self._native = _Native(1, 1, **setup)
+        self._seeded = False
+        width = self._native.envs.width
+        self.observation_space = spaces.Box(-100.0, 100.0, (width,), np.float32)
+        self.action_space = spaces.Box(low, 1.0, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """
+        Begins an episode.
+
+        Args:
+            seed: Episodes from now on follow from it; None goes on with the last one.
+            options: None are known.
+        """
+        super().reset(seed=seed)
+        seen, _, _, facts = self._native.reset([_seed(seed, self._seeded)])
+        self._seeded = True
+        return seen[0], self._info(facts)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """
+        One interval.
+
+        Returns:
+            Observation, reward, False, whether the episode has ended (truncated), and ``info`` with ``FACTS``.
+        """
+        if not self._seeded:
+            raise gymnasium.error.ResetNeeded("step() before reset()")
+        seen, rewards, ends, facts = self._native.step(np.reshape(action, (1,)))
+        return seen[0], float(rewards[0]), False, bool(ends[0]), self._info(facts)
+
+    def _info(self, facts: dict[str, Any]) -> dict[str, Any]:
+        return {name: float(column[0]) for name, column in facts.items()}
+
+    @property
+    def conditions(self) -> dict[str, float]:
+        """The conditions of the episode: ``rate_mbit``, ``rtt_ms``, ``buffer_packets``, ``loss``."""
+        return _conditions(self._native.envs.conditions()[0])
+
+
+class _Vector(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """Several environments."""
+
+    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - gymnasium's own attribute
+
+    def __init__(self, num_envs: int, threads: int | None, setup: dict[str, Any], low: float) -> None:
+        if num_envs < 1:
+            raise ValueError(f"num_envs: {num_envs}; allowed: a whole number, at least 1")
+        self.num_envs = num_envs
+        self._native = _Native(num_envs, threads or len(os.sched_getaffinity(0)), **setup)
+        self._seeded = False
+        width = self._native.envs.width
+        self.single_observation_space = spaces.Box(-100.0, 100.0, (width,), np.float32)
+        self.single_action_space = spaces.Box(low, 1.0, (1,), np.float32)
+        self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
+        self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """
+        Begins an episode in each environment.
+
+        Args:
+            seed: One for each environment; or the first one's, the others' are the numbers that follow.
+            options: None are known.
+        """
+        if isinstance(seed, list):
+            seeds = [_seed(one, self._seeded) for one in seed]
+        else:
+            first = _seed(seed, self._seeded)
+            seeds = [None if first is None else first + n for n in range(self.num_envs)]
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"seed: {len(seeds)} seeds; allowed: one for each of {self.num_envs} environments")
+        seen, _, _, facts = self._native.reset(seeds)
+        self._seeded = True
+        return seen, self._info(facts)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """
+        One interval in each environment. One whose episode has ended begins the next one instead, with a reward of 0.
+
+        Returns:
+            Observations, rewards, False, ends of episodes (truncated), and ``info`` with ``FACTS``.
+        """
+        if not self._seeded:
+            raise gymnasium.error.ResetNeeded("step() before reset()")
+        seen, rewards, ends, facts = self._native.step(actions)
+        return seen, rewards, np.zeros(self.num_envs, np.bool_), ends, self._info(facts)
+
+    def _info(self, facts: dict[str, Any]) -> dict[str, Any]:
+        there = np.ones(self.num_envs, np.bool_)
+        return {**facts, **{f"_{name}": there for name in facts}}
+
+    @property
+    def conditions(self) -> list[dict[str, float]]:
+        """The conditions of each environment's episode: ``rate_mbit``, ``rtt_ms``, ``buffer_packets``, ``loss``."""
+        return [_conditions(one) for one in self._native.envs.conditions()]
+
+
+def _conditions(drawn: tuple[float, float, int, float]) -> dict[str, float]:
+    rate, rtt, buffer, loss = drawn
+    return {"rate_mbit": rate / 1e6, "rtt_ms": rtt * 1e3, "buffer_packets": buffer, "loss": loss}
+
+
+def _setup(kind: str, interval: float | str, **arguments: Any) -> dict[str, Any]:
+    pairs = {name: _pair(arguments.pop(name)) for name in ("rate", "rtt", "buffer", "loss")}
+    pair = (0.0, interval) if isinstance(interval, str) else (float(interval), None)
+    weights = list(arguments.pop("weights"))
+    return {"kind": kind, "interval": pair, "weights": weights, **pairs, **arguments}
+
+
+def _congestion(
+    control: str = "rate",
+    rate: Range = ("1mbit", "10mbit"),
+    rtt: Range = ("10ms", "100ms"),
+    buffer: Range = (0.5, 4.0),
+    loss: Range = 0.0,
+    beside: str = "",
+    interval: float | str = 1.0,
+    steps: int = 400,
+    history: int = 10,
+    change: float | None = None,
+    weights: Sequence[float] = (10.0, 1000.0, 2000.0),
+) -> dict[str, Any]:
+    change = (0.025 if control == "rate" else 1.0) if change is None else change
+    return _setup(
+        "congestion",
+        interval,
+        control=control,
+        rate=rate,
+        rtt=rtt,
+        buffer=buffer,
+        loss=loss,
+        flows=beside,
+        steps=steps,
+        history=history,
+        change=change,
+        weights=weights,
+    )
+
+
+class CongestionControl(_Single):
+    """
+    The learner is a flow's congestion control.
+
+    Action, -1 to 1: with ``control="rate"`` the pacing rate changes as in Aurora (Jay et al., ICML 2019): it is
+    multiplied by ``1 + change * action``, or divided by ``1 - change * action`` for a negative one. With
+    ``control="window"`` the window is multiplied by ``2 ** (change * action)``, as in Orca (Abbasloo et al., SIGCOMM
+    2020), but without CUBIC below it.
+
+    Observation, for each of the last ``history`` intervals, the latest last: slope of the RTT (s/s), mean RTT / lowest
+    RTT, sent / delivered (Aurora's three), share lost, throughput / highest of the episode, allowed rate / highest
+    throughput.
+
+    Reward, with ``weights`` (a, b, c): a * throughput (packets/s) - b * RTT (s) - c * share lost; Aurora's by default.
+
+    Args:
+        control: ``"rate"`` or ``"window"``.
+        rate: Rate of the link, or the lowest and the highest to draw from (uniformly in the logarithm).
+        rtt: Base RTT, or a range of it.
+        buffer: Size of the FIFO in bandwidth-delay products, or a range.
+        loss: Share of packets lost at random, or a range, 0 to 0.5.
+        beside: Other flows over the link, as for ``narrows compare --flows``: ``"1xcubic"``.
+        interval: Length of a step: base RTTs, or a time such as ``"20ms"``.
+        steps: Steps per episode.
+        history: Intervals in an observation.
+        change: Largest change by an action; 0.025 for a rate, 1 for a window if None.
+        weights: Of the reward.
+
+    Raises:
+        ScenarioError: An argument is wrong; the error says what is allowed.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(_congestion(**arguments), -1.0)
+
+
+class CongestionControlVector(_Vector):
+    """
+    Several of ``CongestionControl``.
+
+    Args:
+        num_envs: Their number.
+        threads: Threads that step them; one per core if None. Results do not depend on it.
+        arguments: As for ``CongestionControl``.
+    """
+
+    def __init__(self, num_envs: int, *, threads: int | None = None, **arguments: Any) -> None:
+        super().__init__(num_envs, threads, _congestion(**arguments), -1.0)
+
+
+def _aqm(
+    control: str = "probability",
+    rate: Range = ("1mbit", "10mbit"),
+    rtt: Range = ("10ms", "100ms"),
+    buffer: Range = (1.0, 4.0),
+    loss: Range = 0.0,
+    flows: str = "2xcubic",
+    interval: float | str = "30ms",
+    steps: int = 400,
+    history: int = 4,
+    weights: Sequence[float] = (1.0, 10.0, 0.0),
+) -> dict[str, Any]:
+    return _setup(
+        "aqm",
+        interval,
+        control=control,
+        rate=rate,
+        rtt=rtt,
+        buffer=buffer,
+        loss=loss,
+        flows=flows,
+        steps=steps,
+        history=history,
+        change=1.0,
+        weights=weights,
+    )
+
+
+class Aqm(_Single):
+    """
+    The learner manages the queue at the link: a FIFO whose drops it decides.
+
+    Action, 0 to 1: with ``control="probability"`` the probability with which arriving packets are dropped, or marked
+    where their flow uses ECN. With ``control="limit"`` the queue's limit, as a share of the buffer.
+
+    Observation, for each of the last ``history`` intervals, the latest last: queue / buffer at its end, mean time in
+    the queue (in 100 ms), utilisation, arrivals / capacity, share dropped, slope of the time in the queue (s/s).
+
+    Reward, with ``weights`` (a, b, c): a * utilisation - b * mean time in the queue (s) - c * share dropped.
+
+    Args:
+        control: ``"probability"`` or ``"limit"``.
+        rate: Rate of the link, or the lowest and the highest to draw from (uniformly in the logarithm).
+        rtt: Base RTT of the flows, or a range of it.
+        buffer: Size of the buffer in bandwidth-delay products, or a range.
+        loss: Share of packets lost at random behind the queue, or a range, 0 to 0.5.
+        flows: The flows, as for ``narrows compare --flows``.
+        interval: Length of a step: base RTTs, or a time such as ``"30ms"``.
+        steps: Steps per episode.
+        history: Intervals in an observation.
+        weights: Of the reward.
+
+    Raises:
+        ScenarioError: An argument is wrong; the error says what is allowed.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(_aqm(**arguments), 0.0)
+
+
+class AqmVector(_Vector):
+    """
+    Several of ``Aqm``.
+
+    Args:
+        num_envs: Their number.
+        threads: Threads that step them; one per core if None. Results do not depend on it.
+        arguments: As for ``Aqm``.
+    """
+
+    def __init__(self, num_envs: int, *, threads: int | None = None, **arguments: Any) -> None:
+        super().__init__(num_envs, threads, _aqm(**arguments), 0.0)
+
+
+#: Names for ``gymnasium.make`` and ``gymnasium.make_vec``.
+IDS = ("narrows/CongestionControl-v0", "narrows/Aqm-v0")
+
+for _id, _one, _many in zip(IDS, (CongestionControl, Aqm), (CongestionControlVector, AqmVector), strict=True):
+    gymnasium.register(id=_id, entry_point=_one, vector_entry_point=_many)

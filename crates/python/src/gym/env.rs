@@ -1,0 +1,325 @@
+//! One environment: episodes of a simulation, each under conditions of its own.
+use super::agent::{Agent, Seen, Shared};
+use narrows_core::congestion::ControllerConfig;
+use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
+use narrows_core::registry::open::Custom;
+use narrows_core::{Rng, Span, Time};
+use narrows_scenario::Scenario;
+use narrows_scenario::model::{RateSpec, Rtt, Start};
+use narrows_sim::{Ended, Session};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What an action decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Action {
+    Rate,
+    Window,
+    Probability,
+    Limit,
+}
+
+/// The agent's place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Congestion(Action),
+    Aqm(Action),
+}
+
+/// Conditions are drawn from it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Range {
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+impl Range {
+    fn uniform(self, rng: &mut Rng) -> f64 {
+        self.low + (self.high - self.low) * rng.unit()
+    }
+
+    /// Uniform in the logarithm; the range is above zero.
+    fn log_uniform(self, rng: &mut Rng) -> f64 {
+        self.low * (self.high / self.low).powf(rng.unit())
+    }
+}
+
+/// What all environments of a set have in common.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) kind: Kind,
+    pub(super) base: Scenario,
+    /// bit/s.
+    pub(super) rate: Range,
+    /// s.
+    pub(super) rtt: Range,
+    /// BDP.
+    pub(super) buffer: Range,
+    pub(super) loss: Range,
+    /// Length of an interval in base RTTs, unless it is a time.
+    pub(super) interval_rtts: f64,
+    pub(super) interval: Option<Span>,
+    pub(super) steps: u32,
+    pub(super) history: usize,
+    /// Largest change of a rate (share) or a window (powers of two) by an action.
+    pub(super) change: f64,
+    pub(super) weights: Vec<f64>,
+}
+
+/// Numbers per interval in an observation.
+const FEATURES: usize = 6;
+/// Facts about an interval beside the observation: throughput (Mbit/s), mean delay (ms), share that was lost.
+pub(super) const FACTS: usize = 3;
+/// Payload and length of a full-sized packet, bytes.
+const MSS: f64 = 1448.0;
+const PACKET: f64 = 1500.0;
+
+impl Task {
+    pub(super) fn width(&self) -> usize {
+        FEATURES * self.history
+    }
+}
+
+/// What a step shows beside the observation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shown {
+    pub(super) reward: f64,
+    pub(super) ended: bool,
+    pub(super) facts: [f32; FACTS],
+}
+
+/// The conditions of an episode.
+#[derive(Clone, Copy, Debug, Default)]
+struct Conditions {
+    rate: f64,
+    rtt: f64,
+    buffer: u32,
+    loss: f64,
+}
+
+/// An environment.
+pub(super) struct Env {
+    task: Arc<Task>,
+    seed: u64,
+    /// Episodes begun with this seed.
+    episodes: u64,
+    session: Option<Session>,
+    shared: Arc<Shared>,
+    conditions: Conditions,
+    interval: Span,
+    steps: u32,
+    /// The rate (bit/s) or the window (bytes) that actions change.
+    level: f64,
+    /// Highest throughput in the episode so far, bit/s.
+    best: f64,
+    /// Mean delay of the last interval with one, s.
+    delay: f64,
+    /// The last intervals, oldest first.
+    past: Vec<f32>,
+}
+
+impl Env {
+    pub(super) fn new(task: Arc<Task>) -> Env {
+        let past = vec![0.0; task.width()];
+        Env {
+            task,
+            seed: 0,
+            episodes: 0,
+            session: None,
+            shared: Arc::default(),
+            conditions: Conditions::default(),
+            interval: Span::ZERO,
+            steps: 0,
+            level: 0.0,
+            best: 0.0,
+            delay: 0.0,
+            past,
+        }
+    }
+
+    /// Episodes from now on follow from this seed.
+    pub(super) fn seed(&mut self, seed: u64) {
+        (self.seed, self.episodes) = (seed, 0);
+    }
+
+    pub(super) fn conditions(&self) -> (f64, f64, u32, f64) {
+        let Conditions { rate, rtt, buffer, loss } = self.conditions;
+        (rate, rtt, buffer, loss)
+    }
+
+    /// Begins an episode, and runs its first moments: the handshake and a round trip, or one interval of the queue's.
+    pub(super) fn reset(&mut self) -> Result<Shown, Ended> {
+        let task = Arc::clone(&self.task);
+        let mut rng = Rng::stream(self.seed, &format!("gym.{}", self.episodes));
+        self.episodes += 1;
+        let (rate, rtt) = (task.rate.log_uniform(&mut rng), task.rtt.log_uniform(&mut rng));
+        let bdp = rate * rtt / 8.0 / PACKET;
+        let buffer = (task.buffer.log_uniform(&mut rng) * bdp).ceil().clamp(2.0, 1e6) as u32;
+        let loss = if task.loss.high > 0.0 { task.loss.uniform(&mut rng) } else { 0.0 };
+        self.conditions = Conditions { rate, rtt, buffer, loss };
+        self.interval = task.interval.unwrap_or_else(|| Span::from_secs_f64(rtt * task.interval_rtts));
+        (self.steps, self.best, self.delay) = (0, 0.0, rtt);
+        self.past.fill(0.0);
+        self.shared = Arc::default();
+        let scenario = self.scenario(&task, &mut rng);
+        self.begin(rng);
+        let mut session = Session::new(scenario);
+        let first = match task.kind {
+            Kind::Congestion(_) => Span::from_secs_f64(2.5 * rtt),
+            Kind::Aqm(_) => self.interval,
+        };
+        session.advance(Time::ZERO + first)?;
+        self.session = Some(session);
+        let seen = self.shared.take();
+        let mut shown = self.account(&seen, first.as_secs_f64());
+        shown.reward = 0.0;
+        Ok(shown)
+    }
+
+    /// The scenario of this episode.
+    fn scenario(&self, task: &Task, rng: &mut Rng) -> Scenario {
+        let Conditions { rate, rtt, buffer, loss } = self.conditions;
+        let mut scenario = task.base.clone();
+        scenario.seed = rng.next_u64() >> 1;
+        let hop = &mut scenario.hops[0];
+        hop.rate = RateSpec::constant(narrows_core::Rate::bit(rate as u64));
+        hop.loss = loss;
+        let rtt = Span::from_secs_f64(rtt);
+        for flow in &mut scenario.flows {
+            flow.rtt = Rtt::Fixed(rtt);
+            flow.start = Start::Uniform(Time::ZERO, Time::ZERO + rtt);
+        }
+        match task.kind {
+            Kind::Congestion(_) => {
+                // A limit in packets is always legal here.
+                let _ = hop.queue.set("limit", &format!("{buffer}p"));
+                let agent = &mut scenario.flows[0];
+                agent.start = Start::At(Time::ZERO);
+                agent.controller = Some(ControllerConfig::Custom(Custom::new("agent", "", Agent::new(&self.shared))));
+            }
+            Kind::Aqm(_) => {
+                hop.queue = QueueConfig::Custom(Custom::new("agent", "", Agent::new(&self.shared)));
+            }
+        }
+        scenario
+    }
+
+    /// The agent's first setting.
+    fn begin(&mut self, mut rng: Rng) {
+        let (rate, buffer) = (self.conditions.rate, self.conditions.buffer);
+        self.level = match self.task.kind {
+            // Aurora begins at 0.3 to 1.5 times the link's rate.
+            Kind::Congestion(Action::Rate) => rate * Range { low: 0.3, high: 1.5 }.uniform(&mut rng),
+            Kind::Congestion(_) => 10.0 * MSS,
+            Kind::Aqm(Action::Probability) => 0.0,
+            Kind::Aqm(_) => f64::from(buffer),
+        };
+        self.set(self.level);
+    }
+
+    /// Tells the agent.
+    fn set(&mut self, level: f64) {
+        let Conditions { rtt, buffer, .. } = self.conditions;
+        let (amount, rate) = match self.task.kind {
+            // Eight round trips at the rate: the window only bounds what is in flight when nothing is heard.
+            Kind::Congestion(Action::Rate) => ((level * rtt + 20.0 * MSS) as u64, level as u64),
+            Kind::Congestion(_) => (level as u64, 0),
+            Kind::Aqm(Action::Probability) => (u64::from(buffer), level.to_bits()),
+            Kind::Aqm(_) => (level as u64, 0.0_f64.to_bits()),
+        };
+        self.shared.amount.store(amount, Ordering::Relaxed);
+        self.shared.rate.store(rate, Ordering::Relaxed);
+    }
+
+    /// Follows an action.
+    fn act(&mut self, action: f64) {
+        let Conditions { rtt, buffer, .. } = self.conditions;
+        let (change, fastest) = (self.task.change, 4.0 * self.task.rate.high);
+        match self.task.kind {
+            Kind::Congestion(Action::Rate) => {
+                let by = change * action.clamp(-1.0, 1.0);
+                let rate = if by >= 0.0 { self.level * (1.0 + by) } else { self.level / (1.0 - by) };
+                self.level = rate.clamp((2.0 * MSS * 8.0 / rtt).min(fastest), fastest);
+            }
+            Kind::Congestion(_) => {
+                let most = fastest * rtt / 8.0 + f64::from(buffer) * MSS;
+                self.level =
+                    (self.level * (change * action.clamp(-1.0, 1.0)).exp2()).clamp(2.0 * MSS, most.max(10.0 * MSS));
+            }
+            Kind::Aqm(Action::Probability) => self.level = action.clamp(0.0, 1.0),
+            Kind::Aqm(_) => self.level = 1.0 + action.clamp(0.0, 1.0) * f64::from(buffer.saturating_sub(1)),
+        }
+        self.set(self.level);
+    }
+
+    /// One interval.
+    pub(super) fn step(&mut self, action: f32) -> Result<Shown, Ended> {
+        if self.session.is_none() || self.steps >= self.task.steps {
+            return self.reset();
+        }
+        self.act(f64::from(action));
+        if let Some(session) = &mut self.session {
+            let until = session.now() + self.interval;
+            session.advance(until)?;
+        }
+        self.steps += 1;
+        let seen = self.shared.take();
+        let shown = self.account(&seen, self.interval.as_secs_f64());
+        Ok(Shown { ended: self.steps >= self.task.steps, ..shown })
+    }
+
+    /// Adds an interval to the observation, and rewards it.
+    fn account(&mut self, seen: &Seen, length: f64) -> Shown {
+        let Conditions { rate, buffer, .. } = self.conditions;
+        let share = |part: u64, whole: u64| if whole > 0 { part as f64 / whole as f64 } else { 0.0 };
+        let throughput = seen.delivered as f64 * 8.0 / length;
+        let delay = seen.delays.mean();
+        let weight = |n: usize| self.task.weights.get(n).copied().unwrap_or(0.0);
+        let (features, reward, lost) = match self.task.kind {
+            Kind::Congestion(action) => {
+                self.delay = delay.unwrap_or(self.delay);
+                self.best = self.best.max(throughput);
+                let lost = share(seen.lost, seen.lost + seen.delivered);
+                let min_rtt = if seen.min_rtt > 0.0 { seen.min_rtt } else { self.delay };
+                let sends = if action == Action::Rate { self.level } else { self.level * 8.0 / self.delay.max(1e-6) };
+                let features = [
+                    seen.delays.slope().clamp(-10.0, 10.0),
+                    (self.delay / min_rtt.max(1e-6)).clamp(0.0, 100.0),
+                    (seen.sent as f64 / (seen.delivered as f64).max(MSS)).clamp(0.0, 100.0),
+                    lost,
+                    share(throughput as u64, self.best as u64).clamp(0.0, 1.0),
+                    (sends / self.best.max(1.0)).clamp(0.0, 100.0),
+                ];
+                let packets = throughput / 8.0 / PACKET;
+                (features, weight(0) * packets - weight(1) * self.delay - weight(2) * lost, lost)
+            }
+            Kind::Aqm(_) => {
+                self.delay = delay.unwrap_or(0.0);
+                let lost = share(seen.lost, seen.sent);
+                let used = (throughput / rate).clamp(0.0, 1.0);
+                let features = [
+                    (f64::from(seen.waiting) / f64::from(buffer)).clamp(0.0, 1.0),
+                    (self.delay * 10.0).clamp(0.0, 100.0),
+                    used,
+                    (seen.sent as f64 * 8.0 / length / rate).clamp(0.0, 100.0),
+                    lost,
+                    seen.delays.slope().clamp(-10.0, 10.0),
+                ];
+                (features, weight(0) * used - weight(1) * self.delay - weight(2) * lost, lost)
+            }
+        };
+        self.past.rotate_left(FEATURES);
+        let last = self.past.len() - FEATURES;
+        for (place, feature) in self.past[last..].iter_mut().zip(features) {
+            *place = feature as f32;
+        }
+        let facts = [(throughput / 1e6) as f32, (self.delay * 1e3) as f32, lost as f32];
+        Shown { reward, ended: false, facts }
+    }
+
+    /// Writes the observation: the last intervals, oldest first.
+    pub(super) fn observe(&self, into: &mut [f32]) {
+        into.copy_from_slice(&self.past);
+    }
+}
