@@ -33,7 +33,7 @@ mod _narrows {
     #[pymodule_export]
     use super::scenario::{PyScenario, bottlenecks, queue_labels};
     #[pymodule_export]
-    use super::sweep::sweep;
+    use super::sweep::{Plan, PyRunFigures, check_table_file};
     #[pymodule_export]
     use super::table::PyTable;
 

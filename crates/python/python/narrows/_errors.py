@@ -43,3 +43,7 @@ class ContractError(AssertionError):
 
 class SlowAlgorithm(UserWarning):
     """A run took most of its time in an algorithm written in Python."""
+
+
+class FailedRuns(UserWarning):
+    """Runs of a sweep have failed, and the table is without them."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from narrows import _narrows
+from narrows._batches import spread
 from narrows._errors import ScenarioError
 from narrows._results import Comparison, Result
 from narrows._scenario import Scenario, ScenarioLike, scenario
@@ -143,6 +144,7 @@ def sweep(
     force: bool = False,
     jobs: int | None = None,
     memory: str | None = None,
+    executor: Any = None,
 ) -> Table:
     """
     Runs a scenario with every combination of some values, as ``narrows sweep`` does.
@@ -156,13 +158,31 @@ def sweep(
         force: Whether an existing file is replaced.
         jobs: Threads; one per core if None. The table does not depend on it.
         memory: Memory that the runs may take, such as ``"16GB"``.
+        executor: Makes the runs in other processes or on other machines: a Dask ``Client``, an executor like those of
+            ``concurrent.futures``, or a function that makes one. With a function, a pool that a killed process has
+            broken is replaced. Workers need the same version of this package. ``jobs`` and ``memory`` are not for it.
 
     Returns:
         One row for each run and group of flows. The columns are the run, its seed, the axes, and all figures, each with
-        its unit in its name.
+        its unit in its name. With an executor, a run that fails does not end the others: it has no rows,
+        ``table.failures`` says why, and the warning ``FailedRuns`` is given.
+
+    Raises:
+        ScenarioError: The scenario, an axis or another argument is wrong.
+        FileExistsError: ``out`` exists.
+        RunError: A run has no result; with an executor, the workers have another version, or its pool is broken.
     """
     pairs = [(path, list(values)) for path, values in axes.items()]
-    return Table(_narrows.sweep(scenario(base)._native, pairs, runs, seed, jobs, memory, out, force))
+    if out is not None:
+        _narrows.check_table_file(out, force)
+    whole = scenario(base)
+    plan = _narrows.Plan(whole._native, pairs, runs, seed)
+    if executor is None:
+        return Table(plan.table(plan.run(range(len(plan)), jobs, memory), out, force))
+    if jobs is not None or memory is not None:
+        raise ScenarioError("executor", None, "jobs and memory are for threads of this process; allowed: either")
+    made, failures = spread(executor, plan, (whole, pairs, runs, seed))
+    return Table(plan.table(made, out, force), failures)
 
 
 def queues() -> dict[str, str]:

@@ -20,10 +20,12 @@ class Table:
     ``duckdb.sql("… FROM table")`` take it as it is.
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ("_native", "failures")
 
-    def __init__(self, native: _narrows.Table) -> None:
+    def __init__(self, native: _narrows.Table, failures: dict[str, str] | None = None) -> None:
         self._native = native
+        #: The runs of a sweep that have no rows, each with the reason.
+        self.failures: dict[str, str] = failures or {}
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The table as an Arrow stream (PyCapsule interface)."""
