@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import traceback
 from collections import deque
 
@@ -298,6 +299,19 @@ def test_a_class_that_changes_is_replaced(base):
     after = base.set({"hop.queue": "changing"})
     reasons = [set(nw.run(scenario).hops[0]["drops"]["by_reason"]) for scenario in (before, after)]
     assert reasons == [{"aqm"}, {"policed"}]
+
+
+class Sleepy(TailDrop):
+    def dequeue(self, now):
+        time.sleep(0.022)
+        return super().dequeue(now)
+
+
+def test_slow_code_gets_a_hint(base):
+    nw.register(Sleepy)
+    few = base.set({"hop.queue": "sleepy", "flow.bulk.controller": "new_reno", "hop.rate": "300kbit", "duration": "6s"})
+    with pytest.warns(nw.SlowAlgorithm, match=r"% of \d+ s were spent in Python code"):
+        nw.run(few)
 
 
 class Ticking(TailDrop):
