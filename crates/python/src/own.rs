@@ -130,6 +130,10 @@ impl Instance {
     /// Makes the object; `prepare` fills its native part before `__init__` is called.
     fn new(class: &Arc<Class>, values: &Values, prepare: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) -> Instance {
         let ran = Ran::present();
+        // In a check the scripts that remain are played without Python code.
+        if ran.has_failed() {
+            return Instance { class: Arc::clone(class), ran, object: None };
+        }
         let made = Python::attach(|py| {
             let made = || {
                 let object = class.object(py, values)?;

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import threading
 import time
 import traceback
 from collections import deque
@@ -278,6 +281,8 @@ def test_what_cannot_be_registered():
         nw.register(Beyond)
     with pytest.raises(nw.ScenarioError, match='allowed: "classic"'):
         nw.register(Vague)
+    with pytest.raises(nw.ScenarioError, match=r"scripts: 0; allowed: a whole number, 1 \.\.= 1000"):
+        nw.check(TailDrop, scripts=0)
     with pytest.raises(TypeError, match=r"subclass of narrows\.Queue"):
         nw.register(int)  # pyright: ignore[reportArgumentType]
 
@@ -299,6 +304,18 @@ def test_a_class_that_changes_is_replaced(base):
     after = base.set({"hop.queue": "changing"})
     reasons = [set(nw.run(scenario).hops[0]["drops"]["by_reason"]) for scenario in (before, after)]
     assert reasons == [{"aqm"}, {"policed"}]
+
+
+def test_ctrl_c_ends_a_check():
+    def interrupt():
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.5, interrupt)
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        nw.check(TailDrop, scripts=1000)
+    assert time.monotonic() - started < 10.0
 
 
 class Sleepy(TailDrop):

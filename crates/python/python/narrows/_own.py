@@ -148,14 +148,14 @@ def check(cls: type[Queue] | type[Controller], *, scripts: int = 32) -> None:
 
     Args:
         cls: The class.
-        scripts: The number of random scripts to play; always the same ones.
+        scripts: The number of random scripts to play, 1 to 1000; always the same ones.
 
     Raises:
         ContractError: A law is broken; the text names it and shows a short script that breaks it.
         Exception: Whatever the class's own code raises.
     """
-    if scripts < 1:
-        raise ScenarioError("scripts", None, f"{scripts}; allowed: a whole number, at least 1")
+    if not 1 <= scripts <= 1000:
+        raise ScenarioError("scripts", None, f"{scripts}; allowed: a whole number, 1 ..= 1000")
     law = _narrows.check(_described(cls), scripts)
     if law is not None:
         raise ContractError(f"{cls.__name__}: {law}")
