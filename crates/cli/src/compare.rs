@@ -6,15 +6,17 @@ use crate::world::WorldArgs;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::spelled;
 use narrows_results::folder::folder_name;
+use narrows_results::input::TraceFiles;
+use narrows_scenario::RateSpec;
 use narrows_scenario::bottleneck::{self, Bottleneck};
 use narrows_scenario::shorthand::{self, FlowGroup};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Compare queues on a bottleneck: a table, and a page with pictures
 #[derive(clap::Args)]
 #[command(after_help = "`narrows list` shows queues, controllers and kinds of traffic with their parameters.")]
 pub(crate) struct Compare {
-    /// Rate of the bottleneck
+    /// Rate of the bottleneck, or a trace as trace:FILE or trace:NAME (`narrows list traces`)
     #[arg(long, default_value = "100mbit", allow_hyphen_values = true)]
     rate: String,
     /// Base round-trip time, without queues
@@ -87,11 +89,16 @@ impl Compare {
     fn bottleneck(&self) -> Result<Bottleneck, Failure> {
         let span = |flag: &str, text: &str| shorthand::span(flag, text).map_err(Failure::usage);
         let optional = |flag: &str, text: &Option<String>| text.as_ref().map(|text| span(flag, text)).transpose();
-        let rate = shorthand::rate("--rate", &self.rate).map_err(Failure::usage)?;
+        let rate =
+            shorthand::rate_or_trace("--rate", &self.rate, &TraceFiles(Path::new(""))).map_err(Failure::usage)?;
+        let shown = match &rate {
+            RateSpec::Schedule(_) => rate.initial().to_string(),
+            RateSpec::Trace { .. } => self.rate.trim().to_owned(),
+        };
         let rtt = span("--rtt", &self.rtt)?;
         let duration = shorthand::duration("--duration", &self.duration).map_err(Failure::usage)?;
         Ok(Bottleneck {
-            name: format!("{rate} {rtt} {}", self.traffic().1),
+            name: format!("{shown} {rtt} {}", self.traffic().1),
             rate,
             rtt,
             flows: self.flow_groups()?,

@@ -5,10 +5,10 @@ use narrows_core::Bytes;
 use narrows_core::params::ParamValue as _;
 use narrows_results::input::{self, TraceFiles};
 use narrows_scenario::bottleneck::{self, Bottleneck};
-use narrows_scenario::{Scenario, ScenarioError, Setting, shorthand};
+use narrows_scenario::{RateSpec, Scenario, ScenarioError, Setting, shorthand};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Largest seed, which is TOML's largest integer.
 pub(crate) const MAX_SEED: u64 = i64::MAX as u64;
@@ -181,13 +181,18 @@ pub(crate) fn bottlenecks(
     seed: u64,
 ) -> PyResult<Vec<(String, PyScenario)>> {
     let made = || {
-        let (rate, rtt) = (shorthand::rate("rate", rate)?, shorthand::span("rtt", rtt)?);
+        let spec = shorthand::rate_or_trace("rate", rate, &TraceFiles(Path::new("")))?;
+        let rate = match &spec {
+            RateSpec::Schedule(_) => spec.initial().to_string(),
+            RateSpec::Trace { .. } => rate.trim().to_owned(),
+        };
+        let rtt = shorthand::span("rtt", rtt)?;
         let duration = shorthand::duration("duration", duration)?;
         let warmup = warmup.map(|text| shorthand::span("warmup", text)).transpose()?;
         let record_interval = record_interval.map(|text| shorthand::span("record_interval", text)).transpose()?;
         let bottleneck = Bottleneck {
             name: format!("{rate} {rtt} {flows}"),
-            rate,
+            rate: spec,
             rtt,
             flows: shorthand::flows("flows", flows)?,
             duration,

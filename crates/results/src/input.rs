@@ -27,8 +27,18 @@ pub fn load(path: impl AsRef<Path>) -> Result<Scenario, ScenarioError> {
 /// The same with settings.
 pub fn load_with(path: &Path, settings: &[Setting]) -> Result<Scenario, ScenarioError> {
     let text = scenario_text(path)?;
+    parse(path, &text, settings)
+}
+
+/// A scenario from the text of a file, or of standard input; its traces are looked up in the same folder, or in the current one.
+pub fn parse(path: &Path, text: &str, settings: &[Setting]) -> Result<Scenario, ScenarioError> {
     let traces = TraceFiles(path.parent().unwrap_or(Path::new("")));
-    Scenario::parse_with(&text, &path.display().to_string(), settings, &traces)
+    Scenario::parse_with(text, &path.display().to_string(), settings, &traces)
+}
+
+/// The text of a scenario from standard input, or another reader.
+pub fn text_from(reader: impl Read) -> Result<String, String> {
+    text_of(reader, limits::SCENARIO_BYTES)
 }
 
 /// The text of a scenario file.
@@ -44,9 +54,13 @@ fn read_text(path: &Path, most: u64) -> Result<String, String> {
     if !std::fs::metadata(path).map_err(say)?.is_file() {
         return Err("not a regular file".into());
     }
+    text_of(File::open(path).map_err(say)?, most)
+}
+
+fn text_of(reader: impl Read, most: u64) -> Result<String, String> {
     let mut text = String::new();
     // A file can grow, and files of /proc report no length, so the limit applies to the bytes that are read.
-    let length = File::open(path).map_err(say)?.take(most + 1).read_to_string(&mut text).map_err(say)?;
+    let length = reader.take(most + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if length as u64 > most {
         return Err(format!("longer than {most} bytes, which is the limit"));
     }

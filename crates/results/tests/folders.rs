@@ -205,6 +205,12 @@ fn a_trace_that_is_wrong_names_its_line() {
             "1\n-2\n",
             ":2: not a delivery opportunity; allowed: a whole number of milliseconds on each line, of at most a year",
         ),
+        (
+            "fast\n",
+            ":1: not a delivery opportunity; allowed: a whole number of milliseconds on each line, of at most a year; \
+             or CSV with times and rates, or a log of mahimahi's links",
+        ),
+        ("0,20mbit\n1,fast\n", ":2: not a rate; allowed: a rate with its unit, such as 20mbit"),
         ("5\n4\n", ":2: 4 ms after 5 ms; allowed: milliseconds that do not decrease"),
         ("", ":1: an empty trace; allowed: at least one millisecond"),
         ("0\n0\n", ":2: the trace ends at 0 ms; allowed: more, as its last line is its period"),
@@ -217,7 +223,8 @@ fn a_trace_that_is_wrong_names_its_line() {
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     let error = Scenario::parse(text, "S.toml", &TraceFiles(&dir.0)).unwrap_err();
-    assert_eq!(error.to_string(), format!("S.toml:3: cannot read trace \"{}\": not a regular file", file.display()));
+    let problem = format!("cannot read trace \"{}\": not a regular file", file.display());
+    assert_eq!(error.to_string(), format!("S.toml:3: {problem} (built-in traces: lte, 5g, wifi, starlink)"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::shorthand::FlowGroup;
 use crate::transport::Transport;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
-use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_core::{Bytes, Span, Time};
 
 /// One hop, and flows over it. The whole delay is in the flows' base RTT.
 #[derive(Clone, PartialEq, Debug)]
@@ -13,7 +13,7 @@ pub struct Bottleneck {
     /// Its name as a scenario.
     pub name: String,
     /// Rate of the hop.
-    pub rate: Rate,
+    pub rate: RateSpec,
     /// Base round-trip time of every flow, without queues.
     pub rtt: Span,
     /// The flows.
@@ -51,7 +51,7 @@ impl Bottleneck {
             seed,
             hops: vec![Hop {
                 name: "bottleneck".to_owned(),
-                rate: RateSpec::constant(self.rate),
+                rate: self.rate.clone(),
                 delay: DelaySpec::constant(Span::ZERO),
                 jitter: Span::ZERO,
                 queue: queue.clone(),

@@ -72,7 +72,7 @@ pub enum RateSpec {
 /// How a scenario gives delivery opportunities.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TraceSource {
-    /// A file in mahimahi's format, by its name in the scenario.
+    /// A file, or a [model](crate::trace::Model), by its name in the scenario.
     File(String),
     /// The number of packets in an aggregate, and the mean rate.
     Aggregates(u32, Rate),

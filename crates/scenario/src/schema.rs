@@ -109,7 +109,8 @@ fn delay() -> Value {
 
 fn rate() -> Value {
     let mut trace = Map::new();
-    let doc = "A file of milliseconds, one a line, in each of which the link can carry 1500 bytes (mahimahi's format).";
+    let doc =
+        "A file beside the scenario (mahimahi's format or logs, or CSV), or a built-in trace: lte, 5g, wifi, starlink.";
     trace.insert("trace".into(), described(doc, text()));
     let mut aggregates = Map::new();
     let doc = "The mean rate of a link that sends aggregates of this many packets of 1500 bytes.";
@@ -117,6 +118,7 @@ fn rate() -> Value {
     aggregates.insert("aggregate".into(), json!({ "type": "integer", "minimum": 1, "maximum": 1024 }));
     let forms = json!({ "anyOf": [
         unit(Unit::Rate),
+        described("A trace, in short.", json!({ "type": "string", "pattern": "^\\s*trace:" })),
         steps("rate", "0 in a step but the first and last: an outage.", Unit::Rate),
         object(trace, &["trace"]),
         object(aggregates, &["mean", "aggregate"]),

@@ -3,7 +3,7 @@
 //! Commas separate both items and their parameters: a piece that begins with `word=` continues the item before it. Every
 //! function takes the flag's name, for its messages.
 use crate::error::ScenarioError;
-use crate::model::{Endpoints, Flow, RateSpec, Rtt, Start, TraceSource};
+use crate::model::{Endpoints, Flow, RateSpec, Rtt, Start};
 use crate::parse::{default_controller, default_transport};
 use crate::suggest::{hint, name_hint, unit_hint};
 use crate::trace::{self, Traces};
@@ -101,14 +101,17 @@ pub fn rate(flag: &str, text: &str) -> Result<Rate, ScenarioError> {
     Ok(rate)
 }
 
-/// A rate above zero, or a trace in mahimahi's format: `20mbit`, `trace:lte.mahi`.
+/// A rate above zero, or a trace: `20mbit`, `trace:lte.mahi` (a file), `trace:lte` (a model's).
 pub fn rate_or_trace(flag: &str, text: &str, traces: &dyn Traces) -> Result<RateSpec, ScenarioError> {
-    let Some(file) = text.strip_prefix("trace:") else { return rate(flag, text).map(RateSpec::constant) };
-    let place = traces.place(file);
-    let text = traces.text(file);
-    let text = text.map_err(|problem| ScenarioError::new(flag, format!("cannot read trace \"{place}\": {problem}")))?;
-    let (opportunities, period) = trace::parse(&text, &place)?;
-    Ok(RateSpec::Trace { source: TraceSource::File(file.to_owned()), opportunities, period })
+    match trace_name(text) {
+        Some(name) => trace::rate(name, traces, |problem| ScenarioError::new(flag, problem)),
+        None => rate(flag, text).map(RateSpec::constant),
+    }
+}
+
+/// The name of the trace in `trace:NAME`.
+pub(crate) fn trace_name(text: &str) -> Option<&str> {
+    text.trim().strip_prefix("trace:").map(str::trim)
 }
 
 /// The length of a run: `60s`, or a number of seconds as for iperf3's `-t`.

@@ -78,7 +78,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "rate = \"10mbit\"\n",
         "",
-        r#"S.toml:20: no rate in [[hop]]; allowed: "20mbit", [{ at = "0s", rate = "20mbit" }, { at = "30s", rate = "10mbit" }], { trace = "FILE" } or { mean = "20mbit", aggregate = 16 }"#,
+        r#"S.toml:20: no rate in [[hop]]; allowed: "20mbit", [{ at = "0s", rate = "20mbit" }, { at = "30s", rate = "10mbit" }], { trace = "FILE" }, "trace:FILE" or { mean = "20mbit", aggregate = 16 }"#,
     ),
     ("queue = \"fifo\"\n", "", "S.toml:20: no queue in [[hop]]; allowed: QUEUES"),
     ("rtt = \"100ms\"\n", "", r#"S.toml:25: no rtt in [[flow]]; allowed: "50ms" or { uniform = ["10ms", "100ms"] }"#),
@@ -103,7 +103,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#"rate = "10mbit""#,
         "rate = 10",
-        r#"S.toml:22: rate in [[hop]] cannot be 10; allowed: "20mbit", [{ at = "0s", rate = "20mbit" }, { at = "30s", rate = "10mbit" }], { trace = "FILE" } or { mean = "20mbit", aggregate = 16 }"#,
+        r#"S.toml:22: rate in [[hop]] cannot be 10; allowed: "20mbit", [{ at = "0s", rate = "20mbit" }, { at = "30s", rate = "10mbit" }], { trace = "FILE" }, "trace:FILE" or { mean = "20mbit", aggregate = 16 }"#,
     ),
     (
         r#"rate = "10mbit""#,
@@ -289,7 +289,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#"rate = "10mbit""#,
         r#"rate = { trace = "no.mahi" }"#,
-        r#"S.toml:22: cannot read trace "/nowhere/no.mahi": no such file"#,
+        r#"S.toml:22: cannot read trace "/nowhere/no.mahi": no such file (built-in traces: lte, 5g, wifi, starlink)"#,
+    ),
+    (
+        r#"rate = "10mbit""#,
+        r#"rate = "trace:no.csv""#,
+        r#"S.toml:22: cannot read trace "/nowhere/no.csv": no such file (built-in traces: lte, 5g, wifi, starlink)"#,
     ),
     (
         r#"rate = "10mbit""#,

@@ -3,14 +3,18 @@ use super::reader::{Item, Section};
 use crate::check;
 use crate::error::ScenarioError;
 use crate::keys::{self, HopKeys};
-use crate::model::{DelaySpec, Hop, RateSpec, TraceSource};
+use crate::model::{DelaySpec, Hop, RateSpec};
+use crate::shorthand;
 use crate::trace::{self, Traces};
 use narrows_core::params::ParamValue;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span, Time};
 
-const RATE_FORMS: &str = "\"20mbit\", [{ at = \"0s\", rate = \"20mbit\" }, { at = \"30s\", rate = \"10mbit\" }], { trace = \"FILE\" } or { mean = \"20mbit\", aggregate = 16 }";
+const RATE_FORMS: &str = "\"20mbit\", [{ at = \"0s\", rate = \"20mbit\" }, { at = \"30s\", rate = \"10mbit\" }], { trace = \"FILE\" }, \"trace:FILE\" or { mean = \"20mbit\", aggregate = 16 }";
+
+/// What names a trace.
+const TRACE: &str = "the name of a file or of a built-in trace";
 
 const DELAY_FORMS: &str = "\"10ms\" or [{ at = \"0s\", delay = \"10ms\" }, { at = \"30s\", delay = \"5ms\" }]";
 
@@ -27,6 +31,9 @@ pub(super) fn read(section: &Section<'_>, traces: &dyn Traces) -> Result<Hop, Sc
 }
 
 fn rate(item: &Item<'_>, traces: &dyn Traces) -> Result<RateSpec, ScenarioError> {
+    if let Some(name) = item.as_str().and_then(shorthand::trace_name) {
+        return trace::rate(name, traces, |problem| item.error(problem));
+    }
     if item.is_string() {
         let steps = vec![(Time::ZERO, item.value::<Rate>()?)];
         check::schedule(&steps).map_err(|(i, message)| at_step(item, i, message))?;
@@ -38,13 +45,8 @@ fn rate(item: &Item<'_>, traces: &dyn Traces) -> Result<RateSpec, ScenarioError>
             return aggregates(&section);
         }
         section.only(&["trace"])?;
-        let item = section.need("trace", "the name of a file")?;
-        let file = item.string("the name of a file")?;
-        let place = traces.place(file);
-        let text = traces.text(file);
-        let text = text.map_err(|problem| item.error(format!("cannot read trace \"{place}\": {problem}")))?;
-        let (opportunities, period) = trace::parse(&text, &place)?;
-        return Ok(RateSpec::Trace { source: TraceSource::File(file.to_owned()), opportunities, period });
+        let item = section.need("trace", TRACE)?;
+        return trace::rate(item.string(TRACE)?, traces, |problem| item.error(problem));
     }
     let steps = steps(item, "rate", RATE_FORMS, check::RATE_STEP)?;
     check::schedule(&steps).map_err(|(i, message)| at_step(item, i, message))?;
