@@ -27,7 +27,7 @@ mod junit;
 Every flow of a group has to meet an expectation; mean(…), sum(…), min(…), max(…) combine them. `narrows list metrics` has the
 figures.")]
 pub(crate) struct Check {
-    /// The scenario (TOML), or the folder of a result
+    /// The scenario (TOML; - for standard input), or the folder of a result
     #[arg(value_name = "SCENARIO.toml|RESULT")]
     subject: PathBuf,
     /// What has to hold, besides the [[expect]] of the scenario: 'bulk.goodput >= 90mbit'
@@ -106,7 +106,7 @@ impl Check {
         match all.is_empty() {
             true => Err(Failure::usage(format!(
                 "{}: nothing is expected; allowed: --expect 'bulk.goodput >= 90mbit', or [[expect]] in the scenario",
-                self.subject.display()
+                run::shown(&self.subject).display()
             ))),
             false => Ok(all),
         }
@@ -142,7 +142,7 @@ impl Check {
         let scenario = run::loaded(&self.subject, &self.set)?;
         let expectations = self.expectations(Some(&scenario))?;
         let world = self.world.world()?;
-        world.check(&scenario).map_err(|error| Failure::from(error).at(&self.subject))?;
+        world.check(&scenario).map_err(|error| Failure::from(error).at(run::shown(&self.subject)))?;
         interrupt::install()?;
         let (runs, first) = (self.runs.unwrap_or(1), self.seed.unwrap_or(scenario.seed));
         let last = first.checked_add(runs - 1).filter(|&last| last <= MAX_SEED).ok_or_else(|| {

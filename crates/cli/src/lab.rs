@@ -62,7 +62,7 @@ fn fetch(args: &Fetch) -> Result<(), Failure> {
     }
     let wanted =
         Wanted { suite: args.suite.clone(), release: args.release.clone(), mirror: args.mirror.clone(), sources };
-    let kernel = fetch::fetch(&lab, &wanted, &mut |step| eprintln!("{step} …")).map_err(|missing| {
+    let kernel = fetch::fetch(&lab, &wanted, &mut |step| term::note(&format!("{step} …"))).map_err(|missing| {
         match missing.0.contains('\n') {
             true => Failure::program(&missing.0),
             false => Failure::usage(missing),

@@ -25,6 +25,7 @@ mod grid;
 mod interrupt;
 mod lab;
 mod list;
+mod manual;
 mod memory;
 mod output;
 mod probe;
@@ -35,14 +36,20 @@ mod run;
 mod shell;
 mod sweep;
 mod term;
+mod trace;
 mod watch;
 mod world;
 
 /// Queue disciplines and congestion controllers on a bottleneck, simulated or real.
 #[derive(Parser)]
-#[command(version, about, arg_required_else_help = true, disable_help_subcommand = true)]
-#[command(subcommand_value_name = "compare|run|sweep|check|advise|shell|probe|qdisc|list|schema|diff|reproduce|lab")]
+#[command(version, about, arg_required_else_help = true)]
+#[command(
+    subcommand_value_name = "compare|run|sweep|check|advise|shell|probe|qdisc|list|trace|schema|diff|reproduce|lab|completions|man|help"
+)]
 struct Cli {
+    /// Print no remarks and no progress on stderr, only errors
+    #[arg(short, long, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -58,11 +65,14 @@ enum Command {
     Probe(probe::Probe),
     Qdisc(qdisc::Qdisc),
     List(list::List),
+    Trace(trace::Trace),
     /// Print the JSON schema of scenario files, for editors
     Schema,
     Diff(diff::Args),
     Reproduce(reproduce::Reproduce),
     Lab(lab::Lab),
+    Completions(manual::Completions),
+    Man(manual::Man),
 }
 
 /// Prints help, or what is wrong with the arguments. The parser repeats arguments unchanged, so the error is made again from
@@ -92,6 +102,9 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return said(error),
     };
+    if cli.quiet {
+        term::be_quiet();
+    }
     let outcome = match cli.command {
         Command::Compare(args) => compare::main(&args),
         Command::Run(args) => run::main(&args),
@@ -106,6 +119,9 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
         Command::Diff(args) => diff::main(&args),
         Command::Reproduce(args) => reproduce::main(&args),
         Command::Lab(args) => lab::main(&args),
+        Command::Trace(args) => trace::main(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
     };
     // A failure after Ctrl-C may come from the deadline's clean-up.
     let told = |failure| if interrupt::requested() { Failure::after_interruption(failure) } else { failure };

@@ -8,6 +8,7 @@ use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
 use narrows_core::registry::Registered;
 use narrows_results::metric::KNOWN;
+use narrows_scenario::trace::Model;
 use narrows_scenario::{Traffic, Transport};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,14 +16,14 @@ use std::fmt::Write;
 /// Maximum width of the descriptions.
 const WIDTH: usize = 100;
 
-/// Show queues, controllers, detectors, traffic and transports with all their parameters, and figures of runs.
+/// Show queues, controllers, detectors, traffic and transports with all their parameters, built-in traces, and figures of runs
 #[derive(clap::Args)]
 pub(crate) struct List {
     /// Only this kind
     #[arg(value_enum)]
     kind: Option<Kind>,
     /// Print JSON on stdout and nothing else
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     json: bool,
 }
 
@@ -39,13 +40,22 @@ enum Kind {
     Traffic,
     /// The transport of a flow's data
     Transports,
+    /// Built-in traces of links
+    Traces,
     /// Figures of a run, for --expect and --metric
     Metrics,
 }
 
 impl Kind {
-    const ALL: [Kind; 6] =
-        [Kind::Queues, Kind::Controllers, Kind::Detectors, Kind::Traffic, Kind::Transports, Kind::Metrics];
+    const ALL: [Kind; 7] = [
+        Kind::Queues,
+        Kind::Controllers,
+        Kind::Detectors,
+        Kind::Traffic,
+        Kind::Transports,
+        Kind::Traces,
+        Kind::Metrics,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
@@ -54,6 +64,7 @@ impl Kind {
             Kind::Detectors => "detectors",
             Kind::Traffic => "traffic",
             Kind::Transports => "transports",
+            Kind::Traces => "traces",
             Kind::Metrics => "metrics",
         }
     }
@@ -70,6 +81,9 @@ impl Kind {
             }
             Kind::Traffic => "the data that a flow's application sends (`traffic = …`)",
             Kind::Transports => "the transport of a flow's data (`transport = …`)",
+            Kind::Traces => {
+                "built-in traces of links (`rate = \"trace:lte\"` of a hop; --rate trace:lte): models, not measurements"
+            }
             Kind::Metrics => {
                 "figures of a run (--expect 'NAME.goodput >= 90mbit'); hop. and flow. stand for the name of a hop or flow, and the unit \
                  may be left out: NAME.rtt.p99"
@@ -84,6 +98,10 @@ impl Kind {
             Kind::Detectors => DetectorConfig::entries(),
             Kind::Traffic => Traffic::entries(),
             Kind::Transports => Transport::entries(),
+            Kind::Traces => {
+                let entry = |model: Model| Entry { name: model.name(), summary: model.summary(), params: Vec::new() };
+                Model::ALL.map(entry).into()
+            }
             Kind::Metrics => {
                 let entry = |&(name, summary)| Entry { name, summary, params: Vec::new() };
                 KNOWN.iter().map(entry).collect()

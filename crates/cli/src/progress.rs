@@ -1,9 +1,10 @@
-//! Progress on stderr: a bar on a terminal, otherwise a line per finished run, or nothing if the command is quiet.
+//! Progress on stderr: a bar on a terminal, otherwise a line per finished run and every half minute, or nothing if the command is
+//! quiet.
 use crate::{interrupt, memory, term};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_core::Span;
 use narrows_runner::{Fit, Monitor};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The progress of a set of runs, shared by the threads that make them.
@@ -13,29 +14,59 @@ pub(crate) struct Progress {
     quiet: bool,
     runs: usize,
     finished: AtomicUsize,
+    /// When the next line is due, in seconds since the start.
+    due: AtomicU64,
 }
 
 /// Below this speed none is shown: a run in real time is as fast as its link.
 const SLOW: f64 = 5e4;
+/// Seconds between the lines of runs that have not finished.
+const EVERY_S: u64 = 30;
 
 impl Progress {
     /// For `runs` runs with `total` simulated time in all. With `quiet` no lines are printed. A bar is drawn nevertheless,
     /// because it appears only on a terminal and is removed at the end.
     pub(crate) fn new(runs: usize, total: Span, quiet: bool) -> Progress {
-        let terminal = term::stderr_is_terminal();
-        let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let (terminal, silent) = (term::stderr_is_terminal(), term::is_quiet());
+        let target = if terminal && !silent { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total.as_ns().max(1)), target);
         // The template is a constant. If it were invalid, the bar would have the default style.
         if let Ok(style) = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}  {eta} left") {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        let progress = Progress { bar, lines: !terminal && !quiet, quiet, runs, finished: AtomicUsize::new(0) };
+        let progress = Progress {
+            bar,
+            lines: !terminal && !quiet,
+            quiet,
+            runs,
+            finished: AtomicUsize::new(0),
+            due: AtomicU64::new(EVERY_S),
+        };
         progress.bar.set_message(progress.count(0));
         progress
     }
 
     fn count(&self, finished: usize) -> String {
         format!("{finished}/{}", self.runs)
+    }
+
+    /// A line for logs, if one is due.
+    fn line(&self) {
+        let elapsed = self.bar.elapsed().as_secs();
+        let due = self.due.load(Ordering::Relaxed);
+        // One of the threads prints it.
+        let ours =
+            |due| self.due.compare_exchange(due, elapsed + EVERY_S, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if elapsed < due || !ours(due) {
+            return;
+        }
+        let done = self.bar.position() as f64 / self.bar.length().unwrap_or(1).max(1) as f64;
+        let left = match done > 0.0 {
+            true => format!(", about {:.0} s left", elapsed as f64 * (1.0 - done).max(0.0) / done),
+            false => String::new(),
+        };
+        let finished = self.count(self.finished.load(Ordering::Relaxed));
+        term::note(&format!("{finished} finished, {:.0} % after {elapsed} s{left}", 100.0 * done));
     }
 }
 
@@ -46,6 +77,9 @@ impl Monitor for Progress {
 
     fn advance(&self, span: Span) {
         self.bar.inc(span.as_ns());
+        if self.lines {
+            self.line();
+        }
     }
 
     fn finish(&self, label: &str, wall: Duration, packets_per_s: f64) {

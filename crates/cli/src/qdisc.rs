@@ -77,7 +77,7 @@ struct Show {
     #[arg(long)]
     all: bool,
     /// Print JSON: an array; with --watch one array per line
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     json: bool,
 }
 
@@ -85,7 +85,7 @@ struct Show {
 #[derive(clap::Args)]
 struct Status {
     /// Print JSON
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     json: bool,
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Run a scenario file
 #[derive(clap::Args)]
 pub(crate) struct Run {
-    /// The scenario (TOML); `narrows schema` describes it
+    /// The scenario (TOML), or - for standard input; `narrows schema` describes it
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
     /// Seed to use instead of the scenario's
@@ -42,8 +42,26 @@ pub(crate) fn loaded(file: &Path, set: &[String]) -> Result<Scenario, Failure> {
         }
         all.append(&mut values);
     }
-    input::load_with(file, &all).map_err(Failure::usage)
+    let text = text(file)?;
+    input::parse(shown(file), &text, &all).map_err(Failure::usage)
 }
+
+/// The text of a scenario file; `-` is standard input.
+pub(crate) fn text(file: &Path) -> Result<String, Failure> {
+    if file != Path::new(STDIN) {
+        return input::scenario_text(file).map_err(Failure::usage);
+    }
+    let text = input::text_from(std::io::stdin().lock());
+    text.map_err(|problem| Failure::usage(format!("stdin: cannot read the scenario: {problem}")))
+}
+
+/// The file as messages name it.
+pub(crate) fn shown(file: &Path) -> &Path {
+    if file == Path::new(STDIN) { Path::new("stdin") } else { file }
+}
+
+/// Stands for standard input.
+const STDIN: &str = "-";
 
 /// Runs the command.
 pub(crate) fn main(args: &Run) -> Result<(), Failure> {
@@ -51,7 +69,7 @@ pub(crate) fn main(args: &Run) -> Result<(), Failure> {
     let runs = args.batch.runs();
     let recorder = args.capture.recorder(&scenario, args.world.name(), runs)?;
     let world = args.world.world()?;
-    world.check(&scenario).map_err(|error| Failure::from(error).at(&args.scenario))?;
+    world.check(&scenario).map_err(|error| Failure::from(error).at(shown(&args.scenario)))?;
     let seeds = args.batch.seeds(args.seed.unwrap_or(scenario.seed))?;
     let alone = seeds.len() == 1;
     // A single run is the scenario as written; several are independent draws.

@@ -32,7 +32,7 @@ address. Without root it reaches only the program that --peer starts, at {peer}.
   narrows shell --rate 20mbit --rtt 50ms --queue cocoa --peer \"iperf3 -s -1\" -- iperf3 -c {peer}
   narrows shell --down 50mbit --up 5mbit --rtt 30ms --queue fq_codel")]
 pub(crate) struct Shell {
-    /// Rate of both directions, or a trace in mahimahi's format as trace:FILE
+    /// Rate of both directions, or a trace as trace:FILE or trace:NAME (`narrows list traces`)
     #[arg(long, default_value = "20mbit", allow_hyphen_values = true)]
     rate: String,
     /// Rate or trace of the direction to the program [default: --rate]
@@ -72,7 +72,7 @@ pub(crate) struct Shell {
     #[arg(long)]
     watch: bool,
     /// Print the summary as JSON on stdout and nothing else; the program's output goes to stderr
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     json: bool,
     #[command(flatten)]
     place: OutArgs,
@@ -128,7 +128,9 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
         }
         term::print_json_text(&json)?;
     } else {
-        term::note_lines(&shown.text);
+        if !term::is_quiet() {
+            term::note_lines(&shown.text);
+        }
     }
     match status.code() {
         0 => Ok(()),

@@ -7,12 +7,13 @@ use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::memory;
 use crate::output::{Finished, Output, Request};
+use crate::run;
 use crate::term;
 use crate::world::WorldArgs;
 use narrows_core::Bytes;
 use narrows_report::sheet::{self, Sheet};
 use narrows_results::input::TraceFiles;
-use narrows_results::{Format, folder, input};
+use narrows_results::{Format, folder};
 use narrows_runner::{Room, index};
 use narrows_scenario::settings::settings;
 use narrows_study::{RunFigures, Sweep as Plan, SweepError};
@@ -29,7 +30,7 @@ flow.NAME.count, hop.queue, hop.queue.target, …
 
   narrows sweep S.toml --set hop.rate=5mbit,20mbit --set flow.rtt=10ms,40ms --runs 2 --out t.csv")]
 pub(crate) struct Sweep {
-    /// A scenario, or a study: a scenario with axes (TOML)
+    /// A scenario, or a study: a scenario with axes (TOML); - for standard input
     #[arg(value_name = "FILE.toml")]
     file: PathBuf,
     /// Vary a key: every combination of the values of all --set is run
@@ -168,11 +169,11 @@ impl Sweep {
 
     /// The study with all its cells.
     fn plan(&self) -> Result<Plan, Failure> {
-        let text = input::scenario_text(&self.file).map_err(Failure::usage)?;
+        let text = run::text(&self.file)?;
         let axes = self.set.iter().map(|set| settings("--set", set)).collect::<Result<Vec<_>, _>>();
         let request = narrows_study::Request {
             text: &text,
-            name: &self.file.display().to_string(),
+            name: &run::shown(&self.file).display().to_string(),
             axes: &axes.map_err(Failure::usage)?,
             metrics: &self.metric,
             runs: self.runs,
@@ -284,6 +285,9 @@ impl Sweep {
         }
         let published = output.publish()?;
         if self.json {
+            if self.out.is_none() {
+                term::note(&format!("narrows: {}", published.folder.display()));
+            }
             let text = rows.bytes(Format::JsonLines).map_err(Failure::other)?;
             return term::print_json_text(&String::from_utf8_lossy(&text));
         }

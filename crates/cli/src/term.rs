@@ -7,6 +7,7 @@ use narrows_report::terminal::Style;
 use narrows_scenario::printable::{printable, printable_json, printable_lines};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints to stdout.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -25,12 +26,37 @@ pub(crate) fn print_json_text(text: &str) -> Result<(), Failure> {
 }
 
 fn write(text: &str) -> Result<(), Failure> {
+    print_verbatim(text.as_bytes())
+}
+
+/// Prints bytes that this program has made without any text from outside.
+pub(crate) fn print_verbatim(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::print(&error))
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| Failure::print(&error))
+}
+
+/// Whether remarks and progress are left out, as `--quiet` says.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From this call on stderr has errors only.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Are remarks and progress left out?
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Prints a remark to stderr, unless the command is quiet.
+pub(crate) fn note(line: &str) {
+    if !is_quiet() {
+        complain(line);
+    }
 }
 
 /// Prints a line to stderr. A closed stderr is not an error.
-pub(crate) fn note(line: &str) {
+fn complain(line: &str) {
     let line = printable(line);
     // The test harness captures only the output of its own macros.
     #[cfg(test)]
@@ -53,7 +79,7 @@ pub(crate) fn report(failure: &Failure) -> ExitCode {
             Failure::Incomparable(_) | Failure::NotMet(_) | Failure::Program { .. } | Failure::Unfinished { .. } => {
                 note_lines(&text)
             }
-            _ => note(&text),
+            _ => complain(&text),
         }
     }
     ExitCode::from(failure.code())

@@ -51,7 +51,7 @@ pub(crate) struct Kernel {
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
     jobs: Option<u64>,
     /// Print JSON on stdout and nothing else
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     json: bool,
     /// Write a page (report.html), the figures (figures.json, figures.csv) and the result of every run to this folder, new or
     /// empty; a command that was stopped continues from its finished runs

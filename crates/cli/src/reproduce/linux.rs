@@ -76,7 +76,7 @@ pub(crate) struct Linux {
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
     jobs: Option<u64>,
     /// Print JSON on stdout and nothing else
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     json: bool,
     /// Write the cells (linux.json), predicted against measured (predicted.svg) and the traces side by side (CSV) to this folder,
     /// new or empty

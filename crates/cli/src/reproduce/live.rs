@@ -46,7 +46,7 @@ pub(crate) struct Live {
     #[arg(long)]
     no_offload: bool,
     /// Print JSON on stdout and nothing else
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     json: bool,
     /// Write the table (live.json) and the result of every run, of both worlds, to this folder, new or empty
     #[arg(short, long, value_name = "DIR")]

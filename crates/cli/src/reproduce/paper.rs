@@ -58,7 +58,7 @@ pub(crate) struct Paper {
     #[arg(long, value_name = "SIZE", value_parser = memory::size)]
     memory: Option<Bytes>,
     /// Print JSON on stdout and nothing else
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     json: bool,
     /// Write a page with the paper's figures redrawn (report.html), the figures (figures.json, with --measure also recorded.csv) and
     /// the runs (runs.jsonl) to this folder, new or empty

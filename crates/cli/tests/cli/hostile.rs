@@ -191,6 +191,14 @@ fn regression_an_error_in_a_trace_shows_the_line_and_nothing_of_the_file() {
             "narrows: secret:2: not a delivery opportunity; allowed: a whole number of milliseconds on each line, of at most \
              a year\n"
         );
+        // Nor do the other formats show anything.
+        for start in ["0,1mbit\n", "time,rate\n0,1mbit\n", "1 # 1504\n"] {
+            place.write("secret", &format!("{start}{secret},{secret}\n"));
+            let output = place.run(&["run", "s.toml"]);
+            let text = shows(&["a trace with", secret], &output);
+            assert_eq!(output.status.code(), Some(2), "{start}{secret}");
+            assert!(text.starts_with("narrows: secret:") && !text.contains(secret), "{start}{secret}: {text}");
+        }
     }
     // The message may show a number.
     place.write("secret", "7\n99999999999\n");

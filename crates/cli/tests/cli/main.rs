@@ -13,6 +13,7 @@ mod interrupt;
 mod kernel;
 #[cfg(target_os = "linux")]
 mod live;
+mod manual;
 #[cfg(target_os = "linux")]
 mod measure;
 #[cfg(target_os = "linux")]
@@ -27,4 +28,5 @@ mod results;
 mod shell;
 mod support;
 mod sweep;
+mod traces;
 mod values;
