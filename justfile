@@ -36,6 +36,10 @@ bench *ARGS:
 pgo:
     cargo xtask pgo
 
+# What is handed out, in target/dist: a static program, manual pages, completions, a package for Debian.
+dist *ARGS:
+    cargo xtask dist {{ARGS}}
+
 # The same scenarios on Linux's recorded figures, cell by cell.
 reproduce WHAT="linux":
     cargo run --release -- reproduce {{WHAT}}

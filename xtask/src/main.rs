@@ -2,12 +2,15 @@
 use std::process::ExitCode;
 
 mod arrows;
+mod dist;
 mod fmt;
 mod pgo;
 
 const USAGE: &str = "\
 cargo xtask arrows          dependencies between the workspace's crates point one way
 cargo xtask fmt [--check]   formats every Rust file, those that a macro declares as modules too
+cargo xtask dist [--target TRIPLE] [--profile NAME]
+                            a static program, manual pages and completions, as an archive and a .deb, in target/dist
 cargo xtask pgo             narrows and narrows-bench, optimised for what they do, in target/pgo/release";
 
 fn main() -> ExitCode {
@@ -18,6 +21,7 @@ fn main() -> ExitCode {
         ["fmt"] => fmt::format(fmt::Mode::Write),
         ["fmt", "--check"] => fmt::format(fmt::Mode::Check),
         ["pgo"] => pgo::build(),
+        ["dist", flags @ ..] => dist::dist(flags),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -32,6 +36,16 @@ fn main() -> ExitCode {
             eprintln!("{complaint}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Runs a command that must succeed.
+fn run(command: &mut std::process::Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name} ended with {status}")),
+        Err(error) => Err(format!("{name} does not start: {error}")),
     }
 }
 

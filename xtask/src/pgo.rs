@@ -1,6 +1,6 @@
 //! Builds `narrows` and its benchmark with profile-guided optimisation: with counters first, then again after a run, with the
 //! counts (rustc's `-C profile-use`). Results stay the same bytes.
-use crate::root;
+use crate::{root, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -32,15 +32,6 @@ fn cargo(target: &Path, flag: &str) -> Result<(), String> {
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     build.args(["build", "--release", "-p", "narrows", "-p", "narrows-bench", "--target-dir"]).arg(target);
     run(build.env("CARGO_ENCODED_RUSTFLAGS", flag).current_dir(root()))
-}
-
-fn run(command: &mut Command) -> Result<(), String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{name} ended with {status}")),
-        Err(error) => Err(format!("{name} does not start: {error}")),
-    }
 }
 
 /// The toolchain's own `llvm-profdata`: another version may not read this compiler's counts.
