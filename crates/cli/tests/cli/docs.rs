@@ -20,6 +20,7 @@
 //! A comment above a block, `<!-- not run: WHY -->`, marks a block that no test can run. `<!-- slowly: TIME -->` marks commands
 //! that take minutes: they run with `NARROWS_DOCS=slow` in the environment. `NARROWS_RECORD=1` writes the output into the pages.
 mod block;
+mod links;
 mod outcome;
 mod session;
 mod tables;
@@ -88,7 +89,9 @@ pages! {
     cocoa "docs/book/src/cocoa.md";
     congestion_policing "docs/book/src/congestion-policing.md";
     controllers "docs/book/src/controllers.md";
+    examples "docs/book/src/examples.md";
     fair_queuing_detection "docs/book/src/fair-queuing-detection.md";
+    install "docs/book/src/install.md";
     introduction "docs/book/src/introduction.md";
     kernel "docs/book/src/kernel.md";
     live "docs/book/src/live.md";

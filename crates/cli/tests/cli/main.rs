@@ -6,6 +6,7 @@ mod check;
 mod diff;
 #[cfg(unix)]
 mod docs;
+mod examples;
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
