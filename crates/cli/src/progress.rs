@@ -61,13 +61,17 @@ impl Progress {
             return;
         }
         let done = self.bar.position() as f64 / self.bar.length().unwrap_or(1).max(1) as f64;
-        let left = match done > 0.0 {
-            true => format!(", about {:.0} s left", elapsed as f64 * (1.0 - done).max(0.0) / done),
-            false => String::new(),
-        };
-        let finished = self.count(self.finished.load(Ordering::Relaxed));
-        term::note(&format!("{finished} finished, {:.0} % after {elapsed} s{left}", 100.0 * done));
+        term::note(&line(&self.count(self.finished.load(Ordering::Relaxed)), done, elapsed));
     }
+}
+
+/// How far the runs are after so many seconds, and how long they will take at this speed.
+fn line(finished: &str, done: f64, elapsed: u64) -> String {
+    let left = match done > 0.0 {
+        true => format!(", about {:.0} s left", elapsed as f64 * (1.0 - done).max(0.0) / done),
+        false => String::new(),
+    };
+    format!("{finished} finished, {:.0} % after {elapsed} s{left}", 100.0 * done)
 }
 
 impl Monitor for Progress {
@@ -100,5 +104,16 @@ impl Monitor for Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_far_the_runs_are() {
+        assert_eq!(line("1/4", 0.4, 30), "1/4 finished, 40 % after 30 s, about 45 s left");
+        assert_eq!(line("0/4", 0.0, 30), "0/4 finished, 0 % after 30 s");
     }
 }

@@ -31,15 +31,39 @@ fn each_example_shows_what_it_promises() {
     }
 }
 
+/// Which of a run's charts the book shows.
+const CHARTS: [(&str, &str); 6] = [
+    ("cellular", "rtt"),
+    ("dsl-household", "queue"),
+    ("incast", "queue"),
+    ("lossy-uplink", "throughput"),
+    ("satellite", "throughput"),
+    ("wifi-last-hop", "throughput"),
+];
+
+/// The pictures in the book are those that the runs draw. With `NARROWS_RECORD=1` they are written.
 #[test]
 fn each_example_is_in_the_book_with_its_picture() {
+    let place = Place::new("examples-pictures");
     let book = folder().join("../docs/book/src");
     let page = fs::read_to_string(book.join("examples.md")).expect("the page");
+    let mut stale = Vec::new();
     for name in examples() {
         assert!(page.contains(&format!("examples/{name}.toml")), "{name} is not on the page");
         let picture = format!("images/example-{name}.svg");
         assert!(page.contains(&format!("({picture})")), "{picture} is not on the page");
-        let svg = fs::read_to_string(book.join(&picture)).expect("the picture");
-        assert!(svg.starts_with("<svg"), "{picture} is no SVG");
+        place.ok(&["run", &folder().join(format!("{name}.toml")).to_string_lossy(), "--out", &name]);
+        let chart = CHARTS.iter().find(|(of, _)| *of == name).expect("a chart of the example").1;
+        let drawn = fs::read(place.path(&name).join(format!("svg/{chart}.svg"))).expect("the run draws it");
+        if std::env::var_os("NARROWS_RECORD").is_some() {
+            fs::write(book.join(&picture), &drawn).expect("the picture is written");
+        }
+        if fs::read(book.join(&picture)).expect("the picture") != drawn {
+            stale.push(picture);
+        }
     }
+    assert!(
+        stale.is_empty(),
+        "{stale:?}: if the program is right, NARROWS_RECORD=1 cargo test -p narrows --test cli examples"
+    );
 }
