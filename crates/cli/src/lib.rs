@@ -50,6 +50,9 @@ struct Cli {
     /// Print no remarks and no progress on stderr, only errors
     #[arg(short, long, global = true)]
     quiet: bool,
+    /// Show all columns, however long the lines [default: those that fit the terminal, or 80 columns]
+    #[arg(long, global = true, display_order = 900)]
+    wide: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -105,6 +108,7 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
     if cli.quiet {
         term::be_quiet();
     }
+    term::set_wide(cli.wide);
     let outcome = match cli.command {
         Command::Compare(args) => compare::main(&args),
         Command::Run(args) => run::main(&args),

@@ -13,10 +13,7 @@ use narrows_scenario::{Traffic, Transport};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Maximum width of the descriptions.
-const WIDTH: usize = 100;
-
-/// Show queues, controllers, detectors, traffic and transports with all their parameters, built-in traces, and figures of runs
+/// Show queues, controllers, detectors, traffic and transports with all their parameters, built-in traces, and figures of runs.
 #[derive(clap::Args)]
 pub(crate) struct List {
     /// Only this kind
@@ -118,7 +115,8 @@ pub(crate) fn main(args: &List) -> Result<(), Failure> {
         return term::print_json(&lists.collect::<BTreeMap<_, _>>());
     }
     let paint = Paint::stdout();
-    let texts: Vec<String> = kinds.map(|kind| text(kind, paint)).collect();
+    let width = term::width().unwrap_or(usize::MAX);
+    let texts: Vec<String> = kinds.map(|kind| text(kind, paint, width)).collect();
     term::print(&texts.join("\n"))
 }
 
@@ -171,19 +169,22 @@ fn json(entry: Entry) -> EntryJson {
     }
 }
 
-fn text(kind: Kind, paint: Paint) -> String {
-    let mut out = format!("{} — {}\n", paint.bold(&kind.name().to_uppercase()), kind.about());
+fn text(kind: Kind, paint: Paint, width: usize) -> String {
+    let name = kind.name().to_uppercase();
+    let about = indented(&format!("{name} — {}", kind.about()), 0, width);
+    let mut out = about.replacen(&name, &paint.bold(&name), 1);
     for entry in kind.entries() {
         let aliases: Vec<&str> = entry.aliases().collect();
         let also = if aliases.is_empty() { String::new() } else { format!(" Also: {}.", aliases.join(", ")) };
-        let _ = write!(out, "\n  {}  {}{also}\n", paint.bold(entry.name), entry.summary);
-        let width = |column: fn(&ParamSpec) -> usize| entry.params.iter().map(column).max().unwrap_or(0);
-        let (names, defaults) = (width(|spec| spec.name.len()), width(|spec| spec.default.len()));
+        let about = indented(&format!("  {}  {}{also}", entry.name, entry.summary), 4, width);
+        let _ = write!(out, "\n{}", about.replacen(entry.name, &paint.bold(entry.name), 1));
+        let longest = |column: fn(&ParamSpec) -> usize| entry.params.iter().map(column).max().unwrap_or(0);
+        let (names, defaults) = (longest(|spec| spec.name.len()), longest(|spec| spec.default.len()));
         for spec in &entry.params {
             let left = format!("{:names$} = {:defaults$}", spec.name, spec.default);
-            let _ = writeln!(out, "    {left}  {}{}", unit(spec.unit), paint.dim(&bracket(spec)));
-            for line in wrap(&one_line(spec.doc), WIDTH - 8) {
-                let _ = writeln!(out, "        {}", paint.dim(&line));
+            out += &indented(&format!("    {left}  {}{}", unit(spec.unit), bracket(spec)), 8, width);
+            for line in indented(&format!("        {}", one_line(spec.doc)), 8, width).lines() {
+                let _ = writeln!(out, "{}", paint.dim(line));
             }
         }
     }
@@ -217,17 +218,41 @@ fn one_line(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Breaks a text at spaces; a longer word gets its own line.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
+/// Lines of at most `width` columns, broken at spaces; all but the first begin with `indent` spaces. A longer word has its own line.
+fn indented(text: &str, indent: usize, width: usize) -> String {
+    let start = text.len() - text.trim_start().len();
+    let (mut out, mut column) = (text[..start].to_owned(), start);
+    let mut begins = true;
+    for word in text[start..].split(' ') {
+        let length = word.chars().count();
+        if !begins && column + 1 + length > width {
+            out = out.trim_end().to_owned();
+            let _ = write!(out, "\n{:indent$}", "");
+            column = indent;
+        } else if !begins {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+        begins = false;
+    }
+    out + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit() {
+        assert_eq!(indented("  name  one two three", 4, 12), "  name  one\n    two\n    three\n");
+        assert_eq!(indented("a longer-than-a-line b", 2, 8), "a\n  longer-than-a-line\n  b\n");
+        for kind in Kind::ALL {
+            let text = text(kind, Paint::plain(), 80);
+            // A word that is longer than a line, such as a path, stays whole.
+            let fits = |line: &&str| line.chars().count() <= 80 || !line.trim().contains(' ');
+            assert_eq!(text.lines().find(|line| !fits(line)), None, "{}", kind.name());
         }
     }
-    lines
 }

@@ -121,11 +121,22 @@ pub(crate) fn style() -> Style {
     Style { width: width(), colour: Paint::stdout().on }
 }
 
-/// Width of the terminal on stdout, columns; `None` if lines may have any length.
-fn width() -> Option<usize> {
-    let size = terminal_size::terminal_size_of(std::io::stdout());
-    size.map(|(terminal_size::Width(columns), _)| usize::from(columns))
+/// Sets for the rest of the process whether lines may have any length.
+pub(crate) fn set_wide(wide: bool) {
+    WIDE.store(wide, Ordering::Relaxed);
 }
+
+/// Maximum width of a line on stdout, columns: that of the terminal, or 80 elsewhere; `None` if lines may have any length.
+pub(crate) fn width() -> Option<usize> {
+    let size = terminal_size::terminal_size_of(std::io::stdout());
+    let columns = size.map_or(COLUMNS, |(terminal_size::Width(columns), _)| usize::from(columns));
+    (!WIDE.load(Ordering::Relaxed)).then_some(columns)
+}
+
+/// Whether the flag `--wide` was given.
+static WIDE: AtomicBool = AtomicBool::new(false);
+/// Columns of a page or file: those of a terminal since the VT05.
+const COLUMNS: usize = 80;
 
 /// Adds colours to text, or none.
 #[derive(Clone, Copy)]
@@ -138,6 +149,12 @@ impl Paint {
     pub(crate) fn stdout() -> Paint {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Paint { on: std::io::stdout().is_terminal() && !refused && !dumb() }
+    }
+
+    /// Without colours.
+    #[cfg(test)]
+    pub(crate) fn plain() -> Paint {
+        Paint { on: false }
     }
 
     /// A heading.

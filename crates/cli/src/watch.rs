@@ -160,6 +160,36 @@ fn limits(views: &[View; 2]) -> String {
         });
         shown.collect()
     };
-    let all: Vec<String> = views.iter().flat_map(of).collect();
-    if all.is_empty() { String::new() } else { format!("limits  {}", all.join("   ")) }
+    joined(views.iter().flat_map(of))
+}
+
+/// `limits  A   B`, as far as they fit into 80 columns; at least the first.
+fn joined(limits: impl Iterator<Item = String>) -> String {
+    let mut out = String::new();
+    for limit in limits {
+        let before = if out.is_empty() { "limits  " } else { "   " };
+        if !out.is_empty() && out.chars().count() + before.len() + limit.chars().count() > COLUMNS {
+            break;
+        }
+        out += before;
+        out += &limit;
+    }
+    out
+}
+
+/// Columns of a line.
+const COLUMNS: usize = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_fit_a_line() {
+        let limit = |n: usize| "x".repeat(n);
+        assert_eq!(joined([limit(30), limit(39)].into_iter()).len(), 80);
+        assert_eq!(joined([limit(30), limit(40)].into_iter()).len(), 38);
+        assert_eq!(joined([limit(90)].into_iter()).len(), 98, "one is always shown");
+        assert_eq!(joined(std::iter::empty()), "");
+    }
 }

@@ -1,5 +1,5 @@
-//! Tables as text, with colour on a terminal and ASCII rules elsewhere. Numbers never wrap. If intervals make a table too wide,
-//! they are put on separate lines.
+//! Tables as text, with colour on a terminal and ASCII rules elsewhere. Numbers never wrap. If a table is too wide, the columns
+//! that matter least are left out, intervals are put on separate lines, and a line below the tables says what is missing.
 use crate::comparison::Comparison;
 use crate::estimate::Estimate;
 use crate::notes::{Note, notes};
@@ -20,17 +20,22 @@ pub struct Style {
 
 /// The table of queues, the tables of flow groups and of applications if there are any, an explanation of the intervals, and notes.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {
-    let mut out = table(&Table::of_queues(comparison), style);
-    if let Some(flows) = Table::of_flow_groups(comparison) {
-        out.push('\n');
-        out.push_str(&table(&flows, style));
-    }
-    if let Some(applications) = Table::of_applications(comparison) {
-        out.push('\n');
-        out.push_str(&table(&applications, style));
+    let tables =
+        [Some(Table::of_queues(comparison)), Table::of_flow_groups(comparison), Table::of_applications(comparison)];
+    let (mut out, mut missing) = (String::new(), Vec::new());
+    for full in tables.into_iter().flatten() {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        let (shown, left_out) = fitted(full, style);
+        out.push_str(&table(&shown, style));
+        missing.extend(left_out.into_iter().filter(|name| !missing.contains(name)).collect::<Vec<_>>());
     }
     if comparison.max_runs() > 0 {
         let _ = writeln!(out, "\n{}", printable(&comparison.basis()));
+    }
+    if !missing.is_empty() {
+        let _ = writeln!(out, "--wide also shows: {}", missing.join(", "));
     }
     let notes = notes(comparison);
     if !notes.is_empty() {
@@ -49,11 +54,58 @@ pub(crate) fn line(note: &Note, before: &str, style: &Style) -> String {
     }
 }
 
+/// The table without the columns for which a line has no room, and the names of those columns.
+fn fitted(mut table: Table, style: &Style) -> (Table, Vec<String>) {
+    let mut left_out = Vec::new();
+    while is_too_wide(&lines(&table, style, true), style) {
+        let rank = |column: &Column| {
+            let figure = (column.figure.of, column.figure.which);
+            FIRST_LEFT_OUT.iter().position(|known| *known == figure).unwrap_or(FIRST_LEFT_OUT.len())
+        };
+        let ranks = table.columns.iter().map(rank).enumerate();
+        let dispensable = ranks.filter(|(_, rank)| *rank < FIRST_LEFT_OUT.len());
+        let Some((index, _)) = dispensable.min_by_key(|(_, rank)| *rank) else { break };
+        let column = table.columns.remove(index);
+        for row in &mut table.rows {
+            row.cells.remove(index);
+        }
+        left_out.push([column.figure.of, column.figure.which].join(" ").trim_end().to_owned());
+    }
+    (table, left_out)
+}
+
+fn is_too_wide(lines: &[String], style: &Style) -> bool {
+    style.width.is_some_and(|max| lines.iter().any(|line| line.chars().count() > max))
+}
+
+/// Columns that a narrow table does without, the most dispensable one first: what other columns imply (retransmissions follow drops,
+/// the queue's length follows sojourn time, means lie between quantiles). The others always stay.
+const FIRST_LEFT_OUT: [(&str, &str); 19] = [
+    ("retransmits", ""),
+    ("queue", "mean"),
+    ("timeouts", ""),
+    ("verdict", "undecided"),
+    ("completion", "mean"),
+    ("completed", ""),
+    ("throughput", ""),
+    ("RTT", "min"),
+    ("sojourn", "p50"),
+    ("marks", ""),
+    ("delay", "p50"),
+    ("page", "p50"),
+    ("RPM", ""),
+    ("jitter", ""),
+    ("RTT", "mean"),
+    ("Jain", ""),
+    ("drops", ""),
+    ("QoO", ""),
+    ("verdict", "wrong"),
+];
+
 /// A table as text; every line ends with a newline.
 pub fn table(table: &Table, style: &Style) -> String {
     let wide = lines(table, style, false);
-    let too_wide = |lines: &[String]| style.width.is_some_and(|max| lines.iter().any(|l| l.chars().count() > max));
-    let lines = if too_wide(&wide) { lines(table, style, true) } else { wide };
+    let lines = if is_too_wide(&wide, style) { lines(table, style, true) } else { wide };
     let header = lines.iter().position(|line| is_rule(line)).unwrap_or(0);
     let mut out = String::new();
     let mut marks = table.rows.iter().map(|row| palette::paint(row.group).dark);

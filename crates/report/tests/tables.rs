@@ -35,6 +35,28 @@ fn intervals_go_below_where_they_would_not_fit() {
     assert!(!narrow.contains("99.89 ±0.02") && narrow.contains("±0.02"), "{narrow}");
 }
 
+/// The columns that matter least give way, and a line says so.
+#[test]
+fn a_table_fits_eighty_columns() {
+    let expected = "\
+queue  utilisation  sojourn  sojourn      RTT     RTT  goodput  drops
+                 %   p50 ms   p99 ms  mean ms  p99 ms   Mbit/s
+-----------------------------------------------------------------------
+fifo         99.91     99.8    110.9    133.4   161.0     96.4     44
+codel        99.51      9.1      9.9     57.6    60.0     96.0     74
+
+one run each
+--wide also shows: retransmits, queue mean
+";
+    assert_eq!(plain(&QUEUES[..2], &["cubic"], 1, Some(80)), expected);
+    for width in [50, 60, 80] {
+        let text = plain(&QUEUES, &["cubic", "call"], 5, Some(width));
+        let tables = text.lines().filter(|line| !line.starts_with("--wide") && !line.starts_with("means of"));
+        tables.for_each(|line| assert!(line.chars().count() <= width, "{width}: {line}"));
+        assert!(text.contains("utilisation") && text.contains("goodput"), "{text}");
+    }
+}
+
 /// Runs of a scenario without random elements are copies of each other: three of them are one observation.
 #[test]
 fn identical_runs_have_no_interval() {
