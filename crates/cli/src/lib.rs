@@ -28,6 +28,7 @@ mod list;
 mod manual;
 mod memory;
 mod output;
+mod plot;
 mod probe;
 mod progress;
 mod qdisc;
@@ -44,7 +45,7 @@ mod world;
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true)]
 #[command(
-    subcommand_value_name = "compare|run|sweep|check|advise|shell|probe|qdisc|list|trace|schema|diff|reproduce|lab|completions|man|help"
+    subcommand_value_name = "compare|run|sweep|check|advise|shell|probe|qdisc|list|trace|schema|diff|plot|reproduce|lab|completions|man|help"
 )]
 struct Cli {
     /// Print no remarks and no progress on stderr, only errors
@@ -72,6 +73,7 @@ enum Command {
     /// Print the JSON schema of scenario files, for editors
     Schema,
     Diff(diff::Args),
+    Plot(plot::Plot),
     Reproduce(reproduce::Reproduce),
     Lab(lab::Lab),
     Completions(manual::Completions),
@@ -121,6 +123,7 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
         Command::List(args) => list::main(&args),
         Command::Schema => term::print_json(&narrows_scenario::schema::json_schema()),
         Command::Diff(args) => diff::main(&args),
+        Command::Plot(args) => plot::main(&args),
         Command::Reproduce(args) => reproduce::main(&args),
         Command::Lab(args) => lab::main(&args),
         Command::Trace(args) => trace::main(&args),

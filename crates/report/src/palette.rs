@@ -12,10 +12,23 @@ pub struct Paint {
     pub dash: &'static [u32],
 }
 
+impl Paint {
+    /// Its dashes as the chart library writes them: `solid`, `7px,4px`.
+    pub fn dashes(&self) -> String {
+        let lengths: Vec<String> = self.dash.iter().map(|length| format!("{length}px")).collect();
+        if lengths.is_empty() { "solid".to_owned() } else { lengths.join(",") }
+    }
+}
+
 /// The paint of the `index`-th queue: colours first, then the same colours dashed.
 pub fn paint(index: usize) -> Paint {
     let (light, dark) = COLOURS[index % COLOURS.len()];
     Paint { light, dark, dash: DASHES[index / COLOURS.len() % DASHES.len()] }
+}
+
+/// The dashes of the `index`-th member of a group, whose members share a colour.
+pub fn member_dash(index: usize) -> &'static [u32] {
+    DASHES[index % DASHES.len()]
 }
 
 /// Red, green and blue of `#rrggbb`; black for anything else.

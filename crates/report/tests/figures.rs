@@ -1,5 +1,8 @@
 //! SVG figures.
 mod sample;
+use narrows_report::Comparison;
+use narrows_report::draw::Form;
+use narrows_report::plot::{self, Request};
 use narrows_report::svg::PLOTS;
 use sample::{QUEUES, Queue, comparison};
 
@@ -48,4 +51,67 @@ fn odd_series_are_drawn_or_refused_but_never_panic() {
             }
         }
     }
+}
+
+fn results() -> Vec<(String, Comparison)> {
+    let one = |name: &str, queues: &[Queue], seeds| {
+        (name.to_owned(), comparison(queues, &["cubic.0", "cubic.1", "call"], seeds))
+    };
+    vec![one("old", &QUEUES[..1], 1), one("new", &QUEUES[1..3], 3)]
+}
+
+fn request(metric: &str) -> Request {
+    Request { metric: metric.to_owned(), ..Request::default() }
+}
+
+#[test]
+fn several_results_share_axes() {
+    let labels = |request: &Request| -> Vec<String> {
+        let drawing = request.drawing(&results()).expect("it is there");
+        drawing.lines.into_iter().map(|line| line.label).collect()
+    };
+    assert_eq!(labels(&request("queue")), ["old", "new: codel", "new: sfq"]);
+    assert_eq!(labels(&request("RTT_ms")), labels(&request("rtt")));
+    let each = Request { each: true, ..request("rtt") };
+    assert_eq!(labels(&each)[..3], ["old: cubic", "old: call", "new: codel: cubic"]);
+    let drawing = each.drawing(&results()).expect("it is there");
+    assert_eq!(drawing.y, "RTT (ms)");
+    assert_eq!(drawing.lines[0].paint.light, drawing.lines[1].paint.light, "a group has one colour");
+    assert_ne!(drawing.lines[0].paint.dash, drawing.lines[1].paint.dash, "its flows differ by dashes");
+    assert!(drawing.lines[0].band.is_empty(), "one run has no range");
+    let line = &drawing.lines[2];
+    assert!(line.band.iter().all(|p| p.low <= p.mean && p.mean <= p.high) && line.band.iter().any(|p| p.low < p.high));
+    let at = Request { at: Some("call".to_owned()), cdf: true, ..request("rtt") };
+    assert_eq!(at.drawing(&results()).expect("it is there").x, "RTT of call (ms)");
+}
+
+#[test]
+fn figures_have_three_forms_each_the_same_every_time() {
+    let drawing = Request { each: true, ..request("rtt") }.drawing(&results()).expect("it is there");
+    for form in [Form::Svg, Form::Pdf, Form::Pgf] {
+        let file = plot::file(&drawing, form).expect("it is drawn");
+        assert!(plot::is_own(&file[..64]), "{form:?} is known by its beginning");
+        assert_eq!(file, plot::file(&drawing, form).expect("it is drawn"));
+    }
+    let svg = String::from_utf8(plot::file(&drawing, Form::Svg).expect("it is drawn")).expect("UTF-8");
+    roxmltree::Document::parse(&svg).expect("SVG");
+    let pgf = String::from_utf8(plot::file(&drawing, Form::Pgf).expect("it is drawn")).expect("UTF-8");
+    assert!(pgf.contains("{RTT (ms)}") && pgf.contains("{new: codel}"), "{}", &pgf[..500]);
+    for others in [&b"%PDF-1.4\n%\xe2\xe3\xcf\xd3"[..], b"<svg xmlns=", b"\\begin{tikzpicture}", b""] {
+        assert!(!plot::is_own(others));
+    }
+}
+
+#[test]
+fn a_missing_quantity_is_named_with_what_is_there() {
+    let error = |request: Request| request.drawing(&results()).expect_err("it is not there");
+    let unknown = error(request("rt"));
+    assert!(unknown.contains("allowed: cwnd, queue, rtt, throughput (did you mean \"rtt\"?)"), "{unknown}");
+    let cdf = error(Request { cdf: true, ..request("cwnd") });
+    assert!(cdf.contains("no such distribution; allowed: rtt, sojourn"), "{cdf}");
+    let at = error(Request { at: Some("cubik".to_owned()), ..request("rtt") });
+    assert!(at.contains("--at cubik") && at.contains("bottleneck") && at.contains("did you mean \"cubic\"?"), "{at}");
+    // A flow has no queue.
+    let lacks = error(Request { at: Some("call".to_owned()), ..request("queue") });
+    assert!(lacks.contains("\"call\" has no queue_packets"), "{lacks}");
 }

@@ -71,7 +71,7 @@ fn flags() {
             &["nosuch"],
             &[
                 "nosuch",
-                "compare|run|sweep|check|advise|shell|probe|qdisc|list|trace|schema|diff|reproduce|lab|completions|man|help",
+                "compare|run|sweep|check|advise|shell|probe|qdisc|list|trace|schema|diff|plot|reproduce|lab|completions|man|help",
             ],
         ),
         (&["qdisc"], &["attach", "detach", "show", "status"]),
