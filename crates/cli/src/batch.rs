@@ -7,7 +7,7 @@ use crate::interrupt;
 use crate::output::{Finished, OutArgs, Output, Request};
 use crate::term;
 use narrows_core::Bytes;
-use narrows_report::{Comparison, Run as Value, terminal};
+use narrows_report::{Comparison, Events, Run as Value, terminal};
 use narrows_results::folder;
 use narrows_results::{Summary, summary_json};
 use narrows_runner::{Room, index};
@@ -106,7 +106,8 @@ impl BatchArgs {
             Ok(filled) => filled,
             Err(failure) => return Err(output.unfinished(failure)),
         };
-        let shown = conclude(output, &comparison)?;
+        let events = recorder.and_then(Recorder::events);
+        let shown = conclude_with(output, &comparison, events.as_ref())?;
         if self.json && self.place.out.is_none() {
             term::note(&format!("narrows: {}", shown.folder.display()));
         }
@@ -222,9 +223,14 @@ pub(crate) struct Shown {
 
 /// Draws the page and the pictures of the runs whose folders are on the stage, and publishes everything.
 pub(crate) fn conclude(output: Output, comparison: &Comparison) -> Result<Shown, Failure> {
+    conclude_with(output, comparison, None)
+}
+
+/// As [`conclude`], with the packets on the page if they were recorded.
+fn conclude_with(output: Output, comparison: &Comparison, events: Option<&Events>) -> Result<Shown, Failure> {
     let stage = output.stage();
     let drawn = || {
-        narrows_report::write_page(comparison, &stage).map_err(Failure::usage)?;
+        narrows_report::write_page_with(comparison, events, &stage).map_err(Failure::usage)?;
         interrupt::check()?;
         Ok(terminal::comparison(comparison, &term::style()))
     };

@@ -5,6 +5,7 @@ use crate::world::Name;
 use narrows_capture::pcapng::{self, Interface};
 use narrows_core::params::ParamValue as _;
 use narrows_core::{Span, Time};
+use narrows_report::Events;
 use narrows_results::packets::{self, Capture, PacketLog};
 use narrows_scenario::Scenario;
 use narrows_scenario::printable::printable;
@@ -55,6 +56,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) world: Recording,
     /// A line about each file that was written.
     lines: Mutex<Vec<String>>,
+    /// The packets for the page.
+    events: Mutex<Option<Events>>,
 }
 
 impl CaptureArgs {
@@ -93,6 +96,7 @@ impl CaptureArgs {
             interfaces: self.interfaces(&log)?,
             world: Recording::new(capture),
             lines: Mutex::default(),
+            events: Mutex::default(),
         }))
     }
 
@@ -146,6 +150,7 @@ impl Recorder<'_> {
         let mut lines = Vec::new();
         if self.args.packets {
             packets::write_table_to(folder, &log).map_err(Failure::usage)?;
+            *self.events.lock().unwrap_or_else(PoisonError::into_inner) = Events::of(&log);
         }
         if let Some(file) = &self.args.pcap {
             let written = write_whole(file, |to| pcapng::write(&log, &self.interfaces, to))
@@ -156,6 +161,11 @@ impl Recorder<'_> {
         lines.extend(log.cut().map(|cut| format!("packets: {cut}; --packets-limit sets another limit")));
         *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = lines;
         Ok(())
+    }
+
+    /// The packets of the run, for its page, if they are asked for.
+    pub(crate) fn events(&self) -> Option<Events> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// What was written beside the results.

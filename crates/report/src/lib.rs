@@ -5,7 +5,7 @@
 //! [`svg`] for papers, [`page`] for browsers, [`mod@diff`] to compare two results.
 //!
 //! ```no_run
-//! use narrows_report::{Comparison, terminal, write_page};
+//! use narrows_report::{Comparison, terminal, write_page, write_page_with};
 //! use std::path::Path;
 //!
 //! let folder = Path::new("narrows-out/latest");
@@ -21,6 +21,7 @@ pub mod conditions;
 pub mod diff;
 pub mod draw;
 pub mod estimate;
+pub mod events;
 pub mod figure;
 pub mod heat;
 pub mod notes;
@@ -43,7 +44,8 @@ pub use comparison::{Comparison, Group, Run};
 pub use conditions::Contrast;
 pub use diff::{Diff, Verdict, diff};
 pub use estimate::{Estimate, Quartiles};
+pub use events::Events;
 pub use notes::{Note, notes};
 pub use proportion::Proportion;
-pub use store::{FIGURES, PAGE, write_page};
+pub use store::{FIGURES, PAGE, write_page, write_page_with};
 pub use table::Table;

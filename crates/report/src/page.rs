@@ -6,9 +6,11 @@ mod data;
 mod facts;
 mod rows;
 
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, distinct};
+use crate::events::Events;
 use crate::notes::{Note, notes};
 use crate::palette::{self, Paint};
+use crate::quantity::Quantity;
 use crate::table::Table;
 use askama::Template;
 use base64::Engine as _;
@@ -18,6 +20,12 @@ use rows::{DropTable, HtmlTable};
 
 /// The page for a comparison; the error says why it could not be written.
 pub fn render(comparison: &Comparison) -> Result<String, String> {
+    render_with(comparison, None)
+}
+
+/// The page, with the packets of its only run if they were recorded.
+pub fn render_with(comparison: &Comparison, events: Option<&Events>) -> Result<String, String> {
+    let events = events.map(serde_json::to_vec).transpose().map_err(|error| error.to_string())?;
     let data = serde_json::to_vec(&data::Data::of(comparison)).map_err(|error| error.to_string())?;
     let page = Page {
         title: &comparison.title,
@@ -34,11 +42,18 @@ pub fn render(comparison: &Comparison) -> Result<String, String> {
         runs: comparison.max_runs(),
         has_intervals: comparison.groups.iter().any(|group| group.draws().len() > 1),
         notes: notes(comparison),
+        quantities: quantities(comparison),
         paints: (0..comparison.groups.len()).map(palette::paint).collect(),
         scenarios: scenarios(comparison),
         style: include_str!("../templates/report.css"),
-        script: concat!(include_str!("../templates/inflate.js"), include_str!("../templates/report.js")),
+        script: concat!(
+            include_str!("../templates/inflate.js"),
+            include_str!("../templates/multiples.js"),
+            include_str!("../templates/events.js"),
+            include_str!("../templates/report.js")
+        ),
         data: packed(&data),
+        events: events.map(|events| packed(&events)),
         library: BASE64_STANDARD.encode(LIBRARY),
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -64,13 +79,24 @@ struct Page<'a> {
     /// Whether there are independent runs from which an interval can be estimated.
     has_intervals: bool,
     notes: Vec<Note>,
+    /// What the charts show.
+    quantities: Vec<Quantity>,
     paints: Vec<Paint>,
     scenarios: Vec<ScenarioText<'a>>,
     style: &'static str,
     script: &'static str,
     data: String,
+    events: Option<String>,
     library: String,
     version: &'static str,
+}
+
+/// The quantities of the charts over time, in their order.
+fn quantities(comparison: &Comparison) -> Vec<Quantity> {
+    let metrics = distinct(comparison.runs().flat_map(|run| &run.result.series).map(|series| series.metric.as_str()));
+    let mut quantities: Vec<Quantity> = metrics.into_iter().map(Quantity::of).collect();
+    quantities.sort_by_key(Quantity::rank);
+    quantities
 }
 
 /// A scenario file as run.

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 use std::fmt::Write as _;
+use std::ops::Range;
 
 /// A figure or table of a paper, with measured figures.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,22 +52,13 @@ pub fn text(sheet: &Sheet, style: &Style) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{bold}{}: {}{plain}\n{dim}{}{plain}", sheet.heading, sheet.title, sheet.source);
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let head = |head: &Head| match head.which.is_empty() {
-        true => head.name.clone(),
-        false => format!("{}\n{}", head.name, head.which),
-    };
-    let aligned = |n: usize, cell: Cell| match n < sheet.names {
-        true => cell,
-        false => cell.set_alignment(CellAlignment::Right),
-    };
-    table.set_header(sheet.heads.iter().enumerate().map(|(n, h)| aligned(n, Cell::new(head(h)))));
-    for row in &sheet.rows {
-        table.add_row(row.iter().enumerate().map(|(n, cell)| aligned(n, Cell::new(cell))));
-    }
-    for line in table.to_string().lines() {
-        let _ = writeln!(out, "{}", line.trim_end());
+    for (n, columns) in parts(sheet, style.width).into_iter().enumerate() {
+        if n > 0 {
+            out.push('\n');
+        }
+        for line in part(sheet, columns, is_too_wide(sheet, style.width)).lines() {
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
     }
     for (what, met) in &sheet.claims {
         let _ = writeln!(out, "{} {what}", if *met { "as published:" } else { "NOT AS PUBLISHED:" });
@@ -80,10 +72,101 @@ pub fn text(sheet: &Sheet, style: &Style) -> String {
     out
 }
 
+/// Whether the table does not fit with each title in a line.
+fn is_too_wide(sheet: &Sheet, width: Option<usize>) -> bool {
+    let size = |(column, head): (usize, &Head)| {
+        let title = head.name.chars().count().max(head.which.chars().count());
+        PADDING + longest_cell(sheet, column).max(title)
+    };
+    width.is_some_and(|width| sheet.heads.iter().enumerate().map(size).sum::<usize>() > width)
+}
+
+/// The value columns of each part of a table: one part if it fits the width, else several below each other, each with the names.
+fn parts(sheet: &Sheet, width: Option<usize>) -> Vec<Range<usize>> {
+    let all = sheet.names..sheet.heads.len();
+    let Some(width) = width else { return vec![all] };
+    let size = |column: usize| PADDING + longest_cell(sheet, column).max(longest_word(&sheet.heads[column]));
+    let names: usize = (0..sheet.names).map(size).sum();
+    let (mut parts, mut begin, mut used) = (Vec::new(), all.start, names);
+    for column in all.clone() {
+        let size = size(column);
+        if used + size > width && column > begin {
+            parts.push(begin..column);
+            (begin, used) = (column, names);
+        }
+        used += size;
+    }
+    parts.push(begin..all.end);
+    parts
+}
+
+/// The table of the names and these columns; `narrow` breaks titles at spaces rather than have them widen a column.
+fn part(sheet: &Sheet, columns: Range<usize>, narrow: bool) -> String {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let shown: Vec<usize> = (0..sheet.names).chain(columns).collect();
+    let title = |column: usize| -> Vec<String> {
+        let head = &sheet.heads[column];
+        let room = match narrow {
+            true => longest_cell(sheet, column).max(longest_word(head)),
+            false => usize::MAX,
+        };
+        let mut lines = broken(&head.name, room);
+        lines.extend((!head.which.is_empty()).then(|| head.which.clone()));
+        lines
+    };
+    let titles: Vec<Vec<String>> = shown.iter().map(|&column| title(column)).collect();
+    let height = if narrow { titles.iter().map(Vec::len).max().unwrap_or(0) } else { 0 };
+    let aligned = |column: usize, cell: Cell| match column < sheet.names {
+        true => cell,
+        false => cell.set_alignment(CellAlignment::Right),
+    };
+    // Titles of fewer lines stand just above their figures.
+    let head = |(&column, lines): (&usize, &Vec<String>)| {
+        let above = "\n".repeat(height.saturating_sub(lines.len()));
+        aligned(column, Cell::new(above + &lines.join("\n")))
+    };
+    table.set_header(shown.iter().zip(&titles).map(head));
+    for row in &sheet.rows {
+        table.add_row(shown.iter().filter_map(|&column| Some(aligned(column, Cell::new(row.get(column)?)))));
+    }
+    table.to_string()
+}
+
+/// A text in lines of at most `room` characters, as far as its spaces allow.
+fn broken(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count().saturating_add(1 + word.chars().count()) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+fn longest_cell(sheet: &Sheet, column: usize) -> usize {
+    sheet.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+}
+
+fn longest_word(head: &Head) -> usize {
+    head.name.split(' ').chain([head.which.as_str()]).map(|word| word.chars().count()).max().unwrap_or(0)
+}
+
+/// Spaces around a cell.
+const PADDING: usize = 2;
+
 /// A page of sheets; the error says why it could not be written.
 pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
-    let charts: Vec<&Chart> = sheets.iter().flat_map(|sheet| &sheet.charts).collect();
-    let data = serde_json::to_vec(&charts).map_err(|error| error.to_string())?;
+    // Each chart is a block of its own, so that a long page inflates and draws only what is seen. A heat map is in the page as SVG.
+    let block = |chart: &Chart| match chart.grid {
+        Some(_) => Ok(String::new()),
+        None => serde_json::to_vec(chart).map(|json| crate::page::packed(&json)).map_err(|error| error.to_string()),
+    };
+    let data = sheets.iter().flat_map(|sheet| &sheet.charts).map(block).collect::<Result<_, String>>()?;
     let mut next = 0;
     let numbered = sheets.iter().map(|sheet| {
         let first = next;
@@ -93,15 +176,25 @@ pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
             heat: heat::svg(chart),
             wide: chart.grid.as_ref().is_some_and(heat::is_wide),
         });
-        Numbered { sheet, charts: charts.collect() }
+        let unmet = sheet.claims.iter().chain(&sheet.holds).filter(|(_, met)| !met).count();
+        let is_open = sheet.rows.len() <= SHORT && (sheet.charts.is_empty() || sheets.len() < 3);
+        Numbered { sheet, charts: charts.collect(), unmet, is_open }
     });
     let page = Page {
         title,
         sheets: numbered.collect(),
+        is_published: sheets
+            .iter()
+            .flat_map(|sheet| &sheet.heads)
+            .any(|head| head.name == "published" || head.which == "published"),
         paints: (0..PAINTS).map(palette::paint).collect(),
         style: include_str!("../templates/report.css"),
-        script: concat!(include_str!("../templates/inflate.js"), include_str!("../templates/sheets.js")),
-        data: crate::page::packed(&data),
+        script: concat!(
+            include_str!("../templates/inflate.js"),
+            include_str!("../templates/multiples.js"),
+            include_str!("../templates/sheets.js")
+        ),
+        data,
         library: BASE64_STANDARD.encode(crate::page::LIBRARY),
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -129,10 +222,13 @@ fn slug(text: &str) -> String {
 struct Page<'a> {
     title: &'a str,
     sheets: Vec<Numbered<'a>>,
+    /// Whether there are published figures.
+    is_published: bool,
     paints: Vec<Paint>,
     style: &'static str,
     script: &'static str,
-    data: String,
+    /// The charts, packed.
+    data: Vec<String>,
     library: String,
     version: &'static str,
 }
@@ -141,6 +237,10 @@ struct Page<'a> {
 struct Numbered<'a> {
     sheet: &'a Sheet,
     charts: Vec<Drawn>,
+    /// Number of claims and aims that are not met.
+    unmet: usize,
+    /// Whether the table is unfolded at first.
+    is_open: bool,
 }
 
 /// A chart: its number on the page, or a heat map's SVG.
@@ -151,5 +251,45 @@ struct Drawn {
     wide: bool,
 }
 
+/// Most rows of a table that is not folded.
+const SHORT: usize = 24;
+
 /// Colours on a page.
 const PAINTS: usize = 28;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wide_table_continues_below() {
+        let head = |name: &str| Head { name: name.to_owned(), which: String::new() };
+        let heads = ["hop.rate", "link utilisation, %", "bulk sojourn p99, ms", "call lost, %"].map(head);
+        let row = ["5mbit", "100.0 ± 0.1", "17.1 ± 12.5", "0.00"].map(str::to_owned);
+        let sheet = Sheet {
+            heading: "Sweep".to_owned(),
+            title: "a link".to_owned(),
+            source: "one run".to_owned(),
+            about: String::new(),
+            heads: heads.to_vec(),
+            names: 1,
+            rows: vec![row.to_vec()],
+            claims: vec![],
+            holds: vec![],
+            remarks: vec![],
+            charts: vec![],
+        };
+        let shown = |width| text(&sheet, &Style { width, colour: false });
+        assert_eq!(shown(None).lines().count(), 4, "{}", shown(None));
+        for width in [40, 30] {
+            let text = shown(Some(width));
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+            for cell in &row {
+                assert!(text.contains(cell.as_str()), "{width}: {text}");
+            }
+        }
+        assert_eq!(parts(&sheet, Some(30)), [1..2, 2..4]);
+        assert_eq!(parts(&sheet, Some(45)).len(), 1);
+        assert_eq!(shown(Some(30)).matches("5mbit").count(), 2, "each part has the names");
+    }
+}

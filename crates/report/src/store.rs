@@ -4,6 +4,7 @@
 //! A folder is a run (`scenario.toml`, `summary.json` …), or holds runs called `seed-N`, or holds a folder of those for
 //! every group. A `summary.json` over several runs lists their summaries; groups and runs follow its order.
 use crate::comparison::{Comparison, Group, Run};
+use crate::events::Events;
 use crate::{page, svg};
 use narrows_results::input::TraceFiles;
 use narrows_results::{ResultError, folder};
@@ -187,9 +188,19 @@ fn make_printable(text: &mut String) {
 /// Writes the page and the figures of a comparison into a folder, each file under a temporary name first. Returns what
 /// was written.
 pub fn write_page(comparison: &Comparison, dir: &Path) -> Result<Vec<PathBuf>, ResultError> {
+    write_page_with(comparison, None, dir)
+}
+
+/// As [`write_page`], with the packets of the only run if they were recorded.
+pub fn write_page_with(
+    comparison: &Comparison,
+    events: Option<&Events>,
+    dir: &Path,
+) -> Result<Vec<PathBuf>, ResultError> {
     let fault = |path: &Path, message: String| ResultError { path: path.into(), message };
     let mut written = vec![dir.join(PAGE)];
-    let html = page::render(comparison).map_err(|e| fault(&written[0], format!("cannot make the page: {e}")))?;
+    let html =
+        page::render_with(comparison, events).map_err(|e| fault(&written[0], format!("cannot make the page: {e}")))?;
     replace(&written[0], html.as_bytes())?;
     let figures = dir.join(FIGURES);
     fs::create_dir_all(&figures).map_err(|e| fault(&figures, format!("cannot make the folder: {e}")))?;

@@ -16,14 +16,16 @@
     return;
   }
 
-  const state = { hop: data.hops[data.focus], flow: "all", run: 0, hidden: new Set(), alone: null, log: wide() };
+  // Several runs are shown as their mean, with the range around it.
+  const mean = [...data.lines, ...data.curves].find((line) => line.band)?.r;
+  const state = { hop: data.hops[data.focus], flow: "all", run: mean ?? 0, view: "apart", hidden: new Set(), alone: null, log: wide() };
 
   // Plotly reads a little markup in its texts.
   const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   const titled = (panel) => "<b>" + plain(panel.title) + "</b>" + (panel.unit ? "  " + plain(panel.unit) : "");
   const theme = () => {
     const of = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-    return { ink: of("--ink"), soft: of("--soft"), line: of("--line"), ground: of("--ground"), card: of("--card") };
+    return { ink: of("--ink"), soft: of("--soft"), line: of("--line"), other: of("--other"), ground: of("--ground"), card: of("--card") };
   };
 
   // Of several hops each has queues of its own, and the flows that cross it.
@@ -35,18 +37,24 @@
   // What has a colour of its own: groups, or the flows of a single group laid over each other.
   function entities() {
     const each = state.flow === "each" && data.groups.length === 1;
-    const flows = data.flows.filter((f) => f.id.startsWith("flow:") && isHere(f));
     return each
-      ? flows.map((f, i) => ({ key: f.id, label: f.label, paint: data.paints[i % data.paints.length] }))
+      ? shownFlows().map((f, i) => ({ key: f.id, label: f.label, paint: data.paints[i % data.paints.length] }))
       : data.groups.map((g, i) => ({ key: "group-" + i, label: labelOf(g), paint: g.paint }));
   }
+
+  const shownFlows = () => data.flows.filter((f) => f.id.startsWith("flow:") && isHere(f));
+  const memberDash = (index) => data.paints[(7 * Math.max(0, index)) % data.paints.length].dash;
 
   // What belongs to no single flow while flows have the colours: grey.
   const whole = (g) => ({ key: "whole", label: labelOf(data.groups[g]), paint: data.paints[6] });
 
-  // Whose lines a chart shows.
+  // More lines than colours tell apart have a panel each.
+  const apart = () => state.view === "apart" && entities().length > MOST_OVERLAID;
+
+  // Whose lines a chart shows. Single flows have no mean over runs: the first run stands for them.
   function isShown(line, panel) {
-    if (line.r !== state.run || line.m !== panel.metric) return false;
+    const run = state.run === mean && (state.flow === "each" || state.flow.startsWith("flow:")) && line.s.startsWith("flow:") ? 0 : state.run;
+    if (line.r !== run || line.m !== panel.metric) return false;
     const together = state.flow === "all";
     if (panel.hop && (together || !panel.flow)) return line.s === "hop:" + state.hop;
     return isHere(line) && (state.flow === "each" ? line.s.startsWith("flow:") : line.s === state.flow);
@@ -56,22 +64,26 @@
     const found = lines.filter((line) => isShown(line, panel));
     const byKey = new Map(entities().map((e) => [e.key, e]));
     const many = found.length > data.groups.length;
-    const drawn = new Set();
+    const drawn = new Set(), members = state.flow === "each" && data.groups.length > 1 ? shownFlows() : [];
     return found.flatMap((line) => {
       const entity = byKey.get(line.s) ?? byKey.get("group-" + line.g) ?? whole(line.g);
       if (!entity || state.hidden.has(entity.key)) return [];
       // The same line once more: in dashes, so that both colours are seen.
       const twin = line.x + ":" + line.y.join();
-      const dash = drawn.has(twin) && entity.paint.dash === "solid" ? "9px,9px" : entity.paint.dash;
-      drawn.add(twin);
       const flow = line.s.startsWith("flow:") ? line.s.slice(5) : "";
+      // A group has one colour; its flows differ by their dashes, if there are several groups. A panel of one line needs none.
+      const own = members.length && flow ? memberDash(members.findIndex((f) => f.id === line.s)) : apart() ? "solid" : entity.paint.dash;
+      const dash = drawn.has(twin) && own === "solid" && !apart() ? "9px,9px" : own;
+      drawn.add(twin);
       const alone = data.groups.length === 1;
       const name = alone ? flow || entity.label : entity.label + (flow ? " · " + flow : "");
-      return [{
-        type: "scatter", mode: "lines", name: plain(name), showlegend: false, ...axes,
-        x: data.xs[line.x], y: line.y, opacity: many ? 0.75 : 1,
-        line: { color: dark.matches ? entity.paint.dark : entity.paint.light, dash, width: many ? 1.1 : 1.6, shape },
-      }];
+      const color = dark.matches ? entity.paint.dark : entity.paint.light, x = data.xs[line.x];
+      const edge = { type: "scatter", mode: "lines", band: true, hoverinfo: "skip", showlegend: false, ...axes, x, line: { width: 0, shape } };
+      const band = line.band ? [{ ...edge, y: line.band[0] }, { ...edge, y: line.band[1], fill: "tonexty", fillcolor: translucent(color, 0.22) }] : [];
+      return [...band, {
+        type: "scatter", mode: "lines", name: plain(name), key: entity.key, showlegend: false, ...axes,
+        x, y: line.y, opacity: many ? 0.75 : 1, line: { color, dash, width: many ? 1.1 : 1.6, shape },
+      }].map((trace) => ({ ...trace, key: entity.key }));
     });
   }
 
@@ -142,6 +154,37 @@
   function drawSeries() {
     if (!known.length) { element("series").closest("section").hidden = true; return; }
     const panels = known.filter((panel) => state.panels.has(panel.metric));
+    if (apart()) parts(element("series"), panels.map((panel) => panel.metric), (metric, part) => drawApart(panels.find((p) => p.metric === metric), part));
+    else parts(element("series"), ["together"], (_, part) => drawTogether(panels, part));
+  }
+
+  // A quantity over time, each line in a panel of its own.
+  function drawApart(panel, part) {
+    const [from, to] = zoom ?? [0, data.duration];
+    const mine = traces(data.lines, panel, {}, "linear"), range = fit(mine, panel, from, to);
+    const x = { range: [from, to], title: title("time (s)", 4), hoverformat: ".4~g" };
+    drawPanels(part, panel, mine, x, { range, autorange: !range, fixedrange: true, hoverformat: ".4~g" }, { uirevision: "apart" });
+    followZoom(part.lastElementChild);
+  }
+
+  // A titled block with a panel for each shown entity.
+  function drawPanels(part, panel, mine, x, y, extra) {
+    if (!part.firstChild) {
+      const head = document.createElement("h3"), about = document.createElement("p");
+      head.textContent = panel.title + (panel.unit ? " (" + panel.unit + ")" : "");
+      about.className = "note";
+      about.textContent = panel.about;
+      part.append(head, about, document.createElement("div"));
+    }
+    const shown = entities().filter((entity) => !state.hidden.has(entity.key));
+    const panels = shown.map((entity) => ({ name: plain(entity.label), traces: mine.filter((trace) => trace.key === entity.key) }));
+    const t = theme(), chart = part.lastElementChild;
+    const grid = multiples(panels.filter((p) => p.traces.length), { width: part.clientWidth, axis, x, y, grey: t.other, ink: t.ink });
+    Plotly.react(chart, grid.data, { ...layout(grid.layout.height, { hovermode: "closest", ...extra }), ...grid.layout }, part.clientWidth < 500 ? { ...config, displayModeBar: false } : config);
+  }
+
+  // All quantities over time below each other, with all lines in each.
+  function drawTogether(panels, part) {
     const t = theme(), where = domains(panels), all = [];
     const [from, to] = zoom ?? [0, data.duration];
     const extra = { annotations: [], shapes: [] };
@@ -150,7 +193,7 @@
       all.push(...mine);
       const range = fit(mine, panel, from, to);
       extra["yaxis" + suffix(i)] = axis({ domain: where[i], fixedrange: true, nticks: 5, range, autorange: !range, hoverformat: ".4~g" });
-      extra.annotations.push(heading(titled(panel), 0, where[i][1]));
+      extra.annotations.push({ ...heading(titled(panel), 0, where[i][1]), hovertext: panel.about, captureevents: true });
       if (data.warmup > 0) {
         const at = { xref: "x", yref: "paper", x0: data.warmup, x1: data.warmup, y0: where[i][0], y1: where[i][1] };
         extra.shapes.push({ type: "line", ...at, line: { color: t.soft, width: 1, dash: "dash" }, layer: "below" });
@@ -169,19 +212,26 @@
       range: [from, to], anchor: "y" + suffix(panels.length - 1), title: title("time (s)", 8), hoverformat: ".4~g",
       showspikes: true, spikemode: "across", spikesnap: "cursor", spikethickness: 1, spikecolor: t.soft, spikedash: "solid",
     });
-    Plotly.react("series", all, layout(74 + 178 * panels.length, extra), config);
+    if (!part.firstChild) part.append(document.createElement("div"));
+    Plotly.react(part.firstChild, all, layout(74 + 178 * panels.length, extra), config);
+    followZoom(part.firstChild);
   }
 
-  function followZoom() {
-    element("series").on("plotly_relayout", (event) => {
-      if ("xaxis.range[0]" in event) zoom = [event["xaxis.range[0]"], event["xaxis.range[1]"]];
-      else if ("xaxis.range" in event) zoom = event["xaxis.range"];
-      else if (event["xaxis.autorange"]) zoom = null;
+  function followZoom(chart) {
+    if (chart.follows) return;
+    chart.follows = true;
+    chart.on("plotly_relayout", (event) => {
+      // Of axes that match each other, any may be named.
+      const axis = Object.keys(event).map((key) => /^xaxis\d*/.exec(key)?.[0]).find((name) => name);
+      if (!axis) return;
+      if (axis + ".range[0]" in event) zoom = [event[axis + ".range[0]"], event[axis + ".range[1]"]];
+      else if (axis + ".range" in event) zoom = event[axis + ".range"];
+      else if (event[axis + ".autorange"]) zoom = null;
       else return;
       zoom &&= [Math.max(0, zoom[0]), Math.min(data.duration, zoom[1])];
       drawSeries();
     });
-    element("series").on("plotly_doubleclick", () => { zoom = null; drawSeries(); });
+    chart.on("plotly_doubleclick", () => { zoom = null; drawSeries(); });
   }
 
   // --- distributions: side by side where there is room ---------------------------------------------------------------
@@ -193,10 +243,31 @@
   }
 
   function drawCdfs() {
+    const names = data.cdfs.filter((panel) => data.curves.some((line) => line.m === panel.metric)).map((panel) => panel.metric);
+    if (apart()) parts(element("cdfs"), names, (metric, part) => drawCdfsApart(data.cdfs.find((p) => p.metric === metric), part));
+    else parts(element("cdfs"), ["together"], (_, part) => drawCdfsTogether(part));
+    element("cdfs").closest("section").hidden = !names.length;
+  }
+
+  // The range of a logarithmic axis: below a twentieth of all observations it shows little but its own length.
+  function logRange(lines) {
+    const first = Math.min(...lines.map((l) => l.x.find((x, j) => x > 0 && l.y[j] >= 0.05) ?? Infinity));
+    const last = Math.max(...lines.map((l) => l.x.at(-1)));
+    return first < last ? [Math.log10(Math.max(first / 2, last / 2000)), Math.log10(last * 1.05)] : undefined;
+  }
+
+  function drawCdfsApart(panel, part) {
+    const mine = traces(data.curves, panel, {}, "vh");
+    for (const line of mine) line.hovertemplate = "%{y:.1%} up to %{x:.4~g} " + plain(panel.unit) + "<extra></extra>";
+    const log = state.log && panel.metric === "sojourn_ms", range = log ? logRange(mine) : undefined;
+    const x = { type: log ? "log" : "linear", range, autorange: !range, dtick: log ? 1 : undefined, title: title(plain(panel.title + " (" + panel.unit + ")"), 4) };
+    drawPanels(part, panel, mine, x, { range: [0, 1.02], fixedrange: true, tickformat: ".0%" }, { uirevision: "cdfs" + state.log });
+  }
+
+  function drawCdfsTogether(part) {
+    if (!part.firstChild) part.append(document.createElement("div"));
     const found = data.cdfs.map((panel) => [panel, data.curves.filter((line) => line.m === panel.metric)]).filter(([, lines]) => lines.length);
-    element("cdfs").closest("section").hidden = !found.length;
-    if (!found.length) return;
-    const beside = element("cdfs").clientWidth > 700, n = found.length, extra = { annotations: [] }, all = [];
+    const beside = part.clientWidth > 700, n = found.length, extra = { annotations: [] }, all = [];
     const gap = beside ? 0.09 : 0.28 / n, size = (1 - gap * (n - 1)) / n;
     found.forEach(([panel, lines], i) => {
       const at = beside ? i * (size + gap) : 1 - i * (size + gap) - size;
@@ -205,18 +276,15 @@
       const mine = traces(lines, panel, { xaxis: "x" + suffix(i), yaxis: "y" + suffix(i) }, "vh");
       for (const line of mine) line.hovertemplate = "%{y:.1%} up to %{x:.4~g} " + plain(panel.unit);
       all.push(...mine);
-      // Below a twentieth of all observations a logarithmic axis shows little but its own length.
-      const first = Math.min(...mine.map((l) => l.x.find((x, j) => x > 0 && l.y[j] >= 0.05) ?? Infinity));
-      const last = Math.max(...mine.map((l) => l.x.at(-1)));
-      const range = log && first < last ? [Math.log10(Math.max(first / 2, last / 2000)), Math.log10(last * 1.05)] : undefined;
+      const range = log ? logRange(mine) : undefined;
       extra["xaxis" + suffix(i)] = axis({
         domain: beside ? span : [0, 1], anchor: "y" + suffix(i), type: log ? "log" : "linear", range, autorange: !range, dtick: log ? 1 : undefined,
-        title: title(plain(panel.unit), 6), hoverformat: ".4~g",
+        title: title(plain(panel.title + " (" + panel.unit + ")"), 6), hoverformat: ".4~g",
       });
-      extra["yaxis" + suffix(i)] = axis({ domain: beside ? [0, 1] : span, anchor: "x" + suffix(i), range: [0, 1.01], fixedrange: true, tickformat: ".0%" });
+      extra["yaxis" + suffix(i)] = axis({ domain: beside ? [0, 1] : span, anchor: "x" + suffix(i), range: [0, 1.01], fixedrange: true, tickformat: ".0%", title: i ? undefined : title("share", 4) });
       extra.annotations.push(heading("<b>" + plain(panel.title) + "</b>", beside ? span[0] : 0, beside ? 1 : span[1]));
     });
-    Plotly.react("cdfs", all, layout(beside ? 360 : 40 + 290 * n, { hovermode: "closest", ...extra, uirevision: "cdfs" + state.log }), config);
+    Plotly.react(part.firstChild, all, layout(beside ? 360 : 40 + 290 * n, { hovermode: "closest", ...extra, uirevision: "cdfs" + state.log }), config);
   }
 
   // --- delay against utilisation -------------------------------------------------------------------------------------
@@ -229,26 +297,53 @@
     const t = theme(), delays = shown.map((b) => b.delay[0]);
     const log = Math.max(...delays) > 8 * Math.min(...delays);
     const low = Math.min(...delays), high = Math.max(...delays);
-    const shares = shown.map((b) => b.utilisation[0]), height = Math.max(...shares) - Math.min(...shares);
-    // Dots on top of each other have one name between them.
-    const near = (a, b) => Math.abs(Math.log(a.delay[0] / b.delay[0])) < 0.03 && Math.abs(a.utilisation[0] - b.utilisation[0]) <= 0.04 * height;
-    const names = shown.map((b, i) => (shown.slice(0, i).some((a) => near(a, b)) ? "" : shown.filter((c) => near(b, c)).map((c) => plain(data.groups[c.g].label)).join(", ")));
+    const range = log ? [Math.log10(low / 1.6), Math.log10(high * 2.4)] : [0, high * 1.25];
+    const names = placedNames(shown, range, log);
     const dots = shown.map((b, i) => {
       const group = data.groups[b.g], color = dark.matches ? group.paint.dark : group.paint.light;
       return {
-        type: "scatter", mode: "markers+text", name: plain(group.label), text: [names[i]], textposition: "top right", textfont: { color: t.ink, size: 13 },
+        type: "scatter", mode: "markers+text", name: plain(group.label), text: [names[i].text], textposition: names[i].place, textfont: { color: t.ink, size: 13 },
         x: [b.delay[0]], y: [b.utilisation[0]], marker: { size: 11, color }, cliponaxis: false, showlegend: false,
         error_x: { type: "data", array: [b.delay[1]], visible: b.delay[1] > 0, color, thickness: 1.2, width: 4 },
         error_y: { type: "data", array: [b.utilisation[1]], visible: b.utilisation[1] > 0, color, thickness: 1.2, width: 4 },
         hovertemplate: "<b>%{fullData.name}</b><br>%{y:.2f} % utilised<br>sojourn p99 %{x:.4~g} ms<extra></extra>",
       };
     });
-    const range = log ? [Math.log10(low / 1.6), Math.log10(high * 2.4)] : [0, high * 1.25];
     Plotly.react("balance", dots, layout(360, {
       hovermode: "closest", margin: { l: 64, r: 24, t: 12, b: 48 },
       xaxis: axis({ type: log ? "log" : "linear", range, title: title("sojourn p99 (ms)", 8), ...(log ? { tickmode: "array", ...decades(low / 1.6, high * 2.4) } : {}) }),
       yaxis: axis({ title: title("utilisation (%)", 8), nticks: 7 }),
     }), config);
+  }
+
+  // The names of dots: dots on top of each other have one between them, and each name has a place where it covers no other name and
+  // no dot. A name without such a place is left out; pointing at the dot shows it.
+  function placedNames(shown, range, log) {
+    const width = Math.max(100, element("balance").clientWidth - 88), height = 300;
+    const shares = shown.map((b) => b.utilisation[0]), lowest = Math.min(...shares), rise = Math.max(...shares) - lowest || 1;
+    const at = shown.map((b) => ({
+      x: (((log ? Math.log10(b.delay[0]) : b.delay[0]) - range[0]) / (range[1] - range[0])) * width,
+      y: (0.95 - (0.9 * (b.utilisation[0] - lowest)) / rise) * height,
+    }));
+    const isNear = (a, b) => Math.hypot(a.x - b.x, a.y - b.y) < 9;
+    const taken = at.map((dot) => [dot.x - 6, dot.y - 6, dot.x + 6, dot.y + 6]);
+    const isFree = (box, own) => box[0] > -20 && box[2] < width + 20 && !taken.some((t, i) => i !== own && t[0] < box[2] && box[0] < t[2] && t[1] < box[3] && box[1] < t[3]);
+    return shown.map((b, i) => {
+      if (at.slice(0, i).some((other) => isNear(other, at[i]))) return { text: "", place: "top right" };
+      const same = shown.filter((_, j) => isNear(at[i], at[j])).map((c) => data.groups[c.g].label);
+      const text = same.length > 3 ? same.slice(0, 2).join(", ") + " and " + (same.length - 2) + " more" : same.join(", ");
+      const long = 7 * text.length, { x, y } = at[i];
+      const places = {
+        "top right": [x + 2, y - 22, x + 8 + long, y - 6], "bottom right": [x + 2, y + 6, x + 8 + long, y + 22],
+        "middle right": [x + 9, y - 8, x + 12 + long, y + 8], "top left": [x - 8 - long, y - 22, x - 2, y - 6],
+        "bottom left": [x - 8 - long, y + 6, x - 2, y + 22], "middle left": [x - 12 - long, y - 8, x - 9, y + 8],
+        "top center": [x - long / 2, y - 24, x + long / 2, y - 8], "bottom center": [x - long / 2, y + 8, x + long / 2, y + 24],
+      };
+      const place = Object.keys(places).find((name) => isFree(places[name], i));
+      if (!place) return { text: "", place: "top right" };
+      taken.push(places[place]);
+      return { text: plain(text), place };
+    });
   }
 
   // 1, 2, 5, 10 …
@@ -304,18 +399,19 @@
   }
 
   // Which charts there are; the last one stays.
-  function drawPanels() {
+  function drawChoices() {
     if (known.length < 2) return;
     element("panels").replaceChildren(...known.map((panel) => {
       const button = document.createElement("button");
       const on = state.panels.has(panel.metric);
       button.type = "button";
       button.textContent = panel.title;
+      button.title = panel.about;
       button.setAttribute("aria-pressed", String(on));
       button.addEventListener("click", () => {
         if (!on) state.panels.add(panel.metric);
         else if (state.panels.size > 1) state.panels.delete(panel.metric);
-        drawPanels();
+        drawChoices();
         drawSeries();
       });
       return button;
@@ -338,7 +434,8 @@
 
   function draw() {
     drawLegend();
-    drawPanels();
+    drawChoices();
+    element("view-choice").hidden = entities().length <= MOST_OVERLAID;
     drawSeries();
     drawCdfs();
     drawBalance();
@@ -346,17 +443,18 @@
 
   choice("hop", data.hops.map((h) => [h, h]), state.hop, (v) => { state.hop = v; chooseFlows(); });
   chooseFlows();
-  choice("run", data.runs.map((r, i) => [String(i), r]), "0", (v) => { state.run = Number(v); });
+  choice("run", data.runs.map((r, i) => [String(i), r]), String(state.run), (v) => { state.run = Number(v); });
+  choice("view", [["apart", "each in a panel"], ["together", "together"]], state.view, (v) => { state.view = v; });
   element("log").checked = state.log;
   element("log").addEventListener("change", (event) => { state.log = event.target.checked; drawCdfs(); });
   element("charts").hidden = false;
   draw();
-  if (known.length) followZoom();
   dark.addEventListener("change", draw);
+  if (element("events")) drawEvents({ plain, theme, layout, axis, title, config, paints: data.paints, dark });
   let width = element("cdfs").clientWidth;
   addEventListener("resize", () => {
     const now = element("cdfs").clientWidth;
-    if ((now > 700) !== (width > 700)) drawCdfs();
+    if (now !== width && apart()) { drawSeries(); drawCdfs(); } else if ((now > 700) !== (width > 700)) drawCdfs();
     width = now;
   });
 })();

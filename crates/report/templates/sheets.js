@@ -1,28 +1,24 @@
-// Charts of a study: each is plain data in the deflated block above; plotly.js is in the other one. Heat maps are SVG already.
-(async () => {
-  let charts;
-  try {
-    charts = JSON.parse(await inflate("data"));
-    if (charts.every((chart) => chart.kind === "heat")) return;
-    const library = document.createElement("script");
-    library.textContent = await inflate("library");
-    document.head.append(library);
-  } catch (error) {
-    element("failure").textContent = "The charts need a browser from 2023 or later (" + error.message + ").";
-    element("failure").hidden = false;
-    return;
-  }
+// Charts of a study: each is plain data in a deflated block of its own; plotly.js is in another. A block is inflated, and its chart
+// drawn, when it comes near the screen. Heat maps are SVG already.
+(() => {
+  let library;
+  const loaded = () => (library ??= inflate("library").then((text) => {
+    const script = document.createElement("script");
+    script.textContent = text;
+    document.head.append(script);
+  }));
 
   const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const places = [...document.querySelectorAll("[data-chart]")];
 
-  function trace(chart, line) {
-    const color = style("--q" + (line.colour % 28));
+  function trace(chart, line, apart) {
+    const number = line.colour % 28, color = style("--q" + number);
     const marks = line.published || chart.kind === "lines";
     return {
-      type: "scatter", name: plain(line.name), x: line.x, y: line.y,
+      type: "scatter", name: plain(line.name), x: line.x, y: line.y, showlegend: !apart,
       mode: line.published ? "markers" : marks ? "lines+markers" : "lines",
-      line: { color, width: 1.8, shape: chart.kind === "cdf" ? "hv" : "linear" },
+      line: { color, width: 1.8, dash: apart ? "solid" : style("--d" + number), shape: chart.kind === "cdf" ? "hv" : "linear" },
       marker: { color, size: line.published ? 11 : 5, symbol: line.published ? "x-thin-open" : "circle", line: { width: 2, color } },
       error_y: line.spans ? {
         type: "data", symmetric: false, arrayminus: line.spans.map((span) => span[0]), array: line.spans.map((span) => span[1]),
@@ -30,27 +26,69 @@
     };
   }
 
-  function draw() {
-    const [ink, soft, rule, ground, card] = ["--ink", "--soft", "--line", "--ground", "--card"].map(style);
-    const axis = (text, extra) => ({
-      title: { text: plain(text), font: { size: 13 }, standoff: 8 }, gridcolor: rule, linecolor: soft, zeroline: false,
-      ticks: "outside", tickcolor: rule, ticklen: 4, automargin: true, ...extra,
+  function draw(chart, place) {
+    const [ink, soft, rule, ground, card, other] = ["--ink", "--soft", "--line", "--ground", "--card", "--other"].map(style);
+    const axis = (extra) => ({
+      gridcolor: rule, linecolor: soft, zeroline: false, ticks: "outside", tickcolor: rule, ticklen: 4, ...extra,
     });
-    charts.forEach((chart, n) => {
-      if (chart.kind === "heat") return;
-      Plotly.react("chart" + n, chart.lines.map((line) => trace(chart, line)), {
-        height: 380, autosize: true, margin: { l: 60, r: 12, t: 40, b: 50 }, paper_bgcolor: ground, plot_bgcolor: ground,
-        title: { text: "<b>" + plain(chart.title) + "</b>", font: { size: 14, color: ink }, x: 0, xanchor: "left", xref: "paper" },
-        font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: soft },
-        hoverlabel: { bgcolor: card, bordercolor: rule, font: { color: ink } },
-        legend: { orientation: "h", y: -0.2, yanchor: "top", font: { size: 12 } },
-        xaxis: axis(chart.x), yaxis: axis(chart.y, { rangemode: chart.kind === "cdf" ? "normal" : "tozero" }),
-      }, {
-        displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
-        toImageButtonOptions: { format: "svg", filename: "narrows" } });
-    });
+    const titled = (text) => ({ text: plain(text), font: { size: 13 }, standoff: 8 });
+    const rangemode = chart.kind === "cdf" ? "normal" : "tozero";
+    const all = {
+      autosize: true, paper_bgcolor: ground, plot_bgcolor: ground,
+      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: soft },
+      hoverlabel: { bgcolor: card, bordercolor: rule, font: { color: ink } },
+    };
+    const head = { text: "<b>" + plain(chart.title) + "</b>", font: { size: 14, color: ink }, x: 0, xanchor: "left", xref: "paper" };
+    const config = {
+      displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+      toImageButtonOptions: { format: "svg", filename: "narrows" } };
+    // A line and its published marks share a colour, and a panel where there are many.
+    const colours = [...new Set(chart.lines.map((line) => line.colour))];
+    if (colours.length > MOST_OVERLAID) {
+      const panels = colours.map((colour) => {
+        const lines = chart.lines.filter((line) => line.colour === colour);
+        return { name: plain(lines[0].name), traces: lines.map((line) => trace(chart, line, true)) };
+      });
+      place.classList.add("wide");
+      const grid = multiples(panels, {
+        width: place.clientWidth, axis, x: { title: titled(chart.x) }, y: { rangemode, nticks: 4 }, grey: other, ink,
+      });
+      const margin = { ...grid.layout.margin, t: 56 }, below = { text: plain(chart.y), font: { size: 12, color: soft } };
+      Plotly.react(place, grid.data, { ...all, ...grid.layout, margin, height: grid.layout.height + 56, title: { ...head, subtitle: below, y: 0.99, yanchor: "top" } },
+        place.clientWidth < 500 ? { ...config, displayModeBar: false } : config);
+      return;
+    }
+    Plotly.react(place, chart.lines.map((line) => trace(chart, line, false)), {
+      ...all, height: 380, margin: { l: 60, r: 12, t: 40, b: 50 }, title: head,
+      legend: { orientation: "h", y: -0.2, yanchor: "top", font: { size: 12 } },
+      xaxis: axis({ title: titled(chart.x), automargin: true }), yaxis: axis({ title: titled(chart.y), automargin: true, rangemode }),
+    }, config);
   }
 
-  draw();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  async function show(place) {
+    try {
+      place.data ??= JSON.parse(await inflate("data" + place.dataset.chart));
+      await loaded();
+      draw(place.data, place);
+    } catch (error) {
+      element("failure").textContent = "The charts need a browser from 2023 or later (" + error.message + ").";
+      element("failure").hidden = false;
+    }
+  }
+
+  const seen = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => {
+    if (!isIntersecting) return;
+    seen.unobserve(target);
+    show(target);
+  }), { rootMargin: "600px" });
+  places.forEach((place) => seen.observe(place));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => places.filter((place) => place.data).forEach(show));
+  // Panels in rows depend on the width.
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth !== width) places.filter((place) => place.data && place.classList.contains("wide")).forEach(show);
+    width = innerWidth;
+  });
+  // Paper shows everything.
+  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
 })();

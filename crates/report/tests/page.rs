@@ -56,7 +56,16 @@ fn the_library_and_the_lines_are_in_it() {
         assert_eq!(of(g, "group:cubic", "rtt_ms"), 1);
         assert_eq!(of(g, "flow:new_reno", "rtt_ms"), 1);
     }
-    assert_eq!(data["runs"].as_array().map(Vec::len), Some(3));
+    // Three runs, and their mean with a band that holds it.
+    assert_eq!(data["runs"].as_array().map(Vec::len), Some(4));
+    let mean = lines.iter().find(|l| l["r"] == 3 && l["s"] == "all" && l["m"] == "rtt_ms").expect("a mean");
+    let values = |of: &serde_json::Value| -> Vec<f64> {
+        of.as_array().expect("numbers").iter().filter_map(serde_json::Value::as_f64).collect()
+    };
+    let [low, mean, high] = [&mean["band"][0], &mean["y"], &mean["band"][1]].map(values);
+    assert!(!mean.is_empty() && low.len() == mean.len() && high.len() == mean.len());
+    assert!((0..mean.len()).all(|i| low[i] <= mean[i] && mean[i] <= high[i]));
+    assert!((0..mean.len()).any(|i| low[i] < high[i]), "the runs differ");
     let choices: Vec<&str> = data["flows"].as_array().expect("flows").iter().filter_map(|f| f["id"].as_str()).collect();
     assert_eq!(choices[..3], ["all", "each", "group:cubic"]);
 }

@@ -2,7 +2,7 @@
 use crate::support::{Place, text};
 use narrows_capture::pcapng::{interfaces, write};
 use narrows_core::DropReason;
-use narrows_results::packets::{Capture, Event, PacketLog, What};
+use narrows_results::packets::{Capture, Event, Kind, PacketLog, What};
 use narrows_scenario::{NoTraces, Scenario};
 use narrows_sim::{Unwatched, run_recorded};
 use pcap_file::pcapng::PcapNgReader;
@@ -180,4 +180,37 @@ fn what_cannot_be_captured_is_refused_before_the_run() {
         "five packets, each seen at most twice by the senders: {}",
         packets.len()
     );
+}
+
+/// The page's diagram has each data packet once, each drop, and the acknowledgments in their order.
+#[test]
+fn a_page_shows_what_was_sent_dropped_and_acknowledged() {
+    let log = log(1);
+    let events = serde_json::to_value(narrows_report::Events::of(&log).expect("data were sent")).expect("JSON");
+    let flows = events["flows"].as_array().expect("flows");
+    let count = |key: &str, list: &str| -> usize {
+        flows.iter().map(|flow| flow[key][list].as_array().expect("a list").len()).sum()
+    };
+    let data = |resent: bool| log.packets.iter().filter(|p| p.kind == Kind::Data && p.retransmission == resent).count();
+    assert_eq!((count("sent", "at"), count("resent", "at")), (data(false), data(true)));
+    assert_eq!(count("sent", "from"), count("sent", "length"));
+    let dropped = |event: &&Event| {
+        matches!(event.what, What::Dropped(..)) && log.packets[event.packet as usize].kind == Kind::Data
+    };
+    let drops = log.events.iter().filter(dropped).count();
+    assert!(drops > 0 && count("dropped", "why") == drops, "{drops} drops");
+    for flow in flows {
+        let next: Vec<u64> =
+            flow["acknowledged"]["next"].as_array().expect("a list").iter().filter_map(|n| n.as_u64()).collect();
+        assert!(next.windows(2).all(|pair| pair[0] <= pair[1]), "{}", flow["name"]);
+    }
+    assert!(events["left_out"].is_null(), "{}", events["left_out"]);
+    let place = Place::new("packets-page");
+    place.write("s.toml", FLOWS);
+    let has_packets = |flags: &[&str], out: &str| {
+        place.ok(&[&["run", "s.toml", "--out", out], flags].concat());
+        let page = std::fs::read_to_string(place.path(out).join("report.html")).expect("a page");
+        page.contains("id=\"events\"") && page.contains("id=\"events-chart\"")
+    };
+    assert!(has_packets(&["--packets"], "with") && !has_packets(&[], "without"));
 }

@@ -24,7 +24,14 @@ fn a_figure_has_published_beside_measured_and_leaves_a_page() {
         assert!(printed.contains(expected), "{expected} is not in\n{printed}");
     }
     let page = fs::read_to_string(place.path("out/report.html")).expect("the page");
-    assert!(page.contains("7.31") && page.contains("id=\"chart0\"") && !page.contains("http://"), "{}", page.len());
+    assert!(
+        page.contains("7.31")
+            && page.contains("data-chart=\"0\"")
+            && page.contains("id=\"data0\"")
+            && !page.contains("http://"),
+        "{}",
+        page.len()
+    );
     let json: Value =
         serde_json::from_str(&place.ok(&[&SMALL[..], &["--json"]].concat())).expect("JSON and nothing else");
     let cells = json["figures"][0]["cells"].as_array().expect("cells");

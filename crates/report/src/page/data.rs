@@ -1,7 +1,9 @@
 //! The data of the charts, as the page's script reads them: every line once, thinned to the resolution of a screen.
 use crate::comparison::{Comparison, Source, distinct, flow_group, flow_of};
 use crate::estimate::Estimate;
-use crate::palette::{self, Paint};
+use crate::palette;
+use crate::quantity::Quantity;
+use crate::spread;
 use crate::{Run, thin};
 use narrows_scenario::RateSpec;
 use serde::Serialize;
@@ -64,6 +66,8 @@ struct Panel {
     metric: String,
     title: String,
     unit: String,
+    /// What it is, in one line.
+    about: &'static str,
     /// Whether it is among the charts shown first.
     first: bool,
     /// Is it there for hops, for flows?
@@ -87,6 +91,9 @@ struct Line {
     /// Index of its x coordinates.
     x: usize,
     y: Vec<f64>,
+    /// The smallest and the largest value of any run, of a line that is the mean over runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    band: Option<[Vec<f64>; 2]>,
 }
 
 /// Delay against utilisation: mean and half-width of both, at the hop in focus.
@@ -104,9 +111,8 @@ impl<'a> Data<'a> {
         let sources = sources(comparison, &crossed);
         let focus = comparison.focus().and_then(|name| hops.iter().position(|hop| *hop == name)).unwrap_or(0);
         let first = comparison.runs().next().map(|run| &run.result.summary);
-        let series =
-            panels(comparison.runs().flat_map(|run| &run.result.series).map(|s| (&*s.source, &*s.metric)), &SERIES);
-        let cdfs = panels(comparison.runs().flat_map(|run| &run.result.cdfs).map(|c| (&*c.source, &*c.metric)), &CDFS);
+        let series = panels(comparison.runs().flat_map(|run| &run.result.series).map(|s| (&*s.source, &*s.metric)));
+        let cdfs = panels(comparison.runs().flat_map(|run| &run.result.cdfs).map(|c| (&*c.source, &*c.metric)));
         let mut data = Data {
             groups: (0..)
                 .zip(&comparison.groups)
@@ -128,6 +134,7 @@ impl<'a> Data<'a> {
             balance: balance(comparison),
         };
         data.add_lines(comparison, &sources);
+        data.add_means(comparison, &sources);
         data
     }
 
@@ -157,7 +164,9 @@ impl<'a> Data<'a> {
                         let of_run = lines.iter_mut().rev().take_while(|line| (line.g, line.r) == (g, r));
                         match of_run.into_iter().find(same) {
                             Some(line) => line.at.extend(shown.at),
-                            None => lines.push(Line { g, r, s, m, at: shown.at.into_iter().collect(), x, y }),
+                            None => {
+                                lines.push(Line { g, r, s, m, at: shown.at.into_iter().collect(), x, y, band: None })
+                            }
                         }
                     };
                     for panel in &self.series {
@@ -169,6 +178,52 @@ impl<'a> Data<'a> {
                         if let Some(points) = run.cdf(&shown.source, &panel.metric) {
                             add(&mut self.curves, &panel.metric, thin::cdf(&points, CDF_STEPS));
                         }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Data<'a> {
+    /// Adds the means over the runs, with bands from the smallest to the largest value, as a run that can be chosen; single flows, of
+    /// which there may be many, have none.
+    fn add_means(&mut self, comparison: &'a Comparison, sources: &[Shown]) {
+        if comparison.groups.iter().all(|group| group.draws().len() < 2) {
+            return;
+        }
+        let r = self.runs.len();
+        self.runs.push(format!("mean and range of {}", comparison.max_runs()));
+        let mut known = HashMap::new();
+        for (g, group) in comparison.groups.iter().enumerate() {
+            for shown in sources.iter().filter(|shown| !matches!(shown.source, Source::Flow(_))) {
+                let hop = shown.at.and_then(|at| self.hops.get(at)).copied();
+                let mut line = |panel: &Panel, points: &[spread::Point], limit: usize| {
+                    // Each stretch becomes one point, with the extremes of all runs in it.
+                    let stretches = points.chunks(points.len().div_ceil(limit).max(1));
+                    let of = |value: fn(&[spread::Point]) -> f64| -> Vec<(f64, f64)> {
+                        stretches.clone().map(|stretch| (stretch[0].x, value(stretch))).collect()
+                    };
+                    let mean = of(|s| s.iter().map(|p| p.mean).sum::<f64>() / s.len() as f64);
+                    let low = of(|s| s.iter().map(|p| p.low).fold(f64::INFINITY, f64::min));
+                    let high = of(|s| s.iter().map(|p| p.high).fold(f64::NEG_INFINITY, f64::max));
+                    let (x, y) = coordinates(&mean, &mut self.xs, &mut known);
+                    let [low, high] = [low, high].map(|points| points.iter().map(|p| digits(p.1, 4)).collect());
+                    let (s, m, at) = (shown.id.clone(), panel.metric.clone(), shown.at.into_iter().collect());
+                    Line { g, r, s, m, at, x, y, band: Some([low, high]) }
+                };
+                for panel in &self.series {
+                    let read = |run: &Run| run.series_at(hop, &shown.source, &panel.metric);
+                    let runs: Vec<_> = group.draws().iter().filter_map(read).collect();
+                    if !runs.is_empty() {
+                        self.lines.push(line(panel, &spread::over_time(&runs), MEANS));
+                    }
+                }
+                for panel in &self.cdfs {
+                    let read = |run: &Run| run.cdf(&shown.source, &panel.metric);
+                    let runs: Vec<_> = group.draws().iter().filter_map(read).collect();
+                    if !runs.is_empty() {
+                        self.curves.push(line(panel, &spread::over_values(&runs), CDF_STEPS));
                     }
                 }
             }
@@ -311,7 +366,7 @@ fn choices(comparison: &Comparison, crossed: &HashMap<&str, Vec<usize>>) -> Vec<
 }
 
 /// Charts for the metrics that exist, the well-known ones first and by their titles.
-fn panels<'a>(metrics: impl Iterator<Item = (&'a str, &'a str)>, known: &[(&str, &str)]) -> Vec<Panel> {
+fn panels<'a>(metrics: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Panel> {
     let mut found: Vec<(&str, bool, bool)> = Vec::new();
     for (source, metric) in metrics {
         let is_hop = flow_of(source).is_none();
@@ -323,19 +378,15 @@ fn panels<'a>(metrics: impl Iterator<Item = (&'a str, &'a str)>, known: &[(&str,
             None => found.push((metric, is_hop, !is_hop)),
         }
     }
-    let rank = |metric: &str| known.iter().position(|(name, _)| *name == metric).unwrap_or(usize::MAX);
-    found.sort_by_key(|(metric, ..)| rank(metric));
     let panel = |(metric, hop, flow): (&str, bool, bool)| {
-        let (stem, unit) = match metric.strip_suffix("_per_s") {
-            Some(stem) => (stem, "per s"),
-            None => metric.rsplit_once('_').unwrap_or((metric, "")),
-        };
-        let title =
-            known.iter().find(|(name, _)| *name == metric).map_or_else(|| stem.replace('_', " "), |k| k.1.to_owned());
-        let unit = if unit == "mbit" { "Mbit/s" } else { unit };
-        Panel { metric: metric.to_owned(), title, unit: unit.to_owned(), first: rank(metric) < FIRST, hop, flow }
+        let quantity = Quantity::of(metric);
+        let rank = quantity.rank();
+        let Quantity { metric, title, unit, about } = quantity;
+        (rank, Panel { metric, title, unit, about, first: rank < FIRST, hop, flow })
     };
-    found.into_iter().map(panel).collect()
+    let mut panels: Vec<(usize, Panel)> = found.into_iter().map(panel).collect();
+    panels.sort_by_key(|(rank, _)| *rank);
+    panels.into_iter().map(|(_, panel)| panel).collect()
 }
 
 /// Coordinates as the page keeps them: x by index, so that lines sampled together share theirs; few digits.
@@ -383,35 +434,20 @@ fn balance(comparison: &Comparison) -> Vec<Balance> {
 }
 
 fn paint(index: usize) -> PaintData {
-    let Paint { light, dark, dash } = palette::paint(index);
-    let dash: Vec<String> = dash.iter().map(|length| format!("{length}px")).collect();
-    PaintData { light, dark, dash: if dash.is_empty() { "solid".to_owned() } else { dash.join(",") } }
+    let paint = palette::paint(index);
+    PaintData { light: paint.light, dark: paint.dark, dash: paint.dashes() }
 }
-
-/// Charts over time with a better title than the metric's name.
-const SERIES: [(&str, &str); 9] = [
-    ("throughput_mbit", "Throughput"),
-    ("rtt_ms", "RTT"),
-    ("queue_packets", "Queue"),
-    ("cwnd_packets", "Congestion window"),
-    ("sojourn_ms", "Sojourn time"),
-    ("drops_per_s", "Drops"),
-    ("srtt_ms", "Smoothed RTT"),
-    ("ssthresh_packets", "Slow-start threshold"),
-    ("inflight_packets", "In flight"),
-];
 
 /// Number of charts shown at first.
 const FIRST: usize = 4;
-
-/// Distributions with a better title than the metric's name.
-const CDFS: [(&str, &str); 2] = [("sojourn_ms", "Sojourn time"), ("rtt_ms", "RTT")];
 
 /// Most points of all series on a page, so that it has a few megabytes and draws at once.
 const POINTS: usize = 400_000;
 /// Points of a line, at most and at least.
 const MAX: usize = 2000;
 const FEWEST: usize = 250;
+/// Points of a mean over runs.
+const MEANS: usize = 500;
 const CDF_STEPS: usize = 300;
 /// More flows than this are not overlaid.
 const EACH: usize = 32;
@@ -422,9 +458,9 @@ mod tests {
 
     #[test]
     fn unknown_metrics_get_a_chart_of_their_own() {
-        let found = panels([("hop:a", "drop_probability"), ("flow:b", "rtt_ms")].into_iter(), &SERIES);
+        let found = panels([("hop:a", "odd_gauge"), ("flow:b", "rtt_ms")].into_iter());
         let titles: Vec<(&str, &str)> = found.iter().map(|p| (p.title.as_str(), p.unit.as_str())).collect();
-        assert_eq!(titles, [("RTT", "ms"), ("drop", "probability")]);
+        assert_eq!(titles, [("RTT", "ms"), ("Odd gauge", "")]);
     }
 
     #[test]

@@ -1,0 +1,83 @@
+
+// Small multiples: a panel for each line, or group of lines, on shared axes; in each panel the others are grey.
+const MOST_OVERLAID = 5;
+
+// At most n points of a line; the extremes of each stretch stay.
+function thinned(x, y, n) {
+  if (x.length <= n) return [x, y];
+  const xs = [], ys = [], step = (2 * x.length) / n;
+  for (let from = 0; from < x.length; from += step) {
+    let low = Math.floor(from), high = low;
+    for (let i = low; i < Math.min(x.length, from + step); i++) {
+      if (y[i] < y[low]) low = i;
+      if (y[i] > y[high]) high = i;
+    }
+    for (const i of low <= high ? [low, high] : [high, low]) { xs.push(x[i]); ys.push(y[i]); }
+  }
+  return [xs, ys];
+}
+
+// Traces and layout for panels: [{ name, traces }]. `axis` makes an axis from its properties; `x` and `y` are those of all panels.
+function multiples(panels, { width, axis, x, y, grey, ink }) {
+  const left = 50, right = 14, gap = 24, above = 4, name = 22, high = 104, between = 10, below = 44;
+  const longest = Math.max(...panels.map((panel) => panel.name.length));
+  const inner = Math.max(120, width - left - right);
+  const columns = Math.max(1, Math.min(4, panels.length, Math.floor((inner + gap) / (Math.max(140, longest * 7.2) + gap))));
+  const rows = Math.ceil(panels.length / columns);
+  const wide = (inner - gap * (columns - 1)) / columns, tall = rows * (name + high) + between * (rows - 1);
+  const number = (i) => (i === 0 ? "" : String(i + 1));
+  const data = [], layout = { annotations: [], margin: { l: left, r: right, t: above, b: below }, height: tall + above + below };
+  const grown = panels.map((panel) => panel.traces.filter((trace) => !trace.band).map((trace) => thinned(trace.x, trace.y, 240)));
+  panels.forEach((panel, i) => {
+    const row = Math.floor(i / columns), column = i % columns, isLowest = i + columns >= panels.length;
+    const [xaxis, yaxis] = ["x" + number(i), "y" + number(i)];
+    const top = row * (name + high + between) + name, x0 = column * (wide + gap);
+    layout["xaxis" + number(i)] = axis({
+      ...x, domain: [x0 / inner, (x0 + wide) / inner], anchor: yaxis, matches: i ? "x" : undefined, showticklabels: isLowest, nticks: 5,
+      title: isLowest && column === 0 ? x.title : undefined,
+    });
+    layout["yaxis" + number(i)] = axis({
+      ...y, domain: [1 - (top + high) / tall, 1 - top / tall], anchor: xaxis, matches: i ? "y" : undefined, showticklabels: column === 0, nticks: 4,
+    });
+    layout.annotations.push({
+      text: panel.name, x: x0 / inner, y: 1 - top / tall, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false,
+      font: { size: 12.5, color: ink },
+    });
+    const xs = [], ys = [];
+    grown.forEach((lines, j) => {
+      if (j !== i) lines.forEach(([lx, ly]) => { xs.push(...lx, null); ys.push(...ly, null); });
+    });
+    const shape = panel.traces[0]?.line.shape;
+    data.push({ type: "scatter", mode: "lines", x: xs, y: ys, xaxis, yaxis, hoverinfo: "skip", showlegend: false, line: { color: grey, width: 0.8, shape } });
+    data.push(...panel.traces.map((trace) => ({ ...trace, xaxis, yaxis })));
+  });
+  return { data, layout };
+}
+
+// The parts of a chart, each a block of the page; a part is drawn when it comes near the screen, and again when `draw` changes.
+const near = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => {
+  if (!isIntersecting || target.seen) return;
+  target.seen = true;
+  target.redraw();
+}), { rootMargin: "500px" });
+
+function parts(container, keys, draw) {
+  const have = [...container.children];
+  if (have.map((part) => part.dataset.key).join("\n") !== keys.join("\n")) {
+    have.forEach((part) => near.unobserve(part));
+    container.replaceChildren(...keys.map((key) => {
+      const part = document.createElement("div");
+      part.dataset.key = key;
+      part.className = "part";
+      return part;
+    }));
+  }
+  for (const part of container.children) {
+    part.redraw = () => draw(part.dataset.key, part);
+    if (part.seen) part.redraw();
+    else near.observe(part);
+  }
+}
+
+// A hexadecimal colour with an opacity.
+const translucent = (colour, share) => colour + Math.round(255 * share).toString(16).padStart(2, "0");
