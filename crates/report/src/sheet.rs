@@ -261,35 +261,70 @@ const PAINTS: usize = 28;
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_wide_table_continues_below() {
+    fn sample() -> Sheet {
         let head = |name: &str| Head { name: name.to_owned(), which: String::new() };
         let heads = ["hop.rate", "link utilisation, %", "bulk sojourn p99, ms", "call lost, %"].map(head);
-        let row = ["5mbit", "100.0 ± 0.1", "17.1 ± 12.5", "0.00"].map(str::to_owned);
-        let sheet = Sheet {
+        Sheet {
             heading: "Sweep".to_owned(),
             title: "a link".to_owned(),
             source: "one run".to_owned(),
             about: String::new(),
             heads: heads.to_vec(),
             names: 1,
-            rows: vec![row.to_vec()],
+            rows: vec![ROW.map(str::to_owned).to_vec()],
             claims: vec![],
             holds: vec![],
             remarks: vec![],
             charts: vec![],
-        };
+        }
+    }
+
+    const ROW: [&str; 4] = ["5mbit", "100.0 ± 0.1", "17.1 ± 12.5", "0.00"];
+
+    #[test]
+    fn a_wide_table_continues_below() {
+        let sheet = sample();
         let shown = |width| text(&sheet, &Style { width, colour: false });
         assert_eq!(shown(None).lines().count(), 4, "{}", shown(None));
         for width in [40, 30] {
             let text = shown(Some(width));
             assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
-            for cell in &row {
-                assert!(text.contains(cell.as_str()), "{width}: {text}");
+            for cell in ROW {
+                assert!(text.contains(cell), "{width}: {text}");
             }
         }
         assert_eq!(parts(&sheet, Some(30)), [1..2, 2..4]);
         assert_eq!(parts(&sheet, Some(45)).len(), 1);
         assert_eq!(shown(Some(30)).matches("5mbit").count(), 2, "each part has the names");
+    }
+
+    #[test]
+    fn a_long_page_has_contents_and_folded_tables() {
+        let line = crate::chart::Line {
+            name: "cocoa".to_owned(),
+            colour: 0,
+            published: false,
+            x: vec![1.0],
+            y: vec![2.0],
+            spans: None,
+        };
+        let chart = Chart {
+            kind: crate::chart::Kind::Lines,
+            title: "Goodput".to_owned(),
+            x: "rate, Mbit/s".to_owned(),
+            y: "goodput, Mbit/s".to_owned(),
+            lines: vec![line],
+            grid: None,
+        };
+        let drawn = Sheet { charts: vec![chart], claims: vec![("more".to_owned(), false)], ..sample() };
+        let html = page("A paper", &[drawn.clone(), sample(), drawn.clone()]).expect("a page");
+        assert!(html.contains("<a href=\"#sheet3\">") && html.contains("id=\"sheet3\""), "contents");
+        assert_eq!(html.matches("1 not as published").count(), 2, "the contents say what is not as published");
+        assert_eq!(html.matches("<details><summary>Table: 1 row").count(), 2, "a table below a picture is folded");
+        assert_eq!(html.matches("<details open><summary>Table: 1 row").count(), 1);
+        // A block for each chart, inflated when it is seen.
+        assert!(html.contains("id=\"data1\"") && html.contains("data-chart=\"1\"") && !html.contains("id=\"data2\""));
+        let short = page("A sweep", &[drawn]).expect("a page");
+        assert!(!short.contains("Contents") && !short.contains("Published figures"), "one sheet needs none");
     }
 }

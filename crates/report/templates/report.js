@@ -371,6 +371,16 @@
     });
   }
 
+  const STROKES = { solid: "solid", "7px,4px": "dashed", "2px,3px": "dotted", "12px,5px": "long dashes" };
+
+  // Which dashes are whose, where a group's flows share its colour.
+  function drawMembers() {
+    const members = state.flow === "each" && data.groups.length > 1 ? shownFlows() : [];
+    const kinds = Object.entries(STROKES).map(([dash, name]) => [name, members.filter((_, i) => memberDash(i) === dash).map((f) => f.label)]);
+    const text = kinds.filter(([, flows]) => flows.length).map(([name, flows]) => name + ": " + flows.join(", ")).join("; ");
+    element("members").textContent = text && text[0].toUpperCase() + text.slice(1) + ".";
+  }
+
   function legendButton(entity, all) {
     const button = document.createElement("button");
     button.type = "button";
@@ -434,6 +444,7 @@
 
   function draw() {
     drawLegend();
+    drawMembers();
     drawChoices();
     element("view-choice").hidden = entities().length <= MOST_OVERLAID;
     drawSeries();

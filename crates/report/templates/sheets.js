@@ -67,9 +67,10 @@
 
   async function show(place) {
     try {
-      place.data ??= JSON.parse(await inflate("data" + place.dataset.chart));
+      // Not `data`: the chart library keeps its own under that name.
+      place.drawn ??= JSON.parse(await inflate("data" + place.dataset.chart));
       await loaded();
-      draw(place.data, place);
+      draw(place.drawn, place);
     } catch (error) {
       element("failure").textContent = "The charts need a browser from 2023 or later (" + error.message + ").";
       element("failure").hidden = false;
@@ -82,11 +83,11 @@
     show(target);
   }), { rootMargin: "600px" });
   places.forEach((place) => seen.observe(place));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => places.filter((place) => place.data).forEach(show));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => places.filter((place) => place.drawn).forEach(show));
   // Panels in rows depend on the width.
   let width = innerWidth;
   addEventListener("resize", () => {
-    if (innerWidth !== width) places.filter((place) => place.data && place.classList.contains("wide")).forEach(show);
+    if (innerWidth !== width) places.filter((place) => place.drawn && place.classList.contains("wide")).forEach(show);
     width = innerWidth;
   });
   // Paper shows everything.
