@@ -72,12 +72,14 @@ impl Screen {
     }
 
     fn show(&self, views: &[View; 2]) {
-        let texts = [line("up", &views[0]), line("down", &views[1]), limits(views)];
+        let (rates, limits) = ([line("up", &views[0]), line("down", &views[1])], limits(views));
         match &self.lines {
             Some(lines) => {
-                lines.iter().zip(texts).for_each(|(line, text)| line.set_message(printable(&text).into_owned()))
+                // A line at the bottom ends with the terminal's width.
+                let texts = rates.into_iter().chain(broken(&limits, usize::MAX)).chain([String::new()]);
+                lines.iter().zip(texts).for_each(|(line, text)| line.set_message(printable(&text).into_owned()));
             }
-            None => texts.iter().filter(|text| !text.is_empty()).for_each(|text| term::note(text)),
+            None => rates.iter().chain(&broken(&limits, COLUMNS)).for_each(|text| term::note(text)),
         }
     }
 }
@@ -149,7 +151,7 @@ fn line(name: &str, view: &View) -> String {
 }
 
 /// The limits of flows' buffers, for disciplines that have one per flow.
-fn limits(views: &[View; 2]) -> String {
+fn limits(views: &[View; 2]) -> Vec<String> {
     let of = |view: &View| -> Vec<String> {
         let gauges = view.hops.first().map(|hop| hop.gauges.as_slice()).unwrap_or_default();
         let mut limits: Vec<_> = gauges.iter().filter(|gauge| gauge.1 == "limit_packets").collect();
@@ -160,21 +162,22 @@ fn limits(views: &[View; 2]) -> String {
         });
         shown.collect()
     };
-    joined(views.iter().flat_map(of))
+    views.iter().flat_map(of).collect()
 }
 
-/// `limits  A   B`, as far as they fit into 80 columns; at least the first.
-fn joined(limits: impl Iterator<Item = String>) -> String {
-    let mut out = String::new();
+/// `limits  A   B`, in lines of at most `width` columns; a longer limit has a line of its own.
+fn broken(limits: &[String], width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
     for limit in limits {
-        let before = if out.is_empty() { "limits  " } else { "   " };
-        if !out.is_empty() && out.chars().count() + before.len() + limit.chars().count() > COLUMNS {
-            break;
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 3 + limit.chars().count() <= width => {
+                line.push_str("   ");
+                line.push_str(limit);
+            }
+            _ => lines.push(format!("limits  {limit}")),
         }
-        out += before;
-        out += &limit;
     }
-    out
+    lines
 }
 
 /// Columns of a line.
@@ -185,11 +188,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_fit_a_line() {
+    fn limits_fit_their_lines() {
         let limit = |n: usize| "x".repeat(n);
-        assert_eq!(joined([limit(30), limit(39)].into_iter()).len(), 80);
-        assert_eq!(joined([limit(30), limit(40)].into_iter()).len(), 38);
-        assert_eq!(joined([limit(90)].into_iter()).len(), 98, "one is always shown");
-        assert_eq!(joined(std::iter::empty()), "");
+        let lengths = |limits: &[String]| broken(limits, COLUMNS).iter().map(String::len).collect::<Vec<_>>();
+        assert_eq!(lengths(&[limit(30), limit(39)]), [80]);
+        assert_eq!(lengths(&[limit(30), limit(40), limit(9)]), [38, 60]);
+        assert_eq!(lengths(&[limit(90), limit(1)]), [98, 9], "none is left out");
+        assert_eq!(broken(&[limit(90), limit(90)], usize::MAX).len(), 1);
+        assert!(broken(&[], COLUMNS).is_empty());
     }
 }

@@ -40,7 +40,7 @@ async function drawEvents(tools) {
       margin: { l: 70, r: 12, t: 34, b: 48 }, uirevision: "events" + choice.value,
       xaxis: axis({ title: title("time (s)", 8) }),
       yaxis: axis({ title: title(flow.is_stream ? "sequence number (bytes)" : "datagram (number)", 8), rangemode: "tozero", tickformat: "~s" }),
-    }), config);
+    }), chart.clientWidth < 500 ? { ...config, displayModeBar: false } : config);
   }
 
   choice.onchange = draw;
