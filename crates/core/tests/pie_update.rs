@@ -10,6 +10,7 @@ fn the_probability_follows_the_rfcs_pseudo_code() {
         beta: 20,
         bytemode: false,
         dq_rate_estimator: false,
+        overshoot: false,
         mtu: Bytes(1500),
     };
     let mut state = PieState::default();
