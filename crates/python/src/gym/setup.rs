@@ -3,7 +3,7 @@ use super::env::{Action, Kind, Range, Task};
 use narrows_core::{Rate, Span, Time};
 use narrows_scenario::bottleneck::Bottleneck;
 use narrows_scenario::model::Record;
-use narrows_scenario::{ScenarioError, shorthand};
+use narrows_scenario::{RateSpec, ScenarioError, shorthand};
 use pyo3::prelude::*;
 
 /// The arguments of an environment.
@@ -102,7 +102,7 @@ impl Setup {
         let flows = [agent, self.flows.as_str()].iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>();
         let mut base = Bottleneck {
             name: "environment".to_owned(),
-            rate: Rate::bit(rate.low as u64),
+            rate: RateSpec::constant(Rate::bit(rate.low as u64)),
             rtt: rtts.1,
             flows: shorthand::flows("flows", &flows.join(","))?,
             duration,
