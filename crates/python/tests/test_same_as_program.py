@@ -23,7 +23,7 @@ def test_a_run_is_the_programs(narrows, scenario, tmp_path, seed):
     result.save(tmp_path / "ours")
     for name in ["scenario.toml", "series.parquet", "cdf.parquet", "svg/rtt.svg"]:
         assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes(), name
-    assert str(result) in narrows("run", scenario, "--seed", seed, "--out", "again").stdout
+    assert str(result) in narrows("run", scenario, "--seed", seed, "--wide", "--out", "again").stdout
 
 
 def test_a_run_is_read_again(scenario, tmp_path):
@@ -37,7 +37,7 @@ def test_a_run_is_read_again(scenario, tmp_path):
 
 def test_a_comparison_is_the_programs(narrows, tmp_path):
     flags = ["--flows", "2xcubic", "--queues", "fifo:limit=100p,fq_codel", "--rate", "20mbit", "--rtt", "40ms"]
-    done = narrows("compare", *flags, "--duration", "5s", "--runs", "2", "--out", "theirs")
+    done = narrows("compare", *flags, "--duration", "5s", "--runs", "2", "--wide", "--out", "theirs")
     done.check_returncode()
     queues = ["fifo:limit=100p", "fq_codel"]
     ours = nw.compare("2xcubic", queues, rate="20mbit", rtt="40ms", duration="5s", runs=2)
