@@ -65,7 +65,7 @@ impl Progress {
     }
 }
 
-/// How far the runs are after so many seconds, and how long they will take at this speed.
+/// A line of progress: the finished runs, the part of the work that is done, the seconds passed, and an estimate of those left.
 fn line(finished: &str, done: f64, elapsed: u64) -> String {
     let left = match done > 0.0 {
         true => format!(", about {:.0} s left", elapsed as f64 * (1.0 - done).max(0.0) / done),

@@ -15,7 +15,7 @@ pub struct Request {
     pub metric: String,
     /// Its distribution instead of its course over time.
     pub cdf: bool,
-    /// The hop, flow or kind of flows of which it is; by default the hop in focus, or all flows.
+    /// The hop, flow or kind of flows that the figure shows; by default the hop in focus, or all flows.
     pub at: Option<String>,
     /// A line for each kind of flows, in the dashes of its own.
     pub each: bool,

@@ -36,7 +36,7 @@ const MAD: f64 = 1.4826;
 const OWN: (f64, f64) = (0.7, 0.3);
 /// On one that is the connection's own to some part.
 const PARTLY_OWN: (f64, f64) = (0.45, 0.35);
-/// On one on the ACK path, of which acknowledgments may be a third.
+/// On a queue on the ACK path, where acknowledgments may be a third of the packets.
 const ON_ACK_PATH: (f64, f64) = (0.1, 0.15);
 /// On one that only others fill.
 const OTHER: (f64, f64) = (0.05, 0.1);
