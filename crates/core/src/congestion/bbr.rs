@@ -40,6 +40,8 @@ params! {
         pub probe_rtt_duration: Span = Span::ms(200), from Span::ms(1), to Span::s(10);
         /// The window in PROBE_RTT, and the smallest otherwise (Linux: `bbr_cwnd_min_target`).
         pub min_window: Packets = Packets(4), from Packets(1), to Packets(1000);
+        /// Pace 1 % below the estimated bandwidth, so that no queue stands (Linux since 4.20: `bbr_pacing_margin_percent`).
+        pub pacing_margin: bool = true;
         /// Widen the window by the excess of aggregated acknowledgments (Linux: `bbr_extra_acked_gain`).
         pub aggregation: bool = true;
         /// Look for policers and keep to their rate (Linux: `bbr_lt_bw_sampling`).
@@ -187,7 +189,7 @@ impl Bbr {
         if !self.p.long_term {
             return;
         }
-        match self.long_term.update(seen, self.mss) {
+        match self.long_term.update(seen, self.mss, self.margin_percent()) {
             Finding::Nothing => {}
             Finding::Policed => self.pacing_gain = Gain::ONE,
             Finding::Expired => self.probe_bandwidth(),
@@ -327,9 +329,13 @@ impl Bbr {
         }
     }
 
+    fn margin_percent(&self) -> u64 {
+        u64::from(self.p.pacing_margin)
+    }
+
     /// Before the pipe is full the rate only rises (Linux: `bbr_set_pacing_rate`).
     fn set_pacing_rate(&mut self, gain: Gain) {
-        let rate = self.bandwidth().bytes_per_second(self.mss, gain, MARGIN_PERCENT);
+        let rate = self.bandwidth().bytes_per_second(self.mss, gain, self.margin_percent());
         if self.pipe.full || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
@@ -340,7 +346,7 @@ impl Bbr {
         self.has_seen_rtt = rtt.is_some();
         let rtt = rtt.map_or(FIRST_RTT, |rtt| rtt.max(Span::us(1)));
         let bw = Bandwidth::over(self.mss * self.cwnd, self.mss, rtt).unwrap_or_default();
-        self.pacing_rate = bw.bytes_per_second(self.mss, self.gains.startup, MARGIN_PERCENT);
+        self.pacing_rate = bw.bytes_per_second(self.mss, self.gains.startup, self.margin_percent());
     }
 
     /// Linux: `bbr_set_cwnd`.
@@ -576,8 +582,6 @@ impl Gains {
 const CYCLE: [Gain; 8] = [Gain(320), Gain(192), Gain::ONE, Gain::ONE, Gain::ONE, Gain::ONE, Gain::ONE, Gain::ONE];
 /// Phases that the cycle may begin with (Linux: `bbr_cycle_rand`).
 const RANDOM_PHASES: u64 = 7;
-/// How much slower than the bandwidth it is paced, so that no queue stands (Linux: `bbr_pacing_margin_percent`).
-const MARGIN_PERCENT: u64 = 1;
 /// Linux: `bbr_init_pacing_rate_from_rtt`.
 const FIRST_RTT: Span = Span::ms(1);
 /// Packets (Linux: `TCP_INIT_CWND`).

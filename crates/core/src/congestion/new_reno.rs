@@ -15,6 +15,9 @@ params! {
         pub hystart: bool = false;
         /// Which HyStart.
         pub hystart_kind: HystartKind = HystartKind::PlusPlus;
+        /// Grow by acknowledgments instead of acknowledged packets (RFC 5681 §3.1, equations 2 and 3), as Linux did before 4.0:
+        /// half as fast when the receiver acknowledges every second packet.
+        pub by_ack: bool = false;
     }
 }
 
@@ -22,6 +25,7 @@ params! {
 pub struct NewReno {
     window: Window,
     slow_start: SlowStart,
+    by_ack: bool,
 }
 
 impl CongestionController for NewReno {
@@ -33,7 +37,7 @@ impl CongestionController for NewReno {
     fn new(params: &NewRenoParams, path: &PathHint, now: Time, _rng: Rng) -> NewReno {
         let kind = params.hystart.then_some(params.hystart_kind);
         let slow_start = SlowStart::new(kind, Settings::default(), path, now);
-        NewReno { window: Window::new(path), slow_start }
+        NewReno { window: Window::new(path), slow_start, by_ack: params.by_ack }
     }
 
     #[inline]
@@ -45,6 +49,9 @@ impl CongestionController for NewReno {
             return;
         }
         let mut acked = self.window.packets(ack.acked);
+        if self.by_ack {
+            acked = acked.min(1);
+        }
         if self.window.in_slow_start() {
             acked = self.slow_start.grow(&mut self.window, acked);
             if acked == 0 {
@@ -86,6 +93,19 @@ mod tests {
     use crate::congestion::LossKind;
     use crate::congestion::parts::testing::{MSS, ack, path};
 
+    #[test]
+    fn by_acknowledgments_it_grows_half_as_fast_when_each_covers_two_packets() {
+        let by_ack = NewRenoParams { by_ack: true, ..NewRenoParams::default() };
+        let grown = |params| {
+            let mut c = new_reno(4, params);
+            for _ in 0..4 {
+                c.on_ack(&ack(Time::ZERO, 2));
+            }
+            c.send_limits().cwnd.0 / MSS.0
+        };
+        assert_eq!((grown(&NewRenoParams::default()), grown(&by_ack)), (12, 8));
+    }
+
     fn new_reno(initial_window: u64, params: &NewRenoParams) -> NewReno {
         NewReno::new(params, &path(initial_window, false), Time::ZERO, Rng::stream(1, "reno"))
     }
@@ -120,7 +140,7 @@ mod tests {
     #[test]
     fn hystart_ends_slow_start_when_switched_on() {
         let slow_start_ends = |hystart, hystart_kind| {
-            let mut c = new_reno(100, &NewRenoParams { hystart, hystart_kind });
+            let mut c = new_reno(100, &NewRenoParams { hystart, hystart_kind, ..NewRenoParams::default() });
             (0..100).any(|i| {
                 let now = Time::ZERO + Span::ms(1) * i;
                 c.on_ack(&Ack { rtt: Some(Span::ms(100)), una: MSS * (i + 1), nxt: MSS * 1000, ..ack(now, 1) });

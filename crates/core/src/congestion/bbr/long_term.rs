@@ -63,7 +63,8 @@ impl LongTerm {
         *self = LongTerm::default();
     }
 
-    pub(super) fn update(&mut self, seen: &Evidence, mss: Bytes) -> Finding {
+    /// `margin_percent` is the pacing rate's.
+    pub(super) fn update(&mut self, seen: &Evidence, mss: Bytes, margin_percent: u64) -> Finding {
         if self.in_use {
             self.rounds += u32::from(seen.probes_bandwidth && seen.round_started);
             if self.rounds < LONGEST_USE {
@@ -89,7 +90,7 @@ impl LongTerm {
             self.reset();
         } else if self.rounds >= SHORTEST_INTERVAL && seen.lost {
             // Tokens have run out again: the end of an interval, if it lost enough.
-            return self.end(seen, mss);
+            return self.end(seen, mss, margin_percent);
         }
         Finding::Nothing
     }
@@ -99,7 +100,7 @@ impl LongTerm {
         self.rounds = 0;
     }
 
-    fn end(&mut self, seen: &Evidence, mss: Bytes) -> Finding {
+    fn end(&mut self, seen: &Evidence, mss: Bytes, margin_percent: u64) -> Finding {
         let lost = seen.total_lost.saturating_sub(self.start.lost);
         let delivered = seen.delivered.saturating_sub(self.start.delivered);
         if delivered == Bytes::ZERO || lost.0.saturating_mul(256) < LOSS_THRESHOLD.saturating_mul(delivered.0) {
@@ -107,7 +108,7 @@ impl LongTerm {
         }
         let span = Span::ms(millis(seen.delivered_at).saturating_sub(self.start.at_ms));
         let Some(bw) = Bandwidth::over(delivered, mss, span) else { return Finding::Nothing };
-        if let Some(before) = self.bw.filter(|&before| are_close(bw, before, mss)) {
+        if let Some(before) = self.bw.filter(|&before| are_close(bw, before, mss, margin_percent)) {
             self.bw = Some(Bandwidth(bw.0.midpoint(before.0)));
             self.in_use = true;
             self.rounds = 0;
@@ -120,10 +121,10 @@ impl LongTerm {
 }
 
 /// Within an eighth, or 4 kbit/s.
-fn are_close(bw: Bandwidth, before: Bandwidth, mss: Bytes) -> bool {
+fn are_close(bw: Bandwidth, before: Bandwidth, mss: Bytes, margin_percent: u64) -> bool {
     let difference = Bandwidth(bw.0.abs_diff(before.0));
     difference.0 <= before.0 / 8
-        || difference.bytes_per_second(mss, Gain::ONE, super::MARGIN_PERCENT) <= CLOSE_BYTES_PER_SECOND
+        || difference.bytes_per_second(mss, Gain::ONE, margin_percent) <= CLOSE_BYTES_PER_SECOND
 }
 
 fn millis(time: Time) -> u64 {
@@ -145,6 +146,7 @@ mod tests {
     use super::*;
 
     const MSS: Bytes = Bytes(1000);
+    const MARGIN: u64 = 1;
 
     /// A round trip of 100 ms; `delivered` and `total_lost` count packets since the beginning.
     fn round(n: u64, delivered: u64, total_lost: u64, lost: bool) -> Evidence {
@@ -163,7 +165,7 @@ mod tests {
     fn two_intervals_of_the_same_rate_are_a_policer_for_48_rounds() {
         let mut law = LongTerm::default();
         // The first loss begins an interval, and counts its round; three more, then a loss ends it: 300 packets in 300 ms.
-        let mut see = |n, delivered, total, lost| law.update(&round(n, delivered, total, lost), MSS);
+        let mut see = |n, delivered, total, lost| law.update(&round(n, delivered, total, lost), MSS, MARGIN);
         assert_eq!(see(0, 1000, 0, false), Finding::Nothing);
         assert_eq!(see(1, 1100, 30, true), Finding::Nothing);
         assert_eq!(see(2, 1200, 60, true), Finding::Nothing);
@@ -176,9 +178,9 @@ mod tests {
         // A packet per ms.
         assert_eq!(law.rate(), Bandwidth::over(MSS * 1000, MSS, Span::s(1)));
         for n in 9..56 {
-            assert_eq!(law.update(&round(n, 2000, 240, false), MSS), Finding::Nothing);
+            assert_eq!(law.update(&round(n, 2000, 240, false), MSS, MARGIN), Finding::Nothing);
         }
-        assert_eq!(law.update(&round(56, 2000, 240, false), MSS), Finding::Expired);
+        assert_eq!(law.update(&round(56, 2000, 240, false), MSS, MARGIN), Finding::Expired);
         assert_eq!(law.rate(), None);
     }
 
@@ -187,30 +189,30 @@ mod tests {
         // 49 lost of 251 delivered are 49.98 256ths, 50 of 256 are 50.
         for (lost, delivered, found) in [(49, 251, false), (50, 256, true)] {
             let mut law = LongTerm::default();
-            law.update(&round(0, 0, 0, true), MSS);
+            law.update(&round(0, 0, 0, true), MSS, MARGIN);
             for n in 1..4 {
-                law.update(&round(n, delivered, lost, true), MSS);
+                law.update(&round(n, delivered, lost, true), MSS, MARGIN);
             }
             assert_eq!(law.bw.is_some(), found, "{lost} of {delivered}");
         }
         let of = |packets| Bandwidth::over(MSS * packets, MSS, Span::s(1)).unwrap_or_default();
-        assert!(are_close(of(1120), of(1000), MSS) && !are_close(of(1130), of(1000), MSS));
+        assert!(are_close(of(1120), of(1000), MSS, MARGIN) && !are_close(of(1130), of(1000), MSS, MARGIN));
         // 17 · 2⁻²⁴ packets per µs apart, less the margin: 491 B/s and 501 B/s.
-        assert!(are_close(of(2), of(1), Bytes(490)) && !are_close(of(2), of(1), Bytes(500)));
+        assert!(are_close(of(2), of(1), Bytes(490), MARGIN) && !are_close(of(2), of(1), Bytes(500), MARGIN));
     }
 
     #[test]
     fn an_interval_that_takes_too_long_or_runs_out_of_data_is_dropped() {
         let mut law = LongTerm::default();
-        law.update(&round(0, 0, 0, true), MSS);
+        law.update(&round(0, 0, 0, true), MSS, MARGIN);
         for n in 1..16 {
-            law.update(&round(n, n * 100, 0, false), MSS);
+            law.update(&round(n, n * 100, 0, false), MSS, MARGIN);
             assert!(law.sampling);
         }
-        law.update(&round(16, 1600, 0, false), MSS);
+        law.update(&round(16, 1600, 0, false), MSS, MARGIN);
         assert!(!law.sampling);
-        law.update(&round(17, 0, 0, true), MSS);
-        law.update(&Evidence { app_limited: true, ..round(18, 0, 0, true) }, MSS);
+        law.update(&round(17, 0, 0, true), MSS, MARGIN);
+        law.update(&Evidence { app_limited: true, ..round(18, 0, 0, true) }, MSS, MARGIN);
         assert!(!law.sampling);
     }
 }
