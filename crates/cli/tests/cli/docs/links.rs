@@ -27,16 +27,31 @@ fn every_page_of_the_book_is_in_its_summary() {
     }
 }
 
+#[test]
+fn every_study_is_in_the_list_of_experiments() {
+    let list = Path::new("experiments/README.md");
+    let listed: BTreeSet<String> = links(&read(list)).into_iter().map(|(_, link)| link).collect();
+    let folders = entries("experiments").into_iter().filter(|path| repository().join(path).is_dir());
+    let files = folders.flat_map(|folder| entries(&folder));
+    for study in files.filter(|file| read(file).starts_with("figure = ")) {
+        let link = study.strip_prefix("experiments").expect("a file of the folder").display().to_string();
+        assert!(listed.contains(&link), "{link} is not in {}", list.display());
+    }
+}
+
 /// All Markdown of the repository that people read, by its path in it.
 fn pages() -> Vec<PathBuf> {
     let folders =
         ["", "docs", "docs/decisions", BOOK, "examples", "examples/my-queue", "experiments", "crates/kernel/qdisc"];
-    let of = |folder: &str| {
-        let entries = fs::read_dir(repository().join(folder)).expect("a folder of the repository");
-        let names = entries.map(|entry| Path::new(folder).join(entry.expect("an entry").file_name()));
-        names.filter(|name| name.extension().is_some_and(|ext| ext == "md")).collect::<Vec<_>>()
-    };
-    folders.into_iter().flat_map(of).collect()
+    let all = folders.into_iter().flat_map(entries);
+    all.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+/// What is in a folder of the repository, by its path in it.
+fn entries(folder: impl AsRef<Path>) -> Vec<PathBuf> {
+    let folder = folder.as_ref();
+    let entries = fs::read_dir(repository().join(folder)).expect("a folder of the repository");
+    entries.map(|entry| folder.join(entry.expect("an entry").file_name())).collect()
 }
 
 fn read(page: &Path) -> String {
