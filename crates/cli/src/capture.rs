@@ -3,6 +3,7 @@ use crate::failure::Failure;
 use crate::flags::whole;
 use crate::world::Name;
 use narrows_capture::pcapng::{self, Interface};
+use narrows_capture::qlog;
 use narrows_core::params::ParamValue as _;
 use narrows_core::{Span, Time};
 use narrows_report::Events;
@@ -31,6 +32,9 @@ pub(crate) struct CaptureArgs {
     /// Capture only at these places: senders, HOP:in, HOP:out, receivers [default: all]
     #[arg(long, value_name = "NAME,…", requires = "pcap", value_delimiter = ',')]
     interface: Vec<String>,
+    /// Write a qlog file for each TCP and QUIC connection into this folder, for qvis
+    #[arg(long, value_name = "FOLDER")]
+    qlog: Option<PathBuf>,
     /// Write packets.parquet beside the results: a row for each packet with its times at every hop
     #[arg(long)]
     packets: bool,
@@ -70,7 +74,7 @@ impl CaptureArgs {
     ) -> Result<Option<Recorder<'_>>, Failure> {
         let Some(flag) = self.asked() else {
             return match self.bound() {
-                Some(flag) => Err(Failure::usage(format!("{flag} needs --pcap or --packets"))),
+                Some(flag) => Err(Failure::usage(format!("{flag} needs --pcap, --qlog or --packets"))),
                 None => Ok(None),
             };
         };
@@ -89,7 +93,15 @@ impl CaptureArgs {
             return Err(Failure::usage(format!("--packets: more than {most} hops; allowed: up to {most}")));
         }
         if let Some(file) = &self.pcap {
-            may_be_written(file)?;
+            may_be_written("--pcap", file, pcapng::is_own)?;
+        }
+        if let Some(folder) = &self.qlog {
+            if log.flows.iter().all(|flow| flow.transport == packets::Transport::Udp) {
+                return Err(Failure::usage(
+                    "--qlog: the scenario has no connections; allowed: with flows of transport tcp or quic",
+                ));
+            }
+            may_be_made(folder)?;
         }
         Ok(Some(Recorder {
             args: self,
@@ -104,6 +116,7 @@ impl CaptureArgs {
     fn asked(&self) -> Option<&'static str> {
         match self {
             CaptureArgs { pcap: Some(_), .. } => Some("--pcap"),
+            CaptureArgs { qlog: Some(_), .. } => Some("--qlog"),
             CaptureArgs { packets: true, .. } => Some("--packets"),
             _ => None,
         }
@@ -128,7 +141,7 @@ impl CaptureArgs {
             ));
         }
         let limit = self.packets_limit.map_or(Capture::LIMIT, |limit| limit as u32);
-        Ok(Capture { from, until, limit, recovery: false })
+        Ok(Capture { from, until, limit, recovery: self.qlog.is_some() })
     }
 
     fn interfaces(&self, log: &PacketLog) -> Result<Vec<Interface>, Failure> {
@@ -158,6 +171,9 @@ impl Recorder<'_> {
             let (count, places) = (written.packets, self.interfaces.len());
             lines.push(format!("{}: {count} packets at {places} interfaces", file.display()));
         }
+        if let Some(folder) = &self.args.qlog {
+            lines.push(write_qlogs(folder, &log)?);
+        }
         lines.extend(log.cut().map(|cut| format!("packets: {cut}; --packets-limit sets another limit")));
         *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = lines;
         Ok(())
@@ -173,6 +189,33 @@ impl Recorder<'_> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().map(|line| format!("{}\n", printable(line))).collect()
     }
+}
+
+/// Writes a file for each connection; returns a line about them.
+fn write_qlogs(folder: &Path, log: &PacketLog) -> Result<String, Failure> {
+    let failed = |path: &Path, error: io::Error| Failure::usage(format!("--qlog {}: {error}", path.display()));
+    std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let connections = qlog::connections(log);
+    let mut events = 0;
+    for connection in &connections {
+        let file = folder.join(format!("{}.sqlog", connection.name));
+        may_be_written("--qlog", &file, qlog::is_own)?;
+        events += write_whole(&file, |to| qlog::write(log, connection, to)).map_err(|error| failed(&file, error))?;
+    }
+    let files = if connections.len() == 1 { "file" } else { "files" };
+    Ok(format!("{}: {} {files} with {events} events", folder.display(), connections.len()))
+}
+
+/// Checks, before the run, that the folder is one or can be made.
+fn may_be_made(folder: &Path) -> Result<(), Failure> {
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let problem = match folder.exists() {
+        true if folder.is_dir() => return Ok(()),
+        true => "is a file; allowed: a folder",
+        false if parent.is_none_or(Path::is_dir) => return Ok(()),
+        false => "there is no folder to make it in",
+    };
+    Err(Failure::usage(format!("--qlog {}: {problem}", folder.display())))
 }
 
 /// Writes a file beside its place first, so that it is whole whenever it is read.
@@ -191,22 +234,22 @@ fn write_whole<T>(file: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::R
     })
 }
 
-/// Checks, before the run, that the capture can be written: there is no such file, or one of ours.
-fn may_be_written(file: &Path) -> Result<(), Failure> {
+/// Checks that the file of this flag can be written: there is no such file, or one of ours.
+fn may_be_written(flag: &str, file: &Path, is_ours: fn(&[u8]) -> bool) -> Result<(), Failure> {
     let shown = file.display();
-    let own = is_own(file).map_err(|error| Failure::usage(format!("--pcap {shown}: {error}")))?;
+    let own = is_own(file, is_ours).map_err(|error| Failure::usage(format!("{flag} {shown}: {error}")))?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     match (own, folder.is_none_or(Path::is_dir)) {
         (true, true) => Ok(()),
-        (true, false) => Err(Failure::usage(format!("--pcap {shown}: there is no such folder"))),
+        (true, false) => Err(Failure::usage(format!("{flag} {shown}: there is no such folder"))),
         (false, _) => Err(Failure::usage(format!(
-            "--pcap {shown}: was not written by narrows and is left alone; choose another file"
+            "{flag} {shown}: was not written by narrows and is left alone; choose another file"
         ))),
     }
 }
 
 /// Is there no file, or one that narrows has written?
-fn is_own(file: &Path) -> io::Result<bool> {
+fn is_own(file: &Path, is_ours: fn(&[u8]) -> bool) -> io::Result<bool> {
     match std::fs::metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(error),
@@ -215,5 +258,5 @@ fn is_own(file: &Path) -> io::Result<bool> {
     }
     let mut head = Vec::new();
     File::open(file)?.take(HEAD).read_to_end(&mut head)?;
-    Ok(head.is_empty() || pcapng::is_own(&head))
+    Ok(head.is_empty() || is_ours(&head))
 }

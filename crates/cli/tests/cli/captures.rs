@@ -1,6 +1,7 @@
 //! A capture, read by the reader of the library that wrote it, and its checksums computed as RFC 1071 says.
 use crate::support::{Place, text};
 use narrows_capture::pcapng::{interfaces, write};
+use narrows_capture::qlog;
 use narrows_core::DropReason;
 use narrows_results::packets::{Capture, Event, Kind, PacketLog, What};
 use narrows_scenario::{NoTraces, Scenario};
@@ -10,7 +11,8 @@ use pcap_file::pcapng::blocks::Block;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
 use pcap_file::pcapng::blocks::opt_common::CommonOption;
-use std::collections::BTreeMap;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const FLOWS: &str = "duration = \"3s\"\nwarmup = \"0s\"\n\
@@ -158,7 +160,11 @@ fn what_cannot_be_captured_is_refused_before_the_run() {
         (vec!["--pcap", "a.pcapng", "--interface", "lnik:in"], "allowed: senders, link:in, link:out, receivers"),
         (vec!["--pcap", "none/a.pcapng"], "there is no such folder"),
         (vec!["--pcap", "notes.txt"], "was not written by narrows and is left alone"),
-        (vec!["--packets-limit", "3"], "--packets-limit needs --pcap or --packets"),
+        (vec!["--packets-limit", "3"], "--packets-limit needs --pcap, --qlog or --packets"),
+        (vec!["--qlog", "q", "--on", "live"], "--qlog is for the simulator (--on sim)"),
+        (vec!["--qlog", "q", "--runs", "2"], "--qlog with --runs 2; allowed: one run"),
+        (vec!["--qlog", "notes.txt"], "--qlog notes.txt: is a file; allowed: a folder"),
+        (vec!["--qlog", "none/q"], "there is no folder to make it in"),
     ];
     for (flags, expected) in refused {
         let output = place.run(&[&["run", "s.toml", "--out", "out"], &flags[..]].concat());
@@ -213,4 +219,99 @@ fn a_page_shows_what_was_sent_dropped_and_acknowledged() {
         page.contains("id=\"events\"") && page.contains("id=\"events-chart\"")
     };
     assert!(has_packets(&["--packets"], "with") && !has_packets(&[], "without"));
+}
+
+/// The records of a qlog file.
+fn records(bytes: &[u8]) -> Vec<Value> {
+    let text = std::str::from_utf8(bytes).expect("UTF-8");
+    let (nothing, rest) = text.split_once('\u{1e}').expect("a record");
+    assert!(nothing.is_empty(), "a record separator is first");
+    let parse = |record: &str| {
+        assert!(record.ends_with('\n'), "RFC 7464: a record ends with a line feed");
+        serde_json::from_str(record).expect("a record is JSON")
+    };
+    rest.split('\u{1e}').map(parse).collect()
+}
+
+/// What is acknowledged or lost was sent before, once for each number; what was sent is what the log says.
+#[test]
+fn a_qlog_has_what_the_sender_saw() {
+    let mut scenario = Scenario::parse(FLOWS, "test.toml", &NoTraces).expect("a valid scenario");
+    scenario.seed = 5;
+    let wanted = Capture { recovery: true, ..Capture::default() };
+    let (plain, _) = run_recorded(&scenario, Capture::default(), &mut Unwatched).expect("nobody ends it early");
+    let (result, log) = run_recorded(&scenario, wanted, &mut Unwatched).expect("nobody ends it early");
+    assert_eq!(plain.summary, result.summary, "recording changes nothing");
+    let connections = qlog::connections(&log);
+    let names: Vec<&str> = connections.iter().map(|connection| connection.name.as_str()).collect();
+    assert_eq!(names, ["tcp", "plain", "quic"], "datagrams have no connection");
+    for connection in &connections {
+        let mut bytes = Vec::new();
+        let written = qlog::write(&log, connection, &mut bytes).expect("memory takes everything");
+        let records = records(&bytes);
+        assert_eq!(records.len() as u64, written + 1);
+        let head = &records[0];
+        assert_eq!((&head["qlog_version"], &head["qlog_format"]), (&"0.3".into(), &"JSON-SEQ".into()));
+        assert!(qlog::is_own(&bytes[..512]));
+        let (mut sent, mut acknowledged, mut lost, mut times) = (BTreeSet::new(), BTreeSet::new(), 0, Vec::new());
+        let mut metrics = None;
+        for record in &records[1..] {
+            times.push(record["time"].as_f64().expect("a time"));
+            let data = &record["data"];
+            let number = data["header"]["packet_number"].as_u64();
+            match record["name"].as_str().expect("a name") {
+                "transport:packet_sent" => {
+                    let key = (data["header"]["packet_type"].to_string(), number.expect("a number"));
+                    assert!(sent.insert(key.clone()), "{key:?} was sent twice");
+                }
+                "transport:packet_received" => {
+                    for range in
+                        data["frames"].as_array().into_iter().flatten().filter_map(|f| f["acked_ranges"].as_array())
+                    {
+                        for pair in range {
+                            let [first, last] = [0, 1].map(|n| pair[n].as_u64().expect("a number"));
+                            acknowledged.extend(first..=last);
+                        }
+                    }
+                    let known = |n: &u64| sent.iter().any(|(_, sent)| sent == n);
+                    assert!(acknowledged.last().is_none_or(|last| known(last)), "it acknowledges what was not sent");
+                }
+                "recovery:packet_lost" => {
+                    lost += 1;
+                    let number = number.expect("a number");
+                    assert!(sent.iter().any(|(_, sent)| *sent == number), "{number} was not sent");
+                }
+                "recovery:metrics_updated" => metrics = Some(data.clone()),
+                other => panic!("{other}"),
+            }
+        }
+        assert!(times.is_sorted(), "{}", connection.name);
+        let flow = result.summary.flows.iter().find(|flow| flow.name == connection.name).expect("its flow");
+        let packets = log.packets.iter().filter(|p| log.flow(p).name == connection.name && p.kind.is_forward());
+        assert_eq!(sent.len(), packets.count());
+        assert!(lost > 0 && flow.retransmits > 0, "the link loses packets: {lost}");
+        let metrics = metrics.expect("the window changes");
+        let [min, smoothed] = ["min_rtt", "smoothed_rtt"].map(|key| metrics[key].as_f64().expect("an RTT"));
+        assert!((40.0..41.5).contains(&min) && smoothed >= min, "{metrics}");
+    }
+}
+
+#[test]
+fn qlog_files_are_in_their_folder() {
+    let place = Place::new("qlog");
+    place.write("s.toml", FLOWS);
+    let output = place.ok(&["run", "s.toml", "--qlog", "traces", "--out", "out"]);
+    assert!(output.contains("traces: 3 files with "), "{output}");
+    let mut names: Vec<String> = std::fs::read_dir(place.path("traces"))
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["plain.sqlog", "quic.sqlog", "tcp.sqlog"]);
+    // Its own files are replaced; others are left alone.
+    place.ok(&["run", "s.toml", "--qlog", "traces", "--out", "again"]);
+    place.write("traces/tcp.sqlog", "mine");
+    let output = place.run(&["run", "s.toml", "--qlog", "traces", "--out", "third"]);
+    assert!(text(&output.stderr).contains("was not written by narrows"), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read_to_string(place.path("traces/tcp.sqlog")).expect("still there"), "mine");
 }

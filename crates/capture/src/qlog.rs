@@ -1,0 +1,259 @@
+//! A connection's events as its sender sees them, in qlog's JSON text sequences (RFC 7464), which qvis opens.
+//!
+//! The format is qlog 0.3 (draft-ietf-quic-qlog-main-schema-02, draft-ietf-quic-qlog-quic-events-01), the version that qvis reads in full.
+//! The events are `transport:packet_sent`, `transport:packet_received`, `recovery:packet_lost` and `recovery:metrics_updated`.
+//!
+//! A QUIC connection over two paths has a number space for each, and qlog 0.3 has no paths; so each [`Connection`] of a log is one path.
+//! TCP has no packet numbers. Here each transmission of a segment gets one, and an acknowledgment names the latest transmission of
+//! every segment that it covers for the first time.
+use narrows_core::{Span, Time};
+use narrows_results::packets::{Flow, Kind, Known, Metrics, Packet, PacketLog, Transport, What};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+/// A connection, or one of its paths.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Connection {
+    flow: u32,
+    subflow: u8,
+    /// The flow's name; for a connection over several paths with the path's number behind it: `bulk.path-1`.
+    pub name: String,
+}
+
+/// The connections of a log: all flows but those of datagrams.
+pub fn connections(log: &PacketLog) -> Vec<Connection> {
+    let paths = |flow: usize| {
+        let numbers = log.packets.iter().filter(|packet| packet.flow as usize == flow).map(|packet| packet.subflow);
+        numbers.max().unwrap_or(0)
+    };
+    let mut connections = Vec::new();
+    for (index, flow) in log.flows.iter().enumerate().filter(|(_, flow)| flow.transport != Transport::Udp) {
+        let last = if flow.transport == Transport::Quic { paths(index) } else { 0 };
+        connections.extend((0..=last).map(|subflow| Connection {
+            flow: index as u32,
+            subflow,
+            name: if last > 0 { format!("{}.path-{subflow}", flow.name) } else { flow.name.clone() },
+        }));
+    }
+    connections
+}
+
+/// Writes the events of a connection. Returns their number.
+///
+/// # Errors
+/// The writer's.
+pub fn write(log: &PacketLog, connection: &Connection, to: &mut impl Write) -> io::Result<u64> {
+    let flow = &log.flows[connection.flow as usize];
+    let mut trace = Trace { to, written: 0 };
+    trace.record(&head(log, flow, connection))?;
+    let mut transmissions = Transmissions::default();
+    let mut recovery = log.recovery.iter().filter(|one| one.flow == connection.flow).peekable();
+    for event in &log.events {
+        while let Some(one) = recovery.next_if(|one| one.at < event.at) {
+            known(&mut trace, connection, &transmissions, flow, one.at, &one.what)?;
+        }
+        let packet = &log.packets[event.packet as usize];
+        if packet.flow != connection.flow || packet.subflow != connection.subflow {
+            continue;
+        }
+        match (event.what, packet.kind.is_forward()) {
+            (What::Sent, true) => {
+                let number = if flow.transport == Transport::Tcp { transmissions.sent(packet) } else { packet.number };
+                trace.event(event.at, "transport:packet_sent", sent(log, packet, number))?;
+            }
+            (What::Arrived, false) => {
+                let ranges = match flow.transport {
+                    Transport::Tcp => transmissions.acknowledged(log, packet),
+                    Transport::Quic | Transport::Udp => inclusive(log.ranges(packet)),
+                };
+                trace.event(event.at, "transport:packet_received", received(packet, &ranges))?;
+            }
+            _ => {}
+        }
+    }
+    for one in recovery {
+        known(&mut trace, connection, &transmissions, flow, one.at, &one.what)?;
+    }
+    Ok(trace.written)
+}
+
+/// Do these first bytes of a file belong to a trace of ours?
+pub fn is_own(head: &[u8]) -> bool {
+    let program = b"\"title\":\"narrows ";
+    head.first() == Some(&RECORD_SEPARATOR) && head.windows(program.len()).any(|bytes| bytes == program)
+}
+
+/// Begins every record (RFC 7464 §2.2).
+const RECORD_SEPARATOR: u8 = 0x1e;
+
+/// A trace that is being written.
+struct Trace<'a, W> {
+    to: &'a mut W,
+    written: u64,
+}
+
+impl<W: Write> Trace<'_, W> {
+    fn record(&mut self, value: &Value) -> io::Result<()> {
+        self.to.write_all(&[RECORD_SEPARATOR])?;
+        serde_json::to_writer(&mut *self.to, value)?;
+        self.to.write_all(b"\n")
+    }
+
+    fn event(&mut self, at: Time, name: &str, data: Value) -> io::Result<()> {
+        self.written += 1;
+        self.record(&json!({ "time": milliseconds(at.since(Time::ZERO)), "name": name, "data": data }))
+    }
+}
+
+/// The first record of a file.
+fn head(log: &PacketLog, flow: &Flow, connection: &Connection) -> Value {
+    let transport = if flow.transport == Transport::Tcp { "TCP" } else { "QUIC" };
+    json!({
+        "qlog_version": "0.3",
+        "qlog_format": "JSON-SEQ",
+        "title": format!("narrows {}: {}, seed {}", env!("CARGO_PKG_VERSION"), log.name, log.seed),
+        "description": format!("{transport} under {}, simulated", flow.controller),
+        "trace": {
+            "title": connection.name,
+            "vantage_point": { "name": connection.name, "type": "client" },
+            "common_fields": {
+                "ODCID": format!("{:08x}{:02x}", connection.flow, connection.subflow),
+                "protocol_type": [transport],
+                "time_format": "relative",
+                "reference_time": 0,
+            },
+        },
+    })
+}
+
+/// A packet leaves the sender.
+fn sent(log: &PacketLog, packet: &Packet, number: u64) -> Value {
+    let frames = match packet.kind {
+        Kind::Syn => json!([{ "frame_type": "crypto", "offset": 0, "length": packet.payload }]),
+        _ => json!([{
+            "frame_type": "stream",
+            "stream_id": 0,
+            "offset": log.stream_offset(packet).unwrap_or_default(),
+            "length": packet.payload,
+        }]),
+    };
+    json!({ "header": header(packet, number), "raw": { "length": packet.ip_len }, "frames": frames })
+}
+
+/// A packet arrives at the sender.
+fn received(packet: &Packet, ranges: &[[u64; 2]]) -> Value {
+    let mut frames = Vec::new();
+    if !ranges.is_empty() {
+        let delay = f64::from(packet.ack_delay_us) / 1000.0;
+        frames.push(json!({ "frame_type": "ack", "ack_delay": delay, "acked_ranges": ranges }));
+    }
+    json!({ "header": header(packet, packet.number), "raw": { "length": packet.ip_len }, "frames": frames })
+}
+
+fn header(packet: &Packet, number: u64) -> Value {
+    let kind = if matches!(packet.kind, Kind::Syn | Kind::SynAck) { "initial" } else { "1RTT" };
+    json!({ "packet_type": kind, "packet_number": number })
+}
+
+/// What the sender knows after an event. The figures of a connection are in the trace of its first path.
+fn known<W: Write>(
+    trace: &mut Trace<'_, W>,
+    connection: &Connection,
+    transmissions: &Transmissions,
+    flow: &Flow,
+    at: Time,
+    what: &Known,
+) -> io::Result<()> {
+    match what {
+        Known::Metrics(metrics) if connection.subflow == 0 => {
+            trace.event(at, "recovery:metrics_updated", figures(metrics))
+        }
+        Known::Lost(subflow, number) if *subflow == connection.subflow => {
+            let number = match flow.transport {
+                Transport::Tcp => transmissions.latest(*number),
+                Transport::Quic | Transport::Udp => Some(*number),
+            };
+            let Some(number) = number else { return Ok(()) };
+            let header = json!({ "packet_type": "1RTT", "packet_number": number });
+            trace.event(at, "recovery:packet_lost", json!({ "header": header }))
+        }
+        Known::Metrics(_) | Known::Lost(..) => Ok(()),
+    }
+}
+
+fn figures(metrics: &Metrics) -> Value {
+    let mut data = Map::new();
+    data.insert("congestion_window".to_owned(), metrics.cwnd.into());
+    data.insert("bytes_in_flight".to_owned(), metrics.in_flight.into());
+    let rtts = [("min_rtt", metrics.min), ("smoothed_rtt", metrics.smoothed), ("latest_rtt", metrics.latest)];
+    data.extend(rtts.into_iter().filter_map(|(name, rtt)| Some((name.to_owned(), milliseconds(rtt?).into()))));
+    data.extend(metrics.ssthresh.map(|bytes| ("ssthresh".to_owned(), bytes.into())));
+    data.extend(metrics.pacing.map(|rate| ("pacing_rate".to_owned(), rate.as_bps().into())));
+    Value::Object(data)
+}
+
+fn milliseconds(span: Span) -> f64 {
+    span.as_ms_f64()
+}
+
+/// Ranges from first to last, of ranges from first to last plus one; the highest first.
+fn inclusive(ranges: &[(u64, u64)]) -> Vec<[u64; 2]> {
+    let mut ranges: Vec<[u64; 2]> =
+        ranges.iter().filter(|(first, end)| end > first).map(|&(a, b)| [a, b - 1]).collect();
+    ranges.sort_unstable_by(|a, b| b.cmp(a));
+    ranges
+}
+
+/// The numbers of the transmissions of TCP's segments.
+#[derive(Default)]
+struct Transmissions {
+    next: u64,
+    /// The latest transmission of each segment.
+    latest: Vec<Option<u64>>,
+    /// Has the segment been acknowledged?
+    done: Vec<bool>,
+    /// All segments before this one are acknowledged.
+    until: u64,
+}
+
+impl Transmissions {
+    /// A packet is sent; returns its number.
+    fn sent(&mut self, packet: &Packet) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        if packet.kind == Kind::Data {
+            let segment = packet.data as usize;
+            if self.latest.len() <= segment {
+                self.latest.resize(segment + 1, None);
+                self.done.resize(segment + 1, false);
+            }
+            self.latest[segment] = Some(number);
+        }
+        number
+    }
+
+    /// The latest transmission of a segment.
+    fn latest(&self, segment: u64) -> Option<u64> {
+        self.latest.get(usize::try_from(segment).ok()?).copied().flatten()
+    }
+
+    /// The transmissions that an acknowledgment covers and no earlier one did, as ranges from first to last.
+    fn acknowledged(&mut self, log: &PacketLog, packet: &Packet) -> Vec<[u64; 2]> {
+        if packet.kind == Kind::SynAck {
+            return vec![[0, 0]];
+        }
+        let below = (self.until, packet.number);
+        self.until = self.until.max(packet.number);
+        let mut numbers = Vec::new();
+        for (first, end) in std::iter::once(below).chain(log.ranges(packet).iter().copied()) {
+            for segment in first..end.min(self.done.len() as u64) {
+                if !std::mem::replace(&mut self.done[segment as usize], true) {
+                    numbers.extend(self.latest(segment));
+                }
+            }
+        }
+        numbers.sort_unstable();
+        let ranges = numbers.chunk_by(|a, b| a + 1 == *b).rev().map(|run| [run[0], run[run.len() - 1]]);
+        ranges.collect()
+    }
+}
