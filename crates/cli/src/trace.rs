@@ -9,6 +9,7 @@ use narrows_results::input::TraceFiles;
 use narrows_scenario::trace::{self, Model, synthetic};
 use narrows_scenario::{RateSpec, shorthand};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Make, import and describe traces of links whose rate varies
 #[derive(clap::Args)]
@@ -108,7 +109,7 @@ fn make(args: &Make) -> Result<(), Failure> {
 }
 
 /// A trace by its name, from the current folder.
-fn read(name: &str) -> Result<(Vec<Span>, Span), Failure> {
+fn read(name: &str) -> Result<(Arc<[Span]>, Span), Failure> {
     let files = TraceFiles(Path::new(""));
     match shorthand::rate_or_trace("trace", &format!("trace:{name}"), &files).map_err(Failure::usage)? {
         RateSpec::Trace { opportunities, period, .. } => Ok((opportunities, period)),

@@ -19,6 +19,7 @@ pub mod drop_reason;
 pub mod extensions;
 pub mod hint;
 pub mod link;
+pub mod media;
 pub mod packet;
 pub mod packet_feedback;
 pub mod pool;

@@ -15,6 +15,7 @@ use crate::pool::{PacketId, Pool};
 use crate::queue::{Ctx, Next, Queue};
 use crate::rate::{Bytes, Rate, TxClock};
 use crate::time::{Span, Time};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// How a link's queue is emptied.
@@ -32,8 +33,8 @@ pub enum Service {
     },
     /// By opportunities of [`OPPORTUNITY`] bytes at these offsets into a period that repeats.
     Opportunities {
-        /// Ascending offsets.
-        at: Vec<Span>,
+        /// Ascending offsets; the links of many runs share them.
+        at: Arc<[Span]>,
         /// Length of a period, not zero.
         period: Span,
     },
@@ -343,7 +344,7 @@ impl Shaper {
 /// Hands packets over at a trace's opportunities. A packet larger than the rest of an opportunity
 /// uses it up and is finished at a later one.
 struct Opportunities {
-    at: Vec<Span>,
+    at: Arc<[Span]>,
     period: Span,
     /// Number of the next opportunity, counted over all periods.
     next: u64,
@@ -532,7 +533,8 @@ mod tests {
 
     #[test]
     fn what_an_opportunity_carried_of_a_packet_counts_before_the_next_one() {
-        let mut bench = Bench::new(Service::Opportunities { at: vec![Span::ms(1), Span::ms(3)], period: Span::ms(4) });
+        let mut bench =
+            Bench::new(Service::Opportunities { at: [Span::ms(1), Span::ms(3)].into(), period: Span::ms(4) });
         bench.offer(at_ms(1), 2000);
         bench.link.poll(&mut Ctx { now: at_ms(1), pool: &mut bench.pool, drops: &mut bench.drops });
         assert_eq!(bench.link.progress(at_ms(2), &bench.pool).carried, 1500);
@@ -559,7 +561,8 @@ mod tests {
 
     #[test]
     fn opportunities_carry_1500_bytes_each_and_pass_unused() {
-        let mut bench = Bench::new(Service::Opportunities { at: vec![Span::ms(1), Span::ms(3)], period: Span::ms(4) });
+        let mut bench =
+            Bench::new(Service::Opportunities { at: [Span::ms(1), Span::ms(3)].into(), period: Span::ms(4) });
         for len in [700, 700, 700] {
             bench.offer(at_ms(2), len);
         }
@@ -571,7 +574,8 @@ mod tests {
 
     #[test]
     fn an_opportunity_at_the_end_of_a_period_counts() {
-        let mut bench = Bench::new(Service::Opportunities { at: vec![Span::ms(1), Span::ms(2)], period: Span::ms(2) });
+        let mut bench =
+            Bench::new(Service::Opportunities { at: [Span::ms(1), Span::ms(2)].into(), period: Span::ms(2) });
         for _ in 0..4 {
             bench.offer(Time::ZERO, 1500);
         }

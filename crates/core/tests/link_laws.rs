@@ -152,7 +152,7 @@ proptest! {
             at.push(Span::ms(ms));
         }
         let period = Span::ms(ms);
-        let sent = drive(Service::Opportunities { at: at.clone(), period }, &offers);
+        let sent = drive(Service::Opportunities { at: at.clone().into(), period }, &offers);
         prop_assert_eq!(sent.len(), offers.len());
         let until = |time: Time| -> u64 {
             let periods = time.as_ns() / period.as_ns();

@@ -172,7 +172,12 @@ pub const APPLICATIONS: &[Figure] = figures! {
     "lost", "", "%", Percent, IfThere, |s| most(&s.flows, |a| a.loss.map(|loss| 100.0 * loss));
     "page", "p50", "s", Real, IfThere, |s| worst_page(&s.web, |page| page.p50);
     "page", "p95", "s", Real, IfThere, |s| worst_page(&s.web, |page| page.p95);
-    "MOS", "", "", Real, IfThere, |s| least(&s.flows, |a| a.voice.map(|voice| voice.mos));
+    "frame", "p50", "ms", Real, InDifferences, |s| worst_frame(&s.flows, |ms| ms.p50);
+    "frame", "p95", "ms", Real, IfThere, |s| worst_frame(&s.flows, |ms| ms.p95);
+    "frame", "p99", "ms", Real, InDifferences, |s| worst_frame(&s.flows, |ms| ms.p99);
+    "freezes", "", "", Count, IfThere, |s| most(&s.flows, |a| a.video.map(|video| video.freezes as f64));
+    "frozen", "", "%", Percent, IfThere, |s| most(&s.flows, |a| a.video.map(|video| 100.0 * video.frozen));
+    "MOS", "", "", Real, IfThere, |s| least(&s.flows, mos);
     "QoO", "", "", Count, IfThere, |s| least(&s.flows, |a| a.qoo);
     "RPM", "", "", Count, IfThere, |s| least(&s.flows, |a| a.rpm);
 };
@@ -241,6 +246,15 @@ fn worst_delay(flows: &[&FlowSummary], of: fn(&Quantiles) -> f64) -> Option<f64>
         let application = flow.application.as_ref()?;
         application.one_way_ms.or(application.messages.map(|messages| messages.delay_ms))
     };
+    flows.iter().filter_map(|flow| delay(flow).as_ref().map(of)).max_by(f64::total_cmp)
+}
+
+fn mos(felt: &Application) -> Option<f64> {
+    felt.voice.map(|voice| voice.mos).or_else(|| felt.video?.mos)
+}
+
+fn worst_frame(flows: &[&FlowSummary], of: fn(&Quantiles) -> f64) -> Option<f64> {
+    let delay = |flow: &&FlowSummary| flow.application?.video?.frame_delay_ms;
     flows.iter().filter_map(|flow| delay(flow).as_ref().map(of)).max_by(f64::total_cmp)
 }
 

@@ -29,6 +29,11 @@ impl Quantity {
         Quantity { metric: metric.to_owned(), title, unit: unit.to_owned(), about }
     }
 
+    /// The well-known ones: name and meaning.
+    pub fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+        KNOWN.iter().map(|&(name, _, about)| (name, about))
+    }
+
     /// Its place among charts: the well-known ones first.
     pub fn rank(&self) -> usize {
         KNOWN.iter().position(|(name, ..)| *name == self.metric).unwrap_or(usize::MAX)
@@ -46,7 +51,7 @@ fn capital(text: &str) -> String {
 }
 
 /// Quantities with their titles and meanings, in the order in which a page shows them.
-const KNOWN: [(&str, &str, &str); 14] = [
+const KNOWN: [(&str, &str, &str); 15] = [
     ("throughput_mbit", "Throughput", "bits on the wire per second, with headers and retransmissions"),
     ("rtt_ms", "RTT", "round-trip time as the sender sees it, a sample per acknowledgment"),
     ("queue_packets", "Queue", "packets waiting; the one being sent is not counted"),
@@ -57,6 +62,7 @@ const KNOWN: [(&str, &str, &str); 14] = [
     ("ssthresh_packets", "Slow-start threshold", "window at which slow start ends (RFC 5681)"),
     ("inflight_packets", "In flight", "packets sent and neither acknowledged nor counted as lost"),
     ("pacing_mbit", "Pacing rate", "rate at which the sender lets packets leave"),
+    ("target_mbit", "Encoder's rate", "rate that the rate control of a video call gives to the encoder"),
     ("drop_probability", "Drop probability", "probability with which the queue drops or marks an arriving packet"),
     ("limit_packets", "Limit", "packets that the queue holds at most, or a flow's buffer does"),
     ("backlog_bytes", "Backlog", "bytes waiting"),

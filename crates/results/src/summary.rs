@@ -138,6 +138,9 @@ pub struct Application {
     pub messages: Option<Messages>,
     /// The score of a voice call.
     pub voice: Option<Voice>,
+    /// A video call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub video: Option<Video>,
     /// Responsiveness on the load-generating connection, round trips per minute (draft-ietf-ippm-responsiveness-09 §5.3.1).
     pub rpm: Option<f64>,
     /// Quality of outcome, 0 to 100 (draft-ietf-ippm-qoo-10 §3.3), for the example requirement of its Figure 1.
@@ -167,6 +170,32 @@ pub struct Voice {
     pub playout_ms: f64,
     /// Share of packets that were lost or came later than that, 0 to 1.
     pub loss: f64,
+}
+
+/// A video call, as its receiver sees it.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Video {
+    /// Frames that the encoder made.
+    pub frames: u64,
+    /// Frames that it left out, because too much waited at the sender.
+    pub skipped: u64,
+    /// Frames shown.
+    pub shown: u64,
+    /// From a frame's capture to the moment at which it could be shown, ms; of frames that were shown.
+    pub frame_delay_ms: Option<Quantiles>,
+    /// Freezes, as WebRTC's statistics count them: two frames were shown at least max(3 × mean, mean + 150 ms) after each other, where the
+    /// mean is over the 30 intervals before. A picture that is frozen at the end counts.
+    pub freezes: u64,
+    /// Duration of these freezes, s.
+    pub frozen_s: f64,
+    /// Their share of the time, 0 to 1.
+    pub frozen: f64,
+    /// Bits of the frames shown, per second, Mbit/s; without headers.
+    pub rate_mbit: f64,
+    /// Packets sent again.
+    pub resent_packets: u64,
+    /// Opinion score, 1 to 5: ITU-T P.1203.1 mode 0 for the coding, where frozen time counts as 1; null below 24 frames per second.
+    pub mos: Option<f64>,
 }
 
 /// Round-trip times, ms.

@@ -356,9 +356,10 @@ fn carried(flow: &Flow) -> Result<(), Wrong> {
         Traffic::Cbr(t) => Some(t.packet),
         Traffic::Poisson(t) => Some(t.packet),
         Traffic::OnOff(t) => Some(t.packet),
+        Traffic::Video(t) => Some(t.packet),
         Traffic::Bulk(_) | Traffic::Finite(_) | Traffic::Thin(_) | Traffic::Web(_) => None,
     };
-    let header = flow.transport.header();
+    let header = flow.header();
     match packet {
         Some(packet) if packet <= header => wrong(
             "traffic",

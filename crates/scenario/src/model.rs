@@ -1,12 +1,13 @@
 //! A scenario, parsed and validated: hops, and flows with a route over them.
 use crate::command::Command;
 use crate::expect::Expectation;
-use crate::traffic::Traffic;
+use crate::traffic::{Traffic, Video};
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::link::OPPORTUNITY;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Dscp, Rate, Span, Time};
+use std::sync::Arc;
 
 /// A whole experiment.
 #[derive(Clone, PartialEq, Debug)]
@@ -63,7 +64,7 @@ pub enum RateSpec {
         /// Their source.
         source: TraceSource,
         /// Offsets of the opportunities from the start of a period, ascending.
-        opportunities: Vec<Span>,
+        opportunities: Arc<[Span]>,
         /// Length of a period.
         period: Span,
     },
@@ -88,7 +89,7 @@ impl RateSpec {
     /// `None` if `packets` or the mean rate is zero.
     pub fn aggregates(packets: u32, mean: Rate) -> Option<RateSpec> {
         let period = mean.tx_time(OPPORTUNITY * u64::from(packets)).filter(|&period| period > Span::ZERO)?;
-        let opportunities = vec![period; packets as usize];
+        let opportunities = vec![period; packets as usize].into();
         Some(RateSpec::Trace { source: TraceSource::Aggregates(packets, mean), opportunities, period })
     }
 
@@ -172,6 +173,14 @@ pub struct Flow {
     pub transport: Transport,
     /// The hosts and the code point of its packets.
     pub ends: Endpoints,
+}
+
+impl Flow {
+    /// Headers of a data packet, from the IP layer up.
+    pub fn header(&self) -> Bytes {
+        let own = if let Traffic::Video(_) = self.traffic { Video::RTP_HEADER } else { Bytes::ZERO };
+        self.transport.header() + own
+    }
 }
 
 /// The hosts at the ends of a group of flows, and its traffic class. Queues that distinguish hosts or classes read this.

@@ -9,10 +9,12 @@
 //!
 //! All of them become opportunities of 1500 bytes in whole milliseconds.
 use crate::error::ScenarioError;
-use crate::model::{RateSpec, TraceSource};
+use crate::model::{RateSpec, Scenario, TraceSource};
 use narrows_core::link::OPPORTUNITY;
 use narrows_core::{Rate, Span};
+use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::Arc;
 pub use synthetic::Model;
 
 mod csv;
@@ -65,7 +67,25 @@ pub(crate) fn rate(
             parse(&text, &place)?
         }
     };
-    Ok(RateSpec::Trace { source: TraceSource::File(name.to_owned()), opportunities, period })
+    Ok(RateSpec::Trace { source: TraceSource::File(name.to_owned()), opportunities: opportunities.into(), period })
+}
+
+/// One copy of each trace, for the scenarios of many runs.
+#[derive(Debug, Default)]
+pub struct Shared(HashMap<String, Arc<[Span]>>);
+
+impl Shared {
+    /// Lets a scenario's traces be the copies of earlier scenarios, if they are equal.
+    pub fn share(&mut self, scenario: &mut Scenario) {
+        for hop in &mut scenario.hops {
+            if let RateSpec::Trace { source: TraceSource::File(name), opportunities, .. } = &mut hop.rate {
+                let known = self.0.entry(name.clone()).or_insert_with(|| Arc::clone(opportunities));
+                if known == opportunities {
+                    *opportunities = Arc::clone(known);
+                }
+            }
+        }
+    }
 }
 
 /// Opportunities and their period, from a text in any of the formats. `file` is its name in messages.

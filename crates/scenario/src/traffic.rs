@@ -1,5 +1,10 @@
 //! The data that a flow's application sends. Each kind has its own parameters; sizes are in bytes of payload.
+use narrows_core::media::MediaControlConfig;
+use narrows_core::media::gcc::GccParams;
 use narrows_core::params;
+use narrows_core::params::nested::Nested;
+use narrows_core::params::{ParamError, ParamValue};
+use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span};
 
 params! {
@@ -73,6 +78,52 @@ params! {
     }
 }
 
+params! {
+    /// Frames of a video call: an encoder whose rate follows the path, and a receiver that reports what arrives.
+    pub struct Video {
+        /// Rate control of the sender.
+        pub control: Nested<MediaControlConfig> = Nested::new(MediaControlConfig::Gcc(GccParams::default()));
+        /// Frames per second.
+        pub fps: f64 = 30.0, from 1.0, to 120.0;
+        /// Rate of the encoder at the start.
+        pub start_rate: Rate = Rate::kbit(300), from Rate::kbit(10), to Rate::gbit(1);
+        /// Its lowest rate.
+        pub min_rate: Rate = Rate::kbit(150), from Rate::kbit(10), to Rate::gbit(1);
+        /// Its highest rate.
+        pub max_rate: Rate = Rate::kbit(2500), from Rate::kbit(10), to Rate::gbit(1);
+        /// Longest packet at the IP layer.
+        pub packet: Bytes = Bytes(1200), from Bytes(100), to Bytes(65_535);
+        /// Time between key frames. The receiver can ask for others.
+        pub key_interval: Span = Span::s(10), from Span::ms(100), to Span::s(3600);
+        /// Size of a key frame ÷ mean size of a frame.
+        pub key_size: f64 = 4.0, from 1.0, to 50.0;
+        /// Scale of the Laplace distribution of the frames' sizes, as a share of their mean (RFC 8593).
+        pub variation: f64 = 0.15, from 0.0, to 1.0;
+        /// Time between the receiver's reports.
+        pub report_interval: Span = Span::ms(100), from Span::ms(10), to Span::s(1);
+    }
+    check Video::check;
+}
+
+impl Video {
+    /// RTP's header with an extension for the transport-wide number of the packet, in addition to those of IP and UDP.
+    pub const RTP_HEADER: Bytes = Bytes(12 + 8);
+
+    fn check(&self) -> Result<(), ParamError> {
+        let refuse = |name: &str, rate: Rate, allowed: String| {
+            Err(ParamError { name: name.into(), got: format!("`{}`", rate.show()), allowed, unknown: false })
+        };
+        if self.max_rate < self.min_rate {
+            return refuse("max_rate", self.max_rate, format!("at least min_rate, {}", self.min_rate.show()));
+        }
+        if self.start_rate < self.min_rate || self.start_rate > self.max_rate {
+            let allowed = format!("min_rate ..= max_rate, {} ..= {}", self.min_rate.show(), self.max_rate.show());
+            return refuse("start_rate", self.start_rate, allowed);
+        }
+        self.control.0.validate()
+    }
+}
+
 narrows_core::registry! {
     /// The data that a flow's application sends.
     pub enum Traffic for "traffic" {
@@ -83,6 +134,7 @@ narrows_core::registry! {
         "thin", Thin(Thin), "Small messages at fixed intervals: games, voice (TCP, UDP or QUIC).";
         "onoff", OnOff(OnOff), "Bursts at a given rate and pauses, both of exponentially distributed length (TCP, UDP or QUIC).";
         "web", Web(Web), "Transfers of Pareto-distributed size with pauses between them; completion times are recorded (TCP, QUIC).";
+        "video", Video(Video), "A video call: frames at a rate that follows the path; freezes and frame delays are recorded (UDP).";
     }
 }
 
@@ -91,7 +143,7 @@ impl Traffic {
     pub const fn carriers(&self) -> &'static [&'static str] {
         match self {
             Traffic::Bulk(_) | Traffic::Finite(_) | Traffic::Web(_) => &["tcp", "quic"],
-            Traffic::Cbr(_) | Traffic::Poisson(_) => &["udp"],
+            Traffic::Cbr(_) | Traffic::Poisson(_) | Traffic::Video(_) => &["udp"],
             Traffic::Thin(_) | Traffic::OnOff(_) => &["tcp", "udp", "quic"],
         }
     }

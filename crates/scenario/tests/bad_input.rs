@@ -273,7 +273,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#"traffic = "bulk""#,
         r#"traffic = "blk""#,
-        r#"S.toml:29: unknown traffic "blk"; allowed: bulk, finite, cbr, poisson, thin, onoff, web (did you mean "bulk"?)"#,
+        r#"S.toml:29: unknown traffic "blk"; allowed: bulk, finite, cbr, poisson, thin, onoff, web, video (did you mean "bulk"?)"#,
     ),
     (r#"kind = "tcp""#, r#"kind = "sctp""#, r#"S.toml:35: unknown transport "sctp"; allowed: tcp, quic, udp"#),
     (
@@ -422,9 +422,19 @@ const CASES: &[(&str, &str, &str)] = &[
         r#"S.toml:29: traffic "cbr" needs transport "udp"; allowed with "tcp": bulk, finite, thin, onoff, web"#,
     ),
     (
+        "traffic = \"bulk\"\n",
+        "traffic = { kind = \"video\", start_rate = \"10mbit\" }\n",
+        r#"S.toml:29: start_rate in traffic "video" cannot be "10mbit"; allowed: min_rate ..= max_rate, 150kbit ..= 2500kbit"#,
+    ),
+    (
+        "traffic = \"bulk\"\n",
+        "traffic = { kind = \"video\", control = \"nada:priority=0\" }\n",
+        r#"S.toml:29: control in traffic "video" cannot be "nada:priority=0"; allowed: priority of nada: 0.01 ..= 100"#,
+    ),
+    (
         r#"transport = { kind = "tcp", initial_window = 3 }"#,
         r#"transport = "udp""#,
-        r#"S.toml:29: traffic "bulk" needs transport "tcp" or "quic"; allowed with "udp": cbr, poisson, thin, onoff"#,
+        r#"S.toml:29: traffic "bulk" needs transport "tcp" or "quic"; allowed with "udp": cbr, poisson, thin, onoff, video"#,
     ),
     (
         "controller = \"new_reno\"\ntraffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",

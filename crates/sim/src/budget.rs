@@ -84,7 +84,7 @@ impl Budget {
 
 /// The length of most of a flow's packets, bytes.
 fn packet(flow: &Flow) -> u64 {
-    let header = flow.transport.header().0;
+    let header = flow.header().0;
     let full = match &flow.transport {
         Transport::Tcp(tcp) => tcp.packet.0,
         Transport::Quic(quic) => quic.packet.0,
@@ -95,6 +95,8 @@ fn packet(flow: &Flow) -> u64 {
         Traffic::Cbr(t) => t.packet.0,
         Traffic::Poisson(t) => t.packet.0,
         Traffic::OnOff(t) => t.packet.0.min(full),
+        // Frames of a low rate are short packets.
+        Traffic::Video(t) => (t.min_rate.as_bps() / 8 / t.fps.ceil() as u64).clamp(1, t.packet.0),
         Traffic::Thin(t) => (t.size.0 + header).min(full),
     };
     bytes.max(1)
@@ -107,6 +109,11 @@ fn per_flow(scenario: &Scenario, flow: &Flow) -> u64 {
         Traffic::Poisson(t) => t.rate.as_bps() / 8 / t.packet.0.max(1),
         Traffic::OnOff(t) => t.rate.as_bps() / 8 / t.packet.0.max(1),
         Traffic::Thin(t) => SECOND.as_ns() / t.interval.as_ns().max(1),
+        Traffic::Video(t) => {
+            let (full, frames) = (t.max_rate.as_bps() / 8 / t.packet.0.max(1), t.fps.ceil() as u64);
+            // A frame's last packet is short; each packet may be sent again; reports come back.
+            2 * (full + frames) + SECOND.as_ns() / t.report_interval.as_ns().max(1)
+        }
         Traffic::Bulk(_) | Traffic::Finite(_) | Traffic::Web(_) => 0,
     };
     // A round trip takes at least as long as a packet on the slowest link.

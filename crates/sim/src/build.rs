@@ -1,9 +1,10 @@
 //! Builds a world from a scenario.
 use crate::budget::{Budget, Meter};
-use crate::endpoint::{Awaited, Connection, Place, Transport};
+use crate::endpoint::{Armed, Awaited, Connection, Place, Transport};
 use crate::event::{Events, Kind, MAX_INDEX, TieBreak};
 use crate::host::{Flow, ReturnPipe, Routes};
 use crate::large_pages;
+use crate::media::{self, Media};
 use crate::quic::{self, Quic};
 use crate::side::{Between as _, Side};
 use crate::tcp::{Receiver, Sender, Spin, Tcp};
@@ -15,6 +16,7 @@ use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Ecn, HostId, Rng, Span, Time};
 use narrows_scenario::limits;
 use narrows_scenario::model;
+use narrows_scenario::traffic::Video;
 use narrows_scenario::transport::{Ports, UdpEcn};
 use narrows_scenario::{Scenario, Traffic};
 use narrows_world::application::Application;
@@ -22,6 +24,7 @@ use narrows_world::build;
 use narrows_world::record::application::Messages;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::verdict::VerdictRecord;
+use narrows_world::record::video::VideoRecord;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -132,7 +135,7 @@ impl Member<'_> {
         Flow {
             transport: self.transport(verdicts, pipes),
             place: self.place(0, pipes),
-            header: group.transport.header().0 as u32,
+            header: group.header().0 as u32,
             application: Application::new(&group.traffic, self.rng("application")),
             acts: Some(start),
             start,
@@ -151,7 +154,11 @@ impl Member<'_> {
                     UdpEcn::Ect0 => Ecn::Ect0,
                     UdpEcn::Ect1 => Ecn::Ect1,
                 };
-                Transport::Udp(Udp::new((params.ports == Ports::EverNew).then_some(index as u32), ecn))
+                let new_port_of = (params.ports == Ports::EverNew).then_some(index as u32);
+                match &group.traffic {
+                    Traffic::Video(video) => Transport::Media(Box::new(self.media(video, ecn, new_port_of))),
+                    _ => Transport::Udp(Udp::new(new_port_of, ecn)),
+                }
             }
             narrows_scenario::Transport::Tcp(params) => {
                 let connection = self.connection(params.ecn);
@@ -167,6 +174,20 @@ impl Member<'_> {
                 verdicts,
                 stopped: false,
             })),
+        }
+    }
+
+    fn media(&self, video: &Video, ecn: Ecn, new_port_of: Option<u32>) -> Media {
+        let Member { scenario, group, member, digits, .. } = *self;
+        let behind = behind(scenario, group, &group.route, build::rtt(scenario, group, member));
+        Media {
+            sender: media::Sender::new(video, group.header(), self.rng("encoder")),
+            receiver: media::Receiver::new(video.report_interval),
+            packets: media::Sent::default(),
+            record: VideoRecord::new(video.fps, digits, tail(behind)),
+            armed: Armed::default(),
+            ecn,
+            new_port_of,
         }
     }
 

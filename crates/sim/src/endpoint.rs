@@ -4,15 +4,17 @@
 //! next packet and the time of its next timer. An endpoint knows neither events nor routes. Each transport
 //! implements [`Endpoint`] in its own file, and [`Transport`] is an enum of them. Instead of a function table, the code that
 //! handles an event is compiled once for each transport ([`dispatch`]).
+use crate::media::Media;
 use crate::quic::Quic;
 use crate::segment::{Returning, Segment};
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 use narrows_core::congestion::{ControllerConfig, Marks};
-use narrows_core::{Ecn, Rng, Span, Time};
+use narrows_core::{Ecn, Rate, Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::record::application::Messages;
 use narrows_world::record::verdict::VerdictRecord;
+use narrows_world::record::video::VideoRecord;
 
 /// Both ends of a flow. A transport without connections, acknowledgments or timers keeps the defaults.
 pub(crate) trait Endpoint {
@@ -28,6 +30,12 @@ pub(crate) trait Endpoint {
     #[inline(always)]
     fn connection(&mut self) -> Option<&mut Connection> {
         None
+    }
+
+    /// The times at which its timers are pending; `None` without timers.
+    #[inline(always)]
+    fn armed(&mut self) -> Option<&mut Armed> {
+        self.connection().map(|connection| &mut connection.armed)
     }
 
     /// The receiver gets a packet with data. `payload` is in bytes; `marked` means that a queue has marked the packet CE.
@@ -102,6 +110,16 @@ pub(crate) trait Endpoint {
     /// Sets the sender's counters to zero.
     fn reset_stats(&mut self) {}
 
+    /// The rate at which the application's encoder aims, if it has one.
+    fn target_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// The record of a video call.
+    fn video(&mut self) -> Option<&mut VideoRecord> {
+        None
+    }
+
     /// The records of fair-queuing verdicts, if the controller has a detector.
     fn verdicts(&mut self) -> Option<&mut VerdictRecord> {
         None
@@ -156,6 +174,7 @@ pub(crate) enum Transport {
     Tcp(Tcp),
     Quic(Box<Quic>),
     Udp(Udp),
+    Media(Box<Media>),
 }
 
 /// Calls a function that is generic over [`Endpoint`], for the transport of a flow.
@@ -174,6 +193,10 @@ macro_rules! dispatch {
                 type $End = $crate::udp::Udp;
                 $call
             }
+            Transport::Media(_) => {
+                type $End = $crate::media::Media;
+                $call
+            }
         }
     };
 }
@@ -186,6 +209,7 @@ macro_rules! each {
             Transport::Tcp($ends) => $call,
             Transport::Quic($ends) => $call,
             Transport::Udp($ends) => $call,
+            Transport::Media($ends) => $call,
         }
     };
 }
@@ -201,6 +225,22 @@ impl Transport {
     #[inline]
     pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
         each!(self, ends => ends.connection())
+    }
+
+    /// See [`Endpoint::armed`].
+    #[inline]
+    pub(crate) fn armed(&mut self) -> Option<&mut Armed> {
+        each!(self, ends => ends.armed())
+    }
+
+    /// See [`Endpoint::target_rate`].
+    pub(crate) fn target_rate(&self) -> Option<Rate> {
+        each!(self, ends => ends.target_rate())
+    }
+
+    /// See [`Endpoint::video`].
+    pub(crate) fn video(&mut self) -> Option<&mut VideoRecord> {
+        each!(self, ends => ends.video())
     }
 
     /// See [`Endpoint::established`].

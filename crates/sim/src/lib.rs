@@ -8,6 +8,7 @@ mod endpoint;
 mod event;
 mod host;
 mod large_pages;
+mod media;
 mod memory;
 mod outcome;
 mod parallel;

@@ -26,7 +26,9 @@ pub(crate) fn collect<S: Side<Between = Network<Segment>>>(scenario: &Scenario, 
         })
         .collect();
     let controllers = scenario.flows.iter().flat_map(|group| {
-        let name = group.controller.as_ref().map_or("none".into(), ToString::to_string);
+        let control =
+            if let Traffic::Video(video) = &group.traffic { video.control.0.to_string() } else { "none".into() };
+        let name = group.controller.as_ref().map_or(control, ToString::to_string);
         std::iter::repeat_n(name, group.count as usize)
     });
     let names = scenario.flow_names();
@@ -82,8 +84,10 @@ fn flow_summary(flow: &mut Flow, name: &str, controller: &str, (warmup, end): (T
 
 /// The figures of a flow's application.
 fn application(flow: &mut Flow, traffic: &Traffic, end: Time) -> Option<Application> {
-    let messages = flow.transport.connection().and_then(Connection::messages);
-    flow.record.application(Some(traffic), messages.as_deref(), flow.stop.min(end))
+    let Flow { record, transport, stop, .. } = flow;
+    let video = transport.video().map(|video| video.clone());
+    let messages = transport.connection().and_then(Connection::messages);
+    record.application(Some(traffic), messages.as_deref(), video.as_ref(), (*stop).min(end))
 }
 
 /// Memory of a run, bytes. Nothing shrinks during a run, so this is the peak.

@@ -72,7 +72,8 @@ fn has_two_sides(group: &narrows_scenario::Flow) -> bool {
     // The sender learns of a transfer's completion at once, and the receiver of the time at which a message was written.
     let is_connected = !matches!(group.transport, Transport::Udp(_));
     let waits = match group.traffic {
-        Traffic::Finite(_) | Traffic::Web(_) => true,
+        // The ends of a call share the list of its packets.
+        Traffic::Finite(_) | Traffic::Web(_) | Traffic::Video(_) => true,
         Traffic::Thin(_) => is_connected,
         _ => false,
     };

@@ -1,4 +1,5 @@
 //! The contents of the simulator's packets, apart from the metadata that queues read.
+use crate::media::Report;
 use crate::quic::AckFrame;
 use crate::tcp::AckSegment;
 use narrows_core::Role;
@@ -46,6 +47,8 @@ pub(crate) enum Returning {
     Ack(AckSegment),
     /// An acknowledgment of a QUIC subflow.
     Frame(AckFrame),
+    /// A report of a call's receiver.
+    Report(Report),
 }
 
 impl Returning {
@@ -53,14 +56,14 @@ impl Returning {
     pub(crate) const fn subflow(&self) -> u8 {
         match self {
             Returning::Frame(frame) => frame.subflow,
-            Returning::SynAck | Returning::Ack(_) => 0,
+            Returning::SynAck | Returning::Ack(_) | Returning::Report(_) => 0,
         }
     }
 
     pub(crate) const fn kind(&self) -> SegmentKind {
         match self {
             Returning::SynAck => SegmentKind::SynAck,
-            Returning::Ack(_) | Returning::Frame(_) => SegmentKind::Ack,
+            Returning::Ack(_) | Returning::Frame(_) | Returning::Report(_) => SegmentKind::Ack,
         }
     }
 
@@ -68,7 +71,7 @@ impl Returning {
     pub(crate) fn visible(&self) -> (u32, Role) {
         match self {
             Returning::Ack(ack) => (ack.ack as u32, ack.role()),
-            Returning::Frame(_) | Returning::SynAck => (0, Role::Other),
+            Returning::Frame(_) | Returning::SynAck | Returning::Report(_) => (0, Role::Other),
         }
     }
 }

@@ -170,6 +170,9 @@ impl<S: Side> World<S> {
         self.between.sample(now, spacing, self.gauges.then_some(hosts.tracked));
         for flow in hosts.flows.iter_mut().take(hosts.tracked) {
             flow.record.sample(now, spacing, flow.transport.meters());
+            if let Some(rate) = flow.transport.target_rate() {
+                flow.record.sample_target(now, rate);
+            }
             if let Some(verdicts) = flow.transport.verdicts() {
                 verdicts.sample(now, spacing);
             }
@@ -186,6 +189,9 @@ impl<S: Side> World<S> {
             flow.transport.reset_stats();
             if let Some(messages) = flow.transport.connection().and_then(Connection::messages) {
                 messages.restart();
+            }
+            if let Some(video) = flow.transport.video() {
+                video.restart(now);
             }
             if let Some(verdicts) = flow.transport.verdicts() {
                 verdicts.restart(now);

@@ -19,6 +19,7 @@ enum Kind {
     Thin { size: u32, interval: Span, jitter: f64 },
     OnOff { on: Span, off: Span, rate: Rate, packet: u32, clock: TxClock, until: Option<Time> },
     Web { size: f64, shape: f64, think: Span },
+    Video { interval: Span },
 }
 
 /// What an application does when it acts.
@@ -32,6 +33,8 @@ pub enum Act {
     Message(u32),
     /// Sends a packet of this length at the IP layer.
     Packet(u32),
+    /// Captures a picture for its encoder.
+    Frame,
     /// Nothing yet.
     Pause,
 }
@@ -56,6 +59,7 @@ impl Application {
                 until: None,
             },
             Traffic::Web(p) => Kind::Web { size: p.size.0 as f64, shape: p.shape, think: p.think },
+            Traffic::Video(p) => Kind::Video { interval: Span::from_secs_f64(1.0 / p.fps) },
         };
         Application { kind, rng }
     }
@@ -83,6 +87,7 @@ impl Application {
                 }
                 (Act::Packet(*packet), Some(now + clock.advance(*rate, *packet).max(Span::ns(1))))
             }
+            Kind::Video { interval } => (Act::Frame, Some(now + *interval)),
             Kind::Web { size, shape, .. } => (Act::Transfer(pareto(*size, *shape, rng)), None),
         }
     }

@@ -125,6 +125,33 @@ pub mod outcome {
     }
 }
 
+/// ITU-T P.1203.1 (10/2019), mode 0: the quality of coded video from its rate alone.
+///
+/// Of its three degradations the one by quantisation is here: the picture is shown in the resolution in which it was coded, and at 24
+/// frames per second or more the others are zero.
+pub mod video {
+    /// Pixels of the picture: 1280 × 720.
+    pub const PIXELS: f64 = 1280.0 * 720.0;
+    /// Frame rate from which on there is no temporal degradation (§8.1.3).
+    pub const SMOOTH_FPS: f64 = 24.0;
+
+    /// The score of H.264 video of this rate, kbit/s, and this frame rate, 1 to 5 (§8.1.1 equation 2, Annex A).
+    pub fn coding_score(kbit: f64, fps: f64) -> f64 {
+        if kbit <= 0.0 {
+            return 1.0;
+        }
+        let per_pixel = kbit / (PIXELS * fps);
+        let inner = 41.247_51 + libm::log(kbit) + libm::log(kbit * per_pixel + 0.131_83);
+        let quantisation = 11.998_35 - 2.999_92 * libm::log(inner.max(1.0));
+        (4.66 - 0.07 * libm::exp(4.06 * quantisation)).clamp(1.0, 5.0)
+    }
+
+    /// The score of a call whose picture is frozen for this share of the time, 0 to 1. Frozen time counts as the worst score.
+    pub fn mos(kbit: f64, fps: f64, frozen: f64) -> f64 {
+        1.0 + (coding_score(kbit, fps) - 1.0) * (1.0 - frozen)
+    }
+}
+
 /// Round trips per minute on a load-generating connection whose RTTs have this mean, ms, after the longest 5 % were left out
 /// (draft-ietf-ippm-responsiveness-09 §5.3.1, `Loaded_Responsiveness`).
 pub fn round_trips_per_minute(trimmed_mean_ms: f64) -> f64 {
@@ -173,6 +200,15 @@ mod tests {
         close(best - rating(0.0, 2.0, Codec { impairment: 0.0, robustness: 4.3 }), 95.0 * 2.0 / 6.3, 1e-9);
         close(best - rating(0.0, 5.0, G711), 95.0 * 5.0 / 30.1, 1e-9);
         assert_eq!(rating(2000.0, 90.0, G711), 0.0);
+    }
+
+    /// Worked out by hand from the equations: 2500 kbit/s at 30 fps give a quantisation of 0.3824, 300 kbit/s one of 0.5819.
+    #[test]
+    fn the_coding_score_follows_the_equations() {
+        close(super::video::coding_score(2500.0, 30.0), 4.66 - 0.07 * libm::exp(4.06 * 0.3824), 2e-3);
+        close(super::video::coding_score(300.0, 30.0), 4.66 - 0.07 * libm::exp(4.06 * 0.5819), 2e-3);
+        close(super::video::mos(2500.0, 30.0, 0.5), (super::video::coding_score(2500.0, 30.0) + 1.0) / 2.0, 1e-12);
+        assert_eq!((super::video::mos(0.0, 30.0, 0.0), super::video::mos(900.0, 30.0, 1.0)), (1.0, 1.0));
     }
 
     /// §3.4 of the draft works out 50 % from latency, 75 % from loss.

@@ -8,5 +8,6 @@ pub mod hop;
 pub mod packets;
 mod track;
 pub mod verdict;
+pub mod video;
 
 pub use track::{Bound, Track};

@@ -269,7 +269,7 @@ impl Sending {
             Act::Transfer(bytes) => Some(bytes),
             Act::Message(payload) => Some(u64::from(payload)),
             Act::Packet(ip_len) => Some(u64::from(ip_len.saturating_sub(self.header).max(1))),
-            Act::Pause => return next,
+            Act::Frame | Act::Pause => return next,
         };
         handed.unsent = handed.unsent.zip(bytes).map(|(unsent, bytes)| unsent + bytes);
         handed.written += bytes.unwrap_or(0);

@@ -211,7 +211,7 @@ impl Senders {
                 let payload = match act {
                     Act::Message(payload) => payload,
                     Act::Packet(ip_len) => ip_len.saturating_sub(datagrams.header),
-                    Act::Endless | Act::Transfer(_) | Act::Pause => return Ok(()),
+                    Act::Endless | Act::Transfer(_) | Act::Frame | Act::Pause => return Ok(()),
                 };
                 if !datagrams.send(payload as usize) {
                     shared.endpoint_stats.post(number, |report| report.refused += 1);
@@ -225,7 +225,7 @@ impl Senders {
             Act::Transfer(bytes) => Some(bytes),
             Act::Message(payload) => Some(u64::from(payload)),
             Act::Packet(ip_len) => Some(u64::from(ip_len.saturating_sub(connection.header).max(1))),
-            Act::Pause => return Ok(()),
+            Act::Frame | Act::Pause => return Ok(()),
         };
         connection.unsent = connection.unsent.zip(bytes).map(|(unsent, bytes)| unsent + bytes);
         connection.written += bytes.unwrap_or(0);

@@ -114,6 +114,13 @@ fn carrier(scenario: &Scenario, group: &model::Flow) -> Result<Carrier, HostErro
     if group.command.is_some() {
         return Ok(Carrier::Program);
     }
+    if matches!(group.traffic, Traffic::Video(_)) {
+        return Err(refuse(
+            "traffic \"video\" is simulated only: its rate control and its reports are the simulator's; send a real call's \
+             packets with command"
+                .into(),
+        ));
+    }
     match &group.transport {
         Transport::Quic(quic) => {
             if group.ends.dscp != Dscp(0) {

@@ -27,6 +27,10 @@ fn what_the_kernel_does_not_have_is_refused_by_name() {
             "[[flow]]\nname = \"g\"\ntransport = { kind = \"tcp\", initial_window = \"4p\" }",
             &["flow `g` begins with 4 packets and flow `f` with 10", "127.0.0.1"],
         ),
+        (
+            "transport = \"udp\"\ntraffic = \"video\"",
+            &["flow `f`", "traffic \"video\" is simulated only", "with command"],
+        ),
         ("count = 50001", &["50001 flows", "50000"]),
     ];
     for (flow, expected) in refused {

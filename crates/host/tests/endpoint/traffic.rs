@@ -17,7 +17,7 @@ fn handed_over(scenario: &Scenario, header: u32) -> u64 {
             Act::Packet(ip_len) => u64::from(ip_len - header),
             Act::Message(bytes) => u64::from(bytes),
             Act::Transfer(bytes) => bytes,
-            Act::Pause => 0,
+            Act::Frame | Act::Pause => 0,
             Act::Endless => panic!("without end"),
         };
         at = next;

@@ -232,7 +232,7 @@ impl FlowFigures {
         let summary = FlowSummary {
             lost_packets: None,
             verdicts,
-            application: self.record.application(self.traffic.as_ref(), None, end),
+            application: self.record.application(self.traffic.as_ref(), None, None, end),
             ..self.record.summary(name, controller, life, stats)
         };
         let cdfs = self.record.cdfs(&source).collect();

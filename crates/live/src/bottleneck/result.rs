@@ -79,7 +79,7 @@ pub(crate) fn collect(
         // A program of a scenario may have several connections, whose datagrams are not one sequence.
         let application = match is_declared && flow.is_programs {
             true => None,
-            false => entry.record.application(flow.traffic.as_ref(), None, end),
+            false => entry.record.application(flow.traffic.as_ref(), None, None, end),
         };
         if is_declared && let Some(Some(back)) = entries[1 - flow.direction].get(flow.number) {
             entry.record.lost += back.record.lost;

@@ -40,7 +40,7 @@ impl<S: Side> Hosts<S> {
         let Flow { transport, header, .. } = &mut self.flows[flow_index];
         let connection = transport.connection();
         let bytes = match act {
-            Act::Endless => None,
+            Act::Endless | Act::Frame => None,
             Act::Transfer(bytes) => Some(bytes),
             Act::Message(payload) => Some(u64::from(payload)),
             // A datagram may be empty, but data in a stream may not.

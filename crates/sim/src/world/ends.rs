@@ -7,6 +7,7 @@ use crate::host::{InFlight, Routes};
 use crate::segment::{Returning, Segment, SegmentKind};
 use crate::side::{Answer, Between as _, Departure, Side};
 use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Span, Time};
+use narrows_scenario::traffic::Video;
 use narrows_world::network::{Network, Transit};
 
 impl<S: Side<Between = Network<Segment>>> Hosts<S> {
@@ -93,7 +94,11 @@ impl<S: Side> Hosts<S> {
         let place = flow.place_of(subflow);
         let routes = &self.routes[place.routes as usize];
         let Some(&hop) = routes.back.first() else { return };
-        let ip_len = if kind == SegmentKind::SynAck { flow.transport.handshake_len() } else { flow.header };
+        let ip_len = match &what {
+            Returning::SynAck => flow.transport.handshake_len(),
+            Returning::Report(report) => report.ip_len(flow.header.saturating_sub(Video::RTP_HEADER.0 as u32)),
+            Returning::Ack(_) | Returning::Frame(_) => flow.header,
+        };
         let left = (routes.back.len() - 1) as u16;
         let segment = Segment { transit: Transit::new(ip_len, left), kind, subflow, ..Segment::default() };
         let there = metadata(flow_index, place, routes);
@@ -133,11 +138,11 @@ impl<S: Side> Hosts<S> {
 
     fn acknowledge_overdue<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize) {
         let now = self.now;
-        let Some(connection) = self.flows[flow_index].transport.connection() else { return };
-        if connection.armed.delayed_ack != Some(now) {
+        let Some(armed) = self.flows[flow_index].transport.armed() else { return };
+        if armed.delayed_ack != Some(now) {
             return;
         }
-        connection.armed.delayed_ack = None;
+        armed.delayed_ack = None;
         while let Some(ends) = End::of(&mut self.flows[flow_index].transport) {
             let Some(subflow) = ends.overdue(now) else {
                 return arm_receiver(&mut self.events, ends, flow_index);
@@ -268,9 +273,9 @@ impl<S: Side> Hosts<S> {
     #[inline(never)]
     fn pace<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize) {
         let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
-        let Some(connection) = ends.connection() else { return };
-        if connection.armed.pace == Some(self.now) {
-            connection.armed.pace = None;
+        let Some(armed) = ends.armed() else { return };
+        if armed.pace == Some(self.now) {
+            armed.pace = None;
             ends.on_pace(self.now);
             self.transmit_as::<End>(network, flow_index);
         }
@@ -315,8 +320,8 @@ fn metadata(flow_index: usize, place: &Place, routes: &Routes) -> PacketMeta {
 #[inline(always)]
 fn arm_receiver<End: Endpoint>(events: &mut Events, ends: &mut End, flow_index: usize) {
     let want = ends.next_ack();
-    if let Some(connection) = ends.connection() {
-        arm(events, &mut connection.armed.delayed_ack, want, Kind::DelayedAck, flow_index);
+    if let Some(armed) = ends.armed() {
+        arm(events, &mut armed.delayed_ack, want, Kind::DelayedAck, flow_index);
     }
 }
 
@@ -324,8 +329,8 @@ fn arm_receiver<End: Endpoint>(events: &mut Events, ends: &mut End, flow_index: 
 #[inline(always)]
 fn arm_sender<End: Endpoint>(events: &mut Events, ends: &mut End, flow_index: usize, now: Time) {
     let (timer, pace) = (ends.next_timer(now), ends.next_pace(now));
-    if let Some(connection) = ends.connection() {
-        arm(events, &mut connection.armed.retransmit, timer, Kind::Retransmit, flow_index);
-        arm(events, &mut connection.armed.pace, pace, Kind::Pace, flow_index);
+    if let Some(armed) = ends.armed() {
+        arm(events, &mut armed.retransmit, timer, Kind::Retransmit, flow_index);
+        arm(events, &mut armed.pace, pace, Kind::Pace, flow_index);
     }
 }

@@ -6,6 +6,7 @@ use crate::side::Side;
 use narrows_core::{Ecn, PacketId, Span, Time};
 use narrows_results::packets::{Capture, PacketLog};
 use narrows_scenario::Scenario;
+use narrows_scenario::traffic::Video;
 use narrows_world::record::packets::{Answer, Departing, PacketRecorder};
 
 impl<S: Side> World<S> {
@@ -51,6 +52,9 @@ impl<S: Side> Hosts<S> {
             Returning::SynAck => Answer { is_syn_ack: true, ip_len: handshake, ..Answer::default() },
             Returning::Ack(ack) => Answer { ip_len: header, ..ack.recorded() },
             Returning::Frame(frame) => Answer { ip_len: header, ..frame.recorded() },
+            Returning::Report(report) => {
+                Answer { ip_len: report.ip_len(header.saturating_sub(Video::RTP_HEADER.0 as u32)), ..Answer::default() }
+            }
         };
         self.record(|recorder, now| recorder.answers(flow, &answer, now));
     }

@@ -26,3 +26,4 @@ mod start_up;
 mod tables;
 mod thin;
 mod utilisation;
+mod video;

@@ -253,8 +253,11 @@ fn a_trace() {
     let steps = |scenario: &mut Scenario| {
         let opportunities: Vec<Span> = (1..=50).chain((54..=102).step_by(4)).map(Span::ms).collect();
         let period = Span::ms(102);
-        scenario.hops[0].rate =
-            RateSpec::Trace { source: TraceSource::File("steps.mahi".into()), opportunities, period };
+        scenario.hops[0].rate = RateSpec::Trace {
+            source: TraceSource::File("steps.mahi".into()),
+            opportunities: opportunities.into(),
+            period,
+        };
     };
     let text = r#"
         duration = "20s"

@@ -1,5 +1,6 @@
 //! What an application's user would feel: delay, jitter and loss of datagrams, delay of messages, and the scores made of them.
 use super::histogram::Delays;
+use super::video::VideoRecord;
 use crate::quality::{self, emodel, outcome};
 use narrows_core::{Span, Time};
 use narrows_results::summary::{self, Application, Voice};
@@ -146,6 +147,8 @@ pub struct Measured<'a> {
     pub messages: Option<&'a Messages>,
     /// Round-trip times.
     pub rtts: Option<&'a Delays>,
+    /// Frames of a video call.
+    pub video: Option<&'a VideoRecord>,
 }
 
 /// Intervals between packets of a call: from 10 ms, the shortest frame of common codecs, to 60 ms.
@@ -177,6 +180,10 @@ impl Measured<'_> {
                 delay_ms: delays.quantiles_ms(),
                 unread: messages.unread.len() as u64,
             });
+        }
+        if let Some(video) = self.video {
+            figures.video = video.summary(now);
+            figures.loss = video.loss();
         }
         if let (Some(Traffic::Bulk(_)), Some(rtts)) = (traffic, self.rtts) {
             figures.rpm = rtts.trimmed_mean_ms(quality::TRIMMED).map(quality::round_trips_per_minute);

@@ -1,9 +1,10 @@
 //! A flow's figures.
 use super::application::{self, Datagrams, Messages};
 use super::histogram::{Delays, Gathered};
+use super::video::VideoRecord;
 use super::{Bound, Track};
 use crate::meters::{Meters, SenderStats};
-use narrows_core::{Span, Time};
+use narrows_core::{Rate, Span, Time};
 use narrows_results::summary::{Application, FlowSummary};
 use narrows_results::{Cdf, Series};
 use narrows_scenario::Traffic;
@@ -49,6 +50,7 @@ struct Tracks {
     ssthresh: Track,
     inflight: Track,
     pacing: Track,
+    target: Track,
 }
 
 /// Longer stays in queues are rare.
@@ -67,6 +69,7 @@ impl FlowRecord {
             ssthresh: Track::of_state("ssthresh_packets", 0),
             inflight: Track::of_state("inflight_packets", n),
             pacing: Track::of_state("pacing_mbit", 0),
+            target: Track::of_state("target_mbit", 0),
         };
         FlowRecord {
             payload: 0,
@@ -82,8 +85,10 @@ impl FlowRecord {
     /// Limits the length of its series from now on.
     pub fn bound(&mut self, bound: Bound) {
         let Some(tracks) = &mut self.tracks else { return };
-        let Tracks { throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, .. } = &mut **tracks;
-        [throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing].into_iter().for_each(|track| track.bound(bound));
+        let Tracks { throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, target, .. } = &mut **tracks;
+        [throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, target]
+            .into_iter()
+            .for_each(|track| track.bound(bound));
     }
 
     /// Adds everything of another flow's record except its series and its application's figures, which a sum of flows does not have.
@@ -108,17 +113,20 @@ impl FlowRecord {
         distributions.datagrams.get_or_insert_with(|| Datagrams::new(digits)).arrived(delay);
     }
 
-    /// The figures of the flow's application; `None` if there are none. `messages` are those of a connection.
+    /// The figures of the flow's application; `None` if there are none. `messages` are those of a connection, `video` the frames of
+    /// a call.
     pub fn application(
         &self,
         traffic: Option<&Traffic>,
         messages: Option<&Messages>,
+        video: Option<&VideoRecord>,
         now: Time,
     ) -> Option<Application> {
         let distributions = self.distributions.as_deref();
         let measured = application::Measured {
             datagrams: distributions.and_then(|d| d.datagrams.as_ref()).map(|datagrams| (datagrams, self.lost)),
             messages,
+            video,
             rtts: distributions.and_then(|d| d.rtt.as_ref()),
         };
         measured.summary(traffic, now)
@@ -219,6 +227,13 @@ impl FlowRecord {
         }
     }
 
+    /// The encoder of the flow's application aims at this rate at the end of an interval.
+    pub fn sample_target(&mut self, now: Time, rate: Rate) {
+        if let Some(tracks) = &mut self.tracks {
+            tracks.target.push(now, rate.as_mbit_f64());
+        }
+    }
+
     /// Takes over the receiver's side from another record of the same flow.
     pub fn join_arrivals(&mut self, other: FlowRecord) {
         (self.payload, self.received, self.lost) = (other.payload, other.received, other.lost);
@@ -281,8 +296,8 @@ impl FlowRecord {
     pub fn series(self, source: &str) -> impl Iterator<Item = Series> {
         let source = source.to_owned();
         self.tracks.into_iter().flat_map(move |tracks| {
-            let Tracks { throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, .. } = *tracks;
-            let all = [throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing];
+            let Tracks { throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, target, .. } = *tracks;
+            let all = [throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, target];
             all.into_iter().filter_map(|track| track.finish(&source)).collect::<Vec<_>>()
         })
     }
@@ -291,7 +306,7 @@ impl FlowRecord {
     pub fn bytes(&self) -> usize {
         let delays = |d: &Option<Delays>| d.as_ref().map_or(0, Delays::bytes);
         let tracks = self.tracks.as_ref().map_or(0, |t| {
-            let all = [&t.throughput, &t.rtt, &t.srtt, &t.cwnd, &t.ssthresh, &t.inflight, &t.pacing];
+            let all = [&t.throughput, &t.rtt, &t.srtt, &t.cwnd, &t.ssthresh, &t.inflight, &t.pacing, &t.target];
             size_of::<Tracks>() + t.sojourn.bytes() + all.iter().map(|track| track.bytes()).sum::<usize>()
         });
         let distributions = self.distributions.as_ref().map_or(0, |d| {

@@ -387,7 +387,7 @@ fn flow(group: &model::Flow, hosts: [u16; 2]) -> Flow {
         Carrier::Quic(quic) => (Transport::Quic, quic.packet.0, quic.ecn, false),
         Carrier::Udp(udp) => (Transport::Udp, udp.header.0, false, udp.ports == Ports::EverNew),
     };
-    let header = group.transport.header().0;
+    let header = group.header().0;
     let reports = group.controller.as_ref().map(ControllerConfig::marks).unwrap_or_default();
     let marks = match reports {
         _ if transport == Transport::Udp => Marks::Off,
@@ -401,7 +401,7 @@ fn flow(group: &model::Flow, hosts: [u16; 2]) -> Flow {
         transport,
         controller: group.controller.as_ref().map(ToString::to_string).unwrap_or_default(),
         header: header as u32,
-        mss: (packet - header) as u32,
+        mss: packet.saturating_sub(header) as u32,
         marks,
         hosts,
         dscp: group.ends.dscp,

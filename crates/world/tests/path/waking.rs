@@ -97,7 +97,11 @@ fn with_traces(text: &str) -> Scenario {
         let mut rng = Rng::stream(numbers[0], "trace");
         let mut opportunities: Vec<Span> = (0..numbers[1]).map(|_| Span::ms(1 + rng.below(50))).collect();
         opportunities.sort_unstable();
-        hop.rate = RateSpec::Trace { source: TraceSource::File("trace".into()), opportunities, period: Span::ms(50) };
+        hop.rate = RateSpec::Trace {
+            source: TraceSource::File("trace".into()),
+            opportunities: opportunities.into(),
+            period: Span::ms(50),
+        };
     }
     scenario
 }
