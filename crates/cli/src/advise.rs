@@ -14,7 +14,7 @@ use narrows_core::{Bytes, Rate, Span};
 use narrows_report::{PAGE, sheet};
 use narrows_results::Summary;
 use narrows_runner::Room;
-use narrows_scenario::shorthand;
+use narrows_scenario::{RateSpec, shorthand};
 use narrows_sim::Simulator;
 use queues::Deployable;
 use score::{outcomes, ranked};
@@ -28,10 +28,10 @@ mod show;
 /// Say which queue suits a link and what it is used for, and how to deploy it
 #[derive(clap::Args)]
 pub(crate) struct Advise {
-    /// Rate of the link, down
+    /// Rate of the link, down, or a trace as trace:FILE or trace:NAME (`narrows list traces`)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     down: String,
-    /// Rate of the link, up
+    /// Rate of the link, up, or a trace
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     up: String,
     /// Base round-trip time to the servers
@@ -154,11 +154,11 @@ impl Advise {
                 }
                 duration
             }
-            None => usual_duration(link),
+            None => usual_duration(link.each_ref().map(RateSpec::initial)),
         };
         Ok(Household {
+            shaped: link.each_ref().map(|rate| Rate::bit(rate.initial().as_bps() * SHAPED_PERCENT / 100)),
             link,
-            shaped: link.map(|rate| Rate::bit(rate.as_bps() * SHAPED_PERCENT / 100)),
             rtt: shorthand::span("--rtt", &self.rtt).map_err(Failure::usage)?,
             buffer,
             members: household::members(&self.uses)?,

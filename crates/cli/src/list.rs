@@ -7,6 +7,7 @@ use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
 use narrows_core::registry::Registered;
+use narrows_report::quantity::Quantity;
 use narrows_results::metric::KNOWN;
 use narrows_scenario::trace::Model;
 use narrows_scenario::{Traffic, Transport};
@@ -41,10 +42,12 @@ enum Kind {
     Traces,
     /// Figures of a run, for --expect and --metric
     Metrics,
+    /// Quantities of series and distributions, for `narrows plot`
+    Quantities,
 }
 
 impl Kind {
-    const ALL: [Kind; 7] = [
+    const ALL: [Kind; 8] = [
         Kind::Queues,
         Kind::Controllers,
         Kind::Detectors,
@@ -52,6 +55,7 @@ impl Kind {
         Kind::Transports,
         Kind::Traces,
         Kind::Metrics,
+        Kind::Quantities,
     ];
 
     const fn name(self) -> &'static str {
@@ -63,6 +67,7 @@ impl Kind {
             Kind::Transports => "transports",
             Kind::Traces => "traces",
             Kind::Metrics => "metrics",
+            Kind::Quantities => "quantities",
         }
     }
 
@@ -85,6 +90,9 @@ impl Kind {
                 "figures of a run (--expect 'NAME.goodput >= 90mbit'); hop. and flow. stand for the name of a hop or flow, and the unit \
                  may be left out: NAME.rtt.p99"
             }
+            Kind::Quantities => {
+                "quantities of series and distributions (`narrows plot RESULT --metric rtt`); the unit may be left out"
+            }
         }
     }
 
@@ -102,6 +110,10 @@ impl Kind {
             Kind::Metrics => {
                 let entry = |&(name, summary)| Entry { name, summary, params: Vec::new() };
                 KNOWN.iter().map(entry).collect()
+            }
+            Kind::Quantities => {
+                let entry = |(name, summary)| Entry { name, summary, params: Vec::new() };
+                Quantity::known().map(entry).collect()
             }
         }
     }

@@ -16,6 +16,7 @@ use narrows_results::input::TraceFiles;
 use narrows_results::{Format, folder};
 use narrows_runner::{Room, index};
 use narrows_scenario::settings::settings;
+use narrows_scenario::trace::Shared;
 use narrows_study::{RunFigures, Sweep as Plan, SweepError};
 use narrows_world::World;
 use serde::{Deserialize, Serialize};
@@ -195,9 +196,11 @@ impl Sweep {
     fn tasks(&self, plan: &Plan, world: &dyn World) -> Result<Vec<Task>, Failure> {
         let (metrics, subject) = (format!("{:?}", plan.study.metrics), format!("{world:?}"));
         let mut tasks = Vec::new();
+        let mut traces = Shared::default();
         for (cell, of) in plan.cells.iter().enumerate() {
             for run in 0..plan.runs {
-                let scenario = plan.scenario(cell, run, &self.traces()).map_err(Failure::usage)?;
+                let mut scenario = plan.scenario(cell, run, &self.traces()).map_err(Failure::usage)?;
+                traces.share(&mut scenario);
                 if run == 0 {
                     world.check(&scenario).map_err(|error| Failure::from(error).at(Path::new(of.name())))?;
                 }

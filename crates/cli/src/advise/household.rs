@@ -8,11 +8,13 @@ use narrows_core::params::Limit;
 use narrows_core::queue::QueueConfig;
 use narrows_core::queue::fifo::FifoParams;
 use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_results::input::TraceFiles;
 use narrows_scenario::shorthand;
 use narrows_scenario::traffic::{Bulk, Thin, Web};
 use narrows_scenario::{
     DelaySpec, Endpoints, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
 };
+use std::path::Path;
 
 /// Something that a member of the household does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,7 +111,7 @@ fn is_number(digits: &str) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct Household {
     /// Rates of the link, down and up.
-    pub(super) link: [Rate; 2],
+    pub(super) link: [RateSpec; 2],
     /// Rates to which a queue of one's own is shaped.
     pub(super) shaped: [Rate; 2],
     pub(super) rtt: Span,
@@ -127,10 +129,10 @@ const SLOWEST: Rate = Rate::kbit(100);
 
 impl Household {
     /// Reads the link's flags.
-    pub(super) fn link(down: &str, up: &str) -> Result<[Rate; 2], Failure> {
-        let rate = |flag: &str, text: &str| -> Result<Rate, Failure> {
-            let rate = shorthand::rate(flag, text).map_err(Failure::usage)?;
-            match rate >= SLOWEST {
+    pub(super) fn link(down: &str, up: &str) -> Result<[RateSpec; 2], Failure> {
+        let rate = |flag: &str, text: &str| -> Result<RateSpec, Failure> {
+            let rate = shorthand::rate_or_trace(flag, text, &TraceFiles(Path::new(""))).map_err(Failure::usage)?;
+            match rate.initial() >= SLOWEST {
                 true => Ok(rate),
                 false => Err(Failure::usage(format!("{flag}: cannot be {text:?}; allowed: {SLOWEST} and more"))),
             }
@@ -138,12 +140,22 @@ impl Household {
         Ok([rate("--down", down)?, rate("--up", up)?])
     }
 
+    /// Rates of the link, down and up; of a trace the mean.
+    pub(super) fn rates(&self) -> [Rate; 2] {
+        self.link.each_ref().map(RateSpec::initial)
+    }
+
+    /// Does the link's rate vary?
+    pub(super) fn varies(&self) -> bool {
+        self.link.iter().any(|rate| matches!(rate, RateSpec::Trace { .. }))
+    }
+
     /// The household behind this queue, or with the link's own FIFOs only.
     pub(super) fn scenario(&self, queue: Option<&QueueConfig>, seed: u64) -> Scenario {
         let fifo = QueueConfig::Fifo(FifoParams { limit: Limit::Bytes(self.buffer) });
-        let hop = |name: &str, rate: Rate, queue: &QueueConfig, release: Release| Hop {
+        let hop = |name: &str, rate: RateSpec, queue: &QueueConfig, release: Release| Hop {
             name: name.to_owned(),
-            rate: RateSpec::constant(rate),
+            rate,
             delay: DelaySpec::constant(Span::ZERO),
             jitter: Span::ZERO,
             queue: queue.clone(),
@@ -152,11 +164,14 @@ impl Household {
             release,
             burst: Bytes::ZERO,
         };
-        let [down, up] = self.link;
-        let mut hops = vec![hop("provider", down, &fifo, Release::End), hop("modem", up, &fifo, Release::End)];
+        let [down, up] = self.rates();
+        let [provider, modem] = self.link.clone();
+        let mut hops = vec![hop("provider", provider, &fifo, Release::End), hop("modem", modem, &fifo, Release::End)];
         if let Some(queue) = queue {
-            hops.push(hop("down", self.shaped[0], queue, Release::Start));
-            hops.push(hop("up", self.shaped[1], queue, Release::Start));
+            let shaped = self.shaped.map(RateSpec::constant);
+            hops.extend(
+                ["down", "up"].into_iter().zip(shaped).map(|(name, rate)| hop(name, rate, queue, Release::Start)),
+            );
         }
         let ways = match queue {
             None => [vec![0], vec![1]],
@@ -214,8 +229,8 @@ mod tests {
     fn household(uses: &str) -> Household {
         let link = Household::link("50mbit", "10mbit").expect("rates");
         Household {
+            shaped: link.each_ref().map(|rate| Rate::bit(rate.initial().as_bps() * SHAPED_PERCENT / 100)),
             link,
-            shaped: link.map(|rate| Rate::bit(rate.as_bps() * SHAPED_PERCENT / 100)),
             rtt: Span::ms(30),
             buffer: Bytes(1_000_000),
             members: members(uses).expect("uses"),

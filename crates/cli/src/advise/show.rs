@@ -67,6 +67,10 @@ impl Answer<'_> {
         if best.worst().score <= now.worst().score {
             reason += " No queue makes the worst-off use better than the link as it is.";
         }
+        if self.household.varies() {
+            reason += " The link's rate varies and a shaper's does not: the shaper is set to 95 % of the mean, so the provider's queue \
+                       fills whenever the link is slower.";
+        }
         reason
     }
 
@@ -92,7 +96,9 @@ impl Answer<'_> {
 
     /// The table, with a picture of the scores.
     pub(super) fn sheet(&self) -> Sheet {
-        let Household { link: [down, up], shaped, rtt, buffer, .. } = self.household;
+        let Household { shaped, rtt, buffer, .. } = self.household;
+        let [down, up] = self.household.rates();
+        let varies = if self.household.varies() { "on average, " } else { "" };
         let columns = self.household.members.iter().map(|member| {
             let of = if member.count == 1 {
                 member.what.name().to_owned()
@@ -118,7 +124,7 @@ impl Answer<'_> {
             heading: "Advice".to_owned(),
             title: self.best().name.clone(),
             source: format!(
-                "{down} down, {up} up, RTT {rtt}, {} MB of buffer; shaped to {} and {}; {}",
+                "{down} down, {up} up, {varies}RTT {rtt}, {} MB of buffer; shaped to {} and {}; {}",
                 buffer.0 as f64 / 1e6,
                 mbit(shaped[0]),
                 mbit(shaped[1]),
@@ -182,7 +188,8 @@ impl Answer<'_> {
     }
 
     pub(super) fn json(&self) -> Value {
-        let Household { link, shaped, rtt, buffer, members, .. } = self.household;
+        let Household { shaped, rtt, buffer, members, .. } = self.household;
+        let link = self.household.rates();
         let outcome = |outcome: &Outcome| {
             let uses: serde_json::Map<String, Value> = outcome
                 .uses
