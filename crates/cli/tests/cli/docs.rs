@@ -111,6 +111,7 @@ pages! {
     startup_detection "docs/book/src/startup-detection.md";
     summary "docs/book/src/SUMMARY.md";
     sweeps "docs/book/src/sweeps.md";
+    tasks "docs/book/src/tasks.md";
     tcp "docs/book/src/tcp.md";
     thin_streams "docs/book/src/thin-streams.md";
     traffic "docs/book/src/traffic.md";
