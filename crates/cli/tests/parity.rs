@@ -165,7 +165,7 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     for ((record, flow), name) in flows.records.into_iter().zip(&layout.flows).zip(&names) {
         let life = flow.stop.min(end).since(flow.start.max(warmup));
         let traffic = &scenario.flows[flow.group].traffic;
-        let application = record.application(Some(traffic), None, end);
+        let application = record.application(Some(traffic), None, None, end);
         summaries
             .push(FlowSummary { application, ..record.summary(name.clone(), "none", life, SenderStats::default()) });
     }

@@ -152,7 +152,8 @@ fn a_call_can_be_recorded() {
     let plain = run_text(&text);
     assert!(recorded.summary.flows == plain.summary.flows && recorded.series == plain.series);
     let count = |kind: Kind| log.packets.iter().filter(|packet| packet.kind == kind).count();
-    assert!(count(Kind::Data) > 10_000 && (1100..1300).contains(&count(Kind::Ack)), "ten reports per second");
+    // Ten reports per second, and a request for each gap.
+    assert!(count(Kind::Data) > 10_000 && count(Kind::Ack) > 1100, "{} {}", count(Kind::Data), count(Kind::Ack));
 }
 
 #[test]
