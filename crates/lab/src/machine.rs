@@ -20,8 +20,10 @@ use std::time::Duration;
 
 /// How often the watch is asked.
 const TICK: Duration = Duration::from_millis(50);
-/// A guest that says nothing for so long, in wall-clock time, is ended.
+/// A guest that says nothing for so much time of the processor is ended. Wall-clock time would not do: on a busy host a guest may wait for most of it.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// A guest that says nothing for so long in wall-clock time is ended, too: it may wait for something that never comes.
+const LONG_PATIENCE: Duration = Duration::from_secs(3600);
 /// Lines of the console that an error shows.
 const TAIL: usize = 30;
 /// The emulated processor: `rep movsb` is slow to emulate, so the kernel is told that it is not fast.
@@ -75,7 +77,9 @@ impl Machine<'_> {
                     }
                 }
             });
-            let outcome = attend(&receiver, end, watch);
+            let process = child.0.id();
+            let worked = || processor_time(process);
+            let outcome = attend(&receiver, end, &worked, watch);
             drop(child);
             let shown = [console, complaints].map(|thread| thread.join().unwrap_or_default()).concat();
             outcome.unwrap_or_else(|what| {
@@ -128,13 +132,14 @@ impl Drop for Ended {
 fn attend(
     receiver: &Receiver<String>,
     end: Time,
+    worked: &dyn Fn() -> Duration,
     watch: &mut dyn Watch,
 ) -> Result<Result<RunResult, WorldError>, String> {
-    let (mut at, mut silent) = (Time::ZERO, Duration::ZERO);
+    let (mut at, mut silent, mut worked_before) = (Time::ZERO, Duration::ZERO, worked());
     loop {
         match receiver.recv_timeout(TICK) {
             Ok(line) => {
-                silent = Duration::ZERO;
+                (silent, worked_before) = (Duration::ZERO, worked());
                 match serde_json::from_str(&line) {
                     Ok(Message::At(ns)) => at = Time::from_ns(ns).min(end),
                     Ok(Message::Said(text)) => said(&text),
@@ -151,13 +156,37 @@ fn attend(
             return Ok(Err(WorldError::Cancelled));
         }
         if silent > PATIENCE {
-            return Err(format!(
-                "said nothing for {} s after {} s of the run",
-                PATIENCE.as_secs(),
-                at.since(Time::ZERO).as_secs_f64()
-            ));
+            let worked = worked().saturating_sub(worked_before);
+            if is_stuck(silent, worked) {
+                return Err(format!(
+                    "said nothing for {} s, in which it worked for {} s, after {} s of the run",
+                    silent.as_secs(),
+                    worked.as_secs(),
+                    at.since(Time::ZERO).as_secs_f64()
+                ));
+            }
         }
     }
+}
+
+/// Whether to give a guest up that has said nothing for so long, and has worked for so long since.
+fn is_stuck(silent: Duration, worked: Duration) -> bool {
+    worked > PATIENCE || silent > LONG_PATIENCE
+}
+
+/// The processor's time that a process has used (`proc_pid_stat(5)`, fields 14 and 15); none if it has ended.
+fn processor_time(process: u32) -> Duration {
+    const TICKS_PER_S: u32 = 100;
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let ticks = ticks(&stat).unwrap_or_default();
+    Duration::from_secs(ticks) / TICKS_PER_S
+}
+
+/// User and system time of a line of `/proc/PID/stat`. The program's name, in parentheses, may have spaces.
+fn ticks(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11).map(str::parse::<u64>);
+    Some(fields.next()?.ok()? + fields.next()?.ok()?)
 }
 
 /// Shows what the user's programs have written, as a live run does: stdout is for results.
@@ -186,4 +215,30 @@ fn tail(stream: Option<impl Read>) -> String {
 pub(crate) fn memory_mb(archive: u64, run: u64) -> u64 {
     const KERNEL: u64 = 256;
     KERNEL + (2 * archive + run).div_ceil(1 << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_the_time_that_it_worked() {
+        let line = "7 (a ) b) S 1 7 7 0 -1 4194560 100 0 0 0 250 31 5 6 20 0 1 0 100 0 0";
+        assert_eq!(ticks(line), Some(281));
+        assert_eq!(ticks("7 (short) S 1"), None);
+        let before = processor_time(std::process::id());
+        let mut sum = 0_u64;
+        while processor_time(std::process::id()) < before + Duration::from_millis(30) {
+            sum = (0..100_000_u64).fold(sum, u64::wrapping_add);
+        }
+        assert!(sum > 0);
+    }
+
+    #[test]
+    fn a_guest_that_waits_for_the_processor_of_a_busy_host_is_not_ended() {
+        let [short, long] = [PATIENCE, PATIENCE + TICK];
+        assert!(is_stuck(long, long), "it worked all the time");
+        assert!(!is_stuck(long, short) && !is_stuck(10 * PATIENCE, short), "it had little time to work");
+        assert!(is_stuck(LONG_PATIENCE + TICK, Duration::ZERO));
+    }
 }
