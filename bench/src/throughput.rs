@@ -10,7 +10,7 @@ use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_results::RunResult;
 use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
-    DelaySpec, Endpoints, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
+    DelaySpec, Endpoints, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
 };
 use narrows_sim::Unwatched;
 use serde::Serialize;
@@ -331,6 +331,7 @@ pub(crate) fn cubic(count: u32, rtt: Rtt, start: Start) -> Result<Flow, String> 
         start,
         stop: Time::ZERO,
         transport: Transport::Tcp(TcpParams::default()),
+        family: Family::V4,
         ends: Endpoints::default(),
     })
 }

@@ -1,10 +1,11 @@
-//! The headers of a recorded packet: IPv4 with TCP (RFC 9293), UDP, or UDP with a QUIC header (RFC 9000 §17).
+//! The headers of a recorded packet: IP with TCP (RFC 9293), UDP, or UDP with a QUIC header (RFC 9000 §17).
 //!
 //! The simulator's packets have lengths, numbers and flags, but no bytes. Here they get headers that say the same: addresses from
 //! the hosts, ports from the flows, checksums over a payload of zeros. TCP's initial sequence numbers are 0, so its relative
 //! numbers are the absolute ones. Connection ids and packet numbers of QUIC are in the clear.
-use etherparse::{IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
-use narrows_core::Ecn;
+use crate::ip::{Ip, Said};
+use etherparse::{IpNumber, TcpHeader, TcpOptionElement, UdpHeader};
+use narrows_core::{Dscp, Ecn};
 use narrows_results::packets::{Flow, Kind, Marks, Packet, PacketLog, Transport};
 
 /// More than the headers of any packet, bytes.
@@ -54,12 +55,11 @@ impl<'a> Headers<'a> {
         (tcp.ns, tcp.cwr, tcp.ece) = ecn_flags(flow, packet);
         // At most 40 bytes of options, which always fit.
         let _ = tcp.set_options(&self.options(flow, packet));
-        let length = usize::from(Ipv4Header::MIN_LEN_U16 + tcp.header_len_u16()) + packet.payload as usize;
-        let mut ip = self.ip(flow, packet, ecn, IpNumber::TCP, length);
-        let payload = &self.payload[..usize::from(ip.total_len) - ip.header_len() - tcp.header_len()];
-        tcp.checksum = tcp.calc_checksum_ipv4(&ip, payload).unwrap_or_default();
-        ip.header_checksum = ip.calc_header_checksum();
-        self.bytes.extend(ip.to_bytes());
+        let segment = tcp.header_len() + packet.payload as usize;
+        let ip = ip(flow, packet, ecn, IpNumber::TCP, segment);
+        let length = ip.len() + segment;
+        tcp.checksum = ip.tcp_checksum(&tcp, &self.payload[..ip.behind() - tcp.header_len()]);
+        ip.write(&mut self.bytes);
         self.bytes.extend(tcp.to_bytes());
         length
     }
@@ -70,13 +70,14 @@ impl<'a> Headers<'a> {
             MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted, Timestamp,
             WindowScale,
         };
+        let bare = BARE_HEADERS + flow.family.extra().0 as u32;
         let stamp = Timestamp((packet.sent.as_ns() / 1_000_000) as u32, packet.echo);
         if matches!(packet.kind, Kind::Syn | Kind::SynAck) {
-            let mss = (flow.mss + flow.header).saturating_sub(BARE_HEADERS).min(u32::from(u16::MAX)) as u16;
+            let mss = (flow.mss + flow.header).saturating_sub(bare).min(u32::from(u16::MAX)) as u16;
             return vec![MaximumSegmentSize(mss), SelectiveAcknowledgementPermitted, stamp, Noop, WindowScale(SCALE)];
         }
         let mut options = Vec::new();
-        if flow.header >= BARE_HEADERS + STAMPS {
+        if flow.header >= bare + STAMPS {
             options.extend([Noop, Noop, stamp]);
         }
         let edge = |segment: u64| flow.lengths.start(segment).wrapping_add(1) as u32;
@@ -91,50 +92,33 @@ impl<'a> Headers<'a> {
 
     /// Writes the headers of a datagram; returns its length.
     fn udp(&mut self, flow: &Flow, packet: &Packet, ecn: Ecn) -> usize {
-        let quic = if flow.transport == Transport::Quic { quic_header(packet) } else { Vec::new() };
+        let bare = BARE_DATAGRAM + flow.family.extra().0 as usize;
+        let quic = if flow.transport == Transport::Quic { quic_header(packet, bare) } else { Vec::new() };
         let whole = packet.ip_len as usize;
         // A flow's headers may be said to be longer or shorter than these.
-        let payload = whole.saturating_sub(BARE_DATAGRAM).max(quic.len());
+        let payload = whole.saturating_sub(bare).max(quic.len());
         let payload = if flow.transport == Transport::Udp { payload.min(packet.payload as usize) } else { payload };
-        let mut ip = self.ip(flow, packet, ecn, IpNumber::UDP, BARE_DATAGRAM + payload);
-        let payload = usize::from(ip.total_len) - BARE_DATAGRAM;
-        let [source, destination] = ports(flow, packet);
+        let ip = ip(flow, packet, ecn, IpNumber::UDP, UdpHeader::LEN + payload);
+        let payload = ip.behind() - UdpHeader::LEN;
         self.payload[..quic.len()].copy_from_slice(&quic);
-        let udp = UdpHeader::with_ipv4_checksum(source, destination, &ip, &self.payload[..payload]);
+        let udp = ip.udp(ports(flow, packet), &self.payload[..payload]);
         self.payload[..quic.len()].fill(0);
-        ip.header_checksum = ip.calc_header_checksum();
-        self.bytes.extend(ip.to_bytes());
+        ip.write(&mut self.bytes);
         // The length was kept within 64 KiB above.
         self.bytes.extend(udp.map(|udp| udp.to_bytes()).unwrap_or_default());
         self.bytes.extend(quic);
-        BARE_DATAGRAM + payload
+        bare + payload
     }
+}
 
-    /// The IP header of a packet of this length, without its checksum.
-    fn ip(&self, flow: &Flow, packet: &Packet, ecn: Ecn, protocol: IpNumber, length: usize) -> Ipv4Header {
-        let mut hosts = flow.hosts.map(address);
-        if !packet.kind.is_forward() {
-            hosts.reverse();
-        }
-        let [source, destination] = hosts;
-        let dscp = if packet.kind.is_forward() { flow.dscp.0 } else { 0 };
-        Ipv4Header {
-            dscp: IpDscp::try_new(dscp).unwrap_or_default(),
-            ecn: match ecn {
-                Ecn::NotEct => IpEcn::NotEct,
-                Ecn::Ect1 => IpEcn::Ect1,
-                Ecn::Ect0 => IpEcn::Ect0,
-                Ecn::Ce => IpEcn::CongestionExperienced,
-            },
-            total_len: length.min(usize::from(u16::MAX)) as u16,
-            dont_fragment: true,
-            time_to_live: TTL,
-            protocol,
-            source,
-            destination,
-            ..Ipv4Header::default()
-        }
+/// The IP header of a packet with so many bytes behind it.
+fn ip(flow: &Flow, packet: &Packet, ecn: Ecn, protocol: IpNumber, behind: usize) -> Ip {
+    let mut hosts = flow.hosts;
+    if !packet.kind.is_forward() {
+        hosts.reverse();
     }
+    let dscp = if packet.kind.is_forward() { flow.dscp } else { Dscp(0) };
+    Ip::new(&Said { family: flow.family, hosts, dscp, ecn, protocol }, behind)
 }
 
 /// The sequence number of a TCP segment, and the number that it acknowledges. The SYN takes one number.
@@ -191,15 +175,9 @@ fn ports(flow: &Flow, packet: &Packet) -> [u16; 2] {
     ports
 }
 
-/// A host's address, in 10.0.0.0/8.
-fn address(host: u16) -> [u8; 4] {
-    let [_, a, b, c] = (u32::from(host) + 1).to_be_bytes();
-    [10, a, b, c]
-}
-
 /// An Initial packet's long header for the handshake, a short header otherwise (RFC 9000 §17.2.2, §17.3.1). Connection ids are the
-/// numbers of the flow and the subflow.
-fn quic_header(packet: &Packet) -> Vec<u8> {
+/// numbers of the flow and the subflow. `bare` is the length of the IP and UDP headers.
+fn quic_header(packet: &Packet, bare: usize) -> Vec<u8> {
     let mut id = Vec::from(packet.flow.to_be_bytes());
     id.extend([0, 0, packet.subflow]);
     // The server's ids differ from the client's.
@@ -215,7 +193,7 @@ fn quic_header(packet: &Packet) -> Vec<u8> {
             header.extend(from);
             // No token; then the length of the rest, in two bytes.
             header.push(0);
-            let rest = (packet.ip_len as usize).saturating_sub(BARE_DATAGRAM + header.len() + 2) as u16;
+            let rest = (packet.ip_len as usize).saturating_sub(bare + header.len() + 2) as u16;
             header.extend((0x4000 | rest.min(0x3fff)).to_be_bytes());
             header.extend(number);
             header
@@ -229,15 +207,14 @@ fn quic_header(packet: &Packet) -> Vec<u8> {
     }
 }
 
-/// IP and TCP headers without options, and timestamps with their padding, bytes.
+/// IPv4 and TCP headers without options, and timestamps with their padding, bytes.
 const BARE_HEADERS: u32 = 40;
 const STAMPS: u32 = 12;
-/// IP and UDP headers, bytes.
+/// IPv4 and UDP headers, bytes.
 const BARE_DATAGRAM: usize = 28;
 /// The receiver's window does not limit the simulator's senders: as large as possible (RFC 7323 §2.3).
 const WINDOW: u16 = u16::MAX;
 const SCALE: u8 = 14;
-const TTL: u8 = 64;
 /// Linux's ephemeral ports (`ip_local_port_range`).
 const EPHEMERAL: u16 = 32_768;
 const EPHEMERALS: u32 = 28_232;

@@ -139,7 +139,7 @@ impl Check {
 
     /// Runs a scenario and judges it.
     fn of_scenario(&self) -> Result<Judged, Failure> {
-        let scenario = run::loaded(&self.subject, &self.set)?;
+        let scenario = self.world.adapted(run::loaded(&self.subject, &self.set)?)?;
         let expectations = self.expectations(Some(&scenario))?;
         let world = self.world.world()?;
         world.check(&scenario).map_err(|error| Failure::from(error).at(run::shown(&self.subject)))?;

@@ -139,7 +139,7 @@ impl Compare {
         repeats: bool,
     ) -> Result<Planned, Failure> {
         let label = queue.to_string();
-        let scenario = bottleneck.scenario(queue, seed).map_err(Failure::usage)?;
+        let scenario = self.world.adapted(bottleneck.scenario(queue, seed).map_err(Failure::usage)?)?;
         let scenario = if repeats { scenario.repeated() } else { scenario };
         let folder = PathBuf::from(folder_name(&label)).join(format!("seed-{seed}"));
         Ok(Planned { folder, label: format!("{label} seed {seed}"), scenario })

@@ -65,7 +65,7 @@ const STDIN: &str = "-";
 
 /// Runs the command.
 pub(crate) fn main(args: &Run) -> Result<(), Failure> {
-    let scenario = loaded(&args.scenario, &args.set)?;
+    let scenario = args.world.adapted(loaded(&args.scenario, &args.set)?)?;
     let runs = args.batch.runs();
     let recorder = args.capture.recorder(&scenario, args.world.name(), runs)?;
     let world = args.world.world()?;

@@ -199,7 +199,8 @@ impl Sweep {
         let mut traces = Shared::default();
         for (cell, of) in plan.cells.iter().enumerate() {
             for run in 0..plan.runs {
-                let mut scenario = plan.scenario(cell, run, &self.traces()).map_err(Failure::usage)?;
+                let scenario = plan.scenario(cell, run, &self.traces()).map_err(Failure::usage)?;
+                let mut scenario = self.world.adapted(scenario)?;
                 traces.share(&mut scenario);
                 if run == 0 {
                     world.check(&scenario).map_err(|error| Failure::from(error).at(Path::new(of.name())))?;

@@ -1,9 +1,9 @@
 //! The choice of a world: the simulator, real programs in real time, or a Linux kernel in virtual time.
 use crate::failure::Failure;
-use narrows_host::layout::Family;
 use narrows_lab::Lab;
 use narrows_lab::kernels::{self, Kernel};
 use narrows_live::{Live, LiveError, Options};
+use narrows_scenario::{Family, Scenario};
 use narrows_sim::Simulator;
 use narrows_world::{World, WorldError};
 
@@ -14,7 +14,7 @@ pub(crate) struct WorldArgs {
     /// (everything in a Linux kernel of a virtual machine, in virtual time)
     #[arg(long, value_name = "WORLD", default_value = "sim")]
     on: Name,
-    /// Live: use IPv6 for all flows
+    /// Use IPv6 for all flows, whatever their `family`
     #[arg(long)]
     ipv6: bool,
     /// Live: MTU of the devices, bytes
@@ -41,19 +41,26 @@ impl WorldArgs {
         self.on
     }
 
+    /// The scenario with what the flags say of its flows.
+    pub(crate) fn adapted(&self, mut scenario: Scenario) -> Result<Scenario, Failure> {
+        if self.ipv6 {
+            scenario.flows.iter_mut().for_each(|flow| flow.family = Family::V6);
+            // Longer headers leave less room in packets.
+            scenario.validate().map_err(Failure::usage)?;
+        }
+        Ok(scenario)
+    }
+
     /// The requested world. Gets the rights that it needs, so it must be called before there is a second thread.
     pub(crate) fn world(&self) -> Result<Box<dyn World>, Failure> {
         match self.on {
-            Name::Sim | Name::Kernel if self.ipv6 || self.mtu != 1500 => Err(Failure::usage(
-                "--ipv6 and --mtu are for --on live: elsewhere a packet is as long as its flow says",
-            )),
+            Name::Sim | Name::Kernel if self.mtu != 1500 => {
+                Err(Failure::usage("--mtu is for --on live: elsewhere a packet is as long as its flow says"))
+            }
             Name::Sim | Name::Live if self.kernel.is_some() => Err(Failure::usage("--kernel is for --on kernel")),
             Name::Kernel => Ok(Box::new(lab(self.kernel.as_deref())?)),
             Name::Sim => Ok(Box::new(Simulator)),
-            Name::Live => {
-                let family = if self.ipv6 { Family::V6 } else { Family::V4 };
-                Ok(Box::new(live(Options { family, mtu: self.mtu as u32, ..Options::default() })?))
-            }
+            Name::Live => Ok(Box::new(live(Options { mtu: self.mtu as u32, ..Options::default() })?)),
         }
     }
 }

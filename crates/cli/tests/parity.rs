@@ -5,7 +5,7 @@ use narrows_core::packet::Dscp;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Ecn, FlowId, HostId, PacketMeta, Rng, Span, Time};
-use narrows_host::layout::{Family, Layout};
+use narrows_host::layout::Layout;
 use narrows_results::Series;
 use narrows_results::input::TraceFiles;
 use narrows_results::summary::{FlowSummary, HopSummary};
@@ -105,7 +105,7 @@ fn simulated(scenario: &Scenario) -> Shown {
 /// The result of the live world's path when it is woken at this mean interval. Flows' series depend on the times of hand-over and
 /// are left out.
 fn replayed(scenario: &Scenario, apart: Span) -> Shown {
-    let layout = Layout::new(scenario, Family::V4).expect("the live world has it");
+    let layout = Layout::new(scenario).expect("the live world has it");
     let lane = &layout.directions[0];
     let hops = &lane.hops;
     let (warmup, end) = (Time::ZERO + scenario.warmup, Time::ZERO + scenario.duration);

@@ -4,7 +4,7 @@
 //! say to which: the hops of a flow's data lie in the flow's direction, those of its acknowledgments in the other.
 use crate::HostError;
 use narrows_core::{Span, Time};
-use narrows_scenario::Scenario;
+use narrows_scenario::{Family, Scenario};
 use narrows_world::build;
 use narrows_world::path::Route;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -52,53 +52,46 @@ pub struct FlowEnds {
     pub stop: Time,
 }
 
-/// The IP version of a layout's addresses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Family {
-    /// IPv4: 10.SIDE.0.0/16.
-    #[default]
-    V4,
-    /// IPv6: fd6e:6172:7277:SIDE::/64.
-    V6,
+/// The network of a side, with the length of its prefix: 10.SIDE.0.0/16 or fd6e:6172:7277:SIDE::/64.
+pub fn network(family: Family, side: usize) -> (IpAddr, u8) {
+    match family {
+        Family::V4 => (address(family, side, 0), 16),
+        Family::V6 => (address(family, side, 0), 64),
+    }
 }
 
-impl Family {
-    /// The network of a side, with the length of its prefix.
-    pub fn network(self, side: usize) -> (IpAddr, u8) {
-        match self {
-            Family::V4 => (self.address(side, 0), 16),
-            Family::V6 => (self.address(side, 0), 64),
-        }
-    }
+/// The length of the prefix that is one host.
+pub fn host_prefix(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
 
-    fn address(self, side: usize, host: u16) -> IpAddr {
-        let net = side as u8 + 1;
-        let [high, low] = host.to_be_bytes();
-        match self {
-            Family::V4 => Ipv4Addr::new(10, net, high, low).into(),
-            Family::V6 => Ipv6Addr::new(0xfd6e, 0x6172, 0x7277, u16::from(net), 0, 0, 0, host).into(),
-        }
+fn address(family: Family, side: usize, host: u16) -> IpAddr {
+    let net = side as u8 + 1;
+    let [high, low] = host.to_be_bytes();
+    match family {
+        Family::V4 => Ipv4Addr::new(10, net, high, low).into(),
+        Family::V6 => Ipv6Addr::new(0xfd6e, 0x6172, 0x7277, u16::from(net), 0, 0, 0, host).into(),
     }
 }
 
 impl Layout {
     /// Lays a scenario out. A hop that packets cross in both directions is an error that names it.
-    pub fn new(scenario: &Scenario, family: Family) -> Result<Layout, HostError> {
+    pub fn new(scenario: &Scenario) -> Result<Layout, HostError> {
         let sides = sides(scenario)?;
         let mut layout = Layout {
             directions: [Direction::default(), Direction::default()],
             flows: Vec::new(),
             hosts: Default::default(),
         };
-        let mut hosts = Hosts { family, named: Vec::new(), count: [0; 2] };
+        let mut hosts = Hosts::default();
         for (index, group) in scenario.flows.iter().enumerate() {
             let side = sides[index];
             for member in 0..group.count {
                 // Programs choose their ports themselves, so each gets its own pair of addresses, which identify its packets.
                 let own = group.command.is_some().then(|| format!("{}.{member}", group.name));
                 let name = |name: &String| own.clone().unwrap_or_else(|| name.clone());
-                let sender = hosts.address(side, name(&group.ends.from));
-                let receiver = hosts.address(1 - side, name(&group.ends.to));
+                let sender = hosts.address(side, group.family, name(&group.ends.from));
+                let receiver = hosts.address(1 - side, group.family, name(&group.ends.to));
                 let delays = |route: &[usize]| {
                     route.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay.initial())
                 };
@@ -114,6 +107,30 @@ impl Layout {
         layout.hosts = hosts.addresses();
         Ok(layout)
     }
+}
+
+impl Layout {
+    /// The IP versions of its flows.
+    pub fn families(&self) -> impl Iterator<Item = Family> {
+        let is_used = |family: &Family| self.flows.iter().any(|flow| flow.family() == *family);
+        [Family::V4, Family::V6].into_iter().filter(is_used)
+    }
+
+    /// The first host's address of a side and IP version.
+    pub fn first_host(&self, side: usize, family: Family) -> Option<IpAddr> {
+        self.hosts[side].iter().copied().find(|address| family_of(*address) == family)
+    }
+}
+
+impl FlowEnds {
+    /// The IP version of its packets.
+    pub fn family(&self) -> Family {
+        family_of(self.sender)
+    }
+}
+
+fn family_of(address: IpAddr) -> Family {
+    if address.is_ipv4() { Family::V4 } else { Family::V6 }
 }
 
 impl Direction {
@@ -135,21 +152,21 @@ impl Direction {
     }
 }
 
-/// Addresses of hosts, by side and name.
+/// Addresses of hosts, by side, IP version and name.
+#[derive(Default)]
 struct Hosts {
-    family: Family,
-    named: Vec<(usize, String, IpAddr)>,
+    named: Vec<(usize, Family, String, IpAddr)>,
     count: [u16; 2],
 }
 
 impl Hosts {
-    fn address(&mut self, side: usize, name: String) -> IpAddr {
-        if let Some((.., address)) = self.named.iter().find(|(s, n, _)| *s == side && *n == name) {
+    fn address(&mut self, side: usize, family: Family, name: String) -> IpAddr {
+        if let Some((.., address)) = self.named.iter().find(|(s, f, n, _)| (*s, *f) == (side, family) && *n == name) {
             return *address;
         }
         self.count[side] += 1;
-        let address = self.family.address(side, self.count[side]);
-        self.named.push((side, name, address));
+        let address = address(family, side, self.count[side]);
+        self.named.push((side, family, name, address));
         address
     }
 
@@ -209,7 +226,7 @@ mod tests {
     fn layout(text: &str) -> Result<Layout, String> {
         let scenario =
             Scenario::parse(&format!("duration = \"10s\"\n{text}"), "x.toml", &NoTraces).expect("it is legal");
-        Layout::new(&scenario, Family::V4).map_err(|error| error.to_string())
+        Layout::new(&scenario).map_err(|error| error.to_string())
     }
 
     const HOPS: &str = "[[hop]]\nname = \"down\"\nrate = \"20mbit\"\nqueue = \"fifo\"\ndelay = \"5ms\"\n\

@@ -14,8 +14,8 @@ use crate::queue;
 use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_host::FIRST_PORT;
-use narrows_host::layout::{Direction, Family, Layout};
-use narrows_scenario::{Hop, RateSpec, Release, Scenario};
+use narrows_host::layout::{self, Direction, FlowEnds, Layout};
+use narrows_scenario::{Family, Hop, RateSpec, Release, Scenario};
 use narrows_world::build;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -25,6 +25,8 @@ use std::net::IpAddr;
 pub struct Network {
     /// What `ip -batch` does in the router: makes all devices; `SIDE0` and `SIDE1` stand for the namespaces of the hosts.
     pub router: String,
+    /// What `ip -6 -batch` does there after that: routes and rules.
+    pub router_v6: String,
     /// What `tc -batch` does in the router.
     pub queues: String,
     /// What `ip -batch` does in the namespace of each side.
@@ -154,12 +156,18 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
         scenario.flows[flow.group].command.is_some().then_some([flow.sender, flow.receiver])
     };
     let programs: Vec<_> = (0..layout.flows.len()).map(programs).collect();
-    let rules = rules(&ways, &programs, pairs.names.len());
-    let family =
-        layout.flows.first().map_or(Family::V4, |flow| if flow.sender.is_ipv4() { Family::V4 } else { Family::V6 });
-    let router = router(&pairs, &rules, family);
-    let sides = [0, 1].map(|side| side_commands(layout, &programs, side, family));
-    let counters = [0, 1].map(|side| counters(layout, &programs, side, family));
+    let families: Vec<Family> = layout.flows.iter().map(FlowEnds::family).collect();
+    let rules = layout.families().map(|family| {
+        let is_of = |flow: usize| families[flow] == family;
+        (family, rules(&ways, &programs, pairs.names.len(), &is_of))
+    });
+    let (mut router, mut router_v6) = (router(&pairs), String::new());
+    for (family, rules) in rules {
+        let text = if family == Family::V4 { &mut router } else { &mut router_v6 };
+        routes(text, &pairs, &rules, family);
+    }
+    let sides = [0, 1].map(|side| side_commands(layout, &programs, side));
+    let counters = [0, 1].map(|side| counters(layout, &programs, side));
     if counters.iter().any(|text| !text.is_empty()) {
         modules.extend(COUNTERS.map(str::to_owned));
     }
@@ -171,7 +179,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
         .collect();
     modules.sort();
     modules.dedup();
-    Ok(Network { router, queues: pairs.queues, sides, counters, devices, all, changes, modules })
+    Ok(Network { router, router_v6, queues: pairs.queues, sides, counters, devices, all, changes, modules })
 }
 
 fn check(hop: &Hop) -> Result<(), String> {
@@ -295,11 +303,16 @@ struct Rule {
     to: usize,
 }
 
-/// The rules for the flows' ways, of their data and of what comes back. `programs` are the addresses of the flows that programs make. Where everything that arrives in a device goes on to the same one, no
+/// The rules for the ways of one IP version's flows, of their data and of what comes back. `programs` are the addresses of the flows that programs make. Where everything that arrives in a device goes on to the same one, no
 /// ports are compared; where nothing goes on to a pair, the main table knows the side.
-fn rules(ways: &[Vec<Way>; 2], programs: &[Option<[IpAddr; 2]>], pairs: usize) -> Vec<Rule> {
+fn rules(
+    ways: &[Vec<Way>; 2],
+    programs: &[Option<[IpAddr; 2]>],
+    pairs: usize,
+    is_of: &dyn Fn(usize) -> bool,
+) -> Vec<Rule> {
     let places = [Place::Side(0), Place::Side(1)].into_iter().chain((0..pairs).map(Place::Pair));
-    places.flat_map(|place| rules_at(place, ways, programs)).collect()
+    places.flat_map(|place| rules_at(place, ways, programs, is_of)).collect()
 }
 
 /// What tells whose packet it is. Programs choose their ports, and have addresses of their own.
@@ -316,7 +329,12 @@ enum Place {
     Pair(usize),
 }
 
-fn rules_at(place: Place, ways: &[Vec<Way>; 2], programs: &[Option<[IpAddr; 2]>]) -> Vec<Rule> {
+fn rules_at(
+    place: Place,
+    ways: &[Vec<Way>; 2],
+    programs: &[Option<[IpAddr; 2]>],
+    is_of: &dyn Fn(usize) -> bool,
+) -> Vec<Rule> {
     // The next pair of a way that leads here; `Some(None)` if the next is the other side.
     let next = |way: &Way| {
         let at = match place {
@@ -328,7 +346,8 @@ fn rules_at(place: Place, ways: &[Vec<Way>; 2], programs: &[Option<[IpAddr; 2]>]
     // What tells the flow, first and last flow, next.
     let mut runs: Vec<(Selector, usize, usize, Option<usize>)> = Vec::new();
     for (n, (ways, port)) in ways.iter().zip(["dport", "sport"]).enumerate() {
-        for (flow, to) in ways.iter().enumerate().filter_map(|(flow, way)| Some((flow, next(way)?))) {
+        let of_family = ways.iter().enumerate().filter(|&(flow, _)| is_of(flow));
+        for (flow, to) in of_family.filter_map(|(flow, way)| Some((flow, next(way)?))) {
             let by = programs[flow].map_or(Selector::Port(port), |addresses| Selector::Source(addresses[n]));
             match runs.last_mut() {
                 Some(run) if (run.0, run.3) == (by, to) && run.2 + 1 == flow => run.2 = flow,
@@ -352,9 +371,9 @@ fn rules_at(place: Place, ways: &[Vec<Way>; 2], programs: &[Option<[IpAddr; 2]>]
     runs.into_iter().filter_map(rule).collect()
 }
 
-fn router(pairs: &Pairs, rules: &[Rule], family: Family) -> String {
+/// The router's devices.
+fn router(pairs: &Pairs) -> String {
     let mut text = String::new();
-    let version = if family == Family::V4 { "" } else { "-6 " };
     for (side, device) in TO_SIDE.iter().enumerate() {
         let mac = format!("02:00:00:00:01:{side:02x}");
         let _ = writeln!(
@@ -378,12 +397,17 @@ fn router(pairs: &Pairs, rules: &[Rule], family: Family) -> String {
     for device in devices {
         let _ = writeln!(text, "link set dev {device} arp off gso_max_segs 1 up");
     }
+    text
+}
+
+/// The router's routes and rules for packets of one IP version.
+fn routes(text: &mut String, pairs: &Pairs, rules: &[Rule], family: Family) {
     for (side, device) in TO_SIDE.iter().enumerate() {
-        let (network, prefix) = family.network(side);
-        let _ = writeln!(text, "{version}route add {network}/{prefix} dev {device}");
+        let (network, prefix) = layout::network(family, side);
+        let _ = writeln!(text, "route add {network}/{prefix} dev {device}");
     }
     for (number, name) in pairs.names.iter().enumerate() {
-        let _ = writeln!(text, "{version}route add default dev {name} table {}", FIRST_TABLE + number);
+        let _ = writeln!(text, "route add default dev {name} table {}", FIRST_TABLE + number);
     }
     for (preference, rule) in (1..).zip(rules) {
         let from = match rule.from {
@@ -391,44 +415,48 @@ fn router(pairs: &Pairs, rules: &[Rule], family: Family) -> String {
             Place::Pair(pair) => out_of(&pairs.names[pair]),
         };
         let (whose, table) = (&rule.whose, FIRST_TABLE + rule.to);
-        let _ = writeln!(text, "{version}rule add pref {preference} iif {from}{whose} lookup {table}");
+        let _ = writeln!(text, "rule add pref {preference} iif {from}{whose} lookup {table}");
     }
-    text
 }
 
-fn side_commands(layout: &Layout, programs: &[Option<[IpAddr; 2]>], side: usize, family: Family) -> String {
+fn side_commands(layout: &Layout, programs: &[Option<[IpAddr; 2]>], side: usize) -> String {
     let mut text = String::new();
-    let (version, prefix) = if family == Family::V4 { ("", 32) } else { ("-6 ", 128) };
     let _ = writeln!(text, "link set dev {IN_SIDE} arp off gso_max_segs 1 up");
-    for address in &layout.hosts[side] {
-        let _ = writeln!(text, "{version}address add {address}/{prefix} dev {IN_SIDE}");
+    for &address in &layout.hosts[side] {
+        let prefix = layout::host_prefix(address);
+        // An address that is still looked for on the link cannot be the source of a route.
+        let now = if address.is_ipv4() { "" } else { " nodad" };
+        let _ = writeln!(text, "address add {address}/{prefix} dev {IN_SIDE}{now}");
     }
-    let (network, prefix) = family.network(1 - side);
-    let source = layout.hosts[side].first().map_or(String::new(), |address| format!(" src {address}"));
-    let _ = writeln!(text, "{version}route add {network}/{prefix} dev {IN_SIDE}{source}");
+    for family in layout.families() {
+        let (network, prefix) = layout::network(family, 1 - side);
+        let source = layout.first_host(side, family).map_or(String::new(), |address| format!(" src {address}"));
+        let _ = writeln!(text, "route add {network}/{prefix} dev {IN_SIDE}{source}");
+    }
     // A program that binds to no address still sends from its own.
     for (flow, &[sender, receiver]) in
         layout.flows.iter().zip(programs).filter_map(|(flow, own)| Some((flow, own.as_ref()?)))
     {
         let (own, peer) = if flow.side == side { (sender, receiver) } else { (receiver, sender) };
-        let prefix = if family == Family::V4 { 32 } else { 128 };
-        let _ = writeln!(text, "{version}route add {peer}/{prefix} dev {IN_SIDE} src {own}");
+        let prefix = layout::host_prefix(peer);
+        let _ = writeln!(text, "route add {peer}/{prefix} dev {IN_SIDE} src {own}");
     }
     text
 }
 
 /// Commands that count the datagrams which a side's programs receive.
-fn counters(layout: &Layout, programs: &[Option<[IpAddr; 2]>], side: usize, family: Family) -> String {
+fn counters(layout: &Layout, programs: &[Option<[IpAddr; 2]>], side: usize) -> String {
     let mut text = String::new();
     if programs.iter().any(Option::is_some) {
         let _ = writeln!(text, "qdisc add dev {IN_SIDE} clsact");
     }
-    let protocol = if family == Family::V4 { "ip" } else { "ipv6" };
     for (number, (flow, addresses)) in layout.flows.iter().zip(programs).enumerate() {
         let Some([sender, receiver]) = addresses.filter(|_| flow.side != side) else { continue };
+        // A preference has one protocol.
+        let (protocol, preference) = if sender.is_ipv4() { ("ip", 1) } else { ("ipv6", 2) };
         let _ = writeln!(
             text,
-            "filter add dev {IN_SIDE} ingress protocol {protocol} pref 1 handle {} flower ip_proto udp src_ip {sender} dst_ip {receiver} action ok",
+            "filter add dev {IN_SIDE} ingress protocol {protocol} pref {preference} handle {} flower ip_proto udp src_ip {sender} dst_ip {receiver} action ok",
             number + 1
         );
     }
@@ -443,7 +471,7 @@ mod tests {
     fn made(text: &str) -> Result<Network, String> {
         let scenario =
             Scenario::parse(&format!("duration = \"10s\"\n{text}"), "x.toml", &NoTraces).expect("it is legal");
-        let layout = Layout::new(&scenario, Family::V4).expect("it has two sides");
+        let layout = Layout::new(&scenario).expect("it has two sides");
         network(&scenario, &layout)
     }
 
@@ -459,6 +487,25 @@ mod tests {
         );
         crate::expected("one_hop.txt", &shown);
         assert_eq!(network.modules, ["sch_htb", "sch_netem", "veth"]);
+    }
+
+    #[test]
+    fn each_ip_version_has_routes_and_rules_of_its_own() {
+        let text = format!(
+            "{LINK}[[flow]]\nname = \"four\"\nrtt = \"50ms\"\nroute = [\"link\"]\n\
+             [[flow]]\nname = \"six\"\nrtt = \"20ms\"\nfamily = \"ipv6\"\nroute = [\"link\"]\n\
+             [[flow]]\nname = \"program\"\nrtt = \"20ms\"\nfamily = \"ipv6\"\ncommand = \"true\"\nroute = [\"link\"]\n"
+        );
+        let network = made(&text).expect("it is allowed");
+        let routes = network.router.lines().filter(|line| !line.starts_with("link ")).map(|line| format!("{line}\n"));
+        let shown = format!(
+            "router:\n{}\nrouter, IPv6:\n{}\nside 0:\n{}\ncounters of side 1:\n{}",
+            routes.collect::<String>(),
+            network.router_v6,
+            network.sides[0],
+            network.counters[1]
+        );
+        crate::expected("two_versions.txt", &shown);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::programs::Host;
 use crate::{initramfs, machine, network};
 use narrows_core::Time;
 use narrows_host::endpoint;
-use narrows_host::layout::{Family, Layout};
+use narrows_host::layout::Layout;
 use narrows_results::RunResult;
 use narrows_scenario::command::Command;
 use narrows_scenario::{Scenario, Transport};
@@ -89,7 +89,7 @@ impl Lab {
     fn plan(&self, scenario: &Scenario) -> Result<Plan, WorldError> {
         let refused = |error: String| WorldError::Refused(error);
         endpoint::check(scenario).map_err(|error| refused(error.to_string()))?;
-        let layout = Layout::new(scenario, Family::V4).map_err(|error| refused(error.to_string()))?;
+        let layout = Layout::new(scenario).map_err(|error| refused(error.to_string()))?;
         let mut names = network::network(scenario, &layout).map_err(refused)?.modules;
         for flow in scenario.flows.iter().filter(|flow| matches!(flow.transport, Transport::Tcp(_))) {
             let controller = flow.controller.as_ref().map(narrows_core::registry::Registered::name);

@@ -8,7 +8,6 @@ pub use crate::elsewhere::{check, run};
 #[cfg(target_os = "linux")]
 pub use run::{check, declarations, run};
 
-use narrows_host::layout::Family;
 use narrows_results::RunResult;
 use narrows_scenario::Scenario;
 use narrows_world::{Memory, Watch, World, WorldError};
@@ -16,8 +15,6 @@ use narrows_world::{Memory, Watch, World, WorldError};
 /// Settings of a live run that the scenario does not contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// The IP version of all flows.
-    pub family: Family,
     /// MTU, bytes.
     pub mtu: u32,
     /// May the kernel's TCP send several packets at once, as it does by default? They then reach the first queue at the same
@@ -26,9 +23,9 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// IPv4, 1500 bytes, with offloads.
+    /// 1500 bytes, with offloads.
     fn default() -> Options {
-        Options { family: Family::V4, mtu: 1500, offload: true }
+        Options { mtu: 1500, offload: true }
     }
 }
 

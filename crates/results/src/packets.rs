@@ -8,6 +8,7 @@ mod table;
 
 pub use lengths::Lengths;
 use narrows_core::{DropReason, Dscp, Ecn, Rate, Span, Time};
+pub use narrows_scenario::Family;
 pub use table::{MAX_HOPS, write as write_table, write_to as write_table_to};
 
 /// Which packets of a run are recorded.
@@ -96,6 +97,8 @@ pub struct Flow {
     pub marks: Marks,
     /// The numbers of the hosts of its sender and its receiver.
     pub hosts: [u16; 2],
+    /// The IP version.
+    pub family: Family,
     /// Code point of its data.
     pub dscp: Dscp,
     /// Every datagram has a new source port.

@@ -1,7 +1,7 @@
 //! The keys of a scenario file with one plain value each: unit, default, range and meaning, declared once for the parser, the
 //! writer, the checks and the JSON schema.
 use crate::expect::Runs;
-use crate::model::{Flow, Hop, Record, Release, Scenario};
+use crate::model::{Family, Flow, Hop, Record, Release, Scenario};
 use narrows_core::params;
 use narrows_core::params::{ParamValue, Unit};
 use narrows_core::{Bytes, Rate, Span};
@@ -23,6 +23,7 @@ pub(crate) const FLOW: &[&str] = &[
     "command",
     "server",
     "transport",
+    "family",
     "rtt",
     "route",
     "back",
@@ -136,6 +137,8 @@ params! {
     pub struct FlowKeys {
         /// Number of such flows; if there are several, the n-th is called `name.n`.
         pub count: u32 = 1, from 1, to 10_000_000;
+        /// IP version. Packets of IPv6 have 20 bytes more of headers than the transport says; full-sized ones carry as much less.
+        pub family: Family = Family::V4;
     }
 }
 
@@ -165,6 +168,6 @@ impl HopKeys {
 
 impl FlowKeys {
     pub(crate) fn of(flow: &Flow) -> FlowKeys {
-        FlowKeys { count: flow.count }
+        FlowKeys { count: flow.count, family: flow.family }
     }
 }

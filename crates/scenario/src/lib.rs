@@ -29,7 +29,9 @@ pub use bottleneck::Bottleneck;
 pub use command::{Command, CommandLine};
 pub use error::ScenarioError;
 pub use expect::Expectation;
-pub use model::{DelaySpec, Endpoints, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, TraceSource};
+pub use model::{
+    DelaySpec, Endpoints, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, TraceSource,
+};
 pub use settings::Setting;
 pub use suggest::hint;
 pub use trace::{NoTraces, Traces};

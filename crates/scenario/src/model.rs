@@ -169,17 +169,46 @@ pub struct Flow {
     pub start: Start,
     /// When it stops; later than its start.
     pub stop: Time,
-    /// Its transport protocol.
+    /// Its transport protocol, with the headers that packets have over IPv4; [`Flow::carrier`] has those of its family.
     pub transport: Transport,
+    /// The IP version of its packets.
+    pub family: Family,
     /// The hosts and the code point of its packets.
     pub ends: Endpoints,
 }
 
+narrows_core::choice! {
+    /// An IP version.
+    #[derive(Default)]
+    pub enum Family {
+        /// IPv4, whose header has 20 bytes (RFC 791 §3.1).
+        #[default]
+        V4 = "ipv4",
+        /// IPv6, whose header has 40 bytes (RFC 8200 §3).
+        V6 = "ipv6",
+    }
+}
+
+impl Family {
+    /// How much longer its header is than that of IPv4.
+    pub const fn extra(self) -> Bytes {
+        match self {
+            Family::V4 => Bytes(0),
+            Family::V6 => Bytes(20),
+        }
+    }
+}
+
 impl Flow {
+    /// Its transport, with the headers of its packets: IPv6 adds 20 bytes to those that the scenario gives.
+    pub fn carrier(&self) -> Transport {
+        self.transport.over(self.family)
+    }
+
     /// Headers of a data packet, from the IP layer up.
     pub fn header(&self) -> Bytes {
         let own = if let Traffic::Video(_) = self.traffic { Video::RTP_HEADER } else { Bytes::ZERO };
-        self.transport.header() + own
+        self.carrier().header() + own
     }
 }
 

@@ -3,7 +3,7 @@
 //! Commas separate both items and their parameters: a piece that begins with `word=` continues the item before it. Every
 //! function takes the flag's name, for its messages.
 use crate::error::ScenarioError;
-use crate::model::{Endpoints, Flow, RateSpec, Rtt, Start};
+use crate::model::{Endpoints, Family, Flow, RateSpec, Rtt, Start};
 use crate::parse::{default_controller, default_transport};
 use crate::suggest::{hint, name_hint, unit_hint};
 use crate::trace::{self, Traces};
@@ -55,6 +55,7 @@ impl FlowGroup {
             start,
             stop,
             transport,
+            family: Family::V4,
             ends,
         }
     }

@@ -1,4 +1,5 @@
 //! The transport of a flow's data: TCP as in Linux, QUIC as in its RFCs, or plain UDP.
+use crate::model::Family;
 use narrows_core::params;
 use narrows_core::params::Packets;
 use narrows_core::{Bytes, Span};
@@ -10,7 +11,7 @@ params! {
         pub initial_window: Packets = Packets(10), from Packets(1), to Packets(10_000);
         /// Length of a full-sized packet at the IP layer, with headers.
         pub packet: Bytes = Bytes(1500), from Bytes(100), to Bytes(65_535);
-        /// Length of the IP and TCP headers with options, in data packets and in acknowledgments.
+        /// Length of the IPv4 and TCP headers with options, in data packets and in acknowledgments.
         pub header: Bytes = Bytes(52), from Bytes(40), to Bytes(99);
         /// Negotiate classic ECN (RFC 3168).
         pub ecn: bool = false;
@@ -42,7 +43,7 @@ params! {
         pub initial_window: Packets = Packets(10), from Packets(1), to Packets(10_000);
         /// Length of a full-sized packet at the IP layer, with headers.
         pub packet: Bytes = Bytes(1500), from Bytes(200), to Bytes(65_535);
-        /// Length of IP, UDP and QUIC headers, authentication tag and frame header, in data packets and in acknowledgments.
+        /// Length of IPv4, UDP and QUIC headers, authentication tag and frame header, in data packets and in acknowledgments.
         pub header: Bytes = Bytes(64), from Bytes(40), to Bytes(199);
         /// Send ECN-capable packets (RFC 9000 §13.4).
         pub ecn: bool = false;
@@ -61,7 +62,7 @@ params! {
 params! {
     /// UDP's parameters.
     pub struct UdpParams {
-        /// Length of the IP and UDP headers.
+        /// Length of the IPv4 and UDP headers.
         pub header: Bytes = Bytes(28), from Bytes(0), to Bytes(1000);
         /// Source ports: one, or a new one for every packet, as in a flood.
         pub ports: Ports = Ports::One;
@@ -105,6 +106,18 @@ impl Transport {
     /// Does it use a congestion controller?
     pub const fn is_controlled(&self) -> bool {
         matches!(self, Transport::Tcp(_) | Transport::Quic(_))
+    }
+
+    /// The same transport with the headers that its packets have over this family; these parameters are those over IPv4.
+    pub(crate) fn over(&self, family: Family) -> Transport {
+        let mut carrier = self.clone();
+        let header = match &mut carrier {
+            Transport::Tcp(tcp) => &mut tcp.header,
+            Transport::Quic(quic) => &mut quic.header,
+            Transport::Udp(udp) => &mut udp.header,
+        };
+        *header += family.extra();
+        carrier
     }
 
     /// Headers of a packet, from the IP layer up.

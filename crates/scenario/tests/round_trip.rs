@@ -8,8 +8,8 @@ use narrows_scenario::command::Fill;
 use narrows_scenario::expect::{Expectation, Runs};
 use narrows_scenario::model::Release;
 use narrows_scenario::{
-    Command, CommandLine, DelaySpec, Endpoints, Flow, Hop, NoTraces, RateSpec, Record, Rtt, Scenario, Start, Traffic,
-    Transport,
+    Command, CommandLine, DelaySpec, Endpoints, Family, Flow, Hop, NoTraces, RateSpec, Record, Rtt, Scenario, Start,
+    Traffic, Transport,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -286,6 +286,7 @@ fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
                 start: late.map_or(Start::At(start), |late| Start::Uniform(start, start + Span::ns(late.into()))),
                 stop: start + Span::s(5) + Span::ns(stop),
                 transport,
+                family: if count % 2 == 0 { Family::V6 } else { Family::V4 },
                 ends: Endpoints { from: format!("h{}", count % 7), to: "b.1".into(), dscp: Dscp(count as u8 % 64) },
             }
         },

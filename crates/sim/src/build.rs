@@ -136,6 +136,7 @@ impl Member<'_> {
             transport: self.transport(verdicts, pipes),
             place: self.place(0, pipes),
             header: group.header().0 as u32,
+            extra: group.family.extra().0 as u32,
             application: Application::new(&group.traffic, self.rng("application")),
             acts: Some(start),
             start,
@@ -147,7 +148,7 @@ impl Member<'_> {
 
     fn transport(&self, verdicts: Option<VerdictRecord>, pipes: &mut BTreeMap<Span, u32>) -> Transport {
         let Member { scenario, group, member, index, .. } = *self;
-        match &group.transport {
+        match &group.carrier() {
             narrows_scenario::Transport::Udp(params) => {
                 let ecn = match params.ecn {
                     UdpEcn::Off => Ecn::NotEct,
@@ -162,7 +163,7 @@ impl Member<'_> {
             }
             narrows_scenario::Transport::Tcp(params) => {
                 let connection = self.connection(params.ecn);
-                let mut receiver = Receiver::new(params, build::rtt(scenario, group, member));
+                let mut receiver = Receiver::new(params, group.family, build::rtt(scenario, group, member));
                 receiver.report_marks(connection.config.marks());
                 Transport::Tcp(Tcp { sender: Sender::new(params), receiver, connection, spin: Spin::default() })
             }

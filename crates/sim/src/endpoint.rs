@@ -21,7 +21,7 @@ pub(crate) trait Endpoint {
     /// The flow's ends, if they use this transport.
     fn of(transport: &mut Transport) -> Option<&mut Self>;
 
-    /// IP length of the packet that opens a connection, and of its answer.
+    /// Length of the packet that opens a connection, and of its answer, over IPv4.
     fn handshake_len(&self) -> u32 {
         0
     }

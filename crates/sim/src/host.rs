@@ -23,6 +23,15 @@ pub(crate) struct Flow {
     pub(crate) stop: Time,
     /// The application has stopped.
     pub(crate) stopped: bool,
+    /// How much longer its IP header is than that of IPv4, bytes.
+    pub(crate) extra: u32,
+}
+
+impl Flow {
+    /// IP length of the packet that opens a connection, and of its answer.
+    pub(crate) fn handshake_len(&self) -> u32 {
+        self.transport.handshake_len() + self.extra
+    }
 }
 
 /// The constant delay behind the last hop, which is the part of the base RTT that the hops do not account for. Flows with the

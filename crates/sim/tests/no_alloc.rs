@@ -8,7 +8,7 @@ use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_scenario::transport::{QuicParams, TcpParams};
 use narrows_scenario::{
-    DelaySpec, Endpoints, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
+    DelaySpec, Endpoints, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
 };
 use narrows_sim::Unwatched;
 
@@ -128,6 +128,7 @@ fn scenario(queue: QueueConfig, controller: ControllerConfig, count: u32) -> Sce
             start: Start::At(Time::ZERO),
             stop: Time::ZERO + duration,
             transport,
+            family: Family::V4,
             ends: Endpoints::default(),
         }],
         record: Record { interval: Some(Span::ms(20)), ..Record::default() },

@@ -12,7 +12,7 @@ use narrows_results::input::TraceFiles;
 use narrows_scenario::shorthand;
 use narrows_scenario::traffic::{Bulk, Thin, Web};
 use narrows_scenario::{
-    DelaySpec, Endpoints, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
+    DelaySpec, Endpoints, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
 };
 use std::path::Path;
 
@@ -210,6 +210,7 @@ impl Household {
                 start: Start::Uniform(Time::ZERO, Time::ZERO + Span::s(1)),
                 stop: Time::ZERO + self.duration,
                 transport: transport.clone(),
+                family: Family::V4,
                 ends: Endpoints {
                     from: hosts[direction].clone(),
                     to: hosts[1 - direction].clone(),

@@ -18,7 +18,8 @@ use narrows_results::folder;
 use narrows_results::summary::Timing;
 use narrows_scenario::transport::TcpParams;
 use narrows_scenario::{
-    DelaySpec, Endpoints, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport, shorthand,
+    DelaySpec, Endpoints, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
+    shorthand,
 };
 use narrows_sim::Simulator;
 use narrows_world::World;
@@ -277,6 +278,7 @@ fn scenario(cell: &Cell, duration: Span, seed: u64) -> Scenario {
             start: Start::Uniform(Time::ZERO, Time::ZERO + cell.rtt),
             stop: Time::ZERO + duration,
             transport: Transport::Tcp(TcpParams::default()),
+            family: Family::V4,
             ends: Endpoints::default(),
         }],
         record: Record { interval: Some(SPACING), ..Record::default() },

@@ -121,7 +121,7 @@ fn carrier(scenario: &Scenario, group: &model::Flow) -> Result<Carrier, HostErro
                 .into(),
         ));
     }
-    match &group.transport {
+    match &group.carrier() {
         Transport::Quic(quic) => {
             if group.ends.dscp != Dscp(0) {
                 return Err(refuse(

@@ -28,6 +28,9 @@ pub(super) fn make(network: &Network) -> Result<Namespaces, WorldError> {
         router = router.replace(&format!("SIDE{side}"), &format!("/proc/1/fd/{}", namespace.as_fd().as_raw_fd()));
     }
     batch(&made.router, "ip", &router)?;
+    if !network.router_v6.is_empty() {
+        commands(&made.router, "ip", &["-6"], &network.router_v6)?;
+    }
     for (namespace, text) in made.sides.iter().zip(&network.sides) {
         batch(namespace, "ip", text)?;
     }
@@ -40,9 +43,14 @@ pub(super) fn make(network: &Network) -> Result<Namespaces, WorldError> {
 
 /// Has a program of iproute2 carry out commands, one to a line.
 pub(super) fn batch(namespace: &Namespace, program: &str, text: &str) -> Result<(), WorldError> {
+    commands(namespace, program, &[], text)
+}
+
+/// The same with options before.
+fn commands(namespace: &Namespace, program: &str, options: &[&str], text: &str) -> Result<(), WorldError> {
     let run = || -> Result<(), String> {
         let mut command = Command::new(format!("/bin/{program}"));
-        command.args(["-batch", "-"]).env("TC_LIB_DIR", PLUGINS);
+        command.args(options).args(["-batch", "-"]).env("TC_LIB_DIR", PLUGINS);
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

@@ -110,8 +110,9 @@ impl HopRecord {
     }
 }
 
-/// IP bytes per byte of payload in a program's full-sized TCP packets, which have timestamps.
-const PROGRAMS_RATIO: f64 = 1500.0 / 1448.0;
+/// A program's full-sized TCP packets, and their headers over IPv4 with timestamps, bytes.
+const PROGRAMS_PACKET: f64 = 1500.0;
+const STAMPED_HEADERS: f64 = 52.0;
 
 /// Bytes of the headers of IPv4 and UDP.
 const DATAGRAM_HEADERS: u64 = 28;
@@ -121,6 +122,8 @@ pub(super) struct FlowFigures {
     record: FlowRecord,
     /// IP bytes per byte of payload.
     ratio: f64,
+    /// Bytes of the headers of a program's datagram.
+    datagram_headers: u64,
     payload: u64,
     stats: SenderStats,
     stats_before: SenderStats,
@@ -138,8 +141,9 @@ pub(super) struct FlowFigures {
 impl FlowFigures {
     /// Of a flow of this group; with series of `points` points, or none.
     pub(super) fn new(group: &Flow, points: Option<usize>, digits: u8, has_warmup: bool) -> FlowFigures {
-        let ratio = match &group.transport {
-            _ if group.command.is_some() => PROGRAMS_RATIO,
+        let extra = group.family.extra().0;
+        let ratio = match &group.carrier() {
+            _ if group.command.is_some() => PROGRAMS_PACKET / (PROGRAMS_PACKET - STAMPED_HEADERS - extra as f64),
             Transport::Tcp(tcp) => tcp.packet.0 as f64 / (tcp.packet.0 - tcp.header.0) as f64,
             Transport::Quic(quic) => quic.packet.0 as f64 / (quic.packet.0 - quic.header.0) as f64,
             // Datagrams differ in length.
@@ -148,6 +152,7 @@ impl FlowFigures {
         FlowFigures {
             record: FlowRecord::new(points, digits),
             ratio,
+            datagram_headers: DATAGRAM_HEADERS + extra,
             payload: 0,
             stats: SenderStats::default(),
             stats_before: SenderStats::default(),
@@ -201,7 +206,7 @@ impl FlowFigures {
 
     /// Counts datagrams that a program has received since the end of the warm-up.
     pub(super) fn datagrams(&mut self, received: Datagrams) {
-        self.record.arrived(received.bytes, received.bytes.saturating_sub(received.packets * DATAGRAM_HEADERS));
+        self.record.arrived(received.bytes, received.bytes.saturating_sub(received.packets * self.datagram_headers));
     }
 
     /// What went wrong with the flow of this name.

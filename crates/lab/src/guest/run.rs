@@ -5,7 +5,7 @@ use crate::network::Network;
 use narrows_core::registry::Registered as _;
 use narrows_core::{Rng, Span, Time};
 use narrows_host::endpoint::{self, EndpointPair, Endpoints};
-use narrows_host::layout::{Family, FlowEnds, Layout};
+use narrows_host::layout::{FlowEnds, Layout};
 use narrows_host::priority::{Work, keep_times};
 use narrows_host::programs::Programs;
 use narrows_host::{Clock, EndpointStats, HostError, Qdisc};
@@ -48,7 +48,7 @@ pub(super) enum Event {
 
 /// Runs a scenario to its end. `tell` hears how it goes on, and ends it by `false`.
 pub(super) fn run(scenario: &Scenario, mut tell: impl FnMut(Event) -> bool) -> Result<RunResult, WorldError> {
-    let layout = Layout::new(scenario, Family::V4).map_err(failed)?;
+    let layout = Layout::new(scenario).map_err(failed)?;
     let network = crate::network::network(scenario, &layout).map_err(WorldError::Refused)?;
     let namespaces = network::make(&network)?;
     let pair = |flow: &FlowEnds| EndpointPair {

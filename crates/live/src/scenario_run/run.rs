@@ -11,7 +11,7 @@ use narrows_core::{Bytes, Span, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
 use narrows_host::endpoint::{self, EndpointPair, Endpoints};
-use narrows_host::layout::{Family, FlowEnds, Layout};
+use narrows_host::layout::{self, FlowEnds, Layout};
 use narrows_host::priority::Work;
 use narrows_host::programs::Programs;
 use narrows_host::{Namespace, Route, Tun, TunSpec};
@@ -33,7 +33,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// Names the place and what this world offers instead.
 pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
     endpoint::check(scenario)?;
-    Ok(Layout::new(scenario, Family::V4).map(drop)?)
+    Ok(Layout::new(scenario).map(drop)?)
 }
 
 /// Runs a scenario to its end, in real time. Needs the rights that [`gain`](narrows_host::gain) gets.
@@ -42,7 +42,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
 /// The scenario uses a feature this world lacks; the system does not allow the run; [`LiveError::Cancelled`].
 pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Result<RunResult, LiveError> {
     endpoint::check(scenario)?;
-    let layout = Layout::new(scenario, options.family)?;
+    let layout = Layout::new(scenario)?;
     let namespaces = [Namespace::create()?, Namespace::create()?];
     let devices = [device(&layout, 0, options, &namespaces[0])?, device(&layout, 1, options, &namespaces[1])?];
     let pair = |flow: &FlowEnds| EndpointPair {
@@ -177,15 +177,15 @@ fn sampling(scenario: &Scenario) -> Sampling {
 }
 
 fn device(layout: &Layout, side: usize, options: &Options, namespace: &Namespace) -> Result<Tun, LiveError> {
-    let host = |address| (address, if options.family == Family::V4 { 32 } else { 128 });
+    let host = |address| (address, layout::host_prefix(address));
     let network =
-        Route { to: Some(options.family.network(1 - side)), via: None, src: layout.hosts[side].first().copied() };
+        |family| Route { to: Some(layout::network(family, 1 - side)), via: None, src: layout.first_host(side, family) };
     // A program that binds to no address still sends from its own.
     let pairs = layout.flows.iter().map(|flow| match flow.side == side {
         true => (flow.sender, flow.receiver),
         false => (flow.receiver, flow.sender),
     });
-    let mut routes = vec![network];
+    let mut routes: Vec<Route> = layout.families().map(network).collect();
     for (own, peer) in pairs {
         let route = Route { to: Some(host(peer)), via: None, src: Some(own) };
         if !routes.iter().any(|known| known.to == route.to) {

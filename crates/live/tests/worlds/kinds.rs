@@ -1,7 +1,6 @@
 //! Kinds of flows through the kernel's sockets and the queues.
 use super::Test;
 use super::harness::{flow, hop, run, run_with, scenario};
-use narrows_host::layout::Family;
 use narrows_live::Options;
 
 pub(super) const TESTS: &[Test] = &[
@@ -56,8 +55,7 @@ fn everything_over_ipv6() {
                 [[flow]]\nname = \"little\"\nrtt = \"20ms\"\nroute = [\"link\"]\n\
                 traffic = { kind = \"cbr\", rate = \"400kbit\", packet = \"500B\" }\n\
                 [[flow]]\nname = \"bulk\"\nrtt = \"20ms\"\nroute = [\"link\"]\ncontroller = \"new_reno\"\n";
-    let scenario = scenario("2s", text);
-    let result = run_with(&scenario, Options { family: Family::V6, ..Options::default() });
+    let result = run("2s", &text.replace("rtt =", "family = \"ipv6\"\nrtt ="));
     let (link, much, little, bulk) =
         (hop(&result, "link"), flow(&result, "much"), flow(&result, "little"), flow(&result, "bulk"));
     assert!(

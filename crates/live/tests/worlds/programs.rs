@@ -1,9 +1,8 @@
 //! Flows that programs make: their arguments, how they end, and that nothing is left when a run fails.
 use super::Test;
-use super::harness::{fails, flow, hop, run, run_with, scenario};
+use super::harness::{fails, flow, hop, run, scenario};
 use super::roles::{ANSWER, SEND, SERVE};
 use narrows_core::Time;
-use narrows_host::layout::Family;
 use narrows_host::{HostError, Status};
 use narrows_live::{LiveError, Options};
 use narrows_world::{Unwatched, Watch};
@@ -42,13 +41,12 @@ fn none_is_left(word: &str) {
 
 fn programs_at_both_ends() {
     let me = std::env::current_exe().unwrap().display().to_string();
-    for family in [Family::V4, Family::V6] {
+    for family in ["ipv4", "ipv6"] {
         let text = command(
             &format!("{me} {SEND} {{peer}} 500{{n}} 4"),
-            &format!("server = '''{me} {SERVE} 500{{n}}'''\ncount = 2"),
+            &format!("server = '''{me} {SERVE} 500{{n}}'''\ncount = 2\nfamily = \"{family}\""),
         );
-        let scenario = scenario("2s", &text);
-        let result = run_with(&scenario, Options { family, ..Options::default() });
+        let result = run("2s", &text);
         for name in ["program.0", "program.1"] {
             let flow = flow(&result, name);
             // Four connections of 100 kB.

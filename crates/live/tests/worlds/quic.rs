@@ -1,8 +1,6 @@
 //! Real QUIC through the queues: verdicts, transfers, marks.
 use super::Test;
-use super::harness::{flow, hop, run, run_with, scenario};
-use narrows_host::layout::Family;
-use narrows_live::Options;
+use super::harness::{flow, hop, run};
 
 pub(super) const TESTS: &[Test] = &[
     ("two_subflows_find_a_shared_queue_and_a_fair_one", two_subflows_find_a_shared_queue_and_a_fair_one),
@@ -60,8 +58,7 @@ fn quic_carries_transfers_and_messages_over_ipv6() {
                 traffic = { kind = \"web\", size = \"50KB\", think = \"100ms\" }\n\
                 [[flow]]\nname = \"thin\"\nrtt = \"20ms\"\nroute = [\"link\"]\ntransport = \"quic\"\n\
                 traffic = { kind = \"thin\", size = \"120B\", interval = \"50ms\" }\n";
-    let scenario = scenario("4s", text);
-    let result = run_with(&scenario, Options { family: Family::V6, ..Options::default() });
+    let result = run("4s", &text.replace("rtt =", "family = \"ipv6\"\nrtt ="));
     let [file, page, thin] = ["file", "page", "thin"].map(|name| flow(&result, name));
     assert!((file.goodput_mbit * 4.0 / 8.0 - 1.0).abs() < 1e-6, "1 MB, once: {file:?}");
     assert!(file.completion_s.is_some() && page.completion_s.as_ref().is_some_and(|done| done.count > 3), "{page:?}");

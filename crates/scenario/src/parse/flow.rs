@@ -73,7 +73,7 @@ pub(super) fn read(section: &Section<'_>, hops: &HopNames<'_>, duration: Span) -
     let subflow_route = section.item("subflow_route").map(|item| way(&item, hops)).transpose()?.unwrap_or_default();
     let stop = Time::ZERO + stop;
     let ends = ends(section)?;
-    let count = plain.count;
+    let FlowKeys { count, family } = plain;
     Ok(Flow {
         name,
         count,
@@ -87,6 +87,7 @@ pub(super) fn read(section: &Section<'_>, hops: &HopNames<'_>, duration: Span) -
         start,
         stop,
         transport,
+        family,
         ends,
     })
 }

@@ -9,6 +9,7 @@ use super::{AckSegment, MAX_SACKS};
 use crate::ranges::Ranges;
 use narrows_core::congestion::Marks;
 use narrows_core::{Span, Time};
+use narrows_scenario::Family;
 use narrows_scenario::transport::TcpParams;
 
 /// Number of SACK blocks that the receiver remembers (Linux `TCP_NUM_SACKS`). With timestamps only three fit into a header.
@@ -85,7 +86,7 @@ pub(crate) struct Arrival {
 }
 
 impl Receiver {
-    pub(crate) fn new(params: &TcpParams, rtt: Span) -> Receiver {
+    pub(crate) fn new(params: &TcpParams, family: Family, rtt: Span) -> Receiver {
         Receiver {
             next: 0,
             beyond: Ranges::default(),
@@ -95,7 +96,7 @@ impl Receiver {
             quick: params.quick_acks.0,
             every: params.ack_every.0,
             settled: 0,
-            window: ReceiveWindow::new(params, rtt),
+            window: ReceiveWindow::new(params, family, rtt),
             delay: params.delayed_ack,
             gather: params.sack_compression.min(rtt / GATHERING_RTT_DIVISOR),
             gathered: 0,

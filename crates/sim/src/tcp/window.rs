@@ -6,6 +6,7 @@
 //! to more if that exceeded the round trip before (`tcp_rcv_space_adjust`). A round trip is the base RTT here, where Linux
 //! measures it. The window's limit on the sender is not modelled.
 use narrows_core::{Span, Time};
+use narrows_scenario::Family;
 use narrows_scenario::transport::TcpParams;
 
 /// Memory of a segment in addition to its payload, bytes: 320 of headers, a `sk_buff` of 256 and a `skb_shared_info` of 320.
@@ -16,7 +17,7 @@ const FIRST_SHARE: u64 = 128;
 const FIRST_LARGEST: u32 = 536;
 /// Smaller segments do not make the window grow (Linux `tcp_event_data_recv`).
 const MIN: u32 = 128;
-/// IP and TCP headers without options, bytes, which an advertised MSS does not count (RFC 6691).
+/// IPv4 and TCP headers without options, bytes, which an advertised MSS does not count (RFC 6691).
 const BARE_HEADERS: u64 = 40;
 /// Number of segments assumed for the round trip before the first (Linux `TCP_INIT_CWND`).
 const FIRST_ROUND: u64 = 10;
@@ -50,8 +51,9 @@ struct Autotuning {
 }
 
 impl ReceiveWindow {
-    pub(super) fn new(params: &TcpParams, rtt: Span) -> ReceiveWindow {
-        let (buffer, advertised_mss) = (params.receive_buffer.0, params.packet.0 - BARE_HEADERS);
+    pub(super) fn new(params: &TcpParams, family: Family, rtt: Span) -> ReceiveWindow {
+        let bare = BARE_HEADERS + family.extra().0;
+        let (buffer, advertised_mss) = (params.receive_buffer.0, params.packet.0 - bare);
         let half = (buffer * FIRST_SHARE) >> 8;
         // Linux subtracts one segment (`tcp_init_buffer_space`).
         let offered = half.saturating_sub(advertised_mss).max(2 * advertised_mss).min(half);

@@ -95,7 +95,7 @@ impl<S: Side> Hosts<S> {
         let routes = &self.routes[place.routes as usize];
         let Some(&hop) = routes.back.first() else { return };
         let ip_len = match &what {
-            Returning::SynAck => flow.transport.handshake_len(),
+            Returning::SynAck => flow.handshake_len(),
             Returning::Report(report) => report.ip_len(flow.header.saturating_sub(Video::RTP_HEADER.0 as u32)),
             Returning::Ack(_) | Returning::Frame(_) => flow.header,
         };
@@ -282,9 +282,9 @@ impl<S: Side> Hosts<S> {
     }
 
     pub(super) fn send_syn(&mut self, network: &mut S::Between, flow_index: usize) {
-        let transport = &mut self.flows[flow_index].transport;
-        let transit = Transit::new(transport.handshake_len(), 0);
-        let Some(connection) = transport.connection() else { return };
+        let flow = &mut self.flows[flow_index];
+        let transit = Transit::new(flow.handshake_len(), 0);
+        let Some(connection) = flow.transport.connection() else { return };
         let (first, sent) = connection.syn.unwrap_or((self.now, 0));
         if sent == MAX_SYNS {
             return;

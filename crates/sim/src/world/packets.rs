@@ -47,7 +47,7 @@ impl<S: Side> Hosts<S> {
 
     #[inline(never)]
     pub(super) fn record_answer(&mut self, flow: usize, what: &Returning) {
-        let (header, handshake) = (self.flows[flow].header, self.flows[flow].transport.handshake_len());
+        let (header, handshake) = (self.flows[flow].header, self.flows[flow].handshake_len());
         let answer = match what {
             Returning::SynAck => Answer { is_syn_ack: true, ip_len: handshake, ..Answer::default() },
             Returning::Ack(ack) => Answer { ip_len: header, ..ack.recorded() },

@@ -152,7 +152,7 @@ mod tests {
         let params = TcpParams::default();
         let config = ControllerConfig::Cubic(Default::default());
         let transport = Transport::Tcp(Tcp {
-            receiver: Receiver::new(&params, Span::ms(10)),
+            receiver: Receiver::new(&params, narrows_scenario::Family::V4, Span::ms(10)),
             connection: Connection::new(config, false, Rng::stream(1, "controller")),
             spin: Spin::default(),
             sender: Sender::new(&params),

@@ -36,6 +36,34 @@ fn datagrams_at_half_the_rate_all_arrive() {
 }
 
 #[test]
+fn headers_of_ipv6_are_20_bytes_longer() {
+    let result = run_text(
+        r#"
+        duration = "10s"
+        [[hop]]
+        name = "link"
+        rate = "10mbit"
+        queue = "fifo"
+        [[flow]]
+        name = "cbr"
+        traffic = { kind = "cbr", rate = "5mbit", packet = "1250B" }
+        rtt = "20ms"
+        family = "ipv6"
+        route = ["link"]
+        [[flow]]
+        name = "file"
+        traffic = { kind = "finite", size = "14280B" }
+        rtt = "20ms"
+        family = "ipv6"
+        route = ["link"]"#,
+    );
+    assert_close(flow(&result, "cbr").goodput_mbit, 5.0 * (1250.0 - 48.0) / 1250.0);
+    // Ten packets of 1500 B, and no other: a SYN of 80 B comes before them.
+    assert_eq!(hop(&result, "link").packets, 5000 + 11);
+    assert_close(flow(&result, "file").throughput_mbit, 10.0 * 1500.0 * 8.0 / 10.0 / 1e6);
+}
+
+#[test]
 fn datagrams_at_150_percent_fill_the_link_and_lose_a_third() {
     let result = run_text(
         r#"

@@ -382,7 +382,8 @@ fn flows(scenario: &Scenario) -> Vec<Flow> {
 
 /// The common part of a group's flows.
 fn flow(group: &model::Flow, hosts: [u16; 2]) -> Flow {
-    let (transport, packet, ecn, new_ports) = match &group.transport {
+    let carrier = group.carrier();
+    let (transport, packet, ecn, new_ports) = match &carrier {
         Carrier::Tcp(tcp) => (Transport::Tcp, tcp.packet.0, tcp.ecn, false),
         Carrier::Quic(quic) => (Transport::Quic, quic.packet.0, quic.ecn, false),
         Carrier::Udp(udp) => (Transport::Udp, udp.header.0, false, udp.ports == Ports::EverNew),
@@ -404,6 +405,7 @@ fn flow(group: &model::Flow, hosts: [u16; 2]) -> Flow {
         mss: packet.saturating_sub(header) as u32,
         marks,
         hosts,
+        family: group.family,
         dscp: group.ends.dscp,
         new_ports,
         lengths: Lengths::default(),

@@ -5,7 +5,7 @@ use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Span, Time};
 use narrows_scenario::traffic::Thin;
 use narrows_scenario::transport::{TcpParams, UdpParams};
-use narrows_scenario::{Endpoints, Flow, Rtt, Start, Traffic, Transport};
+use narrows_scenario::{Endpoints, Family, Flow, Rtt, Start, Traffic, Transport};
 
 /// Prefix of the names of bulk flows.
 pub(super) const BULK: &str = "bulk";
@@ -69,6 +69,7 @@ fn flow(setting: &Setting, name: &str, rtt: Span, (from, to): (Span, Span)) -> F
         start: Start::Uniform(Time::ZERO + from, Time::ZERO + to),
         stop: Time::ZERO + Span::from_secs_f64(setting.duration_s),
         transport: Transport::Tcp(TcpParams::default()),
+        family: Family::V4,
         ends: Endpoints::default(),
     }
 }

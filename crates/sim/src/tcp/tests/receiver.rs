@@ -3,6 +3,7 @@ use crate::tcp::receiver::Arrival;
 use crate::tcp::{AckSegment, Incoming, Receiver};
 use narrows_core::params::Packets;
 use narrows_core::{Bytes, Span, Time};
+use narrows_scenario::Family;
 use narrows_scenario::transport::TcpParams;
 
 const RTT: Span = Span::ms(100);
@@ -14,7 +15,7 @@ fn calm() -> TcpParams {
 }
 
 fn settled() -> Receiver {
-    Receiver::new(&calm(), RTT)
+    Receiver::new(&calm(), Family::V4, RTT)
 }
 
 fn us(us: u64) -> Time {
@@ -45,7 +46,7 @@ fn every_second_segment_is_acknowledged() {
 
 #[test]
 fn the_first_sixteen_segments_are_acknowledged_one_by_one() {
-    let mut receiver = Receiver::new(&TcpParams { quick_acks: Packets(16), ..calm() }, RTT);
+    let mut receiver = Receiver::new(&TcpParams { quick_acks: Packets(16), ..calm() }, Family::V4, RTT);
     let prompt: Vec<_> = (0..24).filter(|&n| arrives(&mut receiver, n, us(n)).is_some()).collect();
     let expected: Vec<u64> = (0..16).chain([17, 19, 21, 23]).collect();
     assert_eq!(prompt, expected);
@@ -54,7 +55,7 @@ fn the_first_sixteen_segments_are_acknowledged_one_by_one() {
 /// The number of segments that are acknowledged one by one at the start of a connection.
 fn one_by_one(receive_buffer: Bytes, len: u32) -> u64 {
     let params = TcpParams { receive_buffer, receive_buffer_max: receive_buffer, ..TcpParams::default() };
-    let mut receiver = Receiver::new(&params, RTT);
+    let mut receiver = Receiver::new(&params, Family::V4, RTT);
     let prompt = |receiver: &mut Receiver, seq| {
         let arrival = receiver.on_segment(Incoming { len, ..plain(seq) }, us(seq));
         arrival.acknowledge.then(|| receiver.acknowledge()).is_some()
@@ -79,7 +80,7 @@ fn a_stock_receivers_buffer_grows_with_the_flow() {
     // Until the fourth burst nearly all segments are acknowledged one by one, about 140; with a fixed buffer of 128 KiB 22 are.
     let stock = |most| {
         let params = TcpParams { receive_buffer: Bytes(128 << 10), receive_buffer_max: most, ..TcpParams::default() };
-        let mut receiver = Receiver::new(&params, RTT);
+        let mut receiver = Receiver::new(&params, Family::V4, RTT);
         let (mut seq, mut single, mut acknowledged) = (0, 0, 0);
         for round in 0..4 {
             for _ in 0..10 << round {
@@ -181,7 +182,7 @@ fn after_three_duplicates_more_are_gathered_for_a_millisecond() {
 
 #[test]
 fn gathering_takes_no_more_than_a_third_of_a_short_rtt() {
-    let mut receiver = Receiver::new(&calm(), Span::us(300));
+    let mut receiver = Receiver::new(&calm(), Family::V4, Span::us(300));
     for seq in 1..5 {
         let _ = arrives(&mut receiver, seq, us(0));
     }
@@ -191,7 +192,7 @@ fn gathering_takes_no_more_than_a_third_of_a_short_rtt() {
 #[test]
 fn without_compression_every_duplicate_is_answered() {
     let params = TcpParams { sack_compression: Span::ZERO, ..calm() };
-    let mut receiver = Receiver::new(&params, RTT);
+    let mut receiver = Receiver::new(&params, Family::V4, RTT);
     assert!((1..50).all(|n| arrives(&mut receiver, n, us(n)).is_some()));
 }
 
