@@ -14,6 +14,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 mod page;
+#[cfg(target_os = "linux")]
+mod web;
 
 /// Measure the path to a host: rate, delay, buffer, loss, and whether it queues fairly
 #[derive(clap::Args)]
@@ -24,17 +26,24 @@ mod page;
   narrows probe serve
   narrows probe 192.0.2.1:5210 --token TOKEN
 
-Both directions are measured in turn, in 15 s together, with as much traffic as the path carries.")]
+Both directions are measured in turn, in 15 s together, with as much traffic as the path carries.
+
+With any web server, without narrows there, --tcp estimates whether the download's bottleneck queues fairly:
+
+  narrows probe --tcp http://192.0.2.1/large-file")]
 pub(crate) struct Probe {
     #[command(subcommand)]
     serve: Option<Side>,
     /// The host that serves, with its UDP port unless that is 5210
-    #[arg(value_name = "HOST[:PORT]", required = true)]
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "tcp", conflicts_with = "tcp")]
     host: Option<String>,
     /// What `narrows probe serve` prints: by whom to recognise the server, and a secret
     // A token may begin with a hyphen.
-    #[arg(long, required = true, allow_hyphen_values = true)]
+    #[arg(long, required_unless_present = "tcp", conflicts_with = "tcp", allow_hyphen_values = true)]
     token: Option<String>,
+    /// Estimate fair queuing of the download from any web server instead, by two downloads of a large file over HTTP
+    #[arg(long, value_name = "URL", conflicts_with_all = ["out", "record"])]
+    tcp: Option<String>,
     /// Print the answer as JSON on stdout and nothing else
     #[arg(long)]
     json: bool,
@@ -99,6 +108,12 @@ pub(crate) fn main(args: &Probe) -> Result<(), Failure> {
 
 impl Probe {
     fn run(&self) -> Result<(), Failure> {
+        if let Some(url) = &self.tcp {
+            #[cfg(target_os = "linux")]
+            return web::run(url, &self.span, &self.max_data, self.json);
+            #[cfg(not(target_os = "linux"))]
+            return Err(Failure::usage(format!("--tcp {url}: only Linux tells the RTT of a download")));
+        }
         let host = self.host.as_deref().unwrap_or_default();
         let token: Token = self.token.as_deref().unwrap_or_default().parse().map_err(failure)?;
         let (span, bytes) = (span(&self.span)?, size(&self.max_data)?);

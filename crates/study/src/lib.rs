@@ -5,9 +5,9 @@
 //! to the published ones. The caller runs the scenarios: this crate starts no thread and reads no clock.
 mod cells;
 mod charts;
+mod chosen;
 mod claims;
 mod draws;
-mod kernel;
 mod measure;
 mod model;
 mod quantity;
@@ -19,8 +19,8 @@ mod score;
 mod sweep;
 
 pub use cells::Cell;
+pub use chosen::{Choice, Chosen, chosen, chosen_of};
 pub use claims::Verdict;
-pub use kernel::{Chosen, for_kernel};
 pub use model::{Axis, Effort, Level, Metric, Study, StudyError};
 pub use quantity::Quantity;
 pub use recorded::recorded;
@@ -48,8 +48,9 @@ pub fn papers() -> Vec<&'static str> {
 
 /// The studies of a paper, in the order of their files' names.
 pub fn studies(paper: &str) -> Result<Vec<Study>, StudyError> {
-    let of_paper =
-        EMBEDDED.iter().filter(|(name, file, _)| *name == paper && ![RULE, RECORDED, kernel::FILE].contains(file));
+    let is_study =
+        |file: &str| ![RULE, RECORDED].contains(&file) && Choice::ALL.iter().all(|choice| file != choice.file());
+    let of_paper = EMBEDDED.iter().filter(|(name, file, _)| *name == paper && is_study(file));
     let studies = of_paper.map(|(paper, file, text)| Study::parse(text, &format!("experiments/{paper}/{file}")));
     let mut studies = studies.collect::<Result<Vec<_>, _>>()?;
     if let Some((paper, file, text)) = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == RECORDED) {

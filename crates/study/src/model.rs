@@ -504,6 +504,11 @@ impl Study {
         self.check_labels(at, Pooled::Refused)
     }
 
+    /// Whether this is a place of cells: pooled axes have places, totals have none.
+    pub(crate) fn check_cells(&self, at: &BTreeMap<String, Value>) -> Result<(), String> {
+        self.check_labels(at, Pooled::Named)
+    }
+
     /// Whether these are values of axes.
     fn check_labels(&self, at: &BTreeMap<String, Value>, pooled: Pooled) -> Result<(), String> {
         for (name, value) in at {

@@ -12,6 +12,14 @@ pub struct Report<'a> {
     pub(crate) rows: Vec<Row>,
     /// Per plot, the points drawn from the first seed of each cell.
     pub(crate) drawn: &'a [Vec<Option<Points>>],
+    beside: Option<Beside>,
+}
+
+/// The same rows, measured in another world.
+struct Beside {
+    /// The names of both worlds.
+    names: [String; 2],
+    rows: Vec<Row>,
 }
 
 impl Study {
@@ -23,7 +31,7 @@ impl Study {
         drawn: &'a [Vec<Option<Points>>],
     ) -> Report<'a> {
         let runs = Runs { study: self, cells, values };
-        Report { rows: runs.rows(), runs, drawn }
+        Report { rows: runs.rows(), runs, drawn, beside: None }
     }
 }
 
@@ -31,6 +39,18 @@ impl Report<'_> {
     /// The measured cells.
     pub fn rows(&self) -> &[Row] {
         &self.rows
+    }
+
+    /// The rows of another world.
+    pub fn rows_beside(&self) -> Option<&[Row]> {
+        self.beside.as_ref().map(|beside| &*beside.rows)
+    }
+
+    /// Shows the figures of another world beside these. `names`: this world's and the other's; the other report has the same cells.
+    #[must_use]
+    pub fn beside(mut self, names: [&str; 2], other: Report<'_>) -> Self {
+        self.beside = Some(Beside { names: names.map(str::to_owned), rows: other.rows });
+        self
     }
 
     /// All aims that are not met, in words.
@@ -52,14 +72,17 @@ impl Report<'_> {
             if self.is_published(m) {
                 heads.push(head("published"));
             }
-            // A sweep of one's own has nothing to tell measured figures from.
-            heads.push(head(if study.file.is_some() { "" } else { "measured" }));
+            match &self.beside {
+                Some(beside) => heads.extend(beside.names.iter().map(|name| head(name))),
+                // A sweep of one's own has nothing to tell measured figures from.
+                None => heads.push(head(if study.file.is_some() { "" } else { "measured" })),
+            }
         }
         let marks = self.marks();
         if marks.iter().any(|mark| !mark.is_empty()) {
             heads.push(Head { name: String::new(), which: String::new() });
         }
-        let rows = self.rows.iter().zip(&marks).map(|(row, mark)| self.cells(row, mark, heads.len())).collect();
+        let rows = (0..self.rows.len()).map(|n| self.cells(n, &marks[n], heads.len())).collect();
         let remarks = study
             .remarks
             .iter()
@@ -134,13 +157,16 @@ impl Report<'_> {
         self.rows.iter().any(|row| row.entries[m].published.is_some())
     }
 
-    fn cells(&self, row: &Row, mark: &str, columns: usize) -> Vec<String> {
+    fn cells(&self, n: usize, mark: &str, columns: usize) -> Vec<String> {
+        let row = &self.rows[n];
+        let beside = self.beside.as_ref().map(|beside| &beside.rows[n]);
         let mut out = row.labels.clone();
         for (m, (entry, metric)) in row.entries.iter().zip(&self.runs.study.metrics).enumerate() {
             if self.is_published(m) {
                 out.push(entry.published.clone().unwrap_or_default());
             }
             out.push(entry.text(metric));
+            out.extend(beside.map(|row| row.entries[m].text(metric)));
         }
         if out.len() < columns {
             out.push(mark.to_owned());

@@ -20,7 +20,7 @@ use narrows_results::folder;
 use narrows_runner::index;
 use narrows_scenario::{RateSpec, Record, Scenario, Traffic, Transport};
 use narrows_sim::Simulator;
-use narrows_study::{Chosen, Level, Study};
+use narrows_study::{Choice, Chosen, Level, Study};
 use narrows_world::World;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -215,7 +215,7 @@ fn mean_mbit(rate: &RateSpec, duration: Span) -> f64 {
 /// The requested cells; those that the kernel cannot run become reasons.
 fn plan(args: &Kernel, lab: &Lab) -> Result<Vec<Planned>, Failure> {
     let (mut plan, mut known) = (Vec::new(), Vec::new());
-    for mut chosen in narrows_study::for_kernel(args.level()).map_err(Failure::other)? {
+    for mut chosen in narrows_study::chosen(Choice::Kernel, args.level()).map_err(Failure::other)? {
         let (mut scenarios, mut left_out, mut cells) = (Vec::new(), LeftOut::default(), Vec::new());
         for (cell, runs) in std::mem::take(&mut chosen.cells).into_iter().zip(std::mem::take(&mut chosen.runs)) {
             let runs = args.runs.unwrap_or(runs);
@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn the_default_takes_less_than_half_an_hour() {
         let minutes = |level| {
-            let chosen = narrows_study::for_kernel(level).expect("the embedded files");
+            let chosen = narrows_study::chosen(Choice::Kernel, level).expect("the embedded files");
             let of = |cell, study: &Study| cost_s(&study.run(cell, 1, 1).expect("a scenario"));
             let cells = chosen.iter().flat_map(|chosen| {
                 chosen.cells.iter().zip(&chosen.runs).map(|(cell, &runs)| runs as f64 * of(cell, &chosen.study))

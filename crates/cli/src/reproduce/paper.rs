@@ -17,7 +17,7 @@ use narrows_report::sheet::{self, Sheet};
 use narrows_runner::clock::Stopwatch;
 use narrows_runner::{Room, index};
 use narrows_sim::Simulator;
-use narrows_study::{Cell, Level, RECORDED, Report, Score, Study};
+use narrows_study::{Cell, Choice, Chosen, Level, RECORDED, Report, Score, Study};
 use narrows_world::World;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 /// Flags of a reproduction.
 #[derive(clap::Args)]
 pub(crate) struct Paper {
-    /// Only this figure or table: 8, "figure 8", "table 1"; may be given several times
+    /// Only this figure or table, whole: 8, "figure 8", "table 1"; may be given several times [default: all; with --on, the cells that
+    /// the paper's live.toml or kernel.toml name, where there is one]
     #[arg(long, value_name = "ID")]
     figure: Vec<String>,
     /// Make one short run of each cell
@@ -41,8 +42,8 @@ pub(crate) struct Paper {
     /// cells have run count
     #[arg(long, value_name = "TIME", value_parser = time)]
     within: Option<Span>,
-    /// Where it runs: sim; live, with real QUIC and the kernel's TCP in real time; or kernel, as --measure. Cells that a world cannot run
-    /// are left out
+    /// Where it runs: sim; live, with real QUIC and the kernel's TCP in real time; or kernel, as --measure. The simulator's figures are
+    /// beside those of the others. Cells that a world cannot run are left out
     #[arg(long, value_name = "WORLD", default_value = "sim", conflicts_with = "measure")]
     on: world::Name,
     /// Measure in a Linux kernel in virtual time instead, as `run --on kernel` does; cells that Linux cannot run are left out
@@ -79,6 +80,12 @@ struct Planned {
     runs: u64,
 }
 
+impl Planned {
+    fn report<'a>(&'a self, gathered: &'a Gathered) -> Report<'a> {
+        self.study.report(&self.cells, &gathered.values, &gathered.drawn)
+    }
+}
+
 /// A run of a study's cell.
 struct Task {
     study: usize,
@@ -108,6 +115,10 @@ struct Measured {
     world: Box<dyn World>,
     /// What is measured in it.
     subject: String,
+    /// The heading of its figures.
+    column: &'static str,
+    /// Which cells are run in it.
+    choice: Choice,
     /// Are its figures the same in every run, so that they can be recorded?
     is_recorded: bool,
 }
@@ -123,12 +134,14 @@ impl Paper {
             world::Name::Sim => None,
             world::Name::Live => {
                 let world = Box::new(world::live(narrows_live::Options::default())?);
-                Some(Measured { world, subject: "real time".to_owned(), is_recorded: false })
+                let subject = "real time".to_owned();
+                Some(Measured { world, subject, column: "live", choice: Choice::Live, is_recorded: false })
             }
             world::Name::Kernel => {
                 let lab = world::lab(self.kernel.as_deref())?;
                 let subject = format!("Linux {}", lab.kernel.release());
-                Some(Measured { world: Box::new(lab), subject, is_recorded: true })
+                let (world, choice) = (Box::new(lab), Choice::Kernel);
+                Some(Measured { world, subject, column: "kernel", choice, is_recorded: true })
             }
         })
     }
@@ -174,17 +187,28 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         (_, true) => Level::Full,
         _ => Level::Default,
     };
-    let mut plan = plan(paper, args, level)?;
+    let (mut plan, is_whole) = plan(paper, args, level, measured.as_ref().map(|measured| measured.choice))?;
     let world: &dyn World = measured.as_ref().map_or(&Simulator, |measured| &*measured.world);
     let subject = measured.as_ref().map(|measured| measured.subject.clone());
     for line in leave_out(&mut plan, world)? {
         term::note(&format!("narrows: {line}"));
     }
-    let tasks = tasks(&plan, subject.as_deref())?;
-    let output = args.out.as_deref().map(|dir| claim(dir, args.force, &tasks)).transpose()?;
+    let made = tasks(&plan, subject.as_deref())?;
+    let simulated = if measured.is_some() { tasks(&plan, None)? } else { Vec::new() };
+    let keys = made.iter().chain(&simulated).map(|task| task.key.clone()).collect();
+    let output = args.out.as_deref().map(|dir| claim(dir, args.force, keys)).transpose()?;
+    if let Some(measured) = measured.as_ref().filter(|measured| measured.choice == Choice::Live && !args.json) {
+        announce(&made, args.jobs.unwrap_or(measured.world.threads() as u64), output.as_ref());
+    }
     let memory = Room { given: args.memory, together: false };
-    let options = Options { threads: args.jobs, quiet: subject.is_none(), world, memory };
-    let gathered = match run(&mut plan, tasks, options, args.within, output.as_ref()) {
+    let options = Options { threads: args.jobs, quiet: measured.is_none() || args.json, world, memory };
+    let beside = Options { threads: None, quiet: true, world: &Simulator, memory };
+    let gathered = run(&mut plan, made, options, args.within, output.as_ref()).and_then(|gathered| {
+        // With a time limit the other world may have made fewer runs.
+        let wanted = simulated.into_iter().filter(|task| (task.run as u64) < plan[task.study].runs).collect();
+        Ok((gathered, run(&mut plan, wanted, beside, None, output.as_ref())?))
+    });
+    let (gathered, simulated) = match gathered {
         Ok(gathered) => gathered,
         Err(failure) => {
             return Err(match output {
@@ -193,10 +217,18 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
             });
         }
     };
-    let reports: Vec<_> =
-        plan.iter().zip(&gathered).map(|(p, g)| p.study.report(&p.cells, &g.values, &g.drawn)).collect();
+    let reports: Vec<Report<'_>> = (0..plan.len())
+        .map(|n| match &measured {
+            Some(measured) => {
+                let beside = plan[n].report(&simulated[n]);
+                plan[n].report(&gathered[n]).beside([measured.column, "simulator"], beside)
+            }
+            None => plan[n].report(&gathered[n]),
+        })
+        .collect();
     let runs = plan.iter().map(|planned| planned.runs).min().unwrap_or(1);
-    let rule = narrows_study::rule(paper).map_err(Failure::other)?;
+    // The rule is for whole figures.
+    let rule = if is_whole { narrows_study::rule(paper).map_err(Failure::other)? } else { None };
     let mut sheets: Vec<Sheet> = Report::joined(&reports, runs).into_iter().collect();
     let alone = reports.iter().zip(&plan).filter(|(_, planned)| planned.study.join.is_none());
     sheets.extend(alone.map(|(report, planned)| report.sheet(planned.runs, rule.as_ref())));
@@ -208,7 +240,7 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
                 "figure": planned.study.figure, "title": planned.study.title, "runs": planned.runs,
                 "axes": planned.study.row_axes().map(|axis| &axis.name).collect::<Vec<_>>(),
                 "pooled": planned.study.axes.iter().filter(|axis| axis.pooled).map(|axis| &axis.name).collect::<Vec<_>>(),
-                "cells": report.rows(), "claims": rule.as_ref().map_or(Vec::new(), |rule| report.claims(rule)), "broken": report.broken(),
+                "cells": report.rows(), "simulator": report.rows_beside(), "claims": rule.as_ref().map_or(Vec::new(), |rule| report.claims(rule)), "broken": report.broken(),
             })
         })
         .collect();
@@ -259,8 +291,24 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     term::print(&out)
 }
 
-/// The requested studies with their cells; all scenarios have been checked.
-fn plan(paper: &str, args: &Paper, level: Level) -> Result<Vec<Planned>, Failure> {
+/// The requested studies with their cells, and whether they are whole; all scenarios have been checked.
+fn plan(
+    paper: &str,
+    args: &Paper,
+    level: Level,
+    choice: Option<Choice>,
+) -> Result<(Vec<Planned>, bool), Failure> {
+    let chosen = match choice.filter(|_| args.figure.is_empty()) {
+        Some(choice) => narrows_study::chosen_of(choice, paper, level).map_err(Failure::other)?,
+        None => None,
+    };
+    if let Some(chosen) = chosen {
+        let few = |Chosen { study, cells, runs, .. }: Chosen| {
+            let runs = args.runs.or(runs.into_iter().max()).unwrap_or(1);
+            Planned { study, cells, runs }
+        };
+        return Ok((chosen.into_iter().map(few).collect(), false));
+    }
     let studies = narrows_study::studies(paper).map_err(Failure::other)?;
     for id in &args.figure {
         if !studies.iter().any(|study| is_called(study, id)) {
@@ -275,7 +323,16 @@ fn plan(paper: &str, args: &Paper, level: Level) -> Result<Vec<Planned>, Failure
         let runs = args.runs.unwrap_or(study.effort(level).runs);
         Ok(Planned { study, cells, runs })
     });
-    planned.collect()
+    Ok((planned.collect::<Result<_, Failure>>()?, true))
+}
+
+/// Says how long it will take in real time.
+fn announce(tasks: &[Task], at_once: u64, output: Option<&Output>) {
+    let is_known = |task: &&Task| output.is_some_and(|output| output.known::<Vec<Option<f64>>>(&task.key).is_some());
+    let missing = || tasks.iter().filter(|task| !is_known(task));
+    let minutes = missing().map(|task| task.job.scenario.duration.as_secs_f64()).sum::<f64>() / 60.0 / at_once as f64;
+    let together = if at_once == 1 { "one after the other".to_owned() } else { format!("{at_once} at a time") };
+    term::note(&format!("narrows: {} runs in real time, {together}: {minutes:.1} min", missing().count()));
 }
 
 /// Does this name select the study? `figure 7-8`, `7-8` and `8` do; `1` selects both `figure 1, one flow` and `figure 1, 16
@@ -332,8 +389,7 @@ fn tasks(plan: &[Planned], subject: Option<&str>) -> Result<Vec<Task>, Failure> 
 }
 
 /// Claims the folder, with the finished runs of a stopped command and of the results that are to be replaced.
-fn claim(dir: &Path, force: bool, tasks: &[Task]) -> Result<Output, Failure> {
-    let keys: Vec<String> = tasks.iter().map(|task| task.key.clone()).collect();
+fn claim(dir: &Path, force: bool, keys: Vec<String>) -> Result<Output, Failure> {
     let mut output = Output::claim(Request { out: Some(dir), force, command: "reproduce", keys: &keys })?;
     let asked: HashSet<&String> = keys.iter().collect();
     let replaced = index::parse(&output.replaced(RUNS)?.unwrap_or_default());

@@ -1,6 +1,6 @@
 //! `--on live`: what it writes, what it refuses, and what remains when it is ended. Where the system allows no namespaces the
 //! tests are skipped, with the reason.
-use crate::support::{Place, text};
+use crate::support::{Place, json, text};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -45,6 +45,35 @@ fn live(test: &str) -> Option<Place> {
     }
     println!("skipped: {said}");
     None
+}
+
+#[test]
+fn a_papers_cells_in_real_time_have_the_simulators_figures_beside_them() {
+    let Some(place) = live("live_paper") else { return };
+    let args = ["reproduce", "tonopah", "--on", "live", "--quick", "--jobs", "2", "--out", "out"];
+    let printed = place.run(&args);
+    let (said, table) = (text(&printed.stderr), text(&printed.stdout));
+    assert!(printed.status.success(), "{said}");
+    assert!(said.contains("2 runs in real time, 2 at a time: 0.1 min"), "{said}");
+    for part in ["Real senders", "live", "simulator", "nobody"] {
+        assert!(table.contains(part), "{table}");
+    }
+    let figures = json(&fs::read_to_string(place.path("out/figures.json")).expect("the figures"));
+    let figure = &figures["figures"][0];
+    for queue in 0..2 {
+        let rate = |world: &str| {
+            let entries = figure[world][queue]["entries"].as_array().expect("figures").clone();
+            let found = entries.iter().find(|entry| entry["metric"] == "utilisation").expect("it is there");
+            found["measured"].as_f64().unwrap_or_default()
+        };
+        let [live, simulator] = ["cells", "simulator"].map(rate);
+        assert!(live > 10.0 && simulator > 10.0 && live != simulator, "{live} {simulator}: {figures}");
+    }
+    // The aims are for all queues together.
+    assert_eq!(figure["broken"], json("[]"), "{figures}");
+    // The same again makes no run.
+    let again = text(&place.run(&[&args[..], &["--force"]].concat()).stderr);
+    assert!(again.contains("0 runs in real time"), "{again}");
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! The sending side: one thread that runs the application of every flow and keeps the sockets filled.
 use super::receiver::Shared;
 use super::sockets::{ECN_ACCEPTED, ECN_ASKED};
-use crate::socket::option::Opt;
 use crate::socket::poll::{Poll, WOKEN};
-use crate::socket::tcp_info::{self, TcpInfo};
+use crate::socket::tcp_info::TcpInfo;
 use narrows_core::{Span, Time};
 use narrows_world::application::{Act, Application};
 use rustix::event::epoll::EventFlags;
@@ -333,9 +332,7 @@ impl Senders {
 
     fn look_at(&mut self, number: usize, shared: &Shared) {
         let Outlet::Connection(connection) = &mut self.flows[number].outlet else { return };
-        let mut bytes = [0; tcp_info::ROOM];
-        let info = Opt::TCP_INFO.get(&connection.socket, &mut bytes).ok().and_then(|len| TcpInfo::read(&bytes[..len]));
-        let Some(info) = info else { return };
+        let Ok(info) = TcpInfo::of(&connection.socket) else { return };
         // The smoothed RTT is a new sample only if data were delivered since the last one.
         let is_new = info.delivered.is_none() || info.delivered != connection.delivered;
         connection.delivered = info.delivered;

@@ -2,8 +2,11 @@
 //!
 //! The structure only grows at its end, so its fields are read as bytes at their offsets: fields that an older kernel lacks are
 //! absent, fields that a newer one adds are ignored.
+use super::option::Opt;
 use narrows_core::{Rate, Span};
 use narrows_world::meters::{Meters, SenderStats};
+use std::io;
+use std::os::fd::AsFd;
 
 /// The fields that are used.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -50,6 +53,16 @@ const OPT_ECN: u8 = 8;
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 impl TcpInfo {
+    /// What the kernel says of a connection now.
+    ///
+    /// # Errors
+    /// When the socket is no TCP socket.
+    pub fn of(socket: impl AsFd) -> io::Result<TcpInfo> {
+        let mut bytes = [0; ROOM];
+        let len = Opt::TCP_INFO.get(socket, &mut bytes)?;
+        TcpInfo::read(&bytes[..len]).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
     /// Reads the kernel's bytes; `None` if not even the oldest fields are there.
     pub fn read(bytes: &[u8]) -> Option<TcpInfo> {
         let u32_at = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));

@@ -21,6 +21,8 @@ pub(crate) struct Faults {
     pub(crate) second_ends_after: u64,
     /// Nothing of the client's second port gets through.
     pub(crate) second_blocked: bool,
+    /// Every so many packets of a client's port have another port towards the server, as behind a NAT that forgets; 0: never.
+    pub(crate) rebinds_every: u64,
 }
 
 /// How much later a late packet comes.
@@ -29,6 +31,8 @@ const LATE: Duration = Duration::from_millis(3);
 pub(crate) struct Proxy {
     pub(crate) at: SocketAddr,
     pub(crate) clients: Arc<AtomicU64>,
+    /// How often a port was exchanged for another.
+    pub(crate) rebound: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -38,9 +42,10 @@ impl Proxy {
         let front = socket();
         let at = front.local_addr().expect("bound");
         let (stop, clients) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (stops, counts) = (Arc::clone(&stop), Arc::clone(&clients));
+        let rebound = Arc::new(AtomicU64::new(0));
+        let (stops, counts) = (Arc::clone(&stop), [&clients, &rebound].map(Arc::clone));
         let thread = thread::spawn(move || Running::new(front, server, faults, counts).run(&stops));
-        Proxy { at, clients, stop, thread: Some(thread) }
+        Proxy { at, clients, rebound, stop, thread: Some(thread) }
     }
 }
 
@@ -59,13 +64,20 @@ fn socket() -> UdpSocket {
     socket
 }
 
+fn towards(server: SocketAddr) -> UdpSocket {
+    let socket = socket();
+    socket.connect(server).expect("loopback");
+    socket
+}
+
 struct Running {
     front: UdpSocket,
     server: SocketAddr,
     faults: Faults,
     /// The client's addresses, each with a socket towards the server and the packets seen.
     clients: Vec<(SocketAddr, UdpSocket, u64)>,
-    counts: Arc<AtomicU64>,
+    /// Of clients, and of exchanged ports.
+    counts: [Arc<AtomicU64>; 2],
     /// When, for which client, towards the server?, what.
     waiting: Vec<(Instant, usize, bool, Vec<u8>)>,
     state: u64,
@@ -77,7 +89,7 @@ struct Running {
 const BACKLOG: Duration = Duration::from_millis(60);
 
 impl Running {
-    fn new(front: UdpSocket, server: SocketAddr, faults: Faults, counts: Arc<AtomicU64>) -> Running {
+    fn new(front: UdpSocket, server: SocketAddr, faults: Faults, counts: [Arc<AtomicU64>; 2]) -> Running {
         Running { front, server, faults, clients: Vec::new(), counts, waiting: Vec::new(), state: 1, free: now() }
     }
 
@@ -133,13 +145,16 @@ impl Running {
                 idle = false;
                 let known = self.clients.iter().position(|client| client.0 == from);
                 let client = known.unwrap_or_else(|| {
-                    let back = socket();
-                    back.connect(self.server).expect("loopback");
-                    self.clients.push((from, back, 0));
-                    self.counts.store(self.clients.len() as u64, Ordering::Relaxed);
+                    self.clients.push((from, towards(self.server), 0));
+                    self.counts[0].store(self.clients.len() as u64, Ordering::Relaxed);
                     self.clients.len() - 1
                 });
                 self.clients[client].2 += 1;
+                let every = self.faults.rebinds_every;
+                if every > 0 && self.clients[client].2.is_multiple_of(every) {
+                    self.clients[client].1 = towards(self.server);
+                    self.counts[1].fetch_add(1, Ordering::Relaxed);
+                }
                 self.pass(client, true, &buffer[..len]);
             }
             for client in 0..self.clients.len() {

@@ -1,16 +1,36 @@
-//! The cells that a kernel in a virtual machine runs: `experiments/PAPER/kernel.toml`.
+//! The cells that a world runs that is slower than the simulator: `experiments/PAPER/kernel.toml` and `live.toml`.
 //!
-//! A guest takes as long for a second at 100 Mbit/s as the simulator for hours, so it runs a few cells of a study, and shorter ones. The file names places
-//! in the paper's studies, each with a duration by level; a place without a level's duration is not run at that level.
+//! A guest takes as long for a second at 100 Mbit/s as the simulator for hours, and real time cannot be hurried, so these worlds run a few cells of a study,
+//! and shorter ones. A file names places in the paper's studies, each with a duration by level; a place without a level's duration is not run at that level.
 use crate::cells::Cell;
 use crate::model::{Level, Study, StudyError};
+use crate::rows::Runs;
 use crate::{EMBEDDED, papers, studies};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// The name of the file in a paper's folder.
-pub(crate) const FILE: &str = "kernel.toml";
+/// The worlds whose cells are chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Choice {
+    /// A Linux kernel in a virtual machine.
+    Kernel,
+    /// Real time.
+    Live,
+}
+
+impl Choice {
+    /// All of them.
+    pub(crate) const ALL: [Choice; 2] = [Choice::Kernel, Choice::Live];
+
+    /// The name of the file in a paper's folder.
+    pub const fn file(self) -> &'static str {
+        match self {
+            Choice::Kernel => "kernel.toml",
+            Choice::Live => "live.toml",
+        }
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,7 +60,7 @@ const fn one() -> u64 {
     1
 }
 
-/// A study, and the cells of it that a kernel runs.
+/// A study, and the cells of it that a world runs.
 #[derive(Clone, Debug)]
 pub struct Chosen {
     /// The paper's name.
@@ -55,34 +75,46 @@ pub struct Chosen {
     pub note: Option<String>,
 }
 
-/// The cells of every paper at a level. A study without any is left out.
+/// The cells of every paper that a world runs at a level. A study without any is left out.
 ///
 /// # Errors
 /// Names a file, and a figure or a place in it that does not exist.
-pub fn for_kernel(level: Level) -> Result<Vec<Chosen>, StudyError> {
+pub fn chosen(choice: Choice, level: Level) -> Result<Vec<Chosen>, StudyError> {
     let mut all = Vec::new();
     for paper in papers() {
-        let Some((.., text)) = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == FILE) else {
-            continue;
-        };
-        all.extend(chosen(paper, text, studies(paper)?, level)?);
+        all.extend(chosen_of(choice, paper, level)?.unwrap_or_default());
     }
     Ok(all)
 }
 
-fn chosen(paper: &'static str, text: &str, studies: Vec<Study>, level: Level) -> Result<Vec<Chosen>, StudyError> {
-    let fault = |message: String| StudyError { file: format!("experiments/{paper}/{FILE}"), message };
+/// Those of one paper; `None` if it has no file for the world.
+///
+/// # Errors
+/// As [`chosen`].
+pub fn chosen_of(choice: Choice, paper: &str, level: Level) -> Result<Option<Vec<Chosen>>, StudyError> {
+    let file = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == choice.file());
+    file.map(|&(paper, file, text)| choose(paper, file, text, studies(paper)?, level)).transpose()
+}
+
+fn choose(
+    paper: &'static str,
+    name: &str,
+    text: &str,
+    studies: Vec<Study>,
+    level: Level,
+) -> Result<Vec<Chosen>, StudyError> {
+    let fault = |message: String| StudyError { file: format!("experiments/{paper}/{name}"), message };
     let mut file: File = toml::from_str(text).map_err(|error| fault(error.to_string()))?;
     let named = file.cells.iter().map(|place| &place.figure).chain(file.notes.keys());
     if let Some(unknown) = named.into_iter().find(|name| !studies.iter().any(|study| study.figure == **name)) {
         return Err(fault(format!("{paper} has no figure {unknown:?}")));
     }
     let mut all = Vec::new();
-    for study in studies {
+    for mut study in studies {
         // By the place in the study's order.
         let mut cells: BTreeMap<usize, (Cell, u64)> = BTreeMap::new();
         for place in file.cells.iter().filter(|place| place.figure == study.figure) {
-            study.check_place(&place.at).map_err(|message| fault(format!("{}: {message}", study.figure)))?;
+            study.check_cells(&place.at).map_err(|message| fault(format!("{}: {message}", study.figure)))?;
             let Some(duration) = place.at_level(level) else { continue };
             let set = Table::from_iter([("duration".to_owned(), Value::String(duration.clone()))]);
             for (n, cell) in study.cells_with(&set)?.into_iter().enumerate() {
@@ -93,11 +125,28 @@ fn chosen(paper: &'static str, text: &str, studies: Vec<Study>, level: Level) ->
         }
         if !cells.is_empty() {
             let note = file.notes.remove(&study.figure);
-            let (cells, runs) = cells.into_values().unzip();
+            let (cells, runs): (Vec<Cell>, Vec<u64>) = cells.into_values().unzip();
+            study.keep_only(&cells);
             all.push(Chosen { paper, study, cells, runs, note });
         }
     }
     Ok(all)
+}
+
+impl Study {
+    /// Leaves out the totals of axes that these cells have only a part of, and the aims that none of their rows has.
+    fn keep_only(&mut self, cells: &[Cell]) {
+        for (n, axis) in self.axes.iter_mut().enumerate() {
+            let has = |label: &String| cells.iter().any(|cell| cell.labels[n] == *label);
+            if !axis.labels().iter().all(has) {
+                axis.total = None;
+            }
+        }
+        let rows = Runs { study: self, cells, values: &vec![Vec::new(); cells.len()] }.rows();
+        let mut holds = std::mem::take(&mut self.holds);
+        holds.retain(|hold| rows.iter().any(|row| self.is_row_at(row, &hold.at)));
+        self.holds = holds;
+    }
 }
 
 impl Place {
@@ -119,9 +168,23 @@ mod tests {
     use super::*;
     use narrows_core::Span;
 
+    #[test]
+    fn a_part_of_an_axis_has_no_total_and_its_aims_are_not_judged() {
+        let of = |text: &str| {
+            let studies = studies("tonopah").expect("embedded");
+            choose("tonopah", "live.toml", text, studies, Level::Full).expect("it is right").remove(0).study
+        };
+        let totals = |study: &Study| study.axes.iter().filter_map(|axis| axis.total.clone()).collect::<Vec<_>>();
+        let figure = "[[cells]]\nfigure = \"table II\"\nfull = \"5s\"\n";
+        let whole = of(figure);
+        assert_eq!((totals(&whole), whole.holds.len()), (vec!["all paths".to_owned()], 1));
+        let part = of(&format!("{figure}at = {{ path = \"10 ms, 10 Mbit/s\", rule = \"published\" }}\n"));
+        assert_eq!((totals(&part), part.holds.len()), (vec![], 0));
+    }
+
     fn of(text: &str, level: Level) -> Result<Vec<Chosen>, String> {
         let studies = studies("cocoa").expect("embedded");
-        chosen("cocoa", text, studies, level).map_err(|error| error.to_string())
+        choose("cocoa", "kernel.toml", text, studies, level).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -157,14 +220,16 @@ mod tests {
 
     #[test]
     fn every_file_names_cells_that_are_scenarios() {
-        let count = |level| {
-            let chosen = for_kernel(level).unwrap_or_else(|error| panic!("{error}"));
+        let count = |choice, level| {
+            let chosen = chosen(choice, level).unwrap_or_else(|error| panic!("{error}"));
             for Chosen { study, cells, .. } in &chosen {
                 cells.iter().for_each(|cell| drop(study.run(cell, 1, 1).unwrap_or_else(|error| panic!("{error}"))));
             }
             chosen.iter().map(|chosen| chosen.cells.len()).sum::<usize>()
         };
-        let [quick, default, full] = [Level::Quick, Level::Default, Level::Full].map(count);
-        assert!(0 < quick && quick < default && default < full, "{quick} {default} {full}");
+        for choice in Choice::ALL {
+            let [quick, default, full] = [Level::Quick, Level::Default, Level::Full].map(|level| count(choice, level));
+            assert!(0 < quick && quick < default && default < full, "{choice:?}: {quick} {default} {full}");
+        }
     }
 }
