@@ -2,7 +2,8 @@
 //!
 //! noq has a controller for each path, and fills the lowest path that is not blocked first. So the division of the data is made by
 //! blocking: a path whose turn it is not has no window. Turns change when a path is ahead of its share by about a millisecond's data, so
-//! that packets still leave in batches. A detector that wants each subflow paced on its own gets a pacing rate for each instead.
+//! that packets still leave in batches. A detector that wants each subflow paced on its own gets a pacing rate for each, and turns of single packets in the order of their jittered clocks. Both
+//! paths' packets leave at the same tick of a timer; without turns the first path's would always be first there, and take all free places of a full queue.
 use crate::PATHS;
 use crate::event::{Event, What};
 use crate::flights::Flights;
@@ -277,7 +278,7 @@ impl SharedControl {
         let may_send = match (self.only, &split) {
             (Some(only), _) => only == index,
             (None, None) => index == 0,
-            (None, Some(split)) => split.independent || control.next().0 == index,
+            (None, Some(_)) => control.next().0 == index,
         };
         let counted = self.paths.iter().map(|path| path.inflight).sum::<u64>().max(control.inflight().0);
         let room = match may_send {
@@ -392,5 +393,38 @@ mod tests {
         assert_eq!(shared.control.as_ref().and_then(Packetwise::split).map(|split| split.shares), Some([1.0, 0.0]));
         let windows = [0, 1].map(|path| shared.limits(path).window);
         assert!(windows[0] >= 1200 && windows[1] == 0, "{windows:?}");
+    }
+
+    #[test]
+    fn regression_packets_of_a_batch_mix_where_paths_have_clocks_of_their_own() {
+        let controller = registry::read("startup:detector=startup_sprt").expect("a controller");
+        let fallback = ControllerConfig::Cubic(Default::default());
+        let mut shared = SharedControl::new(Settings { controller, fallback, then: None, seed: 1 });
+        let rtt = Span::ms(500).as_ns();
+        shared.apply(&Event { at: Time::ZERO, what: What::Begin { rtt, mtu: 1200, both: true } });
+        let (mut numbers, mut leaders) = ([0u64; PATHS], [0u32; PATHS]);
+        for tick in 1..=200 {
+            let before = numbers;
+            for n in 0..6 {
+                // As the transport does: the first path that may send.
+                let may_send = |index: &u8| shared.limits(*index).window > shared.paths[usize::from(*index)].inflight;
+                let index = (0..PATHS as u8).find(may_send).expect("one of them");
+                let number = &mut numbers[usize::from(index)];
+                leaders[usize::from(index)] += u32::from(n == 0);
+                shared.apply(&Event { at: at(tick), what: What::Sent { path: index, number: *number, bytes: 1200 } });
+                *number += 1;
+            }
+            for path in 0..PATHS as u8 {
+                let numbers = before[usize::from(path)]..numbers[usize::from(path)];
+                let largest = numbers.end.saturating_sub(1);
+                for number in numbers {
+                    shared.apply(&Event { at: at(tick), what: What::Acknowledged { path, number, bytes: 1200 } });
+                }
+                let what = What::EndAcks { path, inflight: 0, app_limited: false, largest };
+                shared.apply(&Event { at: at(tick), what });
+            }
+        }
+        assert!((380..=420).contains(&numbers[0]), "a third of 1200: {numbers:?}");
+        assert!((40..=100).contains(&leaders[0]), "a third of 200 batches: {leaders:?}");
     }
 }
