@@ -292,12 +292,7 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
 }
 
 /// The requested studies with their cells, and whether they are whole; all scenarios have been checked.
-fn plan(
-    paper: &str,
-    args: &Paper,
-    level: Level,
-    choice: Option<Choice>,
-) -> Result<(Vec<Planned>, bool), Failure> {
+fn plan(paper: &str, args: &Paper, level: Level, choice: Option<Choice>) -> Result<(Vec<Planned>, bool), Failure> {
     let chosen = match choice.filter(|_| args.figure.is_empty()) {
         Some(choice) => narrows_study::chosen_of(choice, paper, level).map_err(Failure::other)?,
         None => None,

@@ -4,6 +4,7 @@
 //! others use loopback.
 mod failures;
 mod truth;
+mod web;
 
 use crate::support::{Place, json, text};
 use serde_json::Value;

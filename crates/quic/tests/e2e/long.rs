@@ -100,7 +100,10 @@ async fn memory_does_not_grow() {
             settled = now;
         }
         most = most.max(now);
-        println!("{minute} min: {} MB sent, {decisions} verdicts, {now} kB resident", streams * STREAM as u64 / 1_000_000);
+        println!(
+            "{minute} min: {} MB sent, {decisions} verdicts, {now} kB resident",
+            streams * STREAM as u64 / 1_000_000
+        );
     }
     assert_eq!(client.paths(), 2, "{:?}", client.lost_path());
     // The allocator's own slack.

@@ -164,7 +164,9 @@ impl Download<'_> {
                     credit -= bytes as f64;
                     received.fetch_add(bytes as u64, Ordering::Relaxed);
                 }
-                Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut, ErrorKind::Interrupted].contains(&error.kind()) => {}
+                Err(error)
+                    if [ErrorKind::WouldBlock, ErrorKind::TimedOut, ErrorKind::Interrupted].contains(&error.kind()) => {
+                }
                 Err(error) => return Err(failed("receive")(error)),
             }
         }
@@ -241,7 +243,8 @@ fn head(stream: &mut impl Read) -> Result<u64, String> {
             continue;
         };
         let location = response.headers.iter().find(|field| field.name.eq_ignore_ascii_case("location"));
-        let elsewhere = location.map(|field| format!("; it is at {}", printable(&String::from_utf8_lossy(field.value))));
+        let elsewhere =
+            location.map(|field| format!("; it is at {}", printable(&String::from_utf8_lossy(field.value))));
         return match code {
             200 => Ok(bytes.len() as u64),
             _ => Err(format!("the server answers {code}{}", elsewhere.unwrap_or_default())),
@@ -292,7 +295,10 @@ mod tests {
         assert_eq!(of("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"), Ok(41));
         let said = |text: &str| of(text).expect_err("a fault");
         assert!(said("HTTP/1.1 301 Moved\r\nLocation: http://b/\u{7}\r\n\r\n").starts_with("the answer is no HTTP"));
-        assert_eq!(said("HTTP/1.1 302 Found\r\nlocation: http://b/\r\n\r\n"), "the server answers 302; it is at http://b/");
+        assert_eq!(
+            said("HTTP/1.1 302 Found\r\nlocation: http://b/\r\n\r\n"),
+            "the server answers 302; it is at http://b/"
+        );
         assert!(said("SSH-2.0-x\r\n").starts_with("the answer is no HTTP"));
         assert_eq!(said("HTTP/1.1 200 OK\r\n"), "the server ended the connection without an answer");
         let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "x".repeat(2 * HEAD));
