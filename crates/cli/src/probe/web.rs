@@ -27,7 +27,7 @@ pub(super) struct Flow {
     /// The rate at which it was read, where that was bounded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pace_mbit: Option<f64>,
-    /// Median RTT in its second half; absent where nothing was acknowledged.
+    /// Lower quartile of the RTT in its second half; absent where nothing was acknowledged.
     #[serde(skip_serializing_if = "Option::is_none")]
     rtt_ms: Option<f64>,
     /// The server had sent everything before the time was up.
@@ -66,8 +66,12 @@ const ALONE: f64 = 0.3;
 const SLOWER: f64 = 1.0 / 3.0;
 /// A slower download has too few packets, Mbit/s.
 const TOO_SLOW: f64 = 0.3;
-/// Less than this is no queue to compare with, ms: readers look every millisecond.
+/// Less than this is no queue to compare with, ms: readers look every millisecond…
 const NO_QUEUE: f64 = 4.0;
+/// …nor are so many packets' times on the link, because packets come in bursts and a fair scheduler serves a quantum at a time.
+const GRANULES: f64 = 8.0;
+/// A packet, bits.
+const PACKET: f64 = 12_000.0;
 /// The slower flow's queuing delay, as part of the faster one's: at least so much in a shared queue…
 const SHARED: f64 = 0.7;
 /// …and at most so much with a queue of its own.
@@ -161,7 +165,7 @@ fn judge(base_ms: f64, alone: Flow, together: Option<[Flow; 2]>) -> (Fairness, S
     let rtts = fast.rtt_ms.zip(slow.rtt_ms).filter(|_| fast.rate_mbit > 0.0 && slow.rate_mbit > 0.0);
     let Some((fast_rtt, slow_rtt)) = rtts else { return open("nothing was acknowledged in time".into()) };
     let (behind_fast, behind_slow) = ((fast_rtt - base_ms).max(0.0), (slow_rtt - base_ms).max(0.0));
-    if behind_fast < NO_QUEUE {
+    if behind_fast < NO_QUEUE.max(GRANULES * PACKET / (alone.rate_mbit * 1e3)) {
         return open(format!(
             "packets wait for {behind_fast:.1} ms only: the server or its window is the limit, or the queue stays short"
         ));

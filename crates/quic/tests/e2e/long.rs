@@ -96,7 +96,7 @@ async fn memory_does_not_grow() {
             sleep(Duration::from_millis(1)).await;
         }
         let now = resident_kb();
-        if minute <= 2 {
+        if minute <= minutes.div_ceil(3) {
             settled = now;
         }
         most = most.max(now);
@@ -107,5 +107,5 @@ async fn memory_does_not_grow() {
     }
     assert_eq!(client.paths(), 2, "{:?}", client.lost_path());
     // The allocator's own slack.
-    assert!(most < settled + settled / 10 + 2048, "{settled} kB after two minutes, {most} kB at most");
+    assert!(most < settled + settled / 10 + 2048, "{settled} kB after a third of the time, {most} kB at most");
 }
