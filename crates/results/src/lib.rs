@@ -3,6 +3,7 @@
 //! A world takes a [`Scenario`](narrows_scenario::Scenario) and returns a [`RunResult`], from which tables, pages and differences
 //! are made. A [`folder`] stores a result: it is written from the value, and reading it gives the value again.
 //! [`input`] reads scenario files and the traces of links.
+pub mod dataset;
 pub mod figures;
 pub mod folder;
 pub mod input;

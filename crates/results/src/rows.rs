@@ -71,8 +71,13 @@ impl Rows {
         match format {
             Format::Csv => Ok(self.csv().into_bytes()),
             Format::JsonLines => Ok(self.json_lines().into_bytes()),
-            Format::Parquet => self.parquet().map_err(|error| error.to_string()),
+            Format::Parquet => self.parquet(&self.kinds()).map_err(|error| error.to_string()),
         }
+    }
+
+    /// What the columns hold.
+    pub fn kinds(&self) -> Vec<Kind> {
+        (0..self.columns.len()).map(|n| self.kind(n)).collect()
     }
 
     fn csv(&self) -> String {
@@ -87,7 +92,7 @@ impl Rows {
     }
 
     fn json_lines(&self) -> String {
-        let kinds: Vec<Kind> = (0..self.columns.len()).map(|n| self.kind(n)).collect();
+        let kinds = self.kinds();
         let names: Vec<String> = self.columns.iter().map(|column| json(&column.name)).collect();
         let value = |kind: Kind, cell: &Option<Figure>| match (kind, cell) {
             (_, None) => "null".to_owned(),
@@ -106,16 +111,17 @@ impl Rows {
         out
     }
 
-    fn parquet(&self) -> Result<Vec<u8>> {
-        let mut writer = SerializedFileWriter::new(Vec::new(), self.schema()?, Arc::new(properties()))?;
+    /// The table as Parquet, with columns of these kinds.
+    pub(crate) fn parquet(&self, kinds: &[Kind]) -> Result<Vec<u8>> {
+        let mut writer = SerializedFileWriter::new(Vec::new(), self.schema(kinds)?, Arc::new(properties()))?;
         for rows in self.rows.chunks(GROUP) {
             let mut group = writer.next_row_group()?;
-            for n in 0..self.columns.len() {
+            for (n, kind) in kinds.iter().enumerate() {
                 let cells = || rows.iter().filter_map(move |row| row.get(n)?.as_ref());
                 let numbers = || cells().filter_map(Figure::number);
                 let levels: Vec<i16> =
                     rows.iter().map(|row| i16::from(row.get(n).is_some_and(Option::is_some))).collect();
-                match self.kind(n) {
+                match kind {
                     Kind::Text => {
                         let texts: Vec<ByteArray> = cells().map(|cell| cell.shown().into_bytes().into()).collect();
                         column::<ByteArrayType>(&mut group, &texts, &levels)?;
@@ -131,9 +137,9 @@ impl Rows {
         writer.into_inner()
     }
 
-    fn schema(&self) -> Result<TypePtr> {
+    fn schema(&self, kinds: &[Kind]) -> Result<TypePtr> {
         let column = |n: usize| {
-            let physical = match self.kind(n) {
+            let physical = match kinds[n] {
                 Kind::Text => Physical::BYTE_ARRAY,
                 Kind::Number => Physical::DOUBLE,
                 Kind::Whole => Physical::INT64,

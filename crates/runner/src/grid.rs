@@ -116,15 +116,27 @@ impl Shared<'_> {
             _ if self.monitor.is_cancelled() => Ended::Cancelled,
             error => Ended::Failed(E::from(Error::World(error))),
         };
-        let mut result = self.world.run(&job.scenario, self.threads, &mut watch).map_err(told)?;
-        let wall = stopwatch.elapsed();
-        result.summary.setup = Some(Setup::of(&job.scenario));
-        let cost = &mut result.summary.cost;
-        cost.wall_s = wall.as_secs_f64();
-        cost.packets_per_s = if cost.wall_s > 0.0 { cost.packets as f64 / cost.wall_s } else { 0.0 };
+        let result = run_one(&job.scenario, self.world, self.threads, &mut watch).map_err(told)?;
+        let (wall, cost) = (stopwatch.elapsed(), &result.summary.cost);
         self.monitor.finish(&job.label, wall, cost.packets_per_s);
         Ok(result)
     }
+}
+
+/// Runs a scenario on this thread. The result says under which conditions, and what it cost.
+pub fn run_one(
+    scenario: &Scenario,
+    world: &dyn World,
+    threads: usize,
+    watch: &mut dyn Watch,
+) -> Result<RunResult, WorldError> {
+    let stopwatch = Stopwatch::start();
+    let mut result = world.run(scenario, threads, watch)?;
+    result.summary.setup = Some(Setup::of(scenario));
+    let cost = &mut result.summary.cost;
+    cost.wall_s = stopwatch.elapsed().as_secs_f64();
+    cost.packets_per_s = if cost.wall_s > 0.0 { cost.packets as f64 / cost.wall_s } else { 0.0 };
+    Ok(result)
 }
 
 /// The watch of a run: reports its progress to the monitor, and ends it if the monitor cancels.

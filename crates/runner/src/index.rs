@@ -3,12 +3,15 @@
 //! The key of a run is a digest of the program and of everything that determines its result. The program is represented by the
 //! bytes of its own file, not by its version: a program built from changed sources has the same version, but may give other results.
 //! A line is added as soon as a run is finished, so that a command can continue after any kind of stop.
+//!
+//! Where the program is an interpreter, its file says nothing; [`SOURCES`] then stands for it.
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read, Write as _};
+use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
 /// A line of the index.
@@ -28,13 +31,17 @@ struct State {
     file: File,
 }
 
+/// A digest of the sources that decide a simulation's figures: builds that have the same compute the same.
+pub const SOURCES: &str = env!("NARROWS_SOURCES");
+
 /// The key of a run: FNV-1a over the program and the texts that determine its result.
 pub fn key<'a>(decisive: impl IntoIterator<Item = &'a str>) -> String {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     key_of(PROGRAM.get_or_init(program), decisive)
 }
 
-fn key_of<'a>(program: &'a str, decisive: impl IntoIterator<Item = &'a str>) -> String {
+/// The key of a run of a program with another identity than its file: [`SOURCES`].
+pub fn key_of<'a>(program: &'a str, decisive: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = OFFSET;
     for (n, part) in std::iter::once(program).chain(decisive).enumerate() {
         let separator = if n == 0 { "" } else { "\n" };
@@ -93,6 +100,9 @@ pub fn parse(text: &[u8]) -> HashMap<String, serde_json::Value> {
     lines.map(|line: Line<serde_json::Value>| (line.key, line.values)).collect()
 }
 
+/// Every line begins with it.
+const BEGINNING: &[u8] = b"{\"key\":";
+
 /// The text of an index with these runs.
 pub fn text(known: &HashMap<String, serde_json::Value>) -> io::Result<Vec<u8>> {
     let sorted: std::collections::BTreeMap<_, _> = known.iter().collect();
@@ -106,6 +116,30 @@ impl Index {
     /// An index that contains `known` and appends to `file`, which ends with a whole line.
     pub fn new(known: HashMap<String, serde_json::Value>, file: File) -> Index {
         Index { state: Mutex::new(State { known, file }) }
+    }
+
+    /// Opens the file of an index for this process alone, and makes it if there is none.
+    ///
+    /// # Errors
+    /// `InvalidData` for a file that is no index, `WouldBlock` for one that another process uses, or what the file system says.
+    pub fn open(path: &Path) -> io::Result<Index> {
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
+            // Some file systems have no locks. Whole lines are appended there, too.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        let start = &BEGINNING[..BEGINNING.len().min(text.len())];
+        if !text.starts_with(start) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if text.last().is_some_and(|&last| last != b'\n') {
+            // The rest of a line that was cut off; `parse` leaves it out.
+            file.write_all(b"\n")?;
+        }
+        Ok(Index::new(parse(&text), file))
     }
 
     /// The stored values of a run; `None` if the index does not have it.
@@ -158,6 +192,30 @@ mod tests {
         assert_ne!(digest(&[&file[..], &[0]].concat()[..]).unwrap(), all);
         // The digest does not depend on how the bytes are split into reads.
         assert_eq!(digest((&file[..99]).chain(&file[99..])).unwrap(), all);
+    }
+
+    #[test]
+    fn a_file_keeps_whole_lines_for_one_process_at_a_time() {
+        let folder = std::env::temp_dir().join(format!("narrows-index-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("runs.jsonl");
+        let index = Index::open(&path).unwrap();
+        index.keep("a", &1.5).unwrap();
+        assert_eq!(Index::open(&path).err().map(|error| error.kind()), Some(io::ErrorKind::WouldBlock));
+        drop(index);
+        for cut in 0..std::fs::read(&path).unwrap().len() {
+            let whole = std::fs::read(&path).unwrap();
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let index = Index::open(&path).unwrap();
+            assert_eq!(index.count(), 0, "{cut}");
+            index.keep("b", &cut).unwrap();
+            drop(index);
+            assert_eq!(Index::open(&path).unwrap().known::<usize>("b"), Some(cut));
+            std::fs::write(&path, &whole).unwrap();
+        }
+        std::fs::write(&path, "run,seed\n1,1\n").unwrap();
+        assert_eq!(Index::open(&path).err().map(|error| error.kind()), Some(io::ErrorKind::InvalidData));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -9,6 +9,6 @@ pub mod index;
 pub mod memory;
 mod monitor;
 
-pub use grid::{Job, Options, run};
+pub use grid::{Job, Options, run, run_one};
 pub use memory::{Fit, Room, TooLarge};
 pub use monitor::{Error, Monitor};

@@ -17,7 +17,7 @@ use narrows_report::sheet::{self, Sheet};
 use narrows_runner::clock::Stopwatch;
 use narrows_runner::{Room, index};
 use narrows_sim::Simulator;
-use narrows_study::{Cell, Choice, Chosen, Level, RECORDED, Report, Score, Study};
+use narrows_study::{Choice, Level, Planned, RECORDED, Report, Reproduction};
 use narrows_world::World;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -73,19 +73,6 @@ pub(crate) struct Paper {
 /// The file with the finished runs.
 const RUNS: &str = "runs.jsonl";
 
-/// A study and its cells.
-struct Planned {
-    study: Study,
-    cells: Vec<Cell>,
-    runs: u64,
-}
-
-impl Planned {
-    fn report<'a>(&'a self, gathered: &'a Gathered) -> Report<'a> {
-        self.study.report(&self.cells, &gathered.values, &gathered.drawn)
-    }
-}
-
 /// A run of a study's cell.
 struct Task {
     study: usize,
@@ -102,6 +89,12 @@ type Points = Vec<(f64, f64)>;
 struct Gathered {
     values: Vec<Vec<Vec<Option<f64>>>>,
     drawn: Vec<Vec<Option<Points>>>,
+}
+
+impl Gathered {
+    fn report<'a>(&'a self, planned: &'a Planned) -> Report<'a> {
+        planned.study.report(&planned.cells, &self.values, &self.drawn)
+    }
 }
 
 /// Parses a flag's time, which must be above zero.
@@ -217,42 +210,17 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
             });
         }
     };
-    let reports: Vec<Report<'_>> = (0..plan.len())
-        .map(|n| match &measured {
-            Some(measured) => {
-                let beside = plan[n].report(&simulated[n]);
-                plan[n].report(&gathered[n]).beside([measured.column, "simulator"], beside)
-            }
-            None => plan[n].report(&gathered[n]),
-        })
-        .collect();
-    let runs = plan.iter().map(|planned| planned.runs).min().unwrap_or(1);
-    // The rule is for whole figures.
-    let rule = if is_whole { narrows_study::rule(paper).map_err(Failure::other)? } else { None };
-    let mut sheets: Vec<Sheet> = Report::joined(&reports, runs).into_iter().collect();
-    let alone = reports.iter().zip(&plan).filter(|(_, planned)| planned.study.join.is_none());
-    sheets.extend(alone.map(|(report, planned)| report.sheet(planned.runs, rule.as_ref())));
-    let figures: Vec<_> = reports
-        .iter()
-        .zip(&plan)
-        .map(|(report, planned)| {
-            serde_json::json!({
-                "figure": planned.study.figure, "title": planned.study.title, "runs": planned.runs,
-                "axes": planned.study.row_axes().map(|axis| &axis.name).collect::<Vec<_>>(),
-                "pooled": planned.study.axes.iter().filter(|axis| axis.pooled).map(|axis| &axis.name).collect::<Vec<_>>(),
-                "cells": report.rows(), "simulator": report.rows_beside(), "claims": rule.as_ref().map_or(Vec::new(), |rule| report.claims(rule)), "broken": report.broken(),
-            })
-        })
-        .collect();
-    let mut json = serde_json::json!({ "paper": paper, "figures": figures });
-    if let Some(subject) = &subject {
-        json["measured"] = serde_json::json!(subject);
-    }
-    let scored = rule.as_ref().map(|rule| {
-        let score = reports.iter().map(|report| report.score(rule)).fold(Score::default(), Score::and);
-        json["score"] = serde_json::json!(score);
-        (rule, score)
+    let reports = plan.iter().enumerate().map(|(n, planned)| match &measured {
+        Some(measured) => {
+            gathered[n].report(planned).beside([measured.column, "simulator"], simulated[n].report(planned))
+        }
+        None => gathered[n].report(planned),
     });
+    let mut reproduction = Reproduction::new(paper, &plan, reports.collect()).map_err(Failure::other)?;
+    if !is_whole {
+        reproduction = reproduction.unscored();
+    }
+    let (sheets, json) = (reproduction.sheets(), reproduction.json(subject.as_deref()));
     let written = output.map(|output| {
         let title = match &subject {
             Some(subject) => format!("Reproducing {paper} in {subject}"),
@@ -262,7 +230,9 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         let filled = write_out(&output, &title, &sheets, &json).and_then(|()| match is_recorded {
             true => output.write(
                 RECORDED,
-                narrows_study::recorded(plan.iter().map(|p| &p.study).zip(reports.iter().map(Report::rows))),
+                narrows_study::recorded(
+                    plan.iter().map(|p| &p.study).zip(reproduction.reports.iter().map(Report::rows)),
+                ),
             ),
             false => Ok(()),
         });
@@ -280,11 +250,8 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     if let Some(written) = written {
         out += &format!("{}\n", written.folder.join(narrows_report::PAGE).display());
     }
-    if let Some((rule, score)) = scored.filter(|(_, score)| score.published > 0) {
-        out += &score.missed.iter().map(|missed| format!("not met: {missed}\n")).collect::<String>();
-        out += &format!("{} of {} published figures and claims met, {}\n", score.met, score.published, rule.words());
-    }
-    let broken = reports.iter().map(|report| report.broken().len()).sum::<usize>();
+    out += &reproduction.verdict();
+    let broken = reproduction.broken();
     if broken > 0 {
         out += &Paint::stdout().bad(&format!("{broken} aims are not met.\n"));
     }
@@ -293,32 +260,17 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
 
 /// The requested studies with their cells, and whether they are whole; all scenarios have been checked.
 fn plan(paper: &str, args: &Paper, level: Level, choice: Option<Choice>) -> Result<(Vec<Planned>, bool), Failure> {
-    let chosen = match choice.filter(|_| args.figure.is_empty()) {
-        Some(choice) => narrows_study::chosen_of(choice, paper, level).map_err(Failure::other)?,
-        None => None,
-    };
-    if let Some(chosen) = chosen {
-        let few = |Chosen { study, cells, runs, .. }: Chosen| {
-            let runs = args.runs.or(runs.into_iter().max()).unwrap_or(1);
-            Planned { study, cells, runs }
-        };
-        return Ok((chosen.into_iter().map(few).collect(), false));
+    if let Some(choice) = choice.filter(|_| args.figure.is_empty())
+        && let Some(chosen) = Planned::chosen(choice, paper, level, args.runs).map_err(Failure::other)?
+    {
+        return Ok((chosen, false));
     }
-    let studies = narrows_study::studies(paper).map_err(Failure::other)?;
-    for id in &args.figure {
-        if !studies.iter().any(|study| is_called(study, id)) {
-            let known: Vec<&str> = studies.iter().map(|study| study.figure.as_str()).collect();
-            return Err(Failure::usage(format!("--figure: {paper} has no {id:?}; it has {}", known.join(", "))));
-        }
-    }
-    let wanted =
-        studies.into_iter().filter(|study| args.figure.is_empty() || args.figure.iter().any(|id| is_called(study, id)));
-    let planned = wanted.map(|study| {
-        let cells = study.cells(level).map_err(Failure::other)?;
-        let runs = args.runs.unwrap_or(study.effort(level).runs);
-        Ok(Planned { study, cells, runs })
-    });
-    Ok((planned.collect::<Result<_, Failure>>()?, true))
+    let planned = Planned::of(paper, &args.figure, level, args.runs);
+    let planned = planned.map_err(|error| match error.file.as_str() {
+        "figure" => Failure::usage(format!("--figure: {}", error.message)),
+        _ => Failure::other(error),
+    })?;
+    Ok((planned, true))
 }
 
 /// Says how long it will take in real time.
@@ -328,20 +280,6 @@ fn announce(tasks: &[Task], at_once: u64, output: Option<&Output>) {
     let minutes = missing().map(|task| task.job.scenario.duration.as_secs_f64()).sum::<f64>() / 60.0 / at_once as f64;
     let together = if at_once == 1 { "one after the other".to_owned() } else { format!("{at_once} at a time") };
     term::note(&format!("narrows: {} runs in real time, {together}: {minutes:.1} min", missing().count()));
-}
-
-/// Does this name select the study? `figure 7-8`, `7-8` and `8` do; `1` selects both `figure 1, one flow` and `figure 1, 16
-/// flows`.
-fn is_called(study: &Study, id: &str) -> bool {
-    let (id, figure) = (id.trim().to_lowercase(), study.figure.to_lowercase());
-    let Some(number) = figure.split_whitespace().nth(1).map(|word| word.trim_end_matches(',')) else {
-        return figure == id;
-    };
-    let within = |range: (&str, &str)| match (range.0.parse(), range.1.parse(), id.parse::<u32>()) {
-        (Ok(first), Ok(last), Ok(id)) => (first..=last).contains(&id),
-        _ => false,
-    };
-    figure == id || number == id || number.split_once('-').is_some_and(within)
 }
 
 /// Leaves out the cells that this world cannot run. Answers a line for each reason.
@@ -489,19 +427,6 @@ fn write_out(output: &Output, title: &str, sheets: &[Sheet], json: &serde_json::
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_figure_is_found_by_its_number() {
-        let found = |id: &str, paper: &str| -> Vec<String> {
-            let studies = narrows_study::studies(paper).unwrap_or_else(|error| panic!("{error}"));
-            studies.into_iter().filter(|study| is_called(study, id)).map(|study| study.figure).collect()
-        };
-        assert_eq!(found("8", "cocoa"), ["figure 7-8"]);
-        for id in ["III", "table iii", "Table III"] {
-            assert_eq!(found(id, "tonopah"), ["table III"], "{id}");
-        }
-        assert_eq!(found("1", "cp-aqm"), ["figure 1, 16 flows", "figure 1, one flow", "figure 1, datagrams"]);
-    }
 
     #[test]
     fn columns_are_as_wide_as_the_longest_name() {

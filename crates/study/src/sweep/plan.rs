@@ -3,7 +3,7 @@ use super::table;
 use crate::cells::Cell;
 use crate::model::{Level, Study, StudyError};
 use narrows_report::sheet::Sheet;
-use narrows_results::{Figures, Rows, RunResult};
+use narrows_results::{Figures, Rows, RunResult, folder};
 use narrows_scenario::{Scenario, Setting, Traces};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -103,6 +103,12 @@ impl Sweep {
     /// The scenario of a cell's run, counted from 0.
     pub fn scenario(&self, cell: usize, run: u64, traces: &dyn Traces) -> Result<Scenario, StudyError> {
         self.study.run_with(&self.cells[cell], run + 1, self.runs, traces)
+    }
+
+    /// The texts that decide a run's figures in a world, beside the program.
+    pub fn decisive(&self, world: &str, scenario: &Scenario) -> Vec<String> {
+        let texts = folder::inputs(scenario).into_iter().flat_map(|(name, text)| [name, text]);
+        ["sweep".to_owned(), format!("{:?}", self.study.metrics), world.to_owned()].into_iter().chain(texts).collect()
     }
 
     /// The figures of a run's result.

@@ -1,0 +1,170 @@
+//! A paper's studies with the measured figures: tables, data and score.
+use crate::{Cell, Choice, Chosen, Level, Report, Rule, Score, Study, StudyError};
+use narrows_report::sheet::Sheet;
+use serde_json::{Value, json};
+
+/// A study that was chosen, and what is run of it.
+pub struct Planned {
+    /// The study.
+    pub study: Study,
+    /// Its cells.
+    pub cells: Vec<Cell>,
+    /// Runs of each cell.
+    pub runs: u64,
+}
+
+impl Planned {
+    /// The paper's studies that these figures or tables name, all if there are none, with this number of runs or as many as the study
+    /// says.
+    ///
+    /// # Errors
+    /// A study that is wrong, or a name that no study has; the error says which ones there are.
+    pub fn of(paper: &str, figures: &[String], level: Level, runs: Option<u64>) -> Result<Vec<Planned>, StudyError> {
+        let studies = crate::studies(paper)?;
+        if let Some(id) = figures.iter().find(|id| !studies.iter().any(|study| study.is_called(id))) {
+            let known: Vec<&str> = studies.iter().map(|study| study.figure.as_str()).collect();
+            let message = format!("{paper} has no {id:?}; it has {}", known.join(", "));
+            return Err(StudyError { file: "figure".to_owned(), message });
+        }
+        let wanted = |study: &Study| figures.is_empty() || figures.iter().any(|id| study.is_called(id));
+        let planned = |study: Study| {
+            let cells = study.cells(level)?;
+            let runs = runs.unwrap_or(study.effort(level).runs);
+            Ok(Planned { study, cells, runs })
+        };
+        studies.into_iter().filter(wanted).map(planned).collect()
+    }
+
+    /// The cells that another world runs of the paper, if there is a choice of them.
+    ///
+    /// # Errors
+    /// A study or the choice is wrong.
+    pub fn chosen(
+        choice: Choice,
+        paper: &str,
+        level: Level,
+        runs: Option<u64>,
+    ) -> Result<Option<Vec<Planned>>, StudyError> {
+        let planned = |chosen: Chosen| {
+            let runs = runs.or(chosen.runs.into_iter().max()).unwrap_or(1);
+            Planned { study: chosen.study, cells: chosen.cells, runs }
+        };
+        Ok(crate::chosen_of(choice, paper, level)?.map(|chosen| chosen.into_iter().map(planned).collect()))
+    }
+}
+
+impl Study {
+    /// Does this name select the study? `figure 7-8`, `7-8` and `8` do; `1` selects both `figure 1, one flow` and `figure 1, 16
+    /// flows`.
+    pub fn is_called(&self, id: &str) -> bool {
+        let (id, figure) = (id.trim().to_lowercase(), self.figure.to_lowercase());
+        let Some(number) = figure.split_whitespace().nth(1).map(|word| word.trim_end_matches(',')) else {
+            return figure == id;
+        };
+        let within = |range: (&str, &str)| match (range.0.parse(), range.1.parse(), id.parse::<u32>()) {
+            (Ok(first), Ok(last), Ok(id)) => (first..=last).contains(&id),
+            _ => false,
+        };
+        figure == id || number == id || number.split_once('-').is_some_and(within)
+    }
+}
+
+/// The reports of a paper's studies.
+pub struct Reproduction<'a> {
+    paper: &'a str,
+    plan: &'a [Planned],
+    /// One for each study of the plan.
+    pub reports: Vec<Report<'a>>,
+    rule: Option<Rule>,
+}
+
+impl<'a> Reproduction<'a> {
+    /// The reports of these studies.
+    ///
+    /// # Errors
+    /// The paper's rule is wrong.
+    pub fn new(paper: &'a str, plan: &'a [Planned], reports: Vec<Report<'a>>) -> Result<Reproduction<'a>, StudyError> {
+        Ok(Reproduction { paper, plan, reports, rule: crate::rule(paper)? })
+    }
+
+    /// Without the paper's rule, which is for whole figures.
+    #[must_use]
+    pub fn unscored(mut self) -> Self {
+        self.rule = None;
+        self
+    }
+
+    /// The tables: those that are joined first, then one for each other study.
+    pub fn sheets(&self) -> Vec<Sheet> {
+        let runs = self.plan.iter().map(|planned| planned.runs).min().unwrap_or(1);
+        let mut sheets: Vec<Sheet> = Report::joined(&self.reports, runs).into_iter().collect();
+        let alone = self.reports.iter().zip(self.plan).filter(|(_, planned)| planned.study.join.is_none());
+        sheets.extend(alone.map(|(report, planned)| report.sheet(planned.runs, self.rule.as_ref())));
+        sheets
+    }
+
+    /// Everything as data; `subject` is what was measured, if it was not the simulator.
+    pub fn json(&self, subject: Option<&str>) -> Value {
+        let figure = |(report, planned): (&Report<'_>, &Planned)| {
+            let Planned { study, runs, .. } = planned;
+            json!({
+                "figure": study.figure, "title": study.title, "runs": runs,
+                "axes": study.row_axes().map(|axis| &axis.name).collect::<Vec<_>>(),
+                "pooled": study.axes.iter().filter(|axis| axis.pooled).map(|axis| &axis.name).collect::<Vec<_>>(),
+                "cells": report.rows(), "simulator": report.rows_beside(),
+                "claims": self.rule.as_ref().map_or(Vec::new(), |rule| report.claims(rule)),
+                "broken": report.broken(),
+            })
+        };
+        let figures: Vec<Value> = self.reports.iter().zip(self.plan).map(figure).collect();
+        let mut json = json!({ "paper": self.paper, "figures": figures });
+        if let Some(subject) = subject {
+            json["measured"] = json!(subject);
+        }
+        if let Some(score) = self.score() {
+            json["score"] = json!(score);
+        }
+        json
+    }
+
+    /// How many of the published figures and claims are met, if the paper has a rule for that.
+    pub fn score(&self) -> Option<Score> {
+        let rule = self.rule.as_ref()?;
+        Some(self.reports.iter().map(|report| report.score(rule)).fold(Score::default(), Score::and))
+    }
+
+    /// The score in words: what is not met, and a line with the number; empty where nothing is published.
+    pub fn verdict(&self) -> String {
+        let Some((rule, score)) = self.rule.as_ref().zip(self.score()).filter(|(_, score)| score.published > 0) else {
+            return String::new();
+        };
+        let missed: String = score.missed.iter().map(|missed| format!("not met: {missed}\n")).collect();
+        format!("{missed}{} of {} published figures and claims met, {}\n", score.met, score.published, rule.words())
+    }
+
+    /// The number of aims that are not met.
+    pub fn broken(&self) -> usize {
+        self.reports.iter().map(|report| report.broken().len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_found_by_its_number() {
+        let found = |id: &str, paper: &str| -> Vec<String> {
+            let planned = Planned::of(paper, &[id.to_owned()], Level::Quick, None);
+            let planned = planned.unwrap_or_else(|error| panic!("{error}"));
+            planned.into_iter().map(|planned| planned.study.figure).collect()
+        };
+        assert_eq!(found("8", "cocoa"), ["figure 7-8"]);
+        for id in ["III", "table iii", "Table III"] {
+            assert_eq!(found(id, "tonopah"), ["table III"], "{id}");
+        }
+        assert_eq!(found("1", "cp-aqm"), ["figure 1, 16 flows", "figure 1, one flow", "figure 1, datagrams"]);
+        let refused = Planned::of("cocoa", &["99".to_owned()], Level::Quick, None).err();
+        assert!(refused.is_some_and(|error| error.message.starts_with("cocoa has no \"99\"; it has figure")));
+    }
+}
