@@ -15,13 +15,16 @@ use narrows_report::sheet::{self, Sheet};
 use narrows_results::input::TraceFiles;
 use narrows_results::{Format, folder};
 use narrows_runner::{Room, index};
+use narrows_scenario::Setting;
 use narrows_scenario::settings::settings;
 use narrows_scenario::trace::Shared;
 use narrows_study::{RunFigures, Sweep as Plan, SweepError};
 use narrows_world::World;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+
+mod dask;
 
 /// Run a scenario with every combination of some values: one table of all runs
 #[derive(clap::Args)]
@@ -73,6 +76,10 @@ pub(crate) struct Sweep {
     /// Print the table as JSON lines on stdout and nothing else
     #[arg(short = 'J', long)]
     json: bool,
+    /// Make the runs on the Dask cluster whose scheduler has this address, such as tcp://10.0.0.1:8786, through the Python package; the
+    /// variable NARROWS_PYTHON names its interpreter [default: python3]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["jobs", "memory", "keep_series", "on"])]
+    dask: Option<String>,
     #[command(flatten)]
     world: WorldArgs,
 }
@@ -114,6 +121,9 @@ struct Task {
     job: Job,
 }
 
+/// A run that is not finished: its cell, its number there, its key and its folder.
+type Missing = (usize, usize, String, Option<PathBuf>);
+
 /// The figures that are kept of a run.
 #[derive(Clone, Serialize, Deserialize)]
 struct Kept {
@@ -125,7 +135,8 @@ struct Kept {
 pub(crate) fn main(args: &Sweep) -> Result<(), Failure> {
     let single = args.single_file()?;
     let world = args.world.world()?;
-    let plan = args.plan()?;
+    let text = run::text(&args.file)?;
+    let plan = args.plan(&text)?;
     let tasks = args.tasks(&plan, world.as_ref())?;
     let counted = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let what = format!("{}: {} × {}", counted(tasks.len(), "run"), counted(plan.cells.len(), "combination"), plan.runs);
@@ -142,12 +153,19 @@ pub(crate) fn main(args: &Sweep) -> Result<(), Failure> {
         (Some(out), Some(_)) => Output::claim_file(request, out, is_table)?,
         _ => Output::claim(request)?,
     };
-    let filled = args.fill(&mut output, &plan, tasks, world.as_ref());
-    let kept = match filled {
-        Ok(kept) => kept,
+    let filled = args.fill(&mut output, &text, &plan, tasks, world.as_ref());
+    let (kept, failed) = match filled {
+        Ok(filled) => filled,
         Err(failure) => return Err(output.unfinished(failure)),
     };
-    args.conclude(output, &plan, &kept, single)
+    args.conclude(output, &plan, &kept, single)?;
+    match failed.first() {
+        None => Ok(()),
+        Some(first) => {
+            let runs = counted(failed.len(), "run");
+            Err(Failure::other(format!("{runs} failed, and the table is without them; the first: {first}")))
+        }
+    }
 }
 
 impl Sweep {
@@ -169,11 +187,10 @@ impl Sweep {
     }
 
     /// The study with all its cells.
-    fn plan(&self) -> Result<Plan, Failure> {
-        let text = run::text(&self.file)?;
+    fn plan(&self, text: &str) -> Result<Plan, Failure> {
         let axes = self.set.iter().map(|set| settings("--set", set)).collect::<Result<Vec<_>, _>>();
         let request = narrows_study::Request {
-            text: &text,
+            text,
             name: &run::shown(&self.file).display().to_string(),
             axes: &axes.map_err(Failure::usage)?,
             metrics: &self.metric,
@@ -194,7 +211,7 @@ impl Sweep {
 
     /// Every run of every cell; all scenarios have been checked.
     fn tasks(&self, plan: &Plan, world: &dyn World) -> Result<Vec<Task>, Failure> {
-        let (metrics, subject) = (format!("{:?}", plan.study.metrics), format!("{world:?}"));
+        let subject = format!("{world:?}");
         let mut tasks = Vec::new();
         let mut traces = Shared::default();
         for (cell, of) in plan.cells.iter().enumerate() {
@@ -205,10 +222,9 @@ impl Sweep {
                 if run == 0 {
                     world.check(&scenario).map_err(|error| Failure::from(error).at(Path::new(of.name())))?;
                 }
-                let inputs = folder::inputs(&scenario);
-                let texts = inputs.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]);
                 let kept = if self.keep_series { "series" } else { "figures" };
-                let key = index::key(["sweep", metrics.as_str(), subject.as_str(), kept].into_iter().chain(texts));
+                let decisive = plan.decisive(&subject, &scenario);
+                let key = index::key(std::iter::once(kept).chain(decisive.iter().map(String::as_str)));
                 let seed = scenario.seed;
                 let label = folder::folder_name(&of.labels.join(","));
                 let folder = Path::new(RUNS).join(format!("{:04}-{label}", cell + 1)).join(format!("seed-{seed}"));
@@ -219,14 +235,15 @@ impl Sweep {
         Ok(tasks)
     }
 
-    /// Makes the runs that are not finished yet. Returns the figures of each cell's runs.
+    /// Makes the runs that are not finished yet. Returns the figures of each cell's runs, and what failed.
     fn fill(
         &self,
         output: &mut Output,
+        text: &str,
         plan: &Plan,
         tasks: Vec<Task>,
         world: &dyn World,
-    ) -> Result<Vec<Vec<Kept>>, Failure> {
+    ) -> Result<(Vec<Vec<Kept>>, Vec<String>), Failure> {
         take_up(output, &tasks)?;
         let stage = output.stage();
         let mut kept: Vec<Vec<Option<Kept>>> = vec![vec![None; plan.runs as usize]; plan.cells.len()];
@@ -240,22 +257,67 @@ impl Sweep {
                 }
             }
         }
-        let memory = Room { given: self.memory, together: false };
-        let options = Options { threads: self.jobs, quiet: self.json, world, memory };
-        let made = grid::run(&jobs, options, |n, result| {
-            let (.., key, folder) = &missing[n];
-            let one = Kept { run: plan.measure(&result), folder: folder.clone() };
-            if let Some(folder) = folder {
-                folder::write(&stage.join(folder), &jobs[n].scenario, &result).map_err(Failure::usage)?;
+        let failed = match &self.dask {
+            Some(_) => self.elsewhere(text, output, plan, &jobs, &missing, &mut kept)?,
+            None => {
+                let memory = Room { given: self.memory, together: false };
+                let options = Options { threads: self.jobs, quiet: self.json, world, memory };
+                let made = grid::run(&jobs, options, |n, result| {
+                    let (.., key, folder) = &missing[n];
+                    let one = Kept { run: plan.measure(&result), folder: folder.clone() };
+                    if let Some(folder) = folder {
+                        folder::write(&stage.join(folder), &jobs[n].scenario, &result).map_err(Failure::usage)?;
+                    }
+                    output.keep(key, &one)?;
+                    Ok(one)
+                })?;
+                for ((cell, run, ..), one) in missing.into_iter().zip(made) {
+                    kept[cell][run] = Some(one);
+                }
+                Vec::new()
             }
-            output.keep(key, &one)?;
-            Ok(one)
-        })?;
-        for ((cell, run, ..), one) in missing.into_iter().zip(made) {
-            kept[cell][run] = Some(one);
-        }
+        };
         interrupt::check()?;
-        Ok(kept.into_iter().map(|runs| runs.into_iter().flatten().collect()).collect())
+        Ok((kept.into_iter().map(|runs| runs.into_iter().flatten().collect()).collect(), failed))
+    }
+
+    /// Makes these runs on a Dask cluster. Returns what failed.
+    fn elsewhere(
+        &self,
+        text: &str,
+        output: &Output,
+        plan: &Plan,
+        jobs: &[Job],
+        missing: &[Missing],
+        kept: &mut [Vec<Option<Kept>>],
+    ) -> Result<Vec<String>, Failure> {
+        let axes = self.set.iter().map(|set| settings("--set", set)).collect::<Result<Vec<_>, _>>();
+        let texts = |axis: &Vec<Setting>| {
+            Some((axis.first()?.path.clone(), axis.iter().map(|setting| setting.text.clone()).collect()))
+        };
+        let number = |cell: usize, run: usize| cell * plan.runs as usize + run;
+        let numbers: HashMap<usize, usize> =
+            missing.iter().enumerate().map(|(n, (cell, run, ..))| (number(*cell, *run), n)).collect();
+        let order = dask::Order {
+            address: self.dask.as_deref().unwrap_or_default(),
+            text,
+            name: &run::shown(&self.file).display().to_string(),
+            folder: self.file.parent().unwrap_or(Path::new("")),
+            axes: axes.map_err(Failure::usage)?.iter().filter_map(texts).collect(),
+            metrics: &self.metric,
+            runs: self.runs,
+            seed: self.seed,
+            missing: numbers.iter().map(|(number, n)| (*number, jobs[*n].scenario.duration)).collect(),
+            quiet: self.json,
+        };
+        let failed = dask::run(&order, |number, figures| {
+            let (cell, run, key, _) = &missing[numbers[&number]];
+            let one = Kept { run: figures, folder: None };
+            output.keep(key, &one)?;
+            kept[*cell][*run] = Some(one);
+            Ok(())
+        })?;
+        Ok(failed.into_iter().map(|(number, error)| format!("{}: {error}", jobs[numbers[&number]].label)).collect())
     }
 
     /// Says which of the metrics asked for no run has.
