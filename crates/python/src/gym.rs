@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 mod agent;
 mod env;
+pub(crate) mod monitor;
 mod setup;
 
 /// Environments per turn of a thread.
@@ -90,9 +91,20 @@ impl Envs {
             self.envs.get_mut().map_err(|_| errors::failed(py, "an earlier step ended by a fault of Narrows"))?;
         py.detach(|| {
             let parts = envs.chunks_mut(CHUNK).zip(seen.chunks_mut(CHUNK * width)).zip(shown.chunks_mut(CHUNK));
-            let parts = Mutex::new(parts.enumerate());
-            let work = || {
-                let next = || parts.lock().ok().and_then(|mut parts| parts.next());
+            // Each thread has a part of its own, the same one in every step, so that environments stay in a core's cache; then it helps
+            // the others.
+            let mut parts: Vec<_> = parts.enumerate().collect();
+            // More threads than chunks would have nothing to do.
+            let threads = threads.min(parts.len()).max(1);
+            let share = parts.len().div_ceil(threads).max(1);
+            let mut shares = Vec::with_capacity(threads);
+            while !parts.is_empty() {
+                let rest = parts.split_off(share.min(parts.len()));
+                shares.push(Mutex::new(std::mem::replace(&mut parts, rest)));
+            }
+            let work = |own: usize| {
+                let from = |n: usize| shares[(own + n) % shares.len()].lock().ok().and_then(|mut share| share.pop());
+                let next = || (0..shares.len()).find_map(from);
                 while let Some((n, ((envs, seen), shown))) = next() {
                     let places = envs.iter_mut().zip(seen.chunks_mut(width)).zip(shown);
                     for (k, ((env, seen), shown)) in places.enumerate() {
@@ -109,11 +121,11 @@ impl Envs {
                 }
             };
             std::thread::scope(|scope| {
-                // More threads than parts would have nothing to do.
-                for _ in 1..threads.min(count.div_ceil(CHUNK)) {
-                    scope.spawn(work);
+                let work = &work;
+                for own in 1..shares.len() {
+                    scope.spawn(move || work(own));
                 }
-                work();
+                work(0);
             });
         });
         if let Some(ended) = failed.into_inner().ok().flatten() {

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 
 pub(crate) mod controller;
 mod params;
+mod part;
 pub(crate) mod queue;
 pub(crate) mod world;
 

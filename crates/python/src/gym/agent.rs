@@ -7,21 +7,22 @@ use narrows_core::queue::{Backlog, Ctx, LinkHint, Next, QueueDiscipline};
 use narrows_core::registry::DynParams;
 use narrows_core::registry::open::Blueprint;
 use narrows_core::{Bytes, Chain, DropReason, PacketId, Rate, Rng, Time, params};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
-/// What an environment and its agent share. They take turns, so that nobody ever waits.
+/// What an environment and its agent share. They take turns, so that plain loads and stores do: a lock for each packet would take a
+/// tenth of a step.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// A window, bytes; or a limit, packets.
     pub(super) amount: AtomicU64,
     /// A pacing rate, bit/s, zero for none; or the bits of a drop probability.
     pub(super) rate: AtomicU64,
-    pub(super) seen: Mutex<Seen>,
+    tally: Tally,
 }
 
 /// What was seen since the last step.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     /// Bytes sent, or arrived at the queue.
     pub(super) sent: u64,
@@ -29,65 +30,139 @@ pub(super) struct Seen {
     pub(super) delivered: u64,
     /// Bytes lost, or dropped.
     pub(super) lost: u64,
-    /// Delays, s: RTTs, or times in the queue.
-    pub(super) delays: Delays,
+    /// Mean of the delays, s: of RTTs, or times in the queue.
+    pub(super) delay: Option<f64>,
+    /// The slope of a line through them, s per s; zero if there are too few.
+    pub(super) slope: f64,
     /// Lowest RTT of the connection, s.
     pub(super) min_rtt: f64,
     /// Packets that wait.
     pub(super) waiting: u32,
 }
 
+/// What is being seen.
+#[derive(Debug, Default)]
+struct Tally {
+    sent: Count,
+    delivered: Count,
+    lost: Count,
+    waiting: Count,
+    min_rtt: Sum,
+    delays: Delays,
+}
+
+/// A number that one side at a time changes.
+#[derive(Debug, Default)]
+struct Count(AtomicU64);
+
+impl Count {
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, to: u64) {
+        self.0.store(to, Ordering::Relaxed);
+    }
+
+    fn add(&self, more: u64) {
+        self.set(self.get() + more);
+    }
+
+    fn take(&self) -> u64 {
+        let taken = self.get();
+        self.set(0);
+        taken
+    }
+}
+
+/// A [`Count`] with a fraction.
+#[derive(Debug, Default)]
+struct Sum(Count);
+
+impl Sum {
+    fn get(&self) -> f64 {
+        f64::from_bits(self.0.get())
+    }
+
+    fn set(&self, to: f64) {
+        self.0.set(to.to_bits());
+    }
+
+    fn add(&self, more: f64) {
+        self.set(self.get() + more);
+    }
+
+    fn take(&self) -> f64 {
+        f64::from_bits(self.0.take())
+    }
+}
+
 /// Sums for the mean of delays and their slope over time.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Delays {
-    pub(super) count: f64,
-    pub(super) sum: f64,
-    begin: f64,
-    t: f64,
-    tt: f64,
-    ty: f64,
+#[derive(Debug, Default)]
+struct Delays {
+    count: Sum,
+    sum: Sum,
+    begin: Sum,
+    t: Sum,
+    tt: Sum,
+    ty: Sum,
 }
 
 impl Delays {
-    fn add(&mut self, now: Time, delay: f64) {
+    fn add(&self, now: Time, delay: f64) {
         let now = now.as_secs_f64();
-        if self.count == 0.0 {
-            self.begin = now;
+        if self.count.get() == 0.0 {
+            self.begin.set(now);
         }
-        let t = now - self.begin;
-        self.count += 1.0;
-        self.sum += delay;
-        self.t += t;
-        self.tt += t * t;
-        self.ty += t * delay;
+        let t = now - self.begin.get();
+        self.count.add(1.0);
+        self.sum.add(delay);
+        self.t.add(t);
+        self.tt.add(t * t);
+        self.ty.add(t * delay);
     }
 
-    pub(super) fn mean(&self) -> Option<f64> {
-        (self.count > 0.0).then(|| self.sum / self.count)
-    }
-
-    /// The slope of a line through them, s per s; zero if there are too few.
-    pub(super) fn slope(&self) -> f64 {
-        let spread = self.count * self.tt - self.t * self.t;
-        if spread > 1e-12 { (self.count * self.ty - self.t * self.sum) / spread } else { 0.0 }
+    /// Mean and slope.
+    fn take(&self) -> (Option<f64>, f64) {
+        let [count, sum, t, tt, ty] = [&self.count, &self.sum, &self.t, &self.tt, &self.ty].map(Sum::take);
+        let spread = count * tt - t * t;
+        let slope = if spread > 1e-12 { (count * ty - t * sum) / spread } else { 0.0 };
+        ((count > 0.0).then(|| sum / count), slope)
     }
 }
 
 impl Shared {
-    fn see(&self, what: impl FnOnce(&mut Seen)) {
-        if let Ok(mut seen) = self.seen.lock() {
-            what(&mut seen);
+    pub(super) fn on_sent(&self, bytes: Bytes) {
+        self.tally.sent.add(bytes.0);
+    }
+
+    pub(super) fn on_ack(&self, event: &Ack) {
+        let tally = &self.tally;
+        tally.delivered.add(event.acked.0);
+        tally.min_rtt.set(event.min_rtt.as_secs_f64());
+        if let Some(rtt) = event.rtt {
+            tally.delays.add(event.now, rtt.as_secs_f64());
         }
+    }
+
+    /// So much has been lost in all; `known` is what had been before.
+    pub(super) fn on_lost(&self, total: Bytes, known: &mut u64) {
+        self.tally.lost.add(total.0.saturating_sub(*known));
+        *known = total.0;
+    }
+
+    /// Lowest RTT of the connection, s; 0 before the first.
+    pub(super) fn min_rtt(&self) -> f64 {
+        self.tally.min_rtt.get()
     }
 
     /// Takes what was seen, and begins anew.
     pub(super) fn take(&self) -> Seen {
-        let mut taken = Seen::default();
-        self.see(|seen| {
-            taken = *seen;
-            *seen = Seen { min_rtt: taken.min_rtt, waiting: taken.waiting, ..Seen::default() };
-        });
-        taken
+        let Tally { sent, delivered, lost, waiting, min_rtt, delays } = &self.tally;
+        let (delay, slope) = delays.take();
+        let waiting = u32::try_from(waiting.get()).unwrap_or(u32::MAX);
+        let [sent, delivered, lost] = [sent, delivered, lost].map(Count::take);
+        Seen { sent, delivered, lost, delay, slope, min_rtt: min_rtt.get(), waiting }
     }
 }
 
@@ -161,14 +236,6 @@ struct Sender {
     total_lost: u64,
 }
 
-impl Sender {
-    fn lose(&mut self, total: Bytes) {
-        let lost = total.0.saturating_sub(self.total_lost);
-        self.total_lost = total.0;
-        self.shared.see(|seen| seen.lost += lost);
-    }
-}
-
 impl CongestionController for Sender {
     type Params = NoParams;
     const REDUCTION: Reduction = Reduction::Own;
@@ -180,22 +247,16 @@ impl CongestionController for Sender {
     }
 
     fn on_sent(&mut self, event: &Sent) {
-        self.shared.see(|seen| seen.sent += event.bytes.0);
+        self.shared.on_sent(event.bytes);
     }
 
     fn on_ack(&mut self, event: &Ack) {
-        self.shared.see(|seen| {
-            seen.delivered += event.acked.0;
-            seen.min_rtt = event.min_rtt.as_secs_f64();
-            if let Some(rtt) = event.rtt {
-                seen.delays.add(event.now, rtt.as_secs_f64());
-            }
-        });
-        self.lose(event.total_lost);
+        self.shared.on_ack(event);
+        self.shared.on_lost(event.total_lost, &mut self.total_lost);
     }
 
     fn on_loss(&mut self, event: &Loss) {
-        self.lose(event.total_lost);
+        self.shared.on_lost(event.total_lost, &mut self.total_lost);
     }
 
     fn reduce_cwnd(&mut self, _: u64, _: u64, _: Time) -> bool {
@@ -249,23 +310,19 @@ impl QueueDiscipline for Aqm {
             self.chain.push_back(id, cx.pool);
         }
         let lost = if cx.drops.last().is_some_and(|&(dropped, _)| dropped == id) { bytes } else { 0 };
-        let waiting = self.chain.packets();
-        self.shared.see(|seen| {
-            seen.sent += bytes;
-            seen.lost += lost;
-            seen.waiting = waiting;
-        });
+        let tally = &self.shared.tally;
+        tally.sent.add(bytes);
+        tally.lost.add(lost);
+        tally.waiting.set(u64::from(self.chain.packets()));
     }
 
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
         let Some(id) = self.chain.pop_front(cx.pool) else { return Next::Empty };
         let (bytes, sojourn) = (cx.pool.meta(id).bytes().0, cx.sojourn(id).as_secs_f64());
-        let waiting = self.chain.packets();
-        self.shared.see(|seen| {
-            seen.delivered += bytes;
-            seen.delays.add(cx.now, sojourn);
-            seen.waiting = waiting;
-        });
+        let tally = &self.shared.tally;
+        tally.delivered.add(bytes);
+        tally.delays.add(cx.now, sojourn);
+        tally.waiting.set(u64::from(self.chain.packets()));
         Next::Packet(id)
     }
 

@@ -1,5 +1,6 @@
 //! One environment: episodes of a simulation, each under conditions of its own.
 use super::agent::{Agent, Seen, Shared};
+use super::monitor::Track;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
@@ -68,11 +69,11 @@ pub(super) struct Task {
 }
 
 /// Numbers per interval in an observation.
-const FEATURES: usize = 6;
+pub(super) const FEATURES: usize = 6;
 /// Facts about an interval beside the observation: throughput (Mbit/s), mean delay (ms), share that was lost.
 pub(super) const FACTS: usize = 3;
 /// Payload and length of a full-sized packet, bytes.
-const MSS: f64 = 1448.0;
+pub(super) const MSS: f64 = 1448.0;
 const PACKET: f64 = 1500.0;
 
 impl Task {
@@ -111,17 +112,12 @@ pub(super) struct Env {
     steps: u32,
     /// The rate (bit/s) or the window (bytes) that actions change.
     level: f64,
-    /// Highest throughput in the episode so far, bit/s.
-    best: f64,
-    /// Mean delay of the last interval with one, s.
-    delay: f64,
-    /// The last intervals, oldest first.
-    past: Vec<f32>,
+    track: Track,
 }
 
 impl Env {
     pub(super) fn new(task: Arc<Task>) -> Env {
-        let past = vec![0.0; task.width()];
+        let track = Track::new(task.width());
         Env {
             task,
             seed: 0,
@@ -132,9 +128,7 @@ impl Env {
             interval: Span::ZERO,
             steps: 0,
             level: 0.0,
-            best: 0.0,
-            delay: 0.0,
-            past,
+            track,
         }
     }
 
@@ -159,8 +153,8 @@ impl Env {
         let loss = if task.loss.high > 0.0 { task.loss.uniform(&mut rng) } else { 0.0 };
         self.conditions = Conditions { rate, rtt, buffer, loss };
         self.interval = task.interval.unwrap_or_else(|| Span::from_secs_f64(rtt * task.interval_rtts));
-        (self.steps, self.best, self.delay) = (0, 0.0, rtt);
-        self.past.fill(0.0);
+        self.steps = 0;
+        self.track.begin(rtt);
         self.shared = Arc::default();
         let scenario = self.scenario(&task, &mut rng);
         self.begin(rng);
@@ -272,54 +266,43 @@ impl Env {
     /// Adds an interval to the observation, and rewards it.
     fn account(&mut self, seen: &Seen, length: f64) -> Shown {
         let Conditions { rate, buffer, .. } = self.conditions;
-        let share = |part: u64, whole: u64| if whole > 0 { part as f64 / whole as f64 } else { 0.0 };
         let throughput = seen.delivered as f64 * 8.0 / length;
-        let delay = seen.delays.mean();
         let weight = |n: usize| self.task.weights.get(n).copied().unwrap_or(0.0);
         let (features, reward, lost) = match self.task.kind {
             Kind::Congestion(action) => {
-                self.delay = delay.unwrap_or(self.delay);
-                self.best = self.best.max(throughput);
-                let lost = share(seen.lost, seen.lost + seen.delivered);
-                let min_rtt = if seen.min_rtt > 0.0 { seen.min_rtt } else { self.delay };
-                let sends = if action == Action::Rate { self.level } else { self.level * 8.0 / self.delay.max(1e-6) };
-                let features = [
-                    seen.delays.slope().clamp(-10.0, 10.0),
-                    (self.delay / min_rtt.max(1e-6)).clamp(0.0, 100.0),
-                    (seen.sent as f64 / (seen.delivered as f64).max(MSS)).clamp(0.0, 100.0),
-                    lost,
-                    share(throughput as u64, self.best as u64).clamp(0.0, 1.0),
-                    (sends / self.best.max(1.0)).clamp(0.0, 100.0),
-                ];
+                let window = (action == Action::Window).then_some(self.level);
+                let (features, lost) = self.track.sender(seen, length, self.level, window);
                 let packets = throughput / 8.0 / PACKET;
-                (features, weight(0) * packets - weight(1) * self.delay - weight(2) * lost, lost)
+                (features, weight(0) * packets - weight(1) * self.track.delay - weight(2) * lost, lost)
             }
             Kind::Aqm(_) => {
-                self.delay = delay.unwrap_or(0.0);
+                let delay = seen.delay.unwrap_or(0.0);
+                self.track.delay = delay;
                 let lost = share(seen.lost, seen.sent);
                 let used = (throughput / rate).clamp(0.0, 1.0);
                 let features = [
                     (f64::from(seen.waiting) / f64::from(buffer)).clamp(0.0, 1.0),
-                    (self.delay * 10.0).clamp(0.0, 100.0),
+                    (delay * 10.0).clamp(0.0, 100.0),
                     used,
                     (seen.sent as f64 * 8.0 / length / rate).clamp(0.0, 100.0),
                     lost,
-                    seen.delays.slope().clamp(-10.0, 10.0),
+                    seen.slope.clamp(-10.0, 10.0),
                 ];
-                (features, weight(0) * used - weight(1) * self.delay - weight(2) * lost, lost)
+                (features, weight(0) * used - weight(1) * delay - weight(2) * lost, lost)
             }
         };
-        self.past.rotate_left(FEATURES);
-        let last = self.past.len() - FEATURES;
-        for (place, feature) in self.past[last..].iter_mut().zip(features) {
-            *place = feature as f32;
-        }
-        let facts = [(throughput / 1e6) as f32, (self.delay * 1e3) as f32, lost as f32];
+        self.track.push(features);
+        let facts = [(throughput / 1e6) as f32, (self.track.delay * 1e3) as f32, lost as f32];
         Shown { reward, ended: false, facts }
     }
 
     /// Writes the observation: the last intervals, oldest first.
     pub(super) fn observe(&self, into: &mut [f32]) {
-        into.copy_from_slice(&self.past);
+        into.copy_from_slice(self.track.seen());
     }
+}
+
+/// A part of a whole; 0 if there is no whole.
+pub(super) fn share(part: u64, whole: u64) -> f64 {
+    if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
 }

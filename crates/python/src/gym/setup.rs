@@ -40,7 +40,7 @@ pub(crate) struct Setup {
 /// Longest episode, intervals.
 const MAX_STEPS: u32 = 1_000_000;
 /// Most intervals in an observation.
-const MAX_HISTORY: usize = 1000;
+pub(super) const MAX_HISTORY: usize = 1000;
 /// Largest buffer, BDP.
 const MAX_BUFFER: f64 = 1000.0;
 

@@ -2,7 +2,8 @@
 //!
 //! The object sets its limits (`cwnd`, `pacing`, …), which are checked where they are set; the transport reads them from this side.
 use super::params::Values;
-use super::{Class, Instance, seconds, time};
+use super::part::{Part, Timer};
+use super::{Class, Instance, seconds};
 use narrows_core::congestion::open::{ControllerTraits, Controllers, DynController, OpenController};
 use narrows_core::congestion::{
     Ack, Loss, LossKind, Marks, PacketFeedback, PathHint, Phase, Reduction, SendLimits, Sent, Split, Underuse,
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 /// An acknowledgment that delivered something. Times are s, amounts bytes.
 #[pyclass(frozen, name = "Ack", module = "narrows")]
-pub(crate) struct PyAck(Ack);
+pub(crate) struct PyAck(pub(crate) Ack);
 
 #[pymethods]
 impl PyAck {
@@ -126,7 +127,7 @@ impl PyAck {
 
 /// A congestion event: once per recovery episode. Times are s, amounts bytes.
 #[pyclass(frozen, name = "Loss", module = "narrows")]
-pub(crate) struct PyLoss(Loss);
+pub(crate) struct PyLoss(pub(crate) Loss);
 
 #[pymethods]
 impl PyLoss {
@@ -173,7 +174,7 @@ impl PyLoss {
 
 /// A packet that was sent. Times are s, amounts bytes.
 #[pyclass(frozen, name = "Sent", module = "narrows")]
-pub(crate) struct PySent(Sent);
+pub(crate) struct PySent(pub(crate) Sent);
 
 #[pymethods]
 impl PySent {
@@ -220,7 +221,7 @@ pub(crate) struct ControllerBase {
     ssthresh: Option<f64>,
     pacing: Option<f64>,
     burst: f64,
-    timer: Option<Time>,
+    timer: Timer,
 }
 
 /// Largest window and burst, bytes, and largest rate, bit/s.
@@ -235,10 +236,7 @@ impl ControllerBase {
 
     #[pyo3(signature = (at))]
     fn set_timer(&mut self, at: Option<f64>) -> PyResult<()> {
-        let refused =
-            |at| PyValueError::new_err(format!("a timer cannot be set to {at}; allowed: a time in s, or None"));
-        self.timer = at.map(|at| time(at).ok_or_else(|| refused(at))).transpose()?;
-        Ok(())
+        self.timer.set(at)
     }
 
     #[getter]
@@ -303,6 +301,12 @@ impl ControllerBase {
     fn set_burst(&mut self, bytes: f64) -> PyResult<()> {
         self.burst = within("burst", bytes, self.mss as f64, "one packet (mss)")?;
         Ok(())
+    }
+}
+
+impl Part for ControllerBase {
+    fn timer(&mut self) -> &mut Timer {
+        &mut self.timer
     }
 }
 
@@ -395,13 +399,7 @@ impl PyController {
             ..ControllerBase::default()
         };
         let limits = start.limits();
-        let mut base = None;
-        let instance = Instance::new(values.class(), values, |object| {
-            let part = object.cast::<ControllerBase>()?;
-            *part.try_borrow_mut()? = start;
-            base = Some(part.clone().unbind());
-            Ok(())
-        });
+        let (instance, base) = Instance::around(values, start);
         let mut made = PyController { instance, base, mss: path.mss, limits, timer: None };
         // What `__init__` has set.
         made.call(now, |_| Ok(()));
@@ -415,7 +413,7 @@ impl PyController {
         self.instance.call(now, |object| {
             let made = call(object)?;
             let base = base.bind(object.py()).try_borrow()?;
-            (*limits, *timer) = (base.limits(), base.timer);
+            (*limits, *timer) = (base.limits(), base.timer.at());
             Ok(made)
         })
     }
@@ -475,20 +473,7 @@ impl DynController for PyController {
 
     fn on_timer(&mut self, now: Time) {
         let Some(base) = self.base.as_ref().map(|base| Python::attach(|py| base.clone_ref(py))) else { return };
-        let called = self.call(now, |object| {
-            let py = object.py();
-            base.bind(py).try_borrow_mut()?.timer = None;
-            object.call_method1("on_timer", (seconds(now),))?;
-            let again = base.bind(py).try_borrow()?.timer;
-            match again.filter(|&at| at <= now) {
-                None => Ok(()),
-                Some(at) => Err(PyValueError::new_err(format!(
-                    "on_timer set a timer for {} s at {} s; allowed: a later time",
-                    seconds(at),
-                    seconds(now)
-                ))),
-            }
-        });
+        let called = self.call(now, |object| ControllerBase::ring(&base, object, now));
         if called.is_none() {
             self.timer = None;
         }

@@ -3,6 +3,7 @@
 //! The waiting packets are also in a chain on this side. It has the backlog, finds packets that Python code drops or sends twice, and
 //! is the FIFO that takes over after an exception.
 use super::params::Values;
+use super::part::{Part, Timer};
 use super::{Class, Instance, kept, seconds, time};
 use crate::errors;
 use narrows_core::packet::Ecn;
@@ -83,7 +84,7 @@ pub(crate) struct QueueBase {
     seed: u64,
     packets: u32,
     bytes: u64,
-    timer: Option<Time>,
+    timer: Timer,
     drops: Vec<(PacketId, DropReason)>,
     marks: Vec<PacketId>,
 }
@@ -117,10 +118,7 @@ impl QueueBase {
 
     #[pyo3(signature = (at))]
     fn set_timer(&mut self, at: Option<f64>) -> PyResult<()> {
-        let refused =
-            |at| PyValueError::new_err(format!("a timer cannot be set to {at}; allowed: a time in s, or None"));
-        self.timer = at.map(|at| time(at).ok_or_else(|| refused(at))).transpose()?;
-        Ok(())
+        self.timer.set(at)
     }
 
     #[getter]
@@ -178,6 +176,12 @@ impl QueueBase {
     }
 }
 
+impl Part for QueueBase {
+    fn timer(&mut self) -> &mut Timer {
+        &mut self.timer
+    }
+}
+
 /// A queue class with the values of its parameters.
 pub(crate) struct Blueprint(Values);
 
@@ -230,24 +234,23 @@ impl PyQueue {
     fn new(values: &Values, link: &LinkHint, mut rng: Rng) -> PyQueue {
         static QUEUES: AtomicU64 = AtomicU64::new(1);
         let number = QUEUES.fetch_add(1, Ordering::Relaxed);
-        let mut methods = None;
-        let mut instance = Instance::new(values.class(), values, |object| {
-            let base = object.cast::<QueueBase>()?;
-            *base.try_borrow_mut()? = QueueBase {
-                number,
-                rate: link.rate.as_bps(),
-                rtt: link.rtt.as_secs_f64(),
-                mtu: link.mtu.0,
-                seed: rng.next_u64() >> 1,
-                ..QueueBase::default()
-            };
-            let (enqueue, dequeue) = (object.getattr("enqueue")?.unbind(), object.getattr("dequeue")?.unbind());
-            methods = Some(Methods { base: base.clone().unbind(), enqueue, dequeue });
-            Ok(())
+        let start = QueueBase {
+            number,
+            rate: link.rate.as_bps(),
+            rtt: link.rtt.as_secs_f64(),
+            mtu: link.mtu.0,
+            seed: rng.next_u64() >> 1,
+            ..QueueBase::default()
+        };
+        let (mut instance, base) = Instance::around(values, start);
+        let found = base.and_then(|base| {
+            instance.call(Time::ZERO, |object| {
+                let timer = base.bind(object.py()).try_borrow()?.timer.at();
+                let (enqueue, dequeue) = (object.getattr("enqueue")?.unbind(), object.getattr("dequeue")?.unbind());
+                Ok((Methods { base, enqueue, dequeue }, timer))
+            })
         });
-        let timer = methods.as_ref().and_then(|methods| {
-            instance.call(Time::ZERO, |object| Ok(methods.base.bind(object.py()).try_borrow()?.timer)).flatten()
-        });
+        let (methods, timer) = found.map_or((None, None), |(methods, timer)| (Some(methods), timer));
         PyQueue { instance, methods, number, chain: Chain::new(), timer }
     }
 
@@ -269,7 +272,7 @@ impl PyQueue {
                 chain.remove(id, cx.pool);
                 cx.drop_packet(id, reason);
             }
-            *timer = base.timer;
+            *timer = base.timer.at();
             made
         })
     }
@@ -351,20 +354,7 @@ impl DynQueue for PyQueue {
 
     fn on_timer(&mut self, cx: &mut Ctx<'_>) {
         let now = cx.now;
-        let called = self.call(cx, |object, methods| {
-            let py = object.py();
-            methods.base.bind(py).try_borrow_mut()?.timer = None;
-            object.call_method1("on_timer", (seconds(now),))?;
-            let again = methods.base.bind(py).try_borrow()?.timer;
-            match again.filter(|&at| at <= now) {
-                None => Ok(()),
-                Some(at) => Err(PyValueError::new_err(format!(
-                    "on_timer set a timer for {} s at {} s; allowed: a later time",
-                    seconds(at),
-                    seconds(now)
-                ))),
-            }
-        });
+        let called = self.call(cx, |object, methods| QueueBase::ring(&methods.base, object, now));
         if called.is_none() {
             self.timer = None;
         }

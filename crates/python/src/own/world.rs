@@ -109,7 +109,7 @@ impl World for PythonSimulator {
 }
 
 /// Does a scenario use entries that are not built in? Only Python code adds some here.
-fn has_python(scenario: &Scenario) -> bool {
+pub(crate) fn has_python(scenario: &Scenario) -> bool {
     scenario.hops.iter().any(|hop| matches!(hop.queue, QueueConfig::Custom(_)))
         || scenario.flows.iter().any(|flow| matches!(flow.controller, Some(ControllerConfig::Custom(_))))
 }
