@@ -9,6 +9,7 @@ mod errors;
 mod gym;
 mod own;
 mod registry;
+mod reproduce;
 mod results;
 mod running;
 mod scenario;
@@ -21,6 +22,8 @@ mod _narrows {
     #[pymodule_export]
     use super::gym::Envs;
     #[pymodule_export]
+    use super::gym::monitor::Monitor;
+    #[pymodule_export]
     use super::own::controller::{ControllerBase, PyAck, PyLoss, PySent};
     #[pymodule_export]
     use super::own::queue::{PyPacket, QueueBase};
@@ -29,15 +32,21 @@ mod _narrows {
     #[pymodule_export]
     use super::registry::registered;
     #[pymodule_export]
+    use super::reproduce::{Paper, papers};
+    #[pymodule_export]
     use super::results::{PyRunResult, cells, folder_name, html_page, load_result, run, save, text};
     #[pymodule_export]
     use super::scenario::{PyScenario, bottlenecks, queue_labels};
     #[pymodule_export]
-    use super::sweep::{Plan, PyRunFigures, check_table_file};
+    use super::sweep::{Plan, PyRunFigures, RunIndex, check_table_place};
     #[pymodule_export]
     use super::table::PyTable;
 
     /// The version of the package.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    /// A digest of the sources that decide figures.
+    #[pymodule_export]
+    const SOURCES: &str = narrows_runner::index::SOURCES;
 }

@@ -49,11 +49,13 @@ pub(crate) fn run(
     scenarios: Vec<PyRef<'_, PyScenario>>,
     jobs: Option<usize>,
     memory_limit: Option<&str>,
+    progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Vec<PyRunResult>> {
     let scenarios: Vec<Scenario> = scenarios.iter().map(|scenario| scenario.value.clone()).collect();
     let job = |scenario: &Scenario| Job { label: scenario.name.clone(), scenario: scenario.clone() };
-    let resources = Resources { jobs: threads(py, jobs)?, memory: memory(py, memory_limit)?, together: true };
-    let made = running::run(py, scenarios.iter().map(job).collect(), resources, Arc::new)?;
+    let resources = Resources { jobs: threads(py, jobs)?, memory: memory(py, memory_limit)?, together: true, known: 0 };
+    let jobs = scenarios.iter().map(job).collect();
+    let made = running::run(py, jobs, resources, progress.as_ref(), |_, result| Ok(Arc::new(result)))?;
     let pairs = scenarios.into_iter().zip(made);
     Ok(pairs.map(|(scenario, result)| PyRunResult { scenario, result }).collect())
 }

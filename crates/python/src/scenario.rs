@@ -120,6 +120,11 @@ impl PyScenario {
         self.written()
     }
 
+    /// The files of a folder in which the same scenario is run: names and texts.
+    fn inputs(&self) -> Vec<(String, String)> {
+        narrows_results::folder::inputs(&self.value)
+    }
+
     #[getter]
     fn name(&self) -> &str {
         &self.value.name

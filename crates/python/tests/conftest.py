@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +43,7 @@ def scenario(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def narrows(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def narrows(tmp_path: Path) -> Any:
     """The command-line program; `NARROWS` is its path."""
     default = Path(__file__).parents[3] / "target/debug/narrows"
     program = Path(os.environ.get("NARROWS", default))
@@ -51,7 +51,9 @@ def narrows(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         pytest.skip(f"no program at {program}: `cargo test --workspace --no-run` builds it, or NARROWS names another")
 
     def call(*args: object) -> subprocess.CompletedProcess[str]:
+        """Calls it in the test's folder."""
         command = [str(program), *map(str, args)]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
+    call.program = str(program.resolve())
     return call

@@ -106,7 +106,8 @@ def deadly(version, request, runs):
 def failing(version, request, runs):
     """Has no figures for run 7."""
     version, made, took = _batches.run_batch(version, request, runs)
-    return version, [(None, "RunError: seven") if run == 7 else one for run, one in zip(runs, made, strict=True)], took
+    seven = (None, "RunError: seven", 0.1)
+    return version, [seven if run == 7 else one for run, one in zip(runs, made, strict=True)], took
 
 
 class Failing(Other):
@@ -132,28 +133,162 @@ def test_a_run_that_fails_is_reported_and_the_others_are_made(whole, tmp_path, e
         assert table[column] == [entire[column][n] for n in kept]
 
 
-def test_workers_of_another_version_are_refused(whole, tmp_path, monkeypatch):
-    monkeypatch.setattr(_batches._narrows, "VERSION", "9.9.9")
-    with pytest.raises(nw.RunError, match=rf"a worker has version {nw.__version__} of narrows; allowed: 9\.9\.9"):
+def test_workers_of_other_sources_are_refused(whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(_batches._narrows, "SOURCES", "0123456789abcdef")
+    with pytest.raises(
+        nw.RunError, match=r"a worker has narrows .* \([0-9a-f]{16}\); allowed: .* \(0123456789abcdef\)"
+    ):
         swept(whole[0], tmp_path / "old.csv", POOL)
 
 
-def test_the_longest_runs_go_first(scenario):
-    plan = _batches._narrows.Plan(nw.Scenario.load(scenario)._native, list(AXES.items()), 2, None)
-    handed = []
+class Recorder(ThreadPoolExecutor):
+    """Notes the batches."""
 
-    class Recorder(ThreadPoolExecutor):
+    def __init__(self, workers):
+        super().__init__(workers)
+        self.handed: list[list[int]] = []
+
+    def submit(self, fn, /, *args, **kwargs):
+        if fn is _batches.run_batch:
+            self.handed.append(args[-1])
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_the_longest_runs_go_first(scenario):
+    plan = _batches._narrows.Plan(nw.Scenario.load(scenario)._native, list(AXES.items()), 4, None)
+    made = []
+    with Recorder(1) as pool:
+        _batches.spread(pool, plan, list(range(len(plan))), lambda run, figures, error: made.append((run, error)))
+    efforts = plan.efforts()
+    order = [efforts[run // plan.repeats] for batch in pool.handed for run in batch]
+    assert order == sorted((effort for effort in efforts for _ in range(4)), reverse=True)
+    assert max(map(len, pool.handed)) > 1, "once the cost is known, short runs go out together"
+    assert len(pool.handed[-1]) <= 2, "the last batches are small"
+    assert sorted(made) == [(run, "") for run in range(16)]
+
+
+def test_a_batch_that_fails_as_a_whole_is_made_run_by_run(scenario, monkeypatch):
+    plan = _batches._narrows.Plan(nw.Scenario.load(scenario)._native, list(AXES.items()), 1, None)
+
+    class Faulty:
+        def run_each(self, runs):
+            if 2 in runs:
+                raise RuntimeError("a fault")
+            return plan.run_each(runs)
+
+    monkeypatch.setattr(_batches, "_plan", lambda request: Faulty())
+    _, made, _ = _batches.run_batch(_batches.identity(), plan.request(), [0, 1, 2, 3])
+    assert [error for _, error, _ in made] == ["", "", "RuntimeError: a fault", ""]
+
+
+@pytest.mark.parametrize("executor", [None, partial(ThreadPoolExecutor, 2)])
+def test_a_cache_serves_several_sweeps(whole, tmp_path, executor):
+    base, cache = whole[0], tmp_path / "cache.jsonl"
+    small = nw.sweep(base, {"hop.rate": ["5mbit"]}, runs=2, cache=cache, executor=executor)
+    assert len(cache.read_text().splitlines()) == 2
+    counted = []
+    with Recorder(2) as pool:
+        wide = nw.sweep(base, {"hop.rate": ["5mbit", "20mbit"]}, runs=2, cache=cache, executor=pool)
+    counted = sorted(run for batch in pool.handed for run in batch)
+    assert counted == [2, 3], "the two that are known are not made again"
+    assert wide["goodput_mbit"][: len(small)] == small["goodput_mbit"]
+    again = nw.sweep(base, {"hop.rate": ["5mbit", "20mbit"]}, runs=2, out=tmp_path / "a.csv", cache=cache)
+    assert cache.exists(), "a cache that was asked for stays"
+    assert again["goodput_mbit"] == wide["goodput_mbit"]
+    nw.sweep(base, {"hop.rate": ["5mbit", "20mbit"]}, runs=2, out=tmp_path / "b.csv")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_a_file_that_is_no_cache_stays_as_it_is(scenario, tmp_path):
+    mine = tmp_path / "thesis.csv"
+    mine.write_text("do not lose\n")
+    with pytest.raises(nw.ScenarioError, match=r"cache: .*thesis.csv is no file of finished runs"):
+        nw.sweep(scenario, AXES, cache=mine)
+    assert mine.read_text() == "do not lose\n"
+
+
+def test_a_stopped_sweep_continues(whole, tmp_path):
+    out = tmp_path / "stopped.csv"
+
+    class Stops(ThreadPoolExecutor):
+        batches = 0
+
         def submit(self, fn, /, *args, **kwargs):
-            handed.append(args[-1])
+            if fn is _batches.run_batch:
+                self.batches += 1
+                if self.batches > 3:
+                    raise KeyboardInterrupt
             return super().submit(fn, *args, **kwargs)
 
-    request = (nw.Scenario.load(scenario), list(AXES.items()), 2, None)
+    with pytest.raises(KeyboardInterrupt):
+        swept(whole[0], out, partial(Stops, 1))
+    kept = tmp_path / "stopped.csv.runs.jsonl"
+    assert not out.exists()
+    known = len(kept.read_text().splitlines())
+    assert 1 <= known < 12
+    # As if it had been killed while it wrote.
+    kept.write_bytes(kept.read_bytes()[:-9])
     with Recorder(1) as pool:
-        _batches.spread(pool, plan, request)
-    efforts = plan.efforts()
-    order = [efforts[run] for batch in handed for run in batch]
-    assert order == sorted(efforts, reverse=True)
-    assert max(map(len, handed)) > 1, "once the cost is known, short runs go out together"
+        assert swept(whole[0], out, pool)[1] == whole[1]
+    assert sum(map(len, pool.handed)) == 12 - (known - 1)
+    assert not kept.exists(), "it lasts as long as the sweep"
+
+
+def test_code_of_the_callers_is_not_cached(scenario, tmp_path):
+    @nw.register
+    class Plain(nw.Queue):
+        def __init__(self):
+            self.waiting = []
+
+        def enqueue(self, packet, now):
+            self.waiting.append(packet)
+
+        def dequeue(self, now):
+            return self.waiting.pop(0)
+
+    cache = tmp_path / "cache.jsonl"
+    nw.sweep(scenario, {"hop.queue": ["fifo", "plain"], "duration": ["2s"]}, cache=cache)
+    assert len(cache.read_text().splitlines()) == 1
+
+
+def test_a_dataset(whole, tmp_path):
+    dataset = pytest.importorskip("pyarrow.dataset")
+    base, out = whole[0], tmp_path / "table"
+    table = nw.sweep(base, AXES, runs=3, out=out, partition=["hop.queue"])
+    parts = sorted(str(path.relative_to(out)) for path in out.rglob("*.parquet"))
+    assert parts == ["hop.queue=codel/part-0.parquet", "hop.queue=fifo%3Alimit%3D100p/part-0.parquet"]
+    read = dataset.dataset(out, partitioning="hive").to_table().to_pandas().sort_values(["run", "flow"])
+    whole_table = table.to_pandas().sort_values(["run", "flow"])
+    assert read["hop.queue"].astype(str).tolist() == whole_table["hop.queue"].tolist()
+    for name in whole_table.columns.drop("hop.queue"):
+        assert read[name].tolist() == whole_table[name].tolist() or read[name].isna().any(), name
+    duckdb = pytest.importorskip("duckdb")
+    found = duckdb.sql(f"select distinct \"hop.queue\" from read_parquet('{out}/**/*.parquet', hive_partitioning=true)")
+    assert sorted(found.fetchall()) == [("codel",), ("fifo:limit=100p",)]
+    with pytest.raises(FileExistsError, match=r"table exists; allowed: another folder, or force=True"):
+        nw.sweep(base, AXES, out=out)
+    nw.sweep(base, {"hop.rate": ["5mbit"]}, out=out, force=True)
+    assert [str(path.relative_to(out)) for path in out.rglob("*.parquet")] == ["hop.rate_mbit=5/part-0.parquet"]
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"table holds .*notes\.txt, which is no part of a table"):
+        nw.sweep(base, AXES, out=out, force=True)
+    assert (out / "notes.txt").read_text() == "mine"
+    with pytest.raises(nw.ScenarioError, match=r'partition: "hop.rate"; allowed: columns of axes: hop.rate_mbit, hop'):
+        nw.sweep(base, AXES, out=tmp_path / "other", partition="hop.rate")
+    with pytest.raises(nw.ScenarioError, match="partition: is for a folder"):
+        nw.sweep(base, AXES, out=tmp_path / "t.csv", partition="hop.rate_mbit")
+    with pytest.raises(nw.ScenarioError, match=r"out: .*allowed: a file that ends with"):
+        nw.sweep(base, AXES, out=tmp_path / "t.xlsx")
+
+
+def test_progress_reaches_the_end(scenario, capsys):
+    pytest.importorskip("tqdm")
+    nw.sweep(scenario, AXES, progress=True)
+    assert "4/4" in capsys.readouterr().err
+    nw.sweep(scenario, AXES, executor=partial(ThreadPoolExecutor, 2), progress=True)
+    assert "4/4" in capsys.readouterr().err
+    nw.sweep(scenario, AXES)
+    assert capsys.readouterr().err == ""
 
 
 def test_arguments_for_executors(scenario):

@@ -14,9 +14,11 @@ Figures have their unit in their name: ``_mbit`` is Mbit/s, ``_ms`` and ``_s`` a
 from narrows._errors import ContractError, FailedRuns, RunError, ScenarioError, SlowAlgorithm
 from narrows._narrows import VERSION as __version__
 from narrows._own import Ack, Controller, Loss, Packet, Param, Queue, Sent, check, register
+from narrows._reproduce import Reproduction, papers, reproduce
 from narrows._results import Comparison, Page, Result
-from narrows._run import compare, controllers, detectors, load, queues, run, run_all, sweep
+from narrows._run import compare, controllers, detectors, live, load, queues, run, run_all
 from narrows._scenario import Scenario
+from narrows._sweep import sweep
 from narrows._table import Table
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "Page",
     "Param",
     "Queue",
+    "Reproduction",
     "Result",
     "RunError",
     "Scenario",
@@ -42,9 +45,12 @@ __all__ = [
     "compare",
     "controllers",
     "detectors",
+    "live",
     "load",
+    "papers",
     "queues",
     "register",
+    "reproduce",
     "run",
     "run_all",
     "sweep",

@@ -65,18 +65,44 @@ def _seed(seed: int | None, known: bool) -> int | None:
     return secrets.randbits(62) if seed is None and not known else seed
 
 
-class _Single(gymnasium.Env[Any, Any]):
+class _Envs:
+    """What one environment and several have in common."""
+
+    _native: _Native
+    _seeded = False
+
+    def _make(self, count: int, threads: int, setup: dict[str, Any], low: float) -> tuple[spaces.Box, spaces.Box]:
+        """The simulations; the spaces of an observation and of an action."""
+        self._native = _Native(count, threads, **setup)
+        seen = spaces.Box(-100.0, 100.0, (self._native.envs.width,), np.float32)
+        return seen, spaces.Box(low, 1.0, (1,), np.float32)
+
+    def _begin(self, seeds: list[int | None]) -> tuple[Any, dict[str, Any]]:
+        seen, _, _, facts = self._native.reset(seeds)
+        self._seeded = True
+        return seen, facts
+
+    def _go_on(self, actions: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+        if not self._seeded:
+            raise gymnasium.error.ResetNeeded("step() before reset()")
+        return self._native.step(actions)
+
+    def _conditions(self) -> list[dict[str, float]]:
+        keys = ("rate_mbit", "rtt_ms", "buffer_packets", "loss")
+        drawn = self._native.envs.conditions()
+        return [
+            dict(zip(keys, (rate / 1e6, rtt * 1e3, buffer, loss), strict=True)) for rate, rtt, buffer, loss in drawn
+        ]
+
+
+class _Single(_Envs, gymnasium.Env[Any, Any]):
     """One environment."""
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - gymnasium's own attribute
     render_mode: str | None = None
 
     def __init__(self, setup: dict[str, Any], low: float) -> None:
-        self._native = _Native(1, 1, **setup)
-        self._seeded = False
-        width = self._native.envs.width
-        self.observation_space = spaces.Box(-100.0, 100.0, (width,), np.float32)
-        self.action_space = spaces.Box(low, 1.0, (1,), np.float32)
+        self.observation_space, self.action_space = self._make(1, 1, setup, low)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """
@@ -87,8 +113,7 @@ class _Single(gymnasium.Env[Any, Any]):
             options: None are known.
         """
         super().reset(seed=seed)
-        seen, _, _, facts = self._native.reset([_seed(seed, self._seeded)])
-        self._seeded = True
+        seen, facts = self._begin([_seed(seed, self._seeded)])
         return seen[0], self._info(facts)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -98,9 +123,7 @@ class _Single(gymnasium.Env[Any, Any]):
         Returns:
             Observation, reward, False, whether the episode has ended (truncated), and ``info`` with ``FACTS``.
         """
-        if not self._seeded:
-            raise gymnasium.error.ResetNeeded("step() before reset()")
-        seen, rewards, ends, facts = self._native.step(np.reshape(action, (1,)))
+        seen, rewards, ends, facts = self._go_on(np.reshape(action, (1,)))
         return seen[0], float(rewards[0]), False, bool(ends[0]), self._info(facts)
 
     def _info(self, facts: dict[str, Any]) -> dict[str, Any]:
@@ -109,10 +132,10 @@ class _Single(gymnasium.Env[Any, Any]):
     @property
     def conditions(self) -> dict[str, float]:
         """The conditions of the episode: ``rate_mbit``, ``rtt_ms``, ``buffer_packets``, ``loss``."""
-        return _conditions(self._native.envs.conditions()[0])
+        return self._conditions()[0]
 
 
-class _Vector(gymnasium.vector.VectorEnv[Any, Any, Any]):
+class _Vector(_Envs, gymnasium.vector.VectorEnv[Any, Any, Any]):
     """Several environments."""
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - gymnasium's own attribute
@@ -121,11 +144,8 @@ class _Vector(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if num_envs < 1:
             raise ValueError(f"num_envs: {num_envs}; allowed: a whole number, at least 1")
         self.num_envs = num_envs
-        self._native = _Native(num_envs, threads or len(os.sched_getaffinity(0)), **setup)
-        self._seeded = False
-        width = self._native.envs.width
-        self.single_observation_space = spaces.Box(-100.0, 100.0, (width,), np.float32)
-        self.single_action_space = spaces.Box(low, 1.0, (1,), np.float32)
+        made = self._make(num_envs, threads or len(os.sched_getaffinity(0)), setup, low)
+        self.single_observation_space, self.single_action_space = made
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
 
@@ -146,8 +166,7 @@ class _Vector(gymnasium.vector.VectorEnv[Any, Any, Any]):
             seeds = [None if first is None else first + n for n in range(self.num_envs)]
         if len(seeds) != self.num_envs:
             raise ValueError(f"seed: {len(seeds)} seeds; allowed: one for each of {self.num_envs} environments")
-        seen, _, _, facts = self._native.reset(seeds)
-        self._seeded = True
+        seen, facts = self._begin(seeds)
         return seen, self._info(facts)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -157,9 +176,7 @@ class _Vector(gymnasium.vector.VectorEnv[Any, Any, Any]):
         Returns:
             Observations, rewards, False, ends of episodes (truncated), and ``info`` with ``FACTS``.
         """
-        if not self._seeded:
-            raise gymnasium.error.ResetNeeded("step() before reset()")
-        seen, rewards, ends, facts = self._native.step(actions)
+        seen, rewards, ends, facts = self._go_on(actions)
         return seen, rewards, np.zeros(self.num_envs, np.bool_), ends, self._info(facts)
 
     def _info(self, facts: dict[str, Any]) -> dict[str, Any]:
@@ -169,49 +186,80 @@ class _Vector(gymnasium.vector.VectorEnv[Any, Any, Any]):
     @property
     def conditions(self) -> list[dict[str, float]]:
         """The conditions of each environment's episode: ``rate_mbit``, ``rtt_ms``, ``buffer_packets``, ``loss``."""
-        return [_conditions(one) for one in self._native.envs.conditions()]
+        return self._conditions()
 
 
-def _conditions(drawn: tuple[float, float, int, float]) -> dict[str, float]:
-    rate, rtt, buffer, loss = drawn
-    return {"rate_mbit": rate / 1e6, "rtt_ms": rtt * 1e3, "buffer_packets": buffer, "loss": loss}
+#: The arguments of each kind of environment.
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "congestion": {
+        "control": "rate",
+        "rate": ("1mbit", "10mbit"),
+        "rtt": ("10ms", "100ms"),
+        "buffer": (0.5, 4.0),
+        "loss": 0.0,
+        "beside": "",
+        "interval": 1.0,
+        "steps": 400,
+        "history": 10,
+        "change": None,
+        "weights": (10.0, 1000.0, 2000.0),
+    },
+    "aqm": {
+        "control": "probability",
+        "rate": ("1mbit", "10mbit"),
+        "rtt": ("10ms", "100ms"),
+        "buffer": (1.0, 4.0),
+        "loss": 0.0,
+        "flows": "2xcubic",
+        "interval": "30ms",
+        "steps": 400,
+        "history": 4,
+        "weights": (1.0, 10.0, 0.0),
+    },
+}
 
 
-def _setup(kind: str, interval: float | str, **arguments: Any) -> dict[str, Any]:
-    pairs = {name: _pair(arguments.pop(name)) for name in ("rate", "rtt", "buffer", "loss")}
-    pair = (0.0, interval) if isinstance(interval, str) else (float(interval), None)
-    weights = list(arguments.pop("weights"))
-    return {"kind": kind, "interval": pair, "weights": weights, **pairs, **arguments}
+def _setup(kind: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as the simulations take them."""
+    known = _DEFAULTS[kind]
+    for name in given:
+        if name not in known:
+            raise TypeError(f"unexpected argument {name}; allowed: {', '.join(known)}")
+    setup = {"kind": kind, **known, **given}
+    for name in ("rate", "rtt", "buffer", "loss"):
+        setup[name] = _pair(setup[name])
+    interval = setup["interval"]
+    setup["interval"] = (0.0, interval) if isinstance(interval, str) else (float(interval), None)
+    setup["weights"] = list(setup["weights"])
+    # A queue's actions are what they set, and flows beside the learner's are the flows.
+    setup["flows"] = setup.get("flows", setup.pop("beside", ""))
+    if setup.get("change") is None:
+        setup["change"] = 0.025 if kind == "congestion" and setup["control"] == "rate" else 1.0
+    return setup
 
 
-def _congestion(
-    control: str = "rate",
-    rate: Range = ("1mbit", "10mbit"),
-    rtt: Range = ("10ms", "100ms"),
-    buffer: Range = (0.5, 4.0),
-    loss: Range = 0.0,
-    beside: str = "",
-    interval: float | str = 1.0,
-    steps: int = 400,
-    history: int = 10,
-    change: float | None = None,
-    weights: Sequence[float] = (10.0, 1000.0, 2000.0),
-) -> dict[str, Any]:
-    change = (0.025 if control == "rate" else 1.0) if change is None else change
-    return _setup(
-        "congestion",
-        interval,
-        control=control,
-        rate=rate,
-        rtt=rtt,
-        buffer=buffer,
-        loss=loss,
-        flows=beside,
-        steps=steps,
-        history=history,
-        change=change,
-        weights=weights,
-    )
+class Monitor(_narrows.Monitor):
+    """
+    The observation of ``CongestionControl`` with ``control="rate"``, for a ``narrows.Controller`` with a policy.
+
+    Call ``on_sent``, ``on_ack`` and ``on_loss`` with what the controller is told, and ``observe`` once per interval.
+
+    Args:
+        history: Intervals in an observation, as in training.
+    """
+
+    def observe(self, now: float, rate: float) -> Any:
+        """
+        Ends an interval.
+
+        Args:
+            now: The time, s.
+            rate: The pacing rate during the interval, bit/s.
+
+        Returns:
+            The observation, as ``CongestionControl`` defines it.
+        """
+        return np.frombuffer(self.observe_bytes(now, rate), np.float32)
 
 
 class CongestionControl(_Single):
@@ -247,7 +295,7 @@ class CongestionControl(_Single):
     """
 
     def __init__(self, **arguments: Any) -> None:
-        super().__init__(_congestion(**arguments), -1.0)
+        super().__init__(_setup("congestion", arguments), -1.0)
 
 
 class CongestionControlVector(_Vector):
@@ -261,35 +309,7 @@ class CongestionControlVector(_Vector):
     """
 
     def __init__(self, num_envs: int, *, threads: int | None = None, **arguments: Any) -> None:
-        super().__init__(num_envs, threads, _congestion(**arguments), -1.0)
-
-
-def _aqm(
-    control: str = "probability",
-    rate: Range = ("1mbit", "10mbit"),
-    rtt: Range = ("10ms", "100ms"),
-    buffer: Range = (1.0, 4.0),
-    loss: Range = 0.0,
-    flows: str = "2xcubic",
-    interval: float | str = "30ms",
-    steps: int = 400,
-    history: int = 4,
-    weights: Sequence[float] = (1.0, 10.0, 0.0),
-) -> dict[str, Any]:
-    return _setup(
-        "aqm",
-        interval,
-        control=control,
-        rate=rate,
-        rtt=rtt,
-        buffer=buffer,
-        loss=loss,
-        flows=flows,
-        steps=steps,
-        history=history,
-        change=1.0,
-        weights=weights,
-    )
+        super().__init__(num_envs, threads, _setup("congestion", arguments), -1.0)
 
 
 class Aqm(_Single):
@@ -321,7 +341,7 @@ class Aqm(_Single):
     """
 
     def __init__(self, **arguments: Any) -> None:
-        super().__init__(_aqm(**arguments), 0.0)
+        super().__init__(_setup("aqm", arguments), 0.0)
 
 
 class AqmVector(_Vector):
@@ -335,7 +355,7 @@ class AqmVector(_Vector):
     """
 
     def __init__(self, num_envs: int, *, threads: int | None = None, **arguments: Any) -> None:
-        super().__init__(num_envs, threads, _aqm(**arguments), 0.0)
+        super().__init__(num_envs, threads, _setup("aqm", arguments), 0.0)
 
 
 #: Names for ``gymnasium.make`` and ``gymnasium.make_vec``.
