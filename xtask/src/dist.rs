@@ -1,4 +1,5 @@
-//! What is handed out: a static program with its manual pages and completions, as an archive and as a package for Debian.
+//! What is handed out: a static program with its manual pages and completions, as an archive and as a package for Debian; and the Python
+//! package as a wheel, where maturin is installed.
 //!
 //! The program is linked with musl, so that it runs on every Linux of its architecture. The archive is made by `tar` and the package
 //! by `dpkg-deb`, which every Debian has; the folder that they pack stays beside them.
@@ -50,7 +51,32 @@ pub(crate) fn dist(flags: &[&str]) -> Result<String, String> {
         Some(architecture) => made.push(package(&dist, &tree, &program, version, architecture)?),
         None => eprintln!("no package for Debian: {target} is none of its architectures known here"),
     }
+    match wheel(&dist, &target, profile)? {
+        Ok(wheel) => made.push(wheel),
+        Err(why) => eprintln!("no Python wheel: {why}"),
+    }
     Ok(made.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join("\n"))
+}
+
+/// The Python package for this machine's architecture and C library, or why there is none.
+fn wheel(dist: &Path, target: &str, profile: &str) -> Result<Result<PathBuf, String>, String> {
+    if !target.starts_with(std::env::consts::ARCH) {
+        return Ok(Err(format!("{target} is of another architecture than this machine")));
+    }
+    if Command::new("maturin").arg("--version").output().is_err() {
+        return Ok(Err("`pip install maturin`".to_owned()));
+    }
+    // Emptied, so that what lies there afterwards is this build's.
+    let place = fresh(&dist.join("wheel"))?;
+    let manifest = root().join("crates/python/Cargo.toml");
+    let mut command = Command::new("maturin");
+    command.args(["build", "--profile", profile, "--manifest-path"]).arg(manifest).arg("--out").arg(&place);
+    run(&mut command)?;
+    let built = fs::read_dir(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+    let built = built.flatten().map(|entry| entry.path()).next().ok_or("maturin has made no wheel")?;
+    let wheel = dist.join(built.file_name().unwrap_or_default());
+    copy(&built, &wheel)?;
+    Ok(Ok(wheel))
 }
 
 struct Flags<'a> {

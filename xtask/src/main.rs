@@ -10,7 +10,7 @@ const USAGE: &str = "\
 cargo xtask arrows          dependencies between the workspace's crates point one way
 cargo xtask fmt [--check]   formats every Rust file, those that a macro declares as modules too
 cargo xtask dist [--target TRIPLE] [--profile NAME]
-                            a static program, manual pages and completions, as an archive and a .deb, in target/dist
+                            a static program, manual pages and completions, as an archive and a .deb, and a Python wheel, in target/dist
 cargo xtask pgo             narrows and narrows-bench, optimised for what they do, in target/pgo/release";
 
 fn main() -> ExitCode {
