@@ -364,3 +364,33 @@ def test_timers_rates_and_gauges(base):
     assert values[0] == 0.0
     assert values[-1] == 1.0
     nw.check(Ticking, scripts=4)
+
+
+def test_a_timer_in_the_past_is_an_error():
+    @nw.register
+    class Early(nw.Controller):
+        def __init__(self):
+            # Times are the run's, and the connection is made a round trip after its start.
+            self.set_timer(0.04)
+
+        def on_ack(self, ack): ...
+
+        def on_loss(self, loss): ...
+
+    with pytest.raises(ValueError, match=r"a timer was set for 0\.04 s at 0\.040\d* s; allowed: a later time"):
+        nw.compare("1xearly", ["fifo"], rate="10mbit", rtt="40ms", duration="2s")
+
+    @nw.register
+    class Late(nw.Queue):
+        def __init__(self):
+            self.waiting = []
+
+        def enqueue(self, packet, now):
+            self.waiting.append(packet)
+            self.set_timer(now / 2)
+
+        def dequeue(self, now):
+            return self.waiting.pop(0)
+
+    with pytest.raises(ValueError, match="a timer was set for .*; allowed: a later time"):
+        nw.compare("1xcubic", ["late"], rate="10mbit", rtt="40ms", duration="2s")

@@ -24,8 +24,8 @@ def run(source: ScenarioLike, *, seed: int | None = None, world: str = "sim") ->
         source: A scenario, a dict, or the path of a scenario file.
         seed: The seed, 0 to 2**63 - 1; the scenario's own if None.
         world: ``"sim"``; ``"live"``, with this machine's TCP in real time; or ``"kernel"``, in a Linux kernel in a
-            virtual machine. The last two need the program ``narrows``, from ``PATH`` or the variable ``NARROWS``, and what its
-            book says that they need.
+            virtual machine. The last two need the program ``narrows``, from ``PATH`` or the variable ``NARROWS``, and
+            what its book says that they need.
 
     Raises:
         ScenarioError: The scenario is wrong, or the simulator lacks something that it uses.

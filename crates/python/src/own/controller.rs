@@ -413,7 +413,7 @@ impl PyController {
         self.instance.call(now, |object| {
             let made = call(object)?;
             let base = base.bind(object.py()).try_borrow()?;
-            (*limits, *timer) = (base.limits(), base.timer.at());
+            (*limits, *timer) = (base.limits(), base.timer.checked(*timer, now)?);
             Ok(made)
         })
     }

@@ -22,6 +22,18 @@ impl Timer {
     pub(super) fn at(self) -> Option<Time> {
         self.0
     }
+
+    /// Refuses a time that has passed, unless it has been there `before` and is still due.
+    pub(super) fn checked(self, before: Option<Time>, now: Time) -> PyResult<Option<Time>> {
+        match self.0.filter(|&at| at <= now && self.0 != before) {
+            None => Ok(self.0),
+            Some(at) => Err(PyValueError::new_err(format!(
+                "a timer was set for {} s at {} s; allowed: a later time",
+                seconds(at),
+                seconds(now)
+            ))),
+        }
+    }
 }
 
 /// The native part of an object.
@@ -33,15 +45,8 @@ pub(super) trait Part: PyClass<Frozen = False> {
         let part = part.bind(object.py());
         *part.try_borrow_mut()?.timer() = Timer::default();
         object.call_method1("on_timer", (seconds(now),))?;
-        let again = part.try_borrow_mut()?.timer().at();
-        match again.filter(|&at| at <= now) {
-            None => Ok(()),
-            Some(at) => Err(PyValueError::new_err(format!(
-                "on_timer set a timer for {} s at {} s; allowed: a later time",
-                seconds(at),
-                seconds(now)
-            ))),
-        }
+        // What was due has been.
+        part.try_borrow_mut()?.timer().checked(None, now).map(drop)
     }
 }
 

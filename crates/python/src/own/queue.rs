@@ -245,7 +245,7 @@ impl PyQueue {
         let (mut instance, base) = Instance::around(values, start);
         let found = base.and_then(|base| {
             instance.call(Time::ZERO, |object| {
-                let timer = base.bind(object.py()).try_borrow()?.timer.at();
+                let timer = base.bind(object.py()).try_borrow()?.timer.checked(None, Time::ZERO)?;
                 let (enqueue, dequeue) = (object.getattr("enqueue")?.unbind(), object.getattr("dequeue")?.unbind());
                 Ok((Methods { base, enqueue, dequeue }, timer))
             })
@@ -272,7 +272,7 @@ impl PyQueue {
                 chain.remove(id, cx.pool);
                 cx.drop_packet(id, reason);
             }
-            *timer = base.timer.at();
+            *timer = base.timer.checked(*timer, now)?;
             made
         })
     }
