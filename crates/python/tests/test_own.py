@@ -370,14 +370,14 @@ def test_a_timer_in_the_past_is_an_error():
     @nw.register
     class Early(nw.Controller):
         def __init__(self):
-            # Times are the run's, and the connection is made a round trip after its start.
+            # Times are the run's, and the connection is made more than a round trip after its start.
             self.set_timer(0.04)
 
         def on_ack(self, ack): ...
 
         def on_loss(self, loss): ...
 
-    with pytest.raises(ValueError, match=r"a timer was set for 0\.04 s at 0\.040\d* s; allowed: a later time"):
+    with pytest.raises(ValueError, match=r"a timer was set for 0\.04 s at 0\.0\d+ s; allowed: a later time"):
         nw.compare("1xearly", ["fifo"], rate="10mbit", rtt="40ms", duration="2s")
 
     @nw.register
@@ -392,5 +392,5 @@ def test_a_timer_in_the_past_is_an_error():
         def dequeue(self, now):
             return self.waiting.pop(0)
 
-    with pytest.raises(ValueError, match="a timer was set for .*; allowed: a later time"):
+    with pytest.raises(ValueError, match=r"a timer was set for .*; allowed: a later time"):
         nw.compare("1xcubic", ["late"], rate="10mbit", rtt="40ms", duration="2s")
