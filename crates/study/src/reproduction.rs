@@ -165,6 +165,6 @@ mod tests {
         }
         assert_eq!(found("1", "cp-aqm"), ["figure 1, 16 flows", "figure 1, one flow", "figure 1, datagrams"]);
         let refused = Planned::of("cocoa", &["99".to_owned()], Level::Quick, None).err();
-        assert!(refused.is_some_and(|error| error.message.starts_with("cocoa has no \"99\"; it has figure")));
+        assert!(refused.is_some_and(|error| error.message.starts_with("cocoa has no \"99\"; it has ")));
     }
 }
