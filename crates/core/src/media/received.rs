@@ -92,7 +92,7 @@ mod tests {
     fn packet(ms: u64, arrives: bool) -> Reported {
         let sent = Time::ZERO + Span::ms(ms);
         let arrived = arrives.then_some(sent + Span::ms(20));
-        Reported { sent, arrived, size: Bytes(1250), marked: ms % 40 == 0 }
+        Reported { sent, arrived, size: Bytes(1250), marked: ms.is_multiple_of(40) }
     }
 
     /// A packet of 10 000 bit each 10 ms is 1 Mbit/s; each fifth is lost, so 0.8 Mbit/s arrive.

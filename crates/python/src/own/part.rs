@@ -19,10 +19,6 @@ impl Timer {
         Ok(())
     }
 
-    pub(super) fn at(self) -> Option<Time> {
-        self.0
-    }
-
     /// Refuses a time that has passed, unless it has been there `before` and is still due.
     pub(super) fn checked(self, before: Option<Time>, now: Time) -> PyResult<Option<Time>> {
         match self.0.filter(|&at| at <= now && self.0 != before) {
