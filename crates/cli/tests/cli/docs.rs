@@ -86,6 +86,7 @@ pages! {
     advise "docs/book/src/advise.md";
     applications "docs/book/src/applications.md";
     checks "docs/book/src/checks.md";
+    cluster "docs/book/src/cluster.md";
     cocoa "docs/book/src/cocoa.md";
     congestion_policing "docs/book/src/congestion-policing.md";
     controllers "docs/book/src/controllers.md";
