@@ -403,8 +403,8 @@ mod tests {
         let rtt = Span::ms(500).as_ns();
         shared.apply(&Event { at: Time::ZERO, what: What::Begin { rtt, mtu: 1200, both: true } });
         let (mut numbers, mut leaders) = ([0u64; PATHS], [0u32; PATHS]);
-        for tick in 1..=200 {
-            let before = numbers;
+        // No more than the first round trip's window, so that nothing is acknowledged.
+        for tick in 1..=18 {
             for n in 0..6 {
                 // As the transport does: the first path that may send.
                 let may_send = |index: &u8| shared.limits(*index).window > shared.paths[usize::from(*index)].inflight;
@@ -414,17 +414,8 @@ mod tests {
                 shared.apply(&Event { at: at(tick), what: What::Sent { path: index, number: *number, bytes: 1200 } });
                 *number += 1;
             }
-            for path in 0..PATHS as u8 {
-                let numbers = before[usize::from(path)]..numbers[usize::from(path)];
-                let largest = numbers.end.saturating_sub(1);
-                for number in numbers {
-                    shared.apply(&Event { at: at(tick), what: What::Acknowledged { path, number, bytes: 1200 } });
-                }
-                let what = What::EndAcks { path, inflight: 0, app_limited: false, largest };
-                shared.apply(&Event { at: at(tick), what });
-            }
         }
-        assert!((380..=420).contains(&numbers[0]), "a third of 1200: {numbers:?}");
-        assert!((40..=100).contains(&leaders[0]), "a third of 200 batches: {leaders:?}");
+        assert!((30..=42).contains(&numbers[0]), "a third of 108: {numbers:?}");
+        assert!((2..=12).contains(&leaders[0]), "a third of 18 batches: {leaders:?}");
     }
 }
