@@ -2,8 +2,9 @@
 //!
 //! noq has a controller for each path, and fills the lowest path that is not blocked first. So the division of the data is made by
 //! blocking: a path whose turn it is not has no window. Turns change when a path is ahead of its share by about a millisecond's data, so
-//! that packets still leave in batches. A detector that wants each subflow paced on its own gets a pacing rate for each, and turns of single packets in the order of their jittered clocks. Both
-//! paths' packets leave at the same tick of a timer; without turns the first path's would always be first there, and take all free places of a full queue.
+//! that packets still leave in batches. A detector that wants each subflow paced on its own gets a pacing rate for each, and turns
+//! of single packets in the order of their jittered clocks. Both paths' packets leave at the same tick of a timer; without turns the
+//! first path's would always be first there, and take all free places of a full queue.
 use crate::PATHS;
 use crate::event::{Event, What};
 use crate::flights::Flights;
@@ -387,7 +388,8 @@ mod tests {
         let rtt = Span::ms(20).as_ns();
         shared.apply(&Event { at: Time::ZERO, what: What::Begin { rtt, mtu: 1200, both: true } });
         shared.apply(&Event { at: at(1), what: What::Sent { path: 0, number: 0, bytes: 1200 } });
-        assert!((0..2).all(|path| shared.limits(path).window > shared.paths[usize::from(path)].inflight));
+        let mut may_send = |path| shared.limits(path).window > shared.paths[usize::from(path)].inflight;
+        assert!(may_send(0) != may_send(1), "they take turns");
         shared.apply(&Event { at: at(21), what: What::Acknowledged { path: 0, number: 0, bytes: 1200 } });
         shared.apply(&Event { at: at(300), what: What::Timer });
         assert_eq!(shared.control.as_ref().and_then(Packetwise::split).map(|split| split.shares), Some([1.0, 0.0]));

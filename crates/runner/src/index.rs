@@ -135,9 +135,12 @@ impl Index {
         if !text.starts_with(start) {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        if text.last().is_some_and(|&last| last != b'\n') {
+        match text.last() {
+            // The first line was cut off, perhaps within what tells an index from other files.
+            Some(_) if !text.contains(&b'\n') => file.set_len(0)?,
             // The rest of a line that was cut off; `parse` leaves it out.
-            file.write_all(b"\n")?;
+            Some(&last) if last != b'\n' => file.write_all(b"\n")?,
+            _ => {}
         }
         Ok(Index::new(parse(&text), file))
     }

@@ -409,7 +409,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "traffic = \"bulk\"\n",
         "traffic = \"bulk\"\n# a comment\n\nburst = 3\n",
-        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: name, count, controller, traffic, command, server, transport, rtt, route, back, subflow_route, start, stop, from, to, dscp"#,
+        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: name, count, controller, traffic, command, server, transport, family, rtt, route, back, subflow_route, start, stop, from, to, dscp"#,
     ),
     (
         "traffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",

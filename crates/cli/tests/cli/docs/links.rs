@@ -33,7 +33,8 @@ fn every_study_is_in_the_list_of_experiments() {
     let listed: BTreeSet<String> = links(&read(list)).into_iter().map(|(_, link)| link).collect();
     let folders = entries("experiments").into_iter().filter(|path| repository().join(path).is_dir());
     let files = folders.flat_map(|folder| entries(&folder));
-    let is_study = |file: &PathBuf| file.extension().is_some_and(|e| e == "toml") && read(file).starts_with("figure = ");
+    let is_study =
+        |file: &PathBuf| file.extension().is_some_and(|e| e == "toml") && read(file).starts_with("figure = ");
     for study in files.filter(is_study) {
         let link = study.strip_prefix("experiments").expect("a file of the folder").display().to_string();
         assert!(listed.contains(&link), "{link} is not in {}", list.display());
