@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -42,18 +41,24 @@ def scenario(tmp_path: Path) -> Path:
     return path
 
 
+class Program:
+    """The command-line program, called in a test's folder."""
+
+    def __init__(self, program: Path, folder: Path) -> None:
+        self.program = str(program)
+        self._folder = folder
+
+    def __call__(self, *args: object) -> subprocess.CompletedProcess[str]:
+        command = [self.program, *map(str, args)]
+        return subprocess.run(command, cwd=self._folder, capture_output=True, text=True, check=False)
+
+
 @pytest.fixture
-def narrows(tmp_path: Path) -> Any:
+def narrows(tmp_path: Path) -> Program:
     """The command-line program; `NARROWS` is its path."""
     default = Path(__file__).parents[3] / "target/debug/narrows"
     program = Path(os.environ.get("NARROWS", default))
     if not program.is_file():
         pytest.skip(f"no program at {program}: `cargo test --workspace --no-run` builds it, or NARROWS names another")
 
-    def call(*args: object) -> subprocess.CompletedProcess[str]:
-        """Calls it in the test's folder."""
-        command = [str(program), *map(str, args)]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    call.program = str(program.resolve())
-    return call
+    return Program(program.resolve(), tmp_path)
