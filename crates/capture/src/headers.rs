@@ -111,7 +111,7 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// The IP header of a packet with so many bytes behind it.
+/// The IP header in front of this many bytes.
 fn ip(flow: &Flow, packet: &Packet, ecn: Ecn, protocol: IpNumber, behind: usize) -> Ip {
     let mut hosts = flow.hosts;
     if !packet.kind.is_forward() {

@@ -24,8 +24,7 @@ pub(crate) struct Said {
 }
 
 impl Ip {
-    /// The header of a packet with so many bytes behind it, at most as many as its length field can say. The checksum is set when it is
-    /// [written](Ip::write).
+    /// The header in front of `behind` bytes; its length field holds no more than it can. [`write`](Ip::write) sets the checksum.
     pub(crate) fn new(said: &Said, behind: usize) -> Ip {
         let ecn = match said.ecn {
             Ecn::NotEct => IpEcn::NotEct,

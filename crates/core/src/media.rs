@@ -12,7 +12,7 @@ pub mod gcc;
 pub mod nada;
 pub mod received;
 
-/// A packet of which the receiver has reported.
+/// A packet that is in one of the receiver's reports.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Reported {
     /// When it was sent.

@@ -66,9 +66,9 @@ const ALONE: f64 = 0.3;
 const SLOWER: f64 = 1.0 / 3.0;
 /// A slower download has too few packets, Mbit/s.
 const TOO_SLOW: f64 = 0.3;
-/// Less than this is no queue to compare with, ms: readers look every millisecond…
+/// A shorter delay is no queue to compare with, ms: readers look once in a millisecond.
 const NO_QUEUE: f64 = 4.0;
-/// …nor are so many packets' times on the link, because packets come in bursts and a fair scheduler serves a quantum at a time.
+/// Nor is a delay of this many packets: they come in bursts, and a fair scheduler serves a quantum at a time.
 const GRANULES: f64 = 8.0;
 /// A packet, bits.
 const PACKET: f64 = 12_000.0;

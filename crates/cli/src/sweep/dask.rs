@@ -47,7 +47,7 @@ pub(super) struct Order<'a> {
     pub(super) quiet: bool,
 }
 
-/// Makes the runs; `keep` gets each run's figures. Answers the errors of those that failed, which do not end the others.
+/// Makes the runs and hands the figures of each to `keep`. A run that fails does not end the others; the errors come back at the end.
 pub(super) fn run(
     order: &Order<'_>,
     mut keep: impl FnMut(usize, RunFigures) -> Result<(), Failure>,

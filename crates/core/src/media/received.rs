@@ -19,7 +19,7 @@ pub struct Received {
 
 #[derive(Clone, Copy, Debug)]
 struct One {
-    /// Its arrival; for a lost packet, that of the latest packet before it.
+    /// When it arrived. A lost packet gets the time of the latest one before it.
     at: Time,
     bytes: u32,
     lost: bool,

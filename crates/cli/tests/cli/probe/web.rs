@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::process::Output;
 use std::thread;
 
-/// A server that answers each request with this head and then so many bytes; `None`: without an end. Returns its port.
+/// Starts a server that answers each request with this head and that many bytes, or bytes without end for `None`. Returns its port.
 fn web(at: &str, head: &'static str, bytes: Option<usize>) -> u16 {
     let listener = TcpListener::bind((at, 0)).expect("an address of this host");
     let port = listener.local_addr().expect("bound").port();
