@@ -85,6 +85,7 @@ pub(crate) fn carry<T>(
         quic: Vec::new(),
         tails: Vec::new(),
         whole,
+        frames: None,
     };
     let directions = [direction(vec![0], Span::ZERO, (Some(0), None)), direction(Vec::new(), rtt, (None, Some(0)))];
     let end = window.to + Span::ms(50);

@@ -6,10 +6,7 @@
 use crate::ip::{Ip, Said};
 use etherparse::{IpNumber, TcpHeader, TcpOptionElement, UdpHeader};
 use narrows_core::{Dscp, Ecn};
-use narrows_results::packets::{Flow, Kind, Marks, Packet, PacketLog, Transport};
-
-/// More than the headers of any packet, bytes.
-pub(crate) const SNAP: u32 = 128;
+use narrows_results::packets::{Flow, Kind, Marks, Packet, PacketLog, SNAP, Transport};
 
 /// Makes the headers of a log's packets.
 pub(crate) struct Headers<'a> {
@@ -29,7 +26,7 @@ pub(crate) struct Frame<'a> {
 
 impl<'a> Headers<'a> {
     pub(crate) fn new(log: &'a PacketLog) -> Headers<'a> {
-        Headers { log, bytes: Vec::with_capacity(SNAP as usize), payload: vec![0; usize::from(u16::MAX)] }
+        Headers { log, bytes: Vec::with_capacity(SNAP), payload: vec![0; usize::from(u16::MAX)] }
     }
 
     /// The headers of a packet; `marked` means that a queue has marked it CE.

@@ -3,9 +3,13 @@
 //! Every place where a packet could be seen is an interface: the hosts that send, both sides of each hop, the hosts that receive. A
 //! packet is in the file once for each place that it came by. Drops are comments on the packets, and counted on the interface
 //! behind the queue.
-use crate::headers::{Headers, SNAP};
+//!
+//! A simulation's packets get headers made from their numbers; real packets have the first bytes that they had on the wire.
+mod source;
+
+use crate::pcapng::source::{Made, Real, Source};
 use narrows_core::{DropReason, Time};
-use narrows_results::packets::{Event, PacketLog, What};
+use narrows_results::packets::{Event, FrameLog, Hop, PacketLog, SNAP, What};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -24,14 +28,12 @@ use std::time::Duration;
 /// A place where packets are captured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// The hosts of the flows' senders.
-    Senders,
+    /// The hosts on one side: in a simulation 0 is that of the flows' senders, 1 that of their receivers.
+    Side(u8),
     /// In front of a hop's queue.
     Before(u16),
     /// Behind a hop's link.
     Behind(u16),
-    /// The hosts of the flows' receivers.
-    Receivers,
 }
 
 /// An interface of a capture.
@@ -54,32 +56,52 @@ pub struct Written {
 /// # Errors
 /// The writer's.
 pub fn write(log: &PacketLog, chosen: &[Interface], to: impl Write) -> io::Result<Written> {
+    write_from(Made::new(log), chosen, to)
+}
+
+/// Writes real packets at some of their interfaces ([`places`]).
+///
+/// # Errors
+/// The writer's.
+pub fn write_frames(log: &FrameLog, chosen: &[Interface], to: impl Write) -> io::Result<Written> {
+    write_from(Real(log), chosen, to)
+}
+
+fn write_from(source: impl Source, chosen: &[Interface], to: impl Write) -> io::Result<Written> {
     let mut capture = Capture {
-        log,
-        writer: PcapNgWriter::with_section_header(to, section(log)).map_err(failure)?,
+        writer: PcapNgWriter::with_section_header(to, section(source.comment())).map_err(failure)?,
         interfaces: chosen.iter().map(Counts::of).collect(),
-        headers: Headers::new(log),
-        drops: drops(log),
-        marked: vec![0; log.packets.len().div_ceil(64)],
+        drops: drops(source.events()),
+        marked: vec![0; source.packets().div_ceil(64)],
+        source,
     };
     for interface in chosen {
-        capture.writer.write_pcapng_block(description(log, interface)).map_err(failure)?;
+        let description = description(&capture.source, interface);
+        capture.writer.write_pcapng_block(description).map_err(failure)?;
     }
-    for event in &log.events {
-        capture.event(event)?;
+    for n in 0..capture.source.events().len() {
+        let event = capture.source.events()[n];
+        capture.event(&event)?;
     }
     capture.finish()
 }
 
 /// The interfaces at which a log's packets were seen.
 pub fn interfaces(log: &PacketLog) -> Vec<Interface> {
-    let hop = |(index, hop): (usize, &narrows_results::packets::Hop)| {
+    places(&log.hops, SIDES)
+}
+
+/// The sides of a simulation.
+const SIDES: [&str; 2] = ["senders", "receivers"];
+
+/// The interfaces of packets that cross these hops between two sides of these names.
+pub fn places(hops: &[Hop], sides: [&str; 2]) -> Vec<Interface> {
+    let hop = |(index, hop): (usize, &Hop)| {
         let side = |place, side| Interface { place, name: format!("{}:{side}", hop.name) };
         [side(Place::Before(index as u16), "in"), side(Place::Behind(index as u16), "out")]
     };
-    let hops = log.hops.iter().enumerate().filter(|(_, hop)| hop.used).flat_map(hop);
-    let [first, last] = [(Place::Senders, "senders"), (Place::Receivers, "receivers")]
-        .map(|(place, name)| Interface { place, name: name.to_owned() });
+    let hops = hops.iter().enumerate().filter(|(_, hop)| hop.used).flat_map(hop);
+    let [first, last] = [0, 1].map(|n| Interface { place: Place::Side(n), name: sides[usize::from(n)].to_owned() });
     std::iter::once(first).chain(hops).chain([last]).collect()
 }
 
@@ -93,11 +115,10 @@ pub fn is_own(head: &[u8]) -> bool {
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 
 /// A capture that is being written.
-struct Capture<'a, W: Write> {
-    log: &'a PacketLog,
+struct Capture<S, W: Write> {
+    source: S,
     writer: PcapNgWriter<W>,
     interfaces: Vec<Counts>,
-    headers: Headers<'a>,
     /// The drop of each packet that was dropped.
     drops: BTreeMap<u32, Drop>,
     /// A bit for each packet that has been marked so far.
@@ -127,14 +148,12 @@ impl Counts {
     }
 }
 
-impl<W: Write> Capture<'_, W> {
+impl<S: Source, W: Write> Capture<S, W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        let packet = &self.log.packets[event.packet as usize];
         let (word, bit) = (event.packet as usize / 64, 1 << (event.packet % 64));
         let place = match event.what {
-            What::Sent if packet.kind.is_forward() => Place::Senders,
-            What::Arrived if !packet.kind.is_forward() => Place::Senders,
-            What::Sent | What::Arrived => Place::Receivers,
+            What::Sent => Place::Side(self.source.side(event.packet)),
+            What::Arrived => Place::Side(1 - self.source.side(event.packet)),
             What::Enqueued(hop) => Place::Before(hop),
             What::Forwarded(hop) => Place::Behind(hop),
             What::Marked(_) => {
@@ -155,7 +174,7 @@ impl<W: Write> Capture<'_, W> {
         options.extend(comment.map(|text| EnhancedPacketOption::Common(CommonOption::Comment(Cow::Owned(text)))));
         let lately = std::mem::take(&mut counts.lately);
         options.extend((lately > 0).then_some(EnhancedPacketOption::DropCount(lately)));
-        let frame = self.headers.of(packet, self.marked[word] & bit != 0);
+        let frame = self.source.frame(event.packet, self.marked[word] & bit != 0);
         let block = EnhancedPacketBlock {
             interface_id: index as u32,
             timestamp: since_epoch(event.at),
@@ -178,7 +197,7 @@ impl<W: Write> Capture<'_, W> {
     /// What becomes of a packet, at the host that sends it and where it is dropped.
     fn comment(&self, event: &Event, place: Place) -> Option<String> {
         let drop = self.drops.get(&event.packet)?;
-        let hop = &self.log.hops[usize::from(drop.hop)];
+        let hop = &self.source.hops()[usize::from(drop.hop)];
         let (name, reason) = (&hop.name, drop.reason.name());
         let is_lost = drop.reason == DropReason::LinkLoss;
         match place {
@@ -187,14 +206,14 @@ impl<W: Write> Capture<'_, W> {
                 Some(format!("dropped: {reason}, by {} after {waited:.3} ms in the queue", hop.queue))
             }
             Place::Behind(index) if index == drop.hop && is_lost => Some(format!("lost: {reason}")),
-            Place::Senders | Place::Receivers => Some(format!("dropped later at {name}: {reason}")),
+            Place::Side(_) => Some(format!("dropped later at {name}: {reason}")),
             Place::Before(_) | Place::Behind(_) => None,
         }
     }
 
     /// Writes the counters of all interfaces.
     fn finish(mut self) -> io::Result<Written> {
-        let end = since_epoch(self.log.end);
+        let end = since_epoch(self.source.end());
         let mut written = Written::default();
         for (index, counts) in self.interfaces.iter().enumerate() {
             written.packets += counts.packets;
@@ -202,7 +221,7 @@ impl<W: Write> Capture<'_, W> {
                 interface_id: index as u32,
                 timestamp: end,
                 options: vec![
-                    InterfaceStatisticsOption::IsbStartTime(since_epoch(self.log.capture.from)),
+                    InterfaceStatisticsOption::IsbStartTime(since_epoch(self.source.from())),
                     InterfaceStatisticsOption::IsbEndTime(end),
                     InterfaceStatisticsOption::IsbIfRecv(counts.packets),
                     InterfaceStatisticsOption::IsbIfDrop(counts.dropped),
@@ -216,14 +235,7 @@ impl<W: Write> Capture<'_, W> {
 }
 
 /// Says what the capture is, and what is missing.
-fn section(log: &PacketLog) -> SectionHeaderBlock<'static> {
-    let mut comment = format!(
-        "{}, seed {}: packets of a simulation. Headers only; the payloads are zeros. Times are seconds since its start.",
-        log.name, log.seed
-    );
-    if let Some(cut) = log.cut() {
-        comment += &format!(" Cut: {cut}.");
-    }
+fn section(comment: String) -> SectionHeaderBlock<'static> {
     SectionHeaderBlock {
         endianness: Endianness::Little,
         options: vec![
@@ -234,11 +246,10 @@ fn section(log: &PacketLog) -> SectionHeaderBlock<'static> {
     }
 }
 
-fn description(log: &PacketLog, interface: &Interface) -> InterfaceDescriptionBlock<'static> {
-    let hop = |index: u16| &log.hops[usize::from(index)];
+fn description(source: &impl Source, interface: &Interface) -> InterfaceDescriptionBlock<'static> {
+    let hop = |index: u16| &source.hops()[usize::from(index)];
     let (text, speed) = match interface.place {
-        Place::Senders => ("the hosts of the flows' senders".to_owned(), None),
-        Place::Receivers => ("the hosts of the flows' receivers".to_owned(), None),
+        Place::Side(_) => (source.about_side(&interface.name), None),
         Place::Before(index) => (format!("in front of the queue of {}: {}", hop(index).name, hop(index).queue), None),
         Place::Behind(index) => (format!("behind the link of {}", hop(index).name), Some(hop(index).rate.as_bps())),
     };
@@ -248,7 +259,7 @@ fn description(log: &PacketLog, interface: &Interface) -> InterfaceDescriptionBl
         InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
     ];
     options.extend(speed.map(InterfaceDescriptionOption::IfSpeed));
-    InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: SNAP, options }
+    InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: SNAP as u32, options }
 }
 
 /// The direction in `epb_flags`: 1 is inbound, 2 outbound.
@@ -259,12 +270,12 @@ fn direction(what: What) -> u32 {
     }
 }
 
-fn drops(log: &PacketLog) -> BTreeMap<u32, Drop> {
+fn drops(events: &[Event]) -> BTreeMap<u32, Drop> {
     let drop = |event: &Event| match event.what {
         What::Dropped(hop, reason) => Some((event.packet, Drop { hop, reason, at: event.at })),
         _ => None,
     };
-    log.events.iter().filter_map(drop).collect()
+    events.iter().filter_map(drop).collect()
 }
 
 fn since_epoch(at: Time) -> Duration {

@@ -87,7 +87,7 @@ impl BatchArgs {
         plan: Vec<Planned>,
         recorder: &Recorder<'_>,
     ) -> Result<(), Failure> {
-        self.execute_in(command, plan, &recorder.world, Some(recorder))
+        self.execute_in(command, plan, recorder.world(), Some(recorder))
     }
 
     fn execute_in(

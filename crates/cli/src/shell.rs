@@ -1,5 +1,6 @@
 //! `narrows shell`: a command behind a bottleneck.
 use crate::batch::conclude;
+use crate::capture::PcapArgs;
 use crate::failure::Failure;
 use crate::flags::whole;
 use crate::interrupt;
@@ -7,18 +8,22 @@ use crate::output::{OutArgs, Output, Request};
 use crate::term;
 use crate::watch::{Screen, Watching};
 use crate::world;
+use narrows_capture::pcapng::{self, Interface};
 use narrows_core::params::ParamValue;
 use narrows_core::{Bytes, Span, Time};
 use narrows_host::{Launch, Stream};
 use narrows_live::LiveError;
-use narrows_live::shell::{Ended, Shell as Setup, shell};
+use narrows_live::shell::{Ended, SIDES, Shell as Setup, shell};
 use narrows_report::{Comparison, Run};
 use narrows_results::folder;
 use narrows_results::input::TraceFiles;
+use narrows_results::packets::Capture;
 use narrows_results::summary_json;
 use narrows_scenario::command::{Command, CommandLine};
+use narrows_scenario::printable::printable;
 use narrows_scenario::shorthand::{self, FlowGroup};
 use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Release, Scenario};
+use narrows_world::record::packets::hops;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -75,6 +80,8 @@ pub(crate) struct Shell {
     #[arg(short = 'J', long)]
     json: bool,
     #[command(flatten)]
+    pcap: PcapArgs,
+    #[command(flatten)]
     place: OutArgs,
     /// The program and its arguments [default: an interactive shell]
     #[arg(last = true, value_name = "COMMAND")]
@@ -88,6 +95,7 @@ const SPACING: Span = Span::ms(100);
 pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let argv = args.argv()?;
     let scenario = args.scenario(&argv)?;
+    let (capture, interfaces) = args.capture(&scenario)?;
     let privilege = narrows_host::gain().map_err(world::failure)?;
     interrupt::install()?;
     interrupt::wait_for_program(true);
@@ -106,10 +114,10 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
         screen.take_over(&mut launch)?;
     }
     let companion = args.companion()?;
-    let setup = Setup { scenario, mtu: args.mtu as u32, launch, companion };
+    let setup = Setup { scenario, mtu: args.mtu as u32, launch, companion, capture };
     let ended = shell(setup, privilege, &mut Watching::new(screen.as_ref()));
     drop(screen);
-    let Ended { status, scenario, result } = ended.map_err(|error| match (&error, &args.peer) {
+    let Ended { status, scenario, result, frames } = ended.map_err(|error| match (&error, &args.peer) {
         (LiveError::Companion(status), Some(peer)) => {
             Failure::other(format!("--peer: `{peer}` {status} at once; run it alone to see why"))
         }
@@ -119,6 +127,7 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     interrupt::answered();
     interrupt::wait_for_program(false);
     folder::write(&output.stage(), &scenario, &result).map_err(Failure::usage)?;
+    let files = frames.map_or(Ok(Vec::new()), |log| args.pcap.write_frames(&log, &interfaces))?;
     let json = summary_json(&result.summary);
     let run = (PathBuf::new(), Run::new(&scenario, result));
     let shown = conclude(output, &Comparison::of([run]))?;
@@ -132,6 +141,7 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
             term::note_lines(&shown.text);
         }
     }
+    files.iter().for_each(|line| term::note(&format!("narrows: {}", printable(line))));
     match status.code() {
         0 => Ok(()),
         code => Err(Failure::Ended(code)),
@@ -149,6 +159,19 @@ impl Shell {
             return Err(Failure::usage(message));
         }
         Ok(vec![std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())])
+    }
+
+    /// The packets to be recorded, and where.
+    fn capture(&self, scenario: &Scenario) -> Result<(Option<Capture>, Vec<Interface>), Failure> {
+        if self.pcap.file().is_none() {
+            return match self.pcap.bound() {
+                Some(flag) => Err(Failure::usage(format!("{flag} needs --pcap"))),
+                None => Ok((None, Vec::new())),
+            };
+        }
+        self.pcap.check()?;
+        let interfaces = self.pcap.chosen(pcapng::places(&hops(scenario), SIDES))?;
+        Ok((Some(self.pcap.capture(None, false)?), interfaces))
     }
 
     fn companion_line(&self) -> Result<Option<CommandLine>, Failure> {

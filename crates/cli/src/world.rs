@@ -41,6 +41,11 @@ impl WorldArgs {
         self.on
     }
 
+    /// The options of the live world.
+    pub(crate) fn options(&self) -> Options {
+        Options { mtu: self.mtu as u32, ..Options::default() }
+    }
+
     /// The scenario with what the flags say of its flows.
     pub(crate) fn adapted(&self, mut scenario: Scenario) -> Result<Scenario, Failure> {
         if self.ipv6 {
@@ -60,7 +65,7 @@ impl WorldArgs {
             Name::Sim | Name::Live if self.kernel.is_some() => Err(Failure::usage("--kernel is for --on kernel")),
             Name::Kernel => Ok(Box::new(lab(self.kernel.as_deref())?)),
             Name::Sim => Ok(Box::new(Simulator)),
-            Name::Live => Ok(Box::new(live(Options { mtu: self.mtu as u32, ..Options::default() })?)),
+            Name::Live => Ok(Box::new(live(self.options())?)),
         }
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod result;
 use crate::LiveError;
 use crate::packet_thread::flow_recorder::FlowRecorder;
 use crate::packet_thread::flows::Flows;
+use crate::packet_thread::frame_recorder::FrameRecorder;
 use crate::packet_thread::pump::{Outcome, Pump, Shared};
 use crate::packet_thread::quic_record::Truth;
 use crate::packet_thread::round_trips::RoundTrips;
@@ -46,6 +47,8 @@ pub struct Direction {
     pub tails: Vec<Span>,
     /// Super-packets go through the queues uncut.
     pub whole: bool,
+    /// Records the packets.
+    pub frames: Option<FrameRecorder>,
 }
 
 /// The two running directions, as the caller's function sees them.
@@ -112,6 +115,7 @@ pub fn drive<T>(
             direction.whole,
             Shared { view: Arc::clone(&views[from]), rounds, waiting },
         )
+        .capturing(direction.frames)
     };
     let [rounds_there, rounds_back] = RoundTrips::both(run_config.scenario.seed);
     let [waiting_there, waiting_back] = Waiting::both();

@@ -3,6 +3,7 @@ use crate::shell::{Ended, Monitor, Shell};
 use crate::{LiveError, Options};
 use narrows_host::Privilege;
 use narrows_results::RunResult;
+use narrows_results::packets::{Capture, FrameLog};
 use narrows_scenario::Scenario;
 use narrows_world::Watch;
 
@@ -14,7 +15,24 @@ pub fn check(_: &Scenario) -> Result<(), LiveError> {
 
 /// # Errors
 /// Always.
+pub fn sides(_: &Scenario) -> Result<[&'static str; 2], LiveError> {
+    Ok(narrows_host::gain().map(|never| match never {})?)
+}
+
+/// # Errors
+/// Always.
 pub fn run(_: &Scenario, _: &Options, _: &mut dyn Watch) -> Result<RunResult, LiveError> {
+    Ok(narrows_host::gain().map(|never| match never {})?)
+}
+
+/// # Errors
+/// Always.
+pub fn run_recorded(
+    _: &Scenario,
+    _: &Options,
+    _: Option<Capture>,
+    _: &mut dyn Watch,
+) -> Result<(RunResult, Option<FrameLog>), LiveError> {
     Ok(narrows_host::gain().map(|never| match never {})?)
 }
 

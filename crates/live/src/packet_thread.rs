@@ -9,13 +9,14 @@
 //!
 //! The parts, in a packet's order: [`pump`] is the thread's loop and [`waiting`] its sleep; [`frame`] reads, cuts, marks and
 //! joins packets; [`flows`] finds a packet's flow ([`found`]); [`round_trips`] measures RTTs for queues that use them;
-//! [`flow_recorder`] records each flow's figures (`quic_record` those of QUIC), [`lateness`] the thread's timing, and [`view`] is the state that monitors see.
+//! [`flow_recorder`] records each flow's figures (`quic_record` those of QUIC), [`frame_recorder`] the capture, [`lateness`] the thread's timing, and [`view`] is the state that monitors see.
 //!
-//! [`frame`], [`flows`], [`flow_recorder`] and [`round_trips`] are sans-I/O and exist on every system.
+//! [`frame`], [`frame_recorder`], [`flows`], [`flow_recorder`] and [`round_trips`] are sans-I/O and exist on every system.
 pub mod flow_recorder;
 pub mod flows;
 pub mod found;
 pub mod frame;
+pub mod frame_recorder;
 pub mod round_trips;
 pub mod view;
 

@@ -4,13 +4,17 @@
 mod run;
 
 #[cfg(not(target_os = "linux"))]
-pub use crate::elsewhere::{check, run};
+pub use crate::elsewhere::{check, run, run_recorded, sides};
 #[cfg(target_os = "linux")]
-pub use run::{check, declarations, run};
+pub use run::{check, declarations, run, run_recorded, sides};
 
+use crate::LiveError;
 use narrows_results::RunResult;
+use narrows_results::packets::{Capture, FrameLog, SNAP};
 use narrows_scenario::Scenario;
+use narrows_world::record::packets::most_packets;
 use narrows_world::{Memory, Watch, World, WorldError};
+use std::sync::{Mutex, PoisonError};
 
 /// Settings of a live run that the scenario does not contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,3 +63,60 @@ impl World for Live {
         Ok(run(scenario, &self.0, watch)?)
     }
 }
+
+/// The live world, which keeps the packets of its latest run.
+#[derive(Debug)]
+pub struct Recording {
+    live: Live,
+    capture: Capture,
+    log: Mutex<Option<FrameLog>>,
+}
+
+impl Recording {
+    /// For these packets.
+    pub fn new(options: Options, capture: Capture) -> Recording {
+        Recording { live: Live(options), capture, log: Mutex::new(None) }
+    }
+
+    /// The names of the two sides in a run's log.
+    ///
+    /// # Errors
+    /// Those of [`check`].
+    pub fn sides(&self, scenario: &Scenario) -> Result<[&'static str; 2], LiveError> {
+        sides(scenario)
+    }
+
+    /// Takes the packets of the latest run that has ended.
+    pub fn take(&self) -> Option<FrameLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl World for Recording {
+    fn name(&self) -> &'static str {
+        self.live.name()
+    }
+
+    fn threads(&self) -> usize {
+        self.live.threads()
+    }
+
+    fn check(&self, scenario: &Scenario) -> Result<(), WorldError> {
+        self.live.check(scenario)
+    }
+
+    fn memory(&self, scenario: &Scenario) -> Memory {
+        let memory = self.live.memory(scenario);
+        let log = most_packets(scenario, &self.capture).saturating_mul(FRAME);
+        Memory { packets: memory.packets.saturating_add(log), ..memory }
+    }
+
+    fn run(&self, scenario: &Scenario, _threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
+        let (result, log) = run_recorded(scenario, &self.live.0, Some(self.capture), watch)?;
+        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
+        Ok(result)
+    }
+}
+
+/// Bytes of a recorded packet that crosses one hop: what is kept of it, its row and its events.
+const FRAME: u64 = SNAP as u64 + 32 + 5 * 16;

@@ -11,4 +11,4 @@ mod command;
 pub use crate::elsewhere::shell;
 #[cfg(target_os = "linux")]
 pub use command::{PEER, shell};
-pub use launch::{Ended, Monitor, Shell, Wish};
+pub use launch::{Ended, Monitor, SIDES, Shell, Wish};

@@ -9,10 +9,12 @@ use narrows_host::FIRST_PORT;
 use narrows_live::packet_thread::flow_recorder::FlowRecorder;
 use narrows_live::packet_thread::flows::{Declaration, Flows};
 use narrows_live::packet_thread::frame::Offload;
+use narrows_live::packet_thread::frame_recorder::FrameRecorder;
 use narrows_live::packet_thread::pump::{Outcome, Pump, Shared};
 use narrows_live::packet_thread::round_trips::RoundTrips;
 use narrows_live::packet_thread::run_config::RunConfig;
 use narrows_live::packet_thread::waiting::Waiting;
+use narrows_results::packets::Capture;
 use narrows_results::summary::HopSummary;
 use narrows_scenario::{NoTraces, Scenario};
 use narrows_world::path::{Path, Route, Sampling};
@@ -44,8 +46,15 @@ const SCENARIO: &str = "duration = \"10s\"\n[[hop]]\nname = \"link\"\nrate = \"1
 
 #[test]
 fn twice_the_packets_take_no_more_allocations() {
-    let (packets, once) = run(2000);
-    let (more_packets, twice) = run(4000);
+    // The second time with a capture, which has its room before the first packet comes.
+    for capture in [None, Some(Capture { limit: 200_000, ..Capture::default() })] {
+        compare(capture);
+    }
+}
+
+fn compare(capture: Option<Capture>) {
+    let (packets, once) = run(2000, capture);
+    let (more_packets, twice) = run(4000, capture);
     let extra = more_packets.saturating_sub(packets);
     assert!(packets > 5000 && extra > 5000, "{packets} and {more_packets} packets show nothing");
     let grown = twice.allocations.saturating_sub(once.allocations);
@@ -54,7 +63,7 @@ fn twice_the_packets_take_no_more_allocations() {
 }
 
 /// Runs until the pump was given this many super-packets, however long a busy machine takes for it. Returns the packets sent and the allocations.
-fn run(super_packets: u32) -> (u64, allocator::Usage) {
+fn run(super_packets: u32, capture: Option<Capture>) -> (u64, allocator::Usage) {
     let scenario = Scenario::parse(SCENARIO, "no_alloc.toml", &NoTraces).expect("it is legal");
     let pair =
         |flags: SocketFlags| socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("sockets");
@@ -91,6 +100,11 @@ fn run(super_packets: u32) -> (u64, allocator::Usage) {
             let [waiting, _] = Waiting::both();
             let shared = Shared { view: Arc::default(), rounds, waiting };
             let pump = Pump::new([&from, &to], run_config, path, flows, flow_recorder, false, shared);
+            let frames = capture.map(|capture| {
+                let [frames, _] = FrameRecorder::both(&scenario, [&[0], &[]], ["near", "far"], capture);
+                frames
+            });
+            let pump = pump.capturing(frames);
             pump.run(&ended, None).expect("it works to its end")
         });
         let hop = figures(&scenario, outcome, end);

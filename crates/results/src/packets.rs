@@ -2,10 +2,12 @@
 //!
 //! A world makes a [`PacketLog`] on demand. Captures, tables and charts are made from it. Packets have one row each, in the order in
 //! which they were sent. Their [`Event`]s are in the order in which the world learned of them, so that their times ascend, apart from
-//! those of [`What::Dequeued`].
+//! those of [`What::Dequeued`]. Of real packets there is a [`FrameLog`], with their first bytes.
+mod frames;
 mod lengths;
 mod table;
 
+pub use frames::{Frame, FrameLog, SNAP};
 pub use lengths::Lengths;
 use narrows_core::{DropReason, Dscp, Ecn, Rate, Span, Time};
 pub use narrows_scenario::Family;
@@ -304,13 +306,14 @@ impl PacketLog {
     /// Says what is missing, if [`Capture::limit`] left packets out.
     pub fn cut(&self) -> Option<String> {
         let last = self.packets.last().filter(|_| self.missed > 0)?;
-        Some(format!(
-            "only the first {} packets, sent until {:.6} s; {} later ones are left out",
-            self.packets.len(),
-            last.sent.as_secs_f64(),
-            self.missed
-        ))
+        Some(cut(self.packets.len(), last.sent, self.missed))
     }
+}
+
+/// Says that only the first packets are in a log.
+fn cut(kept: usize, last: Time, missed: u64) -> String {
+    let last = last.as_secs_f64();
+    format!("only the first {kept} packets, sent until {last:.6} s; {missed} later ones are left out")
 }
 
 /// The events of a log, grouped by packet.

@@ -3,6 +3,7 @@ use crate::{Simulator, run_recorded};
 use narrows_results::RunResult;
 use narrows_results::packets::{Capture, Event, Packet, PacketLog};
 use narrows_scenario::Scenario;
+use narrows_world::record::packets::most_packets;
 use narrows_world::{Memory, Watch, World, WorldError};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -57,17 +58,13 @@ impl World for Recording {
     }
 }
 
-/// Mean length of packets that the estimate assumes, bytes.
-const MEAN: u64 = 300;
 /// Events of a packet: sent and arrived; and three at each hop.
 const ENDS: u64 = 2;
 const PER_HOP: u64 = 3;
 
 /// The memory of a log: as many packets as the links can carry, and as many acknowledgments, up to the limit. Arrays grow by doubling.
 fn log_bytes(scenario: &Scenario, capture: &Capture) -> u64 {
-    let carried = scenario.hops.iter().map(|hop| hop.rate.initial().bytes_in(scenario.duration).0 / MEAN);
-    let packets = carried.fold(0, u64::saturating_add).saturating_mul(2).min(u64::from(capture.limit));
     let hops = scenario.flows.iter().map(|group| group.route.len().max(group.back.len())).max().unwrap_or(0) as u64;
     let packet = size_of::<Packet>() as u64 + (ENDS + PER_HOP * hops) * size_of::<Event>() as u64;
-    packets.saturating_mul(2 * packet)
+    most_packets(scenario, capture).saturating_mul(2 * packet)
 }

@@ -6,7 +6,7 @@
 //!
 //! A packet crosses the hops of its [`Route`] in order (they belong to a [`Network`]), then the route's tail: the delay that is not
 //! modelled as a hop. There are few hops, so the next event is found by looking at each.
-use crate::network::{Due, Edge, Network, Transit};
+use crate::network::{Decision, Due, Edge, Network, Transit};
 use crate::record::Bound;
 use crate::record::hop::HopRecord;
 use narrows_core::queue::Queue;
@@ -38,12 +38,17 @@ pub struct Delivery {
 
 /// Is told of all events other than deliveries.
 pub trait PathObserver {
+    /// Whether [`PathObserver::decided`] is called. If not, it costs nothing.
+    const DECISIONS: bool = false;
+
     /// A packet was dropped at a hop, or lost behind it.
     fn dropped(&mut self, meta: &PacketMeta, reason: DropReason);
     /// A sampling interval ended.
     fn sampled(&mut self, now: Time, spacing: Span);
     /// The warm-up is over.
     fn warmed_up(&mut self, now: Time);
+    /// The discipline of one of the path's hops has decided about a packet; after a dequeue, its link hands the packet over now.
+    fn decided(&mut self, _decision: Decision, _now: Time) {}
 }
 
 /// When records are taken.
@@ -163,7 +168,7 @@ impl Path {
         let way = usize::from(self.network.packet(id).way);
         match self.exits.routes[way].way.hops.first() {
             Some(&hop) => {
-                let mut edge = AroundPath { exits: &mut self.exits, observer };
+                let mut edge = AroundPath { exits: &mut self.exits, observer, now: self.now };
                 self.network.offer(usize::from(hop), id, self.now, &mut edge);
             }
             None => self.exits.leave(&self.network, id, self.now),
@@ -258,7 +263,7 @@ impl Path {
     fn handle<O: PathObserver>(&mut self, next: Next, observer: &mut O) {
         match next {
             Next::Hop(due, hop) => {
-                let mut edge = AroundPath { exits: &mut self.exits, observer };
+                let mut edge = AroundPath { exits: &mut self.exits, observer, now: self.now };
                 self.network.handle(due, hop, self.now, &mut edge);
             }
             Next::Tail(way) => {
@@ -307,9 +312,12 @@ impl Exits {
 struct AroundPath<'a, O> {
     exits: &'a mut Exits,
     observer: &'a mut O,
+    now: Time,
 }
 
 impl<O: PathObserver> Edge<InFlight> for AroundPath<'_, O> {
+    const DECISIONS: bool = O::DECISIONS;
+
     fn hop(&self, packet: &InFlight, _: FlowId, left: u16) -> Option<usize> {
         let hops = &self.exits.routes[usize::from(packet.way)].way.hops;
         hops.iter().nth_back(usize::from(left)).map(|&hop| usize::from(hop))
@@ -321,6 +329,10 @@ impl<O: PathObserver> Edge<InFlight> for AroundPath<'_, O> {
 
     fn dropped(&mut self, meta: &PacketMeta, reason: DropReason) {
         self.observer.dropped(meta, reason);
+    }
+
+    fn decided(&mut self, decision: Decision, _: &PacketMeta) {
+        self.observer.decided(decision, self.now);
     }
 
     /// Does nothing: a path asks for the next event instead.

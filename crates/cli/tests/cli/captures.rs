@@ -154,7 +154,8 @@ fn what_cannot_be_captured_is_refused_before_the_run() {
     place.write("s.toml", FLOWS);
     place.write("notes.txt", "mine");
     let refused = [
-        (vec!["--pcap", "a.pcapng", "--on", "live"], "--pcap is for the simulator (--on sim)"),
+        (vec!["--pcap", "a.pcapng", "--on", "kernel"], "--pcap is for --on sim and --on live"),
+        (vec!["--packets", "--on", "live"], "--packets is for the simulator (--on sim); allowed: --pcap"),
         (vec!["--packets", "--on", "kernel"], "--packets is for the simulator (--on sim)"),
         (vec!["--pcap", "a.pcapng", "--runs", "2"], "--pcap with --runs 2; allowed: one run"),
         (vec!["--pcap", "a.pcapng", "--interface", "lnik:in"], "allowed: senders, link:in, link:out, receivers"),
@@ -294,6 +295,61 @@ fn a_qlog_has_what_the_sender_saw() {
         let [min, smoothed] = ["min_rtt", "smoothed_rtt"].map(|key| metrics[key].as_f64().expect("an RTT"));
         assert!((40.0..41.5).contains(&min) && smoothed >= min, "{metrics}");
     }
+}
+
+const REAL: &str = "duration = \"2s\"\nwarmup = \"0s\"\n\
+    [[hop]]\nname = \"link\"\nrate = \"8mbit\"\nloss = 0.002\nqueue = { kind = \"fq_codel\", limit = \"60p\", target = \"1ms\", interval = \"20ms\" }\n\
+    [[flow]]\nname = \"marked\"\ncontroller = \"new_reno\"\nrtt = \"20ms\"\nroute = [\"link\"]\ntransport = { kind = \"tcp\", ecn = true }\n\
+    [[flow]]\nname = \"dropped\"\ncontroller = \"new_reno\"\nrtt = \"20ms\"\nroute = [\"link\"]\n\
+    [[flow]]\nname = \"fast\"\nrtt = \"20ms\"\nroute = [\"link\"]\ntraffic = { kind = \"cbr\", rate = \"4mbit\", packet = \"500B\" }\n";
+
+#[test]
+fn real_packets_are_captured_at_every_place_with_their_own_headers() {
+    let place = Place::new("live_pcap");
+    place.write("s.toml", REAL);
+    let output = place.run(&["run", "s.toml", "--on", "live", "--pcap", "a.pcapng", "--json", "--out", "out"]);
+    if output.status.code() == Some(2) {
+        println!("skipped: {}", text(&output.stderr));
+        return;
+    }
+    let json: Value = serde_json::from_slice(&output.stdout).expect("a summary");
+    let link = &json["hops"][0];
+    let packets = read(&std::fs::read(place.path("a.pcapng")).expect("a capture"));
+    assert!(packets.is_sorted_by_key(|packet| packet.at));
+    let at = |name: &str| packets.iter().filter(|packet| packet.interface == name).collect::<Vec<_>>();
+    let (before, behind) = (at("link:in"), at("link:out"));
+    // The queue's own counters know the same packets, drops, losses and marks.
+    let counter = |path: &str| link.pointer(path).and_then(Value::as_u64).expect("a counter");
+    let (sent, dropped, lost) = (counter("/packets"), counter("/drops/total"), counter("/drops/by_reason/link_loss"));
+    assert_eq!((before.len() as u64, behind.len() as u64), (counter("/offered_packets"), sent), "{link}");
+    let left = before.len() as i64 - (sent + dropped - lost) as i64;
+    assert!((0..=60).contains(&left), "{left} packets are left in the queue: {link}");
+    let with = |words: &str| {
+        packets.iter().filter(|packet| packet.comments.iter().any(|text| text.starts_with(words))).count() as u64
+    };
+    assert_eq!((with("dropped: "), with("lost: ")), (dropped - lost, lost));
+    let ecn = |packet: &&&Read| packet.headers[1] & 3 == 3;
+    let marked = behind.iter().filter(ecn).count() as u64 - before.iter().filter(ecn).count() as u64;
+    assert_eq!((marked, marked > 0 && dropped > lost && lost > 0), (counter("/marks"), true), "{link}");
+    // Every header's checksum is right, behind marks too, and so are those of packets that are kept whole.
+    for packet in &packets {
+        let (length, header) =
+            (usize::from(u16::from_be_bytes([packet.headers[2], packet.headers[3]])), &packet.headers);
+        assert_eq!((header[0], length as u32, sum(&[&header[..20]])), (0x45, packet.original, 0xffff));
+        let pseudo = [&header[12..20], &[0, header[9]], &((length - 20) as u16).to_be_bytes()].concat();
+        if length == header.len() && header[9] == 6 {
+            assert_eq!(sum(&[&pseudo, &header[20..]]), 0xffff, "a whole segment's checksum");
+        }
+    }
+    assert!(packets.iter().any(|packet| packet.original as usize == packet.headers.len()), "acknowledgments are short");
+    // The senders' side has both directions, so that a tool can find the acknowledgments of what was sent.
+    let ports: BTreeSet<[u8; 4]> =
+        at("senders").iter().filter_map(|packet| packet.headers[20..24].try_into().ok()).collect();
+    assert!(ports.iter().any(|&[a, b, c, d]| ports.contains(&[c, d, a, b])), "{ports:?}");
+    let few =
+        ["run", "s.toml", "--on", "live", "--pcap", "b.pcapng", "--interface", "link:out", "--packets-limit", "50"];
+    let said = place.ok(&[&few[..], &["--out", "few"]].concat());
+    assert!(said.contains("b.pcapng: ") && said.contains("only the first 50 packets"), "{said}");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 use crate::packet_thread::flow_recorder::{FlowRecorder, PacketContext};
 use crate::packet_thread::flows::Flows;
 use crate::packet_thread::frame::{Header, Join, Offload, Segments, mark_ce};
+use crate::packet_thread::frame_recorder::{FrameRecorder, Recorders};
 use crate::packet_thread::lateness::Lateness;
 use crate::packet_thread::round_trips::RoundTrips;
 use crate::packet_thread::run_config::RunConfig;
@@ -31,7 +32,7 @@ pub struct Pump<'a, D> {
     clock: Clock,
     path: Path,
     flows: Flows,
-    flow_recorder: FlowRecorder,
+    recorders: Recorders,
     lateness: Lateness,
     /// End of the warm-up; the epoch once it is over.
     warmup: Time,
@@ -72,6 +73,8 @@ pub struct Outcome {
     pub flows: Flows,
     /// The records of flows.
     pub flow_recorder: FlowRecorder,
+    /// The capture, if there was one.
+    pub frames: Option<FrameRecorder>,
     /// The thread's timing.
     pub lateness: Lateness,
     /// Memory of the frame buffers, bytes.
@@ -120,7 +123,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
             clock: run_config.clock,
             path,
             flows,
-            flow_recorder,
+            recorders: Recorders { flows: flow_recorder, frames: None },
             lateness: Lateness::start(),
             warmup: run_config.sampling.warmup,
             handed_over: Time::ZERO,
@@ -136,6 +139,13 @@ impl<'a, D: AsFd> Pump<'a, D> {
             stray: 0,
             refused: 0,
         }
+    }
+
+    /// Records the packets, too.
+    #[must_use]
+    pub fn capturing(mut self, frames: Option<FrameRecorder>) -> Pump<'a, D> {
+        self.recorders.frames = frames;
+        self
     }
 
     /// Runs until it is told to stop or until `end`, with everything recorded up to that time.
@@ -158,13 +168,13 @@ impl<'a, D: AsFd> Pump<'a, D> {
                 self.sleep(now, end)?;
             }
             idle = self.receive(&mut buffer)?;
-            self.path.advance(self.clock.now(), &mut self.flow_recorder);
+            self.path.advance(self.clock.now(), &mut self.recorders);
             self.hand_over()?;
             if self.path.sampled() > self.viewed {
                 self.show();
             }
         }
-        self.path.advance(end.unwrap_or(self.clock.now()), &mut self.flow_recorder);
+        self.path.advance(end.unwrap_or(self.clock.now()), &mut self.recorders);
         // Packets that left the path by then are delivered, because they are recorded as such.
         self.hand_over()?;
         self.lateness.stop();
@@ -174,7 +184,8 @@ impl<'a, D: AsFd> Pump<'a, D> {
         Ok(Outcome {
             path: self.path,
             flows: self.flows,
-            flow_recorder: self.flow_recorder,
+            flow_recorder: self.recorders.flows,
+            frames: self.recorders.frames,
             lateness: self.lateness,
             stray: self.stray,
             refused: self.refused,
@@ -186,7 +197,8 @@ impl<'a, D: AsFd> Pump<'a, D> {
     fn pass_on(&mut self, stop: &AtomicBool, until: Time, buffer: &mut [u8]) -> Result<(), Errno> {
         let lateness = std::mem::replace(&mut self.lateness, Lateness::start());
         let (records, stray, refused) = (self.path.take_records(), self.stray, self.refused);
-        self.flow_recorder.close();
+        self.recorders.flows.close();
+        self.recorders.frames.iter_mut().for_each(FrameRecorder::close);
         let mut idle = true;
         loop {
             let now = self.clock.now();
@@ -197,7 +209,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
                 self.sleep(now, Some(until))?;
             }
             idle = self.receive(buffer)?;
-            self.path.advance(self.clock.now(), &mut self.flow_recorder);
+            self.path.advance(self.clock.now(), &mut self.recorders);
             self.hand_over()?;
         }
         self.path.put_records(records);
@@ -266,7 +278,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
             self.stray += 1;
             return;
         };
-        let Some(found) = self.flows.find(&header, now, &mut self.flow_recorder) else {
+        let Some(found) = self.flows.find(&header, now, &mut self.recorders.flows) else {
             self.stray += 1;
             return;
         };
@@ -287,14 +299,17 @@ impl<'a, D: AsFd> Pump<'a, D> {
         let mut offer = |pump: &mut Pump<'_, D>, offload: Offload| {
             let ip_len = pump.spare.len();
             let payload = (ip_len - headers.min(ip_len)) as u32;
-            let context = pump.flow_recorder.arrives(&found, &header, offset, payload, now);
+            let context = pump.recorders.flows.arrives(&found, &header, offset, payload, now);
             offset += payload;
             let id = pump.path.insert(meta, ip_len as u32, found.route);
+            if let Some(frames) = &mut pump.recorders.frames {
+                frames.arrives(id, offload, &pump.spare, now);
+            }
             let frame = pump.frame(id);
             (frame.offload, frame.context) = (offload, context);
             let bytes = std::mem::take(&mut frame.bytes);
             pump.frames[id.index()].bytes = std::mem::replace(&mut pump.spare, bytes);
-            pump.path.offer(id, now, &mut pump.flow_recorder);
+            pump.path.offer(id, now, &mut pump.recorders);
         };
         if self.whole {
             self.spare.clear();
@@ -352,7 +367,10 @@ impl<'a, D: AsFd> Pump<'a, D> {
             mark_ce(&mut frame.bytes);
         }
         let flow = self.path.meta(delivery.id).flow;
-        self.flow_recorder.delivered(flow, frame.context, frame.bytes.len() as u32, delivery.waited, delivery.at);
+        if let Some(frames) = &mut self.recorders.frames {
+            frames.delivered(delivery.id, delivery.at);
+        }
+        self.recorders.flows.delivered(flow, frame.context, frame.bytes.len() as u32, delivery.waited, delivery.at);
         Some(delivery)
     }
 

@@ -4,6 +4,7 @@ use crate::LiveError;
 use crate::bottleneck::result::{Named, collect};
 use crate::bottleneck::{DEVICE_QUEUE, Direction, Running, drive};
 use crate::packet_thread::flows::{Declaration, Flows};
+use crate::packet_thread::frame_recorder::FrameRecorder;
 use crate::packet_thread::quic_record::Truth;
 use crate::packet_thread::run_config::{RunConfig, carries_whole};
 use crate::scenario_run::Options;
@@ -16,6 +17,7 @@ use narrows_host::priority::Work;
 use narrows_host::programs::Programs;
 use narrows_host::{Namespace, Route, Tun, TunSpec};
 use narrows_results::RunResult;
+use narrows_results::packets::{Capture, FrameLog};
 use narrows_scenario::{Scenario, Transport};
 use narrows_world::Watch;
 use narrows_world::build;
@@ -41,6 +43,20 @@ pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
 /// # Errors
 /// The scenario uses a feature this world lacks; the system does not allow the run; [`LiveError::Cancelled`].
 pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Result<RunResult, LiveError> {
+    run_recorded(scenario, options, None, watch).map(|(result, _)| result)
+}
+
+/// Like [`run`]; records the packets that are asked for. The log's sides are `senders` and `receivers` if all flows' senders are on one
+/// side, else `side-1` and `side-2`.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn run_recorded(
+    scenario: &Scenario,
+    options: &Options,
+    capture: Option<Capture>,
+    watch: &mut dyn Watch,
+) -> Result<(RunResult, Option<FrameLog>), LiveError> {
     endpoint::check(scenario)?;
     let layout = Layout::new(scenario)?;
     let namespaces = [Namespace::create()?, Namespace::create()?];
@@ -78,7 +94,10 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
         mtu: Bytes(u64::from(options.mtu)),
         join: true,
     };
-    let direction = |n: usize| {
+    let hops = [&layout.directions[0].hops[..], &layout.directions[1].hops[..]];
+    let mut frames = capture
+        .map_or([None, None], |capture| FrameRecorder::both(scenario, hops, sides_of(&layout), capture).map(Some));
+    let mut direction = |n: usize| {
         let planned = &layout.directions[n];
         let (hops, routes) = (planned.hops.clone(), planned.routes.clone());
         let whole = carries_whole(scenario, &hops);
@@ -90,9 +109,11 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
             quic: quic_flows(scenario, &layout),
             tails: tails(&layout),
             whole,
+            frames: frames[n].take(),
         }
     };
-    let ((), outcomes) = drive([&devices[0], &devices[1]], [direction(0), direction(1)], run_config, |running| {
+    let directions = [direction(0), direction(1)];
+    let ((), mut outcomes) = drive([&devices[0], &devices[1]], directions, run_config, |running| {
         let endpoints = endpoints.start(clock, Arc::clone(&endpoint_stats))?;
         let ended = attend(running, (clock, end), &mut programs, &endpoint_stats, watch, &endpoints);
         endpoints.stop()?;
@@ -100,8 +121,26 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
     })?;
     programs.finish();
     let named = |_: &mut _| name(scenario, &layout);
-    let hops = [&layout.directions[0].hops[..], &layout.directions[1].hops[..]];
-    Ok(collect(scenario, hops, named, outcomes, end))
+    let frames = FrameRecorder::finish(outcomes.each_mut().map(|outcome| outcome.frames.take()), end);
+    Ok((collect(scenario, hops, named, outcomes, end), frames))
+}
+
+/// The names of the two sides in a log of a scenario's packets.
+///
+/// # Errors
+/// Those of [`check`].
+pub fn sides(scenario: &Scenario) -> Result<[&'static str; 2], LiveError> {
+    endpoint::check(scenario)?;
+    Ok(sides_of(&Layout::new(scenario)?))
+}
+
+fn sides_of(layout: &Layout) -> [&'static str; 2] {
+    let on_first = layout.flows.iter().filter(|flow| flow.side == 0).count();
+    match on_first {
+        0 => ["receivers", "senders"],
+        all if all == layout.flows.len() => ["senders", "receivers"],
+        _ => ["side-1", "side-2"],
+    }
 }
 
 /// Waits until both directions have ended, and the programs that were given time to finish.

@@ -8,9 +8,10 @@ use crate::bottleneck::result::{Named, collect};
 use crate::bottleneck::{DEVICE_QUEUE, Direction, Running, drive};
 use crate::packet_thread::flow_recorder::Entry;
 use crate::packet_thread::flows::{Flows, MAX_SEEN};
+use crate::packet_thread::frame_recorder::FrameRecorder;
 use crate::packet_thread::pump::Outcome;
 use crate::packet_thread::run_config::{RunConfig, carries_whole};
-use crate::shell::launch::{Ended, Monitor, Shell, Wish};
+use crate::shell::launch::{Ended, Monitor, SIDES, Shell, Wish};
 use narrows_core::{Bytes, Span, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
@@ -43,7 +44,7 @@ const NAMED: usize = 64;
 /// When the system does not allow an operation, or the command does not exist. A command that fails is not an error; its status
 /// says so.
 pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> Result<Ended, LiveError> {
-    let Shell { mut scenario, mtu, mut launch, companion } = shell;
+    let Shell { mut scenario, mtu, mut launch, companion, capture } = shell;
     let outer = match privilege {
         Privilege::Root => Namespace::current()?,
         Privilege::UserNamespace => Namespace::create()?,
@@ -56,7 +57,9 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
     launch.argv = launch.argv.into_iter().map(|word| filled(word, peers[0])).collect();
     launch.env.extend(PEER.iter().zip(peers).map(|(name, address)| (OsString::from(name), address.to_string().into())));
     let stats = [(); 2].map(|()| Arc::new(EndpointStats::new(MAX_SEEN)));
-    let direction = |n: usize| Direction {
+    let mut frames =
+        capture.map_or([None, None], |capture| FrameRecorder::both(&scenario, [&[0], &[1]], SIDES, capture).map(Some));
+    let mut direction = |n: usize| Direction {
         hops: vec![n],
         routes: vec![path::Route { hops: vec![0], tail: Span::ZERO }],
         flows: Flows::seen(),
@@ -64,7 +67,9 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
         quic: Vec::new(),
         tails: Vec::new(),
         whole: carries_whole(&scenario, &[n]),
+        frames: frames[n].take(),
     };
+    let directions = [direction(0), direction(1)];
     let clock = Clock::start();
     let spacing = scenario.record.spacing(scenario.duration);
     let run_config = RunConfig {
@@ -85,27 +90,27 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
     let afterwards =
         scenario.hops.iter().fold(Span::ms(5), |sum, hop| sum + hop.delay.max() + hop.jitter).min(LONGEST_WAIT);
     let mut sockets = [Sockets::open(&inner, &stats[0])?, Sockets::open(&outer, &stats[1])?];
-    let ((status, end), outcomes) =
-        drive([&devices[0], &devices[1]], [direction(0), direction(1)], run_config, |running| {
-            let mut companion = companion.map(|launch| Process::spawn(&outer, &launch)).transpose()?;
-            // A companion that fails (its port is taken) usually does so at once, and its output is not shown.
-            let failed = companion.as_mut().and_then(|companion| companion.wait_for(HEAD_START));
-            if let Some(status) = failed.filter(|status| !status.success()) {
-                return Err(LiveError::Companion(status));
-            }
-            let command = Process::spawn(&inner, &launch)?;
-            let status = attend(command, running, clock, &mut sockets, monitor)?;
-            // The command's last packets are still in flight.
-            std::thread::sleep(Duration::from_nanos(afterwards.as_ns()));
-            Ok((status, clock.now()))
-        })?;
+    let ((status, end), mut outcomes) = drive([&devices[0], &devices[1]], directions, run_config, |running| {
+        let mut companion = companion.map(|launch| Process::spawn(&outer, &launch)).transpose()?;
+        // A companion that fails (its port is taken) usually does so at once, and its output is not shown.
+        let failed = companion.as_mut().and_then(|companion| companion.wait_for(HEAD_START));
+        if let Some(status) = failed.filter(|status| !status.success()) {
+            return Err(LiveError::Companion(status));
+        }
+        let command = Process::spawn(&inner, &launch)?;
+        let status = attend(command, running, clock, &mut sockets, monitor)?;
+        // The command's last packets are still in flight.
+        std::thread::sleep(Duration::from_nanos(afterwards.as_ns()));
+        Ok((status, clock.now()))
+    })?;
     // A run has a minimum length, however short its command was.
     let end = end.max(Time::ZERO + spacing);
     scenario.duration = end.since(Time::ZERO);
     scenario.flows.iter_mut().for_each(|flow| flow.stop = end);
     let hops = [&*scenario.hops[0].name, &*scenario.hops[1].name];
+    let frames = FrameRecorder::finish(outcomes.each_mut().map(|outcome| outcome.frames.take()), end);
     let result = collect(&scenario, [&[0], &[1]], |outcomes| named(outcomes, &sockets, hops, spacing), outcomes, end);
-    Ok(Ended { status, scenario, result })
+    Ok(Ended { status, scenario, result, frames })
 }
 
 /// Waits until the command has ended.

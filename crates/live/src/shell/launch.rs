@@ -3,6 +3,7 @@ use crate::packet_thread::view::View;
 use narrows_core::Time;
 use narrows_host::{Launch, Status};
 use narrows_results::RunResult;
+use narrows_results::packets::{Capture, FrameLog};
 use narrows_scenario::Scenario;
 
 /// A monitor's request about a running command.
@@ -27,7 +28,12 @@ pub struct Shell {
     pub launch: Launch,
     /// A program that runs at the outer end meanwhile, such as `iperf3 -s`.
     pub companion: Option<Launch>,
+    /// The packets to be recorded, if any.
+    pub capture: Option<Capture>,
 }
+
+/// The sides in a log of a command's packets: that of the command, and the other one.
+pub const SIDES: [&str; 2] = ["program", "outside"];
 
 /// Observes a running command.
 pub trait Monitor {
@@ -44,4 +50,6 @@ pub struct Ended {
     pub scenario: Scenario,
     /// The measured result.
     pub result: RunResult,
+    /// The packets, if they were asked for; its sides are [`SIDES`].
+    pub frames: Option<FrameLog>,
 }

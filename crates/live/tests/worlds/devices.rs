@@ -96,6 +96,7 @@ impl Sides {
                 quic: Vec::new(),
                 tails: Vec::new(),
                 whole: false,
+                frames: None,
             }
         };
         let [one, other] = &self.devices;

@@ -352,7 +352,17 @@ fn milliseconds(at: Time) -> u32 {
     (at.as_ns() / 1_000_000) as u32
 }
 
-fn hops(scenario: &Scenario) -> Vec<Hop> {
+/// Mean length of packets that [`most_packets`] assumes, bytes.
+const MEAN: u64 = 300;
+
+/// The number of packets that a log may get: as many as the links can carry, and as many acknowledgments, up to the limit.
+pub fn most_packets(scenario: &Scenario, capture: &Capture) -> u64 {
+    let carried = scenario.hops.iter().map(|hop| hop.rate.initial().bytes_in(scenario.duration).0 / MEAN);
+    carried.fold(0, u64::saturating_add).saturating_mul(2).min(u64::from(capture.limit))
+}
+
+/// A scenario's hops, as logs of packets name them.
+pub fn hops(scenario: &Scenario) -> Vec<Hop> {
     let mut used = vec![false; scenario.hops.len()];
     for group in &scenario.flows {
         for &hop in group.route.iter().chain(&group.back).chain(&group.subflow_route) {
