@@ -60,6 +60,8 @@ impl<S: Side> Hosts<S> {
         flow.record.received(ip_len, arrival.new, waited);
         if arrival.acknowledge {
             let ack = ends.acknowledge(segment.subflow, self.now);
+            // A call's request for a missing packet leaves its next report due.
+            arm_receiver(&mut self.events, ends, flow_index);
             self.send_back(network, flow_index, ack);
         } else {
             arm_receiver(&mut self.events, ends, flow_index);

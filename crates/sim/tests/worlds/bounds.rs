@@ -8,7 +8,7 @@ use narrows_core::registry::Entry;
 use narrows_core::registry::Registered;
 use narrows_core::{Rng, Time};
 use narrows_scenario::{NoTraces, Scenario, Traffic, Transport};
-use narrows_sim::Watch;
+use narrows_sim::{Unwatched, Watch};
 use proptest::prelude::*;
 
 /// Calls of the watch after which a long run is ended; each is 65 536 events or a sample.
@@ -202,6 +202,20 @@ fn every_parameter_of_every_kind_is_among_them() {
     let texts: Vec<String> = (0..500).map(|_| scenario(pick(), pick(), "1s", "2s", "0.01")).collect();
     let runnable = texts.iter().filter(|text| legal(text)).count();
     assert!(runnable > 400, "{runnable} of 500: {:?}", texts.iter().find(|text| !legal(text)));
+}
+
+/// The first packet of a call is lost, and the next report is due before another packet arrives.
+#[test]
+fn a_call_that_begins_with_a_loss_reports_on_time() {
+    let text = "duration = \"2s\"\n[[hop]]\nname = \"h\"\nrate = \"3mbit\"\nloss = 0.2\nqueue = \"fifo\"\n\
+                [[flow]]\nname = \"call\"\nrtt = \"301ms\"\nroute = [\"h\"]\ntransport = \"udp\"\n\
+                traffic = { kind = \"video\", report_interval = \"10ms\" }\n";
+    let scenario = Scenario::parse(text, "call.toml", &NoTraces).expect("it is legal");
+    for seed in 1..=20 {
+        let scenario = Scenario { seed, ..scenario.clone() };
+        let result = narrows_sim::run(&scenario, 1, &mut Unwatched).expect("nobody ends it early");
+        check(&scenario, &result);
+    }
 }
 
 proptest! {
