@@ -1,5 +1,6 @@
 //! Code that tables of measured cells share: reading, means and spreads, the RTT as a kernel shows it.
 use crate::failure::Failure;
+use crate::term::{self, Paint};
 use narrows_results::summary::HopSummary;
 use narrows_results::{RunResult, Series};
 use std::collections::HashMap;
@@ -86,6 +87,33 @@ pub(super) fn signed(value: f64, digits: usize) -> String {
     let text = format!("{value:+.digits$}");
     if text.bytes().any(|b| matches!(b, b'1'..=b'9')) { text } else { text[1..].to_owned() }
 }
+
+/// Columns of the tables with differences, and of their longest verdict.
+const ALL_COLUMNS: usize = 190;
+
+/// Is there room for differences beside the figures?
+pub(super) fn is_wide() -> bool {
+    term::width().is_none_or(|columns| columns >= ALL_COLUMNS)
+}
+
+/// `ok`, or the figures outside their aims, and the length of that in characters.
+pub(super) fn verdict(outside: &[&str], paint: Paint) -> (String, usize) {
+    if outside.is_empty() {
+        return (paint.good("ok"), 2);
+    }
+    let text = format!("off: {}", outside.join(", "));
+    (paint.bad(&text), text.chars().count())
+}
+
+/// A verdict, indented, in front of figures that begin in this column; one that is too long for that has a line of its own.
+pub(super) fn in_front((verdict, length): (String, usize), column: usize) -> String {
+    match column.checked_sub(INDENT + length) {
+        Some(gap) if gap > 0 => format!("{:INDENT$}{verdict}{:gap$}", "", ""),
+        _ => format!("{:INDENT$}{verdict}\n{:column$}", "", ""),
+    }
+}
+
+const INDENT: usize = 4;
 
 #[cfg(test)]
 mod tests {

@@ -3,14 +3,13 @@ use super::subject::Subject;
 use super::trace::Pair;
 use super::truth::Beside;
 use super::{Comparison, Figure, Outcome};
-use crate::reproduce::measured::signed;
+use crate::reproduce::measured::{self, signed};
 use crate::term::Paint;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Width of a row's label.
 const LABEL: usize = 26;
-
 /// All cells, grouped by bottleneck, those on which the model was developed first. Each of the two groups ends with the number of
 /// cells and figures that meet the aims.
 pub(super) fn text(outcomes: &[Outcome], skipped: &[String], subject: &Subject, paint: Paint) -> String {
@@ -19,9 +18,14 @@ pub(super) fn text(outcomes: &[Outcome], skipped: &[String], subject: &Subject, 
         Subject::Simulator => ". ",
         Subject::Lab { .. } => ".\n",
     });
-    out.push_str("Aims: utilisation within 1 point, mean queue within 10 % or ");
-    out.push_str("one packet, loss rate within a fifth,\nmean RTT within 3 %, delay of thin streams within 10 % or ");
-    out.push_str("1 ms. ± is half the range over seeds.\n");
+    out.push_str(
+        "Aims: utilisation within 1 point,\nmean queue within 10 % or one packet, loss rate within a fifth, mean RTT\n",
+    );
+    out.push_str("within 3 %, delay of thin streams within 10 % or 1 ms.");
+    let _ = match measured::is_wide() {
+        true => writeln!(out, " ± is half the range over seeds."),
+        false => writeln!(out, "\nLinux is above, {} below (--wide: also ± and Δ).", subject.name()),
+    };
     for (title, fitted) in subject.groups().into_iter().zip([true, false]) {
         let of_kind: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.fitted == fitted).collect();
         if !of_kind.is_empty() {
@@ -41,12 +45,7 @@ pub(super) fn text(outcomes: &[Outcome], skipped: &[String], subject: &Subject, 
 }
 
 fn cells_of(outcomes: &[&Outcome], subject: &Subject, paint: Paint) -> String {
-    let mut out = String::new();
-    let heads = ["utilisation %", "queue, packets", "loss rate %", "RTT, ms"];
-    let heads: String = heads.map(|head| format!("  {head:>28}")).concat();
-    let _ = writeln!(out, "{}", paint.bold(&format!("{:LABEL$}{heads}", "")));
-    let columns = format!("  {:>7} {:>14} {:>5}", "Linux", subject.name(), "Δ").repeat(4);
-    let _ = writeln!(out, "{}", paint.dim(&format!("{:LABEL$}{columns}", "")));
+    let mut out = if measured::is_wide() { wide_head(subject, paint) } else { head(outcomes, paint) };
     let mut group = String::new();
     for outcome in outcomes {
         let setting = &outcome.setting;
@@ -56,7 +55,7 @@ fn cells_of(outcomes: &[&Outcome], subject: &Subject, paint: Paint) -> String {
             let _ = writeln!(out, "{}", paint.bold(&heading));
             group = heading;
         }
-        let _ = writeln!(out, "{}", row(outcome, paint));
+        out.push_str(&if measured::is_wide() { wide_row(outcome, paint) } else { rows(outcome, paint) });
     }
     let _ = writeln!(out, "\n{}", counts(outcomes));
     out
@@ -82,7 +81,39 @@ pub(super) fn counts(outcomes: &[&Outcome]) -> String {
     )
 }
 
-fn row(outcome: &Outcome, paint: Paint) -> String {
+/// A head of two lines: the figures that these cells have, and their units.
+fn head(outcomes: &[&Outcome], paint: Paint) -> String {
+    let has = |figure: &Figure| outcomes.iter().flat_map(|outcome| &outcome.figures).any(|one| one.figure == *figure);
+    let shown: Vec<Figure> = Figure::ALL.into_iter().filter(has).collect();
+    let line = |part: fn(Figure) -> &'static str| {
+        let parts = shown.iter().map(|&figure| format!("{:>width$}", part(figure), width = width(figure)));
+        format!("{:LABEL$}{}", "", parts.collect::<String>())
+    };
+    format!("{}\n{}\n", paint.bold(&line(short)), paint.dim(&line(unit)))
+}
+
+/// Linux's figures of a cell, and below them those that were compared with them.
+fn rows(outcome: &Outcome, paint: Paint) -> String {
+    let (mut linux, mut ours) = (format!("{:LABEL$}", label(outcome)), String::new());
+    for comparison in &outcome.figures {
+        let ((scale, digits), width) = (shown(comparison), width(comparison.figure));
+        let _ = write!(linux, "{:>width$.digits$}", scale * comparison.linux);
+        let figure = format!("{:>width$.digits$}", scale * comparison.ours);
+        ours.push_str(&if comparison.is_within() { figure } else { paint.bad(&figure) });
+    }
+    format!("{linux}\n{}{ours}\n", measured::in_front(verdict(outcome, paint), LABEL))
+}
+
+/// A head with the spread and the difference of each figure.
+fn wide_head(subject: &Subject, paint: Paint) -> String {
+    let heads = ["utilisation %", "queue, packets", "loss rate %", "RTT, ms"];
+    let heads: String = heads.map(|head| format!("  {head:>28}")).concat();
+    let columns = format!("  {:>7} {:>14} {:>5}", "Linux", subject.name(), "Δ").repeat(4);
+    let lines = [paint.bold(&format!("{:LABEL$}{heads}", "")), paint.dim(&format!("{:LABEL$}{columns}", ""))];
+    format!("{}\n{}\n", lines[0], lines[1])
+}
+
+fn label(outcome: &Outcome) -> String {
     let setting = &outcome.setting;
     let flows = if setting.flows == 1 { String::new() } else { format!(" ×{}", setting.flows) };
     let from = match setting.beside {
@@ -91,8 +122,17 @@ fn row(outcome: &Outcome, paint: Paint) -> String {
         Beside::ThinStreams => " + thin".to_owned(),
         Beside::Datagrams(count) => format!(" + {count} UDP"),
     };
-    let label = format!("  {}{flows}{from}", outcome.controller);
-    let mut line = format!("{label:LABEL$}");
+    format!("  {}{flows}{from}", outcome.controller)
+}
+
+/// Whether every aim is met, and the length of the text in characters.
+fn verdict(outcome: &Outcome, paint: Paint) -> (String, usize) {
+    let outside = outcome.figures.iter().filter(|comparison| !comparison.is_within());
+    measured::verdict(&outside.map(|comparison| short(comparison.figure)).collect::<Vec<_>>(), paint)
+}
+
+fn wide_row(outcome: &Outcome, paint: Paint) -> String {
+    let mut line = format!("{:LABEL$}", label(outcome));
     for comparison in &outcome.figures {
         let cells = match comparison.figure {
             Figure::ThinTcp => format!("thin TCP, ms {}", cells(comparison).trim_start()),
@@ -102,10 +142,7 @@ fn row(outcome: &Outcome, paint: Paint) -> String {
         line.push_str("  ");
         line.push_str(&if comparison.is_within() { cells } else { paint.bad(&cells) });
     }
-    let outside: Vec<&str> = outcome.figures.iter().filter(|c| !c.is_within()).map(|c| short(c.figure)).collect();
-    let verdict =
-        if outside.is_empty() { paint.good("ok") } else { paint.bad(&format!("off: {}", outside.join(", "))) };
-    format!("{line}  {verdict}")
+    format!("{line}  {}\n", verdict(outcome, paint).0)
 }
 
 /// Linux, ours with its spread, and the difference in the aim's unit: points, packets or per cent.
@@ -114,17 +151,44 @@ fn cells(comparison: &Comparison) -> String {
         0.0 => 0.0,
         linux => 100.0 * comparison.difference() / linux,
     };
-    let (scale, digits, difference) = match comparison.figure {
-        Figure::Utilisation => (100.0, 2, signed(100.0 * comparison.difference(), 2)),
-        Figure::Queue => (1.0, 1, signed(comparison.difference(), 1)),
-        Figure::Loss if comparison.linux < 0.01 => (100.0, 4, format!("{}%", signed(relative, 0))),
-        Figure::Loss => (100.0, 2, format!("{}%", signed(relative, 0))),
-        Figure::Rtt => (1.0, 1, format!("{}%", signed(relative, 1))),
-        Figure::ThinTcp | Figure::ThinUdp => (1.0, 1, signed(comparison.difference(), 1)),
+    let (scale, digits) = shown(comparison);
+    let difference = match comparison.figure {
+        Figure::Utilisation => signed(100.0 * comparison.difference(), 2),
+        Figure::Loss => format!("{}%", signed(relative, 0)),
+        Figure::Rtt => format!("{}%", signed(relative, 1)),
+        Figure::Queue | Figure::ThinTcp | Figure::ThinUdp => signed(comparison.difference(), 1),
     };
     let (linux, ours) = (scale * comparison.linux, scale * comparison.ours);
     let ours = format!("{ours:.digits$} ±{:.digits$}", scale * comparison.ours_spread);
     format!("{linux:>7.digits$} {ours:>14} {difference:>5}")
+}
+
+/// The factor to a figure's unit, and its decimals.
+fn shown(comparison: &Comparison) -> (f64, usize) {
+    match comparison.figure {
+        Figure::Utilisation => (100.0, 2),
+        Figure::Loss if comparison.linux < 0.01 => (100.0, 4),
+        Figure::Loss => (100.0, 2),
+        Figure::Queue | Figure::Rtt | Figure::ThinTcp | Figure::ThinUdp => (1.0, 1),
+    }
+}
+
+/// Columns of a figure in the narrow table.
+const fn width(figure: Figure) -> usize {
+    match figure {
+        Figure::Utilisation => 12,
+        Figure::Queue | Figure::Loss => 8,
+        Figure::Rtt | Figure::ThinUdp => 7,
+        Figure::ThinTcp => 10,
+    }
+}
+
+const fn unit(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Utilisation | Figure::Loss => "%",
+        Figure::Queue => "packets",
+        Figure::Rtt | Figure::ThinTcp | Figure::ThinUdp => "ms",
+    }
 }
 
 const fn short(figure: Figure) -> &'static str {

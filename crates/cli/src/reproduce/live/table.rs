@@ -1,7 +1,7 @@
 //! The comparison as a table and as JSON.
 use super::cells::Aim;
 use super::{Comparison, DISTURBED, Figure, Outcome};
-use crate::reproduce::measured::signed;
+use crate::reproduce::measured::{self, signed};
 use crate::term::Paint;
 use narrows_core::Span;
 use narrows_core::registry::Registered;
@@ -10,19 +10,21 @@ use std::fmt::Write;
 
 /// Width of a row's label.
 const LABEL: usize = 12;
-
+/// The same where a verdict stands below it.
+const NARROW_LABEL: usize = 24;
 /// All cells, grouped by link and queue, and the number of cells that meet every aim.
 pub(super) fn text(outcomes: &[Outcome], duration: Span, runs: u64, paint: Paint) -> String {
     let mut out = format!(
-        "The simulator and this kernel's TCP through the same queues; {} s, the first quarter left out; runs: {runs}.\n\
-         Aims: {}. late: p99 of how late packets were handed over, ms, and share of packets over 1 ms.\n\n",
+        "The simulator and this kernel's TCP through the same queues; {} s, the first\nquarter left out; runs: {runs}.\nAims: {}.\n{}\n\n",
         duration.as_secs_f64(),
-        aims(outcomes)
+        aims(outcomes),
+        if measured::is_wide() {
+            "late: p99 of how late packets were handed over, ms, and share of packets over 1 ms."
+        } else {
+            "The simulator is above, live below (--wide: also Δ and lateness)."
+        }
     );
-    let heads = Figure::ALL.map(|figure| format!("  {:>23}", head(figure))).concat();
-    let _ = writeln!(out, "{}", paint.bold(&format!("{:LABEL$}{heads}", "")));
-    let columns = format!("  {:>8} {:>7} {:>6}", "sim", "live", "Δ").repeat(Figure::ALL.len());
-    let _ = writeln!(out, "{}", paint.dim(&format!("{:LABEL$}{columns}  {:>14}", "", "late")));
+    out.push_str(&if measured::is_wide() { wide_head(paint) } else { narrow_head(paint) });
     let mut group = String::new();
     for outcome in outcomes {
         let heading = format!("{}  {}", outcome.cell.path(), outcome.cell.queue);
@@ -30,7 +32,7 @@ pub(super) fn text(outcomes: &[Outcome], duration: Span, runs: u64, paint: Paint
             let _ = writeln!(out, "{}", paint.bold(&heading));
             group = heading;
         }
-        let _ = writeln!(out, "{}", row(outcome, paint));
+        out.push_str(&if measured::is_wide() { wide_row(outcome, paint) } else { rows(outcome, paint) });
     }
     let within = outcomes.iter().filter(|outcome| outcome.is_within()).count();
     let _ = writeln!(out, "\n{within} of {} cells within every aim.", outcomes.len());
@@ -46,33 +48,93 @@ pub(super) fn text(outcomes: &[Outcome], duration: Span, runs: u64, paint: Paint
     out
 }
 
-fn row(outcome: &Outcome, paint: Paint) -> String {
+/// A head of two lines: figures and their units.
+fn narrow_head(paint: Paint) -> String {
+    let line = |part: fn(Figure) -> &'static str| {
+        let parts = Figure::ALL.iter().map(|&figure| format!("{:>width$}", part(figure), width = width(figure)));
+        format!("{:NARROW_LABEL$}{}", "", parts.collect::<String>())
+    };
+    format!("{}\n{}\n", paint.bold(&line(short)), paint.dim(&line(unit)))
+}
+
+/// The simulator's figures of a cell, and below them the live ones.
+fn rows(outcome: &Outcome, paint: Paint) -> String {
+    let label = format!("  {}", outcome.cell.controller.name());
+    let (mut sim, mut live) = (format!("{label:NARROW_LABEL$}"), String::new());
+    for comparison in &outcome.figures {
+        let ((scale, digits), width) = (shown(comparison.figure), width(comparison.figure));
+        let _ = write!(sim, "{:>width$.digits$}", scale * comparison.sim.0);
+        let figure = format!("{:>width$.digits$}", scale * comparison.live.0);
+        live.push_str(&if comparison.is_within() { figure } else { paint.bad(&figure) });
+    }
+    format!("{sim}\n{}{live}\n", measured::in_front(verdict(outcome, paint), NARROW_LABEL))
+}
+
+/// A head with the difference of each figure.
+fn wide_head(paint: Paint) -> String {
+    let heads = Figure::ALL.map(|figure| format!("  {:>23}", head(figure))).concat();
+    let columns = format!("  {:>8} {:>7} {:>6}", "sim", "live", "Δ").repeat(Figure::ALL.len());
+    let columns = format!("{:LABEL$}{columns}  {:>14}", "", "late");
+    format!("{}\n{}\n", paint.bold(&format!("{:LABEL$}{heads}", "")), paint.dim(&columns))
+}
+
+fn wide_row(outcome: &Outcome, paint: Paint) -> String {
     let mut line = format!("{:LABEL$}", format!("  {}", outcome.cell.controller.name()));
     for comparison in &outcome.figures {
         let cells = cells(comparison);
         line.push_str(&if comparison.is_within() { cells } else { paint.bad(&cells) });
     }
     let late = format!("{:.2} {:>7}", outcome.late_ms, format!("{:.2} %", 100.0 * outcome.late_share));
+    format!("{line}  {late:>14}  {}\n", verdict(outcome, paint).0)
+}
+
+/// Whether every aim is met, and the length of the text in characters.
+fn verdict(outcome: &Outcome, paint: Paint) -> (String, usize) {
     let outside = outcome.figures.iter().filter(|comparison| !comparison.is_within());
     let outside: Vec<&str> = outside.map(|comparison| short(comparison.figure)).collect();
-    let verdict =
-        if outside.is_empty() { paint.good("ok") } else { paint.bad(&format!("off: {}", outside.join(", "))) };
     let disturbed = if outcome.is_disturbed() { " (disturbed)" } else { "" };
-    format!("{line}  {late:>14}  {verdict}{disturbed}")
+    let (text, length) = measured::verdict(&outside, paint);
+    (text + disturbed, length + disturbed.len())
 }
 
 /// Simulated, live, and the difference in the aim's unit: points, per cent, or a count.
 fn cells(comparison: &Comparison) -> String {
     let (sim, live) = (comparison.sim.0, comparison.live.0);
     let relative = if live == 0.0 { 0.0 } else { 100.0 * comparison.difference() / live };
-    let (scale, digits, difference) = match comparison.figure {
-        Figure::Utilisation => (100.0, 2, signed(100.0 * comparison.difference(), 2)),
-        Figure::Rtt => (1.0, 2, format!("{}%", signed(relative, 1))),
-        Figure::Queue => (1.0, 1, signed(comparison.difference(), 1)),
-        Figure::Loss => (100.0, 3, signed(100.0 * comparison.difference(), 3)),
-        Figure::Retransmits => (1.0, 0, signed(comparison.difference(), 0)),
+    let (scale, digits) = shown(comparison.figure);
+    let difference = match comparison.figure {
+        Figure::Rtt => format!("{}%", signed(relative, 1)),
+        _ => signed(scale * comparison.difference(), digits),
     };
     format!("  {:>8.digits$} {:>7.digits$} {difference:>6}", scale * sim, scale * live)
+}
+
+/// The factor to a figure's unit, and its decimals.
+const fn shown(figure: Figure) -> (f64, usize) {
+    match figure {
+        Figure::Utilisation => (100.0, 2),
+        Figure::Rtt => (1.0, 2),
+        Figure::Queue => (1.0, 1),
+        Figure::Loss => (100.0, 3),
+        Figure::Retransmits => (1.0, 0),
+    }
+}
+
+/// Columns of a figure in the narrow table.
+const fn width(figure: Figure) -> usize {
+    match figure {
+        Figure::Utilisation | Figure::Retransmits => 13,
+        Figure::Rtt | Figure::Queue | Figure::Loss => 10,
+    }
+}
+
+const fn unit(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Utilisation | Figure::Loss => "%",
+        Figure::Rtt => "ms",
+        Figure::Queue => "packets",
+        Figure::Retransmits => "",
+    }
 }
 
 const fn head(figure: Figure) -> &'static str {
