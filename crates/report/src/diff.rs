@@ -186,7 +186,7 @@ impl Diff {
         let verdicts = || self.sections.iter().flat_map(|section| &section.figures).filter_map(|change| change.verdict);
         let test = match (verdicts().next(), verdicts().any(|verdict| verdict.paired)) {
             (None, _) if self.draws.contains(&1) => {
-                return "\nchance cannot be judged: that takes several runs of both that are not copies (--runs)\n"
+                return "\nchance cannot be judged: that takes several runs of both that are not copies\n(--runs)\n"
                     .into();
             }
             (None, _) => return "\nnothing varies between a and b: every seed gives the same difference\n".into(),
@@ -194,8 +194,8 @@ impl Diff {
             (_, false) => "Welch's t test",
         };
         format!(
-            "\n± 95 % confidence over seeds; * differs by more than chance (p < {SIGNIFICANT}, {test})\n\
-             each figure is judged by itself: where nothing differs, one in {:.0} gets a * all the same\n",
+            "\n± 95 % confidence over seeds; * differs by more than chance (p < {SIGNIFICANT},\n{test})\n\
+             each figure is judged by itself: where nothing differs, one in {:.0} gets a *\nall the same\n",
             1.0 / SIGNIFICANT
         )
     }
