@@ -316,7 +316,9 @@ impl Making {
 async fn watch(quic: noq::Connection, handle: Handle, state: Arc<Mutex<State>>, buffer: u64) {
     let mut events = quic.path_events();
     loop {
-        let wait = handle.until_timer(clock::now()).map_or(LOOK, |until| until.clamp(TICK, LOOK));
+        let now = clock::now();
+        let until = [handle.until_timer(now), handle.until_packet(now)].into_iter().flatten().min();
+        let wait = until.map_or(LOOK, |until| until.clamp(TICK, LOOK));
         let event = timeout(wait, next(&mut events)).await;
         let lost = match event {
             Ok(None) => return,
@@ -332,8 +334,12 @@ async fn watch(quic: noq::Connection, handle: Handle, state: Arc<Mutex<State>>, 
             leave(&quic, &handle, &state, path, why);
         }
         let now = clock::now();
-        if handle.until_timer(now).is_some_and(|until| until.is_zero()) {
+        let is_due = |until: Option<Duration>| until.is_some_and(|until| until.is_zero());
+        let timer = is_due(handle.until_timer(now));
+        if timer {
             handle.tell(now, What::Timer);
+        }
+        if timer || is_due(handle.until_packet(now)) {
             // What the controller allows may have changed. noq looks again after any change of a setting.
             quic.set_send_window(buffer);
         }
