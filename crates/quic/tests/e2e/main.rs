@@ -1,4 +1,5 @@
 //! Real connections over loopback, through a proxy that spoils packets.
+mod handshakes;
 mod long;
 mod proxy;
 mod transfers;
