@@ -2,4 +2,5 @@
 mod handshakes;
 mod long;
 mod proxy;
+mod stock;
 mod transfers;
