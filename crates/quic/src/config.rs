@@ -254,8 +254,23 @@ impl Config {
         Ok(Some(Recorder::new(Box::new(BufWriter::new(into)), settings)))
     }
 
-    /// noq's settings. `paths`: how many there may be.
-    pub(crate) fn transport(&self, paths: u32) -> Result<TransportConfig, Error> {
+    /// noq's settings of a client. `paths`: how many there may be.
+    pub(crate) fn client_transport(&self, paths: u32) -> Result<TransportConfig, Error> {
+        let mut transport = self.transport(paths)?;
+        // The RTT of a packet is measured without the receiver's delay, which noq does not tell its controllers: ask for none.
+        let mut acknowledgments = AckFrequencyConfig::default();
+        acknowledgments.max_ack_delay(Some(Duration::from_millis(1)));
+        transport.ack_frequency_config(Some(acknowledgments));
+        Ok(transport)
+    }
+
+    /// noq's settings of a server. It does not ask for early acknowledgments: noq 1.4.0 puts the request into a packet of the handshake
+    /// without looking whether there is room, and panics where there is none. A client's part of the handshake is short.
+    pub(crate) fn server_transport(&self, paths: u32) -> Result<TransportConfig, Error> {
+        self.transport(paths)
+    }
+
+    fn transport(&self, paths: u32) -> Result<TransportConfig, Error> {
         let mut transport = TransportConfig::default();
         let idle = IdleTimeout::try_from(self.idle).map_err(|_| Error::Config("idle: at most 2^62 ms".into()))?;
         transport
@@ -272,10 +287,6 @@ impl Config {
         if paths > 1 {
             transport.max_concurrent_multipath_paths(paths);
         }
-        // The RTT of a packet is measured without the receiver's delay, which noq does not tell its controllers: ask for none.
-        let mut acknowledgments = AckFrequencyConfig::default();
-        acknowledgments.max_ack_delay(Some(Duration::from_millis(1)));
-        transport.ack_frequency_config(Some(acknowledgments));
         Ok(transport)
     }
 }

@@ -90,7 +90,7 @@ pub async fn connect_from(
     let making = Making::new(config, 1)?;
     let mut client = ClientConfig::new(trust.config()?);
     let paths = if config.wants_two_paths() { PATHS as u32 } else { 1 };
-    client.transport_config(making.transport(config, paths)?);
+    client.transport_config(making.control(config.client_transport(paths)?));
     let refused = |reason: String| Error::Connection { peer, reason };
     let connecting = endpoint.connect_with(client, peer, name).map_err(|error| refused(error.to_string()))?;
     let handshake = async {
@@ -206,7 +206,7 @@ impl Server {
         let peer = incoming.remote_address();
         let making = Making::new(config, self.accepted.fetch_add(1, Ordering::Relaxed) + 1)?;
         let mut server = self.base.clone();
-        server.transport_config(making.transport(config, SERVER_PATHS)?);
+        server.transport_config(making.control(config.server_transport(SERVER_PATHS)?));
         let refused = |error: noq::ConnectionError| Error::Connection { peer, reason: error.to_string() };
         let late =
             |_| Error::Connection { peer, reason: format!("no answer within {} s", config.patience.as_secs_f64()) };
@@ -272,10 +272,9 @@ impl Making {
         Ok(Making { handle, verdicts: Verdicts(verdicts) })
     }
 
-    fn transport(&self, config: &Config, paths: u32) -> Result<Arc<TransportConfig>, Error> {
-        let mut transport = config.transport(paths)?;
+    fn control(&self, mut transport: TransportConfig) -> Arc<TransportConfig> {
         transport.congestion_controller_factory(Arc::new(Factory::new(self.handle.clone())));
-        Ok(Arc::new(transport))
+        Arc::new(transport)
     }
 
     /// The handshake is complete. `second`: whether the second path is open, if there is to be one.
@@ -316,7 +315,9 @@ impl Making {
 async fn watch(quic: noq::Connection, handle: Handle, state: Arc<Mutex<State>>, buffer: u64) {
     let mut events = quic.path_events();
     loop {
-        let wait = handle.until_timer(clock::now()).map_or(LOOK, |until| until.clamp(TICK, LOOK));
+        let now = clock::now();
+        let until = [handle.until_timer(now), handle.until_packet(now)].into_iter().flatten().min();
+        let wait = until.map_or(LOOK, |until| until.clamp(TICK, LOOK));
         let event = timeout(wait, next(&mut events)).await;
         let lost = match event {
             Ok(None) => return,
@@ -332,8 +333,12 @@ async fn watch(quic: noq::Connection, handle: Handle, state: Arc<Mutex<State>>, 
             leave(&quic, &handle, &state, path, why);
         }
         let now = clock::now();
-        if handle.until_timer(now).is_some_and(|until| until.is_zero()) {
+        let is_due = |until: Option<Duration>| until.is_some_and(|until| until.is_zero());
+        let timer = is_due(handle.until_timer(now));
+        if timer {
             handle.tell(now, What::Timer);
+        }
+        if timer || is_due(handle.until_packet(now)) {
             // What the controller allows may have changed. noq looks again after any change of a setting.
             quic.set_send_window(buffer);
         }

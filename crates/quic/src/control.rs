@@ -1,10 +1,10 @@
 //! noq's controllers, which tell what happens to one [`SharedControl`] for all paths of a connection.
-use crate::PATHS;
 use crate::config::Observer;
 use crate::event::{Event, What};
 use crate::shared_control::{HANDSHAKE_WINDOW, Meters, PathLimits, RttSample, SharedControl};
 use crate::trace::Recorder;
 use crate::verdict::TimedVerdict;
+use crate::{PATHS, clock};
 use narrows_core::detector::{Events, Verdict};
 use narrows_core::{Span, Time};
 use noq::congestion::{Controller, ControllerFactory, ControllerMetrics};
@@ -12,7 +12,7 @@ use noq_proto::RttEstimator;
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// What a connection's paths share.
@@ -60,7 +60,9 @@ impl Handle {
     }
 
     pub(crate) fn limits(&self, path: u8) -> PathLimits {
-        self.lock().shared.limits(path)
+        let mut control = self.lock();
+        let epoch = control.epoch;
+        control.shared.limits(path, || since(epoch, clock::now()))
     }
 
     pub(crate) fn meters(&self) -> Option<Meters> {
@@ -85,10 +87,13 @@ impl Handle {
     }
 
     /// Time until the controller's timer; `None`: it has none.
-    pub(crate) fn until_timer(&self, now: Instant) -> Option<std::time::Duration> {
-        let control = self.lock();
-        let at = control.shared.next_timer()?;
-        Some(std::time::Duration::from_nanos(at.since(control.since_epoch(now)).as_ns()))
+    pub(crate) fn until_timer(&self, now: Instant) -> Option<Duration> {
+        self.lock().until(now, SharedControl::next_timer)
+    }
+
+    /// Time until the next packet may leave; `None`: noq decides.
+    pub(crate) fn until_packet(&self, now: Instant) -> Option<Duration> {
+        self.lock().until(now, SharedControl::next_packet)
     }
 
     /// Writes out what has been recorded.
@@ -99,7 +104,11 @@ impl Handle {
 
 impl Control {
     fn since_epoch(&self, at: Instant) -> Time {
-        Time::from_ns(at.saturating_duration_since(self.epoch).as_nanos() as u64)
+        since(self.epoch, at)
+    }
+
+    fn until(&self, now: Instant, event: impl Fn(&SharedControl) -> Option<Time>) -> Option<Duration> {
+        Some(Duration::from_nanos(event(&self.shared)?.since(self.since_epoch(now)).as_ns()))
     }
 
     fn tell(&mut self, now: Instant, what: What) {
@@ -118,6 +127,10 @@ impl Control {
             let _ = self.verdicts.send(TimedVerdict { at: event.at, verdict });
         }
     }
+}
+
+fn since(epoch: Instant, at: Instant) -> Time {
+    Time::from_ns(at.saturating_duration_since(epoch).as_nanos() as u64)
 }
 
 /// Makes the controllers of one connection's paths: path 0 first, then path 1.

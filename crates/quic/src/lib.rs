@@ -24,8 +24,8 @@
 //! - `connection`: connections, servers, and what watches over them.
 //!
 //! The state of a connection is told from what noq says of single packets. It does not say by how much the receiver delayed an
-//! acknowledgment, so the receiver is asked to delay none for more than a millisecond; nor how many packets were marked, so DCTCP and
-//! Prague are refused.
+//! acknowledgment, so a client asks its server to delay none for more than a millisecond (a server cannot ask: noq 1.4.0 may panic);
+//! nor how many packets were marked, so DCTCP and Prague are refused.
 mod clock;
 mod config;
 mod connection;

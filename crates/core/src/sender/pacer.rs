@@ -5,7 +5,8 @@
 //!
 //! [`SplitPacer`] divides the controller's rate over two subflows as its [`Split`] says. With one clock for both, the subflow
 //! that is behind its share sends next, so that the division is exact whether the rate or the window limits the sender.
-//! With a clock each, every subflow keeps its own rate.
+//! With a clock each, every subflow keeps its own rate. What holds up one clock holds up the other one as well, so that the packets of both
+//! are mixed as they would have been in time.
 use crate::congestion::Split;
 use crate::{Bytes, Rate, Rng, Span, Time};
 
@@ -161,7 +162,14 @@ impl SplitPacer {
         let Some(rate) = rate.filter(|&rate| rate > Rate::ZERO) else { return };
         let exact = rate.tx_time(Bytes(u64::from(len))).unwrap_or(Span::ZERO).as_secs_f64() / share;
         let factor = if jitter > 0.0 { 1.0 + jitter * (2.0 * self.rng.unit() - 1.0) } else { 1.0 };
-        self.gates[gate] = self.gates[gate].max(now - self.grain.timer_slack) + Span::from_secs_f64(exact * factor);
+        // Set to the present each by itself, late clocks would agree, and every batch begin with a packet of each subflow.
+        let late = (now - self.grain.timer_slack).since(self.gates[gate]);
+        if self.split.is_some_and(|split| split.independent) {
+            self.gates.iter_mut().for_each(|gate| *gate += late);
+        } else {
+            self.gates[gate] += late;
+        }
+        self.gates[gate] += Span::from_secs_f64(exact * factor);
     }
 }
 
@@ -194,6 +202,29 @@ mod tests {
         assert!((990..=1005).contains(&(last.as_ns() / 1_000_000)), "{last}");
         assert!(all.iter().all(|(_, at)| at.as_ns() % 5_000_000 == 0));
         assert!(all.windows(6).all(|some| some[0].1 < some[5].1), "at most five at a time");
+    }
+
+    #[test]
+    fn a_batch_that_comes_late_begins_as_its_packets_would_have_come_in_time() {
+        // Eight packets are due at each tick, and four are made up for: both clocks are always late.
+        let mut pacer = SplitPacer::new(Rng::stream(1, "test"));
+        pacer.coarsen(Grain { timer_slack: Span::us(500), turn: Span::ZERO });
+        let split = Split { shares: [1.0 / 3.0, 2.0 / 3.0], jitter: 0.5, independent: true };
+        pacer.divide(Some(split), Time::ZERO);
+        let mut leading = [0u32; 2];
+        for tick in 1..=1000 {
+            let now = Time::ZERO + Span::ms(1) * tick;
+            let mut batch = 0;
+            while pacer.next().1 <= now {
+                let subflow = pacer.next().0;
+                leading[usize::from(subflow)] += u32::from(batch < 2);
+                pacer.on_sent(subflow, 1000, Some(Rate::mbit(64)), now);
+                batch += 1;
+            }
+            assert!((1..=10).contains(&batch), "{batch} packets");
+        }
+        let share = f64::from(leading[0]) / f64::from(leading[0] + leading[1]);
+        assert!((0.30..0.37).contains(&share), "the slower subflow has a third of the first two of each batch: {share}");
     }
 
     #[test]

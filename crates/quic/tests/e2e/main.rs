@@ -1,4 +1,6 @@
 //! Real connections over loopback, through a proxy that spoils packets.
+mod handshakes;
 mod long;
 mod proxy;
+mod stock;
 mod transfers;
