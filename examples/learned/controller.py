@@ -43,8 +43,7 @@ class Learned(nw.Controller):
     def __init__(self) -> None:
         rtt = self.rtt or 0.1
         self.monitor = Monitor(HISTORY)
-        self.pacing = self.initial_window * 8 / rtt
-        self.limit(rtt)
+        self.send(self.initial_window * 8 / rtt, rtt)
         self.started = False
 
     def on_sent(self, sent: nw.Sent) -> None:
@@ -60,18 +59,17 @@ class Learned(nw.Controller):
         self.monitor.on_loss(loss)
 
     def on_timer(self, now: float) -> None:
-        observation = self.monitor.observe(now, self.pacing)
+        observation = self.monitor.observe(now, self.bits)
         ((action,),) = policy().run(None, {"observation": observation[np.newaxis]})[0]
         by = CHANGE * float(np.clip(action, -1.0, 1.0))
-        self.pacing = min(
-            1e12, max(2 * 8 * self.mss / self.monitor.min_rtt, self.pacing * (1 + by if by >= 0 else 1 / (1 - by)))
-        )
-        self.limit(self.monitor.min_rtt)
-        self.set_timer(now + self.monitor.min_rtt)
+        rtt = self.monitor.min_rtt
+        self.send(min(1e12, max(2 * 8 * self.mss / rtt, self.bits * (1 + by if by >= 0 else 1 / (1 - by)))), rtt)
+        self.set_timer(now + rtt)
 
-    def limit(self, rtt: float) -> None:
-        """The window only bounds what is in flight while nothing is heard."""
-        self.cwnd = self.pacing * rtt + 20 * self.mss
+    def send(self, rate: float, rtt: float) -> None:
+        """Sends at a rate, bit/s; the window only bounds what is in flight while nothing is heard."""
+        self.pacing = self.bits = rate
+        self.cwnd = rate * rtt + 20 * self.mss
 
 
 def main() -> None:

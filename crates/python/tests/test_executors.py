@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -46,14 +47,54 @@ def test_a_function_that_makes_an_executor(whole, tmp_path):
     assert swept(whole[0], tmp_path / "threads.csv", partial(ThreadPoolExecutor, 2))[1] == whole[1]
 
 
-def test_dask(whole, tmp_path):
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_dask_with_workers_that_are_killed(scenario, tmp_path):
     distributed = pytest.importorskip("distributed")
-    # In threads of this process, which start sooner; the work is handed over in the same way.
+    base = nw.Scenario.load(scenario).set(duration="60s")
+    nw.sweep(base, AXES, runs=3, out=tmp_path / "whole.csv")
+    out = tmp_path / "dask.csv"
+    killed: list[int] = []
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
-        assert swept(whole[0], tmp_path / "dask.csv", client)[1] == whole[1]
+        pids = client.run(os.getpid)
+        swept = threading.Thread(target=lambda: nw.sweep(base, AXES, runs=3, out=out, executor=client))
+        swept.start()
+        while swept.is_alive() and len(killed) < 2:
+            # A worker that has work, so that a batch is lost.
+            busy = [pids[worker] for worker, tasks in client.processing().items() if tasks and worker in pids]
+            if busy:
+                os.kill(busy[0], signal.SIGKILL)
+                killed.append(busy[0])
+                pids = {worker: pid for worker, pid in pids.items() if pid != busy[0]}
+            time.sleep(0.05)
+        assert len(killed) == 2, "both were killed before the sweep ended"
+        swept.join()
+    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def test_ray_with_a_worker_that_is_killed(whole, tmp_path, monkeypatch):
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'ray>=2.9'")
+    died, run_batch = tmp_path / "died", _batches.run_batch
+
+    # Within the test, so that Ray sends its code to workers, which do not know this file.
+    def dies_once(*batch):
+        made = run_batch(*batch)
+        if not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return made
+
+    monkeypatch.setattr(_batches, "run_batch", dies_once)
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        table, made = swept(whole[0], tmp_path / "ray.csv", ray)
+    finally:
+        ray.shutdown()
+    assert died.exists()
+    assert table.failures == {}
+    assert made == whole[1]
 
 
 class Other(ProcessPoolExecutor):
@@ -134,7 +175,7 @@ def test_a_run_that_fails_is_reported_and_the_others_are_made(whole, tmp_path, e
 
 
 def test_workers_of_other_sources_are_refused(whole, tmp_path, monkeypatch):
-    monkeypatch.setattr(_batches._narrows, "SOURCES", "0123456789abcdef")
+    monkeypatch.setattr(_batches, "identity", lambda: f"{nw.__version__} (0123456789abcdef)")
     with pytest.raises(
         nw.RunError, match=r"a worker has narrows .* \([0-9a-f]{16}\); allowed: .* \(0123456789abcdef\)"
     ):

@@ -157,8 +157,12 @@ def test_wrong_calls():
     many.reset(seed=[1, None, 3])
     with pytest.raises(nw.ScenarioError, match="actions: 2 numbers; allowed: one for each of 3"):
         many.step(np.zeros(2, np.float32))
-    with pytest.raises(ValueError, match="num_envs: 0"):
-        gym.AqmVector(0)
+    for name, number in (("num_envs", 0), ("num_envs", 10**9), ("threads", 0), ("threads", -1)):
+        with pytest.raises(ValueError, match=rf"{name}: {number}; allowed: a whole number, 1 \.\.= "):
+            gym.AqmVector(**{"num_envs": 3, name: number})
+    for seed in (-1, [1, 2, 2**63]):
+        with pytest.raises(ValueError, match=rf"seed: .*; allowed: a whole number, 0 \.\.= {2**63 - 1}"):
+            many.reset(seed=seed)
 
 
 def test_a_reset_is_quick():

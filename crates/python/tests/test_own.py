@@ -318,6 +318,13 @@ def test_ctrl_c_ends_a_check():
     assert time.monotonic() - started < 10.0
 
 
+def test_laws_of_what_is_compiled():
+    nw.check("codel", scripts=2)
+    nw.check("cubic", scripts=2)
+    with pytest.raises(nw.ScenarioError, match=r'name: "codle"; allowed: the name of a queue or a controller'):
+        nw.check("codle")
+
+
 class Sleepy(TailDrop):
     def dequeue(self, now):
         time.sleep(0.022)
@@ -326,8 +333,8 @@ class Sleepy(TailDrop):
 
 def test_slow_code_gets_a_hint(base):
     nw.register(Sleepy)
-    few = base.set({"hop.queue": "sleepy", "flow.bulk.controller": "new_reno", "hop.rate": "300kbit", "duration": "6s"})
-    with pytest.warns(nw.SlowAlgorithm, match=r"% of \d+ s were spent in Python code"):
+    few = base.set({"hop.queue": "sleepy", "flow.bulk.controller": "new_reno", "hop.rate": "300kbit", "duration": "3s"})
+    with pytest.warns(nw.SlowAlgorithm, match=r"% of \d+ s were spent in Python code; compiled code"):
         nw.run(few)
 
 

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import narrows as nw
 
@@ -24,6 +26,30 @@ def test_a_run_is_the_programs(narrows, scenario, tmp_path, seed):
     for name in ["scenario.toml", "series.parquet", "cdf.parquet", "svg/rtt.svg"]:
         assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes(), name
     assert str(result) in narrows("run", scenario, "--seed", seed, "--wide", "--out", "again").stdout
+
+
+ANY = st.fixed_dictionaries(
+    {
+        "hop.rate": st.integers(500, 50_000).map(lambda kbit: f"{kbit}kbit"),
+        "hop.queue": st.sampled_from(sorted(nw.queues())),
+        "hop.loss": st.sampled_from([0.0, 0.001, 0.05]),
+        "flow.bulk.controller": st.sampled_from([name for name in sorted(nw.controllers()) if name != "startup"]),
+        "flow.bulk.rtt": st.integers(1, 300).map(lambda ms: f"{ms}ms"),
+        "seed": st.integers(0, 2**63 - 1),
+        "duration": st.just("3s"),
+    }
+)
+
+
+@settings(max_examples=8, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(settings=ANY)
+def test_any_run_is_the_programs(narrows, scenario, settings):
+    flags = [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
+    done = narrows("run", scenario, *flags, "--json", "--out", "any", "--force")
+    done.check_returncode()
+    assert without_cost(nw.run(nw.Scenario.load(scenario).set(settings)).summary) == without_cost(
+        json.loads(done.stdout)
+    )
 
 
 def test_a_run_is_read_again(scenario, tmp_path):

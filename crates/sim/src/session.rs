@@ -10,7 +10,7 @@ use narrows_world::Unwatched;
 
 /// A run in progress, on the caller's thread.
 pub struct Session {
-    world: World<side::Whole>,
+    world: World<side::Unread>,
     scenario: Scenario,
 }
 

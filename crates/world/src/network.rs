@@ -74,6 +74,9 @@ pub trait Edge<P>: Sized {
     /// Whether [`Edge::decided`] is called. If not, it costs nothing.
     const DECISIONS: bool = false;
 
+    /// Whether the hops keep figures of the packets. A driver that reads none of them saves their time and memory.
+    const FIGURES: bool = true;
+
     /// The hop of a packet's route that has `left` more hops after it.
     fn hop(&self, packet: &P, flow: FlowId, left: u16) -> Option<usize>;
 
@@ -232,7 +235,9 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         meta.depart = Time::ZERO;
         meta.len = transit.ip_len + hop.overhead;
         transit.marked = meta.ecn == Ecn::Ce;
-        hop.record.offered();
+        if E::FIGURES {
+            hop.record.offered();
+        }
         let mut cx = Ctx { now, pool: &mut self.pool, drops: &mut self.drops };
         let offered = hop.link.offer(id, &mut cx);
         if E::DECISIONS && self.drops.iter().all(|&(dropped, _)| dropped != id) {
@@ -242,7 +247,9 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         match offered {
             Offered::Poll => self.serve(hop_index, now, edge),
             Offered::Busy => {
-                hop.record.backlog(hop.link.queue().backlog().packets, now);
+                if E::FIGURES {
+                    hop.record.backlog(hop.link.queue().backlog().packets, now);
+                }
                 self.take_drops(hop_index, now, edge);
             }
             Offered::Wait(at) => {
@@ -307,7 +314,9 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         let meta = self.pool.meta(id);
         let transit = self.packets[id.index()].as_mut();
         let newly_marked = meta.ecn == Ecn::Ce && !transit.marked;
-        hop.record.sent(meta, newly_marked);
+        if E::FIGURES {
+            hop.record.sent(meta, newly_marked);
+        }
         if E::DECISIONS {
             let marked = newly_marked.then_some(Verdict::Marked);
             for verdict in marked.into_iter().chain([Verdict::Dequeued]) {
@@ -492,7 +501,9 @@ impl Hop {
     /// Records the backlog, and schedules the discipline's timer.
     #[inline(always)]
     fn settle<P, E: Edge<P>>(&mut self, index: usize, now: Time, edge: &mut E) {
-        self.record.backlog(self.link.queue().backlog().packets, now);
+        if E::FIGURES {
+            self.record.backlog(self.link.queue().backlog().packets, now);
+        }
         self.arm_timer(index, now, edge);
     }
 

@@ -11,6 +11,8 @@ Both sides of the bottleneck: queue disciplines and congestion controllers in on
 Figures have their unit in their name: ``_mbit`` is Mbit/s, ``_ms`` and ``_s`` are times, shares are 0 to 1.
 """
 
+# First: it chooses the native module.
+from narrows import _module  # noqa: F401
 from narrows._errors import ContractError, FailedRuns, RunError, ScenarioError, SlowAlgorithm
 from narrows._narrows import VERSION as __version__
 from narrows._own import Ack, Controller, Loss, Packet, Param, Queue, Sent, check, register

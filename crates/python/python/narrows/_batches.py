@@ -11,6 +11,7 @@ from typing import Any
 
 from narrows import _narrows
 from narrows._errors import RunError, ScenarioError
+from narrows._module import identity
 
 #: A batch is made to take this long, s: much longer than handing it over, short enough that little is done twice.
 _AIM = 1.0
@@ -27,11 +28,6 @@ _AHEAD = 2
 Made = tuple["str | None", str, float]
 #: Takes a run's number, and its figures or the error in their place.
 Take = Callable[[int, "_narrows.RunFigures | None", str], None]
-
-
-def identity() -> str:
-    """The version of the package, and a digest of the sources that decide figures."""
-    return f"{_narrows.VERSION} ({_narrows.SOURCES})"
 
 
 @lru_cache(maxsize=4)
@@ -97,7 +93,9 @@ class _Spread:
     """A sweep in progress."""
 
     def __init__(self, executor: Any, plan: _narrows.Plan, runs: list[int], take: Take) -> None:
-        self.make = executor if callable(executor) and not hasattr(executor, "submit") else None
+        # A class makes executors, although it has their methods.
+        is_maker = callable(executor) and (isinstance(executor, type) or not hasattr(executor, "submit"))
+        self.make = executor if is_maker else None
         self.executor = _plain(self.make() if self.make else executor)
         self.request = plan.request()
         self.costs = _Costs(plan)

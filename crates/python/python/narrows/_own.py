@@ -138,7 +138,7 @@ def register(cls: Own) -> Own:
     return cls
 
 
-def check(cls: type[Queue] | type[Controller], *, scripts: int = 32) -> None:
+def check(cls: type[Queue] | type[Controller] | str, *, scripts: int = 32) -> None:
     """
     Checks the laws that every queue or controller keeps, on a class that need not be registered.
 
@@ -147,7 +147,7 @@ def check(cls: type[Queue] | type[Controller], *, scripts: int = 32) -> None:
     decisions.
 
     Args:
-        cls: The class.
+        cls: The class; or the name of a queue or a controller that is compiled in.
         scripts: The number of random scripts to play, 1 to 1000; always the same ones.
 
     Raises:
@@ -156,9 +156,13 @@ def check(cls: type[Queue] | type[Controller], *, scripts: int = 32) -> None:
     """
     if not 1 <= scripts <= 1000:
         raise ScenarioError("scripts", None, f"{scripts}; allowed: a whole number, 1 ..= 1000")
-    law = _narrows.check(_described(cls), scripts)
+    name, law = (
+        (cls, _narrows.check_named(cls, scripts))
+        if isinstance(cls, str)
+        else (getattr(cls, "__name__", ""), _narrows.check(_described(cls), scripts))
+    )
     if law is not None:
-        raise ContractError(f"{cls.__name__}: {law}")
+        raise ContractError(f"{name}: {law}")
 
 
 def _described(cls: type[Queue] | type[Controller]) -> dict[str, Any]:

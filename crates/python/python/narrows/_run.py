@@ -121,7 +121,10 @@ def compare(
     """
     if runs < 1:
         raise ScenarioError("runs", None, f"{runs}; allowed: a whole number from 1 on")
-    listed = queues if queues is None or isinstance(queues, str) else ",".join(queues)
+    try:
+        listed = queues if queues is None or isinstance(queues, str) else ",".join(queues)
+    except TypeError:
+        raise ScenarioError("queues", None, f"{queues!r}; allowed: names, as a text or a list of texts") from None
     flags = {"rate": rate, "rtt": rtt, "duration": duration, "warmup": warmup, "record_interval": record_interval}
     if isinstance(source, str) and not source.endswith(".toml"):
         made = _narrows.bottlenecks(
@@ -137,10 +140,11 @@ def compare(
         )
         variants = [(label, Scenario._of(native)) for label, native in made]
     else:
+        whole = scenario(source)
         given = [name for name, value in flags.items() if value is not None] + (["ecn"] if ecn else [])
         if given:
             raise ScenarioError(given[0], None, "is for flows; allowed: set it in the scenario, or Scenario.set")
-        variants = _variants(scenario(source), listed, hop)
+        variants = _variants(whole, listed, hop)
         variants = [(label, one if seed is None else one.with_seed(seed)) for label, one in variants]
     planned = [(label, one) for label, variant in variants for one in _repeats(variant, runs)]
     results = run_all([one for _, one in planned], jobs=jobs, memory=memory, progress=progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ def sweep(
         FileExistsError: ``out`` exists.
         RunError: A run has no result; with an executor, the workers have another version, or its pool is broken.
     """
-    pairs = [(path, list(values)) for path, values in axes.items()]
+    pairs = _pairs(axes)
     if executor is not None and (jobs is not None or memory is not None):
         raise ScenarioError("executor", None, "jobs and memory are for threads of this process; allowed: either")
     is_file = out is None or _narrows.check_table_place(out, force)
@@ -90,6 +90,18 @@ def sweep(
     if kept is not None and not failed:
         kept.unlink(missing_ok=True)
     return Table(plan.table(made), failed)
+
+
+def _pairs(axes: Any) -> list[tuple[str, list[Any]]]:
+    """The axes with their values. A text is a sequence, too, but of letters."""
+    if not isinstance(axes, Mapping):
+        raise ScenarioError("axes", None, f"{axes!r}; allowed: a dict of lists of values")
+    for path, values in axes.items():
+        if not isinstance(path, str):
+            raise ScenarioError("axes", None, f'the key {path!r}; allowed: the path of a key, such as "hop.rate"')
+        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+            raise ScenarioError(f"axes {path}", None, f"{values!r}; allowed: a list of values")
+    return [(path, list(values)) for path, values in axes.items()]
 
 
 def _parts(plan: _narrows.Plan, partition: str | Sequence[str] | None) -> list[int]:

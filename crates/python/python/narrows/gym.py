@@ -23,6 +23,8 @@ from gymnasium.vector import AutoresetMode
 from narrows import _narrows
 
 Range = Any
+#: Most environments in a vector, and most threads.
+MAX_ENVS, MAX_THREADS = 1_000_000, 4096
 #: Facts about an interval that ``info`` has: its throughput (of the flow or the link, Mbit/s), its mean delay (RTT or
 #: time in the queue, ms), and the share of bytes that was lost.
 FACTS = ("throughput_mbit", "delay_ms", "loss")
@@ -60,8 +62,15 @@ class _Native:
         return self.arrays(self.envs.step(np.ascontiguousarray(actions, np.float32).tobytes()))
 
 
+def _within(name: str, number: int, low: int, high: int) -> None:
+    if not low <= number <= high:
+        raise ValueError(f"{name}: {number}; allowed: a whole number, {low} ..= {high}")
+
+
 def _seed(seed: int | None, known: bool) -> int | None:
     """A first seed is drawn if none is given."""
+    if seed is not None:
+        _within("seed", seed, 0, 2**63 - 1)
     return secrets.randbits(62) if seed is None and not known else seed
 
 
@@ -141,8 +150,9 @@ class _Vector(_Envs, gymnasium.vector.VectorEnv[Any, Any, Any]):
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - gymnasium's own attribute
 
     def __init__(self, num_envs: int, threads: int | None, setup: dict[str, Any], low: float) -> None:
-        if num_envs < 1:
-            raise ValueError(f"num_envs: {num_envs}; allowed: a whole number, at least 1")
+        _within("num_envs", num_envs, 1, MAX_ENVS)
+        if threads is not None:
+            _within("threads", threads, 1, MAX_THREADS)
         self.num_envs = num_envs
         made = self._make(num_envs, threads or len(os.sched_getaffinity(0)), setup, low)
         self.single_observation_space, self.single_action_space = made

@@ -9,6 +9,7 @@ use narrows_world::network::{Decision, Due, Edge, Network};
 
 impl<S: Side<Between = Network<Segment>>> Edge<Segment> for Hosts<S> {
     const DECISIONS: bool = S::RECORDS;
+    const FIGURES: bool = S::FIGURES;
 
     #[inline]
     fn hop(&self, segment: &Segment, flow: FlowId, left: u16) -> Option<usize> {

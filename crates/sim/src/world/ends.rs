@@ -53,11 +53,13 @@ impl<S: Side> Hosts<S> {
         let Transit { ip_len, waited, .. } = segment.transit;
         let payload = ip_len - flow.header.min(ip_len);
         let arrival = ends.on_packet(segment, payload, marked, self.now);
-        if let Some(sent) = ends.datagram_sent(segment) {
-            let pipe = self.pipes[flow.place.pipe as usize].delay;
-            flow.record.datagram(self.now.since(sent) + tail(pipe));
+        if S::FIGURES {
+            if let Some(sent) = ends.datagram_sent(segment) {
+                let pipe = self.pipes[flow.place.pipe as usize].delay;
+                flow.record.datagram(self.now.since(sent) + tail(pipe));
+            }
+            flow.record.received(ip_len, arrival.new, waited);
         }
-        flow.record.received(ip_len, arrival.new, waited);
         if arrival.acknowledge {
             let ack = ends.acknowledge(segment.subflow, self.now);
             // A call's request for a missing packet leaves its next report due.
@@ -178,7 +180,9 @@ impl<S: Side> Hosts<S> {
         let flow = &mut self.flows[flow_index];
         let Some(ends) = End::of(&mut flow.transport) else { return };
         if let Some(rtt) = ends.on_ack(ack, self.now) {
-            flow.record.rtt(rtt);
+            if S::FIGURES {
+                flow.record.rtt(rtt);
+            }
             if S::RECORDS {
                 self.record(|recorder, _| recorder.rtt(flow_index, rtt));
             }

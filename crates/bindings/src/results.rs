@@ -1,5 +1,5 @@
 //! Results of runs, and what is made of several of them together.
-use crate::errors;
+use crate::errors::{self, Whole};
 use crate::running::{self, Resources};
 use crate::scenario::{PyScenario, memory};
 use crate::table::PyTable;
@@ -47,7 +47,7 @@ impl PyRunResult {
 pub(crate) fn run(
     py: Python<'_>,
     scenarios: Vec<PyRef<'_, PyScenario>>,
-    jobs: Option<usize>,
+    jobs: Option<Whole>,
     memory_limit: Option<&str>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Vec<PyRunResult>> {
@@ -71,13 +71,8 @@ pub(crate) fn load_result(dir: PathBuf) -> PyResult<(PyScenario, PyRunResult)> {
 }
 
 /// A number of threads above zero.
-pub(crate) fn threads(py: Python<'_>, jobs: Option<usize>) -> PyResult<Option<usize>> {
-    match jobs {
-        Some(jobs) if !(1..=MAX_JOBS).contains(&jobs) => {
-            Err(errors::argument(py, "jobs", format!("{jobs}; allowed: a whole number, 1 ..= {MAX_JOBS}")))
-        }
-        jobs => Ok(jobs),
-    }
+pub(crate) fn threads(py: Python<'_>, jobs: Option<Whole>) -> PyResult<Option<usize>> {
+    jobs.map(|jobs| jobs.within(py, "jobs", 1..=MAX_JOBS).map(|jobs| jobs as usize)).transpose()
 }
 
 /// Results, each with the folder that it would have in a result's folder: `fifo/seed-1`.
@@ -160,4 +155,4 @@ pub(crate) fn folder_name(label: &str) -> String {
 }
 
 /// Most threads.
-const MAX_JOBS: usize = 4096;
+const MAX_JOBS: u64 = 4096;

@@ -1,6 +1,6 @@
 //! Scenarios: from files, from text, from dicts.
 use crate::document::{self, Document};
-use crate::errors;
+use crate::errors::{self, Whole};
 use narrows_core::Bytes;
 use narrows_core::params::ParamValue as _;
 use narrows_results::input::{self, TraceFiles};
@@ -8,10 +8,11 @@ use narrows_scenario::bottleneck::{self, Bottleneck};
 use narrows_scenario::{RateSpec, Scenario, ScenarioError, Setting, shorthand};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-/// Largest seed, which is TOML's largest integer.
-pub(crate) const MAX_SEED: u64 = i64::MAX as u64;
+/// Seeds; the largest is TOML's largest integer.
+pub(crate) const SEEDS: RangeInclusive<u64> = 0..=i64::MAX as u64;
 
 /// A valid scenario and what it was read from.
 #[pyclass(frozen, name = "Scenario", module = "narrows._narrows")]
@@ -99,10 +100,8 @@ impl PyScenario {
         source.parse().map_err(|error| errors::scenario(py, &error))
     }
 
-    fn with_seed(&self, py: Python<'_>, seed: u64) -> PyResult<PyScenario> {
-        if seed > MAX_SEED {
-            return Err(errors::argument(py, "seed", format!("{seed}; allowed: 0 ..= {MAX_SEED}")));
-        }
+    fn with_seed(&self, py: Python<'_>, seed: Whole) -> PyResult<PyScenario> {
+        let seed = seed.within(py, "seed", SEEDS)?;
         Ok(self.changed(Scenario { seed, ..self.value.clone() }))
     }
 
@@ -183,8 +182,9 @@ pub(crate) fn bottlenecks(
     warmup: Option<&str>,
     record_interval: Option<&str>,
     ecn: bool,
-    seed: u64,
+    seed: Whole,
 ) -> PyResult<Vec<(String, PyScenario)>> {
+    let seed = seed.within(py, "seed", SEEDS)?;
     let made = || {
         let spec = shorthand::rate_or_trace("rate", rate, &TraceFiles(Path::new("")))?;
         let rate = match &spec {

@@ -3,10 +3,11 @@
 //! A class is called through an object of its own for each queue or connection. The first exception of a run is kept, the run ends at
 //! its next tick, and the exception is raised as it is. Until then the algorithm's place is taken by a plain one, so that the
 //! simulator's books stay right.
-use crate::errors;
+use crate::{errors, registry};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::extensions::Extensions;
 use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
 use narrows_core::registry::open::Custom;
 use narrows_core::{Time, contract};
 use pyo3::prelude::*;
@@ -251,7 +252,7 @@ pub(crate) fn register(py: Python<'_>, described: Described) -> PyResult<()> {
         Entry::Queue(entry) => Extensions::new().queue_entry(entry),
         Entry::Controller(entry) => Extensions::new().controller_entry(entry),
     };
-    extensions.extend(&[]).map_err(|error| errors::argument(py, &name, error.to_string()))
+    extensions.extend(registry::compiled()).map_err(|error| errors::argument(py, &name, error.to_string()))
 }
 
 /// Checks the laws of the registry on a class. Returns the law that it breaks.
@@ -266,4 +267,17 @@ pub(crate) fn check(py: Python<'_>, described: Described, scripts: u32) -> PyRes
         Some(error) => Err(error),
         None => Ok(checked.err()),
     }
+}
+
+/// Checks the laws of the registry on an entry that is compiled in. Returns the law that it breaks.
+#[pyfunction]
+pub(crate) fn check_named(py: Python<'_>, name: &str, scripts: u32) -> PyResult<Option<String>> {
+    let (queue, controller) = (QueueConfig::named(name), ControllerConfig::named(name));
+    let checked = py.detach(|| match (queue, controller) {
+        (Some(queue), _) => Some(contract::check_queue_config(&queue, scripts)),
+        (None, Some(controller)) => Some(contract::check_controller_config(&controller, scripts)),
+        (None, None) => None,
+    });
+    let allowed = || errors::argument(py, "name", format!("{name:?}; allowed: the name of a queue or a controller"));
+    Ok(checked.ok_or_else(allowed)?.err())
 }

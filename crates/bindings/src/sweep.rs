@@ -1,10 +1,10 @@
 //! Sweeps: a scenario with every combination of some values, as one tidy table; the same as `narrows sweep` writes.
 use crate::document;
-use crate::errors;
-use crate::own::world::has_python;
+use crate::errors::{self, Whole};
+use crate::own::world::has_own;
 use crate::results::threads;
 use crate::running::{self, Resources};
-use crate::scenario::{PyScenario, memory};
+use crate::scenario::{PyScenario, SEEDS, memory};
 use crate::table::PyTable;
 use narrows_results::input::TraceFiles;
 use narrows_results::{Format, Rows, RunResult, dataset};
@@ -53,13 +53,11 @@ impl Plan {
         py: Python<'_>,
         base: PyRef<'_, PyScenario>,
         axes: Vec<(String, Vec<Bound<'_, PyAny>>)>,
-        runs: Option<u64>,
-        seed: Option<u64>,
+        runs: Option<Whole>,
+        seed: Option<Whole>,
     ) -> PyResult<Plan> {
-        if let Some(runs) = runs.filter(|runs| !(1..=Sweep::MAX_RUNS).contains(runs)) {
-            let allowed = format!("{runs}; allowed: a whole number, 1 ..= {}", Sweep::MAX_RUNS);
-            return Err(errors::argument(py, "runs", allowed));
-        }
+        let runs = runs.map(|runs| runs.within(py, "runs", 1..=Sweep::MAX_RUNS)).transpose()?;
+        let seed = seed.map(|seed| seed.within(py, "seed", SEEDS)).transpose()?;
         let (text, name, folder) = base.written();
         let texts = |(path, values): (String, Vec<Bound<'_, PyAny>>)| {
             if values.is_empty() {
@@ -116,18 +114,18 @@ impl Plan {
         &self,
         py: Python<'_>,
         runs: Vec<usize>,
-        jobs: Option<usize>,
+        jobs: Option<Whole>,
         memory_limit: Option<&str>,
         index: Option<PyRef<'_, RunIndex>>,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Vec<PyRunFigures>> {
-        let index = index.map(|index| Arc::clone(&index.0));
+        let index = index.map(|index| (Arc::clone(&index.index), index.path.clone()));
         let mut made: Vec<Option<RunFigures>> = Vec::with_capacity(runs.len());
         let (mut all, mut keys) = (Vec::new(), Vec::new());
         for &run in &runs {
             let scenario = self.scenario(py, run)?;
             let key = index.as_ref().and_then(|_| self.key(&scenario));
-            let known = index.as_ref().zip(key.as_ref()).and_then(|(index, key)| index.known(key));
+            let known = index.as_ref().zip(key.as_ref()).and_then(|((index, _), key)| index.known(key));
             if known.is_none() {
                 all.push(Job { label: self.label(run), scenario });
                 keys.push(key);
@@ -139,8 +137,8 @@ impl Plan {
         let sweep = Arc::clone(&self.sweep);
         let new = running::run(py, all, resources, progress.as_ref(), move |n, result| {
             let figures = sweep.measure(&result);
-            if let Some((index, key)) = index.as_ref().zip(keys[n].as_ref()) {
-                index.keep(key, &figures)?;
+            if let Some(((index, path), key)) = index.as_ref().zip(keys[n].as_ref()) {
+                RunIndex::kept(path, index.keep(key, &figures))?;
             }
             Ok(figures)
         })?;
@@ -241,7 +239,7 @@ impl Plan {
     fn key(&self, scenario: &Scenario) -> Option<String> {
         let parts = self.sweep.decisive(&format!("{Simulator:?}"), scenario);
         let parts = parts.iter().map(String::as_str);
-        (!has_python(scenario)).then(|| index::key_of(index::SOURCES, parts))
+        (!has_own(scenario)).then(|| index::key_of(index::SOURCES, parts))
     }
 
     fn rows(&self, made: &[Option<PyRef<'_, PyRunFigures>>]) -> Rows {
@@ -254,14 +252,25 @@ impl Plan {
 
 /// The index of finished runs in a file.
 #[pyclass(frozen, name = "RunIndex", module = "narrows._narrows")]
-pub(crate) struct RunIndex(Arc<Index>);
+pub(crate) struct RunIndex {
+    index: Arc<Index>,
+    path: PathBuf,
+}
+
+impl RunIndex {
+    /// What a file that takes no more is called in an error.
+    fn kept(path: &Path, kept: io::Result<()>) -> io::Result<()> {
+        kept.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    }
+}
 
 #[pymethods]
 impl RunIndex {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<RunIndex> {
         let shown = path.display();
-        Index::open(&path).map(|index| RunIndex(Arc::new(index))).map_err(|error| match error.kind() {
+        let opened = Index::open(&path).map(Arc::new);
+        opened.map(|index| RunIndex { index, path: path.clone() }).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => {
                 errors::argument(py, "cache", format!("{shown} is no file of finished runs; allowed: another file"))
             }
@@ -274,16 +283,17 @@ impl RunIndex {
 
     /// The figures of a run.
     fn known(&self, key: &str) -> Option<PyRunFigures> {
-        self.0.known(key).map(PyRunFigures)
+        self.index.known(key).map(PyRunFigures)
     }
 
     /// Adds a run.
     fn keep(&self, key: &str, figures: PyRef<'_, PyRunFigures>) -> PyResult<()> {
-        self.0.keep(key, &figures.0).map_err(|error| PyOSError::new_err(error.to_string()))
+        let kept = RunIndex::kept(&self.path, self.index.keep(key, &figures.0));
+        kept.map_err(|error| PyOSError::new_err(error.to_string()))
     }
 
     fn __len__(&self) -> usize {
-        self.0.count()
+        self.index.count()
     }
 }
 
@@ -312,6 +322,9 @@ fn extension(path: &Path) -> Option<Format> {
 /// Refuses a place for a table before the runs are made. Nothing is overwritten unasked. Answers whether it is a file.
 #[pyfunction]
 pub(crate) fn check_table_place(py: Python<'_>, path: PathBuf, force: bool) -> PyResult<bool> {
+    if path.as_os_str().is_empty() {
+        return Err(errors::argument(py, "out", "\"\"; allowed: the name of a file or a folder"));
+    }
     let is_file = extension(&path).is_some();
     if !is_file && path.extension().is_some() {
         let allowed = "a file that ends with .csv, .parquet or .jsonl, or a folder without an extension";

@@ -78,8 +78,18 @@ fn name(key: &Bound<'_, PyAny>, place: &str) -> PyResult<String> {
     Ok(text.to_str()?.to_owned())
 }
 
+/// Most lists and dicts within each other; no key of a scenario needs half as many, and one that holds itself has no end.
+const MAX_DEPTH: usize = 16;
+
 /// A value on one line of TOML. `place` names it in messages.
-pub(crate) fn inline(value: &Bound<'_, PyAny>, place: &str) -> PyResult<String> {
+fn inline(value: &Bound<'_, PyAny>, place: &str) -> PyResult<String> {
+    nested(value, place, 0)
+}
+
+fn nested(value: &Bound<'_, PyAny>, place: &str, depth: usize) -> PyResult<String> {
+    if depth > MAX_DEPTH {
+        return Err(refused(place, &format!("more than {MAX_DEPTH} lists and dicts within each other")));
+    }
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(quoted(text.to_str()?));
     }
@@ -99,12 +109,12 @@ pub(crate) fn inline(value: &Bound<'_, PyAny>, place: &str) -> PyResult<String> 
             let key = name(&key, place)?;
             let comma = if n > 0 { "," } else { "" };
             // Writing to a string cannot fail.
-            let _ = write!(out, "{comma} {} = {}", quoted(&key), inline(&value, &format!("{place}.{key}"))?);
+            let _ = write!(out, "{comma} {} = {}", quoted(&key), nested(&value, &format!("{place}.{key}"), depth + 1)?);
         }
         return Ok(out + " }");
     }
     if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-        let items = value.try_iter()?.enumerate().map(|(n, item)| inline(&item?, &format!("{place}[{n}]")));
+        let items = value.try_iter()?.enumerate().map(|(n, item)| nested(&item?, &format!("{place}[{n}]"), depth + 1));
         return Ok(format!("[{}]", items.collect::<PyResult<Vec<_>>>()?.join(", ")));
     }
     // Numbers of NumPy and paths.

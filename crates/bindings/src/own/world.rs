@@ -1,6 +1,6 @@
 //! The simulator for scenarios that may have Python code in them.
 use super::Ran;
-use crate::errors;
+use crate::{errors, registry};
 use narrows_core::Time;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
@@ -21,7 +21,7 @@ pub(crate) struct PythonSimulator {
 }
 
 /// A run that is shorter is not worth a hint, s.
-const WORTH_A_HINT: f64 = 5.0;
+const WORTH_A_HINT: f64 = 2.0;
 
 impl PythonSimulator {
     /// The exception that ended the runs.
@@ -40,7 +40,7 @@ impl PythonSimulator {
             return;
         }
         let text = format!(
-            "{}: {:.0} % of {wall_s:.0} s were spent in Python code; an algorithm in Rust takes a fraction of that",
+            "{}: {:.0} % of {wall_s:.0} s were spent in Python code; compiled code takes a fraction of that, see \"A compiled queue\" in the book",
             scenario.name,
             100.0 * share.min(1.0)
         );
@@ -108,10 +108,27 @@ impl World for PythonSimulator {
     }
 }
 
-/// Does a scenario use entries that are not built in? Only Python code adds some here.
-pub(crate) fn has_python(scenario: &Scenario) -> bool {
-    scenario.hops.iter().any(|hop| matches!(hop.queue, QueueConfig::Custom(_)))
-        || scenario.flows.iter().any(|flow| matches!(flow.controller, Some(ControllerConfig::Custom(_))))
+/// Does a scenario use classes written in Python?
+fn has_python(scenario: &Scenario) -> bool {
+    own(scenario).any(|name| !registry::compiled().contains(&name))
+}
+
+/// Does a scenario use entries that are not built in? No digest covers their code.
+pub(crate) fn has_own(scenario: &Scenario) -> bool {
+    own(scenario).next().is_some()
+}
+
+/// The names of the queues and controllers that are not built in.
+fn own(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
+    let queues = scenario.hops.iter().filter_map(|hop| match &hop.queue {
+        QueueConfig::Custom(custom) => Some(custom.name()),
+        _ => None,
+    });
+    let controllers = scenario.flows.iter().filter_map(|flow| match &flow.controller {
+        Some(ControllerConfig::Custom(custom)) => Some(custom.name()),
+        _ => None,
+    });
+    queues.chain(controllers)
 }
 
 /// Warns once that Python code is the bottleneck.

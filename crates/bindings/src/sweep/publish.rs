@@ -20,6 +20,10 @@ pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
     written().inspect_err(|_| {
         // The first error is the one to report.
         let _ = fs::remove_file(&part);
+        if !force {
+            // The name that was taken, so that the same call can be made again.
+            let _ = fs::remove_file(path);
+        }
     })
 }
 

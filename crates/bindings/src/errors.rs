@@ -4,10 +4,11 @@ use narrows_runner::Error;
 use narrows_scenario::ScenarioError;
 use narrows_study::SweepError;
 use narrows_world::WorldError;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
+use std::ops::RangeInclusive;
 
 /// Makes `narrows.ScenarioError`.
 pub(crate) fn scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
@@ -22,6 +23,37 @@ pub(crate) fn scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
 /// Makes `narrows.ScenarioError` for an argument that is wrong.
 pub(crate) fn argument(py: Python<'_>, name: &str, message: impl Into<String>) -> PyErr {
     scenario(py, &ScenarioError::new(name, message))
+}
+
+/// A whole number that Python passes as an argument, however large it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Whole {
+    value: Option<u64>,
+    shown: String,
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Whole> {
+        let value = match given.extract::<u64>() {
+            Ok(value) => Some(value),
+            Err(error) if error.is_instance_of::<PyOverflowError>(given.py()) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Whole { value, shown: given.str()?.to_string() })
+    }
+}
+
+impl Whole {
+    /// The number, or the error that says what is allowed.
+    pub(crate) fn within(&self, py: Python<'_>, name: &str, allowed: RangeInclusive<u64>) -> PyResult<u64> {
+        let refused = || {
+            let (low, high) = (allowed.start(), allowed.end());
+            argument(py, name, format!("{}; allowed: a whole number, {low} ..= {high}", self.shown))
+        };
+        self.value.filter(|value| allowed.contains(value)).ok_or_else(refused)
+    }
 }
 
 /// Makes the exception for a file or folder of results.

@@ -1,5 +1,5 @@
 //! A paper's experiments in the simulator, beside the published figures; the same as `narrows reproduce`.
-use crate::errors;
+use crate::errors::{self, Whole};
 use crate::results::threads;
 use crate::running::{self, Resources};
 use crate::scenario::memory;
@@ -25,14 +25,12 @@ type Taken = (Vec<Option<f64>>, Vec<Option<Vec<(f64, f64)>>>);
 #[pymethods]
 impl Paper {
     #[new]
-    fn new(py: Python<'_>, paper: &str, figures: Vec<String>, level: &str, runs: Option<u64>) -> PyResult<Paper> {
+    fn new(py: Python<'_>, paper: &str, figures: Vec<String>, level: &str, runs: Option<Whole>) -> PyResult<Paper> {
         let papers = narrows_study::papers();
         if !papers.contains(&paper) {
             return Err(errors::argument(py, "paper", format!("{paper:?}; allowed: {}", papers.join(", "))));
         }
-        if runs.is_some_and(|runs| !(1..=MAX_RUNS).contains(&runs)) {
-            return Err(errors::argument(py, "runs", format!("allowed: a whole number, 1 ..= {MAX_RUNS}")));
-        }
+        let runs = runs.map(|runs| runs.within(py, "runs", 1..=MAX_RUNS)).transpose()?;
         let level = match level {
             "quick" => Level::Quick,
             "full" => Level::Full,
@@ -52,7 +50,7 @@ impl Paper {
     fn run(
         &self,
         py: Python<'_>,
-        jobs: Option<usize>,
+        jobs: Option<Whole>,
         memory_limit: Option<&str>,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<(String, String, String)> {
