@@ -8,7 +8,8 @@ use narrows_capture::pcapng::{self, Interface};
 use narrows_capture::qlog;
 use narrows_report::Events;
 use narrows_results::packets::{self, Capture, Transport};
-use narrows_scenario::Scenario;
+use narrows_live::Wanted;
+use narrows_scenario::{Scenario, Transport as Carrier};
 use narrows_scenario::printable::printable;
 use narrows_world::World;
 use narrows_world::record::packets::{PacketRecorder, hops};
@@ -26,7 +27,7 @@ const HEAD: u64 = 512;
 pub(crate) struct CaptureArgs {
     #[command(flatten)]
     pcap: PcapArgs,
-    /// Simulation: write a qlog file for each TCP and QUIC connection into this folder, for qvis
+    /// Write a qlog file for each TCP and QUIC connection into this folder, for qvis; with --on live for QUIC only
     #[arg(long, value_name = "FOLDER")]
     qlog: Option<PathBuf>,
     /// Simulation: write packets.parquet beside the results, a row for each packet with its times at every hop
@@ -72,18 +73,19 @@ impl CaptureArgs {
         self.pcap.check()?;
         let (interfaces, world) = match world.name() {
             Name::Sim => (self.simulated(scenario, capture)?, Recording::Sim(narrows_sim::Recording::new(capture))),
-            Name::Live if flag == PCAP => {
-                let recording = narrows_live::Recording::new(world.options(), capture);
+            Name::Live if !self.packets => {
+                self.check_connections(scenario)?;
+                let wanted = Wanted { capture: self.pcap.file().map(|_| capture), qlog: self.qlog.clone() };
+                let recording = narrows_live::Recording::new(world.options(), wanted);
                 let sides = recording.sides(scenario).map_err(crate::world::failure)?;
                 (self.pcap.chosen(pcapng::places(&hops(scenario), sides))?, Recording::Live(recording))
             }
-            Name::Kernel if flag == PCAP => {
-                let message = "--pcap is for --on sim and --on live; in the lab's kernel there is no capture";
+            Name::Live => {
+                let message = "--packets is for the simulator (--on sim); allowed: --pcap, --qlog";
                 return Err(Failure::usage(message));
             }
-            Name::Live | Name::Kernel => {
-                let other = if world.name() == Name::Live { "; allowed: --pcap" } else { "" };
-                return Err(Failure::usage(format!("{flag} is for the simulator (--on sim){other}")));
+            Name::Kernel => {
+                return Err(Failure::usage(format!("{flag} is for --on sim and --on live")));
             }
         };
         let (lines, events) = (Mutex::default(), Mutex::default());
@@ -108,7 +110,19 @@ impl CaptureArgs {
         self.pcap.chosen(pcapng::interfaces(&log))
     }
 
-    /// The flag that asks for packets; the last one is the one that only the simulator has.
+    /// Checks that there are real connections whose transport writes a qlog, and that the files can be written.
+    fn check_connections(&self, scenario: &Scenario) -> Result<(), Failure> {
+        let Some(folder) = &self.qlog else { return Ok(()) };
+        if !scenario.flows.iter().any(|group| matches!(group.transport, Carrier::Quic(_))) {
+            let message = "--qlog: the scenario has no QUIC flows, and the kernel's TCP writes no qlog; allowed: with flows of transport quic";
+            return Err(Failure::usage(message));
+        }
+        may_be_made(folder)?;
+        let files = scenario.flow_names().into_iter().map(|name| folder.join(format!("{name}.sqlog")));
+        files.filter(|_| folder.is_dir()).try_for_each(|file| may_be_written("--qlog", &file, qlog::is_own))
+    }
+
+    /// The flag that asks for packets.
     fn asked(&self) -> Option<&'static str> {
         match self {
             CaptureArgs { qlog: Some(_), .. } => Some("--qlog"),
@@ -133,9 +147,15 @@ impl Recorder<'_> {
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Failure> {
         let lines = match &self.world {
             Recording::Sim(world) => world.take().map(|log| self.write_simulated(folder, &log)),
-            Recording::Live(world) => world.take().map(|log| self.args.pcap.write_frames(&log, &self.interfaces)),
+            Recording::Live(world) if self.args.pcap.file().is_some() => {
+                world.take().map(|log| self.args.pcap.write_frames(&log, &self.interfaces))
+            }
+            Recording::Live(_) => Some(Ok(Vec::new())),
         };
-        let lines = lines.unwrap_or_else(|| Err(Failure::other("the run has left no packets")))?;
+        let mut lines = lines.unwrap_or_else(|| Err(Failure::other("the run has left no packets")))?;
+        if let (Recording::Live(_), Some(folder)) = (&self.world, &self.args.qlog) {
+            lines.push(format!("{}: a qlog of each QUIC connection", folder.display()));
+        }
         *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = lines;
         Ok(())
     }

@@ -31,6 +31,7 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
@@ -53,6 +54,8 @@ pub struct Plan<'a> {
     /// Payload that a bulk connection's receiver waits for before it reads, bytes (`SO_RCVLOWAT`). With one byte it wakes for every
     /// packet.
     pub read_at_least: u32,
+    /// A folder for a qlog of each QUIC flow's sender, `FLOW.sqlog`.
+    pub qlog: Option<&'a Path>,
 }
 
 /// Checks that kernel sockets can carry a scenario's flows, before anything is made.
@@ -117,7 +120,7 @@ impl Endpoints {
             quic_senders.extend(made.quic_senders);
             quic_receivers.extend(made.quic_receivers);
         }
-        let mut quic = Vec::new();
+        let (mut quic, names) = (Vec::new(), plan.scenario.flow_names());
         for (number, spec) in specs.iter().enumerate() {
             let Carrier::Quic(of_flow) = &spec.carrier else { continue };
             let sockets = quic_senders.remove(&number).zip(quic_receivers.remove(&number));
@@ -128,6 +131,7 @@ impl Endpoints {
                 start: spec.start,
                 stop: spec.stop,
                 spec: QuicSpec::clone(of_flow),
+                qlog: plan.qlog.map(|folder| folder.join(format!("{}.sqlog", names[number]))),
                 seed: plan.scenario.seed.wrapping_add(number as u64),
                 to: SocketAddr::new(plan.pairs[number].receiver, FIRST_PORT + number as u16),
                 senders,

@@ -1,9 +1,9 @@
 //! The live world on systems other than Linux: the functions that start a run, so that programs compile. Each returns an error.
 use crate::shell::{Ended, Monitor, Shell};
-use crate::{LiveError, Options};
+use crate::{LiveError, Options, Wanted};
 use narrows_host::Privilege;
 use narrows_results::RunResult;
-use narrows_results::packets::{Capture, FrameLog};
+use narrows_results::packets::FrameLog;
 use narrows_scenario::Scenario;
 use narrows_world::Watch;
 
@@ -30,7 +30,7 @@ pub fn run(_: &Scenario, _: &Options, _: &mut dyn Watch) -> Result<RunResult, Li
 pub fn run_recorded(
     _: &Scenario,
     _: &Options,
-    _: Option<Capture>,
+    _: &Wanted,
     _: &mut dyn Watch,
 ) -> Result<(RunResult, Option<FrameLog>), LiveError> {
     Ok(narrows_host::gain().map(|never| match never {})?)

@@ -30,4 +30,4 @@ pub mod shell;
 mod elsewhere;
 
 pub use error::LiveError;
-pub use scenario_run::{Live, Options, Recording, check, run, run_recorded};
+pub use scenario_run::{Live, Options, Recording, Wanted, check, run, run_recorded};

@@ -14,6 +14,7 @@ use narrows_results::packets::{Capture, FrameLog, SNAP};
 use narrows_scenario::Scenario;
 use narrows_world::record::packets::most_packets;
 use narrows_world::{Memory, Watch, World, WorldError};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// Settings of a live run that the scenario does not contain.
@@ -64,18 +65,27 @@ impl World for Live {
     }
 }
 
+/// What is to be recorded of a run besides its result.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wanted {
+    /// Packets.
+    pub capture: Option<Capture>,
+    /// A folder for a qlog of each QUIC connection, as its sender's transport tells it.
+    pub qlog: Option<PathBuf>,
+}
+
 /// The live world, which keeps the packets of its latest run.
 #[derive(Debug)]
 pub struct Recording {
     live: Live,
-    capture: Capture,
+    wanted: Wanted,
     log: Mutex<Option<FrameLog>>,
 }
 
 impl Recording {
-    /// For these packets.
-    pub fn new(options: Options, capture: Capture) -> Recording {
-        Recording { live: Live(options), capture, log: Mutex::new(None) }
+    /// For what is wanted.
+    pub fn new(options: Options, wanted: Wanted) -> Recording {
+        Recording { live: Live(options), wanted, log: Mutex::new(None) }
     }
 
     /// The names of the two sides in a run's log.
@@ -107,12 +117,13 @@ impl World for Recording {
 
     fn memory(&self, scenario: &Scenario) -> Memory {
         let memory = self.live.memory(scenario);
-        let log = most_packets(scenario, &self.capture).saturating_mul(FRAME);
+        let packets = self.wanted.capture.map_or(0, |capture| most_packets(scenario, &capture));
+        let log = packets.saturating_mul(FRAME);
         Memory { packets: memory.packets.saturating_add(log), ..memory }
     }
 
     fn run(&self, scenario: &Scenario, _threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
-        let (result, log) = run_recorded(scenario, &self.live.0, Some(self.capture), watch)?;
+        let (result, log) = run_recorded(scenario, &self.live.0, &self.wanted, watch)?;
         *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
         Ok(result)
     }

@@ -1,6 +1,7 @@
 //! How connections behave.
 use crate::Error;
 use crate::event::Event;
+use crate::qlog::Files;
 use crate::shared_control::Settings;
 use crate::trace::Recorder;
 use narrows_core::congestion::{ControllerConfig, Marks};
@@ -33,6 +34,7 @@ pub struct Config {
     idle: Duration,
     buffer: u32,
     record: Option<PathBuf>,
+    qlog: Option<PathBuf>,
     one_path_will_do: bool,
     observer: Option<Observer>,
 }
@@ -82,6 +84,7 @@ impl Config {
             idle: Duration::from_secs(30),
             buffer: BUFFER,
             record: None,
+            qlog: None,
             one_path_will_do: false,
             observer: None,
         }
@@ -196,6 +199,14 @@ impl Config {
         self
     }
 
+    /// Writes what the transport does to a file, as qlog (draft-ietf-quic-qlog-main-schema, a sequence of JSON texts), which qvis reads. A
+    /// server's second connection goes to the file with `.2` after its name, and so on.
+    #[must_use]
+    pub fn qlog(mut self, file: impl AsRef<Path>) -> Config {
+        self.qlog = Some(file.as_ref().to_owned());
+        self
+    }
+
     /// Where a second path is wanted and does not open within the [patience](Config::patience), or the peer speaks no multipath QUIC, the
     /// connection begins over one path under the [fallback](Config::fallback), instead of failing.
     #[must_use]
@@ -286,6 +297,9 @@ impl Config {
             .send_window(u64::from(self.buffer));
         if paths > 1 {
             transport.max_concurrent_multipath_paths(paths);
+        }
+        if let Some(file) = &self.qlog {
+            transport.qlog_factory(Arc::new(Files::new(file)?));
         }
         Ok(transport)
     }

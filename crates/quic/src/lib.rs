@@ -19,7 +19,7 @@
 //!
 //! - `shared_control`: the controller and window that the paths share; no clock, no network. It is told of [`Event`]s.
 //! - `control`: noq's controllers, which make those events.
-//! - `trace`: events written to a file and played back.
+//! - `trace`: events written to a file and played back; `qlog`: those that noq writes for other tools.
 //! - `socket`: two UDP sockets as one.
 //! - `connection`: connections, servers, and what watches over them.
 //!
@@ -33,6 +33,7 @@ mod control;
 mod error;
 mod event;
 mod flights;
+mod qlog;
 mod shared_control;
 mod socket;
 mod tls;

@@ -155,7 +155,7 @@ fn what_cannot_be_captured_is_refused_before_the_run() {
     place.write("notes.txt", "mine");
     let refused = [
         (vec!["--pcap", "a.pcapng", "--on", "kernel"], "--pcap is for --on sim and --on live"),
-        (vec!["--packets", "--on", "live"], "--packets is for the simulator (--on sim); allowed: --pcap"),
+        (vec!["--packets", "--on", "live"], "--packets is for the simulator (--on sim); allowed: --pcap, --qlog"),
         (vec!["--packets", "--on", "kernel"], "--packets is for the simulator (--on sim)"),
         (vec!["--pcap", "a.pcapng", "--runs", "2"], "--pcap with --runs 2; allowed: one run"),
         (vec!["--pcap", "a.pcapng", "--interface", "lnik:in"], "allowed: senders, link:in, link:out, receivers"),

@@ -16,6 +16,7 @@ use narrows_world::application::{Act, Application};
 use narrows_world::meters::{Meters, SenderStats};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -111,6 +112,8 @@ pub(super) struct QuicFlow {
     pub(super) start: Time,
     pub(super) stop: Time,
     pub(super) spec: QuicSpec,
+    /// The file for its sender's qlog.
+    pub(super) qlog: Option<PathBuf>,
     /// Seed of its controller's random numbers.
     pub(super) seed: u64,
     pub(super) to: SocketAddr,
@@ -131,11 +134,13 @@ pub(super) fn run(flows: Vec<QuicFlow>, shared: &Arc<Shared>) -> io::Result<()> 
             let QuicFlow { number, receiver, .. } = flow;
             let server = Server::on(receiver, &identity, &receiving).map_err(tls)?;
             tokio::spawn(receive(server, number, tell, Arc::clone(shared)));
+            let config = flow.spec.config(flow.to).seed(flow.seed);
+            let config = flow.qlog.iter().fold(config, Config::qlog);
             let sending = Sending {
                 number,
                 application: flow.application,
                 stop: flow.stop,
-                config: flow.spec.config(flow.to).seed(flow.seed),
+                config,
                 header: flow.spec.header,
                 shared: Arc::clone(shared),
                 progress,

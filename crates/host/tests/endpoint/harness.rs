@@ -33,6 +33,7 @@ pub(crate) fn prepare(scenario: &Scenario, namespace: &Namespace, address: IpAdd
     let pair = EndpointPair { sender_namespace: 0, receiver_namespace: 0, sender: address, receiver: address };
     let pairs = vec![pair; scenario.flow_names().len()];
     Endpoints::prepare(&Plan {
+        qlog: None,
         scenario,
         namespaces: std::slice::from_ref(namespace),
         pairs: &pairs,

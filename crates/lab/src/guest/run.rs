@@ -59,6 +59,7 @@ pub(super) fn run(scenario: &Scenario, mut tell: impl FnMut(Event) -> bool) -> R
     };
     let pairs: Vec<EndpointPair> = layout.flows.iter().map(pair).collect();
     let between = endpoint::Plan {
+        qlog: None,
         scenario,
         namespaces: &namespaces.sides,
         pairs: &pairs,

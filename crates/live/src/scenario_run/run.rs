@@ -7,7 +7,7 @@ use crate::packet_thread::flows::{Declaration, Flows};
 use crate::packet_thread::frame_recorder::FrameRecorder;
 use crate::packet_thread::quic_record::Truth;
 use crate::packet_thread::run_config::{RunConfig, carries_whole};
-use crate::scenario_run::Options;
+use crate::scenario_run::{Options, Wanted};
 use narrows_core::{Bytes, Span, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
@@ -17,7 +17,7 @@ use narrows_host::priority::Work;
 use narrows_host::programs::Programs;
 use narrows_host::{Namespace, Route, Tun, TunSpec};
 use narrows_results::RunResult;
-use narrows_results::packets::{Capture, FrameLog};
+use narrows_results::packets::FrameLog;
 use narrows_scenario::{Scenario, Transport};
 use narrows_world::Watch;
 use narrows_world::build;
@@ -43,10 +43,10 @@ pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
 /// # Errors
 /// The scenario uses a feature this world lacks; the system does not allow the run; [`LiveError::Cancelled`].
 pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Result<RunResult, LiveError> {
-    run_recorded(scenario, options, None, watch).map(|(result, _)| result)
+    run_recorded(scenario, options, &Wanted::default(), watch).map(|(result, _)| result)
 }
 
-/// Like [`run`]; records the packets that are asked for. The log's sides are `senders` and `receivers` if all flows' senders are on one
+/// Like [`run`]; records what is wanted. The log's sides are `senders` and `receivers` if all flows' senders are on one
 /// side, else `side-1` and `side-2`.
 ///
 /// # Errors
@@ -54,11 +54,15 @@ pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Res
 pub fn run_recorded(
     scenario: &Scenario,
     options: &Options,
-    capture: Option<Capture>,
+    wanted: &Wanted,
     watch: &mut dyn Watch,
 ) -> Result<(RunResult, Option<FrameLog>), LiveError> {
     endpoint::check(scenario)?;
     let layout = Layout::new(scenario)?;
+    if let Some(folder) = &wanted.qlog {
+        let made = std::fs::create_dir_all(folder);
+        made.map_err(|error| LiveError::Broken(format!("cannot make the folder {}: {error}", folder.display())))?;
+    }
     let namespaces = [Namespace::create()?, Namespace::create()?];
     let devices = [device(&layout, 0, options, &namespaces[0])?, device(&layout, 1, options, &namespaces[1])?];
     let pair = |flow: &FlowEnds| EndpointPair {
@@ -78,6 +82,7 @@ pub fn run_recorded(
         receive_buffers: endpoint::RECEIVE_BUFFERS,
         send_buffers: endpoint::SEND_BUFFERS,
         read_at_least: 1,
+        qlog: wanted.qlog.as_deref(),
     };
     let endpoints = Endpoints::prepare(&between)?;
     let endpoint_stats = Arc::new(EndpointStats::new(layout.flows.len()));
@@ -95,8 +100,7 @@ pub fn run_recorded(
         join: true,
     };
     let hops = [&layout.directions[0].hops[..], &layout.directions[1].hops[..]];
-    let mut frames = capture
-        .map_or([None, None], |capture| FrameRecorder::both(scenario, hops, sides_of(&layout), capture).map(Some));
+    let mut frames = wanted.capture.map_or([None, None], |capture| FrameRecorder::both(scenario, hops, sides_of(&layout), capture).map(Some));
     let mut direction = |n: usize| {
         let planned = &layout.directions[n];
         let (hops, routes) = (planned.hops.clone(), planned.routes.clone());
