@@ -6,11 +6,11 @@ use crate::failure::Failure;
 use crate::world::{Name, WorldArgs};
 use narrows_capture::pcapng::{self, Interface};
 use narrows_capture::qlog;
+use narrows_live::Wanted;
 use narrows_report::Events;
 use narrows_results::packets::{self, Capture, Transport};
-use narrows_live::Wanted;
-use narrows_scenario::{Scenario, Transport as Carrier};
 use narrows_scenario::printable::printable;
+use narrows_scenario::{Scenario, Transport as Carrier};
 use narrows_world::World;
 use narrows_world::record::packets::{PacketRecorder, hops};
 use std::fs::File;
@@ -80,11 +80,11 @@ impl CaptureArgs {
                 let sides = recording.sides(scenario).map_err(crate::world::failure)?;
                 (self.pcap.chosen(pcapng::places(&hops(scenario), sides))?, Recording::Live(recording))
             }
-            Name::Live => {
-                let message = "--packets is for the simulator (--on sim); allowed: --pcap, --qlog";
+            Name::Live | Name::Kernel if self.packets => {
+                let message = "--packets is for the simulator (--on sim); allowed with --on live: --pcap, --qlog";
                 return Err(Failure::usage(message));
             }
-            Name::Kernel => {
+            Name::Live | Name::Kernel => {
                 return Err(Failure::usage(format!("{flag} is for --on sim and --on live")));
             }
         };

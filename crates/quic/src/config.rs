@@ -199,8 +199,8 @@ impl Config {
         self
     }
 
-    /// Writes what the transport does to a file, as qlog (draft-ietf-quic-qlog-main-schema, a sequence of JSON texts), which qvis reads. A
-    /// server's second connection goes to the file with `.2` after its name, and so on.
+    /// Writes what the transport does to a file, as qlog (a sequence of JSON texts, draft-ietf-quic-qlog-main-schema-13 §5). A server's second
+    /// connection goes to the file with `.2` after its name, and so on.
     #[must_use]
     pub fn qlog(mut self, file: impl AsRef<Path>) -> Config {
         self.qlog = Some(file.as_ref().to_owned());

@@ -155,7 +155,10 @@ fn what_cannot_be_captured_is_refused_before_the_run() {
     place.write("notes.txt", "mine");
     let refused = [
         (vec!["--pcap", "a.pcapng", "--on", "kernel"], "--pcap is for --on sim and --on live"),
-        (vec!["--packets", "--on", "live"], "--packets is for the simulator (--on sim); allowed: --pcap, --qlog"),
+        (
+            vec!["--packets", "--on", "live"],
+            "--packets is for the simulator (--on sim); allowed with --on live: --pcap, --qlog",
+        ),
         (vec!["--packets", "--on", "kernel"], "--packets is for the simulator (--on sim)"),
         (vec!["--pcap", "a.pcapng", "--runs", "2"], "--pcap with --runs 2; allowed: one run"),
         (vec!["--pcap", "a.pcapng", "--interface", "lnik:in"], "allowed: senders, link:in, link:out, receivers"),
@@ -350,6 +353,38 @@ fn real_packets_are_captured_at_every_place_with_their_own_headers() {
         ["run", "s.toml", "--on", "live", "--pcap", "b.pcapng", "--interface", "link:out", "--packets-limit", "50"];
     let said = place.ok(&[&few[..], &["--out", "few"]].concat());
     assert!(said.contains("b.pcapng: ") && said.contains("only the first 50 packets"), "{said}");
+}
+
+#[test]
+fn a_real_connection_has_a_qlog_of_its_own() {
+    let place = Place::new("live_qlog");
+    let quic = REAL.replace("transport = { kind = \"tcp\", ecn = true }", "transport = \"quic\"");
+    place.write("s.toml", &quic);
+    place.write("tcp.toml", REAL);
+    let args = ["run", "s.toml", "--on", "live", "--qlog", "traces", "--out", "out"];
+    let output = place.run(&args);
+    if output.status.code() == Some(2) {
+        println!("skipped: {}", text(&output.stderr));
+        return;
+    }
+    assert!(text(&output.stdout).contains("traces: a qlog of each QUIC connection"), "{}", text(&output.stdout));
+    let trace = std::fs::read_to_string(place.path("traces/marked.sqlog")).expect("the flow's trace");
+    let records: Vec<Value> = trace
+        .split('\u{1e}')
+        .filter(|text| !text.trim().is_empty())
+        .map(|text| serde_json::from_str(text).expect("JSON"))
+        .collect();
+    assert!(
+        records[0]["title"].as_str().is_some_and(|title| title.starts_with("narrows ") && title.contains("marked"))
+    );
+    let named = |name: &str| records.iter().filter(|record| record["name"] == name).count();
+    assert!(named("quic:packet_sent") > 100 && named("quic:packet_received") > 50, "{} records", records.len());
+    let refused = text(&place.run(&["run", "tcp.toml", "--on", "live", "--qlog", "none"]).stderr);
+    assert!(refused.contains("no QUIC flows, and the kernel's TCP writes no qlog"), "{refused}");
+    // Its own files are replaced; others are left alone.
+    place.write("traces/marked.sqlog", "mine");
+    let refused = text(&place.run(&[&args[..], &["--force"]].concat()).stderr);
+    assert!(refused.contains("was not written by narrows"), "{refused}");
 }
 
 #[test]

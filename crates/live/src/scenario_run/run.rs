@@ -100,7 +100,9 @@ pub fn run_recorded(
         join: true,
     };
     let hops = [&layout.directions[0].hops[..], &layout.directions[1].hops[..]];
-    let mut frames = wanted.capture.map_or([None, None], |capture| FrameRecorder::both(scenario, hops, sides_of(&layout), capture).map(Some));
+    let mut frames = wanted
+        .capture
+        .map_or([None, None], |capture| FrameRecorder::both(scenario, hops, sides_of(&layout), capture).map(Some));
     let mut direction = |n: usize| {
         let planned = &layout.directions[n];
         let (hops, routes) = (planned.hops.clone(), planned.routes.clone());
