@@ -165,7 +165,7 @@ fn what_cannot_be_captured_is_refused_before_the_run() {
         (vec!["--pcap", "none/a.pcapng"], "there is no such folder"),
         (vec!["--pcap", "notes.txt"], "was not written by narrows and is left alone"),
         (vec!["--packets-limit", "3"], "--packets-limit needs --pcap, --qlog or --packets"),
-        (vec!["--qlog", "q", "--on", "live"], "--qlog is for the simulator (--on sim)"),
+        (vec!["--qlog", "q", "--on", "kernel"], "--qlog is for --on sim and --on live"),
         (vec!["--qlog", "q", "--runs", "2"], "--qlog with --runs 2; allowed: one run"),
         (vec!["--qlog", "notes.txt"], "--qlog notes.txt: is a file; allowed: a folder"),
         (vec!["--qlog", "none/q"], "there is no folder to make it in"),
