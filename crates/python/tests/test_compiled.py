@@ -40,7 +40,7 @@ def module(tmp_path):
     default = Path(__file__).parents[3] / "target/debug/libmy_queue.so"
     built = Path(os.environ.get("NARROWS_MY_QUEUE", default))
     if not built.is_file():
-        pytest.skip(f"no module at {built}: `cargo test --workspace --no-run` builds it, or NARROWS_MY_QUEUE names it")
+        pytest.skip(f"no module at {built}: `maturin build --profile dev` in examples/my-queue/python makes it")
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "my_queue.abi3.so").symlink_to(built.resolve())
