@@ -224,7 +224,10 @@ mod tests {
             assert!((1..=10).contains(&batch), "{batch} packets");
         }
         let share = f64::from(leading[0]) / f64::from(leading[0] + leading[1]);
-        assert!((0.30..0.37).contains(&share), "the slower subflow has a third of the first two of each batch: {share}");
+        assert!(
+            (0.30..0.37).contains(&share),
+            "the slower subflow has a third of the first two of each batch: {share}"
+        );
     }
 
     #[test]
