@@ -1,7 +1,7 @@
 //! Transfers, whole and unspoilt, whatever the network does.
 use crate::proxy::{Faults, Proxy};
 use narrows_core::detector::Finding;
-use narrows_quic::{Config, Connection, Error, Identity, Server, Trace, Trust, connect, noq, rustls};
+use narrows_quic::{Config, Connection, Error, Identity, Server, TimedVerdict, Trace, Trust, connect, noq, rustls};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -256,6 +256,19 @@ async fn another_certificate_is_not_trusted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recorded_connection_decides_the_same_when_it_is_played_back() {
+    // On a machine that is busy with other things a whole transfer may leave the detector undecided.
+    for _ in 0..5 {
+        let live = recorded_and_played_back().await;
+        if let Some(last) = live.last() {
+            assert_eq!(last.verdict.finding, Finding::Shared, "the proxy has one queue: {live:?}");
+            return;
+        }
+    }
+    panic!("five transfers decided nothing");
+}
+
+/// The verdicts of a transfer, which are the same when its record is played back.
+async fn recorded_and_played_back() -> Vec<TimedVerdict> {
     let file = std::env::temp_dir().join(format!("narrows-quic-{}.trace", std::process::id()));
     let config = Config::new().controller("tonopah:on=cubic,detector=sequential").unwrap().seed(7).record(&file);
     let faults = Faults { delay: Duration::from_millis(3), rate_mbit: 20, ..Faults::default() };
@@ -267,6 +280,5 @@ async fn a_recorded_connection_decides_the_same_when_it_is_played_back() {
     std::fs::remove_file(&file).unwrap();
     assert!(trace.events().len() > 10_000, "{} events", trace.events().len());
     assert_eq!(trace.replay(), live);
-    let last = live.last().expect("nothing was decided");
-    assert_eq!(last.verdict.finding, Finding::Shared, "the proxy has one queue: {live:?}");
+    live
 }
