@@ -28,7 +28,7 @@ use std::time::Duration;
 /// A place where packets are captured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// The hosts on one side: in a simulation 0 is that of the flows' senders, 1 that of their receivers.
+    /// The hosts on one side. In a simulation, side 0 has the flows' senders and side 1 their receivers.
     Side(u8),
     /// In front of a hop's queue.
     Before(u16),

@@ -39,8 +39,7 @@ pub(crate) struct Whole;
 /// A whole run that records every packet.
 pub(crate) struct Recorded;
 
-/// A whole run of which nothing is read but what its algorithms see: without the figures a packet costs less, and the run takes less
-/// of the cache.
+/// A whole run that keeps no figures of flows and hops. A packet costs less, and the run takes less of the cache.
 pub(crate) struct Unread;
 
 /// The network and the receivers.

@@ -25,7 +25,7 @@ pub(super) trait Source {
     fn about_side(&self, name: &str) -> String;
 }
 
-/// A simulation's packets, whose headers are made from their numbers.
+/// A simulation's packets. Their headers are made from their numbers.
 pub(super) struct Made<'a> {
     log: &'a PacketLog,
     headers: Headers<'a>,

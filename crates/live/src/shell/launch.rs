@@ -32,7 +32,7 @@ pub struct Shell {
     pub capture: Option<Capture>,
 }
 
-/// The sides in a log of a command's packets: that of the command, and the other one.
+/// The names of the two sides in a log of a command's packets. The command is on the first one.
 pub const SIDES: [&str; 2] = ["program", "outside"];
 
 /// Observes a running command.

@@ -77,7 +77,7 @@ impl FrameLog {
         &self.bytes[first..first + usize::from(frame.kept)]
     }
 
-    /// Adds the packets and events of the other direction, whose hops are others.
+    /// Adds the packets and events of the other direction. The two directions share no hop.
     pub fn merge(&mut self, other: FrameLog) {
         let (packets, bytes) = (self.frames.len() as u32, self.bytes.len() as u64);
         self.frames.extend(other.frames.into_iter().map(|frame| Frame {
