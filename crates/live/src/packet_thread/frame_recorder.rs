@@ -6,7 +6,7 @@ use narrows_results::packets::{Capture, Event, FrameLog, SNAP, What};
 use narrows_scenario::Scenario;
 use narrows_world::network::{Decision, Verdict};
 use narrows_world::path::PathObserver;
-use narrows_world::record::packets::hops;
+use narrows_world::record::packets::{events, hops};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -113,30 +113,14 @@ impl FrameRecorder {
     /// A queue has decided about a packet; its link has handed it over now.
     fn decided(&mut self, decision: Decision, now: Time) {
         let Some(place) = self.places.get_mut(decision.packet.index()) else { return };
-        let (row, hop) = (place.row, self.hops[decision.hop]);
-        match decision.verdict {
-            Verdict::Enqueued => {
-                place.queued = true;
-                self.tell(row, decision.at, What::Enqueued(hop));
-            }
-            Verdict::Marked => {
-                if let Some(row) = row {
-                    self.log.mark(row, mark_ce);
-                }
-                self.tell(row, decision.at, What::Marked(hop));
-            }
-            Verdict::Dequeued => {
-                place.queued = false;
-                self.tell(row, now, What::Forwarded(hop));
-            }
-            Verdict::Dropped(reason) => {
-                let on_arrival = !place.queued && reason != DropReason::LinkLoss;
-                *place = Place::default();
-                if on_arrival {
-                    self.tell(row, decision.at, What::Enqueued(hop));
-                }
-                self.tell(row, decision.at, What::Dropped(hop, reason));
-            }
+        let happened = events(decision, self.hops[decision.hop], &mut place.queued, now);
+        let row = if let Verdict::Dropped(_) = decision.verdict { std::mem::take(place).row } else { place.row };
+        if let (Verdict::Marked, Some(row)) = (decision.verdict, row) {
+            self.log.mark(row, mark_ce);
+        }
+        // Between dequeuing and the device there is nothing that a capture could show.
+        for (at, what) in happened.into_iter().flatten().filter(|(_, what)| !matches!(what, What::Dequeued(_))) {
+            self.tell(row, at, what);
         }
     }
 

@@ -268,26 +268,10 @@ impl PacketRecorder {
     /// A hop's queue has decided about a packet, or it was lost behind the link.
     pub fn decided(&mut self, decision: Decision, now: Time) {
         let Some(place) = self.places.get_mut(decision.packet.index()) else { return };
-        let (row, hop) = (place.row, decision.hop as u16);
-        match decision.verdict {
-            Verdict::Enqueued => {
-                place.queued = true;
-                self.tell(row, decision.at, What::Enqueued(hop));
-            }
-            Verdict::Marked => self.tell(row, decision.at, What::Marked(hop)),
-            Verdict::Dequeued => {
-                place.queued = false;
-                self.tell(row, decision.at, What::Dequeued(hop));
-                self.tell(row, now, What::Forwarded(hop));
-            }
-            Verdict::Dropped(reason) => {
-                let on_arrival = !place.queued && reason != DropReason::LinkLoss;
-                *place = Place::default();
-                if on_arrival {
-                    self.tell(row, decision.at, What::Enqueued(hop));
-                }
-                self.tell(row, decision.at, What::Dropped(hop, reason));
-            }
+        let happened = events(decision, decision.hop as u16, &mut place.queued, now);
+        let row = if let Verdict::Dropped(_) = decision.verdict { std::mem::take(place).row } else { place.row };
+        for (at, what) in happened.into_iter().flatten() {
+            self.tell(row, at, what);
         }
     }
 
@@ -359,6 +343,28 @@ const MEAN: u64 = 300;
 pub fn most_packets(scenario: &Scenario, capture: &Capture) -> u64 {
     let carried = scenario.hops.iter().map(|hop| hop.rate.initial().bytes_in(scenario.duration).0 / MEAN);
     carried.fold(0, u64::saturating_add).saturating_mul(2).min(u64::from(capture.limit))
+}
+
+/// What a queue's decision means for its packet, in the order of time. `queued`: whether the packet waits in the queue, before the decision and
+/// after it; `now`: when the decision is reported, which is when the link hands a dequeued packet over.
+pub fn events(decision: Decision, hop: u16, queued: &mut bool, now: Time) -> [Option<(Time, What)>; 2] {
+    let at = decision.at;
+    match decision.verdict {
+        Verdict::Enqueued => {
+            *queued = true;
+            [Some((at, What::Enqueued(hop))), None]
+        }
+        Verdict::Marked => [Some((at, What::Marked(hop))), None],
+        Verdict::Dequeued => {
+            *queued = false;
+            [Some((at, What::Dequeued(hop))), Some((now, What::Forwarded(hop)))]
+        }
+        // A packet that is refused has arrived at the hop, too.
+        Verdict::Dropped(reason) => {
+            let on_arrival = !*queued && reason != DropReason::LinkLoss;
+            [on_arrival.then_some((at, What::Enqueued(hop))), Some((at, What::Dropped(hop, reason)))]
+        }
+    }
 }
 
 /// A scenario's hops, as logs of packets name them.
