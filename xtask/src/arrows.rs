@@ -40,7 +40,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("narrows-bindings", EVERYTHING),
     // A shell around the bindings: a library that others use cannot be a module that Python loads.
     ("narrows-python", &["narrows-bindings"]),
-    // An example of such a module with a queue of a user's own.
+    // Examples of a program and of such a module with a queue of a user's own.
+    ("my-queue", &["narrows", "narrows-core"]),
     ("my-queue-python", &["narrows-bindings", "narrows-core"]),
     // Runs in a browser, so it uses neither live nor kernel.
     (
