@@ -30,7 +30,7 @@ deny:
 
 # Speed and memory next to a bare loop; `just bench --quick single` for a glance.
 bench *ARGS:
-    cargo run --release -p narrows-bench -- {{ARGS}}
+    cargo run --profile dist -p narrows-bench -- {{ARGS}}
 
 # A faster binary, optimised for what it does (needs `rustup component add llvm-tools`): target/pgo/release/narrows.
 pgo:
