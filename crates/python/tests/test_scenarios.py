@@ -65,6 +65,23 @@ def test_a_wrong_value_is_named(path, value, place, says):
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
+def test_a_text_is_the_file_too():
+    assert nw.Scenario(SCENARIO) == nw.Scenario.from_toml(SCENARIO)
+    with pytest.raises(nw.ScenarioError, match=r"fq_codle"):
+        nw.Scenario(SCENARIO.replace("fq_codel", "fq_codle"))
+
+
+@pytest.mark.parametrize("text", ["", "household.toml"])
+def test_a_file_name_is_no_text_of_a_scenario(text):
+    with pytest.raises(nw.ScenarioError, match=r"allowed for a file: Scenario\.load"):
+        nw.Scenario(text)
+
+
+def test_a_number_is_no_scenario():
+    with pytest.raises(TypeError, match="not a scenario: 3; allowed: a dict or the text"):
+        nw.Scenario(3)  # pyright: ignore[reportArgumentType]
+
+
 def test_values_that_no_file_has():
     with pytest.raises(TypeError, match=r"hop\[0\]\.queue: cannot be None; allowed"):
         nw.Scenario({**DICT, "hop": [{**DICT["hop"][0], "queue": None}]})

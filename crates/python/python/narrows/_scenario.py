@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from narrows import _narrows
+from narrows._errors import ScenarioError
 
 
 class Scenario:
@@ -16,17 +17,28 @@ class Scenario:
     Args:
         source: The scenario as a dict with the keys of a scenario file: ``duration``, ``hop`` (a list of dicts),
             ``flow`` (a list of dicts) and so on. Times, rates and sizes are texts with units: ``"60s"``, ``"20mbit"``.
+            Or the text of a scenario file (TOML).
         folder: The folder of the traces that the scenario names.
 
     Raises:
         ScenarioError: A key or a value is wrong; the error names it and says what is allowed.
+        TypeError: ``source`` is neither a dict nor a text.
     """
 
     __slots__ = ("_native",)
     _native: _narrows.Scenario
 
-    def __init__(self, source: Mapping[str, Any], *, folder: str | os.PathLike[str] = "") -> None:
-        self._native = _narrows.Scenario.from_dict(dict(source), folder)
+    def __init__(self, source: Mapping[str, Any] | str, *, folder: str | os.PathLike[str] = "") -> None:
+        if isinstance(source, str):
+            if "=" not in source:
+                raise ScenarioError(
+                    "source", None, f"{source!r} is not the text of a scenario; allowed for a file: Scenario.load"
+                )
+            self._native = _narrows.Scenario.from_toml(source, "scenario.toml", folder)
+        elif isinstance(source, Mapping):
+            self._native = _narrows.Scenario.from_dict(dict(source), folder)
+        else:
+            raise TypeError(f"not a scenario: {source!r}; allowed: a dict or the text of a scenario file")
 
     @classmethod
     def _of(cls, native: _narrows.Scenario) -> Scenario:
