@@ -30,9 +30,9 @@ deny:
 
 # Speed and memory next to a bare loop; `just bench --quick single` for a glance.
 bench *ARGS:
-    cargo run --profile dist -p narrows-bench -- {{ARGS}}
+    cargo run --profile lto -p narrows-bench -- {{ARGS}}
 
-# A faster binary, optimised for what it does (needs `rustup component add llvm-tools`): target/pgo/release/narrows.
+# A faster binary, optimised for what it does (needs `rustup component add llvm-tools`): target/pgo/lto/narrows.
 pgo:
     cargo xtask pgo
 

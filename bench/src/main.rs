@@ -1,4 +1,4 @@
-//! `cargo run --profile dist -p narrows-bench -- --help`
+//! `cargo run --profile lto -p narrows-bench -- --help`
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

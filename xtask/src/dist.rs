@@ -86,7 +86,7 @@ struct Flags<'a> {
 
 impl<'a> Flags<'a> {
     fn parse(flags: &[&'a str]) -> Result<Flags<'a>, String> {
-        let mut parsed = Flags { target: format!("{}-unknown-linux-musl", std::env::consts::ARCH), profile: "dist" };
+        let mut parsed = Flags { target: format!("{}-unknown-linux-musl", std::env::consts::ARCH), profile: "lto" };
         for pair in flags.chunks(2) {
             match pair {
                 ["--target", target] => parsed.target = (*target).to_owned(),

@@ -11,7 +11,7 @@ cargo xtask arrows          dependencies between the workspace's crates point on
 cargo xtask fmt [--check]   formats every Rust file, those that a macro declares as modules too
 cargo xtask dist [--target TRIPLE] [--profile NAME]
                             a static program, manual pages and completions, as an archive and a .deb, and a Python wheel, in target/dist
-cargo xtask pgo             narrows and narrows-bench, optimised for what they do, in target/pgo/dist";
+cargo xtask pgo             narrows and narrows-bench, optimised for what they do, in target/pgo/lto";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -7,7 +7,7 @@ use std::process::Command;
 /// The run that is counted: the cases whose speed matters, shortened to a tenth.
 const TRAINING: [&str; 5] = ["--quick", "--rounds", "1", "single", "many"];
 
-/// Builds them into `target/pgo/dist`.
+/// Builds them into `target/pgo/lto`.
 pub(crate) fn build() -> Result<String, String> {
     let profdata = profdata()?;
     let target = root().join("target/pgo");
@@ -21,16 +21,16 @@ pub(crate) fn build() -> Result<String, String> {
         }
         _ => {}
     }
-    run(Command::new(counting.join("dist/narrows-bench")).args(TRAINING))?;
+    run(Command::new(counting.join("lto/narrows-bench")).args(TRAINING))?;
     run(Command::new(&profdata).arg("merge").arg("-o").arg(&merged).arg(&raw))?;
     cargo(&target, &format!("-Cprofile-use={}", merged.display()))?;
-    Ok(format!("{} and narrows-bench beside it", target.join("dist/narrows").display()))
+    Ok(format!("{} and narrows-bench beside it", target.join("lto/narrows").display()))
 }
 
 /// A build to hand out, with an additional flag, encoded because its path may contain spaces.
 fn cargo(target: &Path, flag: &str) -> Result<(), String> {
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.args(["build", "--profile", "dist", "-p", "narrows", "-p", "narrows-bench", "--target-dir"]).arg(target);
+    build.args(["build", "--profile", "lto", "-p", "narrows", "-p", "narrows-bench", "--target-dir"]).arg(target);
     run(build.env("CARGO_ENCODED_RUSTFLAGS", flag).current_dir(root()))
 }
 

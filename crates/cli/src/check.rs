@@ -3,6 +3,7 @@ use crate::failure::Failure;
 use crate::flags::{MAX_JOBS, MAX_SEED, whole};
 use crate::grid::{self, Job, Options};
 use crate::interrupt;
+use crate::junit::{self, Case};
 use crate::memory;
 use crate::run;
 use crate::term::{self, Paint};
@@ -15,9 +16,7 @@ use narrows_results::metric::Lookup;
 use narrows_runner::Room;
 use narrows_scenario::expect::Runs;
 use narrows_scenario::{Expectation, Scenario};
-use std::path::{Path, PathBuf};
-
-mod junit;
+use std::path::PathBuf;
 
 /// Run a scenario, or take a result, and check its figures; exit code 3 if an expectation does not hold
 #[derive(clap::Args)]
@@ -81,7 +80,7 @@ pub(crate) fn main(args: &Check) -> Result<(), Failure> {
     let judged = if args.subject.is_dir() { args.of_result()? } else { args.of_scenario()? };
     let failed = judged.judgements.iter().filter(|judgement| !judgement.holds).count();
     if let Some(file) = &args.junit {
-        junit::write(file, &judged.name, &judged.seeds, &judged.judgements)?;
+        junit::write(file, "check", &judged.name, &judged.cases())?;
     }
     match args.json {
         true => term::print_json(&judged.judgements)?,
@@ -176,7 +175,30 @@ fn judged(expectations: &[Expectation], readings: &[Vec<Reading>]) -> Vec<Judgem
     expectations.iter().enumerate().map(of).collect()
 }
 
+/// The test cases of an expectation: one for each run, or one for the mean.
+fn cases(seeds: &[u64], judgement: &Judgement) -> Vec<Case> {
+    let shown = |measured: Option<f64>| {
+        measured.map_or("not measured".to_owned(), |measured| {
+            format!("measured {measured} {}", judgement.unit).trim_end().to_owned()
+        })
+    };
+    if judgement.runs == "mean" {
+        let failure = (!judgement.holds).then(|| shown(judgement.measured));
+        return vec![Case { title: format!("{}, mean", judgement.expectation), failure }];
+    }
+    let case = |(seed, reading): (&u64, &Reading)| {
+        let of = if reading.of.is_empty() { String::new() } else { format!(" ({})", reading.of) };
+        let failure = (!reading.holds).then(|| shown(reading.measured) + &of);
+        Case { title: format!("{}, seed {seed}", judgement.expectation), failure }
+    };
+    seeds.iter().zip(&judgement.readings).map(case).collect()
+}
+
 impl Judged {
+    fn cases(&self) -> Vec<Case> {
+        self.judgements.iter().flat_map(|judgement| cases(&self.seeds, judgement)).collect()
+    }
+
     /// A table: measured beside expected.
     fn text(&self) -> String {
         let paint = Paint::stdout();
@@ -231,14 +253,5 @@ fn figure(value: f64) -> String {
         size if size < 10.0 => format!("{value:.4}"),
         size if size < 1000.0 => format!("{value:.2}"),
         _ => format!("{value:.0}"),
-    }
-}
-
-/// The file's text, if it may be replaced: one that begins as ours do.
-fn is_own(path: &Path, start: &str) -> std::io::Result<bool> {
-    match std::fs::read(path) {
-        Ok(text) => Ok(text.is_empty() || text.starts_with(start.as_bytes())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(error),
     }
 }

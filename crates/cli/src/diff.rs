@@ -1,9 +1,12 @@
 //! `narrows diff`: compares two results.
 use crate::failure::Failure;
+use crate::junit::{self, Case};
 use crate::term;
 use narrows_report::Diff;
-use narrows_report::diff::Change;
+use narrows_report::diff::{Change, Section};
 use std::path::PathBuf;
+
+mod json;
 
 /// Compare two results, figure by figure
 #[derive(clap::Args)]
@@ -24,6 +27,12 @@ pub(crate) struct Args {
     /// difference that chance explains does not count, where the runs show what chance does
     #[arg(long, value_name = "FIGURE ±N%", value_parser = Limit::parse)]
     fail_on: Vec<Limit>,
+    /// Write what --fail-on finds to this file in the form of JUnit, which CI systems show; an earlier one is replaced
+    #[arg(long, value_name = "FILE", requires = "fail_on")]
+    junit: Option<PathBuf>,
+    /// Print the comparison as JSON on stdout and nothing else
+    #[arg(short = 'J', long)]
+    json: bool,
 }
 
 /// A change that is too much: `goodput -2%`.
@@ -67,15 +76,39 @@ fn short(figure: &str) -> &str {
     figure.split(" (").next().unwrap_or(figure)
 }
 
-/// The changes beyond the limits, one line each.
-fn exceeded(diff: &Diff, limits: &[Limit]) -> Result<Vec<String>, Failure> {
-    let mut lines = Vec::new();
+/// A figure that `--fail-on` is about.
+struct Watched<'a> {
+    section: &'a Section,
+    change: &'a Change,
+    limit: &'a Limit,
+}
+
+impl Watched<'_> {
+    /// What is wrong, if the figure changes by more than is allowed.
+    fn complaint(&self) -> Option<String> {
+        let by = || self.change.percent().map_or("from nothing".to_owned(), |percent| format!("{percent:+.1} %"));
+        let told = || format!("changed by {}; allowed: {:+} %", by(), self.limit.percent);
+        self.limit.is_exceeded(self.change).then(told)
+    }
+
+    fn case(&self) -> Case {
+        let (name, figure) = (&self.section.name, short(&self.change.figure));
+        Case { title: format!("{name}: {figure} {:+} %", self.limit.percent), failure: self.complaint() }
+    }
+}
+
+/// The figures that the limits are about. A limit of a figure that is not there is an error.
+fn watched<'a>(diff: &'a Diff, limits: &'a [Limit]) -> Result<Vec<Watched<'a>>, Failure> {
+    let figures =
+        || diff.sections.iter().flat_map(|section| section.figures.iter().map(move |change| (section, change)));
+    let mut all = Vec::new();
     for limit in limits {
-        let changes =
-            || diff.sections.iter().flat_map(|section| section.figures.iter().map(move |change| (section, change)));
-        if !changes().any(|(_, change)| limit.is_about(change)) {
+        let before = all.len();
+        let about = figures().filter(|(_, change)| limit.is_about(change));
+        all.extend(about.map(|(section, change)| Watched { section, change, limit }));
+        if all.len() == before {
             let mut known: Vec<&str> = Vec::new();
-            for (_, change) in changes() {
+            for (_, change) in figures() {
                 if !known.contains(&short(&change.figure)) {
                     known.push(short(&change.figure));
                 }
@@ -87,17 +120,13 @@ fn exceeded(diff: &Diff, limits: &[Limit]) -> Result<Vec<String>, Failure> {
                 limit.figure
             )));
         }
-        for (section, change) in changes().filter(|(_, change)| limit.is_about(change) && limit.is_exceeded(change)) {
-            let by = change.percent().map_or("from nothing".to_owned(), |percent| format!("{percent:+.1} %"));
-            let (name, figure, limit) = (&section.name, short(&change.figure), limit.percent);
-            lines.push(format!("{name}: {figure} changed by {by}; allowed: {limit:+} %"));
-        }
     }
-    Ok(lines)
+    Ok(all)
 }
 
 /// Runs the command.
 pub(crate) fn main(args: &Args) -> Result<(), Failure> {
+    args.junit.as_deref().map_or(Ok(()), junit::may_be_written)?;
     let diff: Diff = narrows_report::diff(&args.before, &args.after).map_err(Failure::usage)?;
     let mismatch = diff.mismatch();
     if !mismatch.is_empty() && !args.anyway {
@@ -106,9 +135,19 @@ pub(crate) fn main(args: &Args) -> Result<(), Failure> {
         )));
     }
     let names = [&args.before, &args.after].map(|path| path.display().to_string());
-    let exceeded = exceeded(&diff, &args.fail_on)?;
-    term::print(&diff.text([&names[0], &names[1]], &term::style()))?;
-    if exceeded.is_empty() { Ok(()) } else { Err(Failure::NotMet(exceeded.join("\n"))) }
+    let watched = watched(&diff, &args.fail_on)?;
+    if let Some(file) = &args.junit {
+        let cases: Vec<Case> = watched.iter().map(Watched::case).collect();
+        junit::write(file, "diff", &format!("{} and {}", names[0], names[1]), &cases)?;
+    }
+    match args.json {
+        true => term::print_json(&json::answer(&diff, [&names[0], &names[1]], &watched))?,
+        false => term::print(&diff.text([&names[0], &names[1]], &term::style()))?,
+    }
+    let name = |figure: &Watched| format!("{}: {}", figure.section.name, short(&figure.change.figure));
+    let failed = watched.iter().filter_map(|figure| Some(format!("{} {}", name(figure), figure.complaint()?)));
+    let failed: Vec<String> = failed.collect();
+    if failed.is_empty() { Ok(()) } else { Err(Failure::NotMet(failed.join("\n"))) }
 }
 
 #[cfg(test)]

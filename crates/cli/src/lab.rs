@@ -19,7 +19,14 @@ enum Command {
     /// Fetch a kernel from Debian's packages, and build our queues for it
     Fetch(Fetch),
     /// Say what is there and what is missing
-    Doctor,
+    Doctor(Doctor),
+}
+
+#[derive(clap::Args)]
+struct Doctor {
+    /// Print what was found as JSON on stdout and nothing else
+    #[arg(short = 'J', long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -49,7 +56,7 @@ const SOURCES: &str = "crates/kernel/qdisc";
 pub(crate) fn main(args: &Lab) -> Result<(), Failure> {
     match &args.command {
         Command::Fetch(args) => fetch(args),
-        Command::Doctor => examine(),
+        Command::Doctor(args) => examine(args.json),
     }
 }
 
@@ -76,11 +83,28 @@ fn is_sources(folder: &Path) -> bool {
     folder.join("module/build-in-chroot.sh").is_file() && folder.join("tc/Makefile").is_file()
 }
 
-fn examine() -> Result<(), Failure> {
+fn examine(json: bool) -> Result<(), Failure> {
     let findings = doctor::examine();
+    match json {
+        true => term::print_json(&findings.iter().map(record).collect::<Vec<_>>())?,
+        false => term::print(&table(&findings))?,
+    }
+    let lacks = findings.iter().filter(|finding| finding.is_needed && !finding.is_there).count();
+    match lacks {
+        0 => Ok(()),
+        _ => Err(Failure::usage(format!("--on kernel needs {lacks} more, marked MISSING"))),
+    }
+}
+
+fn record(finding: &Finding) -> serde_json::Value {
+    let Finding { name, text, is_there, is_needed } = finding;
+    serde_json::json!({ "name": name, "there": is_there, "needed": is_needed, "text": text })
+}
+
+fn table(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
-    for Finding { name, text: about, is_there, is_needed } in &findings {
+    for Finding { name, text: about, is_there, is_needed } in findings {
         let mark = match (is_there, is_needed) {
             (true, _) => "there  ",
             (false, true) => "MISSING",
@@ -88,10 +112,5 @@ fn examine() -> Result<(), Failure> {
         };
         let _ = writeln!(text, "{mark}  {name:width$}  {about}");
     }
-    term::print(&text)?;
-    let lacks = findings.iter().filter(|finding| finding.is_needed && !finding.is_there).count();
-    match lacks {
-        0 => Ok(()),
-        _ => Err(Failure::usage(format!("--on kernel needs {lacks} more, marked MISSING"))),
-    }
+    text
 }

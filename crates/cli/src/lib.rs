@@ -23,6 +23,7 @@ mod failure;
 mod flags;
 mod grid;
 mod interrupt;
+mod junit;
 mod lab;
 mod list;
 mod manual;

@@ -142,6 +142,30 @@ fn a_difference_can_fail_a_build() {
     let output = place.run(&["diff", "a", "b", "--fail-on", "rtt mean +5%"]);
     assert!(text(&output.stdout).contains("goodput"), "the table is printed all the same");
     assert!(text(&output.stderr).contains("allowed: +5 %"), "{}", text(&output.stderr));
+    let args =
+        ["diff", "a", "b", "--fail-on", "rtt mean +5%", "--fail-on", "goodput -90%", "--json", "--junit", "d.xml"];
+    let output = place.run(&args);
+    assert_eq!(output.status.code(), Some(3));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    assert_eq!((&answer["first"]["result"], &answer["second"]["result"]), (&"a".into(), &"b".into()));
+    let limits = answer["limits"].as_array().expect("a list");
+    let holds: Vec<bool> = limits.iter().map(|limit| limit["holds"] == true).collect();
+    assert!(holds.contains(&false) && holds.contains(&true), "{answer:#}");
+    let parts = answer["parts"].as_array().expect("a list");
+    let figures = parts.iter().flat_map(|part| part["figures"].as_array().expect("a list"));
+    let rtt: Vec<_> = figures.filter(|figure| figure["figure"] == "RTT mean").collect();
+    assert!(!rtt.is_empty() && rtt.iter().all(|rtt| rtt["unit"] == "ms"), "{answer:#}");
+    for rtt in rtt {
+        let [first, second] = ["first", "second"].map(|of| rtt[of]["mean"].as_f64().expect("a number"));
+        assert_eq!(rtt["difference"].as_f64(), Some(second - first), "{rtt}");
+    }
+    let xml = fs::read_to_string(place.path("d.xml")).expect("the file");
+    let cases = |outcome: bool| holds.iter().filter(|&&held| held == outcome).count();
+    let (tests, failures) = (holds.len(), cases(false));
+    let start = format!("<testsuites name=\"narrows diff\" tests=\"{tests}\" failures=\"{failures}\">");
+    assert!(xml.contains(&start) && xml.contains("<failure message=\"changed by +"), "{xml}");
+    let alone = place.run(&["diff", "a", "b", "--junit", "d.xml"]);
+    assert!(text(&alone.stderr).contains("--fail-on"), "JUnit without a limit has no cases: {}", text(&alone.stderr));
     let refused = place.run(&["diff", "a", "b", "--fail-on", "goodputt -5%"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("(did you mean \"goodput\"?)"), "{}", text(&refused.stderr));

@@ -31,6 +31,17 @@ fn lab(test: &str) -> Option<Place> {
     None
 }
 
+#[test]
+fn what_the_lab_lacks_is_json_too() {
+    let place = Place::new("doctor-json");
+    let output = place.run(&["lab", "doctor", "--json"]);
+    let findings = json(&text(&output.stdout));
+    let findings = findings.as_array().expect("a list");
+    assert!(findings.iter().any(|finding| finding["name"] == "qemu-system-x86_64"), "{findings:?}");
+    let lacks = findings.iter().any(|finding| finding["needed"] == true && finding["there"] == false);
+    assert_eq!(output.status.success(), !lacks, "{findings:?}");
+}
+
 fn run(place: &Place, out: &str, more: &[&str]) -> Value {
     json(&place.ok(&[&["run", "x.toml", "--json", "--out", out, "--force"], more].concat()))
 }
