@@ -40,7 +40,7 @@ pub(crate) struct Advise {
     /// The buffer in front of the link, in each direction: the provider's and the modem's
     #[arg(long, value_name = "SIZE", default_value = "1MB", allow_hyphen_values = true)]
     buffer: String,
-    /// What happens on the link at the same time: call, game, web, video-stream, download, upload, each with a number before it if
+    /// What happens on the link at the same time: call, video-call, game, web, video-stream, download, upload, each with a number before it if
     /// several do it (2xdownload)
     #[arg(long, default_value = "call,game,web,video-stream,download,upload", allow_hyphen_values = true)]
     uses: String,

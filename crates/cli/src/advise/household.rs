@@ -10,7 +10,7 @@ use narrows_core::queue::fifo::FifoParams;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_results::input::TraceFiles;
 use narrows_scenario::shorthand;
-use narrows_scenario::traffic::{Bulk, Thin, Web};
+use narrows_scenario::traffic::{Bulk, Thin, Video, Web};
 use narrows_scenario::{
     DelaySpec, Endpoints, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
 };
@@ -20,6 +20,7 @@ use std::path::Path;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
     Call,
+    VideoCall,
     Game,
     Web,
     Video,
@@ -28,11 +29,13 @@ pub(super) enum Use {
 }
 
 impl Use {
-    pub(super) const ALL: [Use; 6] = [Use::Call, Use::Game, Use::Web, Use::Video, Use::Download, Use::Upload];
+    pub(super) const ALL: [Use; 7] =
+        [Use::Call, Use::VideoCall, Use::Game, Use::Web, Use::Video, Use::Download, Use::Upload];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Use::Call => "call",
+            Use::VideoCall => "video-call",
             Use::Game => "game",
             Use::Web => "web",
             Use::Video => "video-stream",
@@ -48,6 +51,8 @@ impl Use {
         match self {
             // G.711, 20 ms of speech and RTP's header.
             Use::Call => (thin(172, Span::ms(20)), udp),
+            // Up to 2.5 Mbit/s each way, under GCC.
+            Use::VideoCall => (Traffic::Video(Video::default()), udp),
             // 60 updates a second, in both directions.
             Use::Game => (thin(100, Span::us(16_667)), udp),
             Use::Web => (Traffic::Web(Web { size: Bytes(300_000), think: Span::ms(500), ..Web::default() }), tcp),
@@ -60,7 +65,7 @@ impl Use {
     /// Whether it sends data down and up.
     const fn directions(self) -> [bool; 2] {
         match self {
-            Use::Call | Use::Game => [true, true],
+            Use::Call | Use::VideoCall | Use::Game => [true, true],
             Use::Web | Use::Video | Use::Download => [true, false],
             Use::Upload => [false, true],
         }
@@ -205,7 +210,11 @@ impl Household {
                 command: None,
                 rtt: Rtt::Fixed(self.rtt),
                 route: ways[direction].clone(),
-                back: if transport.is_controlled() { ways[1 - direction].clone() } else { Vec::new() },
+                back: if transport.is_controlled() || member.what == Use::VideoCall {
+                    ways[1 - direction].clone()
+                } else {
+                    Vec::new()
+                },
                 subflow_route: Vec::new(),
                 start: Start::Uniform(Time::ZERO, Time::ZERO + Span::s(1)),
                 stop: Time::ZERO + self.duration,
@@ -248,14 +257,14 @@ mod tests {
             let scenario = household.scenario(queue.as_ref(), 1);
             scenario.validate().unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(scenario.hops.len(), if queue.is_some() { 4 } else { 2 });
-            assert_eq!(scenario.flows.len(), 8, "calls and games send both ways");
+            assert_eq!(scenario.flows.len(), 10, "calls and games send both ways");
         }
     }
 
     #[test]
     fn uses_are_refused_by_name() {
         for (text, wanted) in [
-            ("cal", "unknown use \"cal\"; allowed: call, game, web, video-stream, download, upload"),
+            ("cal", "unknown use \"cal\"; allowed: call, video-call, game, web, video-stream, download, upload"),
             ("call,", "unknown use \"\""),
             ("0xcall", "cannot be \"0xcall\"; allowed: 1 ..= 100 of a use"),
             ("99999999999xcall", "allowed: 1 ..= 100"),

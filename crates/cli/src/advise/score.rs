@@ -25,6 +25,7 @@ impl Use {
     pub(super) const fn figure(self) -> (&'static str, usize) {
         match self {
             Use::Call => ("MOS", 2),
+            Use::VideoCall => ("Mbit/s", 2),
             Use::Game => ("p99 ms", 1),
             Use::Web => ("page p95 s", 2),
             Use::Video => ("p99 s", 2),
@@ -37,6 +38,8 @@ impl Use {
         let (optimal, unacceptable) = match self {
             // ITU-T G.109: users are very satisfied from R = 90; below 50 no call is worth planning.
             Use::Call => (90.0, 50.0),
+            // Bits of the picture: 720p at 30 frames a second looks good, and the least that the encoder makes.
+            Use::VideoCall => (1.2, 0.15),
             // One-way delay.
             Use::Game => (50.0, 150.0),
             // Nielsen, "Usability Engineering", 1993: 1 s keeps the flow of thought, 10 s the attention.
@@ -55,15 +58,27 @@ const CLOSE: f64 = 5.0;
 
 /// Loss of a game's datagrams.
 const GAME_LOSS: Scale = Scale { optimal: 0.005, unacceptable: 0.05 };
+/// Delay of a video call's frames, ms, p95. ITU-T G.114: delays below 150 ms hardly matter in a conversation, and planning avoids more
+/// than 400 ms.
+const FRAME_DELAY: Scale = Scale { optimal: 150.0, unacceptable: 400.0 };
+/// Share of the time in which its picture is frozen.
+const FROZEN: Scale = Scale { optimal: 0.01, unacceptable: 0.1 };
 
 /// What a use got in a run; of several flows, the worst.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Got {
     /// The figure to show.
     figure: f64,
     /// The figure to score.
     scored: f64,
-    loss: f64,
+    /// The most that the score can be, because of something else that the use feels.
+    most: f64,
+}
+
+impl Got {
+    const fn of(figure: f64) -> Got {
+        Got { figure, scored: figure, most: 100.0 }
+    }
 }
 
 fn got(what: Use, summary: &Summary) -> Option<Got> {
@@ -72,30 +87,36 @@ fn got(what: Use, summary: &Summary) -> Option<Got> {
         |flow: &&FlowSummary| flow_group(&flow.name).rsplit_once(' ').is_some_and(|(name, _)| name == what.name());
     for flow in summary.flows.iter().filter(is_its) {
         let felt = flow.application;
-        let least = Got { figure: f64::INFINITY, scored: f64::INFINITY, loss: 1.0 };
+        let least = Got { most: 0.0, ..Got::of(f64::INFINITY) };
         let this = match what {
             Use::Call => {
                 let voice = felt.and_then(|felt| felt.voice);
                 let (figure, scored) = voice.map_or((1.0, 0.0), |voice| (voice.mos, voice.r));
-                Got { figure, scored, loss: 0.0 }
+                Got { scored, ..Got::of(figure) }
             }
+            Use::VideoCall => felt
+                .and_then(|felt| felt.video)
+                .and_then(|video| Some((video.rate_mbit, video.frame_delay_ms?.p95, video.frozen)))
+                .map_or(Got { most: 0.0, ..Got::of(0.0) }, |(mbit, ms, frozen)| Got {
+                    most: FRAME_DELAY.score(ms).min(FROZEN.score(frozen)),
+                    ..Got::of(mbit)
+                }),
             Use::Game => felt
                 .and_then(|felt| Some((felt.one_way_ms?.p99, felt.loss?)))
-                .map_or(least, |(ms, loss)| Got { figure: ms, scored: ms, loss }),
-            Use::Web => flow.completion_s.map_or(least, |page| Got { figure: page.p95, scored: page.p95, loss: 0.0 }),
-            Use::Video => felt.and_then(|felt| felt.messages).map_or(least, |messages| {
-                let seconds = messages.delay_ms.p99 / 1e3;
-                Got { figure: seconds, scored: seconds, loss: 0.0 }
-            }),
-            Use::Download | Use::Upload => Got { figure: flow.goodput_mbit, scored: flow.goodput_mbit, loss: 0.0 },
+                .map_or(least, |(ms, loss)| Got { most: GAME_LOSS.score(loss), ..Got::of(ms) }),
+            Use::Web => flow.completion_s.map_or(least, |page| Got::of(page.p95)),
+            Use::Video => {
+                felt.and_then(|felt| felt.messages).map_or(least, |messages| Got::of(messages.delay_ms.p99 / 1e3))
+            }
+            Use::Download | Use::Upload => Got::of(flow.goodput_mbit),
         };
-        let more_is_better = matches!(what, Use::Call | Use::Download | Use::Upload);
+        let more_is_better = matches!(what, Use::Call | Use::VideoCall | Use::Download | Use::Upload);
         worst = Some(match worst {
             None => this,
             Some(other) => {
                 let first = (other.scored < this.scored) == more_is_better;
                 let of = if first { other } else { this };
-                Got { loss: other.loss.max(this.loss), ..of }
+                Got { most: other.most.min(this.most), ..of }
             }
         });
     }
@@ -170,7 +191,7 @@ pub(super) fn outcomes(household: &Household, runs: &[(String, Vec<Summary>)]) -
 fn score(got: Option<Got>, scale: &Scale) -> f64 {
     got.map_or(0.0, |got| {
         let of_figure = if scale.optimal == scale.unacceptable { 100.0 } else { scale.score(got.scored) };
-        of_figure.min(GAME_LOSS.score(got.loss))
+        of_figure.min(got.most)
     })
 }
 
@@ -197,7 +218,7 @@ pub(super) fn are_equal(first: &Outcome, second: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_results::summary::{Application, Quantiles, Voice};
+    use narrows_results::summary::{Application, Quantiles, Video, Voice};
 
     fn outcome(name: &str, scores: [f64; 2]) -> Outcome {
         let fares = |(what, score): (Use, f64)| Fares { what, figure: Estimate::of([score]), score };
@@ -227,6 +248,20 @@ mod tests {
         assert!(are_equal(&first, &with("by chance", &[95.0, 88.0, 90.0, 91.0])));
         assert!(!are_equal(&first, &with("always less", &[90.0, 94.1, 86.0, 95.1])));
         assert!(!are_equal(&first, &with("far below", &[60.0, 99.0, 55.0, 98.0])));
+    }
+
+    #[test]
+    fn a_video_call_needs_a_picture_in_time_that_moves() {
+        let call = |mbit: f64, p95: f64, frozen: f64| {
+            let frame_delay_ms = Some(Quantiles { p95, ..Quantiles::default() });
+            let video = Some(Video { rate_mbit: mbit, frame_delay_ms, frozen, ..Video::default() });
+            let application = Some(Application { video, ..Application::default() });
+            let flow = FlowSummary { name: "video-call up".to_owned(), application, ..FlowSummary::default() };
+            let summary = Summary { flows: vec![flow], ..Summary::default() };
+            score(got(Use::VideoCall, &summary), &Use::VideoCall.scale(0.0)).round()
+        };
+        assert_eq!([call(2.0, 100.0, 0.0), call(0.15, 100.0, 0.0), call(0.675, 100.0, 0.0)], [100.0, 0.0, 50.0]);
+        assert_eq!([call(2.0, 275.0, 0.0), call(2.0, 500.0, 0.0), call(2.0, 100.0, 0.055)], [50.0, 0.0, 50.0]);
     }
 
     #[test]
@@ -260,7 +295,13 @@ mod tests {
         let is_near = |got: f64, wanted: f64| assert!((got - wanted).abs() < 1e-9, "{got} is not {wanted}");
         is_near(score(Some(game), &Use::Game.scale(0.0)), 60.0);
         // Half way to 5 % of loss.
-        is_near(score(Some(Got { loss: 0.0275, ..game }), &Use::Game.scale(0.0)), 50.0);
+        let flow = FlowSummary {
+            name: "game up".to_owned(),
+            application: summary.flows[3].application.map(|felt| Application { loss: Some(0.0275), ..felt }),
+            ..FlowSummary::default()
+        };
+        let lossy = got(Use::Game, &Summary { flows: vec![flow], ..Summary::default() });
+        is_near(score(lossy, &Use::Game.scale(0.0)), 50.0);
         assert_eq!(score(None, &Use::Game.scale(0.0)), 0.0);
         is_near(score(got(Use::Download, &summary), &Use::Download.scale(10.0)), 100.0 * 7.0 / 9.0);
     }
