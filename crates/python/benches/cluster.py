@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import distributed
 
@@ -44,21 +45,24 @@ route = ["link"]
 RATES = ["5mbit", "10mbit", "20mbit", "40mbit"]
 
 
-def cluster() -> distributed.LocalCluster:
+def cluster() -> Any:
+    # Its type depends on whether it is used asynchronously, which it is not.
     return distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        n_workers=2, threads_per_worker=1, dashboard_address="", silence_logs=logging.CRITICAL
     )
 
 
 def speed(runs: int, repeats: int, folder: Path) -> bool:
     base, axes = nw.Scenario(SCENARIO.format(duration="5s")), {"hop.rate": RATES}
     each = runs // len(RATES)
-    threads, workers = [], []
+    threads: list[float] = []
+    workers: list[float] = []
     with cluster() as two, distributed.Client(two) as client:
         # Workers load the package with their first batch.
         nw.sweep(base, axes, runs=10, executor=client, progress=False)
         for repeat in range(repeats):
-            for times, more in ((threads, {"jobs": 2}), (workers, {"executor": client})):
+            ways: list[tuple[list[float], dict[str, Any]]] = [(threads, {"jobs": 2}), (workers, {"executor": client})]
+            for times, more in ways:
                 start = time.perf_counter()
                 nw.sweep(
                     base,

@@ -14,7 +14,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[3] / "docs/notebooks").glob("*.ipynb"
 
 
 def test_there_are_notebooks():
-    assert len(NOTEBOOKS) >= 6
+    assert len(NOTEBOOKS) >= 7
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -71,6 +71,25 @@ def test_a_text_is_the_file_too():
         nw.Scenario(SCENARIO.replace("fq_codel", "fq_codle"))
 
 
+def test_a_scenario_is_built_in_steps():
+    start = nw.ScenarioBuilder(name="two and a call", duration="10s", warmup="1s")
+    link = start.hop("bottleneck", rate="20mbit", queue="fq_codel")
+    bulk = link.flow("bulk", count=2, controller="cubic", rtt="40ms")
+    call = {"kind": "cbr", "rate": "100kbit", "packet": "200B"}
+    assert bulk.flow("call", traffic=call, transport="udp", rtt="40ms").build() == nw.Scenario(DICT)
+    # A builder stays as it is.
+    assert bulk.build().flows == ["bulk.0", "bulk.1"]
+    assert repr(link) == "<ScenarioBuilder: 1 hops; 0 flows>"
+
+
+def test_a_built_scenario_has_the_same_errors():
+    with pytest.raises(nw.ScenarioError) as caught:
+        nw.ScenarioBuilder(duration="10s").hop("link", rate="20mbit", qeue="fifo").flow("bulk", rtt="40ms").build()
+    assert (caught.value.place, caught.value.suggestion) == ("hop[0].qeue", "queue")
+    with pytest.raises(nw.ScenarioError):
+        nw.ScenarioBuilder().build()
+
+
 @pytest.mark.parametrize("text", ["", "household.toml"])
 def test_a_file_name_is_no_text_of_a_scenario(text):
     with pytest.raises(nw.ScenarioError, match=r"allowed for a file: Scenario\.load"):

@@ -13,6 +13,7 @@ Figures have their unit in their name: ``_mbit`` is Mbit/s, ``_ms`` and ``_s`` a
 
 # First: it chooses the native module.
 from narrows import _module  # noqa: F401
+from narrows._builder import ScenarioBuilder
 from narrows._errors import ContractError, FailedRuns, RunError, ScenarioError, SlowAlgorithm
 from narrows._narrows import VERSION as __version__
 from narrows._own import Ack, Controller, Loss, Packet, Param, Queue, Sent, check, register
@@ -38,6 +39,7 @@ __all__ = [
     "Result",
     "RunError",
     "Scenario",
+    "ScenarioBuilder",
     "ScenarioError",
     "Sent",
     "SlowAlgorithm",
