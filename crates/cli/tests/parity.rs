@@ -38,7 +38,7 @@ fn arrivals(scenario: &Scenario, layout: &Layout) -> Vec<Arrival> {
         let rng = build::member_stream(scenario, group, flow.member, "application");
         let mut application = Application::new(&group.traffic, rng);
         let meta = PacketMeta {
-            hash: Rng::stream(scenario.seed ^ number as u64, "flow.hash").next_u32(),
+            hash: build::member_stream(scenario, group, flow.member, "hash").next_u32(),
             flow: FlowId(number as u32),
             // In this test all flows have the same two hosts.
             src: HostId(0),

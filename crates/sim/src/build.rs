@@ -28,8 +28,6 @@ use narrows_world::record::video::VideoRecord;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Makes the hash of a flow's second subflow differ from the first's.
-const SECOND: u64 = 0x5ec0_0000_0000_0000;
 /// The RTT histograms of this many flows have three decimal digits, those of further ones have one.
 const MANY_FLOWS: usize = 100;
 /// Expected packets in the network per flow, if there are many flows: about the initial window.
@@ -209,14 +207,14 @@ impl Member<'_> {
 
     /// A subflow's place in the network.
     fn place(&self, subflow: usize, pipes: &mut BTreeMap<Span, u32>) -> Place {
-        let Member { scenario, group, member, index, .. } = *self;
-        let (route, seed) = match subflow {
-            1 if !group.subflow_route.is_empty() => (&group.subflow_route, scenario.seed ^ SECOND),
-            1 => (&group.route, scenario.seed ^ SECOND),
-            _ => (&group.route, scenario.seed),
+        let Member { scenario, group, member, .. } = *self;
+        let route = match subflow {
+            1 if !group.subflow_route.is_empty() => &group.subflow_route,
+            _ => &group.route,
         };
         let delay = behind(scenario, group, route, build::rtt(scenario, group, member));
-        Place { routes: self.routes[subflow], pipe: pipe_of(pipes, delay), hash: hash(seed, index) }
+        let hash = hash(scenario, group, member, subflow);
+        Place { routes: self.routes[subflow], pipe: pipe_of(pipes, delay), hash }
     }
 }
 
@@ -245,9 +243,10 @@ const _: () = assert!(limits::HOPS <= 1 << 16 && limits::HOSTS <= 1 << 16);
 const _: () = assert!(limits::FLOWS <= MAX_INDEX as u64);
 const _: () = assert!(limits::RETURN_PATHS <= MAX_INDEX as u64);
 
-/// A flow's hash, in place of one of its 5-tuple.
-fn hash(seed: u64, index: usize) -> u32 {
-    Rng::stream(seed ^ index as u64, "flow.hash").next_u32()
+/// A subflow's hash, in place of one of its 5-tuple.
+fn hash(scenario: &Scenario, group: &model::Flow, member: u32, subflow: usize) -> u32 {
+    let purpose = if subflow == 0 { "hash" } else { "hash.second" };
+    build::member_stream(scenario, group, member, purpose).next_u32()
 }
 
 /// The constant delay behind the last hop: the part of the base RTT that the hops there and back do not account for at the start.
@@ -265,4 +264,34 @@ pub(crate) fn shortest_return(scenario: &Scenario) -> Option<Span> {
         ways.into_iter().map(|way| behind(scenario, group, way, rtt)).min()
     };
     scenario.flows.iter().filter_map(shortest).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_core::queue::parts::flow_table::scale;
+    use narrows_scenario::NoTraces;
+    use std::collections::BTreeSet;
+
+    /// Seeds that differ in their low bits used to give the same hashes to other flows, so that the same number of flows collided in each.
+    #[test]
+    fn regression_each_seed_draws_hashes_of_its_own() {
+        const FLOWS: u32 = 64;
+        const BUCKETS: u32 = 1024;
+        let text = "duration = \"1s\"\n[[hop]]\nname = \"link\"\nrate = \"1mbit\"\nqueue = \"fq_codel\"\n[[flow]]\nname = \"bulk\"\n\
+                    count = 64\nrtt = \"10ms\"\nroute = [\"link\"]\n";
+        let scenario = Scenario::parse(text, "s.toml", &NoTraces).expect("a scenario");
+        let used = |seed: u64| {
+            let scenario = Scenario { seed, ..scenario.clone() };
+            let bucket = |member| scale(hash(&scenario, &scenario.flows[0], member, 0), BUCKETS);
+            (0..FLOWS).map(bucket).collect::<BTreeSet<u32>>()
+        };
+        let sets: Vec<BTreeSet<u32>> = (0..u64::from(FLOWS)).map(used).collect();
+        assert_eq!(sets.iter().collect::<BTreeSet<_>>().len(), FLOWS as usize, "no two seeds have the same buckets");
+        // By chance 64 flows take 62.07 of 1024 buckets with a variance of 1.8; the mean of 64 seeds is within four standard errors.
+        let mean = sets.iter().map(|set| set.len() as f64).sum::<f64>() / f64::from(FLOWS);
+        assert!((mean - 62.07).abs() < 4.0 * (1.8f64 / f64::from(FLOWS)).sqrt(), "{mean}");
+        let second = hash(&scenario, &scenario.flows[0], 0, 1);
+        assert_ne!(second, hash(&scenario, &scenario.flows[0], 0, 0), "a second subflow is a flow of its own");
+    }
 }
