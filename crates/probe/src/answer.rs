@@ -202,6 +202,8 @@ impl Measured {
         });
         let ecn = match self.ecn {
             Some(Ecn::Marks) => "ECN marks come through",
+            Some(Ecn::Passes) => "ECN bits arrive as they were sent",
+            Some(Ecn::Bleached) => "ECN bits are erased on the way",
             None => "ECN not measured",
         };
         line([known(buffer), known(loss), known(aqm), known(limiter), vec![ecn.into()]].concat(), false);

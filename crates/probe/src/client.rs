@@ -3,7 +3,7 @@ use crate::NAME;
 use crate::answer::{Answer, PartialEnd};
 use crate::error::{Code, Error};
 use crate::load::{Bounds, LONGEST_RAMP, Session, SharedMeter, receive_load};
-use crate::measured::{Fairness, Measured};
+use crate::measured::{Ecn, Fairness, Measured};
 use crate::message::{Message, VERSION};
 use crate::token::Token;
 use narrows_core::Span;
@@ -139,7 +139,7 @@ async fn work(
     session.send_load(Bounds { span: each, bytes: bytes / 2, rate }).await?;
     answer.upload = session.measured();
     match session.hear(PATIENCE).await? {
-        Message::Received { .. } => {}
+        Message::Received { ecn, .. } => answer.upload.iter_mut().for_each(|upload| upload.ecn = upload.ecn.or(ecn)),
         _ => return Err(Error::Protocol("no `received` after an upload".into())),
     }
     tell(Stage::Download);
@@ -149,6 +149,7 @@ async fn work(
     }
     session.say(&Message::Download { for_ms: each.as_millis() as u64, max_bytes: bytes / 2, idle_us }).await?;
     let quic = session.connection.quic().clone();
+    session.connection.count_ecn();
     let download = async {
         let mut stream = quic.accept_uni().await.map_err(Error::closed)?;
         let mut first: Option<Instant> = None;
@@ -164,8 +165,12 @@ async fn work(
         .await
     };
     timeout(each + PATIENCE, download).await.map_err(|_| Error::Lost("the download does not end".into()))??;
+    let ecn = Ecn::of(&session.connection.ecn());
     match session.hear(PATIENCE).await? {
-        Message::Report { measured } => answer.download = Some(measured.sanitized()),
+        Message::Report { measured } => {
+            let measured = measured.sanitized();
+            answer.download = Some(Measured { ecn: ecn.or(measured.ecn), ..measured });
+        }
         _ => return Err(Error::Protocol("no report after a download".into())),
     }
     answer.paths = session.connection.paths();
@@ -199,7 +204,7 @@ async fn ramps(session: &mut Session, answer: &mut Answer, most: u64, span: Dura
     let before = answer.received_bytes;
     receive_load(&mut stream, most, |bytes| answer.received_bytes = before + bytes).await?;
     match session.hear(PATIENCE).await? {
-        Message::Report { measured } => *download = measured.sanitized(),
+        Message::Report { measured } => *download = Measured { ecn: download.ecn, ..measured.sanitized() },
         _ => return Err(Error::Protocol("no report after a ramp".into())),
     }
     Ok(())

@@ -4,7 +4,7 @@
 use crate::meter::{Load, Loss, Meter, Sample};
 use narrows_core::detector::{Finding, Verdict};
 use narrows_core::{Span, Time};
-use narrows_quic::PATHS;
+use narrows_quic::{EcnCounts, PATHS};
 use serde::{Deserialize, Serialize};
 
 /// Does the bottleneck serve the flows in turn?
@@ -30,12 +30,33 @@ pub enum Limiter {
     Shaper,
 }
 
-/// What becomes of ECN.
+/// What becomes of ECN's bits, which every packet leaves with (ECT(0), RFC 9000 §13.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ecn {
-    /// Marks have come through.
+    /// They arrive as they were sent.
+    Passes,
+    /// They are erased on the way.
+    Bleached,
+    /// An AQM marked some, and the marks have come through.
     Marks,
+}
+
+/// Fewer packets say nothing about ECN.
+const TELLING: u64 = 10;
+
+impl Ecn {
+    /// What the receiver's counts show; `None`: too few packets came, or some were erased and others not.
+    pub fn of(arrived: &EcnCounts) -> Option<Ecn> {
+        let (packets, capable) = (arrived.packets(), arrived.ect0 + arrived.ect1 + arrived.ce);
+        match () {
+            () if packets < TELLING => None,
+            () if arrived.ce > 0 => Some(Ecn::Marks),
+            () if capable == 0 => Some(Ecn::Bleached),
+            () if capable * 2 > packets => Some(Ecn::Passes),
+            () => None,
+        }
+    }
 }
 
 /// RTT under load, ms.
@@ -138,7 +159,7 @@ pub struct Measured {
     /// Whether packets beyond the rate waited; absent when that did not show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limiter: Option<Limiter>,
-    /// Absent when not measured.
+    /// Whether ECN's bits arrive; absent when that did not show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
     /// Length of the transfer, s.
@@ -568,5 +589,15 @@ mod tests {
         let sane = strange.sanitized();
         assert_eq!((sane.loss, sane.confidence, sane.rate_mbit), (None, None, None));
         assert!(sane.curves.is_none());
+    }
+
+    #[test]
+    fn counts_at_the_receiver_show_what_becomes_of_ecn() {
+        let of = |not_ect: u64, ect0: u64, ce: u64| Ecn::of(&EcnCounts { not_ect, ect0, ect1: 0, ce });
+        assert_eq!([of(0, 9, 0), of(9, 0, 0), of(60, 40, 0)], [None; 3]);
+        assert_eq!(
+            [of(100, 0, 0), of(3, 97, 0), of(0, 10, 1)],
+            [Some(Ecn::Bleached), Some(Ecn::Passes), Some(Ecn::Marks)]
+        );
     }
 }

@@ -4,14 +4,14 @@
 //! server answers `welcome` or closes the connection. Then the client asks: `ping` is answered by `pong`; after `upload` the client sends
 //! on a unidirectional stream, and the server answers `received` when that has ended; `download` has the server do the same, and
 //! answer `report` at its end, and `ramp` the same again. A message that is not understood ends the connection.
-use crate::measured::Measured;
+use crate::measured::{Ecn, Measured};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Longest message, bytes, without its length.
 pub const MAX_MESSAGE: usize = 256 << 10;
 /// Version of the messages.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 const PREFIX: usize = 4;
 
 /// A message.
@@ -51,6 +51,9 @@ pub enum Message {
     Received {
         /// Its length.
         bytes: u64,
+        /// What became of ECN.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ecn: Option<Ecn>,
     },
     /// Client: send.
     Download {
@@ -151,7 +154,8 @@ mod tests {
             Message::Ping { n: 7 },
             Message::Pong { n: 7 },
             Message::Upload {},
-            Message::Received { bytes: 12 },
+            Message::Received { bytes: 12, ecn: None },
+            Message::Received { bytes: 12, ecn: Some(Ecn::Bleached) },
             Message::Download { for_ms: 6000, max_bytes: 1, idle_us: 40_000 },
             Message::Ramp { for_ms: 2000, max_bytes: 9 },
             Message::Report { measured: Box::default() },

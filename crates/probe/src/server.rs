@@ -1,7 +1,7 @@
 //! The side that waits. It answers nobody who has not proved that it receives at its address, and bounds what a client may ask for.
 use crate::error::{Code, Error};
 use crate::load::{Bounds, Session, SharedMeter, receive_load};
-use crate::measured::Measured;
+use crate::measured::{Ecn, Measured};
 use crate::message::{Message, VERSION};
 use crate::token::{Credentials, Token};
 use narrows_core::Span;
@@ -159,11 +159,13 @@ async fn answer(session: &mut Session, token: &Token, limits: Limits) -> Result<
             Message::Upload {} if uploads < 2 => {
                 uploads += 1;
                 let quic = session.connection.quic().clone();
+                session.connection.count_ecn();
                 let opened = timeout(HELLO, quic.accept_uni()).await;
                 let opened = opened.map_err(|_| Error::Lost("the client does not send".into()))?;
                 let bytes = receive_load(&mut opened.map_err(Error::closed)?, left, |_| {}).await?;
                 left -= bytes.min(left);
-                session.say(&Message::Received { bytes }).await?;
+                let ecn = Ecn::of(&session.connection.ecn());
+                session.say(&Message::Received { bytes, ecn }).await?;
             }
             Message::Download { for_ms, max_bytes, idle_us } if downloads == 0 => {
                 downloads += 1;

@@ -1,6 +1,7 @@
 //! Connections: made, accepted, watched.
 use crate::config::Config;
 use crate::control::{Factory, Handle};
+use crate::ecn::{Arrivals, EcnCounts, Tally};
 use crate::event::What;
 use crate::shared_control::{Meters, RttSample, SharedControl};
 use crate::socket::{Alias, Socket, TwoSockets};
@@ -43,6 +44,7 @@ pub struct Connection {
     state: Arc<Mutex<State>>,
     /// Of a client: lives as long as its connection.
     endpoint: Option<Endpoint>,
+    arrivals: Arrivals,
 }
 
 /// What the watcher has found.
@@ -59,6 +61,7 @@ pub struct Server {
     config: Config,
     base: ServerConfig,
     accepted: AtomicU64,
+    tally: Tally,
 }
 
 /// Connects to a server from an address of the system's choice.
@@ -86,7 +89,8 @@ pub async fn connect_from(
     config: &Config,
 ) -> Result<Connection, Error> {
     let alias = Alias::of(peer);
-    let endpoint = client_endpoint(sockets, alias, config)?;
+    let tally = Tally::default();
+    let endpoint = client_endpoint(sockets, alias, config, &tally)?;
     let making = Making::new(config, 1)?;
     let mut client = ClientConfig::new(trust.config()?);
     let paths = if config.wants_two_paths() { PATHS as u32 } else { 1 };
@@ -107,12 +111,12 @@ pub async fn connect_from(
     if let (Err(_), Some(closed)) = (&second, quic.close_reason()) {
         return Err(refused(closed.to_string()));
     }
-    making.begin_with(second, quic, config, Some(endpoint))
+    making.begin_with(second, quic, config, Some(endpoint), Arrivals::new(tally, Some(peer)))
 }
 
-fn client_endpoint(sockets: Vec<UdpSocket>, alias: Alias, config: &Config) -> Result<Endpoint, Error> {
+fn client_endpoint(sockets: Vec<UdpSocket>, alias: Alias, config: &Config, tally: &Tally) -> Result<Endpoint, Error> {
     let runtime = Arc::new(TokioRuntime);
-    let wrap = |socket| wrap(socket, config);
+    let wrap = |socket| wrap(socket, config, tally);
     let mut sockets = sockets.into_iter();
     let too_few = || Error::Config("connect_from: one socket for each path".into());
     let first = wrap(sockets.next().ok_or_else(too_few)?)?;
@@ -124,9 +128,9 @@ fn client_endpoint(sockets: Vec<UdpSocket>, alias: Alias, config: &Config) -> Re
     made.map_err(Error::io("start a QUIC endpoint"))
 }
 
-fn wrap(socket: UdpSocket, config: &Config) -> Result<Socket, Error> {
+fn wrap(socket: UdpSocket, config: &Config, tally: &Tally) -> Result<Socket, Error> {
     let socket = TokioRuntime.wrap_udp_socket(socket).map_err(Error::io("make a socket asynchronous"))?;
-    Ok(Socket::new(socket, config.is_ecn()))
+    Ok(Socket::new(socket, config.is_ecn(), tally.clone()))
 }
 
 async fn open_second(quic: &noq::Connection, alias: Alias, peer: SocketAddr, patience: Duration) -> Result<(), Error> {
@@ -164,11 +168,12 @@ impl Server {
     /// See [`Server::bind`].
     pub fn on(socket: UdpSocket, identity: &Identity, config: &Config) -> Result<Server, Error> {
         let base = ServerConfig::with_crypto(identity.config()?);
-        let socket = Box::new(wrap(socket, config)?);
+        let tally = Tally::default();
+        let socket = Box::new(wrap(socket, config, &tally)?);
         let (settings, runtime) = (EndpointConfig::default(), Arc::new(TokioRuntime));
         let made = Endpoint::new_with_abstract_socket(settings, Some(base.clone()), socket, runtime);
         let endpoint = made.map_err(Error::io("start a QUIC endpoint"))?;
-        Ok(Server { endpoint, config: config.clone(), base, accepted: AtomicU64::new(0) })
+        Ok(Server { endpoint, config: config.clone(), base, accepted: AtomicU64::new(0), tally })
     }
 
     /// Where it listens.
@@ -219,7 +224,7 @@ impl Server {
         if matches!(second, Err(Error::NeedsMultipath { .. })) && !config.may_have_one_path() {
             quic.close(VarInt::from_u32(0), b"needs multipath");
         }
-        making.begin_with(second, quic, config, None)
+        making.begin_with(second, quic, config, None, Arrivals::new(self.tally.clone(), None))
     }
 
     /// Refuses new connections and ends those that there are.
@@ -284,11 +289,12 @@ impl Making {
         quic: noq::Connection,
         config: &Config,
         endpoint: Option<Endpoint>,
+        arrivals: Arrivals,
     ) -> Result<Connection, Error> {
         match second {
-            Ok(()) => Ok(self.begin(quic, config, endpoint)),
+            Ok(()) => Ok(self.begin(quic, config, endpoint, arrivals)),
             Err(missing) if config.may_have_one_path() => {
-                let connection = self.begin(quic, config, endpoint);
+                let connection = self.begin(quic, config, endpoint, arrivals);
                 leave(&connection.quic, &connection.handle, &connection.state, 1, missing.to_string());
                 Ok(connection)
             }
@@ -297,7 +303,13 @@ impl Making {
     }
 
     /// The handshake is complete, and the second path open if there is to be one.
-    fn begin(self, quic: noq::Connection, config: &Config, endpoint: Option<Endpoint>) -> Connection {
+    fn begin(
+        self,
+        quic: noq::Connection,
+        config: &Config,
+        endpoint: Option<Endpoint>,
+        arrivals: Arrivals,
+    ) -> Connection {
         let Making { handle, verdicts } = self;
         let rtt = quic.rtt(PathId::ZERO).unwrap_or(Duration::from_millis(100)).as_nanos() as u64;
         let both = config.controller.splits();
@@ -307,7 +319,7 @@ impl Making {
         let state = Arc::new(Mutex::new(State { paths, lost: None }));
         let watcher =
             tokio::spawn(watch(quic.clone(), handle.clone(), Arc::clone(&state), u64::from(config.buffer_size())));
-        Connection { quic, handle, verdicts: Some(verdicts), watcher, state, endpoint }
+        Connection { quic, handle, verdicts: Some(verdicts), watcher, state, endpoint, arrivals }
     }
 }
 
@@ -408,6 +420,17 @@ impl Connection {
     /// How many paths there are.
     pub fn paths(&self) -> u8 {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).paths
+    }
+
+    /// Counts, from now on and from zero, the ECN bits of packets that come from the peer over the paths that there are.
+    pub fn count_ecn(&self) {
+        let of_path = |id: u32| self.quic.path(PathId::from(id))?.remote_address().ok();
+        self.arrivals.watch((0..SERVER_PATHS).filter_map(of_path).collect());
+    }
+
+    /// The packets that have come since [`Connection::count_ecn`]; none without it.
+    pub fn ecn(&self) -> EcnCounts {
+        self.arrivals.counts()
     }
 
     /// Why there is one path instead of two; `None` if nothing was lost.

@@ -20,7 +20,7 @@
 //! - `shared_control`: the controller and window that the paths share; no clock, no network. It is told of [`Event`]s.
 //! - `control`: noq's controllers, which make those events.
 //! - `trace`: events written to a file and played back; `qlog`: those that noq writes for other tools.
-//! - `socket`: two UDP sockets as one.
+//! - `socket`: two UDP sockets as one; `ecn`: the ECN bits of what arrives there.
 //! - `connection`: connections, servers, and what watches over them.
 //!
 //! The state of a connection is told from what noq says of single packets. It does not say by how much the receiver delayed an
@@ -30,6 +30,7 @@ mod clock;
 mod config;
 mod connection;
 mod control;
+mod ecn;
 mod error;
 mod event;
 mod flights;
@@ -42,6 +43,7 @@ mod verdict;
 
 pub use config::Config;
 pub use connection::{Connection, Server, connect, connect_from};
+pub use ecn::EcnCounts;
 pub use error::Error;
 pub use event::{Event, NoEvent, What};
 pub use noq;

@@ -2,6 +2,7 @@
 //!
 //! noq tells paths apart by the peer's address. The second path has an alias of it, from a block that no network routes, and only the
 //! second socket knows whom the alias stands for. A peer sees two ordinary paths from one address and two ports.
+use crate::ecn::Tally;
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
 use std::io::{self, IoSliceMut};
@@ -38,11 +39,12 @@ impl Alias {
 pub(crate) struct Socket {
     inner: Box<dyn AsyncUdpSocket>,
     ecn: bool,
+    tally: Tally,
 }
 
 impl Socket {
-    pub(crate) fn new(inner: Box<dyn AsyncUdpSocket>, ecn: bool) -> Socket {
-        Socket { inner, ecn }
+    pub(crate) fn new(inner: Box<dyn AsyncUdpSocket>, ecn: bool, tally: Tally) -> Socket {
+        Socket { inner, ecn, tally }
     }
 }
 
@@ -58,7 +60,11 @@ impl AsyncUdpSocket for Socket {
         buffers: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        self.inner.poll_recv(cx, buffers, meta)
+        let received = self.inner.poll_recv(cx, buffers, meta);
+        if let Poll::Ready(Ok(received)) = received {
+            self.tally.count(&meta[..received]);
+        }
+        received
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {

@@ -122,7 +122,16 @@ fn an_answer_has_a_page_and_plain_lines() {
     let (said, noted) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{said}{noted}");
     assert!(noted.contains("sends and receives at most 10 MB each"), "{noted}");
-    for part in ["idle RTT", "upload", "download", "fair queuing: ", "base RTT", "round trips per minute", "grade "] {
+    for part in [
+        "idle RTT",
+        "upload",
+        "download",
+        "fair queuing: ",
+        "base RTT",
+        "round trips per minute",
+        "grade ",
+        "ECN bits arrive",
+    ] {
         assert!(said.contains(part), "no {part:?} in\n{said}");
     }
     let answer = json(&std::fs::read_to_string(place.path("answer/answer.json")).expect("an answer"));
@@ -132,6 +141,7 @@ fn an_answer_has_a_page_and_plain_lines() {
             assert!(!measured[key].is_null(), "{direction} has no {key}: {measured}");
         }
         assert!(measured["evidence"]["subflows"].as_array().is_some_and(|both| both.len() == 2), "{measured}");
+        assert_eq!(measured["ecn"], "passes", "nothing touches packets on loopback: {measured}");
         assert!(figure(&measured["bytes"]) < 10e6, "{direction} exceeds its limit: {measured}");
     }
     assert!(figure(&answer["sent_bytes"]) < 10e6, "{answer:#}");

@@ -145,6 +145,8 @@ fn one_port_that_gets_through_leaves_fairness_open() {
         assert_eq!(measured["fair_queuing"], "undecided", "{measured}");
         assert!(measured.get("confidence").is_none(), "{measured}");
         assert!(figure(&measured["rate_mbit"]) > 1.0, "{measured}");
+        // What comes in between sends packets of its own, which are not ECN-capable.
+        assert_eq!(measured["ecn"], "bleached", "{measured}");
     }
     let address = format!("127.0.0.1:{}", one_port(server.port));
     let lines = probe(&place, &address, &server.token, &["--max-data", "4MB"]);
