@@ -143,9 +143,25 @@ impl Cell {
         StudyError { file, message }
     }
 
+    /// Takes a key out of the scenario, wherever it stands; `false` if there is none.
+    pub(crate) fn leave_out(&mut self, key: &str) -> bool {
+        self.scenario.iter_mut().fold(false, |was_there, (_, part)| leave_out(part, key) | was_there)
+    }
+
     /// The name for people: `table 1, cubic, fq`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+}
+
+fn leave_out(value: &mut Value, key: &str) -> bool {
+    match value {
+        Value::Table(table) => {
+            let was_there = table.remove(key).is_some();
+            table.iter_mut().fold(was_there, |was_there, (_, part)| leave_out(part, key) | was_there)
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |was_there, item| leave_out(item, key) | was_there),
+        _ => false,
     }
 }
 

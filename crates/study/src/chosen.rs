@@ -36,6 +36,9 @@ impl Choice {
 #[serde(deny_unknown_fields)]
 struct File {
     cells: Vec<Place>,
+    /// Keys of the studies' scenarios that keep their defaults here, also in the simulator beside this world: what its senders cannot be told.
+    #[serde(default)]
+    without: Vec<String>,
     /// What a reader should know of a figure here.
     #[serde(default)]
     notes: BTreeMap<String, String>,
@@ -87,6 +90,16 @@ pub fn chosen(choice: Choice, level: Level) -> Result<Vec<Chosen>, StudyError> {
     Ok(all)
 }
 
+/// The keys of a paper's scenarios that this world's senders cannot be told.
+pub(crate) fn without(choice: Choice, paper: &str) -> Result<Vec<String>, StudyError> {
+    let file = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == choice.file());
+    let read = |&(paper, name, text): &(&str, &str, &str)| match toml::from_str::<File>(text) {
+        Ok(file) => Ok(file.without),
+        Err(error) => Err(StudyError { file: format!("experiments/{paper}/{name}"), message: error.to_string() }),
+    };
+    file.map_or(Ok(Vec::new()), read)
+}
+
 /// Those of one paper; `None` if it has no file for the world.
 ///
 /// # Errors
@@ -110,6 +123,7 @@ fn choose(
         return Err(fault(format!("{paper} has no figure {unknown:?}")));
     }
     let mut all = Vec::new();
+    let mut left_out = vec![false; file.without.len()];
     for mut study in studies {
         // By the place in the study's order.
         let mut cells: BTreeMap<usize, (Cell, u64)> = BTreeMap::new();
@@ -117,7 +131,10 @@ fn choose(
             study.check_cells(&place.at).map_err(|message| fault(format!("{}: {message}", study.figure)))?;
             let Some(duration) = place.at_level(level) else { continue };
             let set = Table::from_iter([("duration".to_owned(), Value::String(duration.clone()))]);
-            for (n, cell) in study.cells_with(&set)?.into_iter().enumerate() {
+            for (n, mut cell) in study.cells_with(&set)?.into_iter().enumerate() {
+                for (key, is_there) in file.without.iter().zip(&mut left_out) {
+                    *is_there |= cell.leave_out(key);
+                }
                 if study.is_at(&cell, &place.at) {
                     cells.entry(n).or_insert((cell, place.runs_at(level)));
                 }
@@ -130,7 +147,10 @@ fn choose(
             all.push(Chosen { paper, study, cells, runs, note });
         }
     }
-    Ok(all)
+    match file.without.iter().zip(left_out).find(|&(_, is_there)| !is_there && level == Level::Full) {
+        Some((key, _)) => Err(fault(format!("without: no scenario of the cells has the key {key:?}"))),
+        None => Ok(all),
+    }
 }
 
 impl Study {
@@ -207,6 +227,24 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_left_out_wherever_they_stand() {
+        let keys = ["initial_window", "by_ack", "hystart"];
+        let with = |keys: &[&str]| {
+            let text = format!("without = {keys:?}\n[[cells]]\nfigure = \"figure 1, one flow\"\nfull = \"40s\"\n");
+            let studies = studies("cp-aqm").expect("embedded");
+            let chosen = choose("cp-aqm", "kernel.toml", &text, studies, Level::Full).expect("it is right").remove(0);
+            chosen.cells.iter().map(|cell| cell.scenario(1).expect("a scenario").to_toml()).collect::<Vec<_>>()
+        };
+        for (as_written, without) in with(&[]).iter().zip(with(&keys)) {
+            let growth = if without.contains("new_reno") { "by_ack = " } else { "hystart = " };
+            for part in ["initial_window = ", growth] {
+                let line = |text: &str| text.lines().find(|line| line.contains(part)).map(str::to_owned);
+                assert!(line(as_written).is_some() && line(as_written) != line(&without), "{part} in\n{without}");
+            }
+        }
+    }
+
+    #[test]
     fn what_a_study_does_not_have_is_named() {
         let of = |text| of(text, Level::Full).err().unwrap_or_default();
         assert_eq!(
@@ -216,6 +254,8 @@ mod tests {
         let place = "[[cells]]\nfigure = \"table 1\"\nat = { queue = \"red\" }\nfull = \"5s\"\n";
         assert!(of(place).contains("table 1: axis \"queue\" has no value \"red\"; it has fq, fq_codel, cocoa"));
         assert!(of("[[cells]]\nfigure = \"table 1\"\n").contains("missing field `full`"));
+        let keys = "without = [\"queue\", \"hue\"]\n[[cells]]\nfigure = \"table 1\"\nfull = \"5s\"\n";
+        assert!(of(keys).contains("without: no scenario of the cells has the key \"hue\""));
     }
 
     #[test]

@@ -35,6 +35,20 @@ impl Planned {
         studies.into_iter().filter(wanted).map(planned).collect()
     }
 
+    /// Leaves out what this world's senders cannot be told.
+    ///
+    /// # Errors
+    /// The file of the world's choice is wrong.
+    pub fn adapt(&mut self, choice: Choice, paper: &str) -> Result<(), StudyError> {
+        let keys = crate::chosen::without(choice, paper)?;
+        for cell in &mut self.cells {
+            for key in &keys {
+                cell.leave_out(key);
+            }
+        }
+        Ok(())
+    }
+
     /// The cells that another world runs of the paper, if there is a choice of them.
     ///
     /// # Errors

@@ -266,10 +266,13 @@ fn plan(paper: &str, args: &Paper, level: Level, choice: Option<Choice>) -> Resu
         return Ok((chosen, false));
     }
     let planned = Planned::of(paper, &args.figure, level, args.runs);
-    let planned = planned.map_err(|error| match error.file.as_str() {
+    let mut planned = planned.map_err(|error| match error.file.as_str() {
         "figure" => Failure::usage(format!("--figure: {}", error.message)),
         _ => Failure::other(error),
     })?;
+    if let Some(choice) = choice {
+        planned.iter_mut().try_for_each(|planned| planned.adapt(choice, paper)).map_err(Failure::other)?;
+    }
     Ok((planned, true))
 }
 
