@@ -1,6 +1,7 @@
 //! The figures of both directions, with grades and advice.
 use crate::error::{Code, Error};
-use crate::measured::{Ecn, Fairness, Limiter, Measured};
+use crate::limiter::Limiter;
+use crate::measured::{Ecn, Fairness, Measured};
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 

@@ -7,12 +7,13 @@
 //!
 //! - `token`: how the client knows the server, and the server the client.
 //! - `message`: what they say to each other. Sans-I/O, bounded, and safe with any bytes.
-//! - `meter`: what a sender learns from its packets; `measured`: the figures made from it. No clock, no network.
+//! - `meter`: what a sender learns from its packets; `measured` and `limiter`: the figures made from it. No clock, no network.
 //! - `load`, `client`, `server`: a connection's work.
 //! - `answer`: the figures of both directions, grades and advice, as JSON and as text.
 mod answer;
 mod client;
 mod error;
+mod limiter;
 mod load;
 mod measured;
 mod message;
@@ -23,7 +24,8 @@ mod token;
 pub use answer::{Answer, Grade, PartialEnd};
 pub use client::{Probe, Stage, probe};
 pub use error::Error;
-pub use measured::{Curves, Ecn, Evidence, Fairness, Limiter, Measured, Subflow, WorkingRtt};
+pub use limiter::Limiter;
+pub use measured::{Curves, Ecn, Evidence, Fairness, Measured, Subflow, WorkingRtt};
 pub use message::{BadMessage, Decoder, MAX_MESSAGE, Message};
 pub use meter::{Load, Meter};
 pub use server::{Limits, Serving, serve};

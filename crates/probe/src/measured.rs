@@ -1,6 +1,7 @@
 //! The figures of one direction, made from what its sender's [`Meter`] has collected.
 //!
 //! Every figure that is not known is absent. `sanitized` is for figures that came from another host.
+use crate::limiter::Limiter;
 use crate::meter::{Load, Loss, Meter, Sample};
 use narrows_core::detector::{Finding, Verdict};
 use narrows_core::{Span, Time};
@@ -18,16 +19,6 @@ pub enum Fairness {
     /// The evidence does not decide.
     #[default]
     Undecided,
-}
-
-/// How a rate is limited.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Limiter {
-    /// What is too much is dropped, and nothing waits.
-    Policer,
-    /// What is too much waits.
-    Shaper,
 }
 
 /// What becomes of ECN's bits, which every packet leaves with (ECT(0), RFC 9000 §13.4).
@@ -194,10 +185,8 @@ const NO_QUEUE: Span = Span::ms(2);
 const FAR_FROM_FULL: f64 = 0.5;
 /// …and there is no AQM unless so large a share of the drops did.
 const MOST: f64 = 0.5;
-/// With fewer losses than this share, there is no policer.
-const POLICED_LOSS: f64 = 0.005;
-/// A policer's bucket lets the first burst pass: a rate so much higher at first.
-const BURST: f64 = 1.3;
+/// Behind a policer packets wait for no longer than this, and than it takes to send this number of packets.
+const POLICED_QUEUE: (Span, f64) = (Span::ms(10), 5.0);
 
 impl Meter {
     /// The figures; `None` before the bulk transfer. `now` is its end if it has none; `header` the length of IP and UDP headers.
@@ -222,7 +211,8 @@ impl Meter {
         let loss = (sent > 0).then(|| self.losses.len() as f64 / sent as f64);
         let deepest = base.and_then(|base| self.deepest(base, load));
         let finding = self.verdicts.last().filter(|_| paths > 1).map(|last| last.verdict);
-        let policer = base.is_some_and(|base| is_policed(&bins, loss.unwrap_or(0.0), &working, base));
+        let waits = base.zip(rate).is_none_or(|(base, rate)| !without_queue(&working, base, rate));
+        let policer = !waits && !load.capped && self.is_policed();
         let shaper = deepest.is_some_and(|deepest| deepest > NO_QUEUE * 5);
         Some(Measured {
             fair_queuing: finding.map_or(Fairness::Undecided, |verdict| fairness(verdict.finding)),
@@ -464,13 +454,11 @@ fn working_rtt(sorted: &[Span]) -> Option<WorkingRtt> {
     Some(WorkingRtt { p50: ms(*at(0.5)?), p95: ms(*at(0.95)?) })
 }
 
-/// Losses without a queue, after a burst that was faster.
-fn is_policed(bins: &[f64], loss: f64, working: &[Span], base: Span) -> bool {
-    let (early, late) = bins.split_at(bins.len() / 2);
-    let fastest = |bins| rates(bins).reduce(f64::max);
-    let Some((early, late)) = fastest(early).zip(fastest(late)) else { return false };
-    let p95 = working_rtt(working).map_or(0.0, |rtt| rtt.p95 - ms(base));
-    loss > POLICED_LOSS && early > BURST * late && p95 < 5.0 * ms(NO_QUEUE)
+/// Whether packets hardly waited: five of them, and what timers add.
+fn without_queue(working: &[Span], base: Span, rate_mbit: f64) -> bool {
+    let (longest, packets) = POLICED_QUEUE;
+    let packets = packets * 1500.0 * 8.0 / (rate_mbit * 1e3);
+    working_rtt(working).is_some_and(|rtt| rtt.p95 - ms(base) < ms(longest).min(ms(NO_QUEUE) + packets))
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ pub(crate) struct Sample {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acknowledged {
+    pub(crate) sent: Time,
     pub(crate) at: Time,
     pub(crate) path: u8,
     pub(crate) bytes: u32,
@@ -55,6 +56,7 @@ pub(crate) struct Loss {
     /// When it was noticed.
     pub(crate) at: Time,
     pub(crate) path: u8,
+    pub(crate) bytes: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -86,7 +88,7 @@ impl Meter {
                     path.newest = Some((number, sent));
                 }
                 if self.is_loaded(sent) {
-                    self.acknowledged.push(Acknowledged { at, path: index, bytes });
+                    self.acknowledged.push(Acknowledged { sent, at, path: index, bytes });
                 }
             }
             What::EndAcks { path, .. } => {
@@ -96,9 +98,9 @@ impl Meter {
                 }
             }
             What::Lost { path, number, .. } => {
-                let Some((sent, _)) = self.paths[usize::from(path)].take(number) else { return };
+                let Some((sent, bytes)) = self.paths[usize::from(path)].take(number) else { return };
                 if self.is_loaded(sent) {
-                    self.losses.push(Loss { sent, at, path });
+                    self.losses.push(Loss { sent, at, path, bytes });
                 }
             }
             What::Congestion { ecn, .. } => self.marks += u32::from(ecn),
