@@ -59,6 +59,10 @@ pub(crate) struct Probe {
     /// Longest duration of everything
     #[arg(long = "for", value_name = "TIME", default_value = "15s", allow_hyphen_values = true)]
     span: String,
+    /// Addresses of this host to send from. With two, a second probe sends one flow from each, which tells fairness between hosts from
+    /// fairness between flows; each has its --for, and half of the data
+    #[arg(long, value_name = "ADDR[,ADDR]", value_delimiter = ',', conflicts_with = "tcp")]
+    from: Vec<IpAddr>,
     /// File for what the upload's sender is told, packet by packet
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -121,7 +125,9 @@ impl Probe {
             return Err(Failure::usage(format!("--for: cannot be {}; allowed: at least 5s", self.span)));
         }
         let peer = resolve(host)?;
-        let what = narrows_probe::Probe { peer, token, span, bytes, record: self.record.clone() };
+        let (from, second) = self.sources(peer)?;
+        let bytes = if second.is_empty() { bytes } else { bytes / 2 };
+        let what = narrows_probe::Probe { peer, token, span, bytes, from, record: self.record.clone() };
         let output = match &self.out {
             Some(out) => {
                 let request = Request { out: Some(out), force: self.force, command: "probe", keys: &[] };
@@ -132,11 +138,10 @@ impl Probe {
         interrupt::install()?;
         // What is known after Ctrl-C is an answer.
         interrupt::wait_for_program(true);
+        let twice = if second.is_empty() { "" } else { ", twice" };
+        let (seconds, each) = (span.as_secs_f64(), bytes as f64 / 2e6);
         term::note(&format!(
-            "narrows: probes {} for at most {} s; sends and receives at most {} MB each",
-            peer,
-            span.as_secs_f64(),
-            bytes as f64 / 2e6
+            "narrows: probes {peer} for at most {seconds} s; sends and receives at most {each} MB each{twice}"
         ));
         let tell = |stage| {
             if term::stderr_is_terminal() {
@@ -149,8 +154,15 @@ impl Probe {
                 term::note(&format!("narrows: {doing}"));
             }
         };
-        let answer = block_on(narrows_probe::probe(&what, tell, until(interrupt::requested))).map_err(failure)?;
-        let answer = answer.map_err(failure)?;
+        let ask = |what| {
+            block_on(narrows_probe::probe(what, tell, until(interrupt::requested))).map_err(failure)?.map_err(failure)
+        };
+        let mut answer = ask(&what)?;
+        if !second.is_empty() && answer.ended.is_none() {
+            let two_hosts = ask(&narrows_probe::Probe { from: second, record: None, ..what.clone() })?;
+            answer.add_hosts(&two_hosts);
+            answer.ended = two_hosts.ended;
+        }
         if let Some(output) = output {
             write(output, &answer)?;
         }
@@ -165,6 +177,23 @@ impl Probe {
                 kept: "what is known so far is above".into(),
             }),
             Some(end) => Err(Failure::other(&end.why)),
+        }
+    }
+}
+
+impl Probe {
+    /// Where the flows of the probe leave from, and those of a second one if there are two addresses.
+    fn sources(&self, peer: SocketAddr) -> Result<(Vec<IpAddr>, Vec<IpAddr>), Failure> {
+        let wrong = |message: String| Err(Failure::usage(format!("--from: {message}")));
+        if let Some(other) = self.from.iter().find(|address| address.is_ipv4() != peer.is_ipv4()) {
+            return wrong(format!("{other} and the server's {} are of different families", peer.ip()));
+        }
+        match *self.from {
+            [] => Ok((Vec::new(), Vec::new())),
+            [one] => Ok((vec![one], Vec::new())),
+            [one, other] if one != other => Ok((vec![one], vec![one, other])),
+            [one, _] => wrong(format!("{one} is given twice; allowed: two different addresses")),
+            _ => wrong("allowed: one or two addresses".to_owned()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The figures of both directions, with grades and advice.
 use crate::error::{Code, Error};
 use crate::limiter::Limiter;
-use crate::measured::{Ecn, Fairness, Measured};
+use crate::measured::{Ecn, Fairness, Isolation, Measured};
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 
@@ -187,6 +187,14 @@ impl Measured {
         why.extend(evidence.first_after_s.map(|first| format!("the first after {first:.1} s")));
         let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join(", ")) };
         line(vec![format!("{finding}{why}")], false);
+        let hosts = self.between_hosts.map(|between| match (between, self.isolation) {
+            (_, Some(Isolation::PerFlow)) => "fair between flows, also those of one address",
+            (_, Some(Isolation::PerHost)) => "fair between addresses only: flows of one address share a queue",
+            (Fairness::Shared, None) => "flows of two addresses share a queue as well",
+            (Fairness::Fair, None) => "fair between addresses; for flows of one address it was not decided",
+            (Fairness::Undecided, None) => "between two addresses it was not decided",
+        });
+        line(known(hosts.map(str::to_owned)), false);
         let working = self.working_rtt_ms.map(|rtt| format!("RTT under load {:.1} ms, p95 {:.1} ms", rtt.p50, rtt.p95));
         let rpm = self.rpm.map(|rpm| format!("{rpm:.0} round trips per minute"));
         let grade = self.grade().map(|grade| format!("grade {grade}"));

@@ -8,7 +8,7 @@ use crate::message::{Message, VERSION};
 use crate::token::Token;
 use narrows_core::Span;
 use narrows_quic::Error as QuicError;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -24,6 +24,8 @@ pub struct Probe {
     pub span: Duration,
     /// Most bytes of UDP payload, both directions together.
     pub bytes: u64,
+    /// Addresses of this host to send from: none for one of the system's choice, one for both flows, or one for each.
+    pub from: Vec<IpAddr>,
     /// A file for what the sender of the upload is told, which `narrows_quic::Trace` reads.
     pub record: Option<PathBuf>,
 }
@@ -100,7 +102,11 @@ async fn connect(what: &Probe) -> Result<Session, Error> {
     if let Some(file) = &what.record {
         config = config.record(file);
     }
-    let connection = narrows_quic::connect(peer, NAME, &what.token.trust(), &config).await;
+    let trust = what.token.trust();
+    let connection = match sockets(&what.from)? {
+        None => narrows_quic::connect(peer, NAME, &trust, &config).await,
+        Some(sockets) => narrows_quic::connect_from(sockets, peer, NAME, &trust, &config).await,
+    };
     let connection = connection.map_err(|error| match error {
         QuicError::Connection { reason, .. } if reason.starts_with("no answer") => Error::Silent { peer },
         QuicError::Connection { reason, .. } if reason.contains("certificate") => Error::WrongServer { peer },
@@ -109,6 +115,13 @@ async fn connect(what: &Probe) -> Result<Session, Error> {
     })?;
     let control = connection.quic().open_bi().await.map_err(Error::closed)?;
     Ok(Session::new(connection, meter, control))
+}
+
+/// A socket for each flow, if it matters where they leave from.
+fn sockets(from: &[IpAddr]) -> Result<Option<Vec<UdpSocket>>, Error> {
+    let (Some(&first), Some(&last)) = (from.first(), from.last()) else { return Ok(None) };
+    let bind = |address| UdpSocket::bind((address, 0)).map_err(|error| Error::NoSource { address, error });
+    Ok(Some(vec![bind(first)?, bind(last)?]))
 }
 
 async fn work(

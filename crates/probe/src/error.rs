@@ -3,7 +3,7 @@ use crate::message::BadMessage;
 use narrows_quic::noq::ConnectionError;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Why there is no answer, or not a whole one.
 #[derive(Debug)]
@@ -14,6 +14,13 @@ pub enum Error {
     Io {
         /// What was being done.
         doing: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// This host does not have the address to send from.
+    NoSource {
+        /// The address.
+        address: IpAddr,
         /// What the system says.
         error: io::Error,
     },
@@ -117,6 +124,9 @@ impl fmt::Display for Error {
         match self {
             Error::Usage(message) | Error::Lost(message) => f.write_str(message),
             Error::Io { doing, error } => write!(f, "cannot {doing}: {error}"),
+            Error::NoSource { address, error } => {
+                write!(f, "cannot send from {address}: {error}; allowed: an address of this host")
+            }
             Error::NoRoute { peer, error } => write!(f, "no packet can be sent to {peer}: {error}"),
             Error::Silent { peer } => write!(
                 f,

@@ -25,7 +25,7 @@ pub use answer::{Answer, Grade, PartialEnd};
 pub use client::{Probe, Stage, probe};
 pub use error::Error;
 pub use limiter::Limiter;
-pub use measured::{Curves, Ecn, Evidence, Fairness, Measured, Subflow, WorkingRtt};
+pub use measured::{Curves, Ecn, Evidence, Fairness, Isolation, Measured, Subflow, WorkingRtt};
 pub use message::{BadMessage, Decoder, MAX_MESSAGE, Message};
 pub use meter::{Load, Meter};
 pub use server::{Limits, Serving, serve};

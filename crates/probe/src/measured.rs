@@ -1,6 +1,7 @@
 //! The figures of one direction, made from what its sender's [`Meter`] has collected.
 //!
 //! Every figure that is not known is absent. `sanitized` is for figures that came from another host.
+use crate::answer::Answer;
 use crate::limiter::Limiter;
 use crate::meter::{Load, Loss, Meter, Sample};
 use narrows_core::detector::{Finding, Verdict};
@@ -19,6 +20,16 @@ pub enum Fairness {
     /// The evidence does not decide.
     #[default]
     Undecided,
+}
+
+/// Between whom a fair queue is fair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Flows of one host as well.
+    PerFlow,
+    /// Hosts only: flows of one host share a queue.
+    PerHost,
 }
 
 /// What becomes of ECN's bits, which every packet leaves with (ECT(0), RFC 9000 §13.4).
@@ -114,6 +125,12 @@ pub struct Measured {
     /// Confidence of that, from 0 to 1; absent where it could not be tested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// The same of two flows that leave from two addresses, where that was tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_hosts: Option<Fairness>,
+    /// Between whom it is fair, where two addresses were tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
     /// What it is based on.
     pub evidence: Evidence,
     /// Rate delivered, Mbit/s at the IP layer: the median of the rates over 0.3 s in which packets waited; where there are hardly any, the
@@ -188,6 +205,32 @@ const MOST: f64 = 0.5;
 /// Behind a policer packets wait for no longer than this, and than it takes to send this number of packets.
 const POLICED_QUEUE: (Span, f64) = (Span::ms(10), 5.0);
 
+impl Measured {
+    /// Adds what two flows from two addresses met; these figures are those of two flows from one.
+    fn add_hosts(&mut self, between_hosts: Fairness) {
+        self.between_hosts = Some(between_hosts);
+        self.isolation = match (self.fair_queuing, between_hosts) {
+            (Fairness::Fair, _) => Some(Isolation::PerFlow),
+            (Fairness::Shared, Fairness::Fair) => Some(Isolation::PerHost),
+            _ => None,
+        };
+    }
+}
+
+impl Answer {
+    /// Adds a second probe, whose two flows left from two addresses; those of this one left from one.
+    pub fn add_hosts(&mut self, two_hosts: &Answer) {
+        let pairs = [(&mut self.upload, &two_hosts.upload), (&mut self.download, &two_hosts.download)];
+        for (here, there) in pairs {
+            if let (Some(here), Some(there)) = (here, there) {
+                here.add_hosts(there.fair_queuing);
+            }
+        }
+        self.sent_bytes += two_hosts.sent_bytes;
+        self.received_bytes += two_hosts.received_bytes;
+    }
+}
+
 impl Meter {
     /// The figures; `None` before the bulk transfer. `now` is its end if it has none; `header` the length of IP and UDP headers.
     pub fn measured(&self, now: Time, header: u32, paths: u8) -> Option<Measured> {
@@ -217,6 +260,8 @@ impl Meter {
         Some(Measured {
             fair_queuing: finding.map_or(Fairness::Undecided, |verdict| fairness(verdict.finding)),
             confidence: finding.map(|verdict| verdict.confidence),
+            between_hosts: None,
+            isolation: None,
             evidence: self.evidence(load, first_quarter, to),
             rate_mbit: rate,
             rate_is_capped: load.capped,

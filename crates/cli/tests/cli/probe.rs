@@ -113,6 +113,62 @@ fn each_direction_behind_its_queue() {
 }
 
 #[test]
+#[ignore = "two minutes in real time, and busy processors leave a shared queue open"]
+fn fairness_between_hosts_is_told_from_fairness_between_flows() {
+    if !has_bottlenecks() {
+        return;
+    }
+    let place = &Place::new("probe_isolation");
+    let server = &Server::start(place, &[]);
+    for (queue, expected) in [
+        ("cake:flow_mode=hosts", Value::from("per_host")),
+        ("cake", "per_flow".into()),
+        ("fq_codel", "per_flow".into()),
+        ("fifo", Value::Null),
+    ] {
+        let probe = format!(
+            "ip addr add 100.64.0.77/16 dev narrows0; {} probe {{peer}}:{} --token {} --from 100.64.0.2,100.64.0.77 --json",
+            env!("CARGO_BIN_EXE_narrows"),
+            server.port,
+            server.token
+        );
+        let script = format!("{probe} > answer.json");
+        let args = ["shell", "--force", "--out", "out", "--rate", "20mbit", "--rtt", "20ms", "--queue", queue, "--"];
+        let output = place.run(&[&args[..], &["bash", "-c", &script]].concat());
+        assert!(output.status.success(), "{queue}: {}", text(&output.stderr));
+        let answer = json(&std::fs::read_to_string(place.path("answer.json")).expect("an answer"));
+        for direction in ["upload", "download"] {
+            assert_eq!(answer[direction]["isolation"], expected, "{queue} ({direction}): {answer:#}");
+        }
+    }
+}
+
+#[test]
+fn two_addresses_are_probed_one_after_the_other() {
+    let place = Place::new("probe_hosts");
+    let server = Server::start(&place, &[]);
+    let args =
+        ["probe", &server.address(), "--token", &server.token, "--from", "127.0.0.1,127.0.0.2", "--max-data", "8MB"];
+    let output = place.run(&[&args[..], &["--for", "5s", "--json"]].concat());
+    let noted = text(&output.stderr);
+    assert!(output.status.success() && noted.contains("at most 2 MB each, twice"), "{noted}");
+    let answer = json(&text(&output.stdout));
+    assert_eq!(answer["paths"], 2, "{answer:#}");
+    for direction in ["upload", "download"] {
+        let measured = &answer[direction];
+        // Loopback makes no queue to speak of: what matters is that both were asked.
+        let same = measured["fair_queuing"].as_str().expect("a finding");
+        let kind = match (same, measured["between_hosts"].as_str().expect("a finding")) {
+            ("fair", _) => Value::from("per_flow"),
+            ("shared", "fair") => Value::from("per_host"),
+            _ => Value::Null,
+        };
+        assert_eq!(measured["isolation"], kind, "{measured}");
+    }
+    assert!(figure(&answer["sent_bytes"]) < 4e6 && figure(&answer["sent_bytes"]) > 1e6, "of both: {answer:#}");
+}
+
+#[test]
 fn an_answer_has_a_page_and_plain_lines() {
     let place = Place::new("probe_page");
     let server = Server::start(&place, &[]);

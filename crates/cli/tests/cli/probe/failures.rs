@@ -28,6 +28,19 @@ fn bad_requests_are_refused_before_anything_is_sent() {
     refused(&probe(&place, "127.0.0.1", &token, &["--for", "1s"]), 2, &["--for", "at least 5s"]);
     refused(&probe(&place, "127.0.0.1", &token, &["--max-data", "much"]), 2, &["--max-data"]);
     refused(&probe(&place, "no host\x07", &token, &[]), 2, &["there is no host"]);
+    for (from, expected) in [
+        ("127.0.0.1,127.0.0.1", "127.0.0.1 is given twice"),
+        ("127.0.0.1,127.0.0.2,127.0.0.3", "allowed: one or two addresses"),
+        ("::1", "::1 and the server's 127.0.0.1 are of different families"),
+        ("here", "--from"),
+    ] {
+        refused(&probe(&place, "127.0.0.1", &token, &["--from", from]), 2, &[expected]);
+    }
+    refused(
+        &probe(&place, "127.0.0.1", &token, &["--from", "192.0.2.1"]),
+        1,
+        &["cannot send from 192.0.2.1", "allowed"],
+    );
     refused(&place.run(&["probe", "127.0.0.1"]), 2, &["--token"]);
     refused(&place.run(&["probe", "serve", "--rate", "fast"]), 2, &["--rate"]);
 }
