@@ -30,7 +30,7 @@ Both directions are measured in turn, in 15 s together, with as much traffic as 
 
 With any web server, without narrows there, --tcp estimates whether the download's bottleneck queues fairly:
 
-  narrows probe --tcp http://192.0.2.1/large-file")]
+  narrows probe --tcp https://example.org/large-file")]
 pub(crate) struct Probe {
     #[command(subcommand)]
     serve: Option<Side>,
@@ -44,6 +44,9 @@ pub(crate) struct Probe {
     /// Estimate fair queuing of the download from any web server instead, by two downloads of a large file over HTTP
     #[arg(long, value_name = "URL", conflicts_with_all = ["out", "record"])]
     tcp: Option<String>,
+    /// Believe web servers whose certificates these sign, too (PEM); those that the system believes need no flag
+    #[arg(long, value_name = "FILE", conflicts_with = "host")]
+    ca: Option<PathBuf>,
     /// Print the answer as JSON on stdout and nothing else
     #[arg(long)]
     json: bool,
@@ -114,7 +117,7 @@ impl Probe {
     fn run(&self) -> Result<(), Failure> {
         if let Some(url) = &self.tcp {
             #[cfg(target_os = "linux")]
-            return web::run(url, &self.span, &self.max_data, self.json);
+            return web::run(url, self.ca.as_deref(), &self.span, &self.max_data, self.json);
             #[cfg(not(target_os = "linux"))]
             return Err(Failure::usage(format!("--tcp {url}: only Linux tells the RTT of a download")));
         }

@@ -7,17 +7,20 @@ use super::{size, span};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::term;
-use download::{Bounds, Download, Pace, Url};
+use download::{Bounds, Download, Fault, Pace, Place};
 use narrows_probe::Fairness;
 use narrows_runner::clock::Stopwatch;
 use narrows_scenario::printable::printable;
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
 mod download;
+mod transport;
+mod url;
 
 /// What was measured of a download.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
@@ -80,13 +83,16 @@ const FAIR: f64 = 0.35;
 const ITS_PACE: f64 = 0.75;
 
 /// Runs the command.
-pub(super) fn run(url: &str, for_text: &str, max_data: &str, json: bool) -> Result<(), Failure> {
+pub(super) fn run(url: &str, ca: Option<&Path>, for_text: &str, max_data: &str, json: bool) -> Result<(), Failure> {
     let (total, bytes) = (span(for_text)?, size(max_data)?);
     if total < SHORTEST {
         return Err(Failure::usage(format!("--for: cannot be {for_text}; allowed: at least 5s")));
     }
-    let url = Url::parse(url).map_err(Failure::usage)?;
-    let server = url.resolve().map_err(Failure::usage)?;
+    let place = Place::find(url, ca).map_err(|fault| match fault {
+        Fault::Usage(message) => Failure::usage(message),
+        Fault::Server(message) => Failure::other(message),
+    })?;
+    let server = place.server;
     interrupt::install()?;
     interrupt::wait_for_program(true);
     term::note(&format!(
@@ -97,11 +103,11 @@ pub(super) fn run(url: &str, for_text: &str, max_data: &str, json: bool) -> Resu
     let received = AtomicU64::new(0);
     let begun = Stopwatch::start();
     let download = |pace: Pace, span: Duration, bytes: u64| {
-        Download { url: &url, server, pace }.run(Bounds { span, bytes }, &received).map_err(Failure::other)
+        Download { place: &place, pace }.run(Bounds { span, bytes }, &received).map_err(Failure::other)
     };
     let (alone, base_rtt_ms) = download(Pace::Free, total.mul_f64(ALONE), bytes / 3)?;
     let mut answer = Answer {
-        url: url.to_string(),
+        url: place.url.to_string(),
         server: server.to_string(),
         fair_queuing: Fairness::Undecided,
         why: String::new(),

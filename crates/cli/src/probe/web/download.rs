@@ -1,26 +1,20 @@
-//! One download over plain HTTP/1.1: read at a pace, with its RTTs.
+//! One download over HTTP/1.1, with TLS or without: read at a pace, with its RTTs.
 //!
 //! A receiver of data is not told how long they wait: the kernel's own estimate of it (`tcpi_rcv_rtt`) stays at the lowest (41 ms where packets waited 50 ms longer). So the client sends single bytes of
 //! another request, which it never completes, and sees in `TCP_INFO` when each is acknowledged. Acknowledgments come with the data, through the queue of this flow.
 use super::Flow;
+use super::transport::{Transport, Trust};
+use super::url::Url;
 use crate::interrupt;
 use narrows_host::socket::TcpInfo;
 use narrows_runner::clock::Stopwatch;
 use narrows_scenario::printable::printable;
-use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
-
-/// Where a file is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Url {
-    /// Host and port, as in the URL.
-    authority: String,
-    path: String,
-}
 
 /// How fast a download is read.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -41,9 +35,16 @@ pub(super) struct Bounds {
 /// A download to be made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Download<'a> {
-    pub(super) url: &'a Url,
-    pub(super) server: SocketAddr,
+    pub(super) place: &'a Place,
     pub(super) pace: Pace,
+}
+
+/// A file, its server, and who is believed to be that.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) url: Url,
+    pub(super) server: SocketAddr,
+    trust: Trust,
 }
 
 /// Longest wait for a connection or an answer.
@@ -58,68 +59,27 @@ const PING: f64 = 0.04;
 const SETTLING: f64 = 0.5;
 /// Longest head of an answer.
 const HEAD: usize = 16 << 10;
+/// Most redirections.
+const REDIRECTIONS: usize = 5;
 /// Most header fields of an answer.
 const FIELDS: usize = 100;
-
-impl Url {
-    pub(super) fn parse(text: &str) -> Result<Url, String> {
-        let wrong =
-            |what: &str| format!("--tcp: {} {what}; allowed: http://HOST[:PORT]/PATH", printable(&format!("{text:?}")));
-        if text.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://")) {
-            return Err(wrong("needs TLS, which this does not speak"));
-        }
-        let rest = text.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://")).map(|_| &text[7..]);
-        let rest = rest.ok_or_else(|| wrong("is no URL of HTTP"))?;
-        if !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(wrong("has a blank, a control character or one that is not ASCII"));
-        }
-        let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(end);
-        if authority.contains('@') {
-            return Err(wrong("has a user's name"));
-        }
-        if authority.is_empty() || authority.starts_with(':') {
-            return Err(wrong("has no host"));
-        }
-        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Url { authority: authority.to_owned(), path })
-    }
-
-    pub(super) fn resolve(&self) -> Result<SocketAddr, String> {
-        let has_port = self.authority.rfind(':').is_some_and(|colon| !self.authority[colon..].contains(']'));
-        let host = if has_port { self.authority.clone() } else { format!("{}:80", self.authority) };
-        let found = host.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-        found.ok_or_else(|| format!("--tcp: there is no host {:?}; allowed: http://HOST[:PORT]/PATH", self.authority))
-    }
-}
-
-impl fmt::Display for Url {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.path)
-    }
-}
 
 impl Download<'_> {
     /// The figures, and the lowest RTT of the connection's begin, ms. Adds the bytes that it receives to `received`.
     pub(super) fn run(self, bounds: Bounds, received: &AtomicU64) -> Result<(Flow, f64), String> {
-        let Download { url, server, pace } = self;
+        let Download { place, pace } = self;
+        let Place { url, server, .. } = place;
         let failed = |what: &'static str| move |error: io::Error| format!("{server}: cannot {what}: {error}");
-        let mut stream = TcpStream::connect_timeout(&server, PATIENCE).map_err(failed("connect"))?;
-        let info = TcpInfo::of(&stream).map_err(failed("read TCP_INFO"))?;
-        let base_ms = info.srtt.map_or(0.0, |rtt| rtt.as_secs_f64() * 1e3);
-        stream.set_read_timeout(Some(PATIENCE)).map_err(failed("set a timeout"))?;
-        let request = format!(
-            "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: narrows/{}\r\nAccept: */*\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n",
-            url.path,
-            url.authority,
-            env!("CARGO_PKG_VERSION")
-        );
-        stream.write_all(request.as_bytes()).map_err(failed("ask"))?;
-        let mut total = head(&mut stream).map_err(|why| format!("{url}: {why}"))?;
+        let (mut stream, base_ms) = place.connect()?;
+        let mut total = match ask(&mut stream, url)? {
+            Head::File(bytes) => bytes,
+            Head::Elsewhere(location) => {
+                return Err(format!("{url}: the server leads to {} now", printable(&location)));
+            }
+        };
         received.fetch_add(total, Ordering::Relaxed);
-        stream.set_nodelay(true).map_err(failed("send small packets"))?;
-        stream.set_read_timeout(Some(LOOK)).map_err(failed("set a timeout"))?;
+        stream.tcp().set_nodelay(true).map_err(failed("send small packets"))?;
+        stream.tcp().set_read_timeout(Some(LOOK)).map_err(failed("set a timeout"))?;
         let clock = Stopwatch::start();
         let (mut buffer, mut credit, mut last) = (vec![0; 256 << 10], 0.0_f64, 0.0);
         // From when on it counts: time and bytes.
@@ -203,8 +163,8 @@ impl Rtts {
         Rtts { request: request.into_bytes(), sent: 0, last: 0.0, is_out: false, all_ms: Vec::new() }
     }
 
-    fn look(&mut self, stream: &mut TcpStream, at: f64, counts: bool) -> io::Result<()> {
-        if self.is_out && TcpInfo::of(&*stream)?.unacked == 0 {
+    fn look(&mut self, stream: &mut Transport, at: f64, counts: bool) -> io::Result<()> {
+        if self.is_out && TcpInfo::of(stream.tcp())?.unacked == 0 {
             self.is_out = false;
             if counts {
                 self.all_ms.push((at - self.last) * 1e3);
@@ -225,8 +185,74 @@ impl Rtts {
     }
 }
 
-/// Reads an answer's head, which must say that the file follows. Returns how much was read.
-fn head(stream: &mut impl Read) -> Result<u64, String> {
+impl Place {
+    /// The file itself: redirections are followed.
+    pub(super) fn find(text: &str, ca: Option<&Path>) -> Result<Place, Fault> {
+        let trust = Trust::new(ca).map_err(Fault::Usage)?;
+        let mut url = Url::parse(text).map_err(Fault::Usage)?;
+        let server = url.resolve().map_err(Fault::Usage)?;
+        let mut place = Place { url: url.clone(), server, trust };
+        for _ in 0..=REDIRECTIONS {
+            let (mut stream, _) = place.connect().map_err(Fault::Server)?;
+            match ask(&mut stream, &url).map_err(Fault::Server)? {
+                Head::File(_) => return Ok(place),
+                Head::Elsewhere(location) => {
+                    url = url.join(&location).map_err(|why| Fault::Server(format!("{url}: {why}")))?;
+                    place.server = url.resolve().map_err(Fault::Server)?;
+                    place.url = url.clone();
+                }
+            }
+        }
+        Err(Fault::Server(format!("{text}: more than {REDIRECTIONS} redirections, the last one to {url}")))
+    }
+
+    /// A connection, and its lowest RTT at its begin, ms.
+    fn connect(&self) -> Result<(Transport, f64), String> {
+        let Place { url, server, trust } = self;
+        let failed = |what: &'static str| move |error: io::Error| format!("{server}: cannot {what}: {error}");
+        let stream = TcpStream::connect_timeout(server, PATIENCE).map_err(failed("connect"))?;
+        let info = TcpInfo::of(&stream).map_err(failed("read TCP_INFO"))?;
+        let base_ms = info.srtt.map_or(0.0, |rtt| rtt.as_secs_f64() * 1e3);
+        stream.set_read_timeout(Some(PATIENCE)).map_err(failed("set a timeout"))?;
+        let stream = match url.is_secure {
+            false => Transport::Plain(stream),
+            true => Transport::secured(stream, url.host(), trust).map_err(|why| format!("{url}: {why}"))?,
+        };
+        Ok((stream, base_ms))
+    }
+}
+
+/// Why there is no file.
+pub(super) enum Fault {
+    /// The URL or the authorities are wrong.
+    Usage(String),
+    /// The server does not give it.
+    Server(String),
+}
+
+/// What an answer begins with.
+#[derive(PartialEq, Eq, Debug)]
+enum Head {
+    /// The file follows; bytes that were read.
+    File(u64),
+    /// It is at another place.
+    Elsewhere(String),
+}
+
+/// Asks for the file.
+fn ask(stream: &mut Transport, url: &Url) -> Result<Head, String> {
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: narrows/{}\r\nAccept: */*\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n",
+        url.path,
+        url.authority,
+        env!("CARGO_PKG_VERSION")
+    );
+    stream.write_all(request.as_bytes()).map_err(|error| format!("{url}: cannot ask: {error}"))?;
+    head(stream).map_err(|why| format!("{url}: {why}"))
+}
+
+/// Reads an answer's head.
+fn head(stream: &mut impl Read) -> Result<Head, String> {
     let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
     loop {
         let len = stream.read(&mut part).map_err(|error| format!("no answer: {error}"))?;
@@ -244,11 +270,11 @@ fn head(stream: &mut impl Read) -> Result<u64, String> {
             continue;
         };
         let location = response.headers.iter().find(|field| field.name.eq_ignore_ascii_case("location"));
-        let elsewhere =
-            location.map(|field| format!("; it is at {}", printable(&String::from_utf8_lossy(field.value))));
-        return match code {
-            200 => Ok(bytes.len() as u64),
-            _ => Err(format!("the server answers {code}{}", elsewhere.unwrap_or_default())),
+        let location = location.map(|field| String::from_utf8_lossy(field.value).into_owned());
+        return match (code, location) {
+            (200, _) => Ok(Head::File(bytes.len() as u64)),
+            (301 | 302 | 303 | 307 | 308, Some(location)) => Ok(Head::Elsewhere(location)),
+            _ => Err(format!("the server answers {code}")),
         };
     }
 }
@@ -258,48 +284,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_has_a_host_and_a_path() {
-        let of = |text| Url::parse(text).map(|url| (url.authority.clone(), url.path.clone(), url.to_string()));
-        let known = |authority: &str, path: &str| {
-            Ok((authority.to_owned(), path.to_owned(), format!("http://{authority}{path}")))
-        };
-        assert_eq!(of("http://a.example/b?c#d"), known("a.example", "/b?c"));
-        assert_eq!(of("HTTP://[::1]:8080"), known("[::1]:8080", "/"));
-        assert_eq!(of("http://a?b"), known("a", "/?b"));
-        for (text, part) in [
-            ("https://a/", "TLS"),
-            ("ftp://a/", "no URL"),
-            ("http:///x", "no host"),
-            ("http://:80/x", "no host"),
-            ("http://u@a/", "user's name"),
-            ("http://a/b c", "a blank"),
-            ("http://a/\r\nX: y", "a blank"),
-            ("http://ä/", "not ASCII"),
-            ("", "no URL"),
-        ] {
-            let said = of(text).expect_err("a fault");
-            assert!(said.contains(part) && said.contains("allowed: http://"), "{text:?}: {said}");
-        }
-    }
-
-    #[test]
-    fn a_host_without_a_port_has_port_80() {
-        let at = |text: &str| Url::parse(text).expect("a URL").resolve().expect("an address").to_string();
-        assert_eq!(at("http://127.0.0.1/x"), "127.0.0.1:80");
-        assert_eq!(at("http://[::1]/x"), "[::1]:80");
-        assert_eq!(at("http://[::1]:81/x"), "[::1]:81");
-    }
-
-    #[test]
     fn only_an_answer_with_the_file_will_do() {
         let of = |text: &str| head(&mut text.as_bytes());
-        assert_eq!(of("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"), Ok(41));
+        assert_eq!(of("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"), Ok(Head::File(41)));
+        let elsewhere = Ok(Head::Elsewhere("http://b/".into()));
+        assert_eq!(of("HTTP/1.1 302 Found\r\nlocation: http://b/\r\n\r\n"), elsewhere);
         let said = |text: &str| of(text).expect_err("a fault");
         assert!(said("HTTP/1.1 301 Moved\r\nLocation: http://b/\u{7}\r\n\r\n").starts_with("the answer is no HTTP"));
-        assert_eq!(
-            said("HTTP/1.1 302 Found\r\nlocation: http://b/\r\n\r\n"),
-            "the server answers 302; it is at http://b/"
-        );
+        assert_eq!(said("HTTP/1.1 302 Found\r\n\r\n"), "the server answers 302");
         assert!(said("SSH-2.0-x\r\n").starts_with("the answer is no HTTP"));
         assert_eq!(said("HTTP/1.1 200 OK\r\n"), "the server ended the connection without an answer");
         let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "x".repeat(2 * HEAD));
