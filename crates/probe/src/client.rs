@@ -63,12 +63,14 @@ pub async fn probe(what: &Probe, mut tell: impl FnMut(Stage), stop: impl Future<
     tokio::pin!(stop);
     tell(Stage::Connecting);
     let mut session = tokio::select! {
-        session = connect(what) => session?,
+        session = timeout(PATIENCE * 2, connect(what)) => session.map_err(|_| Error::Silent { peer: what.peer })??,
         () = &mut stop => return Err(Error::Stopped),
     };
     let mut answer = Answer { server: what.peer.to_string(), ..Answer::default() };
     let ended = tokio::select! {
-        ended = work(what, &mut session, &mut answer, begun, &mut tell) => ended,
+        ended = timeout(what.span + PATIENCE, work(what, &mut session, &mut answer, begun, &mut tell)) => {
+            ended.unwrap_or_else(|_| Err(Error::Lost("it did not end in time: the connection stood still".into())))
+        }
         () = &mut stop => Err(Error::Stopped),
     };
     // The server's reason, which the connection knows better than the stream.
