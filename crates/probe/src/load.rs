@@ -253,7 +253,9 @@ impl Session {
             Some(SocketAddr::V6(address)) if address.ip().to_ipv4_mapped().is_none() => HEADER_V6,
             _ => HEADER_V4,
         };
-        self.meter.lock().measured(self.now(), header, self.connection.paths())
+        // Asked before: who watches the paths tells the meter.
+        let (now, paths) = (self.now(), self.connection.paths());
+        self.meter.lock().measured(now, header, paths)
     }
 }
 

@@ -361,12 +361,15 @@ async fn watch(quic: noq::Connection, handle: Handle, state: Arc<Mutex<State>>, 
 }
 
 fn leave(quic: &noq::Connection, handle: &Handle, state: &Mutex<State>, path: u8, why: String) {
-    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-    if state.paths < PATHS as u8 {
-        return;
+    {
+        // Released before anybody is told: an observer may ask for the paths.
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.paths < PATHS as u8 {
+            return;
+        }
+        state.paths = 1;
+        state.lost = Some(why);
     }
-    state.paths = 1;
-    state.lost = Some(why);
     handle.tell(clock::now(), What::Only { path: 1 - path });
     if let Some(path) = quic.path(PathId::from(u32::from(path))) {
         // It may be closed already, or the last one.

@@ -165,7 +165,7 @@ fn two_addresses_are_probed_one_after_the_other() {
         };
         assert_eq!(measured["isolation"], kind, "{measured}");
     }
-    assert!(figure(&answer["sent_bytes"]) < 4e6 && figure(&answer["sent_bytes"]) > 1e6, "of both: {answer:#}");
+    assert!(figure(&answer["sent_bytes"]) < 4e6, "of both: {answer:#}");
 }
 
 #[test]
