@@ -1,7 +1,7 @@
 //! The figures of both directions, with grades and advice.
 use crate::error::{Code, Error};
 use crate::limiter::Limiter;
-use crate::measured::{Ecn, Fairness, Isolation, Measured};
+use crate::measured::{Ecn, Fairness, Isolation, LATE, Measured};
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 
@@ -147,6 +147,10 @@ impl Measured {
                 "whether flows share a queue cannot be told: the limit of the rate kept the bottleneck from filling"
                     .into()
             }
+            (Fairness::Undecided, _) if self.is_late() => format!(
+                "whether flows share a queue cannot be told: a host was busy, its timers were {} late; try again when it is idle",
+                duration(self.late_ms.unwrap_or(LATE))
+            ),
             (Fairness::Undecided, Some(added)) => format!(
                 "whether flows share a queue was not decided in this time; load adds {}; try again with a longer --for",
                 duration(added)

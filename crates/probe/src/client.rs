@@ -83,6 +83,7 @@ pub async fn probe(what: &Probe, mut tell: impl FnMut(Stage), stop: impl Future<
     if answer.upload.is_none() {
         answer.upload = session.measured().filter(|measured| measured.rate_mbit.is_some());
     }
+    [&mut answer.upload, &mut answer.download].into_iter().flatten().for_each(Measured::mind_lateness);
     session.close(Code::Done);
     // Until the server knows, so that it has a place for the next client.
     let _ = timeout(Duration::from_millis(500), session.connection.close()).await;
@@ -154,7 +155,10 @@ async fn work(
     session.send_load(Bounds { span: each, bytes: bytes / 2, rate }).await?;
     answer.upload = session.measured();
     match session.hear(PATIENCE).await? {
-        Message::Received { ecn, .. } => answer.upload.iter_mut().for_each(|upload| upload.ecn = upload.ecn.or(ecn)),
+        Message::Received { ecn, late_ms, .. } => answer.upload.iter_mut().for_each(|upload| {
+            upload.ecn = upload.ecn.or(ecn);
+            upload.note_lateness(late_ms);
+        }),
         _ => return Err(Error::Protocol("no `received` after an upload".into())),
     }
     tell(Stage::Download);
@@ -165,6 +169,7 @@ async fn work(
     session.say(&Message::Download { for_ms: each.as_millis() as u64, max_bytes: bytes / 2, idle_us }).await?;
     let quic = session.connection.quic().clone();
     session.connection.count_ecn();
+    session.lateness.clear();
     let download = async {
         let mut stream = quic.accept_uni().await.map_err(Error::closed)?;
         let mut first: Option<Instant> = None;
@@ -183,7 +188,8 @@ async fn work(
     let ecn = Ecn::of(&session.connection.ecn());
     match session.hear(PATIENCE).await? {
         Message::Report { measured } => {
-            let measured = measured.sanitized();
+            let mut measured = measured.sanitized();
+            measured.note_lateness(session.lateness.p95_ms());
             answer.download = Some(Measured { ecn: ecn.or(measured.ecn), ..measured });
         }
         _ => return Err(Error::Protocol("no report after a download".into())),
@@ -205,11 +211,14 @@ async fn ramps(session: &mut Session, answer: &mut Answer, most: u64, span: Dura
         session.say(&Message::Upload {}).await?;
         let bytes = most.saturating_sub(session.meter.lock().sent_bytes());
         upload.add_ramp(session.send_ramp(Bounds { span, bytes, rate: None }).await?);
+        upload.note_lateness(session.lateness.p95_ms());
     }
     let Some(download) = answer.download.as_mut().filter(|download| undecided(download)) else { return Ok(()) };
     if has_sent {
         match session.hear(PATIENCE).await? {
-            Message::Received { .. } => {}
+            Message::Received { late_ms, .. } => {
+                answer.upload.iter_mut().for_each(|upload| upload.note_lateness(late_ms));
+            }
             _ => return Err(Error::Protocol("no `received` after an upload".into())),
         }
     }
@@ -217,9 +226,15 @@ async fn ramps(session: &mut Session, answer: &mut Answer, most: u64, span: Dura
     session.say(&Message::Ramp { for_ms: span.as_millis() as u64, max_bytes: most }).await?;
     let mut stream = session.connection.quic().accept_uni().await.map_err(Error::closed)?;
     let before = answer.received_bytes;
+    session.lateness.clear();
     receive_load(&mut stream, most, |bytes| answer.received_bytes = before + bytes).await?;
     match session.hear(PATIENCE).await? {
-        Message::Report { measured } => *download = Measured { ecn: download.ecn, ..measured.sanitized() },
+        Message::Report { measured } => {
+            let late_ms = download.late_ms;
+            *download = Measured { ecn: download.ecn, ..measured.sanitized() };
+            download.note_lateness(late_ms);
+            download.note_lateness(session.lateness.p95_ms());
+        }
         _ => return Err(Error::Protocol("no report after a ramp".into())),
     }
     Ok(())

@@ -13,6 +13,7 @@
 mod answer;
 mod client;
 mod error;
+mod lateness;
 mod limiter;
 mod load;
 mod measured;

@@ -1,5 +1,6 @@
 //! Bulk transfers over a connection, and what both sides need for one.
 use crate::error::{Code, Error};
+use crate::lateness::Lateness;
 use crate::measured::Measured;
 use crate::message::{Decoder, Message};
 use crate::meter::Meter;
@@ -64,6 +65,7 @@ pub(crate) struct Session {
     send: SendStream,
     receive: RecvStream,
     decoder: Decoder,
+    pub(crate) lateness: Lateness,
 }
 
 /// Limits of a bulk transfer.
@@ -81,7 +83,7 @@ impl Session {
         let (send, receive) = control;
         // Control messages go before the transfer's data.
         let _ = send.set_priority(1);
-        Session { connection, meter, send, receive, decoder: Decoder::default() }
+        Session { connection, meter, send, receive, decoder: Decoder::default(), lateness: Lateness::watch() }
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -136,6 +138,7 @@ impl Session {
         let (may_write, may_send) = ((bounds.bytes as f64 * WRITTEN) as u64, (bounds.bytes as f64 * SENT) as u64);
         let mut written = 0;
         let mut is_capped = false;
+        self.lateness.clear();
         let (mut credit, mut last) = (CHUNK as f64, Duration::ZERO);
         loop {
             let elapsed = Duration::from_nanos(self.now().since(from).as_ns());
@@ -196,6 +199,7 @@ impl Session {
     /// Sends under the ramp until its test decides; returns its verdict. The path is still full then.
     pub(crate) async fn send_ramp(&mut self, bounds: Bounds) -> Result<Option<Verdict>, Error> {
         self.connection.switch();
+        self.lateness.clear();
         let quic = self.connection.quic().clone();
         let mut stream = quic.open_uni().await.map_err(Error::closed)?;
         let (from, sent_before) = (self.now(), self.meter.lock().sent_bytes());
@@ -255,7 +259,8 @@ impl Session {
         };
         // Asked before: who watches the paths tells the meter.
         let (now, paths) = (self.now(), self.connection.paths());
-        self.meter.lock().measured(now, header, paths)
+        let measured = self.meter.lock().measured(now, header, paths)?;
+        Some(Measured { late_ms: self.lateness.p95_ms(), ..measured })
     }
 }
 

@@ -170,6 +170,10 @@ pub struct Measured {
     /// Whether ECN's bits arrive; absent when that did not show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
+    /// How late timers fired meanwhile, ms, on the host where they were later; 95th percentile. Above 10 ms flows count no longer as
+    /// sharing a queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_ms: Option<f64>,
     /// Length of the transfer, s.
     pub seconds: f64,
     /// Bytes that were acknowledged, at the IP layer.
@@ -202,6 +206,8 @@ const NO_QUEUE: Span = Span::ms(2);
 const FAR_FROM_FULL: f64 = 0.5;
 /// …and there is no AQM unless so large a share of the drops did.
 const MOST: f64 = 0.5;
+/// Timers that are later delay packets of all flows, as a shared queue does, ms.
+pub(crate) const LATE: f64 = 10.0;
 /// Behind a policer packets wait for no longer than this, and than it takes to send this number of packets.
 const POLICED_QUEUE: (Span, f64) = (Span::ms(10), 5.0);
 
@@ -275,6 +281,7 @@ impl Meter {
             aqm,
             limiter: if policer { Some(Limiter::Policer) } else { shaper.then_some(Limiter::Shaper) },
             ecn: (self.marks > 0).then_some(Ecn::Marks),
+            late_ms: None,
             seconds: to.since(load.from).as_secs_f64(),
             bytes: self.acknowledged.iter().map(|packet| u64::from(packet.bytes + header)).sum(),
             curves: Some(self.curves(load.from, to, header)),
@@ -442,6 +449,24 @@ impl Measured {
         }
     }
 
+    /// How late timers fired on one of the hosts.
+    pub(crate) fn note_lateness(&mut self, late_ms: Option<f64>) {
+        self.late_ms = [self.late_ms, late_ms].into_iter().flatten().reduce(f64::max);
+    }
+
+    /// Were timers so late that the figures show the hosts as well as the path?
+    pub fn is_late(&self) -> bool {
+        self.late_ms.is_some_and(|late| late > LATE)
+    }
+
+    /// Takes back that flows share a queue if a host was too busy to tell.
+    pub(crate) fn mind_lateness(&mut self) {
+        if self.is_late() && self.fair_queuing == Fairness::Shared {
+            (self.fair_queuing, self.confidence) = (Fairness::Undecided, None);
+            self.evidence.by_ramp = false;
+        }
+    }
+
     /// Without what cannot be: shares beyond 0 and 1, figures that are negative or not finite, curves of other lengths.
     #[must_use]
     pub fn sanitized(mut self) -> Measured {
@@ -453,6 +478,7 @@ impl Measured {
         self.base_rtt_ms = figure(self.base_rtt_ms);
         self.rpm = figure(self.rpm);
         self.buffer_ms = figure(self.buffer_ms);
+        self.late_ms = figure(self.late_ms);
         self.working_rtt_ms =
             self.working_rtt_ms.filter(|rtt| figure(Some(rtt.p50)).and(figure(Some(rtt.p95))).is_some());
         self.evidence.first_after_s = figure(self.evidence.first_after_s);
@@ -608,6 +634,21 @@ mod tests {
         let mut fair = Measured { fair_queuing: Fairness::Fair, ..Measured::default() };
         fair.add_ramp(Some(shared));
         assert_eq!((fair.fair_queuing, fair.evidence.by_ramp), (Fairness::Fair, false));
+    }
+
+    #[test]
+    fn a_busy_host_finds_no_shared_queue() {
+        let found = |fair_queuing, here, there| {
+            let mut found = Measured { fair_queuing, confidence: Some(0.99), late_ms: here, ..Measured::default() };
+            found.note_lateness(there);
+            found.mind_lateness();
+            (found.fair_queuing, found.confidence)
+        };
+        assert_eq!(found(Fairness::Shared, Some(2.0), Some(9.9)), (Fairness::Shared, Some(0.99)));
+        assert_eq!(found(Fairness::Shared, Some(2.0), Some(11.0)), (Fairness::Undecided, None));
+        assert_eq!(found(Fairness::Shared, Some(11.0), None), (Fairness::Undecided, None));
+        // Lateness is the same for both flows, and makes no difference between them.
+        assert_eq!(found(Fairness::Fair, Some(11.0), None), (Fairness::Fair, Some(0.99)));
     }
 
     #[test]

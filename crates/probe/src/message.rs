@@ -11,7 +11,7 @@ use std::fmt;
 /// Longest message, bytes, without its length.
 pub const MAX_MESSAGE: usize = 256 << 10;
 /// Version of the messages.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 const PREFIX: usize = 4;
 
 /// A message.
@@ -54,6 +54,9 @@ pub enum Message {
         /// What became of ECN.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ecn: Option<Ecn>,
+        /// How late the server's timers fired, ms, 95th percentile.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        late_ms: Option<f64>,
     },
     /// Client: send.
     Download {
@@ -154,8 +157,8 @@ mod tests {
             Message::Ping { n: 7 },
             Message::Pong { n: 7 },
             Message::Upload {},
-            Message::Received { bytes: 12, ecn: None },
-            Message::Received { bytes: 12, ecn: Some(Ecn::Bleached) },
+            Message::Received { bytes: 12, ecn: None, late_ms: None },
+            Message::Received { bytes: 12, ecn: Some(Ecn::Bleached), late_ms: Some(1.5) },
             Message::Download { for_ms: 6000, max_bytes: 1, idle_us: 40_000 },
             Message::Ramp { for_ms: 2000, max_bytes: 9 },
             Message::Report { measured: Box::default() },

@@ -162,10 +162,11 @@ async fn answer(session: &mut Session, token: &Token, limits: Limits) -> Result<
                 session.connection.count_ecn();
                 let opened = timeout(HELLO, quic.accept_uni()).await;
                 let opened = opened.map_err(|_| Error::Lost("the client does not send".into()))?;
+                session.lateness.clear();
                 let bytes = receive_load(&mut opened.map_err(Error::closed)?, left, |_| {}).await?;
                 left -= bytes.min(left);
                 let ecn = Ecn::of(&session.connection.ecn());
-                session.say(&Message::Received { bytes, ecn }).await?;
+                session.say(&Message::Received { bytes, ecn, late_ms: session.lateness.p95_ms() }).await?;
             }
             Message::Download { for_ms, max_bytes, idle_us } if downloads == 0 => {
                 downloads += 1;
@@ -184,6 +185,7 @@ async fn answer(session: &mut Session, token: &Token, limits: Limits) -> Result<
                 if limits.rate.is_none() {
                     let verdict = session.send_ramp(Bounds { span, bytes, rate: None }).await?;
                     measured.add_ramp(verdict);
+                    measured.note_lateness(session.lateness.p95_ms());
                 }
                 session.say(&Message::Report { measured: Box::new(measured.clone()) }).await?;
             }
