@@ -33,7 +33,7 @@ const CHUNK: usize = 32 << 10;
 const LOOK: Duration = Duration::from_millis(2);
 /// Part of the limit for data that may be written; the rest is for headers and for what is sent twice…
 const WRITTEN: f64 = 0.8;
-/// …and part of it at which the transfer ends; the rest is for what leaves before that takes effect.
+/// …and part of it at which the transfer ends; the rest is for messages and for probes of a silent path.
 const SENT: f64 = 0.9;
 /// The same as `WRITTEN` for a ramp, which overloads the path: most of what it writes may be sent twice.
 const RAMP_WRITTEN: f64 = 0.4;
@@ -136,6 +136,7 @@ impl Session {
         self.meter.lock().begin(from);
         let chunk = vec![0x5a; CHUNK];
         let (may_write, may_send) = ((bounds.bytes as f64 * WRITTEN) as u64, (bounds.bytes as f64 * SENT) as u64);
+        self.connection.allow(Some(may_send));
         let mut written = 0;
         let mut is_capped = false;
         self.lateness.clear();
@@ -181,6 +182,7 @@ impl Session {
             }
         }
         self.take_verdicts();
+        self.connection.allow(None);
         let _ = stream.reset(VarInt::from_u32(0));
         self.end_load(is_capped);
         self.drain().await;
@@ -209,6 +211,7 @@ impl Session {
         let mut end = bounds.span;
         let mut has_decided = false;
         let (may_write, may_send) = ((bounds.bytes as f64 * RAMP_WRITTEN) as u64, (bounds.bytes as f64 * SENT) as u64);
+        self.connection.allow(Some(may_send));
         let mut written = 0;
         while elapsed() < end && self.meter.lock().sent_bytes() - sent_before < may_send {
             if !has_decided && decided(self.connection.verdict()) {
@@ -229,6 +232,7 @@ impl Session {
             }
         }
         let verdict = self.connection.verdict();
+        self.connection.allow(None);
         let _ = stream.reset(VarInt::from_u32(0));
         Ok(verdict)
     }

@@ -400,6 +400,13 @@ impl Connection {
         self.handle.tell(clock::now(), What::Switch);
     }
 
+    /// Begins no packet after this much from now on, bytes of UDP payload, whatever is lost and sent again; `None`: as much as the controller lets.
+    /// Acknowledgments and probes of a silent path leave all the same. What waits to be sent notices a larger limit at the next change, such
+    /// as a stream's.
+    pub fn allow(&self, bytes: Option<u64>) {
+        self.handle.allow(bytes);
+    }
+
     /// The detector's present verdict; `None` without a detector, or when one of two paths is lost.
     pub fn verdict(&self) -> Option<Verdict> {
         self.handle.verdict()

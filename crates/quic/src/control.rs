@@ -65,6 +65,10 @@ impl Handle {
         control.shared.limits(path, || since(epoch, clock::now()))
     }
 
+    pub(crate) fn allow(&self, bytes: Option<u64>) {
+        self.lock().shared.allow(bytes);
+    }
+
     pub(crate) fn meters(&self) -> Option<Meters> {
         self.lock().shared.meters()
     }

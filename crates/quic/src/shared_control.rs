@@ -48,6 +48,8 @@ pub(crate) struct SharedControl {
     mtu: u32,
     /// The one path that carries data; `None`: both do.
     only: Option<u8>,
+    /// What the application lets it send, bytes; `None`: as much as the controller does.
+    allowed: Option<u64>,
     paths: [Path; PATHS],
     /// Acknowledged, but the acknowledgments that came together have not ended.
     acked: Vec<(u64, InFlight)>,
@@ -102,6 +104,7 @@ impl SharedControl {
             control: None,
             mtu: 1200,
             only: Some(0),
+            allowed: None,
             paths: [Path::default(), Path::default()],
             acked: Vec::new(),
             news: None,
@@ -163,6 +166,7 @@ impl SharedControl {
     fn sent(&mut self, index: u8, number: u64, bytes: u32, at: Time) {
         self.settle();
         self.on_timer(at);
+        self.allowed = self.allowed.map(|allowed| allowed.saturating_sub(u64::from(bytes)));
         let path = &mut self.paths[usize::from(index)];
         if path.inflight == 0 {
             path.progress = at;
@@ -266,6 +270,11 @@ impl SharedControl {
         }
     }
 
+    /// No packet is begun after this many bytes from now on; `None`: as much as the controller lets.
+    pub(crate) fn allow(&mut self, bytes: Option<u64>) {
+        self.allowed = bytes;
+    }
+
     /// When [`What::Timer`] wants to be told.
     pub(crate) fn next_timer(&self) -> Option<Time> {
         self.control.as_ref()?.controller().next_timer()
@@ -304,6 +313,8 @@ impl SharedControl {
             true if counted == 0 => limits.cwnd.0.max(u64::from(self.mtu)),
             true => limits.cwnd.0.saturating_sub(counted),
         };
+        // A packet that is begun is sent in full.
+        let room = self.allowed.map_or(room, |allowed| room.min(allowed.next_multiple_of(self.mtu.into())));
         let share = split
             .map_or(1.0, |split| if split.independent { UNPACED as f64 } else { split.shares[usize::from(index)] });
         let rate = control.pacing_rate(&limits);
@@ -413,6 +424,27 @@ mod tests {
         assert_eq!(shared.control.as_ref().and_then(Packetwise::split).map(|split| split.shares), Some([1.0, 0.0]));
         let windows = [0, 1].map(|path| shared.limits(path, || at(300)).window);
         assert!(windows[0] >= 1200 && windows[1] == 0, "{windows:?}");
+    }
+
+    #[test]
+    fn what_is_lost_and_sent_again_counts_against_what_is_allowed() {
+        let controller = registry::read("cubic").expect("a controller");
+        let fallback = ControllerConfig::Cubic(Default::default());
+        let mut shared = SharedControl::new(Settings { controller, fallback, then: None, seed: 1 });
+        shared.apply(&Event { at: at(0), what: What::Begin { rtt: 1_000_000, mtu: 1200, both: false } });
+        shared.allow(Some(3 * 1200 + 1));
+        let mut number = 0;
+        for round in 1..10 {
+            while shared.limits(0, || at(round)).window >= shared.paths[0].inflight + 1200 {
+                shared.apply(&Event { at: at(round), what: What::Sent { path: 0, number, bytes: 1200 } });
+                number += 1;
+            }
+            let lost = What::Lost { path: 0, number: number - 1, bytes: 1200 };
+            shared.apply(&Event { at: at(round), what: lost });
+        }
+        assert_eq!(number, 4);
+        shared.allow(None);
+        assert!(shared.limits(0, || at(10)).window >= shared.paths[0].inflight + 1200);
     }
 
     #[test]
