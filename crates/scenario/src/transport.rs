@@ -21,9 +21,9 @@ params! {
         pub min_rto: Span = Span::ms(200), from Span::ms(1), to Span::s(120);
         /// Full-sized packets per acknowledgment.
         pub ack_every: Packets = Packets(2), from Packets(1), to Packets(64);
-        /// Maximum delay of an acknowledgment.
+        /// How long an acknowledgment waits for a second packet, in ticks of 4 ms; up to an RTT if packets are further apart.
         pub delayed_ack: Span = Span::ms(40), from Span::ZERO, to Span::ms(500);
-        /// Packets at the start of a connection that are acknowledged at once.
+        /// Packets acknowledged at once: at the start, after a pause longer than a retransmission timeout, and after an old packet.
         pub quick_acks: Packets = Packets(16), from Packets(0), to Packets(1_000_000);
         /// Receive buffer of a connection (Linux: the second value of `tcp_rmem`). Every packet is acknowledged until the window
         /// has grown to fit it. It does not limit the sender.

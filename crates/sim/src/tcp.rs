@@ -8,6 +8,7 @@
 //! `tcp_recovery.c`, `tcp_rate.c`.
 mod ack;
 mod endpoint;
+mod patience;
 mod receiver;
 mod recovery;
 mod rtt;
@@ -15,6 +16,7 @@ mod scoreboard;
 mod sender;
 #[cfg(test)]
 mod tests;
+mod ticks;
 mod window;
 
 use narrows_core::{Role, Time};

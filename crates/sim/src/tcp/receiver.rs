@@ -1,9 +1,11 @@
 //! The receiving side: what to acknowledge, and when (RFC 9293 §3.8.6.3, RFC 2018, RFC 2883, RFC 3168).
 //!
-//! The rules are Linux's (`__tcp_ack_snd_check`). The first segments of a connection, and those with which the receive window
-//! grows, are acknowledged one by one. Later every second one is, or a single one after a delay. While segments are missing,
-//! three duplicate acknowledgments are sent at once, and later ones are compressed for up to a millisecond. A segment that fills
-//! the last hole is acknowledged at once. Any acknowledgment ends both waits.
+//! The rules are Linux's (`__tcp_ack_snd_check`). The first segments of a connection, the first after a pause or after an old
+//! segment, and those with which the receive window grows, are acknowledged one by one. Later every second one is, or a single
+//! one after a delay. While segments are missing, three duplicate acknowledgments are sent at once, and later ones are
+//! compressed for up to a millisecond. A segment that fills the last hole is acknowledged at once. Any acknowledgment ends both
+//! waits.
+use super::patience::Patience;
 use super::window::ReceiveWindow;
 use super::{AckSegment, MAX_SACKS};
 use crate::ranges::Ranges;
@@ -36,6 +38,9 @@ pub(crate) struct Receiver {
     pending: u32,
     quick: u32,
     every: u32,
+    patience: Patience,
+    /// Number of segments that are acknowledged one by one after a pause.
+    prompt: u32,
     /// Segments with no more payload than this do not make the window grow.
     settled: u32,
     /// Timestamp of the last segment that started at `acknowledged`, which is echoed (RFC 7323 §4.3).
@@ -50,7 +55,6 @@ pub(crate) struct Receiver {
     duplicate: bool,
     /// The number of ranges in `recent`.
     remembered: u8,
-    delay: Span,
     gathering: Option<Time>,
     gather: Span,
     gathered: u32,
@@ -95,9 +99,10 @@ impl Receiver {
             pending: 0,
             quick: params.quick_acks.0,
             every: params.ack_every.0,
+            patience: Patience::new(params, rtt),
+            prompt: params.quick_acks.0,
             settled: 0,
             window: ReceiveWindow::new(params, family, rtt),
-            delay: params.delayed_ack,
             gather: params.sack_compression.min(rtt / GATHERING_RTT_DIVISOR),
             gathered: 0,
             duplicates: 0,
@@ -130,18 +135,42 @@ impl Receiver {
             self.notice_ecn(marked, cwr);
         }
         if seq == self.next && self.beyond.is_empty() {
-            self.next += 1;
-            self.pending += 1;
+            self.advance(now);
             if len > self.settled {
                 self.grow_window(len, now);
             }
             let acknowledge = self.pending >= self.every || self.quick > 0;
             if !acknowledge && self.delayed.is_none() {
-                self.delayed = Some(now + self.delay);
+                self.delayed = Some(self.patience.deadline(now));
             }
             return Arrival { is_new: true, acknowledge };
         }
         self.on_disorder(seq, len, now)
+    }
+
+    /// The next segment in order has come.
+    #[inline]
+    fn advance(&mut self, now: Time) {
+        self.next += 1;
+        self.pending += 1;
+        if self.patience.note(now) {
+            self.acknowledge_promptly();
+        }
+    }
+
+    /// The next segments are acknowledged one by one (Linux `tcp_incr_quickack`).
+    #[cold]
+    fn acknowledge_promptly(&mut self) {
+        self.quick = self.quick.max(self.prompt);
+    }
+
+    /// One of them has been acknowledged (Linux `tcp_dec_quickack_mode`).
+    #[cold]
+    fn spend_prompt(&mut self) {
+        self.quick -= 1;
+        if self.quick == 0 {
+            self.patience.reset();
+        }
     }
 
     /// If the window grows, the sender is told at once (Linux `tcp_grow_window`).
@@ -181,6 +210,11 @@ impl Receiver {
     #[inline(never)]
     fn on_disorder(&mut self, seq: u64, len: u32, now: Time) -> Arrival {
         if seq < self.next || self.beyond.contains(seq) {
+            if seq < self.next {
+                // An old segment (Linux `tcp_enter_quickack_mode`).
+                self.acknowledge_promptly();
+                self.patience.reset();
+            }
             self.duplicate = true;
             return Arrival { is_new: false, acknowledge: true };
         }
@@ -188,8 +222,7 @@ impl Receiver {
             self.grow_window(len, now);
         }
         if seq == self.next {
-            self.next += 1;
-            self.pending += 1;
+            self.advance(now);
             if let Some(end) = self.beyond.take_from(self.next) {
                 self.pending += (end - self.next) as u32;
                 self.next = end;
@@ -253,7 +286,9 @@ impl Receiver {
     /// Makes the acknowledgment. It ends all waits for a later one (Linux `tcp_event_ack_sent`).
     #[inline]
     pub(crate) fn acknowledge(&mut self) -> AckSegment {
-        self.quick = self.quick.saturating_sub(1);
+        if self.quick > 0 {
+            self.spend_prompt();
+        }
         self.pending = 0;
         self.delayed = None;
         self.gathering = None;

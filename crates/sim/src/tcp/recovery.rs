@@ -4,6 +4,7 @@ use super::AckSegment;
 use super::ack::{AckSummary, tell};
 use super::scoreboard::{SentSegment, Verdict};
 use super::sender::{Outgoing, Sender, segments};
+use super::ticks::TICK;
 use narrows_core::congestion::{Loss, LossKind, PacketOutcome, Phase, Reduction};
 use narrows_core::sender::prr::PrrAck;
 use narrows_core::{Bytes, Span, Time};
@@ -68,8 +69,6 @@ pub(super) struct Probe {
 
 /// RFC 5681 §3.2.
 const DUPLICATE_THRESHOLD: u32 = 3;
-/// Linux `jiffies`, 250 a second.
-const TICK: Span = Span::ms(4);
 /// Linux `TCP_TIMEOUT_MIN`: two ticks, added to the probe and reordering timers, so that neither expires before its tick.
 const TICKS: Span = Span::ms(8);
 /// Linux `TCP_RTO_MIN`: allowance of a probe for a delayed acknowledgment if one segment is in flight.

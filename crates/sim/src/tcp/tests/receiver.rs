@@ -52,6 +52,48 @@ fn the_first_sixteen_segments_are_acknowledged_one_by_one() {
     assert_eq!(prompt, expected);
 }
 
+#[test]
+fn sixteen_more_are_acknowledged_one_by_one_after_a_pause_longer_than_a_timeout() {
+    let params = TcpParams { quick_acks: Packets(16), ..calm() };
+    // A round trip of 100 ms and the 200 ms that a timeout adds at least.
+    let singles = |pause: Span| {
+        let mut receiver = Receiver::new(&params, Family::V4, RTT);
+        let at = |n: u64| if n < 40 { us(n) } else { us(39) + pause };
+        (0..80).filter(|&n| arrives(&mut receiver, n, at(n)).is_some()).filter(|&n| n >= 40).collect::<Vec<u64>>()
+    };
+    let every_second: Vec<u64> = (0..20).map(|n| 41 + 2 * n).collect();
+    let sixteen_first: Vec<u64> = (40..56).chain((0..12).map(|n| 57 + 2 * n)).collect();
+    assert_eq!(singles(Span::ms(300)), every_second);
+    // Linux counts in ticks of 4 ms.
+    assert_eq!(singles(Span::ms(304)), sixteen_first);
+}
+
+#[test]
+fn sixteen_more_are_acknowledged_one_by_one_after_an_old_segment() {
+    let mut receiver = Receiver::new(&TcpParams { quick_acks: Packets(16), ..calm() }, Family::V4, RTT);
+    for n in 0..40 {
+        let _ = arrives(&mut receiver, n, us(n));
+    }
+    assert!(arrives(&mut receiver, 7, us(40)).is_some_and(|ack| ack.duplicate), "the old one is reported");
+    // That report is the first of the sixteen.
+    let prompt: Vec<u64> = (40..60).filter(|&n| arrives(&mut receiver, n, us(n)).is_some()).collect();
+    assert_eq!(prompt, (40..55).chain([56, 58]).collect::<Vec<u64>>());
+}
+
+#[test]
+fn segments_beyond_a_hole_do_not_end_a_pause() {
+    let mut receiver = Receiver::new(&TcpParams { quick_acks: Packets(16), ..calm() }, Family::V4, RTT);
+    for n in 0..40 {
+        let _ = arrives(&mut receiver, n, us(n));
+    }
+    // One segment is lost, and those behind it arrive until it is sent again.
+    for n in 41..60 {
+        let _ = arrives(&mut receiver, n, us(n * 10_000));
+    }
+    let _ = arrives(&mut receiver, 40, us(600_000)).expect("the hole is filled");
+    assert!(arrives(&mut receiver, 60, us(600_001)).is_some() && arrives(&mut receiver, 61, us(600_002)).is_some());
+}
+
 /// The number of segments that are acknowledged one by one at the start of a connection.
 fn one_by_one(receive_buffer: Bytes, len: u32) -> u64 {
     let params = TcpParams { receive_buffer, receive_buffer_max: receive_buffer, ..TcpParams::default() };
@@ -113,12 +155,12 @@ fn an_acknowledgment_ends_every_wait() {
 }
 
 #[test]
-fn a_lone_segment_is_acknowledged_after_40_ms() {
+fn a_lone_segment_is_acknowledged_with_the_tick_after_40_ms() {
     let mut receiver = settled();
     assert!(arrives(&mut receiver, 0, us(0)).is_none());
-    assert_eq!(receiver.next_timer(), Some(us(40_000)));
-    assert!(!receiver.is_overdue(us(39_999)));
-    assert!(receiver.is_overdue(us(40_000)));
+    assert_eq!(receiver.next_timer(), Some(us(44_000)));
+    assert!(!receiver.is_overdue(us(43_999)));
+    assert!(receiver.is_overdue(us(44_000)));
     assert_eq!(receiver.acknowledge().ack, 1);
     assert_eq!(receiver.next_timer(), None);
 }
