@@ -1,9 +1,11 @@
 //! Transfers, whole and unspoilt, whatever the network does.
 use crate::proxy::{Faults, Proxy};
 use narrows_core::detector::Finding;
-use narrows_quic::{Config, Connection, Error, Identity, Server, TimedVerdict, Trace, Trust, connect, noq, rustls};
+use narrows_quic::{
+    Config, Connection, Error, Identity, Server, TimedVerdict, Trace, Trust, What, connect, noq, rustls,
+};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 const NAME: &str = "localhost";
@@ -94,6 +96,48 @@ async fn a_lost_path_leaves_the_other_one() {
     let why = connection.lost_path().expect("a reason");
     assert!(why.starts_with("path 1 has been silent for ") || why.starts_with("path 1 was abandoned"), "{why}");
     assert_eq!(connection.verdict(), None, "one path tells nothing about the queue");
+}
+
+#[test]
+fn regression_an_observer_of_a_lost_path_may_ask_how_many_there_are() {
+    // It is told under the control's lock. Where the paths' lock was held meanwhile, this question waited for ever.
+    let asked = Arc::new(OnceLock::<Weak<Connection>>::new());
+    let (place, answers) = (Arc::clone(&asked), Arc::new(Mutex::new(Vec::new())));
+    let told = Arc::clone(&answers);
+    let config = Config::new().controller("tonopah:on=cubic,detector=sequential").unwrap().observe(move |event| {
+        if let (What::Only { .. }, Some(connection)) = (&event.what, asked.get().and_then(Weak::upgrade)) {
+            told.lock().unwrap().push(connection.paths());
+        }
+    });
+    let run = async move {
+        let (identity, trust) = identity();
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), &identity, &Config::new()).unwrap();
+        let faults = Faults { delay: Duration::from_millis(2), second_ends_after: 200, ..Faults::default() };
+        let proxy = Proxy::start(server.local_addr().unwrap(), faults);
+        let receive = async {
+            let connection = server.accept().await.expect("a server that is open").unwrap();
+            connection.quic().accept_uni().await.unwrap().read_to_end(8 << 20).await.unwrap();
+            connection.quic().closed().await;
+        };
+        let send = async {
+            let connection = Arc::new(connect(proxy.at, NAME, &trust, &config).await.unwrap());
+            place.set(Arc::downgrade(&connection)).unwrap();
+            let mut stream = connection.quic().open_uni().await.unwrap();
+            stream.write_all(&payload(8 << 20)).await.unwrap();
+            stream.finish().unwrap();
+            stream.stopped().await.unwrap();
+            connection.quic().close(0u8.into(), b"");
+        };
+        tokio::join!(receive, send);
+    };
+    // A thread that waits for ever is left behind.
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        tokio::runtime::Runtime::new().unwrap().block_on(run);
+        done.send(true)
+    });
+    assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(true));
+    assert_eq!(*answers.lock().unwrap(), [1]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
