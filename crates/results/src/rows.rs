@@ -69,7 +69,7 @@ impl Rows {
     /// The table as the bytes of a file; fails only where Parquet does.
     pub fn bytes(&self, format: Format) -> std::result::Result<Vec<u8>, String> {
         match format {
-            Format::Csv => Ok(self.csv().into_bytes()),
+            Format::Csv => Ok(self.csv()),
             Format::JsonLines => Ok(self.json_lines().into_bytes()),
             Format::Parquet => self.parquet(&self.kinds()).map_err(|error| error.to_string()),
         }
@@ -80,15 +80,14 @@ impl Rows {
         (0..self.columns.len()).map(|n| self.kind(n)).collect()
     }
 
-    fn csv(&self) -> String {
-        let line = |cells: Vec<String>| cells.join(",") + "\n";
-        let mut out = line(self.columns.iter().map(|column| field(&column.name)).collect());
+    fn csv(&self) -> Vec<u8> {
+        let mut out = csv::Writer::from_writer(Vec::new());
+        // Writing to memory does not fail, and all rows have as many cells.
+        let _ = out.write_record(self.columns.iter().map(|column| &column.name));
         for row in &self.rows {
-            out += &line(
-                row.iter().map(|cell| cell.as_ref().map_or_else(String::new, |cell| field(&cell.shown()))).collect(),
-            );
+            let _ = out.write_record(row.iter().map(|cell| cell.as_ref().map(Figure::shown).unwrap_or_default()));
         }
-        out
+        out.into_inner().unwrap_or_default()
     }
 
     fn json_lines(&self) -> String {
@@ -178,11 +177,6 @@ fn column<T: DataType>(
         column.close()?;
     }
     Ok(())
-}
-
-/// A field of CSV, in quotes where it needs them (RFC 4180 §2).
-fn field(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
 fn json(value: &(impl serde::Serialize + ?Sized)) -> String {

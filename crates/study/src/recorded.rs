@@ -3,44 +3,50 @@
 //! `figure,cell,metric,value`, where a cell is named by the labels of its axes' values, joined by ` / `.
 use crate::model::{Published, Study, StudyError};
 use crate::rows::Row;
-use std::fmt::Write as _;
 use toml::Value;
 
-const HEADING: &str = "figure,cell,metric,value";
+const HEADING: [&str; 4] = ["figure", "cell", "metric", "value"];
 /// Between the labels of a cell.
 const JOINT: &str = " / ";
 
-/// A study's measured figures as lines for the file, without the heading.
-fn lines(study: &Study, rows: &[Row]) -> String {
-    let mut text = String::new();
+/// Adds a study's measured figures to the file.
+fn write(study: &Study, rows: &[Row], file: &mut csv::Writer<Vec<u8>>) -> csv::Result<()> {
     for row in rows {
         let cell = row.labels.join(JOINT);
         for entry in &row.entries {
             if let Some(measured) = entry.measured {
                 let metric = study.metrics.iter().find(|metric| metric.name == entry.metric);
                 let digits = metric.map_or(2, |metric| metric.decimals);
-                let _ = writeln!(text, "{},{cell},{},{measured:.digits$}", study.figure, entry.metric);
+                file.write_record([&study.figure, &cell, &entry.metric, &format!("{measured:.digits$}")])?;
             }
         }
     }
-    text
+    Ok(())
 }
 
-/// The file of these studies with their measured rows. Labels contain no commas ([`add`] would refuse them).
+/// The file of these studies with their measured rows.
 pub fn recorded<'a>(measured: impl Iterator<Item = (&'a Study, &'a [Row])>) -> String {
-    let lines: String = measured.map(|(study, rows)| lines(study, rows)).collect();
-    format!("{HEADING}\n{lines}")
+    let mut file = csv::Writer::from_writer(Vec::new());
+    // Writing to memory does not fail.
+    let _ = file.write_record(HEADING);
+    for (study, rows) in measured {
+        let _ = write(study, rows, &mut file);
+    }
+    String::from_utf8(file.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
 /// Adds the figures of a file to the studies, as published ones. `name` is the file's name in errors.
 pub(crate) fn add(text: &str, name: &str, studies: &mut [Study]) -> Result<(), StudyError> {
-    let mut lines = text.lines();
-    let fault = |n: usize, message: String| StudyError { file: format!("{name}, line {n}"), message };
-    if lines.next() != Some(HEADING) {
-        return Err(fault(1, format!("the heading is `{HEADING}`")));
+    let fault = |n: u64, message: String| StudyError { file: format!("{name}, line {n}"), message };
+    let lines = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
+    let mut lines = lines.into_records().map(|line| line.map_err(|error| fault(1, error.to_string())));
+    if lines.next().transpose()?.is_none_or(|heading| heading != HEADING[..]) {
+        return Err(fault(1, format!("the heading is `{}`", HEADING.join(","))));
     }
-    for (n, line) in (2..).zip(lines) {
-        let fields: Vec<&str> = line.split(',').collect();
+    for line in lines {
+        let line = line?;
+        let n = line.position().map_or(1, csv::Position::line);
+        let fields: Vec<&str> = line.iter().collect();
         let &[figure, cell, metric, value] = &fields[..] else {
             return Err(fault(n, format!("{} fields, not 4", fields.len())));
         };
@@ -87,7 +93,7 @@ default = { runs = 1 }
 full = { runs = 1 }
 [[axis]]
 name = "queue"
-values = ["fifo", "fq"]
+values = ["fifo", { label = "fq, new", kind = "fq" }]
 [[axis]]
 name = "rtt"
 values = ["10ms", "20ms"]
@@ -116,7 +122,7 @@ summary = "hop.link.loss_rate"
         assert_eq!(
             text,
             "figure,cell,metric,value\n\
-             f,fifo / 10ms,use,0.00\nf,fifo / 20ms,use,1.00\nf,fq / 10ms,use,2.00\nf,fq / 20ms,use,3.00\n"
+             f,fifo / 10ms,use,0.00\nf,fifo / 20ms,use,1.00\nf,\"fq, new / 10ms\",use,2.00\nf,\"fq, new / 20ms\",use,3.00\n"
         );
         let mut studies = [study.clone()];
         add(&text, "recorded.csv", &mut studies).unwrap_or_else(|error| panic!("{error}"));
@@ -129,15 +135,15 @@ summary = "hop.link.loss_rate"
     #[test]
     fn what_does_not_belong_there_is_refused_with_its_line() {
         let told = |text: &str| {
-            let error = add(&format!("{HEADING}\n{text}"), "recorded.csv", &mut [study()]);
+            let error = add(&format!("{}\n{text}", HEADING.join(",")), "recorded.csv", &mut [study()]);
             error.map_err(|error| error.to_string()).expect_err("it is wrong")
         };
-        assert_eq!(told("g,fq / 20ms,use,1"), "recorded.csv, line 2: there is no figure \"g\"");
-        assert_eq!(told("f,fq,use,1"), "recorded.csv, line 2: cell \"fq\" has 1 labels; the axes are queue, rtt");
-        assert!(told("f,fq / 30ms,use,1").contains("axis \"rtt\" has no value \"30ms\""));
-        assert_eq!(told("f,fq / 20ms,load,1"), "recorded.csv, line 2: there is no metric \"load\"");
-        assert_eq!(told("f,fq / 20ms,use,much"), "recorded.csv, line 2: \"much\" is no number");
-        assert_eq!(told("f,fq / 20ms,use"), "recorded.csv, line 2: 3 fields, not 4");
+        assert_eq!(told("g,fifo / 20ms,use,1"), "recorded.csv, line 2: there is no figure \"g\"");
+        assert_eq!(told("f,fifo,use,1"), "recorded.csv, line 2: cell \"fifo\" has 1 labels; the axes are queue, rtt");
+        assert!(told("f,fifo / 30ms,use,1").contains("axis \"rtt\" has no value \"30ms\""));
+        assert_eq!(told("f,fifo / 20ms,load,1"), "recorded.csv, line 2: there is no metric \"load\"");
+        assert_eq!(told("f,fifo / 20ms,use,much"), "recorded.csv, line 2: \"much\" is no number");
+        assert_eq!(told("f,fifo / 20ms,use"), "recorded.csv, line 2: 3 fields, not 4");
         assert!(add("x", "recorded.csv", &mut []).is_err());
     }
 }

@@ -6,15 +6,15 @@ use narrows_results::{RunResult, Series};
 use std::collections::HashMap;
 
 /// A line of a file, with the file's columns.
-pub(super) struct Row<'a> {
+pub(super) struct Row {
     place: String,
-    fields: HashMap<&'a str, &'a str>,
+    fields: HashMap<String, String>,
 }
 
-impl Row<'_> {
+impl Row {
     /// The text in a column.
     pub(super) fn text(&self, column: &str) -> Result<&str, Failure> {
-        let field = self.fields.get(column).copied();
+        let field = self.fields.get(column).map(String::as_str);
         field.ok_or_else(|| Failure::other(format!("{}: no column `{column}`", self.place)))
     }
 
@@ -31,19 +31,23 @@ impl Row<'_> {
     }
 }
 
-/// Splits a CSV file with a heading; its fields contain no commas.
-pub(super) fn table<'a>(name: &str, text: &'a str) -> Result<Vec<Row<'a>>, Failure> {
-    let mut lines = text.lines();
-    let heading: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    let row = |(n, line): (usize, &'a str)| {
-        let place = format!("{name}, line {}", n + 2);
-        let fields: Vec<&str> = line.split(',').collect();
-        match fields.len() == heading.len() {
-            true => Ok(Row { place, fields: heading.iter().copied().zip(fields).collect() }),
-            false => Err(Failure::other(format!("{place}: {} fields, not {}", fields.len(), heading.len()))),
+/// Reads a CSV file with a heading.
+pub(super) fn table(name: &str, text: &str) -> Result<Vec<Row>, Failure> {
+    let fault = |error: csv::Error| Failure::other(format!("{name}: {error}"));
+    let mut file = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+    let heading = file.headers().map_err(fault)?.clone();
+    let row = |line: csv::Result<csv::StringRecord>| {
+        let line = line.map_err(fault)?;
+        let place = format!("{name}, line {}", line.position().map_or(1, csv::Position::line));
+        match line.len() == heading.len() {
+            true => {
+                let owned = |(column, field): (&str, &str)| (column.to_owned(), field.to_owned());
+                Ok(Row { place, fields: heading.iter().zip(line.iter()).map(owned).collect() })
+            }
+            false => Err(Failure::other(format!("{place}: {} fields, not {}", line.len(), heading.len()))),
         }
     };
-    lines.enumerate().map(row).collect()
+    file.records().map(row).collect()
 }
 
 /// Mean queue length of a hop, packets.

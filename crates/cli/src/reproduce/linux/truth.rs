@@ -167,7 +167,7 @@ pub(super) fn cells() -> Result<Vec<Cell>, Failure> {
     Ok(cells)
 }
 
-fn setting(row: &Row<'_>) -> Result<Setting, Failure> {
+fn setting(row: &Row) -> Result<Setting, Failure> {
     // T3b_m25: with 25 UDP flows.
     let (set, beside) = match row.text("set")?.split_once("_m") {
         Some((set, count)) => {
@@ -190,8 +190,8 @@ fn setting(row: &Row<'_>) -> Result<Setting, Failure> {
 }
 
 /// A stream's delay in the run that a row describes.
-fn delay(streams: &[Row<'_>], run: &Row<'_>, probe: &str, column: &str) -> Result<Option<f64>, Failure> {
-    let is_it = |row: &&Row<'_>| {
+fn delay(streams: &[Row], run: &Row, probe: &str, column: &str) -> Result<Option<f64>, Failure> {
+    let is_it = |row: &&Row| {
         let same = ["set", "qdisc", "n_flows", "seed"].into_iter().all(|key| row.text(key).ok() == run.text(key).ok());
         same && (probe.is_empty() || row.text("probe").is_ok_and(|name| name == probe))
     };
@@ -205,9 +205,8 @@ fn delay(streams: &[Row<'_>], run: &Row<'_>, probe: &str, column: &str) -> Resul
 pub(super) fn traces() -> Result<Vec<Trace>, Failure> {
     let trace = |&(controller, limit, seed, text): &(&'static str, u32, u64, &str)| {
         let rows = table("a start-up trace", text)?;
-        let point = |row: &Row<'_>| {
-            Ok(Point { t_s: row.number("t_s")?, cwnd: row.number("cwnd")?, queue: row.number("qlen")? })
-        };
+        let point =
+            |row: &Row| Ok(Point { t_s: row.number("t_s")?, cwnd: row.number("cwnd")?, queue: row.number("qlen")? });
         let first = rows.first().ok_or_else(|| Failure::other("a start-up trace is empty"))?;
         let start_s = first.number("t_s")? - first.number("t_flow_s")?;
         Ok(Trace { controller, limit, seed, start_s, points: rows.iter().map(point).collect::<Result<_, Failure>>()? })

@@ -60,7 +60,7 @@ pub(super) fn cells() -> Result<Vec<Cell>, Failure> {
     table("cells.csv", CELLS)?.iter().map(cell).collect()
 }
 
-fn cell(row: &Row<'_>) -> Result<Cell, Failure> {
+fn cell(row: &Row) -> Result<Cell, Failure> {
     let (controller, queue) = (row.text("controller")?, row.text("queue")?);
     let queues = shorthand::queues("queue", queue).map_err(Failure::other)?;
     let [queue] = <[QueueConfig; 1]>::try_from(queues).map_err(|_| row.bad("queue", "one queue"))?;
@@ -74,7 +74,7 @@ fn cell(row: &Row<'_>) -> Result<Cell, Failure> {
 
 /// The aims, by name of the figure.
 pub(super) fn aims() -> Result<Vec<(String, Aim)>, Failure> {
-    let aim = |row: &Row<'_>| {
+    let aim = |row: &Row| {
         let size = row.number("aim")?;
         let aim = match row.text("unit")? {
             "points" => Aim::Points(size),
