@@ -41,6 +41,7 @@ NAMEs select what is measured, by any part of the name; everything without one:
   live-forward      real packets as fast as they go, ours and bare loops and the kernel (Linux)
   live-exact        how exactly a live link keeps rate and delay (Linux)
   quic-bulk         bulk data over QUIC on loopback, ours and plain noq (Linux)
+  quic-link         the same over a live link of 1 Gbit/s (Linux)
   quic-control      controller and detector of a QUIC connection, by packet (Linux)
 
       --quick       a tenth of the packets, three rounds
@@ -153,7 +154,7 @@ fn measure(options: &Options) -> Measurements {
     let wanted = |name: &str| options.names.is_empty() || options.names.iter().any(|part| name.contains(part.as_str()));
     // Before any other thread is started.
     #[cfg(target_os = "linux")]
-    let prepared = LIVE.iter().any(|name| wanted(name)).then(live::prepare);
+    let prepared = LIVE.iter().chain(&["quic-link"]).any(|name| wanted(name)).then(live::prepare);
     let machine = machine::Machine::this();
     let threads = options.threads.unwrap_or(machine.cores);
     let mut missing = Vec::new();
@@ -181,9 +182,11 @@ fn measure(options: &Options) -> Measurements {
         Vec::new()
     };
     #[cfg(target_os = "linux")]
-    let live = prepared.map(|prepared| live::measure(wanted, prepared, options, &mut missing));
+    let live = prepared.clone().filter(|_| LIVE.iter().any(|name| wanted(name)));
     #[cfg(target_os = "linux")]
-    let quic = QUIC.iter().any(|name| wanted(name)).then(|| quic::measure(wanted, options));
+    let live = live.map(|prepared| live::measure(wanted, prepared, options, &mut missing));
+    #[cfg(target_os = "linux")]
+    let quic = QUIC.iter().any(|name| wanted(name)).then(|| quic::measure(wanted, prepared.unwrap_or(Ok(())), options));
     #[cfg(target_os = "linux")]
     let quic = quic.and_then(|quic| quic.map_err(|why| missing.push(format!("quic: {why}"))).ok());
     Measurements {

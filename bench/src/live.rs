@@ -12,7 +12,7 @@ pub(crate) mod endpoints;
 mod exact;
 mod forward;
 mod loops;
-mod ours;
+pub(crate) mod ours;
 mod packet_socket;
 pub(crate) mod table;
 mod veth;

@@ -1,20 +1,24 @@
-//! Bulk data over QUIC on loopback: `narrows-quic` beside plain noq in turns, and what controller and detector cost for a packet.
+//! Bulk data over QUIC, on loopback and over a live link: `narrows-quic` beside plain noq in turns, and what controller and detector cost
+//! for a packet.
 //!
 //! Sender and receiver share one thread. Plain noq has its own CUBIC, and the same packets and buffers.
 use crate::clock::timed;
-use crate::live::endpoints::process_time;
+use crate::live::endpoints::{HOSTS, Window, process_time, text, thread_time};
+use crate::live::ours::{Bottleneck, carry};
 use crate::{Options, median};
-use narrows_quic::noq::{self, MtuDiscoveryConfig, TransportConfig, VarInt};
+use narrows_core::Span;
+use narrows_quic::noq::{self, EndpointConfig, MtuDiscoveryConfig, TransportConfig, VarInt};
 use narrows_quic::rustls::{self, RootCertStore};
-use narrows_quic::{Config, Identity, Server, Trace, Trust, What, connect};
+use narrows_quic::{Config, Identity, Server, Trace, Trust, What, connect_from};
+use rustix::net::sockopt;
 use serde::Serialize;
 use std::io::BufReader;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 
 /// The names of the cases.
-pub(crate) const NAMES: &[&str] = &["quic-bulk", "quic-control"];
+pub(crate) const NAMES: &[&str] = &["quic-bulk", "quic-link", "quic-control"];
 
 /// The connections that are compared with plain noq, and their controllers.
 const OURS: [(&str, &str); 2] =
@@ -29,6 +33,8 @@ const BYTES: u64 = 400 << 20;
 const STREAM: u64 = 1 << 20;
 /// UDP payload of a full-sized packet.
 const MTU: u16 = 1452;
+/// The link of the live world: its queue holds what a round trip carries.
+const LINK: Bottleneck = Bottleneck { rate: "1gbit", queue: "fq_codel", rtt: Span::ms(10), whole: false, join: true };
 /// What may be unacknowledged, bytes.
 const BUFFER: u32 = 16 << 20;
 const NAME: &str = "bench";
@@ -60,16 +66,34 @@ pub(crate) struct Control {
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Quic {
     pub(crate) bulk: Vec<Bulk>,
+    /// Over a link of the live world.
+    pub(crate) link: Vec<Bulk>,
     pub(crate) control: Vec<Control>,
 }
 
-/// Measures the wanted cases.
-pub(crate) fn measure(wanted: impl Fn(&str) -> bool, options: &Options) -> Result<Quic, String> {
+/// Measures the wanted cases. `prepared`: whether namespaces may be made.
+pub(crate) fn measure(
+    wanted: impl Fn(&str) -> bool,
+    prepared: Result<(), String>,
+    options: &Options,
+) -> Result<Quic, String> {
     let bytes = (BYTES / options.divisor).max(STREAM);
     let mut quic = Quic::default();
     if wanted("quic-bulk") {
         crate::say("quic-bulk");
-        quic.bulk = bulk(bytes, options.rounds)?;
+        quic.bulk = in_turns(options.rounds, |connection| {
+            let before = process_time();
+            let (done, wall) =
+                timed(|| block_on(connection.carry(&on_loopback()?, async |from, to| transfer(from, to, bytes).await)));
+            done?;
+            Ok(Carried { bytes, seconds: wall.as_secs_f64(), cpu: process_time().saturating_sub(before) })
+        })?;
+    }
+    if wanted("quic-link") {
+        crate::say("quic-link");
+        prepared?;
+        let length = Span::ms(4000 / options.divisor);
+        quic.link = in_turns(options.rounds, |connection| over_link(connection, length))?;
     }
     if wanted("quic-control") {
         crate::say("quic-control");
@@ -81,21 +105,26 @@ pub(crate) fn measure(wanted: impl Fn(&str) -> bool, options: &Options) -> Resul
 /// Goodput, Mbit/s, and CPU time for a gigabit, s, by round.
 type Rounds = (Vec<f64>, Vec<f64>);
 
+/// What was carried, in which time.
+struct Carried {
+    bytes: u64,
+    seconds: f64,
+    /// CPU time of both ends.
+    cpu: Span,
+}
+
 /// Each kind of connection after plain noq, in turns.
-fn bulk(bytes: u64, rounds: usize) -> Result<Vec<Bulk>, String> {
+fn in_turns(rounds: usize, carry: impl Fn(Connection) -> Result<Carried, String>) -> Result<Vec<Bulk>, String> {
     // Plain noq comes first.
+    let connections =
+        || [Connection::Plain].into_iter().chain(OURS.map(|(_, controller)| Connection::Ours(controller)));
     let mut all: Vec<Rounds> = vec![(Vec::new(), Vec::new()); 1 + OURS.len()];
     for _ in 0..rounds {
-        for (n, figures) in all.iter_mut().enumerate() {
-            let before = process_time();
-            let (done, wall) = timed(|| match n.checked_sub(1) {
-                None => block_on(plain(bytes)),
-                Some(n) => block_on(ours(OURS[n].1, bytes, None)),
-            });
-            done?;
-            let gbit = bytes as f64 * 8.0 / 1e9;
-            figures.0.push(gbit * 1e3 / wall.as_secs_f64());
-            figures.1.push(process_time().saturating_sub(before).as_secs_f64() / gbit);
+        for (connection, figures) in connections().zip(&mut all) {
+            let carried = carry(connection)?;
+            let gbit = carried.bytes as f64 * 8.0 / 1e9;
+            figures.0.push(gbit * 1e3 / carried.seconds);
+            figures.1.push(carried.cpu.as_secs_f64() / gbit);
         }
     }
     let plain = all[0].0.clone();
@@ -110,12 +139,31 @@ fn bulk(bytes: u64, rounds: usize) -> Result<Vec<Bulk>, String> {
     Ok(names.zip(all).enumerate().map(figure).collect())
 }
 
+/// A transfer over a link of the live world, after a second in which it reaches the link's rate.
+fn over_link(connection: Connection, length: Span) -> Result<Carried, String> {
+    let window = Window::new(Span::s(1), length);
+    let carried = carry(LINK, window, |sides| {
+        let open = |side: usize| {
+            let socket = sides[side].run(|| UdpSocket::bind((HOSTS[side], 0))).map_err(text)?.map_err(text)?;
+            // What arrives while the thread sends has to wait somewhere. The system may give less.
+            sockopt::set_socket_recv_buffer_size(&socket, BUFFER as usize / 4).map_err(text)?;
+            Ok::<_, String>(socket)
+        };
+        let sockets = Sockets { server: open(1)?, client: [open(0)?, open(0)?] };
+        block_on(connection.carry(&sockets, async |from, to| transfer_within(from, to, window).await))
+    })?;
+    Ok(carried.result)
+}
+
 /// Records a connection of each kind, and plays it to its controller.
 fn control(bytes: u64, rounds: usize) -> Result<Vec<Control>, String> {
     let mut all = Vec::new();
     for (name, controller) in OURS {
         let file = std::env::temp_dir().join(format!("narrows-bench-{}.trace", std::process::id()));
-        let trace = block_on(ours(controller, bytes, Some(&file))).and_then(|()| read(&file));
+        let recorded = Connection::Recorded(controller, &file);
+        let sockets = on_loopback()?;
+        let carried = recorded.carry(&sockets, async |from, to| transfer(from, to, bytes).await);
+        let trace = block_on(carried).and_then(|()| read(&file));
         // It may not be there.
         let _ = std::fs::remove_file(&file);
         let trace = trace?;
@@ -136,25 +184,72 @@ fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, Strin
     runtime.map_err(text)?.block_on(work)
 }
 
-/// A transfer between ends of `narrows-quic`.
-async fn ours(controller: &str, bytes: u64, record: Option<&Path>) -> Result<(), String> {
+/// A kind of connection.
+#[derive(Clone, Copy)]
+enum Connection<'a> {
+    Plain,
+    /// With this controller.
+    Ours(&'a str),
+    /// The same, recorded to a file.
+    Recorded(&'a str, &'a Path),
+}
+
+/// Where a connection's ends are.
+struct Sockets {
+    server: UdpSocket,
+    /// One for each path.
+    client: [UdpSocket; 2],
+}
+
+fn on_loopback() -> Result<Sockets, String> {
+    let open = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(text);
+    Ok(Sockets { server: open()?, client: [open()?, open()?] })
+}
+
+impl Connection<'_> {
+    /// Connects, works and closes.
+    async fn carry<T>(
+        self,
+        sockets: &Sockets,
+        work: impl AsyncFnOnce(&noq::Connection, &noq::Connection) -> Result<T, String>,
+    ) -> Result<T, String> {
+        match self {
+            Connection::Plain => plain(sockets, work).await,
+            Connection::Ours(controller) => ours(controller, sockets, None, work).await,
+            Connection::Recorded(controller, file) => ours(controller, sockets, Some(file), work).await,
+        }
+    }
+}
+
+/// Between ends of `narrows-quic`.
+async fn ours<T>(
+    controller: &str,
+    sockets: &Sockets,
+    record: Option<&Path>,
+    work: impl AsyncFnOnce(&noq::Connection, &noq::Connection) -> Result<T, String>,
+) -> Result<T, String> {
     let identity = Identity::self_signed(NAME).map_err(text)?;
     let trust = Trust::only(identity.certificate()).map_err(text)?;
     let receiving = Config::new().buffer(BUFFER);
-    let server = Server::bind(ANY, &identity, &receiving).map_err(text)?;
+    let server = Server::on(sockets.server.try_clone().map_err(text)?, &identity, &receiving).map_err(text)?;
     let mut config = Config::new().controller(controller).map_err(text)?.mtu(MTU).buffer(BUFFER);
     if let Some(file) = record {
         config = config.record(file);
     }
     let to = server.local_addr().map_err(text)?;
-    let (sender, receiver) = tokio::join!(connect(to, NAME, &trust, &config), server.accept());
+    let client = sockets.client.iter().map(UdpSocket::try_clone).collect::<Result<Vec<_>, _>>().map_err(text)?;
+    let (sender, receiver) = tokio::join!(connect_from(client, to, NAME, &trust, &config), server.accept());
     let (sender, receiver) = (sender.map_err(text)?, receiver.ok_or("the server is closed")?.map_err(text)?);
-    transfer(sender.quic(), receiver.quic(), bytes).await?;
-    sender.close().await.map_err(text)
+    let done = work(sender.quic(), receiver.quic()).await?;
+    sender.close().await.map_err(text)?;
+    Ok(done)
 }
 
 /// The same between ends of noq.
-async fn plain(bytes: u64) -> Result<(), String> {
+async fn plain<T>(
+    sockets: &Sockets,
+    work: impl AsyncFnOnce(&noq::Connection, &noq::Connection) -> Result<T, String>,
+) -> Result<T, String> {
     let identity = Identity::self_signed(NAME).map_err(text)?;
     let (certificate, key) = (identity.certificate().clone(), identity.key().clone_key());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -170,19 +265,23 @@ async fn plain(bytes: u64) -> Result<(), String> {
     let transport = Arc::new(transport());
     let mut serving = noq::ServerConfig::with_crypto(Arc::new(server));
     serving.transport_config(Arc::clone(&transport));
-    let server = noq::Endpoint::server(serving, ANY).map_err(text)?;
+    let endpoint = |serving, socket: &UdpSocket| {
+        let socket = socket.try_clone()?;
+        noq::Endpoint::new(EndpointConfig::default(), serving, socket, Arc::new(noq::TokioRuntime))
+    };
+    let server = endpoint(Some(serving), &sockets.server).map_err(text)?;
     let mut connecting = noq::ClientConfig::new(Arc::new(client));
     connecting.transport_config(transport);
-    let endpoint = noq::Endpoint::client(ANY).map_err(text)?;
+    let endpoint = endpoint(None, &sockets.client[0]).map_err(text)?;
     let to = server.local_addr().map_err(text)?;
     let sender = endpoint.connect_with(connecting, to, NAME).map_err(text)?;
     let receiver = async { server.accept().await.ok_or("the server is closed")?.await.map_err(text) };
     let (sender, receiver) = tokio::join!(sender, receiver);
     let (sender, receiver) = (sender.map_err(text)?, receiver?);
-    transfer(&sender, &receiver, bytes).await?;
+    let done = work(&sender, &receiver).await?;
     sender.close(VarInt::from_u32(0), b"");
     endpoint.wait_idle().await;
-    Ok(())
+    Ok(done)
 }
 
 /// Plain noq with our packets and buffers.
@@ -224,10 +323,41 @@ async fn transfer(from: &noq::Connection, to: &noq::Connection, bytes: u64) -> R
     tokio::try_join!(send, receive).map(drop)
 }
 
-const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
-fn text(error: impl ToString) -> String {
-    error.to_string()
+/// Sends until the window is over; returns what arrived in it, and this thread's CPU time.
+async fn transfer_within(from: &noq::Connection, to: &noq::Connection, window: Window) -> Result<Carried, String> {
+    let chunk = vec![0x5a; STREAM as usize];
+    let send = async {
+        loop {
+            let mut stream = from.open_uni().await.map_err(text)?;
+            stream.write_all(&chunk).await.map_err(text)?;
+            stream.finish().map_err(text)?;
+        }
+    };
+    let receive = async {
+        let (mut bytes, mut begun) = (0, None);
+        while !window.is_over() {
+            let mut stream = to.accept_uni().await.map_err(text)?;
+            while let Some(chunk) = stream.read_chunk(usize::MAX).await.map_err(text)? {
+                if window.is_over() {
+                    break;
+                }
+                if window.has_begun() {
+                    begun.get_or_insert_with(|| (window.clock.now(), thread_time()));
+                    bytes += chunk.len() as u64;
+                }
+            }
+        }
+        let (at, cpu) = begun.ok_or("nothing arrived")?;
+        Ok::<_, String>(Carried {
+            bytes,
+            seconds: window.clock.now().since(at).as_secs_f64(),
+            cpu: thread_time().saturating_sub(cpu),
+        })
+    };
+    tokio::select! {
+        failed = send => failed,
+        carried = receive => carried,
+    }
 }
 
 /// The figures as text.
@@ -235,7 +365,10 @@ pub(crate) fn render(quic: &Quic) -> String {
     use std::fmt::Write as _;
     let mut out = String::new();
     let aim = |met: bool| if met { "✓" } else { "✗" };
-    if !quic.bulk.is_empty() {
+    for (place, rows) in [("loopback", &quic.bulk), ("link of 1 Gbit/s", &quic.link)] {
+        if rows.is_empty() {
+            continue;
+        }
         let row = |m: &Bulk| {
             let (to_plain, held) = match m.to_plain {
                 Some(ratio) => (format!("{ratio:.2}"), format!("≥ {} {}", m.aim, aim(ratio >= m.aim))),
@@ -249,8 +382,8 @@ pub(crate) fn render(quic: &Quic) -> String {
                 held,
             ]
         };
-        let head = ["case", "Mbit/s", "CPU s per Gbit", "÷ plain", "aim"];
-        let _ = writeln!(out, "\n{}", crate::grid::grid(&head, quic.bulk.iter().map(row)));
+        let head = [place, "Mbit/s", "CPU s per Gbit", "÷ plain", "aim"];
+        let _ = writeln!(out, "\n{}", crate::grid::grid(&head, rows.iter().map(row)));
     }
     if !quic.control.is_empty() {
         let row = |m: &Control| {

@@ -29,6 +29,10 @@ impl Window {
         Window { clock: Clock::start(), from, to: from + length }
     }
 
+    pub(crate) fn has_begun(&self) -> bool {
+        self.clock.now() >= self.from
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.clock.now() >= self.to
     }
