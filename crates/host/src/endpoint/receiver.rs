@@ -70,6 +70,12 @@ impl Receivers {
                 self.ready(number as usize, shared, &mut buffer)?;
             }
         }
+        // Datagrams that have arrived count, also where there was no time to read them.
+        for (flow, inlet) in self.inlets.iter().enumerate() {
+            if let Inlet::Datagrams(socket) = inlet {
+                while read_datagrams(flow, socket, shared, &mut buffer) == TURN {}
+            }
+        }
         Ok(())
     }
 
@@ -100,14 +106,7 @@ impl Receivers {
                 }
             }
             Inlet::Datagrams(socket) => {
-                let mut bytes = 0;
-                for _ in 0..TURN {
-                    match recv(socket, &mut buffer[..DATAGRAM], RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
-                        Ok((_, length)) => bytes += length as u64,
-                        Err(_) => break,
-                    }
-                }
-                shared.endpoint_stats.read(flow, bytes);
+                read_datagrams(flow, socket, shared, buffer);
             }
             Inlet::Closed => {}
         }
@@ -127,8 +126,42 @@ impl Receivers {
     }
 }
 
+/// Reads datagrams for a turn; returns how many there were.
+fn read_datagrams(flow: usize, socket: &Socket, shared: &Shared, buffer: &mut [u8]) -> usize {
+    let (mut datagrams, mut bytes) = (0, 0);
+    while datagrams < TURN
+        && let Ok((_, length)) = recv(socket, &mut buffer[..DATAGRAM], RecvFlags::TRUNC | RecvFlags::DONTWAIT)
+    {
+        datagrams += 1;
+        bytes += length as u64;
+    }
+    shared.endpoint_stats.read(flow, bytes);
+    datagrams
+}
+
 /// Does the error only mean that there is nothing to read or accept now? A connection may have been closed before it was
 /// accepted.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn regression_what_has_arrived_counts_although_the_end_came_before_it_was_read() {
+        let (receiver, sender) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        for _ in 0..100 {
+            sender.send_to(&[0; 10], receiver.local_addr().unwrap()).unwrap();
+        }
+        let stats = Arc::new(EndpointStats::new(1));
+        let shared = Shared::new(Arc::clone(&stats), Clock::start());
+        shared.ended.store(true, Ordering::Release);
+        let senders = Poll::new().unwrap();
+        let inlets = vec![Inlet::Datagrams(receiver.into())];
+        Receivers { inlets, poll: Poll::new().unwrap(), senders: senders.waker() }.run(&shared).unwrap();
+        assert_eq!(stats.take(0).payload, 10 * 100);
+    }
 }
