@@ -33,7 +33,7 @@ const BYTES: u64 = 400 << 20;
 const STREAM: u64 = 1 << 20;
 /// UDP payload of a full-sized packet.
 const MTU: u16 = 1452;
-/// The link of the live world: its queue holds what a round trip carries.
+/// The link of the live world.
 const LINK: Bottleneck = Bottleneck { rate: "1gbit", queue: "fq_codel", rtt: Span::ms(10), whole: false, join: true };
 /// What may be unacknowledged, bytes.
 const BUFFER: u32 = 16 << 20;
