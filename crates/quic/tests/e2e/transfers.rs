@@ -4,7 +4,7 @@ use narrows_core::detector::Finding;
 use narrows_quic::{
     Config, Connection, Error, Identity, Server, TimedVerdict, Trace, Trust, What, connect, noq, rustls,
 };
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
@@ -96,6 +96,38 @@ async fn a_lost_path_leaves_the_other_one() {
     let why = connection.lost_path().expect("a reason");
     assert!(why.starts_with("path 1 has been silent for ") || why.starts_with("path 1 was abandoned"), "{why}");
     assert_eq!(connection.verdict(), None, "one path tells nothing about the queue");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_is_sent_than_is_allowed_until_more_is() {
+    const ALLOWED: u64 = 100_000;
+    let sent = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&sent);
+    let config = Config::new().controller("tonopah:on=cubic,detector=sequential").unwrap().observe(move |event| {
+        if let What::Sent { bytes, .. } = event.what {
+            counted.fetch_add(bytes.into(), Ordering::Relaxed);
+        }
+    });
+    let (identity, trust) = identity();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), &identity, &Config::new()).unwrap();
+    // What is lost is sent again, and counts.
+    let faults = Faults { delay: Duration::from_millis(2), lost: 20, ..Faults::default() };
+    let proxy = Proxy::start(server.local_addr().unwrap(), faults);
+    let (client, served) = tokio::join!(connect(proxy.at, NAME, &trust, &config), server.accept());
+    let (client, served) = (client.unwrap(), served.expect("a server that is open").unwrap());
+    let before = sent.load(Ordering::Relaxed);
+    client.allow(Some(ALLOWED));
+    let mut stream = client.quic().open_uni().await.unwrap();
+    stream.write_all(&payload(500_000)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let at_once = sent.load(Ordering::Relaxed) - before;
+    // Probes of what was lost last leave all the same.
+    assert!((ALLOWED..ALLOWED + 20_000).contains(&at_once), "{at_once}");
+    client.allow(None);
+    stream.write_all(&payload(1)).await.unwrap();
+    stream.finish().unwrap();
+    let received = served.quic().accept_uni().await.unwrap().read_to_end(600_000).await.unwrap();
+    assert_eq!(received.len(), 500_001);
 }
 
 #[test]
