@@ -2,9 +2,10 @@
 use crate::NAME;
 use crate::answer::{Answer, PartialEnd};
 use crate::error::{Code, Error};
-use crate::load::{Bounds, LONGEST_RAMP, Session, SharedMeter, receive_load};
+use crate::load::{Bounds, RAMP_TIME, Session, SharedMeter};
 use crate::measured::{Ecn, Fairness, Measured};
 use crate::message::{Message, VERSION};
+use crate::streams;
 use crate::token::Token;
 use narrows_core::Span;
 use narrows_quic::Error as QuicError;
@@ -150,7 +151,7 @@ async fn work(
     tell(Stage::Upload);
     session.say(&Message::Upload {}).await?;
     // Directions that are not decided take a ramp's time besides.
-    let (ramp, left_over) = (LONGEST_RAMP.min(span / 6), LEFT_OVER.min(span / 10));
+    let (ramp, left_over) = (RAMP_TIME.min(span / 6), LEFT_OVER.min(span / 10));
     let each = (left(left_over + ramp * 2) / 2).min(TRANSFER);
     session.send_load(Bounds { span: each, bytes: bytes / 2, rate }).await?;
     answer.upload = session.measured();
@@ -171,9 +172,8 @@ async fn work(
     session.connection.count_ecn();
     session.lateness.clear();
     let download = async {
-        let mut stream = quic.accept_uni().await.map_err(Error::closed)?;
         let mut first: Option<Instant> = None;
-        receive_load(&mut stream, bytes / 2, |bytes| {
+        streams::receive(&quic, PATIENCE, bytes / 2, |bytes| {
             answer.received_bytes = bytes;
             let seconds = first.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
             // Until the server reports, the bytes received are all that is known.
@@ -197,18 +197,27 @@ async fn work(
     answer.paths = session.connection.paths();
     if rate.is_none() && answer.paths > 1 {
         // The figures are complete without the ramps, so what goes wrong with them is no failure.
-        let _ = timeout(left(Duration::ZERO), ramps(session, answer, bytes / 2, ramp)).await;
+        let _ =
+            timeout(left(Duration::ZERO), ramps(session, answer, bytes / 2, || left(left_over / 2).min(RAMP_TIME * 2)))
+                .await;
     }
     Ok(())
 }
 
-/// For each direction that is not decided. Both come last, because a path is slow to recover from one.
-async fn ramps(session: &mut Session, answer: &mut Answer, most: u64, span: Duration) -> Result<(), Error> {
+/// For each direction that is not decided; they share the time that is left. Both come last, because a path is slow to recover from one.
+async fn ramps(
+    session: &mut Session,
+    answer: &mut Answer,
+    most: u64,
+    left: impl Fn() -> Duration,
+) -> Result<(), Error> {
     let undecided = |one: &Measured| one.fair_queuing == Fairness::Undecided;
+    let is_download_open = answer.download.as_ref().is_some_and(undecided);
     let upload = answer.upload.as_mut().filter(|upload| undecided(upload));
     let has_sent = upload.is_some();
     if let Some(upload) = upload {
         session.say(&Message::Upload {}).await?;
+        let span = if is_download_open { left() / 2 } else { left() };
         let bytes = most.saturating_sub(session.meter.lock().sent_bytes());
         upload.add_ramp(session.send_ramp(Bounds { span, bytes, rate: None }).await?);
         upload.note_lateness(session.lateness.p95_ms());
@@ -222,12 +231,12 @@ async fn ramps(session: &mut Session, answer: &mut Answer, most: u64, span: Dura
             _ => return Err(Error::Protocol("no `received` after an upload".into())),
         }
     }
-    let most = most.saturating_sub(answer.received_bytes);
+    let (most, span) = (most.saturating_sub(answer.received_bytes), left());
     session.say(&Message::Ramp { for_ms: span.as_millis() as u64, max_bytes: most }).await?;
-    let mut stream = session.connection.quic().accept_uni().await.map_err(Error::closed)?;
     let before = answer.received_bytes;
     session.lateness.clear();
-    receive_load(&mut stream, most, |bytes| answer.received_bytes = before + bytes).await?;
+    let quic = session.connection.quic().clone();
+    streams::receive(&quic, PATIENCE, most, |bytes| answer.received_bytes = before + bytes).await?;
     match session.hear(PATIENCE).await? {
         Message::Report { measured } => {
             let late_ms = download.late_ms;
@@ -255,4 +264,48 @@ async fn ping(session: &mut Session, span: Duration) -> Result<Duration, Error> 
         sleep(GAP.saturating_sub(sent.elapsed())).await;
     }
     Ok(lowest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::Credentials;
+    use narrows_quic::{Config, Server};
+    use std::net::Ipv4Addr;
+
+    /// Answers each ping after three seconds.
+    async fn dawdle(server: Server) -> Result<(), Error> {
+        let meter = SharedMeter::default();
+        let incoming = server.endpoint().accept().await.expect("a client");
+        let connection = server.take_with(incoming, &meter.config()?).await?;
+        let control = connection.quic().accept_bi().await.map_err(Error::closed)?;
+        let mut session = Session::new(connection, meter, control);
+        session.hear(PATIENCE).await?;
+        session.say(&Message::Welcome { for_ms: 60_000, max_bytes: 1 << 20, rate_bps: None }).await?;
+        loop {
+            let Message::Ping { n } = session.hear(PATIENCE).await? else { return Ok(()) };
+            sleep(Duration::from_secs(3)).await;
+            session.say(&Message::Pong { n }).await?;
+        }
+    }
+
+    #[test]
+    fn a_server_that_takes_its_time_is_not_waited_for() {
+        let ended = crate::block_on(async {
+            let credentials = Credentials::new()?;
+            let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), credentials.identity(), &Config::new())?;
+            let peer = server.local_addr()?;
+            let serving = tokio::spawn(dawdle(server));
+            let span = Duration::from_secs(1);
+            let what = Probe { peer, token: credentials.token(), span, bytes: 1 << 20, from: vec![], record: None };
+            let begun = Instant::now();
+            // Three pings would take nine seconds.
+            let answer = probe(&what, |_| {}, std::future::pending()).await;
+            assert!(begun.elapsed() < span + PATIENCE + PATIENCE / 4, "it took {:?}", begun.elapsed());
+            serving.abort();
+            answer.map(drop)
+        });
+        let error = ended.expect("a runtime").expect_err("nothing was measured").to_string();
+        assert!(error.contains("did not end in time"), "{error}");
+    }
 }

@@ -20,6 +20,7 @@ mod measured;
 mod message;
 mod meter;
 mod server;
+mod streams;
 mod token;
 
 pub use answer::{Answer, Grade, PartialEnd};

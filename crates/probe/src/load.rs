@@ -4,6 +4,7 @@ use crate::lateness::Lateness;
 use crate::measured::Measured;
 use crate::message::{Decoder, Message};
 use crate::meter::Meter;
+use crate::streams::Outgoing;
 use narrows_core::Time;
 use narrows_core::detector::{Finding, Verdict};
 use narrows_quic::noq::{RecvStream, SendStream, VarInt};
@@ -17,8 +18,8 @@ use tokio::time::{sleep, timeout};
 const CONTROLLER: &str = "tonopah:on=cubic,fair=nothing,detector=sequential";
 /// The second test, for directions that the first one leaves open: it doubles two rates until one subflow's packets wait or are lost.
 const RAMP: &str = "startup:shared=cubic,fair=cubic,detector=startup_sprt";
-/// Longest ramp. Its test takes 20 round trips, and beside other traffic they are several times as long as when the path is idle.
-pub(crate) const LONGEST_RAMP: Duration = Duration::from_millis(2500);
+/// Time for a ramp. Its test takes 20 round trips, and beside other traffic they are several times as long as when the path is idle.
+pub(crate) const RAMP_TIME: Duration = Duration::from_millis(2500);
 /// Data are sent for this long after the ramp has decided.
 const SETTLING: Duration = Duration::from_millis(400);
 /// Longest wait for the handshake, and as long again for the second path.
@@ -128,9 +129,7 @@ impl Session {
 
     /// Sends as much as the controller allows, and waits until the path is empty again.
     pub(crate) async fn send_load(&mut self, bounds: Bounds) -> Result<(), Error> {
-        let quic = self.connection.quic().clone();
-        let opened = quic.open_uni().await;
-        let mut stream = opened.map_err(Error::closed)?;
+        let mut streams = Outgoing::open(self.connection.quic()).await?;
         let sent_before = self.meter.lock().sent_bytes();
         let from = self.now();
         self.meter.lock().begin(from);
@@ -149,8 +148,8 @@ impl Session {
             }
             if written >= may_write {
                 // The rest of what was written is still to be sent.
-                let _ = stream.finish();
-                if timeout(LOOK, stream.stopped()).await.is_ok() {
+                streams.finish();
+                if timeout(LOOK, streams.arrived()).await.is_ok() {
                     break;
                 }
                 continue;
@@ -170,7 +169,7 @@ impl Session {
             }
             self.take_verdicts();
             let part = &chunk[..(room as usize).min(CHUNK)];
-            match timeout(LOOK, stream.write(part)).await {
+            match timeout(LOOK, streams.write(part)).await {
                 Ok(Ok(bytes)) => {
                     written += bytes as u64;
                     credit -= bytes as f64;
@@ -183,7 +182,7 @@ impl Session {
         }
         self.take_verdicts();
         self.connection.allow(None);
-        let _ = stream.reset(VarInt::from_u32(0));
+        streams.reset();
         self.end_load(is_capped);
         self.drain().await;
         Ok(())
@@ -202,8 +201,7 @@ impl Session {
     pub(crate) async fn send_ramp(&mut self, bounds: Bounds) -> Result<Option<Verdict>, Error> {
         self.connection.switch();
         self.lateness.clear();
-        let quic = self.connection.quic().clone();
-        let mut stream = quic.open_uni().await.map_err(Error::closed)?;
+        let mut streams = Outgoing::open(self.connection.quic()).await?;
         let (from, sent_before) = (self.now(), self.meter.lock().sent_bytes());
         let chunk = vec![0x5a; CHUNK];
         let decided = |verdict: Option<Verdict>| verdict.is_none_or(|verdict| verdict.finding != Finding::Undecided);
@@ -223,7 +221,7 @@ impl Session {
                 continue;
             }
             let part = &chunk[..CHUNK.min((may_write - written) as usize)];
-            match timeout(LOOK, stream.write(part)).await {
+            match timeout(LOOK, streams.write(part)).await {
                 Ok(Ok(bytes)) => written += bytes as u64,
                 Ok(Err(error)) => {
                     return Err(self.ended().unwrap_or_else(|| Error::Lost(format!("cannot send: {error}"))));
@@ -233,7 +231,7 @@ impl Session {
         }
         let verdict = self.connection.verdict();
         self.connection.allow(None);
-        let _ = stream.reset(VarInt::from_u32(0));
+        streams.reset();
         Ok(verdict)
     }
 
@@ -265,25 +263,5 @@ impl Session {
         let (now, paths) = (self.now(), self.connection.paths());
         let measured = self.meter.lock().measured(now, header, paths)?;
         Some(Measured { late_ms: self.lateness.p95_ms(), ..measured })
-    }
-}
-
-/// Receives a bulk transfer to its end; returns its length.
-pub(crate) async fn receive_load(stream: &mut RecvStream, most: u64, mut tell: impl FnMut(u64)) -> Result<u64, Error> {
-    let mut bytes = 0;
-    loop {
-        match stream.read_chunk(256 << 10).await {
-            Ok(Some(chunk)) => {
-                bytes += chunk.len() as u64;
-                tell(bytes);
-                if bytes > most {
-                    return Err(Error::Closed(Code::Data));
-                }
-            }
-            // The sender ends it by a reset, so that nothing more is sent.
-            Ok(None) | Err(narrows_quic::noq::ReadError::Reset(_)) => return Ok(bytes),
-            Err(narrows_quic::noq::ReadError::ConnectionLost(reason)) => return Err(Error::closed(reason)),
-            Err(error) => return Err(Error::Lost(format!("cannot receive: {error}"))),
-        }
     }
 }

@@ -438,12 +438,16 @@ impl Meter {
 }
 
 impl Measured {
-    /// Adds what the ramp has found, if the transfer has not decided. Fair queues nearly always show in the transfer, so that the ramp's
-    /// finding of one that did not is left open: both such findings that were looked at were wrong.
+    /// Adds what the ramp has found, if the transfer has not decided.
     pub(crate) fn add_ramp(&mut self, verdict: Option<Verdict>) {
-        let found = verdict.filter(|verdict| verdict.finding == Finding::Shared);
-        if let (Fairness::Undecided, Some(verdict)) = (self.fair_queuing, found) {
-            self.fair_queuing = Fairness::Shared;
+        let Some(verdict) = verdict else { return };
+        let found = match verdict.finding {
+            Finding::Fair => Fairness::Fair,
+            Finding::Shared => Fairness::Shared,
+            Finding::Undecided => return,
+        };
+        if self.fair_queuing == Fairness::Undecided {
+            self.fair_queuing = found;
             self.confidence = Some(verdict.confidence);
             self.evidence.by_ramp = true;
         }
@@ -627,10 +631,12 @@ mod tests {
         let shared = Verdict { finding: Finding::Shared, confidence: 0.99, decisions: 1 };
         let mut open = Measured::default();
         open.add_ramp(Some(Verdict::NONE));
-        open.add_ramp(Some(Verdict { finding: Finding::Fair, ..shared }));
         assert_eq!((open.fair_queuing, open.evidence.by_ramp), (Fairness::Undecided, false));
         open.add_ramp(Some(shared));
         assert_eq!((open.fair_queuing, open.confidence, open.evidence.by_ramp), (Fairness::Shared, Some(0.99), true));
+        let mut other = Measured::default();
+        other.add_ramp(Some(Verdict { finding: Finding::Fair, ..shared }));
+        assert_eq!((other.fair_queuing, other.evidence.by_ramp), (Fairness::Fair, true));
         let mut fair = Measured { fair_queuing: Fairness::Fair, ..Measured::default() };
         fair.add_ramp(Some(shared));
         assert_eq!((fair.fair_queuing, fair.evidence.by_ramp), (Fairness::Fair, false));

@@ -1,8 +1,9 @@
 //! The side that waits. It answers nobody who has not proved that it receives at its address, and bounds what a client may ask for.
 use crate::error::{Code, Error};
-use crate::load::{Bounds, Session, SharedMeter, receive_load};
+use crate::load::{Bounds, Session, SharedMeter};
 use crate::measured::{Ecn, Measured};
 use crate::message::{Message, VERSION};
+use crate::streams;
 use crate::token::{Credentials, Token};
 use narrows_core::Span;
 use narrows_quic::noq::{Incoming, VarInt};
@@ -160,10 +161,8 @@ async fn answer(session: &mut Session, token: &Token, limits: Limits) -> Result<
                 uploads += 1;
                 let quic = session.connection.quic().clone();
                 session.connection.count_ecn();
-                let opened = timeout(HELLO, quic.accept_uni()).await;
-                let opened = opened.map_err(|_| Error::Lost("the client does not send".into()))?;
                 session.lateness.clear();
-                let bytes = receive_load(&mut opened.map_err(Error::closed)?, left, |_| {}).await?;
+                let bytes = streams::receive(&quic, HELLO, left, |_| {}).await?;
                 left -= bytes.min(left);
                 let ecn = Ecn::of(&session.connection.ecn());
                 session.say(&Message::Received { bytes, ecn, late_ms: session.lateness.p95_ms() }).await?;
