@@ -17,6 +17,9 @@
 //! Nothing counts against fair queuing before the first subflow receives less than half of its rate (`saturated`): a neighbour's
 //! burst delays both subflows alike.
 //!
+//! A queue may admit just the k-th packet after each departure, as RED does when it is flooded. If packets came at equal gaps, every third
+//! of them the first subflow's, that one could be it every time; so the gaps are drawn from a wide range.
+//!
 //! Deviates from the paper: the ramp begins with a window per round trip, which saves time on short paths; no loss is needed.
 use super::parts::line::Line;
 use super::parts::ramp::{KEPT, Measurement, Ramp, Step};
@@ -39,7 +42,7 @@ params! {
         /// Part of its rate that the first subflow does not receive where a shared queue may be found.
         pub saturated: f64 = 0.5, from 0.1, to 0.9;
         /// Each gap between packets is drawn from gap × (1 ± jitter).
-        pub jitter: f64 = 0.5, from 0.0, to 1.0;
+        pub jitter: f64 = 0.75, from 0.0, to 1.0;
         /// Length of a step, in smoothed RTTs.
         pub step: f64 = 1.0, from 0.5, to 10.0;
         /// Least packets of the slower subflow in a step.
@@ -88,8 +91,9 @@ const SHARED: f64 = 1.0 / 3.0;
 const ALIKE: f64 = 0.5;
 /// Between the two: of a fair queue that does not hold the first subflow back all the time.
 const BETWEEN: f64 = 0.4;
-/// Least gaps between arrivals of the first subflow in a step that counts.
-const MIN: f64 = 3.0;
+/// Least arrivals of both subflows in a step that counts. Not of the first alone: steps in which it happened to get more would be chosen,
+/// and a queue of a few packets taken for a fair one.
+const MIN: f64 = 9.0;
 /// Packets of one's own in a queue that a fair scheduler's quanta may cause.
 const GRANULES: f64 = 8.0;
 /// Probability that a delay has nothing to do with the queue, whether it is shared or not; any delay is then equally likely.
@@ -201,7 +205,7 @@ impl StartupSprt {
         let gaps = f64::from(books.arrived.saturating_sub(1));
         let span = books.last.0.since(books.first.0);
         let seconds = books.last.1 - books.first.1;
-        if gaps < MIN || span == Span::ZERO || !step.is_split_in_three() {
+        if gaps < 1.0 || gaps + (seconds as f64) < MIN || span == Span::ZERO || !step.is_split_in_three() {
             return;
         }
         let arrived = Bytes(self.mss.0 * (u64::from(books.arrived) - 1 + seconds));
