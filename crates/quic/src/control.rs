@@ -59,6 +59,12 @@ impl Handle {
         self.lock().epoch
     }
 
+    pub(crate) fn window(&self, path: u8) -> u64 {
+        let mut control = self.lock();
+        let epoch = control.epoch;
+        control.shared.window(path, || since(epoch, clock::now()))
+    }
+
     pub(crate) fn limits(&self, path: u8) -> PathLimits {
         let mut control = self.lock();
         let epoch = control.epoch;
@@ -213,7 +219,7 @@ impl Controller for PathController {
     fn on_mtu_update(&mut self, _mtu: u16) {}
 
     fn window(&self) -> u64 {
-        self.handle.limits(self.path).window
+        self.handle.window(self.path)
     }
 
     fn metrics(&self) -> ControllerMetrics {

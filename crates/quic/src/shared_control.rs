@@ -3,8 +3,9 @@
 //! noq has a controller for each path, and fills the lowest path that is not blocked first. So the division of the data is made by
 //! blocking: a path whose turn it is not has no window. Turns change when a path is ahead of its share by about a millisecond's data, so
 //! that packets still leave in batches. Where a detector wants each subflow paced on its own, a packet leaves when its path's jittered
-//! clock says so and the other path has none that is due earlier. All that are due at a tick of a timer leave in that order. noq's own
-//! pacers are out of the way: each batch would begin with the path that had no tokens left for the one before, and the first packets of
+//! clock says so and the other path has none that is due earlier. All that are due at a tick of a timer leave in that order, each in a
+//! transmission of its own: noq pauses after the transmission that completes twenty packets, which would be one of the faster path twice out
+//! of three times, so that two thirds of the batches began with the other. noq's own pacers are out of the way: each batch would begin with the path that had no tokens left for the one before, and the first packets of
 //! a batch take all free places of a full queue.
 use crate::PATHS;
 use crate::event::{Event, What};
@@ -48,6 +49,8 @@ pub(crate) struct SharedControl {
     mtu: u32,
     /// The one path that carries data; `None`: both do.
     only: Option<u8>,
+    /// The path whose packet has just left, if each has a clock of its own. The transmission ends with it.
+    just_sent: Option<u8>,
     /// What the application lets it send, bytes; `None`: as much as the controller does.
     allowed: Option<u64>,
     paths: [Path; PATHS],
@@ -104,6 +107,7 @@ impl SharedControl {
             control: None,
             mtu: 1200,
             only: Some(0),
+            just_sent: None,
             allowed: None,
             paths: [Path::default(), Path::default()],
             acked: Vec::new(),
@@ -176,6 +180,7 @@ impl SharedControl {
         let limits = control.controller().send_limits();
         control.has_data();
         let packet = control.on_sent(index, bytes, &limits, at);
+        self.just_sent = control.split().filter(|split| split.independent).and(Some(index));
         for gone in path.flights.push(number, packet) {
             control.forget(&gone);
         }
@@ -288,6 +293,14 @@ impl SharedControl {
     /// When the next packet may leave, where the paths' clocks decide that.
     pub(crate) fn next_packet(&self) -> Option<Time> {
         self.independent().and(self.control.as_ref()).map(|control| control.next().1)
+    }
+
+    /// The bytes that may be in flight on a path now: [`PathLimits::window`], or nothing more after a packet that ends a transmission.
+    pub(crate) fn window(&mut self, index: u8, now: impl FnOnce() -> Time) -> u64 {
+        if self.just_sent.take_if(|path| *path == index).is_some() {
+            return self.paths[usize::from(index)].inflight;
+        }
+        self.limits(index, now).window
     }
 
     /// What a path may do now.
@@ -445,6 +458,50 @@ mod tests {
         assert_eq!(number, 4);
         shared.allow(None);
         assert!(shared.limits(0, || at(10)).window >= shared.paths[0].inflight + 1200);
+    }
+
+    #[test]
+    fn regression_a_batch_of_twenty_does_not_end_with_the_turn_of_a_path() {
+        let (mut leaders, mut batches) = ([0u32; PATHS], 0);
+        for seed in 1..=20 {
+            let controller = registry::read("startup:detector=startup_sprt:window=1000").expect("a controller");
+            let fallback = ControllerConfig::Cubic(Default::default());
+            let mut shared = SharedControl::new(Settings { controller, fallback, then: None, seed });
+            let rtt = Span::ms(100).as_ns();
+            shared.apply(&Event { at: Time::ZERO, what: What::Begin { rtt, mtu: 1200, both: true } });
+            let mut numbers = [0u64; PATHS];
+            // Ten packets a millisecond, no longer than the first round trip. As the transport does: transmissions of the first path that may
+            // send, until twenty packets are complete.
+            for now in (1..24).map(|n| at(n * 4)) {
+                let mut batch = Vec::new();
+                loop {
+                    let complete = batch.len();
+                    for index in 0..PATHS {
+                        while batch.len() == complete || batch.last() == Some(&index) {
+                            if shared.window(index as u8, || now) <= shared.paths[index].inflight {
+                                break;
+                            }
+                            let what = What::Sent { path: index as u8, number: numbers[index], bytes: 1200 };
+                            shared.apply(&Event { at: now, what });
+                            numbers[index] += 1;
+                            batch.push(index);
+                        }
+                    }
+                    if batch.len() == complete || batch.len() >= 20 {
+                        break;
+                    }
+                }
+                if batch.len() >= 20 {
+                    // The next one is about to begin.
+                    let next = (0..PATHS)
+                        .find(|&index| shared.limits(index as u8, || now).window > shared.paths[index].inflight);
+                    next.into_iter().for_each(|next| (leaders[next], batches) = (leaders[next] + 1, batches + 1));
+                }
+            }
+        }
+        assert!(batches > 200, "{batches} batches");
+        let first = f64::from(leaders[0]) / f64::from(batches);
+        assert!((0.25..0.42).contains(&first), "a third of {batches} batches begin with the first path: {leaders:?}");
     }
 
     #[test]
