@@ -31,6 +31,8 @@ params! {
         /// Maximum to which the receive buffer grows with the flow (Linux: the third value of `tcp_rmem`). The buffer keeps its
         /// size if this is at most `receive_buffer`.
         pub receive_buffer_max: Bytes = Bytes(16 << 20), from Bytes(2304), to Bytes(1 << 30);
+        /// Selective acknowledgments (RFC 2018). Without them the sender counts duplicates and finds one loss per round trip (RFC 6582).
+        pub sack: bool = true;
         /// Maximum time by which the receiver delays selective acknowledgments to compress them (Linux: `tcp_comp_sack_delay_ns`).
         pub sack_compression: Span = Span::ms(1), from Span::ZERO, to Span::s(1);
     }

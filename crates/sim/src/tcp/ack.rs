@@ -1,5 +1,6 @@
 //! Processing an acknowledgment, in the order of Linux's `tcp_ack`: SACK blocks, the cumulative part, RTT, probe, loss detection,
 //! timers, congestion control.
+use super::recovery::State;
 use super::scoreboard::SentSegment;
 use super::sender::{Sender, segments};
 use super::{AckSegment, milliseconds};
@@ -51,12 +52,18 @@ impl Sender {
         if ack.blocks > 0 {
             self.process_sacks(ack, now, &mut summary);
         }
+        if !self.sacks && ack.ack == self.board.una() && self.board.out() > 0 {
+            self.count_duplicate(now, &mut summary);
+        }
         if ack.ack > self.board.una() {
             summary.advanced = true;
             if plain {
                 self.process_plain(ack.ack, now, &mut summary);
             } else {
                 self.process_cumulative(ack.ack, now, &mut summary);
+            }
+            if !self.sacks {
+                self.board.find_first();
             }
         }
         self.delivery.total += summary.delivered;
@@ -139,6 +146,19 @@ impl Sender {
                 start = gap.1;
             }
         }
+    }
+
+    /// Something beyond the first segment has arrived, nobody knows what: the next one counts as sacked (Linux `tcp_add_reno_sack`).
+    #[cold]
+    fn count_duplicate(&mut self, now: Time, summary: &mut AckSummary) {
+        let seq = self.board.una() + 1 + u64::from(self.board.sacked_out());
+        if self.state == State::Loss || seq >= self.board.nxt() {
+            return;
+        }
+        let record = self.board.sack(seq);
+        self.board.close((seq, seq + 1));
+        self.deliver(seq, &record, now, summary);
+        summary.sacked = true;
     }
 
     /// A segment was acknowledged for the first time.

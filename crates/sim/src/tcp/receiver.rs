@@ -53,6 +53,8 @@ pub(crate) struct Receiver {
     marked: u8,
     last_marked: bool,
     duplicate: bool,
+    /// Are ranges told to the sender?
+    sacks: bool,
     /// The number of ranges in `recent`.
     remembered: u8,
     gathering: Option<Time>,
@@ -103,7 +105,8 @@ impl Receiver {
             prompt: params.quick_acks.0,
             settled: 0,
             window: ReceiveWindow::new(params, family, rtt),
-            gather: params.sack_compression.min(rtt / GATHERING_RTT_DIVISOR),
+            sacks: params.sack,
+            gather: if params.sack { params.sack_compression.min(rtt / GATHERING_RTT_DIVISOR) } else { Span::ZERO },
             gathered: 0,
             duplicates: 0,
             duplicates_at: 0,
@@ -309,7 +312,10 @@ impl Receiver {
 
     #[cold]
     fn selective(&mut self, ack: &mut AckSegment) {
-        ack.duplicate = core::mem::take(&mut self.duplicate);
+        ack.duplicate = core::mem::take(&mut self.duplicate) && self.sacks;
+        if !self.sacks {
+            return;
+        }
         // A D-SACK takes the first block (RFC 2883 §4).
         let blocks = usize::from(self.remembered).min(MAX_SACKS - usize::from(ack.duplicate));
         for (block, &(start, end)) in ack.sacks.iter_mut().zip(&self.recent[..blocks]) {

@@ -115,6 +115,9 @@ impl Sender {
                 State::Recovery | State::Loss => {
                     self.state = State::Open;
                     self.frto = false;
+                    if !self.sacks {
+                        self.board.forget_sacks();
+                    }
                 }
                 _ => {}
             }
@@ -178,6 +181,9 @@ impl Sender {
 
     /// RACK's loss detection (RFC 8985 §6.2 step 5).
     fn detect_losses(&mut self, summary: &mut AckSummary, now: Time) {
+        if !self.sacks {
+            return self.detect_loss_of_first(summary);
+        }
         if !core::mem::take(&mut self.rack.advanced) {
             return;
         }
@@ -186,6 +192,20 @@ impl Sender {
             self.timer = Some((now + wait + TICKS, Timer::Reorder));
         } else if matches!(self.timer, Some((_, Timer::Reorder))) {
             self.timer = None;
+        }
+    }
+
+    /// Without SACK: the first segment is lost after three duplicate acknowledgments (RFC 5681 §3.2), and in recovery whenever one ends
+    /// before `recover` (RFC 6582 §3.2).
+    fn detect_loss_of_first(&mut self, summary: &AckSummary) {
+        self.rack.advanced = false;
+        let is_lost = match self.state {
+            State::Recovery => summary.advanced,
+            State::Loss => false,
+            State::Open | State::Disorder | State::Cwr => self.board.sacked_out() >= DUPLICATE_THRESHOLD,
+        };
+        if is_lost && self.board.lose_first() {
+            self.count_lost(1);
         }
     }
 
@@ -326,7 +346,10 @@ impl Sender {
         let first = !matches!(self.state, State::Recovery | State::Loss)
             || self.board.una() >= self.recover
             || (self.state == State::Loss && self.expiries == 0);
-        self.frto = !matches!(self.state, State::Recovery | State::Loss) || self.expiries > 0;
+        self.frto = self.sacks && (!matches!(self.state, State::Recovery | State::Loss) || self.expiries > 0);
+        if !self.sacks {
+            self.board.forget_sacks();
+        }
         let patience = self.rack.rtt;
         let (controller, wants_packet_feedback) = (&mut self.controller, self.wants_packet_feedback);
         let (mut total, mss, losses) = (self.delivery.lost, self.mss, &mut self.losses);

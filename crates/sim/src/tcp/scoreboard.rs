@@ -338,6 +338,47 @@ impl Scoreboard {
         }
     }
 
+    /// Without SACK a cumulative acknowledgment ends before a hole: the segments beyond it that count as sacked begin after the first one.
+    pub(super) fn find_first(&mut self) {
+        if self.una == self.nxt || !self.record(self.una).sacked() {
+            return;
+        }
+        let una = self.una;
+        self.record_mut(una).flags &= !SACKED;
+        (self.sacked_out, self.inflight) = (self.sacked_out - 1, self.inflight + 1);
+        let end = self.sacked[0].1;
+        self.sacked.clear();
+        let end = if end < self.nxt {
+            self.sack(end);
+            end + 1
+        } else {
+            end
+        };
+        if una + 1 < end {
+            self.sacked.push((una + 1, end));
+        }
+    }
+
+    /// Without SACK: what was counted as sacked is forgotten (Linux `tcp_reset_reno_sack`).
+    pub(super) fn forget_sacks(&mut self) {
+        for seq in self.una..self.nxt {
+            self.record_mut(seq).flags &= !SACKED;
+        }
+        self.inflight += self.sacked_out;
+        self.sacked_out = 0;
+        self.sacked.clear();
+        self.originals = self.una;
+    }
+
+    /// Without SACK: the first segment is lost, if it is not being sent again.
+    pub(super) fn lose_first(&mut self) -> bool {
+        let lost = self.una < self.nxt && self.record(self.una).flags & (LOST | RETRANSMITTED) == 0;
+        if lost {
+            self.lose(self.una);
+        }
+        lost
+    }
+
     /// The next segment to retransmit, in sequence order.
     pub(super) fn next_to_resend(&mut self) -> Option<u64> {
         if self.to_resend == 0 {

@@ -73,6 +73,8 @@ pub(crate) struct Sender {
     pub(super) recover: u64,
     pub(super) prr: Prr,
     pub(super) stats: SenderStats,
+    /// Does the receiver tell which segments beyond a hole have arrived?
+    pub(super) sacks: bool,
     /// Segments declared lost, if every packet is recorded.
     pub(super) losses: Option<Vec<u64>>,
 }
@@ -125,6 +127,7 @@ impl Sender {
             usage: Usage::default(),
             sent_in_burst: 0,
             stats: SenderStats::default(),
+            sacks: params.sack,
             losses: None,
         }
     }

@@ -152,6 +152,25 @@ fn three_selective_acknowledgments_repair_a_loss_at_once() {
 }
 
 #[test]
+fn without_selective_acknowledgments_a_round_trip_repairs_one_loss() {
+    // Segments 0, 3 and 5 of ten are lost.
+    let mut sender = with(TcpParams { sack: false, ..TcpParams::default() }, Some(10 * 1448));
+    assert_eq!(burst(&mut sender, at(0)).len(), 10);
+    for duplicate in 1..=7 {
+        sender.on_ack(&ack(0), at(100 + duplicate));
+        let sent = numbers(&burst(&mut sender, at(100 + duplicate)));
+        assert_eq!(sent, if duplicate == 3 { vec![0] } else { vec![] }, "duplicate {duplicate}");
+    }
+    // Each partial acknowledgment shows the next hole (RFC 6582 §3.2).
+    for (now, acknowledged) in [(200, 3), (300, 5)] {
+        sender.on_ack(&ack(acknowledged), at(now));
+        assert_eq!(numbers(&burst(&mut sender, at(now))), [acknowledged]);
+    }
+    sender.on_ack(&ack(10), at(400));
+    assert_eq!((sender.state, sender.board.inflight()), (State::Open, 0));
+}
+
+#[test]
 fn one_selective_acknowledgment_repairs_a_loss_after_the_reordering_window() {
     let mut sender = bulk();
     let _ = burst(&mut sender, at(0));
