@@ -2,7 +2,7 @@
 //!
 //! A message is its length as four bytes, most significant first, and a JSON object with a `kind`. The client says `hello` first, the
 //! server answers `welcome` or closes the connection. Then the client asks: `ping` is answered by `pong`; after `upload` the client sends
-//! on a unidirectional stream, and the server answers `received` when that has ended; `download` has the server do the same, and
+//! on eight unidirectional streams, and the server answers `received` when all have ended; `download` has the server do the same, and
 //! answer `report` at its end, and `ramp` the same again. A message that is not understood ends the connection.
 use crate::measured::{Ecn, Measured};
 use serde::{Deserialize, Serialize};

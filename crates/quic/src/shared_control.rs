@@ -3,10 +3,12 @@
 //! noq has a controller for each path, and fills the lowest path that is not blocked first. So the division of the data is made by
 //! blocking: a path whose turn it is not has no window. Turns change when a path is ahead of its share by about a millisecond's data, so
 //! that packets still leave in batches. Where a detector wants each subflow paced on its own, a packet leaves when its path's jittered
-//! clock says so and the other path has none that is due earlier. All that are due at a tick of a timer leave in that order, each in a
-//! transmission of its own: noq pauses after the transmission that completes twenty packets, which would be one of the faster path twice out
-//! of three times, so that two thirds of the batches began with the other. noq's own pacers are out of the way: each batch would begin with the path that had no tokens left for the one before, and the first packets of
-//! a batch take all free places of a full queue.
+//! clock says so and the other path has none that is due earlier. All that are due at a tick of a timer leave in that order.
+//!
+//! The first packets of a batch take all free places of a full queue, so no path may lead more batches than it should. noq's own pacers are
+//! out of the way: each batch would begin with the path that had no tokens left for the one before. And each packet is a transmission of its
+//! own: noq pauses after the transmission that completes twenty packets. If transmissions were a path's turns, that would be one of the
+//! faster path in two of three cases, and the other path would lead two thirds of the batches.
 use crate::PATHS;
 use crate::event::{Event, What};
 use crate::flights::Flights;

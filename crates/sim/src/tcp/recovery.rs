@@ -182,7 +182,7 @@ impl Sender {
     /// RACK's loss detection (RFC 8985 §6.2 step 5).
     fn detect_losses(&mut self, summary: &mut AckSummary, now: Time) {
         if !self.sacks {
-            return self.detect_loss_of_first(summary);
+            return self.detect_loss_of_first(summary, now);
         }
         if !core::mem::take(&mut self.rack.advanced) {
             return;
@@ -197,15 +197,22 @@ impl Sender {
 
     /// Without SACK: the first segment is lost after three duplicate acknowledgments (RFC 5681 §3.2), and in recovery whenever one ends
     /// before `recover` (RFC 6582 §3.2).
-    fn detect_loss_of_first(&mut self, summary: &AckSummary) {
+    fn detect_loss_of_first(&mut self, summary: &AckSummary, now: Time) {
         self.rack.advanced = false;
         let is_lost = match self.state {
             State::Recovery => summary.advanced,
             State::Loss => false,
             State::Open | State::Disorder | State::Cwr => self.board.sacked_out() >= DUPLICATE_THRESHOLD,
         };
-        if is_lost && self.board.lose_first() {
-            self.count_lost(1);
+        let seq = self.board.una();
+        if !is_lost || !self.board.lose_first() {
+            return;
+        }
+        self.count_lost(1);
+        self.losses.iter_mut().for_each(|losses| losses.push(seq));
+        if self.wants_packet_feedback {
+            let (record, flight) = (*self.board.record(seq), self.board.stamp(seq).flight(self.delivery.lost));
+            tell(&mut self.controller, &record, flight, now, PacketOutcome::Lost);
         }
     }
 
