@@ -478,14 +478,14 @@ mod tests {
                 let mut batch = Vec::new();
                 loop {
                     let complete = batch.len();
-                    for index in 0..PATHS {
+                    for (index, number) in numbers.iter_mut().enumerate() {
                         while batch.len() == complete || batch.last() == Some(&index) {
                             if shared.window(index as u8, || now) <= shared.paths[index].inflight {
                                 break;
                             }
-                            let what = What::Sent { path: index as u8, number: numbers[index], bytes: 1200 };
+                            let what = What::Sent { path: index as u8, number: *number, bytes: 1200 };
                             shared.apply(&Event { at: now, what });
-                            numbers[index] += 1;
+                            *number += 1;
                             batch.push(index);
                         }
                     }
