@@ -83,6 +83,7 @@ pub(crate) fn carry<T>(
         flows: Flows::declared(vec![Declaration { sender: HOSTS[0], receiver: HOSTS[1], there, back }]),
         endpoint_stats: Arc::clone(&endpoint_stats),
         quic: Vec::new(),
+        videos: Vec::new(),
         tails: Vec::new(),
         whole,
         frames: None,

@@ -4,8 +4,8 @@
 //! what is sent and when. The kernel's transport carries it. Both endpoints of every flow are in this process: a transfer is
 //! complete when the receiver has read its last byte, and the sender learns of it at once.
 //!
-//! - One thread sends and one receives, for any number of flows; QUIC's connections have a third one (`quic`). The sockets are made before
-//!   that, in their namespaces.
+//! - One thread sends and one receives, for any number of flows; QUIC's connections have a third one (`quic`), and video calls a
+//!   fourth (`video`). The sockets are made before that, in their namespaces.
 //! - A flow that uses a feature kernel sockets lack (`spec`) is refused before anything runs.
 //! - Linux has one ECN setting per namespace and reads it when a connection begins. It is therefore changed just before a
 //!   connection that needs the other value (`sender`), and flows may differ.
@@ -17,10 +17,12 @@ mod receiver;
 mod sender;
 mod sockets;
 mod spec;
+mod video;
 
 use crate::priority::{Work, keep_times};
 use crate::socket::poll::{Poll, Waker};
 use crate::{Clock, EndpointStats, FIRST_PORT, HostError, Namespace, initial_window};
+use narrows_core::Time;
 use narrows_scenario::Scenario;
 use quic::{QuicFlow, QuicSpec};
 use receiver::{Inlet, Receivers, Shared};
@@ -35,6 +37,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
+use video::{VideoFlow, Videos};
 
 /// The input for making the endpoints of a scenario's flows.
 pub struct Plan<'a> {
@@ -90,13 +93,14 @@ pub struct Endpoints {
     senders: Senders,
     receivers: Receivers,
     quic: Vec<QuicFlow>,
+    videos: Option<Videos>,
     work: Work,
 }
 
 /// The running endpoints of all flows.
 pub struct Running {
     shared: Arc<Shared>,
-    wakers: [Waker; 2],
+    wakers: Vec<Waker>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
@@ -106,11 +110,12 @@ impl Endpoints {
     /// # Errors
     /// When the scenario uses a feature that kernel sockets lack, or the system does not allow an operation.
     pub fn prepare(plan: &Plan<'_>) -> Result<Endpoints, HostError> {
-        let specs = spec::flows(plan.scenario)?;
+        let mut specs = spec::flows(plan.scenario)?;
         assert_eq!(specs.len(), plan.pairs.len(), "a pair for each flow");
         allow_files(&specs)?;
         let (mut outlets, mut inlets): (Vec<_>, Vec<_>) = specs.iter().map(|_| (None, None)).unzip();
         let (mut quic_senders, mut quic_receivers) = (BTreeMap::new(), BTreeMap::new());
+        let (mut video_senders, mut video_receivers) = (BTreeMap::new(), BTreeMap::new());
         let mut ecn = Vec::with_capacity(plan.namespaces.len());
         for (place, namespace) in plan.namespaces.iter().enumerate() {
             let made = namespace.run(|| make_sockets(place, plan, &specs))??;
@@ -119,6 +124,8 @@ impl Endpoints {
             made.inlets.into_iter().for_each(|(number, inlet)| inlets[number] = Some(inlet));
             quic_senders.extend(made.quic_senders);
             quic_receivers.extend(made.quic_receivers);
+            video_senders.extend(made.video_senders);
+            video_receivers.extend(made.video_receivers);
         }
         let (mut quic, names) = (Vec::new(), plan.scenario.flow_names());
         for (number, spec) in specs.iter().enumerate() {
@@ -138,9 +145,26 @@ impl Endpoints {
                 receiver,
             });
         }
+        let mut videos = Vec::new();
+        for (number, spec) in specs.iter_mut().enumerate() {
+            let Some((call, header)) = spec.call.take() else { continue };
+            let sockets = video_senders.remove(&number).zip(video_receivers.remove(&number));
+            let (sender, receiver) = sockets.expect("every pair is in a namespace of the plan");
+            videos.push(VideoFlow {
+                number,
+                application: spec.application.clone(),
+                start: spec.start,
+                stop: spec.stop,
+                call: *call,
+                header,
+                to: SocketAddr::new(plan.pairs[number].receiver, FIRST_PORT + number as u16),
+                sender,
+                receiver,
+            });
+        }
         let flow = |(spec, outlet): (Spec, Option<Outlet>)| Flow {
             application: spec.application,
-            acts: (!matches!(spec.carrier, Carrier::Program | Carrier::Quic(_))).then_some(spec.start),
+            acts: matches!(spec.carrier, Carrier::Tcp(_) | Carrier::Udp(_)).then_some(spec.start),
             stop: spec.stop,
             stopped: false,
             outlet: outlet.expect("every pair is in a namespace of the plan"),
@@ -150,7 +174,11 @@ impl Endpoints {
         let senders = Senders::new(flows, poll()?, ecn);
         let inlets = inlets.into_iter().map(|inlet| inlet.unwrap_or(Inlet::Closed)).collect();
         let receivers = Receivers { inlets, poll: poll()?, senders: senders.poll.waker() };
-        Ok(Endpoints { senders, receivers, quic, work: plan.work })
+        let warmup = Some(Time::ZERO + plan.scenario.warmup).filter(|&end| end > Time::ZERO);
+        let of_videos =
+            |flows| Videos::new(flows, poll()?, warmup).map_err(HostError::system("read the sockets of calls"));
+        let videos = Some(videos).filter(|flows| !flows.is_empty()).map(of_videos).transpose()?;
+        Ok(Endpoints { senders, receivers, quic, videos, work: plan.work })
     }
 
     /// Starts the endpoints. The clock's epoch is the start of the scenario; `endpoint_stats` needs room for all flows.
@@ -158,16 +186,21 @@ impl Endpoints {
     /// # Errors
     /// When a thread cannot be started.
     pub fn start(self, clock: Clock, endpoint_stats: Arc<EndpointStats>) -> Result<Running, HostError> {
-        let Endpoints { senders, receivers, quic, work } = self;
+        let Endpoints { senders, receivers, quic, videos, work } = self;
         assert!(endpoint_stats.flows() >= senders.flows.len(), "room for the figures of each flow");
         let shared = Arc::new(Shared::new(endpoint_stats, clock));
-        let wakers = [senders.poll.waker(), receivers.poll.waker()];
+        let of_videos = videos.iter().map(|videos| videos.poll.waker());
+        let wakers = [senders.poll.waker(), receivers.poll.waker()].into_iter().chain(of_videos).collect();
         let mut running = Running { shared: Arc::clone(&shared), wakers, threads: Vec::new() };
         let shares = Arc::clone(&shared);
         running.spawn("narrows-receive", work, move || receivers.run(&shares))?;
         if !quic.is_empty() {
             let shares = Arc::clone(&shared);
             running.spawn("narrows-quic", work, move || quic::run(quic, &shares))?;
+        }
+        if let Some(videos) = videos {
+            let shares = Arc::clone(&shared);
+            running.spawn("narrows-video", work, move || videos.run(&shares))?;
         }
         running.spawn("narrows-send", work, move || senders.run(&shared))?;
         Ok(running)
@@ -190,7 +223,7 @@ impl Running {
         Ok(())
     }
 
-    /// Are both threads running? If not, [`Running::stop`] says why.
+    /// Are all threads running? If not, [`Running::stop`] says why.
     pub fn is_whole(&self) -> bool {
         !self.threads.iter().any(JoinHandle::is_finished)
     }
@@ -230,6 +263,8 @@ struct NamespaceSockets {
     inlets: Vec<(usize, Inlet)>,
     quic_senders: Vec<(usize, Vec<UdpSocket>)>,
     quic_receivers: Vec<(usize, UdpSocket)>,
+    video_senders: Vec<(usize, UdpSocket)>,
+    video_receivers: Vec<(usize, UdpSocket)>,
 }
 
 /// Makes the sockets of a namespace; called in it.
@@ -244,8 +279,10 @@ fn make_sockets(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<Namespa
         if pair.sender_namespace == place {
             asks |= matches!(&spec.carrier, Carrier::Tcp(tcp) if tcp.ecn);
             made.outlets.push((number, outlet(&making, place)?));
-            if matches!(spec.carrier, Carrier::Quic(_)) {
-                made.quic_senders.push((number, quic::sender_sockets(&making)?));
+            match &spec.carrier {
+                Carrier::Quic(_) => made.quic_senders.push((number, quic::sender_sockets(&making)?)),
+                Carrier::Video(udp) => made.video_senders.push((number, video::sender_socket(&making, udp)?)),
+                Carrier::Program | Carrier::Tcp(_) | Carrier::Udp(_) => {}
             }
         }
         if pair.receiver_namespace == place {
@@ -254,11 +291,13 @@ fn make_sockets(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<Namespa
                 match &spec.carrier {
                     Carrier::Tcp(tcp) => Inlet::Listener(making.tcp_listener(tcp, plan.read_at_least)?),
                     Carrier::Udp(_) => Inlet::Datagrams(making.udp_receiver()?),
-                    Carrier::Program | Carrier::Quic(_) => Inlet::Closed,
+                    Carrier::Program | Carrier::Quic(_) | Carrier::Video(_) => Inlet::Closed,
                 },
             ));
-            if matches!(spec.carrier, Carrier::Quic(_)) {
-                made.quic_receivers.push((number, quic::receiver_socket(&making)?));
+            match &spec.carrier {
+                Carrier::Quic(_) => made.quic_receivers.push((number, quic::receiver_socket(&making)?)),
+                Carrier::Video(_) => made.video_receivers.push((number, video::receiver_socket(&making)?)),
+                Carrier::Program | Carrier::Tcp(_) | Carrier::Udp(_) => {}
             }
         }
     }
@@ -293,7 +332,7 @@ fn set_initial_windows(place: usize, plan: &Plan<'_>, specs: &[Spec]) -> Result<
 
 fn outlet(making: &Making<'_>, place: usize) -> Result<Outlet, HostError> {
     Ok(match &making.spec.carrier {
-        Carrier::Program | Carrier::Quic(_) => Outlet::Elsewhere,
+        Carrier::Program | Carrier::Quic(_) | Carrier::Video(_) => Outlet::Elsewhere,
         Carrier::Tcp(tcp) => Outlet::Connection(Connection {
             socket: making.tcp_sender(tcp)?,
             to: making.to.into(),

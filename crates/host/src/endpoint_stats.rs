@@ -3,9 +3,10 @@
 //! The endpoints run on threads of their own and post their figures; the recording thread takes them once per sampling interval.
 use crate::FlowKey;
 use narrows_core::detector::{Events, Verdict};
-use narrows_core::{Span, Time};
+use narrows_core::{Rate, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::record::verdict::VerdictRecord;
+use narrows_world::record::video::VideoRecord;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -30,6 +31,10 @@ pub struct Report {
     pub late: Span,
     /// The error that ended the connection early.
     pub trouble: Option<String>,
+    /// The rate at which the flow's encoder aims, if it has one.
+    pub target: Option<Rate>,
+    /// The record of a video call, at its end.
+    pub video: Option<Box<VideoRecord>>,
     /// RTT samples by subflow, with their times, of a connection that has subflows.
     pub subflow_rtts: Vec<(u8, Time, Span)>,
     /// What the connection's detector held, the oldest first.
@@ -97,6 +102,8 @@ impl EndpointStats {
             completions: std::mem::take(&mut report.completions),
             late: std::mem::take(&mut report.late),
             trouble: report.trouble.take(),
+            target: report.target,
+            video: report.video.take(),
             subflow_rtts: std::mem::take(&mut report.subflow_rtts),
             held: std::mem::take(&mut report.held),
             stats: report.stats,

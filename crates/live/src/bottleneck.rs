@@ -43,6 +43,8 @@ pub struct Direction {
     pub endpoint_stats: Arc<EndpointStats>,
     /// The scenario's QUIC flows, by number, with the truth for those that have a detector.
     pub quic: Vec<Option<Option<Truth>>>,
+    /// Which of the scenario's flows are video calls, by number.
+    pub videos: Vec<bool>,
     /// The constant delay between the last hop and the receiver, by flow; zero for flows beyond the end.
     pub tails: Vec<Span>,
     /// Super-packets go through the queues uncut.
@@ -97,6 +99,7 @@ pub fn drive<T>(
         )
         .of(direction.flows.own())
         .with_quic(&direction.quic)
+        .with_video(&direction.videos)
         .with_tails(direction.tails);
         // The series are bounded if the length of the run is not known.
         let (path, flow_recorder) = match run_config.end {

@@ -4,12 +4,11 @@ use crate::endpoint::{Armed, Awaited, Connection, Place, Transport};
 use crate::event::{Events, Kind, MAX_INDEX, TieBreak};
 use crate::host::{Flow, ReturnPipe, Routes};
 use crate::large_pages;
-use crate::media::{self, Media};
+use crate::media::Media;
 use crate::quic::{self, Quic};
 use crate::side::{Between as _, Side};
 use crate::tcp::{Receiver, Sender, Spin, Tcp};
 use crate::udp::Udp;
-use crate::world::ends::tail;
 use crate::world::prefetch::Prefetch;
 use crate::world::{Hosts, World};
 use narrows_core::congestion::ControllerConfig;
@@ -24,7 +23,6 @@ use narrows_world::build;
 use narrows_world::record::application::Messages;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::verdict::VerdictRecord;
-use narrows_world::record::video::VideoRecord;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -178,24 +176,16 @@ impl Member<'_> {
 
     fn media(&self, video: &Video, ecn: Ecn, new_port_of: Option<u32>) -> Media {
         let Member { scenario, group, member, digits, .. } = *self;
-        let behind = behind(scenario, group, &group.route, build::rtt(scenario, group, member));
-        Media {
-            sender: media::Sender::new(video, group.header(), self.rng("encoder")),
-            receiver: media::Receiver::new(video.report_interval),
-            packets: media::Sent::default(),
-            record: VideoRecord::new(video.fps, digits, tail(behind)),
-            armed: Armed::default(),
-            ecn,
-            new_port_of,
-        }
+        let call = build::call(scenario, group, member, video, digits);
+        Media { call, armed: Armed::default(), ecn, new_port_of }
     }
 
     fn connection(&self, ecn: bool) -> Connection {
         let Member { scenario, group, member, digits, .. } = *self;
         let mut connection = Connection::new(config(group), ecn, self.rng("controller"));
         if matches!(group.traffic, Traffic::Thin(_)) {
-            let behind = behind(scenario, group, &group.route, build::rtt(scenario, group, member));
-            connection.awaited = Awaited::Messages(Box::new(Messages::new(digits, tail(behind))));
+            let behind = build::behind(scenario, group, &group.route, build::rtt(scenario, group, member));
+            connection.awaited = Awaited::Messages(Box::new(Messages::new(digits, build::tail(behind))));
         }
         connection
     }
@@ -212,7 +202,7 @@ impl Member<'_> {
             1 if !group.subflow_route.is_empty() => &group.subflow_route,
             _ => &group.route,
         };
-        let delay = behind(scenario, group, route, build::rtt(scenario, group, member));
+        let delay = build::behind(scenario, group, route, build::rtt(scenario, group, member));
         let hash = hash(scenario, group, member, subflow);
         Place { routes: self.routes[subflow], pipe: pipe_of(pipes, delay), hash }
     }
@@ -249,19 +239,12 @@ fn hash(scenario: &Scenario, group: &model::Flow, member: u32, subflow: usize) -
     build::member_stream(scenario, group, member, purpose).next_u32()
 }
 
-/// The constant delay behind the last hop: the part of the base RTT that the hops there and back do not account for at the start.
-/// Later delay changes of hops affect neither it nor the lookahead of a parallel run.
-fn behind(scenario: &Scenario, group: &model::Flow, there: &[usize], rtt: Span) -> Span {
-    let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay.initial());
-    rtt - (delay(there) + delay(&group.back))
-}
-
 /// The shortest constant return delay of all flows and subflows; `None` if there are no flows.
 pub(crate) fn shortest_return(scenario: &Scenario) -> Option<Span> {
     let shortest = |group: &model::Flow| {
         let rtt = (0..group.count).map(|member| build::rtt(scenario, group, member)).min()?;
         let ways = [&group.route, &group.subflow_route];
-        ways.into_iter().map(|way| behind(scenario, group, way, rtt)).min()
+        ways.into_iter().map(|way| build::behind(scenario, group, way, rtt)).min()
     };
     scenario.flows.iter().filter_map(shortest).min()
 }

@@ -9,6 +9,7 @@ use narrows_results::Routes;
 use narrows_results::summary::{Application, Cost, FlowSummary};
 use narrows_results::{RunResult, Summary};
 use narrows_scenario::{Scenario, Traffic};
+use narrows_world::build;
 use narrows_world::network::Network;
 use narrows_world::record::hop::capacity;
 
@@ -26,9 +27,7 @@ pub(crate) fn collect<S: Side<Between = Network<Segment>>>(scenario: &Scenario, 
         })
         .collect();
     let controllers = scenario.flows.iter().flat_map(|group| {
-        let control =
-            if let Traffic::Video(video) = &group.traffic { video.control.0.to_string() } else { "none".into() };
-        let name = group.controller.as_ref().map_or(control, ToString::to_string);
+        let name = build::controller_name(group);
         std::iter::repeat_n(name, group.count as usize)
     });
     let names = scenario.flow_names();

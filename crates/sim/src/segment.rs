@@ -1,8 +1,8 @@
 //! The contents of the simulator's packets, apart from the metadata that queues read.
-use crate::media::Report;
 use crate::quic::AckFrame;
 use crate::tcp::AckSegment;
 use narrows_core::Role;
+use narrows_world::call::Report;
 use narrows_world::network::Transit;
 
 /// The contents of a packet, stored by the index of its pool slot. Two fit into a cache line.

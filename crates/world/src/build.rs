@@ -1,9 +1,11 @@
 //! Links and single flows as a scenario describes them.
+use crate::call::Call;
 use narrows_core::link::{Link, Service};
 use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, Propagation, Rate, Rng, Span, Time};
 use narrows_scenario::model;
-use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start};
+use narrows_scenario::traffic::Video;
+use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start, Traffic};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -47,6 +49,34 @@ pub fn start(scenario: &Scenario, group: &model::Flow, member: u32) -> Time {
             Time::from_ns(between(low.as_ns(), high.as_ns(), member_stream(scenario, group, member, "start")))
         }
     }
+}
+
+/// The constant delay behind the last hop: the part of the base RTT that the hops there and back do not account for at the start.
+/// Later delay changes of hops affect neither it nor the lookahead of a parallel run.
+pub fn behind(scenario: &Scenario, group: &model::Flow, there: &[usize], rtt: Span) -> Span {
+    let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay.initial());
+    rtt - (delay(there) + delay(&group.back))
+}
+
+/// The receiver's distance from the last hop, if the part of the base RTT that is not in hops is the same in both directions. Every
+/// world has all of it on the way back: where on the loop the receiver is changes nothing but the times at the receiver.
+pub fn tail(behind: Span) -> Span {
+    behind / 2
+}
+
+/// The name of what decides how fast a group of flows sends: a congestion controller, or a call's rate control.
+pub fn controller_name(group: &model::Flow) -> String {
+    match (&group.controller, &group.traffic) {
+        (Some(controller), _) => controller.to_string(),
+        (None, Traffic::Video(video)) if group.command.is_none() => video.control.0.to_string(),
+        (None, _) => "none".into(),
+    }
+}
+
+/// Both ends of a call of one flow of a group, whose quantiles have so many significant digits.
+pub fn call(scenario: &Scenario, group: &model::Flow, member: u32, video: &Video, digits: u8) -> Call {
+    let behind = behind(scenario, group, &group.route, rtt(scenario, group, member));
+    Call::new(video, group.header(), tail(behind), digits, member_stream(scenario, group, member, "encoder"))
 }
 
 /// For each time at which a rate on a route changes: does the narrowest hop schedule its flows fairly? A trace counts with its

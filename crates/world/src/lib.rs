@@ -5,6 +5,7 @@
 //! time, and gathers a [`RunResult`](narrows_results::RunResult) from their records.
 pub mod application;
 pub mod build;
+pub mod call;
 pub mod encoder;
 mod memory;
 pub mod meters;

@@ -42,7 +42,7 @@ pub(super) struct Flow {
 pub(super) enum Outlet {
     Connection(Connection),
     Datagrams(Datagrams),
-    /// A program makes the flow, or QUIC's thread.
+    /// A program makes the flow, or the thread of QUIC or of video calls.
     Elsewhere,
 }
 

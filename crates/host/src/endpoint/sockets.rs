@@ -275,7 +275,9 @@ mod tests {
                         assert_eq!(class(&socket), 8 << 2 | 1, "lower effort, ECT(1)");
                         assert_eq!(socket.peer_addr().unwrap().as_socket(), Some((address, port).into()));
                     }
-                    Carrier::Program | Carrier::Quic(_) => unreachable!("no flow here runs a command or QUIC"),
+                    Carrier::Program | Carrier::Quic(_) | Carrier::Video(_) => {
+                        unreachable!("no flow here is one of these")
+                    }
                 }
                 assert_eq!(ip_header(address), headers);
             }

@@ -10,6 +10,7 @@ use narrows_scenario::transport::{Ports, TcpParams, UdpEcn};
 use narrows_scenario::{RateSpec, Rtt, Scenario, Traffic, Transport, model};
 use narrows_world::application::Application;
 use narrows_world::build;
+use narrows_world::call::Call;
 
 /// A connection's unsent data, as time at the rate of the narrowest link on its route.
 const AHEAD: Span = Span::ms(20);
@@ -18,6 +19,8 @@ const AHEAD: Span = Span::ms(20);
 const UNSENT: (u64, u64) = (96 * 1024, 4 * 1024 * 1024);
 /// Longest queue that a QUIC flow's buffers have room for, as time.
 const QUEUED: Span = Span::s(1);
+/// The distributions of this many flows have three decimal digits, those of further ones have one.
+const MANY_FLOWS: usize = 100;
 /// RFC 6928, Linux's default.
 pub(super) const INITIAL_WINDOW: u32 = 10;
 /// Linux's default minimum of the retransmission timeout, which is also the highest minimum that a socket can set.
@@ -31,6 +34,8 @@ pub(super) struct Spec {
     pub(super) stop: Time,
     pub(super) dscp: Dscp,
     pub(super) carrier: Carrier,
+    /// A call, with the headers of its packets from IP's to RTP's, bytes.
+    pub(super) call: Option<(Box<Call>, u32)>,
 }
 
 #[derive(Clone, Debug)]
@@ -39,6 +44,8 @@ pub(super) enum Carrier {
     Program,
     Tcp(TcpSpec),
     Udp(UdpSpec),
+    /// A call: datagrams both ways.
+    Video(UdpSpec),
     Quic(Box<QuicSpec>),
 }
 
@@ -95,6 +102,9 @@ pub(super) fn flows(scenario: &Scenario) -> Result<Vec<Spec>, HostError> {
     for group in &scenario.flows {
         let carrier = carrier(scenario, group)?;
         for member in 0..group.count {
+            let digits = if specs.len() < MANY_FLOWS { 3 } else { 1 };
+            let call = |video| (Box::new(build::call(scenario, group, member, video, digits)), group.header().0 as u32);
+            let video = if let Traffic::Video(video) = &group.traffic { Some(video) } else { None };
             let rng = build::member_stream(scenario, group, member, "application");
             specs.push(Spec {
                 name: names.next().unwrap_or_default(),
@@ -103,6 +113,7 @@ pub(super) fn flows(scenario: &Scenario) -> Result<Vec<Spec>, HostError> {
                 stop: group.stop,
                 dscp: group.ends.dscp,
                 carrier: carrier.clone(),
+                call: video.filter(|_| group.command.is_none()).map(call),
             });
         }
     }
@@ -113,13 +124,6 @@ fn carrier(scenario: &Scenario, group: &model::Flow) -> Result<Carrier, HostErro
     let refuse = |what: String| HostError::Unsupported(format!("flow `{}`: {what}", group.name));
     if group.command.is_some() {
         return Ok(Carrier::Program);
-    }
-    if matches!(group.traffic, Traffic::Video(_)) {
-        return Err(refuse(
-            "traffic \"video\" is simulated only: its rate control and its reports are the simulator's; send a real call's \
-             packets with command"
-                .into(),
-        ));
     }
     match &group.carrier() {
         Transport::Quic(quic) => {
@@ -142,7 +146,14 @@ fn carrier(scenario: &Scenario, group: &model::Flow) -> Result<Carrier, HostErro
                 UdpEcn::Ect0 => Ecn::Ect0,
                 UdpEcn::Ect1 => Ecn::Ect1,
             };
-            Ok(Carrier::Udp(UdpSpec { ever_new: udp.ports == Ports::EverNew, ecn }))
+            let udp = UdpSpec { ever_new: udp.ports == Ports::EverNew, ecn };
+            Ok(match group.traffic {
+                Traffic::Video(_) if udp.ever_new => {
+                    return Err(refuse("the reports of traffic \"video\" go to one port; leave out ports".into()));
+                }
+                Traffic::Video(_) => Carrier::Video(udp),
+                _ => Carrier::Udp(udp),
+            })
         }
         Transport::Tcp(tcp) => {
             refuse_changed_defaults(tcp).map_err(refuse)?;

@@ -28,8 +28,8 @@ fn what_the_kernel_does_not_have_is_refused_by_name() {
             &["flow `g` begins with 4 packets and flow `f` with 10", "127.0.0.1"],
         ),
         (
-            "transport = \"udp\"\ntraffic = \"video\"",
-            &["flow `f`", "traffic \"video\" is simulated only", "with command"],
+            "transport = { kind = \"udp\", ports = \"ever_new\" }\ntraffic = \"video\"",
+            &["flow `f`", "reports of traffic \"video\" go to one port", "leave out ports"],
         ),
         ("count = 50001", &["50001 flows", "50000"]),
     ];

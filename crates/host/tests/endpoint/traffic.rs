@@ -1,6 +1,6 @@
 //! Each kind of traffic delivers what its application hands over, the same amount as in the simulator.
 use crate::harness::{V4, V6, namespace, run, scenario};
-use narrows_core::Time;
+use narrows_core::{Span, Time};
 use narrows_scenario::Scenario;
 use narrows_world::application::{Act, Application};
 use narrows_world::build;
@@ -42,6 +42,34 @@ fn datagrams_arrive_as_many_as_the_application_sends() {
             let reports = run(&scenario, &here, address);
             assert_eq!(reports[0].payload, handed_over(&scenario, header), "{kind} over {address}");
             assert_eq!(reports[0].refused, 0, "{kind}");
+        }
+    }
+}
+
+#[test]
+fn a_call_is_seen_and_answered_over_either_ip() {
+    let Some(here) = namespace() else { return };
+    for address in [V4, V6] {
+        for control in ["gcc", "nada"] {
+            let flow = format!(
+                "[[flow]]\nname = \"f\"\nstop = \"2s\"\ntraffic = {{ kind = \"video\", control = \"{control}\" }}"
+            );
+            let report = run(&scenario("2s", &flow), &here, address).remove(0);
+            let seen =
+                report.video.as_ref().expect("it is a call").summary(Time::ZERO + Span::s(2)).expect("it has frames");
+            // A frame each 33.333333 ms, so the last one comes just before the end; the latest may be behind a pacer when the call stops.
+            assert_eq!(
+                (seen.frames, seen.skipped, seen.resent_packets),
+                (61, 0, 0),
+                "{control} over {address}: {seen:?}"
+            );
+            assert!(seen.shown >= 55 && seen.freezes == 0, "{control} over {address}: {seen:?}");
+            // The receiving application reads the frames and nothing else: what it showed, and parts of the last ones.
+            let shown = (seen.rate_mbit * 2e6 / 8.0) as u64;
+            assert!((shown..=shown * 11 / 10).contains(&report.payload), "{} {seen:?}", report.payload);
+            // Reports come each 100 ms and show the RTT.
+            assert!(report.rtts.len() >= 10 && report.refused == 0, "{report:?}");
+            assert!(report.target.is_some_and(|rate| rate > narrows_core::Rate::kbit(150)), "{report:?}");
         }
     }
 }

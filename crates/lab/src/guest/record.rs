@@ -1,7 +1,7 @@
 //! The records of a run in the guest. Nobody sees single packets: queues are asked for their length and their counters again and again,
 //! and the endpoints report their flows.
 use super::gauges;
-use narrows_core::{Span, Time};
+use narrows_core::{Rate, Span, Time};
 use narrows_host::endpoint_stats::Report;
 use narrows_host::{EndpointStats, QdiscStats};
 use narrows_results::summary::{Drops, FlowSummary, HopSummary};
@@ -14,6 +14,7 @@ use narrows_world::record::gauges::Gauges;
 use narrows_world::record::histogram::TimeWeighted;
 use narrows_world::record::hop::capacity;
 use narrows_world::record::verdict::VerdictRecord;
+use narrows_world::record::video::VideoRecord;
 use std::sync::Arc;
 
 /// A hop's figures.
@@ -136,6 +137,10 @@ pub(super) struct FlowFigures {
     verdicts: Option<VerdictRecord>,
     /// What it sends, unless a program does.
     traffic: Option<Traffic>,
+    /// Of a video call that has ended.
+    video: Option<Box<VideoRecord>>,
+    /// The rate at which its encoder aims.
+    target: Option<Rate>,
 }
 
 impl FlowFigures {
@@ -161,6 +166,8 @@ impl FlowFigures {
             has_warmup,
             verdicts: None,
             traffic: group.command.is_none().then(|| group.traffic.clone()),
+            video: None,
+            target: None,
         }
     }
 
@@ -177,7 +184,8 @@ impl FlowFigures {
         if let Some(verdicts) = &mut self.verdicts {
             report.judge(verdicts);
         }
-        let Report { meters, rtts, payload, completions, stats, refused, trouble, .. } = report;
+        let Report { meters, rtts, payload, completions, stats, refused, trouble, video, target, .. } = report;
+        (self.video, self.target) = (video.or(self.video.take()), target);
         let arrived = payload - std::mem::replace(&mut self.payload, payload);
         self.record.arrived((arrived as f64 * self.ratio) as u64, arrived);
         if !self.has_warmup {
@@ -193,6 +201,7 @@ impl FlowFigures {
     /// A point of the series.
     pub(super) fn point(&mut self, meters: Option<Meters>, now: Time, spacing: Span) {
         self.record.sample(now, spacing, meters);
+        self.target.iter().for_each(|&rate| self.record.sample_target(now, rate));
         self.verdicts.iter_mut().for_each(|verdicts| verdicts.sample(now, spacing));
     }
 
@@ -218,12 +227,12 @@ impl FlowFigures {
         }
     }
 
-    /// The figures of a flow that lived for `life` after the warm-up, in a run up to `end`.
+    /// The figures of a flow that lived for `life` after the warm-up and stopped then, in a run up to `end`.
     pub(super) fn finish(
         mut self,
         name: String,
         controller: &str,
-        life: Span,
+        (life, stop): (Span, Time),
         end: Time,
     ) -> (FlowSummary, Vec<Cdf>, Vec<Series>) {
         self.record.settle();
@@ -237,7 +246,7 @@ impl FlowFigures {
         let summary = FlowSummary {
             lost_packets: None,
             verdicts,
-            application: self.record.application(self.traffic.as_ref(), None, None, end),
+            application: self.record.application(self.traffic.as_ref(), None, self.video.as_deref(), stop.min(end)),
             ..self.record.summary(name, controller, life, stats)
         };
         let cdfs = self.record.cdfs(&source).collect();

@@ -292,10 +292,10 @@ impl<'a> Records<'a> {
         let (mut flow_summaries, mut troubles) = (Vec::new(), Vec::new());
         for ((name, ends), figures) in scenario.flow_names().into_iter().zip(&layout.flows).zip(flows) {
             let group = &scenario.flows[ends.group];
-            let controller = group.controller.as_ref().map_or("none".into(), ToString::to_string);
+            let controller = build::controller_name(group);
             let life = ends.stop.min(end).since(ends.start.max(warmup));
             troubles.extend(figures.trouble(&name));
-            let (summary, of_flow, curves) = figures.finish(name, &controller, life, end);
+            let (summary, of_flow, curves) = figures.finish(name, &controller, (life, ends.stop), end);
             flow_summaries.push(summary);
             cdfs.extend(of_flow);
             series.extend(curves);

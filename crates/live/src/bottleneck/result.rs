@@ -21,6 +21,8 @@ pub(crate) struct Named {
     pub(crate) number: usize,
     /// Its lifetime after the warm-up.
     pub(crate) life: Span,
+    /// When it stops, if that is known.
+    pub(crate) stop: Option<Time>,
     /// A program sends it, so only its packets show its protocol.
     pub(crate) is_programs: bool,
     /// What it sends, if the scenario says so.
@@ -79,7 +81,10 @@ pub(crate) fn collect(
         // A program of a scenario may have several connections, whose datagrams are not one sequence.
         let application = match is_declared && flow.is_programs {
             true => None,
-            false => entry.record.application(flow.traffic.as_ref(), None, None, end),
+            false => {
+                let until = flow.stop.map_or(end, |stop| stop.min(end));
+                entry.record.application(flow.traffic.as_ref(), None, entry.video.as_deref(), until)
+            }
         };
         if is_declared && let Some(Some(back)) = entries[1 - flow.direction].get(flow.number) {
             entry.record.lost += back.record.lost;

@@ -2,13 +2,14 @@
 use crate::packet_thread::found::{Found, OTHERS};
 use crate::packet_thread::frame::{Header, TcpHeader};
 use crate::packet_thread::quic_record::{QuicRecord, Truth};
-use narrows_core::{DropReason, FlowId, PacketMeta, Span, Time};
+use narrows_core::{DropReason, FlowId, PacketMeta, Rate, Span, Time};
 use narrows_host::EndpointStats;
 use narrows_host::{FlowKey, protocol};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::path::PathObserver;
 use narrows_world::record::Bound;
 use narrows_world::record::flow::FlowRecord;
+use narrows_world::record::video::VideoRecord;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -72,6 +73,12 @@ pub struct Entry {
     latest_active: Option<u64>,
     /// Of a QUIC flow whose data go in this direction.
     pub quic: Option<Box<QuicRecord>>,
+    /// Of a video call whose data go in this direction, once it has ended.
+    pub video: Option<Box<VideoRecord>>,
+    /// The rate at which its encoder aims.
+    target: Option<Rate>,
+    /// Payload that the receiving application of a call has read, if it says so. It knows RTP's headers.
+    told: Option<u64>,
     /// When its first packet arrived.
     pub first: Option<Time>,
     /// When its last packet arrived.
@@ -166,6 +173,16 @@ impl FlowRecorder {
             if let (Some(truth), Some(entry), true) = (truth, self.flows.get_mut(number), is_own) {
                 entry.quic = Some(Box::new(QuicRecord::new(truth.as_ref(), entry.record.samples())));
             }
+        }
+        self
+    }
+
+    /// Sets which flows are video calls.
+    #[must_use]
+    pub fn with_video(mut self, flows: &[bool]) -> FlowRecorder {
+        for (number, _) in flows.iter().enumerate().filter(|&(_, &is_video)| is_video) {
+            let is_own = self.own.get(number).is_none_or(|&own| own);
+            self.flows.get_mut(number).filter(|_| is_own).into_iter().for_each(|entry| entry.told = Some(0));
         }
         self
     }
@@ -300,7 +317,7 @@ impl FlowRecorder {
             quic.delivered(context.subflow, ip_len, waited);
             entry.record.received(ip_len, 0, waited);
         } else if context.forward {
-            let new = entry.first_time(context);
+            let new = if entry.told.is_some() { 0 } else { entry.first_time(context) };
             entry.record.received(ip_len, new, waited);
             if let Some(arrived) = context.datagram {
                 entry.record.datagram(now.since(arrived) + tail);
@@ -344,6 +361,11 @@ impl FlowRecorder {
         if let Some(quic) = &mut entry.quic {
             entry.record.arrived(0, quic.take(&report));
         }
+        if let Some(told) = &mut entry.told {
+            entry.record.arrived(0, report.payload - std::mem::replace(told, report.payload));
+        }
+        entry.video = report.video.or(entry.video.take());
+        entry.target = report.target;
         if self.counts {
             report.rtts.iter().for_each(|&rtt| entry.record.rtt(rtt));
             report.completions.iter().for_each(|&took| entry.record.completed(took));
@@ -387,6 +409,9 @@ impl Entry {
             active: 0,
             latest_active: None,
             quic: None,
+            video: None,
+            target: None,
+            told: None,
             first: None,
             last: Time::ZERO,
         }
@@ -479,6 +504,7 @@ impl PathObserver for FlowRecorder {
             let meters = self.take_report(number);
             let entry = &mut self.flows[number];
             entry.record.sample(now, spacing, meters);
+            entry.target.iter().for_each(|&rate| entry.record.sample_target(now, rate));
             entry.quic.iter_mut().for_each(|quic| quic.sample(now, spacing));
         }
         // Flows without series take turns, a few per sample, so that thousands of them do not delay packets.

@@ -18,7 +18,7 @@ use narrows_host::programs::Programs;
 use narrows_host::{Namespace, Route, Tun, TunSpec};
 use narrows_results::RunResult;
 use narrows_results::packets::FrameLog;
-use narrows_scenario::{Scenario, Transport};
+use narrows_scenario::{Flow, Scenario, Traffic, Transport};
 use narrows_world::Watch;
 use narrows_world::build;
 use narrows_world::path::Sampling;
@@ -113,6 +113,7 @@ pub fn run_recorded(
             flows: Flows::declared(declarations(&layout, n)),
             endpoint_stats: Arc::clone(&endpoint_stats),
             quic: quic_flows(scenario, &layout),
+            videos: layout.flows.iter().map(|flow| is_video(&scenario.flows[flow.group])).collect(),
             tails: tails(&layout),
             whole,
             frames: frames[n].take(),
@@ -192,6 +193,11 @@ pub fn declarations(layout: &Layout, direction: usize) -> Vec<Declaration> {
     layout.flows.iter().map(declare).collect()
 }
 
+/// Do the flows of this group carry video calls of ours?
+fn is_video(group: &Flow) -> bool {
+    group.command.is_none() && matches!(group.traffic, Traffic::Video(_))
+}
+
 /// The QUIC flows, with the truth for those that have a detector.
 fn quic_flows(scenario: &Scenario, layout: &Layout) -> Vec<Option<Option<Truth>>> {
     let of_flow = |flow: &FlowEnds| {
@@ -255,10 +261,11 @@ fn name(scenario: &Scenario, layout: &Layout) -> Vec<Named> {
         let group = &scenario.flows[flow.group];
         Named {
             name,
-            controller: group.controller.as_ref().map_or("none".into(), ToString::to_string),
+            controller: build::controller_name(group),
             direction: flow.side,
             number,
             life: flow.stop.min(end).since(flow.start.max(warmup)),
+            stop: Some(flow.stop),
             is_programs: group.command.is_some(),
             traffic: group.command.is_none().then(|| group.traffic.clone()),
         }

@@ -65,6 +65,7 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
         flows: Flows::seen(),
         endpoint_stats: Arc::clone(&stats[n]),
         quic: Vec::new(),
+        videos: Vec::new(),
         tails: Vec::new(),
         whole: carries_whole(&scenario, &[n]),
         frames: frames[n].take(),
@@ -220,6 +221,7 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
                 direction,
                 number,
                 life: life(entry, first),
+                stop: None,
                 is_programs: true,
                 traffic: None,
             };
@@ -237,7 +239,7 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
         let entry = &outcome.flow_recorder.entries()[number];
         let (name, controller) = (format!("others {hop}"), "various".to_owned());
         let life = entry.first.map_or(least, |first| life(entry, first));
-        named.push(Named { name, controller, direction, number, life, is_programs: false, traffic: None });
+        named.push(Named { name, controller, direction, number, life, stop: None, is_programs: false, traffic: None });
     }
     named
 }

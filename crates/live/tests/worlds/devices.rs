@@ -94,6 +94,7 @@ impl Sides {
                 flows: flows(),
                 endpoint_stats: Arc::new(EndpointStats::new(10)),
                 quic: Vec::new(),
+                videos: Vec::new(),
                 tails: Vec::new(),
                 whole: false,
                 frames: None,

@@ -9,6 +9,7 @@ pub(super) const TESTS: &[Test] = &[
     ("everything_over_ipv6", everything_over_ipv6),
     ("packets_of_9000_bytes", packets_of_9000_bytes),
     ("ten_thousand_flows_of_one_packet", ten_thousand_flows_of_one_packet),
+    ("a_call_is_marked_and_answered_both_ways", a_call_is_marked_and_answered_both_ways),
 ];
 
 fn one_connection(transport: &str) -> String {
@@ -102,4 +103,33 @@ fn ten_thousand_flows_of_one_packet() {
     );
     let payload = flood.goodput_mbit * 1e6 / 8.0;
     assert!((payload - 72.0 * link.packets as f64).abs() < 1e-3 * payload, "{flood:?} {link:?}");
+}
+
+/// A call that begins above the link's rate makes a queue, and CoDel marks its packets if it asks for that. The reports go through a hop of
+/// their own.
+fn a_call_is_marked_and_answered_both_ways() {
+    for ecn in ["ect0", "off"] {
+        let text = format!(
+            "[[hop]]\nname = \"down\"\nrate = \"1mbit\"\nqueue = {{ kind = \"codel\", ecn = true }}\n\
+             [[hop]]\nname = \"up\"\nrate = \"1mbit\"\nqueue = \"fifo\"\n\
+             [[flow]]\nname = \"call\"\nrtt = \"40ms\"\nroute = [\"down\"]\nback = [\"up\"]\nstop = \"5s\"\n\
+             traffic = {{ kind = \"video\", control = \"nada\", start_rate = \"2mbit\" }}\n\
+             transport = {{ kind = \"udp\", ecn = \"{ecn}\" }}\n"
+        );
+        let result = run("6s", &text);
+        let (down, call) = (hop(&result, "down"), flow(&result, "call"));
+        assert_eq!((down.marks > 0, down.drops.total > 0), (ecn == "ect0", ecn == "off"), "{down:?}");
+        assert_eq!(call.lost_packets, Some(down.drops.total), "{call:?}");
+        // What is lost is sent again once, unless it is too old or the call has stopped.
+        assert_eq!((call.retransmits > 0, call.retransmits <= down.drops.total), (ecn == "off", true), "{call:?}");
+        assert_eq!(call.controller, "nada", "what decides its rate");
+        let felt = call.application.as_ref().expect("it is a call");
+        let seen = felt.video.as_ref().expect("it has a picture");
+        // A frame each 33.3 ms, the last one just before the fifth second ends.
+        assert!(seen.frames == 151 && seen.shown > 50, "{seen:?}");
+        assert!(call.rtt_ms.is_some_and(|rtt| rtt.min >= 40.0), "{call:?}");
+        // Neither the headers of IP and UDP nor RTP's count as data, and all that arrives is read.
+        let headers = (call.throughput_mbit - call.goodput_mbit) * 5e6 / 8.0;
+        assert!((headers - (28.0 + 20.0) * down.packets as f64).abs() < 0.5, "{call:?} {down:?}");
+    }
 }

@@ -6,8 +6,9 @@ use crate::event::{Events, Kind};
 use crate::host::{InFlight, Routes};
 use crate::segment::{Returning, Segment, SegmentKind};
 use crate::side::{Answer, Between as _, Departure, Side};
-use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Span, Time};
+use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Time};
 use narrows_scenario::traffic::Video;
+use narrows_world::build;
 use narrows_world::network::{Network, Transit};
 
 impl<S: Side<Between = Network<Segment>>> Hosts<S> {
@@ -56,7 +57,7 @@ impl<S: Side> Hosts<S> {
         if S::FIGURES {
             if let Some(sent) = ends.datagram_sent(segment) {
                 let pipe = self.pipes[flow.place.pipe as usize].delay;
-                flow.record.datagram(self.now.since(sent) + tail(pipe));
+                flow.record.datagram(self.now.since(sent) + build::tail(pipe));
             }
             flow.record.received(ip_len, arrival.new, waited);
         }
@@ -301,12 +302,6 @@ impl<S: Side> Hosts<S> {
         let segment = Segment { transit, kind: SegmentKind::Syn, ..Segment::default() };
         self.launch(network, flow_index, Outgoing { segment, ecn: Ecn::NotEct, spin: false });
     }
-}
-
-/// The receiver's distance from the last hop, if the part of the base RTT that is not in hops is the same in both directions. The
-/// simulator has all of it on the way back: where on the loop the receiver is changes nothing but the times at the receiver.
-pub(crate) fn tail(behind: Span) -> Span {
-    behind / 2
 }
 
 /// The metadata of a flow's packets on their way to the receiver.

@@ -6,7 +6,7 @@ use narrows_results::summary::{Completion, Quantiles, RttQuantiles};
 
 /// Delays. Quantiles are exact to three digits; or, to save memory with many flows, interpolated in buckets of one digit. Mean,
 /// minimum and maximum are exact.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Delays {
     buckets: Buckets,
     sum_ns: u128,

@@ -5,7 +5,7 @@ use narrows_core::{Span, Time};
 use narrows_results::summary::Video;
 
 /// The frames of a call.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct VideoRecord {
     fps: f64,
     /// The constant delay between the last hop and the receiver.
@@ -22,7 +22,7 @@ pub struct VideoRecord {
     began: Option<Time>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     frames: u64,
     skipped: u64,

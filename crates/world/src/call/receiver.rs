@@ -3,12 +3,12 @@
 //! A frame is shown as soon as all of it has arrived and the frame before it was shown; a key frame does not wait for those before it, which
 //! are then dropped. There is no jitter buffer.
 use super::{Part, Report};
+use crate::record::video::VideoRecord;
 use narrows_core::{Span, Time};
-use narrows_world::record::video::VideoRecord;
 use std::collections::VecDeque;
 
 /// The receiver of a call.
-pub(crate) struct Receiver {
+pub(super) struct Receiver {
     interval: Span,
     /// The number of the packet that comes next if none is lost.
     next: u64,
@@ -40,7 +40,7 @@ const MOST: u64 = 4096;
 
 impl Receiver {
     /// Reports in such intervals.
-    pub(crate) fn new(interval: Span) -> Receiver {
+    pub(super) fn new(interval: Span) -> Receiver {
         Receiver {
             interval,
             next: 0,
@@ -54,7 +54,7 @@ impl Receiver {
     }
 
     /// A packet arrives. Returns the number of packets before it that are missing since the last one: links do not reorder packets.
-    pub(crate) fn on_packet(&mut self, number: u64, now: Time) -> u64 {
+    pub(super) fn on_packet(&mut self, number: u64, now: Time) -> u64 {
         self.report_at.get_or_insert(now + self.interval);
         let missing = number.saturating_sub(self.next);
         if missing > 0 {
@@ -65,7 +65,7 @@ impl Receiver {
     }
 
     /// A part of a frame arrives.
-    pub(crate) fn on_part(&mut self, part: &Part, now: Time, record: &mut VideoRecord) {
+    pub(super) fn on_part(&mut self, part: &Part, now: Time, record: &mut VideoRecord) {
         self.stalled_since.get_or_insert(now);
         let Some(place) = part.frame.checked_sub(self.frame).filter(|&ahead| ahead < MOST) else { return };
         let place = place as usize;
@@ -87,12 +87,12 @@ impl Receiver {
     }
 
     /// When a report is due.
-    pub(crate) fn next_report(&self) -> Option<Time> {
+    pub(super) fn next_report(&self) -> Option<Time> {
         self.report_at
     }
 
     /// The packet that is to be sent now: a request for what is missing, or else a report.
-    pub(crate) fn report(&mut self, now: Time) -> Report {
+    pub(super) fn report(&mut self, now: Time) -> Report {
         if let Some((first, end)) = self.missing.take() {
             return Report::Missing { first, end };
         }
@@ -104,7 +104,7 @@ impl Receiver {
         Report::Arrivals { first, end: self.next, at: now, wants_key }
     }
 
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub(super) fn heap_bytes(&self) -> usize {
         self.frames.capacity() * size_of::<Frame>()
     }
 }

@@ -1,14 +1,14 @@
 //! The sender of a call: encoder, rate control, pacer, and the packets that are sent again.
 use super::{Packet, Part, Report, Sent};
+use crate::encoder::Encoder;
+use crate::record::video::VideoRecord;
 use narrows_core::media::{MediaControl, MediaHint, MediaRates, ReportEnd, Reported};
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
 use narrows_scenario::traffic::Video;
-use narrows_world::encoder::Encoder;
-use narrows_world::record::video::VideoRecord;
 use std::collections::VecDeque;
 
 /// The sender of a call.
-pub(crate) struct Sender {
+pub(super) struct Sender {
     encoder: Encoder,
     control: MediaControl,
     /// Payload of a full packet, bytes.
@@ -37,7 +37,7 @@ const BETWEEN_KEYS: Span = Span::ms(300);
 
 impl Sender {
     /// The sender of such a call; `header` is that of its packets.
-    pub(crate) fn new(traffic: &Video, header: Bytes, rng: Rng) -> Sender {
+    pub(super) fn new(traffic: &Video, header: Bytes, rng: Rng) -> Sender {
         let hint =
             MediaHint { min: traffic.min_rate, max: traffic.max_rate, start: traffic.start_rate, fps: traffic.fps };
         Sender {
@@ -56,12 +56,12 @@ impl Sender {
     }
 
     /// The rates at present.
-    pub(crate) fn rates(&self) -> MediaRates {
+    pub(super) fn rates(&self) -> MediaRates {
         self.control.rates(Bytes(self.waiting_bytes))
     }
 
     /// Codes the picture of this time, unless too much waits.
-    pub(crate) fn capture(&mut self, now: Time, record: &mut VideoRecord) {
+    pub(super) fn capture(&mut self, now: Time, record: &mut VideoRecord) {
         record.captured(now);
         if self.waiting.back().is_some_and(|_| self.oldest().is_some_and(|at| now.since(at) > LONGEST_WAIT)) {
             return record.skipped();
@@ -89,13 +89,13 @@ impl Sender {
     }
 
     /// The call ends: what waits is discarded.
-    pub(crate) fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.waiting.clear();
         (self.urgent, self.waiting_bytes) = (0, 0);
     }
 
     /// A packet from the receiver. Returns the RTT, if it shows one.
-    pub(crate) fn on_report(
+    pub(super) fn on_report(
         &mut self,
         report: &Report,
         packets: &mut Sent,
@@ -150,7 +150,7 @@ impl Sender {
     }
 
     /// The packet that leaves now, if one may.
-    pub(crate) fn next_packet(&mut self, header: u32, now: Time) -> Option<Packet> {
+    pub(super) fn next_packet(&mut self, header: u32, now: Time) -> Option<Packet> {
         if now < self.opens {
             return None;
         }
@@ -165,20 +165,20 @@ impl Sender {
     }
 
     /// When the next packet may leave, if one waits.
-    pub(crate) fn next_departure(&self, now: Time) -> Option<Time> {
+    pub(super) fn next_departure(&self, now: Time) -> Option<Time> {
         (!self.waiting.is_empty()).then(|| self.opens.max(now))
     }
 
     /// Packets sent again since the last reset.
-    pub(crate) fn resent(&self) -> u64 {
+    pub(super) fn resent(&self) -> u64 {
         self.resent
     }
 
-    pub(crate) fn reset_stats(&mut self) {
+    pub(super) fn reset_stats(&mut self) {
         self.resent = 0;
     }
 
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub(super) fn heap_bytes(&self) -> usize {
         self.waiting.capacity() * size_of::<Part>() + self.control.bytes()
     }
 }
