@@ -12,7 +12,7 @@
 use crate::PATHS;
 use crate::event::{Event, What};
 use crate::flights::Flights;
-use narrows_core::congestion::{ControllerConfig, PathHint, Split};
+use narrows_core::congestion::{ControllerConfig, PathHint, SendLimits, Split};
 use narrows_core::detector::{Events, Verdict};
 use narrows_core::sender::pacer::Grain;
 use narrows_core::sender::packetwise::{InFlight, News, Packetwise};
@@ -51,7 +51,7 @@ pub(crate) struct SharedControl {
     mtu: u32,
     /// The one path that carries data; `None`: both do.
     only: Option<u8>,
-    /// The path whose packet has just left, if each has a clock of its own. The transmission ends with it.
+    /// The path whose packet has just left. The transmission ends with it if each path has a clock of its own.
     just_sent: Option<u8>,
     /// What the application lets it send, bytes; `None`: as much as the controller does.
     allowed: Option<u64>,
@@ -182,7 +182,7 @@ impl SharedControl {
         let limits = control.controller().send_limits();
         control.has_data();
         let packet = control.on_sent(index, bytes, &limits, at);
-        self.just_sent = control.split().filter(|split| split.independent).and(Some(index));
+        self.just_sent = Some(index);
         for gone in path.flights.push(number, packet) {
             control.forget(&gone);
         }
@@ -289,7 +289,7 @@ impl SharedControl {
 
     /// The split, if both paths carry data and each has a clock of its own.
     fn independent(&self) -> Option<Split> {
-        self.control.as_ref()?.split().filter(|split| split.independent && self.only.is_none())
+        self.split().filter(|split| split.independent)
     }
 
     /// When the next packet may leave, where the paths' clocks decide that.
@@ -297,24 +297,48 @@ impl SharedControl {
         self.independent().and(self.control.as_ref()).map(|control| control.next().1)
     }
 
-    /// The bytes that may be in flight on a path now: [`PathLimits::window`], or nothing more after a packet that ends a transmission.
+    /// The bytes that may be in flight on a path now: [`PathLimits::window`], or nothing more after a packet that ends a transmission. The
+    /// transport asks several times for each packet.
     pub(crate) fn window(&mut self, index: u8, now: impl FnOnce() -> Time) -> u64 {
-        if self.just_sent.take_if(|path| *path == index).is_some() {
-            return self.paths[usize::from(index)].inflight;
+        self.settle();
+        let Some(control) = &self.control else { return HANDSHAKE_WINDOW };
+        let (limits, split) = (control.controller().send_limits(), self.split());
+        let has_just_sent = self.just_sent.take_if(|path| *path == index).is_some();
+        let inflight = self.paths[usize::from(index)].inflight;
+        if has_just_sent && split.is_some_and(|split| split.independent) {
+            return inflight;
         }
-        self.limits(index, now).window
+        inflight + self.room(index, &limits, split, now)
     }
 
     /// What a path may do now.
     pub(crate) fn limits(&mut self, index: u8, now: impl FnOnce() -> Time) -> PathLimits {
         self.settle();
-        let inflight = self.paths[usize::from(index)].inflight;
         let Some(control) = &self.control else {
             return PathLimits { window: HANDSHAKE_WINDOW, ssthresh: None, pacing: None, batch: None };
         };
-        let limits = control.controller().send_limits();
-        let split = control.split().filter(|_| self.only.is_none());
-        let may_send = match (self.only, &split) {
+        let (limits, split) = (control.controller().send_limits(), self.split());
+        let share = split
+            .map_or(1.0, |split| if split.independent { UNPACED as f64 } else { split.shares[usize::from(index)] });
+        let rate = control.pacing_rate(&limits);
+        let bytes = |rate: Rate| (rate.as_bps() as f64 / 8.0 * share) as u64;
+        PathLimits {
+            window: self.paths[usize::from(index)].inflight + self.room(index, &limits, split, now),
+            ssthresh: limits.ssthresh.map(|ssthresh| ssthresh.0),
+            pacing: rate.map(|rate| bytes(rate).max(1)),
+            batch: split.and(rate).map(|rate| GRAIN.turn_bytes(rate, self.mtu)),
+        }
+    }
+
+    /// How the data are divided, if both paths carry some.
+    fn split(&self) -> Option<Split> {
+        self.control.as_ref()?.split().filter(|_| self.only.is_none())
+    }
+
+    /// The bytes that a path may send now under these limits, whatever it has in flight.
+    fn room(&self, index: u8, limits: &SendLimits, split: Option<Split>, now: impl FnOnce() -> Time) -> u64 {
+        let Some(control) = &self.control else { return 0 };
+        let may_send = match (self.only, split) {
             (Some(only), _) => only == index,
             (None, None) => index == 0,
             (None, Some(split)) => {
@@ -329,17 +353,7 @@ impl SharedControl {
             true => limits.cwnd.0.saturating_sub(counted),
         };
         // A packet that is begun is sent in full.
-        let room = self.allowed.map_or(room, |allowed| room.min(allowed.next_multiple_of(self.mtu.into())));
-        let share = split
-            .map_or(1.0, |split| if split.independent { UNPACED as f64 } else { split.shares[usize::from(index)] });
-        let rate = control.pacing_rate(&limits);
-        let bytes = |rate: Rate| (rate.as_bps() as f64 / 8.0 * share) as u64;
-        PathLimits {
-            window: inflight + room,
-            ssthresh: limits.ssthresh.map(|ssthresh| ssthresh.0),
-            pacing: rate.map(|rate| bytes(rate).max(1)),
-            batch: split.and(rate).map(|rate| GRAIN.turn_bytes(rate, self.mtu)),
-        }
+        self.allowed.map_or(room, |allowed| room.min(allowed.next_multiple_of(self.mtu.into())))
     }
 
     /// The detector's verdict; `None` without a detector, or when a path is lost.
