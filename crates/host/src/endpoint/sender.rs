@@ -364,7 +364,7 @@ impl Datagrams {
 }
 
 /// The longest payload of a datagram over IPv4.
-const MAX_PAYLOAD: usize = 65_507;
+pub(super) const MAX_PAYLOAD: usize = 65_507;
 
 #[cfg(test)]
 mod tests {

@@ -5,9 +5,11 @@
 //! the times that the call asks for, or as much later as the thread is.
 use super::UDP_HEADER;
 use super::receiver::Shared;
+use super::sender::MAX_PAYLOAD;
 use super::sockets::{self, Making};
 use super::spec::UdpSpec;
 use crate::HostError;
+use crate::socket::option::Opt;
 use crate::socket::poll::{Poll, WOKEN};
 use narrows_core::{Span, Time};
 use narrows_world::application::{Act, Application};
@@ -72,7 +74,7 @@ impl Videos {
         let flows = flows.into_iter().map(Flow::new).collect::<io::Result<Vec<_>>>()?;
         for (place, flow) in flows.iter().enumerate() {
             let number = 2 * place as u64;
-            poll.add(&flow.sender.socket, number, EventFlags::IN)?;
+            poll.add(&flow.sender, number, EventFlags::IN)?;
             poll.add(&flow.receiver.socket, number + 1, EventFlags::IN)?;
         }
         let due = flows.iter().enumerate().filter_map(|(place, flow)| Some(Reverse((flow.due?, place)))).collect();
@@ -124,33 +126,45 @@ impl Videos {
     }
 }
 
-/// One end's socket.
-struct End {
+/// The receiver's socket.
+struct Inlet {
     socket: UdpSocket,
     /// Reads datagrams with their ECN bits.
     state: UdpSocketState,
 }
 
-impl End {
-    fn new(socket: UdpSocket) -> io::Result<End> {
+impl Inlet {
+    fn new(socket: UdpSocket) -> io::Result<Inlet> {
         let state = UdpSocketState::new((&socket).into())?;
-        Ok(End { socket, state })
+        // QUIC looks for the path's MTU and must not be fragmented. Reports on many packets are longer than it.
+        if socket.local_addr()?.is_ipv4() {
+            Opt::MTU_DISCOVER.set(&socket, libc::IP_PMTUDISC_WANT.to_ne_bytes())?;
+        } else {
+            Opt::IPV6_MTU_DISCOVER.set(&socket, libc::IPV6_PMTUDISC_WANT.to_ne_bytes())?;
+            Opt::IPV6_DONTFRAG.set(&socket, 0_i32.to_ne_bytes())?;
+        }
+        Ok(Inlet { socket, state })
     }
 
-    /// Reads datagrams that have come in one piece. Calls `each` with the number and the length of each, and returns where they are from and
-    /// whether they are marked CE; `None` if there are none.
+    /// Reads datagrams that have come in one piece. Calls `each` with the number and the length of each and whether it is marked CE, and
+    /// returns where they are from; `None` if there are none.
     fn read(&self, buffer: &mut [u8], mut each: impl FnMut(u64, usize, bool)) -> Option<SocketAddr> {
         let mut meta = [RecvMeta::default()];
         let count = self.state.recv((&self.socket).into(), &mut [IoSliceMut::new(buffer)], &mut meta).ok()?;
         let [RecvMeta { addr, len, stride, ecn, .. }] = meta;
         let marked = ecn == Some(EcnCodepoint::Ce);
         for datagram in buffer[..len].chunks(stride.max(1)).take(if count > 0 { len } else { 0 }) {
-            if let Some((&number, _)) = datagram.split_first_chunk::<NUMBER>() {
-                each(u64::from_be_bytes(number), datagram.len(), marked);
+            if let Some(number) = number(datagram) {
+                each(number, datagram.len(), marked);
             }
         }
         Some(addr)
     }
+}
+
+/// The number that a datagram carries.
+fn number(datagram: &[u8]) -> Option<u64> {
+    datagram.first_chunk::<NUMBER>().map(|&number| u64::from_be_bytes(number))
 }
 
 /// A call that runs.
@@ -164,8 +178,8 @@ struct Flow {
     header: u32,
     /// Headers of IP and UDP, which the system makes.
     system: u32,
-    sender: End,
-    receiver: End,
+    sender: UdpSocket,
+    receiver: Inlet,
     /// Where the sender is, once a packet has come from it.
     from: Option<SocketAddr>,
     /// The reports that have left and not arrived; the first one's number.
@@ -186,8 +200,8 @@ impl Flow {
             call,
             header,
             system: sockets::ip_header(to.ip()) + UDP_HEADER,
-            sender: End::new(sender)?,
-            receiver: End::new(receiver)?,
+            sender,
+            receiver: Inlet::new(receiver)?,
             from: None,
             reports: VecDeque::new(),
             first_report: 0,
@@ -242,11 +256,11 @@ impl Flow {
 
     /// Sends a number in a datagram of this length: the receiver's to an address, or else the sender's.
     fn send(&self, number: u64, len: usize, to: Option<SocketAddr>, shared: &Shared) {
-        let (number, len) = (number.to_be_bytes(), len.clamp(NUMBER, ZEROS.len()));
+        let (number, len) = (number.to_be_bytes(), len.clamp(NUMBER, MAX_PAYLOAD));
         let parts = [io::IoSlice::new(&number), io::IoSlice::new(&ZEROS[..len - NUMBER])];
         let sent = match to {
             Some(to) => SockRef::from(&self.receiver.socket).send_to_vectored(&parts, &to.into()),
-            None => SockRef::from(&self.sender.socket).send_vectored(&parts),
+            None => SockRef::from(&self.sender).send_vectored(&parts),
         };
         // An ICMP error reports that nobody received an earlier datagram.
         if sent.is_err_and(|error| error.kind() != io::ErrorKind::ConnectionRefused) {
@@ -279,36 +293,33 @@ impl Flow {
         from.is_some()
     }
 
-    /// The sender reads reports; `false` if there are none.
+    /// The sender reads a report; `false` if there is none.
     fn hear(&mut self, buffer: &mut [u8], shared: &Shared) -> bool {
-        let now = shared.clock.now();
-        let (call, reports, first) = (&mut self.call, &mut self.reports, &mut self.first_report);
-        let mut rtts = Vec::new();
-        let heard = self.sender.read(buffer, |number, _, _| {
-            let Some(place) = number.checked_sub(*first).map(|place| place as usize) else { return };
+        let Ok(len) = self.sender.recv(buffer) else { return false };
+        let place =
+            number(&buffer[..len]).and_then(|number| usize::try_from(number.checked_sub(self.first_report)?).ok());
+        if let Some(place) = place.filter(|&place| place < self.reports.len()) {
             // Those before it are lost: links do not reorder packets.
-            let report = reports.drain(..(place + 1).min(reports.len())).nth(place);
-            *first = number + 1;
-            rtts.extend(report.and_then(|report| call.on_report(&report, now)));
-        });
-        if heard.is_some() {
-            self.post(rtts, shared);
+            let report = self.reports.drain(..=place).next_back();
+            self.first_report += place as u64 + 1;
+            let rtt = report.and_then(|report| self.call.on_report(&report, shared.clock.now()));
+            self.post(rtt, shared);
         }
-        heard.is_some()
+        true
     }
 
-    fn post(&self, rtts: Vec<Span>, shared: &Shared) {
+    fn post(&self, rtt: Option<Span>, shared: &Shared) {
         let (stats, target) = (self.call.stats(), self.call.target_rate());
         shared.endpoint_stats.post(self.number, |report| {
             report.stats = stats;
             report.target = Some(target);
-            report.rtts.extend(rtts);
+            report.rtts.extend(rtt);
         });
     }
 
     /// Posts the figures of the whole call.
     fn end(&mut self, shared: &Shared) {
-        self.post(Vec::new(), shared);
+        self.post(None, shared);
         let record = self.call.record().clone();
         shared.endpoint_stats.post(self.number, |report| report.video = Some(Box::new(record)));
     }
@@ -319,20 +330,20 @@ mod tests {
     use super::*;
     use std::net::{Ipv4Addr, Ipv6Addr};
 
-    /// What an end reads of datagrams with these ECN bits that came before it looked.
+    /// What a receiver reads of datagrams with these ECN bits that came before it looked.
     fn read(at: SocketAddr, bits: [u32; 2]) -> Vec<(u64, usize, bool)> {
-        let end = End::new(UdpSocket::bind(at).unwrap()).unwrap();
-        end.socket.set_nonblocking(true).unwrap();
+        let inlet = Inlet::new(UdpSocket::bind(at).unwrap()).unwrap();
+        inlet.socket.set_nonblocking(true).unwrap();
         let from = UdpSocket::bind(SocketAddr::new(at.ip(), 0)).unwrap();
         for (number, bits) in (7..).zip(bits) {
             let socket = SockRef::from(&from);
             if at.is_ipv4() { socket.set_tos_v4(bits) } else { socket.set_tclass_v6(bits) }.unwrap();
             let datagram = [&u64::to_be_bytes(number)[..], &[0; 92]].concat();
-            from.send_to(&datagram, end.socket.local_addr().unwrap()).unwrap();
+            from.send_to(&datagram, inlet.socket.local_addr().unwrap()).unwrap();
         }
-        from.send_to(&[1; NUMBER - 1], end.socket.local_addr().unwrap()).unwrap();
+        from.send_to(&[1; NUMBER - 1], inlet.socket.local_addr().unwrap()).unwrap();
         let (mut found, mut buffer) = (Vec::new(), vec![0; ZEROS.len()]);
-        while let Some(peer) = end.read(&mut buffer, |number, len, marked| found.push((number, len, marked))) {
+        while let Some(peer) = inlet.read(&mut buffer, |number, len, marked| found.push((number, len, marked))) {
             assert_eq!(peer, from.local_addr().unwrap());
         }
         found

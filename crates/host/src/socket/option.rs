@@ -25,6 +25,12 @@ impl Opt {
     pub(crate) const SNDBUF_FORCE: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_SNDBUFFORCE };
     /// Binds an address now and a port only at connect, so connections to different receivers may use the same port.
     pub(crate) const BIND_NO_PORT: Opt = Opt { level: libc::IPPROTO_IP, number: libc::IP_BIND_ADDRESS_NO_PORT };
+    /// What becomes of packets longer than the path allows.
+    pub(crate) const MTU_DISCOVER: Opt = Opt { level: libc::IPPROTO_IP, number: libc::IP_MTU_DISCOVER };
+    /// The same for IPv6.
+    pub(crate) const IPV6_MTU_DISCOVER: Opt = Opt { level: libc::IPPROTO_IPV6, number: libc::IPV6_MTU_DISCOVER };
+    /// Refuses IPv6 packets longer than the MTU instead of cutting them.
+    pub(crate) const IPV6_DONTFRAG: Opt = Opt { level: libc::IPPROTO_IPV6, number: libc::IPV6_DONTFRAG };
 
     /// Sets the option to a value of N bytes in native byte order.
     pub(crate) fn set<const N: usize>(self, socket: impl AsFd, value: [u8; N]) -> io::Result<()> {

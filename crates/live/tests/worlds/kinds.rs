@@ -10,6 +10,7 @@ pub(super) const TESTS: &[Test] = &[
     ("packets_of_9000_bytes", packets_of_9000_bytes),
     ("ten_thousand_flows_of_one_packet", ten_thousand_flows_of_one_packet),
     ("a_call_is_marked_and_answered_both_ways", a_call_is_marked_and_answered_both_ways),
+    ("regression_packets_and_reports_beyond_the_mtu_arrive", regression_packets_and_reports_beyond_the_mtu_arrive),
 ];
 
 fn one_connection(transport: &str) -> String {
@@ -131,5 +132,25 @@ fn a_call_is_marked_and_answered_both_ways() {
         // Neither the headers of IP and UDP nor RTP's count as data, and all that arrives is read.
         let headers = (call.throughput_mbit - call.goodput_mbit) * 5e6 / 8.0;
         assert!((headers - (28.0 + 20.0) * down.packets as f64).abs() < 0.5, "{call:?} {down:?}");
+    }
+}
+
+/// A packet of 3000 bytes is three on a link of 1500. A second's report on a thousand short packets is longer than 1500 bytes, too.
+fn regression_packets_and_reports_beyond_the_mtu_arrive() {
+    for (packet, more) in [("3000B", ""), ("150B", ", report_interval = \"1s\", start_rate = \"1mbit\"")] {
+        for family in ["ipv4", "ipv6"] {
+            let text = format!(
+                "[[hop]]\nname = \"link\"\nrate = \"10mbit\"\nqueue = \"fifo\"\n\
+                 [[flow]]\nname = \"call\"\nfamily = \"{family}\"\nrtt = \"20ms\"\nroute = [\"link\"]\nstop = \"3s\"\n\
+                 traffic = {{ kind = \"video\", packet = \"{packet}\"{more} }}\n"
+            );
+            let result = run("3500ms", &text);
+            let call = flow(&result, "call");
+            let seen = call.application.as_ref().and_then(|felt| felt.video).expect("it is a call");
+            assert!(seen.shown >= 85 && seen.freezes == 0, "{packet} {family}: {seen:?}");
+            assert!(call.rtt_ms.is_some(), "{packet} {family}: no report has arrived");
+            let timing = result.summary.timing.expect("a world in real time says how it kept it");
+            assert_eq!((timing.unsent_packets, call.lost_packets), (0, Some(0)), "{packet} {family}");
+        }
     }
 }
