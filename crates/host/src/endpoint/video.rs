@@ -51,8 +51,9 @@ pub(super) struct VideoFlow {
     pub(super) start: Time,
     pub(super) stop: Time,
     pub(super) call: Call,
-    /// Headers of its packets from IP's to RTP's, and the receiver's address.
+    /// Headers of its packets from IP's to RTP's, bytes.
     pub(super) header: u32,
+    /// The receiver's address.
     pub(super) to: SocketAddr,
     pub(super) sender: UdpSocket,
     pub(super) receiver: UdpSocket,
@@ -91,7 +92,7 @@ impl Videos {
             {
                 self.warm_up(at);
                 self.due.pop();
-                if self.flows[place].due == Some(at) {
+                if self.flows[place].due.take_if(|due| *due == at).is_some() {
                     self.attend(place, shared);
                 }
             }
@@ -121,8 +122,9 @@ impl Videos {
 
     fn attend(&mut self, place: usize, shared: &Shared) {
         let flow = &mut self.flows[place];
+        let before = flow.due;
         flow.attend(shared);
-        self.due.extend(flow.due.map(|at| Reverse((at, place))));
+        self.due.extend(flow.due.filter(|_| flow.due != before).map(|at| Reverse((at, place))));
     }
 }
 
@@ -136,7 +138,7 @@ struct Inlet {
 impl Inlet {
     fn new(socket: UdpSocket) -> io::Result<Inlet> {
         let state = UdpSocketState::new((&socket).into())?;
-        // QUIC looks for the path's MTU and must not be fragmented. Reports on many packets are longer than it.
+        // The library is QUIC's, whose packets must not be fragmented. A report on many packets is longer than the MTU.
         if socket.local_addr()?.is_ipv4() {
             Opt::MTU_DISCOVER.set(&socket, libc::IP_PMTUDISC_WANT.to_ne_bytes())?;
         } else {
