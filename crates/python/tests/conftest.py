@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-# A shell without job control starts what it puts in the background with SIGINT ignored, and a child inherits that. Tests of Ctrl-C need it.
+# A shell without job control starts what it puts in the background with SIGINT ignored, and a child inherits that.
+# Tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

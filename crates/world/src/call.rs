@@ -140,8 +140,8 @@ impl Report {
 }
 
 impl Call {
-    /// A call with this traffic. `header` is that of its packets, from IP's to RTP's; `tail` is a constant delay that its receiver's world
-    /// leaves out, and that counts in the frames' delays. Quantiles have so many significant digits.
+    /// A call with this traffic. `header` is that of its packets, from IP's to RTP's. `tail` is the constant delay between the last hop and
+    /// the receiver: the world leaves it out, and it counts in the frames' delays. Quantiles have so many significant digits.
     pub fn new(traffic: &Video, header: Bytes, tail: Span, digits: u8, rng: Rng) -> Call {
         Call {
             sender: Sender::new(traffic, header, rng),
