@@ -73,7 +73,7 @@ pub fn controller_name(group: &model::Flow) -> String {
     }
 }
 
-/// Both ends of a call of one flow of a group, whose quantiles have so many significant digits.
+/// Makes both ends of a call, for one flow of a group. `digits` are the significant digits of its quantiles.
 pub fn call(scenario: &Scenario, group: &model::Flow, member: u32, video: &Video, digits: u8) -> Call {
     let behind = behind(scenario, group, &group.route, rtt(scenario, group, member));
     Call::new(video, group.header(), tail(behind), digits, member_stream(scenario, group, member, "encoder"))

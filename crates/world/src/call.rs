@@ -62,7 +62,7 @@ struct Part {
     frame_bytes: u32,
 }
 
-/// The packets that were sent and of which no report has come back, by their numbers.
+/// Packets that were sent and not reported yet, by number.
 #[derive(Default)]
 struct Sent {
     first: u64,
@@ -141,7 +141,8 @@ impl Report {
 
 impl Call {
     /// A call with this traffic. `header` is that of its packets, from IP's to RTP's. `tail` is the constant delay between the last hop and
-    /// the receiver: the world leaves it out, and it counts in the frames' delays. Quantiles have so many significant digits.
+    /// the receiver: the world leaves it out, and it counts in the frames' delays. `digits` are the
+    /// significant digits of quantiles.
     pub fn new(traffic: &Video, header: Bytes, tail: Span, digits: u8, rng: Rng) -> Call {
         Call {
             sender: Sender::new(traffic, header, rng),
