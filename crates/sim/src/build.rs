@@ -20,14 +20,13 @@ use narrows_scenario::transport::{Ports, UdpEcn};
 use narrows_scenario::{Scenario, Traffic};
 use narrows_world::application::Application;
 use narrows_world::build;
+use narrows_world::record;
 use narrows_world::record::application::Messages;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::verdict::VerdictRecord;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The RTT histograms of this many flows have three decimal digits, those of further ones have one.
-const MANY_FLOWS: usize = 100;
 /// Expected packets in the network per flow, if there are many flows: about the initial window.
 const PACKETS_PER_FLOW: usize = 10;
 /// Expected pending events per flow: an acknowledgment, a retransmission timer, a delayed acknowledgment.
@@ -67,7 +66,7 @@ pub(crate) fn world<S: Side>(scenario: &Scenario, budget: Budget, ties: TieBreak
 fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) {
     let total = scenario.flows.iter().map(|group| group.count as usize).sum::<usize>();
     let (mut pipes, mut names) = (BTreeMap::new(), BTreeMap::new());
-    let digits = if total > MANY_FLOWS { 1 } else { 3 };
+    let digits = if total > record::MANY_FLOWS { 1 } else { 3 };
     for group in &scenario.flows {
         let indices = |route: &[usize]| route.iter().map(|&hop| narrow(hop)).collect();
         let routes = hosts.routes.len();

@@ -11,3 +11,6 @@ pub mod verdict;
 pub mod video;
 
 pub use track::{Bound, Track};
+
+/// Up to this many flows have distributions of three significant digits. Beyond it they have one, to save memory.
+pub const MANY_FLOWS: usize = 100;

@@ -11,6 +11,7 @@ use narrows_scenario::{RateSpec, Rtt, Scenario, Traffic, Transport, model};
 use narrows_world::application::Application;
 use narrows_world::build;
 use narrows_world::call::Call;
+use narrows_world::record;
 
 /// A connection's unsent data, as time at the rate of the narrowest link on its route.
 const AHEAD: Span = Span::ms(20);
@@ -19,8 +20,6 @@ const AHEAD: Span = Span::ms(20);
 const UNSENT: (u64, u64) = (96 * 1024, 4 * 1024 * 1024);
 /// Longest queue that a QUIC flow's buffers have room for, as time.
 const QUEUED: Span = Span::s(1);
-/// The distributions of this many flows have three decimal digits, those of further ones have one.
-const MANY_FLOWS: usize = 100;
 /// RFC 6928, Linux's default.
 pub(super) const INITIAL_WINDOW: u32 = 10;
 /// Linux's default minimum of the retransmission timeout, which is also the highest minimum that a socket can set.
@@ -102,7 +101,7 @@ pub(super) fn flows(scenario: &Scenario) -> Result<Vec<Spec>, HostError> {
     for group in &scenario.flows {
         let carrier = carrier(scenario, group)?;
         for member in 0..group.count {
-            let digits = if specs.len() < MANY_FLOWS { 3 } else { 1 };
+            let digits = if count > record::MANY_FLOWS { 1 } else { 3 };
             let call = |video| (Box::new(build::call(scenario, group, member, video, digits)), group.header().0 as u32);
             let video = if let Traffic::Video(video) = &group.traffic { Some(video) } else { None };
             let rng = build::member_stream(scenario, group, member, "application");

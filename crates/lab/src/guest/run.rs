@@ -12,6 +12,7 @@ use narrows_host::{Clock, EndpointStats, HostError, Qdisc};
 use narrows_results::summary::{Cost, Summary};
 use narrows_results::{Routes, RunResult};
 use narrows_scenario::{Flow, Scenario};
+use narrows_world::record::MANY_FLOWS;
 use narrows_world::{WorldError, build};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -35,8 +36,6 @@ const SETTLE: Duration = Duration::from_millis(100);
 const PROGRAMS_SETTLE: Duration = Duration::from_secs(1);
 /// How often programs that may still run after the end are looked after.
 const AFTERWARDS: Duration = Duration::from_millis(20);
-/// Up to this many flows distributions have three digits, beyond it one.
-const MANY_FLOWS: usize = 100;
 
 /// What a run tells while it goes on.
 pub(super) enum Event {

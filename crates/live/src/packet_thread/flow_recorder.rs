@@ -7,9 +7,9 @@ use narrows_host::EndpointStats;
 use narrows_host::{FlowKey, protocol};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::path::PathObserver;
-use narrows_world::record::Bound;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::video::VideoRecord;
+use narrows_world::record::{self, Bound};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -191,7 +191,7 @@ impl FlowRecorder {
         // With many flows the distributions are coarser, as in the simulator.
         while self.flows.len() < flows {
             let tracked = self.flows.len() < self.tracked;
-            let digits = if self.flows.len() < MANY_FLOWS { 3 } else { 1 };
+            let digits = if self.flows.len() < record::MANY_FLOWS { 3 } else { 1 };
             let mut entry = Entry::new(tracked.then_some(self.points), digits);
             self.bound.iter().for_each(|&bound| entry.record.bound(bound));
             self.flows.push(entry);
@@ -387,8 +387,6 @@ const SILENT: Span = Span::s(1);
 const CANDIDATES: usize = 8;
 /// Maximum number of connections of one flow whose streams are followed. When there are more, all earlier ones are forgotten.
 const MAX_STREAMS: usize = 1 << 16;
-/// The distributions of this many flows have three decimal digits, those of further ones have one.
-const MANY_FLOWS: usize = 100;
 
 impl Entry {
     /// `points` is the capacity of its series, if it has any; `digits` are the decimal digits of its distributions.
