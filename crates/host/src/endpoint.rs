@@ -12,6 +12,7 @@
 //! - A connection has little unsent data (`TCP_NOTSENT_LOWAT`). When an application stops, this data is still sent, which the
 //!   simulator does not do. It is at most what the narrowest link sends in 20 ms, or 96 KiB if that is more.
 //! - Datagrams are sent at their exact times. If the thread was late, those that are due leave in a burst.
+mod messages;
 mod quic;
 mod receiver;
 mod sender;
@@ -22,6 +23,7 @@ mod video;
 use crate::priority::{Work, keep_times};
 use crate::socket::poll::{Poll, Waker};
 use crate::{Clock, EndpointStats, FIRST_PORT, HostError, Namespace, initial_window};
+use messages::Shipping;
 use narrows_core::Time;
 use narrows_scenario::Scenario;
 use quic::{QuicFlow, QuicSpec};
@@ -94,6 +96,7 @@ pub struct Endpoints {
     receivers: Receivers,
     quic: Vec<QuicFlow>,
     videos: Option<Videos>,
+    messages: Shipping,
     work: Work,
 }
 
@@ -162,6 +165,8 @@ impl Endpoints {
                 receiver,
             });
         }
+        let warmup = Some(Time::ZERO + plan.scenario.warmup).filter(|&end| end > Time::ZERO);
+        let messages = Shipping::new(specs.iter_mut().map(|spec| spec.messages.take()), warmup);
         let flow = |(spec, outlet): (Spec, Option<Outlet>)| Flow {
             application: spec.application,
             acts: matches!(spec.carrier, Carrier::Tcp(_) | Carrier::Udp(_)).then_some(spec.start),
@@ -174,11 +179,10 @@ impl Endpoints {
         let senders = Senders::new(flows, poll()?, ecn);
         let inlets = inlets.into_iter().map(|inlet| inlet.unwrap_or(Inlet::Closed)).collect();
         let receivers = Receivers { inlets, poll: poll()?, senders: senders.poll.waker() };
-        let warmup = Some(Time::ZERO + plan.scenario.warmup).filter(|&end| end > Time::ZERO);
         let of_videos =
             |flows| Videos::new(flows, poll()?, warmup).map_err(HostError::system("read the sockets of calls"));
         let videos = Some(videos).filter(|flows| !flows.is_empty()).map(of_videos).transpose()?;
-        Ok(Endpoints { senders, receivers, quic, videos, work: plan.work })
+        Ok(Endpoints { senders, receivers, quic, videos, messages, work: plan.work })
     }
 
     /// Starts the endpoints. The clock's epoch is the start of the scenario; `endpoint_stats` needs room for all flows.
@@ -186,9 +190,9 @@ impl Endpoints {
     /// # Errors
     /// When a thread cannot be started.
     pub fn start(self, clock: Clock, endpoint_stats: Arc<EndpointStats>) -> Result<Running, HostError> {
-        let Endpoints { senders, receivers, quic, videos, work } = self;
+        let Endpoints { senders, receivers, quic, videos, messages, work } = self;
         assert!(endpoint_stats.flows() >= senders.flows.len(), "room for the figures of each flow");
-        let shared = Arc::new(Shared::new(endpoint_stats, clock));
+        let shared = Arc::new(Shared::new(endpoint_stats, clock, messages));
         let of_videos = videos.iter().map(|videos| videos.poll.waker());
         let wakers = [senders.poll.waker(), receivers.poll.waker()].into_iter().chain(of_videos).collect();
         let mut running = Running { shared: Arc::clone(&shared), wakers, threads: Vec::new() };
@@ -244,6 +248,7 @@ impl Running {
             let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread has panicked")));
             outcome = outcome.and(ended);
         }
+        self.shared.messages.post(&self.shared.endpoint_stats);
         outcome.map_err(HostError::system("keep the scenario's flows going"))
     }
 }

@@ -5,6 +5,7 @@ use crate::FlowKey;
 use narrows_core::detector::{Events, Verdict};
 use narrows_core::{Rate, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
+use narrows_world::record::application::Messages;
 use narrows_world::record::verdict::VerdictRecord;
 use narrows_world::record::video::VideoRecord;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,6 +36,8 @@ pub struct Report {
     pub target: Option<Rate>,
     /// The record of a video call, at its end.
     pub video: Option<Box<VideoRecord>>,
+    /// The messages of a connection, at its end.
+    pub messages: Option<Box<Messages>>,
     /// RTT samples by subflow, with their times, of a connection that has subflows.
     pub subflow_rtts: Vec<(u8, Time, Span)>,
     /// What the connection's detector held, the oldest first.
@@ -104,6 +107,7 @@ impl EndpointStats {
             trouble: report.trouble.take(),
             target: report.target,
             video: report.video.take(),
+            messages: report.messages.take(),
             subflow_rtts: std::mem::take(&mut report.subflow_rtts),
             held: std::mem::take(&mut report.held),
             stats: report.stats,

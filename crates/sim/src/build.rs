@@ -21,7 +21,6 @@ use narrows_scenario::{Scenario, Traffic};
 use narrows_world::application::Application;
 use narrows_world::build;
 use narrows_world::record;
-use narrows_world::record::application::Messages;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::verdict::VerdictRecord;
 use std::collections::BTreeMap;
@@ -183,8 +182,7 @@ impl Member<'_> {
         let Member { scenario, group, member, digits, .. } = *self;
         let mut connection = Connection::new(config(group), ecn, self.rng("controller"));
         if matches!(group.traffic, Traffic::Thin(_)) {
-            let behind = build::behind(scenario, group, &group.route, build::rtt(scenario, group, member));
-            connection.awaited = Awaited::Messages(Box::new(Messages::new(digits, build::tail(behind))));
+            connection.awaited = Awaited::Messages(Box::new(build::messages(scenario, group, member, digits)));
         }
         connection
     }

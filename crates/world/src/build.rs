@@ -1,5 +1,6 @@
 //! Links and single flows as a scenario describes them.
 use crate::call::Call;
+use crate::record::application::Messages;
 use narrows_core::link::{Link, Service};
 use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, Propagation, Rate, Rng, Span, Time};
@@ -77,6 +78,12 @@ pub fn controller_name(group: &model::Flow) -> String {
 pub fn call(scenario: &Scenario, group: &model::Flow, member: u32, video: &Video, digits: u8) -> Call {
     let behind = behind(scenario, group, &group.route, rtt(scenario, group, member));
     Call::new(video, group.header(), tail(behind), digits, member_stream(scenario, group, member, "encoder"))
+}
+
+/// The record of the messages of one flow of a group, whose delays include the [`tail`]. `digits` are the significant digits of its quantiles.
+pub fn messages(scenario: &Scenario, group: &model::Flow, member: u32, digits: u8) -> Messages {
+    let behind = behind(scenario, group, &group.route, rtt(scenario, group, member));
+    Messages::new(digits, tail(behind))
 }
 
 /// For each time at which a rate on a route changes: does the narrowest hop schedule its flows fairly? A trace counts with its

@@ -167,8 +167,10 @@ async fn receive(server: Server, number: usize, tell: watch::Sender<(u64, Time)>
 /// Reads a stream to its end.
 async fn read(mut stream: noq::RecvStream, number: usize, tell: Arc<watch::Sender<(u64, Time)>>, shared: Arc<Shared>) {
     while let Ok(Some(chunk)) = stream.read_chunk(usize::MAX).await {
-        let total = shared.endpoint_stats.read(number, chunk.len() as u64);
-        tell.send_replace((total, shared.clock.now()));
+        let (bytes, now) = (chunk.len() as u64, shared.clock.now());
+        let total = shared.endpoint_stats.read(number, bytes);
+        shared.messages.read(number, bytes, now);
+        tell.send_replace((total, now));
     }
 }
 
@@ -278,8 +280,10 @@ impl Sending {
         };
         handed.unsent = handed.unsent.zip(bytes).map(|(unsent, bytes)| unsent + bytes);
         handed.written += bytes.unwrap_or(0);
-        if matches!(act, Act::Transfer(_)) {
-            handed.began = Some(at);
+        match act {
+            Act::Transfer(_) => handed.began = Some(at),
+            Act::Message(_) => self.shared.messages.written(self.number, handed.written, at),
+            _ => {}
         }
         next
     }

@@ -1,4 +1,5 @@
 //! The receiving side: one thread that reads and counts all data.
+use super::messages::Shipping;
 use crate::Clock;
 use crate::EndpointStats;
 use crate::socket::poll::{Poll, WOKEN, Waker};
@@ -27,12 +28,15 @@ pub(super) struct Shared {
     pub(super) goals: Box<[AtomicU64]>,
     /// Completed transfers for the sending side, with the time at which their last byte was read.
     pub(super) completed: Mutex<Vec<(usize, Time)>>,
+    /// Messages on their way.
+    pub(super) messages: Shipping,
 }
 
 impl Shared {
-    pub(super) fn new(endpoint_stats: Arc<EndpointStats>, clock: Clock) -> Shared {
+    pub(super) fn new(endpoint_stats: Arc<EndpointStats>, clock: Clock, messages: Shipping) -> Shared {
         let goals = (0..endpoint_stats.flows()).map(|_| AtomicU64::new(0)).collect();
-        Shared { endpoint_stats, clock, ended: AtomicBool::new(false), goals, completed: Mutex::new(Vec::new()) }
+        let (ended, completed) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+        Shared { endpoint_stats, clock, ended, goals, completed, messages }
     }
 
     pub(super) fn take_completed(&self) -> Vec<(usize, Time)> {
@@ -115,6 +119,7 @@ impl Receivers {
 
     fn arrived(&self, flow: usize, bytes: u64, shared: &Shared) {
         let total = shared.endpoint_stats.read(flow, bytes);
+        shared.messages.read(flow, bytes, shared.clock.now());
         let goal = shared.goals[flow].load(Ordering::Acquire);
         if goal != 0 && total >= goal {
             shared.goals[flow].store(0, Ordering::Relaxed);
@@ -157,7 +162,7 @@ mod tests {
             sender.send_to(&[0; 10], receiver.local_addr().unwrap()).unwrap();
         }
         let stats = Arc::new(EndpointStats::new(1));
-        let shared = Shared::new(Arc::clone(&stats), Clock::start());
+        let shared = Shared::new(Arc::clone(&stats), Clock::start(), Shipping::new([], None));
         shared.ended.store(true, Ordering::Release);
         let senders = Poll::new().unwrap();
         let inlets = vec![Inlet::Datagrams(receiver.into())];

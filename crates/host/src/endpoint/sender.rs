@@ -228,6 +228,9 @@ impl Senders {
         };
         connection.unsent = connection.unsent.zip(bytes).map(|(unsent, bytes)| unsent + bytes);
         connection.written += bytes.unwrap_or(0);
+        if matches!(act, Act::Message(_)) {
+            shared.messages.written(number, connection.written, at);
+        }
         if matches!(act, Act::Transfer(_)) {
             connection.began = Some(at);
             shared.goals[number].store(connection.written, Ordering::Release);

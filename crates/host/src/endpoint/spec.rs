@@ -11,7 +11,7 @@ use narrows_scenario::{RateSpec, Rtt, Scenario, Traffic, Transport, model};
 use narrows_world::application::Application;
 use narrows_world::build;
 use narrows_world::call::Call;
-use narrows_world::record;
+use narrows_world::record::{self, application::Messages};
 
 /// A connection's unsent data, as time at the rate of the narrowest link on its route.
 const AHEAD: Span = Span::ms(20);
@@ -35,6 +35,8 @@ pub(super) struct Spec {
     pub(super) carrier: Carrier,
     /// A call, with the headers of its packets from IP's to RTP's, bytes.
     pub(super) call: Option<(Box<Call>, u32)>,
+    /// The messages of a flow that sends some over TCP or QUIC.
+    pub(super) messages: Option<Messages>,
 }
 
 #[derive(Clone, Debug)]
@@ -104,6 +106,9 @@ pub(super) fn flows(scenario: &Scenario) -> Result<Vec<Spec>, HostError> {
             let digits = if count > record::MANY_FLOWS { 1 } else { 3 };
             let call = |video| (Box::new(build::call(scenario, group, member, video, digits)), group.header().0 as u32);
             let video = if let Traffic::Video(video) = &group.traffic { Some(video) } else { None };
+            let sends_messages = matches!(group.traffic, Traffic::Thin(_)) && group.command.is_none();
+            let is_reliable = matches!(carrier, Carrier::Tcp(_) | Carrier::Quic(_));
+            let messages = (sends_messages && is_reliable).then(|| build::messages(scenario, group, member, digits));
             let rng = build::member_stream(scenario, group, member, "application");
             specs.push(Spec {
                 name: names.next().unwrap_or_default(),
@@ -113,6 +118,7 @@ pub(super) fn flows(scenario: &Scenario) -> Result<Vec<Spec>, HostError> {
                 dscp: group.ends.dscp,
                 carrier: carrier.clone(),
                 call: video.filter(|_| group.command.is_none()).map(call),
+                messages,
             });
         }
     }

@@ -83,7 +83,8 @@ pub(crate) fn collect(
             true => None,
             false => {
                 let until = flow.stop.map_or(end, |stop| stop.min(end));
-                entry.record.application(flow.traffic.as_ref(), None, entry.video.as_deref(), until)
+                let Entry { record, messages, video, .. } = &entry;
+                record.application(flow.traffic.as_ref(), messages.as_deref(), video.as_deref(), until)
             }
         };
         if is_declared && let Some(Some(back)) = entries[1 - flow.direction].get(flow.number) {

@@ -7,6 +7,7 @@ use narrows_host::EndpointStats;
 use narrows_host::{FlowKey, protocol};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::path::PathObserver;
+use narrows_world::record::application::Messages;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::video::VideoRecord;
 use narrows_world::record::{self, Bound};
@@ -75,6 +76,8 @@ pub struct Entry {
     pub quic: Option<Box<QuicRecord>>,
     /// Of a video call whose data go in this direction, once it has ended.
     pub video: Option<Box<VideoRecord>>,
+    /// Of a connection with messages whose data go in this direction, once it has ended.
+    pub messages: Option<Box<Messages>>,
     /// The rate at which its encoder aims.
     target: Option<Rate>,
     /// Payload that the receiving application of a call has read, if it says so. It knows RTP's headers.
@@ -365,6 +368,7 @@ impl FlowRecorder {
             entry.record.arrived(0, report.payload - std::mem::replace(told, report.payload));
         }
         entry.video = report.video.or(entry.video.take());
+        entry.messages = report.messages.or(entry.messages.take());
         entry.target = report.target;
         if self.counts {
             report.rtts.iter().for_each(|&rtt| entry.record.rtt(rtt));
@@ -408,6 +412,7 @@ impl Entry {
             latest_active: None,
             quic: None,
             video: None,
+            messages: None,
             target: None,
             told: None,
             first: None,

@@ -10,6 +10,10 @@ pub(super) const TESTS: &[Test] = &[
     ("packets_of_9000_bytes", packets_of_9000_bytes),
     ("ten_thousand_flows_of_one_packet", ten_thousand_flows_of_one_packet),
     ("a_call_is_marked_and_answered_both_ways", a_call_is_marked_and_answered_both_ways),
+    (
+        "messages_take_what_the_path_takes_and_longer_after_a_loss",
+        messages_take_what_the_path_takes_and_longer_after_a_loss,
+    ),
     ("regression_packets_and_reports_beyond_the_mtu_arrive", regression_packets_and_reports_beyond_the_mtu_arrive),
 ];
 
@@ -132,6 +136,29 @@ fn a_call_is_marked_and_answered_both_ways() {
         // Neither the headers of IP and UDP nor RTP's count as data, and all that arrives is read.
         let headers = (call.throughput_mbit - call.goodput_mbit) * 5e6 / 8.0;
         assert!((headers - (28.0 + 20.0) * down.packets as f64).abs() < 0.5, "{call:?} {down:?}");
+    }
+}
+
+/// Half of the base RTT without a loss. After one a message is read when the packet has been sent again, and those behind it with it.
+fn messages_take_what_the_path_takes_and_longer_after_a_loss() {
+    for (transport, loss) in [("tcp", 0.0), ("quic", 0.0), ("tcp", 0.2), ("quic", 0.2)] {
+        let text = format!(
+            "[[hop]]\nname = \"link\"\nrate = \"100mbit\"\nqueue = \"fifo\"\nloss = {loss}\n\
+             [[flow]]\nname = \"game\"\nrtt = \"60ms\"\nroute = [\"link\"]\nstop = \"3s\"\ncontroller = \"cubic\"\n\
+             transport = \"{transport}\"\ntraffic = {{ kind = \"thin\", size = \"200B\", interval = \"20ms\" }}\n"
+        );
+        let result = run("5s", &text);
+        let game = flow(&result, "game");
+        let told = game.application.as_ref().and_then(|felt| felt.messages).expect("it sends messages");
+        let delay = told.delay_ms;
+        // One each 20 ms, the last one just before the third second ends. Nothing is written twice, and nothing is left.
+        assert_eq!((told.count, told.unread), (150, 0), "{transport} {loss}: {told:?}");
+        assert!(delay.p50 >= 30.0, "{transport} {loss}: {told:?}");
+        match loss {
+            0.0 => assert!(delay.p50 < 45.0, "{transport}: {told:?}"),
+            // A round trip later, at least.
+            _ => assert!(delay.max > 90.0, "{transport}: {told:?}"),
+        }
     }
 }
 

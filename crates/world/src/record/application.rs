@@ -49,6 +49,7 @@ impl Datagrams {
 }
 
 /// The messages of a connection, from the write at the sender to the read of their last byte at the receiver.
+#[derive(Clone, Debug)]
 pub struct Messages {
     delays: Delays,
     /// The constant delay between the last hop and the receiver.
@@ -99,6 +100,17 @@ impl Messages {
         while let Some((_, payload)) = self.beyond.pop_front_if(|&mut (number, _)| number == self.next) {
             self.proceed(payload);
         }
+        self.finish(now);
+    }
+
+    /// The receiver has read this many bytes more of the stream, which a world tells that does not see single packets.
+    pub fn read(&mut self, bytes: u64, now: Time) {
+        self.read += bytes;
+        self.finish(now);
+    }
+
+    /// Messages whose last byte has been read are.
+    fn finish(&mut self, now: Time) {
         while let Some((_, at)) = self.unread.pop_front_if(|&mut (end, _)| end <= self.read) {
             self.delays.record(now.since(at) + self.tail);
         }

@@ -1,0 +1,97 @@
+//! Messages over TCP and QUIC, from the write to the read of their last byte.
+//!
+//! Both ends of a flow are in this process, so the thread that sends and the one that receives share what is on its way.
+use super::EndpointStats;
+use narrows_core::Time;
+use narrows_world::record::application::Messages;
+use std::sync::{Mutex, PoisonError};
+
+/// The messages of all flows, by flow number.
+pub(super) struct Shipping {
+    flows: Box<[Option<Mutex<OfFlow>>]>,
+}
+
+struct OfFlow {
+    messages: Option<Box<Messages>>,
+    /// The end of the warm-up, until it has passed.
+    warmup: Option<Time>,
+}
+
+impl Shipping {
+    /// Of flows that send messages, and of flows that do not. Figures begin at the end of the warm-up, if there is one.
+    pub(super) fn new(flows: impl IntoIterator<Item = Option<Messages>>, warmup: Option<Time>) -> Shipping {
+        let flow = |messages| Mutex::new(OfFlow { messages: Some(Box::new(messages)), warmup });
+        Shipping { flows: flows.into_iter().map(|messages| messages.map(flow)).collect() }
+    }
+
+    /// The application has written a message, with which it has written `end` bytes.
+    pub(super) fn written(&self, flow: usize, end: u64, at: Time) {
+        self.change(flow, |messages| messages.written(end, at), at);
+    }
+
+    /// The receiving application has read this many bytes more.
+    pub(super) fn read(&self, flow: usize, bytes: u64, at: Time) {
+        self.change(flow, |messages| messages.read(bytes, at), at);
+    }
+
+    fn change(&self, flow: usize, change: impl FnOnce(&mut Messages), at: Time) {
+        let Some(Some(of_flow)) = self.flows.get(flow) else { return };
+        let OfFlow { messages, warmup } = &mut *of_flow.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(messages) = messages else { return };
+        if warmup.take_if(|end| *end <= at).is_some() {
+            messages.restart();
+        }
+        change(messages);
+    }
+
+    /// Hands the records over, at the end.
+    pub(super) fn post(&self, stats: &EndpointStats) {
+        for (number, of_flow) in self.flows.iter().enumerate() {
+            let Some(of_flow) = of_flow else { continue };
+            let messages = of_flow.lock().unwrap_or_else(PoisonError::into_inner).messages.take();
+            if messages.is_some() {
+                stats.post(number, |report| report.messages = messages);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_core::Span;
+    use narrows_scenario::Traffic;
+    use narrows_world::record::application::Measured;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::ms(ms)
+    }
+
+    #[test]
+    fn a_message_takes_from_its_write_to_the_read_of_its_last_byte() {
+        let stats = EndpointStats::new(2);
+        let shipping = Shipping::new([None, Some(Messages::new(3, Span::ZERO))], Some(at(100)));
+        // Written and read before the end of the warm-up.
+        shipping.written(1, 50, at(10));
+        shipping.read(1, 50, at(90));
+        // Two that are read in pieces: the first one's end comes with the second one's beginning.
+        shipping.written(1, 150, at(110));
+        shipping.written(1, 250, at(135));
+        shipping.read(1, 60, at(130));
+        shipping.read(1, 90, at(140));
+        shipping.written(1, 350, at(150));
+        // A flow without messages, and one that there is not.
+        shipping.read(0, 10, at(160));
+        shipping.read(7, 10, at(160));
+        shipping.post(&stats);
+        let messages = stats.take(1).messages.expect("they were handed over");
+        let measured = Measured { messages: Some(&messages), ..Measured::default() };
+        let traffic = Traffic::Thin(Default::default());
+        let told = measured.summary(Some(&traffic), at(155)).and_then(|told| told.messages).expect("messages");
+        assert_eq!((told.count, told.unread), (1, 2));
+        assert!((told.delay_ms.mean - 30.0).abs() < 0.1, "{told:?}");
+        shipping.post(&stats);
+        assert!(stats.take(1).messages.is_none(), "only once");
+        assert!(stats.take(0).messages.is_none());
+    }
+}
