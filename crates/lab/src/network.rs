@@ -76,6 +76,8 @@ const ORDERED: &str = "1000gbit";
 #[derive(Default)]
 struct Pairs {
     names: Vec<String>,
+    /// The MTU of the end of each with the discipline.
+    mtus: Vec<u64>,
     /// The discipline of each, as commands for `tc`.
     queues: String,
 }
@@ -108,7 +110,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
             let queue = queue::words(&spec.queue, &hint).map_err(|error| format!("hop \"{}\": {error}", spec.name))?;
             modules.extend(queue::module(&spec.queue).map(str::to_owned));
             let device = format!("hop{hop}");
-            let number = pairs.add(device.clone(), shaper(&device, spec, &queue));
+            let number = pairs.add(device.clone(), told_mtu(spec), shaper(&device, spec, &queue));
             devices[hop] = Some(device.clone());
             hops[hop].push(number);
             let delay = format!("hop{hop}d");
@@ -117,7 +119,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
             if has_delay {
                 let words = netem(spec, Time::ZERO).unwrap_or_else(|| format!("delay 0us rate {ORDERED}"));
                 let line = format!("qdisc add dev {delay} root handle 1: netem limit {NETEM_LIMIT} {words}\n");
-                hops[hop].push(pairs.add(delay.clone(), line));
+                hops[hop].push(pairs.add(delay.clone(), MTU, line));
             }
             changes.extend(steps(spec).into_iter().skip(1).map(|at| {
                 let mut text = class("change", &device, spec, rate(spec, at));
@@ -219,6 +221,13 @@ fn rate(hop: &Hop, at: Time) -> Rate {
     }
 }
 
+/// The MTU of a hop's device, with which a full-sized packet is as long as the queue counts it. Linux's disciplines add the Ethernet header to
+/// a device's MTU (`psched_mtu`), but not to the lengths that `stab` makes, so that `pie` would let three packets wait instead of two
+/// before it drops any. Routes have the MTU that packets keep to, locked: IPv6 would take the device's.
+fn told_mtu(hop: &Hop) -> u64 {
+    MTU + hop.overhead.0 - ETHERNET
+}
+
 /// A shaper at the hop's rate with the queue below it. Both count a packet's bytes at the IP layer, and the scenario's overhead.
 fn shaper(device: &str, hop: &Hop, queue: &[String]) -> String {
     let overhead = hop.overhead.0 as i64 - ETHERNET as i64;
@@ -274,8 +283,9 @@ fn out_of(pair: &str) -> String {
 }
 
 impl Pairs {
-    fn add(&mut self, name: String, queues: String) -> usize {
+    fn add(&mut self, name: String, mtu: u64, queues: String) -> usize {
         self.names.push(name);
+        self.mtus.push(mtu);
         self.queues += &queues;
         self.names.len() - 1
     }
@@ -290,7 +300,7 @@ impl Pairs {
             return Some(known);
         }
         let line = format!("qdisc add dev {name} root handle 1: netem limit {NETEM_LIMIT} delay {}\n", us(delay));
-        Some(self.add(name, line))
+        Some(self.add(name, MTU, line))
     }
 }
 
@@ -381,11 +391,11 @@ fn router(pairs: &Pairs) -> String {
             "link add {device} address {mac} mtu {MTU} type veth peer name {IN_SIDE} address {mac} mtu {MTU} netns SIDE{side}"
         );
     }
-    for (number, name) in pairs.names.iter().enumerate() {
+    for (number, (name, mtu)) in pairs.names.iter().zip(&pairs.mtus).enumerate() {
         let mac = format!("02:00:00:00:{:02x}:{:02x}", 2 + number / 256, number % 256);
         let _ = writeln!(
             text,
-            "link add {name} address {mac} mtu {MTU} txqueuelen 1000 type veth peer name {} address {mac} mtu {MTU}",
+            "link add {name} address {mac} mtu {mtu} txqueuelen 1000 type veth peer name {} address {mac} mtu {MTU}",
             out_of(name)
         );
     }
@@ -407,7 +417,7 @@ fn routes(text: &mut String, pairs: &Pairs, rules: &[Rule], family: Family) {
         let _ = writeln!(text, "route add {network}/{prefix} dev {device}");
     }
     for (number, name) in pairs.names.iter().enumerate() {
-        let _ = writeln!(text, "route add default dev {name} table {}", FIRST_TABLE + number);
+        let _ = writeln!(text, "route add default dev {name} table {} mtu lock {MTU}", FIRST_TABLE + number);
     }
     for (preference, rule) in (1..).zip(rules) {
         let from = match rule.from {

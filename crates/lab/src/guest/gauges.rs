@@ -15,6 +15,28 @@ pub(super) fn observe(queue: &str, stats: &[u8], out: &mut dyn Observer) {
     }
 }
 
+/// Packets that a discipline with this name has marked CE since it was made; none if it does not say so.
+pub(super) fn marks(queue: &str, stats: &[u8]) -> u64 {
+    let words = |at: &[usize]| at.iter().filter_map(|&n| word(stats, n)).sum::<f64>() as u64;
+    match queue {
+        // Those of its law, and those above `ce_threshold`.
+        "codel" => words(&[6, 8]),
+        "fq_codel" => words(&[3, 7]),
+        "red" => words(&[3]),
+        "pie" => words(&[9]),
+        // struct tc_fq_pie_xstats
+        "fq_pie" => words(&[4]),
+        // Those of the step are among them.
+        "dualpi2" => words(&[6]),
+        "fq" => long(stats, 10).unwrap_or(0),
+        // TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS
+        "cake" => of_tins(stats, 8).unwrap_or(0.0) as u64,
+        // NW_S_MARKED
+        "cocoa" | "cp" | "fq_cp" | "fq_codel_fair" => long(stats, 7).unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// The name of a gauge, and how it is read.
 type Gauge = (&'static str, fn(&[u8]) -> Option<f64>);
 
@@ -36,7 +58,8 @@ const GAUGES: &[(&str, &[Gauge])] = &[
     ("fq", &[("flows", |stats| word(stats, 16)), ("throttled_flows", |stats| word(stats, 18))]),
     // struct tc_fq_codel_xstats of a qdisc: new flows and old ones
     ("fq_codel", &[("flows", |stats| Some(word(stats, 5)? + word(stats, 6)?))]),
-    ("cake", &[("bulk_flows", bulk_flows)]),
+    // TCA_CAKE_TIN_STATS_BULK_FLOWS
+    ("cake", &[("bulk_flows", |stats| of_tins(stats, 22))]),
     // enum NW_COCOA_S_*
     ("cocoa", &[("flows", |stats| own(stats, 0)), ("throttled_flows", |stats| own(stats, 2))]),
     // enum NW_CP_S_*
@@ -71,12 +94,11 @@ fn own(stats: &[u8], n: usize) -> Option<f64> {
     Some(long(stats, COMMON + n)? as f64)
 }
 
-/// The sum over cake's tins of `TCA_CAKE_TIN_STATS_BULK_FLOWS`.
-fn bulk_flows(stats: &[u8]) -> Option<f64> {
-    const TINS: u16 = 11;
-    const BULK_FLOWS: u16 = 22;
+/// The sum over cake's tins (`TCA_CAKE_STATS_TIN_STATS`) of one of their statistics.
+fn of_tins(stats: &[u8], wanted: u16) -> Option<f64> {
+    const TINS: u16 = 10;
     let (_, tins) = attributes(stats).find(|attribute| attribute.0 == TINS)?;
-    let of = |tin| attributes(tin).find(|attribute| attribute.0 == BULK_FLOWS).and_then(|(_, value)| word(value, 0));
+    let of = |tin| attributes(tin).find(|attribute| attribute.0 == wanted).and_then(|(_, value)| word(value, 0));
     attributes(tins).map(|(_, tin)| of(tin)).sum()
 }
 
@@ -151,10 +173,25 @@ mod tests {
             bytes.resize(bytes.len().next_multiple_of(4), 0);
             bytes
         };
-        let tin =
-            |n: u16, bulk: u32| attribute(n, &[attribute(21, &words(&[7])), attribute(22, &words(&[bulk]))].concat());
-        let stats = [attribute(3, &words(&[1])), attribute(11 | 0x8000, &[tin(1, 2), tin(2, 3)].concat())].concat();
+        let tin = |n: u16, bulk: u32| {
+            attribute(n, &[attribute(8, &words(&[10 * bulk])), attribute(22, &words(&[bulk]))].concat())
+        };
+        let stats = [attribute(3, &words(&[1])), attribute(10 | 0x8000, &[tin(1, 2), tin(2, 3)].concat())].concat();
         assert_eq!(shown("cake", &stats), [("bulk_flows", 5.0)]);
+        assert_eq!(marks("cake", &stats), 50);
+    }
+
+    #[test]
+    fn marks_are_where_the_kernel_counts_them() {
+        let numbers: Vec<u32> = (1..=24).collect();
+        let of = |queue: &str| marks(queue, &words(&numbers));
+        assert_eq!(["codel", "red", "pie", "fq_pie", "dualpi2"].map(of), [7 + 9, 4, 10, 5, 7]);
+        // The first word is what the statistics are of.
+        assert_eq!(of("fq_codel"), 4 + 8);
+        assert_eq!(of("fq"), 21 | 22 << 32);
+        let ours: Vec<u8> = (0..9u64).flat_map(u64::to_ne_bytes).collect();
+        assert_eq!(marks("cp", &ours), 7);
+        assert_eq!((marks("fifo", &ours), marks("cocoa", &[])), (0, 0));
     }
 
     /// A gauge that the simulator's discipline does not have would be a name of its own.

@@ -72,21 +72,12 @@ fn commands(namespace: &Namespace, program: &str, options: &[&str], text: &str) 
     namespace.run(run).map_err(|error| failed(error.to_string()))?.map_err(failed)
 }
 
-/// What `tc` tells of a device's disciplines, as JSON.
-pub(super) fn disciplines(namespace: &Namespace, device: &str) -> Result<serde_json::Value, WorldError> {
-    ask(namespace, &["-s", "-j", "qdisc", "show", "dev", device])
-}
-
 /// What `tc` tells of the filters that count a side's datagrams, as JSON.
 pub(super) fn counters(namespace: &Namespace) -> Result<serde_json::Value, WorldError> {
-    ask(namespace, &["-s", "-j", "filter", "show", "dev", IN_SIDE, "ingress"])
-}
-
-fn ask(namespace: &Namespace, words: &[&str]) -> Result<serde_json::Value, WorldError> {
     let failed = |error: String| WorldError::Failed(format!("`tc` in the guest: {error}"));
     let ask = || {
         let mut command = Command::new("/bin/tc");
-        command.args(words).env("TC_LIB_DIR", PLUGINS).output()
+        command.args(["-s", "-j", "filter", "show", "dev", IN_SIDE, "ingress"]).env("TC_LIB_DIR", PLUGINS).output()
     };
     let output =
         namespace.run(ask).map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;

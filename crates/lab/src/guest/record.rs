@@ -9,6 +9,7 @@ use narrows_results::{Cdf, Series};
 use narrows_scenario::{Flow, Hop, Traffic, Transport};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::record::Track;
+use narrows_world::record::application::Messages;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::gauges::Gauges;
 use narrows_world::record::histogram::TimeWeighted;
@@ -139,6 +140,8 @@ pub(super) struct FlowFigures {
     traffic: Option<Traffic>,
     /// Of a video call that has ended.
     video: Option<Box<VideoRecord>>,
+    /// Of a connection with messages that has ended.
+    messages: Option<Box<Messages>>,
     /// The rate at which its encoder aims.
     target: Option<Rate>,
 }
@@ -167,6 +170,7 @@ impl FlowFigures {
             verdicts: None,
             traffic: group.command.is_none().then(|| group.traffic.clone()),
             video: None,
+            messages: None,
             target: None,
         }
     }
@@ -184,8 +188,10 @@ impl FlowFigures {
         if let Some(verdicts) = &mut self.verdicts {
             report.judge(verdicts);
         }
-        let Report { meters, rtts, payload, completions, stats, refused, trouble, video, target, .. } = report;
+        let Report { meters, rtts, payload, completions, stats, refused, trouble, video, messages, target, .. } =
+            report;
         (self.video, self.target) = (video.or(self.video.take()), target);
+        self.messages = messages.or(self.messages.take());
         let arrived = payload - std::mem::replace(&mut self.payload, payload);
         self.record.arrived((arrived as f64 * self.ratio) as u64, arrived);
         if !self.has_warmup {
@@ -246,24 +252,18 @@ impl FlowFigures {
         let summary = FlowSummary {
             lost_packets: None,
             verdicts,
-            application: self.record.application(self.traffic.as_ref(), None, self.video.as_deref(), stop.min(end)),
+            application: self.record.application(
+                self.traffic.as_ref(),
+                self.messages.as_deref(),
+                self.video.as_deref(),
+                stop.min(end),
+            ),
             ..self.record.summary(name, controller, life, stats)
         };
         let cdfs = self.record.cdfs(&source).collect();
         let judged = self.verdicts.map_or_else(Vec::new, |verdicts| verdicts.series(&source));
         (summary, cdfs, self.record.series(&source).chain(judged).collect())
     }
-}
-
-/// Packets marked CE by the discipline below the shaper, as `tc` tells it.
-pub(super) fn marks(disciplines: &serde_json::Value) -> u64 {
-    let leaf = disciplines.as_array().into_iter().flatten().find(|one| one["handle"] == "10:");
-    let Some(leaf) = leaf else { return 0 };
-    let of = |value: &serde_json::Value| -> u64 {
-        let names = ["ecn_mark", "ecn_marks", "marked", "ce_mark"];
-        names.iter().filter_map(|name| value.get(name)?.as_u64()).sum()
-    };
-    of(leaf) + leaf["tins"].as_array().into_iter().flatten().map(of).sum::<u64>()
 }
 
 /// Datagrams that a program has received.
@@ -318,16 +318,5 @@ mod tests {
         let told = serde_json::json!([{ "kind": "flower", "chain": 0 }, filter(1, 3), filter(5, 0)]);
         let found: Vec<_> = datagrams(&told).map(|(number, of)| (number, of.packets, of.bytes)).collect();
         assert_eq!(found, [(0, 3, 3000), (4, 0, 0)]);
-    }
-
-    #[test]
-    fn marks_are_those_of_the_leaf() {
-        let told = serde_json::json!([
-            { "kind": "htb", "handle": "1:", "ecn_mark": 5 },
-            { "kind": "cake", "handle": "10:", "tins": [{ "ecn_mark": 1 }, { "ecn_mark": 2 }] }
-        ]);
-        assert_eq!(marks(&told), 3);
-        assert_eq!(marks(&serde_json::json!([{ "kind": "cp", "handle": "10:", "marked": 7 }])), 7);
-        assert_eq!(marks(&serde_json::json!([])), 0);
     }
 }

@@ -1,6 +1,7 @@
 //! A scenario between kernel sockets, through the kernel's own queues.
+use super::gauges;
 use super::network::{self, Namespaces};
-use super::record::{Datagrams, FlowFigures, HopRecord, datagrams, marks};
+use super::record::{Datagrams, FlowFigures, HopRecord, datagrams};
 use crate::network::Network;
 use narrows_core::registry::Registered as _;
 use narrows_core::{Rng, Span, Time};
@@ -191,8 +192,8 @@ fn sleep_until(clock: &Clock, at: Time) {
 /// The records of all hops and flows.
 struct Records<'a> {
     scenario: &'a Scenario,
-    /// Number, discipline, record and device of each hop that a flow crosses.
-    hops: Vec<(usize, Qdisc, HopRecord, String)>,
+    /// Number, discipline and record of each hop that a flow crosses.
+    hops: Vec<(usize, Qdisc, HopRecord)>,
     flows: Vec<FlowFigures>,
     marks_before: Vec<u64>,
     /// What programs had received at the end of the warm-up, by flow.
@@ -207,7 +208,7 @@ impl<'a> Records<'a> {
         for (number, device) in network.devices.iter().enumerate() {
             let Some(device) = device else { continue };
             let qdisc = Qdisc::open(&namespaces.router, device, (1, 1)).map_err(failed)?;
-            hops.push((number, qdisc, HopRecord::new(points), device.clone()));
+            hops.push((number, qdisc, HopRecord::new(points)));
         }
         let count: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
         let digits = if count > MANY_FLOWS { 1 } else { 3 };
@@ -226,18 +227,18 @@ impl<'a> Records<'a> {
     }
 
     fn read(&mut self) -> Result<(), WorldError> {
-        for (_, qdisc, record, _) in &mut self.hops {
+        for (_, qdisc, record) in &mut self.hops {
             record.read(qdisc.stats().map_err(failed)?);
         }
         Ok(())
     }
 
     fn sample(&mut self, interval: Time) {
-        self.hops.iter_mut().for_each(|(_, _, record, _)| record.sample(interval));
+        self.hops.iter_mut().for_each(|(_, _, record)| record.sample(interval));
     }
 
     fn point(&mut self, stats: &EndpointStats, now: Time, spacing: Span) -> Result<(), WorldError> {
-        for (number, qdisc, record, _) in &mut self.hops {
+        for (number, qdisc, record) in &mut self.hops {
             record.point(now, spacing);
             if self.scenario.record.gauges {
                 let own = qdisc.own_stats().map_err(failed)?;
@@ -252,9 +253,9 @@ impl<'a> Records<'a> {
     }
 
     fn restart(&mut self, stats: &EndpointStats, now: Time, namespaces: &Namespaces) -> Result<(), WorldError> {
-        for ((_, _, record, device), before) in self.hops.iter_mut().zip(&mut self.marks_before) {
+        for ((number, qdisc, record), before) in self.hops.iter_mut().zip(&mut self.marks_before) {
             record.restart(now);
-            *before = marks(&network::disciplines(&namespaces.router, device)?);
+            *before = marks(self.scenario, *number, qdisc)?;
         }
         for (number, flow) in self.flows.iter_mut().enumerate() {
             flow.take(stats, number);
@@ -281,9 +282,9 @@ impl<'a> Records<'a> {
         let (warmup, end) = (Time::ZERO + scenario.warmup, Time::ZERO + scenario.duration);
         let (mut series, mut cdfs, mut packets) = (Vec::new(), Vec::new(), 0);
         let mut hop_summaries = Vec::new();
-        for ((number, _, mut record, device), before) in hops.into_iter().zip(marks_before) {
+        for ((number, mut qdisc, mut record), before) in hops.into_iter().zip(marks_before) {
             let hop = &scenario.hops[number];
-            let marks = marks(&network::disciplines(&namespaces.router, &device)?) - before;
+            let marks = marks(scenario, number, &mut qdisc)? - before;
             hop_summaries.push(record.summary(hop, warmup, end, marks));
             packets += record.sent_ever();
             series.extend(record.series(&format!("hop:{}", hop.name)));
@@ -313,6 +314,11 @@ impl<'a> Records<'a> {
         };
         Ok((RunResult { summary, series, cdfs }, troubles))
     }
+}
+
+/// The packets that a hop's discipline has marked so far.
+fn marks(scenario: &Scenario, hop: usize, qdisc: &mut Qdisc) -> Result<u64, WorldError> {
+    Ok(gauges::marks(scenario.hops[hop].queue.name(), &qdisc.own_stats().map_err(failed)?))
 }
 
 /// The datagrams that programs have received so far, by flow.
