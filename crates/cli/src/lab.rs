@@ -44,6 +44,9 @@ struct Fetch {
     /// mmdebstrap and root [default: that folder below the current one, if it is there]
     #[arg(long, value_name = "DIR")]
     sources: Option<PathBuf>,
+    /// Build a discipline of Linux's, too, if this kernel was configured without it: dualpi2. Fetches the kernel's source (160 MB)
+    #[arg(long, value_name = "QUEUE", value_delimiter = ',', conflicts_with = "stock")]
+    also: Vec<String>,
     /// Fetch the kernel only
     #[arg(long, conflicts_with = "sources")]
     stock: bool,
@@ -67,8 +70,12 @@ fn fetch(args: &Fetch) -> Result<(), Failure> {
     if let Some(folder) = sources.as_deref().filter(|folder| !is_sources(folder)) {
         return Err(Failure::usage(format!("--sources: {} is not the folder {SOURCES} of a clone", folder.display())));
     }
+    if sources.is_none() && !args.also.is_empty() {
+        return Err(Failure::usage(format!("--also needs the folder {SOURCES} of a clone; name it with --sources")));
+    }
+    let Fetch { suite, release, mirror, also, .. } = args;
     let wanted =
-        Wanted { suite: args.suite.clone(), release: args.release.clone(), mirror: args.mirror.clone(), sources };
+        Wanted { suite: suite.clone(), release: release.clone(), mirror: mirror.clone(), sources, also: also.clone() };
     let kernel = fetch::fetch(&lab, &wanted, &mut |step| term::note(&format!("{step} …"))).map_err(|missing| {
         match missing.0.contains('\n') {
             true => Failure::program(&missing.0),

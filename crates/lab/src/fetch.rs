@@ -21,6 +21,8 @@ pub struct Wanted {
     pub mirror: Option<String>,
     /// The folder `crates/kernel/qdisc`, to build the modules and plug-ins in it.
     pub sources: Option<PathBuf>,
+    /// Disciplines of Linux to build, if the kernel has been configured without them: `dualpi2`. They need `sources`, too.
+    pub also: Vec<String>,
 }
 
 /// The kernel's flavour: the smallest with every queue discipline and congestion control.
@@ -33,6 +35,7 @@ const MODULES: [&str; 6] = ["net/sched", "net/ipv4", "net/ipv6", "net/netfilter"
 /// # Errors
 /// Names the tool that is missing, or the step that failed with its last lines.
 pub fn fetch(lab: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel, Missing> {
+    let also = wanted.also.iter().map(|name| linux_module(name)).collect::<Result<Vec<_>, _>>()?;
     for (tool, package) in [("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg"), ("xz", "xz-utils")] {
         if find(tool).is_none() {
             return Err(Missing(format!(
@@ -60,7 +63,10 @@ pub fn fetch(lab: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<K
         say("building the plug-ins for tc");
         build_plugins(sources, &scratch.0, &made.join("tc"))?;
         say("building our modules in a chroot with the kernel's own compiler");
-        build_modules(sources, &scratch.0, &mirror, &wanted.suite, &release, &made.join("modules"))?;
+        let lacking: Vec<&str> = also.into_iter().filter(|name| !Kernel { folder: made.clone() }.has(name)).collect();
+        let chroot = Chroot { sources, mirror: &mirror, suite: &wanted.suite, release: &release };
+        let source = if lacking.is_empty() { None } else { Some(apt.source(&release)?) };
+        chroot.build(&scratch.0, source.map(|source| (lacking, source)), &made.join("modules"))?;
     }
     // Complete or not there at all.
     let failed = |error: io::Error| Missing(format!("cannot write {}: {error}", kernel.folder.display()));
@@ -192,6 +198,12 @@ impl Apt {
         Ok(found)
     }
 
+    /// The package with a kernel's source, in the same version.
+    fn source(&self, release: &str) -> Result<String, Missing> {
+        let image = format!("linux-image-{release}");
+        source(release, &output(self.command("apt-cache").args(["show", "--no-all-versions", &image]))?)
+    }
+
     fn download(&self, packages: &BTreeSet<String>, into: &Path) -> Result<(), Missing> {
         fs::create_dir_all(into).map_err(|error| Missing(format!("cannot make {}: {error}", into.display())))?;
         output(self.command("apt-get").arg("download").args(packages).current_dir(into)).map(drop)
@@ -212,6 +224,24 @@ fn needed(about: &str, release: &str) -> Vec<String> {
     let depends = about.lines().filter_map(|line| line.strip_prefix("Depends: "));
     let names = depends.flat_map(|list| list.split([',', '|'])).filter_map(|one| one.split_whitespace().next());
     names.filter(|name| name.starts_with("linux-") && name.ends_with(release)).map(str::to_owned).collect()
+}
+
+/// The package with the source of a release: `linux-source-7.2=7.2.12-1~bpo13+1`, from what apt says about the image's package.
+fn source(release: &str, about: &str) -> Result<String, Missing> {
+    let series: Vec<&str> = release.splitn(3, '.').take(2).collect();
+    let version = about.lines().find_map(|line| line.strip_prefix("Version: "));
+    let version = version.ok_or_else(|| Missing(format!("apt does not know the version of linux-image-{release}")))?;
+    Ok(format!("linux-source-{}={version}", series.join(".")))
+}
+
+/// The module of one of Linux's own disciplines.
+fn linux_module(name: &str) -> Result<&'static str, Missing> {
+    let modules = crate::queue::linux_modules();
+    let found = modules.iter().find(|(known, _)| *known == name).map(|(_, module)| *module);
+    found.ok_or_else(|| {
+        let known: Vec<&str> = modules.iter().map(|(known, _)| *known).collect();
+        Missing(format!("Linux has no module for a discipline \"{name}\"; allowed: {}", known.join(", ")))
+    })
 }
 
 /// Takes the image and the modules out of unpacked packages.
@@ -271,20 +301,28 @@ fn build_plugins(sources: &Path, scratch: &Path, into: &Path) -> Result<(), Miss
     take(&copy.join("tc"), "so", into)
 }
 
-/// The modules, in a chroot of the distribution.
-fn build_modules(
-    sources: &Path,
-    scratch: &Path,
-    mirror: &str,
-    suite: &str,
-    release: &str,
-    into: &Path,
-) -> Result<(), Missing> {
-    let work = scratch.join("chroot");
-    let headers = format!("linux-headers-{release}");
-    let script = sources.join("module/build-in-chroot.sh");
-    output(Command::new("sh").arg(script).arg(&work).args([suite, &headers]).env("MIRROR", mirror))?;
-    take(&work.join(format!("{suite}-{headers}.out")), "ko", into)
+/// A chroot of the distribution, in which modules are built.
+struct Chroot<'a> {
+    sources: &'a Path,
+    mirror: &'a str,
+    suite: &'a str,
+    release: &'a str,
+}
+
+impl Chroot<'_> {
+    /// Our modules, and Linux's own from the package with its source.
+    fn build(&self, scratch: &Path, also: Option<(Vec<&str>, String)>, into: &Path) -> Result<(), Missing> {
+        let work = scratch.join("chroot");
+        let headers = format!("linux-headers-{}", self.release);
+        let mut command = Command::new("sh");
+        command.arg(self.sources.join("module/build-in-chroot.sh")).arg(&work).args([self.suite, &headers]);
+        command.env("MIRROR", self.mirror).env_remove("ALSO");
+        if let Some((modules, source)) = also {
+            command.env("ALSO", modules.join(" ")).env("SOURCE", source);
+        }
+        output(&mut command)?;
+        take(&work.join(format!("{}-{headers}.out", self.suite)), "ko", into)
+    }
 }
 
 fn take(from: &Path, extension: &str, into: &Path) -> Result<(), Missing> {
@@ -313,6 +351,24 @@ mod tests {
         let names = "linux-image-cloud-amd64\nlinux-image-7.2.12+deb13-cloud-amd64\nlinux-image-7.2.12+deb13-amd64\n\
                      linux-image-6.1.0-50-cloud-amd64\nlinux-image-6.1.0-50-cloud-amd64-dbg\nlinux-image-6.1.0-50-cloud-amd64-unsigned\n";
         assert_eq!(releases(names), ["7.2.12+deb13-cloud-amd64", "6.1.0-50-cloud-amd64"]);
+    }
+
+    #[test]
+    fn the_source_has_the_images_version() {
+        let about = "Package: linux-image-7.2.12+deb13-cloud-amd64\nVersion: 7.2.12-1~bpo13+1\n";
+        let source = |release: &str, about: &str| source(release, about).map_err(|missing| missing.to_string());
+        assert_eq!(source("7.2.12+deb13-cloud-amd64", about), Ok("linux-source-7.2=7.2.12-1~bpo13+1".into()));
+        assert_eq!(source("6.1.0-50-cloud-amd64", "Version: 6.1.170-1\n"), Ok("linux-source-6.1=6.1.170-1".into()));
+        assert!(source("7.2", "Package: linux-image-7.2\n").is_err());
+    }
+
+    #[test]
+    fn disciplines_of_linux_can_be_built_and_ours_are_no_extra() {
+        assert_eq!(linux_module("dualpi2"), Ok("sch_dualpi2"));
+        for name in ["cocoa", "fifo", "no such"] {
+            let told = linux_module(name).map_err(|missing| missing.to_string()).unwrap_err();
+            assert!(told.contains(&format!("\"{name}\"")) && told.contains("fq_pie, "), "{told}");
+        }
     }
 
     #[test]

@@ -94,6 +94,12 @@ impl Kernel {
         self.folder.join("modules").join(name).with_extension("ko")
     }
 
+    /// Whether it has a module, as a file or in its image.
+    pub fn has(&self, name: &str) -> bool {
+        let list = || fs::read_to_string(self.folder.join(BUILT_IN)).unwrap_or_default();
+        self.module(name).is_file() || list().lines().any(|path| module_name(path) == name)
+    }
+
     /// Files of modules with everything that they depend on, each after what it depends on. Modules that are part of the image have no
     /// file.
     ///
@@ -101,14 +107,16 @@ impl Kernel {
     /// Names a module that is not there.
     pub fn modules(&self, names: &[String]) -> Result<Vec<PathBuf>, Missing> {
         let (mut files, mut seen) = (Vec::new(), BTreeSet::new());
-        let list = fs::read_to_string(self.folder.join(BUILT_IN)).unwrap_or_default();
-        let is_built_in = |name: &str| list.lines().any(|path| module_name(path) == name);
         for name in names {
-            if !self.module(name).is_file() && !is_built_in(name) {
+            if !self.has(name) {
                 let release = self.release();
-                let help = match name.strip_prefix(crate::queue::OURS) {
-                    Some(_) => "; `narrows lab fetch` builds our own if it can: see `narrows lab doctor`",
-                    None => "",
+                let linux = crate::queue::linux_modules().into_iter().find(|(_, module)| module == name);
+                let help = match linux {
+                    _ if name.starts_with(crate::queue::OURS) => {
+                        "; `narrows lab fetch` builds our own if it can: see `narrows lab doctor`".to_owned()
+                    }
+                    Some((discipline, _)) => format!("; `narrows lab fetch --also {discipline}` builds it"),
+                    None => String::new(),
                 };
                 return Err(Missing(format!("the kernel {release} has no module {name}{help}")));
             }
@@ -190,6 +198,8 @@ mod tests {
         );
         assert_eq!(names(&["sch_fq_codel", "crc_ccitt"]), Ok(Vec::new()));
         assert_eq!(names(&["sch_gsp"]), Err("the kernel 6.1 has no module sch_gsp".into()));
+        let told = "the kernel 6.1 has no module sch_dualpi2; `narrows lab fetch --also dualpi2` builds it";
+        assert_eq!(names(&["sch_dualpi2"]), Err(told.into()));
         fs::remove_dir_all(folder.parent().expect("it has one")).expect("it was made");
     }
 }

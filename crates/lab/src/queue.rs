@@ -33,9 +33,6 @@ pub fn words(queue: &QueueConfig, link: &LinkHint) -> Result<Vec<String>, String
             form => words.extend(form.words(spec.name, &value, link)?),
         }
     }
-    if TOLD_MTU.contains(&name) {
-        words.extend(["mtu".to_owned(), format!("{}B", link.mtu.0)]);
-    }
     if let (Some(word), "fifo") = (words.get_mut(0), name) {
         // In packets or in bytes.
         let bytes = matches!(bound(&resolved.get("limit").unwrap_or_default(), link)?, Bound::Bytes(_));
@@ -54,11 +51,14 @@ pub fn is_ours(queue: &QueueConfig) -> bool {
     module(queue).is_some_and(|name| name.starts_with(OURS))
 }
 
+/// Linux's own disciplines that are modules: their names in scenarios, and those of their modules.
+pub(crate) fn linux_modules() -> Vec<(&'static str, &'static str)> {
+    let modules = KINDS.iter().filter_map(|kind| Some((kind.name, kind.module?)));
+    modules.filter(|(_, module)| !module.starts_with(OURS)).collect()
+}
+
 /// How the names of our modules begin.
 pub(crate) const OURS: &str = "sch_narrows_";
-
-/// Disciplines of ours that count in full-sized packets. By default theirs is the device's, with the Ethernet header that a scenario's link does not have.
-const TOLD_MTU: [&str; 3] = ["cp", "fq_cp", "fq_codel_fair"];
 
 /// A discipline of the kernel's.
 struct Kind {

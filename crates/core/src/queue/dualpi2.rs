@@ -11,7 +11,8 @@
 //! - Fewer than two full-sized packets in both queues are left alone.
 //!
 //! L4S is ECT(1) and CE, or with `ecn_mask = "any_ect"` ECT(0), too. Deviates: `memory_limit` counts bytes on the link (Linux:
-//! the buffers behind them); no filters to classify by.
+//! the buffers behind them); `min_qlen_step` counts those behind a packet that leaves (Linux: those before it when it came); no filters
+//! to classify by.
 use super::parts::limits::MAX_LIMIT;
 use super::parts::pi2_law::{Pi2Law, Pi2State};
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
