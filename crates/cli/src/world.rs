@@ -1,7 +1,8 @@
 //! The choice of a world: the simulator, real programs in real time, or a Linux kernel in virtual time.
 use crate::failure::Failure;
-use narrows_lab::Lab;
+use crate::term;
 use narrows_lab::kernels::{self, Kernel};
+use narrows_lab::{Lab, Pace};
 use narrows_live::{Live, LiveError, Options};
 use narrows_scenario::{Family, Scenario};
 use narrows_sim::Simulator;
@@ -23,6 +24,21 @@ pub(crate) struct WorldArgs {
     /// Kernel: the start of a release that `narrows lab fetch` has fetched, such as 6.1 [default: the newest]
     #[arg(long, value_name = "RELEASE")]
     kernel: Option<String>,
+    /// Kernel: in real time instead of virtual time, on the host's own processor (KVM) if it lets this user, otherwise on an emulated one; for rates at which
+    /// an emulated processor would be the bottleneck. The host's load then has an effect
+    #[arg(long, value_name = "PROCESSOR", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    real_time: Option<Processor>,
+}
+
+/// Who runs a guest's instructions in real time.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Processor {
+    /// KVM if this user may use it
+    Auto,
+    /// The host's own
+    Kvm,
+    /// An emulated one
+    Emulated,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -56,6 +72,19 @@ impl WorldArgs {
         Ok(scenario)
     }
 
+    /// How a guest's time passes.
+    fn pace(&self) -> Pace {
+        let pace = match self.real_time {
+            None => return Pace::Virtual,
+            Some(Processor::Auto) => Pace::real_time(),
+            Some(Processor::Kvm) => Pace::Kvm,
+            Some(Processor::Emulated) => Pace::Emulated,
+        };
+        let processor = if pace == Pace::Kvm { "this machine's processor (KVM)" } else { "an emulated processor" };
+        term::note(&format!("narrows: in real time on {processor}: the host's load has an effect on the figures"));
+        pace
+    }
+
     /// The requested world. Gets the rights that it needs, so it must be called before there is a second thread.
     pub(crate) fn world(&self) -> Result<Box<dyn World>, Failure> {
         match self.on {
@@ -63,7 +92,10 @@ impl WorldArgs {
                 Err(Failure::usage("--mtu is for --on live: elsewhere a packet is as long as its flow says"))
             }
             Name::Sim | Name::Live if self.kernel.is_some() => Err(Failure::usage("--kernel is for --on kernel")),
-            Name::Kernel => Ok(Box::new(lab(self.kernel.as_deref())?)),
+            Name::Sim | Name::Live if self.real_time.is_some() => {
+                Err(Failure::usage("--real-time is for --on kernel; --on live is in real time anyway"))
+            }
+            Name::Kernel => Ok(Box::new(Lab { pace: self.pace(), ..lab(self.kernel.as_deref())? })),
             Name::Sim => Ok(Box::new(Simulator)),
             Name::Live => Ok(Box::new(live(self.options())?)),
         }
@@ -74,7 +106,7 @@ impl WorldArgs {
 pub(crate) fn lab(release: Option<&str>) -> Result<Lab, Failure> {
     let kernel = kernels::lab().and_then(|lab| Kernel::find(&lab, release)).map_err(Failure::usage)?;
     let program = std::env::current_exe().map_err(|error| Failure::other(format!("where is this program? {error}")))?;
-    Ok(Lab { kernel, program })
+    Ok(Lab { kernel, program, pace: Pace::Virtual })
 }
 
 /// The live world. Gets the rights that it needs, so it must be called before there is a second thread.

@@ -12,6 +12,8 @@ pub struct Lab {
     pub kernel: Kernel,
     /// The program that becomes the guest's `init`.
     pub program: PathBuf,
+    /// How the guest's time passes.
+    pub pace: crate::Pace,
 }
 
 fn refusal() -> WorldError {

@@ -23,6 +23,7 @@ mod machine;
 #[cfg(target_os = "linux")]
 mod message;
 pub mod network;
+mod pace;
 #[cfg(target_os = "linux")]
 mod programs;
 pub mod queue;
@@ -32,6 +33,7 @@ mod world;
 
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::Lab;
+pub use pace::Pace;
 #[cfg(target_os = "linux")]
 pub use world::Lab;
 

@@ -1,9 +1,10 @@
 //! A virtual machine, from its start to its result.
 //!
-//! `qemu` emulates one processor whose clock counts instructions, one nanosecond each, and skips the time in which it is idle
+//! In virtual time `qemu` emulates one processor whose clock counts instructions, one nanosecond each, and skips the time in which it is idle
 //! (`-icount shift=0,sleep=off`). The archive with the guest's file system is a file in memory without a name, so nothing is left on the disk;
 //! `setpriv --pdeathsig` ends the machine with the thread that started it, however that ends.
 use crate::message::{MARK, Message};
+use crate::pace::Pace;
 use narrows_core::Time;
 use narrows_results::RunResult;
 use narrows_world::{Watch, WorldError};
@@ -24,22 +25,17 @@ const TICK: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(300);
 /// A guest that says nothing for so long in wall-clock time is ended, too: it may wait for something that never comes.
 const LONG_PATIENCE: Duration = Duration::from_secs(3600);
+/// A guest in real time that has said nothing at all for so long has not started.
+const START: Duration = Duration::from_secs(60);
 /// Lines of the console that an error shows.
 const TAIL: usize = 30;
-/// The emulated processor: `rep movsb` is slow to emulate, so the kernel is told that it is not fast.
-const PROCESSOR: &str = "max,-erms,-fsrm";
-/// The kernel's command line. Without the timer of the local APIC the kernel does not calibrate it, which takes 100 ms of its time in a loop of
-/// `pause`, and 7 s of ours; the HPET is as exact.
-const COMMAND_LINE: &str =
-    "console=ttyS0 quiet panic=-1 oops=panic reboot=t nokaslr mitigations=off random.trust_cpu=on nolapic_timer nosmp";
-/// The guest's date at its start; its clock runs from there in virtual time.
-const EPOCH: &str = "base=2026-01-01T00:00:00,clock=vm";
 
 /// What a machine is made of.
 pub(crate) struct Machine<'a> {
     pub(crate) image: &'a Path,
     pub(crate) memory_mb: u64,
     pub(crate) seed: u64,
+    pub(crate) pace: Pace,
 }
 
 /// A file in memory that another process can open by its descriptor.
@@ -79,7 +75,7 @@ impl Machine<'_> {
             });
             let process = child.0.id();
             let worked = || processor_time(process);
-            let outcome = attend(&receiver, end, &worked, watch);
+            let outcome = attend(&receiver, end, self.pace, &worked, watch);
             drop(child);
             let shown = [console, complaints].map(|thread| thread.join().unwrap_or_default()).concat();
             outcome.unwrap_or_else(|what| {
@@ -90,7 +86,7 @@ impl Machine<'_> {
     }
 
     fn command(&self, initrd: i32, port: i32) -> Command {
-        let kernel = format!("{COMMAND_LINE} {MARK}=1");
+        let kernel = format!("{} {MARK}=1", self.pace.command_line());
         let mut command = Command::new("setpriv");
         command.args([
             "--pdeathsig",
@@ -102,8 +98,8 @@ impl Machine<'_> {
             "none",
             "-no-reboot",
         ]);
-        command.args(["-machine", "pc", "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-rtc", EPOCH]);
-        command.args(["-cpu", PROCESSOR, "-m", &self.memory_mb.to_string(), "-seed", &self.seed.to_string()]);
+        command.args(["-machine", "pc"]).args(self.pace.arguments());
+        command.args(["-m", &self.memory_mb.to_string(), "-seed", &self.seed.to_string()]);
         command.arg("-kernel").arg(self.image).args(["-initrd", &format!("/dev/fd/{initrd}"), "-append", &kernel]);
         command.args(["-serial", "stdio", "-device", "virtio-serial-pci"]);
         command.args([
@@ -132,14 +128,16 @@ impl Drop for Ended {
 fn attend(
     receiver: &Receiver<String>,
     end: Time,
+    pace: Pace,
     worked: &dyn Fn() -> Duration,
     watch: &mut dyn Watch,
 ) -> Result<Result<RunResult, WorldError>, String> {
     let (mut at, mut silent, mut worked_before) = (Time::ZERO, Duration::ZERO, worked());
+    let mut has_started = pace == Pace::Virtual;
     loop {
         match receiver.recv_timeout(TICK) {
             Ok(line) => {
-                (silent, worked_before) = (Duration::ZERO, worked());
+                (silent, worked_before, has_started) = (Duration::ZERO, worked(), true);
                 match serde_json::from_str(&line) {
                     Ok(Message::At(ns)) => at = Time::from_ns(ns).min(end),
                     Ok(Message::Said(text)) => said(&text),
@@ -154,6 +152,10 @@ fn attend(
         }
         if !watch.tick(at) {
             return Ok(Err(WorldError::Cancelled));
+        }
+        if silent > START && !has_started {
+            let help = if pace == Pace::Kvm { "; `--real-time=emulated` does without KVM" } else { "" };
+            return Err(format!("said nothing in the first {} s{help}", START.as_secs()));
         }
         if silent > PATIENCE {
             let worked = worked().saturating_sub(worked_before);

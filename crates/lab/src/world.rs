@@ -1,6 +1,7 @@
 //! The lab as a world: checks a scenario, runs it in a machine of its own.
 use crate::kernels::Kernel;
 use crate::message::Job;
+use crate::pace::Pace;
 use crate::programs::Host;
 use crate::{initramfs, machine, network};
 use narrows_core::Time;
@@ -20,6 +21,8 @@ pub struct Lab {
     pub kernel: Kernel,
     /// The program that becomes the guest's `init`: one that calls [`crate::guest::main`] if it [is one](crate::guest::is_guest).
     pub program: PathBuf,
+    /// How the guest's time passes.
+    pub pace: Pace,
 }
 
 /// The module that tells the state of connections.
@@ -79,7 +82,7 @@ impl World for Lab {
         let size = archive.metadata().map_err(failed)?.len();
         let run = Memory::estimate(scenario, FLOW).total() + PROGRAM * programs(scenario);
         let memory_mb = machine::memory_mb(size, run);
-        let machine = machine::Machine { image: &self.kernel.image(), memory_mb, seed: scenario.seed };
+        let machine = machine::Machine { image: &self.kernel.image(), memory_mb, seed: scenario.seed, pace: self.pace };
         machine.run(&archive, Time::ZERO + scenario.duration, watch)
     }
 }

@@ -5,7 +5,7 @@ use narrows_results::folder;
 use serde_json::Value;
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A bottleneck below `htb`, which hands a packet over when its first bit is due.
 fn scenario(queue: &str, flows: &str) -> String {
@@ -105,7 +105,8 @@ fn hops_both_ways_delays_rates_and_kinds_of_traffic() {
          [[flow]]\nname = \"bulk\"\ncount = 2\nrtt = \"40ms\"\nroute = [\"down\"]\nback = [\"up\"]\ncontroller = \"bbr\"\n\
          [[flow]]\nname = \"call\"\nrtt = \"20ms\"\nroute = [\"up\"]\nback = [\"down\"]\ntraffic = { kind = \"cbr\", rate = \"200kbit\", packet = \"250B\" }\ntransport = \"udp\"\n\
          [[flow]]\nname = \"web\"\nrtt = \"30ms\"\nroute = [\"down\"]\nback = [\"up\"]\ntraffic = \"web\"\n\
-         [[flow]]\nname = \"camera\"\nrtt = \"20ms\"\nroute = [\"up\"]\nback = [\"down\"]\ntraffic = { kind = \"video\", max_rate = \"1mbit\" }\n",
+         [[flow]]\nname = \"camera\"\nrtt = \"20ms\"\nroute = [\"up\"]\nback = [\"down\"]\ntraffic = { kind = \"video\", max_rate = \"1mbit\" }\n\
+         [[flow]]\nname = \"game\"\nrtt = \"40ms\"\nroute = [\"up\"]\nback = [\"down\"]\ncontroller = \"cubic\"\ntraffic = { kind = \"thin\", interval = \"25ms\" }\n",
     );
     let kernel = run(&place, "kernel", &["--on", "kernel"]);
     // 8 Mbit/s for two of the five measured seconds, 4 Mbit/s for three: 5.6 Mbit/s on average.
@@ -121,6 +122,10 @@ fn hops_both_ways_delays_rates_and_kinds_of_traffic() {
     assert!((149.0..=151.0).contains(&camera("frames")) && camera("shown") >= 145.0, "{kernel}");
     assert!(camera("frame_delay_ms/p95") < 200.0 && camera("freezes") == 0.0, "{kernel}");
     assert_eq!(kernel["flows"][4]["controller"], "gcc");
+    // One each 25 ms. The receiver is half of what is left of the RTT without the delays of the hops behind the last hop: 17.5 ms.
+    let game = |key: &str| figure(&kernel, &format!("/flows/5/application/messages/{key}"));
+    assert!((198.0..=202.0).contains(&game("count")) && game("unread") <= 3.0, "{kernel}");
+    assert!(game("delay_ms/p50") >= 17.5 && game("delay_ms/p95") < 60.0, "{kernel}");
 }
 
 /// A flow of each IP version behind one queue. IPv6 has 20 bytes more of headers: a full-sized packet carries 1428 bytes and not 1448. With
@@ -286,7 +291,20 @@ fn what_linux_lacks_is_refused_before_anything_starts() {
     assert!(said.contains("--mtu is for --on live"), "{said}");
     let said = command(&["--kernel", "7.2"]);
     assert!(said.contains("--kernel is for --on kernel"), "{said}");
+    let said = command(&["--real-time"]);
+    assert!(said.contains("--real-time is for --on kernel"), "{said}");
     assert!(!place.path("out").exists());
+}
+
+/// The host's load has an effect there, so nothing is said of the figures but that packets came through.
+#[test]
+fn real_time_passes_in_a_guest_that_is_asked_for_it() {
+    let Some(place) = lab("kernel_real_time") else { return };
+    place.write("x.toml", &scenario("\"fifo\"", &flow("bulk", "cubic")).replace("10mbit", "1mbit"));
+    let before = Instant::now();
+    let summary = run(&place, "out", &["--on", "kernel", "--real-time=emulated"]);
+    assert!(before.elapsed() >= Duration::from_secs(10), "{:?}", before.elapsed());
+    assert!(figure(&summary, "/flows/0/goodput_mbit") > 0.1, "{summary}");
 }
 
 #[test]
