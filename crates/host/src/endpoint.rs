@@ -23,7 +23,7 @@ mod video;
 use crate::priority::{Work, keep_times};
 use crate::socket::poll::{Poll, Waker};
 use crate::{Clock, EndpointStats, FIRST_PORT, HostError, Namespace, initial_window};
-use messages::Shipping;
+use messages::MessageRecords;
 use narrows_core::Time;
 use narrows_scenario::Scenario;
 use quic::{QuicFlow, QuicSpec};
@@ -96,7 +96,7 @@ pub struct Endpoints {
     receivers: Receivers,
     quic: Vec<QuicFlow>,
     videos: Option<Videos>,
-    messages: Shipping,
+    messages: MessageRecords,
     work: Work,
 }
 
@@ -166,7 +166,7 @@ impl Endpoints {
             });
         }
         let warmup = Some(Time::ZERO + plan.scenario.warmup).filter(|&end| end > Time::ZERO);
-        let messages = Shipping::new(specs.iter_mut().map(|spec| spec.messages.take()), warmup);
+        let messages = MessageRecords::new(specs.iter_mut().map(|spec| spec.messages.take()), warmup);
         let flow = |(spec, outlet): (Spec, Option<Outlet>)| Flow {
             application: spec.application,
             acts: matches!(spec.carrier, Carrier::Tcp(_) | Carrier::Udp(_)).then_some(spec.start),

@@ -6,8 +6,8 @@ use narrows_core::Time;
 use narrows_world::record::application::Messages;
 use std::sync::{Mutex, PoisonError};
 
-/// The messages of all flows, by flow number.
-pub(super) struct Shipping {
+/// The messages of each flow that sends some, by flow number.
+pub(super) struct MessageRecords {
     flows: Box<[Option<Mutex<OfFlow>>]>,
 }
 
@@ -17,11 +17,16 @@ struct OfFlow {
     warmup: Option<Time>,
 }
 
-impl Shipping {
-    /// Of flows that send messages, and of flows that do not. Figures begin at the end of the warm-up, if there is one.
-    pub(super) fn new(flows: impl IntoIterator<Item = Option<Messages>>, warmup: Option<Time>) -> Shipping {
+impl MessageRecords {
+    /// `None` for a flow that sends none. Figures begin at the end of the warm-up, if there is one.
+    pub(super) fn new(flows: impl IntoIterator<Item = Option<Messages>>, warmup: Option<Time>) -> MessageRecords {
         let flow = |messages| Mutex::new(OfFlow { messages: Some(Box::new(messages)), warmup });
-        Shipping { flows: flows.into_iter().map(|messages| messages.map(flow)).collect() }
+        MessageRecords { flows: flows.into_iter().map(|messages| messages.map(flow)).collect() }
+    }
+
+    /// Does this flow send messages?
+    pub(super) fn are_kept_of(&self, flow: usize) -> bool {
+        self.flows.get(flow).is_some_and(Option::is_some)
     }
 
     /// The application has written a message, with which it has written `end` bytes.
@@ -70,27 +75,27 @@ mod tests {
     #[test]
     fn a_message_takes_from_its_write_to_the_read_of_its_last_byte() {
         let stats = EndpointStats::new(2);
-        let shipping = Shipping::new([None, Some(Messages::new(3, Span::ZERO))], Some(at(100)));
+        let records = MessageRecords::new([None, Some(Messages::new(3, Span::ZERO))], Some(at(100)));
         // Written and read before the end of the warm-up.
-        shipping.written(1, 50, at(10));
-        shipping.read(1, 50, at(90));
+        records.written(1, 50, at(10));
+        records.read(1, 50, at(90));
         // Two that are read in pieces: the first one's end comes with the second one's beginning.
-        shipping.written(1, 150, at(110));
-        shipping.written(1, 250, at(135));
-        shipping.read(1, 60, at(130));
-        shipping.read(1, 90, at(140));
-        shipping.written(1, 350, at(150));
+        records.written(1, 150, at(110));
+        records.written(1, 250, at(135));
+        records.read(1, 60, at(130));
+        records.read(1, 90, at(140));
+        records.written(1, 350, at(150));
         // A flow without messages, and one that there is not.
-        shipping.read(0, 10, at(160));
-        shipping.read(7, 10, at(160));
-        shipping.post(&stats);
+        records.read(0, 10, at(160));
+        records.read(7, 10, at(160));
+        records.post(&stats);
         let messages = stats.take(1).messages.expect("they were handed over");
         let measured = Measured { messages: Some(&messages), ..Measured::default() };
         let traffic = Traffic::Thin(Default::default());
         let told = measured.summary(Some(&traffic), at(155)).and_then(|told| told.messages).expect("messages");
         assert_eq!((told.count, told.unread), (1, 2));
         assert!((told.delay_ms.mean - 30.0).abs() < 0.1, "{told:?}");
-        shipping.post(&stats);
+        records.post(&stats);
         assert!(stats.take(1).messages.is_none(), "only once");
         assert!(stats.take(0).messages.is_none());
     }

@@ -1,5 +1,5 @@
 //! The receiving side: one thread that reads and counts all data.
-use super::messages::Shipping;
+use super::messages::MessageRecords;
 use crate::Clock;
 use crate::EndpointStats;
 use crate::socket::poll::{Poll, WOKEN, Waker};
@@ -28,12 +28,12 @@ pub(super) struct Shared {
     pub(super) goals: Box<[AtomicU64]>,
     /// Completed transfers for the sending side, with the time at which their last byte was read.
     pub(super) completed: Mutex<Vec<(usize, Time)>>,
-    /// Messages on their way.
-    pub(super) messages: Shipping,
+    /// Messages that are on their way, and how long others took.
+    pub(super) messages: MessageRecords,
 }
 
 impl Shared {
-    pub(super) fn new(endpoint_stats: Arc<EndpointStats>, clock: Clock, messages: Shipping) -> Shared {
+    pub(super) fn new(endpoint_stats: Arc<EndpointStats>, clock: Clock, messages: MessageRecords) -> Shared {
         let goals = (0..endpoint_stats.flows()).map(|_| AtomicU64::new(0)).collect();
         let (ended, completed) = (AtomicBool::new(false), Mutex::new(Vec::new()));
         Shared { endpoint_stats, clock, ended, goals, completed, messages }
@@ -119,7 +119,9 @@ impl Receivers {
 
     fn arrived(&self, flow: usize, bytes: u64, shared: &Shared) {
         let total = shared.endpoint_stats.read(flow, bytes);
-        shared.messages.read(flow, bytes, shared.clock.now());
+        if shared.messages.are_kept_of(flow) {
+            shared.messages.read(flow, bytes, shared.clock.now());
+        }
         let goal = shared.goals[flow].load(Ordering::Acquire);
         if goal != 0 && total >= goal {
             shared.goals[flow].store(0, Ordering::Relaxed);
@@ -162,7 +164,7 @@ mod tests {
             sender.send_to(&[0; 10], receiver.local_addr().unwrap()).unwrap();
         }
         let stats = Arc::new(EndpointStats::new(1));
-        let shared = Shared::new(Arc::clone(&stats), Clock::start(), Shipping::new([], None));
+        let shared = Shared::new(Arc::clone(&stats), Clock::start(), MessageRecords::new([], None));
         shared.ended.store(true, Ordering::Release);
         let senders = Poll::new().unwrap();
         let inlets = vec![Inlet::Datagrams(receiver.into())];
