@@ -298,6 +298,7 @@ fn what_linux_lacks_is_refused_before_anything_starts() {
 
 /// The host's load has an effect there, so nothing is said of the figures but that packets came through.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the host's time is what is tested")]
 fn real_time_passes_in_a_guest_that_is_asked_for_it() {
     let Some(place) = lab("kernel_real_time") else { return };
     place.write("x.toml", &scenario("\"fifo\"", &flow("bulk", "cubic")).replace("10mbit", "1mbit"));
