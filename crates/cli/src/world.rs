@@ -24,8 +24,8 @@ pub(crate) struct WorldArgs {
     /// Kernel: the start of a release that `narrows lab fetch` has fetched, such as 6.1 [default: the newest]
     #[arg(long, value_name = "RELEASE")]
     kernel: Option<String>,
-    /// Kernel: in real time instead of virtual time, on the host's own processor (KVM) if it lets this user, otherwise on an emulated one; for rates at which
-    /// an emulated processor would be the bottleneck. The host's load then has an effect
+    /// Kernel: in real time instead of virtual time, on the host's own processor (KVM) if this user may use it, otherwise on an emulated one; for rates at which
+    /// an emulated processor would be the bottleneck. The host's load then has an effect on the figures
     #[arg(long, value_name = "PROCESSOR", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     real_time: Option<Processor>,
 }
