@@ -1,6 +1,6 @@
 //! Messages over TCP and QUIC, from the write to the read of their last byte.
 //!
-//! Both ends of a flow are in this process, so the thread that sends and the one that receives share what is on its way.
+//! Both ends of a flow are in this process. The sending thread notes each message, and the receiving one sees when it is complete.
 use super::EndpointStats;
 use narrows_core::Time;
 use narrows_world::record::application::Messages;
