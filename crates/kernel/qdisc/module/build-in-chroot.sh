@@ -9,7 +9,6 @@
 # WORK     directory for the chroots; one that exists already is used again
 # SUITE    the release: bookworm, trixie, …; for trixie and later its backports are used too
 # HEADERS  the package with the headers, for example linux-headers-cloud-amd64
-#
 # ALSO     modules of the kernel's own net/sched that this kernel was configured without, for example sch_dualpi2
 # SOURCE   the package with the kernel's source, of the same version as HEADERS: linux-source-7.2=7.2.12-1~bpo13+1
 #
@@ -17,7 +16,7 @@
 set -eu
 
 if [ $# -ne 3 ]; then
-	sed -n '4,17s/^# \{0,1\}//p' "$0" >&2
+	sed -n '4,15s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 fi
 : "${MIRROR:?the URL of a Debian mirror}"
