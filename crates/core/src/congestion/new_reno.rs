@@ -16,7 +16,8 @@ params! {
         /// Which HyStart.
         pub hystart_kind: HystartKind = HystartKind::PlusPlus;
         /// Grow by acknowledgments instead of acknowledged packets (RFC 5681 §3.1, equations 2 and 3), as Linux did before 4.0:
-        /// half as fast when the receiver acknowledges every second packet.
+        /// half as fast when the receiver acknowledges every second packet, and in congestion avoidance a packet for every `cwnd` + 1
+        /// acknowledgments.
         pub by_ack: bool = false;
     }
 }
@@ -58,7 +59,9 @@ impl CongestionController for NewReno {
                 return;
             }
         }
-        self.window.avoid_congestion(self.window.cwnd(), acked);
+        // Linux compared before it counted then (`tcp_cong_avoid_ai`), so that a packet took one acknowledgment more.
+        let w = self.window.cwnd() + u64::from(self.by_ack);
+        self.window.avoid_congestion(w, acked);
     }
 
     fn on_loss(&mut self, loss: &Loss) {
@@ -104,6 +107,22 @@ mod tests {
             c.send_limits().cwnd.0 / MSS.0
         };
         assert_eq!((grown(&NewRenoParams::default()), grown(&by_ack)), (12, 8));
+    }
+
+    #[test]
+    fn by_acknowledgments_a_packet_more_takes_one_acknowledgment_more_than_the_window_has_packets() {
+        let by_ack = NewRenoParams { by_ack: true, ..NewRenoParams::default() };
+        let needed = |params| {
+            let mut c = new_reno(20, params);
+            c.reduce_cwnd(1, 2, Time::ZERO);
+            let window = c.send_limits().cwnd;
+            let needed = (1..).find(|_| {
+                c.on_ack(&ack(Time::ZERO, 1));
+                c.send_limits().cwnd > window
+            });
+            (window.0 / MSS.0, needed)
+        };
+        assert_eq!((needed(&NewRenoParams::default()), needed(&by_ack)), ((10, Some(10)), (10, Some(11))));
     }
 
     fn new_reno(initial_window: u64, params: &NewRenoParams) -> NewReno {
