@@ -33,6 +33,8 @@ params! {
         pub receive_buffer_max: Bytes = Bytes(16 << 20), from Bytes(2304), to Bytes(1 << 30);
         /// Selective acknowledgments (RFC 2018). Without them the sender counts duplicates and finds one loss per round trip (RFC 6582).
         pub sack: bool = true;
+        /// How losses are found, and how the window comes down.
+        pub recovery: Recovery = Recovery::Rack;
         /// Maximum time by which the receiver delays selective acknowledgments to compress them (Linux: `tcp_comp_sack_delay_ns`).
         pub sack_compression: Span = Span::ms(1), from Span::ZERO, to Span::s(1);
     }
@@ -70,6 +72,16 @@ params! {
         pub ports: Ports = Ports::One;
         /// ECN codepoint; the source does not respond to marks.
         pub ecn: UdpEcn = UdpEcn::Off;
+    }
+}
+
+narrows_core::choice! {
+    /// How a TCP sender recovers from losses.
+    pub enum Recovery {
+        /// As Linux does today: RACK-TLP (RFC 8985), and proportional rate reduction (RFC 9937).
+        Rack = "rack",
+        /// As Linux 2.6 did: forward acknowledgments (FACK) without loss probes, and rate halving. Without `sack`, duplicates are counted.
+        Fack = "fack",
     }
 }
 

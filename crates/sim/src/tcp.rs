@@ -8,6 +8,7 @@
 //! `tcp_recovery.c`, `tcp_rate.c`.
 mod ack;
 mod endpoint;
+mod older;
 mod patience;
 mod receiver;
 mod recovery;

@@ -198,8 +198,16 @@ fn controller(config: Option<&ControllerConfig>) -> Result<&'static str, String>
 /// Refuses changed values of parameters that a socket cannot set.
 fn refuse_changed_defaults(tcp: &TcpParams) -> Result<(), String> {
     let default = TcpParams::default();
-    let names =
-        ["ack_every", "delayed_ack", "quick_acks", "receive_buffer", "receive_buffer_max", "sack", "sack_compression"];
+    let names = [
+        "ack_every",
+        "delayed_ack",
+        "quick_acks",
+        "receive_buffer",
+        "receive_buffer_max",
+        "recovery",
+        "sack",
+        "sack_compression",
+    ];
     for name in names {
         let (asked, own) = (tcp.get(name).unwrap_or_default(), default.get(name).unwrap_or_default());
         if asked != own {

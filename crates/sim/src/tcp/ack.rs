@@ -229,13 +229,19 @@ impl Sender {
             phase: self.state.phase(),
             edt: self.next_departure(now),
             may_raise: summary.advanced,
-            cwnd_limited: self.is_window_limited(),
+            // While slow start leads back to the controller's window, there is nothing for it to raise.
+            cwnd_limited: self.is_window_limited() && !self.is_below_window(),
             rate,
         };
         let Some(controller) = &mut self.controller else { return };
         controller.on_ack(&event);
         let window = segments(controller.window(), self.mss);
-        self.cwnd = if reducing && controller.reduction() == Reduction::Proportional {
+        self.cwnd = if let Some(older) = &mut self.older
+            && controller.reduction() == Reduction::Proportional
+        {
+            let delivers = summary.delivered_segments > 0;
+            older.on_ack(window, self.board.inflight(), reducing, delivers)
+        } else if reducing && controller.reduction() == Reduction::Proportional {
             self.prr.on_ack(&PrrAck {
                 ssthresh: window,
                 inflight: self.board.inflight(),

@@ -68,7 +68,7 @@ pub(super) struct Probe {
 }
 
 /// RFC 5681 §3.2.
-const DUPLICATE_THRESHOLD: u32 = 3;
+pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 /// Linux `TCP_TIMEOUT_MIN`: two ticks, added to the probe and reordering timers, so that neither expires before its tick.
 const TICKS: Span = Span::ms(8);
 /// Linux `TCP_RTO_MIN`: allowance of a probe for a delayed acknowledgment if one segment is in flight.
@@ -111,8 +111,12 @@ impl Sender {
         if !self.state.is_open() && self.board.una() >= self.recover {
             match self.state {
                 // Data beyond `recover` must be acknowledged, so that the peer has seen the answer to its mark.
-                State::Cwr if self.board.una() > self.recover => self.state = State::Open,
+                State::Cwr if self.board.una() > self.recover => {
+                    self.end_older_recovery();
+                    self.state = State::Open;
+                }
                 State::Recovery | State::Loss => {
+                    self.end_older_recovery();
                     self.state = State::Open;
                     self.frto = false;
                     if !self.sacks {
@@ -157,6 +161,7 @@ impl Sender {
         // Only one reduction per window: one in progress is not started again.
         if !self.state.is_reducing() {
             self.prr.start(self.cwnd);
+            self.start_older_recovery(now);
             self.tell_loss(kind, true, now);
         }
         self.state = state;
@@ -183,6 +188,9 @@ impl Sender {
     fn detect_losses(&mut self, summary: &mut AckSummary, now: Time) {
         if !self.sacks {
             return self.detect_loss_of_first(summary, now);
+        }
+        if self.older.is_some() {
+            return self.detect_losses_forward(summary, now);
         }
         if !core::mem::take(&mut self.rack.advanced) {
             return;
@@ -220,9 +228,7 @@ impl Sender {
     fn mark_losses(&mut self, lost_again: &mut bool, now: Time) -> Option<Span> {
         let newest = self.rack.newest?;
         let patience = self.rack.rtt + self.reordering_window();
-        let (mut lost, mut wait) = (0, None);
-        let (controller, wants_packet_feedback) = (&mut self.controller, self.wants_packet_feedback);
-        let (before, mss, losses) = (self.delivery.lost, self.mss, &mut self.losses);
+        let mut wait = None;
         let judge = |seq, record: &SentSegment| {
             if (record.sent, seq) >= newest {
                 return Verdict::TooYoung;
@@ -234,6 +240,16 @@ impl Sender {
             wait = wait.max(Some(patience - age));
             Verdict::Keep
         };
+        self.mark(judge, lost_again, now);
+        wait
+    }
+
+    /// Marks the segments lost that `judge` condemns.
+    #[inline]
+    pub(super) fn mark(&mut self, judge: impl FnMut(u64, &SentSegment) -> Verdict, lost_again: &mut bool, now: Time) {
+        let mut lost = 0;
+        let (controller, wants_packet_feedback) = (&mut self.controller, self.wants_packet_feedback);
+        let (before, mss, losses) = (self.delivery.lost, self.mss, &mut self.losses);
         self.board.walk_in_time_order(judge, |seq, record, stamp| {
             lost += 1;
             if let Some(losses) = losses {
@@ -246,7 +262,6 @@ impl Sender {
             }
         });
         self.count_lost(lost);
-        wait
     }
 
     fn count_lost(&mut self, lost: u32) {
@@ -307,6 +322,7 @@ impl Sender {
         if matches!(self.state, State::Open | State::Cwr)
             && self.probe.is_none()
             && self.board.is_plain()
+            && self.older.is_none()
             && let Some(srtt) = self.rtt.smoothed()
         {
             let slack = if self.board.out() == 1 { PROBE_DELAYED_ACK } else { TICKS };
@@ -372,6 +388,9 @@ impl Sender {
         });
         self.count_lost(lost);
         self.state = State::Loss;
+        if first {
+            self.lower_window(now);
+        }
         self.tell_loss(LossKind::Timeout, first, now);
         self.take_window();
         self.recover = self.board.nxt();

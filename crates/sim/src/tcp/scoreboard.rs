@@ -137,6 +137,11 @@ impl Scoreboard {
         self.sacked_out
     }
 
+    /// The segment after the last one that was selectively acknowledged, if any was.
+    pub(super) fn sacked_end(&self) -> Option<u64> {
+        self.sacked.last().map(|range| range.1)
+    }
+
     pub(super) const fn lost_out(&self) -> u32 {
         self.lost_out
     }

@@ -1,15 +1,17 @@
 //! The sending side: what may be sent now, and the state of a connection.
 //!
 //! Acknowledgments are processed in `ack.rs`; loss detection and recovery are in `recovery.rs`.
+use super::older::Older;
 use super::recovery::{Probe, Rack, State, Timer};
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, SentSegment};
 use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent, Underuse};
+use narrows_core::registry::Registered;
 use narrows_core::sender::delivery::Delivery;
 use narrows_core::sender::pacer::Pacer;
 use narrows_core::sender::prr::Prr;
 use narrows_core::{Bytes, Rate, Rng, Span, Time};
-use narrows_scenario::transport::TcpParams;
+use narrows_scenario::transport::{Recovery, TcpParams};
 use narrows_world::meters::{Meters, SenderStats};
 
 /// A segment to be sent.
@@ -50,6 +52,8 @@ pub(crate) struct Sender {
     pub(super) wants_rates: bool,
     /// Number of marked packets that the peer has reported, modulo 256.
     pub(super) marked: u8,
+    /// Recovers as Linux 2.6 did.
+    pub(super) older: Option<Box<Older>>,
     pub(crate) board: Scoreboard,
     /// Bytes that the application has handed over and that have not been sent; `None`: unlimited.
     unsent: Option<u64>,
@@ -128,6 +132,7 @@ impl Sender {
             sent_in_burst: 0,
             stats: SenderStats::default(),
             sacks: params.sack,
+            older: (params.recovery == Recovery::Fack).then(Box::default),
             losses: None,
         }
     }
@@ -148,6 +153,9 @@ impl Sender {
         };
         let controller = config.build(&path, now, rng);
         self.cwnd = segments(controller.window(), self.mss);
+        if let Some(older) = &mut self.older {
+            older.expect(config.name());
+        }
         self.wants_packet_feedback = controller.wants_packet_feedback();
         self.wants_rates = controller.wants_rates();
         if self.wants_rates || self.wants_packet_feedback {
@@ -399,6 +407,9 @@ impl Sender {
             && (!self.state.is_reducing() || controller.reduction() == Reduction::Own)
         {
             self.cwnd = segments(controller.window(), self.mss);
+            if let Some(older) = &self.older {
+                self.cwnd = older.bound(self.cwnd);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use crate::tcp::{AckSegment, Outgoing, Sender};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Rng, Span, Time};
-use narrows_scenario::transport::TcpParams;
+use narrows_scenario::transport::{Recovery, TcpParams};
 
 /// The path's RTT.
 const RTT: Span = Span::ms(100);
@@ -15,9 +15,13 @@ fn bulk() -> Sender {
 }
 
 fn with(params: TcpParams, bytes: Option<u64>) -> Sender {
+    under("cubic", params, bytes)
+}
+
+fn under(controller: &str, params: TcpParams, bytes: Option<u64>) -> Sender {
     let mut sender = Sender::new(&params);
-    let cubic = ControllerConfig::named("cubic").expect("cubic is registered");
-    sender.established(&cubic, Some(RTT), at(0), Rng::stream(1, "sender"));
+    let controller = ControllerConfig::named(controller).expect("it is registered");
+    sender.established(&controller, Some(RTT), at(0), Rng::stream(1, "sender"));
     sender.write(bytes, at(0));
     sender
 }
@@ -197,6 +201,113 @@ fn a_retransmission_that_is_lost_is_sent_again() {
     let again = burst(&mut sender, at(201));
     assert_eq!((again[0].seq, again[0].retransmitted), (0, true));
     assert_eq!((sender.stats().retransmits, sender.stats().timeouts), (2, 0));
+}
+
+// ---- recovery as in Linux 2.6
+
+fn older(initial_window: u32, bytes: Option<u64>) -> Sender {
+    let params = TcpParams {
+        initial_window: narrows_core::params::Packets(initial_window),
+        recovery: Recovery::Fack,
+        ..TcpParams::default()
+    };
+    with(params, bytes)
+}
+
+#[test]
+fn forward_acknowledgments_find_what_is_three_behind_the_last_one_received() {
+    let mut sender = older(10, None);
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_ack(&sack(0, &[(2, 3)]), at(100));
+    assert_eq!((sender.state, sender.board.lost_out()), (State::Disorder, 0), "two behind");
+    // Segment 4 has arrived, so that 0 and 1 are lost and 3 may be late. One acknowledgment lets out one segment.
+    let _ = sender.on_ack(&sack(0, &[(4, 5), (2, 3)]), at(100));
+    assert_eq!((sender.state, sender.board.lost_out()), (State::Recovery, 2));
+    assert_eq!(numbers(&burst(&mut sender, at(100))), [0]);
+}
+
+#[test]
+fn forward_acknowledgments_find_a_lost_retransmission() {
+    let mut sender = older(10, None);
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_ack(&sack(0, &[(1, 4)]), at(100));
+    assert_eq!(numbers(&burst(&mut sender, at(100)))[0], 0);
+    // What was sent before the retransmission tells nothing about it; the first segment sent after it does.
+    let _ = sender.on_ack(&sack(0, &[(1, 10)]), at(101));
+    assert_eq!(sender.board.lost_out(), 1);
+    let new = burst(&mut sender, at(101));
+    assert!(new.iter().all(|out| !out.retransmitted), "{new:?}");
+    let _ = sender.on_ack(&sack(0, &[(1, 11)]), at(201));
+    let again = burst(&mut sender, at(201));
+    assert_eq!((again[0].seq, again[0].retransmitted), (0, true));
+}
+
+#[test]
+fn an_older_sender_leaves_its_window_to_a_controller_that_sets_it() {
+    let params = TcpParams { recovery: Recovery::Fack, ..TcpParams::default() };
+    let mut sender = under("bbr", params, None);
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_ack(&sack(0, &[(1, 5)]), at(100));
+    assert_eq!((sender.state, sender.board.lost_out()), (State::Recovery, 1));
+    let _ = burst(&mut sender, at(100));
+    let _ = sender.on_ack(&ack(sender.recover), at(201));
+    assert_eq!((sender.state, sender.is_below_window()), (State::Open, false));
+}
+
+#[test]
+fn an_older_sender_waits_for_the_timeout_when_its_tail_is_lost() {
+    let mut sender = older(10, Some(3 * 1448));
+    assert_eq!(burst(&mut sender, at(0)).len(), 3);
+    let (due, timer, out) = expire(&mut sender);
+    assert_eq!((due, timer), (at(0) + sender.rtt.timeout(), Timer::Retransmit));
+    assert_eq!(numbers(&out), [0]);
+}
+
+#[test]
+fn an_older_sender_sends_with_every_second_acknowledgment_until_its_window_is_reduced() {
+    let window = 100;
+    let mut sender = older(window, None);
+    assert_eq!(burst(&mut sender, at(0)).len(), window as usize);
+    let mut sent = 0;
+    for n in 2..=u64::from(window) {
+        let now = at(100) + Span::us(n);
+        let _ = sender.on_ack(&sack(0, &[(1, n)]), now);
+        let out = burst(&mut sender, now).len();
+        assert!(out <= 1, "{out} at once");
+        sent += out as u64;
+        // CUBIC's window comes down to 70 segments, which takes 60 acknowledgments.
+        let expected = if n < 60 { n / 2 } else { n - 30 };
+        assert!(sent.abs_diff(expected) <= 3, "{sent} sent for {n} delivered");
+    }
+    let _ = sender.on_ack(&ack(sender.recover), at(201));
+    assert_eq!((sender.state, sender.cwnd), (State::Open, 70));
+}
+
+#[test]
+fn an_older_sender_comes_back_in_slow_start_after_many_losses() {
+    let mut sender = older(100, None);
+    let _ = burst(&mut sender, at(0));
+    // Segments 0 to 39 are lost, and all retransmissions are acknowledged at once.
+    for n in 41..=100 {
+        let now = at(100) + Span::us(n);
+        let _ = sender.on_ack(&sack(0, &[(40, n)]), now);
+        let _ = burst(&mut sender, now);
+    }
+    let _ = sender.on_ack(&ack(100), at(201));
+    assert_eq!((sender.state, ssthresh(&sender)), (State::Open, Some(70.0)));
+    let (ended, inflight) = (sender.cwnd, sender.board.inflight());
+    assert_eq!(ended, inflight + 3);
+    // A segment for each acknowledgment, up to the controller's window.
+    let windows: Vec<u32> = (0..60)
+        .map(|n| {
+            let now = at(300) + Span::us(n);
+            let _ = burst(&mut sender, now);
+            let _ = sender.on_ack(&ack(sender.board.una() + 1), now);
+            sender.cwnd
+        })
+        .collect();
+    let expected: Vec<u32> = (1..=60).map(|n| (ended + n).min(70)).collect();
+    assert_eq!(windows[..], expected[..]);
 }
 
 #[test]
