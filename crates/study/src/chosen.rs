@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn keys_are_left_out_wherever_they_stand() {
-        let keys = ["initial_window", "by_ack", "hystart"];
+        let keys = ["initial_window", "by_ack", "hystart", "recovery"];
         let with = |keys: &[&str]| {
             let text = format!("without = {keys:?}\n[[cells]]\nfigure = \"figure 1, one flow\"\nfull = \"40s\"\n");
             let studies = studies("cp-aqm").expect("embedded");
@@ -237,7 +237,7 @@ mod tests {
         };
         for (as_written, without) in with(&[]).iter().zip(with(&keys)) {
             let growth = if without.contains("new_reno") { "by_ack = " } else { "hystart = " };
-            for part in ["initial_window = ", growth] {
+            for part in ["initial_window = ", "recovery = ", growth] {
                 let line = |text: &str| text.lines().find(|line| line.contains(part)).map(str::to_owned);
                 assert!(line(as_written).is_some() && line(as_written) != line(&without), "{part} in\n{without}");
             }

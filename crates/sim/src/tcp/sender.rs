@@ -1,6 +1,7 @@
 //! The sending side: what may be sent now, and the state of a connection.
 //!
-//! Acknowledgments are processed in `ack.rs`; loss detection and recovery are in `recovery.rs`.
+//! Acknowledgments are processed in `ack.rs`; loss detection and recovery are in `recovery.rs`, and as
+//! Linux 2.6 had them in `older.rs`.
 use super::older::Older;
 use super::recovery::{Probe, Rack, State, Timer};
 use super::rtt::Rtt;

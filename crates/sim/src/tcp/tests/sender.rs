@@ -59,6 +59,21 @@ fn expire(sender: &mut Sender) -> (Time, Timer, Vec<Outgoing>) {
     (due, timer, burst(sender, due))
 }
 
+/// Of a window, all but the first segment arrive, one by one. An acknowledgment lets out `most` at once, and from the tenth on as many were
+/// sent in all as `expected` says for so many delivered, give or take three.
+fn lose_the_first_of(sender: &mut Sender, window: u32, most: usize, expected: impl Fn(u64) -> u64) {
+    assert_eq!(burst(sender, at(0)).len(), window as usize);
+    let mut sent = 0;
+    for n in 2..=u64::from(window) {
+        let now = at(100) + Span::us(n);
+        let _ = sender.on_ack(&sack(0, &[(1, n)]), now);
+        let out = burst(sender, now).len();
+        assert!(out <= most, "{out} at once");
+        sent += out as u64;
+        assert!(n <= 10 || sent.abs_diff(expected(n)) <= 3, "{sent} sent for {n} delivered");
+    }
+}
+
 /// Slow-start threshold, segments.
 fn ssthresh(sender: &Sender) -> Option<f64> {
     sender.meters().unwrap().ssthresh
@@ -267,18 +282,9 @@ fn an_older_sender_waits_for_the_timeout_when_its_tail_is_lost() {
 fn an_older_sender_sends_with_every_second_acknowledgment_until_its_window_is_reduced() {
     let window = 100;
     let mut sender = older(window, None);
-    assert_eq!(burst(&mut sender, at(0)).len(), window as usize);
-    let mut sent = 0;
-    for n in 2..=u64::from(window) {
-        let now = at(100) + Span::us(n);
-        let _ = sender.on_ack(&sack(0, &[(1, n)]), now);
-        let out = burst(&mut sender, now).len();
-        assert!(out <= 1, "{out} at once");
-        sent += out as u64;
-        // CUBIC's window comes down to 70 segments, which takes 60 acknowledgments.
-        let expected = if n < 60 { n / 2 } else { n - 30 };
-        assert!(sent.abs_diff(expected) <= 3, "{sent} sent for {n} delivered");
-    }
+    // CUBIC's window comes down to 70 segments, which takes 60 acknowledgments.
+    let expected = |n| if n < 60 { n / 2 } else { n - 30 };
+    lose_the_first_of(&mut sender, window, 1, expected);
     let _ = sender.on_ack(&ack(sender.recover), at(201));
     assert_eq!((sender.state, sender.cwnd), (State::Open, 70));
 }
@@ -333,19 +339,8 @@ fn a_window_is_reduced_in_proportion_to_what_arrives() {
     let window = 100;
     let params = TcpParams { initial_window: narrows_core::params::Packets(window), ..TcpParams::default() };
     let mut sender = with(params, None);
-    assert_eq!(burst(&mut sender, at(0)).len(), window as usize);
-    let mut sent = 0;
-    for n in 2..=u64::from(window) {
-        let now = at(100) + Span::us(n);
-        let _ = sender.on_ack(&sack(0, &[(1, n)]), now);
-        let out = burst(&mut sender, now).len();
-        assert!(out <= 2, "{out} at once");
-        sent += out as u64;
-        if n > 10 {
-            // RFC 9937: seven segments for every ten delivered, CUBIC's factor.
-            assert!(sent.abs_diff(n * 7 / 10) <= 3, "{sent} sent for {n} delivered");
-        }
-    }
+    // RFC 9937: seven segments for every ten delivered, CUBIC's factor.
+    lose_the_first_of(&mut sender, window, 2, |n| n * 7 / 10);
     // Everything sent before the reduction began is acknowledged.
     let _ = sender.on_ack(&ack(sender.recover), at(201));
     assert_eq!(sender.state, State::Open);
