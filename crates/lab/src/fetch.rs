@@ -28,7 +28,8 @@ pub struct Wanted {
 /// The kernel's flavour: the smallest with every queue discipline and congestion control.
 const FLAVOUR: &str = "cloud-amd64";
 /// Folders of a kernel's modules that a guest may need.
-const MODULES: [&str; 6] = ["net/sched", "net/ipv4", "net/ipv6", "net/netfilter", "drivers/net", "lib"];
+const MODULES: [&str; 8] =
+    ["net/sched", "net/ipv4", "net/ipv6", "net/netfilter", "drivers/char", "drivers/net", "drivers/virtio", "lib"];
 
 /// Fetches a kernel into a lab's folder. `say` is told of each step.
 ///
@@ -58,7 +59,7 @@ pub fn fetch(lab: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<K
     }
     let made = scratch.0.join("kernel");
     let kernel = Kernel { folder: lab.join("kernels").join(&release) };
-    collect(&unpacked, &release, &made)?;
+    collect(&unpacked, &release, &made, say)?;
     if let Some(sources) = &wanted.sources {
         say("building the plug-ins for tc");
         build_plugins(sources, &scratch.0, &made.join("tc"))?;
@@ -245,7 +246,7 @@ fn linux_module(name: &str) -> Result<&'static str, Missing> {
 }
 
 /// Takes the image and the modules out of unpacked packages.
-fn collect(unpacked: &Path, release: &str, into: &Path) -> Result<(), Missing> {
+fn collect(unpacked: &Path, release: &str, into: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Missing> {
     let failed = |path: &Path| {
         let path = path.display().to_string();
         move |error: io::Error| Missing(format!("{path}: {error}"))
@@ -260,6 +261,9 @@ fn collect(unpacked: &Path, release: &str, into: &Path) -> Result<(), Missing> {
     let image = image.into_iter().find(|path| path.is_file());
     let image = image.ok_or_else(|| Missing(format!("the packages of {release} have no image")))?;
     fs::copy(&image, into.join("vmlinuz")).map_err(failed(&image))?;
+    if let Some(reason) = crate::image::unpack(&image, &into.join(crate::kernels::UNPACKED))? {
+        say(&format!("the kernel stays compressed, and starts two seconds later each time: {reason}"));
+    }
     // The list of what is in the image itself.
     if let Some(list) = places.iter().map(|place| place.join(BUILT_IN)).find(|path| path.is_file()) {
         fs::copy(&list, into.join(BUILT_IN)).map_err(failed(&list))?;

@@ -22,8 +22,8 @@ pub fn is_guest() -> bool {
 
 /// Does the guest's work. The host ends the machine when it has the result.
 pub fn main() -> ! {
-    let outcome = prepare().and_then(|(job, mut port)| {
-        let message = match work(&job, &mut port) {
+    let outcome = prepare().and_then(|Prepared { job, inserted, mut port }| {
+        let message = match inserted.and_then(|()| work(&job, &mut port)) {
             Ok(result) => Message::Done(Box::new(result)),
             Err(WorldError::Refused(text)) => Message::Refused(text),
             Err(error) => Message::Failed(error.to_string()),
@@ -73,8 +73,16 @@ impl Port {
     }
 }
 
-/// Reads the job, mounts what a system needs, and opens the line to the host.
-fn prepare() -> Result<(Job, Port), String> {
+/// What the guest's work begins with.
+struct Prepared {
+    job: Job,
+    /// Whether the modules could be inserted. The host hears it by the line, for which some kernels need modules themselves.
+    inserted: Result<(), WorldError>,
+    port: Port,
+}
+
+/// Reads the job, mounts what a system needs, inserts modules, and opens the line to the host.
+fn prepare() -> Result<Prepared, String> {
     let text = fs::read_to_string(JOB).map_err(|error| format!("cannot read {JOB}: {error}"))?;
     let job: Job = serde_json::from_str(&text).map_err(|error| format!("cannot read {JOB}: {error}"))?;
     if let Some(surroundings) = job.surroundings.as_ref().filter(|_| !is_surrounded()) {
@@ -83,6 +91,7 @@ fn prepare() -> Result<(Job, Port), String> {
     for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         mount(kind, at, kind, MountFlags::empty(), None).map_err(|error| format!("cannot mount {at}: {error}"))?;
     }
+    let inserted = job.modules.iter().try_for_each(|name| insert(name)).map_err(WorldError::Failed);
     let path = (0..WAITS).find_map(|_| {
         port().or_else(|| {
             std::thread::sleep(WAIT);
@@ -94,7 +103,7 @@ fn prepare() -> Result<(Job, Port), String> {
     let file = file.map_err(|error| format!("cannot open {}: {error}", path.display()))?;
     let said = job.surroundings.as_ref().map(|_| capture()).transpose();
     let said = said.map_err(|error| format!("cannot make a pipe: {error}"))?;
-    Ok((job, Port { file, said }))
+    Ok(Prepared { job, inserted, port: Port { file, said } })
 }
 
 /// Has this process started itself again?
@@ -133,9 +142,6 @@ fn work(job: &Job, port: &mut Port) -> Result<narrows_results::RunResult, WorldE
     let failed = |text: String| WorldError::Failed(text);
     let scenario =
         Scenario::parse(&job.scenario, "scenario.toml", &NoTraces).map_err(|error| failed(error.to_string()))?;
-    for name in &job.modules {
-        insert(name).map_err(failed)?;
-    }
     run::run(&scenario, |event| {
         let message = match event {
             run::Event::At(at) => Message::At(at.as_ns()),

@@ -79,7 +79,7 @@ pub(crate) fn write(
     }
     for module in modules {
         let name = module.file_name().unwrap_or_default().to_string_lossy();
-        archive.file(&format!("{}/{name}", &MODULES[1..]), 0o644, &read(module)?)?;
+        archive.file(&format!("{}/{name}", &MODULES[1..]), 0o644, unsigned(&read(module)?))?;
     }
     for plugin in fs::read_dir(kernel.plugins()).into_iter().flatten().flatten() {
         let name = plugin.file_name().to_string_lossy().into_owned();
@@ -94,6 +94,18 @@ pub(crate) fn write(
     }
     archive.file(&JOB[1..], 0o644, &serde_json::to_vec(job)?)?;
     trailer(archive.out).map(drop)
+}
+
+/// A module without its signature, which an emulated processor would take long to check (Linux, include/linux/module_signature.h: the signature, a
+/// header that ends with its length, a mark).
+fn unsigned(module: &[u8]) -> &[u8] {
+    const MARK: &[u8] = b"~Module signature appended~\n";
+    const HEADER: usize = 12;
+    let Some((signed, header)) = module.strip_suffix(MARK).and_then(|rest| rest.split_last_chunk::<HEADER>()) else {
+        return module;
+    };
+    let length = header.last_chunk().map_or(0, |length| u32::from_be_bytes(*length) as usize);
+    signed.len().checked_sub(length).map_or(module, |end| &signed[..end])
 }
 
 /// A path as the archive has it.
@@ -121,6 +133,19 @@ pub(crate) fn libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
     use cpio::newc::Reader;
+
+    #[test]
+    fn a_module_goes_without_its_signature() {
+        let signed = |length: u32| {
+            let header = [&[0; 8][..], &length.to_be_bytes()].concat();
+            [b"module", b"signed", &header[..], b"~Module signature appended~\n"].concat()
+        };
+        assert_eq!(unsigned(&signed(6)), b"module");
+        assert_eq!(unsigned(b"module"), b"module");
+        // More than there is: a file that is damaged goes as it is, and the kernel says so.
+        assert_eq!(unsigned(&signed(13)), signed(13));
+        assert_eq!(unsigned(b"~Module signature appended~\n"), b"~Module signature appended~\n");
+    }
 
     #[test]
     fn folders_come_before_what_is_in_them_and_nothing_twice() {

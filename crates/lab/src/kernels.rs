@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! LAB/kernels/RELEASE/vmlinuz
+//! LAB/kernels/RELEASE/vmlinux          the same, not compressed, if it could be unpacked
 //! LAB/kernels/RELEASE/modules.builtin  the modules that are part of the image
 //! LAB/kernels/RELEASE/modules/*.ko     the kernel's and ours, not compressed
 //! LAB/kernels/RELEASE/tc/q_*.so        plug-ins for the host's tc, if they could be built
@@ -13,6 +14,9 @@ use std::path::{Path, PathBuf};
 
 /// The list of modules that are part of the image: a path on each line.
 pub(crate) const BUILT_IN: &str = "modules.builtin";
+
+/// The name of the kernel that was unpacked.
+pub(crate) const UNPACKED: &str = "vmlinux";
 
 /// A kernel and its modules.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,7 +52,7 @@ impl Kernel {
     pub fn all(lab: &Path) -> Vec<Kernel> {
         let entries = fs::read_dir(lab.join("kernels")).into_iter().flatten().flatten();
         let kernels = entries.map(|entry| Kernel { folder: entry.path() });
-        let mut kernels: Vec<Kernel> = kernels.filter(|kernel| kernel.image().is_file()).collect();
+        let mut kernels: Vec<Kernel> = kernels.filter(|kernel| kernel.compressed().is_file()).collect();
         kernels.sort_by_key(|kernel| numbers(&kernel.release()));
         kernels
     }
@@ -79,8 +83,13 @@ impl Kernel {
         self.folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// The compressed image.
+    /// What a machine starts: the kernel, or its compressed image.
     pub fn image(&self) -> PathBuf {
+        let unpacked = self.folder.join(UNPACKED);
+        if unpacked.is_file() { unpacked } else { self.compressed() }
+    }
+
+    fn compressed(&self) -> PathBuf {
         self.folder.join("vmlinuz")
     }
 

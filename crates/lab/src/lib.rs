@@ -6,6 +6,7 @@
 //!
 //! - [`queue`], [`network`]: a scenario as `ip` and `tc` spell it; no I/O.
 //! - [`kernels`]: the kernels that were fetched; [`fetch`]: fetches one from the distribution's packages; [`doctor`]: what is missing.
+//! - `image`: the kernel in its compressed image.
 //! - `programs`: the files of the host that the user's programs need.
 //! - `machine`: a virtual machine, from its start to its result.
 //! - `guest`: what this program does as the guest's first process.
@@ -15,6 +16,7 @@ mod elsewhere;
 pub mod fetch;
 #[cfg(target_os = "linux")]
 pub mod guest;
+mod image;
 #[cfg(target_os = "linux")]
 mod initramfs;
 pub mod kernels;

@@ -25,6 +25,8 @@ pub struct Lab {
     pub pace: Pace,
 }
 
+/// The modules of the line to the host.
+const LINE: [&str; 2] = ["virtio_pci", "virtio_console"];
 /// The module that tells the state of connections.
 const DIAGNOSTICS: &str = "tcp_diag";
 /// Bytes of a flow's state in the guest, beside its distributions: two sockets with their buffers.
@@ -108,9 +110,53 @@ impl Lab {
         if has_programs {
             names.push(DIAGNOSTICS.to_owned());
         }
+        names.extend(LINE.map(str::to_owned));
         let modules = self.kernel.modules(&names).map_err(|missing| refused(missing.to_string()))?;
         let host = has_programs.then(Host::here).transpose().map_err(refused)?;
         let files = host.as_ref().map(|host| host.files(scenario, &layout)).transpose().map_err(refused)?;
         Ok(Plan { host, modules, files: files.unwrap_or_default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_scenario::NoTraces;
+    use std::fs;
+
+    const SCENARIO: &str = "duration = \"1s\"\n[[hop]]\nname = \"link\"\nrate = \"10mbit\"\nqueue = \"fifo\"\n\
+        [[flow]]\nname = \"bulk\"\ncontroller = \"cubic\"\nrtt = \"20ms\"\nroute = [\"link\"]\n";
+
+    /// Debian's 6.1 has it as modules, 7.2 in its image.
+    #[test]
+    fn the_line_to_the_host_is_in_the_image_or_comes_as_modules() {
+        let folder = std::env::temp_dir().join(format!("narrows-line-{}", std::process::id()));
+        fs::create_dir_all(folder.join("modules")).expect("a folder");
+        let kernel = Kernel { folder: folder.clone() };
+        let write = |name: &str, needs: &str| {
+            fs::write(kernel.module(name), format!("ELF\0license=GPL\0depends={needs}\0")).expect("a file");
+        };
+        for name in ["sch_htb", "sch_netem", "veth", "virtio", "ifb"] {
+            write(name, "");
+        }
+        write("virtio_pci", "virtio");
+        write("virtio_console", "virtio");
+        let lab = Lab { kernel: kernel.clone(), program: PathBuf::new(), pace: Pace::Virtual };
+        let scenario = Scenario::parse(SCENARIO, "x.toml", &NoTraces).expect("a scenario");
+        let names = || {
+            let modules = lab.plan(&scenario).map_err(|error| error.to_string())?.modules;
+            let name = |path: &PathBuf| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            Ok::<_, String>(modules.iter().map(name).filter(|name| name.starts_with("virtio")).collect::<Vec<_>>())
+        };
+        assert_eq!(names(), Ok(["virtio", "virtio_pci", "virtio_console"].map(str::to_owned).into()));
+        for name in ["virtio", "virtio_pci", "virtio_console"] {
+            fs::remove_file(kernel.module(name)).expect("it was made");
+        }
+        let told = names().expect_err("there is no line");
+        assert!(told.contains("has no module virtio_pci"), "{told}");
+        let built_in = "kernel/drivers/virtio/virtio_pci.ko\nkernel/drivers/char/virtio_console.ko\n";
+        fs::write(folder.join(crate::kernels::BUILT_IN), built_in).expect("a file");
+        assert_eq!(names(), Ok(Vec::new()));
+        fs::remove_dir_all(&folder).expect("it was made");
     }
 }

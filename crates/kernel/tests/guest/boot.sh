@@ -57,6 +57,9 @@ work=$(mktemp -d)
 machine=''
 trap '[ -z "$machine" ] || kill $machine 2>/dev/null; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
+# Not compressed, if the lab could unpack it.
+image=$kernel/vmlinux
+[ -f "$image" ] || image=$kernel/vmlinuz
 root=$work/root
 mkdir -p "$root/bin" "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/tmp" "$root/etc" "$root/lab/modules" "$root/lab/tc"
 
@@ -142,15 +145,15 @@ chmod +x "$root/init"
 
 if [ $processors -eq 1 ]; then
     set -- -accel tcg,thread=single -icount shift=0,sleep=off -rtc base=2026-01-01T00:00:00,clock=vm -seed 1
-    line='nosmp nolapic_timer'
+    line='nosmp nolapic_timer lpj=4000000'
 else
     set -- -accel tcg,thread=multi -smp 2
     line=''
 fi
 : >"$work/console"
 timeout --foreground "$seconds" qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot -machine pc "$@" \
-    -cpu max,-erms,-fsrm -m 1024 -kernel "$kernel/vmlinuz" -initrd "$work/initrd" -serial stdio \
-    -append "console=ttyS0 quiet panic=-1 oops=panic reboot=t nokaslr mitigations=off random.trust_cpu=on $line $words" \
+    -cpu max,-erms,-fsrm -m 1024 -kernel "$image" -initrd "$work/initrd" -serial stdio \
+    -append "console=ttyS0 quiet panic=-1 oops=panic reboot=t nokaslr mitigations=off random.trust_cpu=on initcall_blacklist=load_system_certificate_list $line $words" \
     </dev/null >"$work/console" 2>&1 &
 machine=$!
 # In the background, so that a signal ends this script at once.
