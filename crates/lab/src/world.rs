@@ -8,6 +8,7 @@ use narrows_core::Time;
 use narrows_host::endpoint;
 use narrows_host::layout::Layout;
 use narrows_results::RunResult;
+use narrows_results::summary::{MadeIn, Passing};
 use narrows_scenario::command::Command;
 use narrows_scenario::{Scenario, Transport};
 use narrows_world::{Memory, Watch, World, WorldError};
@@ -85,7 +86,10 @@ impl World for Lab {
         let run = Memory::estimate(scenario, FLOW).total() + PROGRAM * programs(scenario);
         let memory_mb = machine::memory_mb(size, run);
         let machine = machine::Machine { image: &self.kernel.image(), memory_mb, seed: scenario.seed, pace: self.pace };
-        machine.run(&archive, Time::ZERO + scenario.duration, watch)
+        let mut result = machine.run(&archive, Time::ZERO + scenario.duration, watch)?;
+        let time = if self.pace == Pace::Virtual { Passing::Virtual } else { Passing::Real };
+        result.summary.world = Some(MadeIn { name: self.name().to_owned(), linux: self.kernel.release(), time });
+        Ok(result)
     }
 }
 

@@ -3,6 +3,7 @@ mod sample;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use narrows_report::{Comparison, page};
+use narrows_results::summary::{MadeIn, Passing};
 use sample::{QUEUES, Queue, comparison};
 
 /// Renders a page and leaves it where a person can look at it.
@@ -126,6 +127,18 @@ fn how_times_were_kept_is_on_it() {
     assert!(html.contains("<p class=\"note\">kept its times: 99 % within 0.08 ms, at worst 4 ms.</p>"));
     let warning = "<p class=\"note warning\">fell behind by 4 ms, 0.3 % of packets by more than 1 ms.</p>";
     assert!(html.contains(warning));
+}
+
+#[test]
+fn the_kernels_of_the_runs_are_on_it() {
+    let mut two = comparison(&QUEUES[..2], &["cubic"], 1);
+    assert!(!markup(&render("simulated.html", &two)).contains("<dt>World"));
+    let worlds = [("live", "6.1.0-50-amd64", Passing::Real), ("kernel", "7.2.12+deb13-cloud-amd64", Passing::Virtual)];
+    for (group, (name, linux, time)) in two.groups.iter_mut().zip(worlds) {
+        group.runs[0].result.summary.world = Some(MadeIn { name: name.into(), linux: linux.into(), time });
+    }
+    let both = "<dt>Worlds</dt><dd>kernel, Linux 7.2.12+deb13-cloud-amd64, virtual time; live, Linux 6.1.0-50-amd64, real time</dd>";
+    assert!(render("worlds.html", &two).contains(both));
 }
 
 #[test]

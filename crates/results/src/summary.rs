@@ -22,6 +22,9 @@ pub struct Summary {
     pub flows: Vec<FlowSummary>,
     /// Fairness between flows.
     pub fairness: Fairness,
+    /// Where the run was made; left out by the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub world: Option<MadeIn>,
     /// How exactly a world in real time kept its times; left out by worlds in virtual time, which are always exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<Timing>,
@@ -37,6 +40,27 @@ impl Summary {
     pub fn without_cost(&self) -> Summary {
         Summary { cost: Cost::default(), ..self.clone() }
     }
+}
+
+/// A world with a kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MadeIn {
+    /// Its name: `live`, `kernel`.
+    pub name: String,
+    /// The release of the Linux kernel whose TCP sent: `7.2.12+deb13-cloud-amd64`.
+    pub linux: String,
+    /// How its time passed.
+    pub time: Passing,
+}
+
+/// How a world's time passes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Passing {
+    /// As long as what happens in it takes there: the host's load has no effect.
+    Virtual,
+    /// As everywhere.
+    Real,
 }
 
 /// A hop's figures.

@@ -81,6 +81,7 @@ fn result() -> RunResult {
         hops: vec![hop],
         flows: vec![flow],
         fairness: Fairness { jain: 1.0 },
+        world: None,
         timing: None,
         setup: None,
         cost: Cost { packets: 1, events: 2, wall_s: 0.5, packets_per_s: 2.0, peak_bytes: 3 },
@@ -119,6 +120,25 @@ fn how_times_were_kept_stands_before_the_cost() {
     let text = std::fs::read_to_string(dir.0.join("summary.json")).unwrap();
     let place = |key: &str| text.find(&format!("\n  \"{key}\"")).unwrap();
     assert!(place("fairness") < place("timing") && place("timing") < place("cost"), "{text}");
+}
+
+#[test]
+fn a_folder_says_which_kernel_sent_and_how_its_time_passed() {
+    let dir = Folder::new("world");
+    let mut result = result();
+    assert!(!summary_json(&result.summary).contains("\"world\""), "the simulator has no kernel");
+    for time in [Passing::Virtual, Passing::Real] {
+        result.summary.world = Some(MadeIn { name: "kernel".into(), linux: "7.2.12+deb13-cloud-amd64".into(), time });
+        folder::write(&dir.0, &scenario(Path::new(""), "\"1mbit\""), &result).unwrap();
+        assert_eq!(folder::read(&dir.0).unwrap().summary, result.summary);
+        fs::remove_dir_all(&dir.0).unwrap();
+    }
+    let text = summary_json(&result.summary);
+    let world = concat!(
+        "  \"world\": {\n    \"name\": \"kernel\",\n",
+        "    \"linux\": \"7.2.12+deb13-cloud-amd64\",\n    \"time\": \"real\"\n  },"
+    );
+    assert!(text.contains(world), "{text}");
 }
 
 #[test]

@@ -88,6 +88,9 @@ fn queues_of_ours_do_in_linux_what_they_do_in_the_simulator() {
         let (sim, kernel) = (run(&place, "sim", &[]), run(&place, "kernel", &["--on", "kernel"]));
         hold(queue, &place, &sim, &kernel);
         assert_eq!(kernel["hops"][0]["sojourn_ms"], Value::Null, "nobody sees single packets");
+        assert_eq!((&kernel["world"]["name"], &kernel["world"]["time"]), (&"kernel".into(), &"virtual".into()));
+        assert!(kernel["world"]["linux"].as_str().is_some_and(|linux| linux.ends_with("-cloud-amd64")), "{kernel}");
+        assert_eq!(sim["world"], Value::Null, "the simulator has no kernel");
         assert!(figure(&kernel, "/flows/0/goodput_mbit") > 8.0, "{kernel}");
     }
     let page = fs::read_to_string(place.path("kernel/report.html")).expect("a page");

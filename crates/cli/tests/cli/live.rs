@@ -82,6 +82,8 @@ fn a_scenario_in_both_worlds_and_the_difference() {
     let printed = place.ok(&["run", "x.toml", "--on", "live", "--json", "--out", "live"]);
     let summary: Value = serde_json::from_str(&printed).expect("JSON and nothing else");
     assert_eq!(printed, fs::read_to_string(place.path("live/summary.json")).expect("the summary"));
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
+    assert_eq!(summary["world"], serde_json::json!({ "name": "live", "linux": release.trim_end(), "time": "real" }));
     assert!(summary["timing"]["packets"].as_u64().is_some_and(|packets| packets > 100), "{summary}");
     assert!(summary["hops"][0]["utilisation"].as_f64().is_some_and(|share| share > 0.5), "{summary}");
     for flow in 0..2 {

@@ -308,6 +308,7 @@ impl<'a> Records<'a> {
             hops: hop_summaries,
             fairness: Routes::of(Some(scenario)).fairness(&flow_summaries),
             flows: flow_summaries,
+            world: None,
             timing: None,
             setup: None,
             cost: Cost { packets, ..Cost::default() },

@@ -4,7 +4,7 @@ use crate::packet_thread::lateness::Lateness;
 use crate::packet_thread::pump::Outcome;
 use narrows_core::{Span, Time};
 use narrows_results::Routes;
-use narrows_results::summary::Cost;
+use narrows_results::summary::{Cost, MadeIn, Passing};
 use narrows_results::{RunResult, Summary};
 use narrows_scenario::{Scenario, Traffic};
 use narrows_world::record::hop::capacity;
@@ -113,9 +113,16 @@ pub(crate) fn collect(
         hops: hop_summaries,
         fairness: Routes::of(Some(scenario)).fairness(&flow_summaries),
         flows: flow_summaries,
+        world: Some(made_in()),
         timing: Some(timing),
         setup: None,
         cost,
     };
     RunResult { summary, series, cdfs }
+}
+
+/// This world, on this host.
+fn made_in() -> MadeIn {
+    let linux = rustix::system::uname().release().to_string_lossy().into_owned();
+    MadeIn { name: "live".into(), linux, time: Passing::Real }
 }

@@ -2,7 +2,9 @@
 use crate::comparison::{Comparison, Group};
 use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span};
+use narrows_results::summary::{MadeIn, Passing};
 use narrows_scenario::{Hop, RateSpec, Rtt, Scenario, TraceSource};
+use std::collections::BTreeSet;
 
 /// Most links that are named.
 const MAX_LINKS: usize = 16;
@@ -56,7 +58,21 @@ pub(super) fn facts(comparison: &Comparison) -> Vec<Fact> {
     seeds.sort_unstable();
     seeds.dedup();
     fact(if seeds.len() > 1 { "Seeds" } else { "Seed" }, ranges(&seeds));
+    let worlds: BTreeSet<String> =
+        comparison.runs().filter_map(|run| run.result.summary.world.as_ref()).map(world).collect();
+    if !worlds.is_empty() {
+        let worlds: Vec<String> = worlds.into_iter().collect();
+        fact(if worlds.len() > 1 { "Worlds" } else { "World" }, worlds.join("; "));
+    }
     facts
+}
+
+fn world(made_in: &MadeIn) -> String {
+    let time = match made_in.time {
+        Passing::Virtual => "virtual time",
+        Passing::Real => "real time",
+    };
+    format!("{}, Linux {}, {time}", made_in.name, made_in.linux)
 }
 
 fn link(hop: &Hop, named: bool) -> String {

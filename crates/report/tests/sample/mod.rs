@@ -156,6 +156,7 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
         hops: vec![hop],
         flows: flows.iter().map(flow).collect(),
         fairness: Fairness { jain: 0.987 },
+        world: None,
         timing: None,
         setup: None,
         cost: Default::default(),
