@@ -4,7 +4,7 @@ use std::fs::File;
 /// The emulated processor: `rep movsb` is slow to emulate, so the kernel is told that it is not fast.
 const PROCESSOR: &str = "max,-erms,-fsrm";
 /// The kernel's command line.
-/// Certificates are there to check modules; nothing here is signed by anyone but the user, and reading them takes 300 ms of the guest's time.
+/// The kernel's certificates are for the signatures of modules, which come without. Reading them takes 300 ms of the guest's time.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 oops=panic reboot=t nokaslr mitigations=off random.trust_cpu=on \
                             initcall_blacklist=load_system_certificate_list";
 /// What an emulated processor adds to it. Without the timer of the local APIC the kernel does not calibrate it, which takes 100 ms of its time in a loop of
