@@ -101,6 +101,29 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_is_unpacked() {
+        let Some(zstd) = find("zstd") else {
+            println!("skipped: there is no program `zstd`");
+            return;
+        };
+        let folder = std::env::temp_dir().join(format!("narrows-kernel-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let (plain, image_file, unpacked) = (folder.join("plain"), folder.join("vmlinuz"), folder.join("vmlinux"));
+        let kernel = [b"\x7fELF", ENTRIES[1], b"\x20\xbf\x8a\x03"].concat();
+        for (kernel, starts) in [(kernel, true), (b"\x7fELF without a note".to_vec(), false)] {
+            fs::write(&plain, &kernel).expect("a file");
+            let mut payload = Command::new(&zstd).arg("-c").arg(&plain).output().expect("zstd starts").stdout;
+            payload.extend(u32::try_from(kernel.len()).expect("it is short").to_le_bytes());
+            let length = u32::try_from(payload.len()).expect("it is short");
+            fs::write(&image_file, image(&payload, length)).expect("a file");
+            assert_eq!(unpack(&image_file, &unpacked).map(|lacks| lacks.is_none()), Ok(starts));
+            assert_eq!(fs::read(&unpacked).ok(), starts.then_some(kernel));
+            let _ = fs::remove_file(&unpacked);
+        }
+        fs::remove_dir_all(&folder).expect("it was made");
+    }
+
+    #[test]
     fn what_is_no_image_stays_as_it_is() {
         let folder = std::env::temp_dir().join(format!("narrows-image-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");

@@ -124,6 +124,7 @@ impl Kernel {
                     _ if name.starts_with(crate::queue::OURS) => {
                         "; `narrows lab fetch` builds our own if it can: see `narrows lab doctor`".to_owned()
                     }
+                    _ if name.starts_with("virtio_") => "; `narrows lab fetch` has to get this kernel again".to_owned(),
                     Some((discipline, _)) => format!("; `narrows lab fetch --also {discipline}` builds it"),
                     None => String::new(),
                 };

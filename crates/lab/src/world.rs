@@ -157,7 +157,7 @@ mod tests {
             fs::remove_file(kernel.module(name)).expect("it was made");
         }
         let told = names().expect_err("there is no line");
-        assert!(told.contains("has no module virtio_pci"), "{told}");
+        assert!(told.contains("has no module virtio_pci; `narrows lab fetch` has to get this kernel again"), "{told}");
         let built_in = "kernel/drivers/virtio/virtio_pci.ko\nkernel/drivers/char/virtio_console.ko\n";
         fs::write(folder.join(crate::kernels::BUILT_IN), built_in).expect("a file");
         assert_eq!(names(), Ok(Vec::new()));

@@ -42,12 +42,12 @@ impl Summary {
     }
 }
 
-/// A world with a kernel.
+/// The world of a run that had a real kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MadeIn {
     /// Its name: `live`, `kernel`.
     pub name: String,
-    /// The release of the Linux kernel whose TCP sent: `7.2.12+deb13-cloud-amd64`.
+    /// The release of the Linux kernel whose sockets sent: `7.2.12+deb13-cloud-amd64`.
     pub linux: String,
     /// How its time passed.
     pub time: Passing,
@@ -57,9 +57,9 @@ pub struct MadeIn {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Passing {
-    /// As long as what happens in it takes there: the host's load has no effect.
+    /// Its clock counts instructions: the host's load has no effect.
     Virtual,
-    /// As everywhere.
+    /// Its clock is the host's.
     Real,
 }
 
