@@ -37,6 +37,9 @@ params! {
         pub recovery: Recovery = Recovery::Rack;
         /// Maximum time by which the receiver delays selective acknowledgments to compress them (Linux: `tcp_comp_sack_delay_ns`).
         pub sack_compression: Span = Span::ms(1), from Span::ZERO, to Span::s(1);
+        /// Full-sized segments that the sender hands over as one packet (segmentation offload; Linux: the device's `gso_max_segs`).
+        /// They stay together all the way to the receiver.
+        pub gso_max_segs: Packets = Packets(1), from Packets(1), to Packets(45);
     }
 }
 
@@ -132,6 +135,14 @@ impl Transport {
         };
         *header += family.extra();
         carrier
+    }
+
+    /// Maximum number of segments that a sender hands over as one packet.
+    pub const fn gso_max_segs(&self) -> u32 {
+        match self {
+            Transport::Tcp(tcp) => tcp.gso_max_segs.0,
+            Transport::Quic(_) | Transport::Udp(_) => 1,
+        }
     }
 
     /// Headers of a packet, from the IP layer up.

@@ -75,6 +75,7 @@ fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) 
             from: host_of(&mut names, &group.ends.from),
             to: host_of(&mut names, &group.ends.to),
             dscp: group.ends.dscp,
+            splits: group.route.first().is_some_and(|&hop| scenario.hops[hop].queue.traits().splits_segments),
         });
         let second = match group.subflow_route.as_slice() {
             [] => routes,

@@ -76,6 +76,8 @@ pub(crate) struct Routes {
     pub(crate) to: HostId,
     /// DSCP of packets from the sender.
     pub(crate) dscp: Dscp,
+    /// The first hop's queue takes packets of several segments apart.
+    pub(crate) splits: bool,
 }
 
 impl Routes {

@@ -81,7 +81,10 @@ impl World for Simulator {
     }
 
     fn check(&self, scenario: &Scenario) -> Result<(), WorldError> {
-        scenario.needs_live().map_or(Ok(()), |reason| Err(WorldError::Refused(reason.to_string())))
+        match scenario.needs_live().or_else(|| splits_too_late(scenario)) {
+            Some(reason) => Err(WorldError::Refused(reason)),
+            None => Ok(()),
+        }
     }
 
     fn memory(&self, scenario: &Scenario) -> Memory {
@@ -91,6 +94,21 @@ impl World for Simulator {
     fn run(&self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
         run(scenario, threads, watch).map_err(|ended| ended.into_error(scenario))
     }
+}
+
+/// Packets of several segments are taken apart on their way into the first hop's queue, or not at all.
+fn splits_too_late(scenario: &Scenario) -> Option<String> {
+    let splits = |hop: &usize| scenario.hops[*hop].queue.traits().splits_segments;
+    let is_large = |flow: &&narrows_scenario::Flow| flow.transport.gso_max_segs() > 1;
+    scenario.flows.iter().filter(is_large).find_map(|flow| {
+        let (_, later) = flow.route.split_first().filter(|(first, _)| !splits(first))?;
+        let hop = &scenario.hops[*later.iter().find(|hop| splits(hop))?];
+        Some(format!(
+            "flow \"{}\": gso_max_segs: the queue of hop \"{}\" would split packets of several segments, which only the queue of \
+             a route's first hop can do here; allowed: gso_max_segs = 1",
+            flow.name, hop.name
+        ))
+    })
 }
 
 /// Runs a scenario to its end. The scenario must be valid and not need the live world. A run of many flows uses two threads if

@@ -43,6 +43,12 @@ impl World for Recording {
     }
 
     fn check(&self, scenario: &Scenario) -> Result<(), WorldError> {
+        if let Some(flow) = scenario.flows.iter().find(|flow| flow.transport.gso_max_segs() > 1) {
+            return Err(WorldError::Refused(format!(
+                "flow \"{}\": packets of several segments cannot be recorded; allowed here: gso_max_segs = 1",
+                flow.name
+            )));
+        }
         Simulator.check(scenario)
     }
 

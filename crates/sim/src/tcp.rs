@@ -1,13 +1,15 @@
 //! TCP as in Linux: a sender and a receiver, which are state machines that know neither a clock nor a network.
 //!
 //! Sequence numbers count segments, as Linux does when every buffer is one segment: segment n is the n-th that was sent for the
-//! first time, and each has its own length. Segments cross the network one way and [`AckSegment`]s the other.
+//! first time, and each has its own length. Segments cross the network one way, alone or several in one packet
+//! (`offload.rs`), and [`AckSegment`]s the other.
 //!
 //! Sources: RFC 9293, 6298 (RTO), 2018/2883 (SACK, D-SACK), 8985 (RACK-TLP), 9937 (PRR), 5682 (F-RTO), 3168 (ECN),
 //! draft-cheng-iccrg-delivery-rate-estimation; where they leave room, Linux's `tcp_input.c`, `tcp_output.c`,
 //! `tcp_recovery.c`, `tcp_rate.c`.
 mod ack;
 mod endpoint;
+mod offload;
 mod older;
 mod patience;
 mod receiver;

@@ -36,6 +36,8 @@ pub struct Transit {
     pub ip_len: u32,
     /// Number of hops on its route after the present one.
     pub left: u16,
+    /// The number of segments in it after the first. Each has a link's framing of its own.
+    pub further: u8,
     /// It was marked CE before this hop.
     marked: bool,
 }
@@ -44,7 +46,13 @@ impl Transit {
     /// For a packet of this length at the first hop of a route that has `left` more hops.
     #[inline]
     pub const fn new(ip_len: u32, left: u16) -> Transit {
-        Transit { waited: Span::ZERO, ip_len, left, marked: false }
+        Transit { waited: Span::ZERO, ip_len, left, further: 0, marked: false }
+    }
+
+    /// The same with this number of segments after the first; `ip_len` is that of all.
+    #[inline]
+    pub const fn with_further(self, further: u8) -> Transit {
+        Transit { further, ..self }
     }
 }
 
@@ -233,7 +241,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         let meta = self.pool.meta_mut(id);
         meta.arrived = now;
         meta.depart = Time::ZERO;
-        meta.len = transit.ip_len + hop.overhead;
+        meta.len = transit.ip_len + hop.overhead * (1 + u32::from(transit.further));
         transit.marked = meta.ecn == Ecn::Ce;
         if E::FIGURES {
             hop.record.offered();

@@ -212,7 +212,13 @@ impl Blueprint<queues::Queues> for Agent {
     }
 
     fn traits(&self) -> queues::QueueTraits {
-        queues::QueueTraits { isolates: false, splits_by_ecn: false, may_be_zero: &[], shapes_to: None }
+        queues::QueueTraits {
+            isolates: false,
+            splits_by_ecn: false,
+            splits_segments: false,
+            may_be_zero: &[],
+            shapes_to: None,
+        }
     }
 
     fn build(&self, (_, rng): (LinkHint, Rng)) -> Box<dyn queues::DynQueue> {

@@ -202,7 +202,7 @@ impl open::Blueprint<Queues> for Blueprint {
 
     fn traits(&self) -> QueueTraits {
         let isolates = self.0.class().constant("isolates") == "True";
-        QueueTraits { isolates, splits_by_ecn: false, may_be_zero: &[], shapes_to: None }
+        QueueTraits { isolates, splits_by_ecn: false, splits_segments: false, may_be_zero: &[], shapes_to: None }
     }
 
     fn build(&self, (link, rng): (LinkHint, Rng)) -> Box<dyn DynQueue> {

@@ -8,7 +8,7 @@
 //! - `cobalt_law`(super::parts::cobalt_law) on each queue, with the tin's times.
 //! - `ack_filter`; overflow drops from the head of the fattest queue of all tins.
 //!
-//! Deviates: no `autorate-ingress`, `nat`, `fwmark`; there are no GSO packets, so `split-gso` has no effect. Overhead
+//! Deviates: no `autorate-ingress`, `nat`, `fwmark`; packets of several segments are always taken apart (`split-gso`). Overhead
 //! is added to the length on the link (`raw`'s base). `flows` and `ack_filter` list their own deviations.
 mod ack_filter;
 mod flows;
@@ -286,6 +286,7 @@ impl CakeParams {
 
 impl QueueDiscipline for Cake {
     type Params = CakeParams;
+    const SPLITS_SEGMENTS: bool = true;
     const ISOLATES: bool = true;
 
     fn shapes_to(params: &CakeParams) -> Option<Rate> {

@@ -323,6 +323,7 @@ pub struct Cocoa(FlowScheduler<Adaptive>);
 
 impl QueueDiscipline for Cocoa {
     type Params = CocoaParams;
+    const SPLITS_SEGMENTS: bool = true;
     const ISOLATES: bool = true;
 
     fn new(p: &CocoaParams, _link: &LinkHint, _rng: Rng) -> Cocoa {

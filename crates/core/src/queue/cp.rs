@@ -68,6 +68,7 @@ impl Cp {
 
 impl QueueDiscipline for Cp {
     type Params = CpParams;
+    const SPLITS_SEGMENTS: bool = true;
     const MAY_BE_ZERO: &'static [&'static str] = &["threshold"];
 
     fn resolved(p: &CpParams, link: &LinkHint) -> CpParams {

@@ -157,6 +157,7 @@ impl DualPi2 {
 
 impl QueueDiscipline for DualPi2 {
     type Params = DualPi2Params;
+    const SPLITS_SEGMENTS: bool = true;
     const SPLITS_BY_ECN: bool = true;
 
     fn new(p: &DualPi2Params, link: &LinkHint, rng: Rng) -> DualPi2 {

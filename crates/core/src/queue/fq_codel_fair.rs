@@ -428,6 +428,7 @@ impl FqCodelFair {
 
 impl QueueDiscipline for FqCodelFair {
     type Params = FqCodelFairParams;
+    const SPLITS_SEGMENTS: bool = true;
     const ISOLATES: bool = true;
 
     fn new(p: &FqCodelFairParams, link: &LinkHint, _rng: Rng) -> FqCodelFair {

@@ -102,6 +102,7 @@ impl FqCpParams {
 
 impl QueueDiscipline for FqCp {
     type Params = FqCpParams;
+    const SPLITS_SEGMENTS: bool = true;
     const ISOLATES: bool = true;
     const MAY_BE_ZERO: &'static [&'static str] = &["threshold"];
 

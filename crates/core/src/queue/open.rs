@@ -54,6 +54,8 @@ pub struct QueueTraits {
     pub isolates: bool,
     /// See [`QueueDiscipline::SPLITS_BY_ECN`].
     pub splits_by_ecn: bool,
+    /// See [`QueueDiscipline::SPLITS_SEGMENTS`].
+    pub splits_segments: bool,
     /// See [`QueueDiscipline::MAY_BE_ZERO`].
     pub may_be_zero: &'static [&'static str],
     /// See [`QueueDiscipline::shapes_to`].
@@ -66,6 +68,7 @@ impl QueueTraits {
         QueueTraits {
             isolates: Q::ISOLATES,
             splits_by_ecn: Q::SPLITS_BY_ECN,
+            splits_segments: Q::SPLITS_SEGMENTS,
             may_be_zero: Q::MAY_BE_ZERO,
             shapes_to: Q::shapes_to(params),
         }

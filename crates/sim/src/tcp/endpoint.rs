@@ -36,6 +36,9 @@ impl Endpoint for Tcp {
     #[inline(always)]
     fn on_packet(&mut self, segment: &Segment, payload: u32, marked: bool, now: Time) -> Arrival {
         let &Segment { seq, tag: stamp, cwr, .. } = segment;
+        if segment.transit.further > 0 {
+            return self.on_large_packet(segment, payload, marked, now);
+        }
         let arrival = self.receiver.on_segment(Incoming { seq, len: payload, stamp, marked, cwr }, now);
         let new = arrival.is_new.then_some(payload);
         let complete = self.connection.receive(new, seq, now);
@@ -77,9 +80,9 @@ impl Endpoint for Tcp {
 
     #[inline(always)]
     fn poll_transmit(&mut self, _place: &mut Place, header: u32, now: Time) -> Option<Outgoing> {
-        let Sent { seq, len, cwr, .. } = self.sender.poll_transmit(now)?;
-        self.spin.on_sent(seq);
-        let transit = Transit::new(u32::from(len) + header, 0);
+        let Sent { seq, len, cwr, further, .. } = self.sender.poll_transmit(now)?;
+        self.spin.on_sent(seq + u64::from(further));
+        let transit = Transit::new(len + header * (1 + u32::from(further)), 0).with_further(further);
         let segment = Segment { seq, transit, tag: milliseconds(now), cwr, ..Segment::default() };
         Some(Outgoing { segment, ecn: self.connection.ecn, spin: self.spin.value })
     }
@@ -124,6 +127,23 @@ impl Endpoint for Tcp {
 
     fn heap_bytes(&self) -> usize {
         self.sender.heap_bytes() + self.connection.heap_bytes()
+    }
+}
+
+impl Tcp {
+    /// The receiver gets a packet with several segments. They arrive at the same moment, and are acknowledged together.
+    #[cold]
+    #[inline(never)]
+    fn on_large_packet(&mut self, segment: &Segment, payload: u32, marked: bool, now: Time) -> Arrival {
+        let &Segment { seq, tag: stamp, cwr, transit: Transit { further, .. }, .. } = segment;
+        let (mut new, mut complete) = (0, false);
+        let packet = Incoming { seq, len: payload, stamp, marked, cwr };
+        let mss = self.sender.mss();
+        let acknowledge = self.receiver.on_large_packet(packet, further, mss, now, |number, len| {
+            new += len.unwrap_or(0);
+            complete |= self.connection.receive(len, number, now);
+        });
+        Arrival { new, acknowledge, complete }
     }
 }
 

@@ -91,6 +91,17 @@ pub(crate) struct Arrival {
     pub(crate) acknowledge: bool,
 }
 
+/// What a segment was to the receiver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Placed {
+    /// It had arrived before.
+    Old,
+    /// Nothing is missing before any segment that has arrived.
+    LastHole,
+    /// Something still is.
+    AmongHoles,
+}
+
 impl Receiver {
     pub(crate) fn new(params: &TcpParams, family: Family, rtt: Span) -> Receiver {
         Receiver {
@@ -212,6 +223,57 @@ impl Receiver {
     #[cold]
     #[inline(never)]
     fn on_disorder(&mut self, seq: u64, len: u32, now: Time) -> Arrival {
+        match self.place(seq, len, now) {
+            Placed::Old => Arrival { is_new: false, acknowledge: true },
+            Placed::LastHole => Arrival { is_new: true, acknowledge: true },
+            Placed::AmongHoles => Arrival { is_new: true, acknowledge: self.acknowledge_in_disorder(now) },
+        }
+    }
+
+    /// A packet with several segments in a row arrives (`offload.rs`). They are acknowledged together, if at all: returns whether
+    /// they are. `packet` has the first one's number and the payload of all, of which each has the MSS but the last. `each` is
+    /// told every segment's number, and its payload if it is new.
+    #[cold]
+    pub(crate) fn on_large_packet(
+        &mut self,
+        packet: Incoming,
+        further: u8,
+        mss: u32,
+        now: Time,
+        mut each: impl FnMut(u64, Option<u32>),
+    ) -> bool {
+        let Incoming { seq: first, len: mut left, stamp, marked, cwr } = packet;
+        if first <= self.acknowledged {
+            self.stamp = stamp;
+        }
+        if marked | cwr | self.last_marked {
+            self.notice_ecn(marked, cwr);
+            if marked && self.marks != Marks::Classic {
+                self.marked = self.marked.wrapping_add(further);
+            }
+        }
+        let in_order = first == self.next && self.beyond.is_empty();
+        let (mut is_new, mut has_filled) = (false, false);
+        for seq in first..=first + u64::from(further) {
+            let len = left.min(mss);
+            left -= len;
+            let placed = self.place(seq, len, now);
+            is_new |= placed != Placed::Old;
+            has_filled |= placed == Placed::LastHole;
+            each(seq, (placed != Placed::Old).then_some(len));
+        }
+        if in_order {
+            let acknowledge = self.pending >= self.every || self.quick > 0;
+            if !acknowledge && self.delayed.is_none() {
+                self.delayed = Some(self.patience.deadline(now));
+            }
+            return acknowledge;
+        }
+        !is_new || has_filled || self.acknowledge_in_disorder(now)
+    }
+
+    /// Takes a segment, wherever it belongs.
+    fn place(&mut self, seq: u64, len: u32, now: Time) -> Placed {
         if seq < self.next || self.beyond.contains(seq) {
             if seq < self.next {
                 // An old segment (Linux `tcp_enter_quickack_mode`).
@@ -219,7 +281,7 @@ impl Receiver {
                 self.patience.reset();
             }
             self.duplicate = true;
-            return Arrival { is_new: false, acknowledge: true };
+            return Placed::Old;
         }
         if len > self.settled {
             self.grow_window(len, now);
@@ -232,13 +294,13 @@ impl Receiver {
             }
             self.forget_passed();
             if self.beyond.is_empty() {
-                return Arrival { is_new: true, acknowledge: true };
+                return Placed::LastHole;
             }
         } else {
             let range = self.beyond.insert(seq);
             self.remember(range);
         }
-        Arrival { is_new: true, acknowledge: self.acknowledge_in_disorder(now) }
+        Placed::AmongHoles
     }
 
     fn acknowledge_in_disorder(&mut self, now: Time) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! Acknowledgments are processed in `ack.rs`; loss detection and recovery are in `recovery.rs`, and as
 //! Linux 2.6 had them in `older.rs`.
+use super::offload::Offload;
 use super::older::Older;
 use super::recovery::{Probe, Rack, State, Timer};
 use super::rtt::Rtt;
@@ -15,17 +16,19 @@ use narrows_core::{Bytes, Rate, Rng, Span, Time};
 use narrows_scenario::transport::{Recovery, TcpParams};
 use narrows_world::meters::{Meters, SenderStats};
 
-/// A segment to be sent.
+/// A packet to be sent: a segment, or several ones in a row (`offload.rs`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Outgoing {
-    /// Its number.
+    /// The number of its first segment.
     pub(crate) seq: u64,
     /// Its payload, bytes.
-    pub(crate) len: u16,
+    pub(crate) len: u32,
     /// Is it a retransmission?
     pub(crate) retransmitted: bool,
     /// The CWR flag: the window was reduced because of an echoed mark (RFC 3168 §6.1.2).
     pub(crate) cwr: bool,
+    /// The number of segments after the first. All have the MSS but the last.
+    pub(crate) further: u8,
 }
 
 /// A TCP sender. The fields that timers use come first, rarely used ones last.
@@ -55,18 +58,20 @@ pub(crate) struct Sender {
     pub(super) marked: u8,
     /// Recovers as Linux 2.6 did.
     pub(super) older: Option<Box<Older>>,
+    /// Packets may have several segments.
+    pub(super) offload: Option<Box<Offload>>,
     pub(crate) board: Scoreboard,
     /// Bytes that the application has handed over and that have not been sent; `None`: unlimited.
-    unsent: Option<u64>,
+    pub(super) unsent: Option<u64>,
     /// First byte not acknowledged cumulatively.
     pub(super) una_bytes: Bytes,
     /// Next byte to be sent for the first time.
     pub(super) nxt_bytes: Bytes,
     /// When the last segment was sent.
-    last_sent: Time,
+    pub(super) last_sent: Time,
     /// Pace even if the controller sets no rate.
     always_paced: bool,
-    pacer: Pacer,
+    pub(super) pacer: Pacer,
     usage: Usage,
     pub(super) rtt: Rtt,
     pub(super) rack: Rack,
@@ -134,6 +139,7 @@ impl Sender {
             stats: SenderStats::default(),
             sacks: params.sack,
             older: (params.recovery == Recovery::Fack).then(Box::default),
+            offload: Offload::new(params.gso_max_segs.0, mss).map(Box::new),
             losses: None,
         }
     }
@@ -157,6 +163,9 @@ impl Sender {
         if let Some(older) = &mut self.older {
             older.expect(config.name());
         }
+        if let Some(offload) = &mut self.offload {
+            offload.expect(config.name());
+        }
         self.wants_packet_feedback = controller.wants_packet_feedback();
         self.wants_rates = controller.wants_rates();
         if self.wants_rates || self.wants_packet_feedback {
@@ -179,12 +188,17 @@ impl Sender {
         self.unsent = Some(0);
     }
 
+    /// Payload of a full-sized segment, bytes.
+    pub(crate) const fn mss(&self) -> u32 {
+        self.mss
+    }
+
     /// Payload handed over and not sent yet; `None`: unlimited.
     pub(crate) const fn unsent(&self) -> Option<u64> {
         self.unsent
     }
 
-    /// The next segment to send now; called until it returns `None`, after every other call.
+    /// The next packet to send now; called until it returns `None`, after every other call.
     #[inline(always)]
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Outgoing> {
         let out = self.choose(now);
@@ -198,6 +212,9 @@ impl Sender {
     #[inline(always)]
     fn choose(&mut self, now: Time) -> Option<Outgoing> {
         self.controller.as_ref()?;
+        if self.offload.is_some() {
+            return self.choose_large(now);
+        }
         if self.probe_now {
             self.probe_now = false;
             return self.send_probe(now);
@@ -239,10 +256,10 @@ impl Sender {
         }
         let cwr = core::mem::take(&mut self.cwr_owed);
         self.sent(now, len, false, idle);
-        Some(Outgoing { seq, len: len as u16, retransmitted: false, cwr })
+        Some(Outgoing { seq, len, retransmitted: false, cwr, further: 0 })
     }
 
-    fn resend_next(&mut self, now: Time) -> Option<Outgoing> {
+    pub(super) fn resend_next(&mut self, now: Time) -> Option<Outgoing> {
         let seq = self.board.next_to_resend()?;
         if seq == self.board.una() {
             // The first segment gets a whole timeout again (Linux `tcp_xmit_retransmit_queue`).
@@ -258,7 +275,7 @@ impl Sender {
         let len = self.board.record(seq).len;
         self.stats.retransmits += 1;
         self.sent(now, u32::from(len), true, None);
-        Outgoing { seq, len, retransmitted: true, cwr: false }
+        Outgoing { seq, len: u32::from(len), retransmitted: true, cwr: false, further: 0 }
     }
 
     #[inline(always)]
@@ -280,17 +297,27 @@ impl Sender {
                 app_limited,
                 subflow: 0,
             });
-            if let Some(rate) = controller.pacing() {
-                self.pacer.pace(now, len, rate);
-            } else if self.always_paced {
-                let rate = self.linux_pacing_rate();
-                self.pacer.pace(now, len, rate);
+            // A packet of several segments is paced as a whole.
+            if self.offload.is_none() {
+                self.pace(now, len);
             }
         }
     }
 
+    /// Closes the gate behind a packet with this payload.
+    #[inline(always)]
+    pub(super) fn pace(&mut self, now: Time, len: u32) {
+        let Some(controller) = &self.controller else { return };
+        if let Some(rate) = controller.pacing() {
+            self.pacer.pace(now, len, rate);
+        } else if self.always_paced {
+            let rate = self.linux_pacing_rate();
+            self.pacer.pace(now, len, rate);
+        }
+    }
+
     /// Twice the window per RTT in slow start, 1.2 times later (Linux `tcp_update_pacing_rate`).
-    fn linux_pacing_rate(&self) -> Rate {
+    pub(super) fn linux_pacing_rate(&self) -> Rate {
         let Some(srtt) = self.rtt.smoothed() else { return Rate::ZERO };
         let ssthresh = self.controller.as_ref().and_then(|c| c.send_limits().ssthresh);
         let doubling = ssthresh.is_none_or(|s| u64::from(self.cwnd) * u64::from(self.mss) < s.0 / 2);
@@ -306,7 +333,11 @@ impl Sender {
             return;
         }
         let inflight = self.board.inflight();
-        let window_is_full = inflight >= self.cwnd;
+        let mut window_is_full = inflight >= self.cwnd;
+        if let Some(offload) = &mut self.offload {
+            // A packet that waits for more of the window is held up by it.
+            window_is_full |= core::mem::take(&mut offload.waits);
+        }
         if self.sent_in_burst > 0 || window_is_full {
             self.validate_window(window_is_full, now);
         }

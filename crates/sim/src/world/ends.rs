@@ -51,8 +51,9 @@ impl<S: Side> Hosts<S> {
     fn receive<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize, segment: &Segment, marked: bool) {
         let flow = &mut self.flows[flow_index];
         let Some(ends) = End::of(&mut flow.transport) else { return };
-        let Transit { ip_len, waited, .. } = segment.transit;
-        let payload = ip_len - flow.header.min(ip_len);
+        let Transit { ip_len, waited, further, .. } = segment.transit;
+        let headers = flow.header * (1 + u32::from(further));
+        let payload = ip_len - headers.min(ip_len);
         let arrival = ends.on_packet(segment, payload, marked, self.now);
         if S::FIGURES {
             if let Some(sent) = ends.datagram_sent(segment) {
@@ -234,11 +235,33 @@ impl<S: Side> Hosts<S> {
         let meta = PacketMeta { ecn, spin, ..metadata(flow_index, place, routes) };
         let hop = usize::from(routes.there[0]);
         segment.transit.left = routes.left();
+        if segment.transit.further > 0 && routes.splits {
+            return self.launch_segments(network, flow_index, out);
+        }
         self.meter.on_packet();
         if S::RECORDS {
             self.record_departure(flow_index, &segment, ecn);
         }
         network.send(self, hop, meta, segment);
+    }
+
+    /// The first queue takes a packet of several segments apart: each enters by itself, and the first keeps the CWR flag (Linux
+    /// `tcp_gso_segment`).
+    #[cold]
+    #[inline(never)]
+    fn launch_segments(&mut self, network: &mut S::Between, flow_index: usize, out: Outgoing) {
+        let Transit { ip_len: mut left, further, .. } = out.segment.transit;
+        let flow = &self.flows[flow_index];
+        let Transport::Tcp(tcp) = &flow.transport else { return };
+        let full = flow.header + tcp.sender.mss();
+        for number in 0..=further {
+            let ip_len = left.min(full);
+            left -= ip_len;
+            let seq = out.segment.seq + u64::from(number);
+            let segment =
+                Segment { seq, transit: Transit::new(ip_len, 0), cwr: out.segment.cwr && number == 0, ..out.segment };
+            self.launch(network, flow_index, Outgoing { segment, ..out });
+        }
     }
 
     pub(super) fn on_retransmit(&mut self, network: &mut S::Between, flow_index: usize) {

@@ -69,8 +69,9 @@ fn traffic() -> impl Strategy<Value = (String, bool)> {
 fn transport() -> impl Strategy<Value = String> {
     let controller = prop::sample::select(ControllerConfig::NAMES);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    (controller, flags, 1u32..40, 0u32..20, 1u32..5, 200u32..9000).prop_map(
-        |(controller, (ecn, pacing, quic, sack), window, quick, every, packet)| {
+    let segments = prop_oneof![2 => Just(1), 1 => 2u32..=45];
+    (controller, flags, 1u32..40, 0u32..20, (1u32..5, segments), 200u32..9000).prop_map(
+        |(controller, (ecn, pacing, quic, sack), window, quick, (every, segments), packet)| {
             if quic || ControllerConfig::named(controller).is_some_and(|controller| controller.splits()) {
                 return format!(
                     "controller = \"{controller}\"\ntransport = {{ kind = \"quic\", ecn = {ecn}, \
@@ -80,7 +81,7 @@ fn transport() -> impl Strategy<Value = String> {
             format!(
                 "controller = \"{controller}\"\ntransport = {{ kind = \"tcp\", ecn = {ecn}, pacing = {pacing}, \
                  initial_window = \"{window}p\", quick_acks = \"{quick}p\", ack_every = \"{every}p\", \
-                 packet = \"{packet}B\", sack = {sack} }}\n"
+                 packet = \"{packet}B\", sack = {sack}, gso_max_segs = {segments} }}\n"
             )
         },
     )

@@ -14,26 +14,26 @@ fn calm() -> TcpParams {
     TcpParams { quick_acks: Packets(0), receive_buffer, receive_buffer_max, ..TcpParams::default() }
 }
 
-fn settled() -> Receiver {
+pub(super) fn settled() -> Receiver {
     Receiver::new(&calm(), Family::V4, RTT)
 }
 
-fn us(us: u64) -> Time {
+pub(super) fn us(us: u64) -> Time {
     Time::ZERO + Span::us(us)
 }
 
 /// A segment that is sent for the first time, with its number as timestamp.
-fn plain(seq: u64) -> Incoming {
+pub(super) fn plain(seq: u64) -> Incoming {
     Incoming { seq, len: 1448, stamp: seq as u32, marked: false, cwr: false }
 }
 
 /// A segment arrives; returns the acknowledgment, if there is one.
-fn arrives(receiver: &mut Receiver, seq: u64, now: Time) -> Option<AckSegment> {
+pub(super) fn arrives(receiver: &mut Receiver, seq: u64, now: Time) -> Option<AckSegment> {
     let Arrival { acknowledge, .. } = receiver.on_segment(plain(seq), now);
     acknowledge.then(|| receiver.acknowledge())
 }
 
-fn blocks(ack: &AckSegment) -> Vec<(u64, u64)> {
+pub(super) fn blocks(ack: &AckSegment) -> Vec<(u64, u64)> {
     ack.sacks().collect()
 }
 

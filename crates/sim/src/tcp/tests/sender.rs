@@ -7,14 +7,14 @@ use narrows_core::{Rng, Span, Time};
 use narrows_scenario::transport::{Recovery, TcpParams};
 
 /// The path's RTT.
-const RTT: Span = Span::ms(100);
+pub(super) const RTT: Span = Span::ms(100);
 
 /// An established connection with unlimited data.
 fn bulk() -> Sender {
     with(TcpParams::default(), None)
 }
 
-fn with(params: TcpParams, bytes: Option<u64>) -> Sender {
+pub(super) fn with(params: TcpParams, bytes: Option<u64>) -> Sender {
     under("cubic", params, bytes)
 }
 
@@ -26,12 +26,12 @@ fn under(controller: &str, params: TcpParams, bytes: Option<u64>) -> Sender {
     sender
 }
 
-fn at(ms: u64) -> Time {
+pub(super) fn at(ms: u64) -> Time {
     Time::ZERO + Span::ms(ms)
 }
 
 /// All segments that may be sent now.
-fn burst(sender: &mut Sender, now: Time) -> Vec<Outgoing> {
+pub(super) fn burst(sender: &mut Sender, now: Time) -> Vec<Outgoing> {
     std::iter::from_fn(|| sender.poll_transmit(now)).collect()
 }
 
@@ -39,12 +39,12 @@ fn numbers(out: &[Outgoing]) -> Vec<u64> {
     out.iter().map(|out| out.seq).collect()
 }
 
-fn ack(ack: u64) -> AckSegment {
+pub(super) fn ack(ack: u64) -> AckSegment {
     AckSegment { ack, ..AckSegment::default() }
 }
 
 /// An acknowledgment with absolute SACK blocks, the latest first.
-fn sack(ack: u64, blocks: &[(u64, u64)]) -> AckSegment {
+pub(super) fn sack(ack: u64, blocks: &[(u64, u64)]) -> AckSegment {
     let mut segment = AckSegment { ack, blocks: blocks.len() as u8, ..AckSegment::default() };
     for (slot, &(start, end)) in segment.sacks.iter_mut().zip(blocks) {
         *slot = ((start - ack) as u32, (end - ack) as u32);
@@ -53,7 +53,7 @@ fn sack(ack: u64, blocks: &[(u64, u64)]) -> AckSegment {
 }
 
 /// Lets the sender's timer expire; returns its time, its kind, and the segments sent.
-fn expire(sender: &mut Sender) -> (Time, Timer, Vec<Outgoing>) {
+pub(super) fn expire(sender: &mut Sender) -> (Time, Timer, Vec<Outgoing>) {
     let (due, timer) = sender.timer.expect("a timer runs");
     sender.on_timer(due);
     (due, timer, burst(sender, due))
@@ -153,7 +153,7 @@ fn a_timeout_is_not_undone_when_retransmissions_arrive() {
     now += RTT;
     let _ = sender.on_ack(&sack(1, &[(11, 13)]), now);
     assert_eq!(sender.state, State::Loss);
-    assert_eq!(burst(&mut sender, now)[0], Outgoing { seq: 1, len: 1448, retransmitted: true, cwr: false });
+    assert_eq!(burst(&mut sender, now)[0], Outgoing { seq: 1, len: 1448, retransmitted: true, cwr: false, further: 0 });
 }
 
 // ---- losses
@@ -167,7 +167,10 @@ fn three_selective_acknowledgments_repair_a_loss_at_once() {
     assert!(!burst(&mut sender, at(100)).iter().any(|out| out.retransmitted), "two may be reordering");
     let _ = sender.on_ack(&sack(0, &[(1, 4)]), at(100));
     assert_eq!((sender.state, sender.board.lost_out()), (State::Recovery, 1));
-    assert_eq!(burst(&mut sender, at(100))[0], Outgoing { seq: 0, len: 1448, retransmitted: true, cwr: false });
+    assert_eq!(
+        burst(&mut sender, at(100))[0],
+        Outgoing { seq: 0, len: 1448, retransmitted: true, cwr: false, further: 0 }
+    );
 }
 
 #[test]
@@ -368,7 +371,7 @@ fn a_probe_repairs_a_lost_tail() {
     let (due, timer, out) = expire(&mut sender);
     // Two RTTs and 200 ms for a delayed acknowledgment would be later than the timeout.
     assert_eq!((due, timer), (at(100 + 300), Timer::Probe));
-    assert_eq!(out, [Outgoing { seq: 4, len: 1448, retransmitted: true, cwr: false }]);
+    assert_eq!(out, [Outgoing { seq: 4, len: 1448, retransmitted: true, cwr: false, further: 0 }]);
     let _ = sender.on_ack(&ack(5), due + RTT);
     assert_eq!(sender.stats().timeouts, 0);
     assert_eq!(sender.timer, None);

@@ -1,0 +1,93 @@
+//! Packets of several segments on their way: whole through most queues, taken apart by some.
+use crate::harness::{flow, hop, parse, run, run_text};
+use narrows_core::queue::QueueConfig;
+use narrows_core::registry::Registered;
+use narrows_results::packets::Capture;
+use narrows_sim::{Recording, Simulator};
+use narrows_world::World;
+
+fn text(queue: &str, segments: u32, extra: &str) -> String {
+    format!(
+        r#"
+        duration = "6s"
+        warmup = "2s"
+        [[hop]]
+        name = "link"
+        rate = "100mbit"
+        queue = {queue}
+        overhead = "14B"
+        [[flow]]
+        name = "bulk"
+        rtt = "20ms"
+        route = ["link"]
+        transport = {{ kind = "tcp", gso_max_segs = {segments} }}
+        {extra}"#
+    )
+}
+
+#[test]
+fn headers_and_framing_are_those_of_single_packets() {
+    // A full link carries 1448 bytes of payload in 1514, in packets of whatever size.
+    for segments in [1, 10, 45] {
+        let result = run_text(&text("{ kind = \"fifo\", limit = \"400p\" }", segments, ""));
+        let goodput = flow(&result, "bulk").goodput_mbit;
+        assert!((goodput - 100.0 * 1448.0 / 1514.0).abs() < 0.1, "{segments}: {goodput} Mbit/s");
+    }
+}
+
+#[test]
+fn a_queue_counts_a_packet_whatever_its_size() {
+    let packets = |segments| hop(&run_text(&text("\"fq\"", segments, "")), "link").packets;
+    let (single, large) = (packets(1), packets(45));
+    // At 100 Mbit/s a millisecond has eight segments.
+    assert!(single > 6 * large && single < 9 * large, "{single} single ones, {large} large ones");
+}
+
+#[test]
+fn a_queue_that_splits_sees_single_packets() {
+    let splitting: Vec<_> = QueueConfig::NAMES
+        .iter()
+        .filter(|name| QueueConfig::named(name).is_some_and(|queue| queue.traits().splits_segments))
+        .collect();
+    assert_eq!(splitting, [&"cp", &"dualpi2", &"fq_codel_fair", &"fq_cp", &"cocoa", &"cake"]);
+    for queue in splitting {
+        let result = run_text(&text(&format!("\"{queue}\""), 45, ""));
+        let (packets, bulk) = (hop(&result, "link").packets as f64, flow(&result, "bulk"));
+        let carried = bulk.throughput_mbit * 4e6 / 8.0 / 1500.0;
+        assert!((packets - carried).abs() < 0.02 * carried, "{queue}: {packets} packets, {carried:.0} full-sized ones");
+    }
+}
+
+#[test]
+fn losses_are_repaired_and_every_byte_arrives_once() {
+    let finite = "traffic = { kind = \"finite\", size = \"20MB\" }";
+    let text = text("{ kind = \"fifo\", limit = \"8p\" }", 45, finite).replace("\"2s\"", "\"0s\"");
+    let result = run_text(&text);
+    let bulk = flow(&result, "bulk");
+    assert!(hop(&result, "link").drops.total > 0 && bulk.retransmits > 8, "whole packets are lost: {bulk:?}");
+    assert!(bulk.completion_s.is_some(), "{bulk:?}");
+    assert!((bulk.goodput_mbit * 6.0 / 8.0 - 20.0).abs() < 1e-9, "{bulk:?}");
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_with_what_can() {
+    let second = r#"
+        [[hop]]
+        name = "second"
+        rate = "50mbit"
+        queue = "cake""#;
+    let flow = text("\"fq\"", 45, "").replace("route = [\"link\"]", "route = [\"link\", \"second\"]");
+    let scenario = parse(&format!("{flow}\n{second}"));
+    let said = Simulator.check(&scenario).expect_err("cake is not the first").to_string();
+    assert!(
+        said.contains("flow \"bulk\"") && said.contains("hop \"second\"") && said.ends_with("gso_max_segs = 1"),
+        "{said}"
+    );
+    // Behind a queue that splits, there is nothing left to split.
+    let first = parse(&format!("{}\n{second}", flow.replace("\"fq\"", "\"cocoa\"")));
+    Simulator.check(&first).expect("the first queue splits");
+    run(&first);
+    let said =
+        Recording::new(Capture::default()).check(&parse(&text("\"fq\"", 45, ""))).expect_err("no record").to_string();
+    assert!(said.contains("flow \"bulk\"") && said.ends_with("gso_max_segs = 1"), "{said}");
+}
