@@ -15,7 +15,7 @@ use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_host::FIRST_PORT;
 use narrows_host::layout::{self, Direction, FlowEnds, Layout};
-use narrows_scenario::{Family, Hop, RateSpec, Release, Scenario};
+use narrows_scenario::{Family, Flow, Hop, RateSpec, Release, Scenario};
 use narrows_world::build;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -95,6 +95,7 @@ struct Way {
 /// # Errors
 /// Names what the kernel does not have.
 pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> {
+    let gso_max_segs = gso_max_segs(scenario)?;
     let mut pairs = Pairs::default();
     let mut modules: Vec<String> = ["veth", "sch_htb", "sch_netem"].map(str::to_owned).into();
     let mut devices = vec![None; scenario.hops.len()];
@@ -105,7 +106,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
     for direction in &layout.directions {
         for &hop in &direction.hops {
             let spec = &scenario.hops[hop];
-            check(spec)?;
+            check(spec, gso_max_segs)?;
             let hint = LinkHint { rate: spec.rate.initial(), rtt: rtts[hop], mtu: Bytes(MTU) + spec.overhead };
             let queue = queue::words(&spec.queue, &hint).map_err(|error| format!("hop \"{}\": {error}", spec.name))?;
             modules.extend(queue::module(&spec.queue).map(str::to_owned));
@@ -163,12 +164,12 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
         let is_of = |flow: usize| families[flow] == family;
         (family, rules(&ways, &programs, pairs.names.len(), &is_of))
     });
-    let (mut router, mut router_v6) = (router(&pairs), String::new());
+    let (mut router, mut router_v6) = (router(&pairs, gso_max_segs), String::new());
     for (family, rules) in rules {
         let text = if family == Family::V4 { &mut router } else { &mut router_v6 };
         routes(text, &pairs, &rules, family);
     }
-    let sides = [0, 1].map(|side| side_commands(layout, &programs, side));
+    let sides = [0, 1].map(|side| side_commands(layout, &programs, side, gso_max_segs));
     let counters = [0, 1].map(|side| counters(layout, &programs, side));
     if counters.iter().any(|text| !text.is_empty()) {
         modules.extend(COUNTERS.map(str::to_owned));
@@ -184,7 +185,20 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
     Ok(Network { router, router_v6, queues: pairs.queues, sides, counters, devices, all, changes, modules })
 }
 
-fn check(hop: &Hop) -> Result<(), String> {
+/// Maximum number of segments in a packet, which is a property of the devices that all flows share.
+fn gso_max_segs(scenario: &Scenario) -> Result<u32, String> {
+    let of = |flow: &Flow| flow.transport.gso_max_segs();
+    let segments = scenario.flows.iter().map(of).max().unwrap_or(1);
+    match scenario.flows.iter().find(|flow| of(flow) != segments) {
+        Some(flow) => Err(format!(
+            "flow \"{}\": gso_max_segs is one for all flows in the kernel's world, and {segments} elsewhere in this scenario",
+            flow.name
+        )),
+        None => Ok(segments),
+    }
+}
+
+fn check(hop: &Hop, gso_max_segs: u32) -> Result<(), String> {
     let refuse = |what: &str| Err(format!("hop \"{}\": {what}", hop.name));
     match &hop.rate {
         RateSpec::Trace { .. } => {
@@ -196,6 +210,10 @@ fn check(hop: &Hop) -> Result<(), String> {
         RateSpec::Schedule(_) if hop.overhead.0 > 256 => {
             refuse("allowed in the kernel's world: an overhead of at most 256B")
         }
+        RateSpec::Schedule(_) if gso_max_segs > 1 && hop.overhead.0 != ETHERNET => refuse(&format!(
+            "with another overhead than Ethernet's, Linux counts the headers of a packet of several segments once; allowed in the \
+             kernel's world with gso_max_segs: an overhead of {ETHERNET}B"
+        )),
         RateSpec::Schedule(_) => Ok(()),
     }
 }
@@ -228,11 +246,15 @@ fn told_mtu(hop: &Hop) -> u64 {
     MTU + hop.overhead.0 - ETHERNET
 }
 
-/// A shaper at the hop's rate with the queue below it. Both count a packet's bytes at the IP layer, and the scenario's overhead.
+/// A shaper at the hop's rate with the queue below it. Both count a packet's bytes at the IP layer, and the scenario's overhead. Without
+/// `stab` Linux counts the Ethernet header, and those of each segment in a large packet.
 fn shaper(device: &str, hop: &Hop, queue: &[String]) -> String {
-    let overhead = hop.overhead.0 as i64 - ETHERNET as i64;
+    let stab = match hop.overhead.0 as i64 - ETHERNET as i64 {
+        0 => String::new(),
+        overhead => format!("stab overhead {overhead} linklayer ethernet "),
+    };
     format!(
-        "qdisc add dev {device} root handle 1: stab overhead {overhead} linklayer ethernet htb default 1\n{}\
+        "qdisc add dev {device} root handle 1: {stab}htb default 1\n{}\
          qdisc add dev {device} parent 1:1 handle 10: {}\n",
         class("add", device, hop, rate(hop, Time::ZERO)),
         queue.join(" ")
@@ -382,7 +404,7 @@ fn rules_at(
 }
 
 /// The router's devices.
-fn router(pairs: &Pairs) -> String {
+fn router(pairs: &Pairs, gso_max_segs: u32) -> String {
     let mut text = String::new();
     for (side, device) in TO_SIDE.iter().enumerate() {
         let mac = format!("02:00:00:00:01:{side:02x}");
@@ -405,7 +427,7 @@ fn router(pairs: &Pairs) -> String {
         .chain(pairs.names.iter().flat_map(|name| [name.clone(), out_of(name)]));
     text.push_str("link set dev lo up\n");
     for device in devices {
-        let _ = writeln!(text, "link set dev {device} arp off gso_max_segs 1 up");
+        let _ = writeln!(text, "link set dev {device} arp off gso_max_segs {gso_max_segs} up");
     }
     text
 }
@@ -429,9 +451,9 @@ fn routes(text: &mut String, pairs: &Pairs, rules: &[Rule], family: Family) {
     }
 }
 
-fn side_commands(layout: &Layout, programs: &[Option<[IpAddr; 2]>], side: usize) -> String {
+fn side_commands(layout: &Layout, programs: &[Option<[IpAddr; 2]>], side: usize, gso_max_segs: u32) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "link set dev {IN_SIDE} arp off gso_max_segs 1 up");
+    let _ = writeln!(text, "link set dev {IN_SIDE} arp off gso_max_segs {gso_max_segs} up");
     for &address in &layout.hosts[side] {
         let prefix = layout::host_prefix(address);
         // An address that is still looked for on the link cannot be the source of a route.
@@ -575,6 +597,26 @@ mod tests {
                 .modules
                 .contains(&COUNTERS[0].to_owned())
         );
+    }
+
+    #[test]
+    fn devices_carry_packets_as_large_as_the_flows_send() {
+        let hop = "[[hop]]\nname = \"link\"\nrate = \"10mbit\"\nqueue = \"fq\"\noverhead = \"14B\"\n";
+        let flow = "[[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\ntransport = { kind = \"tcp\", gso_max_segs = 45 }\n";
+        let network = made(&format!("{hop}{flow}")).expect("it is allowed");
+        for text in [&network.router, &network.sides[0], &network.sides[1]] {
+            assert!(text.contains("gso_max_segs 45") && !text.contains("gso_max_segs 1 "), "{text}");
+        }
+        assert!(!network.queues.contains("stab"), "it would count the headers once:\n{}", network.queues);
+        let other = "[[flow]]\nname = \"thin\"\nrtt = \"50ms\"\nroute = [\"link\"]\n";
+        assert_eq!(
+            made(&format!("{hop}{flow}{other}")).err().as_deref(),
+            Some(
+                "flow \"thin\": gso_max_segs is one for all flows in the kernel's world, and 45 elsewhere in this scenario"
+            )
+        );
+        let said = made(&format!("{LINK}{flow}")).err().unwrap_or_default();
+        assert!(said.starts_with("hop \"link\": ") && said.ends_with("an overhead of 14B"), "{said}");
     }
 
     #[test]

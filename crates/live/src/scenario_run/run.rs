@@ -15,7 +15,7 @@ use narrows_host::endpoint::{self, EndpointPair, Endpoints};
 use narrows_host::layout::{self, FlowEnds, Layout};
 use narrows_host::priority::Work;
 use narrows_host::programs::Programs;
-use narrows_host::{Namespace, Route, Tun, TunSpec};
+use narrows_host::{HostError, Namespace, Route, Tun, TunSpec};
 use narrows_results::RunResult;
 use narrows_results::packets::FrameLog;
 use narrows_scenario::{Flow, Scenario, Traffic, Transport};
@@ -34,8 +34,20 @@ const TICK: Duration = Duration::from_millis(20);
 /// # Errors
 /// Names the place and what this world offers instead.
 pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
-    endpoint::check(scenario)?;
+    allowed(scenario)?;
     Ok(Layout::new(scenario).map(drop)?)
+}
+
+/// The hosts can play the scenario, and so can the link, which takes packets of several segments apart.
+fn allowed(scenario: &Scenario) -> Result<(), LiveError> {
+    endpoint::check(scenario)?;
+    match scenario.flows.iter().find(|flow| flow.transport.gso_max_segs() > 1) {
+        Some(flow) => Err(LiveError::Host(HostError::Unsupported(format!(
+            "flow \"{}\": gso_max_segs: the live world's link splits packets of several segments; leave it out",
+            flow.name
+        )))),
+        None => Ok(()),
+    }
 }
 
 /// Runs a scenario to its end, in real time. Needs the rights that [`gain`](narrows_host::gain) gets.
@@ -57,7 +69,7 @@ pub fn run_recorded(
     wanted: &Wanted,
     watch: &mut dyn Watch,
 ) -> Result<(RunResult, Option<FrameLog>), LiveError> {
-    endpoint::check(scenario)?;
+    allowed(scenario)?;
     let layout = Layout::new(scenario)?;
     if let Some(folder) = &wanted.qlog {
         let made = std::fs::create_dir_all(folder);
@@ -137,7 +149,7 @@ pub fn run_recorded(
 /// # Errors
 /// Those of [`check`].
 pub fn sides(scenario: &Scenario) -> Result<[&'static str; 2], LiveError> {
-    endpoint::check(scenario)?;
+    allowed(scenario)?;
     Ok(sides_of(&Layout::new(scenario)?))
 }
 
