@@ -143,9 +143,9 @@ impl Sender {
             return offload.most;
         }
         let least = if offload.is_bbr && rate < BBR_SINGLE_BELOW { 1 } else { MIN_SEGMENTS };
-        let short = self.rtt.min().map_or(u64::MAX, |rtt| rtt.as_ns() / 1000 >> RTT_SHIFT);
+        let short = self.rtt.min().map_or(u64::MAX, |rtt| (rtt.as_ns() / 1000) >> RTT_SHIFT);
         let allowance = if short < 32 { MOST_PAYLOAD >> short } else { 0 };
-        let bytes = (rate.as_bps() / 8 >> PER_SECOND_SHIFT) + u64::from(allowance);
+        let bytes = ((rate.as_bps() / 8) >> PER_SECOND_SHIFT) + u64::from(allowance);
         let segments = bytes.min(u64::from(MOST_PAYLOAD)) as u32 / self.mss;
         segments.max(least).min(offload.most)
     }
