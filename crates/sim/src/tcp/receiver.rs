@@ -231,8 +231,8 @@ impl Receiver {
     }
 
     /// A packet with several segments in a row arrives (`offload.rs`). They are acknowledged together, if at all: returns whether
-    /// they are. `packet` has the first one's number and the payload of all, of which each has the MSS but the last. `each` is
-    /// told every segment's number, and its payload if it is new.
+    /// they are. `packet` has the number of the first segment and the payload of all. Every segment but the last has the MSS.
+    /// `each` gets the number of every segment, and its payload if it is new.
     #[cold]
     pub(crate) fn on_large_packet(
         &mut self,
