@@ -153,13 +153,19 @@ impl Receiver {
             if len > self.settled {
                 self.grow_window(len, now);
             }
-            let acknowledge = self.pending >= self.every || self.quick > 0;
-            if !acknowledge && self.delayed.is_none() {
-                self.delayed = Some(self.patience.deadline(now));
-            }
-            return Arrival { is_new: true, acknowledge };
+            return Arrival { is_new: true, acknowledge: self.acknowledge_in_order(now) };
         }
         self.on_disorder(seq, len, now)
+    }
+
+    /// Are the segments that have come in order acknowledged now? If not, the delay begins.
+    #[inline(always)]
+    fn acknowledge_in_order(&mut self, now: Time) -> bool {
+        let acknowledge = self.pending >= self.every || self.quick > 0;
+        if !acknowledge && self.delayed.is_none() {
+            self.delayed = Some(self.patience.deadline(now));
+        }
+        acknowledge
     }
 
     /// The next segment in order has come.
@@ -263,11 +269,7 @@ impl Receiver {
             each(seq, (placed != Placed::Old).then_some(len));
         }
         if in_order {
-            let acknowledge = self.pending >= self.every || self.quick > 0;
-            if !acknowledge && self.delayed.is_none() {
-                self.delayed = Some(self.patience.deadline(now));
-            }
-            return acknowledge;
+            return self.acknowledge_in_order(now);
         }
         !is_new || has_filled || self.acknowledge_in_disorder(now)
     }
