@@ -26,11 +26,13 @@ params! {
         /// Packets acknowledged at once: at the start, after a pause longer than a retransmission timeout, and after an old packet.
         pub quick_acks: Packets = Packets(16), from Packets(0), to Packets(1_000_000);
         /// Receive buffer of a connection (Linux: the second value of `tcp_rmem`). Every packet is acknowledged until the window
-        /// has grown to fit it. It does not limit the sender.
+        /// has grown to fit it. It limits the sender with `receive_limit` only.
         pub receive_buffer: Bytes = Bytes(16 << 20), from Bytes(2304), to Bytes(1 << 30);
         /// Maximum to which the receive buffer grows with the flow (Linux: the third value of `tcp_rmem`). The buffer keeps its
         /// size if this is at most `receive_buffer`.
         pub receive_buffer_max: Bytes = Bytes(16 << 20), from Bytes(2304), to Bytes(1 << 30);
+        /// Does the receive window, which grows as the buffer allows, limit the sender, as it does in Linux?
+        pub receive_limit: bool = false;
         /// Selective acknowledgments (RFC 2018). Without them the sender counts duplicates and finds one loss per round trip (RFC 6582).
         pub sack: bool = true;
         /// How losses are found, and how the window comes down.
@@ -142,6 +144,14 @@ impl Transport {
         match self {
             Transport::Tcp(tcp) => tcp.gso_max_segs.0,
             Transport::Quic(_) | Transport::Udp(_) => 1,
+        }
+    }
+
+    /// Does the receive window limit the sender?
+    pub const fn receive_limit(&self) -> bool {
+        match self {
+            Transport::Tcp(tcp) => tcp.receive_limit,
+            Transport::Quic(_) | Transport::Udp(_) => false,
         }
     }
 

@@ -140,6 +140,14 @@ fn what_the_live_world_does_not_have_is_refused_with_what_it_has() {
             &["flow \"bulk\"", "gso_max_segs", "leave it out"],
         ),
         (
+            with(
+                "controller = \"new_reno\"",
+                "controller = \"new_reno\"\ntransport = { kind = \"tcp\", receive_limit = true }",
+            ),
+            &[],
+            &["flow \"bulk\"", "receive_limit", "leave it out"],
+        ),
+        (
             with("controller = \"new_reno\"", "command = \"/no/such/program {peer}\""),
             &[],
             &["there is no program `/no/such/program`"],

@@ -41,11 +41,17 @@ pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
 /// The hosts can play the scenario, and so can the link, which takes packets of several segments apart.
 fn allowed(scenario: &Scenario) -> Result<(), LiveError> {
     endpoint::check(scenario)?;
-    match scenario.flows.iter().find(|flow| flow.transport.gso_max_segs() > 1) {
-        Some(flow) => Err(LiveError::Host(HostError::Unsupported(format!(
-            "flow \"{}\": gso_max_segs: the live world's link splits packets of several segments; leave it out",
-            flow.name
-        )))),
+    let lacks = |flow: &narrows_scenario::Flow| match &flow.transport {
+        carrier if carrier.gso_max_segs() > 1 => {
+            Some("gso_max_segs: the live world's link splits packets of several segments")
+        }
+        carrier if carrier.receive_limit() => Some("receive_limit: the live world's buffers limit no window"),
+        _ => None,
+    };
+    match scenario.flows.iter().find_map(|flow| Some((flow, lacks(flow)?))) {
+        Some((flow, what)) => {
+            Err(LiveError::Host(HostError::Unsupported(format!("flow \"{}\": {what}; leave it out", flow.name))))
+        }
         None => Ok(()),
     }
 }

@@ -83,7 +83,7 @@ impl Sender {
         }
         let resend = self.board.waits_to_be_resent() && !self.frto_probes;
         let room = self.cwnd.saturating_sub(self.board.inflight());
-        if room == 0 || (!resend && self.unsent == Some(0)) || self.pacer.gate() > now {
+        if room == 0 || (!resend && !self.has_new()) || self.pacer.gate() > now {
             return None;
         }
         let goal = self.segments_per_packet();
@@ -94,17 +94,20 @@ impl Sender {
 
     fn send_large(&mut self, now: Time, goal: u32, room: u32) -> Option<Outgoing> {
         let unsent = self.unsent.map(|bytes| bytes.div_ceil(u64::from(self.mss)));
+        let offered = self.offered.saturating_sub(self.board.out());
         let quota = room.min((self.cwnd / 2).max(1)).min(goal);
+        let is_offered = room < offered;
+        let room = room.min(offered);
         let offload = self.offload.as_mut()?;
         offload.fill(unsent);
         offload.grow(quota);
         let first = offload.first;
         let is_last = unsent.is_some_and(|unsent| unsent <= u64::from(first));
         if first > 1 && self.is_worth_waiting(first, is_last, goal, room, now) {
-            self.offload.as_mut()?.waits = true;
+            self.offload.as_mut()?.waits = is_offered;
             return None;
         }
-        let count = quota.min(first);
+        let count = quota.min(first).min(offered);
         let mut packet = self.send_new(now)?;
         for _ in 1..count {
             let Some(one) = self.send_new(now) else { break };

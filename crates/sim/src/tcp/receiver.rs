@@ -55,6 +55,8 @@ pub(crate) struct Receiver {
     duplicate: bool,
     /// Are ranges told to the sender?
     sacks: bool,
+    /// Does the window limit the sender?
+    limits: bool,
     /// The number of ranges in `recent`.
     remembered: u8,
     gathering: Option<Time>,
@@ -117,6 +119,7 @@ impl Receiver {
             settled: 0,
             window: ReceiveWindow::new(params, family, rtt),
             sacks: params.sack,
+            limits: params.receive_limit,
             gather: if params.sack { params.sack_compression.min(rtt / GATHERING_RTT_DIVISOR) } else { Span::ZERO },
             gathered: 0,
             duplicates: 0,
@@ -258,6 +261,7 @@ impl Receiver {
                 self.marked = self.marked.wrapping_add(further);
             }
         }
+        self.window.measure(left.min(mss), left);
         let in_order = first == self.next && self.beyond.is_empty();
         let (mut is_new, mut has_filled) = (false, false);
         for seq in first..=first + u64::from(further) {
@@ -348,6 +352,12 @@ impl Receiver {
             }
         }
         self.remembered = count as u8;
+    }
+
+    /// The window that it offers, bytes, if that limits the sender.
+    #[inline]
+    pub(crate) fn window(&self) -> Option<u64> {
+        self.limits.then(|| self.window.offered())
     }
 
     /// Makes the acknowledgment. It ends all waits for a later one (Linux `tcp_event_ack_sent`).

@@ -299,7 +299,7 @@ impl Sender {
             }
         } else if summary.advanced {
             // Step 2b: sends new data instead of retransmissions, to learn more.
-            self.frto_probes = self.unsent() != Some(0);
+            self.frto_probes = self.has_new();
             self.frto = self.frto_probes;
             self.recover = self.board.nxt();
         }
@@ -406,10 +406,8 @@ impl Sender {
         if self.board.out() == 0 {
             return None;
         }
-        let out = match self.send_new(now) {
-            Some(out) => out,
-            None => self.resend(self.board.nxt() - 1, now),
-        };
+        let new = if self.has_new() { self.send_new(now) } else { None };
+        let out = new.unwrap_or_else(|| self.resend(self.board.nxt() - 1, now));
         self.probe = Some(Probe { end: self.board.nxt(), retransmitted: out.retransmitted });
         self.timer_base = now;
         Some(out)

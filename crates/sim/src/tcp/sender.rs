@@ -41,6 +41,8 @@ pub(crate) struct Sender {
     /// Window in segments: the controller's, or PRR's during a reduction.
     pub(super) cwnd: u32,
     pub(super) mss: u32,
+    /// Segments that the receiver has room for, if that limits the sender.
+    pub(super) offered: u32,
     sent_in_burst: u32,
     pub(super) state: State,
     /// The next transmission is a loss probe, which ignores the window.
@@ -102,6 +104,9 @@ struct Usage {
     used: u32,
 }
 
+/// The window of a SYN, which is never scaled (RFC 7323 §2.2), bytes.
+const FIRST_OFFER: u32 = 65_535;
+
 impl Sender {
     /// A closed connection; `established` opens it.
     pub(crate) fn new(params: &TcpParams) -> Sender {
@@ -112,6 +117,7 @@ impl Sender {
             state: State::Open,
             cwnd: params.initial_window.0,
             mss,
+            offered: if params.receive_limit { (FIRST_OFFER / mss).max(1) } else { u32::MAX },
             rtt: Rtt::new(params.min_rto),
             delivery: Delivery::default(),
             una_bytes: Bytes::ZERO,
@@ -188,14 +194,20 @@ impl Sender {
         self.unsent = Some(0);
     }
 
+    /// The receiver has room for this much beyond what it has acknowledged, bytes: for one segment at least.
+    pub(crate) fn offer(&mut self, window: u64) {
+        self.offered = u32::try_from(window / u64::from(self.mss)).unwrap_or(u32::MAX).max(1);
+    }
+
     /// Payload of a full-sized segment, bytes.
     pub(crate) const fn mss(&self) -> u32 {
         self.mss
     }
 
-    /// Payload handed over and not sent yet; `None`: unlimited.
-    pub(crate) const fn unsent(&self) -> Option<u64> {
-        self.unsent
+    /// Is there a segment to send for the first time, and has the receiver room for it?
+    #[inline(always)]
+    pub(super) fn has_new(&self) -> bool {
+        self.unsent != Some(0) && self.board.out() < self.offered
     }
 
     /// The next packet to send now; called until it returns `None`, after every other call.
@@ -220,7 +232,7 @@ impl Sender {
             return self.send_probe(now);
         }
         let resend = self.board.waits_to_be_resent() && !self.frto_probes;
-        if !resend && self.unsent == Some(0) {
+        if !resend && !self.has_new() {
             return None;
         }
         if self.board.inflight() >= self.cwnd {
@@ -360,7 +372,7 @@ impl Sender {
         }
         if limited {
             (usage.filled, usage.used) = (now, 0);
-        } else {
+        } else if out < self.offered {
             self.notice_underuse(out, now);
         }
     }
@@ -413,7 +425,7 @@ impl Sender {
     pub(crate) fn next_pace(&self, now: Time) -> Option<Time> {
         let controller = self.controller.as_ref()?;
         let waits = self.pacer.gate() > now
-            && (self.board.waits_to_be_resent() || self.unsent != Some(0))
+            && (self.board.waits_to_be_resent() || self.has_new())
             && self.board.inflight() < self.cwnd;
         let gate = waits.then_some(self.pacer.gate());
         match (gate, controller.next_timer()) {

@@ -4,7 +4,7 @@
 //!
 //! The receiver's application reads at once. If the buffer may grow, it is resized to twice the data of the last round trip, and
 //! to more if that exceeded the round trip before (`tcp_rcv_space_adjust`). A round trip is the base RTT here, where Linux
-//! measures it. The window's limit on the sender is not modelled.
+//! measures it. With `receive_limit` the window limits the sender.
 use narrows_core::{Span, Time};
 use narrows_scenario::Family;
 use narrows_scenario::transport::TcpParams;
@@ -95,17 +95,29 @@ impl ReceiveWindow {
             self.adjust(before, now);
         }
         let payload = u64::from(len);
-        if len > self.largest {
-            self.largest = len;
-            self.share = (payload << 8) / (payload + OVERHEAD);
-            self.offered = self.offered.min((self.buffer * self.share) >> 8);
-        }
+        self.measure(len, len);
         let space = (self.buffer.saturating_sub(payload + OVERHEAD) * self.share) >> 8;
         if len < MIN || space <= self.offered {
             return false;
         }
         self.offered = space.min(self.offered + 2 * payload.max(self.advertised_mss));
         true
+    }
+
+    /// Learns the share of memory that is payload from the first packet with segments of this size (Linux `tcp_measure_rcv_mss`): a
+    /// packet of several has more payload for the same headers and bookkeeping.
+    pub(super) fn measure(&mut self, segment: u32, packet: u32) {
+        if segment > self.largest {
+            let payload = u64::from(packet);
+            self.largest = segment;
+            self.share = (payload << 8) / (payload + OVERHEAD);
+            self.offered = self.offered.min((self.buffer * self.share) >> 8);
+        }
+    }
+
+    /// The window, bytes of payload.
+    pub(super) fn offered(&self) -> u64 {
+        self.offered
     }
 
     /// Once the window has not grown with a segment, it grows only with one that has more payload than this.

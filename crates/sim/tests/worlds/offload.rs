@@ -1,5 +1,5 @@
 //! Packets of several segments on their way: whole through most queues, taken apart by some.
-use crate::harness::{flow, hop, parse, run, run_text};
+use crate::harness::{flow, hop, parse, run, run_text, series};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_results::packets::Capture;
@@ -90,4 +90,35 @@ fn what_cannot_be_simulated_is_refused_with_what_can() {
     let said =
         Recording::new(Capture::default()).check(&parse(&text("\"fq\"", 45, ""))).expect_err("no record").to_string();
     assert!(said.contains("flow \"bulk\"") && said.ends_with("gso_max_segs = 1"), "{said}");
+}
+
+#[test]
+fn the_receive_window_limits_a_sender_that_is_told_so() {
+    // A queue that never drops, and a path of 60 000 segments.
+    let in_flight = |limit: bool, segments: u32| {
+        let text = format!(
+            r#"
+            duration = "1500ms"
+            [[hop]]
+            name = "link"
+            rate = "10gbit"
+            queue = {{ kind = "fifo", limit = "1000000p" }}
+            [[flow]]
+            name = "bulk"
+            rtt = "70ms"
+            route = ["link"]
+            controller = {{ kind = "new_reno" }}
+            transport = {{ kind = "tcp", gso_max_segs = {segments}, receive_limit = {limit} }}"#
+        );
+        let result = run_text(&text);
+        series(&result, "flow:bulk", "inflight_packets").iter().map(|&(_, value)| value).fold(0.0, f64::max)
+    };
+    // 158 and 195 of 256 bytes are payload: 1448 of 2344, and 2896 of 3792 in a first packet of two segments.
+    for (segments, share) in [(1, 158.0), (45, 195.0)] {
+        let room = (16.0 * 1_048_576.0 * share / 256.0 / 1448.0_f64).floor();
+        let seen = in_flight(true, segments);
+        // The points of the series see it between packets.
+        assert!((room - 1.0..=room).contains(&seen), "{segments}: {seen} of {room}");
+    }
+    assert!(in_flight(false, 1) > 50_000.0);
 }

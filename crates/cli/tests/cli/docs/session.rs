@@ -55,7 +55,9 @@ impl Session {
         let place = Place::new(&format!("docs-{}", page.replace('/', "-")));
         fs::create_dir_all(place.path(".bin")).expect("a folder");
         symlink(env!("CARGO_BIN_EXE_narrows"), place.path(".bin/narrows")).expect("a link");
-        symlink(super::repository().join("examples"), place.path("examples")).expect("a link");
+        for folder in ["examples", "experiments"] {
+            symlink(super::repository().join(folder), place.path(folder)).expect("a link");
+        }
         place.write(".bin/cargo", CARGO);
         fs::set_permissions(place.path(".bin/cargo"), fs::Permissions::from_mode(0o755)).expect("it is ours");
         let path = format!("{}:{}", place.path(".bin").display(), std::env::var("PATH").unwrap_or_default());
