@@ -33,6 +33,8 @@ params! {
         pub receive_buffer_max: Bytes = Bytes(16 << 20), from Bytes(2304), to Bytes(1 << 30);
         /// Does the receive window, which grows as the buffer allows, limit the sender, as it does in Linux?
         pub receive_limit: bool = false;
+        /// Do the sender's timers expire as Linux's do, in ticks of 4 ms and long ones in coarser steps?
+        pub ticks: bool = false;
         /// Selective acknowledgments (RFC 2018). Without them the sender counts duplicates and finds one loss per round trip (RFC 6582).
         pub sack: bool = true;
         /// How losses are found, and how the window comes down.

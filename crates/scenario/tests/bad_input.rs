@@ -72,7 +72,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "initial_window = 3",
         "initial_windw = 3",
-        r#"S.toml:35: unknown key "initial_windw" in transport "tcp"; allowed: kind, initial_window, packet, header, ecn, pacing, min_rto, ack_every, delayed_ack, quick_acks, receive_buffer, receive_buffer_max, receive_limit, sack, recovery, sack_compression, gso_max_segs (did you mean "initial_window"?)"#,
+        r#"S.toml:35: unknown key "initial_windw" in transport "tcp"; allowed: kind, initial_window, packet, header, ecn, pacing, min_rto, ack_every, delayed_ack, quick_acks, receive_buffer, receive_buffer_max, receive_limit, ticks, sack, recovery, sack_compression, gso_max_segs (did you mean "initial_window"?)"#,
     ),
     ("[[hop]]\nname = \"acks\"", "[hop]\nname = \"acks\"", "S.toml:20: not TOML: duplicate key (column 2)"),
     (

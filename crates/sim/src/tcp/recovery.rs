@@ -69,8 +69,6 @@ pub(super) struct Probe {
 
 /// RFC 5681 §3.2.
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
-/// Linux `TCP_TIMEOUT_MIN`: two ticks, added to the probe and reordering timers, so that neither expires before its tick.
-const TICKS: Span = Span::ms(8);
 /// Linux `TCP_RTO_MIN`: allowance of a probe for a delayed acknowledgment if one segment is in flight.
 const PROBE_DELAYED_ACK: Span = Span::ms(200);
 
@@ -197,7 +195,7 @@ impl Sender {
         }
         let wait = self.mark_losses(&mut summary.lost_again, now);
         if let Some(wait) = wait {
-            self.timer = Some((now + wait + TICKS, Timer::Reorder));
+            self.timer = Some((self.timers.after(now, wait + self.timers.slack()), Timer::Reorder));
         } else if matches!(self.timer, Some((_, Timer::Reorder))) {
             self.timer = None;
         }
@@ -316,8 +314,8 @@ impl Sender {
             return;
         }
         // The timeout may have passed while the reordering timer was set instead. Then it is due with the next tick.
-        let expiry = self.timer_base + self.rtt.backed_off(self.expiries);
-        let expiry = if expiry > now { expiry } else { now + TICK };
+        let expiry = self.timers.after(self.timer_base, self.rtt.backed_off(self.expiries, self.timers));
+        let expiry = if expiry > now { expiry } else { self.timers.after(now, TICK) };
         self.timer = Some((expiry, Timer::Retransmit));
         if matches!(self.state, State::Open | State::Cwr)
             && self.probe.is_none()
@@ -325,9 +323,9 @@ impl Sender {
             && self.older.is_none()
             && let Some(srtt) = self.rtt.smoothed()
         {
-            let slack = if self.board.out() == 1 { PROBE_DELAYED_ACK } else { TICKS };
+            let slack = if self.board.out() == 1 { PROBE_DELAYED_ACK } else { self.timers.slack() };
             // If the timeout would come first, the probe takes its time: it reduces the window only if it repairs a loss.
-            self.timer = Some(((now + srtt * 2 + slack).min(expiry), Timer::Probe));
+            self.timer = Some((self.timers.after(now, srtt * 2 + slack).min(expiry), Timer::Probe));
         }
     }
 
@@ -356,7 +354,9 @@ impl Sender {
                     }
                 }
                 match wait {
-                    Some(wait) => self.timer = Some((now + wait + TICKS, Timer::Reorder)),
+                    Some(wait) => {
+                        self.timer = Some((self.timers.after(now, wait + self.timers.slack()), Timer::Reorder))
+                    }
                     None => self.arm_timer(now),
                 }
             }

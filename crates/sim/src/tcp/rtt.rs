@@ -2,6 +2,7 @@
 //!
 //! Differs from the RFC: the variation is the largest mean deviation in the last round trip. It falls by a quarter of the
 //! difference per round trip and is never below the minimum RTO. An RTT below the mean counts an eighth.
+use super::ticks::Timers;
 use narrows_core::Span;
 
 /// RFC 6298 §2.1.
@@ -93,8 +94,8 @@ impl Rtt {
     }
 
     /// Retransmission timeout after this number of expiries in a row.
-    pub(super) fn backed_off(&self, expiries: u32) -> Span {
-        (self.timeout() * (1u64 << expiries.min(16))).min(MAX_RTO)
+    pub(super) fn backed_off(&self, expiries: u32, timers: Timers) -> Span {
+        (timers.whole(self.timeout()) * (1u64 << expiries.min(16))).min(MAX_RTO)
     }
 }
 
@@ -110,7 +111,9 @@ mod tests {
             rtt.sample(Span::ms(50), n, n + 10);
         }
         assert_eq!(rtt.timeout(), Span::ms(250));
-        assert_eq!(rtt.backed_off(2), Span::s(1));
+        assert_eq!(rtt.backed_off(2, Timers::Exact), Span::s(1));
+        // 62.5 ticks are 63.
+        assert_eq!(rtt.backed_off(2, Timers::Ticks), Span::ms(1008));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::older::Older;
 use super::recovery::{Probe, Rack, State, Timer};
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, SentSegment};
+use super::ticks::Timers;
 use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent, Underuse};
 use narrows_core::registry::Registered;
 use narrows_core::sender::delivery::Delivery;
@@ -75,6 +76,7 @@ pub(crate) struct Sender {
     always_paced: bool,
     pub(super) pacer: Pacer,
     usage: Usage,
+    pub(super) timers: Timers,
     pub(super) rtt: Rtt,
     pub(super) rack: Rack,
     pub(super) delivery: Delivery,
@@ -118,6 +120,7 @@ impl Sender {
             cwnd: params.initial_window.0,
             mss,
             offered: if params.receive_limit { (FIRST_OFFER / mss).max(1) } else { u32::MAX },
+            timers: if params.ticks { Timers::Ticks } else { Timers::Exact },
             rtt: Rtt::new(params.min_rto),
             delivery: Delivery::default(),
             una_bytes: Bytes::ZERO,

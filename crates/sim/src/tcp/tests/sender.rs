@@ -122,6 +122,23 @@ fn timeouts_in_a_row_double_up_to_two_minutes() {
 }
 
 #[test]
+fn timers_in_ticks_expire_as_those_of_linux() {
+    let ticks = TcpParams { ticks: true, ..TcpParams::default() };
+    let mut sender = with(ticks.clone(), None);
+    let _ = burst(&mut sender, at(0));
+    // A probe after two RTTs and 2 ms: 51 ticks, and the timer expires with the next.
+    assert_eq!(expire(&mut sender).0, at(208));
+    // 300, 600 and 1200 ms expire at multiples of 32 ms, and 2400 at one of 256.
+    assert_eq!([(); 4].map(|()| expire(&mut sender).0), [512, 1120, 2336, 4864].map(at));
+    // The reordering timer: an eighth of the smoothed RTT and 2 ms are 14.5 ms, four ticks.
+    let mut sender = with(ticks, None);
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_ack(&sack(0, &[(1, 2)]), at(100));
+    let (due, timer, _) = expire(&mut sender);
+    assert_eq!((due, timer), (at(120), Timer::Reorder));
+}
+
+#[test]
 fn a_timeout_is_undone_when_an_original_arrives() {
     let mut sender = bulk();
     let _ = burst(&mut sender, at(0));
