@@ -70,8 +70,9 @@ fn transport() -> impl Strategy<Value = String> {
     let controller = prop::sample::select(ControllerConfig::NAMES);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let segments = prop_oneof![2 => Just(1), 1 => 2u32..=45];
-    (controller, flags, 1u32..40, 0u32..20, (1u32..5, segments), 200u32..9000).prop_map(
-        |(controller, (ecn, pacing, quic, sack), window, quick, (every, segments), packet)| {
+    let receiving = (any::<bool>(), any::<bool>(), 2304u32..300_000);
+    (controller, flags, 1u32..40, 0u32..20, (1u32..5, segments), 200u32..9000, receiving).prop_map(
+        |(controller, (ecn, pacing, quic, sack), window, quick, (every, segments), packet, (limit, ticks, buffer))| {
             if quic || ControllerConfig::named(controller).is_some_and(|controller| controller.splits()) {
                 return format!(
                     "controller = \"{controller}\"\ntransport = {{ kind = \"quic\", ecn = {ecn}, \
@@ -81,7 +82,8 @@ fn transport() -> impl Strategy<Value = String> {
             format!(
                 "controller = \"{controller}\"\ntransport = {{ kind = \"tcp\", ecn = {ecn}, pacing = {pacing}, \
                  initial_window = \"{window}p\", quick_acks = \"{quick}p\", ack_every = \"{every}p\", \
-                 packet = \"{packet}B\", sack = {sack}, gso_max_segs = {segments} }}\n"
+                 packet = \"{packet}B\", sack = {sack}, gso_max_segs = {segments}, ticks = {ticks}, \
+                 receive_limit = {limit}, receive_buffer = \"{buffer}B\" }}\n"
             )
         },
     )
