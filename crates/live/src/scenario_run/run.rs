@@ -41,12 +41,14 @@ pub fn check(scenario: &Scenario) -> Result<(), LiveError> {
 /// The hosts can play the scenario, and so can the link, which takes packets of several segments apart.
 fn allowed(scenario: &Scenario) -> Result<(), LiveError> {
     endpoint::check(scenario)?;
-    let lacks = |flow: &narrows_scenario::Flow| match &flow.transport {
-        carrier if carrier.gso_max_segs() > 1 => {
+    let lacks = |flow: &narrows_scenario::Flow| {
+        if flow.transport.gso_max_segs() > 1 {
             Some("gso_max_segs: the live world's link splits packets of several segments")
+        } else if flow.transport.receive_limit() {
+            Some("receive_limit: the live world's buffers limit no window")
+        } else {
+            None
         }
-        carrier if carrier.receive_limit() => Some("receive_limit: the live world's buffers limit no window"),
-        _ => None,
     };
     match scenario.flows.iter().find_map(|flow| Some((flow, lacks(flow)?))) {
         Some((flow, what)) => {

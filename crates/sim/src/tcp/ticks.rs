@@ -96,7 +96,7 @@ mod tests {
                 let due = Timers::Ticks.after(now, span);
                 let late = due.since(now + span);
                 assert!(due > now + span, "{now:?} {span:?}");
-                assert!(late <= TICK * 2 + span / 7, "{now:?} {span:?} {late:?}");
+                assert!(late <= TICK * 2 + span * STEP / (PLACES - 1), "{now:?} {span:?} {late:?}");
             }
         }
     }
