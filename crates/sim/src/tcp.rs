@@ -43,6 +43,8 @@ pub(crate) struct AckSegment {
     sacks: [(u32, u32); MAX_SACKS],
     /// Timestamp of the acknowledged segment, ms (RFC 7323 §4.3).
     echo: u32,
+    /// The receiver has room for this much beyond `ack`, bytes, if that limits its sender.
+    window: Option<u32>,
     /// The number of blocks in `sacks`.
     blocks: u8,
     /// The ECE flag (RFC 3168 §6.1).

@@ -46,6 +46,9 @@ impl Sender {
         if ack.ack < self.board.una() || ack.ack > self.board.nxt() || self.controller.is_none() {
             return None;
         }
+        if let Some(window) = ack.window {
+            self.offer(window);
+        }
         let prior_inflight = self.board.inflight();
         let mut summary = AckSummary { ece: ack.ece, echo: ack.echo, ..AckSummary::default() };
         let plain = ack.blocks == 0 && !ack.ece && self.board.is_plain() && !self.wants_packet_feedback;

@@ -56,10 +56,6 @@ impl Endpoint for Tcp {
 
     #[inline(always)]
     fn acknowledge(&mut self, _subflow: u8, _now: Time) -> Returning {
-        // The sender learns of it half a round trip early.
-        if let Some(window) = self.receiver.window() {
-            self.sender.offer(window);
-        }
         Returning::Ack(self.receiver.acknowledge())
     }
 

@@ -354,12 +354,6 @@ impl Receiver {
         self.remembered = count as u8;
     }
 
-    /// The window that it offers, bytes, if that limits the sender.
-    #[inline]
-    pub(crate) fn window(&self) -> Option<u64> {
-        self.limits.then(|| self.window.offered())
-    }
-
     /// Makes the acknowledgment. It ends all waits for a later one (Linux `tcp_event_ack_sent`).
     #[inline]
     pub(crate) fn acknowledge(&mut self) -> AckSegment {
@@ -376,6 +370,7 @@ impl Receiver {
             ece: self.echo,
             marked: self.marked,
             echo: self.stamp,
+            window: self.limits.then(|| self.window.offered()),
             ..AckSegment::default()
         };
         if self.remembered > 0 || self.duplicate {

@@ -198,8 +198,8 @@ impl Sender {
     }
 
     /// The receiver has room for this much beyond what it has acknowledged, bytes: for one segment at least.
-    pub(crate) fn offer(&mut self, window: u64) {
-        self.offered = u32::try_from(window / u64::from(self.mss)).unwrap_or(u32::MAX).max(1);
+    pub(super) fn offer(&mut self, window: u32) {
+        self.offered = (window / self.mss).max(1);
     }
 
     /// Payload of a full-sized segment, bytes.

@@ -116,8 +116,8 @@ impl ReceiveWindow {
     }
 
     /// The window, bytes of payload.
-    pub(super) fn offered(&self) -> u64 {
-        self.offered
+    pub(super) fn offered(&self) -> u32 {
+        u32::try_from(self.offered).unwrap_or(u32::MAX)
     }
 
     /// Once the window has not grown with a segment, it grows only with one that has more payload than this.

@@ -112,3 +112,27 @@ fn both_halves_are_counted() {
     assert!(halves.events > whole.events, "each half takes samples: {whole:?}, {halves:?}");
     assert!(halves.peak_bytes > whole.peak_bytes, "{whole:?}, {halves:?}");
 }
+
+/// Drawn at random: the sender read the window where the receiver is, and in the other half it never changed.
+#[test]
+fn a_receive_window_comes_with_an_acknowledgment() {
+    let scenario = parse(
+        r#"
+        duration = "2s"
+        [[hop]]
+        name = "h"
+        rate = "10mbit"
+        queue = "fifo"
+        [[flow]]
+        name = "f"
+        count = 2
+        transport = { kind = "tcp", receive_limit = true, receive_buffer = "40960B", receive_buffer_max = "40960B" }
+        rtt = "50ms"
+        route = ["h"]"#,
+    );
+    let cut = Partition { flows: 1, packets: 1 };
+    let halves = on(2, cut, &scenario);
+    assert_same(&on(1, cut, &scenario), &halves);
+    let goodput = halves.summary.flows[0].goodput_mbit;
+    assert!((1.0..4.0).contains(&goodput), "not limited by its window: {goodput} Mbit/s");
+}
