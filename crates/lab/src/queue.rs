@@ -30,6 +30,10 @@ pub fn words(queue: &QueueConfig, link: &LinkHint) -> Result<Vec<String>, String
                     spec.name, spec.name
                 ));
             }
+            Form::PacketsInstead(word) if value != "off" => {
+                let at = words.iter().position(|known| known == word).expect("the time has been written");
+                words[at + 1] = format!("{value}p");
+            }
             form => words.extend(form.words(spec.name, &value, link)?),
         }
     }
@@ -92,6 +96,8 @@ enum Form {
     Time(&'static str),
     /// A time; `off` leaves the option out.
     TimeOrOff(&'static str),
+    /// A number of packets in place of the time that the same word has had before; `off` keeps that.
+    PacketsInstead(&'static str),
     /// A rate; `auto` is the second word.
     Rate(&'static str, &'static str),
     /// A rate; `auto` is the link's, which a discipline in the kernel is not told.
@@ -109,8 +115,8 @@ enum Form {
 }
 
 use Form::{
-    AckFilter, Bare, Bytes, CakesOverhead, Flag, InBytes, KernelsOwn, LinksRate, Number, Packets, PacketsOrBytes, Rate,
-    Same, Time, TimeOrOff,
+    AckFilter, Bare, Bytes, CakesOverhead, Flag, InBytes, KernelsOwn, LinksRate, Number, Packets, PacketsInstead,
+    PacketsOrBytes, Rate, Same, Time, TimeOrOff,
 };
 
 const KINDS: &[Kind] = &[
@@ -255,8 +261,29 @@ const KINDS: &[Kind] = &[
             ("memory_limit", Bytes("memlimit")),
         ],
     },
-    // Options of it are known to `tc` from version 6.18 on.
-    Kind { name: "dualpi2", tc: "dualpi2", module: Some("sch_dualpi2"), resolve: false, options: &[] },
+    // `tc` knows its options since version 6.18; an older one takes them from our plug-in.
+    Kind {
+        name: "dualpi2",
+        tc: "dualpi2",
+        module: Some("sch_dualpi2"),
+        resolve: true,
+        options: &[
+            ("limit", Packets("limit")),
+            ("memory_limit", Bytes("memlimit")),
+            ("target", Time("target")),
+            ("tupdate", Time("tupdate")),
+            ("alpha", Number("alpha")),
+            ("beta", Number("beta")),
+            ("step_thresh", Time("step_thresh")),
+            ("step_packets", PacketsInstead("step_thresh")),
+            ("min_qlen_step", Number("min_qlen_step")),
+            ("coupling_factor", Number("coupling_factor")),
+            ("drop_overload", Flag("drop_on_overload", "overflow")),
+            ("drop_early", Flag("drop_enqueue", "drop_dequeue")),
+            ("classic_protection", Number("classic_protection")),
+            ("ecn_mask", Bare),
+        ],
+    },
     Kind {
         name: "cocoa",
         tc: "cocoa",
@@ -336,7 +363,7 @@ impl Form {
         let two = |word: &str, value: String| vec![word.to_owned(), value];
         let bad = || format!("`{parameter} = {value}` has no form that Linux takes");
         Ok(match self {
-            Form::Default | KernelsOwn => Vec::new(),
+            Form::Default | KernelsOwn | PacketsInstead(_) => Vec::new(),
             Number(word) | Same(word) => two(word, value.to_owned()),
             Packets(word) => two(word, value.strip_suffix('p').ok_or_else(bad)?.to_owned()),
             Bytes(_) if value == "auto" => Vec::new(),
@@ -418,6 +445,13 @@ mod tests {
         assert!(tc("cake:overhead=18B").is_ok_and(|words| words.contains("overhead 32 ")), "and an Ethernet header");
         assert_eq!(tc("cake:overhead=250B"), Err("`overhead = 250B` is out of the range of Linux's cake".into()));
         assert!(tc("red:limit=100p").is_ok_and(|words| words.contains("limit 150000 ")));
+    }
+
+    #[test]
+    fn a_step_is_of_time_or_of_packets() {
+        let step = |text| tc(text).map(|words| words.split(" step_thresh ").nth(1).map(|rest| rest[..5].to_owned()));
+        assert_eq!(step("dualpi2:step_thresh=500us"), Ok(Some("500us".into())));
+        assert_eq!(step("dualpi2:step_packets=5,step_thresh=500us"), Ok(Some("5p mi".into())));
     }
 
     #[test]

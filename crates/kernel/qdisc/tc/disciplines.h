@@ -5,7 +5,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "narrows/dualpi2.h"
 #include "narrows/netlink.h"
 
 /* How an option is written, and which attribute it becomes. */
@@ -31,13 +33,25 @@ enum kind {
 	FLAG,
 	/* exact, whole. 32 bits. */
 	GROWTH,
+	/* Of Linux's dualpi2. 5ms, kept in us. 32 bits. */
+	MICROSECONDS,
+	/* The same, or packets (5p), which go to the attribute `other`. */
+	STEP,
+	/* A rate per second, kept in 256ths. 32 bits. */
+	GAIN,
+	/* A whole number of at most 255. 8 bits. */
+	SMALL,
+	/* The same up to 100, with or without "%". */
+	PERCENT,
+	/* The name is all: it stands for the value `other`. 8 bits. */
+	WORD,
 };
 
 struct option {
 	const char *name;
 	enum kind kind;
 	int attribute;
-	/* For LIMIT. */
+	/* For LIMIT, STEP and WORD. */
 	int other;
 	/* Zero stands for a rule of the kernel's, and is written and shown as this word. */
 	const char *zero;
@@ -51,6 +65,10 @@ enum shown {
 	PARTS,
 	/* ns, as ms. */
 	NS,
+	/* us, as ms. */
+	US,
+	/* 2^-32ths. */
+	FRACTION,
 	/* A decision of cocoa. */
 	DECISION,
 };
@@ -195,8 +213,58 @@ static const struct statistic of_flow[] = {
 	{ "settled", NW_FAIR_F_SETTLED },
 	{ "dropping", NW_FAIR_F_DROPPING },
 };
+#elif defined(NW_PLUGIN_dualpi2)
+/* Linux's own. Its options as tc from iproute2 6.18 on has them, for an older one. */
+#define NAME "dualpi2"
+#define UTIL dualpi2_qdisc_util
+#define END DUALPI2_A_END
+#define LINUXS_OWN
+static const struct option options[] = {
+	{ "limit", PACKETS, DUALPI2_A_LIMIT },
+	{ "memlimit", BYTES, DUALPI2_A_MEMORY_LIMIT },
+	{ "coupling_factor", SMALL, DUALPI2_A_COUPLING },
+	{ "step_thresh", STEP, DUALPI2_A_STEP_THRESH, DUALPI2_A_STEP_PACKETS },
+	{ "min_qlen_step", PACKETS, DUALPI2_A_MIN_QLEN_STEP },
+	{ "drop_on_overload", WORD, DUALPI2_A_DROP_OVERLOAD, 1 },
+	{ "overflow", WORD, DUALPI2_A_DROP_OVERLOAD, 0 },
+	{ "drop_enqueue", WORD, DUALPI2_A_DROP_EARLY, 1 },
+	{ "drop_dequeue", WORD, DUALPI2_A_DROP_EARLY, 0 },
+	{ "l4s_ect", WORD, DUALPI2_A_ECN_MASK, 1 },
+	{ "any_ect", WORD, DUALPI2_A_ECN_MASK, 3 },
+	{ "classic_protection", PERCENT, DUALPI2_A_CLASSIC_PROTECTION },
+	{ "target", MICROSECONDS, DUALPI2_A_TARGET },
+	{ "tupdate", MICROSECONDS, DUALPI2_A_TUPDATE },
+	{ "alpha", GAIN, DUALPI2_A_ALPHA },
+	{ "beta", GAIN, DUALPI2_A_BETA },
+	{ "split_gso", WORD, DUALPI2_A_SPLIT_GSO, 1 },
+	{ "no_split_gso", WORD, DUALPI2_A_SPLIT_GSO, 0 },
+};
+static const struct statistic statistics[] = {
+	{ "prob", DUALPI2_S_PROBABILITY, FRACTION, true },
+	{ "delay_c", DUALPI2_S_DELAY_C, US },
+	{ "delay_l", DUALPI2_S_DELAY_L, US },
+	{ "pkts_in_c", DUALPI2_S_PACKETS_C, COUNT, true },
+	{ "pkts_in_l", DUALPI2_S_PACKETS_L },
+	{ "maxq", DUALPI2_S_MAXQ },
+	{ "ecn_mark", DUALPI2_S_MARKED, COUNT, true },
+	{ "step_mark", DUALPI2_S_STEP_MARKED },
+	{ "credit", DUALPI2_S_CREDIT, SIGNED },
+	{ "memory_used", DUALPI2_S_MEMORY_USED, COUNT, true },
+	{ "max_memory_used", DUALPI2_S_MAX_MEMORY_USED },
+	{ "memory_limit", DUALPI2_S_MEMORY_LIMIT },
+};
+static const struct statistic of_flow[] = { { NULL } };
 #else
-#error "one of NW_PLUGIN_cocoa, NW_PLUGIN_cp, NW_PLUGIN_fq_cp, NW_PLUGIN_fq_codel_fair must be defined"
+#error "NW_PLUGIN_cocoa, NW_PLUGIN_cp, NW_PLUGIN_fq_cp, NW_PLUGIN_fq_codel_fair or NW_PLUGIN_dualpi2 must be defined"
+#endif
+
+/* The numbers of the statistics. The first of ours is 1 if they are a flow's. */
+#ifdef LINUXS_OWN
+typedef uint32_t number_t;
+#define KNOWS_FLOWS false
+#else
+typedef uint64_t number_t;
+#define KNOWS_FLOWS true
 #endif
 
 #endif

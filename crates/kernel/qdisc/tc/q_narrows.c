@@ -2,6 +2,7 @@
 /*
  * Options and statistics of the disciplines for tc (iproute2). Compiled once for each, with -DNW_PLUGIN_cocoa and so
  * on, to q_cocoa.so and so on. Names and units are those of the Rust disciplines; disciplines.h has them in tables.
+ * Linux's own dualpi2 is one of them, with the options that tc has for it since iproute2 6.18.
  *
  * tc finds the plug-ins in its own directory, or in the one that the environment variable TC_LIB_DIR names.
  */
@@ -21,6 +22,7 @@ struct unit {
 	double factor;
 };
 
+static const struct unit percent[] = { { "", 1 }, { "%", 1 }, { NULL, 0 } };
 static const struct unit packets[] = { { "", 1 }, { "p", 1 }, { NULL, 0 } };
 static const struct unit numbers[] = { { "", 1 }, { NULL, 0 } };
 static const struct unit sizes[] = {
@@ -28,7 +30,7 @@ static const struct unit sizes[] = {
 	{ "kib", 1 << 10 }, { "mib", 1 << 20 }, { "gib", 1 << 30 }, { NULL, 0 },
 };
 /* The same without the empty unit, which is that of packets. */
-static const struct unit *const sizes_with_unit = sizes + 1;
+static const struct unit *const sizes_with_unit = sizes + 1, *const packets_with_unit = packets + 1;
 static const struct unit times[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { NULL, 0 } };
 static const struct unit rates[] = {
 	{ "bit", 1 }, { "kbit", 1e3 }, { "mbit", 1e6 }, { "gbit", 1e9 }, { "tbit", 1e12 }, { NULL, 0 },
@@ -71,6 +73,8 @@ static const char *allowed(enum kind kind)
 	switch (kind) {
 	case PACKETS:
 		return "a number of packets such as 100p";
+	case STEP:
+		return "a time or packets, such as 1ms or 5p";
 	case LIMIT:
 		return "packets or bytes, such as 100p or 45KB";
 	case BYTES:
@@ -79,16 +83,24 @@ static const char *allowed(enum kind kind)
 	case NUMBER:
 		return "a whole number";
 	case TIME:
+	case MICROSECONDS:
 		return "a time such as 5ms, 1.5s, 200us";
 	case RATE:
 		return "a rate such as 20mbit, 1gbit, 256kbit";
 	case FACTOR:
 	case CONGESTION:
+	case GAIN:
 		return "a number such as 1.25";
 	case FLAG:
 		return "true or false";
 	case GROWTH:
 		return "exact or whole";
+	case SMALL:
+		return "a whole number up to 255";
+	case PERCENT:
+		return "a number of percent, up to 100";
+	case WORD:
+		return "no value";
 	}
 	return "";
 }
@@ -117,12 +129,23 @@ static bool parse_number(const char *text, uint64_t *value)
 	return !errno && !*end && *value <= UINT32_MAX;
 }
 
+static void add(struct nlmsghdr *n, int attribute, uint64_t value, size_t bytes)
+{
+	uint32_t narrow = (uint32_t)value;
+	uint8_t small = (uint8_t)value;
+
+	addattr_l(n, 1024, attribute,
+		  bytes == sizeof(value) ? (void *)&value : bytes == sizeof(narrow) ? (void *)&narrow : (void *)&small,
+		  (int)bytes);
+}
+
 /*
  * Reads a value and appends its attribute. The kernel says what lies beyond its bounds; here it must fit the
  * attribute.
  */
 static bool parse(const struct option *option, const char *text, struct nlmsghdr *n)
 {
+	size_t bytes = sizeof(uint32_t);
 	bool wide = false, good = false;
 	int attribute = option->attribute;
 	uint64_t value = 0, none = 0;
@@ -173,6 +196,31 @@ static bool parse(const struct option *option, const char *text, struct nlmsghdr
 			good = !strcmp(text, "exact") || !strcmp(text, "whole");
 			value = !strcmp(text, "whole");
 			break;
+		case STEP:
+			good = whole(text, packets_with_unit, UINT32_MAX, &value);
+			if (good) {
+				attribute = option->other;
+				break;
+			}
+			/* fall through */
+		case MICROSECONDS:
+			good = whole(text, times, UINT32_MAX * 1e3, &value);
+			value /= 1000;
+			break;
+		case GAIN:
+			good = quantity(text, numbers, &number) && number * 256 <= UINT32_MAX;
+			value = good ? (uint64_t)round(number * 256) : 0;
+			break;
+		case SMALL:
+			good = whole(text, numbers, 255, &value);
+			bytes = sizeof(uint8_t);
+			break;
+		case PERCENT:
+			good = whole(text, percent, 100, &value);
+			bytes = sizeof(uint8_t);
+			break;
+		case WORD:
+			break;
 		}
 	}
 	if (!good)
@@ -180,13 +228,7 @@ static bool parse(const struct option *option, const char *text, struct nlmsghdr
 	/* The number of packets counts when there is no limit in bytes. */
 	if (option->kind == LIMIT && !wide)
 		addattr_l(n, 1024, option->other, &none, 8);
-	if (wide) {
-		addattr_l(n, 1024, attribute, &value, 8);
-	} else {
-		uint32_t narrow = (uint32_t)value;
-
-		addattr_l(n, 1024, attribute, &narrow, 4);
-	}
+	add(n, attribute, value, wide ? sizeof(value) : bytes);
 	return true;
 }
 
@@ -194,10 +236,10 @@ static void explain(void)
 {
 	fprintf(stderr, "Usage: ... " NAME);
 	for (size_t n = 0; n < COUNT_OF(options); n++)
-		fprintf(stderr, " [ %s VALUE ]", options[n].name);
+		fprintf(stderr, options[n].kind == WORD ? " [ %s ]" : " [ %s VALUE ]", options[n].name);
 	fprintf(stderr, "\n");
 	for (size_t n = 0; n < COUNT_OF(options); n++)
-		fprintf(stderr, "  %-16s %s%s%s\n", options[n].name, options[n].zero ? options[n].zero : "",
+		fprintf(stderr, "  %-18s %s%s%s\n", options[n].name, options[n].zero ? options[n].zero : "",
 			options[n].zero ? " or " : "", allowed(options[n].kind));
 }
 
@@ -221,6 +263,12 @@ static int parse_options(const struct qdisc_util *qu, int argc, char **argv, str
 			fprintf(stderr, NAME ": there is no option \"%s\"\n", *argv);
 			explain();
 			return -1;
+		}
+		if (option->kind == WORD) {
+			add(n, option->attribute, (uint64_t)option->other, sizeof(uint8_t));
+			argc--;
+			argv++;
+			continue;
 		}
 		if (argc < 2 || !parse(option, argv[1], n)) {
 			fprintf(stderr, NAME ": %s takes %s%s%s, not \"%s\"\n", option->name, option->zero ? option->zero : "",
@@ -273,6 +321,12 @@ static void print_word(const char *name, const char *word)
 	print_color_string(PRINT_ANY, COLOR_NONE, name, format, word);
 }
 
+static void print_alone(const char *name)
+{
+	print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ", name);
+	print_color_bool(PRINT_JSON, COLOR_NONE, name, NULL, true);
+}
+
 static void print_option(const struct option *option, uint64_t value, uint64_t other)
 {
 	char format[64];
@@ -319,6 +373,29 @@ static void print_option(const struct option *option, uint64_t value, uint64_t o
 	case GROWTH:
 		print_word(option->name, value ? "whole" : "exact");
 		break;
+	case STEP:
+		if (other) {
+			snprintf(format, sizeof(format), "%s %%llup ", option->name);
+			print_color_u64(PRINT_ANY, COLOR_NONE, "step_packets", format, other);
+			break;
+		}
+		/* fall through */
+	case MICROSECONDS:
+		print_in_unit(option->name, times, value * 1000);
+		break;
+	case GAIN:
+		print_factor(option->name, (double)value / 256);
+		break;
+	case SMALL:
+		print_with(option->name, "", value);
+		break;
+	case PERCENT:
+		print_with(option->name, "%%", value);
+		break;
+	case WORD:
+		if (value == (uint64_t)option->other)
+			print_alone(option->name);
+		break;
 	}
 }
 
@@ -326,12 +403,17 @@ static uint64_t value_of(const struct rtattr *attribute)
 {
 	uint64_t wide = 0;
 	uint32_t narrow = 0;
+	uint8_t small;
 
 	if (!attribute)
 		return 0;
 	if (RTA_PAYLOAD(attribute) == sizeof(wide)) {
 		memcpy(&wide, RTA_DATA(attribute), sizeof(wide));
 		return wide;
+	}
+	if (RTA_PAYLOAD(attribute) == sizeof(small)) {
+		memcpy(&small, RTA_DATA(attribute), sizeof(small));
+		return small;
 	}
 	if (RTA_PAYLOAD(attribute) == sizeof(narrow))
 		memcpy(&narrow, RTA_DATA(attribute), sizeof(narrow));
@@ -354,8 +436,10 @@ static int print_options(const struct qdisc_util *qu, FILE *f, struct rtattr *op
 			tb[type] = attribute;
 	}
 	for (size_t n = 0; n < COUNT_OF(options); n++) {
-		if (tb[options[n].attribute])
-			print_option(&options[n], value_of(tb[options[n].attribute]), value_of(tb[options[n].other]));
+		const struct rtattr *own = tb[options[n].attribute], *other = tb[options[n].other];
+
+		if (own || (options[n].kind == STEP && other))
+			print_option(&options[n], value_of(own), value_of(other));
 	}
 	return 0;
 }
@@ -371,7 +455,8 @@ static void print_statistic(const struct statistic *statistic, uint64_t value)
 		break;
 	case SIGNED:
 		snprintf(format, sizeof(format), "%s %%lld ", statistic->name);
-		print_color_s64(PRINT_ANY, COLOR_NONE, statistic->name, format, (int64_t)value);
+		print_color_s64(PRINT_ANY, COLOR_NONE, statistic->name, format,
+				sizeof(number_t) == sizeof(value) ? (int64_t)value : (int32_t)value);
 		break;
 	case PARTS:
 		print_factor(statistic->name, (double)value / 1024);
@@ -380,6 +465,14 @@ static void print_statistic(const struct statistic *statistic, uint64_t value)
 		snprintf(format, sizeof(format), "%s %.3fms ", statistic->name, (double)value / 1e6);
 		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s", format);
 		print_color_u64(PRINT_JSON, COLOR_NONE, statistic->name, NULL, value);
+		break;
+	case US:
+		snprintf(format, sizeof(format), "%s %.3fms ", statistic->name, (double)value / 1e3);
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s", format);
+		print_color_u64(PRINT_JSON, COLOR_NONE, statistic->name, NULL, value);
+		break;
+	case FRACTION:
+		print_factor(statistic->name, (double)value / UINT32_MAX);
 		break;
 	case DECISION:
 		print_word(statistic->name, value < COUNT_OF(decisions) ? decisions[value] : "unknown");
@@ -391,14 +484,14 @@ static int print_statistics(const struct qdisc_util *qu, FILE *f, struct rtattr 
 {
 	size_t count = COUNT_OF(statistics), numbers;
 	const struct statistic *table = statistics;
-	uint64_t value;
+	number_t value;
 
 	(void)qu, (void)f;
 	if (!xstats || RTA_PAYLOAD(xstats) < sizeof(value))
 		return 0;
 	numbers = RTA_PAYLOAD(xstats) / sizeof(value);
 	memcpy(&value, RTA_DATA(xstats), sizeof(value));
-	if (value == 1) {
+	if (KNOWS_FLOWS && value == 1) {
 		table = of_flow;
 		count = COUNT_OF(of_flow);
 	}

@@ -61,7 +61,11 @@ fn commands(namespace: &Namespace, program: &str, options: &[&str], text: &str) 
         let written = stdin.write_all(text.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().map_err(|error| error.to_string())?;
-        let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let mut complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if complaint.starts_with("Unknown qdisc") {
+            complaint += "\nThis `tc` does not know the queue's options, and the lab has no plug-in that tells it. \
+                          `narrows lab fetch` builds the plug-ins; it needs make and a C compiler.";
+        }
         match output.status.success() {
             // A program that stops reading says why.
             true => written.map_err(|error| error.to_string()),
