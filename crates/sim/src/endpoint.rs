@@ -26,6 +26,11 @@ pub(crate) trait Endpoint {
         0
     }
 
+    /// The number of SYNs after the first whose timeout is not doubled.
+    fn steady_syns(&self) -> u32 {
+        0
+    }
+
     /// The state common to all connections; `None` for datagrams.
     #[inline(always)]
     fn connection(&mut self) -> Option<&mut Connection> {
@@ -221,6 +226,11 @@ impl Transport {
         each!(self, ends => ends.handshake_len())
     }
 
+    /// See [`Endpoint::steady_syns`].
+    pub(crate) fn steady_syns(&self) -> u32 {
+        each!(self, ends => ends.steady_syns())
+    }
+
     /// See [`Endpoint::connection`].
     #[inline]
     pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
@@ -304,10 +314,32 @@ pub(crate) struct Connection {
     pub(crate) ecn: Ecn,
     /// Payload that the application has handed over so far.
     pub(crate) written: u64,
-    /// When the first SYN was sent, and the number of SYNs sent.
-    pub(crate) syn: Option<(Time, u32)>,
+    /// What has been sent to open it.
+    pub(crate) syn: Option<Syn>,
     pub(crate) rng: Option<Rng>,
     pub(crate) config: ControllerConfig,
+}
+
+/// The SYNs of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Syn {
+    pub(crate) first: Time,
+    pub(crate) sent: u32,
+    /// See [`Endpoint::steady_syns`].
+    pub(crate) steady: u32,
+}
+
+impl Syn {
+    /// Is there to be another one, if this is not answered?
+    pub(crate) fn is_last(&self) -> bool {
+        self.sent == 1 + MAX_RETRIES + self.steady
+    }
+
+    /// When that one is due.
+    fn deadline(&self) -> Time {
+        let steady = self.sent.min(self.steady);
+        self.first + SYN_TIMEOUT * (u64::from(steady) + (1 << (self.sent - steady).min(16)) - 1)
+    }
 }
 
 /// What the receiving application waits for.
@@ -331,7 +363,7 @@ pub(crate) struct Armed {
 /// RFC 6298 §2.1: the timeout before there is an RTT sample.
 const SYN_TIMEOUT: Span = Span::s(1);
 /// Linux `tcp_syn_retries`.
-pub(crate) const MAX_SYNS: u32 = 7;
+const MAX_RETRIES: u32 = 6;
 
 impl Connection {
     pub(crate) fn new(config: ControllerConfig, ecn: bool, rng: Rng) -> Connection {
@@ -354,9 +386,7 @@ impl Connection {
 
     /// When the SYN is to be retransmitted if it has not been answered.
     pub(crate) fn syn_deadline(&self) -> Option<Time> {
-        let (first, sent) = self.syn.filter(|_| self.rng.is_some())?;
-        // 1, 3, 7, … s after the first.
-        Some(first + SYN_TIMEOUT * ((1u64 << sent.min(16)) - 1))
+        self.syn.filter(|_| self.rng.is_some()).map(|syn| syn.deadline())
     }
 
     /// Counts the payload of the packet with this place in the stream; `None` if it had arrived before. Returns whether the present
@@ -387,5 +417,28 @@ impl Connection {
             Awaited::Messages(messages) => size_of::<Messages>() + messages.bytes(),
             Awaited::Nothing | Awaited::Transfer(..) => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds at which SYNs follow the first, and the time at which there is no further one.
+    fn retries(steady: u32) -> Vec<u64> {
+        let mut syn = Syn { first: Time::ZERO + Span::s(5), sent: 0, steady };
+        let mut times = Vec::new();
+        while !syn.is_last() {
+            syn.sent += 1;
+            times.push(syn.deadline().since(syn.first).as_ns() / 1_000_000_000);
+        }
+        times
+    }
+
+    /// Linux's `ip-sysctl` has the first of these for `tcp_syn_linear_timeouts` = 4 and `tcp_syn_retries` = 6.
+    #[test]
+    fn syns_follow_every_second_at_first_in_linux() {
+        assert_eq!(retries(4), [1, 2, 3, 4, 5, 7, 11, 19, 35, 67, 131]);
+        assert_eq!(retries(0), [1, 3, 7, 15, 31, 63, 127]);
     }
 }

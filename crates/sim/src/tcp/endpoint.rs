@@ -8,6 +8,8 @@ use narrows_world::network::Transit;
 
 /// IP length of a SYN and its answer, bytes: IP 20, TCP 20, options 20.
 const SYN_LEN: u32 = 60;
+/// Linux `tcp_syn_linear_timeouts`, since 6.5.
+const STEADY_SYNS: u32 = 4;
 
 /// A TCP connection; its fields are in the order of their use, as in [`crate::host::Flow`].
 #[repr(C)]
@@ -26,6 +28,10 @@ impl Endpoint for Tcp {
 
     fn handshake_len(&self) -> u32 {
         SYN_LEN
+    }
+
+    fn steady_syns(&self) -> u32 {
+        if self.sender.is_old() { 0 } else { STEADY_SYNS }
     }
 
     #[inline(always)]

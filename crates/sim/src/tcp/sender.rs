@@ -202,6 +202,11 @@ impl Sender {
         self.offered = (window / self.mss).max(1);
     }
 
+    /// Is it Linux 2.6's?
+    pub(super) fn is_old(&self) -> bool {
+        self.older.is_some()
+    }
+
     /// Payload of a full-sized segment, bytes.
     pub(crate) const fn mss(&self) -> u32 {
         self.mss

@@ -1,7 +1,7 @@
 //! Handlers for the two ends of a flow: packets at the receiver, acknowledgments and timers at the sender, and the packets that
 //! both send.
 use super::{Hosts, arm};
-use crate::endpoint::{Endpoint, MAX_SYNS, Outgoing, Place, Transport, dispatch};
+use crate::endpoint::{Endpoint, Outgoing, Place, Syn, Transport, dispatch};
 use crate::event::{Events, Kind};
 use crate::host::{InFlight, Routes};
 use crate::segment::{Returning, Segment, SegmentKind};
@@ -200,7 +200,7 @@ impl<S: Side> Hosts<S> {
         let transport = &mut self.flows[flow_index].transport;
         let Some(connection) = transport.connection() else { return };
         let Some(rng) = connection.rng.take() else { return };
-        let rtt = connection.syn.and_then(|(first, sent)| (sent == 1).then(|| self.now.since(first)));
+        let rtt = connection.syn.and_then(|syn| (syn.sent == 1).then(|| self.now.since(syn.first)));
         transport.established(rtt, self.now, rng);
         if S::RECORDS {
             self.record_establishment(flow_index, rtt);
@@ -313,13 +313,13 @@ impl<S: Side> Hosts<S> {
 
     pub(super) fn send_syn(&mut self, network: &mut S::Between, flow_index: usize) {
         let flow = &mut self.flows[flow_index];
-        let transit = Transit::new(flow.handshake_len(), 0);
+        let (transit, steady) = (Transit::new(flow.handshake_len(), 0), flow.transport.steady_syns());
         let Some(connection) = flow.transport.connection() else { return };
-        let (first, sent) = connection.syn.unwrap_or((self.now, 0));
-        if sent == MAX_SYNS {
+        let syn = connection.syn.unwrap_or(Syn { first: self.now, sent: 0, steady });
+        if syn.is_last() {
             return;
         }
-        connection.syn = Some((first, sent + 1));
+        connection.syn = Some(Syn { sent: syn.sent + 1, ..syn });
         let deadline = connection.syn_deadline();
         arm(&mut self.events, &mut connection.armed.retransmit, deadline, Kind::Retransmit, flow_index);
         let segment = Segment { transit, kind: SegmentKind::Syn, ..Segment::default() };

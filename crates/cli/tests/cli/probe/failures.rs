@@ -81,7 +81,7 @@ fn a_kept_token_outlives_the_server() {
     let token = Server::start(&place, &["--keep", "kept"]).token.clone();
     let again = Server::start(&place, &["--keep", "kept"]);
     assert_eq!(again.token, token);
-    let output = probe(&place, &again.address(), &token, &["--max-data", "1MB", "--for", "5s"]);
+    let output = probe(&place, &again.address(), &token, &["--max-data", "1MB", "--for", "30s"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
