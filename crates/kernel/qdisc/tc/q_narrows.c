@@ -78,6 +78,7 @@ static const char *allowed(enum kind kind)
 	case LIMIT:
 		return "packets or bytes, such as 100p or 45KB";
 	case BYTES:
+		return "a size below 4GiB such as 1500B, 64KB, 32MiB";
 	case BYTES64:
 		return "a size such as 1500B, 64KB, 32MiB";
 	case NUMBER:

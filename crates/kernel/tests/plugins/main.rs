@@ -84,6 +84,7 @@ fn bad_values_are_refused_by_name() {
         ("alpha 1e9", "dualpi2: alpha takes a number such as 1.25, not \"1e9\""),
         ("alpha nan", "dualpi2: alpha takes a number such as 1.25, not \"nan\""),
         ("overflow 1", "dualpi2: there is no option \"1\""),
+        ("memlimit 8GB", "dualpi2: memlimit takes a size below 4GiB such as 1500B, 64KB, 32MiB, not \"8GB\""),
         ("limit 4294967296", "dualpi2: limit takes a number of packets such as 100p, not \"4294967296\""),
     ] {
         assert_eq!(refusal(&program, words), message, "{words}");
