@@ -84,8 +84,9 @@ static const char *allowed(enum kind kind)
 	case NUMBER:
 		return "a whole number";
 	case TIME:
-	case MICROSECONDS:
 		return "a time such as 5ms, 1.5s, 200us";
+	case MICROSECONDS:
+		return "a time in whole microseconds such as 5ms, 1.5s, 200us";
 	case RATE:
 		return "a rate such as 20mbit, 1gbit, 256kbit";
 	case FACTOR:
@@ -205,7 +206,7 @@ static bool parse(const struct option *option, const char *text, struct nlmsghdr
 			}
 			/* fall through */
 		case MICROSECONDS:
-			good = whole(text, times, UINT32_MAX * 1e3, &value);
+			good = whole(text, times, UINT32_MAX * 1e3, &value) && !(value % 1000);
 			value /= 1000;
 			break;
 		case GAIN:
