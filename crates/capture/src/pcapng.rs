@@ -138,8 +138,8 @@ struct Counts {
 #[derive(Clone, Copy)]
 struct Drop {
     hop: u16,
-    reason: DropReason,
-    at: Time,
+    /// Why and when; `None` if the world cannot tell.
+    cause: Option<(DropReason, Time)>,
 }
 
 impl Counts {
@@ -161,7 +161,11 @@ impl<S: Source, W: Write> Capture<S, W> {
                 return Ok(());
             }
             What::Dropped(hop, reason) => {
-                self.count_drop(hop, reason);
+                self.count_drop(hop, Some(reason));
+                return Ok(());
+            }
+            What::Vanished(hop) => {
+                self.count_drop(hop, None);
                 return Ok(());
             }
             What::Dequeued(_) => return Ok(()),
@@ -186,9 +190,9 @@ impl<S: Source, W: Write> Capture<S, W> {
     }
 
     /// A drop counts at the interface behind the queue. What is lost behind the link has passed that.
-    fn count_drop(&mut self, hop: u16, reason: DropReason) {
+    fn count_drop(&mut self, hop: u16, reason: Option<DropReason>) {
         let behind = self.interfaces.iter_mut().find(|counts| counts.place == Place::Behind(hop));
-        if let Some(counts) = behind.filter(|_| reason != DropReason::LinkLoss) {
+        if let Some(counts) = behind.filter(|_| reason != Some(DropReason::LinkLoss)) {
             counts.dropped += 1;
             counts.lately += 1;
         }
@@ -198,11 +202,18 @@ impl<S: Source, W: Write> Capture<S, W> {
     fn comment(&self, event: &Event, place: Place) -> Option<String> {
         let drop = self.drops.get(&event.packet)?;
         let hop = &self.source.hops()[usize::from(drop.hop)];
-        let (name, reason) = (&hop.name, drop.reason.name());
-        let is_lost = drop.reason == DropReason::LinkLoss;
+        let name = &hop.name;
+        let Some((reason, at)) = drop.cause else {
+            return match place {
+                Place::Before(index) if index == drop.hop => Some(format!("dropped by {}", hop.queue)),
+                Place::Side(_) => Some(format!("dropped later at {name}")),
+                Place::Before(_) | Place::Behind(_) => None,
+            };
+        };
+        let (reason, is_lost) = (reason.name(), reason == DropReason::LinkLoss);
         match place {
             Place::Before(index) if index == drop.hop && !is_lost => {
-                let waited = drop.at.since(event.at).as_secs_f64() * 1e3;
+                let waited = at.since(event.at).as_secs_f64() * 1e3;
                 Some(format!("dropped: {reason}, by {} after {waited:.3} ms in the queue", hop.queue))
             }
             Place::Behind(index) if index == drop.hop && is_lost => Some(format!("lost: {reason}")),
@@ -272,7 +283,8 @@ fn direction(what: What) -> u32 {
 
 fn drops(events: &[Event]) -> BTreeMap<u32, Drop> {
     let drop = |event: &Event| match event.what {
-        What::Dropped(hop, reason) => Some((event.packet, Drop { hop, reason, at: event.at })),
+        What::Dropped(hop, reason) => Some((event.packet, Drop { hop, cause: Some((reason, event.at)) })),
+        What::Vanished(hop) => Some((event.packet, Drop { hop, cause: None })),
         _ => None,
     };
     events.iter().filter_map(drop).collect()

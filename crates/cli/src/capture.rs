@@ -50,6 +50,7 @@ pub(crate) struct Recorder<'a> {
 enum Recording {
     Sim(narrows_sim::Recording),
     Live(narrows_live::Recording),
+    Kernel(narrows_lab::Recording),
 }
 
 impl CaptureArgs {
@@ -80,12 +81,17 @@ impl CaptureArgs {
                 let sides = recording.sides(scenario).map_err(crate::world::failure)?;
                 (self.pcap.chosen(pcapng::places(&hops(scenario), sides))?, Recording::Live(recording))
             }
-            Name::Live | Name::Kernel if self.packets => {
+            Name::Live => {
                 let message = "--packets is for the simulator (--on sim); allowed with --on live: --pcap, --qlog";
                 return Err(Failure::usage(message));
             }
-            Name::Live | Name::Kernel => {
-                return Err(Failure::usage(format!("{flag} is for --on sim and --on live")));
+            Name::Kernel if self.packets || self.qlog.is_some() => {
+                return Err(Failure::usage(format!("{flag} is not for --on kernel; allowed there: --pcap")));
+            }
+            Name::Kernel => {
+                let recording = narrows_lab::Recording::new(world.kernel()?, capture);
+                let sides = recording.sides(scenario)?;
+                (self.pcap.chosen(pcapng::places(&hops(scenario), sides))?, Recording::Kernel(recording))
             }
         };
         let (lines, events) = (Mutex::default(), Mutex::default());
@@ -140,6 +146,7 @@ impl Recorder<'_> {
         match &self.world {
             Recording::Sim(world) => world,
             Recording::Live(world) => world,
+            Recording::Kernel(world) => world,
         }
     }
 
@@ -151,6 +158,7 @@ impl Recorder<'_> {
                 world.take().map(|log| self.args.pcap.write_frames(&log, &self.interfaces))
             }
             Recording::Live(_) => Some(Ok(Vec::new())),
+            Recording::Kernel(world) => world.take().map(|log| self.args.pcap.write_frames(&log, &self.interfaces)),
         };
         let mut lines = lines.unwrap_or_else(|| Err(Failure::other("the run has left no packets")))?;
         if let (Recording::Live(_), Some(folder)) = (&self.world, &self.args.qlog) {

@@ -74,15 +74,17 @@ impl WorldArgs {
 
     /// How a guest's time passes.
     fn pace(&self) -> Pace {
-        let pace = match self.real_time {
-            None => return Pace::Virtual,
+        match self.real_time {
+            None => Pace::Virtual,
             Some(Processor::Auto) => Pace::real_time(),
             Some(Processor::Kvm) => Pace::Kvm,
             Some(Processor::Emulated) => Pace::Emulated,
-        };
-        let processor = if pace == Pace::Kvm { "this machine's processor (KVM)" } else { "an emulated processor" };
-        term::note(&format!("narrows: in real time on {processor}: the host's load has an effect on the figures"));
-        pace
+        }
+    }
+
+    /// The kernel's world, as requested.
+    pub(crate) fn kernel(&self) -> Result<Lab, Failure> {
+        Ok(Lab { pace: self.pace(), ..lab(self.kernel.as_deref())? })
     }
 
     /// The requested world. Gets the rights that it needs, so it must be called before there is a second thread.
@@ -95,7 +97,17 @@ impl WorldArgs {
             Name::Sim | Name::Live if self.real_time.is_some() => {
                 Err(Failure::usage("--real-time is for --on kernel; --on live is in real time anyway"))
             }
-            Name::Kernel => Ok(Box::new(Lab { pace: self.pace(), ..lab(self.kernel.as_deref())? })),
+            Name::Kernel => {
+                let lab = self.kernel()?;
+                if lab.pace != Pace::Virtual {
+                    let processor =
+                        if lab.pace == Pace::Kvm { "this machine's processor (KVM)" } else { "an emulated processor" };
+                    term::note(&format!(
+                        "narrows: in real time on {processor}: the host's load has an effect on the figures"
+                    ));
+                }
+                Ok(Box::new(lab))
+            }
             Name::Sim => Ok(Box::new(Simulator)),
             Name::Live => Ok(Box::new(live(self.options())?)),
         }

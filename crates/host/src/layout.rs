@@ -116,6 +116,16 @@ impl Layout {
         [Family::V4, Family::V6].into_iter().filter(is_used)
     }
 
+    /// The names of the two sides, by the flows' senders and receivers where all data go the same way.
+    pub fn side_names(&self) -> [&'static str; 2] {
+        let on_first = self.flows.iter().filter(|flow| flow.side == 0).count();
+        match on_first {
+            0 => ["receivers", "senders"],
+            all if all == self.flows.len() => ["senders", "receivers"],
+            _ => ["side-1", "side-2"],
+        }
+    }
+
     /// The first host's address of a side and IP version.
     pub fn first_host(&self, side: usize, family: Family) -> Option<IpAddr> {
         self.hosts[side].iter().copied().find(|address| family_of(*address) == family)

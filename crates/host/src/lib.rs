@@ -15,6 +15,7 @@
 //! - `priority`: threads that have to wake on time.
 //! - `clock`: time since a run's epoch.
 //! - `qdisc`: the counters of a queueing discipline.
+//! - `tap`: the packets that come by a device.
 //! - `netlink`, `initial_window`: requests to the kernel's routing socket.
 //! - `device`: the host's own devices and their queueing disciplines. What is put there stays until it is removed.
 //!
@@ -58,6 +59,8 @@ pub mod socket;
 #[cfg(target_os = "linux")]
 mod sys;
 #[cfg(target_os = "linux")]
+pub mod tap;
+#[cfg(target_os = "linux")]
 mod tun;
 
 pub use clock::Clock;
@@ -78,6 +81,8 @@ pub use privilege::{Privilege, gain};
 pub use process::Process;
 #[cfg(target_os = "linux")]
 pub use qdisc::{Qdisc, QdiscStats};
+#[cfg(target_os = "linux")]
+pub use tap::{Seen, Tap};
 #[cfg(target_os = "linux")]
 pub use tun::{Route, Tun, TunSpec};
 

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_short};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
@@ -80,6 +80,21 @@ pub(crate) fn set_header_len(tun: &File, bytes: c_int) -> io::Result<()> {
 pub(crate) fn set_offloads(tun: &File, bits: u32) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes a number in place of a pointer and follows none.
     Ok(unsafe { ioctl(tun, IntegerSetter::<TUNSETOFFLOAD>::new_usize(bits as usize)) }?)
+}
+
+/// Has a packet socket see the packets of all protocols that come by a device (packet(7)).
+pub(crate) fn bind_to_device(socket: impl AsFd, index: u32) -> io::Result<()> {
+    let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: all zero bytes are a valid value of this structure of integers.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index as c_int;
+    // SAFETY: the pointer and the length are those of `address`, which the kernel only reads during the call.
+    match unsafe { libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), len) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// The calling process's group; `None` if the group belongs to an outer PID namespace.

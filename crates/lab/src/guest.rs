@@ -3,6 +3,7 @@ mod gauges;
 mod network;
 mod record;
 mod run;
+mod taps;
 
 use crate::message::{JOB, Job, MARK, MODULES, Message, SURROUNDED, Surroundings};
 use narrows_scenario::{NoTraces, Scenario};
@@ -142,9 +143,11 @@ fn work(job: &Job, port: &mut Port) -> Result<narrows_results::RunResult, WorldE
     let failed = |text: String| WorldError::Failed(text);
     let scenario =
         Scenario::parse(&job.scenario, "scenario.toml", &NoTraces).map_err(|error| failed(error.to_string()))?;
-    run::run(&scenario, |event| {
+    run::run(&scenario, job.capture, |event| {
         let message = match event {
             run::Event::At(at) => Message::At(at.as_ns()),
+            run::Event::Seen(sightings) => Message::Seen(sightings),
+            run::Event::Missed(packets) => Message::Missed(packets),
             run::Event::Trouble(text) => Message::Said(format!("narrows: {text}\n")),
         };
         port.forward().and_then(|()| port.send(&message)).is_ok()

@@ -9,6 +9,7 @@
 //! - `image`: the kernel in its compressed image.
 //! - `programs`: the files of the host that the user's programs need.
 //! - `machine`: a virtual machine, from its start to its result.
+//! - `sightings`: the packets of a run, from where they came by.
 //! - `guest`: what this program does as the guest's first process.
 pub mod doctor;
 #[cfg(not(target_os = "linux"))]
@@ -29,15 +30,17 @@ mod pace;
 #[cfg(target_os = "linux")]
 mod programs;
 pub mod queue;
+#[cfg(target_os = "linux")]
+mod sightings;
 mod tools;
 #[cfg(target_os = "linux")]
 mod world;
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::Lab;
+pub use elsewhere::{Lab, Recording};
 pub use pace::Pace;
 #[cfg(target_os = "linux")]
-pub use world::Lab;
+pub use world::{Lab, Recording};
 
 /// Compares with a file of `tests/expected`; with `NARROWS_RECORD=1` writes it.
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! `setpriv --pdeathsig` ends the machine with the thread that started it, however that ends.
 use crate::message::{MARK, Message};
 use crate::pace::Pace;
+use crate::sightings::Sighting;
 use narrows_core::Time;
 use narrows_results::RunResult;
 use narrows_world::{Watch, WorldError};
@@ -38,6 +39,15 @@ pub(crate) struct Machine<'a> {
     pub(crate) pace: Pace,
 }
 
+/// What a machine has told.
+pub(crate) struct Told {
+    pub(crate) result: RunResult,
+    /// The packets that were recorded, where they came by.
+    pub(crate) sightings: Vec<Sighting>,
+    /// Packets that the limit left out.
+    pub(crate) missed: u64,
+}
+
 /// A file in memory that another process can open by its descriptor.
 pub(crate) fn file_in_memory(name: &str) -> io::Result<File> {
     // Without CLOEXEC: the machine opens it as /dev/fd/N.
@@ -46,7 +56,7 @@ pub(crate) fn file_in_memory(name: &str) -> io::Result<File> {
 
 impl Machine<'_> {
     /// Runs the archive's job.
-    pub(crate) fn run(&self, initrd: &File, end: Time, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
+    pub(crate) fn run(&self, initrd: &File, end: Time, watch: &mut dyn Watch) -> Result<Told, WorldError> {
         let failed = |what: &str| {
             let what = what.to_owned();
             move |error: io::Error| WorldError::Failed(format!("cannot {what}: {error}"))
@@ -131,7 +141,8 @@ fn attend(
     pace: Pace,
     worked: &dyn Fn() -> Duration,
     watch: &mut dyn Watch,
-) -> Result<Result<RunResult, WorldError>, String> {
+) -> Result<Result<Told, WorldError>, String> {
+    let (mut sightings, mut missed) = (Vec::new(), 0);
     let (mut at, mut silent, mut worked_before) = (Time::ZERO, Duration::ZERO, worked());
     let mut has_started = pace == Pace::Virtual;
     loop {
@@ -141,7 +152,9 @@ fn attend(
                 match serde_json::from_str(&line) {
                     Ok(Message::At(ns)) => at = Time::from_ns(ns).min(end),
                     Ok(Message::Said(text)) => said(&text),
-                    Ok(Message::Done(result)) => return Ok(Ok(*result)),
+                    Ok(Message::Seen(more)) => sightings.extend(more),
+                    Ok(Message::Missed(packets)) => missed = packets,
+                    Ok(Message::Done(result)) => return Ok(Ok(Told { result: *result, sightings, missed })),
                     Ok(Message::Refused(text)) => return Ok(Err(WorldError::Refused(text))),
                     Ok(Message::Failed(text)) => return Ok(Err(WorldError::Failed(text))),
                     Err(error) => return Err(format!("said what cannot be understood ({error})")),

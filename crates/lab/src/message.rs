@@ -1,4 +1,5 @@
 //! What guest and host say to each other: a job in the guest's file system, and lines of JSON over a serial port.
+use crate::sightings::Sighting;
 use narrows_results::RunResult;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,16 @@ pub(crate) struct Job {
     pub(crate) modules: Vec<String>,
     /// Where the user's programs run; `None` if the scenario has none.
     pub(crate) surroundings: Option<Surroundings>,
+    /// The packets that are recorded; `None` for none.
+    pub(crate) capture: Option<Recorded>,
+}
+
+/// Which packets are recorded: those sent from a time on and before another, ns, and how many at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    pub(crate) from: u64,
+    pub(crate) until: Option<u64>,
+    pub(crate) limit: u32,
 }
 
 /// What a program finds around it, as on the host.
@@ -29,6 +40,10 @@ pub(crate) enum Message {
     At(u64),
     /// The user's programs have written this.
     Said(String),
+    /// Packets that came by.
+    Seen(Vec<Sighting>),
+    /// The number of packets that [`Recorded::limit`] left out.
+    Missed(u64),
     /// The result.
     Done(Box<RunResult>),
     /// The user can put it right.

@@ -44,7 +44,7 @@ pub struct Network {
 }
 
 /// The name of the device that leads to a side.
-const TO_SIDE: [&str; 2] = ["side0", "side1"];
+pub(crate) const TO_SIDE: [&str; 2] = ["side0", "side1"];
 /// The device in each side.
 pub const IN_SIDE: &str = "router";
 /// The modules of what counts datagrams.
@@ -300,7 +300,7 @@ fn us(span: Span) -> String {
 }
 
 /// The end of a pair at which packets come out.
-fn out_of(pair: &str) -> String {
+pub(crate) fn out_of(pair: &str) -> String {
     format!("{pair}x")
 }
 

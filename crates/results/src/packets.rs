@@ -219,7 +219,7 @@ pub struct Event {
 const _: () = assert!(size_of::<Event>() == 16);
 
 /// What happened to a packet; hops are indices.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum What {
     /// It left the host that sent it.
     Sent,
@@ -227,6 +227,8 @@ pub enum What {
     Enqueued(u16),
     /// It was dropped: on arrival, in the queue, or behind the link.
     Dropped(u16, DropReason),
+    /// It came to the hop's queue at this time and never left it. When it was dropped, and why, the world cannot tell.
+    Vanished(u16),
     /// The hop's queue marked it CE; reported with its dequeue.
     Marked(u16),
     /// It left the queue for the link.

@@ -111,8 +111,8 @@ impl Source for Real<'_> {
     }
 
     fn comment(&self) -> String {
-        let what = "real packets in front of and behind queues in user space, cut off after their headers. Times are seconds since the start of the run.";
-        with_cut(format!("{}: {what}", self.0.name), self.0.cut())
+        let what = "cut off after their headers. Times are seconds since the start of the run.";
+        with_cut(format!("{}: {}, {what}", self.0.name, self.0.about), self.0.cut())
     }
 
     fn about_side(&self, name: &str) -> String {

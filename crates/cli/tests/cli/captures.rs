@@ -1,5 +1,6 @@
 //! A capture, read by the reader of the library that wrote it, and its checksums computed as RFC 1071 says.
-use crate::support::{Place, text};
+use crate::kernel::lab;
+use crate::support::{Place, json, text};
 use narrows_capture::pcapng::{interfaces, write};
 use narrows_capture::qlog;
 use narrows_core::DropReason;
@@ -154,18 +155,17 @@ fn what_cannot_be_captured_is_refused_before_the_run() {
     place.write("s.toml", FLOWS);
     place.write("notes.txt", "mine");
     let refused = [
-        (vec!["--pcap", "a.pcapng", "--on", "kernel"], "--pcap is for --on sim and --on live"),
         (
             vec!["--packets", "--on", "live"],
             "--packets is for the simulator (--on sim); allowed with --on live: --pcap, --qlog",
         ),
-        (vec!["--packets", "--on", "kernel"], "--packets is for the simulator (--on sim)"),
+        (vec!["--packets", "--on", "kernel"], "--packets is not for --on kernel; allowed there: --pcap"),
         (vec!["--pcap", "a.pcapng", "--runs", "2"], "--pcap with --runs 2; allowed: one run"),
         (vec!["--pcap", "a.pcapng", "--interface", "lnik:in"], "allowed: senders, link:in, link:out, receivers"),
         (vec!["--pcap", "none/a.pcapng"], "there is no such folder"),
         (vec!["--pcap", "notes.txt"], "was not written by narrows and is left alone"),
         (vec!["--packets-limit", "3"], "--packets-limit needs --pcap, --qlog or --packets"),
-        (vec!["--qlog", "q", "--on", "kernel"], "--qlog is for --on sim and --on live"),
+        (vec!["--qlog", "q", "--on", "kernel"], "--qlog is not for --on kernel; allowed there: --pcap"),
         (vec!["--qlog", "q", "--runs", "2"], "--qlog with --runs 2; allowed: one run"),
         (vec!["--qlog", "notes.txt"], "--qlog notes.txt: is a file; allowed: a folder"),
         (vec!["--qlog", "none/q"], "there is no folder to make it in"),
@@ -353,6 +353,48 @@ fn real_packets_are_captured_at_every_place_with_their_own_headers() {
         ["run", "s.toml", "--on", "live", "--pcap", "b.pcapng", "--interface", "link:out", "--packets-limit", "50"];
     let said = place.ok(&[&few[..], &["--out", "few"]].concat());
     assert!(said.contains("b.pcapng: ") && said.contains("only the first 50 packets"), "{said}");
+}
+
+#[test]
+fn a_guests_packets_are_captured_as_its_queues_count_them() {
+    let Some(place) = lab("kernel_pcap") else { return };
+    place.write("s.toml", REAL);
+    let run = ["run", "s.toml", "--on", "kernel"];
+    let summary = json(&place.ok(&[&run[..], &["--pcap", "a.pcapng", "--json", "--out", "out"]].concat()));
+    let link = &summary["hops"][0];
+    let packets = read(&std::fs::read(place.path("a.pcapng")).expect("a capture"));
+    assert!(packets.is_sorted_by_key(|packet| packet.at));
+    let at = |name: &str| packets.iter().filter(|packet| packet.interface == name).collect::<Vec<_>>();
+    let (before, behind) = (at("link:in"), at("link:out"));
+    let counter = |path: &str| link.pointer(path).and_then(Value::as_u64).expect("a counter");
+    let (sent, dropped) = (counter("/packets"), counter("/drops/total"));
+    assert_eq!(behind.len() as u64, sent, "{link}");
+    let left = before.len() as i64 - (sent + dropped) as i64;
+    assert!((0..=60).contains(&left), "{left} packets are left in the queue: {link}");
+    let with = |words: &str| {
+        packets.iter().filter(|packet| packet.comments.iter().any(|text| text.starts_with(words))).count() as u64
+    };
+    // What is dropped at the very end is told from what still waits only by a later packet of its flow.
+    let told = with("dropped by fq_codel");
+    assert!(told <= dropped && dropped - told < 3, "{told} of {dropped}");
+    assert_eq!(behind.iter().map(|packet| packet.dropped_before).sum::<u64>(), told, "before the next packet");
+    assert_eq!(with("lost: link_loss"), with("dropped later at link: link_loss"));
+    let ecn = |packet: &&&Read| packet.headers[1] & 3 == 3;
+    let marked = behind.iter().filter(ecn).count() as u64 - before.iter().filter(ecn).count() as u64;
+    assert_eq!((marked, marked > 0 && dropped > 0 && with("lost: ") > 0), (counter("/marks"), true), "{link}");
+    for packet in &packets {
+        assert_eq!(
+            (packet.headers[0], sum(&[&packet.headers[..20]])),
+            (0x45, 0xffff),
+            "a marked header, too, has its sum"
+        );
+    }
+    let few = ["--pcap", "b.pcapng", "--interface", "link:out", "--packets-limit", "50", "--packets-from", "1s"];
+    let said = place.ok(&[&run[..], &few[..], &["--out", "few"]].concat());
+    assert!(said.contains("b.pcapng: ") && said.contains("only the first 50 packets"), "{said}");
+    let packets = read(&std::fs::read(place.path("b.pcapng")).expect("a capture"));
+    let all_later = packets.iter().all(|packet| packet.at >= Duration::from_secs(1) && packet.interface == "link:out");
+    assert!((1..=50).contains(&packets.len()) && all_later, "{}", packets.len());
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn flow(name: &str, controller: &str) -> String {
 }
 
 /// A folder, on a machine that has what the lab needs: our modules too.
-fn lab(test: &str) -> Option<Place> {
+pub(crate) fn lab(test: &str) -> Option<Place> {
     let place = Place::new(test);
     let doctor = place.run(&["lab", "doctor"]);
     let said = text(&doctor.stdout);
@@ -285,6 +285,10 @@ fn what_linux_lacks_is_refused_before_anything_starts() {
         said.contains("x.toml: hop \"link\": Linux has no queue \"gsp\"; allowed in the kernel's world: fifo, codel"),
         "{said}"
     );
+    let large = flow("bulk", "cubic") + "transport = { kind = \"tcp\", gso_max_segs = 4 }\n";
+    place.write("x.toml", &scenario("\"fifo\"\noverhead = \"14B\"", &large));
+    let said = command(&["--on", "kernel", "--pcap", "a.pcapng"]);
+    assert!(said.contains("allowed for a capture in the kernel's world: 1"), "{said}");
     place.write("x.toml", &scenario("\"cocoa\"", &flow("bulk", "cubic")));
     let said = command(&["--on", "kernel"]);
     assert!(said.contains("the kernel 6.1 has no module sch_htb"), "{said}");

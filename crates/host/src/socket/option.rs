@@ -32,6 +32,13 @@ impl Opt {
     /// Refuses IPv6 packets longer than the MTU instead of cutting them.
     pub(crate) const IPV6_DONTFRAG: Opt = Opt { level: libc::IPPROTO_IPV6, number: libc::IPV6_DONTFRAG };
 
+    /// A packet socket sees no packets that leave (Linux 4.20).
+    pub(crate) const IGNORE_OUTGOING: Opt = Opt { level: libc::SOL_PACKET, number: 23 };
+    /// A packet socket's counters since they were last read.
+    pub(crate) const PACKET_STATISTICS: Opt = Opt { level: libc::SOL_PACKET, number: libc::PACKET_STATISTICS };
+    /// Received packets carry their times, ns.
+    pub(crate) const TIMESTAMPNS: Opt = Opt { level: libc::SOL_SOCKET, number: libc::SO_TIMESTAMPNS };
+
     /// Sets the option to a value of N bytes in native byte order.
     pub(crate) fn set<const N: usize>(self, socket: impl AsFd, value: [u8; N]) -> io::Result<()> {
         let fd = socket.as_fd().as_raw_fd();

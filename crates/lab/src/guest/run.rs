@@ -2,7 +2,10 @@
 use super::gauges;
 use super::network::{self, Namespaces};
 use super::record::{Datagrams, FlowFigures, HopRecord, datagrams};
+use super::taps::Taps;
+use crate::message::Recorded;
 use crate::network::Network;
+use crate::sightings::Sighting;
 use narrows_core::registry::Registered as _;
 use narrows_core::{Rng, Span, Time};
 use narrows_host::endpoint::{self, EndpointPair, Endpoints};
@@ -44,10 +47,21 @@ pub(super) enum Event {
     At(Time),
     /// A flow could not do what the scenario says.
     Trouble(String),
+    /// Packets that came by.
+    Seen(Vec<Sighting>),
+    /// The number of packets that the limit left out.
+    Missed(u64),
 }
 
+/// Packets of a message.
+const CHUNK: usize = 4096;
+
 /// Runs a scenario to its end. `tell` hears how it goes on, and ends it by `false`.
-pub(super) fn run(scenario: &Scenario, mut tell: impl FnMut(Event) -> bool) -> Result<RunResult, WorldError> {
+pub(super) fn run(
+    scenario: &Scenario,
+    recorded: Option<Recorded>,
+    mut tell: impl FnMut(Event) -> bool,
+) -> Result<RunResult, WorldError> {
     let layout = Layout::new(scenario).map_err(failed)?;
     let network = crate::network::network(scenario, &layout).map_err(WorldError::Refused)?;
     let namespaces = network::make(&network)?;
@@ -76,12 +90,16 @@ pub(super) fn run(scenario: &Scenario, mut tell: impl FnMut(Event) -> bool) -> R
     let mut programs = Programs::prepare(&between).map_err(failed)?;
     let has_programs = scenario.flows.iter().any(|flow| flow.command.is_some());
     thread::sleep(if has_programs { PROGRAMS_SETTLE } else { SETTLE });
+    let open = |recorded| Taps::open(recorded, (&network, &layout), &namespaces).map_err(failed);
+    records.taps = recorded.map(open).transpose()?;
     let clock = Clock::start();
+    records.taps.iter_mut().for_each(|taps| taps.start(&clock));
     let running = endpoints.start(clock, Arc::clone(&stats)).map_err(failed)?;
     let mut goes_on = |now| tell(Event::At(now)) && running.is_whole();
     let outcome = attend(&clock, &mut records, (&network, &namespaces), &stats, &mut programs, &mut goes_on);
     running.stop().map_err(failed)?;
     outcome?;
+    let seen = records.taps.take().map(Taps::finish).transpose().map_err(failed)?;
     let (result, troubles) = records.finish(&layout, &namespaces, &stats)?;
     for trouble in troubles {
         tell(Event::Trouble(trouble));
@@ -93,6 +111,16 @@ pub(super) fn run(scenario: &Scenario, mut tell: impl FnMut(Event) -> bool) -> R
         tell(Event::At(clock.now()));
     }
     programs.finish();
+    if let Some((sightings, missed, lost)) = seen {
+        if lost > 0 {
+            tell(Event::Trouble(format!("packets: {lost} came by too fast to be recorded")));
+        }
+        tell(Event::Missed(missed));
+        let mut rest = sightings.into_iter().peekable();
+        while rest.peek().is_some() {
+            tell(Event::Seen(rest.by_ref().take(CHUNK).collect()));
+        }
+    }
     Ok(result)
 }
 
@@ -198,6 +226,8 @@ struct Records<'a> {
     marks_before: Vec<u64>,
     /// What programs had received at the end of the warm-up, by flow.
     datagrams_before: Vec<Datagrams>,
+    /// Where packets are seen, if they are recorded.
+    taps: Option<Taps>,
 }
 
 impl<'a> Records<'a> {
@@ -223,14 +253,14 @@ impl<'a> Records<'a> {
         let flows = groups.enumerate().map(flow).collect();
         let marks_before = vec![0; hops.len()];
         let datagrams_before = vec![Datagrams::default(); count];
-        Ok(Records { scenario, hops, flows, marks_before, datagrams_before })
+        Ok(Records { scenario, hops, flows, marks_before, datagrams_before, taps: None })
     }
 
     fn read(&mut self) -> Result<(), WorldError> {
         for (_, qdisc, record) in &mut self.hops {
             record.read(qdisc.stats().map_err(failed)?);
         }
-        Ok(())
+        self.taps.as_mut().map_or(Ok(()), Taps::read).map_err(failed)
     }
 
     fn sample(&mut self, interval: Time) {
@@ -272,7 +302,7 @@ impl<'a> Records<'a> {
         namespaces: &Namespaces,
         stats: &EndpointStats,
     ) -> Result<(RunResult, Vec<String>), WorldError> {
-        let Records { scenario, hops, mut flows, marks_before, datagrams_before } = self;
+        let Records { scenario, hops, mut flows, marks_before, datagrams_before, taps: _ } = self;
         let datagrams = received(scenario, namespaces)?;
         for (number, (flow, (now, before))) in flows.iter_mut().zip(datagrams.iter().zip(&datagrams_before)).enumerate()
         {

@@ -52,6 +52,7 @@ impl FrameRecorder {
         let room = (capture.limit as usize).min(RESERVED);
         [0, 1].map(|side| FrameRecorder {
             log: FrameLog {
+                about: "real packets in front of and behind queues in user space",
                 name: scenario.name.clone(),
                 seed: scenario.seed,
                 end: Time::ZERO,

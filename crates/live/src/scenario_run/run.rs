@@ -122,7 +122,7 @@ pub fn run_recorded(
     let hops = [&layout.directions[0].hops[..], &layout.directions[1].hops[..]];
     let mut frames = wanted
         .capture
-        .map_or([None, None], |capture| FrameRecorder::both(scenario, hops, sides_of(&layout), capture).map(Some));
+        .map_or([None, None], |capture| FrameRecorder::both(scenario, hops, layout.side_names(), capture).map(Some));
     let mut direction = |n: usize| {
         let planned = &layout.directions[n];
         let (hops, routes) = (planned.hops.clone(), planned.routes.clone());
@@ -158,16 +158,7 @@ pub fn run_recorded(
 /// Those of [`check`].
 pub fn sides(scenario: &Scenario) -> Result<[&'static str; 2], LiveError> {
     allowed(scenario)?;
-    Ok(sides_of(&Layout::new(scenario)?))
-}
-
-fn sides_of(layout: &Layout) -> [&'static str; 2] {
-    let on_first = layout.flows.iter().filter(|flow| flow.side == 0).count();
-    match on_first {
-        0 => ["receivers", "senders"],
-        all if all == layout.flows.len() => ["senders", "receivers"],
-        _ => ["side-1", "side-2"],
-    }
+    Ok(Layout::new(scenario)?.side_names())
 }
 
 /// Waits until both directions have ended, and the programs that were given time to finish.

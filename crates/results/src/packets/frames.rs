@@ -12,6 +12,8 @@ pub struct FrameLog {
     pub name: String,
     /// Its seed.
     pub seed: u64,
+    /// Where they were seen: `real packets in …`.
+    pub about: &'static str,
     /// When the run ended.
     pub end: Time,
     /// What was asked for.
@@ -53,11 +55,16 @@ pub const SNAP: usize = 128;
 impl FrameLog {
     /// Adds a packet; returns its index.
     pub fn push(&mut self, side: u8, bytes: &[u8], sent: Time) -> u32 {
+        self.push_head(side, bytes, bytes.len() as u32, sent)
+    }
+
+    /// Adds a packet of this length at the IP layer of which only the first bytes are known; returns its index.
+    pub fn push_head(&mut self, side: u8, head: &[u8], ip_len: u32, sent: Time) -> u32 {
         let index = self.frames.len() as u32;
-        let (ip_len, kept) = (bytes.len() as u32, bytes.len().min(SNAP));
+        let kept = head.len().min(SNAP);
         let first = self.bytes.len() as u64;
         self.frames.push(Frame { sent, ip_len, kept: kept as u16, side, first, marked: None });
-        self.bytes.extend_from_slice(&bytes[..kept]);
+        self.bytes.extend_from_slice(&head[..kept]);
         self.events.push(Event { at: sent, packet: index, what: What::Sent });
         index
     }

@@ -140,6 +140,10 @@ impl Group {
             What::Forwarded(hop) => set(&mut self.hops[3 * place(hop) + 2]),
             What::Arrived => set(&mut self.arrived),
             What::Marked(_) => self.marked.last_mut().map(|last| *last = true).unwrap_or_default(),
+            What::Vanished(hop) => {
+                let name = text(&log.hops[usize::from(hop)].name);
+                self.drop_hop.last_mut().map(|last| *last = Some(name)).unwrap_or_default();
+            }
             What::Dropped(hop, reason) => {
                 set(&mut self.dropped);
                 let name = text(&log.hops[usize::from(hop)].name);

@@ -1,0 +1,106 @@
+//! The packets that come by a device, as a packet socket sees them (packet(7)).
+use crate::socket::option::Opt;
+use crate::sys::bind_to_device;
+use crate::{Clock, HostError, Namespace};
+use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket, socket_with};
+use rustix::time::{ClockId, clock_gettime};
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+/// Room for packets that have not been read yet, bytes. The kernel counts all that it allocates for one, not only its length.
+const BUFFER: i32 = 256 << 20;
+
+/// A packet socket on a device.
+#[derive(Debug)]
+pub struct Tap {
+    socket: OwnedFd,
+    control: Vec<u8>,
+}
+
+/// A packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seen<'a> {
+    /// When it came by, ns since the epoch of the system's clock (`CLOCK_REALTIME`).
+    pub at: u64,
+    /// It leaves the system by the device, whose queue it has passed. Otherwise it comes from there.
+    pub leaves: bool,
+    /// Length at the IP layer, bytes.
+    pub ip_len: u32,
+    /// Its first bytes, from the IP header on.
+    pub head: &'a [u8],
+}
+
+impl Tap {
+    /// Sees the packets that come by a device of this namespace from now on, with `leaving` also those that leave by it.
+    ///
+    /// # Errors
+    /// There is no such device, or no right to see its packets.
+    pub fn open(namespace: &Namespace, device: &str, leaving: bool) -> Result<Tap, HostError> {
+        let open = || {
+            let any = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+            let index = netdevice::name_to_index(any, device)?;
+            // With no protocol: the socket sees nothing before it is bound to the device.
+            let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+            Opt::RCVBUF_FORCE.set(&socket, BUFFER.to_ne_bytes())?;
+            Opt::TIMESTAMPNS.set(&socket, 1_i32.to_ne_bytes())?;
+            if !leaving {
+                Opt::IGNORE_OUTGOING.set(&socket, 1_i32.to_ne_bytes())?;
+            }
+            bind_to_device(&socket, index)?;
+            Ok::<_, io::Error>(socket)
+        };
+        let socket = namespace.run(open)?.map_err(HostError::system(format!("see the packets of {device}")))?;
+        Ok(Tap { socket, control: nix::cmsg_space!(nix::sys::time::TimeSpec) })
+    }
+
+    /// Reads the packets that have come by, in order; keeps as many bytes of each as fit into `head`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn read(&mut self, head: &mut [u8], mut see: impl FnMut(Seen<'_>)) -> Result<(), HostError> {
+        let failed = || HostError::system("read packets");
+        // MSG_TRUNC: the answer is the whole packet's length.
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_TRUNC;
+        loop {
+            let mut into = [IoSliceMut::new(head)];
+            let received = recvmsg::<LinkAddr>(self.socket.as_raw_fd(), &mut into, Some(&mut self.control), flags);
+            let received = match received {
+                Ok(received) => received,
+                Err(nix::Error::EAGAIN) => return Ok(()),
+                Err(nix::Error::EINTR) => continue,
+                Err(error) => return Err(failed()(io::Error::from(error))),
+            };
+            let at = received.cmsgs().ok().into_iter().flatten().find_map(|message| match message {
+                ControlMessageOwned::ScmTimestampns(at) => Some(at),
+                _ => None,
+            });
+            let leaves = received.address.is_some_and(|from| from.pkttype() == libc::PACKET_OUTGOING);
+            let ip_len = received.bytes as u32;
+            let at = at.ok_or_else(|| failed()(io::Error::other("one has no time")))?;
+            let at = at.tv_sec() as u64 * 1_000_000_000 + at.tv_nsec() as u64;
+            let kept = head.len().min(ip_len as usize);
+            see(Seen { at, leaves, ip_len, head: &head[..kept] });
+        }
+    }
+
+    /// Packets that found no room since this was last asked.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn missed(&self) -> Result<u32, HostError> {
+        let mut told = [0; 8];
+        Opt::PACKET_STATISTICS
+            .get(&self.socket, &mut told)
+            .map_err(HostError::system("read a packet socket's counters"))?;
+        // `struct tpacket_stats`: packets, among them those without room.
+        Ok(u32::from_ne_bytes([told[4], told[5], told[6], told[7]]))
+    }
+}
+
+/// What the system's clock showed at the epoch of a run, ns since its own.
+pub fn epoch(clock: &Clock) -> u64 {
+    let now = clock_gettime(ClockId::Realtime);
+    let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    now.saturating_sub(clock.now().as_ns())
+}
