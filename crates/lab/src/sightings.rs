@@ -107,6 +107,46 @@ pub(crate) fn ecn(head: &[u8]) -> u8 {
     }
 }
 
+/// Length of a packet's IP header, bytes.
+fn ip_header_len(head: &[u8]) -> usize {
+    match head.first() {
+        Some(first) if first >> 4 == 4 => usize::from(first & 15) * 4,
+        _ => 40,
+    }
+}
+
+/// Computes the transport's checksum of a whole packet, which the hosts' kernels leave to their devices. Other packets stay as they are.
+fn complete_checksum(packet: &mut [u8]) {
+    let parsed = LaxSlicedPacket::from_ip(packet).ok();
+    let Some((net, transport)) = parsed.and_then(|parsed| Some((parsed.net?, parsed.transport?))) else { return };
+    let checksum = match (&net, &transport) {
+        (LaxNetSlice::Ipv4(ip), TransportSlice::Tcp(tcp)) => {
+            tcp.calc_checksum_ipv4(ip.header().source(), ip.header().destination()).ok()
+        }
+        (LaxNetSlice::Ipv6(ip), TransportSlice::Tcp(tcp)) => {
+            tcp.calc_checksum_ipv6(ip.header().source(), ip.header().destination()).ok()
+        }
+        (LaxNetSlice::Ipv4(ip), TransportSlice::Udp(udp)) => {
+            let (from, to) = (ip.header().source(), ip.header().destination());
+            udp.to_header().calc_checksum_ipv4_raw(from, to, udp.payload()).ok()
+        }
+        (LaxNetSlice::Ipv6(ip), TransportSlice::Udp(udp)) => {
+            let (from, to) = (ip.header().source(), ip.header().destination());
+            udp.to_header().calc_checksum_ipv6_raw(from, to, udp.payload()).ok()
+        }
+        _ => None,
+    };
+    // Both end where the packet ends.
+    let place = match &transport {
+        TransportSlice::Tcp(tcp) => packet.len() - tcp.slice().len() + 16,
+        TransportSlice::Udp(udp) => packet.len() - udp.slice().len() + 6,
+        _ => return,
+    };
+    if let Some(checksum) = checksum {
+        packet[place..place + 2].copy_from_slice(&checksum.to_be_bytes());
+    }
+}
+
 /// Which flow a packet belongs to, and whether it goes from the flow's sender to its receiver.
 fn flow_of(scenario: &Scenario, layout: &Layout, head: &[u8]) -> Option<(usize, bool)> {
     let packet = LaxSlicedPacket::from_ip(head).ok()?;
@@ -226,7 +266,11 @@ impl Assembly<'_> {
         let flow = flow_of(self.scenario, self.layout, &seen.head);
         let hops = flow.map_or(Vec::new(), |(flow, is_data)| route(self.layout, flow, is_data));
         self.travels.push(Travel { flow, hops, last: (What::Sent, at) });
-        self.log.push_head(side as u8, &seen.head, seen.ip_len, at)
+        let mut head = seen.head.clone();
+        if head.len() == seen.ip_len as usize {
+            complete_checksum(&mut head);
+        }
+        self.log.push_head(side as u8, &head, seen.ip_len, at)
     }
 
     fn tell(&mut self, packet: u32, at: Time, what: What) {
@@ -245,8 +289,9 @@ impl Assembly<'_> {
     fn comes_out(&mut self, packet: u32, at: Time, (hop, head): (usize, &[u8])) {
         let hop = hop as u16;
         let frame = &self.log.frames[packet as usize];
-        if !head.is_empty() && self.log.bytes_of(frame, true) != head {
-            self.log.mark(packet, |kept| kept.iter_mut().zip(head).for_each(|(kept, &byte)| *kept = byte));
+        if !head.is_empty() && ecn(self.log.bytes_of(frame, true)) != ecn(head) {
+            let header = &head[..ip_header_len(head).min(head.len())];
+            self.log.mark(packet, |kept| kept.iter_mut().zip(header).for_each(|(kept, &byte)| *kept = byte));
             self.tell(packet, at, What::Marked(hop));
         }
         self.tell(packet, at, What::Forwarded(hop));
@@ -462,6 +507,25 @@ back = ["back"]
         assert_eq!(last(3), Some((What::Vanished(0), 9)));
         assert_eq!(last(4), Some((What::Forwarded(1), 4605)), "no later packet has arrived");
         assert_eq!(log.missed, 7);
+    }
+
+    #[test]
+    fn a_checksum_that_was_left_to_the_device_is_computed() {
+        let right = segment(&world().1, 1, true, [64, 0]);
+        let mut left = right.clone();
+        left[36..38].copy_from_slice(&[0x12, 0x34]);
+        complete_checksum(&mut left);
+        assert_eq!(left, right);
+        let packet = PacketBuilder::ipv6([1; 16], [2; 16], 64).udp(1, 2);
+        let mut right = vec![0; packet.size(5)];
+        packet.write_to_slice(&mut right, &[1, 2, 3, 4, 5]).expect("it fits");
+        let mut left = right.clone();
+        left[46..48].copy_from_slice(&[0, 0]);
+        complete_checksum(&mut left);
+        assert_eq!(left, right);
+        let mut other = vec![0x45; 30];
+        complete_checksum(&mut other);
+        assert_eq!(other, vec![0x45; 30], "no transport that is known");
     }
 
     #[test]

@@ -306,6 +306,20 @@ const REAL: &str = "duration = \"2s\"\nwarmup = \"0s\"\n\
     [[flow]]\nname = \"dropped\"\ncontroller = \"new_reno\"\nrtt = \"20ms\"\nroute = [\"link\"]\n\
     [[flow]]\nname = \"fast\"\nrtt = \"20ms\"\nroute = [\"link\"]\ntraffic = { kind = \"cbr\", rate = \"4mbit\", packet = \"500B\" }\n";
 
+/// Every header's checksum is right, behind marks too, and so are those of packets that are kept whole.
+fn hold_checksums(packets: &[Read]) {
+    for packet in packets {
+        let (length, header) =
+            (usize::from(u16::from_be_bytes([packet.headers[2], packet.headers[3]])), &packet.headers);
+        assert_eq!((header[0], length as u32, sum(&[&header[..20]])), (0x45, packet.original, 0xffff));
+        let pseudo = [&header[12..20], &[0, header[9]], &((length - 20) as u16).to_be_bytes()].concat();
+        if length == header.len() && header[9] == 6 {
+            assert_eq!(sum(&[&pseudo, &header[20..]]), 0xffff, "a whole segment's checksum");
+        }
+    }
+    assert!(packets.iter().any(|packet| packet.original as usize == packet.headers.len()), "acknowledgments are short");
+}
+
 #[test]
 fn real_packets_are_captured_at_every_place_with_their_own_headers() {
     let place = Place::new("live_pcap");
@@ -334,17 +348,7 @@ fn real_packets_are_captured_at_every_place_with_their_own_headers() {
     let ecn = |packet: &&&Read| packet.headers[1] & 3 == 3;
     let marked = behind.iter().filter(ecn).count() as u64 - before.iter().filter(ecn).count() as u64;
     assert_eq!((marked, marked > 0 && dropped > lost && lost > 0), (counter("/marks"), true), "{link}");
-    // Every header's checksum is right, behind marks too, and so are those of packets that are kept whole.
-    for packet in &packets {
-        let (length, header) =
-            (usize::from(u16::from_be_bytes([packet.headers[2], packet.headers[3]])), &packet.headers);
-        assert_eq!((header[0], length as u32, sum(&[&header[..20]])), (0x45, packet.original, 0xffff));
-        let pseudo = [&header[12..20], &[0, header[9]], &((length - 20) as u16).to_be_bytes()].concat();
-        if length == header.len() && header[9] == 6 {
-            assert_eq!(sum(&[&pseudo, &header[20..]]), 0xffff, "a whole segment's checksum");
-        }
-    }
-    assert!(packets.iter().any(|packet| packet.original as usize == packet.headers.len()), "acknowledgments are short");
+    hold_checksums(&packets);
     // The senders' side has both directions, so that a tool can find the acknowledgments of what was sent.
     let ports: BTreeSet<[u8; 4]> =
         at("senders").iter().filter_map(|packet| packet.headers[20..24].try_into().ok()).collect();
@@ -382,13 +386,7 @@ fn a_guests_packets_are_captured_as_its_queues_count_them() {
     let ecn = |packet: &&&Read| packet.headers[1] & 3 == 3;
     let marked = behind.iter().filter(ecn).count() as u64 - before.iter().filter(ecn).count() as u64;
     assert_eq!((marked, marked > 0 && dropped > 0 && with("lost: ") > 0), (counter("/marks"), true), "{link}");
-    for packet in &packets {
-        assert_eq!(
-            (packet.headers[0], sum(&[&packet.headers[..20]])),
-            (0x45, 0xffff),
-            "a marked header, too, has its sum"
-        );
-    }
+    hold_checksums(&packets);
     let few = ["--pcap", "b.pcapng", "--interface", "link:out", "--packets-limit", "50", "--packets-from", "1s"];
     let said = place.ok(&[&run[..], &few[..], &["--out", "few"]].concat());
     assert!(said.contains("b.pcapng: ") && said.contains("only the first 50 packets"), "{said}");
