@@ -104,3 +104,44 @@ pub fn epoch(clock: &Clock) -> u64 {
     let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
     now.saturating_sub(clock.now().as_ns())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn packets_are_seen_both_ways_with_their_times_and_lengths() {
+        let here = match Namespace::create() {
+            Ok(here) => here,
+            Err(reason) => return println!("skipped: {reason}"),
+        };
+        let clock = Clock::start();
+        let mut both = Tap::open(&here, "lo", true).unwrap();
+        let mut incoming = Tap::open(&here, "lo", false).unwrap();
+        assert!(Tap::open(&here, "eth7", true).is_err_and(|error| error.to_string().contains("the packets of eth7")));
+        let send = || {
+            let (from, to) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+            for length in [10, 1000] {
+                from.send_to(&vec![7; length], to.local_addr()?)?;
+            }
+            to.recv(&mut [0; 2000])
+        };
+        here.run(send).unwrap().unwrap();
+        let after = epoch(&clock) + clock.now().as_ns();
+        let mut seen = |tap: &mut Tap| {
+            let (mut packets, mut times) = (Vec::new(), Vec::new());
+            tap.read(&mut [0; 64], |packet| {
+                packets.push((packet.leaves, packet.ip_len, packet.head.len(), packet.head[0]));
+                times.push(packet.at);
+            })
+            .unwrap();
+            assert!(times.is_sorted() && times.iter().all(|&at| (epoch(&clock)..=after).contains(&at)), "{times:?}");
+            packets
+        };
+        let [short, long] = [|leaves| (leaves, 38, 38, 0x45), |leaves| (leaves, 1028, 64, 0x45)];
+        assert_eq!(seen(&mut both), [short(true), short(false), long(true), long(false)]);
+        assert_eq!(seen(&mut incoming), [short(false), long(false)]);
+        assert_eq!((both.missed().unwrap(), seen(&mut both)), (0, vec![]));
+    }
+}
