@@ -129,7 +129,7 @@ mod tests {
         };
         here.run(send).unwrap().unwrap();
         let after = epoch(&clock) + clock.now().as_ns();
-        let mut seen = |tap: &mut Tap| {
+        let seen = |tap: &mut Tap| {
             let (mut packets, mut times) = (Vec::new(), Vec::new());
             tap.read(&mut [0; 64], |packet| {
                 packets.push((packet.leaves, packet.ip_len, packet.head.len(), packet.head[0]));
