@@ -146,6 +146,7 @@ fn work(job: &Job, port: &mut Port) -> Result<narrows_results::RunResult, WorldE
     run::run(&scenario, job.capture, |event| {
         let message = match event {
             run::Event::At(at) => Message::At(at.as_ns()),
+            run::Event::Late(late) => Message::Late(late.as_ns()),
             run::Event::Seen(sightings) => Message::Seen(sightings),
             run::Event::Missed(packets) => Message::Missed(packets),
             run::Event::Trouble(text) => Message::Said(format!("narrows: {text}\n")),

@@ -6,7 +6,7 @@
 use crate::message::{MARK, Message};
 use crate::pace::Pace;
 use crate::sightings::Sighting;
-use narrows_core::Time;
+use narrows_core::{Span, Time};
 use narrows_results::RunResult;
 use narrows_world::{Watch, WorldError};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -152,6 +152,11 @@ fn attend(
                 match serde_json::from_str(&line) {
                     Ok(Message::At(ns)) => at = Time::from_ns(ns).min(end),
                     Ok(Message::Said(text)) => said(&text),
+                    Ok(Message::Late(ns)) => match overload(Span::ns(ns), end, pace) {
+                        Some(Err(text)) => return Ok(Err(WorldError::Failed(text))),
+                        Some(Ok(text)) => said(&format!("narrows: {text}\n")),
+                        None => {}
+                    },
                     Ok(Message::Seen(more)) => sightings.extend(more),
                     Ok(Message::Missed(packets)) => missed = packets,
                     Ok(Message::Done(result)) => return Ok(Ok(Told { result: *result, sightings, missed })),
@@ -181,6 +186,22 @@ fn attend(
                 ));
             }
         }
+    }
+}
+
+/// What to say of a guest whose run ended so late. Its figures are those of a longer run than they are divided by; in virtual time that is an error if
+/// it is a tenth, since nothing but the traffic can be the cause.
+fn overload(late: Span, end: Time, pace: Pace) -> Option<Result<String, String>> {
+    let duration = end.since(Time::ZERO);
+    let text = format!(
+        "the guest's processor cannot keep up: {:.1} s of the scenario took {:.1} s of its time; with a lower rate, larger packets or gso_max_segs it has less to do, and without --pcap",
+        duration.as_secs_f64(),
+        (duration + late).as_secs_f64()
+    );
+    match () {
+        () if late * 10 > duration && pace == Pace::Virtual => Some(Err(text)),
+        () if late * 100 > duration => Some(Ok(text)),
+        () => None,
     }
 }
 
@@ -247,6 +268,16 @@ mod tests {
             sum = (0..100_000_u64).fold(sum, u64::wrapping_add);
         }
         assert!(sum > 0);
+    }
+
+    #[test]
+    fn a_run_that_took_much_longer_than_its_scenario_is_none() {
+        let of = |late, pace| overload(Span::ms(late), Time::from_ns(10_000_000_000), pace);
+        assert_eq!((of(0, Pace::Virtual), of(100, Pace::Virtual)), (None, None));
+        assert!(of(101, Pace::Virtual).is_some_and(|said| said.is_ok()));
+        let told = of(1001, Pace::Virtual).and_then(Result::err).expect("an error");
+        assert!(told.contains("10.0 s of the scenario took 11.0 s"), "{told}");
+        assert!(of(1001, Pace::Emulated).is_some_and(|said| said.is_ok()), "there the host may be the cause");
     }
 
     #[test]

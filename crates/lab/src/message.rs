@@ -40,6 +40,8 @@ pub(crate) enum Message {
     At(u64),
     /// The user's programs have written this.
     Said(String),
+    /// The end of the run came so much too late, ns.
+    Late(u64),
     /// Packets that came by.
     Seen(Vec<Sighting>),
     /// The number of packets that [`Recorded::limit`] left out.

@@ -47,6 +47,8 @@ pub(super) enum Event {
     At(Time),
     /// A flow could not do what the scenario says.
     Trouble(String),
+    /// The end came so much too late: the guest's processor had too much to do.
+    Late(Span),
     /// Packets that came by.
     Seen(Vec<Sighting>),
     /// The number of packets that the limit left out.
@@ -97,8 +99,10 @@ pub(super) fn run(
     let running = endpoints.start(clock, Arc::clone(&stats)).map_err(failed)?;
     let mut goes_on = |now| tell(Event::At(now)) && running.is_whole();
     let outcome = attend(&clock, &mut records, (&network, &namespaces), &stats, &mut programs, &mut goes_on);
+    let late = clock.now().since(Time::ZERO + scenario.duration);
     running.stop().map_err(failed)?;
     outcome?;
+    tell(Event::Late(late));
     let seen = records.taps.take().map(Taps::finish).transpose().map_err(failed)?;
     let (result, troubles) = records.finish(&layout, &namespaces, &stats)?;
     for trouble in troubles {
