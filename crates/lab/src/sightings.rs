@@ -230,6 +230,8 @@ pub(crate) fn log(
     };
     let mut assembly = Assembly { scenario, layout, log, travels: Vec::new() };
     let has_behind = |hop: usize| spots.iter().any(|spot| spot.place == Place::Behind(hop));
+    // The guest reads the devices a moment after the end.
+    sightings.retain(|seen| Time::from_ns(seen.at) <= assembly.log.end);
     // By the spots' numbers where times agree: a packet leaves its host before it is anywhere else.
     sightings.sort_by_key(|seen| (seen.at, seen.spot));
     let mut packets: HashMap<u64, Vec<u32>> = HashMap::new();
