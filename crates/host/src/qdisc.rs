@@ -1,7 +1,7 @@
 //! What the kernel counts of a queueing discipline, asked for again and again.
 use crate::netlink::Netlink;
+use crate::tun::index_of;
 use crate::{HostError, Namespace};
-use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
 /// A discipline's counters since it was added, and its length now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -31,8 +31,7 @@ impl Qdisc {
     /// There is no such device in the namespace.
     pub fn open(namespace: &Namespace, device: &str, parent: (u16, u16)) -> Result<Qdisc, HostError> {
         let find = || {
-            let any = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-            let index = netdevice::name_to_index(any, device)?;
+            let index = index_of(device)?;
             Ok::<Qdisc, std::io::Error>(Qdisc { netlink: Netlink::open()?, index, parent })
         };
         namespace.run(find)?.map_err(HostError::system(format!("find the device {device}")))

@@ -1,9 +1,10 @@
 //! The packets that come by a device, as a packet socket sees them (packet(7)).
 use crate::socket::option::Opt;
 use crate::sys::bind_to_device;
+use crate::tun::index_of;
 use crate::{Clock, HostError, Namespace};
 use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -38,8 +39,7 @@ impl Tap {
     /// There is no such device, or no right to see its packets.
     pub fn open(namespace: &Namespace, device: &str, leaving: bool) -> Result<Tap, HostError> {
         let open = || {
-            let any = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-            let index = netdevice::name_to_index(any, device)?;
+            let index = index_of(device)?;
             // With no protocol: the socket sees nothing before it is bound to the device.
             let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
             Opt::RCVBUF_FORCE.set(&socket, BUFFER.to_ne_bytes())?;

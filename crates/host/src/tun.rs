@@ -170,7 +170,8 @@ pub(crate) fn make(spec: &TunSpec) -> Result<Option<Tun>, HostError> {
     Ok(Some(Tun { file, name, ipv6, index, netlink: Mutex::new(netlink) }))
 }
 
-fn index_of(name: &str) -> io::Result<u32> {
+/// The index of a device in the calling thread's namespace.
+pub(crate) fn index_of(name: &str) -> io::Result<u32> {
     let any = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     Ok(name_to_index(any, name)?)
 }

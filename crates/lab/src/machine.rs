@@ -39,7 +39,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) pace: Pace,
 }
 
-/// What a machine has told.
+/// What a guest has sent to the host.
 pub(crate) struct Told {
     pub(crate) result: RunResult,
     /// The packets that were recorded, where they came by.
@@ -198,11 +198,10 @@ fn overload(late: Span, end: Time, pace: Pace) -> Option<Result<String, String>>
         duration.as_secs_f64(),
         (duration + late).as_secs_f64()
     );
-    match () {
-        () if late * 10 > duration && pace == Pace::Virtual => Some(Err(text)),
-        () if late * 100 > duration => Some(Ok(text)),
-        () => None,
+    if late * 10 > duration && pace == Pace::Virtual {
+        return Some(Err(text));
     }
+    (late * 100 > duration).then_some(Ok(text))
 }
 
 /// Whether to give a guest up that has said nothing for so long, and has worked for so long since.

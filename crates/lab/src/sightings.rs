@@ -1,7 +1,7 @@
 //! The packets of a run, put together from where they came by.
 //!
-//! The guest sees packets at [`spots`]: the hosts' devices, and in the router the devices out of which they come. Everything but a packet's time to live
-//! and its ECN field stays the same on the way, so the rest says which packet it is.
+//! The guest sees packets at [`spots`]: at the hosts' devices, and in the router where they come out of a device. Only the time to live and the ECN field of
+//! a packet change on its way, and the header's checksum with them. The other bytes tell which packet it is.
 use crate::network::{IN_SIDE, Network, TO_SIDE, out_of};
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use narrows_core::{DropReason, Time};
@@ -12,6 +12,7 @@ use narrows_scenario::Scenario;
 use narrows_world::record::packets::hops;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::net::IpAddr;
 
 /// Where packets are seen.
@@ -82,20 +83,19 @@ fn has_next(layout: &Layout, hop: usize) -> bool {
 
 /// What stays the same of a packet on its way, as a number. `head` are its first bytes.
 pub(crate) fn identity(head: &[u8], ip_len: u32) -> u64 {
-    // FNV-1a, of 64 bits. Packets that agree in it follow each other in the same order everywhere.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut mix = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    // Packets that agree in it follow each other in the same order everywhere.
+    let mut hash = DefaultHasher::new();
     let version = head.first().map_or(0, |first| first >> 4);
     for (n, &byte) in head.iter().enumerate() {
-        mix(match (version, n) {
+        hash.write_u8(match (version, n) {
             (4, 1) => byte & !3,
             (4, 8 | 10 | 11) | (6, 7) => 0,
             (6, 1) => byte & !0x30,
             _ => byte,
         });
     }
-    ip_len.to_be_bytes().into_iter().for_each(mix);
-    hash
+    hash.write_u32(ip_len);
+    hash.finish()
 }
 
 /// A packet's ECN field (RFC 3168).
@@ -361,7 +361,7 @@ mod tests {
     use etherparse::PacketBuilder;
     use narrows_scenario::NoTraces;
 
-    /// Data cross two hops, the second of which loses packets, and acknowledgments a third.
+    /// Data cross two hops. The second one loses packets. Acknowledgments cross a third hop.
     const SCENARIO: &str = r#"
 name = "two hops"
 duration = "1s"

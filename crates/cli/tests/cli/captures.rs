@@ -362,7 +362,9 @@ fn real_packets_are_captured_at_every_place_with_their_own_headers() {
 #[test]
 fn a_guests_packets_are_captured_as_its_queues_count_them() {
     let Some(place) = lab("kernel_pcap") else { return };
-    place.write("s.toml", REAL);
+    // The flows stop before the end: nothing is under way when the counters are read, one after the other.
+    let stopping = REAL.replace("rtt = ", "stop = \"2s\"\nrtt = ").replace("duration = \"2s\"", "duration = \"4s\"");
+    place.write("s.toml", &stopping);
     let run = ["run", "s.toml", "--on", "kernel"];
     let summary = json(&place.ok(&[&run[..], &["--pcap", "a.pcapng", "--json", "--out", "out"]].concat()));
     let link = &summary["hops"][0];
@@ -372,23 +374,18 @@ fn a_guests_packets_are_captured_as_its_queues_count_them() {
     let (before, behind) = (at("link:in"), at("link:out"));
     let counter = |path: &str| link.pointer(path).and_then(Value::as_u64).expect("a counter");
     let (sent, dropped) = (counter("/packets"), counter("/drops/total"));
-    // The counters are read one after the other, a moment after the end, and packets come by meanwhile.
-    let agree = |captured: u64, counted: u64| captured.abs_diff(counted) <= 3;
-    assert!(agree(behind.len() as u64, sent), "{} at link:out: {link}", behind.len());
-    let left = before.len() as i64 - (sent + dropped) as i64;
-    assert!((-3..=60).contains(&left), "{left} packets are left in the queue: {link}");
+    assert_eq!((behind.len() as u64, before.len() as u64), (sent, sent + dropped), "{link}");
     let with = |words: &str| {
         packets.iter().filter(|packet| packet.comments.iter().any(|text| text.starts_with(words))).count() as u64
     };
-    // What is dropped at the very end is told from what still waits only by a later packet of its flow.
+    // That a packet is gone is told by a later one of its flow, and the last datagrams have none.
     let told = with("dropped by fq_codel");
-    assert!(agree(told, dropped), "{told} of {dropped}");
+    assert!(told <= dropped && dropped - told < 4, "{told} of {dropped}");
     assert_eq!(behind.iter().map(|packet| packet.dropped_before).sum::<u64>(), told, "before the next packet");
     assert_eq!(with("lost: link_loss"), with("dropped later at link: link_loss"));
     let ecn = |packet: &&&Read| packet.headers[1] & 3 == 3;
     let marked = behind.iter().filter(ecn).count() as u64 - before.iter().filter(ecn).count() as u64;
-    assert!(agree(marked, counter("/marks")), "{marked} marked: {link}");
-    assert!(marked > 30 && told > 30 && with("lost: ") > 0, "{marked} marked, {told} dropped: {link}");
+    assert_eq!((marked, marked > 0 && told > 0 && with("lost: ") > 0), (counter("/marks"), true), "{link}");
     hold_checksums(&packets);
     let few = ["--pcap", "b.pcapng", "--interface", "link:out", "--packets-limit", "50", "--packets-from", "1s"];
     let said = place.ok(&[&run[..], &few[..], &["--out", "few"]].concat());

@@ -92,7 +92,7 @@ impl Taps {
         Ok(())
     }
 
-    /// What was seen, the number of packets that the limit has left out, and of those that the kernel had no room for.
+    /// Returns the sightings, how many packets the limit left out, and how many the kernel had no room for.
     pub(super) fn finish(self) -> Result<(Vec<Sighting>, u64, u64), HostError> {
         let mut lost = 0;
         for (_, tap) in &self.taps {

@@ -58,7 +58,7 @@ impl FrameLog {
         self.push_head(side, bytes, bytes.len() as u32, sent)
     }
 
-    /// Adds a packet of this length at the IP layer of which only the first bytes are known; returns its index.
+    /// Adds a packet whose first bytes are known. It has `ip_len` bytes at the IP layer. Returns its index.
     pub fn push_head(&mut self, side: u8, head: &[u8], ip_len: u32, sent: Time) -> u32 {
         let index = self.frames.len() as u32;
         let kept = head.len().min(SNAP);
