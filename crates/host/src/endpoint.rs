@@ -49,9 +49,9 @@ pub struct Plan<'a> {
     pub namespaces: &'a [Namespace],
     /// Each single flow's endpoints, by its number.
     pub pairs: &'a [EndpointPair],
-    /// How urgently the endpoints' threads run. A link of unlimited rate keeps them busy, and urgent threads would then occupy a
-    /// CPU.
-    pub work: Work,
+    /// Whether the endpoints' threads run before all ordinary ones. A link of unlimited rate keeps them busy, and urgent threads would
+    /// then occupy a CPU.
+    pub urgent: bool,
     /// Receive buffers of connections: smallest, default and largest, bytes (`net.ipv4.tcp_rmem`).
     pub receive_buffers: &'a str,
     /// Send buffers of connections, in the same way (`net.ipv4.tcp_wmem`).
@@ -97,7 +97,7 @@ pub struct Endpoints {
     quic: Vec<QuicFlow>,
     videos: Option<Videos>,
     messages: MessageRecords,
-    work: Work,
+    urgent: bool,
 }
 
 /// The running endpoints of all flows.
@@ -182,7 +182,7 @@ impl Endpoints {
         let of_videos =
             |flows| Videos::new(flows, poll()?, warmup).map_err(HostError::system("read the sockets of calls"));
         let videos = Some(videos).filter(|flows| !flows.is_empty()).map(of_videos).transpose()?;
-        Ok(Endpoints { senders, receivers, quic, videos, messages, work: plan.work })
+        Ok(Endpoints { senders, receivers, quic, videos, messages, urgent: plan.urgent })
     }
 
     /// Starts the endpoints. The clock's epoch is the start of the scenario; `endpoint_stats` needs room for all flows.
@@ -190,23 +190,25 @@ impl Endpoints {
     /// # Errors
     /// When a thread cannot be started.
     pub fn start(self, clock: Clock, endpoint_stats: Arc<EndpointStats>) -> Result<Running, HostError> {
-        let Endpoints { senders, receivers, quic, videos, messages, work } = self;
+        let Endpoints { senders, receivers, quic, videos, messages, urgent } = self;
         assert!(endpoint_stats.flows() >= senders.flows.len(), "room for the figures of each flow");
         let shared = Arc::new(Shared::new(endpoint_stats, clock, messages));
         let of_videos = videos.iter().map(|videos| videos.poll.waker());
         let wakers = [senders.poll.waker(), receivers.poll.waker()].into_iter().chain(of_videos).collect();
         let mut running = Running { shared: Arc::clone(&shared), wakers, threads: Vec::new() };
+        let (sending, receiving) =
+            if urgent { (Work::Sending, Work::Receiving) } else { (Work::Ordinary, Work::Ordinary) };
         let shares = Arc::clone(&shared);
-        running.spawn("narrows-receive", work, move || receivers.run(&shares))?;
+        running.spawn("narrows-receive", receiving, move || receivers.run(&shares))?;
         if !quic.is_empty() {
             let shares = Arc::clone(&shared);
-            running.spawn("narrows-quic", work, move || quic::run(quic, &shares))?;
+            running.spawn("narrows-quic", receiving, move || quic::run(quic, &shares))?;
         }
         if let Some(videos) = videos {
             let shares = Arc::clone(&shared);
-            running.spawn("narrows-video", work, move || videos.run(&shares))?;
+            running.spawn("narrows-video", receiving, move || videos.run(&shares))?;
         }
-        running.spawn("narrows-send", work, move || senders.run(&shared))?;
+        running.spawn("narrows-send", sending, move || senders.run(&shared))?;
         Ok(running)
     }
 }

@@ -12,8 +12,11 @@ use std::num::NonZeroU64;
 pub enum Work {
     /// It has no deadlines, or it is always busy and never sleeps.
     Ordinary,
-    /// It acts for applications at their times.
-    Endpoints,
+    /// It sends for applications at their times.
+    Sending,
+    /// It receives for applications. On a processor that both share it does not wait for those that send: the kernel may leave acknowledgments
+    /// to the thread that reads.
+    Receiving,
     /// It carries packets, also those of other processes.
     Packets,
 }
@@ -24,7 +27,8 @@ pub fn keep_times(work: Work) {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let _ = match work {
         Work::Ordinary => Ok(()),
-        Work::Endpoints => run_first(1),
-        Work::Packets => run_first(2),
+        Work::Sending => run_first(1),
+        Work::Receiving => run_first(2),
+        Work::Packets => run_first(3),
     };
 }

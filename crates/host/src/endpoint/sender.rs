@@ -14,10 +14,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 
-/// The payload of all connections and datagrams.
-static ZEROS: [u8; 256 * 1024] = [0; 256 * 1024];
+/// The payload of all connections and datagrams, and the longest write. The kernel handles no acknowledgment of a connection while it copies what is
+/// written to it: 24 µs for 64 KiB in the lab's guest, and 88 for 256 KiB.
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 /// Writes to one connection before the next one is served.
-const TURN: usize = 8;
+const TURN: usize = 32;
 /// Actions in a row before sockets are polled again, when the thread is late.
 const ACTS: usize = 1024;
 /// Interval between reads of connections' `TCP_INFO`.
@@ -279,7 +280,9 @@ impl Senders {
             if most == 0 {
                 return;
             }
-            match connection.socket.send_with_flags(&ZEROS[..most], libc::MSG_NOSIGNAL) {
+            // The last segment of a write waits for the next write, which fills it.
+            let more = if connection.unsent == Some(most as u64) { 0 } else { libc::MSG_MORE };
+            match connection.socket.send_with_flags(&ZEROS[..most], libc::MSG_NOSIGNAL | more) {
                 Ok(sent) => {
                     if let Some(unsent) = &mut connection.unsent {
                         *unsent -= sent as u64;

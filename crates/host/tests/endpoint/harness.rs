@@ -5,7 +5,6 @@ use narrows_host::HostError;
 use narrows_host::Namespace;
 use narrows_host::endpoint::{EndpointPair, Endpoints, Plan, RECEIVE_BUFFERS, SEND_BUFFERS};
 use narrows_host::endpoint_stats::{EndpointStats, Report};
-use narrows_host::priority::Work;
 use narrows_scenario::{NoTraces, Scenario};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -37,7 +36,7 @@ pub(crate) fn prepare(scenario: &Scenario, namespace: &Namespace, address: IpAdd
         scenario,
         namespaces: std::slice::from_ref(namespace),
         pairs: &pairs,
-        work: Work::Endpoints,
+        urgent: true,
         receive_buffers: RECEIVE_BUFFERS,
         send_buffers: SEND_BUFFERS,
         read_at_least: 1,

@@ -79,7 +79,7 @@ pub(super) fn run(
         scenario,
         namespaces: &namespaces.sides,
         pairs: &pairs,
-        work: Work::Ordinary,
+        urgent: true,
         receive_buffers: RECEIVE_BUFFERS,
         send_buffers: SEND_BUFFERS,
         read_at_least: READ_AT_LEAST,

@@ -13,7 +13,6 @@ use narrows_host::Clock;
 use narrows_host::EndpointStats;
 use narrows_host::endpoint::{self, EndpointPair, Endpoints};
 use narrows_host::layout::{self, FlowEnds, Layout};
-use narrows_host::priority::Work;
 use narrows_host::programs::Programs;
 use narrows_host::{HostError, Namespace, Route, Tun, TunSpec};
 use narrows_results::RunResult;
@@ -93,12 +92,11 @@ pub fn run_recorded(
     };
     let pairs: Vec<EndpointPair> = layout.flows.iter().map(pair).collect();
     let all: Vec<usize> = (0..scenario.hops.len()).collect();
-    let work = if carries_whole(scenario, &all) { Work::Ordinary } else { Work::Endpoints };
     let between = endpoint::Plan {
         scenario,
         namespaces: &namespaces,
         pairs: &pairs,
-        work,
+        urgent: !carries_whole(scenario, &all),
         receive_buffers: endpoint::RECEIVE_BUFFERS,
         send_buffers: endpoint::SEND_BUFFERS,
         read_at_least: 1,
