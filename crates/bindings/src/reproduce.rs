@@ -101,7 +101,7 @@ impl Paper {
         let whole = Reproduction::new(&self.name, &self.plan, reports.collect()).map_err(|error| error.to_string())?;
         let sheets = whole.sheets();
         let text: String = sheets.iter().map(|sheet| sheet::text(sheet, &Style::default()) + "\n").collect();
-        let page = sheet::page(&format!("Reproducing {}", self.name), &sheets)?;
+        let page = sheet::page(&format!("Reproducing {}", self.name), &whole.page())?;
         Ok((text + &whole.verdict(), whole.json(None).to_string(), page))
     }
 }

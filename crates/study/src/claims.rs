@@ -18,7 +18,7 @@ type Place = BTreeMap<String, Value>;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Claim {
     /// The paper's words, or nearly, and their place in the paper.
-    says: String,
+    pub(crate) says: String,
     /// The rows that the claim is about.
     #[serde(default)]
     at: Place,

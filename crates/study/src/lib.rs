@@ -8,6 +8,7 @@ mod charts;
 mod chosen;
 mod claims;
 mod draws;
+mod gaps;
 mod measure;
 mod model;
 mod quantity;
@@ -22,6 +23,7 @@ mod sweep;
 pub use cells::Cell;
 pub use chosen::{Choice, Chosen, chosen, chosen_of};
 pub use claims::Verdict;
+pub use gaps::Gaps;
 pub use model::{Axis, Effort, Level, Metric, Study, StudyError};
 pub use quantity::Quantity;
 pub use recorded::recorded;
@@ -29,7 +31,7 @@ pub use report::Report;
 pub use reproduction::{Planned, Reproduction};
 pub use rows::{Entry, Row};
 pub use rule::Rule;
-pub use score::Score;
+pub use score::{Missed, Score};
 pub use sweep::{AxisUnit, Request, RunFigures, Sweep, SweepError};
 
 /// The studies that are built into the program: paper, file, text.
@@ -37,6 +39,9 @@ const EMBEDDED: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/stud
 
 /// The file of a paper's rule.
 const RULE: &str = "score.toml";
+
+/// The file of a paper's gaps.
+const GAPS: &str = "gaps.toml";
 
 /// The file with measured figures that take the place of published ones.
 pub const RECORDED: &str = "recorded.csv";
@@ -51,7 +56,7 @@ pub fn papers() -> Vec<&'static str> {
 /// The studies of a paper, in the order of their files' names.
 pub fn studies(paper: &str) -> Result<Vec<Study>, StudyError> {
     let is_study =
-        |file: &str| ![RULE, RECORDED].contains(&file) && Choice::ALL.iter().all(|choice| file != choice.file());
+        |file: &str| ![RULE, GAPS, RECORDED].contains(&file) && Choice::ALL.iter().all(|choice| file != choice.file());
     let of_paper = EMBEDDED.iter().filter(|(name, file, _)| *name == paper && is_study(file));
     let studies = of_paper.map(|(paper, file, text)| Study::parse(text, &format!("experiments/{paper}/{file}")));
     let mut studies = studies.collect::<Result<Vec<_>, _>>()?;
@@ -65,4 +70,15 @@ pub fn studies(paper: &str) -> Result<Vec<Study>, StudyError> {
 pub fn rule(paper: &str) -> Result<Option<Rule>, StudyError> {
     let found = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == RULE);
     found.map(|(paper, file, text)| Rule::parse(text, &format!("experiments/{paper}/{file}"))).transpose()
+}
+
+/// The gaps of a paper: why figures are not met. None if it has no such file.
+pub(crate) fn gaps(paper: &str) -> Result<Gaps, StudyError> {
+    let Some((paper, file, text)) = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == GAPS) else {
+        return Ok(Gaps::default());
+    };
+    let file = format!("experiments/{paper}/{file}");
+    let gaps = Gaps::parse(text, paper, &file)?;
+    gaps.check(&studies(paper)?).map_err(|message| StudyError { file, message })?;
+    Ok(gaps)
 }

@@ -1,6 +1,7 @@
 //! A paper's studies with the measured figures: tables, data and score.
-use crate::{Cell, Choice, Chosen, Level, Report, Rule, Score, Study, StudyError};
-use narrows_report::sheet::Sheet;
+use crate::gaps::Gaps;
+use crate::{Cell, Choice, Chosen, Level, Missed, Report, Rule, Score, Study, StudyError};
+use narrows_report::sheet::{Head, Sheet};
 use serde_json::{Value, json};
 
 /// A study that was chosen, and what is run of it.
@@ -90,15 +91,16 @@ pub struct Reproduction<'a> {
     /// One for each study of the plan.
     pub reports: Vec<Report<'a>>,
     rule: Option<Rule>,
+    gaps: Gaps,
 }
 
 impl<'a> Reproduction<'a> {
     /// The reports of these studies.
     ///
     /// # Errors
-    /// The paper's rule is wrong.
+    /// The paper's rule is wrong, or its gaps are.
     pub fn new(paper: &'a str, plan: &'a [Planned], reports: Vec<Report<'a>>) -> Result<Reproduction<'a>, StudyError> {
-        Ok(Reproduction { paper, plan, reports, rule: crate::rule(paper)? })
+        Ok(Reproduction { paper, plan, reports, rule: crate::rule(paper)?, gaps: crate::gaps(paper)? })
     }
 
     /// Without the paper's rule, which is for whole figures.
@@ -144,16 +146,57 @@ impl<'a> Reproduction<'a> {
     /// How many of the published figures and claims are met, if the paper has a rule for that.
     pub fn score(&self) -> Option<Score> {
         let rule = self.rule.as_ref()?;
-        Some(self.reports.iter().map(|report| report.score(rule)).fold(Score::default(), Score::and))
+        Some(self.reports.iter().map(|report| report.score(rule, &self.gaps)).fold(Score::default(), Score::and))
     }
 
-    /// The score in words: what is not met, and a line with the number; empty where nothing is published.
+    /// The score in words: what is not met, and why; how many figures and claims are met, and for how many of the others an
+    /// experiment shows the reason. Empty where nothing is published.
     pub fn verdict(&self) -> String {
-        let Some((rule, score)) = self.rule.as_ref().zip(self.score()).filter(|(_, score)| score.published > 0) else {
-            return String::new();
+        let Some((rule, score)) = self.judged() else { return String::new() };
+        let missed: String = score.missed.iter().map(Missed::words).collect();
+        format!("{missed}{}", self.counts(rule, &score))
+    }
+
+    /// The sheets of a page: the tables, and the score with what is not met.
+    pub fn page(&self) -> Vec<Sheet> {
+        let mut sheets = self.sheets();
+        let Some((rule, score)) = self.judged() else { return sheets };
+        let row = |Missed { what, why, command }: &Missed| {
+            vec![what.clone(), why.clone().unwrap_or_default(), command.clone().unwrap_or_default()]
         };
-        let missed: String = score.missed.iter().map(|missed| format!("not met: {missed}\n")).collect();
-        format!("{missed}{} of {} published figures and claims met, {}\n", score.met, score.published, rule.words())
+        let head = |name: &str| Head { name: name.to_owned(), which: String::new() };
+        sheets.push(Sheet {
+            heading: "Score".to_owned(),
+            title: format!("{} of {} published figures and claims met", score.met, score.published),
+            source: String::new(),
+            about: self.counts(rule, &score),
+            heads: ["not met", "why", "shown by"].map(head).to_vec(),
+            names: 3,
+            rows: score.missed.iter().map(row).collect(),
+            claims: Vec::new(),
+            holds: Vec::new(),
+            remarks: Vec::new(),
+            charts: Vec::new(),
+        });
+        sheets
+    }
+
+    /// The paper's rule with its score, if anything is published.
+    fn judged(&self) -> Option<(&Rule, Score)> {
+        self.rule.as_ref().zip(self.score()).filter(|(_, score)| score.published > 0)
+    }
+
+    /// How many figures and claims are met, and for how many of the others an experiment shows the reason.
+    fn counts(&self, rule: &Rule, score: &Score) -> String {
+        let shown = score.missed.iter().filter(|missed| missed.command.is_some()).count();
+        let others = match score.missed.len() {
+            _ if self.gaps.is_empty() => String::new(),
+            0 => String::new(),
+            1 if shown == 1 => "an experiment shows why the other one is not\n".to_owned(),
+            n => format!("of the {n} others, experiments show why for {shown}\n"),
+        };
+        let Score { met, published, .. } = score;
+        format!("{met} of {published} published figures and claims met, {}\n{others}", rule.words())
     }
 
     /// The number of aims that are not met.

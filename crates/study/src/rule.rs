@@ -72,7 +72,12 @@ impl Rule {
 
     /// The rule in one line.
     pub fn words(&self) -> String {
-        let least: Vec<String> = self.least.iter().map(|(unit, least)| format!("{least} {unit}")).collect();
+        let amount = |(unit, least): (&String, &f64)| match unit.strip_suffix('s') {
+            Some(one) if *least == 1.0 => format!("1 {one}"),
+            _ if unit == "%" && *least == 1.0 => "1 point".to_owned(),
+            _ => format!("{least} {unit}"),
+        };
+        let least: Vec<String> = self.least.iter().map(amount).collect();
         let or = if least.is_empty() { String::new() } else { format!(", at least {}", least.join(", ")) };
         let own = |(name, allowance): (&String, &Allowance)| match allowance {
             Allowance { within, least } if *within == 0.0 => format!(", {name} within {least}"),
@@ -206,6 +211,6 @@ mod tests {
             Rule { metrics: BTreeMap::from([("loss".to_owned(), Allowance { within: 0.2, least: 0.0 })]), ..rule };
         let metric = metric("packets");
         assert!(loss.meets(Stated::About(2.0), 2.4, &metric) && !loss.meets(Stated::About(2.0), 3.0, &metric));
-        assert_eq!(loss.words(), "within 5 %, at least 1 packets, loss within 20 %: w");
+        assert_eq!(loss.words(), "within 5 %, at least 1 packet, loss within 20 %: w");
     }
 }

@@ -1,4 +1,5 @@
 //! Counts how many of a paper's published figures and claims are met by the paper's [`Rule`].
+use crate::gaps::{Gap, Gaps};
 use crate::model::Study;
 use crate::report::Report;
 use crate::rows::Entry;
@@ -12,9 +13,32 @@ pub struct Score {
     pub met: usize,
     /// Number of figures and claims that were published.
     pub published: usize,
-    /// The figures and claims that are not met, in words.
-    #[serde(skip)]
-    pub missed: Vec<String>,
+    /// The figures and claims that are not met.
+    pub missed: Vec<Missed>,
+}
+
+/// A figure or a claim that is not met.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Missed {
+    /// What was published, and what was measured.
+    pub what: String,
+    /// The reason, if the paper's gaps have one.
+    pub why: Option<String>,
+    /// The command that shows the reason, if there is one.
+    pub command: Option<String>,
+}
+
+impl Missed {
+    fn new(what: String, gaps: &Gaps, gap: Option<&Gap>) -> Missed {
+        Missed { what, why: gap.map(|gap| gap.why.clone()), command: gap.and_then(|gap| gaps.command(gap)) }
+    }
+
+    /// In lines of words.
+    pub(crate) fn words(&self) -> String {
+        let further: String =
+            [&self.why, &self.command].into_iter().flatten().map(|line| format!("  {line}\n")).collect();
+        format!("not met: {}\n{further}", self.what)
+    }
 }
 
 impl Score {
@@ -28,8 +52,9 @@ impl Score {
 }
 
 impl Report<'_> {
-    /// The score of all published figures and claims; empty for a study whose figures were never published.
-    pub fn score(&self, rule: &Rule) -> Score {
+    /// The score of all published figures and claims, and the reasons that the paper's gaps have for those not met; empty for a
+    /// study whose figures were never published.
+    pub fn score(&self, rule: &Rule, gaps: &Gaps) -> Score {
         let study: &Study = self.runs.study;
         let mut score = Score::default();
         for row in self.rows.iter().filter(|_| study.scored) {
@@ -43,16 +68,19 @@ impl Report<'_> {
                     let place = [&[study.figure.clone()][..], &row.labels].concat().join(", ");
                     let d = metric.decimals;
                     let measured = measured.map_or("not measured".to_owned(), |measured| format!("{measured:.d$}"));
-                    score.missed.push(format!("{place}: {}{which} {published}, measured {measured}", metric.name));
+                    let what = format!("{place}: {}{which} {published}, measured {measured}", metric.name);
+                    score.missed.push(Missed::new(what, gaps, gaps.of_figure(study, row, &metric.name)));
                 }
             }
         }
         for claim in self.claims(rule) {
             score.published += 1;
-            match claim.met {
-                true => score.met += 1,
-                false => score.missed.push(format!("{}: {}; {}", study.figure, claim.says, claim.measured)),
+            if claim.met {
+                score.met += 1;
+                continue;
             }
+            let what = format!("{}: {}; {}", study.figure, claim.says, claim.measured);
+            score.missed.push(Missed::new(what, gaps, gaps.of_claim(study, &claim.says)));
         }
         score
     }

@@ -1,7 +1,7 @@
 //! Claims of a paper against figures made up by hand: an order, a likeness, a bound, and what counts in the score.
 mod support;
 
-use narrows_study::{Report, Rule, Study};
+use narrows_study::{Gaps, Report, Rule, Study};
 use support::{Base, result};
 
 const REST: &str = r#"[[axis]]
@@ -39,11 +39,12 @@ fn verdict(claim: &str, utilisations: [f64; 6]) -> (bool, String) {
     let study = Study::parse(&format!("{}[[claim]]\nsays = \"so it is\"\n{claim}", file()), "test.toml");
     let study = study.unwrap_or_else(|error| panic!("{error}"));
     with_report(&study, utilisations, |report, rule| {
-        let score = report.score(rule);
+        let score = report.score(rule, &Gaps::default());
         let verdict = report.claims(rule).remove(0);
         assert_eq!((score.published, score.met), (1, usize::from(verdict.met)), "one point for one claim");
         let missed = format!("figure 2: so it is; {}", verdict.measured);
-        assert_eq!(score.missed, if verdict.met { vec![] } else { vec![missed] });
+        let said: Vec<String> = score.missed.into_iter().map(|missed| missed.what).collect();
+        assert_eq!(said, if verdict.met { vec![] } else { vec![missed] });
         assert_eq!(report.sheet(1, Some(rule)).claims, [(format!("so it is; {}", verdict.measured), verdict.met)]);
         (verdict.met, verdict.measured)
     })

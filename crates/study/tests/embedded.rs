@@ -33,7 +33,7 @@ fn every_paper_says_how_near_its_figures_are_to_be_met() {
     for paper in ["cocoa", "cp-aqm", "startup", "thin-streams", "tonopah"] {
         let rule =
             rule(paper).unwrap_or_else(|error| panic!("{error}")).unwrap_or_else(|| panic!("{paper} has no rule"));
-        assert!(rule.words().starts_with("within 5 %, at least 1 %, 1 packets: "), "{}", rule.words());
+        assert!(rule.words().starts_with("within 5 %, at least 1 point, 1 packet: "), "{}", rule.words());
     }
     assert_eq!(rule("league").ok().flatten(), None, "what is not published has no score");
 }

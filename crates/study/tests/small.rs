@@ -4,7 +4,7 @@ mod support;
 use narrows_results::summary::FlowSummary;
 use narrows_results::{RunResult, Series};
 use narrows_scenario::Rtt;
-use narrows_study::{Level, Study};
+use narrows_study::{Gaps, Level, Study};
 use support::Base;
 
 const REST: &str = r#"[[axis]]
@@ -121,14 +121,16 @@ fn published_stands_beside_measured() {
     let more = report.rows()[1].entries[4].measured.expect("compared with the fifo's");
     assert!((more - 50.0 * (0.5 + 0.25 / 0.6)).abs() < 1e-9, "{more}: 50 % in one run, 41.7 % in the other");
     assert_eq!(report.broken(), Vec::<String>::new());
-    let score = report.score(&narrows_study::rule("cocoa").expect("it parses").expect("there is one"));
+    let score =
+        report.score(&narrows_study::rule("cocoa").expect("it parses").expect("there is one"), &Gaps::default());
     assert_eq!((score.met, score.published), (2, 4), "both goodputs of 2 flows are below 3: {:?}", score.missed);
-    assert_eq!(score.missed[1], "table 7, slow, long: use 50.0, measured 80.0");
+    assert_eq!(score.missed[1].what, "table 7, slow, long: use 50.0, measured 80.0");
     let uncounted =
         file().replacen("at = { rate = \"slow\" }\nuse", "at = { rate = \"slow\" }\nscored = false\nuse", 1);
     let uncounted = Study::parse(&uncounted, "test.toml").expect("a study");
     let uncounted = uncounted.report(&cells, &values, &drawn);
-    let score = uncounted.score(&narrows_study::rule("cocoa").expect("it parses").expect("there is one"));
+    let score =
+        uncounted.score(&narrows_study::rule("cocoa").expect("it parses").expect("there is one"), &Gaps::default());
     assert_eq!(
         (score.published, &uncounted.rows()[1].entries[0].difference),
         (0, &entry.difference),

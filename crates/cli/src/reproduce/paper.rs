@@ -227,7 +227,7 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
             None => format!("Reproducing {paper}"),
         };
         let is_recorded = measured.as_ref().is_some_and(|measured| measured.is_recorded);
-        let filled = write_out(&output, &title, &sheets, &json).and_then(|()| match is_recorded {
+        let filled = write_out(&output, &title, &reproduction.page(), &json).and_then(|()| match is_recorded {
             true => output.write(
                 RECORDED,
                 narrows_study::recorded(
@@ -253,7 +253,10 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     out += &reproduction.verdict();
     let broken = reproduction.broken();
     if broken > 0 {
-        out += &Paint::stdout().bad(&format!("{broken} aims are not met.\n"));
+        out += &Paint::stdout().bad(&match broken {
+            1 => "1 aim is not met.\n".to_owned(),
+            _ => format!("{broken} aims are not met.\n"),
+        });
     }
     term::print(&out)
 }
