@@ -57,6 +57,7 @@ const SOURCES: &str = "crates/kernel/qdisc";
 
 /// Runs the command.
 pub(crate) fn main(args: &Lab) -> Result<(), Failure> {
+    narrows_lab::usable()?;
     match &args.command {
         Command::Fetch(args) => fetch(args),
         Command::Doctor(args) => examine(args.json),

@@ -30,6 +30,10 @@ mod manual;
 mod memory;
 mod output;
 mod plot;
+#[cfg(feature = "host")]
+mod probe;
+#[cfg(not(feature = "host"))]
+#[path = "probe/left_out.rs"]
 mod probe;
 mod progress;
 mod qdisc;
@@ -95,7 +99,7 @@ fn said(error: clap::Error) -> ExitCode {
 /// The whole program `narrows` with these extensions: reads the process's arguments and returns its exit code.
 pub fn main_with(extensions: Extensions) -> ExitCode {
     // In the kernel's world this program is the first process of the guest.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(feature = "host", target_os = "linux"))]
     if narrows_lab::guest::is_guest() {
         narrows_lab::guest::main();
     }

@@ -116,6 +116,7 @@ impl WorldArgs {
 
 /// The kernel's world with this release, or the newest.
 pub(crate) fn lab(release: Option<&str>) -> Result<Lab, Failure> {
+    narrows_lab::usable()?;
     let kernel = kernels::lab().and_then(|lab| Kernel::find(&lab, release)).map_err(Failure::usage)?;
     let program = std::env::current_exe().map_err(|error| Failure::other(format!("where is this program? {error}")))?;
     Ok(Lab { kernel, program, pace: Pace::Virtual })

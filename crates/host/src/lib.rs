@@ -30,37 +30,37 @@ mod error;
 mod flow_key;
 pub mod layout;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod block;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod device;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "linux", target_os = "linux")))]
 mod elsewhere;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod endpoint;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod initial_window;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod namespace;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod netlink;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod priority;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod privilege;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod process;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod programs;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod qdisc;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod socket;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod sys;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod tap;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod tun;
 
 pub use clock::Clock;
@@ -69,21 +69,21 @@ pub use endpoint_stats::EndpointStats;
 pub use error::HostError;
 pub use flow_key::{FlowKey, protocol};
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub use block::Block;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "linux", target_os = "linux")))]
 pub use elsewhere::{Privilege, gain};
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub use namespace::Namespace;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub use privilege::{Privilege, gain};
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub use process::Process;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub use qdisc::{Qdisc, QdiscStats};
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub use tap::{Seen, Tap};
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub use tun::{Route, Tun, TunSpec};
 
 /// The receiver of flow n of a scenario listens at this port + n.

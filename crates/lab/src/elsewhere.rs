@@ -1,4 +1,4 @@
-//! The lab where there is no Linux: the type, so that a program that offers it compiles, and one answer.
+//! The lab where there is no Linux, or in a build without it: the type, so that a program that offers it compiles, and one answer.
 use crate::kernels::Kernel;
 use narrows_results::RunResult;
 use narrows_results::packets::{Capture, FrameLog};
@@ -17,8 +17,22 @@ pub struct Lab {
     pub pace: crate::Pace,
 }
 
+/// Whether this program can have a guest.
+///
+/// # Errors
+/// Always.
+pub fn usable() -> Result<(), WorldError> {
+    Err(refusal())
+}
+
 fn refusal() -> WorldError {
-    WorldError::Refused("the kernel's world needs Linux: the guest runs this same program".into())
+    let why = match cfg!(target_os = "linux") {
+        true => {
+            "this build only simulates; `cargo run --release --` builds the kernel's world, too (the feature `host`)"
+        }
+        false => "the kernel's world needs Linux: the guest runs this same program",
+    };
+    WorldError::Refused(why.into())
 }
 
 impl World for Lab {

@@ -12,35 +12,39 @@
 //! - `sightings`: the packets of a run, from where they came by.
 //! - `guest`: what this program does as the guest's first process.
 pub mod doctor;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "linux", target_os = "linux")))]
 mod elsewhere;
 pub mod fetch;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod guest;
 mod image;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod initramfs;
 pub mod kernels;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod machine;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod message;
 pub mod network;
+#[cfg_attr(
+    not(all(feature = "linux", target_os = "linux")),
+    allow(dead_code, reason = "without a machine nobody asks for its arguments")
+)]
 mod pace;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod programs;
 pub mod queue;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod sightings;
 mod tools;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod world;
 
-#[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Lab, Recording};
+#[cfg(not(all(feature = "linux", target_os = "linux")))]
+pub use elsewhere::{Lab, Recording, usable};
 pub use pace::Pace;
-#[cfg(target_os = "linux")]
-pub use world::{Lab, Recording};
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub use world::{Lab, Recording, usable};
 
 /// Compares with a file of `tests/expected`; with `NARROWS_RECORD=1` writes it.
 #[cfg(test)]

@@ -20,6 +20,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+/// Whether this program can have a guest: it can.
+///
+/// # Errors
+/// None here. Without Linux there is one always.
+pub const fn usable() -> Result<(), WorldError> {
+    Ok(())
+}
+
 /// The kernel's world: this kernel, with this program as the guest's first process.
 #[derive(Clone, Debug)]
 pub struct Lab {

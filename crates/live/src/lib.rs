@@ -19,14 +19,14 @@ pub mod error;
 
 pub mod packet_thread;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod bottleneck;
 
 pub mod scenario_run;
 
 pub mod shell;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "linux", target_os = "linux")))]
 mod elsewhere;
 
 pub use error::LiveError;

@@ -20,12 +20,12 @@ pub mod frame_recorder;
 pub mod round_trips;
 pub mod view;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod lateness;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod pump;
 pub mod quic_record;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod run_config;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod waiting;

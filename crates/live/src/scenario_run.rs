@@ -1,11 +1,11 @@
 //! A scenario in real time: `run` lays it out between two sides ([`narrows_host::layout`]), makes the namespaces and devices, starts
 //! the flows' endpoints or programs, and drives the bottleneck to the scenario's end.
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod run;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "linux", target_os = "linux")))]
 pub use crate::elsewhere::{check, run, run_recorded, sides};
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub use run::{check, declarations, run, run_recorded, sides};
 
 use crate::LiveError;

@@ -4,11 +4,11 @@
 //! - `command` runs it, finds its flows in the traffic, and reads the kernel's state of their sockets.
 mod launch;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod command;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "linux", target_os = "linux")))]
 pub use crate::elsewhere::shell;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub use command::{PEER, shell};
 pub use launch::{Ended, Monitor, SIDES, Shell, Wish};

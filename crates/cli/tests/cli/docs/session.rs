@@ -28,6 +28,7 @@ pub(super) struct Session {
 const CARGO: &str = r#"#!/bin/sh
 case "$*" in
 "run --release -- "*) shift 3; exec narrows "$@" ;;
+"narrows "*) shift; exec narrows "$@" ;;
 "test --workspace" | "install --path crates/cli" | "xtask pgo" | "run --profile lto -p narrows-bench" | "run --profile lto -p narrows-bench -- "*) ;;
 *) echo "cargo $*: the documentation's commands are listed in the tests of the documentation" >&2; exit 1 ;;
 esac

@@ -1,0 +1,14 @@
+//! `narrows probe` in a build that only simulates: its name, and one answer.
+use crate::failure::Failure;
+use std::ffi::OsString;
+
+/// Measure the path to a host: rate, delay, buffer, loss, and whether it queues fairly (not in this build)
+#[derive(clap::Args)]
+pub(crate) struct Probe {
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    _arguments: Vec<OsString>,
+}
+
+pub(crate) fn main(_: &Probe) -> Result<(), Failure> {
+    Err(Failure::usage("this build only simulates; `cargo run --release --` builds `probe`, too (the feature `host`)"))
+}
