@@ -1,9 +1,6 @@
 //! A host without Linux, or in a build without it: the types that a program needs to compile, and the error that Linux is missing.
 use crate::HostError;
 
-/// Was Linux left out of a build for Linux?
-const SIMULATES_ONLY: bool = cfg!(target_os = "linux");
-
 /// The source of the right to make namespaces. There is none here, so the type has no values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privilege {}
@@ -11,7 +8,7 @@ pub enum Privilege {}
 /// # Errors
 /// Always: there are no network namespaces.
 pub fn gain() -> Result<Privilege, HostError> {
-    let message = match SIMULATES_ONLY {
+    let message = match cfg!(target_os = "linux") {
         true => "this build only simulates; `cargo run --release --` builds the live world, too (the feature `host`)",
         false => "the live world needs Linux: its network namespaces, its TUN devices and its TCP",
     };

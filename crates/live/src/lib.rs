@@ -13,7 +13,7 @@
 //!
 //! Each of them uses only those above it. Namespaces, devices, sockets and programs come from `narrows-host`.
 //!
-//! Namespaces and TUN devices exist only on Linux. Other systems get the sans-I/O parts, and from `elsewhere` an error for
+//! Namespaces and TUN devices exist only on Linux. Other systems, and builds without the feature `linux`, get the sans-I/O parts, and from `elsewhere` an error for
 //! every run.
 pub mod error;
 
