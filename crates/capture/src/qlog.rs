@@ -59,6 +59,7 @@ pub fn write(log: &PacketLog, connection: &Connection, to: &mut impl Write) -> i
         match (event.what, packet.kind.is_forward()) {
             (What::Sent, true) => {
                 let number = if flow.transport == Transport::Tcp { transmissions.sent(packet) } else { packet.number };
+                transmissions.keep_length(number, packet.ip_len);
                 trace.event(event.at, "transport:packet_sent", sent(log, packet, number))?;
             }
             (What::Arrived, false) => {
@@ -175,7 +176,8 @@ fn known<W: Write>(
             };
             let Some(number) = number else { return Ok(()) };
             let header = json!({ "packet_type": "1RTT", "packet_number": number });
-            trace.event(at, "recovery:packet_lost", json!({ "header": header }))
+            let raw = json!({ "length": transmissions.length(number) });
+            trace.event(at, "recovery:packet_lost", json!({ "header": header, "raw": raw }))
         }
         Known::Metrics(_) | Known::Lost(..) => Ok(()),
     }
@@ -204,9 +206,11 @@ fn inclusive(ranges: &[(u64, u64)]) -> Vec<[u64; 2]> {
     ranges
 }
 
-/// The numbers of the transmissions of TCP's segments.
+/// What was sent: its length, and of TCP's segments the numbers of their transmissions.
 #[derive(Default)]
 struct Transmissions {
+    /// Bytes at the IP layer of each number.
+    lengths: Vec<u32>,
     next: u64,
     /// The latest transmission of each segment.
     latest: Vec<Option<u64>>,
@@ -230,6 +234,19 @@ impl Transmissions {
             self.latest[segment] = Some(number);
         }
         number
+    }
+
+    fn keep_length(&mut self, number: u64, bytes: u32) {
+        let number = number as usize;
+        if self.lengths.len() <= number {
+            self.lengths.resize(number + 1, 0);
+        }
+        self.lengths[number] = bytes;
+    }
+
+    /// The length of a packet that was sent. qvis asks for that of lost ones too.
+    fn length(&self, number: u64) -> u32 {
+        self.lengths.get(number as usize).copied().unwrap_or_default()
     }
 
     /// The latest transmission of a segment.

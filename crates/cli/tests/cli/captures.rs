@@ -258,6 +258,7 @@ fn a_qlog_has_what_the_sender_saw() {
         assert_eq!((&head["qlog_version"], &head["qlog_format"]), (&"0.3".into(), &"JSON-SEQ".into()));
         assert!(qlog::is_own(&bytes[..512]));
         let (mut sent, mut acknowledged, mut lost, mut times) = (BTreeSet::new(), BTreeSet::new(), 0, Vec::new());
+        let mut lengths = BTreeMap::new();
         let mut metrics = None;
         for record in &records[1..] {
             times.push(record["time"].as_f64().expect("a time"));
@@ -267,6 +268,7 @@ fn a_qlog_has_what_the_sender_saw() {
                 "transport:packet_sent" => {
                     let key = (data["header"]["packet_type"].to_string(), number.expect("a number"));
                     assert!(sent.insert(key.clone()), "{key:?} was sent twice");
+                    lengths.insert(number, data["raw"].clone());
                 }
                 "transport:packet_received" => {
                     for range in
@@ -282,6 +284,7 @@ fn a_qlog_has_what_the_sender_saw() {
                 }
                 "recovery:packet_lost" => {
                     lost += 1;
+                    assert_eq!(lengths.get(&number), Some(&data["raw"]), "{number:?}: as long as it was sent");
                     let number = number.expect("a number");
                     assert!(sent.iter().any(|(_, sent)| *sent == number), "{number} was not sent");
                 }
