@@ -73,6 +73,7 @@ pub struct Line {
     pub x: Vec<f64>,
     /// y.
     pub y: Vec<f64>,
-    /// The distances from each y to the lower and upper ends of its interval (a confidence interval, or quartiles); `None` without.
-    pub spans: Option<Vec<(f64, f64)>>,
+    /// For each y the distances to the lower and upper ends of its interval (a confidence interval, or quartiles), `None` if it has
+    /// none; `None` altogether if no y has one.
+    pub spans: Option<Vec<Option<(f64, f64)>>>,
 }

@@ -163,6 +163,9 @@ impl Scale {
             (least, grid.shown().fold(f64::NEG_INFINITY, f64::max))
         };
         let (least, most) = grid.range.unwrap_or_else(own);
+        // Cells with the same number in them have the same colour.
+        let number = |value: f64| format!("{value:.0$}", grid.decimals);
+        let most = if least < most && number(least) == number(most) { least } else { most };
         Scale { least, most, log: grid.log }
     }
 
@@ -304,6 +307,9 @@ mod tests {
         assert!((place(true, 10.0) - 0.5).abs() < 1e-12);
         // Zero has no logarithm: it is drawn as the lowest value.
         assert_eq!(place(true, 0.0), 0.0);
+        // What differs by less than the numbers show has one colour.
+        let alike = Grid { values: vec![vec![Some(1.01), Some(1.04), None]], ..grid(false) };
+        assert_eq!(Scale::of(&alike).place(1.04), Some(0.0));
         let none = Grid { values: vec![vec![None; 3]], ..grid(false) };
         assert_eq!(Scale::of(&none).place(1.0), None);
     }

@@ -6,7 +6,15 @@ async function drawEvents(tools) {
   const choice = element("events-flow"), chart = element("events-chart");
   choice.replaceChildren(...events.flows.map((flow, i) => new Option(flow.name, i)));
   element("events-choice").hidden = events.flows.length < 2;
-  element("events-note").textContent = events.left_out ? events.left_out + "." : "";
+  // An option is not broken at its hyphens.
+  const words = (events.left_out ? events.left_out + "." : "").split(/(--[a-z-]+)/);
+  element("events-note").replaceChildren(...words.map((part) => {
+    if (!part.startsWith("--")) return part;
+    const option = document.createElement("span");
+    option.className = "whole";
+    option.textContent = part;
+    return option;
+  }));
   const colour = (i) => (dark.matches ? paints[i].dark : paints[i].light);
 
   // Each segment is an upright bar from its first byte to its last.

@@ -21,9 +21,18 @@
       line: { color, width: 1.8, dash: apart ? "solid" : style("--d" + number), shape: chart.kind === "cdf" ? "hv" : "linear" },
       marker: { color, size: line.published ? 11 : 5, symbol: line.published ? "x-thin-open" : "circle", line: { width: 2, color } },
       error_y: line.spans ? {
-        type: "data", symmetric: false, arrayminus: line.spans.map((span) => span[0]), array: line.spans.map((span) => span[1]),
+        type: "data", symmetric: false, arrayminus: line.spans.map((span) => span?.[0]), array: line.spans.map((span) => span?.[1]),
         thickness: 1, width: 3, color } : undefined,
     };
+  }
+
+  // An interval from two or three runs can be many times as long as what it belongs to. An axis shows one more of what the points span,
+  // and nothing below zero where no point is: a longer interval is cut off.
+  function limits(lines) {
+    if (!lines.some((line) => line.spans)) return {};
+    const points = lines.flatMap((line) => line.y).filter(Number.isFinite);
+    const low = points.reduce((a, b) => Math.min(a, b), 0), high = points.reduce((a, b) => Math.max(a, b), 0);
+    return { autorangeoptions: { clipmin: low < 0 ? low - (high - low) : 0, clipmax: high + (high - low) } };
   }
 
   function draw(chart, place) {
@@ -51,7 +60,7 @@
       });
       place.classList.add("wide");
       const grid = multiples(panels, {
-        width: place.clientWidth, axis, x: { title: titled(chart.x) }, y: { rangemode, nticks: 4 }, grey: other, ink,
+        width: place.clientWidth, axis, x: { title: titled(chart.x) }, y: { rangemode, nticks: 4, ...limits(chart.lines) }, grey: other, ink,
       });
       const margin = { ...grid.layout.margin, t: 56 }, below = { text: plain(chart.y), font: { size: 12, color: soft } };
       Plotly.react(place, grid.data, { ...all, ...grid.layout, margin, height: grid.layout.height + 56, title: { ...head, subtitle: below, y: 0.99, yanchor: "top" } },
@@ -61,7 +70,7 @@
     Plotly.react(place, chart.lines.map((line) => trace(chart, line, false)), {
       ...all, height: 380, margin: { l: 60, r: 12, t: 40, b: 50 }, title: head,
       legend: { orientation: "h", y: -0.2, yanchor: "top", font: { size: 12 } },
-      xaxis: axis({ title: titled(chart.x), automargin: true }), yaxis: axis({ title: titled(chart.y), automargin: true, rangemode }),
+      xaxis: axis({ title: titled(chart.x), automargin: true }), yaxis: axis({ title: titled(chart.y), automargin: true, rangemode, ...limits(chart.lines) }),
     }, config);
   }
 

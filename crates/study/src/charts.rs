@@ -97,14 +97,15 @@ impl Report<'_> {
             if let Some(figure) = entry.measured {
                 measured.x.push(x);
                 measured.y.push(figure);
-                if let Some(span) = entry.span() {
-                    measured.spans.get_or_insert_default().push(span);
-                }
+                measured.spans.get_or_insert_default().push(entry.span());
             }
             if let (Some(figure), Some(difference)) = (entry.measured, entry.difference) {
                 published.x.push(x);
                 published.y.push(figure - difference);
             }
+        }
+        for (measured, _) in &mut lines {
+            measured.spans.take_if(|spans| spans.iter().all(Option::is_none));
         }
         lines.into_iter().flat_map(|(a, b)| [a, b]).filter(|line| !line.x.is_empty()).collect()
     }

@@ -1,4 +1,4 @@
-//! Pooled axes, quartiles, tests and heat maps, with results made up by hand.
+//! Pooled axes, quartiles, tests, lines and heat maps, with results made up by hand.
 mod support;
 
 use narrows_report::{heat, sheet};
@@ -144,6 +144,25 @@ fn heat_maps_are_over_pooled_axes_too() {
     assert_eq!(names, ["figure_1_use_fifo.svg", "figure_1_use_fq.svg", "together.svg"]);
     assert!(files[2].contains("Use, fifo") && files[2].contains("Use, fq"), "all of them in one picture");
     assert!(page.contains(files[0].trim()) && !page.contains("id=\"chart0\""));
+}
+
+#[test]
+fn regression_an_interval_stays_with_its_point() {
+    let lines = REST.replace("pooled = true", "").split_once("[[plot]]").map(|(rest, _)| rest.to_owned());
+    let plot = "[[plot]]\nkind = \"lines\"\ntitle = \"Use\"\nmetric = \"use\"\nalong = \"rate\"\ny = \"use\"\n\
+        at = { queue = \"fifo\", limit = \"9p\" }\n";
+    let text = Base::default().study(&(lines.expect("its plot is last") + plot));
+    let study = Study::parse(&text, "test.toml").expect("a study");
+    let cells = study.cells(Level::Default).expect("cells");
+    // The runs of the link of 1 Mbit/s do not differ: it has no interval.
+    let values = |label: &str| if label == "1mbit" { [0.5, 0.5] } else { [0.5, 0.7] };
+    let runs = cells.iter().map(|cell| values(&cell.labels[1]).map(|use_| study.measure(&result(use_))).to_vec());
+    let chart = |runs: Vec<_>| study.report(&cells, &runs, &vec![Vec::new(); 12]).sheet(2, None).charts.remove(0);
+    let line = &chart(runs.collect()).lines[0];
+    let has_one: Vec<bool> = line.spans.iter().flatten().map(Option::is_some).collect();
+    assert_eq!((line.x.as_slice(), has_one.as_slice()), ([1.0, 2.0, 3.0].as_slice(), [false, true, true].as_slice()));
+    let same = chart(cells.iter().map(|_| vec![study.measure(&result(0.5)); 2]).collect());
+    assert_eq!(same.lines[0].spans, None);
 }
 
 #[test]
