@@ -85,6 +85,18 @@ fn on_scripts(scripts: u32, check: impl Fn(&[u8]) -> Result<(), String>) -> Resu
     Ok(())
 }
 
+/// Panics if proptest finds a script that breaks a law. The laws of all entries of a registry share it, because each use of `proptest!`
+/// has the whole of proptest's runner compiled once more.
+#[cfg(test)]
+pub(crate) fn on_any_script(check: &dyn Fn(&[u8]) -> Result<(), String>) {
+    use proptest::prelude::{ProptestConfig, TestCaseError, any, prop};
+    let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::default() };
+    let scripts = prop::collection::vec(any::<u8>(), 0..LENGTH);
+    let held = proptest::test_runner::TestRunner::new(config)
+        .run(&scripts, |script| check(&script).map_err(TestCaseError::fail));
+    held.unwrap_or_else(|error| panic!("{error}"));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -206,19 +206,17 @@ macro_rules! detectors {
         mod contract {
             $( mod $module {
                 use crate::contract::detector::{check_parameters, check_run};
+                use crate::contract::on_any_script;
                 use crate::detector::$module::$Type;
-                use proptest::prelude::*;
 
                 #[test]
                 fn parameters() {
                     check_parameters::<$Type>().unwrap();
                 }
 
-                proptest! {
-                    #[test]
-                    fn laws(script in prop::collection::vec(any::<u8>(), 0..600)) {
-                        check_run::<$Type>(&script).map_err(TestCaseError::fail)?;
-                    }
+                #[test]
+                fn laws() {
+                    on_any_script(&check_run::<$Type>);
                 }
             } )*
         }

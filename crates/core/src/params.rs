@@ -191,12 +191,7 @@ macro_rules! params {
                 match name {
                     $(
                         stringify!($field) => {
-                            let value = <$Type as $crate::params::ParamValue>::parse(text)
-                                .filter(|_value| true $(&& (*_value >= $lo && *_value <= $hi))?)
-                                .ok_or_else(|| $crate::params::private::refused::<$Type>(
-                                    name, text, None $(.or(Some(($lo, $hi))))?
-                                ))?;
-                            self.$field = value;
+                            self.$field = $crate::params!(@read $Type, name, text $(, $lo, $hi)?)?;
                             Ok(())
                         }
                     )*
@@ -213,18 +208,18 @@ macro_rules! params {
 
             fn validate(&self) -> Result<(), $crate::params::ParamError> {
                 $($(
-                    if !(self.$field >= $lo && self.$field <= $hi) {
-                        return Err($crate::params::private::refused::<$Type>(
-                            stringify!($field),
-                            &$crate::params::ParamValue::show(&self.$field),
-                            Some(($lo, $hi)),
-                        ));
-                    }
+                    $crate::params::private::check::<$Type>(stringify!($field), &self.$field, $lo, $hi)?;
                 )?)*
                 $( $check(self)?; )?
                 Ok(())
             }
         }
+    };
+    (@read $Type:ty, $name:expr, $text:expr) => {
+        $crate::params::private::read::<$Type>($name, $text)
+    };
+    (@read $Type:ty, $name:expr, $text:expr, $lo:expr, $hi:expr) => {
+        $crate::params::private::read_within::<$Type>($name, $text, $lo, $hi)
     };
 }
 
@@ -269,7 +264,7 @@ pub fn write_changed(
     Ok(())
 }
 
-/// What [`params!`](crate::params!) expands to calls these.
+/// What [`params!`](crate::params!) expands to calls these. They are compiled once for each type, and not for each of the parameters.
 #[doc(hidden)]
 pub mod private {
     use super::{ParamError, ParamValue, format};
@@ -283,7 +278,23 @@ pub mod private {
         }
     }
 
-    pub fn refused<T: ParamValue>(name: &str, got: &str, range: Option<(T, T)>) -> ParamError {
+    /// A value from its text.
+    pub fn read<T: ParamValue>(name: &str, text: &str) -> Result<T, ParamError> {
+        T::parse(text).ok_or_else(|| refused::<T>(name, text, None))
+    }
+
+    /// The same for a parameter with a range.
+    pub fn read_within<T: ParamValue + PartialOrd>(name: &str, text: &str, lo: T, hi: T) -> Result<T, ParamError> {
+        let value = T::parse(text).filter(|value| *value >= lo && *value <= hi);
+        value.ok_or_else(|| refused(name, text, Some((lo, hi))))
+    }
+
+    /// A value is in its range.
+    pub fn check<T: ParamValue + PartialOrd>(name: &str, value: &T, lo: T, hi: T) -> Result<(), ParamError> {
+        if *value >= lo && *value <= hi { Ok(()) } else { Err(refused(name, &value.show(), Some((lo, hi)))) }
+    }
+
+    fn refused<T: ParamValue>(name: &str, got: &str, range: Option<(T, T)>) -> ParamError {
         let allowed = match range {
             Some(_) if T::parse(got).is_none() => format!("{}, {}", T::allowed(), allowed(range)),
             _ => T::instead(got).unwrap_or_else(|| allowed(range)),

@@ -248,10 +248,10 @@ macro_rules! queues {
         mod contract {
             $( mod $module {
                 use crate::contract::adversaries::check_adversaries;
+                use crate::contract::on_any_script;
                 use crate::contract::queue::{check_parameters, check_run, check_run_with, check_service};
                 use crate::queue::QueueConfig;
                 use crate::registry::Registered;
-                use proptest::prelude::*;
 
                 fn default() -> QueueConfig {
                     QueueConfig::named(stringify!($module)).expect("registered")
@@ -272,16 +272,14 @@ macro_rules! queues {
                     check_service(&default()).unwrap();
                 }
 
-                proptest! {
-                    #[test]
-                    fn laws_by_default(ops in prop::collection::vec(any::<u8>(), 0..600)) {
-                        check_run_with(&default(), &ops).map_err(TestCaseError::fail)?;
-                    }
+                #[test]
+                fn laws_by_default() {
+                    on_any_script(&|ops| check_run_with(&default(), ops));
+                }
 
-                    #[test]
-                    fn laws_with_any_parameters(script in prop::collection::vec(any::<u8>(), 0..600)) {
-                        check_run(&default(), &script).map_err(TestCaseError::fail)?;
-                    }
+                #[test]
+                fn laws_with_any_parameters() {
+                    on_any_script(&|script| check_run(&default(), script));
                 }
             } )*
         }
