@@ -24,6 +24,9 @@ pub fn json_schema() -> Value {
     top.insert("flow".into(), flows);
     top.insert("expect".into(), expect());
     let mut schema = object(top, &["hop", "flow"]);
+    let several = json!({ "properties": { "hop": { "minItems": 2 } }, "required": ["hop"] });
+    schema.insert("if".into(), several);
+    schema.insert("then".into(), json!({ "properties": { "flow": { "items": { "required": ["route"] } } } }));
     schema.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
     schema.insert("title".into(), json!("A Narrows scenario"));
     Value::Object(schema)
@@ -73,7 +76,10 @@ fn flow() -> Value {
     let doc = format!("Base round-trip time, all delays of hops included, {} ..= {}.", RTTS.0, RTTS.1);
     keys.insert("rtt".into(), described(&doc, spread()));
     let way = |least: u64| json!({ "type": "array", "items": text(), "minItems": least, "uniqueItems": true });
-    keys.insert("route".into(), described("Hops from sender to receiver, by name.", way(1)));
+    keys.insert(
+        "route".into(),
+        described("Hops from sender to receiver, by name. Default: the hop, if there is one only.", way(1)),
+    );
     keys.insert("back".into(), described("Hops that acknowledgments cross, by name.", way(0)));
     let second = "Hops of a connection's second subflow, if it goes another way than the first.";
     keys.insert("subflow_route".into(), described(second, way(0)));
@@ -88,7 +94,7 @@ fn flow() -> Value {
     let names: Vec<&str> = dscp::NAMES.iter().map(|&(name, _)| name).collect();
     let code = json!({ "anyOf": [{ "enum": names }, { "type": "integer", "minimum": 0, "maximum": 63 }] });
     keys.insert("dscp".into(), described("Code point of the data, a number or a name. Default: 0.", code));
-    Value::Object(object(keys, &["name", "rtt", "route"]))
+    Value::Object(object(keys, &["name", "rtt"]))
 }
 
 /// Steps of something that changes at given times.

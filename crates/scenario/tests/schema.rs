@@ -66,7 +66,20 @@ fn both_accept_and_both_refuse() {
         flow.insert("server".into(), server);
         document
     };
+    let one_hop = |route: Option<Value>| {
+        let mut document = base();
+        document["hop"].as_array_mut().unwrap().truncate(1);
+        document["flow"].as_array_mut().unwrap().truncate(1);
+        let flow = document["flow"][0].as_object_mut().unwrap();
+        flow.remove("back");
+        flow.remove("route");
+        flow.extend(route.map(|route| ("route".to_owned(), route)));
+        document
+    };
+    let mut no_way = base();
+    no_way["flow"][1].as_object_mut().unwrap().remove("route");
     let good = [
+        one_hop(None),
         change("/flow/1/traffic", json!("thin")),
         change("/hop/1/queue", json!({ "kind": "fifo", "limit": "1.5bdp" })),
         change("/hop/1/queue", json!({ "kind": "fifo", "limit": 7 })),
@@ -80,7 +93,9 @@ fn both_accept_and_both_refuse() {
     for document in good {
         assert_eq!((says(&document), parses(&document).err()), (Vec::new(), None), "{document}");
     }
+    assert_eq!(parses(&one_hop(None)), parses(&one_hop(Some(json!(["a"])))));
     let bad = [
+        no_way,
         change("/sede", json!(1)),
         change("/hop/0/qeue", json!("fifo")),
         change("/record/flow", json!(1)),

@@ -67,8 +67,12 @@ pub(super) fn read(section: &Section<'_>, hops: &HopNames<'_>, duration: Span) -
         (first, Some(last)) => Start::Uniform(Time::ZERO + first, Time::ZERO + last),
     };
     let stop = section.item("stop").map(|item| item.value::<Span>()).transpose()?.unwrap_or(duration);
-    let route = section.item("route").ok_or_else(|| section.lacks("route", &hops.allowed()))?;
-    let route = way(&route, hops)?;
+    let route = match section.item("route") {
+        Some(item) => way(&item, hops)?,
+        // There is one way only.
+        None if hops.names.len() == 1 => vec![0],
+        None => return Err(section.lacks("route", &hops.allowed())),
+    };
     let back = section.item("back").map(|item| way(&item, hops)).transpose()?.unwrap_or_default();
     let subflow_route = section.item("subflow_route").map(|item| way(&item, hops)).transpose()?.unwrap_or_default();
     let stop = Time::ZERO + stop;
