@@ -40,6 +40,10 @@ pgo:
 dist *ARGS:
     cargo xtask dist {{ARGS}}
 
+# The book as on the web, in target/book, and its links followed.
+book:
+    cargo book
+
 # The same scenarios on Linux's recorded figures, cell by cell.
 reproduce WHAT="linux":
     cargo run --release -- reproduce {{WHAT}}

@@ -2,6 +2,8 @@
 use std::process::ExitCode;
 
 mod arrows;
+#[cfg(feature = "book")]
+mod book;
 mod dist;
 mod fmt;
 mod pgo;
@@ -11,6 +13,7 @@ cargo xtask arrows          dependencies between the workspace's crates point on
 cargo xtask fmt [--check]   formats every Rust file, those that a macro declares as modules too
 cargo xtask dist [--target TRIPLE] [--profile NAME]
                             a static program, manual pages and completions, as an archive and a .deb, and a Python wheel, in target/dist
+cargo book                  the book, made as on the web in target/book, and its links followed
 cargo xtask pgo             narrows and narrows-bench, optimised for what they do, in target/pgo/lto";
 
 fn main() -> ExitCode {
@@ -20,6 +23,8 @@ fn main() -> ExitCode {
         ["arrows"] => arrows::check(),
         ["fmt"] => fmt::format(fmt::Mode::Write),
         ["fmt", "--check"] => fmt::format(fmt::Mode::Check),
+        #[cfg(feature = "book")]
+        ["book"] => book::make(),
         ["pgo"] => pgo::build(),
         ["dist", flags @ ..] => dist::dist(flags),
         _ => {

@@ -20,7 +20,6 @@
 //! A comment above a block, `<!-- not run: WHY -->`, marks a block that no test can run. `<!-- slowly: TIME -->` marks commands
 //! that take minutes: they run with `NARROWS_DOCS=slow` in the environment. `NARROWS_RECORD=1` writes the output into the pages.
 mod block;
-mod book;
 mod links;
 mod outcome;
 mod session;
