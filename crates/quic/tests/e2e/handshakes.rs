@@ -26,7 +26,8 @@ async fn handshakes(length: usize, clients: usize) -> usize {
     let name: String = "label.".chars().cycle().take(length).chain(std::iter::once('x')).collect();
     let identity = Identity::self_signed(&name).unwrap();
     let trust = Trust::fingerprint(identity.fingerprint());
-    let config = Config::new().patience(Duration::from_secs(2));
+    // Long enough for 200 clients at once on two busy cores: what ends a handshake here is lost packets, not the machine.
+    let config = Config::new().patience(Duration::from_secs(5));
     let server = Arc::new(Server::bind("127.0.0.1:0".parse().unwrap(), &identity, &config).unwrap());
     let faults = Faults { delay: Duration::from_millis(1), lost: 3, ..Faults::default() };
     let proxy = Proxy::start(server.local_addr().unwrap(), faults);
