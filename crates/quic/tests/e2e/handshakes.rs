@@ -26,7 +26,7 @@ async fn handshakes(length: usize, clients: usize) -> usize {
     let name: String = "label.".chars().cycle().take(length).chain(std::iter::once('x')).collect();
     let identity = Identity::self_signed(&name).unwrap();
     let trust = Trust::fingerprint(identity.fingerprint());
-    // Long enough for 200 clients at once on two busy cores: what ends a handshake here is lost packets, not the machine.
+    // In an unoptimised build, beside other tests, 48 to 92 of 200 were made within 2 s. The server has to survive all of them.
     let config = Config::new().patience(Duration::from_secs(5));
     let server = Arc::new(Server::bind("127.0.0.1:0".parse().unwrap(), &identity, &config).unwrap());
     let faults = Faults { delay: Duration::from_millis(1), lost: 3, ..Faults::default() };
