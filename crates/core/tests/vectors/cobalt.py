@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Decisions of COBALT's law, worked out a second time, for `crates/core/tests/cobalt.rs` to compare with.
+"""Decisions of COBALT's law, worked out a second time, for `crates/core/tests/oracles/cobalt.rs` to compare with.
 
     python3 cobalt.py > cobalt.csv      # the output is the same every time
 

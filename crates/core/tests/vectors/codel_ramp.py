@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Works out what CoDel decides, for `crates/core/tests/codel_ramp.rs` to compare with.
+"""Works out what CoDel decides, for `crates/core/tests/oracles/codel_ramp.rs` to compare with.
 
     python3 codel_ramp.py > codel_ramp.csv      # takes a second; the output is the same every time
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Works out which flow FQ-CoDel serves next, for `crates/core/tests/fq_codel_choice.rs` to compare with.
+"""Works out which flow FQ-CoDel serves next, for `crates/core/tests/oracles/fq_codel_choice.rs` to compare with.
 
     python3 fq_codel_choice.py > fq_codel_choice.csv      # the output is the same every time
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Works out RED's average queue, for `crates/core/tests/red_average.rs` to compare with.
+"""Works out RED's average queue, for `crates/core/tests/oracles/red_average.rs` to compare with.
 
     python3 red_average.py > red_average.csv      # the output is the same every time
 

@@ -1,5 +1,5 @@
 //! Several hops: figures belong to hops, and flows to the hops that they cross.
-mod sample;
+use crate::sample::{QUEUES, comparison};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use narrows_report::svg::PLOTS;
@@ -7,7 +7,6 @@ use narrows_report::terminal::{self, Style};
 use narrows_report::{Comparison, page};
 use narrows_results::summary::Drops;
 use narrows_scenario::{NoTraces, Scenario};
-use sample::{QUEUES, comparison};
 use std::path::Path;
 
 /// A parking lot: one flow crosses both hops, the others one each; what they send back crosses a third.

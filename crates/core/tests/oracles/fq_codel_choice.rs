@@ -21,7 +21,7 @@ fn every_choice_is_the_recorded_one() {
     let mut queue = build("1", "1514", "1", "1");
     let mut evicted: Vec<u32> = Vec::new();
     let (mut served, mut dropped) = (0, 0);
-    for (n, row) in include_str!("vectors/fq_codel_choice.csv").lines().enumerate() {
+    for (n, row) in include_str!("../vectors/fq_codel_choice.csv").lines().enumerate() {
         let columns: Vec<&str> = row.split(',').collect();
         let (op, rest) = (columns[0], &columns[1..]);
         let line = n + 1;

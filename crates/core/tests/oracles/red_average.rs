@@ -30,7 +30,7 @@ fn the_average_is_the_papers() {
     let mut red = red.build(&link, Rng::stream(1, "red"));
     let (mut pool, mut drops) = (Pool::new(), Vec::new());
     let (mut arrivals, mut turned_away) = (0, 0);
-    for (line, row) in include_str!("vectors/red_average.csv").lines().enumerate().skip(1) {
+    for (line, row) in include_str!("../vectors/red_average.csv").lines().enumerate().skip(1) {
         let row: Vec<&str> = row.split(',').collect();
         let now = Time::ZERO + Span::us(row[0].parse().expect("a time"));
         let len: u32 = row[2].parse().expect("a length");

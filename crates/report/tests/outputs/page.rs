@@ -1,10 +1,9 @@
 //! The page.
-mod sample;
+use crate::sample::{QUEUES, Queue, comparison};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use narrows_report::{Comparison, page};
 use narrows_results::summary::{MadeIn, Passing};
-use sample::{QUEUES, Queue, comparison};
 
 /// Renders a page and leaves it where a person can look at it.
 fn render(name: &str, comparison: &Comparison) -> String {
@@ -122,7 +121,7 @@ fn what_is_missing_is_left_out() {
 fn how_times_were_kept_is_on_it() {
     let mut live = comparison(&QUEUES[..1], &["cubic"], 1);
     assert!(!markup(&render("virtual.html", &live)).contains("kept its times"));
-    live.groups[0].runs[0].result.summary.timing = Some(sample::timing(0.003));
+    live.groups[0].runs[0].result.summary.timing = Some(crate::sample::timing(0.003));
     let html = render("live.html", &live);
     assert!(html.contains("<p class=\"note\">kept its times: 99 % within 0.08 ms, at worst 4 ms.</p>"));
     let warning = "<p class=\"note warning\">fell behind by 4 ms, 0.3 % of packets by more than 1 ms.</p>";

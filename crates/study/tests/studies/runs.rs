@@ -1,9 +1,7 @@
 //! Figures over the runs of a study: totals, quantiles, shares with their bounds, published quartiles, and what runs draw.
-mod support;
-
+use crate::support::Base;
 use narrows_core::Rate;
 use narrows_study::{Cell, Gaps, Level, Report, Study};
-use support::Base;
 
 const REST: &str = r#"[[axis]]
 name = "path"

@@ -1,5 +1,4 @@
 //! What the studies of these tests have in common: one hop, `link`, and the flow `bulk` over it. Axes and figures are each test's own.
-#![allow(dead_code, reason = "each of the tests uses a part of it")]
 use narrows_results::RunResult;
 use narrows_results::summary::{HopSummary, Summary};
 

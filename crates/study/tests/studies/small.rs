@@ -1,11 +1,9 @@
 //! A small study from its file to its sheet, with results made up by hand.
-mod support;
-
+use crate::support::Base;
 use narrows_results::summary::FlowSummary;
 use narrows_results::{RunResult, Series};
 use narrows_scenario::Rtt;
 use narrows_study::{Gaps, Level, Study};
-use support::Base;
 
 const REST: &str = r#"[[axis]]
 name = "rate"
@@ -64,7 +62,7 @@ fn study() -> Study {
 }
 
 fn result(utilisation: f64) -> RunResult {
-    let mut result = support::result(utilisation);
+    let mut result = crate::support::result(utilisation);
     let flow = |n: u32| FlowSummary { name: format!("bulk.{n}"), goodput_mbit: f64::from(n + 1), ..Default::default() };
     result.summary.flows = vec![flow(0), flow(1)];
     let points = vec![(0.5, 9.0), (1.5, 7.0), (2.5, 4.0), (3.5, 1.0)];

@@ -1,5 +1,4 @@
 //! Results that look like real ones, made up: a sawtooth behind each queue.
-#![allow(dead_code, reason = "each test file uses its own part")]
 use narrows_core::Rng;
 use narrows_report::{Comparison, Group, Run};
 use narrows_results::summary::{

@@ -1,8 +1,7 @@
 //! When two results may be compared, and what a difference between them is worth.
-mod sample;
+use crate::sample::{QUEUES, comparison};
 use narrows_report::{Comparison, Contrast, Diff, Group, Run};
 use narrows_scenario::{NoTraces, Scenario};
-use sample::{QUEUES, comparison};
 
 const WRITTEN: &str = r#"
 duration = "60s"

@@ -16,7 +16,7 @@ fn the_probability_follows_the_rfcs_pseudo_code() {
     let mut state = PieState::default();
     let mut now = Time::ZERO + Span::s(10);
     let mut highest = 0.0f64;
-    for (n, line) in include_str!("vectors/pie_update.csv").lines().skip(1).enumerate() {
+    for (n, line) in include_str!("../vectors/pie_update.csv").lines().skip(1).enumerate() {
         let mut columns = line.split(',').map(|text| text.parse::<f64>().expect("a number"));
         let mut next = || columns.next().expect("three columns");
         let (delay_ms, queued, expected) = (next(), next() > 0.0, next());

@@ -14,7 +14,7 @@ fn every_verdict_is_the_recorded_one() {
     };
     let (mut law, mut state) = (fresh(1, 1, 0), CobaltState::default());
     let (mut marks, mut drops) = (0, 0);
-    for (n, row) in include_str!("vectors/cobalt.csv").lines().enumerate() {
+    for (n, row) in include_str!("../vectors/cobalt.csv").lines().enumerate() {
         let (op, rest) = row.split_once(',').expect("an operation and its values");
         let values: Vec<u64> = rest.split(',').map(|value| value.parse().expect(row)).collect();
         let now = Time::from_ns(values[0]);

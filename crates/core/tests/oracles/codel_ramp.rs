@@ -16,7 +16,7 @@ struct Case {
 
 fn cases() -> BTreeMap<&'static str, Case> {
     let mut cases: BTreeMap<&str, Case> = BTreeMap::new();
-    for row in include_str!("vectors/codel_ramp.csv").lines().skip(1) {
+    for row in include_str!("../vectors/codel_ramp.csv").lines().skip(1) {
         let columns: Vec<&str> = row.split(',').collect();
         let [name, t, len, verdict] = columns[..] else { panic!("{row}: four columns") };
         let case = cases.entry(name).or_default();

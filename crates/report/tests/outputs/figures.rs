@@ -1,10 +1,9 @@
 //! SVG figures.
-mod sample;
+use crate::sample::{QUEUES, Queue, comparison};
 use narrows_report::Comparison;
 use narrows_report::draw::Form;
 use narrows_report::plot::{self, Request};
 use narrows_report::svg::PLOTS;
-use sample::{QUEUES, Queue, comparison};
 
 #[test]
 fn figures_are_well_formed_and_the_same_every_time() {

@@ -1,11 +1,10 @@
 //! From result folders to comparisons, pages and differences.
-mod sample;
+use crate::sample::{QUEUES, comparison, run};
 use narrows_report::terminal::Style;
 use narrows_report::{Comparison, Diff, diff, terminal, write_page};
 use narrows_results::Summary;
 use narrows_results::folder;
 use narrows_scenario::{NoTraces, Scenario};
-use sample::{QUEUES, comparison, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +40,7 @@ fn store(dir: &Path, comparison: &Comparison) {
 #[test]
 fn groups_follow_the_list_and_are_called_by_their_queues() {
     let dir = scratch("order");
-    let queues = [QUEUES[4], sample::Queue("fifo:limit=100p", 100.0, "queue_full"), QUEUES[1]];
+    let queues = [QUEUES[4], crate::sample::Queue("fifo:limit=100p", 100.0, "queue_full"), QUEUES[1]];
     let mut written = comparison(&queues, &["cubic"], 3);
     store(&dir, &written);
     let read = Comparison::load(&dir).expect("it can be read");
@@ -137,7 +136,7 @@ fn what_only_one_world_knows_has_a_dash_and_times_kept_are_said() {
     let summary = &mut live.groups[0].runs[0].result.summary;
     summary.flows[0].rtt_ms = None;
     summary.hops[0].marks = 0;
-    summary.timing = Some(sample::timing(0.0035));
+    summary.timing = Some(crate::sample::timing(0.0035));
     store(&second, &live);
     let text = diff(&first, &second).expect("both can be read").text(["first", "second"], &Style::default());
     let row = |figure: &str| text.lines().find(|line| line.starts_with(figure)).unwrap_or_default().to_owned();

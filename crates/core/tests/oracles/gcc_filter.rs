@@ -5,7 +5,7 @@ use narrows_core::media::gcc::{ArrivalFilter, Step, Threshold};
 fn filter_and_threshold_follow_the_drafts_equations() {
     let (mut filter, mut threshold) = (ArrivalFilter::default(), Threshold::default());
     let (mut highest, mut lowest) = (0.0f64, f64::INFINITY);
-    for (n, line) in include_str!("vectors/gcc_filter.csv").lines().skip(1).enumerate() {
+    for (n, line) in include_str!("../vectors/gcc_filter.csv").lines().skip(1).enumerate() {
         let columns: Vec<f64> = line.split(',').map(|text| text.parse().expect("a number")).collect();
         let &[departure, arrival, m, expected] = columns.as_slice() else { panic!("four columns: {line}") };
         let scaled = filter.update(&Step { departure, arrival });

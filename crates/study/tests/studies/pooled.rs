@@ -1,9 +1,7 @@
 //! Pooled axes, quartiles, tests, lines and heat maps, with results made up by hand.
-mod support;
-
+use crate::support::{Base, result};
 use narrows_report::{heat, sheet};
 use narrows_study::{Cell, Level, Study};
-use support::{Base, result};
 
 const REST: &str = r#"[[axis]]
 name = "queue"

@@ -1,10 +1,9 @@
 //! Tables as a person reads them.
-mod sample;
+use crate::sample::{QUEUES, comparison};
 use narrows_report::terminal::{self, Style};
 use narrows_results::summary::{Application, Quantiles, Timing, Voice};
-use sample::{QUEUES, comparison};
 
-fn plain(queues: &[sample::Queue], flows: &[&str], seeds: u64, width: Option<usize>) -> String {
+fn plain(queues: &[crate::sample::Queue], flows: &[&str], seeds: u64, width: Option<usize>) -> String {
     terminal::comparison(&comparison(queues, flows, seeds), &Style { width, colour: false })
 }
 
@@ -172,7 +171,7 @@ fn how_times_were_kept_is_below_the_table_and_falling_behind_is_a_warning() {
     let mut result = comparison(&QUEUES[..1], &["cubic"], 3);
     let plain = Style::default();
     assert!(!terminal::comparison(&result, &plain).contains("times"), "virtual time has nothing to say");
-    let mut kept = sample::timing(0.0);
+    let mut kept = crate::sample::timing(0.0);
     kept.late_ms.max = 0.9;
     for run in &mut result.groups[0].runs {
         run.result.summary.timing = Some(kept);
@@ -180,7 +179,7 @@ fn how_times_were_kept_is_below_the_table_and_falling_behind_is_a_warning() {
     let text = terminal::comparison(&result, &plain);
     assert!(text.ends_with("confidence\n\nkept its times: 99 % within 0.08 ms, at worst 0.9 ms\n"), "{text}");
     // The worst run counts.
-    result.groups[0].runs[1].result.summary.timing = Some(sample::timing(0.003));
+    result.groups[0].runs[1].result.summary.timing = Some(crate::sample::timing(0.003));
     let text = terminal::comparison(&result, &plain);
     assert!(text.ends_with("at worst 4 ms\nfell behind by 4 ms, 0.3 % of packets by more than 1 ms\n"), "{text}");
     let colour = terminal::comparison(&result, &Style { colour: true, ..plain });
@@ -199,7 +198,7 @@ fn how_times_were_kept_is_below_the_table_and_falling_behind_is_a_warning() {
     assert!(text.ends_with("lost 2 connections before they had finished\n"), "{text}");
     // One in a thousand is not yet worth a warning; beside other groups each says whose the times are.
     let mut two = comparison(&QUEUES[..2], &["cubic"], 1);
-    two.groups[1].runs[0].result.summary.timing = Some(sample::timing(0.001));
+    two.groups[1].runs[0].result.summary.timing = Some(crate::sample::timing(0.001));
     let text = terminal::comparison(&two, &plain);
     assert!(text.ends_with("\n\ncodel kept its times: 99 % within 0.08 ms, at worst 4 ms\n"), "{text}");
 }

@@ -4,9 +4,7 @@
 //! Reno's region, fast convergence. When a loss is found and when its recovery ends is taken from the trace, which samples
 //! every 20 ms: each is put in the middle between two samples, so it may be 10 ms too early or too late. That is worth one
 //! packet of window, in slow start (2 packets per 0.48 ms) a few; hence the tolerances.
-mod common;
-
-use common::Path;
+use crate::common::Path;
 use narrows_core::congestion::{ControllerConfig, LossKind};
 use narrows_core::registry::Registered;
 use narrows_core::{Span, Time};
@@ -16,9 +14,9 @@ const TX: Span = Span::us(240);
 /// The lowest RTT in the traces; the first data leave one RTT after the SYN, where the traces' clock starts.
 const RTT: Span = Span::us(40_020);
 
-const CUBIC_50P: &str = include_str!("vectors/linux72_cubic_50p.csv");
-const CUBIC_1000P: &str = include_str!("vectors/linux72_cubic_1000p.csv");
-const RENO_50P: &str = include_str!("vectors/linux72_reno_50p.csv");
+const CUBIC_50P: &str = include_str!("../vectors/linux72_cubic_50p.csv");
+const CUBIC_1000P: &str = include_str!("../vectors/linux72_cubic_1000p.csv");
+const RENO_50P: &str = include_str!("../vectors/linux72_reno_50p.csv");
 
 #[derive(Clone, Copy, Debug)]
 struct Row {

@@ -1,8 +1,6 @@
 //! Claims of a paper against figures made up by hand: an order, a likeness, a bound, and what counts in the score.
-mod support;
-
+use crate::support::{Base, result};
 use narrows_study::{Gaps, Report, Rule, Study};
-use support::{Base, result};
 
 const REST: &str = r#"[[axis]]
 name = "rate"
