@@ -235,6 +235,7 @@ impl Judged {
             holds: Vec::new(),
             remarks: Vec::new(),
             charts: Vec::new(),
+            listings: Vec::new(),
         };
         sheet::text(&sheet, &term::style())
     }

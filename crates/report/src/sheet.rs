@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 /// A figure or table of a paper, with measured figures.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Sheet {
     /// `Figure 8`.
     pub heading: String,
@@ -35,6 +35,8 @@ pub struct Sheet {
     pub remarks: Vec<(String, String)>,
     /// Pictures.
     pub charts: Vec<Chart>,
+    /// Lines to copy, each block with its title.
+    pub listings: Vec<(String, String)>,
 }
 
 /// A column.
@@ -68,6 +70,9 @@ pub fn text(sheet: &Sheet, style: &Style) -> String {
     }
     for (mark, remark) in &sheet.remarks {
         let _ = writeln!(out, "{mark} {remark}");
+    }
+    for (title, lines) in &sheet.listings {
+        let _ = writeln!(out, "\n# {title}\n{}", lines.trim_end());
     }
     out
 }
@@ -276,6 +281,7 @@ mod tests {
             holds: vec![],
             remarks: vec![],
             charts: vec![],
+            listings: vec![],
         }
     }
 

@@ -103,6 +103,7 @@ impl Report<'_> {
             holds: self.holds(),
             remarks: remarks.collect(),
             charts: (0..study.plots.len()).flat_map(|p| self.charts(p)).collect(),
+            listings: Vec::new(),
         }
     }
 

@@ -177,6 +177,7 @@ impl<'a> Reproduction<'a> {
             holds: Vec::new(),
             remarks: Vec::new(),
             charts: Vec::new(),
+            listings: Vec::new(),
         });
         sheets
     }

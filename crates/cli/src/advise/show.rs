@@ -138,31 +138,24 @@ impl Answer<'_> {
             holds: Vec::new(),
             remarks: Vec::new(),
             charts: vec![self.chart()],
+            listings: Vec::new(),
         }
     }
 
     /// The page's part with the commands.
     pub(super) fn commands_sheet(&self) -> Sheet {
-        let head = |name: &str| Head { name: name.to_owned(), which: String::new() };
         let all = self.recipes();
-        let rows = all.iter().flat_map(|(one, recipes)| {
-            recipes.iter().flat_map(|recipe| {
-                recipe.lines.iter().map(|line| vec![one.name.to_owned(), recipe.title.clone(), line.clone()])
-            })
-        });
         let needs: Vec<String> = all.iter().map(|(one, _)| format!("{} needs {}", one.name, one.needs)).collect();
+        let listings = all.iter().flat_map(|(one, recipes)| {
+            let titled = |recipe: &Recipe| (format!("{}: {}", one.name, recipe.title), recipe.lines.join("\n"));
+            recipes.iter().map(titled).collect::<Vec<_>>()
+        });
         Sheet {
             heading: "Commands".to_owned(),
             title: "how to have it".to_owned(),
             source: needs.join("; "),
-            about: String::new(),
-            heads: ["queue", "with", "command"].map(head).to_vec(),
-            names: 3,
-            rows: rows.collect(),
-            claims: Vec::new(),
-            holds: Vec::new(),
-            remarks: Vec::new(),
-            charts: Vec::new(),
+            listings: listings.collect(),
+            ..Sheet::default()
         }
     }
 

@@ -38,6 +38,7 @@ fn sheet(name: &str, measured: &Measured, answer: &Answer) -> Sheet {
         holds: Vec::new(),
         remarks: Vec::new(),
         charts: measured.curves.as_ref().map_or_else(Vec::new, charts),
+        listings: Vec::new(),
     }
 }
 

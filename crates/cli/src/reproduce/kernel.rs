@@ -389,6 +389,7 @@ fn write_out(
         holds: Vec::new(),
         remarks: verdict.lines().map(|line| (String::new(), line.to_owned())).collect(),
         charts: Vec::new(),
+        listings: Vec::new(),
     };
     let sheets: Vec<Sheet> = sheets.iter().cloned().chain([score]).collect();
     let title = "The papers in a Linux kernel and in the simulator";

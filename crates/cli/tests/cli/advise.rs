@@ -52,7 +52,9 @@ fn the_answer_has_the_commands_and_a_folder() {
         assert!(files.iter().any(|file| file == name), "no {name} in {files:?}");
     }
     let page = std::fs::read_to_string(place.path("answer/report.html")).expect("the page");
-    assert!(page.contains("cake bandwidth 3800kbit") && page.contains("class=\"heat\""));
+    // The commands are lines that can be copied, without anything between them.
+    assert!(page.contains("<pre>tc qdisc replace dev eth1 root cake bandwidth 3800kbit nat\nip link add "), "{page}");
+    assert!(page.contains("class=\"heat\""));
     // A scenario that was written is one that runs.
     place.ok(&["run", "answer/scenarios/cake.toml", "--out", "run"]);
     refused(&place, &with(&["--out", "answer"]), &["answer"]);

@@ -60,6 +60,7 @@ fn sheet(figure: &Reproduced, release: &str) -> Sheet {
         holds: Vec::new(),
         remarks: remarks.into_iter().map(|remark| (String::new(), remark)).collect(),
         charts: Vec::new(),
+        listings: Vec::new(),
     }
 }
 
