@@ -54,7 +54,8 @@ pub fn text(sheet: &Sheet, style: &Style) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{bold}{}: {}{plain}\n{dim}{}{plain}", sheet.heading, sheet.title, sheet.source);
-    for (n, columns) in parts(sheet, style.width).into_iter().enumerate() {
+    let tables = if sheet.heads.is_empty() { Vec::new() } else { parts(sheet, style.width) };
+    for (n, columns) in tables.into_iter().enumerate() {
         if n > 0 {
             out.push('\n');
         }
@@ -302,6 +303,16 @@ mod tests {
         assert_eq!(parts(&sheet, Some(30)), [1..2, 2..4]);
         assert_eq!(parts(&sheet, Some(45)).len(), 1);
         assert_eq!(shown(Some(30)).matches("5mbit").count(), 2, "each part has the names");
+    }
+
+    #[test]
+    fn lines_to_copy_are_in_both_forms_and_a_sheet_of_nothing_else_has_no_table() {
+        let listings = vec![("tc".to_owned(), "one <a>\ntwo".to_owned())];
+        let sheet = Sheet { heading: "Commands".to_owned(), listings, ..Sheet::default() };
+        let text = text(&sheet, &Style::default());
+        assert_eq!(text, "Commands: \n\n\n# tc\none <a>\ntwo\n");
+        let page = page("t", &[sheet]).unwrap();
+        assert!(page.contains("<h3>tc</h3>\n<pre>one &#60;a&#62;\ntwo</pre>") && !page.contains("<table"));
     }
 
     #[test]
