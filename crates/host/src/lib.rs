@@ -7,7 +7,7 @@
 //!
 //! - `privilege`: the rights that namespaces and devices need, and what to do when they are missing.
 //! - `namespace`, `tun`, `block`: network namespaces; devices with addresses and routes; addresses that nothing else uses.
-//! - `process`, `command`: commands in a namespace.
+//! - `process`, `command`, `serving`: commands in a namespace, and when one that serves is ready.
 //! - `socket`: socket options, `TCP_INFO`, socket diagnostics, waiting for sockets.
 //! - `endpoint`: senders and receivers of a scenario's flows on kernel sockets; `endpoint_stats`: the figures they report.
 //! - `layout`: a scenario laid out between two sides: a direction for each hop, addresses for hosts, routes for flows.
@@ -55,6 +55,8 @@ pub mod programs;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 mod qdisc;
 #[cfg(all(feature = "linux", target_os = "linux"))]
+mod serving;
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod socket;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 mod sys;
@@ -81,6 +83,8 @@ pub use privilege::{Privilege, gain};
 pub use process::Process;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use qdisc::{Qdisc, QdiscStats};
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub use serving::LONGEST_START;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use tap::{Seen, Tap};
 #[cfg(all(feature = "linux", target_os = "linux"))]

@@ -4,7 +4,7 @@
 //! connection that has ended counts, too, so that those that live for less than a look at them are not missed.
 use crate::endpoint::{EndpointPair, Plan};
 use crate::socket::{Diag, TcpInfo};
-use crate::{EndpointStats, FlowKey, HostError, Launch, Namespace, Process, Status, Stream};
+use crate::{Clock, EndpointStats, FlowKey, HostError, LONGEST_START, Launch, Namespace, Process, Status, Stream};
 use narrows_core::{Span, Time};
 use narrows_scenario::command::{CommandLine, Fill};
 use narrows_world::build;
@@ -81,7 +81,7 @@ const GRACE: Span = Span::ms(500);
 const LOOK: Span = Span::ms(50);
 
 impl<'a> Programs<'a> {
-    /// Starts the servers.
+    /// Starts the servers, and waits until they serve.
     ///
     /// # Errors
     /// When a server cannot be started, or the kernel has no socket diagnostics.
@@ -118,6 +118,14 @@ impl<'a> Programs<'a> {
             let place = program.pair.sender_namespace;
             if diags[place].is_none() {
                 diags[place] = Some(Diag::with_ended(&namespaces[place])?);
+            }
+        }
+        let (clock, all_serve) = (Clock::start(), Time::ZERO + LONGEST_START);
+        for program in &mut flows {
+            if let Some(server) = &mut program.serving {
+                let mut diag = Diag::open(&namespaces[program.pair.receiver_namespace])?;
+                // One that has ended is judged when the programs are attended.
+                server.wait_until_serving(&mut diag, all_serve.since(clock.now()))?;
             }
         }
         Ok(Programs { flows, namespaces, diags, looked: Time::ZERO, end })

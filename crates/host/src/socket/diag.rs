@@ -1,6 +1,6 @@
 //! Socket diagnostics: the state of TCP connections of other processes, for programs that run in a namespace.
 //!
-//! The kernel lists the established connections of a namespace (`sock_diag(7)`, `inet_diag`) with the structure that a socket's
+//! The kernel lists the connections of a namespace (`sock_diag(7)`, `inet_diag`) with the structure that a socket's
 //! owner gets by `TCP_INFO`. A read costs a few microseconds per connection. It also tells those who listen of each connection that has
 //! ended, with its last state.
 use super::tcp_info::TcpInfo;
@@ -14,6 +14,7 @@ use netlink_packet_sock_diag::inet::nlas::Nla;
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags};
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use netlink_sys::{Socket, SocketAddr};
+use std::collections::HashSet;
 use std::io;
 use std::net::IpAddr;
 
@@ -48,8 +49,9 @@ const ENDED_BUFFER: u32 = 4 << 20;
 /// The kernel fills at most 32 KiB at a time.
 const BUFFER: usize = 64 * 1024;
 const TCP: u8 = 6;
+const UDP: u8 = 17;
 /// Established, and closed by one end or by both while the other end's acknowledgments are missing.
-const STATES: StateFlags = StateFlags::ESTABLISHED
+const CONNECTED: StateFlags = StateFlags::ESTABLISHED
     .union(StateFlags::FIN_WAIT1)
     .union(StateFlags::FIN_WAIT2)
     .union(StateFlags::CLOSE_WAIT)
@@ -100,7 +102,7 @@ impl Diag {
         let mut found = Vec::new();
         let Some(socket) = &self.ended else { return Ok(found) };
         loop {
-            match receive(socket, &mut self.buffer, &mut found) {
+            match receive(socket, &mut self.buffer, |response| found.extend(read(response))) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(found),
                 Err(error) => return Err(HostError::system("hear of connections that have ended")(error)),
@@ -115,39 +117,64 @@ impl Diag {
     pub fn connections(&mut self) -> Result<Vec<(FlowKey, Sample)>, HostError> {
         let mut found = Vec::new();
         for id in [SocketId::new_v4(), SocketId::new_v6()] {
-            self.ask(id, &mut found).map_err(HostError::system("list this namespace's tcp connections"))?;
+            self.ask((TCP, id, CONNECTED), |response| found.extend(read(response)))
+                .map_err(HostError::system("list this namespace's tcp connections"))?;
         }
         Ok(found)
     }
 
-    fn ask(&mut self, id: SocketId, found: &mut Vec<(FlowKey, Sample)>) -> io::Result<()> {
+    /// The inode numbers of the sockets that wait for clients: TCP that listens, and UDP that has a port and no peer.
+    ///
+    /// # Errors
+    /// When the kernel refuses, as one without `inet_diag` does. One without `udp_diag` shows TCP alone.
+    pub fn servers(&mut self) -> Result<HashSet<u32>, HostError> {
+        let mut found = HashSet::new();
+        // A UDP socket without a peer has the state of a closed TCP socket.
+        for (protocol, state) in [(TCP, StateFlags::LISTEN), (UDP, StateFlags::CLOSE)] {
+            for id in [SocketId::new_v4(), SocketId::new_v6()] {
+                let each = |response: &InetResponse| found.extend([response.header.inode]);
+                match self.ask((protocol, id, state.clone()), each) {
+                    Err(error) if protocol == UDP && error.kind() == io::ErrorKind::NotFound => {}
+                    asked => asked.map_err(HostError::system("list the servers in this namespace"))?,
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Asks for the sockets of a protocol, of an IP version and in certain states.
+    fn ask(
+        &mut self,
+        (protocol, socket_id, states): (u8, SocketId, StateFlags),
+        mut each: impl FnMut(&InetResponse),
+    ) -> io::Result<()> {
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | NLM_F_DUMP;
         let request = InetRequest {
-            family: if id.source_address.is_ipv4() { AF_INET } else { AF_INET6 },
-            protocol: TCP,
+            family: if socket_id.source_address.is_ipv4() { AF_INET } else { AF_INET6 },
+            protocol,
             extensions: ExtensionFlags::INFO | ExtensionFlags::CONG,
-            states: STATES,
-            socket_id: id,
+            states,
+            socket_id,
         };
         let mut message = NetlinkMessage::new(header, SockDiagMessage::InetRequest(request).into());
         message.finalize();
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
         self.socket.send(&bytes, 0)?;
-        while receive(&self.socket, &mut self.buffer, found)? {}
+        while receive(&self.socket, &mut self.buffer, &mut each)? {}
         Ok(())
     }
 }
 
 /// Reads one batch of messages; `false` after the last one of an answer.
-fn receive(socket: &Socket, buffer: &mut [u8], found: &mut Vec<(FlowKey, Sample)>) -> io::Result<bool> {
+fn receive(socket: &Socket, buffer: &mut [u8], mut each: impl FnMut(&InetResponse)) -> io::Result<bool> {
     let len = socket.recv(&mut &mut buffer[..], 0)?;
     let mut rest = &buffer[..len.min(buffer.len())];
     while !rest.is_empty() {
         let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest).map_err(io::Error::other)?;
         match message.payload {
-            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => found.extend(read(&response)),
+            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => each(&response),
             NetlinkPayload::Done(_) => return Ok(false),
             NetlinkPayload::Error(error) => return Err(error.to_io()),
             _ => {}

@@ -1,12 +1,15 @@
 //! Commands in a namespace: what they see, and how they end.
 use std::fs::{self, File};
 use std::io::Read;
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use narrows_core::Span;
+use narrows_host::socket::Diag;
 use narrows_host::{Launch, Namespace, Process, Status, Stream};
 
-use super::{Test, clock};
+use super::{Test, clock, roles};
 
 pub(super) const TESTS: &[Test] = &[
     ("a_status_is_exact", a_status_is_exact),
@@ -16,6 +19,8 @@ pub(super) const TESTS: &[Test] = &[
     ("an_interrupt_reaches_all", an_interrupt_reaches_all),
     ("an_init_takes_no_orders_from_inside", an_init_takes_no_orders_from_inside),
     ("orphans_are_reaped", orphans_are_reaped),
+    ("a_server_is_waited_for", a_server_is_waited_for),
+    ("what_does_not_serve_is_not_waited_for", what_does_not_serve_is_not_waited_for),
 ];
 
 pub(super) fn sh(script: &str) -> Launch {
@@ -123,4 +128,55 @@ fn orphans_are_reaped() {
     let orphans =
         "for i in 1 2 3; do sh -c 'sleep 0.05 &'; done; sleep 0.3; grep -l '^State:.Z' /proc/[0-9]*/status; exit 0";
     assert_eq!(run(&inside, sh(orphans)), (String::new(), Status::Exited(0)));
+}
+
+/// A shell that starts this program as a server after a while.
+fn late_server(what: &str) -> Launch {
+    let role = format!("{}{what}", roles::SERVE);
+    let script = "sleep 0.3; \"$0\" & wait";
+    Launch {
+        argv: vec!["sh".into(), "-c".into(), script.into(), std::env::current_exe().unwrap().into()],
+        env: vec![(roles::VARIABLE.into(), role.into())],
+        stdin: Stream::Null,
+        ..Launch::default()
+    }
+}
+
+fn a_server_is_waited_for() {
+    let tcp = |address: &str| TcpStream::connect(address).map(drop);
+    // The kernel answers a datagram to a port that nobody has with an error.
+    let udp = |address: &str| {
+        let socket = UdpSocket::bind(if address.starts_with('[') { "[::1]:0" } else { "127.0.0.1:0" })?;
+        socket.connect(address)?;
+        socket.send(&[0])?;
+        socket.send(&[0]).map(drop)
+    };
+    for what in ["tcp 127.0.0.1:7", "tcp [::1]:7", "udp 127.0.0.1:7", "udp [::1]:7"] {
+        let inside = Namespace::create().unwrap();
+        let mut diag = Diag::open(&inside).unwrap();
+        let reach = || {
+            let (protocol, address) = what.split_once(' ').unwrap();
+            inside.run(|| if protocol == "tcp" { tcp(address) } else { udp(address) }).unwrap()
+        };
+        let mut server = Process::spawn(&inside, &late_server(what)).unwrap();
+        assert!(reach().is_err(), "{what}: nobody serves yet");
+        assert_eq!(server.wait_until_serving(&mut diag, Span::s(20)).unwrap(), None);
+        reach().unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+}
+
+fn what_does_not_serve_is_not_waited_for() {
+    let inside = Namespace::create().unwrap();
+    let mut diag = Diag::open(&inside).unwrap();
+    // Somebody else serves in the same namespace.
+    let _listener = inside.run(|| TcpListener::bind("127.0.0.1:7").unwrap()).unwrap();
+    let mut wait = |script: &str, longest| {
+        let mut process = Process::spawn(&inside, &sh(script)).unwrap();
+        let start = clock::now();
+        (process.wait_until_serving(&mut diag, longest).unwrap(), start.elapsed())
+    };
+    let (status, time) = wait("sleep 1000", Span::ms(200));
+    assert_eq!(status, None);
+    assert!(time >= Duration::from_millis(200) && time < Duration::from_secs(10), "{time:?}");
+    assert_eq!(wait("exit 3", Span::s(20)).0, Some(Status::Exited(3)));
 }

@@ -20,6 +20,11 @@ use narrows_host::Namespace;
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {
+    if let Some(address) =
+        std::env::var(roles::VARIABLE).ok().as_deref().and_then(|role| role.strip_prefix(roles::SERVE))
+    {
+        return roles::serve(address);
+    }
     let may = narrows_host::gain().and_then(|how| Namespace::create().map(|_| how));
     if std::env::var(roles::VARIABLE).is_ok_and(|role| role == roles::GAIN) {
         println!("{}", may.map_or_else(|refused| refused.to_string(), |how| format!("{how:?}")));

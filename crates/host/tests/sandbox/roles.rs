@@ -1,5 +1,6 @@
 //! The roles of this program when a test starts it.
 use std::io::{self, Read, Write};
+use std::net::{TcpListener, UdpSocket};
 use std::process::ExitCode;
 
 use narrows_host::{Block, Launch, Namespace, Process, Route, Stream, Tun, TunSpec};
@@ -14,6 +15,8 @@ pub(super) const HOLD: &str = "hold";
 pub(super) const SHELL: &str = "shell";
 /// `nest N`: N nested shells; the innermost one prints the addresses of its namespace.
 pub(super) const NEST: &str = "nest";
+/// `serve tcp ADDRESS` or `serve udp ADDRESS`: waits for clients there for ever. It needs no rights.
+pub(super) const SERVE: &str = "serve ";
 
 pub(super) fn play(role: &str) -> ExitCode {
     match role.split_once(' ').unwrap_or((role, "")) {
@@ -47,6 +50,16 @@ fn shell() -> ExitCode {
     io::stdin().read_line(&mut line).unwrap();
     println!("shell {status}, then read {}", line.trim());
     ExitCode::SUCCESS
+}
+
+pub(super) fn serve(what: &str) -> ExitCode {
+    let (_tcp, _udp) = match what.split_once(' ').unwrap() {
+        ("tcp", address) => (Some(TcpListener::bind(address).unwrap()), None),
+        (_, address) => (None, Some(UdpSocket::bind(address).unwrap())),
+    };
+    loop {
+        std::thread::park();
+    }
 }
 
 fn nest(deep: u32) -> ExitCode {

@@ -36,8 +36,6 @@ const SEND_BUFFERS: &str = "4096 4194304 268435456";
 const READ_AT_LEAST: u32 = 32 * 1024;
 /// Between making the network and the start of the scenario: what the kernel does later about new devices is done then.
 const SETTLE: Duration = Duration::from_millis(100);
-/// The same where programs run: their servers begin to listen.
-const PROGRAMS_SETTLE: Duration = Duration::from_secs(1);
 /// How often programs that may still run after the end are looked after.
 const AFTERWARDS: Duration = Duration::from_millis(20);
 
@@ -90,8 +88,7 @@ pub(super) fn run(
     keep_times(Work::Ordinary);
     first_connection(&namespaces)?;
     let mut programs = Programs::prepare(&between).map_err(failed)?;
-    let has_programs = scenario.flows.iter().any(|flow| flow.command.is_some());
-    thread::sleep(if has_programs { PROGRAMS_SETTLE } else { SETTLE });
+    thread::sleep(SETTLE);
     let open = |recorded| Taps::open(recorded, (&network, &layout), &namespaces).map_err(failed);
     records.taps = recorded.map(open).transpose()?;
     let clock = Clock::start();

@@ -16,6 +16,7 @@ use narrows_core::{Bytes, Span, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
 use narrows_host::FlowKey;
+use narrows_host::LONGEST_START;
 use narrows_host::socket::Diag;
 use narrows_host::{Block, Namespace, Privilege, Process, Route, Status, Tun, TunSpec};
 use narrows_world::path::{self, Sampling};
@@ -31,8 +32,6 @@ pub const PEER: [&str; 2] = ["NARROWS_PEER", "NARROWS_PEER6"];
 const TICK: Duration = Duration::from_millis(50);
 /// Time that a command gets to end after it was asked to.
 const GRACE: Span = Span::s(2);
-/// How long before the command a companion starts.
-const HEAD_START: Duration = Duration::from_millis(200);
 /// Maximum time to wait for the command's last packets.
 const LONGEST_WAIT: Span = Span::s(1);
 /// Number of flows that a result names: those with the most payload. The others are summed.
@@ -93,10 +92,12 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
     let mut sockets = [Sockets::open(&inner, &stats[0])?, Sockets::open(&outer, &stats[1])?];
     let ((status, end), mut outcomes) = drive([&devices[0], &devices[1]], directions, run_config, |running| {
         let mut companion = companion.map(|launch| Process::spawn(&outer, &launch)).transpose()?;
-        // A companion that fails (its port is taken) usually does so at once, and its output is not shown.
-        let failed = companion.as_mut().and_then(|companion| companion.wait_for(HEAD_START));
-        if let Some(status) = failed.filter(|status| !status.success()) {
-            return Err(LiveError::Companion(status));
+        if let Some(companion) = &mut companion {
+            let ended = companion.wait_until_serving(&mut sockets[1].diag, LONGEST_START)?;
+            // Its output is not shown, so a failure (its port is taken) has to be told.
+            if let Some(status) = ended.filter(|status| !status.success()) {
+                return Err(LiveError::Companion(status));
+            }
         }
         let command = Process::spawn(&inner, &launch)?;
         let status = attend(command, running, clock, &mut sockets, monitor)?;

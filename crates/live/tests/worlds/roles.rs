@@ -2,8 +2,6 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::ExitCode;
-use std::thread;
-use std::time::Duration;
 
 /// `serve PORT`: accepts connections one after the other and reads each to its end.
 pub(super) const SERVE: &str = "play-serve";
@@ -35,13 +33,7 @@ fn serve(port: &str) {
 fn send(peer: &str, port: &str, times: u32) {
     let to = if peer.contains(':') { format!("[{peer}]:{port}") } else { format!("{peer}:{port}") };
     for _ in 0..times {
-        // The server may not be listening yet.
-        let mut connection = loop {
-            match TcpStream::connect(&to) {
-                Ok(connection) => break connection,
-                Err(_) => thread::sleep(Duration::from_millis(5)),
-            }
-        };
+        let mut connection = TcpStream::connect(&to).unwrap();
         connection.write_all(&[7; 100_000]).unwrap();
         connection.shutdown(std::net::Shutdown::Write).unwrap();
         // Waits until the other side has read everything.

@@ -63,7 +63,8 @@ fn nobody_meets_a_program_of_its_own() {
     }
     let serve = "perl -MIO::Socket::INET -e '$l = IO::Socket::INET->new(Listen => 1, LocalPort => 7, ReuseAddr => 1); \
                  $c = $l->accept; print $c \"met\\n\"; <$c>'";
-    place.write("serve", &format!("exec {serve}\n"));
+    // It is waited for while it does not listen yet.
+    place.write("serve", &format!("sleep 0.5; exec {serve}\n"));
     fs::copy(place.path("serve"), dir.0.join("serve")).expect("a file");
     let client = "bash -c 'exec 4<>/dev/tcp/{peer}/7 && read -r word <&4 && echo $word'";
     let served = format!(
