@@ -7,6 +7,7 @@ use narrows_report::Comparison;
 use narrows_report::draw::Form;
 use narrows_report::plot::{self, Request};
 use narrows_scenario::printable::printable;
+use narrows_scenario::shorthand;
 use std::path::{Path, PathBuf};
 
 /// Draw one quantity of several results as a figure: SVG, PDF or PGF for LaTeX
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 More than five lines get a panel each, where the others are grey (--overlay: one panel). Of several seeds a figure shows the mean
 and a band from the smallest to the largest value.
 
-  narrows plot fifo-run cake-run --metric rtt --out rtt.pdf")]
+  narrows plot fifo-run cake-run --metric rtt --out rtt.pdf
+  narrows plot mixed-run --metric throughput --each --every 1s")]
 pub(crate) struct Plot {
     /// Results: folders of runs or of comparisons
     #[arg(value_name = "RESULT", required = true)]
@@ -32,6 +34,9 @@ pub(crate) struct Plot {
     /// A line for each kind of flows, in the dashes of its own
     #[arg(long, conflicts_with = "at")]
     each: bool,
+    /// Means over intervals of this length instead of every sample
+    #[arg(long, value_name = "TIME", conflicts_with = "cdf", allow_hyphen_values = true)]
+    every: Option<String>,
     /// All lines in one panel, however many they are
     #[arg(long)]
     overlay: bool,
@@ -54,6 +59,12 @@ pub(crate) fn main(args: &Plot) -> Result<(), Failure> {
         cdf: args.cdf,
         at: args.at.clone(),
         each: args.each,
+        every: args
+            .every
+            .as_deref()
+            .map(|text| shorthand::span("--every", text))
+            .transpose()
+            .map_err(Failure::usage)?,
         overlaid: args.overlay,
     };
     let drawing = request.drawing(&distinct(results)).map_err(Failure::usage)?;

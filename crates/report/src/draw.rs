@@ -130,16 +130,18 @@ impl Drawing {
             .y_label_area_size(px(60))
             .build_cartesian_2d(x, y)?;
         let text = ("sans-serif", px(FONT)).into_font().color(&INK);
+        let (y, size) = fitted(&self.y, chart.plotting_area().dim_in_pixel().1 as i32 / SCALE);
+        let titles = ("sans-serif", px(size)).into_font().color(&INK);
         chart
             .configure_mesh()
             .x_desc(self.x.as_str())
-            .y_desc(self.y.as_str())
+            .y_desc(y)
             .x_labels(8)
             .y_labels(6)
             .x_label_formatter(&|v| tick(*v))
             .y_label_formatter(&|v| tick(*v))
             .label_style(text.clone())
-            .axis_desc_style(text)
+            .axis_desc_style(titles)
             .axis_style(ShapeStyle::from(&INK).stroke_width(px(1) as u32))
             .bold_line_style(ShapeStyle::from(&GRID).stroke_width(px(1) as u32))
             .light_line_style(TRANSPARENT)
@@ -243,13 +245,14 @@ impl Drawing {
     {
         let text = ("sans-serif", px(FONT)).into_font().color(&INK);
         let upper = text.clone().pos(Pos::new(HPos::Left, VPos::Center));
-        root.draw(&Text::new(self.y.clone(), (px(GRID_LEFT), px(GRID_TOP / 2)), upper))?;
+        let y = title(&self.y, letters(WIDTH - GRID_LEFT, FONT));
+        let used = GRID_LEFT + (y.chars().count() as i32 * FONT * 55) / 100 + 24;
+        root.draw(&Text::new(y, (px(GRID_LEFT), px(GRID_TOP / 2)), upper))?;
         let lower = text.pos(Pos::new(HPos::Center, VPos::Center));
         let middle = (GRID_LEFT + WIDTH) / 2;
         root.draw(&Text::new(self.x.clone(), (px(middle), px(grid.bottom() + TICKS_BELOW + BELOW / 2)), lower))?;
         let members = self.members();
         if !members.is_empty() {
-            let used = GRID_LEFT + (self.y.chars().count() as i32 * FONT * 55) / 100 + 24;
             draw_legend(root, &members, &[(0..members.len()).collect()], used)?;
         }
         Ok(())
@@ -376,6 +379,19 @@ fn shortened(text: &str, room: usize) -> String {
     }
 }
 
+/// An axis title that fits this length, px, and the size of its letters: smaller ones, if it is long.
+fn fitted(text: &str, length: i32) -> (String, i32) {
+    let len = text.chars().count();
+    let size = (SMALLEST..=FONT).rev().find(|&size| len <= letters(length, size)).unwrap_or(SMALLEST);
+    (title(text, letters(length, size)), size)
+}
+
+/// An axis title of at most `room` characters. What is left out of a longer one is before its unit.
+fn title(text: &str, room: usize) -> String {
+    let (name, unit) = text.split_at(text.rfind(" (").unwrap_or(text.len()));
+    shortened(name, room.saturating_sub(unit.chars().count())) + unit
+}
+
 /// Whether values differ so much that only a logarithmic axis shows all groups, judged by their medians.
 fn is_wide(lines: &[Line]) -> bool {
     let median = |line: &Line| line.points.iter().find(|p| p.1 >= 0.5).map(|p| p.0);
@@ -487,6 +503,8 @@ const HEIGHT: i32 = 360;
 /// Pixels of the drawing per pixel of the figure.
 pub(crate) const SCALE: i32 = 4;
 const FONT: i32 = 16;
+/// Smallest letters of a long title, px.
+const SMALLEST: i32 = 12;
 const LEGEND_TOP: i32 = 8;
 const LEGEND_ROW: i32 = 20;
 const LEGEND_LEFT: i32 = 64;
@@ -559,6 +577,11 @@ mod tests {
     fn long_names_are_shortened() {
         assert_eq!(shortened("fq_codel", 8), "fq_codel");
         assert_eq!(shortened("fq_codel", 6), "fq_co…");
+        assert_eq!(title("RTT of a flow (ms)", 18), "RTT of a flow (ms)");
+        assert_eq!(title("RTT of a flow (ms)", 12), "RTT of… (ms)");
+        assert_eq!(fitted("RTT (ms)", 300), ("RTT (ms)".to_owned(), FONT));
+        let (text, size) = fitted("Congestion window, sum of 16 flows at the digital subscriber line (packets)", 340);
+        assert!(size == SMALLEST && text.ends_with("… (packets)"), "{text} {size}");
         let names = ["short", "a name that would need the room of two panels or more"];
         assert_eq!(Grid::of(&names).columns, 2);
         assert_eq!(Grid::of(&["short"; 9]).columns, 4);

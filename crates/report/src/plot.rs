@@ -3,9 +3,10 @@ use crate::comparison::{Comparison, Group, Source, distinct, flow_group, flow_of
 use crate::draw::{Drawing, Form, Line};
 use crate::palette::{self, Paint};
 use crate::quantity::Quantity;
-use crate::svg::{curve, titles};
+use crate::svg::{curve, flows as together, titles};
 use crate::vector::{PDF_MARKER, PGF_MARKER};
-use narrows_results::metric::without_unit;
+use narrows_core::Span;
+use narrows_results::metric::{self, without_unit};
 use narrows_scenario::hint;
 
 /// What a figure shows.
@@ -19,6 +20,8 @@ pub struct Request {
     pub at: Option<String>,
     /// A line for each kind of flows, in the dashes of its own.
     pub each: bool,
+    /// Means over intervals of this length instead of every sample; not of a distribution.
+    pub every: Option<Span>,
     /// All lines in one panel, however many they are.
     pub overlaid: bool,
 }
@@ -27,15 +30,21 @@ impl Request {
     /// The figure of these results, each with a name. An error says what is allowed.
     pub fn drawing(&self, results: &[(String, Comparison)]) -> Result<Drawing, String> {
         let quantity = self.quantity(results)?;
+        let runs = || results.iter().flat_map(|(_, result)| result.runs());
+        let end = runs().map(|run| run.result.summary.duration_s).fold(0.0, f64::max);
+        let every = self.every.map(|every| intervals(every, end)).transpose()?;
         let mut lines: Vec<Line> = Vec::new();
         let groups =
             results.iter().flat_map(|(name, result)| result.groups.iter().map(move |group| (name, result, group)));
-        let mut of_hop = false;
+        let (mut of_hop, mut most) = (false, 0);
         for (n, (name, result, group)) in groups.enumerate() {
             let panel = label(name, group, results.len(), result.groups.len());
             for (member, (source, flow)) in self.sources(result, &quantity)?.into_iter().enumerate() {
-                let Some((points, band)) = curve(group, &source, &quantity.metric, self.cdf) else { continue };
+                let Some((points, band)) = curve(group, &source, &quantity.metric, self.cdf, every) else {
+                    continue;
+                };
                 of_hop |= matches!(source, Source::Hop(_));
+                most = most.max(together(group.runs.iter(), &source, &quantity.metric));
                 let label = if flow.is_empty() { panel.clone() } else { format!("{panel}: {flow}") };
                 let paint = match flow.is_empty() {
                     true => palette::paint(n),
@@ -48,15 +57,18 @@ impl Request {
             let at = self.at.as_deref().unwrap_or_default();
             return Err(format!("{at:?} has no {}; allowed: a hop or flow that has it", quantity.metric));
         }
+        let axis = match (most, self.each) {
+            (0 | 1, _) => quantity.axis(),
+            _ if self.cdf => quantity.axis(),
+            (_, true) => quantity.axis_of("each kind"),
+            (n, false) => quantity.axis_of(&format!("{n} flows")),
+        };
         let axis = match &self.at {
-            Some(at) => quantity.axis().replacen(&quantity.title, &format!("{} of {at}", quantity.title), 1),
-            None => quantity.axis(),
+            Some(at) => axis.replacen(&quantity.title, &format!("{} of {at}", quantity.title), 1),
+            None => axis,
         };
         let (x, y) = titles(axis, self.cdf, of_hop);
-        let runs = results.iter().flat_map(|(_, result)| result.runs());
-        let end = runs.map(|run| run.result.summary.duration_s).fold(0.0, f64::max);
-        let from_zero = !quantity.metric.ends_with("rtt_ms");
-        Ok(Drawing { lines, x, y, cdf: self.cdf, from_zero, end, overlaid: self.overlaid })
+        Ok(Drawing { lines, x, y, cdf: self.cdf, from_zero: quantity.from_zero(), end, overlaid: self.overlaid })
     }
 
     /// The quantity with this name in the results.
@@ -73,7 +85,10 @@ impl Request {
             let what = if self.cdf { "distribution" } else { "series" };
             let mut known: Vec<&str> = names.iter().map(|name| without_unit(name)).collect();
             known.sort_unstable();
-            let hint = hint(&wanted, known.iter().copied());
+            let hint = match is_of_a_run(&wanted) {
+                true => format!("; {wanted} is one figure of a run: the tables have it, and `narrows sweep`"),
+                false => hint(&wanted, known.iter().copied()),
+            };
             format!("--metric {}: the results have no such {what}; allowed: {}{hint}", self.metric, known.join(", "))
         })
     }
@@ -116,6 +131,20 @@ impl Request {
         };
         Ok(vec![(source, String::new())])
     }
+}
+
+/// The length of the intervals, s, of which at least two have to fit.
+fn intervals(every: Span, end: f64) -> Result<f64, String> {
+    let length = every.as_secs_f64();
+    if length > 0.0 && 2.0 * length <= end {
+        return Ok(length);
+    }
+    Err(format!("--every {every}: the results last {end} s; allowed: above 0s, at most half of that"))
+}
+
+/// Do results have a figure of this name, one for each run?
+fn is_of_a_run(name: &str) -> bool {
+    metric::KNOWN.iter().any(|(key, _)| key.split('.').any(|word| word == name || without_unit(word) == name))
 }
 
 /// A group's name beside those of other results: the result's, the group's, or both.

@@ -1,4 +1,5 @@
 //! What charts show: the title, the unit and the meaning of every quantity in `series.parquet` and `cdf.parquet`.
+use crate::aggregate::adds_up;
 use narrows_results::metric::without_unit;
 
 /// A quantity that a chart shows.
@@ -41,7 +42,24 @@ impl Quantity {
 
     /// The title of an axis, with its unit: `RTT (ms)`.
     pub fn axis(&self) -> String {
-        if self.unit.is_empty() { self.title.clone() } else { format!("{} ({})", self.title, self.unit) }
+        self.titled(&self.title)
+    }
+
+    /// The title of an axis for a line that stands for several flows, and how they are called together:
+    /// `RTT, mean of 3 flows (ms)`.
+    pub fn axis_of(&self, flows: &str) -> String {
+        let how = if adds_up(&self.metric) { "sum" } else { "mean" };
+        self.titled(&format!("{}, {how} of {flows}", self.title))
+    }
+
+    /// Does its axis begin at zero? That of an RTT does not, because a path has a base RTT.
+    pub fn from_zero(&self) -> bool {
+        !self.metric.ends_with("rtt_ms")
+    }
+
+    /// A title with the quantity's unit.
+    fn titled(&self, title: &str) -> String {
+        if self.unit.is_empty() { title.to_owned() } else { format!("{title} ({})", self.unit) }
     }
 }
 
@@ -84,5 +102,8 @@ mod tests {
         assert_eq!(shown("drop_probability").0, "Drop probability");
         assert_eq!(shown("my_gauge_bytes"), ("My gauge (bytes)".to_owned(), usize::MAX));
         assert_eq!(shown("odd").0, "Odd");
+        let together = |metric: &str| Quantity::of(metric).axis_of("2 flows");
+        assert_eq!(together("cwnd_packets"), "Congestion window, sum of 2 flows (packets)");
+        assert_eq!(together("rtt_ms"), "RTT, mean of 2 flows (ms)");
     }
 }

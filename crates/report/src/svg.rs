@@ -3,6 +3,7 @@
 use crate::comparison::{Comparison, Group, Run, Source};
 use crate::draw::{Drawing, Form, Line};
 use crate::palette;
+use crate::quantity::Quantity;
 use crate::spread::{self, Point};
 use crate::thin;
 use narrows_results::Series;
@@ -15,10 +16,6 @@ pub struct Plot {
     pub name: &'static str,
     /// The quantity, as results name it.
     pub metric: &'static str,
-    /// Title of the axis that carries the quantity.
-    pub axis: &'static str,
-    /// The text before and after the number of flows in that title when it shows several.
-    pub of_flows: Option<[&'static str; 2]>,
     /// Whether it is read at the hop in focus, not of all flows together.
     pub of_hop: bool,
     /// Whether it is a distribution, not a quantity over time.
@@ -27,40 +24,12 @@ pub struct Plot {
 
 /// The figures that are written for a comparison.
 pub const PLOTS: [Plot; 6] = [
-    Plot {
-        name: "throughput",
-        metric: "throughput_mbit",
-        axis: "Throughput (Mbit/s)",
-        of_flows: None,
-        of_hop: true,
-        cdf: false,
-    },
-    Plot {
-        name: "rtt",
-        metric: "rtt_ms",
-        axis: "RTT (ms)",
-        of_flows: Some(["Mean RTT of ", " flows (ms)"]),
-        of_hop: false,
-        cdf: false,
-    },
-    Plot { name: "queue", metric: "queue_packets", axis: "Queue (packets)", of_flows: None, of_hop: true, cdf: false },
-    Plot {
-        name: "cwnd",
-        metric: "cwnd_packets",
-        axis: "Congestion window (packets)",
-        of_flows: Some(["Sum of ", " congestion windows (packets)"]),
-        of_hop: false,
-        cdf: false,
-    },
-    Plot {
-        name: "sojourn_cdf",
-        metric: "sojourn_ms",
-        axis: "Sojourn time (ms)",
-        of_flows: None,
-        of_hop: true,
-        cdf: true,
-    },
-    Plot { name: "rtt_cdf", metric: "rtt_ms", axis: "RTT (ms)", of_flows: None, of_hop: false, cdf: true },
+    Plot { name: "throughput", metric: "throughput_mbit", of_hop: true, cdf: false },
+    Plot { name: "rtt", metric: "rtt_ms", of_hop: false, cdf: false },
+    Plot { name: "queue", metric: "queue_packets", of_hop: true, cdf: false },
+    Plot { name: "cwnd", metric: "cwnd_packets", of_hop: false, cdf: false },
+    Plot { name: "sojourn_cdf", metric: "sojourn_ms", of_hop: true, cdf: true },
+    Plot { name: "rtt_cdf", metric: "rtt_ms", of_hop: false, cdf: true },
 ];
 
 impl Plot {
@@ -73,7 +42,7 @@ impl Plot {
             None => Source::AllFlows,
         };
         let line = |(i, group): (usize, &'_ Group)| {
-            let (points, band) = curve(group, &source, self.metric, self.cdf)?;
+            let (points, band) = curve(group, &source, self.metric, self.cdf, None)?;
             Some(Line {
                 label: group.label.clone(),
                 panel: group.label.clone(),
@@ -84,43 +53,46 @@ impl Plot {
         };
         let lines: Vec<Line> = comparison.groups.iter().enumerate().filter_map(line).collect();
         let end = comparison.runs().map(|run| run.result.summary.duration_s).fold(0.0, f64::max);
-        let several = |[before, after]: [&str; 2]| match self.flows(comparison, &source) {
-            0 | 1 => None,
-            n => Some(format!("{before}{n}{after}")),
+        let quantity = Quantity::of(self.metric);
+        let axis = match flows(comparison.runs(), &source, self.metric) {
+            0 | 1 => quantity.axis(),
+            _ if self.cdf => quantity.axis(),
+            n => quantity.axis_of(&format!("{n} flows")),
         };
-        let axis = self.of_flows.and_then(several).unwrap_or_else(|| self.axis.to_owned());
         // With several hops a figure shows one of them, and the flows that cross it.
         let axis = hop.map_or(axis.clone(), |hop| axis.replacen(" (", &format!(" at {hop} ("), 1));
         let (x, y) = titles(axis, self.cdf, self.of_hop);
-        let from_zero = self.metric == "throughput_mbit";
-        let drawing = Drawing { lines, x, y, cdf: self.cdf, from_zero, end, overlaid: false };
+        let drawing = Drawing { lines, x, y, cdf: self.cdf, from_zero: quantity.from_zero(), end, overlaid: false };
         let drawn = || drawing.render(Form::Svg).and_then(|svg| String::from_utf8(svg).map_err(|e| e.to_string()));
         (!drawing.lines.is_empty()).then(drawn)
     }
+}
 
-    /// The number of flows that have the quantity.
-    fn flows(&self, comparison: &Comparison, source: &Source) -> usize {
-        let of_run = |run: &Run| {
-            let names: HashSet<&str> = run.flows(source).into_iter().map(|flow| flow.name.as_str()).collect();
-            let is_meant = |s: &&Series| {
-                s.metric == self.metric && s.source.strip_prefix("flow:").is_some_and(|name| names.contains(name))
-            };
-            run.result.series.iter().filter(is_meant).count()
-        };
-        comparison.runs().map(of_run).max().unwrap_or(0)
-    }
+/// The number of flows that a line stands for: those that have the quantity. None of a hop.
+pub(crate) fn flows<'a>(runs: impl Iterator<Item = &'a Run>, source: &Source, metric: &str) -> usize {
+    let of_run = |run: &Run| {
+        let names: HashSet<&str> = run.flows(source).into_iter().map(|flow| flow.name.as_str()).collect();
+        let is_meant =
+            |s: &&Series| s.metric == metric && s.source.strip_prefix("flow:").is_some_and(|name| names.contains(name));
+        run.result.series.iter().filter(is_meant).count()
+    };
+    runs.map(of_run).max().unwrap_or(0)
 }
 
 /// A line, and the band around it if there are several runs.
 pub(crate) type Curve = (Vec<(f64, f64)>, Vec<Point>);
 
 /// The curve of a group: its run, or the mean of its runs with a band from the smallest to the largest value. `None` if it has none.
-pub(crate) fn curve(group: &Group, source: &Source, metric: &str, cdf: bool) -> Option<Curve> {
+/// `every` is the length of the intervals, s, whose means it shows.
+pub(crate) fn curve(group: &Group, source: &Source, metric: &str, cdf: bool, every: Option<f64>) -> Option<Curve> {
     let thinned = |points: &[(f64, f64)]| if cdf { thin::cdf(points, CDF_STEPS) } else { thin::series(points, POINTS) };
     let read = |run: &Run| {
         let mut points = if cdf { run.cdf(source, metric) } else { run.series(source, metric) }?;
         points.retain(|p| p.0.is_finite() && p.1.is_finite());
-        Some(points)
+        Some(match every {
+            Some(every) => thin::means(&points, every),
+            None => points,
+        })
     };
     let mut runs: Vec<Vec<(f64, f64)>> = group.draws().iter().filter_map(read).filter(|p| !p.is_empty()).collect();
     match runs.len() {

@@ -26,6 +26,19 @@ pub fn series(points: &[(f64, f64)], limit: usize) -> Vec<(f64, f64)> {
     out
 }
 
+/// The means over intervals of this length, s, each at the middle of its interval. A point stands for the time until it.
+pub fn means(points: &[(f64, f64)], every: f64) -> Vec<(f64, f64)> {
+    // The quotient of two decimal fractions that has to be whole may be a little more.
+    let interval = |t: f64| (t / every - 1e-9).ceil().max(1.0);
+    points
+        .chunk_by(|a, b| interval(a.0) == interval(b.0))
+        .map(|chunk| {
+            let sum: f64 = chunk.iter().map(|point| point.1).sum();
+            ((interval(chunk[0].0) - 0.5) * every, sum / chunk.len() as f64)
+        })
+        .collect()
+}
+
 /// Removes points of a distribution that cannot be seen: those for which neither the share nor the value has changed by `1 /
 /// steps` of its range since the last point kept. The first and the last point stay.
 pub fn cdf(points: &[(f64, f64)], steps: usize) -> Vec<(f64, f64)> {
@@ -49,6 +62,19 @@ pub fn cdf(points: &[(f64, f64)], steps: usize) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mean_is_at_the_middle_of_its_interval() {
+        // Nothing was measured in the third interval.
+        let points: Vec<(f64, f64)> = (1..=20).chain(31..=35).map(|n| (f64::from(n) / 10.0, f64::from(n))).collect();
+        let means = means(&points, 1.0);
+        assert_eq!(means, [(0.5, 5.5), (1.5, 15.5), (3.5, 33.0)]);
+        // Decimal fractions, as a rate's samples have them: ten in each tenth of a second.
+        let rate: Vec<(f64, f64)> = (1..=1000).map(|n| (f64::from(n) / 100.0, f64::from(n))).collect();
+        let tenths = super::means(&rate, 0.1);
+        assert_eq!(tenths.len(), 100);
+        assert!(tenths.iter().enumerate().all(|(n, point)| (point.1 - (10.0 * n as f64 + 5.5)).abs() < 1e-9));
+    }
 
     #[test]
     fn a_spike_survives() {

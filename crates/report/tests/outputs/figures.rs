@@ -1,5 +1,6 @@
 //! SVG figures.
 use crate::sample::{QUEUES, Queue, comparison};
+use narrows_core::Span;
 use narrows_report::Comparison;
 use narrows_report::draw::Form;
 use narrows_report::plot::{self, Request};
@@ -74,7 +75,12 @@ fn several_results_share_axes() {
     let each = Request { each: true, ..request("rtt") };
     assert_eq!(labels(&each)[..3], ["old: cubic", "old: call", "new: codel: cubic"]);
     let drawing = each.drawing(&results()).expect("it is there");
-    assert_eq!(drawing.y, "RTT (ms)");
+    assert_eq!(drawing.y, "RTT, mean of each kind (ms)");
+    let y = |request: Request| request.drawing(&results()).expect("it is there").y;
+    assert_eq!(y(request("cwnd")), "Congestion window, sum of 3 flows (packets)");
+    assert_eq!(y(Request { at: Some("cubic".to_owned()), ..request("rtt") }), "RTT of cubic, mean of 2 flows (ms)");
+    assert_eq!(y(Request { at: Some("call".to_owned()), ..request("rtt") }), "RTT of call (ms)");
+    assert_eq!(y(request("queue")), "Queue (packets)");
     assert_eq!(drawing.lines[0].paint.light, drawing.lines[1].paint.light, "a group has one colour");
     assert_ne!(drawing.lines[0].paint.dash, drawing.lines[1].paint.dash, "its flows differ by dashes");
     assert!(drawing.lines[0].band.is_empty(), "one run has no range");
@@ -95,7 +101,7 @@ fn figures_have_three_forms_each_the_same_every_time() {
     let svg = String::from_utf8(plot::file(&drawing, Form::Svg).expect("it is drawn")).expect("UTF-8");
     roxmltree::Document::parse(&svg).expect("SVG");
     let pgf = String::from_utf8(plot::file(&drawing, Form::Pgf).expect("it is drawn")).expect("UTF-8");
-    assert!(pgf.contains("{RTT (ms)}") && pgf.contains("{new: codel}"), "{}", &pgf[..500]);
+    assert!(pgf.contains("{RTT, mean of each kind (ms)}") && pgf.contains("{new: codel}"), "{}", &pgf[..500]);
     for others in [&b"%PDF-1.4\n%\xe2\xe3\xcf\xd3"[..], b"<svg xmlns=", b"\\begin{tikzpicture}", b""] {
         assert!(!plot::is_own(others));
     }
@@ -110,6 +116,11 @@ fn a_missing_quantity_is_named_with_what_is_there() {
     assert!(cdf.contains("no such distribution; allowed: rtt, sojourn"), "{cdf}");
     let at = error(Request { at: Some("cubik".to_owned()), ..request("rtt") });
     assert!(at.contains("--at cubik") && at.contains("bottleneck") && at.contains("did you mean \"cubic\"?"), "{at}");
+    let of_a_run = error(request("goodput"));
+    assert!(of_a_run.contains("; goodput is one figure of a run: the tables have it"), "{of_a_run}");
+    let long = error(Request { every: Some(Span::s(1000)), ..request("rtt") });
+    assert!(long.contains("--every 1000s") && long.contains("at most half"), "{long}");
+    assert!(error(Request { every: Some(Span::ZERO), ..request("rtt") }).contains("above 0s"));
     // A flow has no queue.
     let lacks = error(Request { at: Some("call".to_owned()), ..request("queue") });
     assert!(lacks.contains("\"call\" has no queue_packets"), "{lacks}");

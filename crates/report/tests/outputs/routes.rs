@@ -159,7 +159,7 @@ fn figures_are_of_one_hop_and_its_flows() {
     };
     // The hop in focus is the first, which three flows cross.
     assert!(svg("queue").contains("Queue at first (packets)"));
-    assert!(svg("rtt").contains("Mean RTT of 3 flows at first (ms)"), "{}", svg("rtt"));
+    assert!(svg("rtt").contains("RTT, mean of 3 flows at first (ms)"), "{}", svg("rtt"));
 }
 
 #[test]
