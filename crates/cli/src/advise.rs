@@ -8,7 +8,7 @@ use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::{OutArgs, Output, Request};
 use crate::term;
-use household::{Household, SHAPED_PERCENT};
+use household::{Household, SHAPED_PERCENT, Use};
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span};
 use narrows_report::{PAGE, sheet};
@@ -50,7 +50,8 @@ pub(crate) struct Advise {
     /// Name of the interface to the link, for the commands
     #[arg(long, value_name = "NAME", default_value = "wan", allow_hyphen_values = true)]
     interface: String,
-    /// Length of a run; its first fifth is left out [default: 60s; less on a link of more than 100 Mbit/s, at least 20s]
+    /// Length of a run; its first fifth is left out, with a video call its first half [default: 60s; without a video call less on a link of
+    /// more than 100 Mbit/s, at least 20s]
     #[arg(short = 't', long, value_name = "TIME", allow_hyphen_values = true)]
     duration: Option<String>,
     /// Runs of each candidate, with seeds counting up from --seed
@@ -108,10 +109,10 @@ pub(crate) fn main(args: &Advise) -> Result<(), Failure> {
     term::print(&text)
 }
 
-/// A fast link takes longer to simulate, and has more packets from which to measure.
-fn usual_duration(link: [Rate; 2]) -> Span {
+/// A fast link takes longer to simulate, and has more packets from which to measure. A video call takes its time at any rate.
+fn usual_duration(link: [Rate; 2], has_video_call: bool) -> Span {
     let mbit = link.iter().map(|rate| rate.as_bps() / 1_000_000).sum::<u64>();
-    Span::s((60 * 100 / mbit.max(1)).clamp(20, 60))
+    Span::s((60 * 100 / mbit.max(1)).clamp(if has_video_call { 60 } else { 20 }, 60))
 }
 
 /// Writes the answer, the page, its picture and the scenarios; returns the page's place.
@@ -146,6 +147,8 @@ impl Advise {
             let message = format!("--buffer: cannot be {:?}; allowed: 3000B and more", self.buffer);
             return Err(Failure::usage(message));
         }
+        let members = household::members(&self.uses)?;
+        let has_video_call = members.iter().any(|member| member.what == Use::VideoCall);
         let duration = match &self.duration {
             Some(text) => {
                 let duration = shorthand::duration("--duration", text).map_err(Failure::usage)?;
@@ -154,16 +157,17 @@ impl Advise {
                 }
                 duration
             }
-            None => usual_duration(link.each_ref().map(RateSpec::initial)),
+            None => usual_duration(link.each_ref().map(RateSpec::initial), has_video_call),
         };
         Ok(Household {
             shaped: link.each_ref().map(|rate| Rate::bit(rate.initial().as_bps() * SHAPED_PERCENT / 100)),
             link,
             rtt: shorthand::span("--rtt", &self.rtt).map_err(Failure::usage)?,
             buffer,
-            members: household::members(&self.uses)?,
+            members,
             duration,
-            warmup: duration / 5,
+            // GCC needs half a minute from its first rate to that of a good picture, however empty the link is.
+            warmup: if has_video_call { duration / 2 } else { duration / 5 },
         })
     }
 

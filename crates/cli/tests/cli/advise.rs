@@ -32,6 +32,33 @@ fn a_fair_queue_rescues_the_call() {
     assert_eq!(again, json);
 }
 
+/// On a fast link the runs are short. A call that is still raising its rate says nothing about the queue.
+#[test]
+fn a_video_call_alone_has_all_points_on_a_fast_link() {
+    let place = Place::new("advise-video-call");
+    let json = place.ok(&[
+        "advise",
+        "--down",
+        "250mbit",
+        "--up",
+        "25mbit",
+        "--uses",
+        "video-call",
+        "--queues",
+        "cake,fifo",
+        "--runs",
+        "2",
+        "--json",
+    ]);
+    let answer: Value = serde_json::from_str(&json).expect("JSON");
+    let ranking = answer["ranking"].as_array().expect("a list");
+    for outcome in ranking.iter().chain([&answer["as_it_is"]]) {
+        assert_eq!(outcome["score"].as_f64(), Some(100.0), "{json}");
+        // The encoder makes 2.5 Mbit/s at most.
+        assert!(outcome["uses"]["video-call"]["figure"].as_f64().is_some_and(|mbit| mbit > 2.0), "{json}");
+    }
+}
+
 #[test]
 fn the_answer_has_the_commands_and_a_folder() {
     let place = Place::new("advise-folder");
