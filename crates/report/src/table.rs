@@ -130,7 +130,7 @@ impl Table {
             return None;
         }
         let all = comparison.flow_groups();
-        let columns = FlowColumns { several_groups: comparison.groups.len() > 1, several_hops: false };
+        let columns = FlowColumns { route: false, ..FlowColumns::of(comparison) };
         let shown: Vec<&str> = largest(comparison, &all).into_iter().filter(|group| measured.contains(group)).collect();
         let subjects = |of: &Group| -> Vec<Subject> {
             let subject = |&group: &&str| {
@@ -234,30 +234,29 @@ fn largest<'a>(comparison: &Comparison, groups: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// The leading columns of tables of flows. With one hop a group's name is the queue that they cross. With several hops each
-/// flow shows its own route.
+/// flow shows its own route, and a single group needs no name.
 struct FlowColumns {
-    several_groups: bool,
-    several_hops: bool,
+    /// The heading of the groups' names.
+    group: Option<&'static str>,
+    route: bool,
 }
 
 impl FlowColumns {
     fn of(comparison: &Comparison) -> FlowColumns {
-        FlowColumns { several_groups: comparison.groups.len() > 1, several_hops: comparison.hops().len() > 1 }
+        let (several_groups, several_hops) = (comparison.groups.len() > 1, comparison.hops().len() > 1);
+        let group = if several_hops { several_groups.then_some(CONFIGURATION) } else { Some("queue") };
+        FlowColumns { group, route: several_hops }
     }
 
     fn heads(&self, flow: &[&'static str]) -> Vec<&'static str> {
-        match (self.several_hops, self.several_groups) {
-            (false, _) => [&["queue"], flow].concat(),
-            (true, false) => [flow, &["route"]].concat(),
-            (true, true) => [&[CONFIGURATION], flow, &["route"]].concat(),
-        }
+        self.group.into_iter().chain(flow.iter().copied()).chain(self.route.then_some("route")).collect()
     }
 
     fn cells(&self, group: &Group, mut flow: Vec<String>, route: String) -> Vec<String> {
-        if self.several_groups || !self.several_hops {
+        if self.group.is_some() {
             flow.insert(0, group.label.clone());
         }
-        if self.several_hops {
+        if self.route {
             flow.push(route);
         }
         flow
@@ -270,12 +269,14 @@ const CONFIGURATION: &str = "configuration";
 /// Maximum number of hops that a route names.
 const MAX_OF_A_ROUTE: usize = 8;
 
-/// The hops that a flow crosses with their queues: `core (fifo), edge (cake); back uplink (fifo)`.
+/// The hops that a flow crosses with their kinds of queues: `core (fifo), edge (cake); back uplink (fifo)`. The table of queues has
+/// the parameters.
 fn route(of: &Group, flow: &FlowSummary) -> String {
     let Some(run) = of.first() else { return String::new() };
     let routes = run.routes();
     let names = |hops: Vec<&str>| {
-        let named = hops.iter().take(MAX_OF_A_ROUTE).map(|hop| format!("{hop} ({})", of.queue_at(hop)));
+        let kind = |queue: &str| queue.split(':').next().unwrap_or_default().to_owned();
+        let named = hops.iter().take(MAX_OF_A_ROUTE).map(|hop| format!("{hop} ({})", kind(&of.queue_at(hop))));
         let more = hops.len().checked_sub(MAX_OF_A_ROUTE).filter(|more| *more > 0).map(|more| format!("{more} more"));
         named.chain(more).collect::<Vec<String>>().join(", ")
     };

@@ -63,14 +63,43 @@ fn charts(curves: &Curves) -> Vec<Chart> {
         line(format!("subflow {}", path + 1), path, curves.at_s.iter().copied().zip(values.iter().copied()).collect())
     });
     let verdict = curves.verdicts.iter().map(|&(at, finding, confidence)| (at, f64::from(finding) * confidence));
+    let verdict = steps(verdict.collect(), curves.at_s.last().copied());
     let mut all = vec![
         chart("RTT", "ms", rtt.collect()),
         chart("Delivered", "Mbit/s", rate.collect()),
-        chart("Verdict", "confidence: 1 fair, −1 shared", vec![line("verdict".into(), 2, verdict.collect())]),
+        chart("Verdict", "confidence: 1 fair, −1 shared", vec![line("verdict".into(), 2, verdict)]),
     ];
     for chart in &mut all {
         chart.lines.retain(|line| !line.x.is_empty());
     }
     all.retain(|chart| !chart.lines.is_empty());
     all
+}
+
+/// Points of a line that keeps each value until the next one, and the last until `end`.
+fn steps(values: Vec<(f64, f64)>, end: Option<f64>) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = Vec::with_capacity(2 * values.len());
+    for (at, value) in values {
+        points.extend(points.last().map(|&(_, held)| (at, held)));
+        points.push((at, value));
+    }
+    if let (Some(&(at, held)), Some(end)) = (points.last(), end)
+        && at < end
+    {
+        points.push((end, held));
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_holds_until_the_next() {
+        let verdicts = vec![(1.0, 0.5), (3.0, -0.9)];
+        assert_eq!(steps(verdicts.clone(), Some(8.0)), [(1.0, 0.5), (3.0, 0.5), (3.0, -0.9), (8.0, -0.9)]);
+        assert_eq!(steps(verdicts, Some(2.0)), [(1.0, 0.5), (3.0, 0.5), (3.0, -0.9)]);
+        assert_eq!(steps(Vec::new(), Some(8.0)), []);
+    }
 }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use narrows_report::svg::PLOTS;
 use narrows_report::terminal::{self, Style};
-use narrows_report::{Comparison, page};
+use narrows_report::{Comparison, Table, page};
 use narrows_results::summary::Drops;
 use narrows_scenario::{NoTraces, Scenario};
 use std::path::Path;
@@ -75,6 +75,22 @@ fn parking_lot() -> Comparison {
     }
     lot.groups[0].label = "fq_codel".into();
     lot
+}
+
+/// A single group has no column for its queue: that would be one hop's.
+#[test]
+fn applications_behind_several_hops_have_no_queue_of_their_own() {
+    let mut lot = parking_lot();
+    let delay = lot.groups[0].runs[0].result.summary.hops[0].sojourn_ms;
+    let far = &mut lot.groups[0].runs[0].result.summary.flows[3];
+    far.application = Some(narrows_results::summary::Application { one_way_ms: delay, ..Default::default() });
+    let head = |lot: &Comparison| -> String {
+        let table = Table::of_applications(lot).expect("a flow is an application's");
+        terminal::table(&table, &Style::default()).lines().next().expect("a head").to_owned()
+    };
+    assert!(head(&lot).starts_with("flows "), "{}", head(&lot));
+    lot.groups.push(lot.groups[0].clone());
+    assert!(head(&lot).starts_with("configuration  flows "), "{}", head(&lot));
 }
 
 fn row<'a>(text: &'a str, begins: &str) -> Vec<&'a str> {
