@@ -147,8 +147,8 @@ fn a_stopped_program_has_not_failed() {
     let _ = fs::remove_file(&into);
     let counts = format!("sh -c 'trap \"echo int >> {0}\" INT; sleep 95.75; sleep 0.2; exit 7'", into.display());
     let me = std::env::current_exe().unwrap().display().to_string();
-    let fails_later = format!("stop = \"200ms\"\nserver = '''sh -c \"{me} {SERVE} 5000 & sleep 0.5; exit 8\"'''");
-    run("900ms", &command(&counts, &fails_later));
+    let fails_later = format!("stop = \"200ms\"\nserver = '''sh -c \"{me} {SERVE} 5000 & sleep 1.5; exit 8\"'''");
+    run("2s", &command(&counts, &fails_later));
     assert_eq!(fs::read_to_string(&into).unwrap(), "int\n");
     none_is_left("95.75");
 }
