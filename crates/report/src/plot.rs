@@ -144,7 +144,8 @@ fn intervals(every: Span, end: f64) -> Result<f64, String> {
 
 /// Do results have a figure of this name, one for each run?
 fn is_of_a_run(name: &str) -> bool {
-    metric::KNOWN.iter().any(|(key, _)| key.split('.').any(|word| word == name || without_unit(word) == name))
+    let mut figures = metric::KNOWN.iter().filter_map(|(key, _)| key.split('.').nth(1));
+    figures.any(|figure| figure == name || without_unit(figure) == name)
 }
 
 /// A group's name beside those of other results: the result's, the group's, or both.
