@@ -3,7 +3,7 @@ use crate::comparison::{Comparison, Group, Source, distinct, flow_group, flow_of
 use crate::draw::{Drawing, Form, Line};
 use crate::palette::{self, Paint};
 use crate::quantity::Quantity;
-use crate::svg::{curve, flows as together, titles};
+use crate::svg::{curve, flow_count, titles};
 use crate::vector::{PDF_MARKER, PGF_MARKER};
 use narrows_core::Span;
 use narrows_results::metric::{self, without_unit};
@@ -44,7 +44,7 @@ impl Request {
                     continue;
                 };
                 of_hop |= matches!(source, Source::Hop(_));
-                most = most.max(together(group.runs.iter(), &source, &quantity.metric));
+                most = most.max(flow_count(group.runs.iter(), &source, &quantity.metric));
                 let label = if flow.is_empty() { panel.clone() } else { format!("{panel}: {flow}") };
                 let paint = match flow.is_empty() {
                     true => palette::paint(n),
@@ -57,11 +57,10 @@ impl Request {
             let at = self.at.as_deref().unwrap_or_default();
             return Err(format!("{at:?} has no {}; allowed: a hop or flow that has it", quantity.metric));
         }
-        let axis = match (most, self.each) {
-            (0 | 1, _) => quantity.axis(),
-            _ if self.cdf => quantity.axis(),
-            (_, true) => quantity.axis_of("each kind"),
-            (n, false) => quantity.axis_of(&format!("{n} flows")),
+        let axis = match most {
+            n if n < 2 || self.cdf => quantity.axis(),
+            _ if self.each => quantity.axis_of("each kind"),
+            n => quantity.axis_of(&format!("{n} flows")),
         };
         let axis = match &self.at {
             Some(at) => axis.replacen(&quantity.title, &format!("{} of {at}", quantity.title), 1),
@@ -86,7 +85,7 @@ impl Request {
             let mut known: Vec<&str> = names.iter().map(|name| without_unit(name)).collect();
             known.sort_unstable();
             let hint = match is_of_a_run(&wanted) {
-                true => format!("; {wanted} is one figure of a run: the tables have it, and `narrows sweep`"),
+                true => format!("; {wanted} is one number for a whole run: see the tables, or `narrows sweep`"),
                 false => hint(&wanted, known.iter().copied()),
             };
             format!("--metric {}: the results have no such {what}; allowed: {}{hint}", self.metric, known.join(", "))
@@ -133,7 +132,7 @@ impl Request {
     }
 }
 
-/// The length of the intervals, s, of which at least two have to fit.
+/// Checks that at least two intervals of this length fit into the results; returns it in seconds.
 fn intervals(every: Span, end: f64) -> Result<f64, String> {
     let length = every.as_secs_f64();
     if length > 0.0 && 2.0 * length <= end {
@@ -142,7 +141,7 @@ fn intervals(every: Span, end: f64) -> Result<f64, String> {
     Err(format!("--every {every}: the results last {end} s; allowed: above 0s, at most half of that"))
 }
 
-/// Do results have a figure of this name, one for each run?
+/// Do results have a number of this name for each run?
 fn is_of_a_run(name: &str) -> bool {
     let mut figures = metric::KNOWN.iter().filter_map(|(key, _)| key.split('.').nth(1));
     figures.any(|figure| figure == name || without_unit(figure) == name)

@@ -54,10 +54,9 @@ impl Plot {
         let lines: Vec<Line> = comparison.groups.iter().enumerate().filter_map(line).collect();
         let end = comparison.runs().map(|run| run.result.summary.duration_s).fold(0.0, f64::max);
         let quantity = Quantity::of(self.metric);
-        let axis = match flows(comparison.runs(), &source, self.metric) {
-            0 | 1 => quantity.axis(),
-            _ if self.cdf => quantity.axis(),
-            n => quantity.axis_of(&format!("{n} flows")),
+        let axis = match flow_count(comparison.runs(), &source, self.metric) {
+            n if n > 1 && !self.cdf => quantity.axis_of(&format!("{n} flows")),
+            _ => quantity.axis(),
         };
         // With several hops a figure shows one of them, and the flows that cross it.
         let axis = hop.map_or(axis.clone(), |hop| axis.replacen(" (", &format!(" at {hop} ("), 1));
@@ -69,7 +68,7 @@ impl Plot {
 }
 
 /// The number of flows that a line stands for: those that have the quantity. None of a hop.
-pub(crate) fn flows<'a>(runs: impl Iterator<Item = &'a Run>, source: &Source, metric: &str) -> usize {
+pub(crate) fn flow_count<'a>(runs: impl Iterator<Item = &'a Run>, source: &Source, metric: &str) -> usize {
     let of_run = |run: &Run| {
         let names: HashSet<&str> = run.flows(source).into_iter().map(|flow| flow.name.as_str()).collect();
         let is_meant =

@@ -28,8 +28,8 @@ pub(super) fn run(duration: &str, rest: &str) -> RunResult {
 /// If a larger share of packets is more than 1 ms late, the machine was too busy.
 const DISTURBED: f64 = 0.01;
 
-/// The same for figures that depend on how soon a sender in user space is scheduled. If the machine was too busy for them three times,
-/// the test is skipped.
+/// As [`run`], for figures that depend on how soon a sender in user space is scheduled. `None`, with a reason to skip the test, if the
+/// machine was too busy three times.
 pub(super) fn run_in_time(duration: &str, rest: &str) -> Option<RunResult> {
     let mut late = 0.0;
     for _ in 0..3 {

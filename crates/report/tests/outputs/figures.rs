@@ -117,8 +117,8 @@ fn a_missing_quantity_is_named_with_what_is_there() {
     let at = error(Request { at: Some("cubik".to_owned()), ..request("rtt") });
     assert!(at.contains("--at cubik") && at.contains("bottleneck") && at.contains("did you mean \"cubic\"?"), "{at}");
     let of_a_run = error(request("goodput"));
-    assert!(of_a_run.contains("; goodput is one figure of a run: the tables have it"), "{of_a_run}");
-    assert!(!error(request("mean")).contains("one figure of a run"), "it is part of a name");
+    assert!(of_a_run.contains("; goodput is one number for a whole run: see the tables"), "{of_a_run}");
+    assert!(!error(request("mean")).contains("for a whole run"), "it is part of a name");
     let long = error(Request { every: Some(Span::s(1000)), ..request("rtt") });
     assert!(long.contains("--every 1000s") && long.contains("at most half"), "{long}");
     assert!(error(Request { every: Some(Span::ZERO), ..request("rtt") }).contains("above 0s"));
