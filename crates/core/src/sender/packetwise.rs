@@ -68,6 +68,8 @@ pub struct Packetwise {
     lost_bytes: Bytes,
     /// The window was reduced at this time. Losses of packets sent before it do not reduce it again (§7.3.2).
     recovery_start: Option<Time>,
+    /// When a packet was last declared lost. Until a packet sent later is acknowledged, the connection recovers.
+    last_loss: Option<Time>,
     first_rtt: Option<Time>,
     app_limited: bool,
 }
@@ -98,6 +100,7 @@ impl Packetwise {
             resolved: Bytes::ZERO,
             lost_bytes: Bytes::ZERO,
             recovery_start: None,
+            last_loss: None,
             first_rtt: path.rtt.map(|_| now),
             app_limited: false,
         }
@@ -242,6 +245,7 @@ impl Packetwise {
         let bytes = u64::from(packet.len);
         news.lost += bytes;
         news.lost_last = news.lost_last.max(Some(packet.sent));
+        self.last_loss = Some(now);
         self.delivery.lost = self.delivery.lost.wrapping_add(packet.len);
         if self.wants_packet_feedback {
             self.report(news.subflow, packet, PacketOutcome::Lost, now);
@@ -300,6 +304,13 @@ impl Packetwise {
         });
     }
 
+    /// One recovery lasts while losses go on, as Linux's does: if something is lost when one ends, the next begins with the same
+    /// acknowledgment (`tcp_fastretrans_alert`). The window is reduced once per round trip all the same.
+    fn phase(&self, news: &News) -> Phase {
+        let recovers = self.last_loss.zip(news.newest).is_some_and(|(lost, newest)| newest.sent <= lost);
+        if recovers { Phase::Recovery } else { Phase::Open }
+    }
+
     fn deliver(&mut self, news: &News, now: Time) {
         let in_reduction = news.newest.is_some_and(|newest| !self.is_news(newest.sent));
         let min_rtt = self.rtts.iter().filter_map(Rtt::min).min();
@@ -319,7 +330,7 @@ impl Packetwise {
             nxt: self.sent_bytes,
             delivered: self.delivery.total,
             in_reduction,
-            phase: if in_reduction { Phase::Recovery } else { Phase::Open },
+            phase: self.phase(news),
             edt: self.pacer.next().1.max(now),
             may_raise: true,
             // §7.8: a window that pacing does not let the sender fill is not underused.
@@ -335,5 +346,47 @@ impl Packetwise {
             self.controller.on_timer(now);
         }
         self.take_split(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn a_recovery_lasts_while_losses_go_on_and_reduces_once_per_round_trip() {
+        let ms = |ms| Time::ZERO + Span::ms(ms);
+        let mss = Bytes(1000);
+        let config = ControllerConfig::NewReno(Default::default());
+        let path = PathHint { mss, initial_window: mss * 100, rtt: Some(Span::ms(20)), paced: false, resume: None };
+        let rng = || Rng::stream(1, "test");
+        let mut control = Packetwise::new(&config, &path, Time::ZERO, rng(), rng());
+        // A packet each millisecond, over 20 ms. Every tenth of the first hundred but the first is lost, which shows with the next.
+        let mut packets = Vec::new();
+        let (mut phases, mut reductions) = (Vec::new(), Vec::new());
+        for at in 0..160 {
+            let limits = control.controller().send_limits();
+            packets.push(control.on_sent(0, 1000, &limits, ms(at)));
+            let Some(number) = at.checked_sub(20) else { continue };
+            let is_lost = |number: u64| number % 10 == 0 && (10..100).contains(&number);
+            if is_lost(number) {
+                continue;
+            }
+            let mut news = control.begin(0);
+            control.acknowledged(&mut news, number, &packets[number as usize], Some(Span::ZERO), ms(at));
+            if number > 0 && is_lost(number - 1) {
+                control.lost(&mut news, &packets[number as usize - 1], ms(at));
+            }
+            let before = control.recovery_start;
+            control.finish(&news, ms(at));
+            reductions.extend(control.recovery_start.filter(|_| before != control.recovery_start).map(|_| number));
+            phases.push((number, control.phase(&news)));
+        }
+        // The first loss shows with packet 11, at 31 ms, and the last with packet 91, at 111 ms.
+        let recovers = phases.iter().filter(|(_, phase)| *phase == Phase::Recovery).map(|&(number, _)| number);
+        let expected = (11..=111).filter(|number| number % 10 != 0 || *number >= 100);
+        assert!(recovers.eq(expected), "{phases:?}");
+        assert_eq!(reductions, [11, 41, 71], "packets sent by 31 ms, 61 ms, and 91 ms belong to the reduction");
     }
 }

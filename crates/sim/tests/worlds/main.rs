@@ -14,6 +14,7 @@ mod exact;
 mod harness;
 mod jitter;
 mod large;
+mod loss_by_transport;
 mod offload;
 mod packets;
 mod parallel;
