@@ -11,7 +11,7 @@ params! {
         pub initial_window: Packets = Packets(10), from Packets(1), to Packets(10_000);
         /// Length of a full-sized packet at the IP layer, with headers.
         pub packet: Bytes = Bytes(1500), from Bytes(100), to Bytes(65_535);
-        /// Length of the IPv4 and TCP headers with options, in data packets and in acknowledgments.
+        /// Length of the IPv4 and TCP headers with options, in data packets and in acknowledgments. SACK blocks are added.
         pub header: Bytes = Bytes(52), from Bytes(40), to Bytes(99);
         /// Negotiate classic ECN (RFC 3168).
         pub ecn: bool = false;

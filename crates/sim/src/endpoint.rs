@@ -43,6 +43,12 @@ pub(crate) trait Endpoint {
         self.connection().map(|connection| &mut connection.armed)
     }
 
+    /// Must the receiver acknowledge what it has before it gets this packet?
+    #[inline(always)]
+    fn must_report(&mut self, _segment: &Segment) -> bool {
+        false
+    }
+
     /// The receiver gets a packet with data. `payload` is in bytes; `marked` means that a queue has marked the packet CE.
     fn on_packet(&mut self, segment: &Segment, payload: u32, marked: bool, now: Time) -> Arrival;
 

@@ -14,8 +14,8 @@ impl Ranges {
         self.0.iter().rev().any(|&(start, end)| n >= start && n < end)
     }
 
-    /// Adds a number that is not in a range; returns its range.
-    pub(crate) fn insert(&mut self, n: u64) -> (u64, u64) {
+    /// Adds a number that is not in a range.
+    pub(crate) fn insert(&mut self, n: u64) {
         let ranges = &mut self.0;
         let at = match ranges.last() {
             Some(&(start, _)) if start <= n => ranges.len(),
@@ -24,23 +24,10 @@ impl Ranges {
         let joins_left = at > 0 && ranges[at - 1].1 == n;
         let joins_right = ranges.get(at).is_some_and(|&(start, _)| start == n + 1);
         match (joins_left, joins_right) {
-            (true, true) => {
-                ranges[at - 1].1 = ranges[at].1;
-                ranges.remove(at);
-                ranges[at - 1]
-            }
-            (true, false) => {
-                ranges[at - 1].1 += 1;
-                ranges[at - 1]
-            }
-            (false, true) => {
-                ranges[at].0 = n;
-                ranges[at]
-            }
-            (false, false) => {
-                ranges.insert(at, (n, n + 1));
-                (n, n + 1)
-            }
+            (true, true) => ranges[at - 1].1 = ranges.remove(at).1,
+            (true, false) => ranges[at - 1].1 += 1,
+            (false, true) => ranges[at].0 = n,
+            (false, false) => ranges.insert(at, (n, n + 1)),
         }
     }
 

@@ -33,13 +33,17 @@ pub(crate) use sender::Sender;
 
 /// Number of SACK blocks that fit beside timestamps (RFC 2018 §3).
 const MAX_SACKS: usize = 3;
+/// Length of the SACK option without blocks, with two bytes of padding (Linux `TCPOLEN_SACK_BASE_ALIGNED`), and of a block (RFC 2018 §3).
+const SACK_OPTION_LEN: u32 = 4;
+const SACK_BLOCK_LEN: u32 = 8;
 
 /// The fields of an acknowledgment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckSegment {
     /// Next segment expected; all earlier ones have arrived.
     pub(crate) ack: u64,
-    /// SACK blocks beyond it, as (start, end) offsets from `ack`, the most recent first.
+    /// SACK blocks as (start, end) offsets from `ack`, modulo 2³²: a D-SACK if `duplicate` is set, then blocks beyond `ack`, the most
+    /// recent first.
     sacks: [(u32, u32); MAX_SACKS],
     /// Timestamp of the acknowledged segment, ms (RFC 7323 §4.3).
     echo: u32,
@@ -52,28 +56,47 @@ pub(crate) struct AckSegment {
     /// Number of CE-marked packets, modulo 256, in place of the ECE flag. (AccECN counts modulo 8 in the header and more
     /// precisely in an option.)
     marked: u8,
-    /// A segment arrived twice (RFC 2883).
+    /// The first block is a D-SACK: its segments arrived twice (RFC 2883).
     duplicate: bool,
 }
+
+// Return pipes have slots of one size for all transports.
+const _: () = assert!(size_of::<AckSegment>() <= 48);
 
 impl AckSegment {
     /// Its role, as a middlebox can read it.
     pub(crate) fn role(&self) -> Role {
-        Role::ack(self.blocks > 0 || self.duplicate, self.ece)
+        Role::ack(self.blocks > 0, self.ece)
+    }
+
+    /// Its length at the IP layer, bytes; `header` is that of a packet without SACK blocks (Linux `tcp_established_options`).
+    #[inline]
+    pub(crate) fn ip_len(&self, header: u32) -> u32 {
+        match u32::from(self.blocks) {
+            0 => header,
+            blocks => header + SACK_OPTION_LEN + SACK_BLOCK_LEN * blocks,
+        }
     }
 
     /// Its fields, for the record of packets.
-    pub(crate) fn recorded(&self) -> Answer {
+    pub(crate) fn recorded(&self, header: u32) -> Answer {
         let mut ranges = [(0, 0); RANGES];
-        ranges.iter_mut().zip(self.sacks()).for_each(|(slot, range)| *slot = range);
-        let (count, marks) = (self.blocks, u16::from(self.marked));
+        ranges.iter_mut().zip(self.blocks()).for_each(|(slot, range)| *slot = range);
+        let (ip_len, count, marks) = (self.ip_len(header), self.blocks, u16::from(self.marked));
         let (number, duplicate, echo, ece) = (self.ack, self.duplicate, self.echo, self.ece);
-        Answer { number, ranges, count, duplicate, echo, ece, marks, ..Answer::default() }
+        Answer { ip_len, number, ranges, count, duplicate, echo, ece, marks, ..Answer::default() }
     }
 
+    /// All blocks.
+    fn blocks(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        // A D-SACK may lie before `ack`.
+        let place = |offset: u32| self.ack.saturating_add_signed(i64::from(offset as i32));
+        self.sacks[..usize::from(self.blocks)].iter().map(move |&(start, end)| (place(start), place(end)))
+    }
+
+    /// The blocks without the D-SACK.
     fn sacks(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let absolute = |&(start, end): &(u32, u32)| (self.ack + u64::from(start), self.ack + u64::from(end));
-        self.sacks[..usize::from(self.blocks)].iter().map(absolute)
+        self.blocks().skip(usize::from(self.duplicate))
     }
 }
 

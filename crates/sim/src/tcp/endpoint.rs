@@ -40,6 +40,12 @@ impl Endpoint for Tcp {
     }
 
     #[inline(always)]
+    fn must_report(&mut self, segment: &Segment) -> bool {
+        let end = segment.seq + 1 + u64::from(segment.transit.further);
+        self.receiver.must_report(segment.seq, end)
+    }
+
+    #[inline(always)]
     fn on_packet(&mut self, segment: &Segment, payload: u32, marked: bool, now: Time) -> Arrival {
         let &Segment { seq, tag: stamp, cwr, .. } = segment;
         if segment.transit.further > 0 {

@@ -3,11 +3,11 @@
 //! The rules are Linux's (`__tcp_ack_snd_check`). The first segments of a connection, the first after a pause or after an old
 //! segment, and those with which the receive window grows, are acknowledged one by one. Later every second one is, or a single
 //! one after a delay. While segments are missing, three duplicate acknowledgments are sent at once, and later ones are
-//! compressed for up to a millisecond. A segment that fills the last hole is acknowledged at once. Any acknowledgment ends both
-//! waits.
+//! compressed for up to a millisecond. A compressed one is sent before a new range displaces those that it has to report
+//! (`tcp_sack_new_ofo_skb`). A segment that fills the last hole is acknowledged at once. Any acknowledgment ends both waits.
+use super::AckSegment;
 use super::patience::Patience;
 use super::window::ReceiveWindow;
-use super::{AckSegment, MAX_SACKS};
 use crate::ranges::Ranges;
 use narrows_core::congestion::Marks;
 use narrows_core::{Span, Time};
@@ -16,6 +16,9 @@ use narrows_scenario::transport::TcpParams;
 
 /// Number of SACK blocks that the receiver remembers (Linux `TCP_NUM_SACKS`). With timestamps only three fit into a header.
 const REMEMBERED: usize = 4;
+/// A sender is expected to get this number of blocks from an acknowledgment, because others may be lost (Linux
+/// `TCP_SACK_BLOCKS_EXPECTED`).
+const EXPECTED: usize = 2;
 /// Duplicate acknowledgments sent at once before compression begins (Linux `TCP_FASTRETRANS_THRESH`).
 const PROMPT_DUPLICATES: u32 = 3;
 /// Maximum number of acknowledgments compressed into one (Linux `tcp_comp_sack_nr`).
@@ -65,7 +68,9 @@ pub(crate) struct Receiver {
     duplicates: u32,
     duplicates_at: u64,
     window: ReceiveWindow,
-    /// The most recently received ranges, the latest first.
+    /// The segments that arrived twice, if `duplicate` says that there are any.
+    duplicated: (u64, u64),
+    /// The most recently received ranges, the latest first (Linux `selective_acks`).
     recent: [(u64, u64); REMEMBERED],
 }
 
@@ -96,8 +101,10 @@ pub(crate) struct Arrival {
 /// What a segment was to the receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Placed {
-    /// It had arrived before.
+    /// It had arrived before and was acknowledged cumulatively.
     Old,
+    /// It had arrived before, beyond a hole.
+    Twice,
     /// Nothing is missing before any segment that has arrived.
     LastHole,
     /// Something still is.
@@ -111,6 +118,7 @@ impl Receiver {
             beyond: Ranges::default(),
             recent: [(0, 0); REMEMBERED],
             remembered: 0,
+            duplicated: (0, 0),
             pending: 0,
             quick: params.quick_acks.0,
             every: params.ack_every.0,
@@ -236,7 +244,29 @@ impl Receiver {
             Placed::Old => Arrival { is_new: false, acknowledge: true },
             Placed::LastHole => Arrival { is_new: true, acknowledge: true },
             Placed::AmongHoles => Arrival { is_new: true, acknowledge: self.acknowledge_in_disorder(now) },
+            Placed::Twice => Arrival { is_new: false, acknowledge: self.acknowledge_in_disorder(now) },
         }
+    }
+
+    /// Must the compressed acknowledgment be sent before the segments from `start` up to `end` are taken? They may be a new range,
+    /// which would displace one that has not been reported.
+    #[inline(always)]
+    pub(crate) fn must_report(&mut self, start: u64, end: u64) -> bool {
+        self.gathered > 0 && self.would_displace(start, end)
+    }
+
+    /// Linux `tcp_sack_new_ofo_skb`, as far as it sends (`tcp_sack_compress_send_ack`): the range is not among the first two blocks.
+    /// A later block is extended first, and so reported with them if it is the third.
+    #[cold]
+    fn would_displace(&mut self, start: u64, end: u64) -> bool {
+        if start <= self.next {
+            return false;
+        }
+        let at = self.block_beside((start, end));
+        if let Some(block) = at.filter(|&at| at >= EXPECTED).map(|at| &mut self.recent[at]) {
+            *block = joined(*block, (start, end));
+        }
+        at.unwrap_or(usize::from(self.remembered)) >= EXPECTED
     }
 
     /// A packet with several segments in a row arrives (`offload.rs`). They are acknowledged together, if at all: returns whether
@@ -263,31 +293,35 @@ impl Receiver {
         }
         self.window.measure(left.min(mss), left);
         let in_order = first == self.next && self.beyond.is_empty();
-        let (mut is_new, mut has_filled) = (false, false);
+        let (mut is_new, mut is_old, mut has_filled) = (false, false, false);
         for seq in first..=first + u64::from(further) {
             let len = left.min(mss);
             left -= len;
             let placed = self.place(seq, len, now);
-            is_new |= placed != Placed::Old;
+            let new = matches!(placed, Placed::LastHole | Placed::AmongHoles);
+            (is_new, is_old) = (is_new | new, is_old | (placed == Placed::Old));
             has_filled |= placed == Placed::LastHole;
-            each(seq, (placed != Placed::Old).then_some(len));
+            each(seq, new.then_some(len));
         }
         if in_order {
             return self.acknowledge_in_order(now);
         }
-        !is_new || has_filled || self.acknowledge_in_disorder(now)
+        (is_old && !is_new) || has_filled || self.acknowledge_in_disorder(now)
     }
 
     /// Takes a segment, wherever it belongs.
     fn place(&mut self, seq: u64, len: u32, now: Time) -> Placed {
-        if seq < self.next || self.beyond.contains(seq) {
-            if seq < self.next {
-                // An old segment (Linux `tcp_enter_quickack_mode`).
-                self.acknowledge_promptly();
-                self.patience.reset();
-            }
-            self.duplicate = true;
+        if seq < self.next {
+            // Linux `tcp_enter_quickack_mode`.
+            self.acknowledge_promptly();
+            self.patience.reset();
+            self.note_duplicate(seq);
             return Placed::Old;
+        }
+        if self.beyond.contains(seq) {
+            self.note_duplicate(seq);
+            self.remember((seq, seq + 1));
+            return Placed::Twice;
         }
         if len > self.settled {
             self.grow_window(len, now);
@@ -303,10 +337,17 @@ impl Receiver {
                 return Placed::LastHole;
             }
         } else {
-            let range = self.beyond.insert(seq);
-            self.remember(range);
+            self.beyond.insert(seq);
+            self.remember((seq, seq + 1));
         }
         Placed::AmongHoles
+    }
+
+    /// A segment has arrived twice (Linux `tcp_dsack_set`). Those of one packet are one range.
+    fn note_duplicate(&mut self, seq: u64) {
+        let follows = self.duplicate && self.duplicated.1 == seq;
+        self.duplicated = (if follows { self.duplicated.0 } else { seq }, seq + 1);
+        self.duplicate = true;
     }
 
     fn acknowledge_in_disorder(&mut self, now: Time) -> bool {
@@ -328,25 +369,39 @@ impl Receiver {
         false
     }
 
-    /// Remembers a range, as the most recent one (RFC 2018 §4).
-    fn remember(&mut self, range: (u64, u64)) {
-        let mut kept = [(0, 0); REMEMBERED];
-        kept[0] = range;
-        let mut count = 1;
-        for &old in &self.recent[..usize::from(self.remembered)] {
-            let inside = old.0 >= range.0 && old.1 <= range.1;
-            if !inside && count < REMEMBERED {
-                kept[count] = old;
-                count += 1;
-            }
-        }
-        (self.recent, self.remembered) = (kept, count as u8);
+    /// The first of the remembered ranges that overlaps with this one or touches it.
+    fn block_beside(&self, range: (u64, u64)) -> Option<usize> {
+        self.recent[..usize::from(self.remembered)].iter().position(|&block| touch(block, range))
     }
 
+    /// Remembers a range, as the most recent one (RFC 2018 §4; Linux `tcp_sack_new_ofo_skb`). It joins the remembered ranges that
+    /// it touches; what has been forgotten does not come back.
+    fn remember(&mut self, range: (u64, u64)) {
+        let count = usize::from(self.remembered);
+        let known = self.block_beside(range);
+        let at = known.unwrap_or(count.min(REMEMBERED - 1));
+        let mut newest = known.map_or(range, |at| joined(self.recent[at], range));
+        self.recent[..=at].rotate_right(1);
+        let mut kept = 1;
+        // Linux `tcp_sack_maybe_coalesce`.
+        for n in 1..count + usize::from(known.is_none() && count < REMEMBERED) {
+            let block = self.recent[n];
+            if touch(newest, block) {
+                newest = joined(newest, block);
+            } else {
+                self.recent[kept] = block;
+                kept += 1;
+            }
+        }
+        self.recent[0] = newest;
+        self.remembered = kept as u8;
+    }
+
+    /// Forgets the ranges that are acknowledged cumulatively (Linux `tcp_sack_remove`).
     fn forget_passed(&mut self) {
         let mut count = 0;
         for n in 0..usize::from(self.remembered) {
-            if self.recent[n].1 > self.next {
+            if self.recent[n].0 > self.next {
                 self.recent[count] = self.recent[n];
                 count += 1;
             }
@@ -386,11 +441,12 @@ impl Receiver {
             return;
         }
         // A D-SACK takes the first block (RFC 2883 §4).
-        let blocks = usize::from(self.remembered).min(MAX_SACKS - usize::from(ack.duplicate));
-        for (block, &(start, end)) in ack.sacks.iter_mut().zip(&self.recent[..blocks]) {
-            *block = ((start - self.next) as u32, (end - self.next) as u32);
+        let duplicate = ack.duplicate.then_some(self.duplicated);
+        let blocks = duplicate.iter().chain(&self.recent[..usize::from(self.remembered)]);
+        for (slot, &(start, end)) in ack.sacks.iter_mut().zip(blocks) {
+            *slot = (start.wrapping_sub(self.next) as u32, end.wrapping_sub(self.next) as u32);
+            ack.blocks += 1;
         }
-        ack.blocks = blocks as u8;
     }
 
     /// When a delayed or compressed acknowledgment is due.
@@ -406,4 +462,14 @@ impl Receiver {
     pub(crate) fn is_overdue(&self, now: Time) -> bool {
         self.next_timer().is_some_and(|at| at <= now)
     }
+}
+
+/// Do these ranges overlap, or does one follow the other (Linux `tcp_sack_extend`)?
+fn touch(a: (u64, u64), b: (u64, u64)) -> bool {
+    a.0 <= b.1 && b.0 <= a.1
+}
+
+/// The range of two that touch.
+fn joined(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
+    (a.0.min(b.0), a.1.max(b.1))
 }

@@ -349,8 +349,9 @@ impl Sender {
                         && controller.reduction() == Reduction::Proportional
                     {
                         let ssthresh = segments(controller.window(), self.mss);
-                        self.cwnd =
-                            self.prr.on_ack(&PrrAck { ssthresh, inflight: self.board.inflight(), ..PrrAck::default() });
+                        // One segment counts as delivered (Linux `tcp_rack_reo_timeout`).
+                        let inflight = self.board.inflight();
+                        self.cwnd = self.prr.on_ack(&PrrAck { ssthresh, inflight, delivered: 1, safe: false });
                     }
                 }
                 match wait {

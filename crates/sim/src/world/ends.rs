@@ -49,6 +49,11 @@ impl<S: Side> Hosts<S> {
     /// The receiver gets a packet with data.
     #[inline(always)]
     fn receive<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize, segment: &Segment, marked: bool) {
+        let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
+        if ends.must_report(segment) {
+            let ack = ends.acknowledge(segment.subflow, self.now);
+            self.send_back(network, flow_index, ack);
+        }
         let flow = &mut self.flows[flow_index];
         let Some(ends) = End::of(&mut flow.transport) else { return };
         let Transit { ip_len, waited, further, .. } = segment.transit;
@@ -103,7 +108,8 @@ impl<S: Side> Hosts<S> {
         let ip_len = match &what {
             Returning::SynAck => flow.handshake_len(),
             Returning::Report(report) => report.ip_len(flow.header.saturating_sub(Video::RTP_HEADER.0 as u32)),
-            Returning::Ack(_) | Returning::Frame(_) => flow.header,
+            Returning::Ack(ack) => ack.ip_len(flow.header),
+            Returning::Frame(_) => flow.header,
         };
         let left = (routes.back.len() - 1) as u16;
         let segment = Segment { transit: Transit::new(ip_len, left), kind, subflow, ..Segment::default() };

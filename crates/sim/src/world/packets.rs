@@ -50,7 +50,7 @@ impl<S: Side> Hosts<S> {
         let (header, handshake) = (self.flows[flow].header, self.flows[flow].handshake_len());
         let answer = match what {
             Returning::SynAck => Answer { is_syn_ack: true, ip_len: handshake, ..Answer::default() },
-            Returning::Ack(ack) => Answer { ip_len: header, ..ack.recorded() },
+            Returning::Ack(ack) => ack.recorded(header),
             Returning::Frame(frame) => Answer { ip_len: header, ..frame.recorded() },
             Returning::Report(report) => {
                 Answer { ip_len: report.ip_len(header.saturating_sub(Video::RTP_HEADER.0 as u32)), ..Answer::default() }
@@ -65,7 +65,7 @@ impl<S: Side> Hosts<S> {
         self.record(|recorder, now| {
             recorder.leaves(id);
             if matches!(segment.kind, SegmentKind::Data | SegmentKind::Syn) {
-                recorder.arrives(segment.seq, now);
+                recorder.arrives(now);
             }
         });
     }
@@ -75,7 +75,7 @@ impl<S: Side> Hosts<S> {
     pub(super) fn record_return(&mut self, pipe: usize) {
         self.record(|recorder, now| {
             recorder.leaves_pipe(pipe);
-            recorder.arrives(0, now);
+            recorder.arrives(now);
         });
     }
 

@@ -10,9 +10,13 @@ const LINKS: &str = "duration = \"5s\"\nwarmup = \"0s\"\n\
     [[hop]]\nname = \"back\"\nrate = \"1mbit\"\nqueue = \"fifo\"\n";
 
 fn scenario(queue: &str, flow: &str) -> Scenario {
+    over(&LINKS.replace("QUEUE", queue), flow)
+}
+
+fn over(links: &str, flow: &str) -> Scenario {
     let back = if flow.contains("udp") { "" } else { "back = [\"back\"]\n" };
     let flow = format!("[[flow]]\nname = \"f\"\ncount = 2\nrtt = \"40ms\"\nroute = [\"up\"]\n{back}{flow}\n");
-    parse(&(LINKS.replace("QUEUE", queue) + &flow))
+    parse(&format!("{links}{flow}"))
 }
 
 fn recorded(scenario: &Scenario, capture: Capture) -> PacketLog {
@@ -61,4 +65,20 @@ fn a_window_and_a_limit_bound_the_record() {
     assert_eq!(first.packets, whole.packets[..100]);
     assert_eq!(first.missed, whole.packets.len() as u64 - 100);
     assert!(first.cut().is_some() && whole.cut().is_none());
+}
+
+#[test]
+fn acknowledgments_are_as_long_on_the_link_as_in_the_record() {
+    // 52 bytes of headers, then 4 and 8 for each SACK block (Linux `tcp_established_options`).
+    let links = LINKS.replace("QUEUE", "fifo").replace("loss = 0.002", "loss = 0.05");
+    let scenario = over(&links, "controller = \"bbr\"");
+    let log = recorded(&scenario, Capture::default());
+    let acks = || log.packets.iter().filter(|packet| packet.kind == Kind::Ack);
+    assert!(acks().all(|ack| ack.ip_len == 52 + [0, 12, 20, 28][usize::from(ack.ranges)]));
+    let most = acks().map(|ack| ack.ranges).max();
+    assert_eq!(most, Some(3), "timestamps leave room for three blocks");
+    let sent = log.events.iter().filter(|event| event.what == What::Dequeued(1));
+    let bytes: u32 = sent.map(|event| log.packets[event.packet as usize].ip_len).sum();
+    let carried = run(&scenario).summary.hops[1].utilisation * 1e6 / 8.0 * 5.0;
+    assert!((carried - f64::from(bytes)).abs() < 100.0, "{carried} B on the link, {bytes} in the record");
 }

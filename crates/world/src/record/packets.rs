@@ -26,8 +26,6 @@ pub struct PacketRecorder {
     /// The packets in each return pipe, the oldest first.
     pipes: Vec<VecDeque<Option<Row>>>,
     senders: Vec<Sender>,
-    /// Number of the segment that arrived last, to which an acknowledgment of a duplicate refers.
-    last_arrival: u64,
 }
 
 /// A packet's index in the log, plus one.
@@ -85,11 +83,11 @@ pub struct Answer {
     pub is_syn_ack: bool,
     /// The next segment expected (TCP), the largest packet received (QUIC).
     pub number: u64,
-    /// Selectively acknowledged segments, or received packets: the first, and the last plus one.
+    /// Selectively acknowledged segments, or received packets: the first, and the last plus one. A D-SACK comes first.
     pub ranges: [(u64, u64); RANGES],
     /// The number of these ranges.
     pub count: u8,
-    /// A segment arrived twice.
+    /// The first range is a D-SACK: its segments arrived twice.
     pub duplicate: bool,
     /// Timestamp that it echoes, ms.
     pub echo: u32,
@@ -114,7 +112,6 @@ impl PacketRecorder {
             in_hand: None,
             pipes: vec![VecDeque::new(); pipes],
             senders: vec![Sender::default(); flows.len()],
-            last_arrival: 0,
             log: PacketLog {
                 name: scenario.name.clone(),
                 seed: scenario.seed,
@@ -187,7 +184,6 @@ impl PacketRecorder {
     /// A packet leaves its flow's receiver; it is in hand.
     pub fn answers(&mut self, flow: usize, answer: &Answer, now: Time) {
         let first_range = self.log.ranges.len() as u32;
-        let is_tcp = self.log.flows[flow].transport == Transport::Tcp;
         let row = Packet {
             sent: now,
             number: answer.number,
@@ -199,7 +195,7 @@ impl PacketRecorder {
             ack_delay_us: answer.delay_us,
             first_range,
             marks: answer.marks,
-            ranges: answer.count + u8::from(answer.duplicate && is_tcp),
+            ranges: answer.count,
             subflow: answer.subflow,
             kind: if answer.is_syn_ack { Kind::SynAck } else { Kind::Ack },
             ecn: Ecn::NotEct,
@@ -210,10 +206,7 @@ impl PacketRecorder {
         };
         self.take(row, now);
         if self.in_hand.is_some() {
-            // A duplicate is acknowledged as soon as it arrives.
-            let duplicate = (answer.duplicate && is_tcp).then_some((self.last_arrival, self.last_arrival + 1));
-            let others = answer.ranges[..usize::from(answer.count)].iter().copied();
-            self.log.ranges.extend(duplicate.into_iter().chain(others));
+            self.log.ranges.extend(&answer.ranges[..usize::from(answer.count)]);
         }
     }
 
@@ -254,9 +247,8 @@ impl PacketRecorder {
         self.in_hand = self.pipes[pipe].pop_front().flatten();
     }
 
-    /// The packet in hand, with this number if it carries data, arrives at the host at the other end.
-    pub fn arrives(&mut self, number: u64, now: Time) {
-        self.last_arrival = number;
+    /// The packet in hand arrives at the host at the other end.
+    pub fn arrives(&mut self, now: Time) {
         let Some(row) = self.in_hand.take() else { return };
         self.tell(Some(row), now, What::Arrived);
         let packet = &self.log.packets[row.index()];

@@ -190,6 +190,93 @@ fn the_most_recent_range_comes_first_and_three_fit() {
     assert_eq!(blocks(&receiver.acknowledge()), [(2, 5), (8, 9), (6, 7)]);
 }
 
+/// A segment arrives; returns all acknowledgments that are sent because of it.
+fn takes(receiver: &mut Receiver, seq: u64, now: Time) -> Vec<(u64, Vec<(u64, u64)>)> {
+    let first = receiver.must_report(seq, seq + 1).then(|| receiver.acknowledge());
+    first.into_iter().chain(arrives(receiver, seq, now)).map(|ack| (ack.ack, blocks(&ack))).collect()
+}
+
+/// A receiver whose next acknowledgments are compressed; segment 0 is missing, and 1 to 3 have arrived.
+fn compressing() -> Receiver {
+    let mut receiver = settled();
+    for seq in 1..4 {
+        assert_eq!(takes(&mut receiver, seq, us(0)).len(), 1, "the first three duplicates are sent at once");
+    }
+    receiver
+}
+
+#[test]
+fn a_new_range_that_would_displace_another_lets_the_compressed_acknowledgment_go_first() {
+    // Linux since 5.8: a range is reported before the third one after it begins.
+    let mut receiver = compressing();
+    let sent: Vec<_> = [5, 6, 8, 9, 11, 13].map(|seq| takes(&mut receiver, seq, us(1))).into();
+    let two = (0, vec![(5, 7), (1, 4)]);
+    let three = (0, vec![(8, 10), (5, 7), (1, 4)]);
+    let four = (0, vec![(11, 12), (8, 10), (5, 7)]);
+    assert_eq!(sent, [vec![], vec![], vec![two], vec![], vec![three], vec![four]]);
+    // The last one's own range is compressed.
+    assert_eq!(receiver.next_timer(), Some(us(1001)));
+    assert_eq!(blocks(&receiver.acknowledge()), [(13, 14), (11, 12), (8, 10)]);
+    // With nothing to report there is nothing to send first.
+    assert_eq!(takes(&mut receiver, 15, us(2)), []);
+}
+
+#[test]
+fn an_extended_range_is_reported_at_once_unless_it_is_one_of_the_last_two() {
+    let mut receiver = compressing();
+    for seq in [6, 9] {
+        let _ = takes(&mut receiver, seq, us(1));
+    }
+    assert_eq!(takes(&mut receiver, 7, us(2)), [], "the second of the ranges");
+    let third = takes(&mut receiver, 4, us(3));
+    assert_eq!(third, [(0, vec![(6, 8), (9, 10), (1, 5)])], "extended, and not the first yet");
+    // A segment that closes the gap between two ranges joins them.
+    assert_eq!(takes(&mut receiver, 5, us(4)), []);
+    assert_eq!(blocks(&receiver.acknowledge()), [(1, 8), (9, 10)]);
+}
+
+#[test]
+fn what_is_forgotten_does_not_come_back_with_a_neighbour() {
+    let mut receiver = settled();
+    for seq in [2, 4, 6, 8, 10] {
+        let _ = takes(&mut receiver, seq, us(seq));
+    }
+    // Linux remembers four ranges. The fifth, of segment 2, is not joined by segment 3.
+    let _ = takes(&mut receiver, 3, us(20));
+    assert_eq!(blocks(&receiver.acknowledge()), [(3, 5), (10, 11), (8, 9)]);
+}
+
+#[test]
+fn duplicates_beyond_a_hole_are_compressed_and_reported_by_their_own_numbers() {
+    let mut receiver = compressing();
+    assert_eq!(receiver.on_segment(plain(2), us(1)), Arrival { is_new: false, acknowledge: false });
+    let ack = receiver.acknowledge();
+    assert!(ack.duplicate);
+    assert_eq!(ack.blocks().collect::<Vec<_>>(), [(2, 3), (1, 4)]);
+    assert_eq!(blocks(&ack), [(1, 4)], "a D-SACK reports nothing new");
+    // One that was acknowledged cumulatively lies before the acknowledgment number.
+    let _ = takes(&mut receiver, 0, us(2));
+    let _ = receiver.on_segment(plain(1), us(3));
+    let ack = receiver.acknowledge();
+    assert_eq!((ack.ack, ack.blocks().collect::<Vec<_>>()), (4, vec![(1, 2)]));
+}
+
+#[test]
+fn an_acknowledgment_is_longer_by_its_blocks() {
+    // RFC 2018 §3 beside timestamps: two bytes of padding, two of the option, eight for each of at most three blocks.
+    let mut receiver = settled();
+    let mut lengths = vec![receiver.acknowledge().ip_len(52)];
+    for seq in [2, 4, 6, 8] {
+        let _ = arrives(&mut receiver, seq, us(seq));
+        lengths.push(receiver.acknowledge().ip_len(52));
+    }
+    assert_eq!(lengths, [52, 64, 72, 80, 80]);
+    // A D-SACK is a block, too.
+    let mut receiver = settled();
+    let _ = arrives(&mut receiver, 0, us(0));
+    assert_eq!(arrives(&mut receiver, 0, us(1)).expect("at once").ip_len(52), 64);
+}
+
 #[test]
 fn a_duplicate_is_told_once_in_place_of_a_block() {
     let mut receiver = settled();
@@ -197,12 +284,12 @@ fn a_duplicate_is_told_once_in_place_of_a_block() {
     for seq in [2, 4, 6] {
         let _ = arrives(&mut receiver, seq, us(seq));
     }
-    for seq in [0, 4] {
+    for (seq, acknowledge, told) in [(0, true, [(6, 7), (4, 5)]), (4, false, [(4, 5), (6, 7)])] {
         let arrival = receiver.on_segment(plain(seq), us(10));
-        assert_eq!(arrival, Arrival { is_new: false, acknowledge: true });
+        assert_eq!(arrival, Arrival { is_new: false, acknowledge });
         let ack = receiver.acknowledge();
         assert!(ack.duplicate);
-        assert_eq!((ack.ack, blocks(&ack)), (1, vec![(6, 7), (4, 5)]));
+        assert_eq!((ack.ack, blocks(&ack)), (1, told.into()));
         assert!(!receiver.acknowledge().duplicate);
     }
 }
