@@ -1,6 +1,7 @@
 //! `narrows reproduce`: published or measured figures beside those of Narrows for the same experiment.
 use crate::failure::Failure;
 
+mod drawn;
 mod kernel;
 mod left_out;
 mod linux;
@@ -38,7 +39,7 @@ enum What {
     League(paper::Paper),
     /// More cells measured on a Linux kernel: ECN, mixed RTTs, 100 flows, changing rates, congested acknowledgments, BBR beside CUBIC,
     /// DCTCP, our queues
-    LinuxLab(paper::Paper),
+    LinuxLab(drawn::LinuxLab),
 }
 
 /// Runs the command.
@@ -55,6 +56,6 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
         Some(What::Startup(args)) => paper::main("startup", args),
         Some(What::BothSides(args)) => paper::main("both-sides", args),
         Some(What::League(args)) => paper::main("league", args),
-        Some(What::LinuxLab(args)) => paper::main("linux-lab", args),
+        Some(What::LinuxLab(args)) => drawn::main(args),
     }
 }

@@ -7,6 +7,7 @@ mod cells;
 mod charts;
 mod chosen;
 mod claims;
+mod drawn;
 mod draws;
 mod gaps;
 mod measure;
@@ -18,20 +19,23 @@ mod reproduction;
 mod rows;
 mod rule;
 mod score;
+mod spread;
 mod sweep;
 
 pub use cells::Cell;
 pub use chosen::{Choice, Chosen, chosen, chosen_of};
 pub use claims::Verdict;
+pub use drawn::{Drawn, DrawnKind, drawn};
 pub use gaps::Gaps;
 pub use model::{Axis, Effort, Level, Metric, Study, StudyError};
 pub use quantity::Quantity;
-pub use recorded::recorded;
+pub use recorded::{RecordedRuns, recorded, recorded_runs};
 pub use report::Report;
 pub use reproduction::{Planned, Reproduction};
 pub use rows::{Entry, Row};
 pub use rule::Rule;
 pub use score::{Missed, Score};
+pub use spread::{Nearness, Spread};
 pub use sweep::{AxisUnit, Request, RunFigures, Sweep, SweepError};
 
 /// The studies that are built into the program: paper, file, text.

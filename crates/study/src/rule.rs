@@ -141,8 +141,13 @@ impl Stated {
         number(text.trim_start_matches(|c: char| !c.is_ascii_digit() && c != '-')).map(bound)
     }
 
-    /// `66.5`, `22.5–25.5`.
+    /// `66.5`, `22.5–25.5`, `3.00 [1.00–6.00]`: the mean of several runs with their spread.
     fn plain(text: &str) -> Option<Stated> {
+        if let Some((mean, spread)) = text.split_once('[') {
+            let (low, high) = spread.strip_suffix(']')?.split_once('–')?;
+            number(low).and(number(high))?;
+            return number(mean).map(Stated::About);
+        }
         if let Some((median, rest)) = text.split_once('(') {
             let (q1, q3) = rest.strip_suffix(')')?.split_once('–')?;
             return Some(Stated::Spread(Quartiles { q1: number(q1)?, median: number(median)?, q3: number(q3)? }));
@@ -180,6 +185,7 @@ mod tests {
         assert_eq!(stated("< 0.00001"), Some(Stated::Below(0.000_01)));
         assert_eq!(stated("> 99"), Some(Stated::Above(99.0)));
         assert_eq!(stated("22.5–25.5"), Some(Stated::Between(22.5, 25.5)));
+        assert_eq!(stated("3.00 [1.00–6.00]"), Some(Stated::About(3.0)));
         assert_eq!(stated("85 (84–88.5)"), Some(Stated::Spread(Quartiles { q1: 84.0, median: 85.0, q3: 88.5 })));
         assert_eq!(stated("85 (84)"), None);
         assert_eq!(stated("starves"), None);

@@ -37,7 +37,7 @@ pub(crate) struct Paper {
     full: bool,
     /// Runs of each cell, with seeds 1, 2, … [default: as the figure's file says]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=100_000))]
-    runs: Option<u64>,
+    pub(super) runs: Option<u64>,
     /// Stop after about this much time, such as 2h: all cells run with seed 1, then with seed 2 and so on, and only seeds that all
     /// cells have run count
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -51,23 +51,23 @@ pub(crate) struct Paper {
     measure: bool,
     /// With --measure or --on kernel: the start of a release that `narrows lab fetch` has fetched, such as 6.1 [default: the newest]
     #[arg(long, value_name = "RELEASE")]
-    kernel: Option<String>,
+    pub(super) kernel: Option<String>,
     /// Runs at the same time; results do not depend on it [default: one per core]
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
-    jobs: Option<u64>,
+    pub(super) jobs: Option<u64>,
     /// Memory that the runs may use, such as 16GB [default: what this machine or its control group has available]
     #[arg(long, value_name = "SIZE", value_parser = memory::size)]
-    memory: Option<Bytes>,
+    pub(super) memory: Option<Bytes>,
     /// Print JSON on stdout and nothing else
     #[arg(short = 'J', long)]
-    json: bool,
+    pub(super) json: bool,
     /// Write a page with the paper's figures redrawn (report.html), the figures (figures.json, with --measure also recorded.csv) and
     /// the runs (runs.jsonl) to this folder, new or empty
     #[arg(short, long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
     /// Replace the results that --out holds; their runs are not made again
     #[arg(long, requires = "out")]
-    force: bool,
+    pub(super) force: bool,
 }
 
 /// The file with the finished runs.
@@ -228,12 +228,7 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         };
         let is_recorded = measured.as_ref().is_some_and(|measured| measured.is_recorded);
         let filled = write_out(&output, &title, &reproduction.page(), &json).and_then(|()| match is_recorded {
-            true => output.write(
-                RECORDED,
-                narrows_study::recorded(
-                    plan.iter().map(|p| &p.study).zip(reproduction.reports.iter().map(Report::rows)),
-                ),
-            ),
+            true => output.write(RECORDED, narrows_study::recorded(&reproduction.reports)),
             false => Ok(()),
         });
         match filled {

@@ -238,3 +238,58 @@ fn a_reproduction_ends_with_its_score() {
         "{unpublished}"
     );
 }
+
+/// Figures of Linux that nobody measured: 1 everywhere, in three runs.
+fn made_up(place: &Place) {
+    let flows = ["cubic", "new_reno", "bbr", "vegas"];
+    let of_flows = flows.iter().flat_map(|flow| [format!("rtt of {flow}"), format!("goodput of {flow}")]);
+    let metrics = ["utilisation", "queue", "loss"].map(str::to_owned).into_iter().chain(of_flows);
+    let line = |metric: String| format!("01 plain,,{metric},1 0.5 1.5\n");
+    let text: String = std::iter::once("figure,cell,metric,value\n".to_owned()).chain(metrics.map(line)).collect();
+    fs::write(place.path("recorded.csv"), text).expect("a file");
+}
+
+const DRAWN: [&str; 7] = ["reproduce", "linux-lab", "--random", "1", "--seed", "6", "--recorded"];
+
+#[test]
+fn drawn_cells_are_judged_beside_recorded_runs_of_linux() {
+    let place = Place::new("reproduce_drawn");
+    made_up(&place);
+    let args = |more: &[&'static str]| [&DRAWN[..], &["recorded.csv"], more].concat();
+    let printed = place.ok(&args(&["--out", "out"]));
+    for expected in ["Linux, drawn anew", "plain", "outside both", "within the aims", "3 in Linux, 8 in the simulator"]
+    {
+        assert!(printed.contains(expected), "{expected} is not in\n{printed}");
+    }
+    let recorded = fs::read_to_string(place.path("out/recorded.csv")).expect("the kernel's runs");
+    assert!(recorded.contains("01 plain,,utilisation,1.00 0.50 1.50\n"), "{recorded}");
+    // The scenario by itself, and the same figures whatever the number of threads.
+    place.ok(&["sweep", "out/scenarios/01-plain.toml", "--dry-run"]);
+    let report = json(&place.ok(&args(&["--json"])));
+    assert_eq!(report, json(&place.ok(&args(&["--json", "--jobs", "1"]))));
+    assert_eq!(report["cells"][0]["figures"][0]["simulator"]["runs"], 8);
+    assert_eq!(report["counts"]["all"]["cells"], 1);
+}
+
+#[test]
+fn a_draw_names_what_does_not_belong_to_it() {
+    let place = Place::new("reproduce_drawn_wrong");
+    made_up(&place);
+    let told = |args: &[&str]| {
+        let output = place.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        text(&output.stderr)
+    };
+    let other = told(&["reproduce", "linux-lab", "--random", "2", "--seed", "6", "--recorded", "recorded.csv"]);
+    assert!(
+        other.contains("cell \"02 ACK path\" has no \"utilisation\"") && other.contains("the same --random and --seed"),
+        "{other}"
+    );
+    assert!(told(&[&DRAWN[..], &["no.csv"]].concat()).contains("no.csv"));
+    for wrong in
+        [&["--random", "0"][..], &["--seed", "1"], &["--random", "1", "--quick"], &["--random", "1", "--measure"]]
+    {
+        let told = told(&[&["reproduce", "linux-lab"], wrong].concat());
+        assert!(told.contains(wrong[wrong.len() - 2]) || told.contains(wrong[wrong.len() - 1]), "{wrong:?}: {told}");
+    }
+}
