@@ -148,7 +148,9 @@ const KINDS: &[Kind] = &[
             ("burst", Number("burst")),
             ("ecn", Flag("ecn", "")),
             ("harddrop", Flag("harddrop", "")),
+            ("nodrop", Flag("nodrop", "")),
             ("adaptive", Flag("adaptive", "")),
+            ("bandwidth", LinksRate("bandwidth")),
         ],
     },
     Kind {

@@ -7,7 +7,7 @@
 //!
 //! Deviates: the decay while idle is computed exactly (Linux has a table); `limit` may be in packets or BDPs.
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
-use crate::params::{Auto, Bound, Limit};
+use crate::params::{Auto, Bound, Limit, ParamError};
 use crate::{Bytes, Chain, DropReason, PacketId, Rate, Rng, Span, Time};
 
 params! {
@@ -29,12 +29,25 @@ params! {
         pub ecn: bool = false;
         /// Drop, not mark, beyond `max`.
         pub harddrop: bool = false;
+        /// Mark only: a packet that cannot be marked is queued, up to `limit`. Needs `ecn`.
+        pub nodrop: bool = false;
         /// Adapt `probability` every half second.
         pub adaptive: bool = false;
+        /// Rate at which the average decays while the queue is idle; `auto`: the link's, also when it changes.
+        pub bandwidth: Auto<Rate> = Auto::Auto, from Auto::Auto, to Auto::Is(Rate::gbit(1000));
     }
+    check RedParams::check;
 }
 
 impl RedParams {
+    fn check(&self) -> Result<(), ParamError> {
+        if self.nodrop && !self.ecn {
+            let (got, allowed) = ("`true`".into(), "`false` without `ecn`: nothing would be marked or dropped".into());
+            return Err(ParamError { name: "nodrop".into(), got, allowed, unknown: false });
+        }
+        Ok(())
+    }
+
     /// `min` and `max`, bytes, and `burst`, packets.
     fn thresholds(&self, link: &LinkHint) -> (u64, u64, u64) {
         let limit = match self.limit.resolve(link) {
@@ -59,6 +72,9 @@ pub struct Red {
     law: Law,
     ecn: bool,
     harddrop: bool,
+    nodrop: bool,
+    /// Does the average decay at the link's rate?
+    follows_link: bool,
     /// The average queue, bytes, in 2⁻ʷths.
     average: u64,
     /// When the queue ran empty.
@@ -103,7 +119,13 @@ impl Law {
             max,
             weight: weight(min, burst, p.avpkt.0),
             max_probability: (p.probability * ONE as f64) as u64,
-            packet_time: link.rate.tx_time(p.avpkt).unwrap_or(Span::ms(1)).max(Span::ns(1)),
+            packet_time: p
+                .bandwidth
+                .value()
+                .unwrap_or(link.rate)
+                .tx_time(p.avpkt)
+                .unwrap_or(Span::ms(1))
+                .max(Span::ns(1)),
         }
     }
 
@@ -202,6 +224,8 @@ impl QueueDiscipline for Red {
             law: Law::new(p, link),
             ecn: p.ecn,
             harddrop: p.harddrop,
+            nodrop: p.nodrop,
+            follows_link: p.bandwidth.value().is_none(),
             average: 0,
             idle_since: Some(Time::ZERO),
             count: None,
@@ -218,8 +242,8 @@ impl QueueDiscipline for Red {
         self.follow(cx.now);
         let marks = match self.judge() {
             Verdict::Pass => true,
-            Verdict::Early => self.ecn && cx.mark_ce(id),
-            Verdict::Forced => self.ecn && !self.harddrop && cx.mark_ce(id),
+            Verdict::Early => self.ecn && (cx.mark_ce(id) || self.nodrop),
+            Verdict::Forced => self.ecn && !self.harddrop && (cx.mark_ce(id) || self.nodrop),
         };
         if !marks {
             return self.refuse(id, DropReason::Aqm, cx);
@@ -254,7 +278,8 @@ impl QueueDiscipline for Red {
     }
 
     fn on_rate(&mut self, rate: Rate, _cx: &mut Ctx<'_>) {
-        if let Some(time) = rate.tx_time(self.avpkt).filter(|&time| time > Span::ZERO) {
+        let time = rate.tx_time(self.avpkt).filter(|&time| time > Span::ZERO && self.follows_link);
+        if let Some(time) = time {
             self.law.packet_time = time;
         }
     }
@@ -294,6 +319,7 @@ const MAX_WEIGHT: u32 = 24;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::Params as _;
     use crate::{PacketMeta, Pool};
     use std::vec::Vec;
 
@@ -415,6 +441,31 @@ mod tests {
             red.chain.packets() > 0
         });
         assert!(turned_away.is_some_and(|n| n < 20), "{turned_away:?}");
+    }
+
+    #[test]
+    fn a_bandwidth_of_its_own_sets_the_decay_at_any_rate_of_the_link() {
+        let params = RedParams { bandwidth: Auto::Is(Rate::mbit(2)), ..RedParams::default() };
+        let mut red = Red::new(&params, &LINK, Rng::stream(1, "red"));
+        let (mut pool, mut drops) = (Pool::new(), Vec::new());
+        red.on_rate(Rate::mbit(1), &mut Ctx { now: Time::ZERO, pool: &mut pool, drops: &mut drops });
+        assert_eq!(red.law.packet_time, Span::ms(4), "1000 bytes at 2 Mbit/s");
+    }
+
+    #[test]
+    fn without_drops_a_packet_that_cannot_be_marked_is_queued() {
+        let accepted = |nodrop: bool| {
+            let params = RedParams { ecn: true, nodrop, ..RedParams::default() };
+            let mut red = Red::new(&params, &LINK, Rng::stream(1, "red"));
+            (red.law, red.idle_since) = (law(), None);
+            red.average = 200_000 << red.law.weight;
+            let (mut pool, mut drops) = (Pool::new(), Vec::new());
+            let id = pool.insert(PacketMeta { len: 1000, ..PacketMeta::default() });
+            red.enqueue(id, &mut Ctx { now: Time::ZERO, pool: &mut pool, drops: &mut drops });
+            red.chain.packets()
+        };
+        assert_eq!([accepted(false), accepted(true)], [0, 1]);
+        assert!(RedParams { nodrop: true, ..RedParams::default() }.validate().is_err(), "it needs ECN");
     }
 
     #[test]
