@@ -203,6 +203,7 @@ pub(crate) fn bottlenecks(
             duration,
             warmup: warmup.unwrap_or_else(|| Bottleneck::warmup(duration)),
             record_interval,
+            loss: 0.0,
             ecn,
         };
         let queues = match queues {

@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(after_help = "`narrows list` shows queues, controllers and kinds of traffic with their parameters.")]
 pub(crate) struct Compare {
+    /// Queues: the same as --queues, cake fq_codel fifo:limit=100p
+    #[arg(value_name = "QUEUE", conflicts_with = "queues")]
+    named: Vec<String>,
     /// Rate of the bottleneck, or a trace as trace:FILE or trace:NAME (`narrows list traces`)
     #[arg(long, default_value = "100mbit", allow_hyphen_values = true)]
     rate: String,
@@ -31,7 +34,8 @@ pub(crate) struct Compare {
     /// Their congestion control [default: cubic]
     #[arg(short = 'C', long, value_name = "NAME", conflicts_with = "flows", allow_hyphen_values = true)]
     congestion: Option<String>,
-    /// Queues with parameters: fifo:limit=100p,fq_codel:target=10ms,ecn=false [default: every one]
+    /// Queues with parameters: fifo:limit=100p,fq_codel:target=10ms,ecn=false; or in tc's words: "fq_codel limit 1000p noecn"
+    /// [default: every one]
     #[arg(long, allow_hyphen_values = true)]
     queues: Option<String>,
     /// Length of a run; a bare number is seconds
@@ -50,6 +54,9 @@ pub(crate) struct Compare {
     /// Seeds every random choice, such as when flows start and in which bucket they fall
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=MAX_SEED))]
     seed: u64,
+    /// Share of packets lost behind the queue: 0.01 or 1%
+    #[arg(long, value_name = "SHARE", default_value = "0", allow_hyphen_values = true)]
+    loss: String,
     /// Let TCP negotiate ECN, so that queues mark instead of dropping
     #[arg(long)]
     ecn: bool,
@@ -64,7 +71,8 @@ pub(crate) struct Compare {
 
 /// Runs the command.
 pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
-    let (bottleneck, queues) = (args.bottleneck()?, args.queues()?);
+    let (bottleneck, given) = (args.bottleneck()?, args.given()?);
+    let queues = given.clone().unwrap_or_else(Bottleneck::all_queues);
     let world = args.world.world()?;
     let (mut plan, mut refusal) = (Vec::new(), None);
     let seeds = args.batch.seeds(args.seed)?;
@@ -74,7 +82,7 @@ pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
         let all = all?;
         match all.first().map(|planned| world.check(&planned.scenario)) {
             // A world need not have every queue; those that were asked for by name it must have.
-            Some(Err(error)) if args.queues.is_none() => refusal = refusal.or(Some(error)),
+            Some(Err(error)) if given.is_none() => refusal = refusal.or(Some(error)),
             Some(Err(error)) => return Err(error.into()),
             Some(Ok(())) | None => plan.extend(all),
         }
@@ -105,15 +113,25 @@ impl Compare {
             duration,
             warmup: optional("--warmup", &self.warmup)?.unwrap_or_else(|| Bottleneck::warmup(duration)),
             record_interval: optional("--record-interval", &self.record_interval)?,
+            loss: shorthand::loss("--loss", &self.loss).map_err(Failure::usage)?,
             ecn: self.ecn,
         })
     }
 
-    fn queues(&self) -> Result<Vec<QueueConfig>, Failure> {
-        let Some(text) = &self.queues else { return Ok(Bottleneck::all_queues()) };
-        let queues = shorthand::queues("--queues", text).map_err(Failure::usage)?;
-        bottleneck::distinct("--queues", &queues).map_err(Failure::usage)?;
-        Ok(queues)
+    /// The queues that are given, by the flag or by themselves. A command of `tc` is one queue, also where a shell has split it.
+    fn given(&self) -> Result<Option<Vec<QueueConfig>>, Failure> {
+        let is_command = self.named.first().is_some_and(|word| ["tc", "sudo", "qdisc"].contains(&word.as_str()));
+        let (flag, text) = match (&self.queues, self.named.is_empty()) {
+            (Some(text), _) => ("--queues", text.clone()),
+            (None, true) => return Ok(None),
+            (None, false) => ("QUEUE", self.named.join(if is_command { " " } else { "," })),
+        };
+        let queues = shorthand::queues(flag, &text).map_err(|error| match self.named.len() {
+            0 | 1 => Failure::usage(error),
+            _ => Failure::usage(format!("{error}; a queue in tc's words is one argument: \"fq_codel limit 1000p\"")),
+        })?;
+        bottleneck::distinct(flag, &queues).map_err(Failure::usage)?;
+        Ok(Some(queues))
     }
 
     fn flow_groups(&self) -> Result<Vec<FlowGroup>, Failure> {

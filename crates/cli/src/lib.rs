@@ -104,7 +104,7 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
         narrows_lab::guest::main();
     }
     // On the command line a flow is named after a controller or a kind of traffic, so extensions cannot have those names.
-    let taken = [Traffic::NAMES, Transport::NAMES].concat();
+    let taken = [Traffic::NAMES, Transport::NAMES, Traffic::presets()].concat();
     if let Err(error) = extensions.install(&taken) {
         return term::report(&Failure::usage(error));
     }

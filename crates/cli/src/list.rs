@@ -6,27 +6,28 @@ use narrows_core::detector::DetectorConfig;
 use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
-use narrows_core::registry::Registered;
+use narrows_core::registry::{Registered, elsewhere, spelled};
 use narrows_report::quantity::Quantity;
 use narrows_results::metric::KNOWN;
+use narrows_scenario::preset::{self, Preset};
 use narrows_scenario::trace::Model;
-use narrows_scenario::{Traffic, Transport};
+use narrows_scenario::{Traffic, Transport, hint};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Show queues, controllers, detectors, traffic and transports with all their parameters, built-in traces, and figures of runs.
 #[derive(clap::Args)]
 pub(crate) struct List {
-    /// Only this kind
-    #[arg(value_enum)]
-    kind: Option<Kind>,
+    /// Only this kind (queues, controllers, detectors, traffic, presets, transports, traces, metrics, quantities), or the entry of this
+    /// name (cubic)
+    what: Option<String>,
     /// Print JSON on stdout and nothing else
     #[arg(short = 'J', long)]
     json: bool,
 }
 
 /// The kinds of items.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Queue disciplines in front of a link
     Queues,
@@ -36,6 +37,8 @@ enum Kind {
     Detectors,
     /// The data that a flow's application sends
     Traffic,
+    /// Traffic by what people do
+    Presets,
     /// The transport of a flow's data
     Transports,
     /// Built-in traces of links
@@ -47,11 +50,12 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Queues,
         Kind::Controllers,
         Kind::Detectors,
         Kind::Traffic,
+        Kind::Presets,
         Kind::Transports,
         Kind::Traces,
         Kind::Metrics,
@@ -64,6 +68,7 @@ impl Kind {
             Kind::Controllers => "controllers",
             Kind::Detectors => "detectors",
             Kind::Traffic => "traffic",
+            Kind::Presets => "presets",
             Kind::Transports => "transports",
             Kind::Traces => "traces",
             Kind::Metrics => "metrics",
@@ -82,6 +87,9 @@ impl Kind {
                 "detectors of fair queuing (`detector = \"share:cut=0.56;intervals=8\"` of tonopah and startup)"
             }
             Kind::Traffic => "the data that a flow's application sends (`traffic = …`)",
+            Kind::Presets => {
+                "traffic and transport by what people do (`traffic = \"call\"`; --flows call,2xdownload; advise --uses call,game)"
+            }
             Kind::Transports => "the transport of a flow's data (`transport = …`)",
             Kind::Traces => {
                 "built-in traces of links (`rate = \"trace:lte\"` of a hop; --rate trace:lte): models, not measurements"
@@ -102,6 +110,10 @@ impl Kind {
             Kind::Controllers => ControllerConfig::entries(),
             Kind::Detectors => DetectorConfig::entries(),
             Kind::Traffic => Traffic::entries(),
+            Kind::Presets => {
+                let entry = |preset: &Preset| Entry { name: preset.name, summary: preset.summary, params: Vec::new() };
+                preset::ALL.iter().map(entry).collect()
+            }
             Kind::Transports => Transport::entries(),
             Kind::Traces => {
                 let entry = |model: Model| Entry { name: model.name(), summary: model.summary(), params: Vec::new() };
@@ -121,15 +133,48 @@ impl Kind {
 
 /// Runs the command.
 pub(crate) fn main(args: &List) -> Result<(), Failure> {
-    let kinds = Kind::ALL.into_iter().filter(|&kind| args.kind.is_none_or(|only| only == kind));
+    let lists = lists(args.what.as_deref())?;
     if args.json {
-        let lists = kinds.map(|kind| (kind.name(), kind.entries().into_iter().map(json).collect::<Vec<_>>()));
+        let lists =
+            lists.into_iter().map(|(kind, entries)| (kind.name(), entries.into_iter().map(json).collect::<Vec<_>>()));
         return term::print_json(&lists.collect::<BTreeMap<_, _>>());
     }
     let paint = Paint::stdout();
     let width = term::width().unwrap_or(usize::MAX);
-    let texts: Vec<String> = kinds.map(|kind| text(kind, paint, width)).collect();
+    let texts: Vec<String> = lists.into_iter().map(|(kind, entries)| text(kind, entries, paint, width)).collect();
     term::print(&texts.join("\n"))
+}
+
+/// The entries of every kind, of one kind, or the entry of one name.
+fn lists(what: Option<&str>) -> Result<Vec<(Kind, Vec<Entry>)>, Failure> {
+    let all = || Kind::ALL.into_iter().map(|kind| (kind, kind.entries()));
+    let Some(what) = what else { return Ok(all().collect()) };
+    if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(what)) {
+        return Ok(vec![(kind, kind.entries())]);
+    }
+    let name = spelled(what);
+    let is_it = |entry: &Entry| {
+        let alias = Preset::named(what).is_some_and(|preset| preset.name == entry.name);
+        alias || spelled(entry.name) == name || entry.name == what
+    };
+    let found: Vec<(Kind, Vec<Entry>)> = all()
+        .map(|(kind, entries)| (kind, entries.into_iter().filter(is_it).collect::<Vec<_>>()))
+        .filter(|(_, entries)| !entries.is_empty())
+        .collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let kinds = Kind::ALL.map(Kind::name);
+    let names: Vec<&str> =
+        kinds.into_iter().chain(all().flat_map(|(_, entries)| entries).map(|entry| entry.name)).collect();
+    let hint = match elsewhere(what) {
+        Some(text) => format!(" ({text})"),
+        None => hint(what, names),
+    };
+    Err(Failure::usage(format!(
+        "no kind and no entry {what:?}; allowed: {}, or the name of an entry{hint}",
+        kinds.join(", ")
+    )))
 }
 
 /// An entry as JSON.
@@ -181,11 +226,11 @@ fn json(entry: Entry) -> EntryJson {
     }
 }
 
-fn text(kind: Kind, paint: Paint, width: usize) -> String {
+fn text(kind: Kind, entries: Vec<Entry>, paint: Paint, width: usize) -> String {
     let name = kind.name().to_uppercase();
     let about = indented(&format!("{name} — {}", kind.about()), 0, width);
     let mut out = about.replacen(&name, &paint.bold(&name), 1);
-    for entry in kind.entries() {
+    for entry in entries {
         let aliases: Vec<&str> = entry.aliases().collect();
         let also = if aliases.is_empty() { String::new() } else { format!(" Also: {}.", aliases.join(", ")) };
         let about = indented(&format!("  {}  {}{also}", entry.name, entry.summary), 4, width);
@@ -261,7 +306,7 @@ mod tests {
         assert_eq!(indented("  name  one two three", 4, 12), "  name  one\n    two\n    three\n");
         assert_eq!(indented("a longer-than-a-line b", 2, 8), "a\n  longer-than-a-line\n  b\n");
         for kind in Kind::ALL {
-            let text = text(kind, Paint::plain(), 80);
+            let text = text(kind, kind.entries(), Paint::plain(), 80);
             // A word that is longer than a line, such as a path, stays whole.
             let fits = |line: &&str| line.chars().count() <= 80 || !line.trim().contains(' ');
             assert_eq!(text.lines().find(|line| !fits(line)), None, "{}", kind.name());

@@ -9,7 +9,6 @@ use crate::term;
 use crate::watch::{Screen, Watching};
 use crate::world;
 use narrows_capture::pcapng::{self, Interface};
-use narrows_core::params::ParamValue;
 use narrows_core::{Bytes, Span, Time};
 use narrows_host::{Launch, Stream};
 use narrows_live::LiveError;
@@ -52,7 +51,7 @@ pub(crate) struct Shell {
     /// Each packet's one-way delay is up to this much shorter or longer
     #[arg(long, value_name = "TIME", default_value = "0ms", allow_hyphen_values = true)]
     jitter: String,
-    /// Share of packets lost behind each queue: at least 0 and less than 1
+    /// Share of packets lost behind each queue, 0.01 or 1%: at least 0 and less than 1
     #[arg(long, value_name = "SHARE", default_value = "0", allow_hyphen_values = true)]
     loss: String,
     /// Queue of both directions, with parameters: fq_codel:target=10ms,ecn=false
@@ -242,11 +241,7 @@ impl Shell {
                 )));
             }
         };
-        let loss = f64::parse(&self.loss).filter(|loss| (0.0..1.0).contains(loss));
-        let loss = loss.ok_or_else(|| {
-            let message = format!("--loss: cannot be {:?}; allowed: a share of at least 0 and less than 1", self.loss);
-            Failure::usage(message)
-        })?;
+        let loss = shorthand::loss("--loss", &self.loss).map_err(Failure::usage)?;
         let jitter = shorthand::span("--jitter", &self.jitter).map_err(Failure::usage)?;
         if jitter > delay {
             let message =

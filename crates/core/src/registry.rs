@@ -35,10 +35,30 @@ pub const ALIASES: &[(&str, &str)] = &[("pfifo", "fifo"), ("reno", "new_reno")];
 /// Names in Linux for which there is no entry, each with an answer for the user.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("bfifo", "tc's bfifo is a fifo whose limit is in bytes: \"fifo\" with a limit such as \"45KB\""),
-    ("pfifo_fast", "tc's pfifo_fast has three bands by priority; for traffic of one class it is a \"fifo\""),
-    ("tbf", "tc's tbf and htb shape: \"release\" and \"burst\" of a hop do that"),
-    ("htb", "tc's tbf and htb shape: \"release\" and \"burst\" of a hop do that"),
-    ("netem", "tc's netem delays and loses: \"delay\", \"jitter\" and \"loss\" of a hop do that"),
+    (
+        "pfifo_fast",
+        "tc's pfifo_fast has three bands by priority; for traffic of one class it is \"fifo\" with a limit of \"1000p\"",
+    ),
+    (
+        "tbf",
+        "tc's tbf shapes: give a hop its `rate`, `release = \"start\"` and its `burst`, and a \"fifo\" whose limit is rate × latency + burst",
+    ),
+    (
+        "htb",
+        "tc's htb shapes: give a hop its `rate`, `release = \"start\"` and its `burst`; the queue is the one below the class",
+    ),
+    ("hfsc", "tc's hfsc shapes: give a hop its `rate` and `release = \"start\"`; the queue is the one below the class"),
+    (
+        "netem",
+        "tc's netem is no queue here: `delay`, `jitter`, `loss` and `rate` of a hop do that, and its `limit` is that of the hop's \"fifo\"",
+    ),
+    ("prio", "tc's prio serves bands by priority; nothing here does, and \"cake\" with `diffserv4` comes nearest"),
+    ("mq", "tc's mq has a queue for each transmit queue of a device: write the one below it, such as \"fq_codel\""),
+    (
+        "police",
+        "tc's police drops what exceeds a rate: a hop with this `rate`, `release = \"start\"`, this `burst` and a \"fifo\" with a limit of \"1p\" comes nearest",
+    ),
+    ("noqueue", "a device with noqueue has no queue: \"fifo\" with a limit of \"1p\" comes nearest"),
 ];
 
 /// A name as the registries spell it; an unknown one in small letters.
@@ -99,8 +119,16 @@ pub trait Registered: Clone + PartialEq + core::fmt::Debug + core::fmt::Display 
     }
     /// Every entry, described.
     fn entries() -> Vec<Entry>;
-    /// The entry called `name`, here or [elsewhere](ALIASES), with default parameters.
+    /// The entry called `name`, here or [elsewhere](ALIASES), with default parameters; or the [preset](Self::presets) of this name.
     fn named(name: &str) -> Option<Self>;
+    /// Names for entries with parameters that go together: `call` is traffic of small messages at the intervals of speech.
+    fn presets() -> &'static [&'static str] {
+        &[]
+    }
+    /// The preset of this name, as [`spelled`] writes it.
+    fn preset(_name: &str) -> Option<Self> {
+        None
+    }
     /// Its name.
     fn name(&self) -> &'static str;
     /// Its parameters.
@@ -201,7 +229,9 @@ macro_rules! registry {
             fn named(name: &str) -> Option<$Config> {
                 let name = $crate::registry::spelled(name);
                 $( if name == $name { return Some($Config::$Variant(Default::default())); } )*
-                None $( .or_else(|| <$Family as $crate::registry::open::Open>::table().named(&name).map($Config::Custom)) )?
+                let added = None
+                    $( .or_else(|| <$Family as $crate::registry::open::Open>::table().named(&name).map($Config::Custom)) )?;
+                added.or_else(|| <$Config as $crate::registry::Registered>::preset(&name))
             }
 
             fn name(&self) -> &'static str {

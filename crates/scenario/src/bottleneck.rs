@@ -24,6 +24,8 @@ pub struct Bottleneck {
     pub warmup: Span,
     /// Spacing of the time series; a thousandth of the duration if `None`.
     pub record_interval: Option<Span>,
+    /// Share of packets lost behind the queue.
+    pub loss: f64,
     /// Does TCP negotiate ECN, whatever the flows say?
     pub ecn: bool,
 }
@@ -56,7 +58,7 @@ impl Bottleneck {
                 jitter: Span::ZERO,
                 queue: queue.clone(),
                 overhead: Bytes::ZERO,
-                loss: 0.0,
+                loss: self.loss,
                 release: Release::End,
                 burst: Bytes::ZERO,
             }],

@@ -46,7 +46,7 @@ pub(crate) const INTERVALS: (Span, Span) = (Span::us(1), Span::s(86_400));
 /// Largest seed.
 pub(crate) const MAX_SEED: u64 = i64::MAX as u64;
 
-/// A probability of at least 0 and below 1.
+/// A probability of at least 0 and below 1, `0.01` or `"1%"`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Loss(pub(crate) f64);
 
@@ -55,13 +55,17 @@ impl ParamValue for Loss {
         Unit::Number
     }
     fn parse(text: &str) -> Option<Loss> {
-        f64::parse(text).filter(|p| (0.0..1.0).contains(p)).map(Loss)
+        let share = match text.trim().strip_suffix('%') {
+            Some(percent) => f64::parse(percent)? / 100.0,
+            None => f64::parse(text)?,
+        };
+        (0.0..1.0).contains(&share).then_some(Loss(share))
     }
     fn show(&self) -> String {
         self.0.show()
     }
     fn allowed() -> String {
-        "a number of at least 0 and less than 1".into()
+        "a share of at least 0 and less than 1, such as 0.01 or \"1%\"".into()
     }
 }
 

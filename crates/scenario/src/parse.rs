@@ -7,7 +7,7 @@ mod flow;
 mod hop;
 mod reader;
 
-pub(crate) use flow::{default_controller, default_transport};
+pub(crate) use flow::{default_controller, default_transport, preset_transport};
 
 use crate::check::{self, Fault, Part};
 use crate::error::ScenarioError;

@@ -52,6 +52,12 @@ fn expect() -> Value {
 
 fn hop() -> Value {
     let mut keys = plain::<HopKeys>();
+    if let Some(loss) = keys.get_mut("loss") {
+        let percent = json!({ "type": "string", "pattern": "^\\s*([0-9]+\\.?[0-9]*|\\.[0-9]+)\\s*%\\s*$" });
+        let share = json!({ "type": "number", "minimum": 0, "exclusiveMaximum": 1 });
+        loss["anyOf"] = json!([share, percent]);
+        loss.as_object_mut().map(|loss| loss.remove("type"));
+    }
     keys.insert("name".into(), described("Unique name.", name()));
     keys.insert("queue".into(), kind::<QueueConfig>("What queues in front of the link."));
     keys.insert("rate".into(), rate());
@@ -144,7 +150,14 @@ fn kind<K: Registered>(doc: &str) -> Value {
     let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
     // The schema lists one spelling of each name; the spellings of tc and kernels are accepted too.
     let mut forms = vec![json!({ "enum": names })];
-    forms.push(json!({ "type": "string", "pattern": spellings(&entries) }));
+    if !K::presets().is_empty() {
+        forms.push(json!({ "enum": K::presets() }));
+    }
+    forms.push(json!({ "type": "string", "pattern": spellings::<K>(&entries) }));
+    if K::WHAT == QueueConfig::WHAT {
+        let line = json!({ "type": "string", "pattern": "^\\s*[^\\s:=]+\\s+[^\\s:=]" });
+        forms.push(described("In tc's words: fq_codel limit 1000p noecn.", line));
+    }
     forms.extend(entries.iter().map(entry::<K>));
     described(doc, json!({ "anyOf": forms }))
 }
@@ -154,7 +167,7 @@ fn entry<K: Registered>(entry: &Entry) -> Value {
     let words = |spec: &ParamSpec| WORDS.into_iter().filter(|word| takes(spec, word)).collect::<Vec<_>>();
     let param = |spec: &ParamSpec| (spec.name.into(), param(spec, &words(spec)));
     let mut keys: Map<String, Value> = entry.params.iter().map(param).collect();
-    let spellings = spellings(std::slice::from_ref(entry));
+    let spellings = spellings::<K>(std::slice::from_ref(entry));
     keys.insert(
         "kind".into(),
         json!({ "anyOf": [{ "const": entry.name }, { "type": "string", "pattern": spellings }] }),
@@ -162,10 +175,15 @@ fn entry<K: Registered>(entry: &Entry) -> Value {
     described(entry.summary, Value::Object(object(keys, &["kind"])))
 }
 
-/// All spellings of these names.
-fn spellings(entries: &[Entry]) -> String {
-    let names = entries.iter().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases()));
-    format!("^({})$", names.map(|name| any_case(name).replace('_', "[-_]")).collect::<Vec<_>>().join("|"))
+/// All spellings of these names, and of the presets that are one of these with parameters.
+fn spellings<K: Registered>(entries: &[Entry]) -> String {
+    let presets = |entry: &Entry| {
+        let name = entry.name;
+        K::presets().iter().copied().filter(move |preset| K::named(preset).is_some_and(|kind| kind.name() == name))
+    };
+    let names =
+        entries.iter().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases()).chain(presets(entry)));
+    format!("^({})$", names.map(|name| any_case(name).replace(['_', '-'], "[-_]")).collect::<Vec<_>>().join("|"))
 }
 
 fn plain<P: Params>() -> Map<String, Value> {

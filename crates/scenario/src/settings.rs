@@ -97,6 +97,9 @@ fn in_toml(place: &str, path: &str, text: &str) -> Result<String, ScenarioError>
         Transport::WHAT => Transport::NAMES,
         _ => return Ok(quoted(text)),
     };
+    if key == QueueConfig::WHAT && crate::tc::is_line(text) {
+        return Ok(quoted(text));
+    }
     let (name, params) = shorthand::named(place, text, names)?;
     if params.is_empty() {
         return Ok(quoted(name));

@@ -1,11 +1,14 @@
 //! The command line's short forms: `fifo:limit=100p,fq_codel`, `3xcubic,35xthin:interval=30ms`, `20mbit`, `50ms`.
 //!
 //! Commas separate both items and their parameters: a piece that begins with `word=` continues the item before it. Every
-//! function takes the flag's name, for its messages.
+//! function takes the flag's name, for its messages. A queue may also be in `tc`'s words, `fq_codel limit 1000p noecn`: see [`tc`].
 use crate::error::ScenarioError;
+use crate::keys;
 use crate::model::{Endpoints, Family, Flow, RateSpec, Rtt, Start};
-use crate::parse::{default_controller, default_transport};
+use crate::parse::{default_controller, default_transport, preset_transport};
+use crate::preset::Preset;
 use crate::suggest::{hint, name_hint, unit_hint};
+use crate::tc;
 use crate::trace::{self, Traces};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
@@ -64,14 +67,45 @@ impl FlowGroup {
 /// `fifo:limit=100p,flows=3,fq_codel` → fifo with two parameters, fq_codel with none.
 pub fn queues(flag: &str, text: &str) -> Result<Vec<QueueConfig>, ScenarioError> {
     let queue = |piece: &Piece<'_>| {
-        let mut queue = known::<QueueConfig>(flag, piece.name)?;
+        let mut queue = match line_of_tc::<QueueConfig>(piece.name) {
+            Some(read) => read.map_err(|problem| ScenarioError::new(flag, problem))?,
+            None => known::<QueueConfig>(flag, piece.name)?,
+        };
         for &(name, value) in &piece.params {
             assign(flag, &mut [&mut queue], name, value)?;
         }
         checked(flag, &queue)?;
         Ok(queue)
     };
-    pieces(flag, text, QueueConfig::names())?.iter().map(queue).collect()
+    let pieces = pieces(flag, text, QueueConfig::names())?;
+    // `cake fq_codel` is two queues.
+    let apart = pieces.into_iter().flat_map(|piece| {
+        let words: Vec<&str> = piece.name.split_whitespace().collect();
+        match words.iter().all(|word| QueueConfig::named(word).is_some()) {
+            true => {
+                let mut all: Vec<Piece<'_>> = words.into_iter().map(Piece::named).collect();
+                all.iter_mut().next_back().into_iter().for_each(|last| last.params.clone_from(&piece.params));
+                all
+            }
+            false => vec![piece],
+        }
+    });
+    apart.collect::<Vec<_>>().iter().map(queue).collect()
+}
+
+/// A queue in `tc`'s words; `None` for other kinds and for a plain name.
+pub(crate) fn line_of_tc<K: Registered>(text: &str) -> Option<Result<K, String>> {
+    if K::WHAT != QueueConfig::WHAT || !tc::is_line(text) {
+        return None;
+    }
+    let same = |queue: QueueConfig| {
+        let mut same = K::named(queue.name())?;
+        for spec in queue.specs() {
+            same.set(spec.name, &queue.get(spec.name)?).ok()?;
+        }
+        Some(same)
+    };
+    Some(tc::read(text).and_then(|queue| same(queue).ok_or_else(|| format!("{text:?} is no {}", K::WHAT))))
 }
 
 /// `3xcubic,1xnew_reno,cbr:rate=5mbit` → groups of flows.
@@ -79,9 +113,11 @@ pub fn queues(flag: &str, text: &str) -> Result<Vec<QueueConfig>, ScenarioError>
 /// A name is a controller's, for bulk TCP, or a kind of traffic on a transport that can carry it (CUBIC over TCP unless
 /// `controller=` or `transport=` says otherwise). Parameters are those of the traffic, the controller and the transport.
 pub fn flows(flag: &str, text: &str) -> Result<Vec<FlowGroup>, ScenarioError> {
-    let names: Vec<&str> = ControllerConfig::names().iter().chain(Traffic::NAMES).copied().collect();
+    let names: Vec<&str> =
+        ControllerConfig::names().iter().chain(Traffic::NAMES).chain(Traffic::presets()).copied().collect();
     let mut groups: Vec<FlowGroup> = Vec::new();
-    for piece in pieces(flag, text, &names)? {
+    let pieces = pieces(flag, text, &names)?.into_iter().map(|piece| apart(flag, piece));
+    for piece in pieces.collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
         let mut group = group(flag, &piece, &names)?;
         let base = group.name.clone();
         let taken = |name: &str| groups.iter().any(|other| other.name == name);
@@ -121,6 +157,11 @@ pub fn duration(flag: &str, text: &str) -> Result<Span, ScenarioError> {
     span(flag, &if seconds { format!("{}s", text.trim()) } else { text.to_owned() })
 }
 
+/// A share of packets that are lost: `0.01` or `1%`.
+pub fn loss(flag: &str, text: &str) -> Result<f64, ScenarioError> {
+    value::<keys::Loss>(flag, text).map(|loss| loss.0)
+}
+
 /// A length of time: `50ms`.
 pub fn span(flag: &str, text: &str) -> Result<Span, ScenarioError> {
     value(flag, text)
@@ -134,10 +175,16 @@ pub fn value<T: ParamValue>(flag: &str, text: &str) -> Result<T, ScenarioError> 
     })
 }
 
-/// A name with its parameters, as text.
+/// A name with its parameters, as text. The name may be several words: a queue in `tc`'s words, or flows without commas between them.
 struct Piece<'a> {
     name: &'a str,
     params: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Piece<'a> {
+    fn named(name: &'a str) -> Piece<'a> {
+        Piece { name, params: Vec::new() }
+    }
 }
 
 /// A name and its parameters, as text.
@@ -146,7 +193,11 @@ pub(crate) type Named<'a> = (&'a str, Vec<(&'a str, &'a str)>);
 /// `fifo:limit=100p,flows=3` → the name and the parameters.
 pub(crate) fn named<'a>(place: &str, text: &'a str, names: &[&str]) -> Result<Named<'a>, ScenarioError> {
     match <[Piece<'_>; 1]>::try_from(pieces(place, text, names)?) {
-        Ok([Piece { name, params }]) => Ok((name, params)),
+        Ok([piece]) => {
+            let mut words = piece.name.split_whitespace();
+            let name = words.next().unwrap_or_default();
+            Ok((name, words_of_tc(place, words)?.into_iter().chain(piece.params).collect()))
+        }
         Err(_) => {
             let names = names.join(", ");
             Err(ScenarioError::new(place, format!("{text:?} is more than one; allowed: one of {names}")))
@@ -159,6 +210,10 @@ fn pieces<'a>(flag: &str, text: &'a str, names: &[&str]) -> Result<Vec<Piece<'a>
     let mut pieces: Vec<Piece<'a>> = Vec::new();
     for part in text.split(',') {
         let part = part.trim();
+        if tc::is_line(part) {
+            pieces.push(Piece::named(part));
+            continue;
+        }
         let (name, param) = match (part.find(':'), part.find('=')) {
             (Some(colon), equals) if equals.is_none_or(|equals| colon < equals) => {
                 (Some(&part[..colon]), Some(&part[colon + 1..]))
@@ -167,11 +222,10 @@ fn pieces<'a>(flag: &str, text: &'a str, names: &[&str]) -> Result<Vec<Piece<'a>
             (_, None) => (Some(part), None),
         };
         if let Some(name) = name.map(str::trim) {
-            let mut words = name.split_whitespace();
-            let Some(name) = words.next() else {
+            if name.is_empty() {
                 return fail(format!("a name is missing in {text:?}; allowed: {}", names.join(", ")));
-            };
-            pieces.push(Piece { name, params: words_of_tc(flag, words)? });
+            }
+            pieces.push(Piece::named(name));
         }
         let Some(param) = param else { continue };
         let Some((key, value)) = param.split_once('=') else {
@@ -207,10 +261,61 @@ fn words_of_tc<'a>(
     Ok(params)
 }
 
-/// `3xcubic` → 3, `cubic`.
-fn counted<'a>(flag: &str, text: &'a str) -> Result<(u32, &'a str), ScenarioError> {
+/// Flows without commas between them, `2 cubic call`, and parameters as `tc` writes them, `cubic beta 0.8`.
+fn apart<'a>(flag: &str, piece: Piece<'a>) -> Result<Vec<Piece<'a>>, ScenarioError> {
+    let mut all: Vec<Piece<'a>> = Vec::new();
+    let mut rest = piece.name;
+    let is_name = |word: &str| {
+        let (_, name) = counted(flag, word).unwrap_or((1, word));
+        ControllerConfig::named(name).is_some() || Traffic::named(name).is_some()
+    };
+    let split = |text: &'a str| {
+        text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim_start()))
+    };
+    while !rest.is_empty() {
+        let (word, after) = split(rest);
+        let (next, behind) = split(after);
+        let digits = word.strip_suffix('x').unwrap_or(word);
+        let counts = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let param = match word {
+            "ecn" => Some(("ecn", "true", after)),
+            "noecn" => Some(("ecn", "false", after)),
+            _ if next.is_empty() || is_name(word) || is_name(next) => None,
+            _ => Some((word, next, behind)),
+        };
+        rest = match (param, all.last_mut()) {
+            _ if counts && !next.is_empty() => {
+                // `2 cubic` is one piece; with an `x` between, that is left out.
+                let behind = if next == "x" { split(behind).1 } else { behind };
+                let end = rest.len() - behind.len();
+                all.push(Piece::named(rest[..end].trim_end()));
+                behind
+            }
+            (Some((key, value, behind)), Some(last)) => {
+                last.params.push((key, value));
+                behind
+            }
+            _ => {
+                all.push(Piece::named(word));
+                after
+            }
+        };
+    }
+    if let Some(last) = all.last_mut() {
+        last.params.extend(piece.params);
+    }
+    Ok(all)
+}
+
+/// `3xcubic`, `3cubic` or `3 cubic` → 3, `cubic`.
+///
+/// # Errors
+/// A number that is out of range.
+pub fn counted<'a>(flag: &str, text: &'a str) -> Result<(u32, &'a str), ScenarioError> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    match text[digits..].strip_prefix('x') {
+    let name = text[digits..].trim_start();
+    let name = name.strip_prefix('x').map_or(name, str::trim_start);
+    match Some(name).filter(|name| !name.is_empty()) {
         Some(name) if digits > 0 => {
             let most = crate::limits::FLOWS;
             let count = text[..digits].parse::<u32>().ok().filter(|&n| n > 0 && u64::from(n) <= most);
@@ -230,6 +335,7 @@ fn group(flag: &str, piece: &Piece<'_>, names: &[&str]) -> Result<FlowGroup, Sce
     let (count, name) = counted(flag, piece.name)?;
     let chosen = |key: &str| piece.params.iter().rev().find(|param| param.0 == key).map(|param| param.1);
     let named = ControllerConfig::named(name);
+    let preset = if named.is_some() { chosen(Traffic::WHAT).and_then(Preset::named) } else { Preset::named(name) };
     let mut traffic = match (&named, Traffic::named(name)) {
         (Some(_), _) => Traffic::Bulk(Default::default()),
         (None, Some(traffic)) => traffic,
@@ -250,7 +356,7 @@ fn group(flag: &str, piece: &Piece<'_>, names: &[&str]) -> Result<FlowGroup, Sce
     };
     let mut transport = match chosen(Transport::WHAT) {
         Some(kind) => known(flag, kind)?,
-        None => default_transport(&traffic, controller.as_ref()),
+        None => preset_transport(preset, &traffic, controller.as_ref()),
     };
     if !traffic.carriers().contains(&transport.name()) {
         let (traffic, transport, carriers) = (traffic.name(), transport.name(), traffic.carriers().join(", "));
@@ -276,7 +382,11 @@ fn group(flag: &str, piece: &Piece<'_>, names: &[&str]) -> Result<FlowGroup, Sce
     checked(flag, &transport)?;
     controller.iter().try_for_each(|controller| checked(flag, controller))?;
     // The name in the registry's spelling, whichever the user chose.
-    Ok(FlowGroup { name: narrows_core::registry::spelled(name), count, controller, traffic, transport })
+    let name = match preset {
+        Some(preset) if ControllerConfig::named(name).is_none() => preset.name.to_owned(),
+        _ => narrows_core::registry::spelled(name),
+    };
+    Ok(FlowGroup { name, count, controller, traffic, transport })
 }
 
 fn known<K: Registered>(flag: &str, name: &str) -> Result<K, ScenarioError> {

@@ -1,4 +1,5 @@
 //! The data that a flow's application sends. Each kind has its own parameters; sizes are in bytes of payload.
+use crate::preset;
 use narrows_core::media::MediaControlConfig;
 use narrows_core::media::gcc::GccParams;
 use narrows_core::params;
@@ -135,6 +136,15 @@ narrows_core::registry! {
         "onoff", OnOff(OnOff), "Bursts at a given rate and pauses, both of exponentially distributed length (TCP, UDP or QUIC).";
         "web", Web(Web), "Transfers of Pareto-distributed size with pauses between them; completion times are recorded (TCP, QUIC).";
         "video", Video(Video), "A video call: frames at a rate that follows the path; freezes and frame delays are recorded (UDP).";
+    }
+    with {
+        fn presets() -> &'static [&'static str] {
+            &preset::NAMES
+        }
+
+        fn preset(name: &str) -> Option<Traffic> {
+            preset::Preset::named(name).map(preset::Preset::traffic)
+        }
     }
 }
 

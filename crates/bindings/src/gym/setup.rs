@@ -108,6 +108,7 @@ impl Setup {
             duration,
             warmup: Span::ZERO,
             record_interval: None,
+            loss: 0.0,
             ecn: false,
         }
         .scenario(&narrows_core::queue::QueueConfig::Fifo(Default::default()), 0)?;

@@ -6,6 +6,7 @@ use crate::dscp;
 use crate::error::ScenarioError;
 use crate::keys::{self, FlowKeys};
 use crate::model::{Endpoints, Flow, Hop, Rtt, Start};
+use crate::preset::Preset;
 use crate::suggest::hint;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
@@ -55,7 +56,10 @@ pub(super) fn read(section: &Section<'_>, hops: &HopNames<'_>, duration: Span) -
     let controller = section.item("controller").map(|item| item.kind::<ControllerConfig>()).transpose()?;
     let transport = match section.item("transport") {
         Some(item) => item.kind::<Transport>()?,
-        None => default_transport(&traffic, controller.as_ref()),
+        None => {
+            let preset = section.item("traffic").and_then(|item| Preset::named(item.kind_name()?));
+            preset_transport(preset, &traffic, controller.as_ref())
+        }
     };
     // A program chooses its own congestion control.
     let controller = controller.or_else(|| default_controller(&transport).filter(|_| command.is_none()));
@@ -143,6 +147,18 @@ pub(crate) fn default_transport(traffic: &Traffic, controller: Option<&Controlle
     match traffic.carriers().first().copied().and_then(Transport::named) {
         Some(transport) => transport,
         None => Transport::Tcp(Default::default()),
+    }
+}
+
+/// The same for the traffic of a preset, which has a transport of its own.
+pub(crate) fn preset_transport(
+    preset: Option<&Preset>,
+    traffic: &Traffic,
+    controller: Option<&ControllerConfig>,
+) -> Transport {
+    match preset {
+        Some(preset) if controller.is_none() => preset.transport(),
+        _ => default_transport(traffic, controller),
     }
 }
 

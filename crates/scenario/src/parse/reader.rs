@@ -1,6 +1,7 @@
 //! Tables and values with their place in the file, and the messages that every section shares.
 use crate::error::ScenarioError;
 use crate::settings::{Joined, Setting};
+use crate::shorthand;
 use crate::suggest::{hint, name_hint, unit_hint};
 use narrows_core::params::{ParamError, ParamSpec, ParamValue, Params, Unit, WORDS};
 use narrows_core::registry::Registered;
@@ -203,7 +204,15 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// Reads `"name"` or `{ kind = "name", parameter = value, … }`.
+    /// The name of a kind, as it is written.
+    pub(super) fn kind_name(&self) -> Option<&'a str> {
+        match self.value.get_ref() {
+            DeValue::Table(table) => table.get("kind")?.get_ref().as_str(),
+            value => value.as_str(),
+        }
+    }
+
+    /// Reads `"name"`, a queue in `tc`'s words, or `{ kind = "name", parameter = value, … }`.
     pub(super) fn kind<K: Registered>(&self) -> Result<K, ScenarioError> {
         let names = K::names();
         let allowed = || format!("{}, or {{ kind = \"...\" }} with parameters", names.join(", "));
@@ -215,7 +224,10 @@ impl<'a> Item<'a> {
             })
         };
         if let Some(name) = self.value.get_ref().as_str() {
-            return named(self, name);
+            return match shorthand::line_of_tc::<K>(name) {
+                Some(queue) => queue.map_err(|problem| self.error(problem)),
+                None => named(self, name),
+            };
         }
         if !self.is_table() {
             return Err(self.refuse(&allowed(), ""));
@@ -248,6 +260,7 @@ impl<'a> Item<'a> {
             (DeValue::String(text), unit) if !unit.is_bare() || (WORDS.contains(&&**text) && unit != Unit::Switch) => {
                 Some(text.clone().into_owned())
             }
+            (DeValue::String(text), Unit::Number) if text.trim_end().ends_with('%') => Some(text.clone().into_owned()),
             (DeValue::Integer(n), Unit::Packets | Unit::Limit | Unit::Count | Unit::Number) => {
                 // Wider than any parameter, so that a number out of range is refused with its range.
                 i128::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n.to_string())

@@ -5,3 +5,4 @@ mod repeat;
 mod round_trip;
 mod settings;
 mod shorthand;
+mod tc;

@@ -131,7 +131,7 @@ fn a_fault_is_at_its_setting() {
         (&["bulk.rtt=[1"], "--set bulk.rtt=[1: not a value in TOML"),
         (&["bulk.rtt={ uniform = [\"9ms\", \"1ms\"] }"], "--set bulk.rtt={ uniform = [\"9ms\", \"1ms\"] }: rtt"),
         (&["warmup=30s"], "--set warmup=30s: a warmup of 30s leaves nothing"),
-        (&["hop.loss=1.5"], "--set hop.loss=1.5: loss in [[hop]] cannot be 1.5; allowed: a number of at least 0"),
+        (&["hop.loss=1.5"], "--set hop.loss=1.5: loss in [[hop]] cannot be 1.5; allowed: a share of at least 0"),
         (
             &["hop.rate=5mbit", "first.rate=6mbit"],
             "--set hop.rate=5mbit sets the same key; allowed: one value for each key",

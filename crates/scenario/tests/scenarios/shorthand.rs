@@ -106,7 +106,8 @@ fn each_mistake_names_its_flag_and_what_is_allowed() {
             r#"--rtt: cannot be "50"; allowed: a time such as "5ms", "1.5s", "200us" (50 is "50us" to tc and "50s" to iperf3)"#,
         ),
     ];
-    let names: Vec<&str> = ControllerConfig::NAMES.iter().chain(Traffic::NAMES).copied().collect();
+    let names: Vec<&str> =
+        ControllerConfig::NAMES.iter().chain(Traffic::NAMES).chain(Traffic::presets()).copied().collect();
     for (result, expected) in cases {
         let expected = expected.replace("QUEUES", &QueueConfig::NAMES.join(", ")).replace("FLOWS", &names.join(", "));
         assert_eq!(result.map_err(|error| error.to_string()), Err(expected));

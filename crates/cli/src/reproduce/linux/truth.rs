@@ -2,9 +2,7 @@
 //! while the model was developed.
 use crate::failure::Failure;
 use crate::reproduce::measured::{Row, table};
-use narrows_core::params::{ParamSpec, Unit};
 use narrows_core::queue::QueueConfig;
-use narrows_core::registry::Registered;
 
 const TRUTH: &str = include_str!("../../../../../experiments/linux/truth.csv");
 const UNSEEN: &str = include_str!("../../../../../experiments/linux/unseen/truth.csv");
@@ -214,37 +212,9 @@ pub(super) fn traces() -> Result<Vec<Trace>, Failure> {
     STARTUP.iter().map(trace).collect()
 }
 
-/// Converts a queue from `tc` syntax: `pfifo limit 30` is `fifo:limit=30p`, `noecn` is `ecn=false`.
+/// The queue of a cell, which is in `tc`'s words.
 pub(super) fn queue(tc: &str) -> Result<QueueConfig, Failure> {
-    let mut words = tc.split_whitespace();
-    let kind = match words.next().unwrap_or_default() {
-        "pfifo" => "fifo",
-        other => other,
-    };
-    let unknown = |what: &str| Failure::other(format!("`{tc}`: there is no {what} here"));
-    let mut queue = QueueConfig::named(kind).ok_or_else(|| unknown(&format!("queue `{kind}`")))?;
-    let specs = queue.specs();
-    while let Some(word) = words.next() {
-        let find = |name: &str| specs.iter().find(|spec| spec.name == name);
-        let chooses = |spec: &&ParamSpec| matches!(spec.unit, Unit::Choice(words) if words.contains(&word));
-        let (spec, value) = match (find(word), word.strip_prefix("no").and_then(find), specs.iter().find(chooses)) {
-            (Some(spec), ..) => (spec, value(spec, words.next().unwrap_or_default())),
-            (None, Some(spec), _) => (spec, "false".to_owned()),
-            (None, None, Some(spec)) => (spec, word.to_owned()),
-            (None, None, None) => return Err(unknown(&format!("parameter `{word}`"))),
-        };
-        queue.set(spec.name, &value).map_err(|error| Failure::other(format!("`{tc}`: {error}")))?;
-    }
-    Ok(queue)
-}
-
-/// Adds the unit to a number, because `tc` prints bare numbers.
-fn value(spec: &ParamSpec, number: &str) -> String {
-    match spec.unit {
-        Unit::Bytes => format!("{number}B"),
-        Unit::Packets | Unit::Limit => format!("{number}p"),
-        _ => number.to_owned(),
-    }
+    narrows_scenario::tc::read(tc).map_err(|problem| Failure::other(format!("`{tc}`: {problem}")))
 }
 
 #[cfg(test)]

@@ -117,22 +117,27 @@ pub(crate) const CASES: &[(&str, &str, &str)] = &[
     (
         "loss = 0.01",
         "loss = 1.0",
-        "S.toml:16: loss in [[hop]] cannot be 1.0; allowed: a number of at least 0 and less than 1",
+        r#"S.toml:16: loss in [[hop]] cannot be 1.0; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%""#,
     ),
     (
         "loss = 0.01",
         "loss = -0.1",
-        "S.toml:16: loss in [[hop]] cannot be -0.1; allowed: a number of at least 0 and less than 1",
+        r#"S.toml:16: loss in [[hop]] cannot be -0.1; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%""#,
     ),
     (
         "loss = 0.01",
         "loss = nan",
-        "S.toml:16: loss in [[hop]] cannot be nan; allowed: a number of at least 0 and less than 1",
+        r#"S.toml:16: loss in [[hop]] cannot be nan; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%""#,
     ),
     (
         "loss = 0.01",
-        r#"loss = "1%""#,
-        r#"S.toml:16: loss in [[hop]] cannot be "1%"; allowed: a number of at least 0 and less than 1"#,
+        r#"loss = "100%""#,
+        r#"S.toml:16: loss in [[hop]] cannot be "100%"; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%""#,
+    ),
+    (
+        "loss = 0.01",
+        r#"loss = "0.01""#,
+        r#"S.toml:16: loss in [[hop]] cannot be "0.01"; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%""#,
     ),
     (
         r#"release = "start""#,
