@@ -7,7 +7,7 @@ use narrows_core::Span;
 use narrows_core::link::OPPORTUNITY;
 use narrows_results::input::TraceFiles;
 use narrows_scenario::trace::{self, Model, synthetic};
-use narrows_scenario::{RateSpec, shorthand};
+use narrows_scenario::{RateSpec, Traces, shorthand};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) struct Trace {
 enum Command {
     /// Make a synthetic trace, in mahimahi's format
     Make(Make),
-    /// Read a trace (mahimahi's format, a log of mahimahi or Pantheon, or CSV) and write it in mahimahi's format
+    /// Read a trace (mahimahi's format, a log of mahimahi or Pantheon, CSV, or a dish's history) and write it in mahimahi's format
     Import(Import),
     /// Show a trace's rates and gaps
     Show(Show),
@@ -55,6 +55,9 @@ struct Import {
     /// The file; its content decides the format
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// The column of rates in a CSV, with the unit of its numbers if its name has none: UL_bitrate, speed:kbit [default: by its name]
+    #[arg(long, value_name = "COLUMN")]
+    column: Option<String>,
     #[command(flatten)]
     place: FileArgs,
 }
@@ -91,7 +94,15 @@ pub(crate) fn main(args: &Trace) -> Result<(), Failure> {
     match &args.command {
         Command::Make(args) => make(args),
         Command::Import(args) => {
-            let (opportunities, _) = read(&args.file.to_string_lossy())?;
+            let name = args.file.to_string_lossy();
+            let opportunities = match &args.column {
+                None => read(&name)?.0.to_vec(),
+                Some(column) => {
+                    let unread = |problem| Failure::usage(format!("cannot read trace \"{name}\": {problem}"));
+                    let text = TraceFiles(Path::new("")).text(&name).map_err(unread)?;
+                    trace::parse_column(&text, &name, Some(column)).map_err(Failure::usage)?.0
+                }
+            };
             args.place.write(&trace::write(&opportunities))
         }
         Command::Show(args) => show(args),

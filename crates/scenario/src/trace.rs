@@ -1,11 +1,12 @@
-//! Traces of a link: when it could have carried 1500 bytes. A scenario names a file, in one of three formats, or a [model](synthetic).
+//! Traces of a link: when it could have carried 1500 bytes. A scenario names a file, in one of four formats, or a [model](synthetic).
 //!
 //! The file's content decides its format:
 //! - mahimahi's traces, the format that results have: each line is a millisecond in which the link could have carried 1500 bytes;
 //!   lines ascend, and the trace repeats for ever with its last line as the period (Netravali et al., "Mahimahi: Accurate
 //!   Record-and-Replay for HTTP", USENIX ATC 2015);
 //! - [logs](log) of mahimahi's links and of Pantheon's tunnels;
-//! - [CSV](csv): rates and the times from which they hold.
+//! - [CSV](csv): rates and the times from which they hold;
+//! - [the history of a Starlink dish](history), in JSON.
 //!
 //! All of them become opportunities of 1500 bytes in whole milliseconds.
 use crate::error::ScenarioError;
@@ -17,7 +18,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 pub use synthetic::Model;
 
+mod clock;
 mod csv;
+mod history;
 mod log;
 pub mod synthetic;
 
@@ -90,11 +93,18 @@ impl Shared {
 
 /// Opportunities and their period, from a text in any of the formats. `file` is its name in messages.
 pub fn parse(text: &str, file: &str) -> Result<(Vec<Span>, Span), ScenarioError> {
+    parse_column(text, file, None)
+}
+
+/// The same with the column of rates that a CSV is read from: `UL_bitrate`, or `speed:kbit` with the unit of its numbers.
+pub fn parse_column(text: &str, file: &str, column: Option<&str>) -> Result<(Vec<Span>, Span), ScenarioError> {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
-    if log::is_event(first) {
+    if first.starts_with('{') {
+        history::parse(text, file)
+    } else if log::is_event(first) {
         log::parse(text, file)
     } else if first.contains(csv::SEPARATORS) {
-        csv::parse(text, file)
+        csv::parse(text, file, column)
     } else {
         mahimahi(text, file)
     }
@@ -221,6 +231,60 @@ mod tests {
     }
 
     #[test]
+    fn columns_are_found_by_name_and_unit() {
+        let expected = ms("time_ms,rate_mbit\n0,12\n4,6\n");
+        for text in [
+            "Time(ms),RATE(MBit/s)\n0,12\n4,6\n",
+            "t [ms];Throughput [Mbps]\n0;12\n4;6\n",
+            "time_ms,rate_mbps\n0,12\n4,6\n",
+            "time_us,downlink_throughput_bps,ping\n0,12000000,1\n4000,6000000,2\n",
+            "elapsed_ms,capacity (MB/s)\n0,1.5\n4,0.75\n",
+            "rssi,UL_bitrate,DL_bitrate,timestamp\n-70,1,12000,1660225290.000\n-70,1,6000,1660225290.004\n",
+            "ts,dl_bitrate\n2022-08-11T13:41:30Z,12000\n2022-08-11T13:41:30.004Z,6000\n",
+            "2022-08-11 13:41:30.000,12mbit\n2022-08-11 13:41:30.004,6mbit\n",
+        ] {
+            assert_eq!(ms(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_column_of_rates_can_be_named() {
+        let text = "timestamp,speed,DL_bitrate,UL_bitrate\n0,12,1,2\n1,12,1,2\n";
+        let count =
+            |column| parse_column(text, "t", Some(column)).map(|trace| trace.0.len()).map_err(|e| e.to_string());
+        assert_eq!(count("speed:mbit"), Ok(2000));
+        // 2 kbit/s carry less than a packet in two seconds; the last line ends the trace.
+        assert_eq!(count("ul_bitrate"), Ok(1));
+        let missing = "t:1: no column \"UL_bitrat\"; allowed: one of the first line's (did you mean \"UL_bitrate\"?)";
+        assert_eq!(count("UL_bitrat"), Err(missing.to_owned()));
+        assert!(
+            count("speed").is_err_and(|error| error.starts_with("t:2: not a rate: 12; allowed: a rate with its unit"))
+        );
+    }
+
+    /// Two public data sets of 5G in Cork: one every three seconds, and Android's G-NetTrack, whose clock may stand for a line.
+    #[test]
+    fn files_of_public_data_sets_are_read() {
+        let cork = "Time,RATE(MBit/s)\nThu Aug 11 13:41:30 UTC 2022,0\nThu Aug 11 13:41:33 UTC 2022,0\nThu Aug 11 13:41:36 UTC 2022,12\n";
+        let (opportunities, period) = ms(cork);
+        assert_eq!((opportunities.len(), opportunities[0], period), (3000, 6001, 9000));
+        let g_net_track = "Timestamp,Longitude,Operatorname,DL_bitrate,UL_bitrate,State\n\
+            2019.12.14_10.16.30,-8.4,A,6000,30,D\n2019.12.14_10.16.30,-8.4,A,18000,30,D\n2019.12.14_10.16.31,-8.4,A,24000,30,D\n";
+        let (opportunities, period) = ms(g_net_track);
+        assert_eq!((opportunities.len(), period), (1000 + 2000, 2000), "the mean of the first two lines");
+    }
+
+    #[test]
+    fn a_dishs_history_is_a_ring_of_seconds() {
+        let history = r#"{ "dishGetHistory": { "current": "4", "downlinkThroughputBps": [12000000, 0, 24000000] } }"#;
+        // The fourth second has replaced the first: the oldest is the second entry.
+        let (opportunities, period) = ms(history);
+        assert_eq!((opportunities.len(), period), (3000, 3000));
+        assert_eq!(opportunities.iter().filter(|&&at| at <= 1000).count(), 0);
+        assert_eq!(opportunities.iter().filter(|&&at| at <= 2000).count(), 2000);
+    }
+
+    #[test]
     fn rates_keep_their_remainders_and_outages_carry_nothing() {
         // 1 Mbit/s carries 1500 bytes in 12 ms, so 10 ms and 2 ms of it make one, over an outage between them.
         assert_eq!(ms("0,1mbit\n10ms,0bit\n20ms,1mbit\n30ms,0mbit\n"), (vec![22, 40], 40));
@@ -228,9 +292,16 @@ mod tests {
 
     #[test]
     fn mistakes_name_the_line() {
-        let columns = "allowed: a header with a time (time, time_s, time_ms, time_us) and a rate (rate, rate_bit, rate_kbit, rate_mbit, rate_gbit), or no header and two columns, a time and a rate with its unit";
+        let columns = "allowed: a header with a time (time, timestamp, t, ts, date, datetime, date_time, epoch, unix_time, elapsed) and a rate (rate, dl_bitrate, throughput, bitrate, bandwidth, capacity, goodput, downlink_throughput, dl_throughput, downlink, download, dl, ul_bitrate, upload), each with its unit (time_ms, rate_mbit, RATE(MBit/s)), or no header and two columns, a time and a rate with its unit";
         let cases = [
-            ("time,rate_mbps\n0,1\n1,2\n", format!("t:1: no column with a rate; {columns}")),
+            ("time,speed\n0,1\n1,2\n", format!("t:1: no column with a rate; {columns}")),
+            ("time,rate(MBPS)\n0,1\n1,2\n", format!("t:1: a rate in \"MBPS\", which is no unit of rates or has two readings; {columns}")),
+            ("time(weeks),rate_mbit\n0,1\n1,2\n", format!("t:1: a time in \"weeks\", which is no unit of time; {columns}")),
+            ("time,rate_mbit\nyesterday,1\n1,2\n", "t:2: not a time; allowed: a number in s, one with its unit, or a date and time".into()),
+            ("timestamp,DL_bitrate\n2019.12.14_10.16.31,1\n2019.12.14_10.16.30,2\n", "t:3: a time that is not later than the one before it; allowed: times that increase".into()),
+            ("{\"a\": 1}", "t:1: JSON without a list \"downlinkThroughputBps\"; allowed: a dish's history, as dish_get_history prints it".into()),
+            ("{\n,", "t:2: not JSON of a dish's history".into()),
+            ("{\"downlinkThroughputBps\": []}", "t:1: a link that never sends; allowed: a rate above zero somewhere".into()),
             ("when,rate_mbit\n0,1\n1,2\n", format!("t:1: no column with a time; {columns}")),
             ("0,1mbit,2\n1,2mbit,2\n", format!("t:1: 3 columns without a header; {columns}")),
             ("0,1\n1,2\n", "t:1: not a rate: 1; allowed: a rate with its unit, such as 20mbit".into()),

@@ -59,6 +59,12 @@ fn made_imported_and_shown() {
     assert_eq!(place.ok(&["trace", "import", "w.mahi"]), made);
     place.write("drive.csv", "time,rate\n0,12mbit\n1,6mbit\n");
     place.ok(&["trace", "import", "drive.csv", "--out", "w.mahi", "--force"]);
+    // As people have them: columns of other names, a wall clock.
+    let log = "timestamp,RSRP,DL_bitrate,UL_bitrate\n2022-08-11T13:41:30Z,-90,12000,300\n2022-08-11T13:41:31Z,-90,6000,12000\n";
+    place.write("g-net-track.csv", log);
+    assert_eq!(place.ok(&["trace", "import", "g-net-track.csv"]), place.ok(&["trace", "import", "drive.csv"]));
+    let up = place.ok(&["trace", "import", "g-net-track.csv", "--column", "UL_bitrate"]);
+    assert_eq!(up.lines().count(), 1025, "300 kbit/s, then 12 Mbit/s");
     let shown = json(&place.ok(&["trace", "show", "w.mahi", "--json"]));
     assert_eq!((&shown["opportunities"], &shown["period_s"]), (&1500.into(), &2.0.into()));
     assert_eq!((&shown["mean_mbit"], &shown["longest_gap_ms"]), (&9.0.into(), &2.0.into()));
