@@ -9,14 +9,13 @@ use crate::interrupt;
 use crate::output::{OutArgs, Output, Request};
 use crate::term;
 use household::{Household, SHAPED_PERCENT, Use};
-use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span};
 use narrows_report::{PAGE, sheet};
 use narrows_results::Summary;
 use narrows_runner::Room;
 use narrows_scenario::{RateSpec, shorthand};
 use narrows_sim::Simulator;
-use queues::Deployable;
+use queues::{Candidate, Shaping};
 use score::{outcomes, ranked};
 use show::{AS_IT_IS, Answer};
 
@@ -44,7 +43,7 @@ pub(crate) struct Advise {
     /// several do it (2xdownload)
     #[arg(long, default_value = "call,game,web,video-stream,download,upload", allow_hyphen_values = true)]
     uses: String,
-    /// Candidates [default: every queue that can be deployed]
+    /// Candidates; of two with a slash the first is for what is received, fq_codel/cake [default: every queue that can be deployed]
     #[arg(long, allow_hyphen_values = true)]
     queues: Option<String>,
     /// Name of the interface to the link, for the commands
@@ -76,7 +75,7 @@ const MAX_RUNS: u64 = 1000;
 /// Runs the command.
 pub(crate) fn main(args: &Advise) -> Result<(), Failure> {
     let household = args.household()?;
-    let candidates = args.candidates()?;
+    let candidates = args.candidates(&household)?;
     let interface = args.interface()?;
     interrupt::install()?;
     let jobs = args.jobs_of(&household, &candidates)?;
@@ -91,12 +90,14 @@ pub(crate) fn main(args: &Advise) -> Result<(), Failure> {
     let options = Options { threads: args.jobs, quiet: args.json, world: &Simulator, memory: room };
     let summaries = grid::run(&jobs, options, |_, result| Ok::<Summary, Failure>(result.summary))?;
     interrupt::check()?;
-    let names = candidates.iter().map(|(one, _)| one.name).chain([AS_IT_IS]);
+    let names = candidates.iter().map(|(one, _)| one.label()).chain([AS_IT_IS.to_owned()]);
     let runs: Vec<(String, Vec<Summary>)> =
-        names.zip(summaries.chunks(args.runs as usize)).map(|(name, runs)| (name.to_owned(), runs.to_vec())).collect();
+        names.zip(summaries.chunks(args.runs as usize)).map(|(name, runs)| (name, runs.to_vec())).collect();
     let mut fares = outcomes(&household, &runs);
     let Some(as_it_is) = fares.pop() else { return Err(Failure::other("there was no run")) };
-    let answer = Answer { household: &household, ranked: ranked(fares), as_it_is, interface, runs: args.runs as usize };
+    let candidates = candidates.into_iter().map(|(one, _)| one).collect();
+    let (ranked, runs) = (ranked(fares), args.runs as usize);
+    let answer = Answer { household: &household, candidates, ranked, as_it_is, interface, runs };
     let written = output.map(|output| write(output, &answer, &jobs, args)).transpose()?;
     if args.json {
         return term::print_json(&answer.json());
@@ -171,27 +172,26 @@ impl Advise {
         })
     }
 
-    /// The candidates, with their queues.
-    fn candidates(&self) -> Result<Vec<(&'static Deployable, QueueConfig)>, Failure> {
-        let all = || queues::ALL.iter();
-        let chosen: Vec<&Deployable> = match &self.queues {
-            None => all().collect(),
+    /// The candidates, with what their commands deploy.
+    fn candidates(&self, household: &Household) -> Result<Vec<(Candidate, [Shaping; 2])>, Failure> {
+        let chosen = match &self.queues {
+            None => Candidate::all(),
             Some(text) => {
-                let one = |name: &str| {
-                    let name = narrows_core::registry::spelled(name.trim());
-                    all().find(|one| one.name == name).ok_or_else(|| {
-                        let names: Vec<&str> = all().map(|one| one.name).collect();
-                        let allowed = names.join(", ");
+                let one = |text: &str| {
+                    Candidate::named(text).map_err(|name| {
+                        let allowed = queues::ALL.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
                         Failure::usage(format!("--queues: {name:?} cannot be deployed on a router; allowed: {allowed}"))
                     })
                 };
-                text.split(',').map(one).collect::<Result<_, _>>()?
+                text.split(',').map(one).collect::<Result<Vec<_>, _>>()?
             }
         };
-        if let Some(twice) = (1..chosen.len()).find(|&n| chosen[..n].iter().any(|one| one.name == chosen[n].name)) {
-            return Err(Failure::usage(format!("--queues: \"{}\" is given twice", chosen[twice].name)));
+        if let Some(twice) = (1..chosen.len()).find(|&n| chosen[..n].iter().any(|one| one.label() == chosen[n].label()))
+        {
+            return Err(Failure::usage(format!("--queues: \"{}\" is given twice", chosen[twice].label())));
         }
-        Ok(chosen.into_iter().filter_map(|one| Some((one, one.config()?))).collect())
+        let shaped = |one: Candidate| Ok((one, one.shaping(household.shaped).map_err(Failure::other)?));
+        chosen.into_iter().map(shaped).collect()
     }
 
     /// The interface's name. It goes into commands for a shell, so it may have no letter that means something there.
@@ -207,14 +207,20 @@ impl Advise {
     }
 
     /// Every run of every candidate, and of the link as it is at the end.
-    fn jobs_of(&self, household: &Household, candidates: &[(&Deployable, QueueConfig)]) -> Result<Vec<Job>, Failure> {
-        let queues = candidates.iter().map(|(one, queue)| (one.name, Some(queue))).chain([(AS_IT_IS, None)]);
+    fn jobs_of(&self, household: &Household, candidates: &[(Candidate, [Shaping; 2])]) -> Result<Vec<Job>, Failure> {
+        let queues = candidates.iter().map(|(one, shaping)| (one.label(), Some(shaping)));
         let seeds = self.seed..self.seed + self.runs;
-        let job = |(name, queue): (&str, Option<&QueueConfig>), seed: u64| {
-            let scenario = household.scenario(queue, seed).repeated();
+        let job = |name: &str, shaping: Option<&[Shaping; 2]>, seed: u64| {
+            let scenario = household.scenario(shaping, seed).repeated();
             scenario.validate().map_err(Failure::usage)?;
-            Ok(Job { label: format!("{name} seed {seed}"), scenario })
+            Ok::<Job, Failure>(Job { label: format!("{name} seed {seed}"), scenario })
         };
-        queues.flat_map(|one| seeds.clone().map(move |seed| (one, seed))).map(|(one, seed)| job(one, seed)).collect()
+        let mut jobs = Vec::new();
+        for (name, shaping) in queues.chain([(AS_IT_IS.to_owned(), None)]) {
+            for seed in seeds.clone() {
+                jobs.push(job(&name, shaping, seed)?);
+            }
+        }
+        Ok(jobs)
     }
 }

@@ -1,16 +1,19 @@
 //! The household whose link is to be shaped: what its members do, and the link with and without a queue of its own.
 //!
 //! The link itself is a FIFO in each direction, the provider's and the modem's. With a queue of one's own the router shapes below the
-//! link's rates: what is sent waits in the router and hardly in the modem; what is received has passed the provider's FIFO before it
-//! waits once more in the router. So the provider's buffer still fills for a moment when a sender overshoots.
+//! link's rates, as the printed commands have it do ([`Shaping`]): what is sent waits in the router and hardly in the modem; what is
+//! received has passed the provider's FIFO before it waits once more in the router. So the provider's buffer still fills for a moment
+//! when a sender overshoots.
 use super::Failure;
+use super::queues::Shaping;
 use narrows_core::params::Limit;
 use narrows_core::queue::QueueConfig;
 use narrows_core::queue::fifo::FifoParams;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_results::input::TraceFiles;
+use narrows_scenario::preset::{self, Preset};
 use narrows_scenario::shorthand;
-use narrows_scenario::traffic::{Bulk, Thin, Video, Web};
+use narrows_scenario::traffic::Web;
 use narrows_scenario::{
     DelaySpec, Endpoints, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
 };
@@ -33,42 +36,45 @@ impl Use {
         [Use::Call, Use::VideoCall, Use::Game, Use::Web, Use::Video, Use::Download, Use::Upload];
 
     pub(super) const fn name(self) -> &'static str {
-        match self {
-            Use::Call => "call",
-            Use::VideoCall => "video-call",
-            Use::Game => "game",
-            Use::Web => "web",
-            Use::Video => "video-stream",
-            Use::Download => "download",
-            Use::Upload => "upload",
+        match self.preset() {
+            Some(preset) => preset.name,
+            None => "web",
         }
+    }
+
+    /// The preset of the same name; the pages of `web` are larger and follow each other faster than those of the traffic `web`.
+    const fn preset(self) -> Option<Preset> {
+        match self {
+            Use::Call => Some(preset::CALL),
+            Use::VideoCall => Some(preset::VIDEO_CALL),
+            Use::Game => Some(preset::GAME),
+            Use::Web => None,
+            Use::Video => Some(preset::VIDEO_STREAM),
+            Use::Download => Some(preset::DOWNLOAD),
+            Use::Upload => Some(preset::UPLOAD),
+        }
+    }
+
+    /// The use of this name.
+    fn named(name: &str) -> Option<Use> {
+        let preset = Preset::named(name);
+        Use::ALL.into_iter().find(|one| one.name() == name || (preset.is_some() && one.preset().as_ref() == preset))
     }
 
     /// The data that it sends in one direction.
     fn traffic(self) -> (Traffic, Transport) {
-        let thin = |bytes: u64, interval: Span| Traffic::Thin(Thin { size: Bytes(bytes), interval, jitter: 0.0 });
-        let (udp, tcp) = (Transport::Udp(Default::default()), Transport::Tcp(Default::default()));
-        match self {
-            // G.711, 20 ms of speech and RTP's header.
-            Use::Call => (thin(172, Span::ms(20)), udp),
-            // Up to 2.5 Mbit/s each way, under GCC.
-            Use::VideoCall => (Traffic::Video(Video::default()), udp),
-            // 60 updates a second, in both directions.
-            Use::Game => (thin(100, Span::us(16_667)), udp),
-            Use::Web => (Traffic::Web(Web { size: Bytes(300_000), think: Span::ms(500), ..Web::default() }), tcp),
-            // 5 Mbit/s, as a server sends a live stream.
-            Use::Video => (thin(62_500, Span::ms(100)), tcp),
-            Use::Download | Use::Upload => (Traffic::Bulk(Bulk::default()), tcp),
+        match self.preset() {
+            Some(preset) => (preset.traffic(), preset.transport()),
+            None => {
+                let pages = Web { size: Bytes(300_000), think: Span::ms(500), ..Web::default() };
+                (Traffic::Web(pages), Transport::Tcp(Default::default()))
+            }
         }
     }
 
     /// Whether it sends data down and up.
-    const fn directions(self) -> [bool; 2] {
-        match self {
-            Use::Call | Use::VideoCall | Use::Game => [true, true],
-            Use::Web | Use::Video | Use::Download => [true, false],
-            Use::Upload => [false, true],
-        }
+    fn directions(self) -> [bool; 2] {
+        self.preset().map_or([true, false], |preset| preset.directions)
     }
 }
 
@@ -86,12 +92,18 @@ const MOST: u32 = 100;
 pub(super) fn members(text: &str) -> Result<Vec<Member>, Failure> {
     let names = || Use::ALL.map(Use::name).join(", ");
     let mut members: Vec<Member> = Vec::new();
-    for part in text.split(',').map(str::trim) {
-        let (count, name) = match part.split_once('x').filter(|(digits, _)| is_number(digits)) {
-            Some((digits, name)) => (digits.parse().ok().filter(|count| (1..=MOST).contains(count)), name),
-            None => (Some(1), part),
+    // Commas between uses, or blanks.
+    let parts = text.split(',').flat_map(|part| match shorthand::counted("--uses", part.trim()) {
+        Ok((_, name)) if name.contains(char::is_whitespace) => part.split_whitespace().collect(),
+        _ => vec![part.trim()],
+    });
+    for part in parts {
+        let digits = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        let (count, name) = match shorthand::counted("--uses", part) {
+            Ok((count, name)) => (Some(count).filter(|count| *count <= MOST), name),
+            Err(_) => (None, digits.trim_start_matches('x')),
         };
-        let Some(what) = Use::ALL.into_iter().find(|what| what.name() == name) else {
+        let Some(what) = Use::named(name) else {
             return Err(Failure::usage(format!(
                 "--uses: unknown use {name:?}; allowed: {}, each with a number before it, such as 2xdownload",
                 names()
@@ -106,10 +118,6 @@ pub(super) fn members(text: &str) -> Result<Vec<Member>, Failure> {
         members.push(Member { what, count });
     }
     Ok(members)
-}
-
-fn is_number(digits: &str) -> bool {
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A link and those who share it.
@@ -155,30 +163,26 @@ impl Household {
         self.link.iter().any(|rate| matches!(rate, RateSpec::Trace { .. }))
     }
 
-    /// The household behind this queue, or with the link's own FIFOs only.
-    pub(super) fn scenario(&self, queue: Option<&QueueConfig>, seed: u64) -> Scenario {
-        let fifo = QueueConfig::Fifo(FifoParams { limit: Limit::Bytes(self.buffer) });
-        let hop = |name: &str, rate: RateSpec, queue: &QueueConfig, release: Release| Hop {
+    /// The household behind these queues, down and up, or with the link's own FIFOs only.
+    pub(super) fn scenario(&self, shaping: Option<&[Shaping; 2]>, seed: u64) -> Scenario {
+        let fifo = |name: &str, rate: RateSpec| Hop {
             name: name.to_owned(),
             rate,
             delay: DelaySpec::constant(Span::ZERO),
             jitter: Span::ZERO,
-            queue: queue.clone(),
+            queue: QueueConfig::Fifo(FifoParams { limit: Limit::Bytes(self.buffer) }),
             overhead: Bytes::ZERO,
             loss: 0.0,
-            release,
+            release: Release::End,
             burst: Bytes::ZERO,
         };
         let [down, up] = self.rates();
         let [provider, modem] = self.link.clone();
-        let mut hops = vec![hop("provider", provider, &fifo, Release::End), hop("modem", modem, &fifo, Release::End)];
-        if let Some(queue) = queue {
-            let shaped = self.shaped.map(RateSpec::constant);
-            hops.extend(
-                ["down", "up"].into_iter().zip(shaped).map(|(name, rate)| hop(name, rate, queue, Release::Start)),
-            );
+        let mut hops = vec![fifo("provider", provider), fifo("modem", modem)];
+        if let Some([down, up]) = shaping {
+            hops.extend([down.hop("down"), up.hop("up")]);
         }
-        let ways = match queue {
+        let ways = match shaping {
             None => [vec![0], vec![1]],
             Some(_) => [vec![0, 2], vec![3, 1]],
         };
@@ -233,8 +237,8 @@ impl Household {
 
 #[cfg(test)]
 mod tests {
+    use super::super::queues::Candidate;
     use super::*;
-    use narrows_core::registry::Registered;
 
     fn household(uses: &str) -> Household {
         let link = Household::link("50mbit", "10mbit").expect("rates");
@@ -253,7 +257,8 @@ mod tests {
     fn every_use_is_a_legal_scenario() {
         let all = Use::ALL.map(Use::name).join(",2x");
         let household = household(&all);
-        for queue in [None, QueueConfig::named("cake"), QueueConfig::named("fq_codel")] {
+        let shaping = |name| Candidate::named(name).map(|one| one.shaping(household.shaped).expect("commands")).ok();
+        for queue in [None, shaping("cake"), shaping("fq_codel")] {
             let scenario = household.scenario(queue.as_ref(), 1);
             scenario.validate().unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(scenario.hops.len(), if queue.is_some() { 4 } else { 2 });
@@ -274,6 +279,9 @@ mod tests {
             assert!(error.message().contains(wanted), "{text}: {}", error.message());
         }
         assert_eq!(members(" 3xdownload , call").expect("spaces do no harm").len(), 2);
+        let member = |what, count| Member { what, count };
+        let wanted = vec![member(Use::Download, 2), member(Use::Call, 1), member(Use::Upload, 3)];
+        assert_eq!(members("2 download,voip 3upload").expect("as --flows reads them"), wanted);
         assert!(Household::link("50mbit", "1kbit").expect_err("it is slow").message().contains("--up"));
     }
 }

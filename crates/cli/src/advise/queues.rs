@@ -1,7 +1,9 @@
 //! The queues that can be deployed on a router, and the commands that do it.
-use narrows_core::Rate;
+use narrows_core::params::ParamValue as _;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
+use narrows_core::{Bytes, Rate, Span};
+use narrows_scenario::{DelaySpec, Hop, RateSpec, Release};
 
 /// A queue, and what it takes to have it.
 pub(super) struct Deployable {
@@ -9,7 +11,7 @@ pub(super) struct Deployable {
     pub(super) name: &'static str,
     kind: Kind,
     /// What it needs, in words.
-    pub(super) needs: &'static str,
+    needs: &'static str,
 }
 
 enum Kind {
@@ -51,61 +53,205 @@ pub(super) struct Recipe {
     pub(super) lines: Vec<String>,
 }
 
+/// A direction of the link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Direction {
+    Down,
+    Up,
+}
+
 impl Deployable {
-    /// The queue with its defaults.
-    pub(super) fn config(&self) -> Option<QueueConfig> {
-        QueueConfig::named(self.name)
+    const fn is_stock(&self) -> bool {
+        matches!(self.kind, Kind::Leaf { .. } | Kind::Cake)
+    }
+
+    const fn is_attached(&self) -> bool {
+        matches!(self.kind, Kind::Attached)
+    }
+
+    /// The commands that shape a direction to this rate and put the queue there. They are printed and, read back by [`Shaping::of`],
+    /// simulated.
+    fn commands(&self, interface: &str, direction: Direction, rate: Rate) -> Vec<String> {
+        let kbit = rate.as_bps() / 1000;
+        let device = match direction {
+            Direction::Down => ifb(interface),
+            Direction::Up => interface.to_owned(),
+        };
+        match self.kind {
+            Kind::Cake => vec![format!("tc qdisc replace dev {device} root cake bandwidth {kbit}kbit nat")],
+            Kind::Leaf { tc, .. } => below_htb(&device, kbit, tc),
+            Kind::Module => below_htb(&device, kbit, self.name),
+            Kind::Attached => {
+                let ifb = if direction == Direction::Down { " --ifb" } else { "" };
+                vec![format!("narrows qdisc attach {interface} {} --rate {kbit}kbit{ifb}", self.name)]
+            }
+        }
+    }
+}
+
+/// A queue for each direction.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate {
+    down: &'static Deployable,
+    up: &'static Deployable,
+}
+
+impl Candidate {
+    /// Reads `cake`, or `fq_codel/cake` for one queue down and another up. The error is the name that is not known.
+    pub(super) fn named(text: &str) -> Result<Candidate, String> {
+        let one = |name: &str| {
+            let name = narrows_core::registry::spelled(name.trim());
+            ALL.iter().find(|one| one.name == name).ok_or(name)
+        };
+        let (down, up) = text.split_once('/').unwrap_or((text, text));
+        Ok(Candidate { down: one(down)?, up: one(up)? })
+    }
+
+    /// Every queue that can be deployed, the same in both directions.
+    pub(super) fn all() -> Vec<Candidate> {
+        ALL.iter().map(|one| Candidate { down: one, up: one }).collect()
+    }
+
+    fn is_same(&self) -> bool {
+        self.down.name == self.up.name
+    }
+
+    /// `cake`, or `fq_codel/cake`.
+    pub(super) fn label(&self) -> String {
+        if self.is_same() { self.down.name.to_owned() } else { format!("{}/{}", self.down.name, self.up.name) }
+    }
+
+    /// What it needs, in words.
+    pub(super) fn needs(&self) -> String {
+        match self.down.needs == self.up.needs {
+            true => self.down.needs.to_owned(),
+            false => format!("{} down, {} up", self.down.needs, self.up.needs),
+        }
     }
 
     /// Is it part of Linux?
-    pub(super) const fn is_stock(&self) -> bool {
-        matches!(self.kind, Kind::Leaf { .. } | Kind::Cake)
+    pub(super) fn is_stock(&self) -> bool {
+        self.down.is_stock() && self.up.is_stock()
+    }
+
+    /// What its commands deploy, down and up.
+    ///
+    /// # Errors
+    /// A command that is not understood.
+    pub(super) fn shaping(&self, [down, up]: [Rate; 2]) -> Result<[Shaping; 2], String> {
+        let of = |one: &Deployable, direction, rate| Shaping::of(&one.commands("wan", direction, rate));
+        Ok([of(self.down, Direction::Down, down)?, of(self.up, Direction::Up, up)?])
     }
 
     /// The commands that put it on an interface, for these rates down and up.
     pub(super) fn recipes(&self, interface: &str, rates: [Rate; 2]) -> Vec<Recipe> {
-        let kbit = rates.map(|rate| rate.as_bps() / 1000);
-        let [down, up] = kbit;
-        let ifb = ifb(interface);
-        let shaped = |root: &dyn Fn(&str, u64) -> Vec<String>| {
-            let mut lines = root(interface, up);
-            lines.push(format!("ip link add name {ifb} type ifb"));
-            lines.push(format!("ip link set dev {ifb} up"));
-            lines.push(format!("tc qdisc replace dev {interface} handle ffff: ingress"));
-            lines.push(format!(
-                "tc filter replace dev {interface} parent ffff: protocol all prio 10 matchall action mirred egress redirect dev {ifb}"
-            ));
-            lines.extend(root(&ifb, down));
-            lines
+        let mut lines = self.up.commands(interface, Direction::Up, rates[1]);
+        if !self.down.is_attached() {
+            lines.extend(received_through_ifb(interface));
+        }
+        lines.extend(self.down.commands(interface, Direction::Down, rates[0]));
+        let title = match [self.down, self.up].map(Deployable::is_attached) {
+            [false, false] => "tc",
+            [true, true] => "narrows",
+            _ => "tc and narrows",
         };
-        let recipe = |title: &str, lines: Vec<String>| Recipe { title: title.to_owned(), lines };
-        match self.kind {
-            Kind::Cake => vec![
-                recipe(
-                    "tc",
-                    shaped(&|device, rate| {
-                        vec![format!("tc qdisc replace dev {device} root cake bandwidth {rate}kbit nat")]
-                    }),
-                ),
-                recipe("OpenWrt", sqm(interface, kbit, "cake", "piece_of_cake.qos")),
-            ],
-            Kind::Leaf { tc, sqm: in_sqm } => {
-                let mut all = vec![recipe("tc", shaped(&|device, rate| below_htb(device, rate, tc)))];
-                if in_sqm {
-                    all.push(recipe("OpenWrt", sqm(interface, kbit, tc, "simplest.qos")));
-                }
-                all
+        let mut all = vec![Recipe { title: title.to_owned(), lines }];
+        let script = match self.down.kind {
+            Kind::Cake => Some(("cake", "piece_of_cake.qos")),
+            Kind::Leaf { tc, sqm: true } => Some((tc, "simplest.qos")),
+            _ => None,
+        };
+        if let (Some((qdisc, script)), true) = (script, self.is_same()) {
+            let kbit = rates.map(|rate| rate.as_bps() / 1000);
+            all.push(Recipe { title: "OpenWrt".to_owned(), lines: sqm(interface, kbit, qdisc, script) });
+        }
+        all
+    }
+}
+
+/// What commands deploy in one direction: a queue, and the shaper above it unless it shapes itself.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Shaping {
+    pub(super) queue: QueueConfig,
+    /// The shaper above the queue.
+    pub(super) shaper: Option<Shaper>,
+}
+
+/// A token bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shaper {
+    rate: Rate,
+    /// Bytes that it lets pass back to back after a pause.
+    burst: Bytes,
+}
+
+/// Bytes that `htb` lets pass back to back after a pause, where nothing else is said: `tc` takes a packet of its default `mtu`.
+const HTB_BURST: Bytes = Bytes(1600);
+/// The header of an Ethernet frame, which every shaper of Linux counts.
+const ETHERNET: Bytes = Bytes(14);
+/// The least rate of a router's own port; a queue that shapes itself never waits for it.
+const PORT: Rate = Rate::gbit(10);
+
+const fn twice(rate: Rate) -> Rate {
+    Rate::bit(rate.as_bps().saturating_mul(2))
+}
+
+impl Shaping {
+    /// Reads the commands for one direction.
+    fn of(lines: &[String]) -> Result<Shaping, String> {
+        let rate_after = |line: &str, word: &str| {
+            let mut words = line.split_whitespace().skip_while(|known| *known != word).skip(1);
+            words.next().and_then(Rate::parse)
+        };
+        let class = lines.iter().find(|line| line.starts_with("tc class "));
+        let Some(last) = lines.last() else { return Err("there is no command".to_owned()) };
+        match last.strip_prefix("narrows qdisc attach ") {
+            Some(attached) => {
+                let name = attached.split_whitespace().nth(1).unwrap_or_default();
+                let queue = QueueConfig::named(name).ok_or_else(|| format!("`{last}` names no queue"))?;
+                // It saves nothing while the queue is empty.
+                let shaper = rate_after(last, "--rate").map(|rate| Shaper { rate, burst: Bytes::ZERO });
+                Ok(Shaping { queue, shaper })
             }
-            Kind::Attached => vec![recipe(
-                "narrows",
-                vec![
-                    format!("narrows qdisc attach {interface} {} --rate {up}kbit", self.name),
-                    format!("narrows qdisc attach {interface} {} --rate {down}kbit --ifb", self.name),
-                ],
-            )],
-            Kind::Module => vec![recipe("tc", shaped(&|device, rate| below_htb(device, rate, self.name)))],
+            None => Ok(Shaping {
+                queue: narrows_scenario::tc::read(last)?,
+                shaper: class.and_then(|class| rate_after(class, "rate")).map(|rate| Shaper { rate, burst: HTB_BURST }),
+            }),
         }
     }
+
+    /// The hop that simulates it.
+    pub(super) fn hop(&self, name: &str) -> Hop {
+        let own = self.queue.traits().shapes_to;
+        let (rate, release, burst) = match self.shaper {
+            Some(Shaper { rate, burst }) => (rate, Release::Start, burst),
+            None => (PORT.max(own.map_or(PORT, twice)), Release::End, Bytes::ZERO),
+        };
+        Hop {
+            name: name.to_owned(),
+            rate: RateSpec::constant(rate),
+            delay: DelaySpec::constant(Span::ZERO),
+            jitter: Span::ZERO,
+            queue: self.queue.clone(),
+            overhead: ETHERNET,
+            loss: 0.0,
+            release,
+            burst,
+        }
+    }
+}
+
+/// The commands that have received packets pass a device of their own, where they can wait.
+fn received_through_ifb(interface: &str) -> Vec<String> {
+    let ifb = ifb(interface);
+    vec![
+        format!("ip link add name {ifb} type ifb"),
+        format!("ip link set dev {ifb} up"),
+        format!("tc qdisc replace dev {interface} handle ffff: ingress"),
+        format!(
+            "tc filter replace dev {interface} parent ffff: protocol all prio 10 matchall action mirred egress redirect dev {ifb}"
+        ),
+    ]
 }
 
 /// The name that `sqm-scripts` gives the device for what an interface receives; names have at most 15 bytes.
@@ -146,22 +292,84 @@ mod tests {
 
     #[test]
     fn every_candidate_is_in_the_registry_and_has_commands() {
-        for one in &ALL {
-            assert!(one.config().is_some(), "{}", one.name);
+        for one in Candidate::all() {
+            assert!(QueueConfig::named(one.down.name).is_some(), "{}", one.label());
             let recipes = one.recipes("wan", [Rate::mbit(50), Rate::mbit(10)]);
             let lines: Vec<&String> = recipes.iter().flat_map(|recipe| &recipe.lines).collect();
             let both = ["50000", "10000"].map(|rate| lines.iter().any(|line| line.contains(rate)));
-            assert_eq!(both, [true, true], "{}: {lines:?}", one.name);
+            assert_eq!(both, [true, true], "{}: {lines:?}", one.label());
+        }
+    }
+
+    /// Every queue, at six rates: the hops that are simulated are those that the printed commands make.
+    #[test]
+    fn the_simulated_queue_is_what_the_printed_commands_say() {
+        for kbit in [100, 475, 950, 5_700, 47_500, 950_000] {
+            let (down, up) = (Rate::kbit(10 * kbit), Rate::kbit(kbit));
+            for one in Candidate::all() {
+                let printed = one.recipes("wan", [down, up]).swap_remove(0).lines.join("\n");
+                let shaping = one.shaping([down, up]).expect("commands that are understood");
+                let name = one.label();
+                for (shaping, device, rate) in [(&shaping[0], "ifb4wan", down), (&shaping[1], "wan", up)] {
+                    let hop = shaping.hop("hop");
+                    let written = format!("{}kbit", rate.as_bps() / 1000);
+                    assert_eq!(hop.overhead, Bytes(14), "a frame's header");
+                    match name.as_str() {
+                        "cake" => {
+                            let line = format!("tc qdisc replace dev {device} root cake bandwidth {written} nat");
+                            assert!(printed.contains(&line), "{printed}");
+                            // Its target and quantum follow this rate, and the port behind it is never the bottleneck.
+                            assert_eq!(hop.queue.get("bandwidth"), Some(rate.show()));
+                            assert!(hop.rate.initial() >= twice(rate) && hop.release == Release::End);
+                        }
+                        "cocoa" | "cp" => {
+                            let line = format!("narrows qdisc attach wan {name} --rate {written}");
+                            assert!(printed.contains(&line), "{printed}");
+                            assert_eq!(
+                                (hop.rate.initial(), hop.release, hop.burst),
+                                (rate, Release::Start, Bytes::ZERO)
+                            );
+                        }
+                        _ => {
+                            let class = format!("dev {device} parent 1: classid 1:1 htb rate {written}");
+                            assert!(printed.contains(&class), "{printed}");
+                            assert_eq!(
+                                (hop.rate.initial(), hop.release, hop.burst),
+                                (rate, Release::Start, Bytes(1600))
+                            );
+                        }
+                    }
+                    let alone = |limit: &str| QueueConfig::named(limit).expect("registered");
+                    match name.as_str() {
+                        "cake" => assert_eq!(hop.queue.to_string(), format!("cake:bandwidth={}", rate.show())),
+                        "fifo" => assert_eq!(hop.queue.get("limit").as_deref(), Some("1000p")),
+                        other => assert_eq!(hop.queue, alone(other), "as tc and we have it by default"),
+                    }
+                }
+            }
         }
     }
 
     #[test]
+    fn each_direction_may_have_a_queue_of_its_own() {
+        let both = Candidate::named("FQ-CoDel/cake").unwrap_or_else(|name| panic!("{name}"));
+        assert_eq!(both.label(), "fq_codel/cake");
+        let recipes = both.recipes("wan", [Rate::mbit(50), Rate::mbit(10)]);
+        assert_eq!(recipes.len(), 1, "sqm-scripts have one queue for both directions");
+        let lines = recipes[0].lines.join("\n");
+        assert!(lines.contains("dev wan root cake bandwidth 10000kbit"), "{lines}");
+        assert!(lines.contains("dev ifb4wan parent 1:1 fq_codel"), "{lines}");
+        let [down, up] = both.shaping([Rate::mbit(50), Rate::mbit(10)]).expect("commands");
+        assert_eq!((down.queue.name(), up.queue.name()), ("fq_codel", "cake"));
+        assert_eq!((down.shaper.map(|shaper| shaper.rate), up.shaper), (Some(Rate::mbit(50)), None));
+        assert_eq!(Candidate::named("cake/gsp").err().as_deref(), Some("gsp"));
+        assert_eq!(Candidate::named("cocoa/cake").map(|one| one.is_stock()).ok(), Some(false));
+    }
+
+    #[test]
     fn the_commands_for_fq_codel_are_those_of_the_manuals() {
-        let all = ALL
-            .iter()
-            .find(|one| one.name == "fq_codel")
-            .expect("it is there")
-            .recipes("eth0", [Rate::mbit(9), Rate::kbit(950)]);
+        let one = Candidate::named("fq_codel").unwrap_or_else(|name| panic!("{name}"));
+        let all = one.recipes("eth0", [Rate::mbit(9), Rate::kbit(950)]);
         let wanted = "\
 tc qdisc replace dev eth0 root handle 1: htb default 1
 tc class replace dev eth0 parent 1: classid 1:1 htb rate 950kbit

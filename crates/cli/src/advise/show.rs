@@ -1,6 +1,6 @@
 //! The answer in words, as a table, as a page and as JSON.
 use super::household::Household;
-use super::queues::{ALL, Deployable, Recipe};
+use super::queues::{Candidate, Recipe};
 use super::score::{Fares, Outcome, are_equal};
 use narrows_core::Rate;
 use narrows_report::chart::{Chart, Grid, Kind};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 /// The household's outcomes: behind each queue, best first, and as it is.
 pub(super) struct Answer<'a> {
     pub(super) household: &'a Household,
+    pub(super) candidates: Vec<Candidate>,
     pub(super) ranked: Vec<Outcome>,
     pub(super) as_it_is: Outcome,
     pub(super) interface: String,
@@ -25,16 +26,16 @@ impl Answer<'_> {
         &self.ranked[0]
     }
 
-    fn deployable(&self, outcome: &Outcome) -> Option<&'static Deployable> {
-        ALL.iter().find(|one| one.name == outcome.name)
+    fn candidate(&self, outcome: &Outcome) -> Option<&Candidate> {
+        self.candidates.iter().find(|one| one.label() == outcome.name)
     }
 
     /// The queue that is recommended and, if it takes more than a stock kernel, the best one that does not.
-    fn recommended(&self) -> Vec<(&Outcome, &'static Deployable)> {
-        let with = |outcome| Some((outcome, self.deployable(outcome)?));
-        let first = with(self.best());
-        let is_stock = first.as_ref().is_some_and(|(_, one)| one.is_stock());
-        let stock = self.ranked.iter().filter_map(with).find(|(_, one)| one.is_stock() && !is_stock);
+    fn recommended(&self) -> Vec<&Candidate> {
+        let first = self.candidate(self.best());
+        let is_stock = first.is_some_and(Candidate::is_stock);
+        let known = self.ranked.iter().filter_map(|outcome| self.candidate(outcome));
+        let stock = known.into_iter().find(|one| one.is_stock() && !is_stock);
         first.into_iter().chain(stock).collect()
     }
 
@@ -74,10 +75,9 @@ impl Answer<'_> {
         reason
     }
 
-    fn recipes(&self) -> Vec<(&'static Deployable, Vec<Recipe>)> {
-        let recipes =
-            |(_, one): (&Outcome, &'static Deployable)| (one, one.recipes(&self.interface, self.household.shaped));
-        self.recommended().into_iter().map(recipes).collect()
+    fn recipes(&self) -> Vec<(&Candidate, Vec<Recipe>)> {
+        let recommended = self.recommended().into_iter();
+        recommended.map(|one| (one, one.recipes(&self.interface, self.household.shaped))).collect()
     }
 
     /// The commands, as text.
@@ -85,7 +85,7 @@ impl Answer<'_> {
         let mut out = String::new();
         for (n, (one, recipes)) in self.recipes().into_iter().enumerate() {
             let best = if n == 0 { "" } else { "The best that stock Linux has: " };
-            out += &format!("\n{best}{} (needs {})\n", one.name, one.needs);
+            out += &format!("\n{best}{} (needs {})\n", one.label(), one.needs());
             for Recipe { title, lines } in recipes {
                 out += &format!("\n# {title}\n");
                 lines.iter().for_each(|line| out += &format!("{line}\n"));
@@ -145,9 +145,9 @@ impl Answer<'_> {
     /// The page's part with the commands.
     pub(super) fn commands_sheet(&self) -> Sheet {
         let all = self.recipes();
-        let needs: Vec<String> = all.iter().map(|(one, _)| format!("{} needs {}", one.name, one.needs)).collect();
+        let needs: Vec<String> = all.iter().map(|(one, _)| format!("{} needs {}", one.label(), one.needs())).collect();
         let listings = all.iter().flat_map(|(one, recipes)| {
-            let titled = |recipe: &Recipe| (format!("{}: {}", one.name, recipe.title), recipe.lines.join("\n"));
+            let titled = |recipe: &Recipe| (format!("{}: {}", one.label(), recipe.title), recipe.lines.join("\n"));
             recipes.iter().map(titled).collect::<Vec<_>>()
         });
         Sheet {
@@ -200,7 +200,7 @@ impl Answer<'_> {
         let deploy: Vec<Value> = self
             .recipes()
             .into_iter()
-            .map(|(one, recipes)| json!({ "queue": one.name, "needs": one.needs, "recipes": recipes }))
+            .map(|(one, recipes)| json!({ "queue": one.label(), "needs": one.needs(), "recipes": recipes }))
             .collect();
         json!({
             "link": {
