@@ -1,5 +1,4 @@
-//! The third world: the Linux kernel's own TCP and queue disciplines, and ours loaded into it.
-//!
-//! So far it consists of our queue disciplines in C, in `qdisc/`, of `tests/decisions`, which compares their decisions with those
-//! of `narrows-core`, and of [`qdisc`], which puts those of them that are BPF programs on a network interface.
+//! Our queue disciplines for the Linux kernel: in C in `qdisc/`, `tests/decisions`, which compares their decisions with those of
+//! `narrows-core`, and [`qdisc`], which puts those of them that are BPF programs on a network interface. Scenarios run in a kernel by
+//! `narrows-lab`.
 pub mod qdisc;

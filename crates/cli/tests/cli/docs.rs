@@ -129,3 +129,25 @@ fn every_page_of_the_book_is_run() {
         assert!(!name.ends_with(".md") || PAGES.contains(&path.as_str()), "{path} is not in the list of pages");
     }
 }
+
+/// A fact is said once, or in the same words everywhere. Each row has words that contradict the page that says it.
+#[test]
+fn pages_do_not_contradict_each_other() {
+    const CONTRADICTIONS: [(&str, &str); 6] = [
+        ("in two worlds", "a scenario runs in three worlds"),
+        ("has two [worlds]", "a scenario runs in three worlds"),
+        ("under four minutes", "the first command is built in a minute on two cores"),
+        ("in two minutes on", "the first command is built in a minute on two cores"),
+        ("the Linux kernel's world, so far", "crates/kernel has queue disciplines; the kernel's world is crates/lab"),
+        ("`crates/scenario/src/keys.rs` and `model.rs`;", "a new key is in three files"),
+    ];
+    let mut found = Vec::new();
+    for path in PAGES.iter().copied().chain(["CONTRIBUTING.md", "ARCHITECTURE.md", "crates/kernel/src/lib.rs"]) {
+        let text = fs::read_to_string(repository().join(path)).expect("the page");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for (wrong, right) in CONTRADICTIONS.iter().filter(|(wrong, _)| words.contains(wrong)) {
+            found.push(format!("{path}: \"{wrong}\", but {right}"));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}

@@ -32,3 +32,4 @@ mod support;
 mod sweep;
 mod traces;
 mod values;
+mod words;

@@ -42,6 +42,13 @@ fn list_shows_every_entry_with_every_parameter() {
         }
     }
     assert!(!shown.contains('\u{1b}'), "no colour without a terminal");
+    // An entry by its name, in any spelling; a preset by its other name.
+    let cubic = place.ok(&["list", "cubic"]);
+    assert!(cubic.starts_with("CONTROLLERS") && cubic.contains("hystart") && !cubic.contains("new_reno  "), "{cubic}");
+    assert_eq!(place.ok(&["list", "FQ-CoDel"]), place.ok(&["list", "fq_codel"]));
+    assert!(place.ok(&["list", "voip"]).contains("G.711"));
+    let both = json(&place.ok(&["list", "startup", "--json"]));
+    assert_eq!(both.as_object().map(|kinds| kinds.len()), Some(2), "a controller and a detector: {both}");
 }
 
 #[test]
