@@ -3,3 +3,4 @@ pub mod alternation;
 pub mod line;
 pub mod ramp;
 pub mod response;
+pub mod stretch;

@@ -195,6 +195,42 @@ fn the_sequential_test_at_start_up_is_never_wrong_on_any_queue() {
     }
 }
 
+/// The verdict of the sequential test at start-up on a hop of this queue and rate before a bottleneck of 10 Mbit/s.
+fn behind_a_hop(queue: &str, rate: &str, bottleneck: &str, seed: u32) -> Verdicts {
+    verdicts(&run_text(&format!(
+        r#"
+        seed = {seed}
+        duration = "6s"
+        [[hop]]
+        name = "before"
+        rate = "{rate}"
+        queue = "{queue}"
+        [[hop]]
+        name = "bottleneck"
+        rate = "10mbit"
+        queue = {bottleneck}
+        [[flow]]
+        name = "flow"
+        controller = {{ kind = "startup", shared = "cubic", fair = "cubic", detector = "startup_sprt" }}
+        rtt = "40ms"
+        route = ["before", "bottleneck"]"#
+    )))
+}
+
+/// The rate doubled beyond the first overload and overloaded the hop before, too, which divided fairly: 49 of 60 random paths of this
+/// kind were called fair.
+#[test]
+fn regression_a_fair_hop_before_a_shared_bottleneck_does_not_decide() {
+    for queue in ["fq", "fq_codel", "cake"] {
+        for rate in ["12500kbit", "15mbit", "20mbit", "60mbit"] {
+            for (bottleneck, seed) in [(r#"{ kind = "fifo", limit = "100p" }"#, 1), (r#""pie""#, 2)] {
+                let v = behind_a_hop(queue, rate, bottleneck, seed);
+                assert!(v.wrong == 0.0 && v.right > 0.0, "{queue} of {rate} before {bottleneck}: {v:?}");
+            }
+        }
+    }
+}
+
 /// Steps counted if three gaps of the first subflow arrived, so those in which it happened to get more were chosen: 17 of 60 such runs called
 /// this queue fair.
 #[test]
@@ -216,7 +252,7 @@ fn regression_a_flooded_queue_of_a_few_packets_is_not_fair() {
             route = ["link"]"#
         ));
         let found = verdicts(&result);
-        assert_eq!((found.wrong, found.right), (0.0, 0.0), "seed {seed}: {found:?}");
+        assert_eq!(found.wrong, 0.0, "seed {seed}: {found:?}");
     }
 }
 
