@@ -45,6 +45,9 @@ pub(crate) struct BatchArgs {
     /// Print the summary as JSON on stdout and nothing else
     #[arg(short = 'J', long)]
     json: bool,
+    /// Open the page in a browser
+    #[arg(long)]
+    open: bool,
     #[command(flatten)]
     place: OutArgs,
 }
@@ -108,6 +111,12 @@ impl BatchArgs {
         };
         let events = recorder.and_then(Recorder::events);
         let shown = conclude_with(output, &comparison, events.as_ref())?;
+        if let Some(page) = shown.page.as_deref().filter(|_| self.open) {
+            // A machine without a browser still has the result.
+            if let Err(error) = open::that_detached(page) {
+                term::note(&format!("narrows: cannot open {}: {error}", page.display()));
+            }
+        }
         if self.json && self.place.out.is_none() {
             term::note(&format!("narrows: {}", shown.folder.display()));
         }
@@ -217,7 +226,9 @@ fn take_up(output: &mut Output, runs: &[Run]) -> Result<Vec<Option<Value>>, Fail
 pub(crate) struct Shown {
     /// The result's folder.
     pub(crate) folder: PathBuf,
-    /// The table, and the files to open.
+    /// Its page.
+    page: Option<PathBuf>,
+    /// The table, and a line that names the page and the figures.
     pub(crate) text: String,
 }
 
@@ -239,15 +250,19 @@ fn conclude_with(output: Output, comparison: &Comparison, events: Option<&Events
         Err(failure) => return Err(output.unpublished(failure)),
     };
     let published = output.publish()?;
-    let text = format!("{table}\n{}", pictures(&published.files));
-    Ok(Shown { folder: published.folder, text })
+    let (page, files) = page_and_figures(&published.files);
+    Ok(Shown { folder: published.folder, page, text: format!("{table}\n{files}") })
 }
 
-/// A line for the page and for each picture.
-fn pictures(files: &[PathBuf]) -> String {
-    let is_svg = |path: &PathBuf| path.extension().is_some_and(|ext| ext == "svg");
-    let page = files.iter().filter(|path| path.file_name().is_some_and(|name| name == PAGE));
-    page.chain(files.iter().filter(|path| is_svg(path)))
-        .map(|path| format!("{}\n", printable(&path.to_string_lossy())))
-        .collect()
+/// The page, and the line that names it and says where the figures are.
+fn page_and_figures(files: &[PathBuf]) -> (Option<PathBuf>, String) {
+    let page = files.iter().find(|path| path.file_name().is_some_and(|name| name == PAGE)).cloned();
+    let is_figure = |path: &&PathBuf| path.extension().is_some_and(|ext| ext == "svg");
+    let figures = match files.iter().filter(is_figure).count() {
+        0 => String::new(),
+        1 => ", and a figure in svg/".to_owned(),
+        n => format!(", and {n} figures in svg/"),
+    };
+    let line = page.as_ref().map(|page| format!("{}{figures}\n", printable(&page.to_string_lossy())));
+    (page, line.unwrap_or_default())
 }

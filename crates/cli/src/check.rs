@@ -18,7 +18,7 @@ use narrows_scenario::expect::Runs;
 use narrows_scenario::{Expectation, Scenario};
 use std::path::PathBuf;
 
-/// Run a scenario, or take a result, and check its figures; exit code 3 if an expectation does not hold
+/// Assert on the figures of a run; exits 3 when an expectation fails
 #[derive(clap::Args)]
 #[command(after_help = "\
   narrows check S.toml --expect 'bulk.goodput >= 90mbit' --expect 'call.sojourn.p99 <= 20ms' --runs 5 --junit out.xml

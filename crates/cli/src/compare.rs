@@ -12,21 +12,26 @@ use narrows_scenario::bottleneck::{self, Bottleneck};
 use narrows_scenario::shorthand::{self, FlowGroup};
 use std::path::{Path, PathBuf};
 
-/// Compare queues on a bottleneck: a table, and a page with pictures
+/// Compare queues on a bottleneck: a table, and a page with charts
 #[derive(clap::Args)]
-#[command(after_help = "`narrows list` shows queues, controllers and kinds of traffic with their parameters.")]
+#[command(after_help = "\
+  narrows compare                                     # a download beside a call, behind six queues
+  narrows compare --rate 50mbit --rtt 20ms --queues fifo,cake --open
+  narrows compare --flows 3xcubic,1xbbr --queues all --runs 10
+
+`narrows list` shows queues, controllers and kinds of traffic with their parameters.")]
 pub(crate) struct Compare {
     /// Queues: the same as --queues, cake fq_codel fifo:limit=100p
     #[arg(value_name = "QUEUE", conflicts_with = "queues")]
     named: Vec<String>,
     /// Rate of the bottleneck, or a trace as trace:FILE or trace:NAME (`narrows list traces`)
-    #[arg(long, default_value = "100mbit", allow_hyphen_values = true)]
+    #[arg(long, default_value = "20mbit", allow_hyphen_values = true)]
     rate: String,
     /// Base round-trip time, without queues
-    #[arg(long, value_name = "TIME", default_value = "50ms", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = "30ms", allow_hyphen_values = true)]
     rtt: String,
-    /// Flows by controller or by traffic: 3xcubic,1xnew_reno,cbr:rate=5mbit
-    #[arg(long, default_value = "1xcubic", allow_hyphen_values = true)]
+    /// Flows by use, controller or traffic: download,call or 3xcubic,1xnew_reno,cbr:rate=5mbit
+    #[arg(long, default_value = "download,call", allow_hyphen_values = true)]
     flows: String,
     /// Number of bulk flows, as iperf3 spells it; instead of --flows
     #[arg(short = 'P', long, value_name = "N", conflicts_with = "flows", allow_hyphen_values = true)]
@@ -34,8 +39,8 @@ pub(crate) struct Compare {
     /// Their congestion control [default: cubic]
     #[arg(short = 'C', long, value_name = "NAME", conflicts_with = "flows", allow_hyphen_values = true)]
     congestion: Option<String>,
-    /// Queues with parameters: fifo:limit=100p,fq_codel:target=10ms,ecn=false; or in tc's words: "fq_codel limit 1000p noecn"
-    /// [default: every one]
+    /// Queues: fifo:limit=100p,fq_codel:target=10ms,ecn=false; in tc's words: "fq_codel limit 1000p noecn"; "all" for every one
+    /// [default: six]
     #[arg(long, allow_hyphen_values = true)]
     queues: Option<String>,
     /// Length of a run; a bare number is seconds
@@ -69,10 +74,14 @@ pub(crate) struct Compare {
     batch: BatchArgs,
 }
 
+/// The queues of the first comparison: tail drop, an AQM, fair queuing, both together, and one of the papers' queues.
+const QUEUES: &str = "fifo,codel,fq,fq_codel,cocoa,cake";
+/// Stands for every queue in the registry.
+const ALL: &str = "all";
+
 /// Runs the command.
 pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
-    let (bottleneck, given) = (args.bottleneck()?, args.given()?);
-    let queues = given.clone().unwrap_or_else(Bottleneck::all_queues);
+    let (bottleneck, (queues, named)) = (args.bottleneck()?, args.chosen()?);
     let world = args.world.world()?;
     let (mut plan, mut refusal) = (Vec::new(), None);
     let seeds = args.batch.seeds(args.seed)?;
@@ -81,8 +90,8 @@ pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
             seeds.iter().map(|&seed| args.planned(&bottleneck, queue, seed, seeds.len() > 1)).collect();
         let all = all?;
         match all.first().map(|planned| world.check(&planned.scenario)) {
-            // A world need not have every queue; those that were asked for by name it must have.
-            Some(Err(error)) if given.is_none() => refusal = refusal.or(Some(error)),
+            // A world need not have every queue, but it must have those that were named.
+            Some(Err(error)) if !named => refusal = refusal.or(Some(error)),
             Some(Err(error)) => return Err(error.into()),
             Some(Ok(())) | None => plan.extend(all),
         }
@@ -118,20 +127,23 @@ impl Compare {
         })
     }
 
-    /// The queues that are given, by the flag or by themselves. A command of `tc` is one queue, also where a shell has split it.
-    fn given(&self) -> Result<Option<Vec<QueueConfig>>, Failure> {
+    /// The queues, and whether they were named. A command of `tc` is one queue, also where a shell has split it.
+    fn chosen(&self) -> Result<(Vec<QueueConfig>, bool), Failure> {
         let is_command = self.named.first().is_some_and(|word| ["tc", "sudo", "qdisc"].contains(&word.as_str()));
         let (flag, text) = match (&self.queues, self.named.is_empty()) {
             (Some(text), _) => ("--queues", text.clone()),
-            (None, true) => return Ok(None),
+            (None, true) => ("--queues", QUEUES.to_owned()),
             (None, false) => ("QUEUE", self.named.join(if is_command { " " } else { "," })),
         };
+        if text.trim() == ALL {
+            return Ok((Bottleneck::all_queues(), false));
+        }
         let queues = shorthand::queues(flag, &text).map_err(|error| match self.named.len() {
             0 | 1 => Failure::usage(error),
             _ => Failure::usage(format!("{error}; a queue in tc's words is one argument: \"fq_codel limit 1000p\"")),
         })?;
         bottleneck::distinct(flag, &queues).map_err(Failure::usage)?;
-        Ok(Some(queues))
+        Ok((queues, text != QUEUES))
     }
 
     fn flow_groups(&self) -> Result<Vec<FlowGroup>, Failure> {

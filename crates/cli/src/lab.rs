@@ -7,8 +7,11 @@ use narrows_lab::kernels;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Prepare the kernel's world, for `--on kernel`
+/// Prepare the virtual machine for `--on kernel`
 #[derive(clap::Args)]
+#[command(after_help = "\
+  narrows lab fetch
+  narrows lab doctor")]
 pub(crate) struct Lab {
     #[command(subcommand)]
     command: Command,

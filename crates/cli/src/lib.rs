@@ -5,12 +5,13 @@
 //!
 //! The program is a library, so that another program can extend it with [`Extensions`]: queues, controllers and detectors from a
 //! user's own crate.
-use clap::Parser;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use failure::Failure;
 pub use narrows_core::extensions::Extensions;
 use narrows_core::registry::Registered;
 use narrows_scenario::printable::printable;
 use narrows_scenario::{Traffic, Transport};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 mod advise;
@@ -20,6 +21,7 @@ mod check;
 mod compare;
 mod diff;
 mod failure;
+mod first_screen;
 mod flags;
 mod grid;
 mod interrupt;
@@ -46,12 +48,9 @@ mod trace;
 mod watch;
 mod world;
 
-/// Queue disciplines and congestion controllers on a bottleneck, simulated or real.
+/// Shows what a bottleneck's queue and the senders' congestion control do to each other, simulated or in real traffic.
 #[derive(Parser)]
-#[command(version, about, arg_required_else_help = true)]
-#[command(
-    subcommand_value_name = "compare|run|sweep|check|advise|shell|probe|qdisc|list|trace|schema|diff|plot|reproduce|lab|completions|man|help"
-)]
+#[command(version, about, arg_required_else_help = true, subcommand_value_name = "COMMAND")]
 struct Cli {
     /// Print no remarks and no progress on stderr, only errors
     #[arg(short, long, global = true)]
@@ -61,6 +60,14 @@ struct Cli {
     wide: bool,
     #[command(subcommand)]
     command: Command,
+}
+
+impl Cli {
+    fn from_arguments(arguments: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
+        let mut command = first_screen::with_groups(Cli::command());
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
 }
 
 #[derive(clap::Subcommand)]
@@ -76,6 +83,7 @@ enum Command {
     List(list::List),
     Trace(trace::Trace),
     /// Print the JSON schema of scenario files, for editors
+    #[command(after_help = "  narrows schema > scenario.schema.json")]
     Schema,
     Diff(diff::Args),
     Plot(plot::Plot),
@@ -88,8 +96,8 @@ enum Command {
 /// Prints help, or what is wrong with the arguments. The parser repeats arguments unchanged, so the error is made again from
 /// printable ones.
 fn said(error: clap::Error) -> ExitCode {
-    let shown = |word: std::ffi::OsString| printable(&word.to_string_lossy()).into_owned();
-    let again = Cli::try_parse_from(std::env::args_os().map(shown));
+    let shown = |word: OsString| -> OsString { printable(&word.to_string_lossy()).into_owned().into() };
+    let again = Cli::from_arguments(std::env::args_os().map(shown));
     let error = again.err().filter(|again| again.kind() == error.kind()).unwrap_or(error);
     // A closed pipe is not an error.
     let _ = error.print();
@@ -108,7 +116,7 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
     if let Err(error) = extensions.install(&taken) {
         return term::report(&Failure::usage(error));
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::from_arguments(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => return said(error),
     };

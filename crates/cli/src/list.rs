@@ -15,8 +15,11 @@ use narrows_scenario::{Traffic, Transport, hint};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Show queues, controllers, detectors, traffic and transports with all their parameters, built-in traces, and figures of runs.
+/// List queues, controllers, traffic, traces and figures
 #[derive(clap::Args)]
+#[command(after_help = "\
+  narrows list queues         # each with its parameters, units, defaults and ranges
+  narrows list metrics        # the figures that `check` and `sweep` take")]
 pub(crate) struct List {
     /// Only this kind (queues, controllers, detectors, traffic, presets, transports, traces, metrics, quantities), or the entry of this
     /// name (cubic)

@@ -5,7 +5,7 @@ use clap::CommandFactory as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Print the completions of a shell
+/// Print completions for a shell
 #[derive(clap::Args)]
 #[command(after_help = "\
   narrows completions bash > ~/.local/share/bash-completion/completions/narrows
@@ -17,7 +17,7 @@ pub(crate) struct Completions {
     shell: clap_complete::Shell,
 }
 
-/// Print the manual page of a command, or write all pages to a folder
+/// Print manual pages, or write them to a folder
 #[derive(clap::Args)]
 #[command(after_help = "\
   narrows man run | man -l -

@@ -10,7 +10,7 @@ use narrows_scenario::printable::printable;
 use narrows_scenario::shorthand;
 use std::path::{Path, PathBuf};
 
-/// Draw one quantity of several results as a figure: SVG, PDF or PGF for LaTeX
+/// Draw one quantity of several results: SVG, PDF or PGF
 #[derive(clap::Args)]
 #[command(after_help = "\
 More than five lines get a panel each, where the others are grey (--overlay: one panel). Of several seeds a figure shows the mean

@@ -17,7 +17,7 @@ mod page;
 #[cfg(target_os = "linux")]
 mod web;
 
-/// Measure the path to a host: rate, delay, buffer, loss, and whether it queues fairly
+/// Measure the path to a host, and whether it queues fairly
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 #[cfg(all(feature = "bpf", target_os = "linux"))]
 mod interface;
 
-/// Put a queue on a network interface, as a BPF program in the kernel
+/// Attach one of our queues to a network interface, as a BPF program
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = "\

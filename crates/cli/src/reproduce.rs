@@ -9,8 +9,13 @@ mod live;
 mod measured;
 mod paper;
 
-/// Run a published or measured experiment and compare the figures; without a name, list the experiments.
+/// Rerun published or measured experiments, and compare the figures
 #[derive(clap::Args)]
+#[command(after_help = "\
+Without a name, lists the experiments.
+
+  narrows reproduce cocoa --figure 9
+  narrows reproduce linux")]
 #[command(subcommand_value_name = "linux|kernel|live|PAPER", disable_help_subcommand = true)]
 pub(crate) struct Reproduce {
     #[command(subcommand)]

@@ -26,7 +26,7 @@ use narrows_world::record::packets::hops;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Run a program, or an interactive shell, behind a bottleneck
+/// Run a program or a shell behind a bottleneck
 #[derive(clap::Args)]
 #[command(after_help = "\
 Packets to and from the program go through the queues in real time; `narrows list queues` lists them.

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 mod dask;
 
-/// Run a scenario with every combination of some values: one table of all runs
+/// Run a scenario with every combination of some values
 #[derive(clap::Args)]
 #[command(after_help = "\
 PATH is a key of the scenario: duration, hop.rate (every hop's), hop.NAME.rate or NAME.rate (one hop's), flow.rtt,

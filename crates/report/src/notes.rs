@@ -1,7 +1,9 @@
 //! Sentences that belong below a result's table, for a terminal and for the page: which hops it leaves out, how exactly a world
-//! in real time kept its times, and whether it fell behind.
+//! in real time kept its times, whether it fell behind, and what the compared queues do to an application.
 use crate::comparison::{Comparison, Group};
+use crate::table::{Column, Row, Table};
 use narrows_results::summary::Timing;
+use std::cmp::Ordering;
 
 /// A remark on how a result was obtained.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,7 +21,44 @@ const FEW: f64 = 0.001;
 pub fn notes(comparison: &Comparison) -> Vec<Note> {
     let several = comparison.groups.len() > 1;
     let of = |group: &Group| of_group(group, if several { format!("{} ", group.label) } else { String::new() });
-    of_hops(comparison).into_iter().chain(comparison.groups.iter().flat_map(of)).collect()
+    of_hops(comparison).into_iter().chain(comparison.groups.iter().flat_map(of)).chain(of_queues(comparison)).collect()
+}
+
+/// Says in a sentence what the queues do to the first application, and what its neighbour gets; nothing if they hardly differ.
+fn of_queues(comparison: &Comparison) -> Option<Note> {
+    let table = Table::of_queues_by_flow_group(comparison)?;
+    let is = |of: &'static str, which: &'static str| {
+        move |column: &Column| (column.figure.of, column.figure.which) == (of, which)
+    };
+    let delay = table.columns.iter().position(is("delay", "p99"))?;
+    let named = |index: usize| table.columns[index].flows.as_deref().unwrap_or_default();
+    let ms = |row: &&Row| row.cells[delay].map(|estimate| estimate.mean);
+    let of_delay = |a: &&Row, b: &&Row| ms(a).partial_cmp(&ms(b)).unwrap_or(Ordering::Equal);
+    let measured = || table.rows.iter().filter(|row| ms(row).is_some());
+    let (worst, best) = (measured().max_by(of_delay)?, measured().min_by(of_delay)?);
+    if ms(&worst)? < NOTICEABLE * ms(&best)? {
+        return None;
+    }
+    let (long, short) = (whole(ms(&worst)?), whole(ms(&best)?));
+    let mut text = format!(
+        "p99 delay of {}: {long} ms behind {}, {short} ms behind {}",
+        named(delay),
+        worst.heads[0],
+        best.heads[0]
+    );
+    if let Some(goodput) = table.columns.iter().position(is("goodput", ""))
+        && let (Some(there), Some(here)) = (worst.cells[goodput], best.cells[goodput])
+    {
+        text += &format!("; {} gets {:.1} and {:.1} Mbit/s", named(goodput), there.mean, here.mean);
+    }
+    Some(Note { text, is_warning: false })
+}
+
+/// A ratio of delays below this is not worth a sentence.
+const NOTICEABLE: f64 = 1.2;
+
+fn whole(value: f64) -> String {
+    if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
 /// Says which hops are shown, if there are too many for a table.

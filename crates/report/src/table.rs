@@ -4,7 +4,7 @@ use crate::estimate::Estimate;
 use crate::figure::{
     APPLICATIONS, COMPLETIONS, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS,
 };
-use narrows_results::summary::FlowSummary;
+use narrows_results::summary::{Application, FlowSummary};
 use std::collections::{HashMap, HashSet};
 
 /// Rows of figures.
@@ -19,10 +19,12 @@ pub struct Table {
 }
 
 /// A column of figures.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Column {
     /// Its figure.
     pub figure: Figure,
+    /// The group of flows that it belongs to, if the table has flow groups as columns.
+    pub flows: Option<String>,
     /// Decimals, the same in every row.
     pub decimals: usize,
     /// The largest magnitude in it.
@@ -83,6 +85,35 @@ impl Table {
         Table::new(comparison, heads, figures, subjects)
     }
 
+    /// The table of a comparison that shows what queues do to each kind of traffic: a row per queue, and columns for each flow group, the
+    /// goodput and RTT of its transfers or the figures that its users would feel. `None` unless there are several queues, one hop, and
+    /// two or three flow groups of which one is an application.
+    pub fn of_queues_by_flow_group(comparison: &Comparison) -> Option<Table> {
+        let (hops, groups) = (comparison.hops(), comparison.flow_groups());
+        let [hop] = hops.as_slice() else { return None };
+        if comparison.groups.len() < 2 || !(2..=3).contains(&groups.len()) || !has_applications(comparison) {
+            return None;
+        }
+        let mut columns = vec![(HOP[0], None)];
+        for group in groups {
+            let is_this = |flow: &&FlowSummary| flow_group(&flow.name) == group;
+            let mut flows = comparison.runs().flat_map(|run| &run.result.summary.flows).filter(is_this);
+            let figures = if flows.any(|flow| is_felt(flow.application.as_ref())) { FELT } else { CARRIED };
+            let all = FLOWS.iter().chain(APPLICATIONS);
+            let chosen = all.filter(|figure| figures.contains(&(figure.of, figure.which)));
+            columns.extend(chosen.map(|&figure| (figure, Some(group.to_owned()))));
+        }
+        let row = |(index, group): (usize, &Group)| {
+            let cells = columns.iter().map(|(figure, flows)| {
+                let flows = flows.clone().map(Source::FlowGroup);
+                estimate(figure, group, &Subject { heads: Vec::new(), hop: Some((*hop).to_owned()), flows })
+            });
+            Row { group: index, heads: vec![group.label.clone()], cells: cells.collect() }
+        };
+        let rows = comparison.groups.iter().enumerate().map(row).collect();
+        Some(Table::without_empty_columns(comparison, vec!["queue"], columns, rows))
+    }
+
     /// The table of flow groups; `None` if there is only one. If there are very many, only those with the most goodput, in
     /// descending order.
     pub fn of_flow_groups(comparison: &Comparison) -> Option<Table> {
@@ -114,7 +145,6 @@ impl Table {
 
     /// The table of applications: the flow groups with figures that their users would feel; `None` if no traffic is an application's.
     pub fn of_applications(comparison: &Comparison) -> Option<Table> {
-        // Responsiveness alone is no reason for a table: every bulk flow has it.
         let (mut felt, mut measured) = (false, HashSet::new());
         for run in comparison.groups.iter().filter_map(Group::first) {
             let routes = run.routes();
@@ -123,7 +153,7 @@ impl Table {
                 if is_page || flow.application.is_some() {
                     measured.insert(flow_group(&flow.name));
                 }
-                felt |= is_page || flow.application.is_some_and(|a| a.one_way_ms.is_some() || a.messages.is_some());
+                felt |= is_page || is_felt(flow.application.as_ref());
             }
         }
         if !felt {
@@ -185,13 +215,25 @@ impl Table {
                 rows.push(Row { group, heads: subject.heads, cells });
             }
         }
-        let keep: Vec<bool> = figures
+        let columns = figures.into_iter().map(|figure| (figure, None)).collect();
+        Table::without_empty_columns(comparison, heads, columns, rows)
+    }
+
+    /// The table without the columns that have nothing to show.
+    fn without_empty_columns(
+        comparison: &Comparison,
+        heads: Vec<&'static str>,
+        columns: Vec<(Figure, Option<String>)>,
+        mut rows: Vec<Row>,
+    ) -> Table {
+        let has = |i: usize, is: fn(&Estimate) -> bool| rows.iter().any(|row| row.cells[i].as_ref().is_some_and(is));
+        let keep: Vec<bool> = columns
             .iter()
             .enumerate()
-            .map(|(i, figure)| match figure.shown {
+            .map(|(i, (figure, _))| match figure.shown {
                 Shown::Always => true,
-                Shown::IfThere => rows.iter().any(|row| row.cells[i].is_some()),
-                Shown::IfAny => rows.iter().any(|row| row.cells[i].is_some_and(|e| e.mean != 0.0)),
+                Shown::IfThere => has(i, |_| true),
+                Shown::IfAny => has(i, |estimate| estimate.mean != 0.0),
                 Shown::InDifferences => false,
             })
             .collect();
@@ -199,18 +241,35 @@ impl Table {
             let mut kept = keep.iter();
             row.cells.retain(|_| kept.next() == Some(&true));
         }
-        let figures = figures.into_iter().zip(&keep).filter(|(_, keep)| **keep).map(|(figure, _)| figure);
+        let kept = columns.into_iter().zip(&keep).filter(|(_, keep)| **keep).map(|(column, _)| column);
         let several_runs = comparison.groups.iter().any(|group| group.draws().len() > 1);
-        let columns = figures.enumerate().map(|(i, figure)| Column::of(figure, i, &rows, several_runs)).collect();
+        let columns =
+            kept.enumerate().map(|(i, (figure, flows))| Column::of(figure, flows, i, &rows, several_runs)).collect();
         Table { heads, columns, rows }
     }
 }
 
+/// Figures of flows that their users feel, in a table with flow groups as columns.
+const FELT: &[(&str, &str)] =
+    &[("delay", "p50"), ("delay", "p99"), ("frame", "p95"), ("page", "p95"), ("frozen", ""), ("MOS", "")];
+/// Figures of other flows there.
+const CARRIED: &[(&str, &str)] = &[("goodput", ""), ("RTT", "p99")];
+
+/// Whether a user would notice these figures. Responsiveness alone does not count: every bulk flow has it.
+fn is_felt(application: Option<&Application>) -> bool {
+    application.is_some_and(|felt| felt.one_way_ms.is_some() || felt.messages.is_some())
+}
+
+/// Whether a user would notice the figures of any flow.
+fn has_applications(comparison: &Comparison) -> bool {
+    comparison.runs().flat_map(|run| &run.result.summary.flows).any(|flow| is_felt(flow.application.as_ref()))
+}
+
 impl Column {
-    fn of(figure: Figure, index: usize, rows: &[Row], several_runs: bool) -> Column {
+    fn of(figure: Figure, flows: Option<String>, index: usize, rows: &[Row], several_runs: bool) -> Column {
         let magnitudes = rows.iter().filter_map(|row| Some(row.cells.get(index)?.as_ref()?.mean.abs()));
         let largest = magnitudes.fold(0.0, f64::max);
-        Column { figure, decimals: figure.digits.decimals(largest, several_runs), largest }
+        Column { figure, flows, decimals: figure.digits.decimals(largest, several_runs), largest }
     }
 }
 

@@ -20,10 +20,8 @@ pub struct Style {
 
 /// The table of queues, the tables of flow groups and of applications if there are any, an explanation of the intervals, and notes.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {
-    let tables =
-        [Some(Table::of_queues(comparison)), Table::of_flow_groups(comparison), Table::of_applications(comparison)];
     let (mut out, mut missing) = (String::new(), Vec::new());
-    for full in tables.into_iter().flatten() {
+    for full in tables(comparison, style) {
         if !out.is_empty() {
             out.push('\n');
         }
@@ -43,6 +41,21 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     }
     out.extend(notes.iter().map(|note| line(note, "", style)));
     out
+}
+
+/// One table with all kinds of traffic side by side, if the comparison has one and it fits a line of limited width; otherwise the
+/// tables of queues, flow groups and applications.
+fn tables(comparison: &Comparison, style: &Style) -> Vec<Table> {
+    let together = style.width.and_then(|_| Table::of_queues_by_flow_group(comparison));
+    match together.filter(|table| !is_too_wide(&lines(table, style, true), style)) {
+        Some(table) => vec![table],
+        None => {
+            [Some(Table::of_queues(comparison)), Table::of_flow_groups(comparison), Table::of_applications(comparison)]
+                .into_iter()
+                .flatten()
+                .collect()
+        }
+    }
 }
 
 /// A note as a line with this prefix.
@@ -132,10 +145,16 @@ fn lines(table: &Table, style: &Style, stacked: bool) -> Vec<String> {
     let rule = if style.colour { '─' } else { '-' };
     out.load_style(TableStyle::new().header_separator(LineStyle::none().fill(rule)));
     out.set_content_arrangement(ContentArrangement::Disabled);
+    let by_flow_group = table.columns.iter().any(|column| column.flows.is_some());
     let mut header: Vec<Cell> = table.heads.iter().map(Cell::new).collect();
     header.extend(table.columns.iter().map(|column| {
         let (top, bottom) = column.head();
-        Cell::new(format!("{top}\n{bottom}")).set_alignment(CellAlignment::Right)
+        let above = if by_flow_group {
+            format!("{}\n", printable(column.flows.as_deref().unwrap_or("")))
+        } else {
+            String::new()
+        };
+        Cell::new(format!("{above}{top}\n{bottom}")).set_alignment(CellAlignment::Right)
     }));
     out.set_header(header);
     let mut last = None;

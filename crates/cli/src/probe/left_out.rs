@@ -2,8 +2,9 @@
 use crate::failure::Failure;
 use std::ffi::OsString;
 
-/// Measure the path to a host: rate, delay, buffer, loss, and whether it queues fairly (not in this build)
+/// Measure the path to a host, and whether it queues fairly (not here)
 #[derive(clap::Args)]
+#[command(after_help = "  narrows probe HOST --token TOKEN        # in a build with the feature `host`")]
 pub(crate) struct Probe {
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
     _arguments: Vec<OsString>,

@@ -88,6 +88,7 @@ pages! {
     checks "docs/book/src/checks.md";
     cluster "docs/book/src/cluster.md";
     cocoa "docs/book/src/cocoa.md";
+    commands "docs/book/src/commands.md";
     congestion_policing "docs/book/src/congestion-policing.md";
     controllers "docs/book/src/controllers.md";
     examples "docs/book/src/examples.md";
@@ -95,6 +96,7 @@ pages! {
     install "docs/book/src/install.md";
     introduction "docs/book/src/introduction.md";
     kernel "docs/book/src/kernel.md";
+    league "docs/book/src/league.md";
     live "docs/book/src/live.md";
     live_performance "docs/book/src/live-performance.md";
     packets "docs/book/src/packets.md";

@@ -18,9 +18,9 @@ fn piped(place: &Place, args: &[&str], input: &str) -> Output {
 /// The commands, from the program's own help.
 fn commands(place: &Place) -> Vec<String> {
     let help = place.ok(&["help"]);
-    let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("commands");
-    // A description that is continued is indented further.
-    let names = listed.lines().filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    // Between the commands to start with and the options are the groups: a title, then a line for each command.
+    let listed = help.split("\nRun:\n").nth(1).and_then(|rest| rest.split("\nOptions:\n").next()).expect("commands");
+    let names = listed.lines().filter_map(|line| line.strip_prefix("  "));
     names.filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
 }
 

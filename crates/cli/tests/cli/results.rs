@@ -79,7 +79,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 #[test]
 fn compare_writes_the_table_the_folder_and_only_json_when_asked() {
     let place = Place::new("compare");
-    let table = place.ok(&compare(&["--runs", "2"]));
+    let table = place.ok(&compare(&["--queues", "all", "--runs", "2"]));
     for name in QueueConfig::NAMES {
         assert!(table.contains(name), "{name} in\n{table}");
         for file in ["scenario.toml", "summary.json", "series.parquet"] {
@@ -87,11 +87,11 @@ fn compare_writes_the_table_the_folder_and_only_json_when_asked() {
             assert!(path.is_file(), "{}", path.display());
         }
     }
-    assert!(table.contains("narrows-out/0001-compare/report.html") && table.contains(".svg"), "{table}");
+    assert!(table.contains("narrows-out/0001-compare/report.html, and 6 figures in svg/\n"), "{table}");
     let page = fs::read_to_string(place.path("narrows-out/latest/report.html")).expect("the page");
     assert!(page.contains("fifo"));
 
-    let output = place.run(&compare(&["--runs", "2", "--json"]));
+    let output = place.run(&compare(&["--queues", "all", "--runs", "2", "--json"]));
     let printed = text(&output.stdout);
     assert_eq!(text(&output.stderr), "narrows: narrows-out/0002-compare\n");
     assert_eq!(printed, fs::read_to_string(place.path("narrows-out/latest/summary.json")).expect("the summaries"));
@@ -99,6 +99,45 @@ fn compare_writes_the_table_the_folder_and_only_json_when_asked() {
     let summaries = summaries.as_array().expect("an array");
     assert_eq!(summaries.len(), 2 * QueueConfig::NAMES.len());
     assert_eq!((&summaries[0]["seed"], &summaries[1]["seed"]), (&1.into(), &2.into()));
+}
+
+/// The first command of a newcomer: one short table with a sentence, and one line for the files.
+#[test]
+fn the_first_comparison_is_a_screen_with_a_sentence() {
+    let place = Place::new("first-comparison");
+    let shown = place.ok(&["compare", "--duration", "10s"]);
+    assert!(shown.lines().count() <= 30, "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let sentence = shown.lines().find(|line| line.starts_with("p99 delay of call: ")).unwrap_or_default();
+    assert!(sentence.contains(" ms behind fifo, ") && sentence.contains("; download gets "), "{shown}");
+    for queue in ["fifo", "codel", "fq", "fq_codel", "cocoa", "cake"] {
+        assert_eq!(shown.lines().filter(|line| line.split(' ').next() == Some(queue)).count(), 1, "{shown}");
+    }
+}
+
+/// The system's program gets the page; without one the result stands all the same.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_page_is_opened_on_demand() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new("open");
+    let quick =
+        compare(&["--queues", "fifo", "--duration", "1s", "--warmup", "0s", "--open", "--out", "out", "--force"]);
+    let alone = |path: &str| {
+        let output =
+            place.command(&quick).env("PATH", path).env_remove("BROWSER").output().expect("the program starts");
+        assert!(output.status.success(), "{output:?}");
+        text(&output.stderr)
+    };
+    assert!(alone("").contains("narrows: cannot open out/report.html: "));
+    place.write("bin/xdg-open", "#!/bin/sh\necho \"$1\" >opened.new; /bin/mv opened.new opened\n");
+    fs::set_permissions(place.path("bin/xdg-open"), fs::Permissions::from_mode(0o755)).expect("an executable file");
+    alone(&place.path("bin").to_string_lossy());
+    let opened = (0..1000).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        fs::read_to_string(place.path("opened")).ok()
+    });
+    assert_eq!(opened.as_deref(), Some("out/report.html\n"));
 }
 
 #[test]
@@ -121,7 +160,7 @@ fn the_same_bytes_for_any_number_of_jobs_and_every_time() {
     let place = Place::new("bytes");
     let runs = [("a", "1"), ("b", "4"), ("c", "4")];
     for (out, jobs) in runs {
-        place.ok(&compare(&["--runs", "3", "--jobs", jobs, "--out", out]));
+        place.ok(&compare(&["--queues", "all", "--runs", "3", "--jobs", jobs, "--out", out]));
     }
     for other in ["b", "c"] {
         assert!(same_files(&place, "a", other) >= 9 * QueueConfig::NAMES.len());

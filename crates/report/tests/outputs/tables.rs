@@ -56,6 +56,33 @@ one run each
     }
 }
 
+/// A comparison of an application beside a transfer: one row per queue, and a sentence at the end.
+#[test]
+fn each_kind_of_traffic_has_its_columns() {
+    let mut together = comparison(&QUEUES[..2], &["download", "call"], 1);
+    for (group, p99) in together.groups.iter_mut().zip([612.3, 15.9]) {
+        let call = group.runs[0].result.summary.flows.iter_mut().find(|flow| flow.name == "call").expect("a call");
+        let delay = Quantiles { p50: p99 / 2.0, p99, ..Quantiles::default() };
+        call.application = Some(Application { one_way_ms: Some(delay), ..Application::default() });
+    }
+    let narrow = terminal::comparison(&together, &Style { width: Some(80), colour: false });
+    let expected = "\
+queue               download  download    call    call
+       utilisation       RTT   goodput   delay   delay
+                 %    p99 ms    Mbit/s  p50 ms  p99 ms
+--------------------------------------------------------
+fifo         99.91     161.0      48.2   306.1   612.3
+codel        99.51      60.0      48.0     8.0    15.9
+
+one run each
+
+p99 delay of call: 612 ms behind fifo, 16 ms behind codel; download gets 48.2 and 48.0 Mbit/s
+";
+    assert_eq!(narrow, expected);
+    let wide = terminal::comparison(&together, &Style { width: None, colour: false });
+    assert!(wide.contains("queue  flows"), "all tables without a limit of width: {wide}");
+}
+
 /// Runs of a scenario without random elements are copies of each other: three of them are one observation.
 #[test]
 fn identical_runs_have_no_interval() {
