@@ -50,7 +50,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("hfsc", "tc's hfsc shapes: give a hop its `rate` and `release = \"start\"`; the queue is the one below the class"),
     (
         "netem",
-        "tc's netem is no queue here: `delay`, `jitter`, `loss` and `rate` of a hop do that, and its `limit` is that of the hop's \"fifo\"",
+        "tc's netem is no queue: `delay`, `jitter`, `loss` and `rate` of a hop do that, and its `limit` is that of the hop's \"fifo\"",
     ),
     ("prio", "tc's prio serves bands by priority; nothing here does, and \"cake\" with `diffserv4` comes nearest"),
     ("mq", "tc's mq has a queue for each transmit queue of a device: write the one below it, such as \"fq_codel\""),

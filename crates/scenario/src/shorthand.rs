@@ -7,7 +7,7 @@ use crate::keys;
 use crate::model::{Endpoints, Family, Flow, RateSpec, Rtt, Start};
 use crate::parse::{default_controller, default_transport, preset_transport};
 use crate::preset::Preset;
-use crate::suggest::{hint, name_hint, unit_hint};
+use crate::suggest::{hint, unit_hint, unknown, unknown_among};
 use crate::tc;
 use crate::trace::{self, Traces};
 use crate::traffic::Traffic;
@@ -340,11 +340,7 @@ fn group(flag: &str, piece: &Piece<'_>, names: &[&str]) -> Result<FlowGroup, Sce
         (Some(_), _) => Traffic::Bulk(Default::default()),
         (None, Some(traffic)) => traffic,
         (None, None) => {
-            let hint = name_hint(name, names.iter().copied());
-            return Err(ScenarioError::new(
-                flag,
-                format!("unknown controller or traffic {name:?}; allowed: {}{hint}", names.join(", ")),
-            ));
+            return Err(ScenarioError::new(flag, unknown_among("controller or traffic", name, names)));
         }
     };
     if let Some(kind) = chosen(Traffic::WHAT).filter(|_| named.is_some()) {
@@ -390,11 +386,7 @@ fn group(flag: &str, piece: &Piece<'_>, names: &[&str]) -> Result<FlowGroup, Sce
 }
 
 fn known<K: Registered>(flag: &str, name: &str) -> Result<K, ScenarioError> {
-    K::named(name).ok_or_else(|| {
-        let names = K::names();
-        let hint = name_hint(name, names.iter().copied());
-        ScenarioError::new(flag, format!("unknown {} {name:?}; allowed: {}{hint}", K::WHAT, names.join(", ")))
-    })
+    K::named(name).ok_or_else(|| ScenarioError::new(flag, unknown::<K>(name)))
 }
 
 fn checked<K: Registered>(flag: &str, kind: &K) -> Result<(), ScenarioError> {

@@ -1,5 +1,6 @@
 //! "Did you mean …": the closest of the allowed words.
 use narrows_core::params::{Unit, split_number};
+use narrows_core::registry::{Registered, elsewhere};
 
 /// ` (did you mean "fq_codel"?)`, or an empty text if no word is close.
 pub fn hint<'a>(got: &str, words: impl IntoIterator<Item = &'a str>) -> String {
@@ -8,12 +9,26 @@ pub fn hint<'a>(got: &str, words: impl IntoIterator<Item = &'a str>) -> String {
         .map_or_else(String::new, |word| format!(" (did you mean \"{word}\"?)"))
 }
 
-/// A hint for a name of a registry; a name that only Linux has is explained instead.
-pub(crate) fn name_hint<'a>(got: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    match narrows_core::registry::elsewhere(got) {
-        Some(text) => format!(" ({text})"),
-        None => hint(got, names),
+/// The message for a name that a registry does not have: what it is in Linux, or the names that are allowed.
+pub(crate) fn unknown<K: Registered>(name: &str) -> String {
+    unknown_among(K::WHAT, name, K::names())
+}
+
+/// The same for the names of several registries.
+pub(crate) fn unknown_among(what: &str, name: &str, names: &[&str]) -> String {
+    let shown = short(name);
+    match elsewhere(name) {
+        Some(text) => format!("no {what} {shown:?} here: {text}"),
+        None => {
+            let hint = hint(name, names.iter().copied());
+            format!("unknown {what} {shown:?}; allowed: {}{hint}", names.join(", "))
+        }
     }
+}
+
+/// A text for a message, shortened if it is long.
+pub(crate) fn short(text: &str) -> String {
+    if text.chars().count() > 40 { text.chars().take(37).collect::<String>() + "..." } else { text.to_owned() }
 }
 
 /// A hint for a value with a valid number and a unit that does not exist or has two readings: `20mbps`.

@@ -4,7 +4,7 @@
 //! A word means what it means to `tc`: a bare time is in microseconds, `64kb` is 65 536 bytes, `docsis` is 18 bytes of overhead and 64
 //! at least. Words are the queue's parameters by their names, choices and switches (`ecn`, `noecn`); the tables below have the words
 //! that `tc` calls otherwise. A word that changes nothing here is accepted. Every other word is refused with what to write instead.
-use crate::suggest::{hint, name_hint, unit_hint};
+use crate::suggest::{hint, unit_hint, unknown};
 use narrows_core::params::{ParamSpec, ParamValue, Unit, split_number};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
@@ -29,11 +29,7 @@ pub fn read(line: &str) -> Result<QueueConfig, String> {
     let words = without_place(words);
     let dialect = DIALECTS.iter().find(|dialect| dialect.tc == kind.to_ascii_lowercase());
     let ours = dialect.map_or(kind, |dialect| dialect.ours);
-    let Some(queue) = QueueConfig::named(ours) else {
-        let names = QueueConfig::names();
-        let hint = name_hint(kind, names.iter().copied());
-        return Err(format!("unknown queue {kind:?}; allowed: {}{hint}", names.join(", ")));
-    };
+    let Some(queue) = QueueConfig::named(ours) else { return Err(unknown::<QueueConfig>(kind)) };
     let mut reader = Reader { kind, dialect, specs: queue.specs(), queue };
     let defaults = dialect.map_or(&[][..], |dialect| dialect.defaults);
     for (parameter, value) in defaults {

@@ -2,7 +2,7 @@
 use crate::error::ScenarioError;
 use crate::settings::{Joined, Setting};
 use crate::shorthand;
-use crate::suggest::{hint, name_hint, unit_hint};
+use crate::suggest::{hint, short, unit_hint, unknown};
 use narrows_core::params::{ParamError, ParamSpec, ParamValue, Params, Unit, WORDS};
 use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span};
@@ -216,13 +216,7 @@ impl<'a> Item<'a> {
     pub(super) fn kind<K: Registered>(&self) -> Result<K, ScenarioError> {
         let names = K::names();
         let allowed = || format!("{}, or {{ kind = \"...\" }} with parameters", names.join(", "));
-        let named = |item: &Item<'_>, name: &str| {
-            K::named(name).ok_or_else(|| {
-                let hint = name_hint(name, names.iter().copied());
-                let name = short(name);
-                item.error(format!("unknown {} {name:?}; allowed: {}{hint}", K::WHAT, names.join(", ")))
-            })
-        };
+        let named = |item: &Item<'_>, name: &str| K::named(name).ok_or_else(|| item.error(unknown::<K>(name)));
         if let Some(name) = self.value.get_ref().as_str() {
             return match shorthand::line_of_tc::<K>(name) {
                 Some(queue) => queue.map_err(|problem| self.error(problem)),
@@ -285,9 +279,4 @@ pub(crate) fn words(unit: Unit) -> String {
         Unit::Switch => bool::allowed(),
         Unit::Choice(words) | Unit::Kind(words) => words.join(" | "),
     }
-}
-
-/// A text for a message, shortened if it is long.
-fn short(text: &str) -> String {
-    if text.chars().count() > 40 { text.chars().take(37).collect::<String>() + "..." } else { text.to_owned() }
 }
