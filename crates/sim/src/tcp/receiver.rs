@@ -65,6 +65,8 @@ pub(crate) struct Receiver {
     gathering: Option<Time>,
     gather: Span,
     gathered: u32,
+    /// A compressed acknowledgment was sent before the segment that arrives now was taken.
+    has_reported: bool,
     duplicates: u32,
     duplicates_at: u64,
     window: ReceiveWindow,
@@ -130,6 +132,7 @@ impl Receiver {
             limits: params.receive_limit,
             gather: if params.sack { params.sack_compression.min(rtt / GATHERING_RTT_DIVISOR) } else { Span::ZERO },
             gathered: 0,
+            has_reported: false,
             duplicates: 0,
             duplicates_at: 0,
             delayed: None,
@@ -266,7 +269,8 @@ impl Receiver {
         if let Some(block) = at.filter(|&at| at >= EXPECTED).map(|at| &mut self.recent[at]) {
             *block = joined(*block, (start, end));
         }
-        at.unwrap_or(usize::from(self.remembered)) >= EXPECTED
+        self.has_reported = at.unwrap_or(usize::from(self.remembered)) >= EXPECTED;
+        self.has_reported
     }
 
     /// A packet with several segments in a row arrives (`offload.rs`). They are acknowledged together, if at all: returns whether
@@ -351,6 +355,11 @@ impl Receiver {
     }
 
     fn acknowledge_in_disorder(&mut self, now: Time) -> bool {
+        // Linux has scheduled an acknowledgment of this segment already, and the one that it sends first takes its place
+        // (`inet_csk_schedule_ack`, `tcp_event_ack_sent`): this segment is reported with the next.
+        if core::mem::take(&mut self.has_reported) {
+            return false;
+        }
         if self.pending >= self.every || self.quick > 0 || self.gathered >= MAX_GATHERED {
             return true;
         }
