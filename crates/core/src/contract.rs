@@ -13,6 +13,7 @@ pub mod adversaries;
 mod bottleneck;
 pub mod congestion;
 pub mod detector;
+pub mod isolation;
 mod params;
 pub mod queue;
 
@@ -35,6 +36,7 @@ pub fn check_queue_config(config: &QueueConfig, scripts: u32) -> Result<(), Stri
     queue::check_parameters(config)?;
     adversaries::check_adversaries(config)?;
     queue::check_service(config)?;
+    isolation::check_isolation(config)?;
     on_scripts(scripts, |script| queue::check_run_with(config, script))?;
     on_scripts(scripts, |script| queue::check_run(config, script))
 }

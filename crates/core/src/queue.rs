@@ -87,8 +87,12 @@ pub trait Observer {
 pub trait QueueDiscipline: Sized {
     /// Its parameters.
     type Params: Params;
-    /// Does it serve flows in turn, so that no flow can take another's share (fair queuing)?
-    const ISOLATES: bool = false;
+    /// Does it, with these parameters, serve two flows between the same two hosts in turn, so that neither can take the other's share
+    /// (fair queuing)? Flows whose hashes happen to meet in a bucket count as any others. The contract watches how two flows are
+    /// served.
+    fn isolates(_params: &Self::Params) -> bool {
+        false
+    }
     /// Does it put a flow's packets into different queues by their ECN field? A transport sends all of a flow's packets with one
     /// code point (RFC 9331 §4.1), and the contract then asks for order among packets of the same one only.
     const SPLITS_BY_ECN: bool = false;
@@ -248,6 +252,7 @@ macro_rules! queues {
         mod contract {
             $( mod $module {
                 use crate::contract::adversaries::check_adversaries;
+                use crate::contract::isolation::check_isolation;
                 use crate::contract::on_any_script;
                 use crate::contract::queue::{check_parameters, check_run, check_run_with, check_service};
                 use crate::queue::QueueConfig;
@@ -270,6 +275,11 @@ macro_rules! queues {
                 #[test]
                 fn no_flow_starves() {
                     check_service(&default()).unwrap();
+                }
+
+                #[test]
+                fn isolates_as_declared() {
+                    check_isolation(&default()).unwrap();
                 }
 
                 #[test]

@@ -117,17 +117,7 @@ pub fn check_service(config: &QueueConfig) -> Result<(), String> {
 fn configure(config: &mut QueueConfig, choices: &[u8]) {
     let default = config.clone();
     for (spec, &choice) in config.specs().iter().zip(choices) {
-        let values: &[&str] = match spec.unit {
-            Unit::Span => &["1us", "1ms", "20ms", "100ms", "1s", "off"],
-            Unit::Rate => &["64kbit", "1mbit", "1gbit"],
-            Unit::Bytes => &["1B", "256B", "300B", "1500B", "3028B", "10KB", "1MiB"],
-            Unit::Packets => &["1p", "2p", "3p", "10p", "50p", "1000p"],
-            Unit::Limit => &["1p", "2p", "30p", "1500B", "10KB", "0.5bdp"],
-            Unit::Count => &["0", "1", "2", "4", "64", "1024", "65535"],
-            Unit::Number => &["0", "0.1", "0.5", "1", "1.2", "2"],
-            Unit::Switch => &["true", "false"],
-            Unit::Choice(words) | Unit::Kind(words) => words,
-        };
+        let values = values(spec.unit);
         if choice >= 128 && !values.is_empty() {
             // Illegal values are not set.
             let _ = config.set(spec.name, values[usize::from(choice) % values.len()]);
@@ -135,6 +125,21 @@ fn configure(config: &mut QueueConfig, choices: &[u8]) {
     }
     if config.validate().is_err() {
         *config = default;
+    }
+}
+
+/// A few values of a parameter, most of them legal.
+pub(super) fn values(unit: Unit) -> &'static [&'static str] {
+    match unit {
+        Unit::Span => &["1us", "1ms", "20ms", "100ms", "1s", "off"],
+        Unit::Rate => &["64kbit", "1mbit", "1gbit"],
+        Unit::Bytes => &["1B", "256B", "300B", "1500B", "3028B", "10KB", "1MiB"],
+        Unit::Packets => &["1p", "2p", "3p", "10p", "50p", "1000p"],
+        Unit::Limit => &["1p", "2p", "30p", "1500B", "10KB", "0.5bdp"],
+        Unit::Count => &["0", "1", "2", "4", "64", "1024", "65535"],
+        Unit::Number => &["0", "0.1", "0.5", "1", "1.2", "2"],
+        Unit::Switch => &["true", "false"],
+        Unit::Choice(words) | Unit::Kind(words) => words,
     }
 }
 
@@ -202,7 +207,7 @@ pub(super) struct Ledger {
     gone: u64,
     gone_bytes: Bytes,
     /// Packets that have left since the last look: flow, and whether it was delivered.
-    left: Vec<(u32, bool)>,
+    pub(super) left: Vec<(u32, bool)>,
     decisions: Vec<Decision>,
 }
 
@@ -293,6 +298,11 @@ impl Ledger {
         Ok(())
     }
 
+    /// Lets time pass until then.
+    pub(super) fn pass_until(&mut self, time: Time) -> Result<(), String> {
+        self.pass(time.since(self.now))
+    }
+
     /// The link's rate changes.
     pub(super) fn rate(&mut self, rate: Rate) -> Result<(), String> {
         self.queue.on_rate(rate, &mut Ctx { now: self.now, pool: &mut self.pool, drops: &mut self.drops });
@@ -301,11 +311,9 @@ impl Ledger {
 
     pub(super) fn enqueue(&mut self, flow: u32, len: u32, ecn: Ecn, depart: Span) -> Result<(), String> {
         let depart = if depart == Span::ZERO { Time::ZERO } else { self.now + depart };
-        let hash = mix(flow, 1);
-        let meta = PacketMeta {
-            arrived: self.now,
+        self.offer(PacketMeta {
             depart,
-            hash,
+            hash: mix(flow, 1),
             flow: FlowId(flow),
             src: HostId((flow / 2) as u16),
             dst: HostId((flow % 3) as u16),
@@ -313,7 +321,12 @@ impl Ledger {
             len,
             ecn,
             ..PacketMeta::default()
-        };
+        })
+    }
+
+    /// This packet arrives now.
+    pub(super) fn offer(&mut self, meta: PacketMeta) -> Result<(), String> {
+        let meta = PacketMeta { arrived: self.now, ..meta };
         let id = self.pool.insert(meta);
         if self.queued.len() <= id.index() {
             self.queued.resize(id.index() + 1, None);
@@ -349,7 +362,7 @@ impl Ledger {
     /// Dequeues; if the answer is a time, again then, and now something must come.
     fn wait(&mut self) -> Result<(), String> {
         let Next::At(time) = self.dequeue()? else { return Ok(()) };
-        self.pass(time.since(self.now))?;
+        self.pass_until(time)?;
         let next = self.dequeue()?;
         ensure(matches!(next, Next::Packet(_)), || format!("asked to be called at {time:?}, but then says {next:?}"))
     }

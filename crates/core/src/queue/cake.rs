@@ -287,7 +287,10 @@ impl CakeParams {
 impl QueueDiscipline for Cake {
     type Params = CakeParams;
     const SPLITS_SEGMENTS: bool = true;
-    const ISOLATES: bool = true;
+
+    fn isolates(p: &CakeParams) -> bool {
+        !matches!(p.flow_mode, FlowMode::Flowblind | FlowMode::Srchost | FlowMode::Dsthost | FlowMode::Hosts)
+    }
 
     fn shapes_to(params: &CakeParams) -> Option<Rate> {
         params.bandwidth.value()

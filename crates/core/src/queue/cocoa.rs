@@ -324,7 +324,10 @@ pub struct Cocoa(FlowScheduler<Adaptive>);
 impl QueueDiscipline for Cocoa {
     type Params = CocoaParams;
     const SPLITS_SEGMENTS: bool = true;
-    const ISOLATES: bool = true;
+
+    fn isolates(p: &CocoaParams) -> bool {
+        p.orphan_mask > 0
+    }
 
     fn new(p: &CocoaParams, _link: &LinkHint, _rng: Rng) -> Cocoa {
         let scheduling = Scheduling {

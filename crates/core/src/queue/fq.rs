@@ -64,7 +64,10 @@ pub struct Fq(FlowScheduler<FlowLimit>);
 
 impl QueueDiscipline for Fq {
     type Params = FqParams;
-    const ISOLATES: bool = true;
+
+    fn isolates(p: &FqParams) -> bool {
+        p.orphan_mask > 0
+    }
 
     fn new(p: &FqParams, _link: &LinkHint, _rng: Rng) -> Fq {
         let scheduling = Scheduling {

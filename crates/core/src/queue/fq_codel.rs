@@ -170,7 +170,10 @@ impl FqCodel {
 
 impl QueueDiscipline for FqCodel {
     type Params = FqCodelParams;
-    const ISOLATES: bool = true;
+
+    fn isolates(p: &FqCodelParams) -> bool {
+        p.flows > 1
+    }
 
     fn new(params: &FqCodelParams, link: &LinkHint, _rng: Rng) -> FqCodel {
         FqCodel {

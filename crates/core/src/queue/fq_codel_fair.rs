@@ -429,7 +429,11 @@ impl FqCodelFair {
 impl QueueDiscipline for FqCodelFair {
     type Params = FqCodelFairParams;
     const SPLITS_SEGMENTS: bool = true;
-    const ISOLATES: bool = true;
+
+    /// With one bucket, too: a flow that finds it taken has the newcomers' turns.
+    fn isolates(_: &FqCodelFairParams) -> bool {
+        true
+    }
 
     fn new(p: &FqCodelFairParams, link: &LinkHint, _rng: Rng) -> FqCodelFair {
         let mut table = FlowTable::new(p.flows + 1);

@@ -103,8 +103,11 @@ impl FqCpParams {
 impl QueueDiscipline for FqCp {
     type Params = FqCpParams;
     const SPLITS_SEGMENTS: bool = true;
-    const ISOLATES: bool = true;
     const MAY_BE_ZERO: &'static [&'static str] = &["threshold"];
+
+    fn isolates(p: &FqCpParams) -> bool {
+        p.orphan_mask > 0
+    }
 
     fn resolved(p: &FqCpParams, link: &LinkHint) -> FqCpParams {
         let (threshold, most) = p.span(link);

@@ -82,7 +82,10 @@ impl FqPie {
 
 impl QueueDiscipline for FqPie {
     type Params = FqPieParams;
-    const ISOLATES: bool = true;
+
+    fn isolates(p: &FqPieParams) -> bool {
+        p.flows > 1
+    }
 
     fn new(p: &FqPieParams, link: &LinkHint, rng: Rng) -> FqPie {
         let law = PieLaw {

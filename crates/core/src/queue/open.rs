@@ -50,7 +50,7 @@ impl<Q: QueueDiscipline + Send> DynQueue for Q {
 /// The constants of a discipline, and what follows from its parameters before it is built.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct QueueTraits {
-    /// See [`QueueDiscipline::ISOLATES`].
+    /// See [`QueueDiscipline::isolates`].
     pub isolates: bool,
     /// See [`QueueDiscipline::SPLITS_BY_ECN`].
     pub splits_by_ecn: bool,
@@ -66,7 +66,7 @@ impl QueueTraits {
     /// The constants of `Q`.
     pub fn of<Q: QueueDiscipline>(params: &Q::Params) -> QueueTraits {
         QueueTraits {
-            isolates: Q::ISOLATES,
+            isolates: Q::isolates(params),
             splits_by_ecn: Q::SPLITS_BY_ECN,
             splits_segments: Q::SPLITS_SEGMENTS,
             may_be_zero: Q::MAY_BE_ZERO,

@@ -231,7 +231,10 @@ impl Sfq {
 
 impl QueueDiscipline for Sfq {
     type Params = SfqParams;
-    const ISOLATES: bool = true;
+
+    fn isolates(p: &SfqParams) -> bool {
+        p.divisor > 1 && p.flows > 1
+    }
 
     fn new(params: &SfqParams, _link: &LinkHint, mut rng: Rng) -> Sfq {
         let perturbation = params.perturb.map_or(0, |_| rng.next_u32());
