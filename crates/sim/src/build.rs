@@ -5,6 +5,7 @@ use crate::event::{Events, Kind, MAX_INDEX, TieBreak};
 use crate::host::{Flow, ReturnPipe, Routes};
 use crate::large_pages;
 use crate::media::Media;
+use crate::parallel::{Partition, Windows};
 use crate::quic::{self, Quic};
 use crate::side::{Between as _, Side};
 use crate::tcp::{Receiver, Sender, Spin, Tcp};
@@ -32,7 +33,11 @@ const PACKETS_PER_FLOW: usize = 10;
 const TIMERS_PER_FLOW: usize = 3;
 
 /// The world, or one side of it, at the epoch, with the start of every flow scheduled.
-pub(crate) fn world<S: Side>(scenario: &Scenario, budget: Budget, ties: TieBreak) -> World<S> {
+///
+/// The scenario and the partition decide how ties are broken: a run that may use two threads has the order of two threads, however
+/// many it uses, and whether it is recorded, advanced in steps, or run at once.
+pub(crate) fn world<S: Side>(scenario: &Scenario, budget: Budget, partition: Partition) -> World<S> {
+    let ties = Windows::of(scenario, partition).map_or(TieBreak::AsScheduled, |_| TieBreak::BySide);
     let spacing = scenario.record.spacing(scenario.duration);
     let samples = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
     let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();

@@ -24,7 +24,6 @@ mod world;
 
 pub use budget::Budget;
 use budget::Stopped;
-use event::TieBreak;
 pub use memory::memory;
 use narrows_results::RunResult;
 use narrows_results::packets::{Capture, PacketLog};
@@ -133,8 +132,7 @@ pub fn run_recorded(
     capture: Capture,
     watch: &mut dyn Watch,
 ) -> Result<(RunResult, PacketLog), Ended> {
-    let ties = Windows::of(scenario, Partition::default()).map_or(TieBreak::AsScheduled, |_| TieBreak::BySide);
-    let mut world = build::world::<side::Recorded>(scenario, Budget::of(scenario), ties);
+    let mut world = build::world::<side::Recorded>(scenario, Budget::of(scenario), Partition::default());
     world.record_packets(scenario, capture);
     world.run(watch).map_err(|stopped| ended(stopped, scenario))?;
     let log = world.recorded().expect("the recorder was set above");
@@ -153,11 +151,9 @@ pub fn run_partitioned(
     debug_assert_eq!(scenario.needs_live(), None);
     let windows = Windows::of(scenario, partition);
     let world = match windows {
-        Some(windows) if threads > 1 => parallel::run(scenario, budget, windows, watch),
+        Some(windows) if threads > 1 => parallel::run(scenario, budget, (partition, windows), watch),
         _ => {
-            // Ties are broken in the same way for any number of threads.
-            let ties = windows.map_or(TieBreak::AsScheduled, |_| TieBreak::BySide);
-            let mut world = build::world::<side::Whole>(scenario, budget, ties);
+            let mut world = build::world::<side::Whole>(scenario, budget, partition);
             world.run(watch).map(|()| world)
         }
     };

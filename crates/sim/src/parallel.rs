@@ -6,7 +6,6 @@
 //! network returned a fixed number of windows earlier. The result does not depend on the speed of either thread. Because ties are
 //! broken by side, it equals that of a single thread.
 use crate::budget::{Budget, Stopped};
-use crate::event::TieBreak;
 use crate::host::InFlight;
 use crate::side::{Departure, Receivers, Senders, Side, Whole};
 use crate::world::{Hosts, World};
@@ -122,11 +121,11 @@ struct NetworkThread {
     back: Outlet<InFlight>,
 }
 
-/// Runs a scenario until the end.
+/// Runs a scenario until the end, in the windows that this partition makes.
 pub(crate) fn run(
     scenario: &Scenario,
     budget: Budget,
-    windows: Windows,
+    (partition, windows): (Partition, Windows),
     watch: &mut dyn Watch,
 ) -> Result<World<Whole>, Stopped> {
     let (to_network, from_senders) = way(BACKLOG);
@@ -135,13 +134,13 @@ pub(crate) fn run(
     for _ in 0..windows.lag {
         to_senders.full.send(Vec::new()).map_err(|_| Stopped::Cancelled)?;
     }
-    let world = begun(scenario, budget);
+    let world = begun(scenario, budget, partition);
     let mut network = NetworkThread { world, there: from_senders, back: to_senders };
     let instants = windows.until(network.world.hosts.end);
     std::thread::scope(|scope| {
         let ahead = instants.clone();
         let senders = scope.spawn(move || {
-            let world = begun(scenario, budget);
+            let world = begun(scenario, budget, partition);
             let mut senders = SenderThread { world, back: from_network, there: to_network };
             for last in ahead {
                 senders.go_on(last)?;
@@ -163,8 +162,8 @@ pub(crate) fn run(
 }
 
 /// One side at the epoch.
-fn begun<S: Side>(scenario: &Scenario, budget: Budget) -> World<S> {
-    let mut world = build::world(scenario, budget, TieBreak::BySide);
+fn begun<S: Side>(scenario: &Scenario, budget: Budget, partition: Partition) -> World<S> {
+    let mut world = build::world(scenario, budget, partition);
     world.begin();
     world
 }

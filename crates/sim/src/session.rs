@@ -1,7 +1,7 @@
 //! A run that its caller advances step by step, and reads nothing of at its end: for environments in which a learner acts between two
-//! steps. What happens does not depend on the lengths of the steps.
+//! steps. What happens does not depend on the lengths of the steps, and is what happens in [`run`](crate::run).
 use crate::budget::Budget;
-use crate::event::TieBreak;
+use crate::parallel::Partition;
 use crate::world::World;
 use crate::{Ended, build, ended, side};
 use narrows_core::Time;
@@ -17,7 +17,7 @@ pub struct Session {
 impl Session {
     /// A run at its start. The scenario must be valid and not need the live world.
     pub fn new(scenario: Scenario) -> Session {
-        let mut world = build::world(&scenario, Budget::of(&scenario), TieBreak::AsScheduled);
+        let mut world = build::world(&scenario, Budget::of(&scenario), Partition::default());
         world.begin();
         Session { world, scenario }
     }
