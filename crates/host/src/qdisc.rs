@@ -25,7 +25,10 @@ pub struct Qdisc {
 }
 
 impl Qdisc {
-    /// The discipline on a device that is a child of this class: `(1, 1)` for `1:1`.
+    /// The parent of the discipline at a device's root (`TC_H_ROOT`).
+    pub const ROOT: (u16, u16) = (u16::MAX, u16::MAX);
+
+    /// The discipline on a device that is a child of this class: `(1, 1)` for `1:1`, or [`Qdisc::ROOT`].
     ///
     /// # Errors
     /// There is no such device in the namespace.

@@ -114,7 +114,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
             let number = pairs.add(device.clone(), told_mtu(spec), shaper(&device, spec, &queue));
             devices[hop] = Some(device.clone());
             hops[hop].push(number);
-            let delay = format!("hop{hop}d");
+            let delay = delay_of(&device);
             let has_delay =
                 netem(spec, Time::ZERO).is_some() || (1..steps(spec).len()).any(|_| spec.delay.max() > Span::ZERO);
             if has_delay {
@@ -297,6 +297,11 @@ fn netem(hop: &Hop, at: Time) -> Option<String> {
 
 fn us(span: Span) -> String {
     format!("{}us", span.as_ns() / 1000)
+}
+
+/// The device behind a hop's device, with the `netem` that delays and loses packets.
+pub(crate) fn delay_of(device: &str) -> String {
+    format!("{device}d")
 }
 
 /// The end of a pair at which packets come out.

@@ -216,7 +216,7 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("hop.sojourn_ms.mean", "time from enqueue to dequeue; also p50, p95, p99, max"),
     ("hop.offered_packets", "packets that arrived"),
     ("hop.drops.total", "packets dropped; drops.by_reason.REASON of one reason"),
-    ("hop.loss_rate", "drops ÷ offered packets, 0 to 1"),
+    ("hop.loss_rate", "drops ÷ packets that left the queue, sent or dropped, 0 to 1"),
     ("hop.marks", "packets that the queue marked CE"),
     ("hop.rate_mbit", "the link's rate at the start, or a trace's mean"),
     ("flow.goodput_mbit", "payload that arrived for the first time"),

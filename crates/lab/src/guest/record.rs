@@ -1,7 +1,7 @@
 //! The records of a run in the guest. Nobody sees single packets: queues are asked for their length and their counters again and again,
 //! and the endpoints report their flows.
 use super::gauges;
-use narrows_core::{Rate, Span, Time};
+use narrows_core::{DropReason, Rate, Span, Time};
 use narrows_host::endpoint_stats::Report;
 use narrows_host::{EndpointStats, QdiscStats};
 use narrows_results::summary::{Drops, FlowSummary, HopSummary};
@@ -13,17 +13,34 @@ use narrows_world::record::application::Messages;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::gauges::Gauges;
 use narrows_world::record::histogram::TimeWeighted;
-use narrows_world::record::hop::capacity;
+use narrows_world::record::hop::{capacity, loss_rate};
 use narrows_world::record::verdict::VerdictRecord;
 use narrows_world::record::video::VideoRecord;
 use std::sync::Arc;
 
+/// The kernel's counters of a hop.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counters {
+    /// Of its queue.
+    pub(super) queue: QdiscStats,
+    /// Packets that its link has lost at random; the kernel counts modulo 2³².
+    pub(super) lost: u32,
+}
+
+impl Counters {
+    /// Packets that the queue dropped since then, and packets that the link lost.
+    fn drops_since(self, before: Counters) -> (u64, u64) {
+        let since = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
+        (since(self.queue.drops, before.queue.drops), since(self.lost, before.lost))
+    }
+}
+
 /// A hop's figures.
 pub(super) struct HopRecord {
     queue: TimeWeighted,
-    latest: QdiscStats,
-    at_warmup: QdiscStats,
-    at_point: QdiscStats,
+    latest: Counters,
+    at_warmup: Counters,
+    at_point: Counters,
     throughput: Track,
     backlog: Track,
     drops: Track,
@@ -34,9 +51,9 @@ impl HopRecord {
     pub(super) fn new(points: usize) -> HopRecord {
         HopRecord {
             queue: TimeWeighted::new(),
-            latest: QdiscStats::default(),
-            at_warmup: QdiscStats::default(),
-            at_point: QdiscStats::default(),
+            latest: Counters::default(),
+            at_warmup: Counters::default(),
+            at_point: Counters::default(),
             throughput: Track::new("throughput_mbit", points),
             backlog: Track::of_state("queue_packets", points),
             drops: Track::new("drops_per_s", points),
@@ -45,13 +62,13 @@ impl HopRecord {
     }
 
     /// The counters now.
-    pub(super) fn read(&mut self, stats: QdiscStats) {
-        self.latest = stats;
+    pub(super) fn read(&mut self, counters: Counters) {
+        self.latest = counters;
     }
 
     /// The queue that has just been read stands for the interval that began at this time.
     pub(super) fn sample(&mut self, interval: Time) {
-        self.queue.set(self.latest.backlog, interval);
+        self.queue.set(self.latest.queue.backlog, interval);
     }
 
     /// Ends the warm-up.
@@ -64,9 +81,10 @@ impl HopRecord {
     pub(super) fn point(&mut self, now: Time, spacing: Span) {
         let before = std::mem::replace(&mut self.at_point, self.latest);
         let seconds = spacing.as_secs_f64();
-        self.throughput.push(now, (self.latest.bytes - before.bytes) as f64 * 8.0 / seconds / 1e6);
-        self.backlog.push(now, f64::from(self.latest.backlog));
-        self.drops.push(now, f64::from(self.latest.drops.wrapping_sub(before.drops)) / seconds);
+        let (dropped, lost) = self.latest.drops_since(before);
+        self.throughput.push(now, (self.latest.queue.bytes - before.queue.bytes) as f64 * 8.0 / seconds / 1e6);
+        self.backlog.push(now, f64::from(self.latest.queue.backlog));
+        self.drops.push(now, (dropped + lost) as f64 / seconds);
     }
 
     /// What the discipline shows now of its inner state.
@@ -76,17 +94,21 @@ impl HopRecord {
 
     /// Packets sent since the start.
     pub(super) fn sent_ever(&self) -> u64 {
-        u64::from(self.latest.packets)
+        u64::from(self.latest.queue.packets)
     }
 
     /// The figures; `marks` since the end of the warm-up.
     pub(super) fn summary(&mut self, hop: &Hop, warmup: Time, end: Time, marks: u64) -> HopSummary {
-        let (now, before) = (self.latest, self.at_warmup);
+        let (now, before) = (self.latest.queue, self.at_warmup.queue);
         let packets = u64::from(now.packets.wrapping_sub(before.packets));
-        let drops = u64::from(now.drops.wrapping_sub(before.drops));
-        let offered = (packets + drops + u64::from(now.backlog)).saturating_sub(u64::from(before.backlog));
+        let (dropped, lost) = self.latest.drops_since(self.at_warmup);
+        // The two counters are read one after the other; what was lost had been sent.
+        let lost = lost.min(packets);
+        let offered = (packets + dropped + u64::from(now.backlog)).saturating_sub(u64::from(before.backlog));
         let capacity = capacity(hop, warmup, end).0;
         let sent = (now.bytes - before.bytes) as f64;
+        // The kernel does not say why a queue drops.
+        let by_reason = (lost > 0).then(|| (DropReason::LinkLoss.name().to_owned(), lost)).into_iter().collect();
         HopSummary {
             name: hop.name.clone(),
             queue: hop.queue.to_string(),
@@ -95,9 +117,8 @@ impl HopRecord {
             queue_packets: Some(self.queue.quantiles(end)),
             sojourn_ms: None,
             offered_packets: offered,
-            // The kernel does not say why.
-            drops: Drops { total: drops, ..Drops::default() },
-            loss_rate: if offered == 0 { 0.0 } else { drops as f64 / offered as f64 },
+            drops: Drops { total: dropped + lost, by_reason },
+            loss_rate: loss_rate(packets, dropped + lost, lost),
             marks,
         }
     }
@@ -295,16 +316,43 @@ pub(super) fn datagrams(filters: &serde_json::Value) -> impl Iterator<Item = (us
 #[cfg(test)]
 mod tests {
     use super::*;
+    use narrows_scenario::{NoTraces, Scenario};
+
+    fn waiting(backlog: u32) -> Counters {
+        Counters { queue: QdiscStats { backlog, ..QdiscStats::default() }, lost: 0 }
+    }
+
+    /// 100 packets wait when the warm-up ends, of which the queue drops 30 later; of 50 that it sends, the link loses 10.
+    #[test]
+    fn random_losses_of_the_link_count_as_in_the_simulator() {
+        let text = "duration = \"2s\"\n[[hop]]\nname = \"h\"\nrate = \"1mbit\"\nqueue = \"fifo\"\nloss = 0.2\n\
+                    [[flow]]\nname = \"f\"\nrtt = \"10ms\"\nroute = [\"h\"]\n";
+        let scenario = Scenario::parse(text, "lossy.toml", &NoTraces).expect("it is legal");
+        let (start, at) = (Time::ZERO, |s| Time::ZERO + Span::s(s));
+        let counters = |packets, drops, backlog, lost| Counters {
+            queue: QdiscStats { packets, bytes: u64::from(packets) * 1000, drops, backlog },
+            lost,
+        };
+        let mut record = HopRecord::new(0);
+        record.read(counters(7, 3, 100, 1));
+        record.sample(start);
+        record.restart(at(1));
+        record.read(counters(57, 33, 20, 11));
+        let summary = record.summary(&scenario.hops[0], at(1), at(2), 0);
+        assert_eq!((summary.packets, summary.drops.total, summary.offered_packets), (50, 40, 0));
+        assert_eq!(summary.drops.by_reason, [("link_loss".to_owned(), 10)].into());
+        assert_eq!(summary.loss_rate, 40.0 / 80.0);
+    }
 
     #[test]
     fn a_length_stands_for_the_interval_in_which_it_was_read() {
         let mut record = HopRecord::new(0);
         for (backlog, interval) in [(3, 0), (9, 5), (0, 10), (4, 15)] {
-            record.read(QdiscStats { backlog, ..QdiscStats::default() });
+            record.read(waiting(backlog));
             record.sample(Time::ZERO + Span::ms(interval));
         }
         // Read for another purpose, it does not count.
-        record.read(QdiscStats { backlog: 100, ..QdiscStats::default() });
+        record.read(waiting(100));
         let queue = record.queue.quantiles(Time::ZERO + Span::ms(20));
         assert!((queue.mean - 4.0).abs() < 1e-9 && (queue.max - 9.0).abs() < 1e-9, "{queue:?}");
     }

@@ -1,10 +1,10 @@
 //! A scenario between kernel sockets, through the kernel's own queues.
 use super::gauges;
 use super::network::{self, Namespaces};
-use super::record::{Datagrams, FlowFigures, HopRecord, datagrams};
+use super::record::{Counters, Datagrams, FlowFigures, HopRecord, datagrams};
 use super::taps::Taps;
 use crate::message::Recorded;
-use crate::network::Network;
+use crate::network::{Network, delay_of};
 use crate::sightings::Sighting;
 use narrows_core::registry::Registered as _;
 use narrows_core::{Rng, Span, Time};
@@ -12,7 +12,7 @@ use narrows_host::endpoint::{self, EndpointPair, Endpoints};
 use narrows_host::layout::{FlowEnds, Layout};
 use narrows_host::priority::{Work, keep_times};
 use narrows_host::programs::Programs;
-use narrows_host::{Clock, EndpointStats, HostError, Qdisc};
+use narrows_host::{Clock, EndpointStats, HostError, Namespace, Qdisc};
 use narrows_results::summary::{Cost, Summary};
 use narrows_results::{Routes, RunResult};
 use narrows_scenario::{Flow, Scenario};
@@ -218,11 +218,42 @@ fn sleep_until(clock: &Clock, at: Time) {
     }
 }
 
+/// A hop that a flow crosses.
+struct WatchedHop {
+    /// Its number in the scenario.
+    number: usize,
+    queue: Qdisc,
+    /// What loses packets at random after the queue, if anything does.
+    loss: Option<Qdisc>,
+    record: HopRecord,
+}
+
+impl WatchedHop {
+    fn open(
+        scenario: &Scenario,
+        number: usize,
+        router: &Namespace,
+        device: &str,
+        points: usize,
+    ) -> Result<Self, HostError> {
+        let queue = Qdisc::open(router, device, (1, 1))?;
+        let is_lossy = scenario.hops[number].loss > 0.0;
+        let loss = is_lossy.then(|| Qdisc::open(router, &delay_of(device), Qdisc::ROOT)).transpose()?;
+        Ok(WatchedHop { number, queue, loss, record: HopRecord::new(points) })
+    }
+
+    fn read(&mut self) -> Result<(), HostError> {
+        let lost = self.loss.as_mut().map(Qdisc::stats).transpose()?.map_or(0, |stats| stats.drops);
+        self.record.read(Counters { queue: self.queue.stats()?, lost });
+        Ok(())
+    }
+}
+
 /// The records of all hops and flows.
 struct Records<'a> {
     scenario: &'a Scenario,
-    /// Number, discipline and record of each hop that a flow crosses.
-    hops: Vec<(usize, Qdisc, HopRecord)>,
+    /// Each hop that a flow crosses.
+    hops: Vec<WatchedHop>,
     flows: Vec<FlowFigures>,
     marks_before: Vec<u64>,
     /// What programs had received at the end of the warm-up, by flow.
@@ -238,8 +269,7 @@ impl<'a> Records<'a> {
         let mut hops = Vec::new();
         for (number, device) in network.devices.iter().enumerate() {
             let Some(device) = device else { continue };
-            let qdisc = Qdisc::open(&namespaces.router, device, (1, 1)).map_err(failed)?;
-            hops.push((number, qdisc, HopRecord::new(points)));
+            hops.push(WatchedHop::open(scenario, number, &namespaces.router, device, points).map_err(failed)?);
         }
         let count: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
         let digits = if count > MANY_FLOWS { 1 } else { 3 };
@@ -258,21 +288,19 @@ impl<'a> Records<'a> {
     }
 
     fn read(&mut self) -> Result<(), WorldError> {
-        for (_, qdisc, record) in &mut self.hops {
-            record.read(qdisc.stats().map_err(failed)?);
-        }
+        self.hops.iter_mut().try_for_each(WatchedHop::read).map_err(failed)?;
         self.taps.as_mut().map_or(Ok(()), Taps::read).map_err(failed)
     }
 
     fn sample(&mut self, interval: Time) {
-        self.hops.iter_mut().for_each(|(_, _, record)| record.sample(interval));
+        self.hops.iter_mut().for_each(|hop| hop.record.sample(interval));
     }
 
     fn point(&mut self, stats: &EndpointStats, now: Time, spacing: Span) -> Result<(), WorldError> {
-        for (number, qdisc, record) in &mut self.hops {
+        for WatchedHop { number, queue, record, .. } in &mut self.hops {
             record.point(now, spacing);
             if self.scenario.record.gauges {
-                let own = qdisc.own_stats().map_err(failed)?;
+                let own = queue.own_stats().map_err(failed)?;
                 record.gauges(now, self.scenario.hops[*number].queue.name(), &own);
             }
         }
@@ -284,9 +312,9 @@ impl<'a> Records<'a> {
     }
 
     fn restart(&mut self, stats: &EndpointStats, now: Time, namespaces: &Namespaces) -> Result<(), WorldError> {
-        for ((number, qdisc, record), before) in self.hops.iter_mut().zip(&mut self.marks_before) {
-            record.restart(now);
-            *before = marks(self.scenario, *number, qdisc)?;
+        for (hop, before) in self.hops.iter_mut().zip(&mut self.marks_before) {
+            hop.record.restart(now);
+            *before = marks(self.scenario, hop.number, &mut hop.queue)?;
         }
         for (number, flow) in self.flows.iter_mut().enumerate() {
             flow.take(stats, number);
@@ -313,9 +341,9 @@ impl<'a> Records<'a> {
         let (warmup, end) = (Time::ZERO + scenario.warmup, Time::ZERO + scenario.duration);
         let (mut series, mut cdfs, mut packets) = (Vec::new(), Vec::new(), 0);
         let mut hop_summaries = Vec::new();
-        for ((number, mut qdisc, mut record), before) in hops.into_iter().zip(marks_before) {
+        for (WatchedHop { number, mut queue, mut record, .. }, before) in hops.into_iter().zip(marks_before) {
             let hop = &scenario.hops[number];
-            let marks = marks(scenario, number, &mut qdisc)? - before;
+            let marks = marks(scenario, number, &mut queue)? - before;
             hop_summaries.push(record.summary(hop, warmup, end, marks));
             packets += record.sent_ever();
             series.extend(record.series(&format!("hop:{}", hop.name)));

@@ -10,6 +10,7 @@ pub struct Lateness {
     late: Delays,
     packets: u64,
     behind: u64,
+    read: u64,
     stamped_late: u64,
     wakes: u64,
     /// The thread woke up late, so the packets that it reads now may have arrived earlier.
@@ -29,6 +30,7 @@ impl Lateness {
             late: Delays::new(2),
             packets: 0,
             behind: 0,
+            read: 0,
             stamped_late: 0,
             wakes: 0,
             woke_late: false,
@@ -46,6 +48,7 @@ impl Lateness {
 
     /// A packet was read.
     pub fn read(&mut self) {
+        self.read += 1;
         self.stamped_late += u64::from(self.woke_late);
     }
 
@@ -82,12 +85,13 @@ impl Lateness {
         threads.iter().for_each(|thread| late.add(&thread.late));
         let sum = |count: fn(&Lateness) -> u64| threads.iter().map(|thread| count(thread)).sum::<u64>();
         let packets = sum(|thread| thread.packets);
-        let share = |count: u64| if packets == 0 { 0.0 } else { count as f64 / packets as f64 };
+        // Packets that a queue drops are read and not handed over.
+        let share = |count: u64, of: u64| if of == 0 { 0.0 } else { count as f64 / of as f64 };
         Timing {
             packets,
             late_ms: late.quantiles_ms(),
-            late_share: share(sum(|thread| thread.behind)),
-            stamped_late_share: share(sum(|thread| thread.stamped_late)),
+            late_share: share(sum(|thread| thread.behind), packets),
+            stamped_late_share: share(sum(|thread| thread.stamped_late), sum(|thread| thread.read)),
             overrun_packets: sum(|thread| thread.overrun),
             unsent_packets: 0,
             broken_connections: 0,
@@ -101,4 +105,20 @@ impl Lateness {
 fn cpu() -> Span {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Span::s(time.tv_sec as u64) + Span::ns(time.tv_nsec as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of ten packets that are read in a late wake-up a queue drops nine.
+    #[test]
+    fn a_share_is_of_the_packets_that_it_counts() {
+        let mut lateness = Lateness::start();
+        lateness.woke(Time::ZERO, Time::ZERO + Span::ms(2));
+        (0..10).for_each(|_| lateness.read());
+        lateness.handed_over(Span::ZERO);
+        let timing = Lateness::timing(&[&lateness]);
+        assert_eq!((timing.packets, timing.late_share, timing.stamped_late_share), (1, 0.0, 1.0));
+    }
 }

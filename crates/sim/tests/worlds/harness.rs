@@ -47,6 +47,19 @@ pub(crate) fn values(points: &[(f64, f64)], from: f64, to: f64) -> impl Iterator
     points.iter().filter(move |(at, _)| (from..to).contains(at)).map(|&(_, value)| value)
 }
 
+/// The shares among a flow's figures.
+fn shares(flow: &FlowSummary) -> impl Iterator<Item = f64> {
+    let verdicts = flow.verdicts.into_iter().flat_map(|v| {
+        let known = [v.accuracy, v.event_accuracy, v.queued_right];
+        [v.right, v.wrong, v.undecided].into_iter().chain(known.into_iter().flatten())
+    });
+    let felt = flow.application;
+    let lost = felt.and_then(|felt| felt.loss);
+    let voice = felt.and_then(|felt| Some(felt.voice?.loss));
+    let frozen = felt.and_then(|felt| Some(felt.video?.frozen));
+    verdicts.chain([lost, voice, frozen, flow.active].into_iter().flatten())
+}
+
 /// Identities and bounds that hold for every scenario.
 pub(crate) fn check(scenario: &Scenario, result: &RunResult) {
     let summary = &result.summary;
@@ -61,6 +74,10 @@ pub(crate) fn check(scenario: &Scenario, result: &RunResult) {
         let by_reason: u64 = hop.drops.by_reason.values().sum();
         assert_eq!(by_reason, hop.drops.total, "{}: every drop has a reason", hop.name);
         assert!(hop.marks <= hop.packets, "{hop:?}");
+        // Numerator and denominator are of the same packets: those with which the queue was done in the measured time.
+        let left = (hop.packets + queue_drops).max(1) as f64;
+        assert_eq!(hop.loss_rate, hop.drops.total as f64 / left, "{hop:?}");
+        assert!((0.0..=1.0).contains(&hop.loss_rate), "{}: a loss rate of {}", hop.name, hop.loss_rate);
         assert!((0.0..=1.0).contains(&hop.utilisation), "{}: utilisation {}", hop.name, hop.utilisation);
         let s = hop.sojourn_ms.expect("it is measured");
         assert!(s.p50 <= s.p95 && s.p95 <= s.p99 && s.p99 <= s.max && s.mean <= s.max, "{s:?}");
@@ -71,6 +88,9 @@ pub(crate) fn check(scenario: &Scenario, result: &RunResult) {
     let groups = scenario.flows.iter().flat_map(|group| std::iter::repeat_n(group, group.count as usize));
     for (group, flow) in groups.zip(&summary.flows) {
         assert!(flow.goodput_mbit <= flow.throughput_mbit, "{flow:?}");
+        for share in shares(flow) {
+            assert!((0.0..=1.0).contains(&share), "{share} is no share: {flow:?}");
+        }
         let (base, _) = scenario.base_rtts(group);
         if let Some(rtt) = flow.rtt_ms {
             let ways = group.route.iter().chain(&group.back).chain(&group.subflow_route);

@@ -46,6 +46,37 @@ fn regression_a_real_timeout_goes_back_to_what_was_lost() {
     assert!(result.summary.fairness.jain > 0.95, "{}", result.summary.fairness.jain);
 }
 
+#[test]
+fn regression_a_loss_rate_counts_the_same_packets_above_and_below() {
+    // 3 Mbit/s fill a queue of 1000 packets, which is full at the end of the warm-up. Its packets were lost afterwards, but had been
+    // offered before: `loss_rate` was 20.4.
+    let result = run_text(
+        r#"
+        duration = "10s"
+        warmup = "5s"
+        [[hop]]
+        name = "h"
+        rate = "1mbit"
+        queue = { kind = "fifo", limit = "1000p" }
+        loss = 0.5
+        [[flow]]
+        name = "before"
+        traffic = { kind = "cbr", rate = "3mbit" }
+        rtt = "20ms"
+        route = ["h"]
+        stop = "5s"
+        [[flow]]
+        name = "after"
+        traffic = { kind = "cbr", rate = "24kbit" }
+        rtt = "20ms"
+        route = ["h"]"#,
+    );
+    let hop = hop(&result, "h");
+    // 417 packets of 1500 B leave the queue in five seconds, and half of them are lost: a standard error of 2.4 %.
+    assert_eq!((hop.packets, hop.offered_packets), (417, 10));
+    assert!((hop.loss_rate - 0.5).abs() < 0.1, "{}", hop.loss_rate);
+}
+
 /// A scenario in which acknowledgments are compressed for a second, which is short compared with the base RTT.
 fn gathers_for_a_second(controller: &str, count: u32, queue: &str) -> narrows_results::RunResult {
     run_text(&format!(

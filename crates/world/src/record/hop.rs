@@ -205,7 +205,7 @@ impl HopRecord {
             sojourn_ms: Some(self.sojourn.quantiles_ms()),
             offered_packets: self.offered,
             drops: Drops { total, by_reason },
-            loss_rate: if self.offered == 0 { 0.0 } else { total as f64 / self.offered as f64 },
+            loss_rate: loss_rate(sent.packets, total, self.drops[DropReason::LinkLoss as usize]),
             marks: self.marks,
         }
     }
@@ -228,6 +228,18 @@ impl HopRecord {
         let Tracks { throughput, queue, sojourn, drops } = &self.tracks;
         let tracks: usize = [throughput, queue, sojourn, drops].iter().map(|track| track.bytes()).sum();
         self.queue.bytes() + self.sojourn.bytes() + tracks + self.gauges.bytes()
+    }
+}
+
+/// Packets dropped ÷ packets that left the queue, sent or dropped, in the same time. `dropped` includes `lost`, the packets that the
+/// link lost after it had sent them, so that they count once.
+///
+/// Packets that wait when the warm-up or the run ends have no fate in the measured time. They are neither in the numerator nor in
+/// the denominator, so the rate is at most 1.
+pub fn loss_rate(sent: u64, dropped: u64, lost: u64) -> f64 {
+    match sent + (dropped - lost) {
+        0 => 0.0,
+        left => dropped as f64 / left as f64,
     }
 }
 
