@@ -1,7 +1,9 @@
 //! The figures of a run by name, whatever the summary's structure: of the run, of each hop, and of each group of flows.
 //!
-//! A name is the path of a number in `summary.json`: `goodput_mbit`, `rtt_ms.p99`. A new key of the summary is a new figure.
+//! A name is the path of a number in `summary.json`: `goodput_mbit`, `rtt_ms.p99`. A new key of the summary is a new figure. A group's
+//! figures have the same names as a flow's; [`SUMS`] says which of them are its flows' sums.
 use crate::Summary;
+use crate::metric::without_unit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
@@ -42,8 +44,8 @@ pub struct Part {
 }
 
 impl Figures {
-    /// The figures of a summary. A group's figure is the mean over those of its flows that have it; of `max` it is the largest, of
-    /// `min` the smallest.
+    /// The figures of a summary. A group's figure is the sum over its flows if it is one of [`SUMS`], else the mean over those that
+    /// have it; of `max` it is the largest, of `min` the smallest. Rates that are sums have their mean besides, as [`per_flow`].
     pub fn of(summary: &Summary) -> Figures {
         let Ok(Value::Object(mut whole)) = serde_json::to_value(summary) else { return Figures::default() };
         let mut take = |key: &str| whole.remove(key);
@@ -84,6 +86,9 @@ fn parts(items: Option<&Value>, group: fn(&str) -> String, setup: &Value) -> Vec
         });
         let mut figures = flat(item);
         figures.remove("name");
+        let means: Vec<(String, Figure)> =
+            figures.iter().filter_map(|(key, figure)| Some((per_flow(key)?, figure.clone()))).collect();
+        figures.extend(means);
         groups[at].1.push(figures);
     }
     let conditions = |name: &str| setup.as_array().into_iter().flatten().find(|part| part["name"] == name);
@@ -113,10 +118,26 @@ fn one(key: &str, figures: &[&Figure]) -> Option<Figure> {
         return figures.iter().all(|figure| *figure == first).then(|| first.clone());
     }
     Some(Figure::Number(match key.rsplit('.').next() {
+        _ if SUMS.contains(&key) => numbers.iter().sum(),
         Some("max") => numbers.into_iter().fold(f64::NEG_INFINITY, f64::max),
         Some("min") => numbers.into_iter().fold(f64::INFINITY, f64::min),
         _ => numbers.iter().sum::<f64>() / numbers.len() as f64,
     }))
+}
+
+/// Figures of flows that add up: a group's is the sum over its flows, wherever it is shown.
+pub const SUMS: [&str; 6] =
+    ["goodput_mbit", "throughput_mbit", "retransmits", "timeouts", "lost_packets", "completion_s.count"];
+
+/// The name of a rate's mean over the flows of a group: `goodput_per_flow_mbit`; `None` for figures that do not add up, and for counts.
+pub fn per_flow(key: &str) -> Option<String> {
+    let is_rate = SUMS.contains(&key) && key.ends_with("_mbit");
+    is_rate.then(|| key.replace("_mbit", "_per_flow_mbit"))
+}
+
+/// The figure whose mean over the flows has this name, with or without its unit.
+pub(crate) fn meant_per_flow(name: &str) -> Option<&'static str> {
+    SUMS.into_iter().find(|key| per_flow(key).is_some_and(|mean| mean == name || without_unit(&mean) == name))
 }
 
 impl Figure {
@@ -181,6 +202,7 @@ mod tests {
             name: name.to_owned(),
             controller: "cubic".to_owned(),
             goodput_mbit,
+            retransmits: 7,
             rtt_ms: rtt.map(|mean| RttQuantiles { min: mean / 2.0, mean, ..RttQuantiles::default() }),
             sojourn_ms: Some(Quantiles { max: goodput_mbit, ..Quantiles::default() }),
             ..FlowSummary::default()
@@ -196,12 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_the_mean_of_its_flows() {
+    fn a_group_has_the_sum_of_its_flows_rates_and_the_mean_of_the_rest() {
         let figures = Figures::of(&summary());
         let names: Vec<(&str, usize)> = figures.flows.iter().map(|part| (part.name.as_str(), part.count)).collect();
         assert_eq!(names, [("a", 2), ("call", 1)]);
         let a = |key: &str| figures.flows[0].figures.get(key).and_then(Figure::number);
-        assert_eq!((a("goodput_mbit"), a("rtt_ms.mean")), (Some(3.0), Some(20.0)));
+        assert_eq!((a("goodput_mbit"), a("goodput_per_flow_mbit")), (Some(6.0), Some(3.0)));
+        assert_eq!((a("throughput_mbit"), a("retransmits"), a("rtt_ms.mean")), (Some(0.0), Some(14.0), Some(20.0)));
         assert_eq!((a("rtt_ms.min"), a("sojourn_ms.max")), (Some(5.0), Some(4.0)), "the smallest, the largest");
         assert_eq!(figures.flows[0].figures["controller"], Figure::Text("cubic".to_owned()));
         assert!(!figures.flows[1].figures.contains_key("rtt_ms.mean"), "a figure that is null is none");

@@ -1,6 +1,6 @@
 //! Judges runs by expectations: `bulk.goodput >= 90mbit`.
 //!
-//! Each flow of a group has to meet an expectation, unless it combines them; a figure that a run lacks does not meet it. Several runs
+//! Rates and counts of a group are its flows' sums ([`crate::figures::SUMS`]). Of other figures each flow has to meet an expectation, unless it combines them; a figure that a run lacks does not meet it. Several runs
 //! have to meet it each, or their mean has to.
 use crate::metric::Lookup;
 use narrows_scenario::Expectation;
@@ -27,7 +27,12 @@ pub struct Reading {
 /// # Errors
 /// The figure does not exist, or the expectation's value is of another unit.
 pub fn read(expectation: &Expectation, summary: &Lookup) -> Result<Reading, String> {
-    let found = summary.find(&expectation.path).map_err(|error| format!("{expectation}: {error}"))?;
+    // A fold is over flows.
+    let found = match expectation.fold {
+        Some(_) => summary.find_each(&expectation.path),
+        None => summary.find(&expectation.path),
+    };
+    let found = found.map_err(|error| format!("{expectation}: {error}"))?;
     let expected = expectation.value.in_unit_of(&found.key).ok_or_else(|| {
         let (path, unit, value) = (&expectation.path, unit_of(&found.key), &expectation.written);
         let is = if unit.is_empty() { "a number".to_owned() } else { format!("in {unit}") };
@@ -110,12 +115,13 @@ pub fn judge(expectation: &Expectation, readings: Vec<Reading>) -> Judgement {
 mod tests {
     use super::*;
     use crate::Summary;
-    use crate::summary::{FlowSummary, RttQuantiles};
+    use crate::summary::{FlowSummary, Quantiles, RttQuantiles};
 
     fn run(goodputs: &[f64]) -> Lookup {
         let flow = |(n, &goodput_mbit): (usize, &f64)| FlowSummary {
             name: format!("bulk.{n}"),
             goodput_mbit,
+            sojourn_ms: Some(Quantiles { mean: goodput_mbit, ..Quantiles::default() }),
             rtt_ms: (n > 0).then(RttQuantiles::default),
             ..FlowSummary::default()
         };
@@ -133,14 +139,14 @@ mod tests {
 
     #[test]
     fn every_flow_of_every_run_has_to_meet_it() {
-        let all = judged("bulk.goodput >= 5mbit", &[&[5.0, 9.0], &[8.0, 6.0]]);
+        let all = judged("bulk.sojourn.mean >= 5ms", &[&[5.0, 9.0], &[8.0, 6.0]]);
         assert_eq!((all.holds, all.met, all.measured), (true, 2, Some(5.0)));
-        let one = judged("bulk.goodput >= 5mbit", &[&[5.0, 9.0], &[4.0, 6.0]]);
+        let one = judged("bulk.sojourn.mean >= 5ms", &[&[5.0, 9.0], &[4.0, 6.0]]);
         assert_eq!((one.holds, one.met, one.measured), (false, 1, Some(4.0)));
         assert_eq!(one.readings[1].of, "bulk.0");
-        let mean = judged("bulk.goodput >= 5mbit on average", &[&[6.0], &[4.5]]);
+        let mean = judged("bulk.sojourn.mean >= 5ms on average", &[&[6.0], &[4.5]]);
         assert_eq!((mean.holds, mean.met, mean.measured), (true, 1, Some(5.25)));
-        let most = judged("bulk.goodput < 9mbit", &[&[5.0, 9.0]]);
+        let most = judged("bulk.sojourn.mean < 9ms", &[&[5.0, 9.0]]);
         assert_eq!((most.holds, most.measured), (false, Some(9.0)));
     }
 
@@ -150,6 +156,9 @@ mod tests {
         assert!(!judged("mean(bulk.goodput) > 7mbit", &[&[5.0, 9.0]]).holds);
         assert!(judged("max(bulk.goodput) == 9mbit", &[&[5.0, 9.0]]).holds);
         assert!(judged("min(bulk.goodput) != 9mbit", &[&[5.0, 9.0]]).holds);
+        let group = judged("bulk.goodput >= 14mbit", &[&[5.0, 9.0]]);
+        assert_eq!((group.holds, group.measured, &*group.readings[0].of), (true, Some(14.0), "bulk"), "the group's");
+        assert!(judged("bulk.goodput_per_flow == 7mbit", &[&[5.0, 9.0]]).holds);
     }
 
     #[test]

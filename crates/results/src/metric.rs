@@ -1,7 +1,8 @@
 //! Finds a figure in a summary by its path, whatever the summary's structure.
 //!
 //! `hop.NAME.KEY` and `flow.NAME.KEY` are figures of a hop, and of a flow or a group of flows; `NAME.KEY` is either; another path
-//! begins at the top (`fairness.jain`). A key may leave out its unit: `rtt.p99` for `rtt_ms.p99`. `application.` may be left out, too:
+//! begins at the top (`fairness.jain`). The rates and counts of a group are its flows' [sums](figures::SUMS), and `bulk.goodput_per_flow`
+//! is the mean; other figures of a group are those of its flows. A key may leave out its unit: `rtt.p99` for `rtt_ms.p99`. `application.` may be left out, too:
 //! `call.voice.mos`; and `delay` is the application's, of datagrams or messages: `call.delay.p99`. A new key of the summary is found
 //! without a change here.
 use crate::figures::flow_group;
@@ -14,8 +15,8 @@ use serde_json::Value;
 pub struct Found {
     /// Its key in the summary, with the unit: `rtt_ms.p99`.
     pub key: String,
-    /// Its values: one, or one for each flow of a group that has it, with the name of the hop or flow (empty for the run). None if
-    /// the run lacks the figure.
+    /// Its values, with the name of the hop, flow or group (empty for the run): one, or one for each flow of a group that has it. None
+    /// if the run lacks the figure.
     pub values: Vec<(String, f64)>,
 }
 
@@ -34,6 +35,18 @@ impl Lookup {
     /// # Errors
     /// What is wrong with the path, and what there is instead.
     pub fn find(&self, path: &str) -> Result<Found, String> {
+        self.find_with(path, &|part| part.of_group())
+    }
+
+    /// The figure at this path of each flow, also where a group's figure is their sum or mean.
+    ///
+    /// # Errors
+    /// As [`Lookup::find`].
+    pub fn find_each(&self, path: &str) -> Result<Found, String> {
+        self.find_with(path, &|part| part.find())
+    }
+
+    fn find_with(&self, path: &str, of: &dyn Fn(&Part<'_>) -> Result<Found, String>) -> Result<Found, String> {
         let path = path.trim();
         let (lists, rest): (&[&str], &str) = match path.split_once('.') {
             Some(("hop", rest)) => (&["hops"], rest),
@@ -41,7 +54,7 @@ impl Lookup {
             _ => (&["hops", "flows"], path),
         };
         let matches: Vec<Part<'_>> = lists.iter().filter_map(|list| self.part(list, rest)).collect();
-        let found: Vec<Result<Found, String>> = matches.iter().map(Part::find).collect();
+        let found: Vec<Result<Found, String>> = matches.iter().map(of).collect();
         let has_values = |found: &&Result<Found, String>| found.as_ref().is_ok_and(|found| !found.values.is_empty());
         if found.iter().filter(has_values).count() > 1 {
             let name = &matches[0].name;
@@ -66,6 +79,7 @@ impl Lookup {
         Some(Part {
             name: name.to_owned(),
             key: rest(name)?,
+            is_flow,
             items: items.iter().filter(is_meant).collect(),
             setup: setup
                 .filter(|part| part["name"].as_str().is_some_and(|of| of == name || of == flow_group(name)))
@@ -107,11 +121,34 @@ impl Lookup {
 struct Part<'a> {
     name: String,
     key: &'a str,
+    is_flow: bool,
     items: Vec<&'a Value>,
     setup: Vec<&'a Value>,
 }
 
 impl Part<'_> {
+    /// The figure of a group as one, if it is a sum or a mean.
+    fn of_group(&self) -> Result<Found, String> {
+        if let Some(rate) = figures::meant_per_flow(self.key).filter(|_| self.is_flow) {
+            let found =
+                Part { key: rate, name: self.name.clone(), items: self.items.clone(), setup: Vec::new(), ..*self }
+                    .find()?;
+            let (count, key) = (found.values.len().max(1), figures::per_flow(rate).unwrap_or(found.key));
+            return Ok(Found { key, values: self.together(&found.values, count) });
+        }
+        let found = self.find()?;
+        if self.is_flow && figures::SUMS.contains(&found.key.as_str()) {
+            return Ok(Found { values: self.together(&found.values, 1), ..found });
+        }
+        Ok(found)
+    }
+
+    /// The values' sum, divided by this number, as the figure of the group; none of none.
+    fn together(&self, values: &[(String, f64)], by: usize) -> Vec<(String, f64)> {
+        let sum: f64 = values.iter().map(|(_, value)| value).sum();
+        values.first().map(|_| (self.name.clone(), sum / by as f64)).into_iter().collect()
+    }
+
     fn find(&self) -> Result<Found, String> {
         let (mut key, mut values, mut several) = (None, Vec::new(), None);
         for item in self.items.iter().chain(&self.setup) {
@@ -135,6 +172,9 @@ impl Part<'_> {
         }
         let all = self.items.iter().flat_map(|item| figures::flat(item));
         let mut known: Vec<String> = all.filter(|(_, figure)| figure.number().is_some()).map(|(key, _)| key).collect();
+        if self.is_flow {
+            known.extend(figures::SUMS.iter().filter_map(|key| figures::per_flow(key)));
+        }
         known.sort_by(|a, b| figures::order(a, b));
         known.dedup();
         let short = |name: &String| name.split('.').map(without_unit).collect::<Vec<_>>().join(".");
@@ -219,8 +259,12 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("hop.loss_rate", "drops ÷ packets that left the queue, sent or dropped, 0 to 1"),
     ("hop.marks", "packets that the queue marked CE"),
     ("hop.rate_mbit", "the link's rate at the start, or a trace's mean"),
-    ("flow.goodput_mbit", "payload that arrived for the first time"),
-    ("flow.throughput_mbit", "the same with headers and duplicates"),
+    (
+        "flow.goodput_mbit",
+        "payload that arrived for the first time; of a group its flows' sum, as the other rates and counts",
+    ),
+    ("flow.goodput_per_flow_mbit", "its mean over the flows of a group; min(NAME.goodput) is the least"),
+    ("flow.throughput_mbit", "the same with headers and duplicates; also throughput_per_flow_mbit"),
     ("flow.rtt_ms.mean", "round-trip times at the sender; also min, p50, p95, p99; not of UDP"),
     ("flow.sojourn_ms.mean", "time that data packets spent in queues; also p50, p95, p99, max"),
     ("flow.retransmits", "segments sent again"),
@@ -240,11 +284,21 @@ pub const KNOWN: &[(&str, &str)] = &[
     ),
     ("flow.jitter", "interarrival jitter of datagrams (RFC 3550), ms"),
     ("flow.loss", "datagrams lost, 0 to 1"),
-    ("flow.voice.mos", "score of a call, 1 to 4.5; also r, playout_ms, loss"),
+    ("flow.voice.mos", "score of a voice call (ITU-T G.107, G.711), 1 to 4.5; also r, playout_ms, loss"),
     ("flow.video.frame_delay_ms.p95", "from a frame's capture until it can be shown; also mean, p50, p99, max"),
     ("flow.video.freezes", "freezes of the picture; also frozen_s, and frozen, their share of the time"),
-    ("flow.video.mos", "score of a video call, 1 to 5; also frames, skipped, shown, rate_mbit, resent_packets"),
-    ("flow.qoo", "quality of outcome, 0 to 100"),
+    (
+        "flow.video.mos",
+        "score of a video call as a conversation, 1 to 5: that of the picture, less the impairment by its delay",
+    ),
+    (
+        "flow.video.picture_mos",
+        "score of its picture alone (ITU-T P.1203.1), 1 to 5; also frames, skipped, shown, rate_mbit, resent_packets",
+    ),
+    (
+        "flow.qoo",
+        "quality of outcome, 100 to 0: 99 % of packets within 100 to 200 ms, 99.9 % within 200 to 300 ms, 0.1 to 2 % lost",
+    ),
     ("flow.rpm", "round trips per minute on a loaded connection"),
     ("flow.active", "share of time in which payload arrived; only of programs' flows"),
     ("flow.base_rtt_ms", "the round-trip time without queues, as the scenario gives it"),
@@ -256,10 +310,15 @@ pub const KNOWN: &[(&str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::Figures;
     use crate::setup::{Fact, PartSetup, Setup};
     use crate::summary::{Application, FlowSummary, HopSummary, Messages, Quantiles, RttQuantiles, Voice};
 
     fn lookup() -> Lookup {
+        Lookup::of(&summary())
+    }
+
+    fn summary() -> Summary {
         let flow = |name: &str, goodput_mbit: f64| FlowSummary {
             name: name.to_owned(),
             goodput_mbit,
@@ -273,12 +332,12 @@ mod tests {
             ..HopSummary::default()
         };
         let rtt = [("base_rtt_ms".to_owned(), Fact::Number(40.0))].into();
-        Lookup::of(&Summary {
+        Summary {
             hops: vec![hop("link"), hop("link.slow"), hop("both")],
             flows: vec![flow("bulk.0", 1.0), flow("bulk.1", 2.0), flow("both", 3.0)],
             setup: Some(Setup { hops: vec![], flows: vec![PartSetup { name: "bulk".to_owned(), values: rtt }] }),
             ..Summary::default()
-        })
+        }
     }
 
     fn values(path: &str) -> (String, Vec<f64>) {
@@ -316,14 +375,30 @@ mod tests {
 
     #[test]
     fn a_path_is_a_name_and_a_key() {
-        assert_eq!(values("flow.bulk.goodput_mbit"), ("goodput_mbit".to_owned(), vec![1.0, 2.0]));
-        assert_eq!(values("bulk.goodput"), ("goodput_mbit".to_owned(), vec![1.0, 2.0]));
+        assert_eq!(values("flow.bulk.goodput_mbit"), ("goodput_mbit".to_owned(), vec![3.0]));
+        assert_eq!(values("bulk.goodput"), ("goodput_mbit".to_owned(), vec![3.0]));
+        assert_eq!(values("bulk.rtt.mean"), ("rtt_ms.mean".to_owned(), vec![0.0, 0.0]));
         assert_eq!(values("bulk.1.rtt.p99"), ("rtt_ms.p99".to_owned(), vec![20.0]));
         assert_eq!(values("hop.link.slow.sojourn.p99"), ("sojourn_ms.p99".to_owned(), vec![7.0]));
         assert_eq!(values("both.utilisation").1, [0.9], "only a hop has it");
         assert_eq!(values("both.goodput").1, [3.0], "only a flow has it");
         assert_eq!(values("fairness.jain"), ("fairness.jain".to_owned(), vec![0.0]));
         assert_eq!(values("bulk.base_rtt"), ("base_rtt_ms".to_owned(), vec![40.0]));
+    }
+
+    #[test]
+    fn a_groups_goodput_is_its_flows_sum_and_per_flow_their_mean() {
+        let mean = ("goodput_per_flow_mbit".to_owned(), vec![1.5]);
+        assert_eq!((values("bulk.goodput_per_flow"), values("flow.bulk.goodput_per_flow_mbit")), (mean.clone(), mean));
+        assert_eq!(values("bulk.1.goodput").1, [2.0]);
+        assert_eq!(values("bulk.1.goodput_per_flow").1, [2.0]);
+        assert_eq!(values("bulk.retransmits").1, [0.0], "one figure of two flows");
+        let each = lookup().find_each("bulk.goodput").expect("it is there");
+        assert_eq!(each.values, [("bulk.0".to_owned(), 1.0), ("bulk.1".to_owned(), 2.0)]);
+        // The same figures as a sweep's.
+        let Figures { flows, .. } = Figures::of(&summary());
+        let of = |key: &str| flows[0].figures[key].number().expect("a number");
+        assert_eq!((of("goodput_mbit"), of("goodput_per_flow_mbit")), (3.0, 1.5));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Expectations: `bulk.goodput >= 90mbit`, a figure of the summary, a relation, and a value with its unit.
 //!
-//! A group's figure is that of every flow: all of them must meet the expectation. `mean(…)`, `sum(…)`, `min(…)` and `max(…)` make one
-//! figure of them. This module reads the text; results judge it.
+//! A group's rates and counts are its flows' sums. Every other figure of a group is that of each flow: all of them must meet the
+//! expectation. `mean(…)`, `sum(…)`, `min(…)` and `max(…)` make one figure of the flows'. This module reads the text; results judge it.
 use narrows_core::params::{ParamValue as _, split_number};
 use narrows_core::{Bytes, Rate, Span};
 use std::fmt;
@@ -9,7 +9,7 @@ use std::fmt;
 /// What a run is expected to show.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expectation {
-    /// How the flows of a group become one figure; `None` if each has to meet it.
+    /// How the flows' figures become one; `None` for the group's own figure, or if each flow has to meet it.
     pub fold: Option<Fold>,
     /// The path of the figure: `bulk.rtt.p99`.
     pub path: String,

@@ -15,10 +15,12 @@ impl Metric {
     fn of(&self, summary: &Lookup, result: &RunResult) -> Option<f64> {
         match (&self.summary, &self.series) {
             (Some(path), _) => {
-                let found = summary.find(path).ok()?;
-                self.over.fold(&found.values.into_iter().map(|(_, value)| value).collect::<Vec<_>>())
+                // Without `over`, rates and counts of a group are its sums.
+                let found = if self.over.is_some() { summary.find_each(path) } else { summary.find(path) };
+                let values: Vec<f64> = found.ok()?.values.into_iter().map(|(_, value)| value).collect();
+                self.over.unwrap_or_default().fold(&values)
             }
-            (_, Some(series)) => series.of(result, self.over),
+            (_, Some(series)) => series.of(result, self.over.unwrap_or_default()),
             _ => None,
         }
     }

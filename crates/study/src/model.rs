@@ -155,9 +155,10 @@ pub struct Metric {
     /// A path in the summary: `hop.NAME.utilisation`, `flow.NAME.rtt_ms.mean`, `fairness.jain`. For flows with several members see
     /// `over`.
     pub(crate) summary: Option<String>,
-    /// How the values of several flows are combined.
+    /// How the values of several flows are combined; without it, rates and counts of a group are its sums, and of other values the mean
+    /// is taken.
     #[serde(default)]
-    pub(crate) over: Over,
+    pub(crate) over: Option<Over>,
     /// The value is taken from a series.
     pub(crate) series: Option<FromSeries>,
     /// The difference of another metric to its value in another cell, in percent of that value.

@@ -1,5 +1,5 @@
 //! Sweeps of a user's own: a scenario file and values for its keys, in place of a study's file.
-use crate::model::{Axis, File, Metric, Over, Plot, Study, StudyError, text};
+use crate::model::{Axis, File, Metric, Plot, Study, StudyError, text};
 use narrows_core::params::{ParamValue as _, split_number};
 use narrows_core::{Bytes, Rate, Span};
 use narrows_report::chart::Kind;
@@ -130,7 +130,7 @@ fn plain(path: &str) -> Metric {
         decimals: 2,
         scale: 1.0,
         summary: Some(path.to_owned()),
-        over: Over::Mean,
+        over: None,
         series: None,
         more_than: None,
         welch: None,
