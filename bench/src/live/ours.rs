@@ -84,7 +84,6 @@ pub(crate) fn carry<T>(
         endpoint_stats: Arc::clone(&endpoint_stats),
         quic: Vec::new(),
         videos: Vec::new(),
-        tails: Vec::new(),
         whole,
         frames: None,
     };

@@ -131,16 +131,11 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     let header = |flow: FlowId| scenario.flows[layout.flows[flow.0 as usize].group].transport.header().0 as u32;
     // All routes end at the same hop, whose overhead the length still includes.
     let overhead = scenario.hops[hops[hops.len() - 1]].overhead.0 as u32;
-    // Half of the constant delay is before the receiver.
-    let tail = |flow: FlowId| {
-        let back = layout.flows[flow.0 as usize].back;
-        layout.directions[1].routes[usize::from(back)].tail / 2
-    };
     let look = |path: &mut Path, flows: &mut Flows, came: &[Time], now: Time| {
         path.advance(now, flows);
         while let Some(Delivery { id, waited, at, .. }) = path.delivered() {
             let flow = path.meta(id).flow;
-            flows.records[flow.0 as usize].datagram(at.since(came[id.index()]) + tail(flow));
+            flows.records[flow.0 as usize].datagram(at.since(came[id.index()]));
             let meta = path.release(id);
             let ip_len = meta.len - overhead;
             flows.records[meta.flow.0 as usize].received(ip_len, ip_len - header(meta.flow), waited);

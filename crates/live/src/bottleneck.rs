@@ -14,7 +14,7 @@ use crate::packet_thread::round_trips::RoundTrips;
 use crate::packet_thread::run_config::{RunConfig, SUPER_PACKET};
 use crate::packet_thread::view::View;
 use crate::packet_thread::waiting::Waiting;
-use narrows_core::{Span, Time};
+use narrows_core::Time;
 use narrows_host::EndpointStats;
 use narrows_host::{HostError, Tun};
 use narrows_world::path::{Path, Route};
@@ -45,8 +45,6 @@ pub struct Direction {
     pub quic: Vec<Option<Option<Truth>>>,
     /// Which of the scenario's flows are video calls, by number.
     pub videos: Vec<bool>,
-    /// The constant delay between the last hop and the receiver, by flow; zero for flows beyond the end.
-    pub tails: Vec<Span>,
     /// Super-packets go through the queues uncut.
     pub whole: bool,
     /// Records the packets.
@@ -99,8 +97,7 @@ pub fn drive<T>(
         )
         .of(direction.flows.own())
         .with_quic(&direction.quic)
-        .with_video(&direction.videos)
-        .with_tails(direction.tails);
+        .with_video(&direction.videos);
         // The series are bounded if the length of the run is not known.
         let (path, flow_recorder) = match run_config.end {
             Some(_) => (path, flow_recorder),

@@ -2,6 +2,7 @@
 use crate::comparison::{Run, Source};
 use narrows_results::Jain;
 use narrows_results::Summary;
+use narrows_results::outcome::EXAMPLE;
 use narrows_results::summary::{Application, Completion, FlowSummary, HopSummary, Quantiles, RttQuantiles, Verdicts};
 
 /// The part of a run from which figures are read: a hop and some of the flows.
@@ -177,10 +178,31 @@ pub const APPLICATIONS: &[Figure] = figures! {
     "frame", "p99", "ms", Real, InDifferences, |s| worst_frame(&s.flows, |ms| ms.p99);
     "freezes", "", "", Count, IfThere, |s| most(&s.flows, |a| a.video.map(|video| video.freezes as f64));
     "frozen", "", "%", Percent, IfThere, |s| most(&s.flows, |a| a.video.map(|video| 100.0 * video.frozen));
-    "MOS", "", "", Real, IfThere, |s| least(&s.flows, mos);
+    "voice", "MOS", "", Real, IfThere, |s| least(&s.flows, |a| a.voice.map(|voice| voice.mos));
+    "video", "MOS", "", Real, IfThere, |s| least(&s.flows, |a| a.video?.mos);
+    "picture", "MOS", "", Real, InDifferences, |s| least(&s.flows, |a| a.video?.picture_mos);
     "QoO", "", "", Count, IfThere, |s| least(&s.flows, |a| a.qoo);
     "RPM", "", "", Count, IfThere, |s| least(&s.flows, |a| a.rpm);
 };
+
+/// What the columns of [`APPLICATIONS`] mean, by the figure's quantity; the page explains those that its table has.
+pub const EXPLAINED: &[(&str, &str)] = &[
+    ("delay", "Delay: one-way of datagrams, from write to read of messages."),
+    ("page", "Page: from the request to the last byte."),
+    ("frame", "Frame: from its capture until it can be shown."),
+    ("voice", "Voice MOS: a G.711 call by the E-model (ITU-T G.107), 1 to 4.5."),
+    (
+        "video",
+        "Video MOS: a video call as a conversation, 1 to 5: its picture (ITU-T P.1203.1; frozen time counts as 1), less the impairment \
+         by the mean delay of its frames (Idd of ITU-T G.107).",
+    ),
+    ("RPM", "RPM: round trips per minute on the loaded connection."),
+];
+
+/// The thresholds of the quality of outcome.
+pub fn qoo_thresholds() -> String {
+    format!("QoO {EXAMPLE}")
+}
 
 /// Figures of flows that look for fair queuing, each with the same weight.
 pub const VERDICTS: &[Figure] = figures! {
@@ -247,10 +269,6 @@ fn worst_delay(flows: &[&FlowSummary], of: fn(&Quantiles) -> f64) -> Option<f64>
         application.one_way_ms.or(application.messages.map(|messages| messages.delay_ms))
     };
     flows.iter().filter_map(|flow| delay(flow).as_ref().map(of)).max_by(f64::total_cmp)
-}
-
-fn mos(felt: &Application) -> Option<f64> {
-    felt.voice.map(|voice| voice.mos).or_else(|| felt.video?.mos)
 }
 
 fn worst_frame(flows: &[&FlowSummary], of: fn(&Quantiles) -> f64) -> Option<f64> {

@@ -33,7 +33,7 @@ pub fn render_with(comparison: &Comparison, events: Option<&Events>) -> Result<S
         facts: facts::facts(comparison),
         queues: HtmlTable::new(&Table::of_queues(comparison)),
         flow_groups: Table::of_flow_groups(comparison).map(|table| HtmlTable::new(&table)),
-        applications: Table::of_applications(comparison).map(|table| HtmlTable::new(&table)),
+        applications: Table::of_applications(comparison).map(|table| (HtmlTable::new(&table), table.explanation())),
         flows: HtmlTable::new(&Table::of_flows(comparison, MAX_FLOWS)),
         flow_count: comparison.flows().len(),
         max_flows: MAX_FLOWS,
@@ -68,7 +68,8 @@ struct Page<'a> {
     facts: Vec<Fact>,
     queues: HtmlTable,
     flow_groups: Option<HtmlTable>,
-    applications: Option<HtmlTable>,
+    /// With an explanation of its columns.
+    applications: Option<(HtmlTable, String)>,
     flows: HtmlTable,
     flow_count: usize,
     max_flows: usize,

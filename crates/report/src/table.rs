@@ -2,7 +2,8 @@
 use crate::comparison::{Comparison, Group, Run, Source, flow_group};
 use crate::estimate::Estimate;
 use crate::figure::{
-    APPLICATIONS, COMPLETIONS, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS,
+    APPLICATIONS, COMPLETIONS, EXPLAINED, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS,
+    qoo_thresholds,
 };
 use narrows_results::summary::{Application, FlowSummary};
 use std::collections::{HashMap, HashSet};
@@ -172,6 +173,21 @@ impl Table {
         Some(Table::new(comparison, columns.heads(&["flows"]), APPLICATIONS.to_vec(), subjects))
     }
 
+    /// Sentences on what the columns of a table of applications mean.
+    pub fn explanation(&self) -> String {
+        let has = |of: &str| self.columns.iter().any(|column| column.figure.of == of);
+        let mut sentences: Vec<String> =
+            EXPLAINED.iter().filter(|(of, _)| has(of)).map(|(_, text)| (*text).to_owned()).collect();
+        sentences.extend(has(QOO).then(|| format!("{}.", qoo_thresholds())));
+        sentences.push("Of several flows, the worst.".to_owned());
+        sentences.join(" ")
+    }
+
+    /// Whether it has a column of the quality of outcome.
+    pub fn has_qoo(&self) -> bool {
+        self.columns.iter().any(|column| column.figure.of == QOO)
+    }
+
     /// The table of single flows: the first `limit` of every run.
     pub fn of_flows(comparison: &Comparison, limit: usize) -> Table {
         let mut flows = comparison.flows();
@@ -251,13 +267,13 @@ impl Table {
 
 /// Figures of flows that their users feel, in a table with flow groups as columns.
 const FELT: &[(&str, &str)] =
-    &[("delay", "p50"), ("delay", "p99"), ("frame", "p95"), ("page", "p95"), ("frozen", ""), ("MOS", "")];
+    &[("delay", "p50"), ("delay", "p99"), ("frame", "p95"), ("page", "p95"), ("frozen", ""), ("voice", "MOS"), ("video", "MOS")];
 /// Figures of other flows there.
 const CARRIED: &[(&str, &str)] = &[("goodput", ""), ("RTT", "p99")];
 
 /// Whether a user would notice these figures. Responsiveness alone does not count: every bulk flow has it.
 fn is_felt(application: Option<&Application>) -> bool {
-    application.is_some_and(|felt| felt.one_way_ms.is_some() || felt.messages.is_some())
+    application.is_some_and(|felt| felt.one_way_ms.is_some() || felt.messages.is_some() || felt.video.is_some())
 }
 
 /// Whether a user would notice the figures of any flow.
@@ -272,6 +288,9 @@ impl Column {
         Column { figure, flows, decimals: figure.digits.decimals(largest, several_runs), largest }
     }
 }
+
+/// The quality of outcome, as its column is called.
+const QOO: &str = "QoO";
 
 /// Maximum number of flow groups in a table.
 const MAX_GROUPS: usize = 16;

@@ -2,6 +2,7 @@
 //! that matter least are left out, intervals are put on separate lines, and a line below the tables says what is missing.
 use crate::comparison::Comparison;
 use crate::estimate::Estimate;
+use crate::figure::qoo_thresholds;
 use crate::notes::{Note, notes};
 use crate::palette;
 use crate::table::{Column, Row, Table};
@@ -27,6 +28,9 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
         }
         let (shown, left_out) = fitted(full, style);
         out.push_str(&table(&shown, style));
+        if shown.has_qoo() {
+            let _ = writeln!(out, "{}", qoo_thresholds());
+        }
         missing.extend(left_out.into_iter().filter(|name| !missing.contains(name)).collect::<Vec<_>>());
     }
     if comparison.max_runs() > 0 {

@@ -9,6 +9,7 @@ pub mod folder;
 pub mod input;
 pub mod judge;
 pub mod metric;
+pub mod outcome;
 pub mod packets;
 mod routes;
 pub mod rows;

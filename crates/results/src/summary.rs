@@ -80,9 +80,9 @@ pub struct HopSummary {
     pub sojourn_ms: Option<Quantiles>,
     /// Packets that arrived.
     pub offered_packets: u64,
-    /// Packets dropped.
+    /// Packets dropped by the queue, or lost at random by the link (`link_loss`).
     pub drops: Drops,
-    /// Drops ÷ offered packets.
+    /// Drops ÷ packets that left the queue, sent or dropped; 0 to 1. Random losses of the link count in every world.
     pub loss_rate: f64,
     /// Packets that the queue marked CE.
     pub marks: u64,
@@ -218,7 +218,12 @@ pub struct Video {
     pub rate_mbit: f64,
     /// Packets sent again.
     pub resent_packets: u64,
-    /// Opinion score, 1 to 5: ITU-T P.1203.1 mode 0 for the coding, where frozen time counts as 1; null below 24 frames per second.
+    /// Opinion score of the picture, 1 to 5: ITU-T P.1203.1 mode 0 for the coding, where frozen time counts as 1; null below 24 frames
+    /// per second.
+    #[serde(default)]
+    pub picture_mos: Option<f64>,
+    /// Opinion score of the call as a conversation, 1 to 5: that of the picture, less the impairment by the mean delay of its frames (Idd of
+    /// ITU-T G.107, equations 7-27 and 7-28).
     pub mos: Option<f64>,
 }
 

@@ -2,6 +2,7 @@
 use crate::error::ScenarioError;
 use crate::model::{DelaySpec, Flow, Hop, RateSpec, Record, Release, Scenario, Start};
 use crate::shorthand::FlowGroup;
+use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
@@ -54,7 +55,7 @@ impl Bottleneck {
             hops: vec![Hop {
                 name: "bottleneck".to_owned(),
                 rate: self.rate.clone(),
-                delay: DelaySpec::constant(Span::ZERO),
+                delay: DelaySpec::constant(self.delay()),
                 jitter: Span::ZERO,
                 queue: queue.clone(),
                 overhead: Bytes::ZERO,
@@ -68,6 +69,15 @@ impl Bottleneck {
         };
         scenario.validate()?;
         Ok(scenario)
+    }
+
+    /// The delay of the link. Where one-way delays are figures it is half of the RTT, as on a symmetric path. Bulk flows feel the
+    /// round trip only; for them the way back has all of it, and a packet is an event less.
+    fn delay(&self) -> Span {
+        let is_felt = |group: &FlowGroup| matches!(group.traffic, Traffic::Thin(_) | Traffic::Video(_));
+        let has_datagrams = |group: &FlowGroup| matches!(group.transport, Transport::Udp(_));
+        let is_one_way = self.flows.iter().any(|group| is_felt(group) || has_datagrams(group));
+        if is_one_way { self.rtt / 2 } else { Span::ZERO }
     }
 
     /// Each flow starts within the first round trip, so that several flows are not synchronised.

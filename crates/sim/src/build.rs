@@ -22,6 +22,7 @@ use narrows_scenario::{Scenario, Traffic};
 use narrows_world::application::Application;
 use narrows_world::build;
 use narrows_world::record;
+use narrows_world::record::application::Messages;
 use narrows_world::record::flow::FlowRecord;
 use narrows_world::record::verdict::VerdictRecord;
 use std::collections::BTreeMap;
@@ -185,10 +186,10 @@ impl Member<'_> {
     }
 
     fn connection(&self, ecn: bool) -> Connection {
-        let Member { scenario, group, member, digits, .. } = *self;
+        let Member { group, digits, .. } = *self;
         let mut connection = Connection::new(config(group), ecn, self.rng("controller"));
         if matches!(group.traffic, Traffic::Thin(_)) {
-            connection.awaited = Awaited::Messages(Box::new(build::messages(scenario, group, member, digits)));
+            connection.awaited = Awaited::Messages(Box::new(Messages::new(digits)));
         }
         connection
     }

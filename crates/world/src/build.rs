@@ -1,6 +1,5 @@
 //! Links and single flows as a scenario describes them.
 use crate::call::Call;
-use crate::record::application::Messages;
 use narrows_core::link::{Link, Service};
 use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, Propagation, Rate, Rng, Span, Time};
@@ -53,16 +52,14 @@ pub fn start(scenario: &Scenario, group: &model::Flow, member: u32) -> Time {
 }
 
 /// The constant delay behind the last hop: the part of the base RTT that the hops there and back do not account for at the start.
+///
+/// In every world it is on the way back, after the last hop of the acknowledgments. So a packet's one-way delay is that of the hops
+/// which it crosses and of their queues, in captures, figures and scores alike.
+///
 /// Later delay changes of hops affect neither it nor the lookahead of a parallel run.
 pub fn behind(scenario: &Scenario, group: &model::Flow, there: &[usize], rtt: Span) -> Span {
     let delay = |way: &[usize]| way.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay.initial());
     rtt - (delay(there) + delay(&group.back))
-}
-
-/// The receiver's distance from the last hop, if the part of the base RTT that is not in hops is the same in both directions. Every
-/// world has all of it on the way back: where on the loop the receiver is changes nothing but the times at the receiver.
-pub fn tail(behind: Span) -> Span {
-    behind / 2
 }
 
 /// The name of what decides how fast a group of flows sends: a congestion controller, or a call's rate control.
@@ -76,14 +73,7 @@ pub fn controller_name(group: &model::Flow) -> String {
 
 /// Makes both ends of a call, for one flow of a group. `digits` are the significant digits of its quantiles.
 pub fn call(scenario: &Scenario, group: &model::Flow, member: u32, video: &Video, digits: u8) -> Call {
-    let behind = behind(scenario, group, &group.route, rtt(scenario, group, member));
-    Call::new(video, group.header(), tail(behind), digits, member_stream(scenario, group, member, "encoder"))
-}
-
-/// The record of the messages of one flow of a group, whose delays include the [`tail`]. `digits` are the significant digits of its quantiles.
-pub fn messages(scenario: &Scenario, group: &model::Flow, member: u32, digits: u8) -> Messages {
-    let behind = behind(scenario, group, &group.route, rtt(scenario, group, member));
-    Messages::new(digits, tail(behind))
+    Call::new(video, group.header(), digits, member_stream(scenario, group, member, "encoder"))
 }
 
 /// For each time at which a rate on a route changes: does the narrowest hop schedule its flows fairly? A trace counts with its
@@ -137,6 +127,40 @@ fn service(spec: &model::Hop) -> Service {
         (RateSpec::Schedule(steps), Release::Start) => Service::Shaper { rate: steps.clone(), burst: spec.burst },
         (RateSpec::Trace { opportunities, period, .. }, _) => {
             Service::Opportunities { at: opportunities.clone(), period: *period }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_scenario::NoTraces;
+
+    /// What a detector's verdicts are judged by, behind a link with this queue.
+    fn truth(queue: &str) -> bool {
+        let text = format!(
+            "duration = \"1s\"\n[[hop]]\nname = \"h\"\nrate = \"1mbit\"\nqueue = {queue}\n\
+             [[flow]]\nname = \"f\"\nrtt = \"10ms\"\nroute = [\"h\"]\n"
+        );
+        let scenario = Scenario::parse(&text, "truth.toml", &NoTraces).expect("it is legal");
+        is_fair(&scenario, &[0])[0].1
+    }
+
+    #[test]
+    fn the_truth_about_a_queue_follows_its_parameters() {
+        let modes = ["flows", "dual-srchost", "dual-dsthost", "triple-isolate"];
+        let apart = modes.map(|mode| format!("{{ kind = \"cake\", flow_mode = \"{mode}\" }}"));
+        for queue in apart.iter().map(String::as_str).chain(["\"fq_codel\"", "\"sfq\"", "\"fq\"", "\"cocoa\""]) {
+            assert!(truth(queue), "{queue} isolates the flows between two hosts");
+        }
+        let modes = ["flowblind", "srchost", "dsthost", "hosts"];
+        let shared = modes.map(|mode| format!("{{ kind = \"cake\", flow_mode = \"{mode}\" }}"));
+        let one_bucket = [("fq_codel", "flows", 1), ("fq_pie", "flows", 1), ("sfq", "divisor", 1), ("sfq", "flows", 1)];
+        let masked = ["fq", "fq_cp", "cocoa"].map(|kind| (kind, "orphan_mask", 0));
+        let one_bucket = one_bucket.into_iter().chain(masked);
+        let one_bucket = one_bucket.map(|(kind, name, value)| format!("{{ kind = \"{kind}\", {name} = {value} }}"));
+        for queue in one_bucket.chain(shared) {
+            assert!(!truth(&queue), "{queue} is one queue for the flows between two hosts");
         }
     }
 }

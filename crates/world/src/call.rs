@@ -143,12 +143,12 @@ impl Call {
     /// A call with this traffic. `header` is that of its packets, from IP's to RTP's. `tail` is the constant delay between the last hop and
     /// the receiver: the world leaves it out, and it counts in the frames' delays. `digits` are the
     /// significant digits of quantiles.
-    pub fn new(traffic: &Video, header: Bytes, tail: Span, digits: u8, rng: Rng) -> Call {
+    pub fn new(traffic: &Video, header: Bytes, digits: u8, rng: Rng) -> Call {
         Call {
             sender: Sender::new(traffic, header, rng),
             receiver: Receiver::new(traffic.report_interval),
             packets: Sent::default(),
-            record: VideoRecord::new(traffic.fps, digits, tail),
+            record: VideoRecord::new(traffic.fps, digits),
         }
     }
 

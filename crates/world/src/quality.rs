@@ -69,8 +69,8 @@ pub mod emodel {
         apart / 2.0 + libm::sqrt(apart * apart / 4.0 + 169.0)
     }
 
-    /// Idd.
-    fn pure_delay(ms: f64) -> f64 {
+    /// Idd, the impairment of a conversation by a delay that is free of echo, on the scale of R (equations 7-27 and 7-28).
+    pub fn pure_delay(ms: f64) -> f64 {
         if ms <= PERCEIVABLE {
             return 0.0;
         }
@@ -80,50 +80,7 @@ pub mod emodel {
     }
 }
 
-/// Quality of outcome (draft-ietf-ippm-qoo-10).
-pub mod outcome {
-    /// What an application needs (§3.2). Latency and loss have a value for optimal performance and one at which the application
-    /// becomes unacceptable.
-    #[derive(Clone, Copy, PartialEq, Debug)]
-    pub struct Requirement {
-        /// Share of packets, and the latencies within which they must arrive, ms.
-        pub latency: [(f64, Bounds); 2],
-        /// Packet loss ratio, 0 to 1.
-        pub loss: Bounds,
-    }
-
-    /// Optimal below the first value, unacceptable above the second.
-    #[derive(Clone, Copy, PartialEq, Debug)]
-    pub struct Bounds {
-        /// Requirement for optimal performance.
-        pub optimal: f64,
-        /// Condition at the point of unacceptable performance.
-        pub unacceptable: f64,
-    }
-
-    /// The example of Figure 1, without its throughput of 4 Mbit/s: a flow of messages sends less, and what does not get through is
-    /// late or lost.
-    pub const EXAMPLE: Requirement = Requirement {
-        latency: [
-            (0.99, Bounds { optimal: 100.0, unacceptable: 200.0 }),
-            (0.999, Bounds { optimal: 200.0, unacceptable: 300.0 }),
-        ],
-        loss: Bounds { optimal: 0.001, unacceptable: 0.02 },
-    };
-
-    /// The score, 0 to 100 (§3.3), for the latencies at the requirement's shares, ms, and the loss ratio.
-    pub fn score(requirement: &Requirement, latency_ms: [f64; 2], loss: f64) -> f64 {
-        let latencies = requirement.latency.iter().zip(latency_ms).map(|((_, bounds), ms)| bounds.met_by(ms));
-        100.0 * latencies.fold(requirement.loss.met_by(loss), f64::min)
-    }
-
-    impl Bounds {
-        /// 1 for optimal, 0 for unacceptable, linear between (§3.3.2, §3.3.3).
-        fn met_by(self, measured: f64) -> f64 {
-            (1.0 - (measured - self.optimal) / (self.unacceptable - self.optimal)).clamp(0.0, 1.0)
-        }
-    }
-}
+pub use narrows_results::outcome;
 
 /// ITU-T P.1203.1 (10/2019), mode 0: the quality of coded video from its rate alone.
 ///
@@ -146,9 +103,45 @@ pub mod video {
         (4.66 - 0.07 * libm::exp(4.06 * quantisation)).clamp(1.0, 5.0)
     }
 
-    /// The score of a call whose picture is frozen for this share of the time, 0 to 1. Frozen time counts as the worst score.
-    pub fn mos(kbit: f64, fps: f64, frozen: f64) -> f64 {
+    /// The score of a picture that is frozen for this share of the time, 0 to 1. Frozen time counts as the worst score.
+    pub fn picture(kbit: f64, fps: f64, frozen: f64) -> f64 {
         1.0 + (coding_score(kbit, fps) - 1.0) * (1.0 - frozen)
+    }
+
+    /// The score of a conversation with a picture of this score, 1 to 5, whose frames are shown this long after their capture, ms.
+    ///
+    /// P.1203.1 adds degradations on the scale of R, to which it converts its scores. Here the degradation is [Idd](super::emodel) of
+    /// G.107: below 100 ms there is none, and a picture of any quality is worth little after a second.
+    pub fn conversation(picture: f64, delay_ms: f64) -> f64 {
+        match super::emodel::pure_delay(delay_ms) {
+            impairment if impairment > 0.0 => picture.min(mos_from_r((r_from_mos(picture) - impairment).max(0.0))),
+            _ => picture,
+        }
+    }
+
+    /// Ends of the scale on which P.1203.1 converts scores (its function MOSfromR).
+    const LEAST: f64 = 1.05;
+    const MOST: f64 = 4.9;
+    /// From here on the score rises with R.
+    const RISES: f64 = 6.5;
+
+    /// P.1203.1, MOSfromR: G.107's Annex B, stretched to scores of 1.05 to 4.9.
+    fn mos_from_r(r: f64) -> f64 {
+        LEAST + (MOST - LEAST) * r / 100.0 + r * (r - 60.0) * (100.0 - r) * 7e-6
+    }
+
+    /// P.1203.1, RfromMOS: the inverse, by bisection.
+    fn r_from_mos(mos: f64) -> f64 {
+        let (mut low, mut high) = (RISES, 100.0);
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            if mos_from_r(middle) < mos {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 }
 
@@ -207,8 +200,24 @@ mod tests {
     fn the_coding_score_follows_the_equations() {
         close(super::video::coding_score(2500.0, 30.0), 4.66 - 0.07 * libm::exp(4.06 * 0.3824), 2e-3);
         close(super::video::coding_score(300.0, 30.0), 4.66 - 0.07 * libm::exp(4.06 * 0.5819), 2e-3);
-        close(super::video::mos(2500.0, 30.0, 0.5), (super::video::coding_score(2500.0, 30.0) + 1.0) / 2.0, 1e-12);
-        assert_eq!((super::video::mos(0.0, 30.0, 0.0), super::video::mos(900.0, 30.0, 1.0)), (1.0, 1.0));
+        close(super::video::picture(2500.0, 30.0, 0.5), (super::video::coding_score(2500.0, 30.0) + 1.0) / 2.0, 1e-12);
+        assert_eq!((super::video::picture(0.0, 30.0, 0.0), super::video::picture(900.0, 30.0, 1.0)), (1.0, 1.0));
+    }
+
+    /// By hand: R = 62.6 is a score of 1.05 + 2.410 + 0.043 = 3.50. Idd of 400 ms (X = 2) is 25 · (2.0052 − 3 · 1.0141 + 2) = 24.07, so that
+    /// R = 38.5, which is a score of 1.05 + 1.482 − 0.356 = 2.18.
+    #[test]
+    fn a_conversation_falls_with_its_delay() {
+        use super::video::conversation;
+        assert_eq!(conversation(3.5, 100.0), 3.5, "nobody notices a tenth of a second");
+        close(conversation(3.5, 400.0), 2.18, 0.01);
+        // The picture was scored with 3.22 after 1.1 s.
+        assert!(conversation(3.22, 1100.0) < 1.2, "{}", conversation(3.22, 1100.0));
+        let scores = [0.0, 100.0, 150.0, 250.0, 400.0, 700.0, 1500.0, 9000.0].map(|ms| conversation(4.2, ms));
+        assert!(scores.windows(2).all(|pair| pair[0] >= pair[1]), "{scores:?}");
+        for picture in [1.0, 1.3, 2.0, 3.0, 4.0, 4.9] {
+            close(conversation(picture, 100.1), picture, 0.01);
+        }
     }
 
     /// §3.4 of the draft works out 50 % from latency, 75 % from loss.

@@ -168,7 +168,8 @@ impl Household {
         let fifo = |name: &str, rate: RateSpec| Hop {
             name: name.to_owned(),
             rate,
-            delay: DelaySpec::constant(Span::ZERO),
+            // The servers are half of the base RTT away.
+            delay: DelaySpec::constant(self.rtt / 2),
             jitter: Span::ZERO,
             queue: QueueConfig::Fifo(FifoParams { limit: Limit::Bytes(self.buffer) }),
             overhead: Bytes::ZERO,

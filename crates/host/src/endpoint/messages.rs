@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_message_takes_from_its_write_to_the_read_of_its_last_byte() {
         let stats = EndpointStats::new(2);
-        let records = MessageRecords::new([None, Some(Messages::new(3, Span::ZERO))], Some(at(100)));
+        let records = MessageRecords::new([None, Some(Messages::new(3))], Some(at(100)));
         // Written and read before the end of the warm-up.
         records.written(1, 50, at(10));
         records.read(1, 50, at(90));

@@ -108,7 +108,7 @@ pub(super) fn flows(scenario: &Scenario) -> Result<Vec<Spec>, HostError> {
             let video = if let Traffic::Video(video) = &group.traffic { Some(video) } else { None };
             let sends_messages = matches!(group.traffic, Traffic::Thin(_)) && group.command.is_none();
             let is_reliable = matches!(carrier, Carrier::Tcp(_) | Carrier::Quic(_));
-            let messages = (sends_messages && is_reliable).then(|| build::messages(scenario, group, member, digits));
+            let messages = (sends_messages && is_reliable).then(|| Messages::new(digits));
             let rng = build::member_stream(scenario, group, member, "application");
             specs.push(Spec {
                 name: names.next().unwrap_or_default(),

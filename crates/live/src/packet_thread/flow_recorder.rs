@@ -24,8 +24,6 @@ pub struct FlowRecorder {
     endpoint_stats: Arc<EndpointStats>,
     /// For each flow, whether its data go in this direction; empty means all.
     own: Vec<bool>,
-    /// For each flow, the constant delay between the last hop and the receiver, which is part of a datagram's delay.
-    tails: Vec<Span>,
     counts: bool,
     /// The run is over. Packets may still pass, but nothing is recorded.
     is_over: bool,
@@ -134,7 +132,6 @@ impl FlowRecorder {
             points,
             endpoint_stats,
             own: Vec::new(),
-            tails: Vec::new(),
             counts: !has_warmup,
             is_over: false,
             turn: 0,
@@ -158,13 +155,6 @@ impl FlowRecorder {
     #[must_use]
     pub fn of(mut self, own: Vec<bool>) -> FlowRecorder {
         self.own = own;
-        self
-    }
-
-    /// Sets the constant delay between the last hop and the receiver, by flow; zero for flows beyond the end.
-    #[must_use]
-    pub fn with_tails(mut self, tails: Vec<Span>) -> FlowRecorder {
-        self.tails = tails;
         self
     }
 
@@ -313,7 +303,6 @@ impl FlowRecorder {
     /// Records a delivery, at its time.
     pub fn delivered(&mut self, flow: FlowId, context: PacketContext, ip_len: u32, waited: Span, now: Time) {
         let is_over = self.is_over;
-        let tail = self.tails.get(flow.0 as usize).copied().unwrap_or(Span::ZERO);
         let Some(entry) = self.entry(flow).filter(|_| !is_over) else { return };
         entry.in_flight = entry.in_flight.saturating_sub(1);
         if let Some(quic) = entry.quic.as_mut().filter(|_| context.forward) {
@@ -323,7 +312,7 @@ impl FlowRecorder {
             let new = if entry.told.is_some() { 0 } else { entry.first_time(context) };
             entry.record.received(ip_len, new, waited);
             if let Some(arrived) = context.datagram {
-                entry.record.datagram(now.since(arrived) + tail);
+                entry.record.datagram(now.since(arrived));
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::packet_thread::frame_recorder::FrameRecorder;
 use crate::packet_thread::quic_record::Truth;
 use crate::packet_thread::run_config::{RunConfig, carries_whole};
 use crate::scenario_run::{Options, Wanted};
-use narrows_core::{Bytes, Span, Time};
+use narrows_core::{Bytes, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
 use narrows_host::endpoint::{self, EndpointPair, Endpoints};
@@ -132,7 +132,6 @@ pub fn run_recorded(
             endpoint_stats: Arc::clone(&endpoint_stats),
             quic: quic_flows(scenario, &layout),
             videos: layout.flows.iter().map(|flow| is_video(&scenario.flows[flow.group])).collect(),
-            tails: tails(&layout),
             whole,
             frames: frames[n].take(),
         }
@@ -216,13 +215,6 @@ fn quic_flows(scenario: &Scenario, layout: &Layout) -> Vec<Option<Option<Truth>>
         matches!(group.transport, Transport::Quic(_)).then(truth)
     };
     layout.flows.iter().map(of_flow).collect()
-}
-
-/// How far the flows' receivers are from the last hop, if the part of the base RTT that is not in hops is the same in both directions.
-/// All of it is behind the acknowledgments' route, as in the simulator.
-fn tails(layout: &Layout) -> Vec<Span> {
-    let back = |flow: &FlowEnds| layout.directions[1 - flow.side].routes[usize::from(flow.back)].tail;
-    layout.flows.iter().map(|flow| back(flow) / 2).collect()
 }
 
 /// When records are taken.

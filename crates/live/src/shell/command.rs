@@ -65,7 +65,6 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
         endpoint_stats: Arc::clone(&stats[n]),
         quic: Vec::new(),
         videos: Vec::new(),
-        tails: Vec::new(),
         whole: carries_whole(&scenario, &[n]),
         frames: frames[n].take(),
     };

@@ -95,7 +95,6 @@ impl Sides {
                 endpoint_stats: Arc::new(EndpointStats::new(10)),
                 quic: Vec::new(),
                 videos: Vec::new(),
-                tails: Vec::new(),
                 whole: false,
                 frames: None,
             }

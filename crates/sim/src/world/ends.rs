@@ -8,7 +8,6 @@ use crate::segment::{Returning, Segment, SegmentKind};
 use crate::side::{Answer, Between as _, Departure, Side};
 use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Time};
 use narrows_scenario::traffic::Video;
-use narrows_world::build;
 use narrows_world::network::{Network, Transit};
 
 impl<S: Side<Between = Network<Segment>>> Hosts<S> {
@@ -62,8 +61,7 @@ impl<S: Side> Hosts<S> {
         let arrival = ends.on_packet(segment, payload, marked, self.now);
         if S::FIGURES {
             if let Some(sent) = ends.datagram_sent(segment) {
-                let pipe = self.pipes[flow.place.pipe as usize].delay;
-                flow.record.datagram(self.now.since(sent) + build::tail(pipe));
+                flow.record.datagram(self.now.since(sent));
             }
             flow.record.received(ip_len, arrival.new, waited);
         }

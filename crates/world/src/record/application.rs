@@ -52,8 +52,6 @@ impl Datagrams {
 #[derive(Clone, Debug)]
 pub struct Messages {
     delays: Delays,
-    /// The constant delay between the last hop and the receiver.
-    tail: Span,
     /// Messages written and not read: their ends in the stream, and the times of their writes.
     unread: VecDeque<(u64, Time)>,
     /// Too many were unread to remember them all.
@@ -69,11 +67,10 @@ pub struct Messages {
 const MAX_UNREAD: usize = 1 << 20;
 
 impl Messages {
-    /// Quantiles with this many significant digits. `tail` is added to every delay.
-    pub fn new(digits: u8, tail: Span) -> Messages {
+    /// Quantiles with this many significant digits.
+    pub fn new(digits: u8) -> Messages {
         Messages {
             delays: Delays::new(digits),
-            tail,
             unread: VecDeque::new(),
             overflow: false,
             read: 0,
@@ -112,7 +109,7 @@ impl Messages {
     /// Messages whose last byte has been read are.
     fn finish(&mut self, now: Time) {
         while let Some((_, at)) = self.unread.pop_front_if(|&mut (end, _)| end <= self.read) {
-            self.delays.record(now.since(at) + self.tail);
+            self.delays.record(now.since(at));
         }
     }
 
@@ -249,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_message_waits_for_what_was_written_before_it() {
-        let mut messages = Messages::new(3, Span::ms(5));
+        let mut messages = Messages::new(3);
         for n in 0..4 {
             messages.written(100 * (n + 1), at(10 * n));
         }
@@ -261,8 +258,8 @@ mod tests {
         messages.arrived(1, 100, at(90));
         assert_eq!(messages.next(), 4);
         let quantiles = messages.delays.quantiles_ms();
-        // 20, 80, 70 and 60 ms, and the tail.
-        assert_eq!((quantiles.mean, quantiles.max), (62.5, 85.0));
+        // 20, 80, 70 and 60 ms.
+        assert_eq!((quantiles.mean, quantiles.max), (57.5, 80.0));
         messages.written(500, at(100));
         messages.written(600, at(190));
         let found = Measured { messages: Some(&messages), ..Measured::default() }.summary(None, at(200)).unwrap();

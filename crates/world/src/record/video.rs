@@ -9,7 +9,6 @@ use narrows_results::summary::Video;
 pub struct VideoRecord {
     fps: f64,
     /// The constant delay between the last hop and the receiver.
-    tail: Span,
     delays: Delays,
     counts: Counts,
     /// The latest intervals between frames that were shown.
@@ -43,11 +42,10 @@ const FEWEST: usize = 5;
 const LONGER: Span = Span::ms(150);
 
 impl VideoRecord {
-    /// For a call of so many frames per second. Quantiles have so many significant digits; `tail` is added to every delay.
-    pub fn new(fps: f64, digits: u8, tail: Span) -> VideoRecord {
+    /// For a call of so many frames per second. Quantiles have so many significant digits.
+    pub fn new(fps: f64, digits: u8) -> VideoRecord {
         VideoRecord {
             fps,
-            tail,
             delays: Delays::new(digits),
             counts: Counts::default(),
             intervals: [Span::ZERO; INTERVALS],
@@ -81,7 +79,7 @@ impl VideoRecord {
 
     /// A frame of this size is shown that was captured at this time.
     pub fn shown(&mut self, captured: Time, bytes: u64, now: Time) {
-        self.delays.record(now.since(captured) + self.tail);
+        self.delays.record(now.since(captured));
         self.counts.shown += 1;
         self.counts.bytes += bytes;
         if let Some(last) = self.last.replace(now) {
@@ -139,17 +137,21 @@ impl VideoRecord {
         let share = if life > 0.0 { (frozen_s / life).min(1.0) } else { 0.0 };
         let mbit = |seconds: f64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 };
         let scored = self.fps >= video::SMOOTH_FPS && life > 0.0;
+        let picture = scored.then(|| video::picture(1000.0 * mbit(life - frozen_s), self.fps, share));
+        let frame_delay_ms = (!record.delays.is_empty()).then(|| record.delays.quantiles_ms());
         Some(Video {
             frames,
             skipped,
             shown,
-            frame_delay_ms: (!record.delays.is_empty()).then(|| record.delays.quantiles_ms()),
+            frame_delay_ms,
             freezes,
             frozen_s,
             frozen: share,
             rate_mbit: mbit(life),
             resent_packets: resent,
-            mos: scored.then(|| video::mos(1000.0 * mbit(life - frozen_s), self.fps, share)),
+            picture_mos: picture,
+            // Without a frame the picture has the worst score.
+            mos: picture.map(|picture| video::conversation(picture, frame_delay_ms.map_or(0.0, |ms| ms.mean))),
         })
     }
 
@@ -169,7 +171,7 @@ mod tests {
 
     /// Frames each 40 ms, each shown 50 ms after its capture; then the times of the last ones.
     fn record(later: &[u64]) -> VideoRecord {
-        let mut record = VideoRecord::new(25.0, 3, Span::ms(5));
+        let mut record = VideoRecord::new(25.0, 3);
         for ms in (0..1000).step_by(40).chain(later.iter().copied()) {
             record.captured(at(ms));
             record.shown(at(ms), 5000, at(ms + 50));
@@ -185,7 +187,24 @@ mod tests {
         let found = record(&[960 + 190]).summary(at(1250)).unwrap();
         assert_eq!((found.freezes, found.frozen_s), (1, 0.19));
         assert!((found.frozen - 0.19 / 1.25).abs() < 1e-12);
-        assert_eq!(found.frame_delay_ms.map(|ms| ms.max), Some(55.0), "with the way behind the last hop");
+        assert_eq!(found.frame_delay_ms.map(|ms| ms.max), Some(50.0));
+    }
+
+    /// The same frames, 1.1 s later: they look as good, and nobody can talk.
+    #[test]
+    fn a_late_picture_is_as_good_and_the_conversation_is_not() {
+        let scores = [50, 1100].map(|late| {
+            let mut record = VideoRecord::new(25.0, 3);
+            for ms in (0..4000).step_by(40) {
+                record.captured(at(ms));
+                record.shown(at(ms), 5000, at(ms + late));
+            }
+            let found = record.summary(at(4000)).expect("it has frames");
+            (found.picture_mos.expect("25 a second"), found.mos.expect("25 a second"))
+        });
+        let [(soon_looks, soon), (late_looks, late)] = scores;
+        assert_eq!((soon_looks, soon), (late_looks, soon_looks));
+        assert!(soon > 4.0 && late < 2.0, "{scores:?}");
     }
 
     #[test]
@@ -197,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_call_without_a_picture_is_one_freeze() {
-        let mut record = VideoRecord::new(30.0, 3, Span::ZERO);
+        let mut record = VideoRecord::new(30.0, 3);
         assert_eq!(record.summary(at(10)), None);
         record.captured(at(0));
         let found = record.summary(at(5000)).unwrap();
