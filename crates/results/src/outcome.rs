@@ -44,13 +44,13 @@ impl Bounds {
 }
 
 impl fmt::Display for Requirement {
-    /// `100: 99 % within 100 ms, 99.9 % within 200 ms, 0.1 % lost; 0: 200 ms, 300 ms, 2 %`.
+    /// `100: 99 % in 100 ms, 99.9 % in 200 ms, 0.1 % lost; 0: 200 ms, 300 ms, 2 %`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Shares are written with a digit that they do not need for arithmetic.
         let percent = |share: f64| (1000.0 * share).round() / 10.0;
         f.write_str("100:")?;
         for (share, bounds) in &self.latency {
-            write!(f, " {} % within {} ms,", percent(*share), bounds.optimal)?;
+            write!(f, " {} % in {} ms,", percent(*share), bounds.optimal)?;
         }
         write!(f, " {} % lost; 0:", percent(self.loss.optimal))?;
         for (_, bounds) in &self.latency {
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_requirement_reads_as_its_thresholds() {
-        let text = "100: 99 % within 100 ms, 99.9 % within 200 ms, 0.1 % lost; 0: 200 ms, 300 ms, 2 %";
+        let text = "100: 99 % in 100 ms, 99.9 % in 200 ms, 0.1 % lost; 0: 200 ms, 300 ms, 2 %";
         assert_eq!(EXAMPLE.to_string(), text);
     }
 }

@@ -73,3 +73,33 @@ impl FromSeries {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Level, papers, studies};
+    use narrows_results::figures::SUMS;
+
+    /// Published figures of groups are means over flows, sums, or of the worst flow. A study says which, because without a word the rates
+    /// and counts of a group are sums.
+    #[test]
+    fn a_study_says_how_the_rates_of_several_flows_are_combined() {
+        let mut looked_at = 0;
+        for study in papers().into_iter().flat_map(|paper| studies(paper).expect("embedded")) {
+            let scenarios: Vec<_> = study.cells(Level::Full).expect("cells").iter().map(|cell| cell.scenario(1)).collect();
+            for metric in study.metrics.iter().filter(|metric| metric.over.is_none()) {
+                let path = metric.summary.as_deref().and_then(|path| path.strip_prefix("flow."));
+                let Some((flow, key)) = path.and_then(|path| path.split_once('.')) else { continue };
+                if !SUMS.contains(&key) {
+                    continue;
+                }
+                looked_at += 1;
+                for scenario in scenarios.iter().map(|scenario| scenario.as_ref().expect("a scenario")) {
+                    let group = scenario.flows.iter().find(|group| group.name == flow);
+                    let count = group.map_or(0, |group| group.count);
+                    assert!(count <= 1, "{}, {}: {key} of {count} flows: over = …", study.figure, metric.name);
+                }
+            }
+        }
+        assert!(looked_at > 10, "{looked_at} metrics");
+    }
+}

@@ -139,11 +139,11 @@ fn a_call_is_marked_and_answered_both_ways() {
     }
 }
 
-/// Half of the base RTT without a loss. After one a message is read when the packet has been sent again, and those behind it with it.
+/// The hop's delay without a loss. After one a message is read when the packet has been sent again, and those behind it with it.
 fn messages_take_what_the_path_takes_and_longer_after_a_loss() {
     for (transport, loss) in [("tcp", 0.0), ("quic", 0.0), ("tcp", 0.05), ("quic", 0.05)] {
         let text = format!(
-            "[[hop]]\nname = \"link\"\nrate = \"100mbit\"\nqueue = \"fifo\"\nloss = {loss}\n\
+            "[[hop]]\nname = \"link\"\nrate = \"100mbit\"\ndelay = \"30ms\"\nqueue = \"fifo\"\nloss = {loss}\n\
              [[flow]]\nname = \"game\"\nrtt = \"60ms\"\nroute = [\"link\"]\nstop = \"3s\"\ncontroller = \"cubic\"\n\
              transport = \"{transport}\"\ntraffic = {{ kind = \"thin\", size = \"200B\", interval = \"20ms\" }}\n"
         );

@@ -66,7 +66,7 @@ fn loss_and_jitter_over_a_trace() {
 
 fn an_outage() {
     let text = "[[hop]]\nname = \"link\"\nrate = [{ at = \"0s\", rate = \"4mbit\" }, { at = \"500ms\", rate = \"0mbit\" }, { at = \"1s\", rate = \"4mbit\" }]\n\
-                queue = { kind = \"fifo\", limit = \"1000p\" }\n\
+                queue = { kind = \"fifo\", limit = \"1000p\" }\ndelay = \"5ms\"\n\
                 [[flow]]\nname = \"even\"\nrtt = \"10ms\"\nroute = [\"link\"]\nstop = \"1500ms\"\n\
                 traffic = { kind = \"cbr\", rate = \"1mbit\", packet = \"500B\" }\n";
     let result = run("2s", text);
@@ -74,7 +74,7 @@ fn an_outage() {
     // One each 4 ms, all of which are delivered. Packets in the outage wait for up to its whole length.
     assert_eq!((link.offered_packets, link.packets, link.drops.total), (375, 375, 0), "{link:?}");
     assert!((450.0..=501.0).contains(&link.sojourn_ms.expect("it is measured").max), "{link:?}");
-    // Half of the base RTT is before the receiver, and the wait is part of the delay.
+    // The hop's delay is before the receiver, and the wait is part of the delay.
     let felt = flow(&result, "even").application.expect("datagrams have a delay");
     let delay = felt.one_way_ms.expect("they arrived");
     assert!(delay.p50 >= 5.0 && (455.0..=520.0).contains(&delay.max), "{felt:?}");

@@ -1,5 +1,6 @@
 //! Tables as a person reads them.
 use crate::sample::{QUEUES, comparison};
+use narrows_report::page;
 use narrows_report::terminal::{self, Style};
 use narrows_results::summary::{Application, Quantiles, Timing, Voice};
 
@@ -252,13 +253,27 @@ fn applications_have_a_table_of_their_own() {
     }
     let text = terminal::comparison(&both, &Style::default());
     let expected = "\
-queue  flows   delay   delay  jitter  lost   MOS  QoO  RPM
-              p50 ms  p99 ms      ms     %
-------------------------------------------------------------
-fifo   cubic       –       –       –     –     –    –  412
-       call     15.9  1164.8    0.82  0.58  4.39  100    –
-codel  cubic       –       –       –     –     –    –  412
-       call     15.9    18.2    0.82  0.58  4.39  100    –
+queue  flows   delay   delay  jitter  lost  voice  QoO  RPM
+              p50 ms  p99 ms      ms     %    MOS
+-------------------------------------------------------------
+fifo   cubic       –       –       –     –      –    –  412
+       call     15.9  1164.8    0.82  0.58   4.39  100    –
+codel  cubic       –       –       –     –      –    –  412
+       call     15.9    18.2    0.82  0.58   4.39  100    –
+QoO 100: 99 % in 100 ms, 99.9 % in 200 ms, 0.1 % lost; 0: 200 ms, 300 ms, 2 %
 ";
     assert!(text.contains(expected), "{text}");
+    let page = page::render(&both).expect("a page");
+    for told in ["Voice MOS: a G.711 call", "QoO 100: 99 % in 100 ms", "RPM: round trips"] {
+        assert!(page.contains(told), "the page says {told}");
+    }
+    assert!(!page.contains("Video MOS"), "there is no video call");
+    // A video call has a score of its own, and an explanation.
+    let video = narrows_results::summary::Video { mos: Some(2.5), picture_mos: Some(4.1), ..Default::default() };
+    for run in both.groups.iter_mut().flat_map(|group| &mut group.runs) {
+        run.result.summary.flows[1].application = Some(Application { video: Some(video), ..Application::default() });
+    }
+    let page = page::render(&both).expect("a page");
+    assert!(page.contains("Video MOS: a video call as a conversation") && !page.contains("G.711"), "other words");
+    assert!(terminal::comparison(&both, &Style::default()).contains("video"), "a column of its own");
 }
