@@ -85,7 +85,8 @@ mod tests {
     fn a_study_says_how_the_rates_of_several_flows_are_combined() {
         let mut looked_at = 0;
         for study in papers().into_iter().flat_map(|paper| studies(paper).expect("embedded")) {
-            let scenarios: Vec<_> = study.cells(Level::Full).expect("cells").iter().map(|cell| cell.scenario(1)).collect();
+            let scenarios: Vec<_> =
+                study.cells(Level::Full).expect("cells").iter().map(|cell| cell.scenario(1)).collect();
             for metric in study.metrics.iter().filter(|metric| metric.over.is_none()) {
                 let path = metric.summary.as_deref().and_then(|path| path.strip_prefix("flow."));
                 let Some((flow, key)) = path.and_then(|path| path.split_once('.')) else { continue };
