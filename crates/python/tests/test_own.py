@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -385,6 +386,58 @@ def test_timers_rates_and_gauges(base):
     assert values[0] == 0.0
     assert values[-1] == 1.0
     nw.check(Ticking, scripts=4)
+
+
+def test_a_packet_that_another_queue_refused_to_drop_is_dropped_once():
+    made: list[nw.Queue] = []
+    refused: list[str] = []
+
+    @nw.register
+    class Evicting(nw.Queue):
+        def __init__(self):
+            self.waiting = deque()
+            made.append(self)
+
+        def enqueue(self, packet, now):
+            self.waiting.append(packet)
+            if self is made[0] and len(self.waiting) > 3:
+                victim = self.waiting.pop()
+                self.drop(victim, "evicted")
+                for queue in (made[1], self):
+                    with pytest.raises(ValueError, match="cannot be dropped; allowed: a packet") as caught:
+                        queue.drop(victim, "evicted")
+                    refused.append(str(caught.value))
+
+        def dequeue(self, now):
+            return self.waiting.popleft()
+
+    hops = [{"name": name, "rate": rate, "queue": "evicting"} for name, rate in (("a", "10mbit"), ("b", "20mbit"))]
+    flow = {"name": "f", "rtt": "20ms", "route": ["a", "b"]}
+    result = nw.run({"duration": "500ms", "hop": hops, "flow": [flow]})
+    dropped = result.hops[0]["drops"]["by_reason"]["evicted"]
+    assert 0 < dropped == len(refused) // 2
+    assert refused[0].endswith("a packet of this queue")
+    assert refused[1].endswith("a packet that still waits")
+
+
+@pytest.mark.parametrize(
+    ("gauges", "error"),
+    [
+        ({"x": float("nan")}, "gauge \"x\": NaN; allowed: a finite number"),
+        ({"x": float("-inf")}, "gauge \"x\": -inf; allowed: a finite number"),
+        ({"\x1b[31m": 1.0}, "allowed as a name: printable characters"),
+        ({"": 1.0}, "gauge \"\": allowed as a name: printable characters"),
+    ],
+)
+def test_a_gauge_is_a_finite_number_with_a_printable_name(base, gauges, error):
+    @nw.register
+    class Gauged(TailDrop):
+        def gauges(self):
+            return gauges
+
+    recorded = base.set({"hop.queue": "gauged", "record.gauges": True})
+    with pytest.raises(ValueError, match=re.escape(error)):
+        nw.run(recorded)
 
 
 def test_a_timer_in_the_past_is_an_error():

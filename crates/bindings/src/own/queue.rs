@@ -12,6 +12,7 @@ use narrows_core::queue::{Backlog, Ctx, LinkHint, Next, Observer};
 use narrows_core::registry::DynParams;
 use narrows_core::registry::open;
 use narrows_core::{Chain, DropReason, PacketId, Rate, Rng, Time};
+use narrows_scenario::printable::printable;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::HashMap;
@@ -164,12 +165,10 @@ impl QueueBase {
         Ok(())
     }
 
-    /// A packet leaves.
+    /// A packet leaves. A refusal changes nothing: the packet may wait in another queue.
     fn take(&mut self, packet: &PyPacket, what: &str) -> PyResult<()> {
-        if packet.queue != self.number || packet.gone.swap(true, Ordering::Relaxed) {
-            packet.gone.store(packet.queue == self.number, Ordering::Relaxed);
-            return self.check(packet, what);
-        }
+        self.check(packet, what)?;
+        packet.gone.store(true, Ordering::Relaxed);
         self.packets -= 1;
         self.bytes -= u64::from(packet.size);
         Ok(())
@@ -374,10 +373,25 @@ impl DynQueue for PyQueue {
 
     fn observe(&self, out: &mut dyn Observer) {
         let Some(object) = self.instance.object.as_ref().filter(|_| self.instance.class.has("gauges")) else { return };
-        let gauges = Python::attach(|py| object.bind(py).call_method0("gauges")?.extract::<HashMap<String, f64>>());
+        let gauges = Python::attach(|py| {
+            let gauges = object.bind(py).call_method0("gauges")?.extract::<HashMap<String, f64>>()?;
+            gauges.iter().try_for_each(|(name, &value)| check_gauge(name, value)).map(|()| gauges)
+        });
         match gauges {
             Ok(gauges) => gauges.iter().for_each(|(name, &value)| out.gauge(kept(name), value)),
             Err(error) => self.instance.ran.fail(error),
         }
     }
+}
+
+/// A gauge becomes a column's name and points of a series. Neither JSON nor a chart has a place for a number that is not finite.
+fn check_gauge(name: &str, value: f64) -> PyResult<()> {
+    let wrong = |what: &str| Err(PyValueError::new_err(format!("gauge {name:?}: {what}")));
+    if name.is_empty() || name != printable(name) {
+        return wrong("allowed as a name: printable characters");
+    }
+    if !value.is_finite() {
+        return wrong(&format!("{value}; allowed: a finite number"));
+    }
+    Ok(())
 }
