@@ -7,9 +7,9 @@ use super::{size, span};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::term;
+use deadline::Deadline;
 use download::{Bounds, Download, Fault, Pace, Place};
 use narrows_probe::Fairness;
-use narrows_runner::clock::Stopwatch;
 use narrows_scenario::printable::printable;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
+mod deadline;
 mod download;
 mod transport;
 mod url;
@@ -88,7 +89,8 @@ pub(super) fn run(url: &str, ca: Option<&Path>, for_text: &str, max_data: &str, 
     if total < SHORTEST {
         return Err(Failure::usage(format!("--for: cannot be {for_text}; allowed: at least 5s")));
     }
-    let place = Place::find(url, ca).map_err(|fault| match fault {
+    let end = Deadline::within(total);
+    let place = Place::find(url, ca, end).map_err(|fault| match fault {
         Fault::Usage(message) => Failure::usage(message),
         Fault::Server(message) => Failure::other(message),
     })?;
@@ -101,11 +103,10 @@ pub(super) fn run(url: &str, ca: Option<&Path>, for_text: &str, max_data: &str, 
         bytes as f64 / 1e6
     ));
     let received = AtomicU64::new(0);
-    let begun = Stopwatch::start();
-    let download = |pace: Pace, span: Duration, bytes: u64| {
-        Download { place: &place, pace }.run(Bounds { span, bytes }, &received).map_err(Failure::other)
+    let download = |pace: Pace, end: Deadline, bytes: u64| {
+        Download { place: &place, pace }.run(Bounds { end, bytes }, &received).map_err(Failure::other)
     };
-    let (alone, base_rtt_ms) = download(Pace::Free, total.mul_f64(ALONE), bytes / 3)?;
+    let (alone, base_rtt_ms) = download(Pace::Free, end.at_most(end.left().mul_f64(ALONE)), bytes / 3)?;
     let mut answer = Answer {
         url: place.url.to_string(),
         server: server.to_string(),
@@ -118,10 +119,10 @@ pub(super) fn run(url: &str, ca: Option<&Path>, for_text: &str, max_data: &str, 
         interrupted: false,
     };
     if !interrupt::requested() && unusable(&alone).is_none() {
-        let (left, pace) = (total.saturating_sub(begun.elapsed()), alone.rate_mbit * SLOWER);
+        let pace = alone.rate_mbit * SLOWER;
         let [fast, slow] = thread::scope(|scope| {
-            let fast = scope.spawn(|| download(Pace::Free, left, bytes / 3));
-            let slow = scope.spawn(|| download(Pace::Mbit(pace), left, bytes / 3));
+            let fast = scope.spawn(|| download(Pace::Free, end, bytes / 3));
+            let slow = scope.spawn(|| download(Pace::Mbit(pace), end, bytes / 3));
             [fast, slow].map(|one| one.join().unwrap_or_else(|_| Err(Failure::other("a download has ended"))))
         });
         let ((fast, one), (slow, other)) = (fast?, slow?);

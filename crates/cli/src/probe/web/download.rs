@@ -3,6 +3,7 @@
 //! A receiver of data is not told how long they wait: the kernel's own estimate of it (`tcpi_rcv_rtt`) stays at the lowest (41 ms where packets waited 50 ms longer). So the client sends single bytes of
 //! another request, which it never completes, and sees in `TCP_INFO` when each is acknowledged. Acknowledgments come with the data, through the queue of this flow.
 use super::Flow;
+use super::deadline::{Deadline, Timed};
 use super::transport::{Transport, Trust};
 use super::url::Url;
 use crate::interrupt;
@@ -10,7 +11,7 @@ use narrows_host::socket::TcpInfo;
 use narrows_runner::clock::Stopwatch;
 use narrows_scenario::printable::printable;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -28,7 +29,8 @@ pub(super) enum Pace {
 /// What a download may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    pub(super) span: Duration,
+    /// The end of everything, the connection's begin included.
+    pub(super) end: Deadline,
     pub(super) bytes: u64,
 }
 
@@ -47,7 +49,7 @@ pub(super) struct Place {
     trust: Trust,
 }
 
-/// Longest wait for a connection or an answer.
+/// Longest time until an answer begins: connection, TLS and head together.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks at the clock and the kernel's RTT.
 const LOOK: Duration = Duration::from_millis(10);
@@ -70,7 +72,7 @@ impl Download<'_> {
         let Download { place, pace } = self;
         let Place { url, server, .. } = place;
         let failed = |what: &'static str| move |error: io::Error| format!("{server}: cannot {what}: {error}");
-        let (mut stream, base_ms) = place.connect()?;
+        let (mut stream, base_ms) = place.connect(bounds.end)?;
         let mut total = match ask(&mut stream, url)? {
             Head::File(bytes) => bytes,
             Head::Elsewhere(location) => {
@@ -79,14 +81,14 @@ impl Download<'_> {
         };
         received.fetch_add(total, Ordering::Relaxed);
         stream.tcp().set_nodelay(true).map_err(failed("send small packets"))?;
-        stream.tcp().set_read_timeout(Some(LOOK)).map_err(failed("set a timeout"))?;
+        stream.opened(LOOK).map_err(failed("set a timeout"))?;
         let clock = Stopwatch::start();
         let (mut buffer, mut credit, mut last) = (vec![0; 256 << 10], 0.0_f64, 0.0);
         // From when on it counts: time and bytes.
         let mut from: Option<(f64, u64)> = None;
         let mut rtts = Rtts::new(url);
         let (mut is_short, mut is_capped) = (false, false);
-        let end = bounds.span.as_secs_f64();
+        let end = bounds.end.left().as_secs_f64();
         loop {
             let at = clock.elapsed().as_secs_f64();
             if at >= end || interrupt::requested() {
@@ -187,13 +189,13 @@ impl Rtts {
 
 impl Place {
     /// The file itself: redirections are followed.
-    pub(super) fn find(text: &str, ca: Option<&Path>) -> Result<Place, Fault> {
+    pub(super) fn find(text: &str, ca: Option<&Path>, end: Deadline) -> Result<Place, Fault> {
         let trust = Trust::new(ca).map_err(Fault::Usage)?;
         let mut url = Url::parse(text).map_err(Fault::Usage)?;
         let server = url.resolve().map_err(Fault::Usage)?;
         let mut place = Place { url: url.clone(), server, trust };
         for _ in 0..=REDIRECTIONS {
-            let (mut stream, _) = place.connect().map_err(Fault::Server)?;
+            let (mut stream, _) = place.connect(end).map_err(Fault::Server)?;
             match ask(&mut stream, &url).map_err(Fault::Server)? {
                 Head::File(_) => return Ok(place),
                 Head::Elsewhere(location) => {
@@ -207,13 +209,12 @@ impl Place {
     }
 
     /// A connection, and its lowest RTT at its begin, ms.
-    fn connect(&self) -> Result<(Transport, f64), String> {
+    fn connect(&self, end: Deadline) -> Result<(Transport, f64), String> {
         let Place { url, server, trust } = self;
         let failed = |what: &'static str| move |error: io::Error| format!("{server}: cannot {what}: {error}");
-        let stream = TcpStream::connect_timeout(server, PATIENCE).map_err(failed("connect"))?;
-        let info = TcpInfo::of(&stream).map_err(failed("read TCP_INFO"))?;
+        let stream = Timed::connect(server, end.at_most(PATIENCE)).map_err(failed("connect"))?;
+        let info = TcpInfo::of(stream.tcp()).map_err(failed("read TCP_INFO"))?;
         let base_ms = info.srtt.map_or(0.0, |rtt| rtt.as_secs_f64() * 1e3);
-        stream.set_read_timeout(Some(PATIENCE)).map_err(failed("set a timeout"))?;
         let stream = match url.is_secure {
             false => Transport::Plain(stream),
             true => Transport::secured(stream, url.host(), trust).map_err(|why| format!("{url}: {why}"))?,
@@ -251,29 +252,42 @@ fn ask(stream: &mut Transport, url: &Url) -> Result<Head, String> {
     head(stream).map_err(|why| format!("{url}: {why}"))
 }
 
-/// Reads an answer's head.
+/// Reads an answer's head. Interim answers come before it, as many as the server likes (RFC 9110 §15.2).
 fn head(stream: &mut impl Read) -> Result<Head, String> {
-    let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
+    let (mut bytes, mut part, mut total) = (Vec::new(), [0; 4096], 0);
     loop {
         let len = stream.read(&mut part).map_err(|error| format!("no answer: {error}"))?;
         if len == 0 {
             return Err("the server ended the connection without an answer".into());
         }
         bytes.extend_from_slice(&part[..len]);
+        total += len;
+        if let Some(head) = whole_head(&mut bytes, total)? {
+            return Ok(head);
+        }
+        if total > HEAD {
+            return Err("the head of the answer does not end".into());
+        }
+    }
+}
+
+/// The head of the final answer, if it is whole among these bytes. Those of interim answers are removed.
+fn whole_head(bytes: &mut Vec<u8>, total: usize) -> Result<Option<Head>, String> {
+    loop {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS];
         let mut response = httparse::Response::new(&mut fields);
-        let is_whole = response.parse(&bytes).map_err(|error| format!("the answer is no HTTP: {error}"))?.is_complete();
-        let Some(code) = response.code.filter(|_| is_whole) else {
-            if bytes.len() > HEAD {
-                return Err("the head of the answer does not end".into());
-            }
+        let parsed = response.parse(bytes).map_err(|error| format!("the answer is no HTTP: {error}"))?;
+        let (httparse::Status::Complete(length), Some(code)) = (parsed, response.code) else { return Ok(None) };
+        // 101 changes the protocol, and no other answer follows.
+        if (100..200).contains(&code) && code != 101 {
+            bytes.drain(..length);
             continue;
-        };
+        }
         let location = response.headers.iter().find(|field| field.name.eq_ignore_ascii_case("location"));
         let location = location.map(|field| String::from_utf8_lossy(field.value).into_owned());
         return match (code, location) {
-            (200, _) => Ok(Head::File(bytes.len() as u64)),
-            (301 | 302 | 303 | 307 | 308, Some(location)) => Ok(Head::Elsewhere(location)),
+            (200, _) => Ok(Some(Head::File(total as u64))),
+            (301 | 302 | 303 | 307 | 308, Some(location)) => Ok(Some(Head::Elsewhere(location))),
             _ => Err(format!("the server answers {code}")),
         };
     }
@@ -296,5 +310,12 @@ mod tests {
         assert_eq!(said("HTTP/1.1 200 OK\r\n"), "the server ended the connection without an answer");
         let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "x".repeat(2 * HEAD));
         assert_eq!(said(&endless), "the head of the answer does not end");
+        // Interim answers are skipped, and end nothing.
+        let hints = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
+        let interim = format!("HTTP/1.1 100 Continue\r\n\r\n{hints}HTTP/1.1 200 OK\r\n\r\nabc");
+        assert_eq!(of(&interim), Ok(Head::File(interim.len() as u64)));
+        assert_eq!(said(hints), "the server ended the connection without an answer");
+        assert_eq!(said(&hints.repeat(HEAD)), "the head of the answer does not end");
+        assert_eq!(said("HTTP/1.1 101 Switching Protocols\r\n\r\n"), "the server answers 101");
     }
 }

@@ -1,4 +1,5 @@
 //! What a download goes over: TCP, or TLS on top of it. The kernel's view of the TCP connection is there in both cases.
+use super::deadline::Timed;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -6,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Which servers are believed.
 #[derive(Clone, Debug)]
@@ -42,13 +44,13 @@ impl Trust {
 /// A connection to a web server.
 #[derive(Debug)]
 pub(super) enum Transport {
-    Plain(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Plain(Timed),
+    Tls(Box<StreamOwned<ClientConnection, Timed>>),
 }
 
 impl Transport {
-    /// TLS with the server of this name; the handshake takes as long as the stream's timeouts allow.
-    pub(super) fn secured(mut tcp: TcpStream, host: &str, trust: &Trust) -> Result<Transport, String> {
+    /// TLS with the server of this name.
+    pub(super) fn secured(mut tcp: Timed, host: &str, trust: &Trust) -> Result<Transport, String> {
         let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned());
         let name = name.map_err(|_| format!("{host:?} is no name in a certificate"))?;
         let tls = ClientConnection::new(Arc::clone(&trust.0), name);
@@ -61,8 +63,16 @@ impl Transport {
 
     pub(super) fn tcp(&self) -> &TcpStream {
         match self {
-            Transport::Plain(tcp) => tcp,
-            Transport::Tls(tls) => &tls.sock,
+            Transport::Plain(tcp) => tcp.tcp(),
+            Transport::Tls(tls) => tls.sock.tcp(),
+        }
+    }
+
+    /// See [`Timed::opened`].
+    pub(super) fn opened(&mut self, wait: Duration) -> io::Result<()> {
+        match self {
+            Transport::Plain(tcp) => tcp.opened(wait),
+            Transport::Tls(tls) => tls.sock.opened(wait),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::process::Output;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Starts a server that answers each request with this head and that many bytes, or bytes without end for `None`. Returns its port.
 fn web(at: &str, head: &'static str, bytes: Option<usize>) -> u16 {
@@ -69,6 +70,68 @@ fn what_is_no_download_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.contains(part), "no {part:?} in\n{said}");
     }
+}
+
+/// Starts a server whose first connections serve endless downloads, and whose others send these bytes one by one. Returns its port.
+fn dripping(served: usize, bytes: &'static [u8]) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let port = listener.local_addr().expect("bound").port();
+    thread::spawn(move || {
+        for (n, mut stream) in listener.incoming().flatten().enumerate() {
+            thread::spawn(move || {
+                if n < served {
+                    let _ = stream.read(&mut [0; 4096]);
+                    let _ = stream.write_all(FOUND.as_bytes());
+                    while stream.write_all(&[0; 1 << 16]).is_ok() {}
+                }
+                for byte in bytes.iter().cycle() {
+                    if stream.write_all(&[*byte]).is_err() {
+                        break;
+                    }
+                    thread::sleep(Duration::from_millis(700));
+                }
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn a_server_that_drips_is_left_in_time() {
+    let place = &Place::new("probe_web_drip");
+    const HEAD: &[u8] =
+        b"HTTP/1.1 200 OK\r\nX-A: a very long field of a head that does not end, one byte at a time\r\n";
+    // A record of TLS that announces 16 kB.
+    const RECORD: &[u8] = b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03";
+    // The first request finds the file, the second one is the download by itself.
+    let servers = [
+        ("http", dripping(0, HEAD)),
+        ("http", dripping(1, HEAD)),
+        ("http", dripping(2, HEAD)),
+        ("https", dripping(0, RECORD)),
+    ];
+    thread::scope(|scope| {
+        for (scheme, port) in servers {
+            scope.spawn(move || {
+                let begun = Instant::now();
+                let url = format!("{scheme}://127.0.0.1:{port}/file");
+                let output = place.run(&["probe", "--tcp", &url, "--for", "5s", "--max-data", "30MB"]);
+                let said = text(&output.stderr);
+                // A busy machine may be late, but not by as much as the head would take: a minute and more.
+                assert!(begun.elapsed() < Duration::from_secs(15), "{scheme} {:?}: {said}", begun.elapsed());
+                assert!(output.status.code() == Some(1) && said.contains("the server takes too long"), "{said}");
+            });
+        }
+    });
+}
+
+#[test]
+fn interim_answers_are_skipped() {
+    let place = Place::new("probe_web_interim");
+    let head = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
+    let output = probe(&place, web("127.0.0.1", head, None), &["--max-data", "30MB"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(figure(&json(&text(&output.stdout))["alone"]["rate_mbit"]) > 1.0);
 }
 
 /// Starts a server that speaks TLS and sends bytes without end. Returns its port and its certificate.
