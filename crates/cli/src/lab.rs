@@ -1,11 +1,15 @@
 //! `narrows lab`: what `--on kernel` needs.
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::term;
 use narrows_lab::doctor::{self, Finding};
 use narrows_lab::fetch::{self, Wanted};
 use narrows_lab::kernels;
+use narrows_runner::clock::Stopwatch;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Prepare the virtual machine for `--on kernel`
 #[derive(clap::Args)]
@@ -80,15 +84,60 @@ fn fetch(args: &Fetch) -> Result<(), Failure> {
     let Fetch { suite, release, mirror, also, .. } = args;
     let wanted =
         Wanted { suite: suite.clone(), release: release.clone(), mirror: mirror.clone(), sources, also: also.clone() };
-    let kernel = fetch::fetch(&lab, &wanted, &mut |step| term::note(&format!("{step} …"))).map_err(|missing| {
-        match missing.0.contains('\n') {
-            true => Failure::program(&missing.0),
-            false => Failure::usage(missing),
-        }
+    interrupt::install()?;
+    // Programs that are still running end first, and the folder goes.
+    interrupt::wait_for_program(true);
+    let fetched = fetch::fetch(&lab, &wanted, &mut Progress::default());
+    interrupt::wait_for_program(false);
+    interrupt::check()?;
+    let kernel = fetched.map_err(|missing| match missing.0.contains('\n') {
+        true => Failure::program(&missing.0),
+        false => Failure::usage(missing),
     })?;
     let ours = if wanted.sources.is_some() { "" } else { ", without our queues (give --sources to build them)" };
     term::print(&format!("Linux {} is in {}{ours}\n", kernel.release(), kernel.folder.display()))
 }
+
+/// Steps as lines; on a terminal the bytes of a step's files, too, on one line that is written again.
+#[derive(Default)]
+struct Progress {
+    shown: Option<Stopwatch>,
+    is_open: bool,
+}
+
+impl Progress {
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            term::note("");
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.end_line();
+    }
+}
+
+impl fetch::Watch for Progress {
+    fn step(&mut self, what: &str) {
+        self.end_line();
+        term::note(&format!("{what} …"));
+    }
+
+    fn go_on(&mut self, bytes: u64) -> bool {
+        let is_time = self.shown.is_none_or(|shown| shown.elapsed() > EVERY);
+        if is_time && bytes > 0 && term::stderr_is_terminal() && !term::is_quiet() {
+            self.shown = Some(Stopwatch::start());
+            self.is_open = true;
+            let _ = write!(std::io::stderr(), "\r  {:.1} MB", bytes as f64 / 1e6);
+        }
+        !interrupt::requested()
+    }
+}
+
+/// Between two updates of the progress.
+const EVERY: Duration = Duration::from_millis(500);
 
 fn is_sources(folder: &Path) -> bool {
     folder.join("module/build-in-chroot.sh").is_file() && folder.join("tc/Makefile").is_file()

@@ -3,7 +3,7 @@
 //! `apt-get` does it, with a configuration of its own, so that the host's packages stay as they are. It takes the mirror that the host uses, and checks
 //! signatures and digests as for any other package. The packages are unpacked, not installed.
 use crate::kernels::{BUILT_IN, Kernel, Missing};
-use crate::tools::{find, output};
+use crate::tools::{find, output, watched};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -31,11 +31,19 @@ const FLAVOUR: &str = "cloud-amd64";
 const MODULES: [&str; 8] =
     ["net/sched", "net/ipv4", "net/ipv6", "net/netfilter", "drivers/char", "drivers/net", "drivers/virtio", "lib"];
 
-/// Fetches a kernel into a lab's folder. `say` is told of each step.
+/// Shows how far a fetch is, and can end it.
+pub trait Watch {
+    /// A step begins.
+    fn step(&mut self, what: &str);
+    /// Called several times a second with the bytes of the step's files so far. The fetch goes on while this is true.
+    fn go_on(&mut self, bytes: u64) -> bool;
+}
+
+/// Fetches a kernel into a lab's folder.
 ///
 /// # Errors
 /// Names the tool that is missing, or the step that failed with its last lines.
-pub fn fetch(lab: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel, Missing> {
+pub fn fetch(lab: &Path, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Kernel, Missing> {
     let also = wanted.also.iter().map(|name| linux_module(name)).collect::<Result<Vec<_>, _>>()?;
     for (tool, package) in [("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg"), ("xz", "xz-utils")] {
         if find(tool).is_none() {
@@ -47,27 +55,30 @@ pub fn fetch(lab: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<K
     let mirror = wanted.mirror.clone().map_or_else(mirror, Ok)?;
     let scratch = Scratch::new(lab)?;
     let apt = Apt::new(&scratch.0, &mirror, &wanted.suite)?;
-    say(&format!("reading the lists of {}", wanted.suite));
-    apt.update()?;
+    watch.step(&format!("reading the lists of {}", wanted.suite));
+    apt.update(&mut || watch.go_on(size_below(&scratch.0)))?;
     let release = apt.newest(wanted.release.as_deref())?;
-    say(&format!("fetching Linux {release}"));
+    let (names, bytes) = apt.packages(&release)?;
+    watch.step(&format!("fetching Linux {release} ({:.0} MB)", bytes as f64 / 1e6));
     let packages = scratch.0.join("packages");
-    apt.download(&apt.packages(&release)?, &packages)?;
+    apt.download(&names, &packages, &mut || watch.go_on(size_below(&packages)))?;
+    watch.step("unpacking it");
     let unpacked = scratch.0.join("unpacked");
     for package in list(&packages)? {
         output(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&unpacked))?;
     }
     let made = scratch.0.join("kernel");
     let kernel = Kernel { folder: lab.join("kernels").join(&release) };
-    collect(&unpacked, &release, &made, say)?;
+    collect(&unpacked, &release, &made, watch)?;
     if let Some(sources) = &wanted.sources {
-        say("building the plug-ins for tc");
+        watch.step("building the plug-ins for tc");
         build_plugins(sources, &scratch.0, &made.join("tc"))?;
-        say("building our modules in a chroot with the kernel's own compiler");
+        watch.step("building our modules in a chroot with the kernel's own compiler");
         let lacking: Vec<&str> = also.into_iter().filter(|name| !Kernel { folder: made.clone() }.has(name)).collect();
         let chroot = Chroot { sources, mirror: &mirror, suite: &wanted.suite, release: &release };
         let source = if lacking.is_empty() { None } else { Some(apt.source(&release)?) };
-        chroot.build(&scratch.0, source.map(|source| (lacking, source)), &made.join("modules"))?;
+        let built = &mut || watch.go_on(size_below(&scratch.0.join("chroot")));
+        chroot.build(&scratch.0, source.map(|source| (lacking, source)), &made.join("modules"), built)?;
     }
     // Complete or not there at all.
     let failed = |error: io::Error| Missing(format!("cannot write {}: {error}", kernel.folder.display()));
@@ -83,12 +94,37 @@ pub fn fetch(lab: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<K
 /// A folder that is removed in the end.
 struct Scratch(PathBuf);
 
+/// Its name, before the number of its process.
+const FETCHING: &str = "fetching-";
+
 impl Scratch {
     fn new(lab: &Path) -> Result<Scratch, Missing> {
-        let folder = lab.join(format!("fetching-{}", std::process::id()));
+        remove_abandoned(lab);
+        let folder = lab.join(format!("{FETCHING}{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| Missing(format!("cannot make {}: {error}", folder.display())))?;
         Ok(Scratch(folder))
     }
+}
+
+/// Removes the folders of processes that were killed.
+fn remove_abandoned(lab: &Path) {
+    let process = |path: &Path| path.file_name()?.to_str()?.strip_prefix(FETCHING)?.parse::<u32>().ok();
+    for path in list(lab).unwrap_or_default() {
+        if process(&path).is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            // If it cannot be removed it does no harm.
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Bytes of the files below a folder.
+fn size_below(folder: &Path) -> u64 {
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => size_below(&entry.path()),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    };
+    fs::read_dir(folder).map_or(0, |entries| entries.flatten().map(size).sum())
 }
 
 impl Drop for Scratch {
@@ -171,9 +207,9 @@ impl Apt {
         command
     }
 
-    fn update(&self) -> Result<(), Missing> {
+    fn update(&self, go_on: &mut dyn FnMut() -> bool) -> Result<(), Missing> {
         // Without it, a list that cannot be fetched is only a warning.
-        output(self.command("apt-get").args(["update", "--error-on=any"])).map(drop)
+        watched(self.command("apt-get").args(["update", "--error-on=any"]), go_on).map(drop)
     }
 
     /// The newest kernel whose release begins with this text.
@@ -188,15 +224,17 @@ impl Apt {
         })
     }
 
-    /// The packages with the kernel and its modules.
-    fn packages(&self, release: &str) -> Result<BTreeSet<String>, Missing> {
-        let (mut found, mut open) = (BTreeSet::new(), vec![format!("linux-image-{release}")]);
+    /// The packages with the kernel and its modules, and their bytes.
+    fn packages(&self, release: &str) -> Result<(BTreeSet<String>, u64), Missing> {
+        let (mut found, mut open, mut bytes) = (BTreeSet::new(), vec![format!("linux-image-{release}")], 0);
         while let Some(name) = open.pop() {
             let about = output(self.command("apt-cache").args(["show", "--no-all-versions", &name]))?;
             open.extend(needed(&about, release).into_iter().filter(|needed| !found.contains(needed)));
-            found.insert(name);
+            if found.insert(name) {
+                bytes += size(&about);
+            }
         }
-        Ok(found)
+        Ok((found, bytes))
     }
 
     /// The package with a kernel's source, in the same version.
@@ -205,9 +243,14 @@ impl Apt {
         source(release, &output(self.command("apt-cache").args(["show", "--no-all-versions", &image]))?)
     }
 
-    fn download(&self, packages: &BTreeSet<String>, into: &Path) -> Result<(), Missing> {
+    fn download(
+        &self,
+        packages: &BTreeSet<String>,
+        into: &Path,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Missing> {
         fs::create_dir_all(into).map_err(|error| Missing(format!("cannot make {}: {error}", into.display())))?;
-        output(self.command("apt-get").arg("download").args(packages).current_dir(into)).map(drop)
+        watched(self.command("apt-get").arg("download").args(packages).current_dir(into), go_on).map(drop)
     }
 }
 
@@ -218,6 +261,11 @@ fn releases(names: &str) -> Vec<String> {
         (release.ends_with(FLAVOUR) && release.starts_with(|c: char| c.is_ascii_digit())).then(|| release.to_owned())
     };
     names.lines().filter_map(release).collect()
+}
+
+/// Bytes of a package's file.
+fn size(about: &str) -> u64 {
+    about.lines().find_map(|line| line.strip_prefix("Size: ")?.trim().parse().ok()).unwrap_or_default()
 }
 
 /// The packages of the same release that a package depends on.
@@ -246,7 +294,7 @@ fn linux_module(name: &str) -> Result<&'static str, Missing> {
 }
 
 /// Takes the image and the modules out of unpacked packages.
-fn collect(unpacked: &Path, release: &str, into: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Missing> {
+fn collect(unpacked: &Path, release: &str, into: &Path, watch: &mut dyn Watch) -> Result<(), Missing> {
     let failed = |path: &Path| {
         let path = path.display().to_string();
         move |error: io::Error| Missing(format!("{path}: {error}"))
@@ -262,7 +310,7 @@ fn collect(unpacked: &Path, release: &str, into: &Path, say: &mut dyn FnMut(&str
     let image = image.ok_or_else(|| Missing(format!("the packages of {release} have no image")))?;
     fs::copy(&image, into.join("vmlinuz")).map_err(failed(&image))?;
     if let Some(reason) = crate::image::unpack(&image, &into.join(crate::kernels::UNPACKED))? {
-        say(&format!("the kernel stays compressed, and starts two seconds later each time: {reason}"));
+        watch.step(&format!("the kernel stays compressed, and starts two seconds later each time: {reason}"));
     }
     // The list of what is in the image itself.
     if let Some(list) = places.iter().map(|place| place.join(BUILT_IN)).find(|path| path.is_file()) {
@@ -315,7 +363,13 @@ struct Chroot<'a> {
 
 impl Chroot<'_> {
     /// Our modules, and Linux's own from the package with its source.
-    fn build(&self, scratch: &Path, also: Option<(Vec<&str>, String)>, into: &Path) -> Result<(), Missing> {
+    fn build(
+        &self,
+        scratch: &Path,
+        also: Option<(Vec<&str>, String)>,
+        into: &Path,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Missing> {
         let work = scratch.join("chroot");
         let headers = format!("linux-headers-{}", self.release);
         let mut command = Command::new("sh");
@@ -324,7 +378,7 @@ impl Chroot<'_> {
         if let Some((modules, source)) = also {
             command.env("ALSO", modules.join(" ")).env("SOURCE", source);
         }
-        output(&mut command)?;
+        watched(&mut command, go_on)?;
         take(&work.join(format!("{}-{headers}.out", self.suite)), "ko", into)
     }
 }
@@ -348,6 +402,38 @@ mod tests {
                     http://c.test bookworm http://c.test/debian/\n";
         assert_eq!(of_debian(told).as_deref(), Some("http://c.test/debian"));
         assert_eq!(of_debian("http://b.test nodistro http://b.test/\n"), None);
+    }
+
+    #[test]
+    fn folders_of_killed_fetches_are_removed_and_others_stay() {
+        let lab = std::env::temp_dir().join(format!("narrows-fetch-{}", std::process::id()));
+        // No process has this number: it is above what Linux allows.
+        let names =
+            ["fetching-4194999/apt", &format!("fetching-{}", std::process::id()), "fetching-mine", "kernels/7.2"];
+        names.iter().for_each(|name| fs::create_dir_all(lab.join(name)).expect("a folder"));
+        let scratch = Scratch::new(&lab).expect("a folder");
+        assert!(!lab.join("fetching-4194999").exists());
+        assert!(names[1..].iter().all(|name| lab.join(name).is_dir()));
+        fs::write(scratch.0.join("a"), [0; 100]).expect("a file");
+        assert_eq!(size_below(&lab), 100);
+        drop(scratch);
+        assert!(!lab.join(names[1]).exists());
+        fs::remove_dir_all(&lab).expect("it was made");
+    }
+
+    #[test]
+    fn a_program_is_watched_and_can_be_ended() {
+        let mut looks = 0;
+        let began = std::time::Duration::from_secs(3600);
+        let slow = watched(Command::new("sleep").arg(began.as_secs().to_string()), &mut || {
+            looks += 1;
+            looks < 3
+        });
+        assert_eq!(slow.map_err(|missing| missing.to_string()), Err("`sleep` was ended".into()));
+        // More than a pipe holds.
+        let long =
+            watched(Command::new("sh").args(["-c", "yes | head -c 300000; yes | head -c 300000 >&2"]), &mut || true);
+        assert_eq!(long.map(|text| text.len()).map_err(|missing| missing.to_string()), Ok(300_000));
     }
 
     #[test]
