@@ -163,19 +163,21 @@ impl Figures {
     fn of(opportunities: &[Span], period: Span) -> Figures {
         let mbit = |count: usize, span: Span| (OPPORTUNITY.0 * 8) as f64 * count as f64 / span.as_secs_f64() / 1e6;
         let windows = (period.as_ns() / WINDOW.as_ns()) as usize;
-        let mut counts = vec![0_usize; windows];
-        for at in opportunities {
-            // An opportunity at the end of a window is the window's.
-            let window = (at.as_ns().saturating_sub(1) / WINDOW.as_ns()) as usize;
-            if let Some(count) = counts.get_mut(window) {
-                *count += 1;
-            }
-        }
+        // An opportunity at the end of a window is the window's.
+        let window = |at: &Span| (at.as_ns().saturating_sub(1) / WINDOW.as_ns()) as usize;
+        // A trace may be a year of silence, so only windows with opportunities are counted. They follow each other in time.
+        let whole = opportunities.partition_point(|at| window(at) < windows);
+        let mut counts: Vec<usize> =
+            opportunities[..whole].chunk_by(|one, next| window(one) == window(next)).map(<[Span]>::len).collect();
         counts.sort_unstable();
+        let empty = windows - counts.len();
         // Of a trace without a whole window, the mean.
         let all = mbit(opportunities.len(), period);
         let quantile = |share: f64| match windows.checked_sub(1) {
-            Some(last) => mbit(counts[(share * last as f64).round() as usize], WINDOW),
+            Some(last) => {
+                let place = ((share * last as f64).round() as usize).checked_sub(empty);
+                mbit(place.map_or(0, |place| counts[place]), WINDOW)
+            }
             None => all,
         };
         // The trace repeats, so the first gap is also the last.
@@ -226,6 +228,20 @@ mod tests {
             "{}",
             figures.p50_mbit
         );
+    }
+
+    #[test]
+    fn a_year_of_silence_takes_no_memory() {
+        let year = Span::ms(31_536_000_000);
+        // A window for each 100 ms would take 2.5 GB.
+        let figures = Figures::of(&[Span::ms(1), year], year);
+        assert_eq!((figures.opportunities, figures.longest_gap_ms), (2, 31_535_999_999.0));
+        assert_eq!((figures.p5_mbit, figures.p50_mbit, figures.p95_mbit), (0.0, 0.0, 0.0));
+        // As before, with one of three windows empty: 100 opportunities, none, 50.
+        let spans = |from: u64, count: u64| (1..=count).map(move |n| Span::ms(from + n));
+        let opportunities: Vec<Span> = spans(0, 100).chain(spans(200, 49)).chain([Span::ms(300)]).collect();
+        let figures = Figures::of(&opportunities, Span::ms(300));
+        assert_eq!((figures.p5_mbit, figures.p50_mbit, figures.p95_mbit), (0.0, 6.0, 12.0));
     }
 
     #[test]
