@@ -48,6 +48,7 @@ pub(crate) fn unit_hint(got: &str, unit: Unit) -> String {
     let first = |word: &str| word.chars().next().map(|c| c.to_ascii_lowercase());
     let close = suffixes
         .into_iter()
+        .filter(|word| lower.len() <= word.len() + 2)
         .map(|word| (strsim::osa_distance(&lower, &word.to_lowercase()), word))
         // For a unit of one letter, two wrong letters are no misspelling.
         .filter(|&(distance, word)| distance <= word.len().min(2) && first(word) == first(&lower))
@@ -82,11 +83,16 @@ fn readings(amount: &str, suffix: &str, unit: Unit) -> Option<String> {
 fn closest<'a>(got: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |word: &str| word.to_lowercase().replace(['-', ' ', '.'], "_");
     let got = plain(got);
+    let length = got.chars().count();
     let words: Vec<&str> = words.into_iter().collect();
     let near = words
         .iter()
-        .map(|&word| (strsim::osa_distance(&got, &plain(word)), word))
-        .filter(|&(distance, word)| distance <= (word.chars().count() / 3).max(1))
+        .filter_map(|&word| {
+            let (letters, most) = (word.chars().count(), (word.chars().count() / 3).max(1));
+            // The distance is at least the difference of the lengths, and a key from outside may be very long.
+            let distance = (letters.abs_diff(length) <= most).then(|| strsim::osa_distance(&got, &plain(word)))?;
+            (distance <= most).then_some((distance, word))
+        })
         .min_by_key(|&(distance, _)| distance);
     let holding = || words.iter().copied().find(|word| got.len() >= 3 && plain(word).contains(&got));
     near.map(|(_, word)| word).or_else(holding)
@@ -104,6 +110,9 @@ mod tests {
         assert_eq!(closest("reno", words), Some("new_reno"));
         assert_eq!(closest("pie", words), None);
         assert_eq!(closest("", words), None);
+        // Nor is anything compared with a text of any length, letter by letter: that took seconds.
+        let long = "k".repeat(10_000_000);
+        assert_eq!(closest(&long, words), None);
     }
 
     #[test]
