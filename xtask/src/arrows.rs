@@ -13,27 +13,29 @@ use std::process::Command;
 /// Each crate, and the crates of this workspace on which it may depend.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("narrows-core", &[]),
+    // Where outputs may be written; also for what others use alone.
+    ("narrows-files", &[]),
     ("narrows-scenario", &["narrows-core"]),
     // A run's result as a value, from any world.
-    ("narrows-results", &["narrows-core", "narrows-scenario"]),
+    ("narrows-results", &["narrows-core", "narrows-files", "narrows-scenario"]),
     ("narrows-world", &["narrows-core", "narrows-scenario", "narrows-results"]),
     // The worlds do not depend on each other; they share the scenario, the records and the result.
     ("narrows-sim", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world"]),
     // Real QUIC connections, for programs of others as well.
-    ("narrows-quic", &["narrows-core"]),
+    ("narrows-quic", &["narrows-core", "narrows-files"]),
     // Measures a path with such connections.
-    ("narrows-probe", &["narrows-core", "narrows-quic"]),
+    ("narrows-probe", &["narrows-core", "narrows-files", "narrows-quic"]),
     // A real Linux host, for all worlds of real traffic.
     ("narrows-host", &["narrows-core", "narrows-scenario", "narrows-world", "narrows-quic"]),
     ("narrows-live", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     ("narrows-kernel", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     ("narrows-lab", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     // Packets as other tools read them.
-    ("narrows-capture", &["narrows-core", "narrows-scenario", "narrows-results"]),
+    ("narrows-capture", &["narrows-core", "narrows-files", "narrows-scenario", "narrows-results"]),
     // Shows results of any world.
-    ("narrows-report", &["narrows-core", "narrows-scenario", "narrows-results"]),
+    ("narrows-report", &["narrows-core", "narrows-files", "narrows-scenario", "narrows-results"]),
     // Many runs of any world, through the trait `World`.
-    ("narrows-runner", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world"]),
+    ("narrows-runner", &["narrows-core", "narrows-files", "narrows-scenario", "narrows-results", "narrows-world"]),
     // Experiments as data, measured in results and shown as reports.
     ("narrows-study", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-report"]),
     ("narrows", EVERYTHING),
@@ -56,6 +58,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// For crates above all worlds. The program, the bindings and the benchmark do not depend on each other.
 const EVERYTHING: &[&str] = &[
     "narrows-core",
+    "narrows-files",
     "narrows-scenario",
     "narrows-results",
     "narrows-world",

@@ -78,12 +78,6 @@ pub fn write(log: &PacketLog, connection: &Connection, to: &mut impl Write) -> i
     Ok(trace.written)
 }
 
-/// Do these first bytes of a file belong to a trace of ours?
-pub fn is_own(head: &[u8]) -> bool {
-    let program = b"\"title\":\"narrows ";
-    head.first() == Some(&RECORD_SEPARATOR) && head.windows(program.len()).any(|bytes| bytes == program)
-}
-
 /// Begins every record (RFC 7464 §2.2).
 const RECORD_SEPARATOR: u8 = 0x1e;
 

@@ -47,5 +47,5 @@ pub use estimate::{Estimate, Quartiles};
 pub use events::Events;
 pub use notes::{Note, notes};
 pub use proportion::Proportion;
-pub use store::{FIGURES, PAGE, write_page, write_page_with};
+pub use store::{FIGURES, PAGE, is_page, write_page, write_page_with};
 pub use table::Table;

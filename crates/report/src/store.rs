@@ -6,6 +6,7 @@
 use crate::comparison::{Comparison, Group, Run};
 use crate::events::Events;
 use crate::{page, svg};
+use narrows_files::{Existing, OutputFile, Remedy};
 use narrows_results::input::TraceFiles;
 use narrows_results::{ResultError, folder};
 use narrows_results::{RunResult, Summary};
@@ -13,6 +14,7 @@ use narrows_scenario::printable::{printable, printable_lines};
 use narrows_scenario::{RateSpec, Scenario, TraceSource};
 use std::borrow::Cow;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Name of the page.
@@ -201,29 +203,34 @@ pub fn write_page_with(
     let mut written = vec![dir.join(PAGE)];
     let html =
         page::render_with(comparison, events).map_err(|e| fault(&written[0], format!("cannot make the page: {e}")))?;
-    replace(&written[0], html.as_bytes())?;
+    write(&written[0], html.as_bytes())?;
     let figures = dir.join(FIGURES);
     fs::create_dir_all(&figures).map_err(|e| fault(&figures, format!("cannot make the folder: {e}")))?;
     for plot in svg::PLOTS {
         let path = figures.join(format!("{}.svg", plot.name));
         let Some(drawn) = plot.draw(comparison) else { continue };
         let drawn = drawn.map_err(|e| fault(&path, format!("cannot draw the figure: {e}")))?;
-        replace(&path, drawn.as_bytes())?;
+        write(&path, drawn.as_bytes())?;
         written.push(path);
     }
     Ok(written)
 }
 
-/// Replaces a file atomically: a reader sees the old file or the new one.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultError> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
-    written.map_err(|error| {
-        // An incomplete file is useless; if it cannot be removed, the first error is still the one to report.
-        let _ = fs::remove_file(&part);
-        ResultError { path: path.into(), message: format!("cannot write: {error}") }
-    })
+/// Do these first bytes of a file belong to a page of ours?
+pub fn is_page(head: &[u8]) -> bool {
+    head.starts_with(b"<!doctype html>") && head.windows(GENERATOR.len()).any(|bytes| bytes == GENERATOR)
+}
+
+/// In the head of every page.
+const GENERATOR: &[u8] = b"name=\"generator\" content=\"narrows ";
+
+/// Writes a file of a result's folder; one that was drawn there before is replaced.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), ResultError> {
+    const REMEDY: Remedy<'_> = Remedy { other: "folder", force: "an empty folder" };
+    let is_own = |head: &[u8]| is_page(head) || head.starts_with(b"<svg");
+    let checked = OutputFile::check(path, Existing::Replace(is_own)).map_err(|why| why.into_io(REMEDY));
+    let written = checked.and_then(|file| file.write(|to| to.write_all(bytes)));
+    written.map_err(|error| ResultError { path: path.into(), message: format!("cannot write: {error}") })
 }
 
 /// A comparison has a summary, too, but no scenario.

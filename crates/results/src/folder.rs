@@ -6,8 +6,8 @@ use crate::table::{self, Curve};
 use crate::{Cdf, RunResult, Series};
 use narrows_scenario::{RateSpec, Scenario, TraceSource, trace};
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// The scenario as run.
@@ -86,12 +86,8 @@ pub fn write(dir: &Path, scenario: &Scenario, result: &RunResult) -> Result<(), 
 /// Writes a file that must not exist yet; an existing entry of that name, a link or a FIFO for example, is left alone.
 fn write_new(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), ResultError> {
     let path = dir.join(name);
-    let write = || {
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        // The file must be on the disk before the next one is written.
-        file.write_all(bytes).and_then(|()| file.sync_all())
-    };
-    write().map_err(|e| error(&path, "cannot write", e))
+    // The file is on the disk before the next one is written.
+    narrows_files::write_new(&path, bytes).map_err(|e| error(&path, "cannot write", e))
 }
 
 /// Reads a folder. The result equals the value that was written, except that curves without points are missing.
@@ -119,6 +115,13 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open_file(path)?.read_to_string(&mut text)?;
     Ok(text)
+}
+
+/// The bytes of a file of a result, which must be a regular one.
+pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_file(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn open_file(path: &Path) -> io::Result<File> {

@@ -20,7 +20,7 @@ mod table;
 pub use figures::{Figure, Figures, flow_group};
 pub use folder::ResultError;
 pub use routes::{Jain, Routes};
-pub use rows::{Format, Rows};
+pub use rows::{Format, Rows, is_table};
 pub use setup::Setup;
 pub use summary::Summary;
 

@@ -22,6 +22,11 @@ pub enum Format {
     JsonLines,
 }
 
+/// Do these first bytes of a file belong to a table of runs?
+pub fn is_table(head: &[u8]) -> bool {
+    [&b"run,seed"[..], b"{\"run\":", b"PAR1"].iter().any(|start| head.starts_with(start))
+}
+
 impl Format {
     /// Every form.
     pub const ALL: [Format; 3] = [Format::Csv, Format::Parquet, Format::JsonLines];

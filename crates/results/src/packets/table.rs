@@ -8,7 +8,6 @@ use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleTyp
 use parquet::errors::Result;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
-use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ pub fn write_to(dir: &Path, log: &PacketLog) -> std::result::Result<(), ResultEr
     let path = dir.join(PACKETS);
     let fault =
         |error: &dyn std::fmt::Display| ResultError { path: path.clone(), message: format!("cannot write: {error}") };
-    let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| fault(&error))?;
+    let file = narrows_files::create_new(&path).map_err(|error| fault(&error))?;
     let file = write(log, BufWriter::new(file)).map_err(|error| fault(&error))?;
     let file = file.into_inner().map_err(|error| fault(&error))?;
     file.sync_all().map_err(|error| fault(&error))
