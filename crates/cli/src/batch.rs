@@ -14,6 +14,7 @@ use narrows_runner::{Room, index};
 use narrows_scenario::Scenario;
 use narrows_scenario::printable::printable;
 use narrows_world::World;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -76,6 +77,11 @@ impl BatchArgs {
     /// The number of runs of each queue or scenario.
     pub(crate) fn runs(&self) -> u64 {
         self.runs
+    }
+
+    /// Whether results and files of earlier runs are replaced.
+    pub(crate) fn force(&self) -> bool {
+        self.place.force
     }
 
     /// Runs everything, writes the result folder with its page and pictures, and prints the summary.
@@ -155,7 +161,7 @@ impl BatchArgs {
             let (place, scenario) = (&places[missing[index]], &jobs[index].scenario);
             folder::write(&stage.join(place), scenario, &result).map_err(Failure::usage)?;
             recorder.map_or(Ok(()), |recorder| recorder.write(&stage.join(place)))?;
-            output.keep(&keys[index], place)?;
+            output.keep(&keys[index], &KeptFolder::new(&stage, place, scenario)?)?;
             Ok(Value::new(scenario, result))
         })?;
         for (&n, value) in missing.iter().zip(made) {
@@ -195,12 +201,30 @@ impl Run {
 
     /// Its summary, if a stopped command has left its whole result on the stage.
     fn finished(&self, stage: &Path, output: &Output) -> Option<Value> {
-        let folder = output.found().get(&self.key)?.as_str()?;
-        let dir = stage.join(&self.folder);
-        let same =
-            |(name, text): &(String, String)| folder::read_text(&dir.join(name)).is_ok_and(|found| found == *text);
-        let whole = Path::new(folder) == self.folder && folder::inputs(&self.job.scenario).iter().all(same);
-        whole.then(|| Value::read(&dir).ok())?
+        let kept: KeptFolder = serde_json::from_value(output.found().get(&self.key)?.clone()).ok()?;
+        let there = KeptFolder::new(stage, &self.folder, &self.job.scenario).ok()?;
+        (kept == there).then(|| Value::read(&stage.join(&self.folder)).ok())?
+    }
+}
+
+/// The index entry of a finished run whose result is a folder on the stage.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KeptFolder {
+    folder: PathBuf,
+    /// Digest of the names and contents of its files.
+    files: String,
+}
+
+impl KeptFolder {
+    /// Reads the files of a finished run.
+    pub(crate) fn new(stage: &Path, folder: &Path, scenario: &Scenario) -> Result<KeptFolder, Failure> {
+        let mut parts = Vec::new();
+        for name in folder::files(scenario) {
+            let file = stage.join(folder).join(&name);
+            let bytes = folder::read_bytes(&file).map_err(|error| Failure::write(&file, &error))?;
+            parts.extend([name.into_bytes(), bytes]);
+        }
+        Ok(KeptFolder { folder: folder.to_owned(), files: index::digest(parts.iter().map(Vec::as_slice)) })
     }
 }
 
@@ -212,7 +236,7 @@ fn take_up(output: &mut Output, runs: &[Run]) -> Result<Vec<Option<Value>>, Fail
     let stage = output.stage();
     let values: Vec<Option<Value>> = runs.iter().map(|run| run.finished(&stage, output)).collect();
     let finished = || runs.iter().zip(&values).filter(|(_, value)| value.is_some()).map(|(run, _)| run);
-    let index: Finished = finished().map(|run| (run.key.clone(), run.folder.to_string_lossy().into())).collect();
+    let index: Finished = finished().map(|run| (run.key.clone(), output.found()[&run.key].clone())).collect();
     let files: BTreeSet<PathBuf> = finished()
         .flat_map(|run| folder::files(&run.job.scenario).into_iter().map(|file| run.folder.join(file)))
         .collect();

@@ -1,6 +1,7 @@
 //! `narrows sweep`: a scenario with every combination of some values, as one tidy table.
 //!
 //! Only the figures of finished runs are kept, so that thousands of runs take megabytes; a stopped sweep continues from them.
+use crate::batch::KeptFolder;
 use crate::failure::Failure;
 use crate::flags::{MAX_JOBS, MAX_SEED, whole};
 use crate::grid::{self, Job, Options};
@@ -13,7 +14,7 @@ use crate::world::WorldArgs;
 use narrows_core::Bytes;
 use narrows_report::sheet::{self, Sheet};
 use narrows_results::input::TraceFiles;
-use narrows_results::{Format, folder};
+use narrows_results::{Format, folder, is_table};
 use narrows_runner::{Room, index};
 use narrows_scenario::Setting;
 use narrows_scenario::settings::settings;
@@ -128,7 +129,7 @@ type Missing = (usize, usize, String, Option<PathBuf>);
 #[derive(Clone, Serialize, Deserialize)]
 struct Kept {
     run: RunFigures,
-    folder: Option<PathBuf>,
+    folder: Option<KeptFolder>,
 }
 
 /// Runs the command.
@@ -158,9 +159,9 @@ pub(crate) fn main(args: &Sweep) -> Result<(), Failure> {
         Ok(filled) => filled,
         Err(failure) => return Err(output.unfinished(failure)),
     };
-    args.conclude(output, &plan, &kept, single)?;
+    let without_figures = args.conclude(output, &plan, &kept, single)?;
     match failed.first() {
-        None => Ok(()),
+        None => without_figures.map_or(Ok(()), Err),
         Some(first) => {
             let runs = counted(failed.len(), "run");
             Err(Failure::other(format!("{runs} failed, and the table is without them; the first: {first}")))
@@ -263,11 +264,12 @@ impl Sweep {
                 let memory = Room { given: self.memory, together: false };
                 let options = Options { threads: self.jobs, quiet: self.json, world, memory };
                 let made = grid::run(&jobs, options, |n, result| {
-                    let (.., key, folder) = &missing[n];
-                    let one = Kept { run: plan.measure(&result), folder: folder.clone() };
-                    if let Some(folder) = folder {
-                        folder::write(&stage.join(folder), &jobs[n].scenario, &result).map_err(Failure::usage)?;
-                    }
+                    let ((.., key, folder), scenario) = (&missing[n], &jobs[n].scenario);
+                    let written = folder.as_ref().map(|folder| {
+                        folder::write(&stage.join(folder), scenario, &result).map_err(Failure::usage)?;
+                        KeptFolder::new(&stage, folder, scenario)
+                    });
+                    let one = Kept { run: plan.measure(&result), folder: written.transpose()? };
                     output.keep(key, &one)?;
                     Ok(one)
                 })?;
@@ -320,19 +322,28 @@ impl Sweep {
         Ok(failed.into_iter().map(|(number, error)| format!("{}: {error}", jobs[numbers[&number]].label)).collect())
     }
 
-    /// Says which of the metrics asked for no run has.
-    fn note_missing(&self, plan: &Plan, kept: &[Vec<&RunFigures>]) {
-        for path in plan.unmeasured(&self.metric, kept) {
-            term::note(&format!(
-                "narrows: --metric {path}: no run has this figure; `narrows list metrics` has examples"
-            ));
-        }
+    /// The failure for metrics that no run has.
+    fn without_figures(&self, plan: &Plan, kept: &[Vec<&RunFigures>]) -> Option<Failure> {
+        let missing = plan.unmeasured(&self.metric, kept);
+        let message = || {
+            let paths = missing.join(", ");
+            format!(
+                "--metric {paths}: no run has this figure; the table has every figure, and `narrows list metrics` has examples"
+            )
+        };
+        (!missing.is_empty()).then(|| Failure::usage(message()))
     }
 
-    /// Writes the table and the page, and prints the combinations.
-    fn conclude(&self, output: Output, plan: &Plan, kept: &[Vec<Kept>], single: Option<Format>) -> Result<(), Failure> {
+    /// Writes the table and the page, and prints the combinations. Returns the failure for metrics that no run has.
+    fn conclude(
+        &self,
+        output: Output,
+        plan: &Plan,
+        kept: &[Vec<Kept>],
+        single: Option<Format>,
+    ) -> Result<Option<Failure>, Failure> {
         let kept: Vec<Vec<&RunFigures>> = kept.iter().map(|runs| runs.iter().map(|kept| &kept.run).collect()).collect();
-        self.note_missing(plan, &kept);
+        let without_figures = self.without_figures(plan, &kept);
         let rows = plan.rows(&kept);
         let format = single.or(self.format.map(Form::format)).unwrap_or(Format::Csv);
         let sheet = plan.sheet(&kept);
@@ -355,14 +366,16 @@ impl Sweep {
                 term::note(&format!("narrows: {}", published.folder.display()));
             }
             let text = rows.bytes(Format::JsonLines).map_err(Failure::other)?;
-            return term::print_json_text(&String::from_utf8_lossy(&text));
+            term::print_json_text(&String::from_utf8_lossy(&text))?;
+            return Ok(without_figures);
         }
         let mut text = sheet::text(&shortened(sheet, MAX_PRINTED, "the table has them all"), &term::style());
         text.push('\n');
         for file in published.files.iter().filter(|file| !file.components().any(|part| part.as_os_str() == RUNS)) {
             text += &format!("{}\n", file.display());
         }
-        term::print(&text)
+        term::print(&text)?;
+        Ok(without_figures)
     }
 }
 
@@ -373,8 +386,10 @@ fn take_up(output: &mut Output, tasks: &[Task]) -> Result<(), Failure> {
     }
     let stage = output.stage();
     let is_whole = |task: &&Task| {
-        let there = |folder: &PathBuf| stage.join(folder).join(folder::SUMMARY).is_file();
-        output.found().contains_key(&task.key) && task.folder.as_ref().is_none_or(there)
+        let entry = output.found().get(&task.key).cloned();
+        let Some(kept) = entry.and_then(|entry| serde_json::from_value::<Kept>(entry).ok()) else { return false };
+        let there = |folder| KeptFolder::new(&stage, folder, &task.job.scenario).ok();
+        kept.folder == task.folder.as_deref().and_then(there)
     };
     let finished: Vec<&Task> = tasks.iter().filter(is_whole).collect();
     let index: Finished = finished.iter().map(|task| (task.key.clone(), output.found()[&task.key].clone())).collect();
@@ -405,9 +420,4 @@ fn write_page(output: &Output, title: &str, sheet: &Sheet) -> Result<(), Failure
     output.write(narrows_report::PAGE, sheet::page(title, &sheets).map_err(Failure::other)?)?;
     let folder = Path::new(narrows_report::FIGURES);
     sheet::drawings(title, &sheets).iter().try_for_each(|(name, svg)| output.write(folder.join(name), svg))
-}
-
-/// Whether these are the first bytes of a table that this command writes.
-fn is_table(first: &[u8]) -> bool {
-    [&b"run,seed"[..], b"{\"run\":", b"PAR1"].iter().any(|start| first.starts_with(start))
 }

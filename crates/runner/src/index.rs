@@ -2,13 +2,14 @@
 //!
 //! The key of a run is a digest of the program and of everything that determines its result. The program is represented by the
 //! bytes of its own file, not by its version: a program built from changed sources has the same version, but may give other results.
-//! A line is added as soon as a run is finished, so that a command can continue after any kind of stop.
+//! A line is added as soon as a run is finished, so that a command can continue after any kind of stop. Each line ends with a checksum
+//! over its key and values. A line that a disk, a crash or a person has changed does not agree with it, and its run is made again.
 //!
 //! Where the program is an interpreter, its file says nothing; [`SOURCES`] then stands for it.
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read, Write as _};
 use std::path::Path;
@@ -16,9 +17,31 @@ use std::sync::{Mutex, OnceLock};
 
 /// A line of the index.
 #[derive(Serialize, Deserialize)]
-struct Line<V> {
+struct Line {
     key: String,
-    values: V,
+    values: serde_json::Value,
+    /// The [`digest`] of key and values.
+    sum: String,
+}
+
+impl Line {
+    fn new(key: String, values: serde_json::Value) -> Line {
+        let sum = Line::sum(&key, &values);
+        Line { key, values, sum }
+    }
+
+    /// Numbers are written with the digits that restore them, so values that were read have the text that was written.
+    fn sum(key: &str, values: &serde_json::Value) -> String {
+        digest([key.as_bytes(), values.to_string().as_bytes()])
+    }
+
+    fn agrees(&self) -> bool {
+        self.sum == Line::sum(&self.key, &self.values)
+    }
+
+    fn text(&self) -> io::Result<String> {
+        Ok(serde_json::to_string(self)? + "\n")
+    }
 }
 
 /// The index.
@@ -42,10 +65,15 @@ pub fn key<'a>(decisive: impl IntoIterator<Item = &'a str>) -> String {
 
 /// The key of a run of a program with another identity than its file: [`SOURCES`].
 pub fn key_of<'a>(program: &'a str, decisive: impl IntoIterator<Item = &'a str>) -> String {
+    digest(std::iter::once(program).chain(decisive).map(str::as_bytes))
+}
+
+/// FNV-1a over these parts.
+pub fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = OFFSET;
-    for (n, part) in std::iter::once(program).chain(decisive).enumerate() {
-        let separator = if n == 0 { "" } else { "\n" };
-        for byte in separator.bytes().chain(part.bytes()) {
+    for (n, part) in parts.into_iter().enumerate() {
+        let separator: &[u8] = if n == 0 { b"" } else { b"\n" };
+        for &byte in separator.iter().chain(part) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
         }
     }
@@ -54,7 +82,7 @@ pub fn key_of<'a>(program: &'a str, decisive: impl IntoIterator<Item = &'a str>)
 
 /// The identity of this program. If it cannot read its own file, it reuses no run of another process.
 fn program() -> String {
-    let digest = own_file().and_then(digest).unwrap_or_else(|_| RandomState::new().hash_one(()));
+    let digest = own_file().and_then(digest_of_file).unwrap_or_else(|_| RandomState::new().hash_one(()));
     format!("{digest:016x}")
 }
 
@@ -65,7 +93,7 @@ fn own_file() -> io::Result<File> {
 
 /// As FNV-1a, but eight bytes at a time, since a program may have a hundred megabytes. Every step is invertible, so two files
 /// that differ in one place never have the same digest.
-fn digest(mut file: impl Read) -> io::Result<u64> {
+fn digest_of_file(mut file: impl Read) -> io::Result<u64> {
     let (mut hash, mut length, mut part) = (OFFSET, 0, Vec::new());
     while file.by_ref().take(PART).read_to_end(&mut part)? > 0 {
         length += part.len() as u64;
@@ -94,10 +122,10 @@ const PRIME: u64 = 0x0100_0000_01b3;
 /// Bytes read at a time: a whole number of words.
 const PART: u64 = 1 << 16;
 
-/// The runs in the text of an index. A line that was cut off is left out, so that its run is made again.
+/// The runs in the text of an index. A line that was cut off or changed is left out, so that its run is made again.
 pub fn parse(text: &[u8]) -> HashMap<String, serde_json::Value> {
     let lines = text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-    lines.map(|line: Line<serde_json::Value>| (line.key, line.values)).collect()
+    lines.filter(Line::agrees).map(|line| (line.key, line.values)).collect()
 }
 
 /// Every line begins with it.
@@ -106,9 +134,7 @@ const BEGINNING: &[u8] = b"{\"key\":";
 /// The text of an index with these runs.
 pub fn text(known: &HashMap<String, serde_json::Value>) -> io::Result<Vec<u8>> {
     let sorted: std::collections::BTreeMap<_, _> = known.iter().collect();
-    let line = |(key, values): (&String, &serde_json::Value)| {
-        Ok(serde_json::to_string(&Line { key: key.clone(), values })? + "\n")
-    };
+    let line = |(key, values): (&String, &serde_json::Value)| Line::new(key.clone(), values.clone()).text();
     Ok(sorted.into_iter().map(line).collect::<io::Result<String>>()?.into_bytes())
 }
 
@@ -121,9 +147,10 @@ impl Index {
     /// Opens the file of an index for this process alone, and makes it if there is none.
     ///
     /// # Errors
-    /// `InvalidData` for a file that is no index, `WouldBlock` for one that another process uses, or what the file system says.
+    /// `InvalidData` for a file that is no index, `InvalidInput` for what is no file, `WouldBlock` for one that another process uses, or
+    /// what the file system says.
     pub fn open(path: &Path) -> io::Result<Index> {
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let mut file = narrows_files::append(path)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
             // Some file systems have no locks. Whole lines are appended there, too.
@@ -158,8 +185,8 @@ impl Index {
 
     /// Adds a finished run; it is in the file when this returns.
     pub fn keep(&self, key: &str, values: &impl Serialize) -> io::Result<()> {
-        let line = Line { key: key.to_owned(), values: serde_json::to_value(values)? };
-        let text = serde_json::to_string(&line)? + "\n";
+        let line = Line::new(key.to_owned(), serde_json::to_value(values)?);
+        let text = line.text()?;
         let mut state = self.state.lock().map_err(|_| io::Error::other("another run has failed"))?;
         state.file.write_all(text.as_bytes())?;
         state.known.insert(line.key, line.values);
@@ -185,16 +212,16 @@ mod tests {
     fn a_program_is_every_byte_of_its_file() {
         assert_eq!(program(), program(), "it can be read");
         let file: Vec<u8> = (0..PART as usize + 13).map(|n| (n % 251) as u8).collect();
-        let all = digest(&file[..]).unwrap();
+        let all = digest_of_file(&file[..]).unwrap();
         for place in [0, 8, PART as usize - 1, PART as usize, file.len() - 1] {
             let mut other = file.clone();
             other[place] ^= 1;
-            assert_ne!(digest(&other[..]).unwrap(), all, "byte {place}");
+            assert_ne!(digest_of_file(&other[..]).unwrap(), all, "byte {place}");
         }
         // A zero byte at the end changes the digest too.
-        assert_ne!(digest(&[&file[..], &[0]].concat()[..]).unwrap(), all);
+        assert_ne!(digest_of_file(&[&file[..], &[0]].concat()[..]).unwrap(), all);
         // The digest does not depend on how the bytes are split into reads.
-        assert_eq!(digest((&file[..99]).chain(&file[99..])).unwrap(), all);
+        assert_eq!(digest_of_file((&file[..99]).chain(&file[99..])).unwrap(), all);
     }
 
     #[test]
@@ -222,9 +249,28 @@ mod tests {
 
     #[test]
     fn what_is_no_whole_line_is_not_known() {
-        let text = b"{\"key\":\"a\",\"values\":[1.5,null]}\n\xff\xfe\n[]\n{\"key\":\"b\",\"val";
-        let known = parse(text);
+        let whole = text(&HashMap::from([("a".to_owned(), serde_json::json!([1.5, null]))])).unwrap();
+        let known = parse(&[&whole, &b"\xff\xfe\n[]\n{\"key\":\"b\",\"val"[..]].concat());
         assert_eq!(known.keys().collect::<Vec<_>>(), ["a"]);
         assert_eq!(known["a"], serde_json::json!([1.5, null]));
+    }
+
+    #[test]
+    fn a_line_that_was_changed_is_not_known() {
+        let values = serde_json::json!({ "goodput_mbit": 47.125, "rtt_ms": [1e-300, 0.1, -0.0, 3], "queue": "fifo" });
+        let known = HashMap::from([("a".to_owned(), values)]);
+        let whole = text(&known).unwrap();
+        assert_eq!(parse(&whole), known);
+        // Whatever the byte, and whatever it becomes: the line is left out, or its meaning is the same.
+        for place in 0..whole.len() - 1 {
+            for flip in [1, 2, 4, 16] {
+                let mut changed = whole.clone();
+                changed[place] ^= flip;
+                let found = parse(&changed);
+                assert!(found.is_empty() || found == known, "{}", String::from_utf8_lossy(&changed));
+            }
+        }
+        // A line of a build that wrote no checksum.
+        assert_eq!(parse(b"{\"key\":\"a\",\"values\":[1.5]}\n").len(), 0);
     }
 }

@@ -84,6 +84,8 @@ fn a_row_is_a_run_and_a_group_of_flows() {
         place.run(&["sweep", "S.toml", "--metric", "bulk.retransmits", "--metric", "bulk.nonsense", "--out", "m.csv"]);
     assert!(text(&output.stdout).contains("bulk retransmits"), "{}", text(&output.stdout));
     let said = text(&output.stderr);
+    // The table is there, and the script that asked for the figure is not misled.
+    assert!(output.status.code() == Some(2) && place.path("m.csv").exists(), "{said}");
     assert!(
         said.contains("--metric bulk.nonsense: no run has") && !said.contains("--metric bulk.retransmits"),
         "{said}"
@@ -237,6 +239,43 @@ fn a_killed_sweep_continues_with_the_same_bytes() {
     // An existing table is replaced only when asked.
     assert_eq!(place.run(&args("t.csv")).status.code(), Some(2));
     place.ok(&[&args("t.csv")[..], &["--force"]].concat());
+}
+
+#[test]
+fn a_kept_run_that_was_changed_is_made_again() {
+    let place = place("sweep-changed");
+    let sets = ["--set", "hop.rate=5mbit,10mbit,20mbit,50mbit", "--runs", "8", "--jobs", "1"];
+    let args = |out, more: &[&'static str]| [&["sweep", "S.toml", "--out", out], &sets[..], more].concat();
+    let killed = |args: &[&str], unfinished: &str| {
+        let mut child = place.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let index = place.path(unfinished).join("runs.jsonl");
+        let lines = || fs::read_to_string(&index).map_or(0, |text| text.lines().count());
+        while lines() < 4 && child.try_wait().expect("a child").is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().expect("it is killed");
+        child.wait().expect("a child");
+        (fs::read_to_string(&index).expect("an index"), index)
+    };
+    place.ok(&args("whole.csv", &[]));
+    let (kept, index) = killed(&args("t.csv", &[]), "t.csv.unfinished");
+    let (first, others) = kept.split_once('\n').expect("a line");
+    let (key, values) = first.split_once("\"values\":").expect("a run");
+    fs::write(&index, format!("{key}\"values\":{}\n{others}", values.replace('1', "2"))).expect("it is changed");
+    place.ok(&args("t.csv", &[]));
+    assert!(fs::read(place.path("t.csv")).expect("the table") == fs::read(place.path("whole.csv")).expect("the table"));
+
+    // A result's folder is believed no more than a line.
+    place.ok(&args("whole", &["--keep-series"]));
+    killed(&args("t", &["--keep-series"]), "t.unfinished");
+    let summary = |folder: &str| place.path(folder).join("runs/0001-5mbit/seed-1/summary.json");
+    let whole = fs::read_to_string(summary("whole")).expect("a summary");
+    let changed = summary("t.unfinished/results");
+    assert_eq!(fs::read_to_string(&changed).expect("the first run is kept"), whole);
+    fs::write(&changed, whole.replace('1', "2")).expect("it is changed");
+    let output = place.run(&args("t", &["--keep-series"]));
+    assert!(text(&output.stderr).contains("continuing with"), "{}", text(&output.stderr));
+    assert_eq!(fs::read_to_string(summary("t")).expect("a summary"), whole);
 }
 
 #[test]
